@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Integers of any whole number of bytes, taken from and put into buffers. The caller knows the buffer is long enough.
+ */
+#ifndef WIRE_BYTES_H
+#define WIRE_BYTES_H
+
+#include <stdint.h>
+
+typedef uint64_t uint48_t;
+typedef unsigned __int128 uint128_t;
+
+static inline uint128_t take_be(const uint8_t **at, unsigned bytes)
+{
+	uint128_t value = 0;
+
+	while (bytes--)
+		value = value << 8 | *(*at)++;
+	return value;
+}
+
+static inline void put_be(uint8_t **at, uint128_t value, unsigned bytes)
+{
+	while (bytes--)
+		*(*at)++ = (uint8_t)(value >> 8 * bytes);
+}
+
+static inline void put_le(uint8_t **at, uint64_t value, unsigned bytes)
+{
+	for (; bytes--; value >>= 8)
+		*(*at)++ = (uint8_t)value;
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * The postcard in C: an ordinary struct in host order, read from and written to bytes field by field.
+ */
+#ifndef WIRE_POSTCARD_H
+#define WIRE_POSTCARD_H
+
+#include "bytes.h"
+
+enum {
+#define CONST(name, value) name = value,
+#include "postcard.def"
+	POSTCARD_BYTES = (0
+#define FIELD(bits, name) +bits
+#include "postcard.def"
+			  ) /
+			 8
+};
+
+struct postcard {
+#define FIELD(bits, name) uint##bits##_t name;
+#include "postcard.def"
+};
+
+#define FIELD(bits, name) _Static_assert(bits % 8 == 0, #name " is not whole bytes");
+#include "postcard.def"
+
+/* buffer holds at least POSTCARD_BYTES. */
+static inline void postcard_decode(struct postcard *card, const uint8_t *buffer)
+{
+#define FIELD(bits, name) card->name = (uint##bits##_t)take_be(&buffer, bits / 8);
+#include "postcard.def"
+}
+
+static inline void postcard_encode(uint8_t *buffer, const struct postcard *card)
+{
+#define FIELD(bits, name) put_be(&buffer, card->name, bits / 8);
+#include "postcard.def"
+}
+
+#endif

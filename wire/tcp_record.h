@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * The TCP record in C: BPF fills the struct in place and it is stored as it is, so its layout is the format.
+ * Included by BPF programs too, which have the kernel's __uN types instead of stdint.h's.
+ */
+#ifndef WIRE_TCP_RECORD_H
+#define WIRE_TCP_RECORD_H
+
+#ifndef __bpf__
+#include <stdint.h>
+#endif
+
+enum {
+#define CONST(name, value) name = value,
+#include "tcp_record.def"
+	TCP_RECORD_BYTES = (0
+#define FIELD(bits, name) +bits
+#include "tcp_record.def"
+			    ) /
+			   8
+};
+
+#ifdef __bpf__
+#define WIRE_UINT(bits) __u##bits
+#else
+#define WIRE_UINT(bits) uint##bits##_t
+#endif
+
+struct tcp_record {
+#define FIELD(bits, name) WIRE_UINT(bits) name;
+#include "tcp_record.def"
+};
+
+#undef WIRE_UINT
+
+_Static_assert(sizeof(struct tcp_record) == TCP_RECORD_BYTES, "struct tcp_record has padding");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw files are little-endian");
+
+#endif

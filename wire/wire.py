@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""The formats of this directory, read from their .def files: constants, fields, NumPy layouts and raw files.
+
+A `Format` is what a .def file says. Nothing here repeats a field: add one there and every reader has it.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+
+_CONST = re.compile(r"^CONST\((\w+), *(\w+)\)", re.M)
+_FIELD = re.compile(r"^FIELD\( *(\d+), *(\w+)\)", re.M)
+
+
+@dataclass(frozen=True)
+class Format:
+    """One .def file. `fields` is (name, bits) in wire order; `byte_order` is "big" or "little"."""
+
+    name: str
+    byte_order: str
+    const: dict[str, int]
+    fields: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def load(cls, path: Path, byte_order: str) -> Format:
+        text = path.read_text()
+        return cls(
+            name=path.stem,
+            byte_order=byte_order,
+            const={name: int(value, 0) for name, value in _CONST.findall(text)},
+            fields=tuple((name, int(bits)) for bits, name in _FIELD.findall(text)),
+        )
+
+    @property
+    def length(self) -> int:
+        """Bytes of one record."""
+        return sum(bits for _, bits in self.fields) // 8
+
+    def decode(self, data: bytes) -> dict[str, int]:
+        """The fields of one record; `data` is at least `length` bytes, what follows is ignored."""
+        if len(data) < self.length:
+            raise ValueError(f"{self.name}: {len(data)} bytes, a record has {self.length}")
+        values, at = {}, 0
+        for name, bits in self.fields:
+            values[name] = int.from_bytes(data[at : at + bits // 8], self.byte_order)  # type: ignore[arg-type]
+            at += bits // 8
+        return values
+
+    def encode(self, **values: int) -> bytes:
+        """One record; a field not named is 0, an unknown one or a value too wide is an error."""
+        unknown = values.keys() - dict(self.fields).keys()
+        if unknown:
+            raise ValueError(f"{self.name} has no field {', '.join(sorted(unknown))}")
+        return b"".join(
+            int(values.get(name, 0)).to_bytes(bits // 8, self.byte_order)  # type: ignore[arg-type]
+            for name, bits in self.fields
+        )
+
+    def dtype(self, stamp_bytes: int = 0) -> np.dtype:
+        """NumPy layout of one record, `stamp_bytes` of `rx_mono_ns` (little-endian) before it if given.
+
+        Fields that NumPy has no integer for (48 and 128 bits) are rows of bytes: `wide` turns 48 bits into uint64.
+        """
+        order = ">" if self.byte_order == "big" else "<"
+        columns: list[tuple] = [("rx_mono_ns", f"<u{stamp_bytes}")] if stamp_bytes else []
+        for name, bits in self.fields:
+            size = bits // 8
+            columns.append((name, f"{order}u{size}") if size in (1, 2, 4, 8) else (name, "u1", (size,)))
+        return np.dtype(columns)
+
+
+def wide(column: np.ndarray) -> np.ndarray:
+    """Rows of up to 8 big-endian bytes as uint64."""
+    value = np.zeros(len(column), dtype=np.uint64)
+    for index in range(column.shape[1]):
+        value = (value << np.uint64(8)) | column[:, index]
+    return value
+
+
+POSTCARD = Format.load(HERE / "postcard.def", "big")
+BLOCK = Format.load(HERE / "block.def", "little")
+TCP_RECORD = Format.load(HERE / "tcp_record.def", "little")
+POLICY = Format.load(HERE.parent / "p4src/shared/policy.def", "big").const
+
+STORED_POSTCARD = POSTCARD.dtype(stamp_bytes=BLOCK.const["BLOCK_STAMP_BYTES"])
+STORED_TCP_RECORD = TCP_RECORD.dtype()
+
+
+@dataclass(frozen=True)
+class Block:
+    """One whole block of a raw file."""
+
+    header: dict[str, int]
+    payload: memoryview
+
+
+class RawFileError(ValueError):
+    """A raw file that cannot be read at all: wrong kind, or a version this reader does not know."""
+
+
+def encode_block(kind: int, record_version: int, record_bytes: int, payload: bytes, **header: int) -> bytes:
+    """One block ready to append; used by tests and tools, the daemons do the same in C."""
+    values = dict(
+        header,
+        magic=BLOCK.const["BLOCK_MAGIC"],
+        version=BLOCK.const["BLOCK_VERSION"],
+        kind=kind,
+        record_version=record_version,
+        record_bytes=record_bytes,
+        record_count=len(payload) // record_bytes,
+        payload_bytes=len(payload),
+    )
+    crc = zlib.crc32(payload, zlib.crc32(BLOCK.encode(**values)))
+    return BLOCK.encode(**values, crc32=crc) + payload
+
+
+def read_blocks(data: bytes | memoryview, kind: int) -> Iterator[Block]:
+    """The whole blocks of a raw file, up to the first that is short or damaged.
+
+    `data` may be a memory map. The caller knows what was left: the blocks read end before `len(data)`.
+    Raises RawFileError on a block that is whole but of another kind, layout or version.
+    """
+    view = memoryview(data)
+    versions = {
+        BLOCK.const["BLOCK_POSTCARDS"]: (POSTCARD.const["POSTCARD_VERSION"], STORED_POSTCARD.itemsize),
+        BLOCK.const["BLOCK_TCP"]: (TCP_RECORD.const["TCP_RECORD_VERSION"], STORED_TCP_RECORD.itemsize),
+    }
+    at = 0
+    while at + BLOCK.length <= len(view):
+        header = BLOCK.decode(view[at : at + BLOCK.length])
+        end = at + BLOCK.length + header["payload_bytes"]
+        if header["magic"] != BLOCK.const["BLOCK_MAGIC"]:
+            return
+        if header["payload_bytes"] > BLOCK.const["BLOCK_MAX_PAYLOAD_BYTES"] or end > len(view):
+            return
+        payload = view[at + BLOCK.length : end]
+        if zlib.crc32(payload, zlib.crc32(BLOCK.encode(**{**header, "crc32": 0}))) != header["crc32"]:
+            return
+        found = (header["version"], header["kind"], header["record_version"], header["record_bytes"])
+        known = (BLOCK.const["BLOCK_VERSION"], kind, *versions[kind])
+        if found != known:
+            raise RawFileError(
+                f"block at byte {at} has (block version, kind, record version, record bytes) {found}, "
+                f"this reader knows {known}"
+            )
+        if header["record_count"] * header["record_bytes"] != header["payload_bytes"]:
+            return
+        yield Block(header, payload)
+        at = end
