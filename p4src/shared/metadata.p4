@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * What ingress finds out about a packet and egress and its postcard need.
+ */
+#ifndef SHARED_METADATA_P4
+#define SHARED_METADATA_P4
+
+/* The fields a mirrored copy takes along: all that the postcard cannot read from the packet itself. */
+#define KEPT_BY_POSTCARDS 1
+
+struct queue_facts_t {
+    @field_list(KEPT_BY_POSTCARDS) bit<8> flags;            // POSTCARD_* as far as they are known
+    @field_list(KEPT_BY_POSTCARDS) bit<16> switch_id;
+    @field_list(KEPT_BY_POSTCARDS) bit<16> ingress_port;
+    @field_list(KEPT_BY_POSTCARDS) bit<16> egress_port;
+    @field_list(KEPT_BY_POSTCARDS) bit<8> policy;           // POLICY_*
+    @field_list(KEPT_BY_POSTCARDS) bit<32> card_seq;
+    @field_list(KEPT_BY_POSTCARDS) bit<48> enqueue_switch_ns;
+    @field_list(KEPT_BY_POSTCARDS) bit<48> sojourn_ns;
+    @field_list(KEPT_BY_POSTCARDS) bit<32> depth_packets;   // on arrival, this packet not counted
+    @field_list(KEPT_BY_POSTCARDS) bit<32> depth_bytes;
+    @field_list(KEPT_BY_POSTCARDS) bit<32> threshold;
+    @field_list(KEPT_BY_POSTCARDS) bit<16> packet_bytes;
+}
+
+struct policy_t {
+    bit<1> threshold_in_bytes;
+    bit<1> mark_instead_of_drop;    // egress-threshold only: mark ECN-capable packets
+    bit<32> hard_limit;             // ECN only: even ECN-capable packets are dropped from here on
+}
+
+struct metadata_t {
+    queue_facts_t queue;
+    policy_t policy;
+    bit<1> report;                  // this packet gets a postcard
+    bit<16> ns_per_tick;            // of the target's clock: 1 on the soft switch, 1000 on BMv2
+    bit<1> drop;                    // what the policy decided
+    bit<1> mark;
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Which policy a queue has, and what the policy says about one packet. It decides from the depth that the
+ * target hands in and does nothing itself: how a packet is counted, dropped or mirrored is the target's.
+ */
+#ifndef SHARED_QUEUE_POLICY_P4
+#define SHARED_QUEUE_POLICY_P4
+
+#include "headers.p4"
+#include "metadata.p4"
+#include "sizes.p4"
+
+/* The policy in force, from tables that the control plane may change while traffic runs. */
+control QueuePolicy(in bit<9> egress_port, inout metadata_t meta) {
+    action unwatched() {
+        meta.queue.policy = (bit<8>)POLICY_NONE;
+    }
+
+    action tail_drop(bit<32> threshold, bit<1> in_bytes) {
+        meta.queue.policy = (bit<8>)POLICY_TAIL_DROP;
+        meta.queue.threshold = threshold;
+        meta.policy.threshold_in_bytes = in_bytes;
+    }
+
+    action ecn(bit<32> threshold, bit<32> hard_limit, bit<1> in_bytes) {
+        meta.queue.policy = (bit<8>)POLICY_ECN;
+        meta.queue.threshold = threshold;
+        meta.policy.hard_limit = hard_limit;
+        meta.policy.threshold_in_bytes = in_bytes;
+    }
+
+    action egress_threshold(bit<32> threshold, bit<1> mark_instead_of_drop, bit<1> in_bytes) {
+        meta.queue.policy = (bit<8>)POLICY_EGRESS_THRESHOLD;
+        meta.queue.threshold = threshold;
+        meta.policy.mark_instead_of_drop = mark_instead_of_drop;
+        meta.policy.threshold_in_bytes = in_bytes;
+    }
+
+    table queue_policy {
+        key = { egress_port: exact; }
+        actions = { unwatched; tail_drop; ecn; egress_threshold; }
+        default_action = unwatched();
+        size = PORTS;
+    }
+
+    action report(bit<16> switch_id, bit<16> ns_per_tick) {
+        meta.report = 1;
+        meta.queue.switch_id = switch_id;
+        meta.ns_per_tick = ns_per_tick;
+    }
+
+    action silent() {
+        meta.report = 0;
+    }
+
+    table postcards {
+        key = { egress_port: exact; }
+        actions = { report; silent; }
+        default_action = silent();
+        size = PORTS;
+    }
+
+    apply {
+        queue_policy.apply();
+        postcards.apply();
+        if (meta.policy.threshold_in_bytes == 1) {
+            meta.queue.flags = meta.queue.flags | (bit<8>)POSTCARD_BYTE_THRESHOLD;
+        }
+    }
+}
+
+/* What becomes of a packet that comes to a queue of `depth` (in the unit of the threshold). */
+control ArrivalVerdict(in bit<32> depth, inout metadata_t meta) {
+    apply {
+        meta.drop = 0;
+        meta.mark = 0;
+        if (meta.queue.policy == (bit<8>)POLICY_TAIL_DROP) {
+            if (depth >= meta.queue.threshold) {
+                meta.drop = 1;
+            }
+        } else if (meta.queue.policy == (bit<8>)POLICY_ECN) {
+            if (depth >= meta.policy.hard_limit) {
+                meta.drop = 1;
+            } else if (depth >= meta.queue.threshold) {
+                if (meta.queue.flags & (bit<8>)POSTCARD_ECT != 0) {
+                    meta.mark = 1;
+                } else {
+                    meta.drop = 1;
+                }
+            }
+        }
+    }
+}
+
+/* What becomes of a packet that leaves a queue in which `depth` stay behind. */
+control DepartureVerdict(in bit<32> depth, inout metadata_t meta) {
+    apply {
+        meta.drop = 0;
+        meta.mark = 0;
+        if (meta.queue.policy == (bit<8>)POLICY_EGRESS_THRESHOLD) {
+            if (depth >= meta.queue.threshold) {
+                if (meta.policy.mark_instead_of_drop == 1 && meta.queue.flags & (bit<8>)POSTCARD_ECT != 0) {
+                    meta.mark = 1;
+                } else {
+                    meta.drop = 1;
+                }
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Sizes of tables and arrays, each with its reason.
+ */
+#ifndef SHARED_SIZES_P4
+#define SHARED_SIZES_P4
+
+/* Ports have 9 bits in v1model and on Tofino 1: an array over ports covers them all, so no index is out of range. */
+const bit<32> PORTS = 512;
+
+/* One entry a host; testbeds have tens. */
+const bit<32> HOSTS = 1024;
+
+#endif
