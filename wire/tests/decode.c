@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * Prints the fields of the record whose bytes come on standard input, as C reads them: "name value" a line.
+ * argv[1] is "postcard" or "tcp_record"; the postcard is also encoded again and must give the same bytes.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "wire/block.h"
+#include "wire/postcard.h"
+#include "wire/tcp_record.h"
+
+static void print_value(const char *name, uint128_t value)
+{
+	printf("%s 0x%" PRIx64 "%016" PRIx64 "\n", name, (uint64_t)(value >> 64), (uint64_t)value);
+}
+
+static int print_postcard(const uint8_t *bytes, size_t length)
+{
+	struct postcard card;
+	uint8_t again[POSTCARD_BYTES];
+
+	if (length != POSTCARD_BYTES)
+		return 1;
+	postcard_decode(&card, bytes);
+#define FIELD(bits, name) print_value(#name, card.name);
+#include "wire/postcard.def"
+	postcard_encode(again, &card);
+	return memcmp(again, bytes, length) != 0;
+}
+
+static int print_tcp_record(const uint8_t *bytes, size_t length)
+{
+	struct tcp_record record;
+
+	if (length != sizeof(record))
+		return 1;
+	memcpy(&record, bytes, sizeof(record));
+#define FIELD(bits, name) print_value(#name, record.name);
+#include "wire/tcp_record.def"
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	uint8_t bytes[4096];
+	size_t length = fread(bytes, 1, sizeof(bytes), stdin);
+
+	if (argc != 2)
+		return 2;
+	return strcmp(argv[1], "postcard") == 0 ? print_postcard(bytes, length) : print_tcp_record(bytes, length);
+}

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""The formats: Python and C agree with the vectors, raw files are read up to the first damage, and no copies exist."""
+
+import json
+import random
+import re
+import subprocess
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wire.wire import BLOCK, POSTCARD, STORED_POSTCARD, TCP_RECORD, RawFileError, encode_block, read_blocks, wide
+
+ROOT = Path(__file__).resolve().parents[2]
+FORMATS = {"postcard": POSTCARD, "tcp_record": TCP_RECORD}
+VECTORS = [
+    pytest.param(FORMATS[path.stem], bytes.fromhex(vector["bytes"]), vector["fields"], id=f"{path.stem}-{name}")
+    for path in sorted((ROOT / "wire/vectors").glob("*.json"))
+    for name, vector in json.loads(path.read_text()).items()
+]
+KIND = BLOCK.const["BLOCK_POSTCARDS"]
+
+
+@pytest.fixture(scope="module")
+def decode_in_c(tmp_path_factory):
+    program = tmp_path_factory.mktemp("wire") / "decode"
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", f"-I{ROOT}"]
+    subprocess.run(["cc", *flags, ROOT / "wire/tests/decode.c", "-o", program], check=True)
+
+    def decode(name: str, data: bytes) -> dict[str, int]:
+        printed = subprocess.run([program, name], input=data, capture_output=True, check=True).stdout.decode()
+        return {field: int(value, 16) for field, value in (line.split() for line in printed.splitlines())}
+
+    return decode
+
+
+def stored_cards(count: int, **header: int) -> bytes:
+    cards = b"".join(
+        (1000 + index).to_bytes(8, "little") + POSTCARD.encode(version=1, card_seq=index) for index in range(count)
+    )
+    return encode_block(KIND, 1, STORED_POSTCARD.itemsize, cards, **header)
+
+
+@pytest.mark.parametrize(("fmt", "data", "fields"), VECTORS)
+def test_python__reads_and_writes_the_vectors(fmt, data, fields):
+    assert fmt.decode(data) == fields
+    assert fmt.encode(**fields) == data
+
+
+@pytest.mark.parametrize(("fmt", "data", "fields"), VECTORS)
+def test_c__reads_the_vectors(fmt, data, fields, decode_in_c):
+    assert decode_in_c(fmt.name, data) == fields
+
+
+@pytest.mark.parametrize(("fmt", "data", "fields"), VECTORS)
+def test_numpy_layout__reads_the_vectors(fmt, data, fields):
+    row = np.frombuffer(data, dtype=fmt.dtype())
+    for name, bits in fmt.fields:
+        column = row[name]
+        if bits == 128:
+            assert int.from_bytes(column[0].tobytes(), "big") == fields[name]
+        else:
+            assert int((wide(column) if column.ndim == 2 else column)[0]) == fields[name]
+
+
+def test_decode__refuses_a_short_record():
+    with pytest.raises(ValueError, match="85 bytes, a record has 86"):
+        POSTCARD.decode(bytes(85))
+
+
+def test_encode__refuses_unknown_fields_and_wide_values():
+    with pytest.raises(ValueError, match="no field colour"):
+        POSTCARD.encode(colour=1)
+    with pytest.raises(OverflowError):
+        POSTCARD.encode(version=256)
+
+
+def test_reader__stops_at_a_torn_block():
+    data = stored_cards(3) + stored_cards(2, first_record=3)
+    for end in range(len(data)):
+        blocks = list(read_blocks(data[:end], KIND))
+        assert [block.header["record_count"] for block in blocks] == ([3] if end >= len(stored_cards(3)) else [])
+
+
+def test_reader__stops_at_a_flipped_bit():
+    whole = stored_cards(2)
+    for bit in range(0, len(whole) * 8, 7):
+        damaged = bytearray(whole + whole)
+        damaged[len(whole) + bit // 8] ^= 1 << bit % 8
+        assert len(list(read_blocks(bytes(damaged), KIND))) == 1
+
+
+def test_reader__survives_random_bytes():
+    chance = random.Random(1)
+    magic = BLOCK.const["BLOCK_MAGIC"].to_bytes(4, "little")
+    for _ in range(2000):
+        assert list(read_blocks(magic + chance.randbytes(chance.randrange(200)), KIND)) == []
+
+
+def test_reader__refuses_a_newer_version():
+    header = dict(BLOCK.decode(stored_cards(0)), version=BLOCK.const["BLOCK_VERSION"] + 1, crc32=0)
+    block = BLOCK.encode(**{**header, "crc32": zlib.crc32(BLOCK.encode(**header))})
+    with pytest.raises(RawFileError, match="this reader knows"):
+        list(read_blocks(block, KIND))
+
+
+def test_definitions__have_one_entry_a_line():
+    for path in [*ROOT.glob("wire/*.def"), *ROOT.glob("p4src/shared/*.def")]:
+        for line in path.read_text().splitlines():
+            if re.match(r"\s*(CONST|FIELD)\(", line):
+                assert re.fullmatch(r"(CONST\(\w+, \w+\)|FIELD\(\d+, \w+\))( +// .*)?", line), f"{path.name}: {line}"
+
+
+def test_nobody_else_unpacks_bytes_by_hand():
+    """A second field list is how formats drift apart: struct.pack and unpack stay out of all but tests of packets."""
+    tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    guilty = [
+        name
+        for name in tracked.splitlines()
+        if "/tests/" not in name and re.search(r"struct\.(un)?pack|\bStruct\(", (ROOT / name).read_text())
+    ]
+    assert guilty == []
