@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+# bufferscope: every command a user or developer needs. `make help` lists them.
+# No logic lives here: a target names what it needs and calls the part that does it.
+
+# Parameters of `make experiment`, all optional; `make parameters` explains each.
+PARAMETERS := CC FLOWS RATE RTT RTT_SPREAD BUF MTU DURATION WARMUP MODE DELAY ECN_THRESHOLD REPS SEED NAME TARGET CLOCK SPEC
+GIVEN = $(foreach name,$(PARAMETERS),$(if $($(name)),$(name)=$($(name))))
+
+PYTHON := .venv/bin/python
+V ?= 0
+export V
+
+.DEFAULT_GOAL := help
+.PHONY: help experiment parameters deploy replay build p4 test check lint format bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
+
+experiment: deploy ## run one experiment: make experiment CC=cubic FLOWS=16 BUF=0.5bdp (see make parameters)
+	@$(PYTHON) -m experiments run $(GIVEN)
+
+parameters: .venv/ready ## explain every parameter of make experiment, with defaults
+	@$(PYTHON) -m experiments parameters
+
+deploy: build/deployed ## install what hosts need and build the binaries; skipped when nothing changed
+
+replay: .venv/ready ## rebuild every derived file of a run from its raw ones: make replay RUN=results/latest
+	@$(PYTHON) -m analysis $(RUN)
+
+build: ## compile the switch, the collector and the tracer into build/
+	@$(MAKE) --no-print-directory -C softswitch
+	@$(MAKE) --no-print-directory -C collector
+	@$(MAKE) --no-print-directory -C hosts
+
+p4: .venv/ready ## compile the P4 program again (needs p4c) and say what changed
+	@$(PYTHON) -m softswitch.translate.compile_p4 p4src/v1model/bufferscope.p4 --output-dir p4src/build
+
+test: .venv/ready-dev build/deployed ## set everything up and run all tests, with coverage
+	@$(PYTHON) -m pytest
+
+check: lint test ## what CI runs: the linters, then the tests
+
+lint: .venv/ready-dev ## formatters and linters, changing nothing
+	@.ci/lint
+
+format: .venv/ready-dev ## let the formatters decide layout
+	@.ci/lint --fix
+
+bench: .venv/ready-dev build/deployed ## measure what the documentation claims, beside its peers; writes bench/
+	@$(PYTHON) -m bench
+
+clean: ## remove everything that was built (results stay)
+	@rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache
+
+# What must be redone when what has changed.
+
+SOURCES := $(shell git ls-files softswitch collector hosts wire p4src/build ansible 2>/dev/null)
+
+build/deployed: .venv/ready $(SOURCES)
+	@ANSIBLE_CONFIG=ansible/ansible.cfg .venv/bin/ansible-playbook ansible/playbooks/deploy.yml
+	@mkdir -p build && touch $@
+
+.venv/ready: requirements.txt
+	@ansible/bootstrap.sh requirements.txt
+	@touch $@
+
+.venv/ready-dev: requirements-dev.txt .venv/ready
+	@ansible/bootstrap.sh requirements-dev.txt
+	@touch $@
