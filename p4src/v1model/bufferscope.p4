@@ -41,7 +41,7 @@ control NoChecksumToVerify(inout headers_t hdr, inout metadata_t meta) {
     apply { }
 }
 
-control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+control QueueIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     Forwarding() forwarding;
     QueuePolicy() queue_policy;
     ReadEcn() read_ecn;
@@ -105,7 +105,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
 }
 
-control Egress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+control QueueEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     ReadDepth() read_depth;
     CountDeparted() count_departed;
     DepartureVerdict() departure_verdict;
@@ -168,4 +168,4 @@ control PostcardChecksum(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 
-V1Switch(V1Parser(), NoChecksumToVerify(), Ingress(), Egress(), PostcardChecksum(), PacketDeparser()) main;
+V1Switch(V1Parser(), NoChecksumToVerify(), QueueIngress(), QueueEgress(), PostcardChecksum(), PacketDeparser()) main;
