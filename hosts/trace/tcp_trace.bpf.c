@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* One TCP record (wire/tcp_record.h) for every segment a socket of one network namespace receives, and for every
+ * segment it sends again. The record is filled in place in the ring of the CPU the event happens on: no copy, no lock
+ * between CPUs, no wake-up of the reader (it comes by itself), so the softirq that carries the traffic pays little.
+ * The socket is read with plain loads: bpf_skc_to_tcp_sock tells the verifier its type. Needs Linux 5.12.
+ */
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include "vmlinux_subset.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+
+#include "../../wire/tcp_record.h"
+#include "tcp_trace.h"
+
+#define AF_INET6	   10	       /* include/linux/socket.h */
+#define TCP_HEADER_BYTES   14	       /* of the TCP header: up to and with the flags */
+#define TCP_SEQ_AT	   4
+#define TCP_DATA_OFFSET_AT 12
+#define UNLIMITED_32	   0xffffffffU /* sk_pacing_rate where it has 32 bits */
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+const volatile __u32 traced_netns_inode;
+const volatile __u16 first_remote_port;
+const volatile __u16 last_remote_port = 0xffff;
+const volatile bool retransmit_tells_error; /* the tracepoint's third argument, Linux 6.16 */
+
+struct cpu_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096); /* of the type only: the loader makes the real ones */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1); /* the loader: possible CPUs */
+	__type(key, __u32);
+	__array(values, struct cpu_ring);
+} rings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* the loader: possible CPUs */
+	__type(key, __u32);
+	__type(value, struct cpu_counters);
+} counters SEC(".maps");
+
+static __always_inline bool asked_for(const struct sock *sk)
+{
+	__u16 remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
+
+	return sk->__sk_common.skc_net.net->ns.inum == traced_netns_inode &&
+	       remote_port >= first_remote_port && remote_port <= last_remote_port;
+}
+
+/* An IPv6 or IPv4-mapped address as the record has it: two halves, each big-endian on the wire. */
+static __always_inline __u64 half(__be32 first, __be32 second)
+{
+	return (__u64)bpf_ntohl(first) << 32 | bpf_ntohl(second);
+}
+
+static __always_inline void fill_addresses(struct tcp_record *record, const struct sock *sk)
+{
+	const struct sock_common *common = &sk->__sk_common;
+
+	record->src_port = common->skc_num;
+	record->dst_port = bpf_ntohs(common->skc_dport);
+	if (common->skc_family == AF_INET6 && bpf_core_field_exists(common->skc_v6_daddr)) {
+		const __be32 *src = common->skc_v6_rcv_saddr.in6_u.u6_addr32;
+		const __be32 *dst = common->skc_v6_daddr.in6_u.u6_addr32;
+
+		record->src_addr_hi = half(src[0], src[1]);
+		record->src_addr_lo = half(src[2], src[3]);
+		record->dst_addr_hi = half(dst[0], dst[1]);
+		record->dst_addr_lo = half(dst[2], dst[3]);
+	} else {
+		record->src_addr_hi = 0;
+		record->src_addr_lo = half(bpf_htonl(0xffff), common->skc_rcv_saddr);
+		record->dst_addr_hi = 0;
+		record->dst_addr_lo = half(bpf_htonl(0xffff), common->skc_daddr);
+	}
+}
+
+static __always_inline void fill_socket(struct tcp_record *record, struct sock *sk, struct tcp_sock *tcp)
+{
+	__u64 pacing_rate = sk->sk_pacing_rate;
+
+	if (bpf_core_field_size(sk->sk_pacing_rate) == sizeof(__u32) && pacing_rate == UNLIMITED_32)
+		pacing_rate = ~0ULL;
+	record->socket_cookie = bpf_get_socket_cookie(sk);
+	record->pacing_rate_bytes_per_s = pacing_rate;
+	record->delivered_packets = tcp->delivered;
+	record->snd_nxt = tcp->snd_nxt;
+	record->snd_una = tcp->snd_una;
+	record->cwnd_packets = tcp->snd_cwnd;
+	record->ssthresh_packets = tcp->snd_ssthresh;
+	record->packets_out = tcp->packets_out;
+	record->retrans_out = tcp->retrans_out;
+	record->sacked_out = tcp->sacked_out;
+	record->lost_out = tcp->lost_out;
+	record->snd_wnd_bytes = tcp->snd_wnd;
+	record->rcv_wnd_bytes = tcp->rcv_wnd;
+	record->srtt_us = tcp->srtt_us >> 3; /* the kernel keeps 8 times the value */
+	record->rtt_min_us = tcp->rtt_min.s[0].v;
+	record->rate_delivered_packets = tcp->rate_delivered;
+	record->rate_interval_us = tcp->rate_interval_us;
+	record->mss_bytes = tcp->mss_cache;
+	record->ca_state = BPF_CORE_READ_BITFIELD(&tcp->inet_conn, icsk_ca_state);
+}
+
+/* Room for one record in this CPU's ring, the event counted whether there is room or not; NULL when lost. */
+static __always_inline struct tcp_record *reserve(__u8 event)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_counters *count = bpf_map_lookup_elem(&counters, &cpu);
+	struct tcp_record *record;
+	void *ring;
+
+	if (!count)
+		return NULL; /* the map has an entry for every possible CPU */
+	if (event == TCP_EVENT_PROBE)
+		count->probe_events++;
+	else
+		count->retransmit_events++;
+	ring = bpf_map_lookup_elem(&rings, &cpu);
+	record = ring ? bpf_ringbuf_reserve(ring, sizeof(*record), 0) : NULL;
+	if (!record) {
+		count->lost++;
+		return NULL;
+	}
+	record->mono_ns = bpf_ktime_get_ns();
+	record->event = event;
+	record->cpu = cpu;
+	record->netns_inode = traced_netns_inode;
+	return record;
+}
+
+static __always_inline void count_one(bool failure)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_counters *count = bpf_map_lookup_elem(&counters, &cpu);
+
+	if (!count)
+		return;
+	if (failure)
+		count->retransmit_failures++;
+	else
+		count->other_sockets++;
+}
+
+static __always_inline __u16 saturated(__u32 bytes)
+{
+	return bytes > 0xffff ? 0xffff : bytes;
+}
+
+/* tcp_probe(struct sock *sk, const struct sk_buff *skb): at the start of tcp_rcv_established, the TCP header at
+ * skb->data (net/ipv4/tcp_input.c).
+ */
+SEC("tp_btf/tcp_probe")
+int on_tcp_probe(__u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	const struct sk_buff *skb = (const struct sk_buff *)ctx[1];
+	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+	struct tcp_record *record;
+	__u8 header[TCP_HEADER_BYTES] = {};
+	__u32 header_bytes, length;
+
+	if (!tcp)
+		return 0;
+	if (!asked_for(sk)) {
+		count_one(false);
+		return 0;
+	}
+	record = reserve(TCP_EVENT_PROBE);
+	if (!record)
+		return 0;
+	bpf_probe_read_kernel(header, sizeof(header), skb->data);
+	header_bytes = header[TCP_DATA_OFFSET_AT] >> 4 << 2;
+	length = skb->len;
+	record->event_seq = bpf_ntohl(*(__be32 *)(header + TCP_SEQ_AT));
+	record->data_bytes = length > header_bytes ? saturated(length - header_bytes) : 0;
+	fill_addresses(record, sk);
+	fill_socket(record, sk, tcp);
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* tcp_retransmit_skb(const struct sock *sk, const struct sk_buff *skb[, int err]): in __tcp_retransmit_skb, the segment
+ * handed down but not yet counted in retrans_out; skb is the one kept for sending again, so it has no header.
+ */
+SEC("tp_btf/tcp_retransmit_skb")
+int on_tcp_retransmit_skb(__u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	const struct sk_buff *skb = (const struct sk_buff *)ctx[1];
+	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+	struct tcp_record *record;
+	__u32 seq = 0;
+
+	if (!tcp)
+		return 0;
+	if (!asked_for(sk)) {
+		count_one(false);
+		return 0;
+	}
+	if (retransmit_tells_error && (int)ctx[2]) {
+		count_one(true);
+		return 0;
+	}
+	record = reserve(TCP_EVENT_RETRANSMIT);
+	if (!record)
+		return 0;
+	bpf_core_read(&seq, sizeof(seq), &((struct tcp_skb_cb *)skb->cb)->seq);
+	record->event_seq = seq;
+	record->data_bytes = saturated(skb->len);
+	fill_addresses(record, sk);
+	fill_socket(record, sk, tcp);
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	return 0;
+}

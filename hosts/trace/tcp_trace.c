@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+// Traces the TCP sockets of one network namespace into a raw file: what every received segment found, and every
+// segment sent again. The kernel's programs fill rings and wake nobody; this process comes by every READ_EVERY_MS and
+// empties them into blocks. Everything the kernel could not hand over, or the disk not take, is counted.
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../wire/tcp_record.h"
+#include "block_writer.h"
+#include "kernel.h"
+#include "options.h"
+#include "privileges.h"
+#include "programs.h"
+#include "report.h"
+#include "summary.h"
+
+enum {
+	READ_EVERY_MS = 20,   /* 1/25 of what a ring of 16 MiB holds at 200 k events/s on one CPU */
+	SETTLE_TRIES = 50,    /* waits of READ_EVERY_MS for programs that still run when they are detached */
+	FLUSH_EVERY_MS = 500, /* the files promise a block a second */
+	NS_PER_MS = 1000000,
+};
+
+const char *program_name = "tcp_trace";
+
+static volatile sig_atomic_t stop;
+
+struct trace {
+	struct options options;
+	struct kernel kernel;
+	struct programs programs;
+	struct block_writer writer;
+	struct summary summary;
+	struct account account;
+	bool draining; /* the programs are detached: read to the end, whatever signals say */
+};
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	stop = 1;
+}
+
+static uint64_t mono_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t cpu_time_ns(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000 +
+	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+}
+
+/* The sink of the rings. */
+static int take_record(void *context, void *data, size_t bytes)
+{
+	struct trace *trace = context;
+	const struct tcp_record *record = data;
+	struct account *account = &trace->account;
+
+	memcpy(block_writer_slot(&trace->writer), record, bytes);
+	if (!account->first_mono_ns || record->mono_ns < account->first_mono_ns)
+		account->first_mono_ns = record->mono_ns;
+	if (record->mono_ns > account->last_mono_ns)
+		account->last_mono_ns = record->mono_ns;
+	block_writer_added(&trace->writer);
+	return stop && !trace->draining ? -EINTR : 0;
+}
+
+static void read_rings(struct trace *trace)
+{
+	trace->writer.lost_records = programs_count(&trace->programs).lost;
+	programs_read(&trace->programs);
+}
+
+static uint64_t count_events(const struct trace *trace)
+{
+	struct cpu_counters count = programs_count(&trace->programs);
+
+	return count.probe_events + count.retransmit_events;
+}
+
+/* Everything that needs privileges or can fail for want of something. 0, or -errno after one line. */
+static int prepare(struct trace *trace)
+{
+	int err = kernel_check(&trace->kernel, trace->options.btf, trace->options.netns);
+
+	if (!err)
+		err = programs_open(&trace->programs, &trace->kernel, &trace->options, take_record, trace);
+	if (!err)
+		err = block_writer_open(&trace->writer, trace->options.output, BLOCK_TCP, TCP_RECORD_VERSION,
+					TCP_RECORD_BYTES);
+	if (!err)
+		err = summary_open(&trace->summary, trace->options.summary);
+	if (!err && trace->options.drop_user)
+		err = privileges_drop(trace->options.drop_user, trace->options.summary);
+	if (!err)
+		err = programs_attach(&trace->programs);
+	return err;
+}
+
+static void print_status(struct trace *trace, uint64_t *previous_events, double seconds)
+{
+	if (trace->options.status)
+		status_json(&trace->account);
+	else if (isatty(STDERR_FILENO))
+		status_terminal(&trace->account, *previous_events, seconds);
+	*previous_events = count_events(trace);
+}
+
+/* Until a signal: empty the rings, write blocks, tell. */
+static void run(struct trace *trace)
+{
+	uint64_t now_ns = mono_now_ns(), flush_ns = now_ns, status_ns = now_ns, previous_events = 0;
+	sigset_t unblocked;
+
+	sigemptyset(&unblocked);
+	while (!stop) {
+		const struct timespec pause = { .tv_nsec = READ_EVERY_MS * NS_PER_MS };
+
+		ppoll(NULL, 0, &pause, &unblocked);
+		read_rings(trace);
+		now_ns = mono_now_ns();
+		if (now_ns - flush_ns >= FLUSH_EVERY_MS * (uint64_t)NS_PER_MS) {
+			block_writer_flush(&trace->writer);
+			flush_ns = now_ns;
+		}
+		if (now_ns - status_ns >= 1000 * (uint64_t)NS_PER_MS) {
+			print_status(trace, &previous_events, (double)(now_ns - status_ns) / 1e9);
+			status_ns = now_ns;
+		}
+	}
+}
+
+/* Takes what is still in the rings. A program that runs on another CPU while it is detached ends a moment later: wait
+ * until every event counted has become a record or a loss.
+ */
+static int drain(struct trace *trace)
+{
+	const struct timespec pause = { .tv_nsec = READ_EVERY_MS * NS_PER_MS };
+	uint64_t missing = 1;
+
+	programs_detach(&trace->programs);
+	trace->draining = true;
+	for (int tries = 0; missing && tries < SETTLE_TRIES; tries++) {
+		read_rings(trace);
+		missing = count_events(trace) - trace->writer.lost_records - block_writer_taken(&trace->writer);
+		if (missing)
+			nanosleep(&pause, NULL);
+	}
+	if (missing)
+		complain("ending the trace: %llu events were counted and neither recorded nor lost; the counters do not agree",
+			 (unsigned long long)missing);
+	return missing ? -EIO : 0;
+}
+
+/* 0, or -EIO when anything is lost or not written: all of it has been told. */
+static int finish(struct trace *trace, uint64_t cpu_before_ns)
+{
+	int drained = drain(trace);
+	int written = block_writer_close(&trace->writer);
+	int summed;
+
+	trace->account.user_ns = cpu_time_ns() - cpu_before_ns;
+	summed = summary_commit(&trace->summary, &trace->account);
+	if (trace->writer.lost_records)
+		complain("%llu of %llu events were lost for want of room: give a larger --ring-mib",
+			 (unsigned long long)trace->writer.lost_records, (unsigned long long)count_events(trace));
+	return drained || written || summed || trace->writer.lost_records ? -EIO : 0;
+}
+
+static void block_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGTERM);
+	sigaddset(&blocked, SIGINT);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+int main(int argc, char **argv)
+{
+	struct trace trace = { .programs.stats_fd = -1 };
+	uint64_t cpu_before_ns;
+	int err;
+
+	err = options_parse(&trace.options, argc, argv);
+	if (err)
+		return err > 0 ? 0 : EXIT_SETUP;
+	trace.account = (struct account){ .programs = &trace.programs, .writer = &trace.writer };
+	block_signals();
+
+	err = prepare(&trace);
+	if (err) {
+		summary_discard(&trace.summary);
+		block_writer_discard(&trace.writer);
+		programs_close(&trace.programs);
+		return EXIT_SETUP;
+	}
+	cpu_before_ns = cpu_time_ns();
+	puts("ready");
+	fflush(stdout);
+
+	run(&trace);
+	err = finish(&trace, cpu_before_ns);
+	programs_close(&trace.programs);
+	return err ? EXIT_TROUBLE : 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * What the BPF programs and their loader share besides the record itself (wire/tcp_record.h).
+ */
+#ifndef TCP_TRACE_H
+#define TCP_TRACE_H
+
+#ifdef __bpf__
+#define TRACE_U64 __u64
+#else
+#include <stdint.h>
+#define TRACE_U64 uint64_t
+#endif
+
+/* One a CPU, written by that CPU only and mapped by the loader; 64 bytes, so that CPUs share no cache line.
+ * probe_events + retransmit_events = records in the ring of that CPU + lost, once no program runs.
+ */
+struct cpu_counters {
+	TRACE_U64 probe_events;        /* of the sockets asked for */
+	TRACE_U64 retransmit_events;   /* of the sockets asked for; sent, not failed */
+	TRACE_U64 lost;                /* of both: no room in the ring, or no ring */
+	TRACE_U64 retransmit_failures; /* the kernel could not send the segment again: nothing is recorded */
+	TRACE_U64 other_sockets;       /* events that the filter left out */
+	TRACE_U64 rescued;             /* events seen by the second program only (see tcp_trace.bpf.c) */
+	TRACE_U64 unused[2];
+};
+
+_Static_assert(sizeof(struct cpu_counters) == 64, "one cache line a CPU");
+
+#undef TRACE_U64
+
+#endif
