@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Measures the round trip of the idle path with ICMP echo, before traffic starts: `python -m hosts.traffic.idle_rtt`.
+
+Standard library only. Not a TCP connect: that would take the one test an iperf3 server is waiting for. A reply is
+stamped when this process gets it, so a sample has the wake-up of this process in it: tens of microseconds. Writes
+{"samples_ns": [...], "min_ns": N, "median_ns": N, "sent": N, "lost": N}.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import os
+import select
+import socket
+import statistics
+import struct
+import sys
+import time
+from pathlib import Path
+
+from hosts.traffic.long_flows import write_json
+
+ECHO = {socket.AF_INET: (8, 0), socket.AF_INET6: (128, 129)}  # (request, reply) types: RFC 792, RFC 4443
+PROTOCOL = {socket.AF_INET: socket.IPPROTO_ICMP, socket.AF_INET6: socket.IPPROTO_ICMPV6}
+HEADER = struct.Struct("!BBHHH")
+PAYLOAD = b"bufferscope idle"
+
+SUMMARY = (__doc__ or "").split("\n", 1)[0]
+
+EXIT_TROUBLE = 1
+EXIT_USAGE = 2
+
+
+def checksum(data: bytes) -> int:
+    """RFC 1071; data of an even length."""
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def request(kind: int, identifier: int, sequence: int) -> bytes:
+    """An echo request. ICMPv6 and datagram sockets have their checksum filled in by the kernel."""
+    plain = HEADER.pack(kind, 0, 0, identifier, sequence) + PAYLOAD
+    return HEADER.pack(kind, 0, checksum(plain), identifier, sequence) + PAYLOAD
+
+
+def open_socket(family: socket.AddressFamily) -> tuple[socket.socket, bool]:
+    """(socket, whether it is a raw one). Who may not open a raw one gets one as ping_group_range allows."""
+    try:
+        return socket.socket(family, socket.SOCK_RAW, PROTOCOL[family]), True
+    except PermissionError:
+        return socket.socket(family, socket.SOCK_DGRAM, PROTOCOL[family]), False
+
+
+def reply_sequence(packet: bytes, family: socket.AddressFamily, raw: bool, identifier: int) -> int | None:
+    """The sequence number of an echo reply to us, None for anything else (raw sockets see everybody's ICMP)."""
+    if family == socket.AF_INET and raw:
+        if len(packet) < 20:
+            return None
+        packet = packet[(packet[0] & 0xF) * 4 :]
+    if len(packet) < HEADER.size:
+        return None
+    kind, _, _, found, sequence = HEADER.unpack_from(packet)
+    if kind != ECHO[family][1] or (raw and found != identifier):
+        return None
+    return sequence
+
+
+def measure(server: str, count: int, interval_s: float, timeout_s: float) -> list[int]:
+    """Round trips in ns, of the echoes that came back: `count` are sent, one every `interval_s`."""
+    family = socket.AF_INET if ipaddress.ip_address(server).version == 4 else socket.AF_INET6
+    identifier = os.getpid() & 0xFFFF
+    waiting: dict[int | None, int] = {}
+    samples: list[int] = []
+    opened, raw = open_socket(family)
+    with opened:
+        opened.connect((server, 0))
+        begin = time.monotonic()
+        end = begin + (count - 1) * interval_s + timeout_s
+        sent = 0
+        while sent < count or (waiting and time.monotonic() < end):
+            due = begin + sent * interval_s if sent < count else end
+            if select.select([opened], [], [], max(0.0, due - time.monotonic()))[0]:
+                packet = opened.recv(2048)
+                received_ns = time.monotonic_ns()
+                sent_ns = waiting.pop(reply_sequence(packet, family, raw, identifier), None)
+                if sent_ns is not None:
+                    samples.append(received_ns - sent_ns)
+            elif sent < count:
+                packet = request(ECHO[family][0], identifier, sent)
+                waiting[sent] = time.monotonic_ns()
+                opened.send(packet)
+                sent += 1
+    return samples
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m hosts.traffic.idle_rtt", description=SUMMARY)
+    parser.add_argument("server", type=ipaddress.ip_address, help="address to send echo requests to")
+    parser.add_argument("--output", type=Path, required=True, help="idle_rtt.json")
+    parser.add_argument("--samples", type=int, default=20)
+    parser.add_argument("--interval-ms", type=float, default=10.0)
+    parser.add_argument("--timeout-s", type=float, default=2.0, help="for the last reply")
+    options = parser.parse_args(arguments)
+    if not 1 <= options.samples <= 10000 or not 0 <= options.interval_ms <= 10000 or not 0 < options.timeout_s <= 60:
+        parser.error("--samples 1 to 10000, --interval-ms 0 to 10000, --timeout-s up to 60")
+    try:
+        samples = measure(str(options.server), options.samples, options.interval_ms / 1e3, options.timeout_s)
+        if not samples:
+            error = f"{options.server} answered none of {options.samples} echo requests: is the path up?"
+            print(f"idle_rtt: {error}", file=sys.stderr)
+            return EXIT_TROUBLE
+        values = {"samples_ns": samples, "min_ns": min(samples), "median_ns": int(statistics.median(samples))}
+        write_json(options.output, {**values, "sent": options.samples, "lost": options.samples - len(samples)})
+    except OSError as error:
+        print(f"idle_rtt: {options.server}: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""Starts long TCP flows with iperf3 at a planned time and says when they ran: `python -m hosts.traffic.long_flows`.
+
+Runs on the sending host, standard library only (Python 3.9 or later). Writes iperf3-<cc>-<k>.json for every iperf3
+process and traffic.json: all flows with their ports, and when all of them were up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from hosts.traffic import iperf, sockets
+from hosts.traffic.plan import Plan, PlanError, Process, load
+
+START_DELAY_NS = 200_000_000  # from now, when the plan names no start
+MOST_LATE_NS = 1_000_000_000  # a start planned longer ago than this is a mistake of whoever planned it
+RESULT_SECONDS = 15.0  # after the traffic: results are exchanged over the path that was just full
+POLL_SECONDS = 0.005
+CONNECT_TIMEOUT_MS = 10_000
+
+SUMMARY = (__doc__ or "").split("\n", 1)[0]
+
+EXIT_TROUBLE = 1
+EXIT_USAGE = 2
+
+
+class TrafficError(RuntimeError):
+    """Something that ends the traffic early; the text is for the user."""
+
+
+class _StoppedError(Exception):
+    """SIGTERM or SIGINT."""
+
+
+@dataclass
+class Running:
+    """One iperf3 client and what is known of it. `connected_mono_ns`: when the last of its streams was seen up."""
+
+    process: Process
+    child: subprocess.Popen[bytes]
+    result: Path
+    started_mono_ns: int
+    connected_mono_ns: int | None = None
+    ended_mono_ns: int | None = None
+
+
+def client_arguments(plan: Plan, process: Process) -> list[str]:
+    """Stream i is bound to client port `first_client_port + i`; the control connection takes an ephemeral port."""
+    arguments = ["--client", plan.server, "--port", str(process.server_port)]
+    arguments += ["--cport", str(process.first_client_port), "--parallel", str(process.flows)]
+    arguments += ["--congestion", process.cc, "--time", str(plan.seconds), "--json"]
+    arguments += ["--connect-timeout", str(CONNECT_TIMEOUT_MS)]
+    if plan.mss_bytes is not None:
+        arguments += ["--set-mss", str(plan.mss_bytes)]
+    return arguments
+
+
+def local_address(server: str) -> tuple[str, str]:
+    """(source address, server address) of flows to `server`, from the routing table; nothing is sent."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(server, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(address)
+            return probe.getsockname()[0], str(address[0])
+    except OSError as error:
+        raise TrafficError(
+            f"server {server}: {error.strerror or error}: give an address this host has a route to"
+        ) from error
+
+
+def wait_for_start(plan: Plan) -> int:
+    """Sleeps until the planned time and returns it."""
+    now_ns = time.monotonic_ns()
+    start_ns = plan.start_mono_ns or now_ns + START_DELAY_NS
+    if now_ns - start_ns > MOST_LATE_NS:
+        late_s = (now_ns - start_ns) / 1e9
+        raise TrafficError(f"start_mono_ns was {late_s:.1f} s ago: plan a time to come on this host's CLOCK_MONOTONIC")
+    while (left_ns := start_ns - time.monotonic_ns()) > 0:
+        time.sleep(left_ns / 1e9)
+    return start_ns
+
+
+def start_clients(plan: Plan, directory: Path, files: ExitStack) -> list[Running]:
+    running: list[Running] = []
+    for index, process in enumerate(plan.processes):
+        path = directory / f"iperf3-{process.cc}-{index}.json"
+        output = files.enter_context(path.open("xb"))
+        child = iperf.start(client_arguments(plan, process), output)
+        files.callback(iperf.end_all, [child])
+        running.append(Running(process, child, path, time.monotonic_ns()))
+    return running
+
+
+def note_connected(running: list[Running]) -> None:
+    """Fills in `connected_mono_ns` of clients whose streams are all up."""
+    up = sockets.established()
+    now_ns = time.monotonic_ns()
+    for one in running:
+        ports = range(one.process.first_client_port, one.process.first_client_port + one.process.flows)
+        if one.connected_mono_ns is None and all((port, one.process.server_port) in up for port in ports):
+            one.connected_mono_ns = now_ns
+
+
+def failure_of(one: Running) -> str | None:
+    """Why an ended client was not a success, in iperf3's words."""
+    _, error = iperf.read_result(one.result)
+    if error is None and one.child.returncode:
+        error = f"exit status {one.child.returncode}"
+    return None if error is None else f"{one.result.name}: iperf3 to port {one.process.server_port}: {error}"
+
+
+def wait_for_end(plan: Plan, running: list[Running]) -> list[str]:
+    """Until all clients ended, or the first of them failed, or time is up. Returns what went wrong."""
+    deadline = time.monotonic() + plan.setup_seconds + plan.seconds + RESULT_SECONDS
+    while True:
+        before = time.monotonic()
+        if any(one.connected_mono_ns is None for one in running):
+            note_connected(running)
+        for one in running:
+            if one.ended_mono_ns is None and one.child.poll() is not None:
+                one.ended_mono_ns = time.monotonic_ns()
+                error = failure_of(one)
+                if error is not None:
+                    return [error]
+        left = [one for one in running if one.ended_mono_ns is None]
+        if not left:
+            return []
+        if time.monotonic() > deadline:
+            ports = ", ".join(str(one.process.server_port) for one in left)
+            limit = plan.setup_seconds + plan.seconds + RESULT_SECONDS
+            return [f"iperf3 to port {ports} has not ended after {limit:.0f} s: it was killed; is the path up?"]
+        # looking at thousands of sockets takes time: never more than a fifth of it
+        time.sleep(max(POLL_SECONDS, 4 * (time.monotonic() - before)))
+
+
+def describe(plan: Plan, running: list[Running], addresses: tuple[str, str], errors: list[str]) -> dict[str, Any]:
+    """traffic.json: from `start_mono_ns` to `end_mono_ns` every flow of the plan was running."""
+    flows: list[dict[str, Any]] = []
+    groups: list[dict[str, Any]] = []
+    for one in running:
+        process = one.process
+        result, _ = iperf.read_result(one.result)
+        received = result.get("end", {}).get("sum_received", {}).get("bits_per_second")
+        groups.append(
+            {
+                **asdict(process),
+                "exit_status": one.child.returncode,
+                "iperf3_json": one.result.name,
+                "bits_per_second_received": received,
+                "started_mono_ns": one.started_mono_ns,
+                "connected_mono_ns": one.connected_mono_ns,
+                "ended_mono_ns": one.ended_mono_ns,
+            }
+        )
+        promised = range(process.first_client_port, process.first_client_port + process.flows)
+        actual = {stream["local_port"] for stream in result.get("start", {}).get("connected", [])}
+        if not errors and actual != set(promised):
+            errors.append(f"{one.result.name}: iperf3 used client ports {sorted(actual)}, not those planned")
+        for port in promised:
+            src, dst = addresses
+            ports = {"src_port": port, "dst_port": process.server_port}
+            flows.append({"id": len(flows), "cc": process.cc, "src_addr": src, "dst_addr": dst, **ports})
+    begins = [one.connected_mono_ns or one.started_mono_ns for one in running]
+    ends = [begin + plan.seconds * 1_000_000_000 for begin in begins]
+    ends += [one.ended_mono_ns for one in running if one.ended_mono_ns is not None]
+    return {
+        "start_mono_ns": max(begins, default=0),
+        "end_mono_ns": min(ends, default=0),
+        "first_started_mono_ns": min((one.started_mono_ns for one in running), default=0),
+        "last_ended_mono_ns": max((one.ended_mono_ns or 0 for one in running), default=0),
+        "seconds": plan.seconds,
+        "flows": flows,
+        "groups": groups,
+        "errors": errors,
+    }
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("x") as file:
+        json.dump(values, file, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)
+
+
+def run(plan: Plan, directory: Path) -> list[str]:
+    """Runs the plan and leaves its files in `directory`. Returns what went wrong."""
+    addresses = local_address(plan.server)
+    iperf.find()
+    if (directory / "traffic.json").exists():
+        raise TrafficError(
+            f"{directory / 'traffic.json'} exists: a result is never overwritten: give another directory"
+        )
+    planned_start_ns = wait_for_start(plan)
+    running: list[Running] = []
+    errors: list[str] = []
+    with ExitStack() as files:
+        try:
+            running = start_clients(plan, directory, files)
+            errors = wait_for_end(plan, running)
+        except _StoppedError as stopped:
+            errors = [f"ended by {stopped} before its time"]
+        iperf.end_all([one.child for one in running])
+    values = {"planned_start_mono_ns": planned_start_ns, **describe(plan, running, addresses, errors)}
+    write_json(directory / "traffic.json", values)
+    return errors
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    raise _StoppedError(signal.Signals(number).name)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m hosts.traffic.long_flows", description=SUMMARY)
+    parser.add_argument("plan", type=Path, help="JSON: start_mono_ns, seconds, server, groups (hosts/README.md)")
+    parser.add_argument("results", type=Path, help="directory for traffic.json and iperf3-*.json")
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, _stop)
+    try:
+        plan = load(options.plan)
+        options.results.mkdir(parents=True, exist_ok=True)
+        errors = run(plan, options.results)
+    except PlanError as error:
+        print("\n".join(f"long_flows: {line}" for line in error.errors), file=sys.stderr)
+        return EXIT_USAGE
+    except (TrafficError, iperf.IperfMissingError, OSError) as error:
+        print(f"long_flows: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except _StoppedError as stopped:
+        print(f"long_flows: ended by {stopped} before its start", file=sys.stderr)
+        return EXIT_TROUBLE
+    for line in errors:
+        print(f"long_flows: {line}", file=sys.stderr)
+    return EXIT_TROUBLE if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""What long_flows is asked to do, checked whole: every error at once, each with its key.
+
+iperf3 carries at most 128 streams a process, and a server serves one client at a time. So a group of more flows is
+split, and the k-th part goes to server port `server_port + k` from client ports `first_client_port + 128 k` onwards.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+STREAMS_PER_PROCESS = 128  # MAX_STREAMS of iperf3 3.12, src/iperf.h
+CC_NAME = re.compile(r"[a-z0-9_]{1,15}")  # TCP_CA_NAME_MAX is 16 with the zero
+
+
+class PlanError(ValueError):
+    """All that is wrong with a plan, one line each."""
+
+    def __init__(self, errors: list[str]):
+        super().__init__("\n".join(errors))
+        self.errors = errors
+
+
+@dataclass(frozen=True)
+class Process:
+    """One iperf3 client: stream i of it is `first_client_port + i` -> `server_port`."""
+
+    group: int
+    cc: str
+    flows: int
+    server_port: int
+    first_client_port: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Times are CLOCK_MONOTONIC ns of the sending host; `start_mono_ns` 0 means as soon as possible."""
+
+    start_mono_ns: int
+    seconds: int
+    server: str
+    processes: tuple[Process, ...]
+    mss_bytes: int | None
+    setup_seconds: float
+
+
+def split(group: int, cc: str, flows: int, server_port: int, first_client_port: int) -> list[Process]:
+    """The processes of one group."""
+    return [
+        Process(
+            group,
+            cc,
+            min(STREAMS_PER_PROCESS, flows - first),
+            server_port + first // STREAMS_PER_PROCESS,
+            first_client_port + first,
+        )
+        for first in range(0, flows, STREAMS_PER_PROCESS)
+    ]
+
+
+def server_ports(plan: Plan) -> list[int]:
+    """The ports that iperf3 servers must listen on."""
+    return [process.server_port for process in plan.processes]
+
+
+class _Reader:
+    """Takes values out of an object and gathers what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+
+    def number(self, values: dict[str, Any], key: str, low: int, high: int, path: str = "", default: Any = None) -> int:
+        value = values.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            self.errors.append(f"{path}{key}: {value!r} is not a whole number from {low} to {high}")
+            return low
+        return value
+
+    def text(self, values: dict[str, Any], key: str, pattern: re.Pattern[str], what: str, path: str = "") -> str:
+        value = values.get(key)
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            self.errors.append(f"{path}{key}: {value!r} is not {what}")
+            return ""
+        return value
+
+    def unknown(self, values: dict[str, Any], known: set[str], path: str = "") -> None:
+        for key in sorted(values.keys() - known):
+            self.errors.append(f"{path}{key}: no such key; known are {', '.join(sorted(known))}")
+
+
+def _overlaps(processes: list[Process], errors: list[str]) -> None:
+    client_ports: dict[int, Process] = {}
+    servers: dict[int, Process] = {}
+    for process in processes:
+        name = f"groups[{process.group}]"
+        if process.server_port in servers:
+            other = servers[process.server_port].group
+            errors.append(f"{name}.server_port: {process.server_port} is also of groups[{other}]")
+        servers[process.server_port] = process
+        last = process.first_client_port + process.flows - 1
+        if last > 65535 or process.server_port > 65535:
+            errors.append(f"{name}: its ports go beyond 65535; begin lower")
+        clash = next((p for p in range(process.first_client_port, last + 1) if p in client_ports), None)
+        if clash is not None:
+            errors.append(f"{name}.first_client_port: port {clash} is also of groups[{client_ports[clash].group}]")
+        client_ports.update(dict.fromkeys(range(process.first_client_port, last + 1), process))
+
+
+def _groups(values: Any, read: _Reader) -> list[Process]:
+    if not isinstance(values, list) or not values:
+        read.errors.append("groups: give a list with at least one group")
+        return []
+    processes: list[Process] = []
+    for index, group in enumerate(values):
+        path = f"groups[{index}]."
+        if not isinstance(group, dict):
+            read.errors.append(f"groups[{index}]: give an object with cc, flows, server_port, first_client_port")
+            continue
+        read.unknown(group, {"cc", "flows", "server_port", "first_client_port"}, path)
+        cc = read.text(group, "cc", CC_NAME, "the name of a congestion control ([a-z0-9_]+)", path)
+        flows = read.number(group, "flows", 1, 10000, path)
+        server_port = read.number(group, "server_port", 1, 65535, path)
+        first_client_port = read.number(group, "first_client_port", 1, 65535, path)
+        processes += split(index, cc, flows, server_port, first_client_port)
+    _overlaps(processes, read.errors)
+    return processes
+
+
+def parse(values: Any) -> Plan:
+    """The plan in an object read from JSON. Raises PlanError with everything that is wrong."""
+    if not isinstance(values, dict):
+        raise PlanError(["the plan is not an object"])
+    read = _Reader()
+    known = {"start_mono_ns", "seconds", "server", "groups", "mss_bytes", "ecn", "setup_seconds"}
+    read.unknown(values, known)
+    processes = _groups(values.get("groups"), read)
+    most_flows = max((process.flows for process in processes), default=0)
+    plan = Plan(
+        start_mono_ns=read.number(values, "start_mono_ns", 0, 2**63 - 1, default=0),
+        seconds=read.number(values, "seconds", 1, 86400),
+        server=read.text(values, "server", re.compile(r"[0-9A-Za-z.:%_-]{1,255}"), "an address or host name"),
+        processes=tuple(processes),
+        mss_bytes=read.number(values, "mss_bytes", 88, 9216) if values.get("mss_bytes") is not None else None,
+        # streams are connected one after the other (esnet/iperf#254): time for each, far beyond a round trip
+        setup_seconds=read.number(values, "setup_seconds", 1, 3600, default=15 + most_flows // 8),
+    )
+    if plan.server.startswith("-"):
+        read.errors.append(f"server: {plan.server!r} is not an address or host name")
+    if not isinstance(values.get("ecn", False), bool):
+        read.errors.append(f"ecn: {values['ecn']!r} is not true or false")
+    if read.errors:
+        raise PlanError(read.errors)
+    return plan
+
+
+def load(path: Path) -> Plan:
+    """The plan in a JSON file. Raises PlanError."""
+    try:
+        return parse(json.loads(path.read_text()))
+    except OSError as error:
+        raise PlanError([f"reading {path}: {error.strerror}"]) from error
+    except ValueError as error:
+        if isinstance(error, PlanError):
+            raise PlanError([f"{path}: {line}" for line in error.errors]) from error
+        raise PlanError([f"{path}: this is no JSON: {error}"]) from error
