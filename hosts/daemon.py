@@ -95,7 +95,7 @@ def start(
 
 
 def stop(name: str, runtime_dir: Path, timeout_s: float = 10.0) -> dict[str, Any]:
-    """SIGTERM, then waits for the end; SIGKILL after timeout_s. A bad end is a DaemonError, also when it came earlier."""
+    """SIGTERM, then waits for the end; SIGKILL after timeout_s. A bad end is a DaemonError, an earlier one too."""
     files = Files(name, runtime_dir)
     if not runtime_dir.is_dir():
         return {"changed": False, "name": name, "state": "never started"}
@@ -128,7 +128,7 @@ def stop(name: str, runtime_dir: Path, timeout_s: float = 10.0) -> dict[str, Any
 
 def status(runtime_dir: Path) -> dict[str, Any]:
     """Every program ever started with this runtime_dir: running or how it ended."""
-    daemons = []
+    daemons: list[dict[str, Any]] = []
     for path in sorted(runtime_dir.glob("*.pid")) + sorted(runtime_dir.glob("*.exit")):
         files = Files(path.stem, runtime_dir)
         state = _read(files.state) or {}
@@ -208,10 +208,10 @@ def _leave_callers_files(log: Path, keep_fd: int) -> None:
     os.dup2(null, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    for entry in os.listdir("/proc/self/fd"):
-        if int(entry) > 2 and int(entry) != keep_fd:
+    for fd in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+        if fd > 2 and fd != keep_fd:
             with contextlib.suppress(OSError):
-                os.close(int(entry))
+                os.close(fd)
 
 
 # ---- waiting ----------------------------------------------------------------------------------------------------

@@ -8,6 +8,17 @@ is kept short.
 
 from __future__ import annotations
 
+import time
+import typing as t
+
+from ansible.executor.stats import AggregateStats
+from ansible.executor.task_result import CallbackTaskResult
+from ansible.playbook import Playbook
+from ansible.playbook.task import Task
+
+from ansible import constants as C
+from ansible.plugins.callback import CallbackBase
+
 DOCUMENTATION = """
     name: brief
     type: stdout
@@ -19,16 +30,6 @@ DOCUMENTATION = """
     extends_documentation_fragment:
         - default_callback
 """
-
-import time
-import typing as t
-
-from ansible import constants as C
-from ansible.executor.stats import AggregateStats
-from ansible.executor.task_result import CallbackTaskResult
-from ansible.playbook import Playbook
-from ansible.playbook.task import Task
-from ansible.plugins.callback import CallbackBase
 
 SHOWN_LINES = 20
 

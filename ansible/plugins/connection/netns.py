@@ -8,6 +8,16 @@ the namespace that mounted /sys, and programs must ask by netlink or ioctl. File
 
 from __future__ import annotations
 
+import re
+import shlex
+import shutil
+import typing as t
+from pathlib import Path
+
+import ansible.constants as C
+from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.connection.local import Connection as LocalConnection
+
 DOCUMENTATION = """
     name: netns
     short_description: run tasks in a network namespace of this machine
@@ -43,16 +53,6 @@ DOCUMENTATION = """
         - connection_pipelining
 """
 
-import os
-import re
-import shlex
-import shutil
-import typing as t
-
-import ansible.constants as C
-from ansible.errors import AnsibleConnectionFailure
-from ansible.plugins.connection.local import Connection as LocalConnection
-
 NETNS_DIR = "/run/netns"
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
@@ -65,7 +65,7 @@ class Connection(LocalConnection):
 
     def _connect(self) -> Connection:
         path = _namespace_path(self.get_option("netns"))
-        if not os.path.exists(path):
+        if not Path(path).exists():
             raise AnsibleConnectionFailure(
                 f"there is no network namespace {path}: run this inside the lab's cell (make experiment makes one), "
                 "or add the namespace with `ip netns add`"
