@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""The default experiment as a newcomer types it, second time: how long beyond its traffic, how faithful, how full."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import time
+from pathlib import Path
+
+from bench.report import Row
+from experiments.host import CHECKOUT
+
+RUNS = 3
+
+
+def run_experiment(*parameters: str) -> Path:
+    """`make experiment`; the directory of its first repetition. Raises CalledProcessError if it fails."""
+    result = subprocess.run(
+        ["make", "experiment", *parameters], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    if result.returncode not in (0, 2):
+        raise subprocess.CalledProcessError(result.returncode, result.args, result.stdout, result.stderr)
+    return (CHECKOUT / "results/latest").resolve() / "rep-1"
+
+
+def measure(short: bool) -> list[Row]:
+    parameters = ["CC=cubic", "FLOWS=16", "NAME=bench-default", *(["DURATION=100rtt"] if short else [])]
+    overheads, summaries = [], []
+    for _ in range(1 if short else RUNS):
+        begin = time.monotonic()
+        repetition = run_experiment(*parameters)
+        elapsed = time.monotonic() - begin
+        summaries.append(json.loads((repetition / "summary.json").read_text()))
+        traffic = json.loads((repetition / "traffic.json").read_text())
+        overheads.append(elapsed - (traffic["end_mono_ns"] - traffic["start_mono_ns"]) / 1e9)
+    return _rows(overheads, summaries)
+
+
+def _rows(overheads: list[float], summaries: list[dict]) -> list[Row]:
+    def column(pick) -> list[float]:
+        return [pick(summary) for summary in summaries]
+
+    def row(name: str, values: list[float], unit: str, **bounds) -> Row:
+        return Row(f"default run: {name}", statistics.median(values), unit, samples=values, **bounds)
+
+    ledgers = [summary["ledger"] for summary in summaries]
+    lost = [
+        max(abs(ledger["switch_packets"] - ledger[name]) for name in ledger if name.startswith("postcards_"))
+        + ledger["tcp_events_lost"]
+        for ledger in ledgers
+    ]
+    reasons = "; ".join(sorted({reason for summary in summaries for reason in summary["reasons"]}))
+    return [
+        row("time beyond the traffic", overheads, "s", must=20, aim=10, better="lower"),
+        row("valid", column(lambda s: float(s["valid"])), "of 1", must=1, note=reasons),
+        row("ledger, lost", lost, "records", must=0, better="lower"),
+        row("utilization, mean", column(lambda s: s["utilization"]["mean"]), "", must=0.98),
+        row(
+            "queue above the buffer",
+            column(lambda s: max(0, s["queue_depth_packets"]["max"] - s["buffer_packets"])),
+            "packets",
+            must=0,
+            better="lower",
+        ),
+        row("rate error", column(lambda s: abs(s["fidelity"]["rate_error_fraction"])), "", must=1e-3, better="lower"),
+        row(
+            "lateness p99",
+            column(lambda s: s["fidelity"]["lateness_us"]["p99"]),
+            "us",
+            must=500,
+            better="lower",
+            peer="Mininet-HiFi, 20 flows: 66 us at 62 Mb/s",
+        ),
+        row("lateness p99.9", column(lambda s: s["fidelity"]["lateness_us"]["p999"]), "us", better="lower"),
+        row(
+            "departures more than 10 % off the ideal gap",
+            column(lambda s: s["fidelity"]["gap_error_over_10pct_fraction"]),
+            "of 1",
+            better="lower",
+            peer="Mininet-HiFi, 20 flows: 0.077 at 62 Mb/s",
+        ),
+    ]

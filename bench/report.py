@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Rows of the bench: what was measured, what it had to reach, what stands beside it; as a table and as JSON.
+
+Results are written to results/bench/<UTC>.json; the newest before this run is what it is compared with. Machines are
+shared and noisy: a row that is a ratio was measured with its peer in the same run, and its value is a median.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+RESULTS = Path("results/bench")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured figure. `must` and `aim` are bounds in the direction of `better` ("higher" or "lower")."""
+
+    name: str
+    value: float
+    unit: str
+    must: float | None = None
+    aim: float | None = None
+    better: str = "higher"
+    peer: str = ""
+    note: str = ""
+    samples: list[float] = field(default_factory=list)
+
+    def reaches(self, bound: float | None) -> bool:
+        if bound is None:
+            return True
+        return self.value >= bound if self.better == "higher" else self.value <= bound
+
+
+def machine() -> dict[str, str | int | float]:
+    """What the figures were measured on."""
+    model = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
+        "unknown",
+    )
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "cpu": model,
+        "cores": os.cpu_count() or 0,
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "commit": commit.stdout.strip(),
+        "load_at_start": os.getloadavg()[0],
+    }
+
+
+def previous() -> dict[str, float]:
+    """Name -> value of the newest earlier bench, per row the newest that has it."""
+    values: dict[str, float] = {}
+    for path in sorted(RESULTS.glob("*.json")):
+        values.update({row["name"]: row["value"] for row in json.loads(path.read_text())["rows"]})
+    return values
+
+
+def save(rows: Iterable[Row], machine_facts: dict) -> Path:
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
+    path.write_text(json.dumps({"machine": machine_facts, "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
+    return path
+
+
+def show(rows: list[Row], machine_facts: dict, before: dict[str, float]) -> None:
+    console = Console(width=max(Console().width, 150))
+    console.print(" · ".join(f"{name} {value}" for name, value in machine_facts.items()), soft_wrap=True)
+    table = Table("what", "measured", "must", "aim", "before", "verdict", "beside it", "note")
+    for row in rows:
+        sign = "≥" if row.better == "higher" else "≤"
+        table.add_row(
+            row.name,
+            f"{_short(row.value)} {row.unit}",
+            f"{sign} {_short(row.must)}" if row.must is not None else "",
+            f"{sign} {_short(row.aim)}" if row.aim is not None else "",
+            _short(before[row.name]) if row.name in before else "",
+            "" if row.must is None else "reached" if row.reaches(row.must) else "[bold red]MISSED[/]",
+            row.peer,
+            row.note,
+        )
+    console.print(table)
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"

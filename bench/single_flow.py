@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""One Reno flow at several buffers against the BDP rule: utilization after a loss is min((1 + B/BDP) / 2, 1).
+
+First seed, section 3.5. The peer is the formula; runs that are not valid are said so and count as missed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from bench.experiment import run_experiment
+from bench.report import Row
+
+BUFFERS_BDP = (0.25, 0.5, 1, 1.5)
+TOLERANCE = 0.08
+
+
+def measure(short: bool) -> list[Row]:
+    rows = []
+    for buffer_bdp in BUFFERS_BDP:
+        repetition = run_experiment(
+            "CC=reno", "FLOWS=1", f"BUF={buffer_bdp}bdp", f"DURATION={500 if short else 2000}rtt", "NAME=bench-reno"
+        )
+        rows += _rows(repetition, buffer_bdp)
+    return rows
+
+
+def _rows(repetition: Path, buffer_bdp: float) -> list[Row]:
+    summary = json.loads((repetition / "summary.json").read_text())
+    ratio = summary["buffer_packets"] / summary["bdp_packets"]
+    predicted = min((1 + ratio) / 2, 1)
+    measured = summary["utilization"]["min_after_loss"]
+    note = "" if summary["valid"] else "NOT VALID: " + "; ".join(summary["reasons"])
+    off = abs(measured - predicted) if summary["valid"] and measured is not None else 1.0
+    return [
+        Row(
+            f"one Reno flow, {buffer_bdp} BDP: utilization after a loss, off by",
+            off,
+            "",
+            must=TOLERANCE,
+            better="lower",
+            peer=f"measured {measured}, the rule says {predicted:.3f}",
+            note=note or f"queue min {summary['queue_depth_packets']['p01']} p01, {summary['drops']} drops",
+        )
+    ]

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""The soft switch's speed on the lab's own veths, postcards on and stored, beside the kernel's bridge in the same run.
+
+No rate is set, so what limits is the machine: sender, receiver, switch and collector share its cores.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench import processes
+from bench.report import Row
+from controlplane.policy import TailDrop
+from controlplane.soft import SoftSwitch
+from experiments import cell, topology
+from wire.wire import POSTCARD
+
+SECONDS, RUNS = 8, 3
+FAR_AWAY_PACKETS = 1_000_000  # a threshold that is never reached
+UDP_FRAME_BYTES, FCS_BYTES = 64, 4
+JUMBO_RATE_BPS, JUMBO_RTT_NS, JUMBO_BUFFER_PACKETS = 10_000_000_000, 1_000_000, 138
+
+
+def measure(short: bool) -> list[Row]:
+    seconds, runs = (2, 1) if short else (SECONDS, RUNS)
+    rows = cell.run(lambda: _at_mtu_1500(seconds, runs))
+    rows += cell.run(lambda: _at_mtu_9000(seconds, runs))
+    return [Row(**row) for row in rows]
+
+
+def _at_mtu_1500(seconds: int, runs: int) -> list[dict]:
+    _network(1500)
+    bridge, switch, udp, lost = [], [], [], []
+    for _ in range(runs):
+        with _kernel_bridge():
+            bridge.append(processes.iperf3_bps(seconds))
+        with _soft_switch() as (control, counts):
+            switch.append(processes.iperf3_bps(seconds))
+        lost.append(float(counts["missing"]))
+        with _soft_switch() as (control, _):
+            udp.append(_udp_forwarded_per_s(control, seconds))
+    ratios = [ours / theirs for ours, theirs in zip(switch, bridge, strict=True)]
+    peer = f"kernel bridge {statistics.median(bridge) / 1e9:.2f} Gb/s on the same veths"
+    return [
+        _row("TCP, MTU 1500, postcards stored", [bps / 1e9 for bps in switch], "Gb/s", must=1.8, aim=2.5, peer=peer,
+             note=f"postcards missing: {lost}"),
+        _row("the same over the kernel bridge", ratios, "x", must=0.4, aim=0.6),
+        _row("64-byte UDP forwarded with postcards", [rate / 1e3 for rate in udp], "k/s", must=200, aim=300),
+    ]  # fmt: skip
+
+
+def _at_mtu_9000(seconds: int, runs: int) -> list[dict]:
+    _network(9000)
+    rates = []
+    for _ in range(runs):
+        with _soft_switch() as (control, _):
+            for port in (topology.SENDER.port, topology.RECEIVER.port):
+                control.set_port(port, delay=JUMBO_RTT_NS // 2)
+            control.set_port(topology.RECEIVER.port, rate=JUMBO_RATE_BPS)
+            control.set_policy(topology.RECEIVER.port, TailDrop(JUMBO_BUFFER_PACKETS))
+            rates.append(processes.iperf3_bps(seconds, "--parallel", "4") / 1e9)
+    return [_row("TCP, MTU 9000, 10 Gb/s, 1 ms, 1 BDP", rates, "Gb/s", must=5, aim=6)]
+
+
+def _row(name: str, values: list[float], unit: str, **more) -> dict:
+    return dict(name=f"switch: {name}", value=statistics.median(values), samples=values, unit=unit, **more)
+
+
+def _network(mtu_bytes: int) -> None:
+    topology.build(mtu_bytes)
+    for name in (topology.SWITCH, *(host.name for host in topology.HOSTS)):
+        processes.run(name, "python3", "-m", "hosts.tune.tune", "apply", "--state", cell.RUNTIME / f"tune-{name}")
+
+
+@contextmanager
+def _kernel_bridge() -> Iterator[None]:
+    processes.run(topology.SWITCH, "ip", "link", "add", "br0", "up", "type", "bridge")
+    try:
+        for host in (topology.SENDER, topology.RECEIVER):
+            processes.run(topology.SWITCH, "ip", "link", "set", host.switch_interface, "master", "br0")
+        yield
+    finally:
+        processes.run(topology.SWITCH, "ip", "link", "delete", "br0")
+
+
+@contextmanager
+def _soft_switch() -> Iterator[tuple[SoftSwitch, dict]]:
+    """The switch and a collector that stores; after it the dictionary holds the collector's counts."""
+    counts: dict = {}
+    socket = cell.RUNTIME / "switch.sock"
+    ports = [word for host in topology.HOSTS for word in ("--port", f"{host.port}={host.switch_interface}")]
+    with tempfile.TemporaryDirectory(dir="build") as disk:
+        arguments = ["--output", f"{disk}/postcards.bsp", "--summary", f"{disk}/collector.json"]
+        listen = f":{POSTCARD.const['POSTCARD_UDP_PORT']}"
+        with (
+            processes.daemon(topology.COLLECTOR.name, "build/collector", "--listen", listen, *arguments),
+            processes.daemon(topology.SWITCH, "build/softswitch", "--control", socket, "--frame-bytes", "9216", *ports),
+            SoftSwitch(socket) as control,
+        ):
+            _configure(control)
+            yield control, counts
+        counts.update(json.loads((Path(disk) / "collector.json").read_text()))
+
+
+def _configure(control: SoftSwitch) -> None:
+    port = POSTCARD.const["POSTCARD_UDP_PORT"]
+    collector = topology.COLLECTOR
+    for host in (topology.SENDER, topology.RECEIVER):
+        control.forward(host.mac, host.port)
+    control.collector(
+        collector.port, collector.switch_mac, collector.mac, topology.POSTCARD_SOURCE, collector.ipv4, port, port
+    )
+    control.set_policy(topology.RECEIVER.port, TailDrop(FAR_AWAY_PACKETS))
+    control.postcards_on(topology.RECEIVER.port, 1)
+
+
+def _udp_forwarded_per_s(control: SoftSwitch, seconds: int) -> float:
+    """Frames that left for the receiver with their postcards, a second, while a generator sends all it can."""
+    before = control.stats()
+    port = topology.RECEIVER.port
+    sender, receiver = topology.SENDER, topology.RECEIVER
+    macs = ("--source-mac", sender.mac, "--destination-mac", receiver.mac)
+    load = ("--seconds", str(seconds), "--frame-bytes", str(UDP_FRAME_BYTES - FCS_BYTES))
+    processes.run(sender.name, "build/udp_flood", "--interface", topology.INTERFACE, *macs, *load)
+    after = control.stats()
+    forwarded = after[f"port.{port}.tx_frames"] - before[f"port.{port}.tx_frames"]
+    return forwarded / seconds
