@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Runs ip, tc, ethtool and modprobe: argument lists without a shell, bounded in time, their own words on failure."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+TIMEOUT_SECONDS = 20
+PACKAGES = {"ethtool": "ethtool", "ip": "iproute2", "tc": "iproute2", "modprobe": "kmod"}
+
+
+class TuneError(RuntimeError):
+    """What could not be done, to what, why, and what to do; for the user."""
+
+
+class CommandError(TuneError):
+    """A program that said no. `reason` is the last line it wrote."""
+
+    def __init__(self, words: Sequence[str], reason: str):
+        super().__init__(f"{' '.join(words)}: {reason}")
+        self.reason = reason
+
+
+def find(program: str) -> str | None:
+    """Its path; sbin directories are looked at too, they are not in everybody's PATH."""
+    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+
+
+def run(*words: str) -> str:
+    """Its output. Raises CommandError when it fails, TuneError when it is not installed."""
+    path = find(words[0])
+    if path is None:
+        raise TuneError(f"{words[0]} is not installed: apt install {PACKAGES.get(words[0], words[0])}")
+    try:
+        done = subprocess.run(
+            [path, *words[1:]],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            env={**os.environ, "LC_ALL": "C"},
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CommandError(words, f"has not ended after {TIMEOUT_SECONDS} s") from error
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        raise CommandError(words, lines[-1] if lines else f"exit status {done.returncode}")
+    return done.stdout

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""Makes a host fit for measuring, and puts it back as it was: `python -m hosts.tune.tune apply|undo|show`.
+
+Works on the network namespace it runs in, on nothing of the machine beyond. `apply` first saves what it will change
+in the state file, then changes it; when one setting fails, those before it are put back. A second `apply` changes
+nothing, and never takes tuned values for former ones. Standard library only (Python 3.9 or later).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from hosts.tune import inventory, offloads, settings, state, sysctls
+from hosts.tune.commands import TuneError
+
+SUMMARY = (__doc__ or "").split("\n", 1)[0]
+MODES = ("tail-drop", "ecn", "egress-threshold")
+
+
+def plan_sysctls(options: argparse.Namespace) -> dict[str, tuple[str, str]]:
+    """{name: (present, wanted)} of sysctls that are not as they should be."""
+    wanted = settings.wanted_sysctls(
+        options.interface, options.mode == "ecn", options.window_bytes, options.reserve_ports
+    )
+    changes = {}
+    for name, value in wanted.items():
+        present = sysctls.read(name)
+        if present is None:
+            if name.startswith("net.ipv6."):
+                continue  # a kernel without IPv6 has nothing to switch off
+            raise TuneError(f"{name}: this kernel has no such setting: it is older than Linux 4.15")
+        value = sysctls.completed(name, value, present)
+        if present != value:
+            changes[name] = (present, value)
+    return changes
+
+
+def plan_offloads(interface: str) -> tuple[dict[str, str], dict[str, str]]:
+    """(states of single features, what to switch off). Raises TuneError for one that hides packets and is fixed on."""
+    features = offloads.read(interface)
+    wrong = [name for name in settings.OFFLOADS_OFF if name in features and features[name].on]
+    for name in wrong:
+        if features[name].fixed and name not in settings.OFFLOADS_MAY_STAY:
+            raise TuneError(f"switching {name} of {interface} off: its driver has it fixed on: use another interface")
+    return offloads.single_states(features), {name: "off" for name in wrong if not features[name].fixed}
+
+
+def put_back(saved: dict[str, Any]) -> tuple[bool, dict[str, Any], list[str]]:
+    """Restores everything saved. Returns (changed anything, what is still to be restored, errors)."""
+    changed, errors = False, []
+    left: dict[str, Any] = {"sysctls": {}, "offloads": {}}
+    for name, value in saved.get("sysctls", {}).items():
+        try:
+            if sysctls.read(name) not in (value, None):
+                sysctls.write(name, value)
+                changed = True
+        except TuneError as error:
+            left["sysctls"][name] = value
+            errors.append(str(error))
+    for interface, states in saved.get("offloads", {}).items():
+        try:
+            changed = offloads.restore(interface, states) or changed
+        except TuneError as error:
+            left["offloads"][interface] = states
+            errors.append(str(error))
+    return changed, left, errors
+
+
+def apply(options: argparse.Namespace) -> dict[str, Any]:
+    """Returns {"changed", "before", "after"} of what this call changed."""
+    saved = state.load(options.state)
+    wrong_sysctls = plan_sysctls(options)
+    wrong_offloads = {interface: plan_offloads(interface) for interface in options.interface}
+    wrong_offloads = {interface: plan for interface, plan in wrong_offloads.items() if plan[1]}
+    before = {name: present for name, (present, _) in wrong_sysctls.items()}
+    after = {name: value for name, (_, value) in wrong_sysctls.items()}
+    for interface, (_, wanted) in wrong_offloads.items():
+        before.update({f"{interface} {name}": "on" for name in wanted})
+        after.update({f"{interface} {name}": "off" for name in wanted})
+    result: dict[str, Any] = {"changed": bool(before), "before": before, "after": after}
+    if not result["changed"]:
+        return result
+
+    before_call: dict[str, dict[str, Any]] = {
+        "sysctls": {name: present for name, (present, _) in wrong_sysctls.items()},
+        "offloads": {interface: states for interface, (states, _) in wrong_offloads.items()},
+    }
+    # what an earlier call saved is older than what this one found: it stays
+    merged = {kind: {**before_call[kind], **saved.get(kind, {})} for kind in before_call}
+    state.save(options.state, merged)
+    try:
+        for name, (_, value) in wrong_sysctls.items():
+            sysctls.write(name, value)
+        for interface, (_, wanted) in wrong_offloads.items():
+            offloads.switch(interface, wanted)
+    except TuneError as error:
+        _, _, errors = put_back(before_call)
+        if not errors and saved:
+            state.save(options.state, saved)
+        elif not errors:
+            options.state.unlink()
+        outcome = "; not put back: " + "; ".join(errors) if errors else "; what was changed before it is put back"
+        raise TuneError(f"{error}{outcome}") from error
+    return result
+
+
+def undo(options: argparse.Namespace) -> dict[str, Any]:
+    """Puts back what the state file has; without one, or with one of a namespace that is gone, does nothing."""
+    saved = state.load(options.state)
+    changed, left, errors = put_back(saved)
+    if errors:
+        state.save(options.state, left)
+        raise TuneError(f"not put back, and still in {options.state}: {'; '.join(errors)}")
+    options.state.unlink(missing_ok=True)
+    after = {**saved.get("sysctls", {}), **{f"{i} offloads": s for i, s in saved.get("offloads", {}).items()}}
+    return {"changed": changed, "before": {}, "after": after}
+
+
+def parse_ports(text: str) -> str:
+    match = re.fullmatch(r"(\d{1,5})-(\d{1,5})", text)
+    if not match or not 0 < int(match[1]) <= int(match[2]) < 65536:
+        raise argparse.ArgumentTypeError(f"'{text}': give FIRST-LAST with ports from 1 to 65535")
+    return f"{int(match[1])}-{int(match[2])}"
+
+
+def parse_bytes(text: str) -> int:
+    if not re.fullmatch(r"\d{1,10}", text) or not 0 < int(text) <= 256 << 20:
+        raise argparse.ArgumentTypeError(f"'{text}': give a whole number of bytes from 1 to {256 << 20}")
+    return int(text)
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m hosts.tune.tune", description=SUMMARY)
+    commands = parser.add_subparsers(dest="command", required=True)
+    change = commands.add_parser("apply", help="set sysctls and offloads")
+    change.add_argument("--state", type=Path, required=True, help="file for the former values")
+    change.add_argument(
+        "--interface", type=state.parse_interface, action="append", required=True, help="may be repeated"
+    )
+    change.add_argument("--mode", choices=MODES, default="tail-drop", help="ecn: connections ask for ECN, else not")
+    change.add_argument(
+        "--window-bytes", type=parse_bytes, default=4 << 20, help="BDP and buffer together (default 4 MiB)"
+    )
+    change.add_argument("--reserve-ports", type=parse_ports, help="FIRST-LAST: client ports of the experiment")
+    back = commands.add_parser("undo", help="put back what apply changed")
+    back.add_argument("--state", type=Path, required=True, help="the file apply wrote")
+    commands.add_parser("show", help="settings, offloads and queues of this host as JSON")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    try:
+        if options.command == "show":
+            result = inventory.show()
+        else:
+            result = apply(options) if options.command == "apply" else undo(options)
+    except (TuneError, OSError) as error:
+        print(f"tune: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps(result, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
