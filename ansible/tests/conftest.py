@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""A cell with the lab's network, and ansible-playbook in it, as the runner uses them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+ANSIBLE = CHECKOUT / "ansible"
+PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
+# Above what a loaded machine needs, below what a hanging test may cost.
+TIMEOUT_S = 120
+
+
+@dataclass
+class Played:
+    """What a playbook did: exit status, output, and per host the totals of the recap."""
+
+    status: int
+    stdout: str
+    stderr: str
+    hosts: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> int:
+        return sum(totals["changed"] for totals in self.hosts.values())
+
+
+def play(*arguments: str | Path, prefix: tuple[str, ...] = (), variables: dict[str, object] | None = None) -> Played:
+    """Runs ansible-playbook with the repository's configuration."""
+    command = [*prefix, str(PLAYBOOK), *map(str, arguments)]
+    if variables is not None:
+        command += ["-e", json.dumps(variables)]
+    result = subprocess.run(
+        command,
+        env={**os.environ, "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    played = Played(result.returncode, result.stdout, result.stderr)
+    for host, totals in re.findall(r"^(\S+) +(ok=\d+ changed=.*)$", result.stdout, re.M):
+        played.hosts[host] = {key: int(value) for key, value in (pair.split("=") for pair in totals.split())}
+    return played
+
+
+@dataclass
+class Cell:
+    """Private PID, mount and network namespaces with the lab's network; everything in it ends with the fixture."""
+
+    pid: int
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        return ("nsenter", f"--target={self.pid}", "--mount", "--net", "--pid", f"--wd={CHECKOUT}", "--")
+
+    def run(self, *command: str, netns: str | None = None) -> str:
+        inside = ("nsenter", f"--net=/run/netns/{netns}", "--") if netns else ()
+        result = subprocess.run(
+            [*self.prefix, *inside, *command], capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+        )
+        return result.stdout
+
+    def play(self, playbook: str, **variables: object) -> Played:
+        return play(ANSIBLE / "playbooks" / f"{playbook}.yml", prefix=self.prefix, variables=variables)
+
+
+@pytest.fixture(scope="session")
+def cell() -> Iterator[Cell]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: makes network namespaces")
+    unshare = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    process = subprocess.Popen(
+        [*unshare, sys.executable, str(ANSIBLE / "tests/lab_init.py")],
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    (init,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    yield Cell(int(init))
+    process.stdin.close()
+    process.wait(timeout=10)
+
+
+@pytest.fixture
+def run_variables(tmp_path: Path) -> dict[str, object]:
+    """What the runner passes for a repetition. runtime_dir is in the cell's own /run, and new for each test."""
+    return {
+        "run_dir": str(tmp_path),
+        "logs_dir": str(tmp_path / "logs"),
+        "runtime_dir": f"/run/{tmp_path.name}",
+        "python": sys.executable,
+        "checkout": str(CHECKOUT),
+        "spec": {"delay": "switch", "groups": [{"cc": "cubic", "flows": 16}]},
+    }

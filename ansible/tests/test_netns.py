@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""The connection plugin: which namespace a task runs in, and that a name is never more than a name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ansible.tests.conftest import Cell, Played, play
+
+INVENTORY = """
+all:
+  hosts:
+    {host}:
+      ansible_connection: netns
+      ansible_python_interpreter: "{{{{ ansible_playbook_python }}}}"
+"""
+PLAY = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - ansible.builtin.command:
+        argv: "{{{{ (program | default('ip -oneline link')) | split }}}}"
+      changed_when: false
+    - ansible.builtin.copy:
+        src: {source}
+        dest: {destination}
+        mode: "0600"
+"""
+
+
+def _play(tmp_path: Path, host: str, cell: Cell | None = None, **variables: object) -> Played:
+    (tmp_path / "hosts.yml").write_text(INVENTORY.format(host=host))
+    (tmp_path / "play.yml").write_text(PLAY.format(source=tmp_path / "hosts.yml", destination=tmp_path / "copied"))
+    prefix = cell.prefix if cell else ()
+    return play("-vv", "-i", tmp_path / "hosts.yml", tmp_path / "play.yml", prefix=prefix, variables=variables)
+
+
+@pytest.mark.software
+def test_netns__runs_tasks_in_the_namespace_of_the_hosts_name(cell: Cell, tmp_path: Path) -> None:
+    played = _play(tmp_path, "switch", cell)
+    assert played.status == 0, played.stderr
+    assert all(interface in played.stdout for interface in ("to_sender", "to_receiver", "to_collector"))
+
+
+@pytest.mark.software
+def test_netns__ansible_netns_names_another_namespace(cell: Cell, tmp_path: Path) -> None:
+    played = _play(tmp_path, "anything", cell, ansible_netns="collector")
+    assert played.status == 0, played.stderr
+    assert "eth0@" in played.stdout
+    assert "to_sender" not in played.stdout
+
+
+@pytest.mark.software
+def test_netns__copies_files_on_this_machine(cell: Cell, tmp_path: Path) -> None:
+    assert _play(tmp_path, "sender", cell).changed == 1
+    assert (tmp_path / "copied").read_text() == (tmp_path / "hosts.yml").read_text()
+    assert _play(tmp_path, "sender", cell).changed == 0
+
+
+@pytest.mark.software
+def test_netns__leaves_the_mounts_below_sys_alone(cell: Cell, tmp_path: Path) -> None:
+    """`ip netns exec` would hide tracefs and bpffs, which the tracer needs."""
+    cell.run("mount", "-t", "tmpfs", "canary", "/sys/fs/cgroup")
+    played = _play(tmp_path, "sender", cell, program="cat /proc/self/mounts")
+    assert "canary /sys/fs/cgroup" in played.stdout
+
+
+def test_netns__a_missing_namespace_is_one_sentence(tmp_path: Path) -> None:
+    played = _play(tmp_path, "no-such-namespace")
+    assert played.status == 4
+    assert len(played.stderr.strip().splitlines()) == 1
+    assert "there is no network namespace /run/netns/no-such-namespace: run this inside the lab's cell" in played.stderr
+
+
+NOT_NAMES = [
+    "sender; touch MARK",
+    "$(touch MARK)",
+    "`touch MARK`",
+    "sender' && touch MARK '",
+    "../../proc/1/ns/net",
+    "..",
+    "--help",
+    "-t1",
+    "sender\ntouch MARK",
+    "sender\n",
+    "",
+    "a" * 65,
+    "s\u00e9nder",
+    7,
+]
+
+
+def test_netns__refuses_what_is_no_name(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    names = [name.replace("MARK", str(mark)) if isinstance(name, str) else name for name in NOT_NAMES]
+    hosts = {f"victim{i}": {"ansible_connection": "netns", "ansible_netns": name} for i, name in enumerate(names)}
+    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts}}))
+    (tmp_path / "play.yml").write_text(PLAY.format(source="/dev/null", destination=tmp_path / "copied"))
+    played = play("-i", tmp_path / "hosts.json", tmp_path / "play.yml")
+    assert played.status == 4, played.stdout
+    for host in hosts:
+        assert f"UNREACHABLE {host}: " in played.stderr
+        assert played.hosts[host]["unreachable"] == 1
+    assert played.stderr.count("is not a namespace name: allowed are 1 to 64 letters") == len(hosts)
+    assert not mark.exists()
