@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * The core as a table of contents: what memory it has, what comes in, what happens next, what goes out.
+ */
+#include "core_internal.h"
+
+enum {
+	CACHE_LINE_BYTES = 64,
+};
+
+static size_t part(size_t *total, size_t bytes)
+{
+	size_t offset = *total;
+
+	*total += (bytes + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES * CACHE_LINE_BYTES;
+	return offset;
+}
+
+/* Where each part of the memory begins. */
+struct layout {
+	size_t core, pipeline, arrivals, departures, outputs, flows, packets, bytes;
+};
+
+static struct layout layout_of(const struct core_config *config)
+{
+	struct layout layout = { 0 };
+	size_t entry_bytes = sizeof(struct heap_entry);
+
+	layout.core = part(&layout.bytes, sizeof(struct core));
+	layout.pipeline = part(&layout.bytes, pipeline_memory_bytes());
+	layout.arrivals = part(&layout.bytes, config->packets * entry_bytes);
+	layout.departures = part(&layout.bytes, PIPELINE_PORTS * entry_bytes);
+	layout.outputs = part(&layout.bytes, config->packets * entry_bytes);
+	layout.flows = part(&layout.bytes, flow_table_bytes(config->flows));
+	layout.packets = part(&layout.bytes, packet_pool_bytes(config));
+	return layout;
+}
+
+size_t core_memory_bytes(const struct core_config *config)
+{
+	if (!config->packets || config->packets > CORE_MAX_PACKETS || config->flows > CORE_MAX_FLOWS ||
+	    config->frame_bytes < CORE_ETHERNET_MIN_BYTES || config->frame_bytes > CORE_MAX_FRAME_BYTES)
+		return 0;
+	return layout_of(config).bytes;
+}
+
+struct core *core_create(void *memory, const struct core_config *config)
+{
+	struct layout layout = layout_of(config);
+	uint8_t *at = memory;
+	struct core *core = (struct core *)(at + layout.core);
+
+	memset(core, 0, sizeof(*core));
+	core->config = *config;
+	core->pipeline = pipeline_create(at + layout.pipeline);
+	core->arrivals.entries = (struct heap_entry *)(at + layout.arrivals);
+	core->departures.entries = (struct heap_entry *)(at + layout.departures);
+	core->outputs.entries = (struct heap_entry *)(at + layout.outputs);
+	flow_table_init(&core->flows, at + layout.flows, config->flows);
+	packet_pool_init(core, at + layout.packets);
+	return core;
+}
+
+int core_attach_port(struct core *core, uint16_t port)
+{
+	if (port >= PIPELINE_DROP_PORT)
+		return -CORE_EINVAL;
+	core->ports[port].attached = true;
+	return 0;
+}
+
+int core_receive(struct core *core, uint64_t arrival_ns, uint16_t number, const uint8_t *frame, uint32_t bytes)
+{
+	struct port *port = &core->ports[number % PIPELINE_PORTS];
+	struct core_packet *packet;
+	struct flow *flow = NULL;
+	struct flow_key key;
+
+	if (unlikely(!port->attached))
+		return -CORE_ENODEV;
+	port->stats.rx_frames++;
+	port->stats.rx_bytes += bytes;
+	if (unlikely(bytes > core->config.frame_bytes || !bytes)) {
+		port->stats.oversize++;
+		return -CORE_EMSGSIZE;
+	}
+	packet = packet_pool_get(core);
+	if (unlikely(!packet))
+		return -CORE_ENOBUFS;
+	if (unlikely(arrival_ns < core->now_ns)) {
+		core->stats.arrivals_clamped++;
+		arrival_ns = core->now_ns;
+	}
+	memcpy(packet->packet.frame, frame, bytes);
+	packet->packet.frame_bytes = bytes;
+	packet->packet.std.ingress_port = number;
+	packet->packet.std.packet_length = bytes;
+	packet->queue_bytes = bytes;
+	packet->port = number;
+	if (core->flows.count && flow_key_of_frame(&key, frame, bytes))
+		flow = flow_find(&core->flows, &key);
+	if (flow)
+		packet->flow_delay_ns = flow->delay_ns;
+	packet->time_ns = link_access(port, flow, arrival_ns, bytes);
+	packet->seq = core->next_seq++;
+	heap_push_lane(&core->arrivals, &port->arrivals, packet);
+	return 0;
+}
+
+/* The earliest arrival: ingress, and its copy queued before the packet itself, as on BMv2. */
+static void arrive(struct core *core)
+{
+	uint16_t port = core->arrivals.entries[0].packet->port;
+	struct core_packet *packet = heap_pop_lane(&core->arrivals, &core->ports[port].arrivals);
+	struct intrinsic *std = &packet->packet.std;
+	struct core_packet *clone;
+
+	core->now_ns = packet->time_ns;
+	std->ingress_global_timestamp = core->now_ns & CORE_TIME_MASK;
+	pipeline_ingress(core->pipeline, &packet->packet);
+	if (std->clone) {
+		clone = mirror_clone(core, packet, INSTANCE_INGRESS_CLONE);
+		if (clone)
+			traffic_enqueue(core, clone->packet.std.egress_spec, clone, core->now_ns);
+	}
+	if (unlikely(std->mcast_grp)) {
+		core->stats.multicast_drops++;
+		packet_pool_put(core, packet);
+	} else if (std->egress_spec == PIPELINE_DROP_PORT) {
+		core->ports[port].stats.ingress_drops++;
+		packet_pool_put(core, packet);
+	} else {
+		traffic_enqueue(core, std->egress_spec, packet, core->now_ns);
+	}
+}
+
+void core_advance(struct core *core, uint64_t until_ns)
+{
+	for (;;) {
+		uint64_t departure_ns = heap_time_ns(&core->departures);
+		uint64_t arrival_ns = heap_time_ns(&core->arrivals);
+
+		if (departure_ns <= arrival_ns) {
+			if (departure_ns > until_ns || departure_ns == CORE_NEVER_NS)
+				break;
+			traffic_depart(core);
+		} else {
+			if (arrival_ns > until_ns)
+				break;
+			arrive(core);
+		}
+	}
+}
+
+uint64_t core_next_event_ns(const struct core *core)
+{
+	uint64_t departure_ns = heap_time_ns(&core->departures);
+	uint64_t arrival_ns = heap_time_ns(&core->arrivals);
+
+	return departure_ns < arrival_ns ? departure_ns : arrival_ns;
+}
+
+uint64_t core_next_output_ns(const struct core *core)
+{
+	return heap_time_ns(&core->outputs);
+}
+
+bool core_take_output(struct core *core, uint64_t until_ns, struct core_output *output)
+{
+	struct core_packet *packet;
+	uint16_t port;
+
+	if (heap_time_ns(&core->outputs) > until_ns || !core->outputs.count)
+		return false;
+	port = core->outputs.entries[0].packet->port;
+	packet = heap_pop_lane(&core->outputs, &core->ports[port].outputs);
+	*output = (struct core_output){
+		.due_ns = packet->time_ns,
+		.departure_ns = packet->departure_ns,
+		.frame = packet->packet.frame,
+		.bytes = packet->packet.frame_bytes,
+		.port = port,
+		.back_to_back = packet->back_to_back,
+		.packet = packet,
+	};
+	return true;
+}
+
+void core_release(struct core *core, const struct core_output *output)
+{
+	packet_pool_put(core, output->packet);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Settings of single flows (one direction of a 5-tuple), found by a hash table with open addressing.
+ * Only frames whose ports surely stand where they are read belong to a flow: not later fragments, nor packets with
+ * IPv6 extension headers. Up to two VLAN tags are passed over.
+ */
+#include "core_internal.h"
+
+enum {
+	ETHERNET_BYTES = 14,
+	VLAN_BYTES = 4,
+	TYPE_IPV4 = 0x0800,
+	TYPE_IPV6 = 0x86dd,
+	TYPE_VLAN = 0x8100,
+	TYPE_VLAN_OUTER = 0x88a8,
+	IPV4_MIN_BYTES = 20,
+	IPV6_BYTES = 40,
+	PORTS_BYTES = 4,
+};
+
+static uint32_t slots_of(uint32_t flows)
+{
+	uint32_t slots = 2;
+
+	while (slots < 2 * flows)
+		slots *= 2;
+	return slots;
+}
+
+size_t flow_table_bytes(uint32_t flows)
+{
+	return slots_of(flows) * sizeof(struct flow);
+}
+
+void flow_table_init(struct flow_table *table, void *memory, uint32_t flows)
+{
+	table->slots = memory;
+	table->mask = slots_of(flows) - 1;
+	table->limit = flows;
+	table->count = 0;
+	memset(memory, 0, flow_table_bytes(flows));
+}
+
+static uint32_t hash_of(const struct flow_key *key)
+{
+	const uint8_t *at = (const uint8_t *)key;
+	uint64_t hash = 0x9e3779b97f4a7c15;
+
+	for (size_t offset = 0; offset < sizeof(*key); offset += 8) {
+		uint64_t word;
+
+		memcpy(&word, at + offset, 8);
+		hash = (hash ^ word) * 0xff51afd7ed558ccd;
+		hash ^= hash >> 32;
+	}
+	return (uint32_t)hash;
+}
+
+_Static_assert(sizeof(struct flow_key) % 8 == 0, "hash_of reads whole words");
+
+/* The flow's slot, or the free one where it would stand: there always is one, the table is at most half full. */
+static struct flow *slot_of(const struct flow_table *table, const struct flow_key *key)
+{
+	uint32_t at = hash_of(key) & table->mask;
+
+	while (table->slots[at].set && memcmp(&table->slots[at].key, key, sizeof(*key)))
+		at = (at + 1) & table->mask;
+	return &table->slots[at];
+}
+
+struct flow *flow_find(const struct flow_table *table, const struct flow_key *key)
+{
+	struct flow *flow = slot_of(table, key);
+
+	return flow->set ? flow : NULL;
+}
+
+struct flow *flow_add(struct flow_table *table, const struct flow_key *key)
+{
+	struct flow *flow = slot_of(table, key);
+
+	if (flow->set)
+		return flow;
+	if (table->count >= table->limit)
+		return NULL;
+	memset(flow, 0, sizeof(*flow));
+	flow->key = *key;
+	flow->set = true;
+	table->count++;
+	return flow;
+}
+
+void flow_clear(struct flow_table *table)
+{
+	flow_table_init(table, table->slots, table->limit);
+}
+
+static uint32_t be16(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 8 | at[1];
+}
+
+static bool ipv4_key(struct flow_key *key, const uint8_t *at, uint32_t left)
+{
+	uint32_t header_bytes;
+
+	if (left < IPV4_MIN_BYTES || at[0] >> 4 != 4)
+		return false;
+	header_bytes = (at[0] & 15) * 4u;
+	if (header_bytes < IPV4_MIN_BYTES || left < header_bytes + PORTS_BYTES || be16(at + 6) & 0x1fff)
+		return false;
+	key->protocol = at[9];
+	memset(key->src_addr + 10, 0xff, 2);
+	memset(key->dst_addr + 10, 0xff, 2);
+	memcpy(key->src_addr + 12, at + 12, 4);
+	memcpy(key->dst_addr + 12, at + 16, 4);
+	memcpy(key->src_port, at + header_bytes, 2);
+	memcpy(key->dst_port, at + header_bytes + 2, 2);
+	return true;
+}
+
+static bool ipv6_key(struct flow_key *key, const uint8_t *at, uint32_t left)
+{
+	if (left < IPV6_BYTES + PORTS_BYTES || at[0] >> 4 != 6)
+		return false;
+	key->protocol = at[6];
+	memcpy(key->src_addr, at + 8, FLOW_ADDRESS_BYTES);
+	memcpy(key->dst_addr, at + 24, FLOW_ADDRESS_BYTES);
+	memcpy(key->src_port, at + IPV6_BYTES, 2);
+	memcpy(key->dst_port, at + IPV6_BYTES + 2, 2);
+	return true;
+}
+
+bool flow_key_of_frame(struct flow_key *key, const uint8_t *frame, uint32_t bytes)
+{
+	uint32_t offset = ETHERNET_BYTES;
+	uint32_t type;
+	bool found = false;
+
+	if (bytes < ETHERNET_BYTES)
+		return false;
+	type = be16(frame + 12);
+	for (int tags = 0; tags < 2 && (type == TYPE_VLAN || type == TYPE_VLAN_OUTER); tags++) {
+		if (bytes < offset + VLAN_BYTES)
+			return false;
+		type = be16(frame + offset + 2);
+		offset += VLAN_BYTES;
+	}
+	memset(key, 0, sizeof(*key));
+	if (type == TYPE_IPV4)
+		found = ipv4_key(key, frame + offset, bytes - offset);
+	else if (type == TYPE_IPV6)
+		found = ipv6_key(key, frame + offset, bytes - offset);
+	return found && (key->protocol == PROTOCOL_TCP || key->protocol == PROTOCOL_UDP);
+}

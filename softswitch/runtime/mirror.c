@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Mirror sessions, and the copies that go to them. Few sessions: found by looking at each.
+ */
+#include "core_internal.h"
+
+struct mirror_session *mirror_find(struct core *core, uint32_t session)
+{
+	for (int index = 0; index < CORE_MIRROR_SESSIONS; index++)
+		if (core->mirrors[index].set && core->mirrors[index].session == session)
+			return &core->mirrors[index];
+	return NULL;
+}
+
+struct mirror_session *mirror_add(struct core *core, uint32_t session)
+{
+	struct mirror_session *found = mirror_find(core, session);
+
+	for (int index = 0; !found && index < CORE_MIRROR_SESSIONS; index++)
+		if (!core->mirrors[index].set)
+			found = &core->mirrors[index];
+	if (found) {
+		found->set = true;
+		found->session = session;
+	}
+	return found;
+}
+
+static uint32_t min32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The bytes that pipeline_clone wants: the frame as it came in (enough of it to be parsed again), or the payload. */
+static void copy_bytes(struct core_packet *copy, const struct core_packet *original, enum instance_type kind,
+		       uint32_t truncate_bytes)
+{
+	const struct packet *from = &original->packet;
+	uint32_t skip = kind == INSTANCE_EGRESS_CLONE ? min32(from->payload_offset, from->frame_bytes) : 0;
+	uint32_t bytes = min32(truncate_bytes, from->frame_bytes - skip);
+
+	if (kind == INSTANCE_INGRESS_CLONE && bytes < pipeline_max_parse_bytes)
+		bytes = min32(pipeline_max_parse_bytes, from->frame_bytes);
+	memcpy(copy->packet.frame, from->frame + skip, bytes);
+	copy->packet.frame_bytes = bytes;
+	copy->queue_bytes = skip + bytes;
+}
+
+struct core_packet *mirror_clone(struct core *core, const struct core_packet *original, enum instance_type kind)
+{
+	const struct intrinsic *std = &original->packet.std;
+	const struct mirror_session *session = mirror_find(core, std->clone_session);
+	struct core_packet *copy = NULL;
+
+	if (!session || original->generation >= CORE_MAX_GENERATIONS) {
+		core->stats.clone_drops++;
+		return NULL;
+	}
+	copy = packet_pool_get(core);
+	if (!copy)
+		return NULL;
+	copy_bytes(copy, original, kind, session->truncate_bytes);
+	pipeline_clone(core->pipeline, &original->packet, &copy->packet, kind, std->clone_fields);
+	copy->generation = original->generation + 1;
+	copy->packet.std.egress_spec = session->port;
+	core->stats.clones++;
+	return copy;
+}

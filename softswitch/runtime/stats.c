@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Every counter of the core as `NAME VALUE` lines. For a core at rest it holds that
+ * rx_frames + clones = oversize + pool_exhausted + all drops + departed.
+ */
+#include "core_internal.h"
+#include "text.h"
+
+static void put_port(struct text *text, uint32_t port, const char *name, uint64_t value)
+{
+	text_put(text, "port.");
+	text_put_number(text, port);
+	text_put(text, ".");
+	text_put_pair(text, name, value);
+}
+
+static void write_port(struct text *text, uint32_t number, const struct port *port)
+{
+	put_port(text, number, "rx_frames", port->stats.rx_frames);
+	put_port(text, number, "rx_bytes", port->stats.rx_bytes);
+	put_port(text, number, "oversize", port->stats.oversize);
+	put_port(text, number, "ingress_drops", port->stats.ingress_drops);
+	put_port(text, number, "queue_drops", port->stats.queue_drops);
+	put_port(text, number, "egress_drops", port->stats.egress_drops);
+	put_port(text, number, "departed", port->stats.departed);
+	put_port(text, number, "queue_packets", port->queue_packets);
+	put_port(text, number, "queue_bytes", port->queue_bytes);
+	put_port(text, number, "queue_max_packets", port->stats.queue_max_packets);
+}
+
+void stats_write(const struct core *core, struct text *text)
+{
+	for (uint32_t number = 0; number < PIPELINE_PORTS; number++)
+		if (core->ports[number].attached)
+			write_port(text, number, &core->ports[number]);
+	text_put_pair(text, "pool_exhausted", core->stats.pool_exhausted);
+	text_put_pair(text, "arrivals_clamped", core->stats.arrivals_clamped);
+	text_put_pair(text, "clones", core->stats.clones);
+	text_put_pair(text, "clone_drops", core->stats.clone_drops);
+	text_put_pair(text, "multicast_drops", core->stats.multicast_drops);
+	text_put_pair(text, "port_unknown_drops", core->stats.port_unknown_drops);
+	text_put_pair(text, "packets_used", core->packets_used);
+	text_put_pair(text, "packets_used_max", core->stats.packets_used_max);
+	text_put_pair(text, "virtual_time_ns", core->now_ns);
+}

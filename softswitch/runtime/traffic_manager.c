@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * One FIFO queue a port. The head of a queue is in transmission, and counts as queued until its last bit has left:
+ * then egress runs, so that what egress counts and what arrivals see are the same thing.
+ */
+#include "core_internal.h"
+
+/* Sets the head's departure. It starts when the link is free and the head is there; now_ns is only later than that
+ * end after a frame that egress dropped, whose time on the link the head then takes over.
+ */
+static void start_head(struct core *core, struct port *port, uint64_t now_ns)
+{
+	struct core_packet *head = port->head;
+
+	head->back_to_back = link_serve(&port->link, port->rate_bps, head->enqueue_ns,
+					link_wire_bits(head->queue_bytes), &port->head_finish);
+	if (port->head_finish.free_ns < now_ns)
+		port->head_finish = (struct link_clock){ now_ns, 0 };
+	head->time_ns = port->head_finish.free_ns;
+	head->seq = core->next_seq++;
+	heap_push(&core->departures, head);
+}
+
+static bool fits(const struct port *port, const struct core_packet *packet)
+{
+	if (port->limit_packets && port->queue_packets >= port->limit_packets)
+		return false;
+	return !port->limit_bytes || port->queue_bytes + packet->queue_bytes <= port->limit_bytes;
+}
+
+void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *packet, uint64_t now_ns)
+{
+	struct port *port = &core->ports[number % PIPELINE_PORTS];
+	struct intrinsic *std = &packet->packet.std;
+
+	if (unlikely(!port->attached)) {
+		core->stats.port_unknown_drops++;
+		packet_pool_put(core, packet);
+		return;
+	}
+	if (unlikely(!fits(port, packet))) {
+		port->stats.queue_drops++;
+		packet_pool_put(core, packet);
+		return;
+	}
+	packet->port = number;
+	packet->enqueue_ns = now_ns;
+	packet->next = NULL;
+	std->egress_port = number;
+	std->enq_timestamp = (uint32_t)now_ns;
+	std->enq_qdepth = port->queue_packets & 0x7ffff;
+	port->queue_packets++;
+	port->queue_bytes += packet->queue_bytes;
+	if (port->queue_packets > port->stats.queue_max_packets)
+		port->stats.queue_max_packets = port->queue_packets;
+	if (port->head) {
+		port->tail->next = packet;
+		port->tail = packet;
+	} else {
+		port->head = port->tail = packet;
+		start_head(core, port, now_ns);
+	}
+}
+
+static void run_egress(struct core *core, struct core_packet *packet, uint64_t now_ns, uint32_t left_packets)
+{
+	struct intrinsic *std = &packet->packet.std;
+
+	std->deq_timedelta = (uint32_t)(now_ns - packet->enqueue_ns);
+	std->deq_qdepth = left_packets & 0x7ffff;
+	std->egress_global_timestamp = now_ns & CORE_TIME_MASK;
+	std->egress_spec = 0;	/* only a drop by egress itself counts */
+	std->clone = false;
+	std->truncate_bytes = UINT32_MAX;
+	pipeline_egress(core->pipeline, &packet->packet);
+}
+
+static void put_output(struct core *core, struct port *port, struct core_packet *packet, uint64_t now_ns)
+{
+	packet->departure_ns = now_ns;
+	packet->time_ns = now_ns + port->delay_ns + packet->flow_delay_ns;
+	packet->seq = core->next_seq++;
+	heap_push_lane(&core->outputs, &port->outputs, packet);
+}
+
+/* The earliest departure. The copy of a packet is made before the packet is put together, and queued after the
+ * packet has left its own queue, at the same ns.
+ */
+void traffic_depart(struct core *core)
+{
+	struct core_packet *packet = heap_pop(&core->departures);
+	struct port *port = &core->ports[packet->port];
+	uint64_t now_ns = packet->time_ns;
+	struct core_packet *clone = NULL;
+	bool dropped;
+
+	core->now_ns = now_ns;
+	port->head = packet->next;
+	port->queue_packets--;
+	port->queue_bytes -= packet->queue_bytes;
+	run_egress(core, packet, now_ns, port->queue_packets);
+	dropped = packet->packet.std.egress_spec == PIPELINE_DROP_PORT;
+	if (packet->packet.std.clone)
+		clone = mirror_clone(core, packet, INSTANCE_EGRESS_CLONE);
+
+	if (dropped) {
+		port->stats.egress_drops++;
+		packet_pool_put(core, packet);
+	} else {
+		port->link = port->head_finish;
+		port->stats.departed++;
+		pipeline_deparse(core->pipeline, &packet->packet);
+		put_output(core, port, packet, now_ns);
+	}
+	if (port->head)
+		start_head(core, port, now_ns);
+	if (clone)
+		traffic_enqueue(core, clone->packet.std.egress_spec, clone, now_ns);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT
+ * The one thread: frames of all rings into the core in the order of their arrival, virtual time up to `horizon` ago,
+ * what is due to the kernel, then asleep until the next thing.
+ *
+ * The horizon is how long a frame may take from its time stamp until it stands in a ring: nothing that arrived before
+ * now - horizon can still turn up, so up to there virtual time may go. With a propagation delay longer than that on
+ * every output it costs nothing, because what leaves is due later anyway.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "shell.h"
+
+enum {
+	READ_BATCH = 64,		/* frames read before the outputs get their turn */
+	RETRY_NS = 20000,		/* when the kernel refused a frame for now */
+	IDLE_NS = 100000000,		/* clocks are sampled at least so often */
+	CONTROL_EVERY_NS = 1000000,	/* when there is no time to sleep, requests are still looked for so often */
+};
+
+struct loop {
+	struct shell *shell;
+	struct control_socket *control;
+	struct port_io *by_number[PIPELINE_PORTS];
+	struct pollfd list[1 + 1 + SHELL_MAX_CLIENTS + SHELL_MAX_PORTS];
+	uint64_t turn_ns;		/* when this turn began */
+	uint64_t control_ns;		/* when requests were last looked for */
+	bool stop;
+};
+
+static struct port_io *earliest_frame(struct shell *shell)
+{
+	struct port_io *first = NULL;
+
+	for (uint32_t index = 0; index < shell->port_count; index++) {
+		struct port_io *port = &shell->ports[index];
+
+		if (ring_peek(&port->ring, &shell->clocks) &&
+		    (!first || port->ring.head_ns < first->ring.head_ns))
+			first = port;
+	}
+	return first;
+}
+
+/* Reads frames that arrived up to limit_ns; returns up to where virtual time may go. */
+static uint64_t read_frames(struct shell *shell, uint64_t limit_ns)
+{
+	struct port_io *port;
+	struct ring_frame frame;
+
+	for (int count = 0; count < READ_BATCH; count++) {
+		port = earliest_frame(shell);
+		if (!port || port->ring.head_ns > limit_ns)
+			return limit_ns;
+		ring_take(&port->ring, &frame);
+		/* Refusals are counted by the core. */
+		core_receive(shell->core, frame.arrival_ns, port->number, frame.bytes, frame.length);
+		ring_give_back(&port->ring);
+	}
+	port = earliest_frame(shell);
+	return port && port->ring.head_ns < limit_ns ? port->ring.head_ns : limit_ns;
+}
+
+static void flush_all(struct shell *shell)
+{
+	for (uint32_t index = 0; index < shell->port_count; index++)
+		if (shell->ports[index].transmit.count)
+			transmit_flush(&shell->ports[index].transmit, shell->core);
+}
+
+/* True: the kernel has refused frames for now. */
+static bool is_pending(const struct shell *shell)
+{
+	for (uint32_t index = 0; index < shell->port_count; index++)
+		if (shell->ports[index].transmit.count)
+			return true;
+	return false;
+}
+
+/* Hands over what is due, a batch at most, so that arrivals get their turn. What was refused goes first: frames of a
+ * port stay in order.
+ */
+static void send_due(struct loop *loop, uint64_t now_ns)
+{
+	struct core_output output;
+
+	flush_all(loop->shell);
+	if (is_pending(loop->shell))
+		return;
+	for (int count = 0; count < SHELL_BATCH && core_take_output(loop->shell->core, now_ns, &output); count++)
+		transmit_add(&loop->by_number[output.port]->transmit, &output);
+	flush_all(loop->shell);
+}
+
+static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns < b_ns ? a_ns : b_ns;
+}
+
+/* When there is something to do next, if no frame comes before. */
+static uint64_t next_wake_ns(struct shell *shell, uint64_t now_ns)
+{
+	uint64_t wake_ns = now_ns + IDLE_NS;
+	uint64_t event_ns = core_next_event_ns(shell->core);
+	struct port_io *port = earliest_frame(shell);
+
+	if (port)
+		event_ns = earlier(event_ns, port->ring.head_ns);
+	if (event_ns != CORE_NEVER_NS)
+		wake_ns = earlier(wake_ns, event_ns + shell->horizon_ns);
+	if (is_pending(shell))
+		return earlier(wake_ns, now_ns + RETRY_NS);
+	return earlier(wake_ns, core_next_output_ns(shell->core));
+}
+
+static void poll_and_serve(struct loop *loop, uint64_t sleep_ns)
+{
+	struct shell *shell = loop->shell;
+	struct timespec timeout = { (time_t)(sleep_ns / 1000000000), (long)(sleep_ns % 1000000000) };
+	uint32_t control_count = control_poll_list(loop->control, loop->list + 1);
+	uint32_t count = 1 + control_count;
+
+	/* A frame that is seen already is waited for by time; one that comes later cannot be needed earlier. */
+	if (sleep_ns && !earliest_frame(shell))
+		for (uint32_t index = 0; index < shell->port_count; index++)
+			loop->list[count++] = (struct pollfd){ .fd = shell->ports[index].ring.fd, .events = POLLIN };
+	if (ppoll(loop->list, count, &timeout, NULL) <= 0)
+		return;
+	if (loop->list[0].revents)
+		loop->stop = true;
+	control_serve(loop->control, shell, loop->list + 1, control_count);
+}
+
+/* The longest time that was not slept on purpose: work of one turn, or oversleeping. */
+static void note_gap(struct shell *shell, uint64_t from_ns, uint64_t to_ns)
+{
+	if (to_ns > from_ns && to_ns - from_ns > shell->loop_gap_max_ns)
+		shell->loop_gap_max_ns = to_ns - from_ns;
+}
+
+static void rest(struct loop *loop)
+{
+	struct shell *shell = loop->shell;
+	uint64_t now_ns = mono_now_ns();
+	uint64_t wake_ns = next_wake_ns(shell, now_ns);
+
+	note_gap(shell, loop->turn_ns, now_ns);
+	if (wake_ns > now_ns && !shell->spin) {
+		shell->sleeps++;
+		poll_and_serve(loop, wake_ns - now_ns);
+		note_gap(shell, wake_ns, mono_now_ns());
+		loop->control_ns = now_ns;
+	} else if (now_ns - loop->control_ns > CONTROL_EVERY_NS) {
+		poll_and_serve(loop, 0);
+		loop->control_ns = now_ns;
+	}
+}
+
+static void turn(struct loop *loop)
+{
+	struct shell *shell = loop->shell;
+
+	loop->turn_ns = mono_now_ns();
+	shell->loops++;
+	clocks_sample(&shell->clocks, loop->turn_ns);
+	core_advance(shell->core, read_frames(shell, loop->turn_ns - shell->horizon_ns));
+	send_due(loop, mono_now_ns());
+	rest(loop);
+}
+
+void loop_run(struct shell *shell, struct control_socket *control, int signal_fd)
+{
+	struct loop loop = { .shell = shell, .control = control };
+
+	for (uint32_t index = 0; index < shell->port_count; index++)
+		loop.by_number[shell->ports[index].number] = &shell->ports[index];
+	loop.list[0] = (struct pollfd){ .fd = signal_fd, .events = POLLIN };
+	while (!loop.stop)
+		turn(&loop);
+}

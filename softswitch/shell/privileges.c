@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * What the process may do and how it is scheduled: needs CAP_NET_RAW at the start, keeps nothing if told so.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/sched.h>
+#include <linux/sched/types.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shell.h"
+
+enum {
+	BOOST_NICE = -20,
+	BOOST_SLICE_NS = 100000,	/* the shortest that EEVDF accepts: earlier deadlines, so earlier wake-ups */
+};
+
+int privileges_check(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	if (!syscall(SYS_capget, &header, data) && data[0].effective & 1u << CAP_NET_RAW)
+		return 0;
+	fprintf(stderr, "softswitch: opening packet sockets: no CAP_NET_RAW: run it as root\n");
+	return -EPERM;
+}
+
+static void told(const char *what)
+{
+	fprintf(stderr, "softswitch: %s: %s (going on without)\n", what, strerror(errno));
+}
+
+/* Real-time priority is not offered: the kernel throttles it, which makes the worst lateness worse. */
+void privileges_schedule(bool boost)
+{
+	struct sched_attr attributes = {
+		.size = sizeof(attributes),
+		.sched_policy = SCHED_NORMAL,
+		.sched_nice = BOOST_NICE,
+		.sched_runtime = BOOST_SLICE_NS,
+	};
+
+	if (prctl(PR_SET_TIMERSLACK, 1))
+		told("setting the timer slack to 1 ns");
+	if (boost && syscall(SYS_sched_setattr, 0, &attributes, 0))
+		told("setting nice -20 and a slice of 100 us");
+}
+
+void privileges_lock_memory(void)
+{
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		told("locking memory");
+}
+
+int privileges_drop(const char *user)
+{
+	const struct passwd *entry;
+	int error = 0;
+
+	errno = 0;
+	entry = getpwnam(user);
+	if (!entry) {
+		fprintf(stderr, "softswitch: --drop-user %s: no such user\n", user);
+		return -EINVAL;
+	}
+	/* From root, setresuid clears every capability set; then nothing can bring one back. */
+	if (setgroups(0, NULL) || setresgid(entry->pw_gid, entry->pw_gid, entry->pw_gid) ||
+	    setresuid(entry->pw_uid, entry->pw_uid, entry->pw_uid) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
+		error = -errno;
+		fprintf(stderr, "softswitch: dropping privileges to %s: %s\n", user, strerror(errno));
+	}
+	return error;
+}
