@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""`python -m experiments run KEY=VALUE...`: the command line behind `make experiment`.
+
+Exit status: 0 complete and valid; 1 nothing came of it, and why is on stderr; 2 complete, but not valid (so says its
+summary); 128 + the signal's number when it was asked to end.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiments.errors import BadValue, RunError, SpecError
+
+if TYPE_CHECKING:
+    from experiments.resolve import Resolved
+
+USAGE = """\
+usage: python -m experiments run [KEY=VALUE]... [--key VALUE]... [--spec FILE] [--results DIRECTORY]
+       python -m experiments show [the same]     print what would be run, in SI units, and run nothing
+       python -m experiments parameters          explain every KEY, with its default
+What is on the command line wins over what is in the file (experiments/specs/*.yaml)."""
+OPTIONS = ("spec", "results")  # what is no parameter of the experiment itself
+
+
+def main(arguments: list[str]) -> int:
+    """Runs one command; returns the exit status."""
+    command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
+    if command in ("-h", "--help", "help") or {"-h", "--help"} & set(rest):
+        print(USAGE)
+        return 0
+    try:
+        if command == "parameters" and not rest:
+            from experiments.parameters import explain
+
+            print(explain())
+            return 0
+        if command not in ("run", "show"):
+            raise RunError(*USAGE.splitlines())
+        words, options, errors = read_words(rest)
+        return _run(words, options, errors, only_show=command == "show")
+    except SpecError as error:
+        return _fail(error.lines())
+    except RunError as error:
+        return _fail(error.lines)
+
+
+def _run(words: dict[str, object], options: dict[str, str], errors: list[BadValue], only_show: bool) -> int:
+    spec = _resolve(words, options.get("spec", ""), errors)
+    if only_show:
+        import yaml
+
+        print(yaml.safe_dump(spec.to_dict(), sort_keys=False), end="")
+        return 0
+    from experiments import host, runner
+
+    return runner.run(spec, Path(options.get("results") or host.CHECKOUT / "results").absolute())
+
+
+def _resolve(words: dict[str, object], file: str, errors: list[BadValue]) -> Resolved:
+    """The experiment of the file and the words together. Raises SpecError with the errors of both, and `errors`."""
+    from experiments import host
+    from experiments.resolve import resolve
+    from experiments.spec import load_yaml
+
+    from_file = load_yaml(Path(file)) if file else {}
+    given = from_file | words
+    found = host.probe(want_netem=str(given.get("delay", "")).strip().lower() == "tc")
+    try:
+        spec = resolve(given, found)
+    except SpecError as failure:
+        for error in failure.errors:
+            key = error.key.lower()
+            errors.append(error._replace(origin=file) if key in from_file and key not in words else error)
+    if errors:
+        raise SpecError(errors)
+    return spec
+
+
+def read_words(words: list[str]) -> tuple[dict[str, object], dict[str, str], list[BadValue]]:
+    """Parameters (keys in lower case) and options of the command line, and every word that is neither."""
+    given: dict[str, object] = {}
+    options: dict[str, str] = {}
+    errors = []
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        key, equals, value = word.partition("=")
+        if word.startswith("--") and not equals and left:
+            value, equals = left.pop(0), "="
+        name = key.removeprefix("--").lower().replace("-", "_")
+        if not equals or not name:
+            errors.append(BadValue(word, None, "is no parameter; write KEY=VALUE or --key VALUE"))
+        elif not value:
+            errors.append(BadValue(name.upper(), None, "has no value; give one, or leave the key out for its default"))
+        elif name in given or name in options:
+            errors.append(BadValue(name.upper(), value, "is given twice; give it once"))
+        elif name in OPTIONS:
+            options[name] = value
+        else:
+            given[name] = value
+    return given, options, errors
+
+
+def _fail(lines: list[str]) -> int:
+    for line in lines:
+        print(f"error: {line}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

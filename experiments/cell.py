@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""The disposable cell that a repetition runs in: PID, mount and network namespaces that end with the runner.
+
+    runner -> keeper -> init (PID 1 of the cell) -> worker, and all that it starts
+
+keeper and init ask the kernel for SIGKILL when their parent ends. The end of init is the end of every process in the
+cell, and with these go its network namespaces, veths, packet rings, BPF programs and mounts. So nothing has to be
+undone, not even after SIGKILL of the runner. The cell is a session of its own: a Ctrl-C reaches the runner alone, which
+passes it on, and the worker can stop its programs in their right order. keeper exists because unshare(2) would change
+the runner itself; init because programs that detach themselves need a parent that reaps them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from experiments import kernel
+from experiments.errors import RunError
+
+RUN = Path("/run")  # a tmpfs of the cell's own
+NETNS = RUN / "netns"  # where ip(8) keeps the names of network namespaces
+RUNTIME = RUN / "bufferscope"  # control sockets, PID files, temporary files
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+MAX_RESULT_BYTES = 1 << 20
+
+
+class Interrupted(BaseException):
+    """A signal asked the run to end; `signal` is its number. Not an Exception, so that no handler of errors eats it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.signal = number
+
+
+def run(work: Callable[[], Any]) -> Any:
+    """Calls `work` in a new cell and returns what it returns (as JSON carries it).
+
+    Raises RunError as `work` does or if the cell cannot be made, Interrupted after SIGINT, SIGTERM or SIGHUP. The first
+    of these is passed on to `work`, where it raises Interrupted; another one ends the cell at once.
+    Everything in the cell is gone when this returns, except that the kernel tears network devices down a little later.
+    """
+    if os.geteuid() != 0:
+        raise RunError("not root: a cell of namespaces needs it; run it again with sudo")
+    read_end, write_end = os.pipe()
+    runner = os.getpid()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # none is lost between a fork and the handlers after it
+    keeper = os.fork()
+    if keeper == 0:
+        os.close(read_end)
+        _as_child(lambda: _keeper(runner, write_end, work), write_end)
+    os.close(write_end)
+    with _Forwarding(keeper) as forwarding:
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            result = _read_all(read_end)
+        finally:
+            os.close(read_end)
+            _, status = os.waitpid(keeper, 0)
+    return _outcome(result, os.waitstatus_to_exitcode(status), forwarding.seen)
+
+
+def _outcome(result: bytes, status: int, seen: list[int]) -> Any:
+    try:
+        message = json.loads(result)
+    except ValueError:
+        message = {}
+    if "result" in message:
+        return message["result"]
+    if seen:
+        raise Interrupted(seen[0])
+    if "lines" in message:
+        raise RunError(*message["lines"])
+    raise RunError(f"the cell ended before its work did (status {status}): was something in it killed?")
+
+
+class _Forwarding:
+    """While it is entered, signals to this process go to the process `pid`; the second of the same run is SIGKILL."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.seen: list[int] = []
+
+    def __enter__(self) -> _Forwarding:
+        self.before = {number: signal.signal(number, self._forward) for number in FORWARDED}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+    def _forward(self, number: int, frame: FrameType | None) -> None:
+        self.seen.append(number)
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            os.kill(self.pid, number if len(self.seen) == 1 else signal.SIGKILL)
+
+
+def _read_all(fd: int) -> bytes:
+    """What comes through a pipe until its last writer ends, up to a bound."""
+    data = b""
+    while len(data) < MAX_RESULT_BYTES and (more := os.read(fd, 65536)):
+        data += more
+    return data
+
+
+def _as_child(body: Callable[[], int], report: int) -> None:
+    """Runs `body` and ends this process with its status, never returning into the code that forked it."""
+    status = 1
+    try:
+        status = body()
+    except OSError as error:
+        _report(report, {"lines": [f"cannot make the cell of namespaces: {error.strerror or error}"]})
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _report(fd: int, message: dict[str, Any]) -> None:
+    os.write(fd, json.dumps(message).encode()[:MAX_RESULT_BYTES])
+
+
+def _keeper(runner: int, report: int, work: Callable[[], Any]) -> int:
+    os.setsid()
+    kernel.die_with_parent()
+    if os.getppid() != runner:
+        return 1  # the runner ended before the line above
+    kernel.unshare(kernel.CLONE_NEWPID | kernel.CLONE_NEWNS | kernel.CLONE_NEWNET)
+    alive_read, alive_write = os.pipe()
+    init = os.fork()
+    if init == 0:
+        os.close(alive_write)
+        _as_child(lambda: _init(alive_read, report, work), report)
+    os.close(report)
+    os.close(alive_read)
+    os.write(alive_write, b"+")
+    with _Forwarding(init):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+        _, status = os.waitpid(init, 0)
+    return _shell_status(status)
+
+
+def _shell_status(status: int) -> int:
+    """An exit status as shells give it: 128 and the number of the signal for a process that was killed."""
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _init(alive: int, report: int, work: Callable[[], Any]) -> int:
+    """PID 1: makes the cell private, starts the worker, reaps whatever ends, and ends with the worker."""
+    kernel.die_with_parent()
+    if not os.read(alive, 1):
+        return 1  # the keeper ended before the line above; its PID says nothing in this namespace
+    os.close(alive)
+    kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
+    restricted = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+    kernel.mount("proc", "/proc", "proc", restricted)
+    kernel.mount("bufferscope", str(RUN), "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=256m")
+    NETNS.mkdir()
+    RUNTIME.mkdir(mode=0o700)
+    worker = os.fork()
+    if worker == 0:
+        _as_child(lambda: _worker(report, work), report)
+    os.close(report)
+    with _Forwarding(worker):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+        while True:
+            pid, status = os.wait()
+            if pid == worker:
+                return _shell_status(status)
+
+
+def _worker(report: int, work: Callable[[], Any]) -> int:
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        for other in FORWARDED:
+            signal.signal(other, signal.SIG_IGN)  # the clean-up that follows is not interrupted again
+        raise Interrupted(number)
+
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    for number in FORWARDED:
+        signal.signal(number, interrupt)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+    try:
+        _report(report, {"result": work()})
+    except RunError as error:
+        _report(report, {"lines": error.lines})
+        return 1
+    except Interrupted as interrupted:
+        return 128 + interrupted.signal
+    except Exception as error:
+        traceback.print_exc()
+        _report(report, {"lines": [f"internal error: {type(error).__name__}: {error}"]})
+        return 1
+    return 0

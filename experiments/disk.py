@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""How much disk a repetition takes at most, and whether it is there: asked before the run, and watched during it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from experiments.resolve import Resolved
+
+# Below this the run stops while everything can still be closed properly: a second of blocks of both raw files at the
+# rates this machine can carry, and the summaries.
+RESERVE_BYTES = 64 << 20
+DERIVED_SHARE = 1.5  # Parquet of postcards, of trace records and of their join, against the raw files
+LOGS_AND_FIGURES_BYTES = 16 << 20
+
+
+def estimate_bytes(spec: Resolved) -> int:
+    """What one repetition writes at most: a postcard for each packet of a full link, a trace record for each ACK."""
+    from wire import wire
+
+    packets = spec.rate_bps * spec.traffic_seconds / (8 * spec.wire_bytes)
+    record_bytes = wire.POSTCARD.length + wire.BLOCK.const["BLOCK_STAMP_BYTES"] + wire.TCP_RECORD.length
+    return int(packets * record_bytes * (1 + DERIVED_SHARE)) + LOGS_AND_FIGURES_BYTES
+
+
+def free_bytes(directory: Path) -> int:
+    """What this process may still write in `directory`'s file system."""
+    figures = os.statvfs(directory)
+    return figures.f_bavail * figures.f_frsize
+
+
+def shortage(spec: Resolved, directory: Path) -> str | None:
+    """What to tell the user if `directory` cannot hold all repetitions; None if it can."""
+    needed, free = estimate_bytes(spec) * spec.reps + RESERVE_BYTES, free_bytes(directory)
+    if needed <= free:
+        return None
+    return (
+        f"{directory} has {_mib(free)} free, this experiment may write {_mib(needed)}: "
+        "make room, choose another directory with --results, or lower DURATION, RATE or REPS"
+    )
+
+
+def _mib(count: int) -> str:
+    return f"{count / (1 << 20):,.0f} MiB"

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""What can go wrong, as values: each error is one line for the user, and the command line prints nothing else."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class BadValue(NamedTuple):
+    """One thing wrong with an experiment's parameters.
+
+    `key`, its `value` as given (None: there is none), what is the matter with it, and the file it came from ('': none).
+    """
+
+    key: str
+    value: object
+    problem: str
+    origin: str = ""
+
+    def __str__(self) -> str:
+        line = f"{self.origin}: {self._without_origin()}" if self.origin else self._without_origin()
+        return line if line.isprintable() else ascii(line)  # a terminal must not obey what a file says
+
+    def _without_origin(self) -> str:
+        if self.value is None:
+            return f"{self.key} {self.problem}"
+        text = str(self.value) if isinstance(self.value, (str, int, float)) else f"a {type(self.value).__name__}"
+        text = text if len(text) <= 60 else text[:57] + "..."
+        return f"{self.key}={text} {self.problem}"
+
+
+class SpecError(Exception):
+    """Every error of an experiment's parameters at once."""
+
+    def __init__(self, errors: list[BadValue]) -> None:
+        super().__init__("; ".join(map(str, errors)))
+        self.errors = errors
+
+    def lines(self) -> list[str]:
+        """One line an error, in the order of the keys."""
+        return [str(error) for error in self.errors]
+
+
+class RunError(Exception):
+    """The run cannot start or go on. Each of `lines` says what failed, to what, why, and what to do."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("; ".join(lines))
+        self.lines = list(lines)

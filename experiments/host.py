@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""What this machine has: congestion controls, netem, BTF, tools, disk. Asked before anything is changed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+BUILD = CHECKOUT / "build"
+BTF = Path("/sys/kernel/btf/vmlinux")
+CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+BINARIES = ("softswitch", "collector", "tcp_trace")
+# Tool -> Debian package. ansible-playbook comes with the Python packages of this checkout.
+TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "ethtool": "ethtool", "iperf3": "iperf3"}
+
+
+@dataclass(frozen=True)
+class Host:
+    """What an experiment may ask of this host."""
+
+    congestion_controls: tuple[str, ...]
+    netem: bool
+
+
+def probe(want_netem: bool) -> Host:
+    """What this host has. netem is looked for only if wanted: that takes a network namespace of its own, and root."""
+    return Host(_congestion_controls(), want_netem and _has_netem())
+
+
+def load_congestion_control(cc: str) -> None:
+    """Loads the module of an algorithm that this host has as one. Raises OSError if it does not become available."""
+    if cc in CONGESTION_CONTROLS.read_text().split():
+        return
+    subprocess.run(["modprobe", f"tcp_{cc}"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if cc not in CONGESTION_CONTROLS.read_text().split():
+        raise OSError(f"congestion control {cc}: its module tcp_{cc} does not load; try: modprobe tcp_{cc}")
+
+
+def _congestion_controls() -> tuple[str, ...]:
+    """Those the kernel has now, and those it has as modules that were not loaded yet."""
+    found = set(CONGESTION_CONTROLS.read_text().split())
+    modules = Path("/lib/modules") / platform.release() / "modules.dep"
+    if modules.exists():
+        names = re.findall(r"/net/ipv4/tcp_(\w+)\.ko[.\w]*:", modules.read_text(errors="replace"))
+        found |= set(names) - {"diag"}  # sock_diag's part for TCP, no algorithm
+    return tuple(sorted(found))
+
+
+def _has_netem() -> bool:
+    """Whether a netem qdisc can be made: tried, in a network namespace that ends with the command."""
+    if os.geteuid() != 0 or not shutil.which("tc") or not shutil.which("unshare"):
+        return False
+    command = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+
+
+def tool(name: str) -> str | None:
+    """Path of a program: beside this Python first, where pip puts what it installs."""
+    return shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
+
+
+def missing() -> list[str]:
+    """Everything that an experiment needs and this host lacks, one line each with what to do; empty if nothing."""
+    lines = []
+    if os.geteuid() != 0:
+        lines.append("not root: network namespaces, packet rings and BPF need it; run it again with sudo")
+    if not BTF.exists():
+        lines.append(
+            f"the kernel has no BTF ({BTF} is missing): the TCP tracer needs it; boot one with CONFIG_DEBUG_INFO_BTF=y"
+        )
+    lines += [
+        f"{name} is missing; install it: apt-get install {package}" for name, package in TOOLS.items() if not tool(name)
+    ]
+    if not tool("ansible-playbook"):
+        lines.append("ansible-playbook is missing; install it: pip install -r requirements.txt")
+    unbuilt = [name for name in BINARIES if not os.access(BUILD / name, os.X_OK)]
+    if unbuilt:
+        lines.append(f"{', '.join(f'build/{name}' for name in unbuilt)} missing; build first: make build")
+    return lines

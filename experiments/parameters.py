@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""What `make parameters` prints: every parameter of an experiment in one line, with the default that is in force."""
+
+from __future__ import annotations
+
+from experiments.spec import Spec
+
+EXPLAINED = {
+    "cc": "congestion control of the flows, or a mix with the flows of each: cubic:8,bbr:8",
+    "flows": "number of flows (default 16; of a mix: their sum)",
+    "rate": "rate of the bottleneck link: kbit, mbit, gbit (kbps, mbps: bytes per second, as tc has it)",
+    "rtt": "round-trip time without queueing: us, ms, s",
+    "rtt_spread": "flows get 0 to this much more RTT, in even steps dealt by SEED",
+    "buf": "buffer of the bottleneck: 1bdp, 166p (packets), 300kB (1024 bytes, as tc has it), 250us",
+    "mtu": "largest IP packet in bytes, 576 to 9000",
+    "duration": "what is measured, after WARMUP: seconds (20s) or RTTs (1000rtt)",
+    "warmup": "traffic before that, which no result counts: s or rtt",
+    "mode": "what a full queue does: tail-drop, ecn (marks from ECN_THRESHOLD, drops at BUF), egress-threshold",
+    "ecn_threshold": "with MODE=ecn: queue length from which packets are marked (default half of BUF)",
+    "delay": "where the RTT comes from: switch, or tc (netem on the receiver)",
+    "reps": "repetitions, one after the other",
+    "seed": "deals RTT_SPREAD's delays to the flows, and chooses their ports; each repetition differs",
+    "name": "names the directory in results/ (default: from CC and FLOWS)",
+    "target": "what runs the P4 program: soft",
+    "clock": "real",
+    "spec_version": "",
+}
+
+
+def explain() -> str:
+    """A line a parameter: key, default, meaning."""
+    lines = []
+    for key, field in Spec.model_fields.items():
+        if EXPLAINED[key]:
+            default = "" if field.default is None else field.default
+            lines.append(f"{key.upper():<14} {default!s:<10} {EXPLAINED[key]}")
+    lines.append(
+        f"{'SPEC':<14} {'':<10} a file with these keys, such as experiments/specs/default.yaml; the command line wins"
+    )
+    return "\n".join(lines)

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT
+"""From what was asked to what is run: SI units, the rules between keys, and what this host can do.
+
+`resolve` collects every error before it gives up, so that a user mends a spec once.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from experiments import units
+from experiments.errors import BadValue, SpecError
+from experiments.host import Host
+from experiments.spec import MAX_FLOWS, SPEC_VERSION, STREAMS_PER_PROCESS, Group, Spec, validate
+from experiments.units import Quantity
+
+ETHERNET_BYTES = 14
+# Frame check sequence, preamble with start delimiter, shortest gap between frames (IEEE 802.3): time on the link.
+ETHERNET_WIRE_EXTRA_BYTES = 24
+UTILIZATION_WINDOW_RTTS = 10
+MAX_TRAFFIC_NS = 86_400 * 10**9  # iperf3's own limit
+MAX_POOL_BYTES = 1 << 30
+FIRST_SERVER_PORT = 5201
+# Below Linux's default range of ephemeral ports, from which iperf3's control connections come.
+FIRST_CLIENT_PORT = 30_000
+CLIENT_PORT_OFFSETS = 1_000
+
+
+@dataclass(frozen=True)
+class Process:
+    """One iperf3 client and its server: up to 128 flows of one congestion control."""
+
+    cc: str
+    flows: int
+    server_port: int
+    first_client_port: int
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """An experiment with nothing left open, in SI units: what spec.yaml in a run directory holds."""
+
+    spec_version: int
+    name: str
+    target: str
+    clock: str
+    delay: str
+    mode: str
+    groups: tuple[Group, ...]
+    rate_bps: int
+    rtt_ns: int
+    rtt_spread_ns: int
+    mtu_bytes: int
+    wire_bytes: int
+    bdp_packets: int
+    buffer_given: str
+    buffer_packets: int  # the threshold, or about as many when it is in bytes
+    threshold_bytes: int | None
+    ecn_threshold_packets: int | None
+    ecn_threshold_bytes: int | None
+    duration_ns: int
+    warmup_ns: int
+    seed: int
+    reps: int
+
+    @property
+    def flows(self) -> int:
+        return sum(group.flows or 0 for group in self.groups)
+
+    @property
+    def frame_bytes(self) -> int:
+        """A full frame as the switch counts it: Ethernet header included, FCS not."""
+        return self.mtu_bytes + ETHERNET_BYTES
+
+    @property
+    def traffic_seconds(self) -> int:
+        """How long the flows run: iperf3 takes whole seconds."""
+        return -(-(self.warmup_ns + self.duration_ns) // 10**9)
+
+    @property
+    def pool_packets(self) -> int:
+        """Packets the switch holds at once at most: a full buffer, what is on its links, and bursts on the way in."""
+        in_flight = Fraction(self.rate_bps * (self.rtt_ns + self.rtt_spread_ns), 8 * 10**9 * self.wire_bytes)
+        ahead = max(self.buffer_packets, self.ecn_threshold_packets or 0) + units.nearest(in_flight)
+        return 4096 + 4 * ahead
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"groups": [{"cc": group.cc, "flows": group.flows} for group in self.groups]}
+
+    def processes(self, repetition: int) -> list[Process]:
+        """The iperf3 processes of one repetition. SEED and `repetition` move the client ports, and with them hashes."""
+        offset = random.Random(f"ports {self.seed} {repetition}").randrange(CLIENT_PORT_OFFSETS)
+        port = FIRST_CLIENT_PORT + offset
+        result: list[Process] = []
+        for group in self.groups:
+            left = group.flows or 0
+            while left:
+                flows = min(left, STREAMS_PER_PROCESS)
+                result.append(Process(group.cc, flows, FIRST_SERVER_PORT + len(result), port))
+                port, left = port + flows, left - flows
+        return result
+
+    def extra_delays_ns(self, repetition: int) -> list[int]:
+        """Each flow's delay beyond RTT: evenly over 0..RTT_SPREAD, dealt to the flows by SEED and repetition.
+
+        Even steps rather than random draws: then repetitions differ in who is near, not in how many are.
+        """
+        steps = max(self.flows - 1, 1)
+        delays = [self.rtt_spread_ns * i // steps for i in range(self.flows)]
+        random.Random(f"delays {self.seed} {repetition}").shuffle(delays)
+        return delays
+
+
+def resolve(given: Mapping[str, object], host: Host) -> Resolved:
+    """The experiment that `given` (key -> value, keys in lower case) asks for. Raises SpecError with every error."""
+    spec, errors = validate(given)
+    if "spec_version" in errors:
+        raise SpecError(list(errors.values()))
+
+    def wrong(key: str, problem: str) -> None:
+        errors.setdefault(key, BadValue(key.upper(), given.get(key, _default_text(spec, key)), problem))
+
+    groups = _groups(spec, given, errors, wrong)
+    _check_host(spec, groups, host, errors, wrong)
+    rtt_ns, rate_bps = units.whole(spec.rtt), units.whole(spec.rate)
+    wire_bytes = spec.mtu + ETHERNET_BYTES + ETHERNET_WIRE_EXTRA_BYTES
+    bdp = Fraction(rate_bps * rtt_ns, 8 * 10**9 * wire_bytes)
+    duration_ns, warmup_ns = (_time_ns(quantity, rtt_ns) for quantity in (spec.duration, spec.warmup))
+    if not errors.keys() & {"duration", "rtt"} and duration_ns < UTILIZATION_WINDOW_RTTS * rtt_ns:
+        wrong("duration", f"is too short; allowed: {UTILIZATION_WINDOW_RTTS} RTTs or more, the window of utilization")
+    elif not errors.keys() & {"duration", "warmup", "rtt"} and duration_ns + warmup_ns > MAX_TRAFFIC_NS:
+        wrong("duration", "is too long; allowed: WARMUP and DURATION together 86400s at most, as iperf3 can run")
+
+    buffer_packets, threshold_bytes = _threshold(spec.buf, bdp, rate_bps, wire_bytes, spec.mtu)
+    ecn = _ecn_threshold(spec, buffer_packets, threshold_bytes, bdp, wire_bytes, errors, wrong)
+    resolved = Resolved(
+        spec_version=SPEC_VERSION,
+        name=spec.name or "-".join(f"{group.cc}{group.flows}" for group in groups),
+        target=spec.target,
+        clock=spec.clock,
+        delay=spec.delay,
+        mode=spec.mode,
+        groups=groups,
+        rate_bps=rate_bps,
+        rtt_ns=rtt_ns,
+        rtt_spread_ns=units.whole(spec.rtt_spread),
+        mtu_bytes=spec.mtu,
+        wire_bytes=wire_bytes,
+        bdp_packets=max(1, units.nearest(bdp)),
+        buffer_given=spec.buf.text,
+        buffer_packets=buffer_packets,
+        threshold_bytes=threshold_bytes,
+        ecn_threshold_packets=ecn[0],
+        ecn_threshold_bytes=ecn[1],
+        duration_ns=duration_ns,
+        warmup_ns=warmup_ns,
+        seed=spec.seed,
+        reps=spec.reps,
+    )
+    pool_bytes = resolved.pool_packets * (resolved.frame_bytes + 256)
+    if pool_bytes > MAX_POOL_BYTES and not errors.keys() & {"buf", "rate", "rtt", "rtt_spread"}:
+        wrong(
+            "buf",
+            f"makes the switch hold {resolved.pool_packets} packets, {pool_bytes >> 20} MiB; allowed: "
+            f"{MAX_POOL_BYTES >> 20} MiB for the buffer and all that RATE x (RTT + RTT_SPREAD) has in flight",
+        )
+    if errors:
+        known = [key for key in Spec.model_fields if key in errors]
+        raise SpecError([errors[key] for key in [*known, *sorted(errors.keys() - known)]])
+    return resolved
+
+
+def _default_text(spec: Spec, key: str) -> object:
+    value = getattr(spec, key, None)
+    return value.text if isinstance(value, Quantity) else value
+
+
+def _groups(spec: Spec, given: Mapping[str, object], errors: dict[str, BadValue], wrong: Any) -> tuple[Group, ...]:
+    """The groups with all their flows counted; FLOWS says how many of a single one (16 if nothing does)."""
+    groups = tuple(spec.cc)
+    if len(groups) == 1 and groups[0].flows is None:
+        return (Group(groups[0].cc, 16 if spec.flows is None else spec.flows),)
+    total = sum(group.flows for group in groups)
+    if total > MAX_FLOWS:
+        wrong("cc", f"has {total} flows; allowed: 1 to {MAX_FLOWS}, as FLOWS")
+    elif spec.flows is not None and spec.flows != total and not errors.keys() & {"cc", "flows"}:
+        wrong("flows", f"is not the sum of CC={given.get('cc')}, {total}; allowed: {total}, or no FLOWS at all")
+    return groups
+
+
+def _check_host(spec: Spec, groups: tuple[Group, ...], host: Host, errors: dict[str, BadValue], wrong: Any) -> None:
+    missing = [group.cc for group in groups if group.cc not in host.congestion_controls]
+    if missing and "cc" not in errors:
+        wrong("cc", f"has {', '.join(missing)}, which this host lacks; allowed: {', '.join(host.congestion_controls)}")
+    if spec.delay == "tc" and not host.netem and "delay" not in errors:
+        wrong("delay", "needs netem, which this host's kernel lacks (CONFIG_NET_SCH_NETEM); allowed: switch")
+
+
+def _time_ns(quantity: Quantity, rtt_ns: int) -> int:
+    return units.nearest(quantity.amount * rtt_ns) if quantity.dimension == "rtt" else units.whole(quantity)
+
+
+def _threshold(quantity: Quantity, bdp: Fraction, rate_bps: int, wire_bytes: int, mtu: int) -> tuple[int, int | None]:
+    """A queue length in packets, and in bytes if given so. From BDPs or time to the nearest packet, at least 1."""
+    if quantity.dimension == "bytes":
+        size = units.whole(quantity)
+        return max(1, units.nearest(Fraction(size, mtu + ETHERNET_BYTES))), size
+    if quantity.dimension == "packets":
+        return units.whole(quantity), None
+    if quantity.dimension == "bdp":
+        return max(1, units.nearest(quantity.amount * bdp)), None
+    return max(1, units.nearest(quantity.amount * rate_bps / (8 * 10**9 * wire_bytes))), None
+
+
+def _ecn_threshold(
+    spec: Spec, buffer_packets: int, buffer_bytes: int | None, bdp: Fraction, wire_bytes: int,
+    errors: dict[str, BadValue], wrong: Any,
+) -> tuple[int | None, int | None]:  # fmt: skip
+    """Where marking starts, in packets and, if BUF is, in bytes.
+
+    Unless given, at half the buffer: then marks, not the hard limit's drops, are what flows in steady state see, and
+    half of the buffer takes the bursts of those that have not seen theirs yet.
+    """
+    if spec.mode != "ecn":
+        if spec.ecn_threshold is not None and not errors.keys() & {"ecn_threshold", "mode"}:
+            wrong("ecn_threshold", "has no meaning here; allowed: with MODE=ecn only")
+        return None, None
+    if spec.ecn_threshold is None:
+        return max(1, buffer_packets // 2), None if buffer_bytes is None else max(1, buffer_bytes // 2)
+    packets, in_bytes = _threshold(spec.ecn_threshold, bdp, units.whole(spec.rate), wire_bytes, spec.mtu)
+    if errors.keys() & {"ecn_threshold", "buf", "rate", "rtt", "mtu"}:
+        return packets, in_bytes
+    if (in_bytes is None) != (buffer_bytes is None):
+        wrong("ecn_threshold", "and BUF are not in the same unit; allowed: both in bytes, or both in p, bdp or time")
+    elif (in_bytes or packets) > (buffer_bytes or buffer_packets):
+        wrong("ecn_threshold", f"is more than BUF={spec.buf.text}; allowed: up to BUF, which is the hard limit")
+    return packets, in_bytes

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""Run directories: `results/<UTC>-<name>/rep-<k>/`, never overwritten; `results/latest` is the newest complete run.
+
+A repetition is complete when it has summary.json. One that ended before gets the file ABORTED with one line that says
+why; where even the runner was killed, the next command says so. A lock on the results directory makes sure that what
+looks unfinished is not still running, and that two experiments do not share this machine's processors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from experiments.errors import RunError
+
+LATEST = "latest"
+ABORTED = "ABORTED"
+SUMMARY = "summary.json"
+LOCK = ".lock"
+
+
+@contextlib.contextmanager
+def locked(results: Path) -> Iterator[None]:
+    """Holds the results directory for one experiment, and marks what a killed one left. RunError if it is held."""
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        file = (results / LOCK).open("a+")
+    except OSError as error:
+        raise RunError(f"{results} cannot hold results: {error.strerror}; choose another with --results") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise RunError(
+                f"another experiment (process {file.read(20).strip() or 'unknown'}) runs with {results}; "
+                "two would disturb each other: wait until it ends"
+            ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        mark_killed(results)
+        yield
+
+
+def mark_killed(results: Path) -> list[Path]:
+    """Marks each repetition that ended with its runner. Only for the holder of the lock. Returns what it marked."""
+    marked = []
+    for repetition in sorted(results.glob("*/rep-*")):
+        if repetition.parent.name == LATEST or not repetition.is_dir():
+            continue
+        if not (repetition / SUMMARY).exists() and not (repetition / ABORTED).exists():
+            abort(repetition, "the runner was killed before the end")
+            marked.append(repetition)
+    return marked
+
+
+def create(results: Path, name: str, now_s: float) -> Path:
+    """A new directory for a run that starts at `now_s` (CLOCK_REALTIME). A second one in that second gets a number."""
+    stem = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now_s))}-{name}"
+    for number in range(1, 1000):
+        path = results / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise RunError(f"cannot make {path}: {error.strerror}") from None
+        return path
+    raise RunError(f"cannot make {results / stem}: it and 998 others of its name exist; remove some")
+
+
+def create_repetition(run: Path, number: int) -> Path:
+    """The directory of repetition `number` (from 1), with its directory of logs."""
+    repetition = run / f"rep-{number}"
+    repetition.mkdir()
+    (repetition / "logs").mkdir()
+    return repetition
+
+
+def abort(repetition: Path, why: str) -> None:
+    """Marks a repetition as aborted. On a full disk the mark alone remains: an empty file takes no block."""
+    mark = repetition / ABORTED
+    mark.touch()
+    with contextlib.suppress(OSError):
+        mark.write_text(f"{why}\n")
+
+
+def point_latest(results: Path, run: Path) -> None:
+    """Makes `results/latest` a link to `run`, in one step. What is there and is no link stays: it is not ours."""
+    link, temporary = results / LATEST, results / f".{LATEST}.{os.getpid()}"
+    if link.exists() and not link.is_symlink():
+        raise RunError(f"{link} is no link, so it stays as it is; move it away")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(run.name)
+    temporary.replace(link)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes a JSON file whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(json.dumps(content, indent=1) + "\n")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

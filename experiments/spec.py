@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""What an experiment is asked to be: one value a key, each checked by itself. Rules between keys are in resolve.py.
+
+The same keys come from `KEY=VALUE` words (make, any case), long options (`--rtt-spread 2ms`) and YAML files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from experiments import units
+from experiments.errors import BadValue, SpecError
+
+SPEC_VERSION = 1
+MAX_SPEC_FILE_BYTES = 1 << 20
+STREAMS_PER_PROCESS = 128  # iperf3's own limit
+MAX_FLOWS = 1024
+MODES = ("tail-drop", "ecn", "egress-threshold")
+
+
+class Group(NamedTuple):
+    """Flows that share a congestion control; `flows` is None where FLOWS says how many."""
+
+    cc: str
+    flows: int | None
+
+
+def _quantity(*dimensions: str, low: str = "", high: str = "", why: str = "") -> Callable[[object], units.Quantity]:
+    """A reader of quantities of `dimensions`; `low` and `high` bound those of the first one, `why` says why."""
+
+    def read(value: object) -> units.Quantity:
+        quantity = units.parse(value, dimensions)
+        if quantity.dimension == dimensions[0]:
+            too_low = low and quantity.amount < units.parse(low, dimensions).amount
+            if too_low or (high and quantity.amount > units.parse(high, dimensions).amount):
+                raise ValueError(f"is out of bounds; allowed: {low} to {high}{why and f' ({why})'}")
+            if quantity.dimension != "bdp":
+                units.whole(quantity)
+        return quantity
+
+    return read
+
+
+def _positive(*dimensions: str) -> Callable[[object], units.Quantity]:
+    def read(value: object) -> units.Quantity:
+        quantity = units.parse(value, dimensions)
+        if quantity.amount == 0:
+            raise ValueError(f"is zero; allowed: more than that, in {units.allowed(dimensions)}")
+        if quantity.dimension in ("bytes", "packets", "time"):
+            units.whole(quantity)
+        return quantity
+
+    return read
+
+
+def _whole(low: int, high: int, why: str = "") -> Callable[[object], int]:
+    def read(value: object) -> int:
+        text = str(value).strip()
+        if isinstance(value, bool) or not re.fullmatch(r"[+-]?[0-9]{1,20}", text):
+            raise ValueError(f"is not a whole number; allowed: {low} to {high}{why and f' ({why})'}")
+        if not low <= int(text) <= high:
+            raise ValueError(f"is out of bounds; allowed: {low} to {high}{why and f' ({why})'}")
+        return int(text)
+
+    return read
+
+
+def _one_of(*choices: str, not_yet: Mapping[str, str] | None = None) -> Callable[[object], str]:
+    def read(value: object) -> str:
+        text = str(value).strip().lower()
+        if text in (not_yet or {}):
+            raise ValueError(f"is not in this version ({(not_yet or {})[text]}); allowed: {', '.join(choices)}")
+        if text not in choices:
+            raise ValueError(f"is not known; allowed: {', '.join(choices)}")
+        return text
+
+    return read
+
+
+def _groups(value: object) -> tuple[Group, ...]:
+    form = "one congestion control (cubic), or several with their flows (cubic:8,bbr:8)"
+    words = [word.strip() for word in value.split(",")] if isinstance(value, str) else []
+    groups = []
+    for word in words:
+        match = re.fullmatch(r"([a-z][a-z0-9_-]{0,14})(?::([0-9]{1,9}))?", word.lower())
+        if not match:
+            raise ValueError(f"cannot be read at {word!r}; allowed: {form}" if word else f"is empty; allowed: {form}")
+        groups.append(Group(match[1], int(match[2]) if match[2] else None))
+    if not groups:
+        raise ValueError(f"is not text; allowed: {form}")
+    if len(groups) > 1 and any(group.flows is None for group in groups):
+        raise ValueError("mixes without saying how many flows of each; allowed: cubic:8,bbr:8")
+    if any(group.flows == 0 for group in groups):
+        raise ValueError("has a group of zero flows; allowed: 1 or more of each, as in cubic:8,bbr:8")
+    names = [group.cc for group in groups]
+    if len(set(names)) < len(names):
+        raise ValueError("names a congestion control twice; allowed: each once, with its flows")
+    return tuple(groups)
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", value):
+        raise ValueError(
+            "cannot name a directory; allowed: 1 to 64 letters, digits, '.', '_' and '-', the first a letter or digit"
+        )
+    return value
+
+
+def _version(value: object) -> int:
+    if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,9}", str(value)) or int(str(value)) < 1:
+        raise ValueError(f"is not a version; allowed: 1 to {SPEC_VERSION}")
+    if int(str(value)) > SPEC_VERSION:
+        raise ValueError(f"is newer than this bufferscope, which reads up to {SPEC_VERSION}: update bufferscope")
+    return int(str(value))
+
+
+Read = BeforeValidator
+_FLOWS_WHY = f"iperf3 carries {STREAMS_PER_PROCESS} flows a process, and more than 8 of these do not start together"
+_RATE_WHY = "below, a packet takes seconds; above, no time stamp of this machine means anything"
+_RTT_WHY = "below, the switch's own lateness is larger"
+
+
+class Spec(BaseModel):
+    """The parameters as given, read but not resolved. Each default is what `make experiment` alone runs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, arbitrary_types_allowed=True)
+
+    spec_version: Annotated[int, Read(_version)] = SPEC_VERSION
+    cc: Annotated[Any, Read(_groups)] = "cubic"
+    flows: Annotated[int | None, Read(lambda v: v if v is None else _whole(1, MAX_FLOWS, _FLOWS_WHY)(v))] = None
+    rate: Annotated[Any, Read(_quantity("rate", low="64kbit", high="100gbit", why=_RATE_WHY))] = "200mbit"
+    rtt: Annotated[Any, Read(_quantity("time", low="100us", high="10s", why=_RTT_WHY))] = "10ms"
+    rtt_spread: Annotated[Any, Read(_quantity("time", low="0ns", high="10s"))] = "0ns"
+    buf: Annotated[Any, Read(_positive("bdp", "packets", "bytes", "time"))] = "1bdp"
+    mtu: Annotated[int, Read(_whole(576, 9000, "bytes; below, IPv4 hosts may refuse; above, no jumbo frame"))] = 1500
+    duration: Annotated[Any, Read(_positive("time", "rtt"))] = "1000rtt"
+    # Long enough for slow start and its losses, and for one whole sawtooth of the slowest case that the defaults can
+    # make: one Reno flow with one BDP of buffer grows by a packet an RTT from 163 to 326 packets.
+    warmup: Annotated[Any, Read(_quantity("time", "rtt", low="0ns", high="3600s"))] = "200rtt"
+    mode: Annotated[str, Read(_one_of(*MODES))] = "tail-drop"
+    ecn_threshold: Annotated[
+        Any, Read(lambda v: v if v is None else _positive("bdp", "packets", "bytes", "time")(v))
+    ] = None
+    delay: Annotated[str, Read(_one_of("switch", "tc"))] = "switch"
+    reps: Annotated[int, Read(_whole(1, 1000))] = 1
+    seed: Annotated[int, Read(_whole(0, 2**32 - 1))] = 1
+    name: Annotated[str | None, Read(lambda v: v if v is None else _name(v))] = None
+    target: Annotated[
+        str, Read(_one_of("soft", not_yet=dict.fromkeys(("bmv2", "tofino"), "only the soft switch is")))
+    ] = "soft"
+    clock: Annotated[str, Read(_one_of("real", not_yet={"virtual": "only real time is"}))] = "real"
+
+
+KEYS = tuple(Spec.model_fields)
+
+
+def validate(given: Mapping[str, object]) -> tuple[Spec, dict[str, BadValue]]:
+    """The spec that `given` says, and what is wrong by key. A wrong key has its default, so others can be checked."""
+    try:
+        return Spec.model_validate(given), {}
+    except ValidationError as failure:
+        errors: dict[str, BadValue] = {}
+        for error in failure.errors():
+            key = str(error["loc"][0])
+            if error["type"] == "extra_forbidden":
+                problem = unknown_key(key)
+                errors[key] = BadValue(key.upper(), None, problem)
+            else:
+                errors[key] = BadValue(key.upper(), given.get(key), str(error["ctx"]["error"]))
+        if "spec_version" in errors:  # a newer version may mean anything by the rest
+            errors = {"spec_version": errors["spec_version"]}
+            return Spec(), errors
+        return Spec.model_validate({key: value for key, value in given.items() if key not in errors}), errors
+
+
+def unknown_key(key: str) -> str:
+    """What to say of a key that does not exist: the nearest that does, else all."""
+    near = difflib.get_close_matches(key.lower(), KEYS, n=1)
+    shown = [name.upper() for name in KEYS if name != "spec_version"]
+    return "is no parameter; " + (f"did you mean {near[0].upper()}?" if near else f"allowed: {', '.join(shown)}")
+
+
+class _OnceLoader(yaml.SafeLoader):
+    """YAML as it is, but a key that is given twice is an error: the parser alone would take the last in silence."""
+
+
+def _mapping_once(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[str, object]:
+    seen: dict[str, object] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+        if not isinstance(key, str):
+            raise yaml.MarkedYAMLError(problem="a key that is not text", problem_mark=key_node.start_mark)
+        if key.lower() in seen:
+            raise yaml.MarkedYAMLError(problem=f"{key} is given twice", problem_mark=key_node.start_mark)
+        seen[key.lower()] = loader.construct_object(value_node, deep=True)  # type: ignore[no-untyped-call]
+    return seen
+
+
+_OnceLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping_once)
+
+
+def load_yaml(path: Path) -> dict[str, object]:
+    """Key -> value as written in a spec file, keys in lower case. Raises SpecError for what is no spec at all."""
+
+    def refuse(problem: str) -> SpecError:
+        return SpecError([BadValue("spec file", None, problem, str(path))])
+
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_SPEC_FILE_BYTES + 1)
+    except OSError as error:
+        raise refuse(f"cannot be read: {error.strerror}; give the path of a file in experiments/specs/") from None
+    if len(data) > MAX_SPEC_FILE_BYTES:
+        raise refuse(f"is larger than {MAX_SPEC_FILE_BYTES} bytes: not a spec")
+    try:
+        content = yaml.load(data, Loader=_OnceLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        raise refuse(f"is not YAML: {error.problem}{f' in line {mark.line + 1}' if mark else ''}") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise refuse(f"is not YAML: {str(error).splitlines()[0]}") from None
+    if not isinstance(content, dict) or not content:
+        raise refuse("is not a mapping of parameters; allowed: lines such as `rtt: 10ms`")
+    return content

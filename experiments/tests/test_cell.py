@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""The cell: what happens in it stays in it, it passes results and signals on, and nothing of it outlives the runner."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from experiments import cell, topology
+from experiments.errors import RunError
+from experiments.host import CHECKOUT
+
+pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="a cell needs root")]
+
+
+def world() -> dict[str, set[str]]:
+    """What a cell could leave on this host: processes in it, namespaces, interfaces, mounts, files, BPF programs."""
+
+    def lines(*command: str) -> set[str]:
+        return set(subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines())
+
+    own = Path("/proc/self/ns/pid").readlink()
+    inside = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has just ended
+            is_zombie = (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+            if not is_zombie and (process / "ns/pid").readlink() != own:
+                inside.add(process.name)
+    bpf = {line for line in lines("bpftool", "prog", "list") if "name bufferscope" in line or "tcp_trace" in line}
+    return {
+        "processes": inside,
+        "namespaces": names("/run/netns") if Path("/run/netns").exists() else set(),
+        "interfaces": {line for line in lines("ip", "-o", "link") if "to_" in line or "eth0@" in line},
+        "mounts": {line for line in Path("/proc/mounts").read_text().splitlines() if "bufferscope" in line},
+        "runtime": set(map(str, Path("/run").glob("bufferscope*"))),
+        "bpf": bpf,
+    }
+
+
+def names(directory: str) -> set[str]:
+    return {path.name for path in Path(directory).iterdir()}
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.fixture
+def unchanged_world():
+    before = world()
+    yield
+    assert wait_for(lambda: world() == before), (before, world())
+
+
+@pytest.mark.usefixtures("unchanged_world")
+def test_run__returns_what_the_work_returns() -> None:
+    assert cell.run(lambda: {"pid": os.getpid(), "names": sorted(names("/run"))}) == {
+        "pid": 2,
+        "names": ["bufferscope", "netns"],
+    }
+
+
+@pytest.mark.usefixtures("unchanged_world")
+def test_run__namespaces_and_interfaces_stay_inside() -> None:
+    def work() -> dict[str, list[str]]:
+        topology.build(1500)
+        seen = subprocess.run(["ip", "-netns", "switch", "-o", "link"], capture_output=True, text=True, check=True)
+        return {
+            "names": sorted(names("/run/netns")),
+            "links": [line.split()[1] for line in seen.stdout.splitlines()],
+        }
+
+    inside = cell.run(work)
+    assert inside["names"] == ["collector", "receiver", "sender", "switch"]
+    assert inside["links"] == ["lo:", "to_sender@if2:", "to_receiver@if2:", "to_collector@if2:"]
+
+
+def test_run__a_namespace_of_the_host_with_the_same_name_is_untouched() -> None:
+    if Path("/run/netns/receiver").exists():
+        pytest.skip("this host has a namespace 'receiver' of its own")
+    subprocess.run(["ip", "netns", "add", "receiver"], check=True)
+    try:
+        inode = Path("/run/netns/receiver").stat().st_ino
+        cell.run(lambda: topology.build(1500))
+        assert Path("/run/netns/receiver").stat().st_ino == inode
+        links = subprocess.run(["ip", "-netns", "receiver", "-o", "link"], capture_output=True, text=True, check=True)
+        assert [line.split()[1] for line in links.stdout.splitlines()] == ["lo:"]
+    finally:
+        subprocess.run(["ip", "netns", "delete", "receiver"], check=True)
+
+
+@pytest.mark.usefixtures("unchanged_world")
+@pytest.mark.parametrize("mtu", [576, 1280, 1500, 9000])
+def test_topology__hosts_have_their_addresses_at_every_mtu(mtu: int) -> None:
+    def work() -> str:
+        topology.build(mtu)
+        shown = subprocess.run(["ip", "-netns", "sender", "-o", "address"], capture_output=True, text=True, check=True)
+        link = subprocess.run(["ip", "-netns", "switch", "-o", "link"], capture_output=True, text=True, check=True)
+        return shown.stdout + link.stdout
+
+    text = cell.run(work)
+    assert "10.77.0.1/24" in text
+    assert ("fd77::1/64" in text) == (mtu >= 1280)
+    assert "tentative" not in text
+    assert text.count(f"mtu {mtu} ") >= 2
+
+
+@pytest.mark.usefixtures("unchanged_world")
+def test_run__errors_come_back_as_they_are() -> None:
+    def refuse() -> None:
+        raise RunError("the first thing", "the second thing")
+
+    with pytest.raises(RunError) as failure:
+        cell.run(refuse)
+    assert failure.value.lines == ["the first thing", "the second thing"]
+
+
+@pytest.mark.usefixtures("unchanged_world")
+def test_run__a_killed_worker_is_an_error() -> None:
+    with pytest.raises(RunError, match="status 137"):
+        cell.run(lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+@pytest.mark.usefixtures("unchanged_world")
+def test_run__programs_that_detach_themselves_are_reaped_and_end_with_it() -> None:
+    def work() -> str:
+        for seconds in ("0.01", "1000"):
+            subprocess.run(["setsid", "--fork", "sleep", seconds], check=True)
+        assert wait_for(lambda: len(list(Path("/proc").glob("[0-9]*"))) == 3)
+        return " ".join(sorted(path.read_text().split()[2] for path in Path("/proc").glob("[0-9]*/stat")))
+
+    assert "Z" not in cell.run(work)
+
+
+RUNNER = """
+import subprocess, sys, time
+from experiments import cell, topology
+def work():
+    print("in", flush=True)
+    topology.build(1500)
+    subprocess.Popen(["nsenter", "--net=/run/netns/sender", "sleep", "1000"], start_new_session=True)
+    print("ready", flush=True)
+    try:
+        time.sleep(1000)
+    finally:
+        print("stopping", flush=True)
+        time.sleep(float(sys.argv[1]))
+        print("stopped", flush=True)
+try:
+    cell.run(work)
+except cell.Interrupted as interrupted:
+    print("interrupted by", interrupted, flush=True)
+"""
+
+
+def started(until: str, stop_s: str = "0") -> subprocess.Popen[str]:
+    runner = subprocess.Popen(
+        [sys.executable, "-c", RUNNER, stop_s], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert runner.stdout
+    for line in runner.stdout:
+        if line == f"{until}\n":
+            return runner
+    raise AssertionError(f"the runner ended before {until!r}")
+
+
+@pytest.mark.usefixtures("unchanged_world")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("moment", ["in", "ready"])
+def test_signal__lets_the_work_stop_in_order(number: signal.Signals, moment: str) -> None:
+    runner = started(moment)
+    runner.send_signal(number)
+    output, _ = runner.communicate(timeout=10)
+    assert output.endswith(f"interrupted by {number.name}\n")
+    if moment == "ready":
+        assert "stopping\nstopped\n" in output
+
+
+@pytest.mark.usefixtures("unchanged_world")
+def test_signal__the_second_one_does_not_wait() -> None:
+    runner = started("ready", stop_s="100")
+    runner.send_signal(signal.SIGINT)
+    assert runner.stdout
+    assert runner.stdout.readline() == "stopping\n"
+    runner.send_signal(signal.SIGINT)
+    output, _ = runner.communicate(timeout=10)
+    assert output == "interrupted by SIGINT\n"
+
+
+@pytest.mark.usefixtures("unchanged_world")
+@pytest.mark.parametrize("moment", ["in", "ready"])
+@pytest.mark.parametrize("delay_ms", [0, 3, 12])
+def test_sigkill__leaves_nothing(moment: str, delay_ms: int) -> None:
+    runner = started(moment)
+    time.sleep(delay_ms / 1000)
+    runner.kill()
+    runner.communicate(timeout=10)
+
+
+def test_run__without_root_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(RunError, match=r"^not root: .* run it again with sudo$"):
+        cell.run(int)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""From what was given to SI units: defaults, rounding, rules between keys; and every spec that is shipped."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from experiments.errors import SpecError
+from experiments.host import Host
+from experiments.resolve import Resolved, resolve
+from experiments.spec import KEYS, load_yaml
+
+HOST = Host(("bbr", "cubic", "reno"), netem=False)
+SPECS = sorted((Path(__file__).parents[1] / "specs").glob("**/*.yaml"))
+
+
+def resolved(**given: object) -> Resolved:
+    return resolve(given, HOST)
+
+
+def problems(**given: object) -> dict[str, str]:
+    with pytest.raises(SpecError) as failure:
+        resolve(given, HOST)
+    return {error.key: error.problem for error in failure.value.errors}
+
+
+def test_resolve__defaults_are_those_of_the_documentation() -> None:
+    spec = resolved()
+    assert (spec.rate_bps, spec.rtt_ns, spec.mtu_bytes, spec.wire_bytes) == (200_000_000, 10_000_000, 1500, 1538)
+    assert (spec.bdp_packets, spec.buffer_packets, spec.buffer_given) == (163, 163, "1bdp")
+    assert (spec.duration_ns, spec.warmup_ns, spec.traffic_seconds) == (10 * 10**9, 2 * 10**9, 12)
+    assert (spec.mode, spec.delay, spec.reps, spec.target) == ("tail-drop", "switch", 1, "soft")
+    assert (spec.groups, spec.name) == ((("cubic", 16),), "cubic16")
+
+
+@pytest.mark.parametrize(
+    ("given", "packets"),
+    [("1bdp", 163), ("0.25bdp", 41), ("0.5bdp", 81), ("1.5bdp", 244), ("0.0001bdp", 1), ("166p", 166), ("6.152ms", 100),
+     ("1us", 1)],
+)  # fmt: skip
+def test_resolve__buffers_round_to_the_nearest_packet_and_at_least_one(given: str, packets: int) -> None:
+    spec = resolved(buf=given)
+    assert (spec.buffer_packets, spec.threshold_bytes, spec.buffer_given) == (packets, None, given)
+
+
+def test_resolve__a_buffer_in_bytes_stays_in_bytes() -> None:
+    spec = resolved(buf="300kB")
+    assert (spec.threshold_bytes, spec.buffer_packets) == (307_200, 203)
+
+
+def test_resolve__traffic_takes_whole_seconds_rounded_up() -> None:
+    assert resolved(duration="1.2s", warmup="0.9s").traffic_seconds == 3
+
+
+def test_resolve__ecn_marks_at_half_the_buffer_unless_told() -> None:
+    assert resolved(mode="ecn").ecn_threshold_packets == 81
+    assert resolved(mode="ecn", ecn_threshold="20p").ecn_threshold_packets == 20
+    spec = resolved(mode="ecn", buf="300kB", ecn_threshold="30kB")
+    assert (spec.ecn_threshold_bytes, spec.threshold_bytes) == (30_720, 307_200)
+
+
+def test_resolve__rules_between_keys() -> None:
+    assert problems(mode="ecn", ecn_threshold="164p").keys() == {"ECN_THRESHOLD"}
+    assert problems(mode="ecn", ecn_threshold="30kB").keys() == {"ECN_THRESHOLD"}
+    assert problems(ecn_threshold="20p").keys() == {"ECN_THRESHOLD"}
+    assert problems(cc="cubic:8,bbr:8", flows=15).keys() == {"FLOWS"}
+    assert problems(cc="cubic:1000,bbr:1000").keys() == {"CC"}
+    assert problems(rtt="1s", duration="9s").keys() == {"DURATION"}
+    assert problems(duration="86399s", warmup="2s").keys() == {"DURATION"}
+    assert problems(rate="100gbit", rtt="1s").keys() == {"BUF"}
+
+
+def test_resolve__a_wrong_key_does_not_make_others_wrong() -> None:
+    assert problems(rtt="ten", duration="1ms").keys() == {"RTT"}
+    assert problems(cc="", flows=15).keys() == {"CC"}
+    assert problems(mode="enc", ecn_threshold="20p").keys() == {"MODE"}
+
+
+def test_resolve__a_newer_version_is_the_only_error() -> None:
+    assert problems(spec_version=2, flavour="new", rtt="ten").keys() == {"SPEC_VERSION"}
+
+
+def test_processes__never_more_flows_than_iperf3_carries_and_no_port_twice() -> None:
+    processes = resolved(cc="cubic:300,bbr:128,reno:1").processes(repetition=1)
+    assert [(p.cc, p.flows) for p in processes] == [
+        ("cubic", 128), ("cubic", 128), ("cubic", 44), ("bbr", 128), ("reno", 1)]  # fmt: skip
+    assert [p.server_port for p in processes] == list(range(5201, 5206))
+    ports = [port for p in processes for port in range(p.first_client_port, p.first_client_port + p.flows)]
+    assert len(set(ports)) == 429
+    assert min(ports) >= 30_000
+    assert max(ports) < 32_768
+
+
+def test_extra_delays__spread_evenly_and_differently_for_each_seed_and_repetition() -> None:
+    spec = resolved(rtt_spread="3ms", flows=4)
+    delays = [spec.extra_delays_ns(repetition) for repetition in range(1, 9)]
+    assert all(sorted(some) == [0, 1_000_000, 2_000_000, 3_000_000] for some in delays)
+    assert len({tuple(some) for some in delays}) > 1
+    assert delays[0] == resolved(rtt_spread="3ms", flows=4).extra_delays_ns(1)
+    assert resolved(rtt_spread="3ms", flows=1).extra_delays_ns(1) == [0]
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+def test_shipped_spec__resolves_and_is_named_as_its_file(path: Path) -> None:
+    content = load_yaml(path)
+    assert set(content) <= set(KEYS)
+    assert content["spec_version"] == 1
+    assert resolve(content, HOST).name == path.stem
+
+
+def test_shipped_specs__default_is_the_default() -> None:
+    content = load_yaml(SPECS[0].parent / "default.yaml")
+    assert resolve(content, HOST) == resolve({"name": "default"}, HOST)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "not a mapping"), ("- cc", "not a mapping"),
+        ("cc: [", "is not YAML"), ("rtt: 1ms\nRTT: 2ms", "given twice"),
+        ("1: 2", "a key that is not text"), ("cc: !!python/object:os.system x", "is not YAML"), ("\x00", "is not YAML"),
+        ("rtt: 1ms\n---\nrtt: 2ms", "is not YAML"), ("{[a, b]: 1}", "a key that is not text"),
+    ],
+)  # fmt: skip
+def test_load_yaml__refuses_what_is_no_spec(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_text(text)
+    with pytest.raises(SpecError, match=says):
+        load_yaml(path)
+
+
+def test_load_yaml__an_oversized_or_binary_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_bytes(b"#" * (1 << 20) + b"\n#")
+    with pytest.raises(SpecError, match="larger than"):
+        load_yaml(path)
+    path.write_bytes(b"\xff\xfe\x00\xd8rtt")
+    with pytest.raises(SpecError, match="spec file is not"):
+        load_yaml(path)
+
+
+def test_values__of_any_yaml_type_are_refused_without_a_crash() -> None:
+    for key in KEYS:
+        for value in ([], {}, {"a": []}, True, None, 1.5, -1, 10**40, "x" * 1000, "\n", "\x1b[31m"):
+            with contextlib.suppress(SpecError):
+                resolve({key: value}, HOST)
+
+
+def test_errors__show_no_control_characters() -> None:
+    with pytest.raises(SpecError) as failure:
+        resolve({"cc": "\x1b[31m", "rtt": "\n", "name": "a\nb", "\x1b": 1}, HOST)
+    assert all(line.isprintable() for line in failure.value.lines())

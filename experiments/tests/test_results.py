@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Run directories: their names, that none is ever overwritten, and what becomes of a run that was killed."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from experiments import results
+from experiments.disk import estimate_bytes, shortage
+from experiments.errors import RunError
+from experiments.host import CHECKOUT, Host
+from experiments.resolve import resolve
+
+NOON_S = 1_767_268_800.0  # 2026-01-01 12:00:00 UTC
+
+
+def test_create__is_named_by_utc_and_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    assert results.create(tmp_path, "cubic16", NOON_S).name == "20260101T120000Z-cubic16"
+
+
+def test_create__never_takes_a_directory_that_exists(tmp_path: Path) -> None:
+    paths = [results.create(tmp_path, "x", NOON_S) for _ in range(3)]
+    assert [path.name for path in paths] == [f"20260101T120000Z-x{suffix}" for suffix in ("", "-2", "-3")]
+
+
+def test_create_repetition__never_takes_a_directory_that_exists(tmp_path: Path) -> None:
+    results.create_repetition(tmp_path, 1)
+    with pytest.raises(FileExistsError):
+        results.create_repetition(tmp_path, 1)
+
+
+def test_point_latest__moves_from_run_to_run(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        results.point_latest(tmp_path, tmp_path / name)
+        assert (tmp_path / "latest").resolve() == tmp_path / name
+    assert (tmp_path / "latest").readlink() == Path("b")
+
+
+def test_point_latest__leaves_what_is_no_link(tmp_path: Path) -> None:
+    (tmp_path / "latest").mkdir()
+    with pytest.raises(RunError, match="no link"):
+        results.point_latest(tmp_path, tmp_path / "a")
+
+
+def test_mark_killed__marks_only_what_is_neither_complete_nor_marked(tmp_path: Path) -> None:
+    run = results.create(tmp_path, "x", NOON_S)
+    complete, aborted, killed = (results.create_repetition(run, number) for number in (1, 2, 3))
+    (complete / "summary.json").write_text("{}")
+    results.abort(aborted, "interrupted")
+    results.point_latest(tmp_path, run)
+    assert results.mark_killed(tmp_path) == [killed]
+    assert (killed / "ABORTED").read_text() == "the runner was killed before the end\n"
+    assert (aborted / "ABORTED").read_text() == "interrupted\n"
+    assert not (complete / "ABORTED").exists()
+
+
+def test_locked__one_experiment_at_a_time(tmp_path: Path) -> None:
+    other = (
+        f"from experiments import results; from pathlib import Path\nwith results.locked(Path({str(tmp_path)!r})): pass"
+    )
+    with results.locked(tmp_path):
+        refused = subprocess.run(
+            [sys.executable, "-c", other], cwd=CHECKOUT, capture_output=True, text=True, check=False
+        )
+        assert refused.returncode != 0
+        assert f"another experiment (process {os.getpid()})" in refused.stderr
+    assert subprocess.run([sys.executable, "-c", other], cwd=CHECKOUT, check=False).returncode == 0
+
+
+def test_locked__says_why_a_directory_cannot_hold_results(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="choose another with --results"), results.locked(tmp_path / "file"):
+        pass
+
+
+def test_write_json__leaves_the_old_file_if_the_new_one_fails(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    results.write_json(path, {"a": 1})
+    with pytest.raises(TypeError):
+        results.write_json(path, {"a": object()})
+    assert path.read_text() == '{\n "a": 1\n}\n'
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_shortage__names_what_is_needed(tmp_path: Path) -> None:
+    host = Host(("cubic",), netem=False)
+    assert shortage(resolve({}, host), tmp_path) is None
+    large = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "86000s"}, host)
+    assert "choose another directory with --results" in (shortage(large, tmp_path) or "")
+    assert estimate_bytes(large) > 10**12

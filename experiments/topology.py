@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""The lab's network inside a cell: four namespaces, a veth pair from each host to the switch, fixed addresses.
+
+The only place where the lab's names, ports and addresses are; Ansible's lab inventory has the same names (a test
+compares). Everything is static: no ARP, no duplicate address detection, no router solicitation, so that the only
+packets in the queue are those of the experiment.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments import kernel
+from experiments.cell import NETNS
+from experiments.errors import RunError
+
+SWITCH = "switch"
+INTERFACE = "eth0"
+IPV6_MIN_MTU_BYTES = 1280  # RFC 8200 section 5
+POSTCARD_SOURCE = "10.78.0.1"
+COLLECTOR_MTU_BYTES = 1500
+
+
+@dataclass(frozen=True)
+class LabHost:
+    """A namespace that is a host, and the switch port that it hangs on. `ipv6` is '' where it has none."""
+
+    name: str
+    port: int
+    ipv4: str
+    ipv6: str = ""
+
+    @property
+    def switch_interface(self) -> str:
+        return f"to_{self.name}"
+
+    @property
+    def mac(self) -> str:
+        return f"02:bf:00:00:00:{self.port:02x}"
+
+    @property
+    def switch_mac(self) -> str:
+        return f"02:bf:00:00:01:{self.port:02x}"
+
+
+SENDER = LabHost("sender", 1, "10.77.0.1", "fd77::1")
+RECEIVER = LabHost("receiver", 2, "10.77.0.2", "fd77::2")
+COLLECTOR = LabHost("collector", 3, "10.78.0.2")
+HOSTS = (SENDER, RECEIVER, COLLECTOR)
+
+
+def netns(name: str) -> Path:
+    """The file that stands for a namespace of the lab."""
+    return NETNS / name
+
+
+def inside(name: str, *command: str) -> list[str]:
+    """The command that runs `command` in a namespace of the lab."""
+    return ["nsenter", f"--net={netns(name)}", *command]
+
+
+def build(mtu_bytes: int) -> None:
+    """Makes the whole network, up and ready. For a fresh cell: nothing is undone if it fails."""
+    _ip([f"netns add {name}" for name in (SWITCH, *(host.name for host in HOSTS))])
+    for name in (SWITCH, *(host.name for host in HOSTS)):
+        _silence_ipv6(name, keep=name in (SENDER.name, RECEIVER.name) and mtu_bytes >= IPV6_MIN_MTU_BYTES)
+    _ip([_veth(host, COLLECTOR_MTU_BYTES if host is COLLECTOR else mtu_bytes) for host in HOSTS])
+    _ip([f"link set {host.switch_interface} up" for host in HOSTS], SWITCH)
+    for host in HOSTS:
+        _ip(_host_lines(host, with_ipv6=bool(host.ipv6) and mtu_bytes >= IPV6_MIN_MTU_BYTES), host.name)
+
+
+def _veth(host: LabHost, mtu_bytes: int) -> str:
+    return (
+        f"link add {INTERFACE} netns {host.name} address {host.mac} mtu {mtu_bytes} type veth "
+        f"peer name {host.switch_interface} netns {SWITCH} address {host.switch_mac} mtu {mtu_bytes}"
+    )
+
+
+def _host_lines(host: LabHost, with_ipv6: bool) -> list[str]:
+    lines = ["link set lo up", f"link set {INTERFACE} up", f"address add {host.ipv4}/24 dev {INTERFACE}"]
+    if with_ipv6:
+        lines.append(f"address add {host.ipv6}/64 dev {INTERFACE} nodad")
+    peers = [other for other in (SENDER, RECEIVER) if other is not host and host is not COLLECTOR]
+    for peer in peers:
+        lines.append(f"neighbour add {peer.ipv4} lladdr {peer.mac} dev {INTERFACE} nud permanent")
+        if with_ipv6:
+            lines.append(f"neighbour add {peer.ipv6} lladdr {peer.mac} dev {INTERFACE} nud permanent")
+    if host is COLLECTOR:
+        lines.append(f"neighbour add {POSTCARD_SOURCE} lladdr {host.switch_mac} dev {INTERFACE} nud permanent")
+    return lines
+
+
+def _silence_ipv6(name: str, keep: bool) -> None:
+    """Before there are interfaces: later, the kernel would already have sent its solicitations and reports."""
+    settings = {"accept_dad": 0, "accept_ra": 0, "router_solicitations": 0, "addr_gen_mode": 1}
+    with kernel.in_network_namespace(netns(name)):
+        default = Path("/proc/sys/net/ipv6/conf/default")
+        if not default.exists():
+            return  # a kernel without IPv6 has nothing to silence
+        for setting, value in (settings if keep else {"disable_ipv6": 1}).items():
+            (default / setting).write_text(str(value))
+
+
+def _ip(lines: list[str], name: str = "") -> None:
+    """Many ip(8) commands in one process. Raises RunError with ip's own words."""
+    command = ["ip", *(["-netns", name] if name else []), "-batch", "-"]
+    result = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise RunError(f"make the lab's network{name and f' in {name}'}: {' '.join(result.stderr.split())}")

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""Quantities with units, as tc(8) spells them, read exactly.
+
+A quantity is a decimal number and a unit, nothing between: `200mbit`, `10ms`, `300kb`, `166p`, `0.5bdp`. Letters may be
+of either case. Amounts are fractions, so nothing is lost between the text and the integer that is used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import NamedTuple
+
+# Dimension -> unit -> how many of the dimension's base unit. The base unit comes first; spellings that tc also
+# knows but that are not worth listing to a user are in ALIASES. As in tc: `bps` is bytes per second, and the
+# k, m and g of sizes are powers of 1024, those of rates powers of 1000.
+DIMENSIONS: dict[str, dict[str, int]] = {
+    "rate": {
+        "bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12,
+        "bps": 8, "kbps": 8 * 10**3, "mbps": 8 * 10**6, "gbps": 8 * 10**9, "tbps": 8 * 10**12,
+    },
+    "time": {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9},
+    "bytes": {"b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3},
+    "packets": {"p": 1},
+    "bdp": {"bdp": 1},
+    "rtt": {"rtt": 1},
+}  # fmt: skip
+ALIASES = {
+    "nsec": "ns", "nsecs": "ns", "usec": "us", "usecs": "us", "msec": "ms", "msecs": "ms", "sec": "s", "secs": "s",
+    "bits": "bit",
+}  # fmt: skip
+EXAMPLES = {"rate": "200mbit", "time": "10ms", "bytes": "300kB", "packets": "166p", "bdp": "0.5bdp", "rtt": "1000rtt"}
+
+_QUANTITY = re.compile(r"([+-]?)([0-9]{1,18}(?:\.[0-9]{1,18})?)([A-Za-z]{0,8})")
+_UNIT_OF = {unit: (dimension, factor) for dimension, units in DIMENSIONS.items() for unit, factor in units.items()}
+
+
+class Quantity(NamedTuple):
+    """`amount` in the base unit of `dimension`: bit/s, ns, bytes, packets, BDPs, RTTs. `text` is as given."""
+
+    amount: Fraction
+    dimension: str
+    text: str
+
+
+def allowed(dimensions: Iterable[str]) -> str:
+    """What a user may write, for an error message: the units of each dimension with an example."""
+    return "; ".join(f"{', '.join(DIMENSIONS[name])} as in {EXAMPLES[name]}" for name in dimensions)
+
+
+def parse(value: object, dimensions: tuple[str, ...]) -> Quantity:
+    """The quantity that `value` says, of one of `dimensions`. ValueError says what is wrong and what is allowed."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ValueError(f"is not a quantity; allowed: {allowed(dimensions)}")
+    text = str(value).strip()
+    match = _QUANTITY.fullmatch(text)
+    if not match:
+        raise ValueError(f"is not a number and its unit; allowed: {allowed(dimensions)}")
+    sign, number, spelled = match.groups()
+    unit = ALIASES.get(spelled.lower(), spelled.lower())
+    if not unit:
+        raise ValueError(f"is a bare number, it needs a unit; allowed: {allowed(dimensions)}")
+    dimension, factor = _UNIT_OF.get(unit, (None, 0))
+    if dimension is None:
+        raise ValueError(f"has the unknown unit {spelled!r}; allowed: {allowed(dimensions)}")
+    if dimension not in dimensions:
+        raise ValueError(f"has a unit of {dimension} ({spelled}); allowed: {allowed(dimensions)}")
+    if sign == "-":
+        raise ValueError(f"is negative; allowed: {allowed(dimensions)}")
+    return Quantity(Fraction(number) * factor, dimension, text)
+
+
+def whole(quantity: Quantity) -> int:
+    """The amount in base units. Raises ValueError if that is not a whole number: nothing is rounded in silence."""
+    if quantity.amount.denominator != 1:
+        base = next(iter(DIMENSIONS[quantity.dimension]))
+        raise ValueError(f"is not a whole number of {base}; allowed: as many decimals as make it one")
+    return int(quantity.amount)
+
+
+def nearest(amount: Fraction) -> int:
+    """The nearest whole number, halves up."""
+    return (2 * amount.numerator + amount.denominator) // (2 * amount.denominator)
+
+
+def show(amount: int, dimension: str) -> str:
+    """The shortest exact text of a rate or time for people: the largest unit that leaves at most three decimals."""
+    for unit, factor in reversed(DIMENSIONS[dimension].items()):
+        if unit.endswith("bps"):
+            continue
+        if amount >= factor and (amount * 1000) % factor == 0:
+            return f"{float(Fraction(amount, factor)):.3f}".rstrip("0").rstrip(".") + unit
+    return f"{amount}{next(iter(DIMENSIONS[dimension]))}"
