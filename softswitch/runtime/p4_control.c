@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Which request is it; registers, counters and random numbers. Tables are in p4_table_control.c.
+ */
+#include "p4_control.h"
+#include "pipeline.h"
+
+bool p4_next_word(struct p4_request *request)
+{
+	return words_next(&request->words);
+}
+
+struct text *p4_error(struct p4_request *request)
+{
+	text_start(&request->reply, request->reply.at, request->reply.bytes);
+	text_put(&request->reply, "error ");
+	return &request->reply;
+}
+
+void p4_put_word(struct p4_request *request)
+{
+	text_put(&request->reply, "'");
+	text_put_bytes(&request->reply, request->words.word, request->words.word_bytes);
+	text_put(&request->reply, "'");
+}
+
+bool p4_at_end(struct p4_request *request)
+{
+	if (!p4_next_word(request))
+		return true;
+	text_put(p4_error(request), "the request should end before ");
+	p4_put_word(request);
+	text_put(&request->reply, "\n");
+	return false;
+}
+
+static const char *name_at(const void *first, size_t stride, uint32_t index)
+{
+	return *(const char *const *)((const char *)first + stride * index);
+}
+
+void p4_put_names(struct text *text, const void *first, size_t stride, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		text_put(text, i ? ", " : "");
+		text_put(text, name_at(first, stride, i));
+	}
+	if (!count)
+		text_put(text, "none");
+}
+
+void p4_put_hex(struct text *text, uint128_t value)
+{
+	char digits[32];
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = "0123456789abcdef"[value & 15];
+		value >>= 4;
+	} while (value);
+	text_put(text, "0x");
+	text_put_bytes(text, digits + at, sizeof(digits) - at);
+}
+
+void p4_put_value(struct text *text, uint128_t value, unsigned bits)
+{
+	if (bits > 32)
+		p4_put_hex(text, value);
+	else
+		text_put_number(text, (uint64_t)value);
+}
+
+int p4_name_index(const struct words *words, const void *first, size_t stride, uint32_t count)
+{
+	int found = -1, ends = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const char *name = name_at(first, stride, i), *end = name;
+
+		if (words_is(words, name))
+			return (int)i;
+		while (*end)
+			end++;
+		if ((size_t)(end - name) <= words->word_bytes || end[-(ptrdiff_t)words->word_bytes - 1] != '.' ||
+		    !words_is(words, end - words->word_bytes))
+			continue;
+		found = (int)i;
+		ends++;
+	}
+	return ends == 1 ? found : -1;
+}
+
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return 16;
+}
+
+enum p4_number p4_read_number(const char *at, size_t length, unsigned bits, uint128_t *value)
+{
+	uint128_t largest = ~(uint128_t)0 >> (128 - bits), bound = ~(uint128_t)0 / 10;
+	unsigned base = 10;
+	bool too_wide = false;
+
+	if (length > 2 && at[0] == '0' && (at[1] == 'x' || at[1] == 'X')) {
+		base = 16;
+		bound = ~(uint128_t)0 / 16;
+		at += 2;
+		length -= 2;
+	}
+	if (!length)
+		return P4_NUMBER_MALFORMED;
+	*value = 0;
+	for (size_t i = 0; i < length; i++) {
+		unsigned digit = (unsigned)digit_of(at[i]);
+
+		if (digit >= base)
+			return P4_NUMBER_MALFORMED;
+		too_wide |= *value > bound;
+		*value = *value * base + digit;
+		too_wide |= *value < digit || *value > largest;
+	}
+	return too_wide ? P4_NUMBER_TOO_WIDE : P4_NUMBER_OK;
+}
+
+bool p4_number_word(struct p4_request *request, const char *what, unsigned bits, uint128_t *value)
+{
+	enum p4_number result = p4_read_number(request->words.word, request->words.word_bytes, bits, value);
+
+	if (result == P4_NUMBER_OK)
+		return true;
+	text_put(p4_error(request), what);
+	text_put(&request->reply, " ");
+	p4_put_word(request);
+	if (result == P4_NUMBER_MALFORMED) {
+		text_put(&request->reply, " is not a number: decimal or 0x hexadecimal is\n");
+	} else {
+		text_put(&request->reply, " does not fit in ");
+		text_put_number(&request->reply, bits);
+		text_put(&request->reply, " bits: at most ");
+		p4_put_value(&request->reply, ~(uint128_t)0 >> (128 - bits), bits);
+		text_put(&request->reply, "\n");
+	}
+	return false;
+}
+
+static void unknown_name(struct p4_request *request, const char *what, const void *first, size_t stride,
+			 uint32_t count)
+{
+	text_put(p4_error(request), "no ");
+	text_put(&request->reply, what);
+	text_put(&request->reply, " ");
+	p4_put_word(request);
+	text_put(&request->reply, ": one of ");
+	p4_put_names(&request->reply, first, stride, count);
+	text_put(&request->reply, "\n");
+}
+
+/* The next word as an index below `size`. */
+static bool read_index(struct p4_request *request, const char *name, uint32_t size, uint32_t *index)
+{
+	uint128_t value;
+
+	if (!p4_next_word(request)) {
+		text_put(p4_error(request), name);
+		text_put(&request->reply, ": an index is missing\n");
+		return false;
+	}
+	if (!p4_number_word(request, "index", 64, &value))
+		return false;
+	if (value >= size) {
+		text_put(p4_error(request), name);
+		text_put(&request->reply, ": index ");
+		p4_put_word(request);
+		text_put(&request->reply, " is not below its size, ");
+		text_put_number(&request->reply, size);
+		text_put(&request->reply, "\n");
+		return false;
+	}
+	*index = (uint32_t)value;
+	return true;
+}
+
+static uint128_t register_value(const uint8_t *at, unsigned bytes)
+{
+	uint128_t value = 0;
+
+	__builtin_memcpy(&value, at, bytes);
+	return value;
+}
+
+static void control_register(struct p4_request *request)
+{
+	const struct p4_program_info *program = request->program;
+	const struct p4_register_info *info;
+	uint128_t value = 1;
+	uint32_t index;
+	uint8_t *element;
+	bool write;
+	int number;
+
+	if (!p4_next_word(request) || !(words_is(&request->words, "read") || words_is(&request->words, "write"))) {
+		text_put(p4_error(request), "register: read NAME INDEX [COUNT], or write NAME INDEX VALUE\n");
+		return;
+	}
+	write = words_is(&request->words, "write");
+	p4_next_word(request);
+	number = p4_name_index(&request->words, program->registers, sizeof(*info), program->register_count);
+	if (number < 0) {
+		unknown_name(request, "register", program->registers, sizeof(*info), program->register_count);
+		return;
+	}
+	info = &program->registers[number];
+	if (!read_index(request, info->name, info->size, &index))
+		return;
+	element = request->pipeline + info->offset + (size_t)index * info->element_bytes;
+	if (p4_next_word(request)) {
+		if (!p4_number_word(request, write ? info->name : "count", write ? info->bits : 32, &value))
+			return;
+	} else if (write) {
+		text_put(p4_error(request), info->name);
+		text_put(&request->reply, ": a value is missing\n");
+		return;
+	}
+	if (!p4_at_end(request))
+		return;
+	text_put(&request->reply, "ok\n");
+	if (write) {
+		__builtin_memcpy(element, &value, info->element_bytes);
+		return;
+	}
+	for (; value && index < info->size; value--, index++, element += info->element_bytes) {
+		text_put_number(&request->reply, index);
+		text_put(&request->reply, " ");
+		p4_put_value(&request->reply, register_value(element, info->element_bytes),
+			     info->bits > 64 ? info->bits : 32);
+		text_put(&request->reply, "\n");
+	}
+}
+
+static void put_counter(struct text *text, uint32_t index, uint64_t packets, uint64_t bytes)
+{
+	text_put_number(text, index);
+	text_put(text, " ");
+	text_put_number(text, packets);
+	text_put(text, " ");
+	text_put_number(text, bytes);
+	text_put(text, "\n");
+}
+
+/* Where the packets of counter `index` are; its bytes stand behind them. Direct: those of row `index` of the table. */
+static uint64_t *counter_at(struct p4_request *request, const struct p4_counter_info *info, uint32_t index)
+{
+	const struct p4_table_info *table;
+
+	if (!info->table)
+		return &((struct p4_counter *)(request->pipeline + info->offset))[index].packets;
+	table = request->program->tables[info->table - 1];
+	return &p4_row(p4_table_of(request, table), index, table->row_bytes)->packets;
+}
+
+static void control_counter(struct p4_request *request)
+{
+	const struct p4_program_info *program = request->program;
+	const struct p4_counter_info *info;
+	uint32_t index = 0, size;
+	bool reset, all;
+	int number;
+
+	if (!p4_next_word(request) || !(words_is(&request->words, "read") || words_is(&request->words, "reset"))) {
+		text_put(p4_error(request), "counter: read NAME [INDEX], or reset NAME\n");
+		return;
+	}
+	reset = words_is(&request->words, "reset");
+	p4_next_word(request);
+	number = p4_name_index(&request->words, program->counters, sizeof(*info), program->counter_count);
+	if (number < 0) {
+		unknown_name(request, "counter", program->counters, sizeof(*info), program->counter_count);
+		return;
+	}
+	info = &program->counters[number];
+	size = info->table ? p4_table_of(request, program->tables[info->table - 1])->used : info->size;
+	all = reset || !*request->words.at;
+	if (!all && !read_index(request, info->name, size, &index))
+		return;
+	if (!p4_at_end(request))
+		return;
+	text_put(&request->reply, "ok\n");
+	if (!all)
+		size = index + 1;
+	for (; index < size; index++) {
+		uint64_t *packets = counter_at(request, info, index), *bytes = packets + 1;
+
+		if (reset)
+			*packets = *bytes = 0;
+		else if (!all || *packets || *bytes)
+			put_counter(&request->reply, index, *packets, *bytes);
+	}
+}
+
+static void control_random(struct p4_request *request)
+{
+	uint128_t seed;
+
+	if (!p4_next_word(request) || !words_is(&request->words, "seed") || !p4_next_word(request)) {
+		text_put(p4_error(request), "random: seed NUMBER\n");
+		return;
+	}
+	if (!p4_number_word(request, "seed", 64, &seed) || !p4_at_end(request))
+		return;
+	*(uint64_t *)(request->pipeline + request->program->random_offset) = (uint64_t)seed;
+	text_put(&request->reply, "ok\n");
+}
+
+static void control_program(struct p4_request *request)
+{
+	if (!p4_at_end(request))
+		return;
+	text_put(&request->reply, "ok\nname ");
+	text_put(&request->reply, pipeline_program_name);
+	text_put(&request->reply, "\ndigest ");
+	text_put(&request->reply, pipeline_program_digest);
+	text_put(&request->reply, "\n");
+	text_put_pair(&request->reply, "headroom", PIPELINE_HEADROOM);
+}
+
+size_t p4_control(const struct p4_program_info *program, void *pipeline, const char *text, char *reply,
+		  size_t reply_bytes)
+{
+	struct p4_request request = { .program = program, .pipeline = pipeline, .words = { .at = text } };
+
+	text_start(&request.reply, reply, reply_bytes);
+	p4_next_word(&request);
+	if (words_is(&request.words, "table")) {
+		p4_control_table(&request);
+	} else if (words_is(&request.words, "register")) {
+		control_register(&request);
+	} else if (words_is(&request.words, "counter")) {
+		control_counter(&request);
+	} else if (words_is(&request.words, "random")) {
+		control_random(&request);
+	} else if (words_is(&request.words, "program")) {
+		control_program(&request);
+	} else {
+		text_put(p4_error(&request), "unknown request ");
+		p4_put_word(&request);
+		text_put(&request.reply, ": docs/control-protocol.md lists them\n");
+	}
+	return text_end(&request.reply);
+}

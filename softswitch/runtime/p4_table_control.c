@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Requests that concern tables. What does not fit the program's own description of a table is refused with what would.
+ */
+#include "p4_control.h"
+
+enum { MAX_ROW_WORDS = 512 };	/* the translator refuses programs with larger rows */
+
+/* An entry as a request gives it. */
+struct entry {
+	uint64_t words[MAX_ROW_WORDS];
+	uint32_t action;
+	uint32_t length;		/* of the prefix, in lpm tables */
+	uint32_t priority;
+};
+
+static const char *const match_names[] = { "exact", "lpm", "ternary", "range" };
+
+static void put_value_at(uint64_t *words, unsigned bits, uint128_t value)
+{
+	if (bits > 64)
+		*words++ = (uint64_t)(value >> 64);
+	*words = (uint64_t)value;
+}
+
+static uint128_t value_at(const uint64_t *words, unsigned bits)
+{
+	return bits > 64 ? P4_WIDE(words[0], words[1]) : words[0];
+}
+
+static const struct p4_table_info *read_table(struct p4_request *request)
+{
+	const struct p4_program_info *program = request->program;
+	const struct p4_table_info *found = NULL;
+	const char *separator = "";
+
+	p4_next_word(request);
+	/* Names of tables stand behind pointers: compare them one at a time. */
+	for (uint32_t i = 0, ends = 0; i < program->table_count; i++) {
+		const struct p4_table_info *info = program->tables[i];
+
+		if (info->hidden || p4_name_index(&request->words, info, sizeof(*info), 1) < 0)
+			continue;
+		if (words_is(&request->words, info->name))
+			return info;
+		found = ++ends == 1 ? info : NULL;
+	}
+	if (found)
+		return found;
+	text_put(p4_error(request), "no table ");
+	p4_put_word(request);
+	text_put(&request->reply, ": one of ");
+	for (uint32_t i = 0; i < program->table_count; i++) {
+		if (program->tables[i]->hidden)
+			continue;
+		text_put(&request->reply, separator);
+		text_put(&request->reply, program->tables[i]->name);
+		separator = ", ";
+	}
+	text_put(&request->reply, *separator ? "\n" : "none\n");
+	return NULL;
+}
+
+static struct text *table_error(struct p4_request *request, const struct p4_table_info *table)
+{
+	struct text *reply = p4_error(request);
+
+	text_put(reply, "table ");
+	text_put(reply, table->name);
+	text_put(reply, ": ");
+	return reply;
+}
+
+static struct text *key_error(struct p4_request *request, const struct p4_table_info *table,
+			      const struct p4_key_info *key)
+{
+	struct text *reply = table_error(request, table);
+
+	text_put(reply, "key ");
+	text_put(reply, key->name);
+	text_put(reply, ": ");
+	p4_put_word(request);
+	return reply;
+}
+
+static void number_error(struct text *reply, enum p4_number result, unsigned bits)
+{
+	if (result == P4_NUMBER_MALFORMED) {
+		text_put(reply, " is not a number: decimal or 0x hexadecimal is");
+	} else {
+		text_put(reply, " does not fit in ");
+		text_put_number(reply, bits);
+		text_put(reply, " bits: at most ");
+		p4_put_value(reply, ~(uint128_t)0 >> (128 - bits), bits);
+	}
+	text_put(reply, "\n");
+}
+
+static void put_key_form(struct text *reply, const struct p4_key_info *key)
+{
+	switch (key->match) {
+	case P4_EXACT:
+		text_put(reply, "VALUE");
+		break;
+	case P4_LPM:
+		text_put(reply, "VALUE/BITS with BITS up to ");
+		text_put_number(reply, key->bits);
+		break;
+	case P4_TERNARY:
+		text_put(reply, "VALUE&&&MASK, VALUE, or * for any");
+		break;
+	default:
+		text_put(reply, "FIRST..LAST, VALUE, or * for any");
+		break;
+	}
+}
+
+/* Where `mark` stands in the word; its length when it does not. */
+static size_t find_mark(const struct words *words, const char *mark)
+{
+	for (size_t at = 0; at < words->word_bytes; at++) {
+		size_t i = 0;
+
+		while (mark[i] && at + i < words->word_bytes && words->word[at + i] == mark[i])
+			i++;
+		if (!mark[i])
+			return at;
+	}
+	return words->word_bytes;
+}
+
+/* The word read last is one field of the key, in the form that its kind of match has. */
+static bool read_key(struct p4_request *request, const struct p4_table_info *table, const struct p4_key_info *key,
+		     struct entry *entry)
+{
+	static const char *const marks[] = { "", "/", "&&&", ".." };
+	static const uint8_t mark_bytes[] = { 0, 1, 3, 2 };
+	const struct words *words = &request->words;
+	uint128_t all = ~(uint128_t)0 >> (128 - key->bits), value, second = all;
+	size_t mark = key->match == P4_EXACT ? words->word_bytes : find_mark(words, marks[key->match]);
+	bool with_mark = mark < words->word_bytes;
+	bool any = (key->match == P4_TERNARY || key->match == P4_RANGE) && words_is(words, "*");
+	enum p4_number result = P4_NUMBER_OK;
+	struct text *reply;
+
+	if (any)
+		value = 0;
+	else
+		result = p4_read_number(words->word, mark, key->bits, &value);
+	if (result != P4_NUMBER_OK) {
+		number_error(key_error(request, table, key), result, key->bits);
+		return false;
+	}
+	if (with_mark) {
+		size_t from = mark + mark_bytes[key->match];
+
+		result = p4_read_number(words->word + from, words->word_bytes - from,
+					key->match == P4_LPM ? 32 : key->bits, &second);
+		if (result != P4_NUMBER_OK || (key->match == P4_LPM && second > key->bits)) {
+			reply = key_error(request, table, key);
+			text_put(reply, " should be ");
+			put_key_form(reply, key);
+			text_put(reply, "\n");
+			return false;
+		}
+	}
+
+	switch (key->match) {
+	case P4_RANGE:
+		if (any || with_mark) {
+			if (value <= second)
+				break;
+			text_put(key_error(request, table, key), " ends before it starts\n");
+			return false;
+		}
+		second = value;
+		break;
+	case P4_TERNARY:
+		if (any)
+			second = 0;
+		break;
+	case P4_LPM:
+		entry->length = with_mark ? (uint32_t)second : key->bits;
+		second = p4_prefix128(key->bits, entry->length);
+		break;
+	}
+	if ((key->match == P4_LPM || key->match == P4_TERNARY) && value & ~second) {
+		reply = key_error(request, table, key);
+		text_put(reply, " has bits that its mask leaves out: ");
+		p4_put_hex(reply, value & second);
+		text_put(reply, " is meant?\n");
+		return false;
+	}
+	put_value_at(entry->words + key->word, key->bits, value);
+	if (table->match == P4_TERNARY)
+		put_value_at(entry->words + table->key_words + key->word, key->bits, second);
+	return true;
+}
+
+/* All fields of the key. The request stands behind the last. */
+static bool read_keys(struct p4_request *request, const struct p4_table_info *table, struct entry *entry)
+{
+	for (uint32_t i = 0; i < table->key_count; i++) {
+		if (!p4_next_word(request) || words_is(&request->words, "=")) {
+			struct text *reply = table_error(request, table);
+
+			text_put_number(reply, i);
+			text_put(reply, " keys given, needed: ");
+			p4_put_names(reply, table->keys, sizeof(*table->keys), table->key_count);
+			text_put(reply, "\n");
+			return false;
+		}
+		if (!read_key(request, table, &table->keys[i], entry))
+			return false;
+	}
+	return true;
+}
+
+static void put_params(struct text *reply, const struct p4_action_info *action)
+{
+	for (uint32_t i = 0; i < action->param_count; i++) {
+		text_put(reply, i ? ", " : "");
+		text_put(reply, action->params[i].name);
+		text_put(reply, ":");
+		text_put_number(reply, action->params[i].bits);
+	}
+}
+
+/* The next words are an action of this table and its arguments. */
+static bool read_action(struct p4_request *request, const struct p4_table_info *table, struct entry *entry)
+{
+	uint64_t *arguments = entry->words + table->key_words * (table->match == P4_TERNARY ? 2 : 1);
+	const struct p4_action_info *action;
+	struct text *reply;
+	int number;
+
+	p4_next_word(request);
+	number = p4_name_index(&request->words, table->actions, sizeof(*action), table->action_count);
+	if (number < 0) {
+		reply = table_error(request, table);
+		text_put(reply, "action ");
+		p4_put_word(request);
+		text_put(reply, " is not one of ");
+		p4_put_names(reply, table->actions, sizeof(*action), table->action_count);
+		text_put(reply, "\n");
+		return false;
+	}
+	action = &table->actions[number];
+	entry->action = (uint32_t)number;
+	for (uint32_t i = 0; i < action->param_count; i++) {
+		const struct p4_param_info *param = &action->params[i];
+		enum p4_number result;
+		uint128_t value;
+
+		if (!p4_next_word(request)) {
+			reply = table_error(request, table);
+			text_put(reply, "action ");
+			text_put(reply, action->name);
+			text_put(reply, ": ");
+			text_put_number(reply, i);
+			text_put(reply, " arguments given, needed: ");
+			put_params(reply, action);
+			text_put(reply, "\n");
+			return false;
+		}
+		result = p4_read_number(request->words.word, request->words.word_bytes, param->bits, &value);
+		if (result != P4_NUMBER_OK) {
+			reply = table_error(request, table);
+			text_put(reply, "action ");
+			text_put(reply, action->name);
+			text_put(reply, ": ");
+			text_put(reply, param->name);
+			text_put(reply, ": ");
+			p4_put_word(request);
+			number_error(reply, result, param->bits);
+			return false;
+		}
+		put_value_at(arguments + param->word, param->bits, value);
+	}
+	return true;
+}
+
+/* What may follow: the priority, which tables with masks need and others do not have. */
+static bool read_priority(struct p4_request *request, const struct p4_table_info *table, struct entry *entry)
+{
+	uint128_t value;
+
+	if (p4_next_word(request)) {
+		if (!words_is(&request->words, "priority") || table->match != P4_TERNARY) {
+			text_put(table_error(request, table), "the request should end before ");
+			p4_put_word(request);
+			text_put(&request->reply, "\n");
+			return false;
+		}
+		p4_next_word(request);
+		if (!p4_number_word(request, "priority", 31, &value) || !p4_at_end(request))
+			return false;
+		entry->priority = (uint32_t)value;
+	}
+	if (table->match == P4_TERNARY && !entry->priority) {
+		text_put(table_error(request, table),
+			 "entries with masks need `priority N` at the end, N from 1 to 2147483647, "
+			 "the largest wins\n");
+		return false;
+	}
+	return true;
+}
+
+static bool may_change_entries(struct p4_request *request, const struct p4_table_info *table)
+{
+	if (!table->const_entries && table->key_count)
+		return true;
+	text_put(table_error(request, table),
+		 table->key_count ? "its entries are const in the P4 program\n"
+				  : "it has no key, only a default: table default NAME ACTION ARG...\n");
+	return false;
+}
+
+static void table_set(struct p4_request *request, const struct p4_table_info *table)
+{
+	struct entry entry = { .priority = 0 };
+
+	if (!may_change_entries(request, table) || !read_keys(request, table, &entry))
+		return;
+	if (!p4_next_word(request) || !words_is(&request->words, "=")) {
+		text_put(table_error(request, table), "`= ACTION ARG...` should follow the keys ");
+		p4_put_names(&request->reply, table->keys, sizeof(*table->keys), table->key_count);
+		text_put(&request->reply, "\n");
+		return;
+	}
+	if (!read_action(request, table, &entry) || !read_priority(request, table, &entry))
+		return;
+	if (!p4_table_set(p4_table_of(request, table), entry.action,
+			  table->match == P4_TERNARY ? entry.priority : entry.length, entry.words)) {
+		text_put(table_error(request, table), "full: its size in the P4 program is ");
+		text_put_number(&request->reply, table->size);
+		text_put(&request->reply, "\n");
+		return;
+	}
+	text_put(&request->reply, "ok\n");
+}
+
+static void table_delete(struct p4_request *request, const struct p4_table_info *table)
+{
+	struct entry entry = { .priority = 0 };
+	struct p4_row *row;
+
+	if (!may_change_entries(request, table) || !read_keys(request, table, &entry) || !p4_at_end(request))
+		return;
+	row = p4_table_find(p4_table_of(request, table), entry.length, entry.words);
+	if (!row) {
+		text_put(table_error(request, table), "no entry has this key\n");
+		return;
+	}
+	p4_table_delete(p4_table_of(request, table), row);
+	text_put(&request->reply, "ok\n");
+}
+
+static void table_default(struct p4_request *request, const struct p4_table_info *table)
+{
+	struct entry entry = { .priority = 0 };
+
+	if (table->const_default) {
+		text_put(table_error(request, table), "its default action is const in the P4 program\n");
+		return;
+	}
+	if (!read_action(request, table, &entry) || !p4_at_end(request))
+		return;
+	p4_table_set_default(p4_table_of(request, table), entry.action,
+			     entry.words + table->key_words * (table->match == P4_TERNARY ? 2 : 1));
+	text_put(&request->reply, "ok\n");
+}
+
+static void put_action(struct text *reply, const struct p4_table_info *table, struct p4_row *row)
+{
+	const uint64_t *arguments = p4_arguments(table, row);
+	const struct p4_action_info *action;
+
+	if (row->action >= table->action_count) {
+		text_put(reply, " none");
+		return;
+	}
+	action = &table->actions[row->action];
+	text_put(reply, " ");
+	text_put(reply, action->name);
+	for (uint32_t i = 0; i < action->param_count; i++) {
+		text_put(reply, " ");
+		p4_put_value(reply, value_at(arguments + action->params[i].word, action->params[i].bits),
+			     action->params[i].bits);
+	}
+}
+
+static void put_key(struct text *reply, const struct p4_table_info *table, const struct p4_key_info *key,
+		    const struct p4_row *row)
+{
+	uint128_t mask = 0;
+	unsigned length = row->priority;
+
+	text_put(reply, " ");
+	p4_put_value(reply, value_at(row->words + key->word, key->bits), key->bits);
+	if (table->match == P4_TERNARY)
+		mask = value_at(row->words + table->key_words + key->word, key->bits);
+	switch (key->match) {
+	case P4_LPM:
+		if (table->match == P4_TERNARY)
+			for (length = 0; mask; mask &= mask - 1)
+				length++;
+		text_put(reply, "/");
+		text_put_number(reply, length);
+		break;
+	case P4_TERNARY:
+		text_put(reply, "&&&");
+		p4_put_hex(reply, mask);
+		break;
+	case P4_RANGE:
+		text_put(reply, "..");
+		p4_put_value(reply, mask, key->bits);
+		break;
+	}
+}
+
+static void table_dump(struct p4_request *request, const struct p4_table_info *table)
+{
+	struct p4_table *state = p4_table_of(request, table);
+	struct text *reply = &request->reply;
+
+	if (!p4_at_end(request))
+		return;
+	text_put(reply, "ok\n");
+	for (uint32_t number = 0; number < state->used; number++) {
+		struct p4_row *row = p4_row(state, number, table->row_bytes);
+
+		text_put(reply, table->name);
+		for (uint32_t i = 0; i < table->key_count; i++)
+			put_key(reply, table, &table->keys[i], row);
+		text_put(reply, " =");
+		put_action(reply, table, row);
+		if (table->match == P4_TERNARY) {
+			text_put(reply, " priority ");
+			text_put_number(reply, row->priority);
+		}
+		text_put(reply, "\n");
+	}
+	text_put(reply, "default ");
+	text_put(reply, table->name);
+	put_action(reply, table, p4_default_row(state, table->size, table->row_bytes));
+	text_put(reply, "\n");
+}
+
+/* "NAME KEY:MATCH:BITS,... ACTION(PARAM:BITS,...),...", and - for a table without keys. */
+static void table_list(struct p4_request *request)
+{
+	struct text *reply = &request->reply;
+
+	if (!p4_at_end(request))
+		return;
+	text_put(reply, "ok\n");
+	for (uint32_t i = 0; i < request->program->table_count; i++) {
+		const struct p4_table_info *table = request->program->tables[i];
+
+		if (table->hidden)
+			continue;
+		text_put(reply, table->name);
+		text_put(reply, table->key_count ? " " : " -");
+		for (uint32_t k = 0; k < table->key_count; k++) {
+			text_put(reply, k ? "," : "");
+			text_put(reply, table->keys[k].name);
+			text_put(reply, ":");
+			text_put(reply, match_names[table->keys[k].match]);
+			text_put(reply, ":");
+			text_put_number(reply, table->keys[k].bits);
+		}
+		for (uint32_t a = 0; a < table->action_count; a++) {
+			text_put(reply, a ? "," : " ");
+			text_put(reply, table->actions[a].name);
+			text_put(reply, "(");
+			for (uint32_t p = 0; p < table->actions[a].param_count; p++) {
+				text_put(reply, p ? "," : "");
+				text_put(reply, table->actions[a].params[p].name);
+				text_put(reply, ":");
+				text_put_number(reply, table->actions[a].params[p].bits);
+			}
+			text_put(reply, ")");
+		}
+		text_put(reply, "\n");
+	}
+}
+
+void p4_control_table(struct p4_request *request)
+{
+	static const struct {
+		const char *name;
+		void (*answer)(struct p4_request *request, const struct p4_table_info *table);
+	} requests[] = {
+		{ "set", table_set },
+		{ "delete", table_delete },
+		{ "default", table_default },
+		{ "dump", table_dump },
+	};
+	const struct p4_table_info *table;
+
+	p4_next_word(request);
+	if (words_is(&request->words, "list")) {
+		table_list(request);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		if (!words_is(&request->words, requests[i].name))
+			continue;
+		table = read_table(request);
+		if (table)
+			requests[i].answer(request, table);
+		return;
+	}
+	text_put(p4_error(request), "table: list, or set, delete, default or dump NAME\n");
+}

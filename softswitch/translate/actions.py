@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: MIT
+"""Actions as C functions: one statement a primitive, in the order of the P4 program."""
+
+from __future__ import annotations
+
+import re
+
+from .cfile import Function, block, function
+from .errors import BadProgram, Unsupported
+from .expressions import Code, Expressions, constant, mask, storage
+from .names import comment
+from .program import Json, Program
+
+_UNSUPPORTED = {
+    "recirculate": ("recirculate", "a packet passes the pipeline once"),
+    "resubmit": ("resubmit", "a packet passes the pipeline once"),
+    "generate_digest": ("digest", "nothing is sent to the control plane; count in a register or a counter"),
+    "execute_meter": ("a meter", "compute the rate in registers"),
+    "assert": ("assert", "it would stop the switch; test with simple_switch and take it out"),
+    "assume": ("assume", "it would stop the switch; test with simple_switch and take it out"),
+    "push": ("push_front on a header stack", "give each header a name of its own"),
+    "pop": ("pop_front on a header stack", "give each header a name of its own"),
+    "assign_header_stack": ("a header stack", "give each header a name of its own"),
+    "assign_union": ("a header union", "use headers of which one is valid"),
+    "assign_union_stack": ("a header union", "use headers of which one is valid"),
+    "assign_VL": ("a varbit field", "use headers of fixed length"),
+}
+
+# Fields of standard metadata that mean something the switch does not do.
+_UNSUPPORTED_FIELDS = {
+    "mcast_grp": ("multicast (standard_metadata.mcast_grp)", "mirror the packet, or send it to one port"),
+    "priority": ("standard_metadata.priority", "a port has one queue"),
+}
+
+
+class Actions:
+    """Writes primitives; `function_of` gives the C function of an action, None for one that does nothing."""
+
+    def __init__(self, program: Program, expressions: Expressions, arrays: dict[str, tuple[str, int, int]]) -> None:
+        self.program = program
+        self.expressions = expressions
+        self.arrays = arrays  # registers and counters: name -> (C name, size, bits)
+        self.calculations: dict[str, tuple[Function, int]] = {}
+        self.warnings: list[str] = []
+        self.functions: dict[int, Function | None] = {}
+        self.lines: list[str] = []
+        self._same: dict[str, Function | None] = {}
+
+    def translate(self, action: Json) -> None:
+        """Adds the C of one action."""
+        key = repr((action["name"], action["runtime_data"], action["primitives"]))
+        if key not in self._same:
+            self._same[key] = self._function(action)
+        self.functions[action["id"]] = self._same[key]
+
+    def _function(self, action: Json) -> Function | None:
+        primitives = action["primitives"]
+        where = self.program.where(action, *primitives)
+        # Names of the C function's own scope: they must not hide what the body uses.
+        names: list[str] = []
+        for param in action["runtime_data"]:
+            if param["bitwidth"] > 128:
+                raise Unsupported(where, f"parameter {param['name']} of {param['bitwidth']} bits", "at most 128 are possible")
+            names.append(self.program.functions.unique(param["name"]))
+        for name in names:
+            self.program.functions.release(name)
+        params = [(name, param["bitwidth"]) for name, param in zip(names, action["runtime_data"], strict=True)]
+        body = self.statements(primitives, params, where)
+        if not body:
+            return None
+        unused = [f"(void){name};" for name, _ in params if not any(_uses(line, name) for line in body)]
+        made = function(
+            self.program.functions.unique(action["name"]),
+            unused + body,
+            comment=f"{where} action {comment(action['name'])}",
+            parameters=[f"{storage(bits)} {name}" for name, bits in params],
+        )
+        self.lines += made.lines
+        return made
+
+    def statements(self, primitives: list[Json], params: list[tuple[str, int]], where: str) -> list[str]:
+        return self._sequence(primitives, 0, len(primitives), params, where)
+
+    def _sequence(self, primitives: list[Json], start: int, end: int, params: list, where: str) -> list[str]:
+        """Primitives start..end-1. Jumps are those of if and else, always forward."""
+        lines: list[str] = []
+        at = start
+        while at < end:
+            primitive = primitives[at]
+            here = self.program.where(primitive) if primitive.get("source_info") else where
+            if primitive["op"] == "_jump":
+                target = int(primitive["parameters"][0]["value"], 16)
+                if target != at + 1 and target < end:
+                    raise Unsupported(here, "a jump out of nested conditions in an action", "use if in the control")
+                at = max(at + 1, target)
+            elif primitive["op"] == "_jump_if_zero":
+                at, part = self._condition(primitives, at, end, params, here)
+                lines += part
+            else:
+                lines += self._primitive(primitive, params, here)
+                at += 1
+        return lines
+
+    def _condition(self, primitives: list[Json], at: int, end: int, params: list, where: str) -> tuple[int, list[str]]:
+        test, target_json = primitives[at]["parameters"]
+        target = int(target_json["value"], 16)
+        if not at < target <= end:
+            raise Unsupported(where, "a jump out of nested conditions in an action", "use if in the control")
+        node = self.expressions.read(test, where, params)
+        code = self.expressions.boolean(node, where) if node.boolean else self.expressions.exact(node, where)
+        then_end, after = target, target
+        last = primitives[target - 1]
+        if target - 1 > at and last["op"] == "_jump":
+            after = int(last["parameters"][0]["value"], 16)
+            then_end = target - 1 if after > target else target
+            after = max(after, target)
+        if after > end:
+            raise Unsupported(where, "a jump out of nested conditions in an action", "use if in the control")
+        then = self._sequence(primitives, at + 1, then_end, params, where)
+        otherwise = self._sequence(primitives, target, after, params, where)
+        return after, if_else(code, then, otherwise)
+
+    def _primitive(self, primitive: Json, params: list[tuple[str, int]], where: str) -> list[str]:
+        op, args = primitive["op"], primitive["parameters"]
+        if op in _UNSUPPORTED:
+            raise Unsupported(where, *_UNSUPPORTED[op])
+        if op == "log_msg":
+            self.warnings.append(f"{where}: log_msg is ignored by the soft switch")
+            return []
+        method = getattr(self, "_op_" + op.lstrip("_"), None)
+        if method is None:
+            raise Unsupported(where, f"{op}()", "the soft switch does not have this extern")
+        return method(args, params, where)
+
+    # One method for each primitive. Arguments are JSON; what they mean is in simple_switch's primitives.
+
+    def _target(self, json: Json, where: str) -> tuple[str, int]:
+        """The lvalue that a primitive writes: C text, bits."""
+        if json["type"] != "field":
+            raise Unsupported(where, "writing to a header stack", "give each header a name of its own")
+        header, field = self.program.field(json["value"], where)
+        if header.standard and field.name in _UNSUPPORTED_FIELDS:
+            raise Unsupported(where, *_UNSUPPORTED_FIELDS[field.name])
+        return f"{header.c_text}.{field.c_name}", field.bits
+
+    def _value(self, json: Json, bits: int, params: list, where: str) -> Code:
+        return self.expressions.assigned(self.expressions.read(json, where, params), bits, where)
+
+    def _header(self, json: Json, where: str):
+        if json["type"] != "header":
+            raise Unsupported(where, "a header stack", "give each header a name of its own")
+        return self.program.header(json["value"], where)
+
+    def _op_assign(self, args: list[Json], params: list, where: str) -> list[str]:
+        node = self.expressions.read(args[1], where, params)
+        if args[0]["value"][0] == "standard_metadata" and node.op == "const" and node.value == 0:
+            header, field = self.program.field(args[0]["value"], where)
+            return [f"{header.c_text}.{field.c_name} = 0;"]
+        target, bits = self._target(args[0], where)
+        return [f"{target} = {self.expressions.assigned(node, bits, where).text};"]
+
+    def _op_assign_header(self, args: list[Json], params: list, where: str) -> list[str]:
+        to, source = (self._header(arg, where) for arg in args)
+        # The fields of an invalid source are not copied.
+        return if_else(
+            Code(f"{source.c_text}.valid", "bool", True),
+            [f"{to.c_text} = {source.c_text};"],
+            [f"{to.c_text}.valid = false;"],
+        )
+
+    def _op_add_header(self, args: list[Json], params: list, where: str) -> list[str]:
+        header = self._header(args[0], where)
+        if header.metadata:
+            return []
+        return block(
+            f"if (!{header.c_text}.valid) {{",
+            [
+                f"{header.c_text} = (struct {header.c_type}){{ .valid = true }};",
+                f"phv->length += {header.bytes};",
+            ],
+        )
+
+    def _op_remove_header(self, args: list[Json], params: list, where: str) -> list[str]:
+        header = self._header(args[0], where)
+        if header.metadata:
+            return []
+        return [f"p4_remove_header(&{header.c_text}.valid, &phv->length, {header.bytes});"]
+
+    def _array(self, json: Json, where: str) -> tuple[str, int, int]:
+        if json["value"] not in self.arrays:
+            raise BadProgram(f"{where}: no register or counter {json['value']}")
+        return self.arrays[json["value"]]
+
+    def _index(self, json: Json, params: list, where: str) -> str:
+        code = self.expressions.exact(self.expressions.read(json, where, params), where)
+        if "128" in code.type:
+            raise Unsupported(where, "an index of more than 64 bits", "cast it to bit<32>")
+        return code.text
+
+    def _op_register_read(self, args: list[Json], params: list, where: str) -> list[str]:
+        name, size, width = self._array(args[1], where)
+        target, bits = self._target(args[0], where)
+        node = self.expressions.read(args[2], where, params)
+        index = self._index(args[2], params, where)
+        element = f"pipeline->{name}[{index}]"
+        value = f"{element} & {constant(mask(bits))}" if width > bits else element
+        if node.low >= 0 and node.high < size:
+            return [f"{target} = {value};"]
+        return [f"if ({index} < {size})", f"\t{target} = {value};"]
+
+    def _op_register_write(self, args: list[Json], params: list, where: str) -> list[str]:
+        name, size, width = self._array(args[0], where)
+        node = self.expressions.read(args[1], where, params)
+        index = self._index(args[1], params, where)
+        value = self._value(args[2], width, params, where)
+        line = f"pipeline->{name}[{index}] = {value.text};"
+        if node.low >= 0 and node.high < size:
+            return [line]
+        return [f"if ({index} < {size})", f"\t{line}"]
+
+    def _op_count(self, args: list[Json], params: list, where: str) -> list[str]:
+        name, size, _ = self._array(args[0], where)
+        return [f"p4_count(pipeline->{name}, {size}, {self._index(args[1], params, where)}, phv->length_in);"]
+
+    def _op_mark_to_drop(self, args: list[Json], params: list, where: str) -> list[str]:
+        return ["packet->std.egress_spec = PIPELINE_DROP_PORT;", "packet->std.mcast_grp = 0;"]
+
+    _op_drop = _op_mark_to_drop
+
+    def _clone(self, args: list[Json], params: list, where: str) -> list[str]:
+        session = self.expressions.read(args[0], where, params)
+        fields = self.expressions.read(args[1], where, params) if len(args) > 1 else None
+        if fields is not None and fields.op != "const":
+            raise Unsupported(where, "a clone whose field list varies", "give a constant index")
+        number = fields.value if fields is not None else 0
+        known = {entry["id"] for entry in self.program.json.get("field_lists", [])}
+        if number and number not in known:
+            raise BadProgram(f"{where}: no field list {number}")
+        return [
+            "packet->std.clone = true;",
+            f"packet->std.clone_session = {self.expressions.assigned(session, 15, where).text};",
+            f"packet->std.clone_fields = {number};",
+        ]
+
+    _op_clone_ingress_pkt_to_egress = _clone
+    _op_clone_egress_pkt_to_egress = _clone
+
+    def _op_truncate(self, args: list[Json], params: list, where: str) -> list[str]:
+        value = self._value(args[0], 32, params, where)
+        return [f"if (phv->truncate_bytes > {value})", f"\tphv->truncate_bytes = {value.text};"]
+
+    def _op_exit(self, args: list[Json], params: list, where: str) -> list[str]:
+        return ["phv->exited = true;"]
+
+    def _op_no_op(self, args: list[Json], params: list, where: str) -> list[str]:
+        return []
+
+    def _op_modify_field_rng_uniform(self, args: list[Json], params: list, where: str) -> list[str]:
+        target, bits = self._target(args[0], where)
+        least, most = (self._value(arg, 64, params, where) for arg in args[1:])
+        value = f"p4_random_between(&pipeline->random, {least.text}, {most.text})"
+        cut = value if bits >= 64 else f"{value} & {mask(bits):#x}"
+        return [f"if ({least} <= {most})", f"\t{target} = {cut};"]
+
+    def _op_modify_field_with_hash_based_offset(self, args: list[Json], params: list, where: str) -> list[str]:
+        target, bits = self._target(args[0], where)
+        base, size = self._value(args[1], 64, params, where), self._value(args[3], 64, params, where)
+        compute, result_bits = self.calculations[args[2]["value"]]
+        value = compute.call()
+        if size.value is None:
+            value = f"p4_mod64({value}, {size} ? {size} : 1)"
+        elif size.value < 2**result_bits:
+            value = f"{value} % {constant(size.value)}" if size.value > 1 else "0"
+        text = value if base.value == 0 else f"{value} + {base}"
+        largest = (base.value if base.value is not None else mask(64)) + mask(result_bits)
+        return [f"{target} = {text};" if mask(bits) >= largest or bits >= 64 else f"{target} = ({text}) & {mask(bits):#x};"]
+
+
+def if_else(condition: Code, then: list[str], otherwise: list[str]) -> list[str]:
+    if not then and not otherwise:
+        return []
+    if not then:
+        return block(f"if (!{condition}) {{", otherwise)
+    lines = block(f"if ({condition.text}) {{", then)
+    if otherwise and _is_one_if(otherwise):
+        lines[-1:] = ["} else " + otherwise[0], *otherwise[1:]]
+    elif otherwise:
+        lines[-1:] = block("} else {", otherwise)
+    return lines
+
+
+def _is_one_if(lines: list[str]) -> bool:
+    """Whether `lines` are one if statement with all its else branches, in braces."""
+    inner = lines[1:-1]
+    return (
+        lines[0].startswith("if (")
+        and "{" in lines[0]
+        and lines[-1] == "}"
+        and all(line.startswith(("\t", "} else ")) or not line for line in inner)
+    )
+
+
+def _uses(line: str, name: str) -> bool:
+    return re.search(rf"\b{name}\b", line) is not None

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""C text: indented lines and functions that take only what they use."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# What every generated function may use, and how it is declared.
+CONTEXT = {"pipeline": "struct pipeline *", "packet": "struct packet *", "phv": "struct phv *"}
+
+
+def indent(lines: list[str]) -> list[str]:
+    return ["\t" + line if line else line for line in lines]
+
+
+def block(opening: str, lines: list[str], closing: str = "}") -> list[str]:
+    return [opening, *indent(lines), closing]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A static function. `context` are the names of CONTEXT that it takes before its own parameters."""
+
+    name: str
+    context: tuple[str, ...]
+    lines: tuple[str, ...]  # the whole text
+
+    def call(self, *arguments: str) -> str:
+        return f"{self.name}({', '.join([*self.context, *arguments])})"
+
+
+def function(
+    name: str, body: list[str], comment: str = "", returns: str = "void", parameters: list[str] | None = None
+) -> Function:
+    """Makes a function of `body`; those parameters of CONTEXT are declared that the body names."""
+    text = re.sub(r"/\*.*?\*/", "", "\n".join(body))
+    context = tuple(word for word in CONTEXT if re.search(rf"(?<![.>])\b{word}\b(?!\s*\()", text))
+    declared = [CONTEXT[word] + word for word in context] + (parameters or [])
+    space = "" if returns.endswith("*") else " "
+    head = f"static {returns}{space}{name}({', '.join(declared) or 'void'})"
+    lines = [f"/* {comment} */"] if comment else []
+    return Function(name, context, tuple([*lines, head, "{", *indent(body), "}", ""]))

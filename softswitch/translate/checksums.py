@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""Calculations (hashes and checksums) as C functions, and the checksums that are verified and updated with them."""
+
+from __future__ import annotations
+
+from .actions import if_else
+from .cfile import Function, block, function
+from .errors import Unsupported
+from .expressions import Expressions, constant, mask
+from .headers import chunks, store
+from .program import Json, Program
+
+# algorithm -> result bits. The custom CRCs are those of simple_switch until it is told other parameters.
+_ALGORITHMS = {
+    "csum16": 16,
+    "cksum16": 16,
+    "crc16": 16,
+    "crc16_custom": 16,
+    "crc32": 32,
+    "crc32_custom": 32,
+    "xor16": 16,
+    "identity": 64,
+}
+
+# A run of inputs that are there or not together: (validity or "", [(C text, bits)]).
+Group = tuple[str, list[tuple[str, int]]]
+
+
+def with_payload(calculation: Json) -> bool:
+    return any(item["type"] == "payload" for item in calculation["input"])
+
+
+def _groups(program: Program, calculation: Json, where: str) -> list[Group]:
+    groups: list[Group] = []
+    for item in calculation["input"]:
+        if item["type"] == "payload":
+            continue
+        if item["type"] == "hexstr":
+            value = int(item["value"], 16) & mask(item["bitwidth"])
+            if item["bitwidth"] > 128:
+                raise Unsupported(where, f"a constant of {item['bitwidth']} bits", "at most 128 are possible")
+            valid, inputs = "", [(str(constant(value)), item["bitwidth"])]
+        elif item["type"] == "header":
+            header = program.header(item["value"], where)
+            valid = f"{header.c_text}.valid"
+            inputs = [(f"{header.c_text}.{field.c_name}", field.bits) for field in header.fields.values()]
+        elif item["type"] == "field":
+            header, field = program.field(item["value"], where)
+            valid = "" if header.metadata else f"{header.c_text}.valid"
+            text = f"{header.c_text}.{field.c_name}"
+            inputs = [(f"(uint64_t){text}" if header.standard else text, field.bits)]
+        else:
+            raise Unsupported(where, f"an input of kind {item['type']} to a hash", "use fields, constants or headers")
+        if groups and groups[-1][0] == valid:
+            groups[-1][1].extend(inputs)
+        else:
+            groups.append((valid, list(inputs)))
+    return groups
+
+
+def calculation(program: Program, json: Json) -> tuple[Function, int]:
+    """The C function of a calculation, and how many bits its result has. Fields of invalid headers are left out."""
+    where = program.where(json)
+    if json["algo"] not in _ALGORITHMS:
+        known = ", ".join(sorted(_ALGORITHMS))
+        raise Unsupported(where, f"hash algorithm {json['algo']}", f"the soft switch has {known}")
+    groups = _groups(program, json, where)
+    total = sum(bits for _, inputs in groups for _, bits in inputs)
+    whole_bytes = all(sum(bits for _, bits in inputs) % 8 == 0 for _, inputs in groups)
+    body = [f"uint8_t bytes[{max((total + 7) // 8, 1)}]{'' if whole_bytes else ' = { 0 }'};", "size_t count = 0;"]
+    if not total:
+        body.insert(1, "")
+    lines: list[str] = []
+    for valid, inputs in groups:
+        inner: list[str] = []
+        if whole_bytes:
+            for offset, chunk in chunks(inputs):
+                inner += store("bytes + count", offset, chunk)
+            inner.append(f"count += {sum(bits for _, bits in inputs) // 8};")
+        else:
+            for text, bits in inputs:
+                inner += [f"p4_store_bits(bytes, count, {bits}, {text});", f"count += {bits};"]
+        lines += block(f"if ({valid}) {{", inner) if valid else inner
+    if not whole_bytes:
+        lines.append("count = (count + 7) / 8;")
+    lines += _result(json["algo"], with_payload(json))
+    if json["algo"] in ("csum16", "cksum16"):
+        body.append("struct p4_csum16 sum = { 0 };")
+    name = program.functions.prefixed("compute_", json["name"])
+    made = function(name, [*body, "", *lines], comment=f"{where} {json['algo']}", returns="uint64_t")
+    return made, _ALGORITHMS[json["algo"]]
+
+
+def _result(algorithm: str, payload: bool) -> list[str]:
+    rest, rest_bytes = "packet->frame + packet->payload_offset", "packet->frame_bytes - packet->payload_offset"
+    if algorithm in ("csum16", "cksum16"):
+        lines = ["p4_csum16_add(&sum, bytes, count);"]
+        if payload:
+            lines.append(f"p4_csum16_add(&sum, {rest}, {rest_bytes});")
+        return [*lines, "return p4_csum16_end(&sum);"]
+    if algorithm.startswith("crc"):
+        name = "p4_" + algorithm.removesuffix("_custom")
+        value = f"{name}(0, bytes, count)"
+        return [f"return {name}({value}, {rest}, {rest_bytes});" if payload else f"return {value};"]
+    name = "p4_" + algorithm
+    value = f"{name}(0, 0, bytes, count)"
+    return [f"return {name}({value}, count, {rest}, {rest_bytes});" if payload else f"return {value};"]
+
+
+def checksums(program: Program, expressions: Expressions, functions: dict[str, tuple[Function, int]], verify: bool) -> list[str]:
+    """Statements that verify (after the parser) or update (before the deparser) the program's checksums, in order."""
+    lines: list[str] = []
+    for checksum in program.json.get("checksums", []):
+        if not checksum.get("verify" if verify else "update", True):
+            continue
+        where = program.where(checksum)
+        with program.collect():
+            header, field = program.field(checksum["target"], where)
+            target = f"{header.c_text}.{field.c_name}"
+            if checksum["calculation"] not in functions:
+                continue
+            compute, bits = functions[checksum["calculation"]]
+            call = compute.call()
+            if not verify:
+                statement = [f"{target} = {call};" if field.bits >= bits else f"{target} = {call} & {constant(mask(field.bits))};"]
+            else:
+                statement = [f"if ({call} != {target})", "\tpacket->std.checksum_error = 1;"]
+            condition = checksum.get("if_cond")
+            if condition is not None:
+                code = expressions.boolean(expressions.read(condition, where), where)
+                if verify and not header.metadata:
+                    statement = if_else(code, statement, [])
+                    statement = block(f"if ({header.c_text}.valid) {{", statement)
+                else:
+                    statement = if_else(code, statement, [])
+            elif verify and not header.metadata:
+                statement = block(f"if ({header.c_text}.valid) {{", statement)
+            lines += [f"/* {where} */", *statement]
+    return lines

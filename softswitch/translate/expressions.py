@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: MIT
+"""Expressions of compiled P4 as C expressions that give the same value.
+
+simple_switch computes with integers without bound and cuts them to a width where the compiler says so. Here every node
+knows the least and largest value it can have; a value is computed in the smallest C type that holds it exactly, or,
+where only its low bits are asked for (an assignment, an operand of `& 0xffff`), modulo 2^64 or 2^128.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .errors import BadProgram, Unsupported
+from .program import MAX_BITS, Header, Json, Program
+
+_RANGES = {
+    "uint64_t": (0, 2**64 - 1),
+    "int64_t": (-(2**63), 2**63 - 1),
+    "uint128_t": (0, 2**128 - 1),
+    "int128_t": (-(2**127), 2**127 - 1),
+}
+_UNSIGNED = {64: "uint64_t", 128: "uint128_t"}
+_COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
+_MODULAR = {"+", "-", "*", "&", "|", "^"}  # low bits of the result depend on the same low bits of the operands only
+
+
+@dataclass(frozen=True)
+class Code:
+    """A C expression. `type` is a C type; `plain` says that no parentheses are needed around it."""
+
+    text: str
+    type: str
+    plain: bool = False
+    value: int | None = None  # of a constant
+    bare: str = ""  # a leaf that is narrower in C, without the cast that arithmetic needs
+
+    def __str__(self) -> str:
+        return self.text if self.plain else f"({self.text})"
+
+
+@dataclass(frozen=True)
+class Node:
+    op: str  # of the JSON, or: const leaf valid header bool
+    args: tuple[Node, ...] = ()
+    low: int = 0
+    high: int = 0
+    boolean: bool = False
+    value: int = 0  # const, bool
+    text: str = ""  # leaf, valid: the C lvalue
+    bits: int = 0  # leaf; width of casts
+    signed: bool = False
+    narrow: bool = False  # a leaf that is no uint64_t or uint128_t in C
+    header: Header | None = field(default=None, compare=False)
+
+
+def constant(value: int) -> Code:
+    """A C constant of any size up to 128 bits."""
+    if value < 0:
+        text = f"-{constant(-value).text}" if value > -(2**63) else f"(int128_t){constant(value % 2**128)}"
+        return Code(text, "int64_t" if value > -(2**63) else "int128_t", plain=False, value=value)
+    if value >= 2**64:
+        return Code(f"P4_WIDE({value >> 64:#x}, {value % 2**64:#x})", "uint128_t", plain=True, value=value)
+    return Code(str(value) if value < 1024 else f"{value:#x}", "uint64_t", plain=True, value=value)
+
+
+def mask(bits: int) -> int:
+    return (1 << bits) - 1
+
+
+def storage(bits: int) -> str:
+    """The C type that a field of `bits` is kept in."""
+    return "uint64_t" if bits <= 64 else "uint128_t"
+
+
+class Expressions:
+    """Reads expressions of one program. `where` is for error messages; `parameters` are those of the action it is in."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    # JSON to nodes
+
+    def read(self, json: Json, where: str, parameters: list[tuple[str, int]] | None = None) -> Node:
+        kind, value = json["type"], json["value"]
+        if kind == "expression":
+            if "op" not in value:
+                return self.read(value, where, parameters)
+            return self._operation(value, where, parameters)
+        if kind == "field":
+            return self._field(value, where)
+        if kind == "hexstr":
+            number = int(value, 16)
+            return Node("const", low=number, high=number, value=number)
+        if kind == "bool":
+            return Node("bool", boolean=True, value=int(value))
+        if kind in ("runtime_data", "local"):
+            if parameters is None:
+                raise BadProgram(f"{where}: an action's argument outside an action")
+            text, bits = parameters[value]
+            return Node("leaf", high=mask(bits), text=text, bits=bits)
+        if kind == "header":
+            return Node("header", header=self.program.header(value, where))
+        if kind in ("stack_field", "header_stack"):
+            raise Unsupported(where, "a header stack", "give each header a name of its own")
+        raise Unsupported(where, f"an operand of kind {kind}", "only fields, constants and arguments are")
+
+    def _field(self, reference: Json, where: str) -> Node:
+        if reference[1] == "$valid$":
+            text = self.program.header(reference[0], where).c_text + ".valid"
+            return Node("leaf", high=1, text=text, bits=1, narrow=True)
+        header, found = self.program.field(reference, where)
+        text = f"{header.c_text}.{found.c_name}"
+        low, high = (-(2 ** (found.bits - 1)), mask(found.bits - 1)) if found.signed else (0, mask(found.bits))
+        return Node("leaf", (), low, high, False, 0, text, found.bits, found.signed, header.standard)
+
+    def _operation(self, value: Json, where: str, parameters: list[tuple[str, int]] | None) -> Node:
+        op = value["op"]
+        if op in ("access_field", "dereference_stack", "dereference_header_stack", "last_stack_index", "size_stack"):
+            raise Unsupported(where, "a header stack", "give each header a name of its own")
+        if op in ("valid_union", "access_union_header", "dereference_union_stack", "==u", "!=u"):
+            raise Unsupported(where, "a header union", "use headers of which one is valid")
+        names = ("cond", "left", "right") if op == "?" else ("left", "right")
+        args = tuple(self.read(value[name], where, parameters) for name in names if value.get(name) is not None)
+        return self._node(op, args, where)
+
+    def _node(self, op: str, args: tuple[Node, ...], where: str) -> Node:
+        if op == "valid":
+            header = args[0].header
+            assert header is not None
+            return Node("valid", boolean=True, text=header.c_text + ".valid")
+        if op in ("==h", "!=h", "==b", "!=b"):
+            op = op[:2]
+        if op in _COMPARISONS or op in ("and", "or", "not", "d2b"):
+            return Node(op, args, boolean=True)
+        if op == "?" and args[1].boolean:
+            return Node(op, args, boolean=True)
+        if op == "b2d":
+            if args[0].op == "bool":
+                return Node("const", low=args[0].value, high=args[0].value, value=args[0].value)
+            return Node(op, args, 0, 1)
+        if any(arg.header for arg in args):
+            raise Unsupported(where, f"operator {op} on headers", "compare or copy them only")
+        bounds = self._bounds(op, args, where)
+        if bounds[0] == bounds[1] and all(arg.op == "const" for arg in args):
+            return Node("const", low=bounds[0], high=bounds[0], value=bounds[0])
+        bits = args[1].value if op in ("two_comp_mod", "usat_cast", "sat_cast") else 0
+        if bits > MAX_BITS:
+            raise Unsupported(where, f"a cast to {bits} bits", f"at most {MAX_BITS} are possible")
+        return Node(op, args, bounds[0], bounds[1], bits=bits)
+
+    def _bounds(self, op: str, args: tuple[Node, ...], where: str) -> tuple[int, int]:
+        """Least and largest value of an operation."""
+        lows, highs = [arg.low for arg in args], [arg.high for arg in args]
+        if op == "+":
+            return lows[0] + lows[1], highs[0] + highs[1]
+        if op == "-" and len(args) == 1:
+            return -highs[0], -lows[0]
+        if op == "-":
+            return lows[0] - highs[1], highs[0] - lows[1]
+        if op == "*":
+            products = [a * b for a in (lows[0], highs[0]) for b in (lows[1], highs[1])]
+            return min(products), max(products)
+        if op == "~":
+            return -highs[0] - 1, -lows[0] - 1
+        if op == "?":
+            return min(lows[1:]), max(highs[1:])
+        if op in ("&", "|", "^"):
+            if all(arg.op == "const" for arg in args):
+                one, other = args[0].value, args[1].value
+                return ({"&": one & other, "|": one | other, "^": one ^ other}[op],) * 2
+            if op == "&" and max(lows) >= 0:
+                return 0, min(high for low, high in zip(lows, highs, strict=True) if low >= 0)
+            bits = max(max(high.bit_length(), (~low).bit_length()) for low, high in zip(lows, highs, strict=True))
+            return (-(1 << bits) if min(lows) < 0 else 0), mask(bits)
+        if op in ("<<", ">>"):
+            if lows[1] < 0:
+                raise Unsupported(where, f"operator {op} with a negative number of bits", "shift by an unsigned value")
+            # From 2^12 bits on nothing is left anyway, and Python should not compute larger numbers.
+            least, most = min(lows[1], 4096), min(highs[1], 4096)
+            shifted = [
+                value << bits if op == "<<" else value >> bits for value in (lows[0], highs[0]) for bits in (least, most)
+            ]
+            return min(shifted), max(shifted)
+        if op in ("/", "%"):
+            if lows[0] < 0 or lows[1] < 0:
+                raise Unsupported(where, f"operator {op} on a negative number", "divide unsigned values")
+            return 0, (highs[0] if op == "/" else min(highs[0], max(highs[1] - 1, 0)))
+        if op in ("two_comp_mod", "usat_cast", "sat_cast"):
+            if args[1].op != "const":
+                raise Unsupported(where, f"operator {op} with a width that varies", "cast to a fixed width")
+            width = args[1].value
+            least, most = (0, mask(width)) if op == "usat_cast" else (-(1 << width - 1), mask(width - 1))
+            if lows[0] >= least and highs[0] <= most:
+                return lows[0], highs[0]
+            if op == "two_comp_mod":
+                return least, most
+            return min(max(lows[0], least), most), min(max(highs[0], least), most)
+        raise Unsupported(where, f"operator {op}", "it is not one that p4c is known to emit")
+
+    # Nodes to C
+
+    def boolean(self, node: Node, where: str) -> Code:
+        """A C condition."""
+        if node.op == "bool":
+            return Code("true" if node.value else "false", "bool", plain=True)
+        if node.op == "valid":
+            return Code(node.text, "bool", plain=True)
+        if node.op == "d2b":
+            inner = node.args[0]
+            if inner.op == "b2d":
+                return self.boolean(inner.args[0], where)
+            code = self.exact(inner, where)
+            return Code(code.bare or code.text, "bool", plain=code.plain or bool(code.bare))
+        if node.op == "not":
+            return Code(f"!{self.boolean(node.args[0], where)}", "bool", plain=True)
+        if node.op in ("and", "or"):
+            parts = []
+            for arg in node.args:
+                code = self.boolean(arg, where)
+                parts.append(code.text if arg.op in _COMPARISONS or arg.op == node.op else str(code))
+            return Code((" && " if node.op == "and" else " || ").join(parts), "bool")
+        if node.op == "?":
+            cond, left, right = (self.boolean(arg, where) for arg in node.args)
+            return Code(f"{cond} ? {left} : {right}", "bool")
+        if node.op in _COMPARISONS:
+            return self._comparison(node, where)
+        raise BadProgram(f"{where}: {node.op} used as a condition")
+
+    def _comparison(self, node: Node, where: str) -> Code:
+        left, right = node.args
+        if left.header and right.header:
+            return self._same_header(left.header, right.header, node.op == "!=")
+        if left.boolean:
+            return Code(f"{self.boolean(left, where)} {node.op} {self.boolean(right, where)}", "bool")
+        kind = self._type(min(left.low, right.low), max(left.high, right.high), where)
+        one, other = self.exact(left, where), self.exact(right, where)
+        if kind == "uint64_t" and (one.value is not None or other.value is not None):
+            one, other = (Code(code.bare, kind, plain=True) if code.bare else code for code in (one, other))
+        else:
+            one, other = self._convert(one, kind), self._convert(other, kind)
+        return Code(f"{one} {node.op} {other}", "bool")
+
+    def _same_header(self, one: Header, other: Header, negated: bool) -> Code:
+        fields = " && ".join(
+            f"{one.c_text}.{a.c_name} == {other.c_text}.{b.c_name}"
+            for a, b in zip(one.fields.values(), other.fields.values(), strict=True)
+        )
+        valid = f"{one.c_text}.valid == {other.c_text}.valid"
+        text = f"{valid} && (!{one.c_text}.valid || ({fields or 'true'}))"
+        return Code(f"!({text})" if negated else f"({text})", "bool", plain=True)
+
+    def assigned(self, node: Node, bits: int, where: str) -> Code:
+        """The value of `node` cut to an unsigned field of `bits`."""
+        if node.boolean:
+            return self.boolean(node, where)
+        if node.low >= 0 and node.high <= mask(bits):
+            code = self.exact(node, where)
+            return Code(code.bare, code.type, plain=True) if code.bare else code
+        code = self.low_bits(node, bits, where)
+        if code.value is not None:
+            return constant(code.value & mask(bits))
+        return Code(f"{code} & {constant(mask(bits))}", code.type) if bits not in (64, 128) else code
+
+    def exact(self, node: Node, where: str) -> Code:
+        """The value itself, in the smallest type that holds all it can be."""
+        if node.op == "const":
+            self._type(node.low, node.high, where)
+            return constant(node.value)
+        if node.op == "leaf":
+            return self._leaf(node)
+        if node.op == "b2d":
+            inner = self.boolean(node.args[0], where)
+            return Code(f"(uint64_t){inner}", "uint64_t", plain=True, bare=str(inner))
+        kind = self._type(node.low, node.high, where)
+        width = 128 if "128" in kind else 64
+        if node.op == "&":
+            code = self._and(node, width, where)
+            return self._convert(code, kind)
+        if node.op in _MODULAR or node.op == "~":
+            return self._convert(self.low_bits(node, width, where), kind)
+        if node.op == "<<":
+            return self._convert(self.low_bits(node, width, where), kind)
+        if node.op == ">>":
+            return self._convert(self._shift_right(node, where), kind)
+        if node.op == "?":
+            cond = self.boolean(node.args[0], where)
+            left, right = (self._convert(self.exact(arg, where), kind) for arg in node.args[1:])
+            return Code(f"{cond} ? {left} : {right}", kind)
+        if node.op in ("/", "%"):
+            left, right = (self.exact(arg, where) for arg in node.args)
+            if "128" in left.type + right.type:
+                raise Unsupported(where, f"operator {node.op} on more than 64 bits", "divide narrower values")
+            name = "p4_div64" if node.op == "/" else "p4_mod64"
+            return Code(f"{name}({left.text}, {right.text})", "uint64_t", plain=True)
+        return self._convert(self._cast(node, where), kind)
+
+    def low_bits(self, node: Node, bits: int, where: str) -> Code:
+        """A value whose low `bits` are right; in uint64_t up to 64, else in uint128_t."""
+        width = 64 if bits <= 64 else 128
+        kind = _UNSIGNED[width]
+        if node.op == "const":
+            return constant(node.value % 2**width)
+        if node.op == "leaf" and (bits <= node.bits or not node.signed):
+            return self._convert(self._leaf(node) if node.narrow else Code(node.text, storage(node.bits), True), kind)
+        if node.op == "&":
+            return self._convert(self._and(node, bits, where), kind)
+        if node.op in _MODULAR and len(node.args) == 2:
+            left, right = (self.low_bits(arg, bits, where) for arg in node.args)
+            left, right = self._convert(left, kind), self._convert(right, kind)
+            return Code(f"{left} {node.op} {right}", kind)
+        if node.op == "-":
+            return Code(f"0 - {self._convert(self.low_bits(node.args[0], bits, where), kind)}", kind)
+        if node.op == "~":
+            return Code(f"~{self._convert(self.low_bits(node.args[0], bits, where), kind)}", kind, plain=True)
+        if node.op == "<<":
+            return self._shift_left(node, bits, where)
+        if node.op == "?":
+            cond = self.boolean(node.args[0], where)
+            left, right = (self._convert(self.low_bits(arg, bits, where), kind) for arg in node.args[1:])
+            return Code(f"{cond} ? {left} : {right}", kind)
+        if node.op == "two_comp_mod" and bits <= node.bits:
+            return self.low_bits(node.args[0], bits, where)
+        return self._convert(self.exact(node, where), kind)
+
+    def _leaf(self, node: Node) -> Code:
+        kind = storage(node.bits)
+        if node.signed:
+            name = "p4_signed64" if node.bits <= 64 else "p4_signed128"
+            return Code(f"{name}({node.text}, {node.bits})", kind.removeprefix("u"), plain=True)
+        if node.narrow:
+            return Code(f"({kind}){node.text}", kind, plain=True, bare=node.text)
+        return Code(node.text, kind, plain=True)
+
+    def _and(self, node: Node, bits: int, where: str) -> Code:
+        """Of an operand without a sign only the bits that the other has can come through."""
+        left, right = node.args
+        for value, other in ((left, right), (right, left)):
+            covered = mask(value.high.bit_length())
+            if value.low >= 0 and other.op == "const" and other.value & covered == covered:
+                return self.exact(value, where)  # a widening cast: the mask takes nothing away
+        if right.low < 0 or (left.low >= 0 and left.high < right.high):
+            left, right = right, left
+        needed = min(bits, right.high.bit_length()) if right.low >= 0 else bits
+        kind = _UNSIGNED[64 if bits <= 64 else 128]
+        one = self.low_bits(left, needed, where)
+        other = self.exact(right, where) if right.low >= 0 else self.low_bits(right, bits, where)
+        if right.low >= 0 and right.high.bit_length() > 64 >= bits:
+            other = self.low_bits(right, bits, where)
+        if "128" in one.type + other.type:
+            kind = "uint128_t"
+        return Code(f"{self._convert(one, kind)} & {self._convert(other, kind)}", kind)
+
+    def _shift_left(self, node: Node, bits: int, where: str) -> Code:
+        width = 64 if bits <= 64 else 128
+        kind = _UNSIGNED[width]
+        value = self._convert(self.low_bits(node.args[0], bits, where), kind, force=True)
+        amount = node.args[1]
+        if amount.op == "const":
+            return Code(f"{value} << {amount.value}", kind) if amount.value < width else constant(0)
+        return Code(f"p4_shl{width}({value.text}, {self._amount(amount, where)})", kind, plain=True)
+
+    def _shift_right(self, node: Node, where: str) -> Code:
+        value = self.exact(node.args[0], where)
+        width = 128 if "128" in value.type else 64
+        amount = node.args[1]
+        if amount.op == "const" and amount.value < width:
+            return Code(f"{value} >> {amount.value}", value.type)
+        name = "p4_shr" if value.type.startswith("u") else "p4_sar"
+        return Code(f"{name}{width}({value.text}, {self._amount(amount, where)})", value.type, plain=True)
+
+    def _amount(self, node: Node, where: str) -> str:
+        """Bits to shift by, as uint64_t: more than 64 bits of them are 'very many'."""
+        code = self.exact(node, where)
+        if "128" in code.type:
+            raise Unsupported(where, "a shift by a value of more than 64 bits", "cast it to bit<8>")
+        return code.text
+
+    def _cast(self, node: Node, where: str) -> Code:
+        source, bits = node.args[0], node.bits
+        least, most = (0, mask(bits)) if node.op == "usat_cast" else (-(1 << bits - 1), mask(bits - 1))
+        if source.low >= least and source.high <= most:
+            return self.exact(source, where)
+        if node.op == "two_comp_mod":
+            width = 64 if bits <= 64 else 128
+            value = self.low_bits(source, bits, where)
+            return Code(f"p4_signed{width}({value.text}, {bits})", f"int{width}_t", plain=True)
+        low, high = min(source.low, least), max(source.high, most)
+        for width in (64, 128):
+            if low >= -(1 << width - 1) and high < 1 << width - 1:
+                value = self._convert(self.exact(source, where), f"int{width}_t")
+                bounds = f"{constant(least).text}, {constant(most).text}"
+                return Code(f"p4_clamp{width}({value.text}, {bounds})", f"int{width}_t", plain=True)
+        raise Unsupported(where, f"saturating arithmetic on {bits} bits", "at most 126 bits are possible")
+
+    def _type(self, low: int, high: int, where: str) -> str:
+        for kind, (least, most) in _RANGES.items():
+            if low >= least and high <= most:
+                return kind
+        raise Unsupported(where, f"a value of more than {MAX_BITS} bits", "cast to a narrower type before")
+
+    def _convert(self, code: Code, kind: str, force: bool = False) -> Code:
+        if code.type == kind and not (force and code.value is not None):
+            return code
+        if code.value is not None and not force and kind in ("uint64_t", "int64_t") and 0 <= code.value < 2**31:
+            return Code(code.text, kind, code.plain, code.value)
+        return Code(f"({kind}){code}", kind, plain=True)
+

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Headers as C structs, and their bytes: one function a header type that reads it, one that writes it."""
+
+from __future__ import annotations
+
+from .cfile import block, function
+from .expressions import mask, storage
+from .program import Field, Program
+
+# (C expression, bits, bit offset from the start) of consecutive fields that together start and end at a byte.
+Chunk = list[tuple[str, int]]
+
+
+def chunks(fields: list[tuple[str, int]]) -> list[tuple[int, Chunk]]:
+    """Splits (text, bits) in wire order into the shortest runs of whole bytes, each with its first byte's offset."""
+    result, run, at, start = [], [], 0, 0
+    for text, bits in fields:
+        run.append((text, bits))
+        at += bits
+        if at % 8 == 0:
+            result.append((start // 8, run))
+            run, start = [], at
+    if run:
+        result.append((start // 8, run))
+    return result
+
+
+def store(base: str, offset: int, chunk: Chunk) -> list[str]:
+    """C that writes a chunk at `base + offset`."""
+    bits = sum(size for _, size in chunk)
+    at = f"{base} + {offset}" if offset else base
+    if bits % 8 or bits > 128 or (bits > 64 and bits != 128):
+        lines, first = [], 0
+        for text, size in chunk:
+            lines.append(f"p4_store_bits({at}, {first}, {size}, {text});")
+            first += size
+        return lines
+    parts, left = [], bits
+    for text, size in chunk:
+        left -= size
+        wide = f"(uint128_t){text}" if bits > 64 and size <= 64 else text
+        parts.append(f"{wide} << {left}" if left else wide)
+    return [f"p4_store{bits}({at}, {' | '.join(parts)});"]
+
+
+def load(base: str, offset: int, chunk: Chunk) -> list[str]:
+    """C that reads a chunk into the lvalues it names."""
+    bits = sum(size for _, size in chunk)
+    at = f"{base} + {offset}" if offset else base
+    if bits % 8 or bits > 128 or (bits > 64 and bits != 128):
+        lines, first = [], 0
+        for text, size in chunk:
+            lines.append(f"{text} = ({storage(size)})p4_load_bits({at}, {first}, {size});")
+            first += size
+        return lines
+    value = f"p4_load{bits}({at})"
+    if len(chunk) == 1:
+        return [f"{chunk[0][0]} = {value};"]
+    lines, left = [], bits
+    for text, size in chunk:
+        left -= size
+        shifted = f"{value} >> {left}" if left else value
+        lines.append(f"{text} = {shifted};" if left + size == bits else f"{text} = {shifted} & {mask(size):#x};")
+    return lines
+
+
+def struct(c_name: str, fields: list[Field], header: bool) -> list[str]:
+    members = [f"{storage(field.bits)} {field.c_name};\t/* {field.bits} bits */" for field in fields]
+    return block(f"struct {c_name} {{", (["bool valid;"] if header else []) + (members or ["char nothing;"]), "};")
+
+
+def structs(program: Program) -> list[str]:
+    """Types of all headers, and struct phv that holds one of each instance."""
+    lines: list[str] = []
+    for c_type, fields in dict.fromkeys((h.c_type, tuple(h.fields.values())) for h in instances(program)):
+        header = any(not h.metadata for h in instances(program) if h.c_type == c_type)
+        lines += [*struct(c_type, list(fields), header), ""]
+    members = [f"struct {h.c_type} {h.c_text.removeprefix('phv->')};" for h in instances(program)]
+    own = [
+        "uint32_t length_in;\t/* of the frame as it came in; counters count it */",
+        "uint32_t length;\t/* the same, plus headers added, minus headers removed: egress sees it */",
+        "uint32_t truncate_bytes;\t/* UINT32_MAX: none */",
+        "uint16_t port_in;",
+        "bool exited;",
+    ]
+    return [*lines, "/* All that a packet has while it is in the pipeline. */", *block("struct phv {", members + own, "};"), ""]
+
+
+def instances(program: Program) -> list:
+    """Header instances that are kept in struct phv."""
+    return [header for header in program.headers.values() if not header.standard]
+
+
+def accessors(program: Program, parsed: set[str], emitted: set[str]) -> list[str]:
+    """load_TYPE for types of which an instance is extracted, store_TYPE for those that are emitted."""
+    lines: list[str] = []
+    for which, wanted, make, pointer in (
+        ("load_", parsed, load, "struct {} *header, const uint8_t *at"),
+        ("store_", emitted, store, "uint8_t *at, const struct {} *header"),
+    ):
+        types = dict.fromkeys((h.c_type, tuple(h.fields.values())) for h in instances(program) if h.name in wanted)
+        for c_type, fields in types:
+            body = []
+            for offset, chunk in chunks([("header->" + field.c_name, field.bits) for field in fields]):
+                body += make("at", offset, chunk)
+            if not body:
+                body = ["(void)header;", "(void)at;"]
+            lines += function(which + c_type, body, parameters=[pointer.format(c_type)]).lines
+    return lines

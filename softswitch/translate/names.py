@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""P4 names as C identifiers, strings and comments: never a reserved word, never the same name twice."""
+
+from __future__ import annotations
+
+import re
+
+_KEYWORDS = frozenset(
+    """
+    alignas alignof asm auto bool break case char const constexpr continue default do double else enum extern false
+    float for goto if inline int long nullptr register restrict return short signed sizeof static static_assert struct
+    switch thread_local true typedef typeof typeof_unqual union unsigned void volatile while
+    linux unix i386 offsetof NULL
+    """.split()
+)
+
+# Types, what the compiler calls, and what generated functions name their own variables.
+_OURS = frozenset(
+    """
+    size_t ptrdiff_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t int128_t uint128_t
+    main memcpy memmove memset memcmp intrinsic packet instance_type pipeline phv
+    at table row key bytes count sum hit kind fields copy original from header
+    """.split()
+)
+_OUR_PREFIXES = ("p4_", "P4_", "pipeline_", "PIPELINE_", "INSTANCE_", "apply_", "parse_", "load_", "store_", "compute_")
+
+
+def identifier(name: str) -> str:
+    """`name` with all that C does not allow turned to underscores; not yet unique, perhaps a reserved word."""
+    text = re.sub(r"[^0-9A-Za-z_]", "_", name)
+    return "x" + text if not text or text[0].isdigit() or re.match(r"_[_A-Z]", text) else text
+
+
+class Names:
+    """One C name space, of a struct's members or of the file. `unique` gives no name twice, and no reserved one."""
+
+    def __init__(self, *reserved: str, members: bool = False) -> None:
+        self._taken = set(reserved)
+        self._members = members
+
+    def unique(self, name: str) -> str:
+        text = identifier(name)
+        if text in _KEYWORDS or (not self._members and (text in _OURS or text.startswith(_OUR_PREFIXES))):
+            text += "_"
+        candidate, number = text, 1
+        while candidate in self._taken:
+            number += 1
+            candidate = f"{text}_{number}"
+        self._taken.add(candidate)
+        return candidate
+
+    def release(self, name: str) -> None:
+        """Gives a name of an inner scope free again."""
+        self._taken.discard(name)
+
+    def prefixed(self, prefix: str, name: str) -> str:
+        """A name that `unique` never gives, because of its prefix (one of those above)."""
+        text = candidate = prefix + identifier(name)
+        number = 1
+        while candidate in self._taken:
+            number += 1
+            candidate = f"{text}_{number}"
+        self._taken.add(candidate)
+        return candidate
+
+
+def string(text: str) -> str:
+    """A C string literal of the UTF-8 bytes of `text`."""
+    out = []
+    for byte in text.encode():
+        if byte in b'"\\':
+            out.append("\\" + chr(byte))
+        else:
+            out.append(chr(byte) if 32 <= byte < 127 and byte != ord("?") else f"\\{byte:03o}")
+    return '"' + "".join(out) + '"'
+
+
+def word(text: str) -> str:
+    """A name as one word of the control protocol."""
+    return re.sub(r"\s+", "_", text)
+
+
+def comment(text: str) -> str:
+    """`text` on one line, so that it cannot end the comment it stands in."""
+    return re.sub(r"\s+", " ", text).replace("*/", "* /").replace("/*", "/ *")

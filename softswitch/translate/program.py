@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""A compiled P4 program as p4c-bm2-ss writes it (JSON of behavioral-model, docs/JSON_format.md), made ready to translate.
+
+Headers, fields and their C names are resolved here; expressions, parser states, actions, tables and control flow stay
+JSON and are read by the module that writes their C.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import BadProgram, Unsupported
+from .names import Names
+
+Json = Any
+
+# v1model's standard metadata as struct intrinsic has it: name -> bits. What a program uses beyond is not supported.
+STANDARD_FIELDS = {
+    "ingress_port": 9,
+    "egress_spec": 9,
+    "egress_port": 9,
+    "instance_type": 32,
+    "packet_length": 32,
+    "enq_timestamp": 32,
+    "enq_qdepth": 19,
+    "deq_timedelta": 32,
+    "deq_qdepth": 19,
+    "ingress_global_timestamp": 48,
+    "egress_global_timestamp": 48,
+    "mcast_grp": 16,
+    "egress_rid": 16,
+    "checksum_error": 1,
+    "parser_error": 32,
+    "priority": 3,
+}
+
+MAX_BITS = 128
+
+
+@dataclass(frozen=True)
+class Field:
+    name: str
+    c_name: str
+    bits: int
+    signed: bool
+
+
+@dataclass(frozen=True)
+class Header:
+    """A header or metadata instance. `c_text` is the C expression for its struct."""
+
+    name: str
+    c_type: str
+    c_text: str
+    metadata: bool
+    standard: bool
+    fields: dict[str, Field]
+
+    @property
+    def bits(self) -> int:
+        return sum(field.bits for field in self.fields.values())
+
+    @property
+    def bytes(self) -> int:
+        return self.bits // 8
+
+
+class Program:
+    def __init__(self, json: Json) -> None:
+        if not isinstance(json, dict) or "pipelines" not in json or "header_types" not in json:
+            raise BadProgram("it has no `pipelines` and `header_types`")
+        self.json = json
+        self.source = json.get("program") or "program.p4"
+        self.problems: list[Unsupported] = []
+        self.functions = Names()  # of the C file: functions, and structs of header types
+        self.members = Names("valid", "length_in", "length", "truncate_bytes", "port_in", "exited", members=True)
+        self.types: dict[str, tuple[str, dict[str, Field]]] = {}
+        self.headers: dict[str, Header] = {}
+        self._read_types()
+        self._read_headers()
+        self.actions = {action["id"]: action for action in json["actions"]}
+        self.errors = {name: value for name, value in json.get("errors", [])}
+
+    @property
+    def base_name(self) -> str:
+        return posixpath.splitext(posixpath.basename(self.source))[0]
+
+    def where(self, *things: Json) -> str:
+        """FILE:LINE of the first of `things` that knows its own, else the program's file."""
+        for thing in things:
+            info = thing.get("source_info") if isinstance(thing, dict) else None
+            if info and info.get("filename"):
+                return f"{info['filename']}:{info['line']}"
+        return self.source
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Notes what is not supported and goes on, so that the user hears of everything at once."""
+        try:
+            yield
+        except Unsupported as problem:
+            self.problems.append(problem)
+
+    def field(self, reference: Json, where: str) -> tuple[Header, Field]:
+        """Of a reference ["header", "field"]; `$valid$` is not a field (see expressions)."""
+        header_name, field_name = reference
+        header = self.header(header_name, where)
+        if field_name in header.fields:
+            return header, header.fields[field_name]
+        if header.standard:
+            raise Unsupported(where, f"standard_metadata.{field_name}", "it has no such field")
+        raise BadProgram(f"header {header_name} has no field {field_name}")
+
+    def header(self, name: str, where: str) -> Header:
+        if name not in self.headers:
+            raise Unsupported(where, f"header {name}", "it is part of a header union")
+        return self.headers[name]
+
+    def _read_types(self) -> None:
+        for header_type in self.json["header_types"]:
+            names = Names("valid", members=True)
+            fields = {}
+            for name, bits, *rest in header_type["fields"]:
+                where = f"{self.source}: header {header_type['name']}"
+                if bits == "*":
+                    self.problems.append(Unsupported(where, f"varbit field {name}", "use headers of fixed length"))
+                    bits = 8
+                elif bits > MAX_BITS and not name.startswith("_padding"):
+                    why = f"{bits} bits, at most {MAX_BITS} are possible"
+                    self.problems.append(Unsupported(where, f"field {name}", why))
+                    bits = 8
+                fields[name] = Field(name, names.unique(name), bits, bool(rest and rest[0]))
+            self.types[header_type["name"]] = (self.functions.unique(header_type["name"]), fields)
+
+    def _read_headers(self) -> None:
+        for stack in self.json.get("header_stacks", []):
+            why = "give each header a name of its own"
+            self.problems.append(Unsupported(self.where(stack), f"header stack {stack['name']}", why))
+        for union in self.json.get("header_unions", []):
+            why = "use headers of which one is valid"
+            self.problems.append(Unsupported(self.where(union), f"header union {union['name']}", why))
+        for header in self.json["headers"]:
+            c_type, fields = self.types[header["header_type"]]
+            standard = header["name"] == "standard_metadata"
+            if standard:
+                fields = {name: field for name, field in fields.items() if STANDARD_FIELDS.get(name) == field.bits}
+                c_text = "packet->std"
+            else:
+                c_text = "phv->" + self.members.unique(header["name"])
+            self.headers[header["name"]] = Header(
+                header["name"], c_type, c_text, bool(header["metadata"]), standard, fields
+            )

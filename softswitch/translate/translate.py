@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: MIT
+"""A compiled P4 program as one C file that implements softswitch/runtime/pipeline.h. This file is its table of contents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .actions import Actions
+from .cfile import Function, block, function
+from .checksums import calculation, checksums, with_payload
+from .control import Control
+from .errors import BadProgram, ManyProblems, Unsupported
+from .expressions import Expressions
+from .headers import accessors, instances, structs
+from .names import Names, comment, string, word
+from .parser import Parser
+from .program import Json, Program
+from .tables import Tables
+
+HEADROOM_BYTES = 256  # PIPELINE_HEADROOM
+UINT32_MAX = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Translation:
+    c_text: str
+    warnings: list[str]
+
+
+def translate(json: Json, digest: str) -> Translation:
+    """C of a program. digest: hex, of its P4 sources. ManyProblems when something in it is not supported."""
+    try:
+        return _Translator(json, digest).run()
+    except (KeyError, IndexError, TypeError, ValueError, AssertionError, AttributeError) as error:
+        raise BadProgram(f"{type(error).__name__}: {error}") from error
+
+
+class _Translator:
+    def __init__(self, json: Json, digest: str) -> None:
+        self.json = json
+        self.digest = digest
+        self.program = Program(json)
+        self.members = Names("random", members=True)
+        self.expressions = Expressions(self.program)
+        self.registers = self._arrays("register_arrays")
+        self.counters = self._arrays("counter_arrays")
+        arrays = {**self.registers, **self.counters}
+        self.actions = Actions(self.program, self.expressions, arrays)
+        self.tables = Tables(self.program, self.actions, self.members)
+        self.parser = Parser(self.program, self.expressions, self.actions)
+
+    def _arrays(self, kind: str) -> dict[str, tuple[str, int, int]]:
+        result = {}
+        for array in self.json.get(kind, []):
+            if array.get("is_direct"):
+                continue
+            if array.get("bitwidth", 64) > 128:
+                why = "at most 128 bits are possible"
+                self.program.problems.append(Unsupported(self.program.where(array), f"register {array['name']}", why))
+            result[array["name"]] = (self.members.unique(array["name"]), array["size"], array.get("bitwidth", 64))
+        return result
+
+    def run(self) -> Translation:
+        program = self.program
+        self._refuse_externs()
+        calculations = self._calculations()
+        self.parser.translate()
+        for action in self.json["actions"]:
+            with program.collect():
+                self.actions.translate(action)
+            self.actions.functions.setdefault(action["id"], None)
+        pipelines = {pipeline["name"]: pipeline for pipeline in self.json["pipelines"]}
+        for pipeline in pipelines.values():
+            self.tables.read(pipeline)
+        order = self.json["deparsers"][0]["order"]
+        seam = self._seam(pipelines, order)
+        if program.problems:
+            raise ManyProblems(program.problems)
+        sections = [
+            self._head(),
+            structs(program),
+            self._storage(),
+            accessors(program, self.parser.extracted, set(order)),
+            calculations,
+            self.parser.lines,
+            self.actions.lines,
+            self.tables.lines,
+            seam,
+            self.tables.descriptions(),
+            self._descriptions(),
+            self._create(),
+        ]
+        text = "\n".join(line for section in sections for line in section)
+        return Translation(text.rstrip() + "\n", self.actions.warnings)
+
+    def _refuse_externs(self) -> None:
+        problems = self.program.problems
+        for meter in self.json.get("meter_arrays", []):
+            why = "compute the rate in registers"
+            problems.append(Unsupported(self.program.where(meter), f"meter {meter['name']}", why))
+        for extern in self.json.get("extern_instances", []):
+            why = "it is not part of v1model"
+            problems.append(Unsupported(self.program.where(extern), f"extern {extern['name']}", why))
+
+    def _calculations(self) -> list[str]:
+        lines: list[str] = []
+        for json in self.json.get("calculations", []):
+            with self.program.collect():
+                made, bits = calculation(self.program, json)
+                self.actions.calculations[json["name"]] = (made, bits)
+                lines += made.lines
+        return lines
+
+    def _head(self) -> list[str]:
+        return [
+            "/* SPDX-License-Identifier: GPL-2.0 OR MIT",
+            f" * {comment(self.program.source)}, compiled by p4c-bm2-ss and written as C by softswitch/translate: do not edit.",
+            " */",
+            '#include "p4_checksum.h"',
+            '#include "p4_control.h"',
+            '#include "p4_state.h"',
+            '#include "p4_tables.h"',
+            '#include "p4_types.h"',
+            '#include "pipeline.h"',
+            "",
+        ]
+
+    def _storage(self) -> list[str]:
+        members = ["uint64_t random;\t/* state of random() */"]
+        for name, size, bits in self.registers.values():
+            members.append(f"{_element(bits)} {name}[{size}];")
+        members += [f"struct p4_counter {name}[{size}];" for name, size, _ in self.counters.values()]
+        members += self.tables.members()
+        text = "/* Registers, counters and tables. */"
+        return [text, *block("struct pipeline {", members, "};"), ""]
+
+    # The functions of pipeline.h
+
+    def _seam(self, pipelines: dict[str, Json], order: list[str]) -> list[str]:
+        lines: list[str] = []
+        parse = self._parse_frame()
+        lines += parse.lines
+        for name in ("ingress", "egress"):
+            made = Control(self.program, self.expressions, self.actions, self.tables, pipelines[name]).function()
+            lines += made.lines
+            lines += _public(
+                f"pipeline_{name}(struct pipeline *pipeline, struct packet *packet)",
+                self._run_ingress(parse, made) if name == "ingress" else self._run_egress(made),
+            )
+        deparse = self._deparse(order)
+        lines += _public("pipeline_deparse(struct pipeline *pipeline, struct packet *packet)", deparse)
+        signature = (
+            "pipeline_clone(struct pipeline *pipeline, const struct packet *original, struct packet *copy,\n"
+            "\t\t    enum instance_type kind, uint32_t fields)"
+        )
+        lines += _public(signature, self._clone(parse))
+        return lines
+
+    def _parse_frame(self) -> Function:
+        errors = self.program.errors
+        body = [
+            "__builtin_memset(phv, 0, sizeof(*phv));",
+            "phv->length_in = phv->length = packet->std.packet_length;",
+            "phv->truncate_bytes = UINT32_MAX;",
+            "phv->port_in = packet->std.ingress_port;",
+            "packet->payload_offset = 0;",
+            f"packet->std.parser_error = {errors.get('NoError', 0)};",
+            "packet->std.checksum_error = 0;",
+            *self.parser.start,
+            *checksums(self.program, self.expressions, self.actions.calculations, verify=True),
+        ]
+        return function("parse_frame", body, comment="Parser and checksum verification.")
+
+    def _run_ingress(self, parse: Function, control: Function) -> list[str]:
+        std = "ingress_port", "packet_length", "ingress_global_timestamp"
+        return [
+            "struct phv *phv = packet->phv;",
+            "",
+            "packet->std = (struct intrinsic){",
+            *[f"\t.{name} = packet->std.{name}," for name in std],
+            "};",
+            f"{parse.call()};",
+            f"{control.call()};",
+            "packet->std.truncate_bytes = phv->truncate_bytes;",
+        ]
+
+    def _run_egress(self, control: Function) -> list[str]:
+        return [
+            "struct phv *phv = packet->phv;",
+            "",
+            "phv->exited = false;",
+            "packet->std.egress_spec = 0;\t/* simple_switch: any but the drop port */",
+            "packet->std.packet_length = phv->length;",
+            "packet->std.clone = false;",
+            "packet->std.clone_session = 0;",
+            "packet->std.clone_fields = 0;",
+            f"{control.call()};",
+            "packet->std.truncate_bytes = phv->truncate_bytes;",
+        ]
+
+    def _deparse(self, order: list[str]) -> list[str]:
+        """Headers are written in front of the payload, which stays where it is."""
+        headers = [self.program.header(name, self.program.where(self.json["deparsers"][0])) for name in order]
+        total = sum(header.bytes for header in headers)
+        if total > HEADROOM_BYTES:
+            where = self.program.where(self.json["deparsers"][0])
+            why = f"a frame may grow by {HEADROOM_BYTES} bytes at most"
+            self.program.problems.append(Unsupported(where, f"a deparser of {total} bytes of headers", why))
+        lines = ["struct phv *phv = packet->phv;", "uint32_t header_bytes = 0;", "uint8_t *at;", ""]
+        lines += checksums(self.program, self.expressions, self.actions.calculations, verify=False)
+        for primitive in self.json["deparsers"][0].get("primitives", []):
+            with self.program.collect():
+                lines += self.actions.statements([primitive], [], self.program.where(primitive))
+        lines += [f"header_bytes += {h.c_text}.valid ? {h.bytes} : 0;" for h in headers]
+        lines += [
+            "at = packet->frame + packet->payload_offset - header_bytes;",
+            "packet->frame_bytes += header_bytes - packet->payload_offset;",
+            "packet->payload_offset = header_bytes;",
+            "packet->frame = at;",
+        ]
+        for header in headers:
+            lines += block(
+                f"if ({header.c_text}.valid) {{",
+                [f"store_{header.c_type}(at, &{header.c_text});", f"at += {header.bytes};"],
+            )
+        return [
+            *lines,
+            "if (packet->frame_bytes > phv->truncate_bytes)",
+            "\tpacket->frame_bytes = phv->truncate_bytes;",
+        ]
+
+    def _clone(self, parse: Function) -> list[str]:
+        metadata = [header for header in instances(self.program) if header.metadata]
+        cases: list[str] = []
+        for field_list in self.json.get("field_lists", []):
+            kept: list[str] = []
+            for element in field_list["elements"]:
+                if element["type"] != "field":
+                    continue
+                header, field = self.program.field(element["value"], self.program.where(field_list))
+                member = f".{field.c_name}"
+                if header.standard:
+                    kept.append(f"copy->std{member} = original->std{member};")
+                elif header.metadata:
+                    text = header.c_text.removeprefix("phv->")
+                    kept.append(f"phv->{text}{member} = from->{text}{member};")
+            if kept:
+                cases += [f"case {field_list['id']}:", *["\t" + line for line in kept], "\tbreak;"]
+        parse_call = parse.call().replace("(packet", "(copy").replace(", packet", ", copy")
+        body = [
+            "struct phv *phv = copy->phv;",
+            "const struct phv *from = original->phv;",
+            "",
+            "copy->std = (struct intrinsic){ .ingress_port = from->port_in, .packet_length = from->length_in };",
+            "if (kind == INSTANCE_INGRESS_CLONE) {",
+            f"\t{parse_call};",
+            "} else {",
+            "\t*phv = *from;",
+            "\tphv->truncate_bytes = UINT32_MAX;",
+            "\tphv->exited = false;",
+            "\tcopy->payload_offset = 0;",
+            "}",
+            *[f"{h.c_text} = (struct {h.c_type}){{ 0 }};" for h in metadata],
+            "copy->std = (struct intrinsic){ .packet_length = phv->length, .truncate_bytes = UINT32_MAX };",
+            *(["switch (fields) {", *cases, "}"] if cases else ["(void)fields;"]),
+            "copy->std.instance_type = kind;",
+        ]
+        return body
+
+    # What the control plane sees
+
+    def _descriptions(self) -> list[str]:
+        lines: list[str] = []
+        items = []
+        for name, (c_name, size, bits) in self.registers.items():
+            at = f"offsetof(struct pipeline, {c_name})"
+            items.append(f"{{ {string(word(name))}, {bits}, sizeof({_element(bits)}), {size}, {at} }},")
+        lines += [*block("static const struct p4_register_info register_infos[] = {", items or ["{ 0 },"], "};"), ""]
+        visible = [table.json["name"] for table in self.tables.visible()]
+        rows = []
+        for counter in self.json.get("counter_arrays", []):
+            name = string(word(counter["name"]))
+            if counter.get("is_direct"):
+                if counter["binding"] in visible:
+                    rows.append(f"{{ {name}, 0, {visible.index(counter['binding']) + 1}, 0 }},")
+            else:
+                c_name, size, _ = self.counters[counter["name"]]
+                rows.append(f"{{ {name}, {size}, 0, offsetof(struct pipeline, {c_name}) }},")
+        lines += [*block("static const struct p4_counter_info counter_infos[] = {", rows or ["{ 0 },"], "};"), ""]
+        values = {
+            "tables": "table_infos",
+            "registers": "register_infos",
+            "counters": "counter_infos",
+            "table_count": len(visible),
+            "register_count": len(items),
+            "counter_count": len(rows),
+            "random_offset": "offsetof(struct pipeline, random)",
+        }
+        fields = [f".{name} = {value}," for name, value in values.items()]
+        return [*lines, *block("static const struct p4_program_info program_info = {", fields, "};"), ""]
+
+    def _create(self) -> list[str]:
+        furthest = self.parser.max_bytes
+        if any(with_payload(json) for json in self.json.get("calculations", [])):
+            furthest = UINT32_MAX
+        create = [
+            "struct pipeline *pipeline = memory;",
+            "",
+            "__builtin_memset(pipeline, 0, sizeof(*pipeline));",
+            *self.tables.initialisation(),
+            "return pipeline;",
+        ]
+        control = ["return p4_control(&program_info, pipeline, request, reply, reply_bytes);"]
+        return [
+            f"const char pipeline_program_name[] = {string(word(self.program.base_name))};",
+            f"const char pipeline_program_digest[] = {string(self.digest)};",
+            "const uint32_t pipeline_phv_bytes = sizeof(struct phv);",
+            f"const uint32_t pipeline_max_parse_bytes = {min(furthest, UINT32_MAX):#x};"
+            if furthest >= UINT32_MAX
+            else f"const uint32_t pipeline_max_parse_bytes = {furthest};",
+            "",
+            *_public("pipeline_memory_bytes(void)", ["return sizeof(struct pipeline);"], "size_t "),
+            *_public("pipeline_create(void *memory)", create, "struct pipeline *"),
+            *_public(
+                "pipeline_control(struct pipeline *pipeline, const char *request, char *reply, size_t reply_bytes)",
+                control,
+                "size_t ",
+            ),
+        ]
+
+
+def _element(bits: int) -> str:
+    return next(f"uint{size}_t" for size in (8, 16, 32, 64, 128) if bits <= size or size == 128)
+
+
+def _public(signature: str, body: list[str], returns: str = "void ") -> list[str]:
+    text = "\n".join(body)
+    unused = []
+    if "pipeline *pipeline" in signature and "pipeline" not in text.replace("struct pipeline", ""):
+        unused = ["(void)pipeline;"]
+    if unused:
+        # Declarations come first.
+        at = body.index("") + 1 if "" in body else 0
+        body = [*body[:at], *unused, *body[at:]]
+    return [returns + signature, "{", *["\t" + line if line else line for line in body], "}", ""]
