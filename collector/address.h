@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * An IPv4 or IPv6 address with a port, as given on a command line.
+ */
+#ifndef COLLECTOR_ADDRESS_H
+#define COLLECTOR_ADDRESS_H
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+struct address {
+	struct sockaddr_storage storage; /* AF_UNSPEC with a port: all addresses of IPv6 and IPv4 */
+	socklen_t length;
+	char text[80];
+};
+
+/* "[ADDRESS]:PORT": "10.0.0.1:5577", "[fd00::1]:5577", or ":5577". Numeric only. 0, or -EINVAL after one
+ * line. */
+int address_parse(const char *option, const char *text, struct address *address);
+
+#endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// Samples of CLOCK_REALTIME - CLOCK_MONOTONIC, kept as the intersection of intervals.
+#include "clock.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum { FIRST_SAMPLES = 16 };
+
+static int64_t now_ns(clockid_t id)
+{
+	struct timespec now;
+
+	clock_gettime(id, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+uint64_t mono_now_ns(void)
+{
+	return (uint64_t)now_ns(CLOCK_MONOTONIC);
+}
+
+bool clock_narrow(struct clock *clock, int64_t mono_before_ns, int64_t realtime_ns, int64_t mono_after_ns)
+{
+	int64_t low_ns = realtime_ns - mono_after_ns;
+	int64_t high_ns = realtime_ns - mono_before_ns;
+	int64_t before_ns;
+	uint64_t step_ns;
+
+	if (!clock->samples++) {
+		clock->low_ns = low_ns;
+		clock->high_ns = high_ns;
+		return false;
+	}
+	if (low_ns <= clock->high_ns && high_ns >= clock->low_ns) {
+		clock->low_ns = low_ns > clock->low_ns ? low_ns : clock->low_ns;
+		clock->high_ns = high_ns < clock->high_ns ? high_ns : clock->high_ns;
+		return false;
+	}
+
+	before_ns = clock_realtime_minus_mono_ns(clock);
+	if (!clock->steps++)
+		clock->first_ns = before_ns;
+	clock->low_ns = low_ns;
+	clock->high_ns = high_ns;
+	step_ns = (uint64_t)llabs(clock_realtime_minus_mono_ns(clock) - before_ns);
+	if (step_ns > clock->max_step_ns)
+		clock->max_step_ns = step_ns;
+	return true;
+}
+
+bool clock_sample(struct clock *clock)
+{
+	int64_t mono_before_ns = now_ns(CLOCK_MONOTONIC);
+	int64_t realtime_ns = now_ns(CLOCK_REALTIME);
+
+	return clock_narrow(clock, mono_before_ns, realtime_ns, now_ns(CLOCK_MONOTONIC));
+}
+
+void clock_open(struct clock *clock)
+{
+	*clock = (struct clock){0};
+	for (int sample = 0; sample < FIRST_SAMPLES; sample++)
+		clock_sample(clock);
+}

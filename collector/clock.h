@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * The kernel stamps datagrams in CLOCK_REALTIME, raw files are in CLOCK_MONOTONIC: the difference of the two.
+ *
+ * Slewing moves both clocks alike, so the difference is constant until somebody steps CLOCK_REALTIME. Every
+ * sample is an interval that surely contains it; their intersection is the answer, and an empty intersection
+ * is a step.
+ */
+#ifndef COLLECTOR_CLOCK_H
+#define COLLECTOR_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct clock {
+	int64_t low_ns, high_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC is within, since the last step */
+	int64_t first_ns;	 /* what it was before the first step; valid if steps > 0 */
+	uint64_t samples;
+	uint64_t steps;
+	uint64_t max_step_ns;
+};
+
+uint64_t mono_now_ns(void);
+
+/* Settles the first interval with a few samples. */
+void clock_open(struct clock *clock);
+
+/* Takes one sample; true: CLOCK_REALTIME was stepped since the last one, stamps between the two are in doubt.
+ */
+bool clock_sample(struct clock *clock);
+
+/* The step of clock_sample with its sample given: realtime was read between mono_before and mono_after. */
+bool clock_narrow(struct clock *clock, int64_t mono_before_ns, int64_t realtime_ns, int64_t mono_after_ns);
+
+static inline int64_t clock_realtime_minus_mono_ns(const struct clock *clock)
+{
+	return clock->low_ns + (clock->high_ns - clock->low_ns) / 2;
+}
+
+static inline int64_t clock_first_ns(const struct clock *clock)
+{
+	return clock->steps ? clock->first_ns : clock_realtime_minus_mono_ns(clock);
+}
+
+#endif

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+// The receive loop. Datagrams carry the kernel's stamps, so nothing is gained by reading them at once: while
+// they come the loop sleeps a fixed while between rounds, and the sender is spared a wake-up per datagram.
+#include "collect.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report.h"
+
+enum {
+	ROUND_BATCHES = 64,	  /* then the clock, the block's age and signals are looked at */
+	NAP_NS = 1000000,	  /* 1 ms: hundreds of times less than what the socket buffer holds */
+	WAIT_NS = 100000000,	  /* at most, on an idle socket: bounds the age of a partial block */
+	BLOCK_AGE_NS = 500000000, /* a partial block is written at least once a second, with room to spare */
+	CLOCK_SAMPLE_NS = 10000000, /* a step of the clock leaves at most so long of stamps in doubt */
+};
+
+static volatile sig_atomic_t stop_requested;
+
+static void request_stop(int signal)
+{
+	(void)signal;
+	stop_requested = 1;
+}
+
+static void take_signals(struct collector *collector)
+{
+	const struct sigaction stop = {.sa_handler = request_stop};
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGINT);
+	sigaddset(&blocked, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &blocked, &collector->wait_mask);
+	sigdelset(&collector->wait_mask, SIGINT);
+	sigdelset(&collector->wait_mask, SIGTERM);
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
+	/* A reader of the status lines that went away must not end the run. */
+	sigaction(SIGPIPE, &ignore, NULL);
+}
+
+int collector_open(struct collector *collector, const struct options *options)
+{
+	int err;
+
+	*collector = (struct collector){.options = options};
+	take_signals(collector);
+	clock_open(&collector->clock);
+	collector->intake.sequences = calloc(1, sizeof(*collector->intake.sequences));
+	if (!collector->intake.sequences) {
+		complain("allocating the sequence tracker: %s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	err = receiver_open(&collector->receiver, &options->listen, options->receive_buffer_bytes);
+	if (err)
+		goto fail_sequences;
+	err = writer_open(&collector->writer, options->output, (unsigned int)options->buffers);
+	if (err)
+		goto fail_receiver;
+	collector->now_ns = mono_now_ns();
+	status_open(&collector->status, options->status, collector->now_ns);
+	return 0;
+
+fail_receiver:
+	receiver_close(&collector->receiver);
+fail_sequences:
+	free(collector->intake.sequences);
+	return err;
+}
+
+/* The block being filled goes to the writer, or back to the free ones if nothing is in it. */
+static void seal(struct collector *collector)
+{
+	struct block *block = collector->block;
+
+	if (!block)
+		return;
+	block->first_record = collector->records;
+	block->kernel_drops = collector->receiver.kernel_drops;
+	collector->records += block->records;
+	collector->block = NULL;
+	writer_give(&collector->writer, block);
+}
+
+static bool have_block(struct collector *collector)
+{
+	struct block *block = collector->block;
+
+	if (!block) {
+		block = collector->block = writer_take(&collector->writer);
+		collector->stalls += !block && !collector->stalled;
+		collector->stalled = !block;
+	}
+	if (block && !block->records) {
+		block->opened_mono_ns = collector->now_ns;
+		block->realtime_minus_mono_ns = clock_realtime_minus_mono_ns(&collector->clock);
+	}
+	return block;
+}
+
+static void count_error(struct collector *collector, int err)
+{
+	if (!collector->receive_errors++)
+		complain("receiving on %s: %s; going on, the rest is counted",
+			 collector->options->listen.text, strerror(-err));
+}
+
+/* A sink that throws away: what any collector on this socket could at best receive. */
+static int discard_batch(struct collector *collector)
+{
+	int count = receiver_take(&collector->receiver, collector->block->bytes, RECORD_BYTES, POSTCARD_BYTES,
+				  SOCKET_BATCH);
+
+	if (count <= 0)
+		return count;
+	if (!collector->intake.received)
+		collector->intake.first_rx_mono_ns = mono_now_ns();
+	collector->intake.last_rx_mono_ns = collector->now_ns;
+	collector->intake.received += (unsigned int)count;
+	return count;
+}
+
+static int store_batch(struct collector *collector)
+{
+	struct block *block = collector->block;
+	unsigned int room = BLOCK_RECORDS - block->records;
+	uint8_t *records = block_place(block);
+	int count = receiver_take(&collector->receiver, records + BLOCK_STAMP_BYTES, RECORD_BYTES,
+				  POSTCARD_BYTES, room < SOCKET_BATCH ? room : SOCKET_BATCH);
+
+	if (count <= 0)
+		return count;
+	block->records += intake_batch(&collector->intake, records, collector->receiver.arrivals,
+				       (unsigned int)count, block->realtime_minus_mono_ns);
+	if (block->records == BLOCK_RECORDS)
+		seal(collector);
+	return count;
+}
+
+/* Datagrams taken, 0: none there, or no buffer for them (then there is no block). */
+static int take_batch(struct collector *collector)
+{
+	int count;
+
+	if (!have_block(collector))
+		return 0;
+	count = collector->options->discard ? discard_batch(collector) : store_batch(collector);
+	if (count >= 0)
+		return count;
+	count_error(collector, count);
+	return 0;
+}
+
+/* Some batches, at most a round; true: there may be more at once. */
+static bool take_round(struct collector *collector, bool *any)
+{
+	*any = false;
+	for (int batch = 0; batch < ROUND_BATCHES; batch++) {
+		if (!take_batch(collector))
+			return false;
+		*any = true;
+	}
+	return true;
+}
+
+/* What is due by the clock rather than by datagrams. */
+static void attend(struct collector *collector)
+{
+	collector->now_ns = mono_now_ns();
+	if (collector->now_ns - collector->sampled_ns >= CLOCK_SAMPLE_NS) {
+		collector->sampled_ns = collector->now_ns;
+		if (clock_sample(&collector->clock))
+			seal(collector); /* a block has one offset */
+	}
+	if (collector->block && collector->block->records &&
+	    collector->now_ns - collector->block->opened_mono_ns >= BLOCK_AGE_NS)
+		seal(collector);
+	if (status_is_due(&collector->status, collector->now_ns))
+		status_show(collector);
+}
+
+/* Lets signals in; returns early when one comes, or when a datagram does if watched. */
+static void sleep_for(struct collector *collector, long nanoseconds, bool watch_socket)
+{
+	const struct timespec timeout = {.tv_nsec = nanoseconds};
+	struct pollfd socket = {.fd = collector->receiver.fd, .events = POLLIN};
+
+	ppoll(&socket, watch_socket, &timeout, &collector->wait_mask);
+}
+
+/* Stops at the first datagram that came after the signal: a sender that goes on cannot hold it up. */
+static void drain(struct collector *collector)
+{
+	uint64_t stop_ns = mono_now_ns();
+	const struct arrival *last;
+	int count;
+
+	for (;;) {
+		count = take_batch(collector);
+		if (!count && !collector->block) {
+			sleep_for(collector, NAP_NS, false);
+			continue;
+		}
+		if (!count)
+			return;
+		last = &collector->receiver.arrivals[count - 1];
+		if (last->realtime_ns - clock_realtime_minus_mono_ns(&collector->clock) > (int64_t)stop_ns)
+			return;
+	}
+}
+
+void collector_run(struct collector *collector)
+{
+	bool more, any;
+
+	while (!stop_requested) {
+		more = take_round(collector, &any);
+		attend(collector);
+		if (more)
+			sleep_for(collector, 0, false);
+		else if (any || !collector->block)
+			sleep_for(collector, NAP_NS, false);
+		else
+			sleep_for(collector, WAIT_NS, true);
+	}
+	drain(collector);
+}
+
+int collector_close(struct collector *collector)
+{
+	int err;
+
+	clock_sample(&collector->clock);
+	receiver_kernel_drops(&collector->receiver);
+	seal(collector);
+	receiver_close(&collector->receiver);
+	err = writer_close(&collector->writer);
+	if (collector->receive_errors && !err)
+		err = -EIO;
+	return err;
+}

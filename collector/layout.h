@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * Where each field of a postcard lies, for those who need a few of them fast: offsetof(struct
+ * postcard_layout, field).
+ */
+#ifndef COLLECTOR_LAYOUT_H
+#define COLLECTOR_LAYOUT_H
+
+#include <stddef.h>
+
+#include "wire/postcard.h"
+
+/* Never laid over a buffer, though it could be: all members are bytes, so there is no padding. */
+struct postcard_layout {
+#define FIELD(bits, name) uint8_t name[bits / 8];
+#include "wire/postcard.def"
+};
+_Static_assert(sizeof(struct postcard_layout) == POSTCARD_BYTES, "the layout has padding");
+
+#endif

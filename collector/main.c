@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// The collector: receives postcards, stamps, checks and stores them, and accounts for every one.
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "collect.h"
+#include "options.h"
+#include "report.h"
+#include "summary.h"
+#include "synthetic.h"
+
+static int run(const struct options *options)
+{
+	static struct collector collector;
+	int err;
+
+	if (summary_check(options->summary) || collector_open(&collector, options))
+		return EXIT_USAGE;
+	puts("ready");
+	fflush(stdout);
+
+	collector_run(&collector);
+
+	err = collector_close(&collector);
+	if (summary_write(options->summary, &collector))
+		err = -1;
+	free(collector.intake.sequences);
+	return err ? EXIT_TROUBLE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+
+	if (options_parse(&options, argc, argv))
+		return EXIT_USAGE;
+	if (options.help)
+		return EXIT_SUCCESS;
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit is a full disk, to be counted, not a death */
+	if (options.synthetic_count)
+		return synthetic_run(&options);
+	return run(&options);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * The command line of the collector.
+ */
+#ifndef COLLECTOR_OPTIONS_H
+#define COLLECTOR_OPTIONS_H
+
+#include "socket.h"
+
+struct options {
+	struct address listen;
+	const char *output;  /* raw file; NULL with discard */
+	const char *summary; /* JSON; NULL: to stdout (discard and synthetic only) */
+	bool status;	     /* a JSON line a second on stdout */
+	bool discard;
+	bool help;
+	uint64_t synthetic_count; /* 0: receive */
+	uint64_t receive_buffer_bytes;
+	uint64_t buffers;
+};
+
+/* 0, or -EINVAL after one line on what is wrong and what is allowed. */
+int options_parse(struct options *options, int argc, char **argv);
+
+#endif

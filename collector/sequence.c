@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// Gaps, duplicates and reordering told apart, per stream; constant work per card, whatever its number.
+#include "sequence.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* Room below the first number for late cards that come before it. */
+#define SEQUENCE_BIAS (1ULL << 32)
+
+static bool was_seen(const struct sequence_stream *stream, uint64_t seq)
+{
+	return stream->seen[seq % SEQUENCE_WINDOW / 64] >> (seq % 64) & 1;
+}
+
+static void mark_seen(struct sequence_stream *stream, uint64_t seq)
+{
+	stream->seen[seq % SEQUENCE_WINDOW / 64] |= 1ULL << (seq % 64);
+}
+
+/* The numbers from .. from + count - 1 enter the window, where far older ones were. Word by word: a large gap
+ * must not cost more than a small one by much, or garbage could stall the receiver. */
+static void forget(struct sequence_stream *stream, uint64_t from, uint64_t count)
+{
+	uint64_t here;
+
+	if (count >= SEQUENCE_WINDOW) {
+		memset(stream->seen, 0, sizeof(stream->seen));
+		return;
+	}
+	for (; count; from += here, count -= here) {
+		here = 64 - from % 64 < count ? 64 - from % 64 : count;
+		stream->seen[from % SEQUENCE_WINDOW / 64] &= ~(~0ULL >> (64 - here) << (from % 64));
+	}
+}
+
+static void begin(struct sequence_stream *stream, uint32_t card_seq)
+{
+	memset(stream->seen, 0, sizeof(stream->seen));
+	stream->first = SEQUENCE_BIAS + card_seq;
+	stream->next = stream->first + 1;
+	mark_seen(stream, stream->first);
+}
+
+static void advance(struct sequence_stream *stream, uint64_t seq)
+{
+	uint64_t skipped = seq - stream->next;
+
+	if (skipped) {
+		forget(stream, stream->next, skipped);
+		stream->gaps++;
+		stream->missing += skipped;
+	}
+	mark_seen(stream, seq);
+	stream->next = seq + 1;
+}
+
+/* Within the window: its neighbours are too (the callers see to the lower one). first and next - 1 were seen.
+ */
+static void fill(struct sequence_stream *stream, uint64_t seq)
+{
+	bool open_below, open_above;
+
+	if (was_seen(stream, seq)) {
+		stream->duplicates++;
+		return;
+	}
+	stream->reordered++;
+	mark_seen(stream, seq);
+	if (seq < stream->first) {
+		stream->missing += stream->first - seq - 1;
+		stream->gaps += stream->first - seq > 1;
+		stream->first = seq;
+		return;
+	}
+	stream->missing--;
+	open_below = !was_seen(stream, seq - 1);
+	open_above = !was_seen(stream, seq + 1);
+	if (open_below && open_above)
+		stream->gaps++;
+	else if (!open_below && !open_above)
+		stream->gaps--;
+}
+
+/* Two in a row with consecutive numbers far behind are a switch that began anew, not two stragglers
+ * (the rule of RFC 3550, appendix A.1). */
+static void note_too_late(struct sequence_stream *stream, uint32_t card_seq)
+{
+	if (stream->suspect && card_seq == stream->suspect_seq) {
+		stream->suspect = false;
+		stream->too_late--;
+		stream->restarts++;
+		begin(stream, card_seq - 1);
+		advance(stream, stream->next);
+		return;
+	}
+	stream->too_late++;
+	stream->suspect = true;
+	stream->suspect_seq = card_seq + 1;
+}
+
+static void note(struct sequence_stream *stream, uint32_t card_seq)
+{
+	int32_t ahead = (int32_t)(card_seq - (uint32_t)stream->next);
+
+	stream->received++;
+	if (ahead < 0 && ahead <= -SEQUENCE_WINDOW) {
+		note_too_late(stream, card_seq);
+		return;
+	}
+	stream->suspect = false;
+	if (ahead >= 0)
+		advance(stream, stream->next + (uint32_t)ahead);
+	else
+		fill(stream, stream->next + (uint64_t)(int64_t)ahead);
+}
+
+static bool same(const struct sequence_stream *stream, uint16_t switch_id, uint16_t egress_port,
+		 bool at_ingress)
+{
+	return stream->egress_port == egress_port && stream->switch_id == switch_id &&
+	       stream->at_ingress == at_ingress;
+}
+
+/* NULL: new, and no stream is left. */
+static struct sequence_stream *look_up(struct sequence_tracker *tracker, uint16_t switch_id,
+				       uint16_t egress_port, bool at_ingress)
+{
+	uint32_t key = ((uint32_t)switch_id << 16 | egress_port) * 2u + at_ingress + (switch_id >> 15);
+	uint32_t slot = key * 2654435761u >> 22; /* Knuth's multiplicative hash, the top 10 bits */
+	struct sequence_stream *stream;
+
+	_Static_assert(SEQUENCE_SLOTS == 1 << 10, "the hash gives 10 bits");
+	for (; tracker->slots[slot]; slot = (slot + 1) % SEQUENCE_SLOTS) {
+		stream = &tracker->streams[tracker->slots[slot] - 1];
+		if (same(stream, switch_id, egress_port, at_ingress))
+			return stream;
+	}
+	if (tracker->stream_count == SEQUENCE_STREAMS)
+		return NULL;
+	stream = &tracker->streams[tracker->stream_count++];
+	tracker->slots[slot] = (uint16_t)tracker->stream_count;
+	stream->switch_id = switch_id;
+	stream->egress_port = egress_port;
+	stream->at_ingress = at_ingress;
+	return stream;
+}
+
+void sequence_note(struct sequence_tracker *tracker, uint16_t switch_id, uint16_t egress_port,
+		   bool at_ingress, uint32_t card_seq)
+{
+	struct sequence_stream *stream = tracker->last;
+
+	if (!stream || !same(stream, switch_id, egress_port, at_ingress)) {
+		stream = look_up(tracker, switch_id, egress_port, at_ingress);
+		if (!stream) {
+			tracker->untracked++;
+			return;
+		}
+		tracker->last = stream;
+	}
+	if (!stream->received) {
+		stream->received = 1;
+		begin(stream, card_seq);
+		return;
+	}
+	note(stream, card_seq);
+}
+
+uint64_t sequence_total(const struct sequence_tracker *tracker, unsigned long field_offset)
+{
+	uint64_t total = 0;
+
+	for (unsigned int index = 0; index < tracker->stream_count; index++)
+		total += *(const uint64_t *)((const char *)&tracker->streams[index] + field_offset);
+	return total;
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// The status line. It is written by the receive thread, so it must not block.
+#include "status.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "collect.h"
+
+enum { STATUS_NS = 1000000000 };
+
+void status_open(struct status *status, bool json, uint64_t now_ns)
+{
+	*status = (struct status){
+		.json = json,
+		.terminal = isatty(STDERR_FILENO),
+		.started_ns = now_ns,
+		.last_ns = now_ns,
+	};
+}
+
+bool status_is_due(const struct status *status, uint64_t now_ns)
+{
+	return (status->json || status->terminal) && now_ns - status->last_ns >= STATUS_NS;
+}
+
+/* A pipe that polls writable takes PIPE_BUF bytes at once; a line is shorter. */
+static void put_line(int fd, const char *line, int length)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLOUT};
+
+	if (poll(&ready, 1, 0) == 1 && ready.revents & POLLOUT && write(fd, line, (size_t)length) < 0)
+		return; /* who read it is gone: the summary will say it all */
+}
+
+void status_show(struct collector *collector)
+{
+	struct status *status = &collector->status;
+	const struct intake *intake = &collector->intake;
+	struct writer_counts counts = writer_counts(&collector->writer);
+	uint64_t missing = sequence_total(intake->sequences, offsetof(struct sequence_stream, missing));
+	uint64_t drops = receiver_kernel_drops(&collector->receiver);
+	double seconds = (double)(collector->now_ns - status->last_ns) * 1e-9;
+	double rate = (double)(intake->received - status->last_received) / seconds;
+	char line[512];
+	int length;
+
+	if (status->json) {
+		length = snprintf(line, sizeof(line),
+				  "{\"elapsed_s\":%.3f,\"received\":%" PRIu64
+				  ",\"received_per_s\":%.0f,\"stored\":%" PRIu64 ",\"missing\":%" PRIu64
+				  ",\"kernel_drops\":%" PRIu64 ",\"malformed\":%" PRIu64
+				  ",\"write_errors\":%" PRIu64 "}\n",
+				  (double)(collector->now_ns - status->started_ns) * 1e-9, intake->received,
+				  rate, counts.stored, missing, drops, intake->received - intake->accepted,
+				  counts.write_errors);
+		put_line(STDOUT_FILENO, line, length);
+	}
+	if (status->terminal) {
+		length = snprintf(line, sizeof(line),
+				  "\r\033[K%" PRIu64 " postcards, %.0f/s, %" PRIu64 " stored, %" PRIu64
+				  " missing, %" PRIu64 " dropped by the kernel, %" PRIu64 " malformed",
+				  intake->received, rate, counts.stored, missing, drops,
+				  intake->received - intake->accepted);
+		put_line(STDERR_FILENO, line, length);
+	}
+	status->last_ns = collector->now_ns;
+	status->last_received = intake->received;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * One line a second for who watches: for a person on a terminal (stderr), as JSON for a program (stdout).
+ */
+#ifndef COLLECTOR_STATUS_H
+#define COLLECTOR_STATUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct collector;
+
+struct status {
+	bool json;
+	bool terminal;
+	uint64_t started_ns, last_ns; /* CLOCK_MONOTONIC */
+	uint64_t last_received;
+};
+
+void status_open(struct status *status, bool json, uint64_t now_ns);
+bool status_is_due(const struct status *status, uint64_t now_ns);
+
+/* Never waits for a slow reader: a line it has no room for is left out. */
+void status_show(struct collector *collector);
+
+#endif

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// Summary JSON. Only numbers and fixed keys, so nothing needs quoting.
+#include "summary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report.h"
+
+int summary_check(const char *path)
+{
+	char directory[PATH_MAX];
+	const char *slash;
+	struct stat found;
+
+	if (!path)
+		return 0;
+	if (strlen(path) + sizeof(".tmp.4294967295") > sizeof(directory)) {
+		complain("summary %s: %s", path, strerror(ENAMETOOLONG));
+		return -ENAMETOOLONG;
+	}
+	if (!lstat(path, &found)) {
+		complain(
+			"summary %s: it exists and is never overwritten: move it away or choose another name",
+			path);
+		return -EEXIST;
+	}
+	slash = strrchr(path, '/');
+	snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) + 1 : 1,
+		 slash ? path : ".");
+	if (access(directory, W_OK | X_OK)) {
+		int err = -errno;
+
+		complain("summary %s: its directory: %s: make it first, writable", path, strerror(-err));
+		return err;
+	}
+	return 0;
+}
+
+static void put_streams(FILE *to, const struct sequence_tracker *sequences)
+{
+	const struct sequence_stream *stream;
+
+	fputs("  \"streams\": [", to);
+	for (unsigned int index = 0; index < sequences->stream_count; index++) {
+		stream = &sequences->streams[index];
+		fprintf(to,
+			"%s\n    {\"switch_id\": %u, \"egress_port\": %u, \"at_ingress\": %s, \"received\": "
+			"%" PRIu64 ", \"first_seq\": %" PRIu64 ", \"last_seq\": %" PRIu64
+			", \"gaps\": %" PRIu64 ", \"missing\": %" PRIu64 ", \"duplicates\": %" PRIu64
+			", \"reordered\": %" PRIu64 ", \"too_late\": %" PRIu64 ", \"restarts\": %" PRIu64 "}",
+			index ? "," : "", stream->switch_id, stream->egress_port,
+			stream->at_ingress ? "true" : "false", stream->received, sequence_first(stream),
+			sequence_last(stream), stream->gaps, stream->missing, stream->duplicates,
+			stream->reordered, stream->too_late, stream->restarts);
+	}
+	fputs("],\n", to);
+}
+
+static void put_number(FILE *to, const char *name, uint64_t value)
+{
+	fprintf(to, "  \"%s\": %" PRIu64 ",\n", name, value);
+}
+
+static void put_total(FILE *to, const char *name, const struct sequence_tracker *sequences,
+		      size_t field_offset)
+{
+	put_number(to, name, sequence_total(sequences, field_offset));
+}
+
+static void put_summary(FILE *to, const struct collector *collector)
+{
+	const struct intake *intake = &collector->intake;
+	const struct writer_counts *counts = &collector->writer.counts;
+	const struct sequence_tracker *sequences = intake->sequences;
+
+	fputs("{\n", to);
+	put_number(to, "received", intake->received);
+	put_number(to, "stored", counts->stored);
+	put_number(to, "short", intake->short_count);
+	put_number(to, "bad_version", intake->bad_version);
+	put_number(to, "trailing", intake->trailing);
+	put_total(to, "gaps", sequences, offsetof(struct sequence_stream, gaps));
+	put_total(to, "missing", sequences, offsetof(struct sequence_stream, missing));
+	put_total(to, "duplicates", sequences, offsetof(struct sequence_stream, duplicates));
+	put_total(to, "reordered", sequences, offsetof(struct sequence_stream, reordered));
+	put_total(to, "too_late", sequences, offsetof(struct sequence_stream, too_late));
+	put_total(to, "restarts", sequences, offsetof(struct sequence_stream, restarts));
+	put_number(to, "untracked", sequences->untracked);
+	put_number(to, "unstamped", intake->unstamped);
+	put_number(to, "kernel_drops", collector->receiver.kernel_drops);
+	put_number(to, "receive_errors", collector->receive_errors);
+	put_number(to, "buffer_stalls", collector->stalls);
+	put_number(to, "write_errors", counts->write_errors);
+	put_number(to, "write_lost", counts->lost);
+	put_number(to, "blocks", counts->blocks);
+	put_number(to, "bytes", counts->bytes);
+	put_number(to, "receive_buffer_bytes", collector->receiver.buffer_bytes);
+	put_streams(to, sequences);
+	fprintf(to,
+		"  \"clock\": {\"samples\": %" PRIu64 ", \"first_realtime_minus_mono_ns\": %" PRId64
+		", \"last_realtime_minus_mono_ns\": %" PRId64 ", \"steps\": %" PRIu64
+		", \"max_step_ns\": %" PRIu64 "},\n",
+		collector->clock.samples, clock_first_ns(&collector->clock),
+		clock_realtime_minus_mono_ns(&collector->clock), collector->clock.steps,
+		collector->clock.max_step_ns);
+	put_number(to, "first_rx_mono_ns", intake->first_rx_mono_ns);
+	fprintf(to, "  \"last_rx_mono_ns\": %" PRIu64 "\n}\n", intake->last_rx_mono_ns);
+}
+
+static int put_file(const char *path, const struct collector *collector)
+{
+	char partial[PATH_MAX];
+	FILE *to;
+	int fd, err;
+
+	snprintf(partial, sizeof(partial), "%s.tmp.%u", path, (unsigned int)getpid());
+	fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0)
+		return -errno;
+	to = fdopen(fd, "w");
+	if (!to) {
+		err = -errno;
+		close(fd);
+		goto fail;
+	}
+	put_summary(to, collector);
+	err = fflush(to) || fsync(fd) ? -errno : 0;
+	if (fclose(to) && !err)
+		err = -errno;
+	if (!err && rename(partial, path))
+		err = -errno;
+	if (!err)
+		return 0;
+fail:
+	unlink(partial);
+	return err;
+}
+
+int summary_write(const char *path, const struct collector *collector)
+{
+	int err;
+
+	if (!path) {
+		put_summary(stdout, collector);
+		return fflush(stdout) ? -errno : 0;
+	}
+	err = put_file(path, collector);
+	if (err) {
+		complain("writing the summary %s: %s; it follows here", path, strerror(-err));
+		put_summary(stderr, collector);
+	}
+	return err;
+}

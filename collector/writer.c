@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+// Buffers, the thread that empties them, and the file. A block that cannot be written whole is taken off the
+// file again and counted; the next one is tried, since space may come back: the jump of first_record shows
+// the hole.
+#include "writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "report.h"
+
+enum {
+	PAGE_BYTES = 4096,
+	BUFFER_BYTES = (BLOCK_HEADER_BYTES + BLOCK_MAX_PAYLOAD_BYTES + PAGE_BYTES - 1) / PAGE_BYTES *
+		PAGE_BYTES,
+	/* Dirty pages beyond this are being written: the kernel's own limit is gigabytes, then it stalls the
+	   writer. */
+	WRITE_BACK_BYTES = 8 << 20,
+};
+
+static uint32_t encode_header(struct block *block, uint64_t lost)
+{
+	struct block_header header = {
+		.magic = BLOCK_MAGIC,
+		.version = BLOCK_VERSION,
+		.kind = BLOCK_POSTCARDS,
+		.record_version = POSTCARD_VERSION,
+		.record_bytes = RECORD_BYTES,
+		.record_count = block->records,
+		.payload_bytes = block->records * RECORD_BYTES,
+		.first_record = block->first_record,
+		.lost_records = block->kernel_drops + lost,
+		.realtime_minus_mono_ns = (uint64_t)block->realtime_minus_mono_ns,
+	};
+	uint32_t bytes = BLOCK_HEADER_BYTES + header.payload_bytes;
+
+	block_encode(block->bytes, &header);
+	header.crc32 = (uint32_t)crc32_z(0, block->bytes, bytes);
+	block_encode(block->bytes, &header);
+	return bytes;
+}
+
+/* All of it, or the file as it was and -errno. */
+static int append(struct writer *writer, const uint8_t *bytes, uint32_t length)
+{
+	uint64_t end = writer->counts.bytes; /* changed by this thread alone */
+	uint32_t done = 0;
+	ssize_t wrote;
+	int err;
+
+	while (done < length) {
+		wrote = pwrite(writer->fd, bytes + done, length - done, (off_t)(end + done));
+		if (wrote > 0) {
+			done += (uint32_t)wrote;
+			continue;
+		}
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		err = wrote ? -errno : -EIO;
+		goto undo;
+	}
+	return 0;
+
+undo:
+	if (ftruncate(writer->fd, (off_t)end))
+		complain("taking a torn block off %s: %s; readers stop at byte %llu", writer->path,
+			 strerror(errno), (unsigned long long)end);
+	return err;
+}
+
+static void start_write_back(struct writer *writer)
+{
+	uint64_t pending = writer->counts.bytes - writer->write_back_bytes;
+
+	if (pending < WRITE_BACK_BYTES)
+		return;
+	/* A hint: not every file system has it, and then nothing is lost but its help. */
+	sync_file_range(writer->fd, (off_t)writer->write_back_bytes, (off_t)pending, SYNC_FILE_RANGE_WRITE);
+	writer->write_back_bytes = writer->counts.bytes;
+}
+
+static void write_block(struct writer *writer, struct block *block)
+{
+	uint32_t bytes = encode_header(block, writer->counts.lost);
+	int err = append(writer, block->bytes, bytes);
+
+	pthread_mutex_lock(&writer->lock);
+	if (err) {
+		/* Once in words; the rest is in write_errors. */
+		if (!writer->counts.write_errors++)
+			complain("writing %s: %s; %u postcards lost, more may follow, what was written "
+				 "before is whole",
+				 writer->path, strerror(-err), block->records);
+		writer->counts.lost += block->records;
+	} else {
+		writer->counts.stored += block->records;
+		writer->counts.blocks++;
+		writer->counts.bytes += bytes;
+	}
+	block->next = writer->free;
+	writer->free = block;
+	pthread_mutex_unlock(&writer->lock);
+	start_write_back(writer);
+}
+
+static void *write_blocks(void *argument)
+{
+	struct writer *writer = argument;
+	struct block *block;
+
+	for (;;) {
+		pthread_mutex_lock(&writer->lock);
+		while (!writer->full && !writer->closing)
+			pthread_cond_wait(&writer->wake, &writer->lock);
+		block = writer->full;
+		if (block) {
+			writer->full = block->next;
+			if (!writer->full)
+				writer->full_end = &writer->full;
+		}
+		pthread_mutex_unlock(&writer->lock);
+		if (!block)
+			return NULL;
+		write_block(writer, block);
+	}
+}
+
+/* Touched here, so that the receiver never waits for a page. */
+static int allocate(struct writer *writer, unsigned int buffers)
+{
+	writer->memory_bytes = (size_t)buffers * BUFFER_BYTES;
+	writer->blocks = calloc(buffers, sizeof(*writer->blocks));
+	if (!writer->blocks)
+		return -ENOMEM;
+	writer->memory =
+		mmap(NULL, writer->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (writer->memory == MAP_FAILED) {
+		writer->memory = NULL;
+		return -ENOMEM;
+	}
+	madvise(writer->memory, writer->memory_bytes, MADV_HUGEPAGE);
+	memset(writer->memory, 0, writer->memory_bytes);
+	for (unsigned int index = 0; index < buffers; index++) {
+		writer->blocks[index].bytes = writer->memory + (size_t)index * BUFFER_BYTES;
+		writer->blocks[index].next = writer->free;
+		writer->free = &writer->blocks[index];
+	}
+	return 0;
+}
+
+static void release(struct writer *writer)
+{
+	if (writer->memory)
+		munmap(writer->memory, writer->memory_bytes);
+	free(writer->blocks);
+}
+
+static int create(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	int err = -errno;
+
+	if (fd >= 0)
+		return fd;
+	if (err == -EEXIST)
+		complain("creating %s: it exists and is never overwritten: move it away or choose another "
+			 "name",
+			 path);
+	else if (err == -ENOENT)
+		complain("creating %s: its directory does not exist: make it first", path);
+	else
+		complain("creating %s: %s", path, strerror(-err));
+	return err;
+}
+
+int writer_open(struct writer *writer, const char *path, unsigned int buffers)
+{
+	int err;
+
+	*writer = (struct writer){.path = path, .fd = -1};
+	writer->full_end = &writer->full;
+	pthread_mutex_init(&writer->lock, NULL);
+	pthread_cond_init(&writer->wake, NULL);
+	err = allocate(writer, buffers);
+	if (err) {
+		complain("allocating %u buffers of 1 MiB: %s; ask for fewer with --buffers", buffers,
+			 strerror(-err));
+		goto fail;
+	}
+	if (!path)
+		return 0;
+	writer->fd = create(path);
+	if (writer->fd < 0) {
+		err = writer->fd;
+		goto fail;
+	}
+	err = -pthread_create(&writer->thread, NULL, write_blocks, writer);
+	if (err) {
+		complain("starting the writer thread: %s", strerror(-err));
+		goto fail_file;
+	}
+	writer->running = true;
+	return 0;
+
+fail_file:
+	close(writer->fd);
+	unlink(path);
+fail:
+	release(writer);
+	return err;
+}
+
+struct block *writer_take(struct writer *writer)
+{
+	struct block *block;
+
+	pthread_mutex_lock(&writer->lock);
+	block = writer->free;
+	if (block)
+		writer->free = block->next;
+	pthread_mutex_unlock(&writer->lock);
+	if (block)
+		block->records = 0;
+	return block;
+}
+
+void writer_give(struct writer *writer, struct block *block)
+{
+	pthread_mutex_lock(&writer->lock);
+	if (block->records) {
+		block->next = NULL;
+		*writer->full_end = block;
+		writer->full_end = &block->next;
+		pthread_cond_signal(&writer->wake);
+	} else {
+		block->next = writer->free;
+		writer->free = block;
+	}
+	pthread_mutex_unlock(&writer->lock);
+}
+
+struct writer_counts writer_counts(struct writer *writer)
+{
+	struct writer_counts counts;
+
+	pthread_mutex_lock(&writer->lock);
+	counts = writer->counts;
+	pthread_mutex_unlock(&writer->lock);
+	return counts;
+}
+
+int writer_close(struct writer *writer)
+{
+	int err = 0;
+
+	if (writer->running) {
+		pthread_mutex_lock(&writer->lock);
+		writer->closing = true;
+		pthread_cond_signal(&writer->wake);
+		pthread_mutex_unlock(&writer->lock);
+		pthread_join(writer->thread, NULL);
+		if (fdatasync(writer->fd)) {
+			err = -errno;
+			writer->counts.write_errors++;
+			complain("bringing %s to the disk: %s", writer->path, strerror(-err));
+		}
+		if (close(writer->fd) && !err) {
+			err = -errno;
+			writer->counts.write_errors++;
+			complain("closing %s: %s", writer->path, strerror(-err));
+		}
+		if (writer->counts.write_errors && !err)
+			err = -EIO;
+	}
+	release(writer);
+	pthread_cond_destroy(&writer->wake);
+	pthread_mutex_destroy(&writer->lock);
+	return err;
+}
