@@ -24,7 +24,8 @@ int block_writer_open(struct block_writer *writer, const char *path, uint16_t ki
 		.capacity = BLOCK_MAX_PAYLOAD_BYTES / record_bytes,
 		.buffer = malloc(BLOCK_HEADER_BYTES + BLOCK_MAX_PAYLOAD_BYTES),
 	};
-	writer->fd = writer->buffer ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644) : -1;
+	writer->fd =
+		writer->buffer ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644) : -1;
 	if (writer->fd < 0) {
 		int err = errno;
 
@@ -64,7 +65,8 @@ static int write_all(int fd, const uint8_t *data, size_t length)
 static void count_failure(struct block_writer *writer, int err)
 {
 	if (!writer->write_errors++)
-		complain("appending %" PRIu32 " records to %s: %s; they are lost, later ones are still tried: free some space",
+		complain("appending %" PRIu32
+			 " records to %s: %s; they are lost, later ones are still tried: free some space",
 			 writer->gathered, writer->path, strerror(-err));
 	writer->unwritten += writer->gathered;
 	if (ftruncate(writer->fd, (off_t)writer->bytes))
@@ -123,10 +125,13 @@ int block_writer_close(struct block_writer *writer)
 	if (!writer->buffer)
 		return 0;
 	block_writer_flush(writer);
-	if (close(writer->fd) && !writer->write_errors) {
-		complain("closing %s: %s; the last records may be missing", writer->path, strerror(errno));
+	if (fdatasync(writer->fd) && errno != EINVAL &&
+	    errno != EROFS) { /* those: a pipe or device, nothing to sync */
+		complain("syncing %s: %s; its last records may be missing after a power cut", writer->path,
+			 strerror(errno));
 		writer->write_errors++;
 	}
+	close(writer->fd);
 	free(writer->buffer);
 	writer->buffer = NULL;
 	return writer->write_errors ? -EIO : 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A raw file of blocks (wire/block.def) being appended to. Records are gathered in memory and leave as one whole
- * block, when it is full or when the caller flushes. A block that cannot be written leaves the file as it was before
- * it: what is on disk is always whole blocks, and the next block's first_record shows what is missing.
+ * A raw file of blocks (wire/block.def) being appended to. Records are gathered in memory and leave as one
+ * whole block, when it is full or when the caller flushes. A block that cannot be written leaves the file as
+ * it was before it: what is on disk is always whole blocks, and the next block's first_record shows what is
+ * missing.
  */
 #ifndef TRACE_BLOCK_WRITER_H
 #define TRACE_BLOCK_WRITER_H

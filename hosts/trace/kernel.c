@@ -18,7 +18,8 @@
 
 #define PRESENT_CPUS "/sys/devices/system/cpu/present"
 
-/* Arguments of a tracepoint as BPF programs see it (the void * in front is not one), -ENOENT when there is none. */
+/* Arguments of a tracepoint as BPF programs see it (the void * in front is not one), -ENOENT when there is
+ * none. */
 static int tracepoint_arguments(const struct btf *btf, const char *name)
 {
 	const struct btf_type *type;
@@ -29,7 +30,8 @@ static int tracepoint_arguments(const struct btf *btf, const char *name)
 	id = btf__find_by_name_kind(btf, typedef_name, BTF_KIND_TYPEDEF);
 	if (id < 0)
 		return -ENOENT;
-	type = btf__type_by_id(btf, btf__type_by_id(btf, (uint32_t)id)->type); /* typedef -> pointer -> prototype */
+	type = btf__type_by_id(
+		btf, btf__type_by_id(btf, (uint32_t)id)->type); /* typedef -> pointer -> prototype */
 	type = type && btf_is_ptr(type) ? btf__type_by_id(btf, type->type) : NULL;
 	if (!type || !btf_is_func_proto(type))
 		return -ENOENT;
@@ -42,7 +44,8 @@ static int check_tracepoints(struct kernel *kernel, const struct btf *btf, const
 	int retransmit = tracepoint_arguments(btf, "tcp_retransmit_skb");
 
 	if (probe < 2 || retransmit < 2) {
-		complain("looking for tracepoint tcp:%s in %s: this kernel has none: it needs Linux 5.12 or later with "
+		complain("looking for tracepoint tcp:%s in %s: this kernel has none: it needs Linux 5.12 or "
+			 "later with "
 			 "CONFIG_INET and CONFIG_TRACEPOINTS",
 			 probe < 2 ? "tcp_probe" : "tcp_retransmit_skb", btf_path);
 		return -ENOENT;
@@ -58,7 +61,8 @@ static int check_btf(struct kernel *kernel, const char *btf_path)
 
 	if (access(btf_path, R_OK)) {
 		err = -errno;
-		complain("reading the kernel's types from %s: %s: boot a kernel built with CONFIG_DEBUG_INFO_BTF=y "
+		complain("reading the kernel's types from %s: %s: boot a kernel built with "
+			 "CONFIG_DEBUG_INFO_BTF=y "
 			 "(distribution kernels since Debian 11, Ubuntu 20.10, RHEL 8.2 are)",
 			 btf_path, strerror(-err));
 		return err;
@@ -66,7 +70,8 @@ static int check_btf(struct kernel *kernel, const char *btf_path)
 	btf = btf__parse(btf_path, NULL);
 	if (!btf) {
 		err = -errno;
-		complain("reading the kernel's types from %s: %s: this is no BTF; leave --btf out to use that of the running "
+		complain("reading the kernel's types from %s: %s: this is no BTF; leave --btf out to use "
+			 "that of the running "
 			 "kernel (CONFIG_DEBUG_INFO_BTF=y)",
 			 btf_path, strerror(-err));
 		return err;
@@ -84,12 +89,15 @@ static int check_netns(struct kernel *kernel, const char *path)
 
 	if (fd < 0) {
 		err = -errno;
-		complain("opening network namespace %s: %s: give the path of one (`ip netns list` names those in /run/netns)",
+		complain("opening network namespace %s: %s: give the path of one (`ip netns list` names "
+			 "those in /run/netns)",
 			 path, strerror(-err));
 		return err;
 	}
 	if (ioctl(fd, NS_GET_NSTYPE) != CLONE_NEWNET || fstat(fd, &status)) {
-		complain("opening network namespace %s: it is not one: give /run/netns/NAME or /proc/PID/ns/net", path);
+		complain("opening network namespace %s: it is not one: give /run/netns/NAME or "
+			 "/proc/PID/ns/net",
+			 path);
 		err = -EINVAL;
 	} else {
 		kernel->netns_inode = (uint32_t)status.st_ino;
@@ -103,9 +111,10 @@ int kernel_check(struct kernel *kernel, const char *btf_path, const char *netns_
 	int cpus = libbpf_num_possible_cpus();
 	int err;
 
-	*kernel = (struct kernel){ 0 };
+	*kernel = (struct kernel){0};
 	if (cpus < 0) {
-		complain("counting CPUs in /sys/devices/system/cpu/possible: %s: mount sysfs", strerror(-cpus));
+		complain("counting CPUs in /sys/devices/system/cpu/possible: %s: mount sysfs",
+			 strerror(-cpus));
 		return cpus;
 	}
 	kernel->possible_cpus = (uint32_t)cpus;

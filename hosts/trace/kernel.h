@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What this kernel must have for the tracer, checked before anything is loaded, so that the reason is one clear line
- * and not a verifier log.
+ * What this kernel must have for the tracer, checked before anything is loaded, so that the reason is one
+ * clear line and not a verifier log.
  */
 #ifndef TRACE_KERNEL_H
 #define TRACE_KERNEL_H

@@ -13,13 +13,15 @@ enum { MAX_RING_MIB = 1024 };
 
 static const char USAGE[] =
 	"usage: tcp_trace --output FILE --summary FILE --netns PATH [option...]\n"
-	"Records every segment received and every segment sent again by the TCP sockets of one network namespace.\n"
+	"Records every segment received and every segment sent again by the TCP sockets of one network "
+	"namespace.\n"
 	"  --output FILE      records, in blocks (wire/block.def, wire/tcp_record.def); must not exist\n"
 	"  --summary FILE     counters, written as JSON at the end\n"
 	"  --netns PATH       the namespace: /run/netns/NAME or /proc/PID/ns/net\n"
 	"  --port FIRST-LAST  only sockets whose remote port is in this range (default all)\n"
 	"  --ring-mib N       ring of each CPU, in MiB, a power of two (default 16: 110 thousand events)\n"
-	"  --drop-user USER   become USER once everything is open (default: do not); USER must be able to write\n"
+	"  --drop-user USER   become USER once everything is open (default: do not); USER must be able to "
+	"write\n"
 	"                     to the directory of the summary\n"
 	"  --btf FILE         the kernel's types (default /sys/kernel/btf/vmlinux)\n"
 	"  --status           one line of JSON a second on stdout\n"
@@ -60,10 +62,10 @@ static int parse_ring(struct options *options, const char *text)
 
 static int check_required(const struct options *options)
 {
-	const char *missing = !options->output	? "--output FILE" :
-			      !options->summary ? "--summary FILE" :
-			      !options->netns	? "--netns PATH" :
-						  NULL;
+	const char *missing = !options->output	  ? "--output FILE"
+			      : !options->summary ? "--summary FILE"
+			      : !options->netns	  ? "--netns PATH"
+						  : NULL;
 
 	if (!missing)
 		return 0;
@@ -75,17 +77,17 @@ int options_parse(struct options *options, int argc, char **argv)
 {
 	enum { OUTPUT = 256, SUMMARY, NETNS, PORT, RING, DROP_USER, BTF, STATUS, VERBOSE, HELP };
 	static const struct option LONG[] = {
-		{ "output", required_argument, NULL, OUTPUT },
-		{ "summary", required_argument, NULL, SUMMARY },
-		{ "netns", required_argument, NULL, NETNS },
-		{ "port", required_argument, NULL, PORT },
-		{ "ring-mib", required_argument, NULL, RING },
-		{ "drop-user", required_argument, NULL, DROP_USER },
-		{ "btf", required_argument, NULL, BTF },
-		{ "status", no_argument, NULL, STATUS },
-		{ "verbose", no_argument, NULL, VERBOSE },
-		{ "help", no_argument, NULL, HELP },
-		{ NULL, 0, NULL, 0 },
+		{"output", required_argument, NULL, OUTPUT},
+		{"summary", required_argument, NULL, SUMMARY},
+		{"netns", required_argument, NULL, NETNS},
+		{"port", required_argument, NULL, PORT},
+		{"ring-mib", required_argument, NULL, RING},
+		{"drop-user", required_argument, NULL, DROP_USER},
+		{"btf", required_argument, NULL, BTF},
+		{"status", no_argument, NULL, STATUS},
+		{"verbose", no_argument, NULL, VERBOSE},
+		{"help", no_argument, NULL, HELP},
+		{NULL, 0, NULL, 0},
 	};
 	int option, err = 0;
 

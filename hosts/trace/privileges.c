@@ -19,7 +19,8 @@ static int check_directory(const char *user, const char *path)
 	int err = !copy ? -ENOMEM : access(dirname(copy), W_OK | X_OK) ? -errno : 0;
 
 	if (err)
-		complain("--drop-user %s: the summary %s is renamed into place at the end, and its directory: %s: "
+		complain("--drop-user %s: the summary %s is renamed into place at the end, and its "
+			 "directory: %s: "
 			 "give the directory to that user (chown)",
 			 user, path, strerror(-err));
 	free(copy);
@@ -37,7 +38,8 @@ int privileges_drop(const char *user, const char *path)
 		return errno ? -errno : -ENOENT;
 	}
 	if (setgroups(0, NULL) || setresgid(entry->pw_gid, entry->pw_gid, entry->pw_gid) ||
-	    setresuid(entry->pw_uid, entry->pw_uid, entry->pw_uid) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
+	    setresuid(entry->pw_uid, entry->pw_uid, entry->pw_uid) ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
 		complain("--drop-user %s: becoming that user: %s: start as root", user, strerror(errno));
 		return -errno;
 	}

@@ -14,6 +14,8 @@
 #include "report.h"
 #include "tcp_trace.skel.h"
 
+enum { BALANCE_TRIES = 20, BALANCE_PAUSE_US = 200 };
+
 static bool verbose;
 
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
@@ -25,10 +27,12 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 static int explain_load(int err)
 {
 	if (err == -EPERM)
-		complain("loading the BPF programs: not permitted: run as root (or with CAP_BPF, CAP_PERFMON and "
+		complain("loading the BPF programs: not permitted: run as root (or with CAP_BPF, CAP_PERFMON "
+			 "and "
 			 "CAP_NET_ADMIN)");
 	else
-		complain("loading the BPF programs: %s: the kernel must be Linux 5.12 or later with CONFIG_BPF_SYSCALL, "
+		complain("loading the BPF programs: %s: the kernel must be Linux 5.12 or later with "
+			 "CONFIG_BPF_SYSCALL, "
 			 "CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF; --verbose shows what it says",
 			 strerror(-err));
 	return err;
@@ -79,13 +83,14 @@ static int add_ring(uint32_t cpu, void *context)
 {
 	struct ring_request *request = context;
 	struct programs *programs = request->programs;
-	int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "tcp_records", 0, 0, (uint32_t)programs->ring_bytes, NULL);
+	int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "tcp_records", 0, 0, (uint32_t)programs->ring_bytes,
+				NULL);
 	int err;
 
 	if (fd < 0) {
 		err = -errno;
-		complain("making a ring of %" PRIu64 " bytes for CPU %u: %s: give a smaller --ring-mib", programs->ring_bytes,
-			 cpu, strerror(-err));
+		complain("making a ring of %" PRIu64 " bytes for CPU %u: %s: give a smaller --ring-mib",
+			 programs->ring_bytes, cpu, strerror(-err));
 		return err;
 	}
 	err = bpf_map_update_elem(bpf_map__fd(programs->bpf->maps.rings), &cpu, &fd, BPF_ANY);
@@ -105,7 +110,7 @@ static int add_ring(uint32_t cpu, void *context)
 int programs_open(struct programs *programs, const struct kernel *kernel, const struct options *options,
 		  record_sink sink, void *context)
 {
-	struct ring_request request = { programs, sink, context };
+	struct ring_request request = {programs, sink, context};
 	int err;
 
 	*programs = (struct programs){
@@ -126,29 +131,51 @@ int programs_open(struct programs *programs, const struct kernel *kernel, const 
 		return err;
 	programs->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (programs->stats_fd < 0)
-		complain("switching on the kernel's measurement of BPF programs: %s: their cost will be missing from the summary",
+		complain("switching on the kernel's measurement of BPF programs: %s: their cost will be "
+			 "missing from the summary",
 			 strerror(errno));
 	return 0;
 }
 
+/* The first program of each tracepoint, then the second one: the kernel calls them in the order of attaching.
+ */
 int programs_attach(struct programs *programs)
 {
-	int err = tcp_trace_bpf__attach(programs->bpf);
+	struct tcp_trace_bpf *bpf = programs->bpf;
+	const struct {
+		struct bpf_program *program;
+		struct bpf_link **link;
+	} order[] = {
+		{bpf->progs.on_tcp_probe, &bpf->links.on_tcp_probe},
+		{bpf->progs.rescue_tcp_probe, &bpf->links.rescue_tcp_probe},
+		{bpf->progs.on_tcp_retransmit_skb, &bpf->links.on_tcp_retransmit_skb},
+		{bpf->progs.rescue_tcp_retransmit_skb, &bpf->links.rescue_tcp_retransmit_skb},
+	};
 
-	if (err)
-		complain("attaching to tracepoints tcp:tcp_probe and tcp:tcp_retransmit_skb: %s; --verbose shows more",
-			 strerror(-err));
-	return err;
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		*order[i].link = bpf_program__attach(order[i].program);
+		if (!*order[i].link) {
+			int err = -errno;
+
+			complain("attaching %s to its tracepoint: %s; --verbose shows more",
+				 bpf_program__name(order[i].program), strerror(-err));
+			return err;
+		}
+	}
+	programs->skipped_before = programs_cost(programs).skipped;
+	programs->rescued_before = programs_count(programs).rescued;
+	return 0;
 }
 
 void programs_read(struct programs *programs)
 {
-	ring_buffer__consume(programs->reader); /* an error is what the sink returned, and the sink knows it */
+	ring_buffer__consume(
+		programs->reader); /* an error is what the sink returned, and the sink knows it */
 }
 
 struct cpu_counters programs_count(const struct programs *programs)
 {
-	struct cpu_counters sum = { 0 };
+	struct cpu_counters sum = {0};
 
 	for (uint32_t cpu = 0; cpu < programs->cpus; cpu++) {
 		const volatile struct cpu_counters *one = &programs->counters[cpu];
@@ -158,17 +185,19 @@ struct cpu_counters programs_count(const struct programs *programs)
 		sum.lost += one->lost;
 		sum.retransmit_failures += one->retransmit_failures;
 		sum.other_sockets += one->other_sockets;
+		sum.rescued += one->rescued;
 	}
 	return sum;
 }
 
 struct program_cost programs_cost(const struct programs *programs)
 {
-	struct program_cost cost = { .known = programs->stats_fd >= 0 };
+	struct program_cost cost = {.known = programs->stats_fd >= 0};
 	struct bpf_program *program;
 
-	bpf_object__for_each_program(program, programs->bpf->obj) {
-		struct bpf_prog_info info = { 0 };
+	bpf_object__for_each_program(program, programs->bpf->obj)
+	{
+		struct bpf_prog_info info = {0};
 		uint32_t bytes = sizeof(info);
 
 		if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &bytes)) {
@@ -177,13 +206,42 @@ struct program_cost programs_cost(const struct programs *programs)
 		}
 		cost.runs += info.run_cnt;
 		cost.run_time_ns += info.run_time_ns;
-		cost.missed += info.recursion_misses;
+		if (program == programs->bpf->progs.on_tcp_probe ||
+		    program == programs->bpf->progs.on_tcp_retransmit_skb)
+			cost.skipped += info.recursion_misses;
 	}
 	return cost;
 }
 
+struct program_balance programs_balance(const struct programs *programs)
+{
+	if (programs->detached)
+		return programs->final;
+	return (struct program_balance){
+		.skipped = programs_cost(programs).skipped - programs->skipped_before,
+		.rescued = programs_count(programs).rescued - programs->rescued_before,
+	};
+}
+
+uint64_t programs_missed(const struct programs *programs)
+{
+	struct program_balance balance = programs_balance(programs);
+
+	return balance.skipped > balance.rescued ? balance.skipped - balance.rescued : 0;
+}
+
+/* The balance is drawn before the links go one by one; an event that is between its two programs at that
+ * moment tips it, so look again.
+ */
 void programs_detach(struct programs *programs)
 {
+	for (int tries = 0; tries < BALANCE_TRIES; tries++) {
+		programs->final = programs_balance(programs);
+		if (programs->final.skipped == programs->final.rescued)
+			break;
+		usleep(BALANCE_PAUSE_US);
+	}
+	programs->detached = true;
 	tcp_trace_bpf__detach(programs->bpf);
 }
 
@@ -195,5 +253,5 @@ void programs_close(struct programs *programs)
 	tcp_trace_bpf__destroy(programs->bpf);
 	if (programs->stats_fd >= 0)
 		close(programs->stats_fd);
-	*programs = (struct programs){ .stats_fd = -1 };
+	*programs = (struct programs){.stats_fd = -1};
 }

@@ -27,7 +27,8 @@ int parse_number(const char *option, const char *text, uint64_t low, uint64_t hi
 	errno = 0;
 	*value = isdigit((unsigned char)text[0]) ? strtoull(text, &end, 10) : 0;
 	if (!end || *end || errno || *value < low || *value > high) {
-		complain("%s '%s': give a whole number from %" PRIu64 " to %" PRIu64, option, text, low, high);
+		complain("%s '%s': give a whole number from %" PRIu64 " to %" PRIu64, option, text, low,
+			 high);
 		return -EINVAL;
 	}
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How the programs of this directory tell a person about trouble: one line on stderr that says doing what, to what,
- * why, and what to do.
+ * How the programs of this directory tell a person about trouble: one line on stderr that says doing what, to
+ * what, why, and what to do.
  */
 #ifndef TRACE_REPORT_H
 #define TRACE_REPORT_H

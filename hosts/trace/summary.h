@@ -18,8 +18,8 @@ struct account {
 	uint64_t first_mono_ns, last_mono_ns;
 };
 
-/* The summary is written under another name and renamed, so that it is whole or not there. summary_open makes that
- * file (-errno after one line when it cannot); summary_commit fills and renames it.
+/* The summary is written under another name and renamed, so that it is whole or not there. summary_open makes
+ * that file (-errno after one line when it cannot); summary_commit fills and renames it.
  */
 struct summary {
 	const char *path;
@@ -31,7 +31,7 @@ int summary_open(struct summary *summary, const char *path);
 int summary_commit(struct summary *summary, const struct account *account);
 void summary_discard(struct summary *summary);
 
-/* Events seen and not in the file: no room in a ring, missed, or their block could not be written. */
+/* Events that are not in the file: no room in a ring, not seen, or their block could not be written. */
 uint64_t account_lost(const struct account *account);
 
 /* One line of JSON, the summary without what is only known at the end. */

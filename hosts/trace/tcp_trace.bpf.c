@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* One TCP record (wire/tcp_record.h) for every segment a socket of one network namespace receives, and for every
- * segment it sends again. The record is filled in place in the ring of the CPU the event happens on: no copy, no lock
- * between CPUs, no wake-up of the reader (it comes by itself), so the softirq that carries the traffic pays little.
- * The socket is read with plain loads: bpf_skc_to_tcp_sock tells the verifier its type. Needs Linux 5.12.
+/* One TCP record (wire/tcp_record.h) for every segment a socket of one network namespace receives, and for
+ * every segment it sends again. The record is filled in place in the ring of the CPU the event happens on: no
+ * copy, no lock between CPUs, no wake-up of the reader (it comes by itself), so the softirq that carries the
+ * traffic pays little. The socket is read with plain loads: bpf_skc_to_tcp_sock tells the verifier its type.
+ * Needs Linux 5.12.
+ *
+ * Each tracepoint has two programs, called one after the other. The kernel does not run a program on a CPU
+ * where it is running already: it skips it, and the event would be lost. That happens when a process works
+ * off its socket's backlog and a softirq with a segment for another socket comes in between (1 of 4000 events
+ * at 1 M/s). So the first program notes which event it saw, and the second one, which cannot be running then,
+ * records what the first one did not see.
  */
 #include <stdbool.h>
 #include <linux/bpf.h>
@@ -14,8 +21,8 @@
 #include "../../wire/tcp_record.h"
 #include "tcp_trace.h"
 
-#define AF_INET6	   10	       /* include/linux/socket.h */
-#define TCP_HEADER_BYTES   14	       /* of the TCP header: up to and with the flags */
+#define AF_INET6	   10 /* include/linux/socket.h */
+#define TCP_HEADER_BYTES   14 /* of the TCP header: up to and with the flags */
 #define TCP_SEQ_AT	   4
 #define TCP_DATA_OFFSET_AT 12
 #define UNLIMITED_32	   0xffffffffU /* sk_pacing_rate where it has 32 bits */
@@ -46,6 +53,78 @@ struct {
 	__type(key, __u32);
 	__type(value, struct cpu_counters);
 } counters SEC(".maps");
+
+/* Events that the first program has seen and the second one has not yet taken note of. An event is known by
+ * its skb and by where on the stack its arguments are: the same for both programs, and different for a
+ * process and the softirq that interrupts it. So two places are in use at most; the others are for what a
+ * softirq leaves behind that comes while the second program runs, which is then skipped. All four in one
+ * cache line.
+ */
+enum { SEEN_PROBE, SEEN_RETRANSMIT, SEEN_KINDS };
+enum { SEEN_PLACES = 4 };
+
+struct seen {
+	struct {
+		__u64 stack;
+		__u64 skb; /* 0: free */
+	} place[SEEN_PLACES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SEEN_KINDS);
+	__type(key, __u32);
+	__type(value, struct seen);
+} seen_events SEC(".maps");
+
+/* The first program: this event is seen. Volatile: a softirq may look at any moment. */
+static __always_inline void note_seen(__u32 kind, const __u64 *ctx)
+{
+	volatile struct seen *seen = bpf_map_lookup_elem(&seen_events, &kind);
+	int chosen = 0;
+
+	if (!seen)
+		return; /* the map has an entry for every kind */
+#pragma unroll
+	for (int i = SEEN_PLACES - 1; i >= 0; i--)
+		if (!seen->place[i].skb)
+			chosen = i;
+#pragma unroll
+	for (int i = 0; i < SEEN_PLACES; i++)
+		if (seen->place[i].stack == (__u64)ctx) /* left behind, or free: each stack has one place */
+			chosen = i;
+#pragma unroll
+	for (int i = 0; i < SEEN_PLACES; i++) {
+		if (chosen == i) {
+			seen->place[i].stack = (__u64)ctx;
+			seen->place[i].skb = ctx[1];
+		}
+	}
+}
+
+/* The second program: whether the first one has seen this event. It is then forgotten, as an skb's address is
+ * soon used again.
+ */
+static __always_inline bool was_seen(__u32 kind, const __u64 *ctx)
+{
+	volatile struct seen *seen = bpf_map_lookup_elem(&seen_events, &kind);
+
+	if (!seen)
+		return true;
+#pragma unroll
+	for (int i = 0; i < SEEN_PLACES; i++) {
+		if (seen->place[i].stack == (__u64)ctx && seen->place[i].skb == ctx[1]) {
+			seen->place[i].skb = 0;
+			return true;
+		}
+	}
+	return false;
+}
+
+static __always_inline struct cpu_counters *counters_of(__u32 cpu)
+{
+	return bpf_map_lookup_elem(&counters, &cpu);
+}
 
 static __always_inline bool asked_for(const struct sock *sk)
 {
@@ -110,24 +189,14 @@ static __always_inline void fill_socket(struct tcp_record *record, struct sock *
 	record->ca_state = BPF_CORE_READ_BITFIELD(&tcp->inet_conn, icsk_ca_state);
 }
 
-/* Room for one record in this CPU's ring, the event counted whether there is room or not; NULL when lost. */
-static __always_inline struct tcp_record *reserve(__u8 event)
+/* Room for one record in this CPU's ring; NULL when there is none, and the loss is counted. */
+static __always_inline struct tcp_record *reserve(struct cpu_counters *count, __u32 cpu, __u8 event)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct cpu_counters *count = bpf_map_lookup_elem(&counters, &cpu);
-	struct tcp_record *record;
-	void *ring;
+	void *ring = bpf_map_lookup_elem(&rings, &cpu);
+	struct tcp_record *record = ring ? bpf_ringbuf_reserve(ring, sizeof(*record), 0) : NULL;
 
-	if (!count)
-		return NULL; /* the map has an entry for every possible CPU */
-	if (event == TCP_EVENT_PROBE)
-		count->probe_events++;
-	else
-		count->retransmit_events++;
-	ring = bpf_map_lookup_elem(&rings, &cpu);
-	record = ring ? bpf_ringbuf_reserve(ring, sizeof(*record), 0) : NULL;
 	if (!record) {
-		count->lost++;
+		__sync_fetch_and_add(&count->lost, 1);
 		return NULL;
 	}
 	record->mono_ns = bpf_ktime_get_ns();
@@ -137,46 +206,32 @@ static __always_inline struct tcp_record *reserve(__u8 event)
 	return record;
 }
 
-static __always_inline void count_one(bool failure)
-{
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct cpu_counters *count = bpf_map_lookup_elem(&counters, &cpu);
-
-	if (!count)
-		return;
-	if (failure)
-		count->retransmit_failures++;
-	else
-		count->other_sockets++;
-}
-
 static __always_inline __u16 saturated(__u32 bytes)
 {
 	return bytes > 0xffff ? 0xffff : bytes;
 }
 
-/* tcp_probe(struct sock *sk, const struct sk_buff *skb): at the start of tcp_rcv_established, the TCP header at
- * skb->data (net/ipv4/tcp_input.c).
- */
-SEC("tp_btf/tcp_probe")
-int on_tcp_probe(__u64 *ctx)
+static __always_inline void record_probe(struct sock *sk, const struct sk_buff *skb, bool rescued)
 {
-	struct sock *sk = (struct sock *)ctx[0];
-	const struct sk_buff *skb = (const struct sk_buff *)ctx[1];
+	__u32 cpu = bpf_get_smp_processor_id();
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
-	struct tcp_record *record;
+	struct cpu_counters *count = counters_of(cpu);
 	__u8 header[TCP_HEADER_BYTES] = {};
 	__u32 header_bytes, length;
+	struct tcp_record *record;
 
-	if (!tcp)
-		return 0;
+	if (!count || !tcp)
+		return;
+	if (rescued)
+		__sync_fetch_and_add(&count->rescued, 1);
 	if (!asked_for(sk)) {
-		count_one(false);
-		return 0;
+		__sync_fetch_and_add(&count->other_sockets, 1);
+		return;
 	}
-	record = reserve(TCP_EVENT_PROBE);
+	__sync_fetch_and_add(&count->probe_events, 1);
+	record = reserve(count, cpu, TCP_EVENT_PROBE);
 	if (!record)
-		return 0;
+		return;
 	bpf_probe_read_kernel(header, sizeof(header), skb->data);
 	header_bytes = header[TCP_DATA_OFFSET_AT] >> 4 << 2;
 	length = skb->len;
@@ -185,39 +240,80 @@ int on_tcp_probe(__u64 *ctx)
 	fill_addresses(record, sk);
 	fill_socket(record, sk, tcp);
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-	return 0;
 }
 
-/* tcp_retransmit_skb(const struct sock *sk, const struct sk_buff *skb[, int err]): in __tcp_retransmit_skb, the segment
- * handed down but not yet counted in retrans_out; skb is the one kept for sending again, so it has no header.
- */
-SEC("tp_btf/tcp_retransmit_skb")
-int on_tcp_retransmit_skb(__u64 *ctx)
+static __always_inline void record_retransmit(struct sock *sk, const struct sk_buff *skb, bool failed,
+					      bool rescued)
 {
-	struct sock *sk = (struct sock *)ctx[0];
-	const struct sk_buff *skb = (const struct sk_buff *)ctx[1];
+	__u32 cpu = bpf_get_smp_processor_id();
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+	struct cpu_counters *count = counters_of(cpu);
 	struct tcp_record *record;
 	__u32 seq = 0;
 
-	if (!tcp)
-		return 0;
+	if (!count || !tcp)
+		return;
+	if (rescued)
+		__sync_fetch_and_add(&count->rescued, 1);
 	if (!asked_for(sk)) {
-		count_one(false);
-		return 0;
+		__sync_fetch_and_add(&count->other_sockets, 1);
+		return;
 	}
-	if (retransmit_tells_error && (int)ctx[2]) {
-		count_one(true);
-		return 0;
+	if (failed) {
+		__sync_fetch_and_add(&count->retransmit_failures, 1);
+		return;
 	}
-	record = reserve(TCP_EVENT_RETRANSMIT);
+	__sync_fetch_and_add(&count->retransmit_events, 1);
+	record = reserve(count, cpu, TCP_EVENT_RETRANSMIT);
 	if (!record)
-		return 0;
+		return;
 	bpf_core_read(&seq, sizeof(seq), &((struct tcp_skb_cb *)skb->cb)->seq);
 	record->event_seq = seq;
 	record->data_bytes = saturated(skb->len);
 	fill_addresses(record, sk);
 	fill_socket(record, sk, tcp);
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
+/* tcp_probe(struct sock *sk, const struct sk_buff *skb): at the start of tcp_rcv_established, the TCP header
+ * at skb->data (net/ipv4/tcp_input.c).
+ */
+SEC("tp_btf/tcp_probe")
+int on_tcp_probe(__u64 *ctx)
+{
+	note_seen(SEEN_PROBE, ctx);
+	record_probe((struct sock *)ctx[0], (const struct sk_buff *)ctx[1], false);
+	return 0;
+}
+
+SEC("tp_btf/tcp_probe")
+int rescue_tcp_probe(__u64 *ctx)
+{
+	if (!was_seen(SEEN_PROBE, ctx))
+		record_probe((struct sock *)ctx[0], (const struct sk_buff *)ctx[1], true);
+	return 0;
+}
+
+/* tcp_retransmit_skb(const struct sock *sk, const struct sk_buff *skb[, int err]): in __tcp_retransmit_skb,
+ * the segment handed down but not yet counted in retrans_out; skb is the one kept for sending again, so it
+ * has no header.
+ */
+SEC("tp_btf/tcp_retransmit_skb")
+int on_tcp_retransmit_skb(__u64 *ctx)
+{
+	bool failed = retransmit_tells_error && (int)ctx[2];
+
+	note_seen(SEEN_RETRANSMIT, ctx);
+	record_retransmit((struct sock *)ctx[0], (const struct sk_buff *)ctx[1], failed, false);
+	return 0;
+}
+
+SEC("tp_btf/tcp_retransmit_skb")
+int rescue_tcp_retransmit_skb(__u64 *ctx)
+{
+	bool failed = retransmit_tells_error && (int)ctx[2];
+
+	if (!was_seen(SEEN_RETRANSMIT, ctx))
+		record_retransmit((struct sock *)ctx[0], (const struct sk_buff *)ctx[1], failed, true);
 	return 0;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Traces the TCP sockets of one network namespace into a raw file: what every received segment found, and every
-// segment sent again. The kernel's programs fill rings and wake nobody; this process comes by every READ_EVERY_MS and
-// empties them into blocks. Everything the kernel could not hand over, or the disk not take, is counted.
+// Traces the TCP sockets of one network namespace into a raw file: what every received segment found, and
+// every segment sent again. The kernel's programs fill rings and wake nobody; this process comes by every
+// READ_EVERY_MS and empties them into blocks. Everything the kernel could not hand over, or the disk not
+// take, is counted.
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -129,7 +130,7 @@ static void run(struct trace *trace)
 
 	sigemptyset(&unblocked);
 	while (!stop) {
-		const struct timespec pause = { .tv_nsec = READ_EVERY_MS * NS_PER_MS };
+		const struct timespec pause = {.tv_nsec = READ_EVERY_MS * NS_PER_MS};
 
 		ppoll(NULL, 0, &pause, &unblocked);
 		read_rings(trace);
@@ -145,26 +146,45 @@ static void run(struct trace *trace)
 	}
 }
 
-/* Takes what is still in the rings. A program that runs on another CPU while it is detached ends a moment later: wait
- * until every event counted has become a record or a loss.
+/* Takes what is still in the rings. A program that runs on another CPU while it is detached ends a moment
+ * later: wait until every event counted has become a record or a loss.
  */
 static int drain(struct trace *trace)
 {
-	const struct timespec pause = { .tv_nsec = READ_EVERY_MS * NS_PER_MS };
+	const struct timespec pause = {.tv_nsec = READ_EVERY_MS * NS_PER_MS};
 	uint64_t missing = 1;
 
 	programs_detach(&trace->programs);
 	trace->draining = true;
 	for (int tries = 0; missing && tries < SETTLE_TRIES; tries++) {
 		read_rings(trace);
-		missing = count_events(trace) - trace->writer.lost_records - block_writer_taken(&trace->writer);
+		missing =
+			count_events(trace) - trace->writer.lost_records - block_writer_taken(&trace->writer);
 		if (missing)
 			nanosleep(&pause, NULL);
 	}
 	if (missing)
-		complain("ending the trace: %llu events were counted and neither recorded nor lost; the counters do not agree",
+		complain("ending the trace: %llu events were counted and neither recorded nor lost; the "
+			 "counters do not agree",
 			 (unsigned long long)missing);
 	return missing ? -EIO : 0;
+}
+
+/* Says what was lost and why. Returns whether anything was, or was recorded twice. */
+static bool tell_losses(const struct trace *trace)
+{
+	struct program_balance balance = programs_balance(&trace->programs);
+	unsigned long long in_rings = trace->writer.lost_records;
+
+	if (in_rings)
+		complain("%llu of %llu events found no room: give a larger --ring-mib", in_rings,
+			 (unsigned long long)count_events(trace));
+	if (balance.skipped != balance.rescued)
+		complain("the kernel skipped %llu runs of a program and the second program recorded %llu "
+			 "events: the trace has %s",
+			 (unsigned long long)balance.skipped, (unsigned long long)balance.rescued,
+			 balance.skipped > balance.rescued ? "a gap" : "events twice");
+	return in_rings || balance.skipped != balance.rescued;
 }
 
 /* 0, or -EIO when anything is lost or not written: all of it has been told. */
@@ -172,19 +192,15 @@ static int finish(struct trace *trace, uint64_t cpu_before_ns)
 {
 	int drained = drain(trace);
 	int written = block_writer_close(&trace->writer);
-	int summed;
+	bool lost = tell_losses(trace);
 
 	trace->account.user_ns = cpu_time_ns() - cpu_before_ns;
-	summed = summary_commit(&trace->summary, &trace->account);
-	if (trace->writer.lost_records)
-		complain("%llu of %llu events were lost for want of room: give a larger --ring-mib",
-			 (unsigned long long)trace->writer.lost_records, (unsigned long long)count_events(trace));
-	return drained || written || summed || trace->writer.lost_records ? -EIO : 0;
+	return summary_commit(&trace->summary, &trace->account) || drained || written || lost ? -EIO : 0;
 }
 
 static void block_signals(void)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction action = {.sa_handler = on_signal};
 	sigset_t blocked;
 
 	sigemptyset(&blocked);
@@ -198,14 +214,14 @@ static void block_signals(void)
 
 int main(int argc, char **argv)
 {
-	struct trace trace = { .programs.stats_fd = -1 };
+	struct trace trace = {.programs.stats_fd = -1};
 	uint64_t cpu_before_ns;
 	int err;
 
 	err = options_parse(&trace.options, argc, argv);
 	if (err)
 		return err > 0 ? 0 : EXIT_SETUP;
-	trace.account = (struct account){ .programs = &trace.programs, .writer = &trace.writer };
+	trace.account = (struct account){.programs = &trace.programs, .writer = &trace.writer};
 	block_signals();
 
 	err = prepare(&trace);

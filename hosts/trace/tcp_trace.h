@@ -12,15 +12,16 @@
 #endif
 
 /* One a CPU, written by that CPU only and mapped by the loader; 64 bytes, so that CPUs share no cache line.
- * probe_events + retransmit_events = records in the ring of that CPU + lost, once no program runs.
+ * Programs interrupt each other, so they add atomically. probe_events + retransmit_events = records in the
+ * ring of that CPU + lost, once no program runs.
  */
 struct cpu_counters {
-	TRACE_U64 probe_events;        /* of the sockets asked for */
+	TRACE_U64 probe_events;	       /* of the sockets asked for */
 	TRACE_U64 retransmit_events;   /* of the sockets asked for; sent, not failed */
-	TRACE_U64 lost;                /* of both: no room in the ring, or no ring */
+	TRACE_U64 lost;		       /* of both: no room in the ring, or no ring */
 	TRACE_U64 retransmit_failures; /* the kernel could not send the segment again: nothing is recorded */
 	TRACE_U64 other_sockets;       /* events that the filter left out */
-	TRACE_U64 rescued;             /* events seen by the second program only (see tcp_trace.bpf.c) */
+	TRACE_U64 rescued;	       /* events of any socket that only the second program saw */
 	TRACE_U64 unused[2];
 };
 

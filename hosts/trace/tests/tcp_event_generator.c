@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Makes tcp_probe events as fast as this machine can: one byte a segment, over loopback, on connections of its own.
-// Each send is a segment received by the other end (one event) and often an ACK coming back (another one). Run it in a
-// network namespace with loopback up; it is bounded in time.
+// Makes tcp_probe events as fast as this machine can: one byte a segment, over loopback, on connections of
+// its own. Each send is a segment received by the other end (one event) and often an ACK coming back (another
+// one). Run it in a network namespace with loopback up; it is bounded in time.
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -22,7 +22,8 @@
 enum {
 	MAX_CONNECTIONS = 4096,
 	MAX_THREADS = 64,
-	SENDS_A_ROUND = 16, /* of one connection before the next has its turn, and between looks at the clock */
+	SENDS_A_ROUND =
+		16, /* of one connection before the next has its turn, and between looks at the clock */
 	BACKLOG = 128,
 	DRAIN_BYTES = 4096,
 };
@@ -58,7 +59,7 @@ static int open_listener(struct sockaddr_in6 *address)
 	int listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int off = 0;
 
-	*address = (struct sockaddr_in6){ .sin6_family = AF_INET6 };
+	*address = (struct sockaddr_in6){.sin6_family = AF_INET6};
 	/* IPv4 over an IPv6 socket: the addresses are then IPv4-mapped ones */
 	address->sin6_addr.s6_addr[10] = address->sin6_addr.s6_addr[11] = 0xff;
 	address->sin6_addr.s6_addr[12] = 127;
@@ -94,7 +95,8 @@ static int open_connections(struct connection *connections, uint64_t count)
 	if (listener >= 0)
 		close(listener);
 	if (err)
-		complain("opening connections on loopback: %s: bring it up (ip link set lo up), allow open files (ulimit -n)",
+		complain("opening connections on loopback: %s: bring it up (ip link set lo up), allow open "
+			 "files (ulimit -n)",
 			 strerror(-err));
 	return err;
 }
@@ -126,10 +128,11 @@ static void hold_rate(const struct worker *worker, uint64_t start_ns)
 		return;
 	due_ns = start_ns + (uint64_t)((double)worker->sends * 1e9 / worker->sends_per_s);
 	now_ns = mono_now_ns();
-	if (due_ns < now_ns + 1000000) /* sleep in steps of a millisecond or more: finer ones cost more than they give */
+	if (due_ns < now_ns + 1000000) /* sleep in steps of a millisecond or more: finer ones cost more than
+					  they give */
 		return;
-	pause = (struct timespec){ .tv_sec = (time_t)((due_ns - now_ns) / 1000000000),
-				   .tv_nsec = (long)((due_ns - now_ns) % 1000000000) };
+	pause = (struct timespec){.tv_sec = (time_t)((due_ns - now_ns) / 1000000000),
+				  .tv_nsec = (long)((due_ns - now_ns) % 1000000000)};
 	nanosleep(&pause, NULL);
 }
 
@@ -147,9 +150,10 @@ static void *work(void *argument)
 	return NULL;
 }
 
-static int run(struct connection *connections, uint64_t count, uint64_t threads, uint64_t seconds, uint64_t rate)
+static int run(struct connection *connections, uint64_t count, uint64_t threads, uint64_t seconds,
+	       uint64_t rate)
 {
-	struct worker workers[MAX_THREADS] = { 0 };
+	struct worker workers[MAX_THREADS] = {0};
 	uint64_t start_ns = mono_now_ns(), sends = 0, started, first = 0;
 	double elapsed_s;
 	int err = 0;
@@ -157,10 +161,10 @@ static int run(struct connection *connections, uint64_t count, uint64_t threads,
 	for (started = 0; !err && started < threads; started++) {
 		uint64_t share = count / threads + (started < count % threads);
 
-		workers[started] = (struct worker){ .connections = connections + first,
-						    .count = share,
-						    .end_ns = start_ns + seconds * 1000000000,
-						    .sends_per_s = (double)rate / (double)threads };
+		workers[started] = (struct worker){.connections = connections + first,
+						   .count = share,
+						   .end_ns = start_ns + seconds * 1000000000,
+						   .sends_per_s = (double)rate / (double)threads};
 		first += share;
 		err = -pthread_create(&workers[started].thread, NULL, work, &workers[started]);
 	}
@@ -184,11 +188,11 @@ static int run(struct connection *connections, uint64_t count, uint64_t threads,
 int main(int argc, char **argv)
 {
 	static const struct option LONG[] = {
-		{ "seconds", required_argument, NULL, 's' },
-		{ "connections", required_argument, NULL, 'c' },
-		{ "threads", required_argument, NULL, 't' },
-		{ "rate", required_argument, NULL, 'r' },
-		{ NULL, 0, NULL, 0 },
+		{"seconds", required_argument, NULL, 's'},
+		{"connections", required_argument, NULL, 'c'},
+		{"threads", required_argument, NULL, 't'},
+		{"rate", required_argument, NULL, 'r'},
+		{NULL, 0, NULL, 0},
 	};
 	uint64_t seconds = 5, count = 8, threads = 2, rate = 0;
 	struct connection *connections;
@@ -207,7 +211,8 @@ int main(int argc, char **argv)
 			err = -EINVAL;
 	}
 	if (err || optind < argc) {
-		fprintf(stderr, "usage: tcp_event_generator [--seconds S] [--connections N] [--threads N] [--rate SENDS_A_SECOND]\n");
+		fprintf(stderr, "usage: tcp_event_generator [--seconds S] [--connections N] [--threads N] "
+				"[--rate SENDS_A_SECOND]\n");
 		return EXIT_SETUP;
 	}
 	if (threads > count)
