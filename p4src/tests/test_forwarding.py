@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""What the program does to frames it has no quarrel with: nothing but send them where they belong."""
+
+import random
+
+import pytest
+from scapy.layers.inet import IP, TCP, fragment
+from scapy.packet import Raw
+
+from p4src.tests import frames
+from p4src.tests.conftest import COLLECTOR_PORT, RECEIVER_PORT, SENDER_PORT
+
+PASSES = {
+    "tcp": frames.tcp(),
+    "tcp of 60 bytes": frames.tcp(60),
+    "tcp of 9014 bytes": frames.tcp(9014),
+    "udp": frames.udp(),
+    "tcp over ipv6": frames.tcp6(),
+    "udp over ipv6": frames.udp6(),
+    "arp": frames.arp(),
+    "ip options": frames.tcp(100, options=frames.IP_OPTIONS),
+    "unknown ether type": bytes(frames.ethernet()) [:12] + b"\x88\xb5" + bytes(50),
+    "cut inside ipv4": frames.tcp()[:20],
+    "cut inside tcp": frames.tcp()[:40],
+    "ethernet header alone": frames.tcp()[:14],
+    "wrong ip version": frames.tcp()[:14] + b"\x00" + frames.tcp()[15:],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("frame", PASSES.values(), ids=PASSES.keys())
+def test_known_host__gets_the_frame_unchanged(switch, frame):
+    switch.send(0, SENDER_PORT, frame)
+    assert switch.frames_to(RECEIVER_PORT) == [frame]
+
+
+def test_fragments__pass_unchanged_and_in_order(switch):
+    packet = IP(src=frames.SENDER, dst=frames.RECEIVER, id=7) / TCP(sport=30000, dport=5201) / Raw(bytes(4000))
+    pieces = [bytes(frames.ethernet() / piece) for piece in fragment(packet, fragsize=1400)]
+    for piece in pieces:
+        switch.send(0, SENDER_PORT, piece)
+    assert switch.frames_to(RECEIVER_PORT) == pieces
+    with_ports = [bool(card.has("HAS_PORTS")) for card in switch.postcards()]
+    assert with_ports == [True] + [False] * (len(pieces) - 1) or not any(with_ports)
+
+
+def test_unknown_host__is_dropped_and_counted(switch):
+    switch.send(0, SENDER_PORT, frames.tcp(100, dst="02:00:00:00:00:99"))
+    assert switch.outputs() == []
+    assert switch.counter("unknown_hosts", SENDER_PORT) == (1, 100)
+
+
+def test_frame_shorter_than_ethernet__is_dropped_and_counted(switch):
+    for length in range(1, 14):
+        switch.send(length, SENDER_PORT, frames.tcp()[:length])
+    assert switch.outputs() == []
+    assert switch.counter("unknown_hosts", SENDER_PORT)[0] == 13
+
+
+def test_unwatched_port__gets_no_postcards(switch):
+    switch.send(0, RECEIVER_PORT, frames.tcp(100, dst=frames.SENDER_MAC))
+    assert len(switch.frames_to(SENDER_PORT)) == 1
+    assert switch.frames_to(COLLECTOR_PORT) == []
+
+
+def test_garbage__is_counted_and_never_changed(switch):
+    """Random bytes behind a known destination come out as they went in, each with its postcard."""
+    chance = random.Random(2)
+    sent = []
+    for at in range(2000):
+        ether_type = chance.choice([b"\x08\x00", b"\x86\xdd", chance.randbytes(2)])
+        frame = (
+            bytes.fromhex("02bf00000002") + chance.randbytes(6) + ether_type + chance.randbytes(chance.randrange(90))
+        )
+        sent.append(frame)
+        switch.send(at * 1_000_000, SENDER_PORT, frame)
+    assert switch.frames_to(RECEIVER_PORT) == sent
+    assert len(switch.postcards()) == len(sent)

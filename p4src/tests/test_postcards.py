@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""What a postcard says, byte by byte, and that there is exactly one for every packet."""
+
+import json
+
+import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+from p4src.tests import frames
+from p4src.tests.conftest import COLLECTOR_PORT, RECEIVER_PORT, ROOT, SENDER_PORT, SWITCH_ID
+from wire.wire import POLICY, POSTCARD
+
+VECTORS = json.loads((ROOT / "wire/vectors/postcard.json").read_text())
+
+
+def test_frame__is_a_udp_datagram_for_the_collector(switch):
+    switch.send(0, SENDER_PORT, frames.tcp())
+    (frame,) = switch.frames_to(COLLECTOR_PORT)
+    packet = Ether(frame)
+    assert (packet.src, packet.dst) == (frames.SWITCH_MAC, frames.COLLECTOR_MAC)
+    assert (packet[IP].src, packet[IP].dst) == (frames.SWITCH, frames.COLLECTOR)
+    assert packet[UDP].dport == POSTCARD.const["POSTCARD_UDP_PORT"]
+    assert packet[UDP].len == 8 + POSTCARD.length
+    assert len(frame) == 14 + packet[IP].len == 14 + 20 + 8 + POSTCARD.length
+    rebuilt = Ether(frame)
+    del rebuilt[IP].chksum
+    assert bytes(rebuilt) == frame, "checksum of the outer header"
+
+
+def test_fields__of_a_forwarded_tcp_segment(switch):
+    switch.send(1_000, SENDER_PORT, frames.tcp(seq=0xDEADBEEF))
+    (card,) = switch.postcards()
+    assert card.fields == dict(
+        VECTORS["forwarded_tcp"]["fields"],
+        switch_id=SWITCH_ID,
+        card_seq=0,
+        enqueue_switch_ns=1_000,
+        sojourn_ns=(1514 + 24) * 8 * 5,
+        threshold=163,
+        tcp_seq=0xDEADBEEF,
+        tcp_ack=0,
+        tcp_flags=2,
+    )
+
+
+def test_bytes__equal_the_vector_of_a_packet_dropped_on_arrival(switch):
+    """The very bytes of wire/vectors: ports, counters and clock are brought to where the vector has them."""
+    expected = VECTORS["dropped_udp_over_ipv6"]["fields"]
+    switch.postcards_of(RECEIVER_PORT, switch_id=expected["switch_id"])
+    switch.policy(f"tail_drop {expected['threshold']} 1")
+    switch.control(f"register write ingress_card_seq {RECEIVER_PORT} {expected['card_seq']}")
+    switch.control(f"register write admitted_packets {RECEIVER_PORT} {expected['depth_packets']}")
+    switch.control(f"register write admitted_bytes {RECEIVER_PORT} {expected['depth_bytes']}")
+    frame = bytearray(frames.udp6(70))
+    frame[15] |= 1 << 4
+    switch.send(expected["enqueue_switch_ns"], SENDER_PORT, bytes(frame))
+    (card,) = switch.postcards()
+    here = dict(card.fields, ingress_port=expected["ingress_port"], egress_port=expected["egress_port"])
+    assert POSTCARD.encode(**here).hex() == VECTORS["dropped_udp_over_ipv6"]["bytes"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "flags", "protocol"),
+    [
+        (frames.tcp(), {"HAS_IP", "HAS_PORTS", "HAS_TCP"}, 6),
+        (frames.tcp6(), {"HAS_IP", "HAS_PORTS", "HAS_TCP"}, 6),
+        (frames.udp(), {"HAS_IP", "HAS_PORTS"}, 17),
+        (frames.udp6(), {"HAS_IP", "HAS_PORTS"}, 17),
+        (frames.arp(), set(), 0),
+        (frames.tcp(frag=100), {"HAS_IP"}, 6),
+    ],
+    ids=["tcp", "tcp6", "udp", "udp6", "arp", "later fragment"],
+)
+def test_flags__say_which_fields_are_there(switch, frame, flags, protocol):
+    switch.send(0, SENDER_PORT, frame)
+    (card,) = switch.postcards()
+    assert {name for name in ("HAS_IP", "HAS_PORTS", "HAS_TCP") if card.has(name)} == flags
+    assert card.ip_protocol == protocol
+    assert card.packet_bytes == len(frame)
+    assert card.policy == POLICY["POLICY_TAIL_DROP"]
+
+
+def test_calibration__a_prime_number_of_packets_gives_as_many_postcards(switch):
+    """1009 packets in bursts that overflow the queue: one postcard each, numbered without a gap in both streams."""
+    switch.policy("tail_drop 7 0")
+    for number in range(1009):
+        switch.send(number // 13 * 200_000, SENDER_PORT, frames.tcp(1514, seq=number))
+    cards = switch.postcards()
+    assert len(cards) == 1009
+    assert sorted(card.tcp_seq for card in cards) == list(range(1009))
+    for at_ingress in (False, True):
+        stream = [card.card_seq for card in cards if card.has("AT_INGRESS") == at_ingress]
+        assert stream == list(range(len(stream)))
+        assert len(stream) > 100
+    assert len(switch.frames_to(RECEIVER_PORT)) == sum(not card.has("DROPPED") for card in cards)
+    assert switch.counter("arrivals", RECEIVER_PORT)[0] == 1009
+    assert switch.counter("postcards_made", COLLECTOR_PORT)[0] == 1009
+
+
+def test_sequence_numbers__wrap(switch):
+    switch.control(f"register write egress_card_seq {RECEIVER_PORT} 0xfffffffe")
+    for at in range(3):
+        switch.send(at, SENDER_PORT, frames.tcp())
+    assert [card.card_seq for card in switch.postcards()] == [0xFFFFFFFE, 0xFFFFFFFF, 0]
+
+
+def test_depth__survives_the_wrap_of_its_counters(switch):
+    for name in ("admitted", "departed"):
+        switch.control(f"register write {name}_packets {RECEIVER_PORT} 0xfffffffe")
+        switch.control(f"register write {name}_bytes {RECEIVER_PORT} 0xffffffff")
+    for _ in range(5):
+        switch.send(0, SENDER_PORT, frames.tcp(100))
+    assert [(card.depth_packets, card.depth_bytes) for card in switch.postcards()] == [(n, 100 * n) for n in range(5)]
+
+
+def test_postcards__never_make_postcards(switch):
+    switch.control(f"table set queue_policy {COLLECTOR_PORT} = tail_drop 1000 0")
+    switch.postcards_of(COLLECTOR_PORT)
+    switch.send(0, SENDER_PORT, frames.tcp())
+    assert len(switch.frames_to(COLLECTOR_PORT)) == 1
+
+
+def test_switched_off__packets_still_count(switch):
+    switch.control(f"table set postcards {RECEIVER_PORT} = silent")
+    switch.send(0, SENDER_PORT, frames.tcp(100))
+    assert switch.postcards() == []
+    assert switch.counter("arrivals", RECEIVER_PORT) == (1, 100)
+
+
+def test_longest_sojourn__fits(switch):
+    """A frame that needs 12 s on a link of 1 kb/s: more ns than 32 bits hold."""
+    switch.control(f"port set {RECEIVER_PORT} rate 1000")
+    switch.send(0, SENDER_PORT, frames.tcp())
+    (card,) = switch.postcards()
+    assert card.sojourn_ns == (1514 + 24) * 8 * 1_000_000
