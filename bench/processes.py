@@ -39,9 +39,12 @@ def daemon(namespace: str, *command: str | Path) -> Iterator[subprocess.Popen]:
 
 
 def run(namespace: str, *command: str | Path, timeout_s: float = 300) -> str:
-    """Runs a program to its end and returns what it printed. Raises CalledProcessError with its stderr on failure."""
+    """Runs a program to its end and returns what it printed. Raises RuntimeError with its stderr on failure."""
     argv = topology.inside(namespace, *map(str, command))
-    return subprocess.run(argv, cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=timeout_s).stdout
+    result = subprocess.run(argv, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=timeout_s)
+    if result.returncode:
+        raise RuntimeError(f"{command[0]} failed in {namespace}: {result.stderr.strip()}")
+    return result.stdout
 
 
 def iperf3_bps(seconds: int, *options: str) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import statistics
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,8 +74,12 @@ def _row(name: str, values: list[float], unit: str, **more) -> dict:
 
 def _network(mtu_bytes: int) -> None:
     topology.build(mtu_bytes)
-    for name in (topology.SWITCH, *(host.name for host in topology.HOSTS)):
-        processes.run(name, "python3", "-m", "hosts.tune.tune", "apply", "--state", cell.RUNTIME / f"tune-{name}")
+    interfaces = {host.name: (topology.INTERFACE,) for host in topology.HOSTS}
+    interfaces[topology.SWITCH] = tuple(host.switch_interface for host in topology.HOSTS)
+    for name, names in interfaces.items():
+        where = [word for interface in names for word in ("--interface", interface)]
+        state = cell.RUNTIME / f"tune-{name}"
+        processes.run(name, sys.executable, "-m", "hosts.tune.tune", "apply", "--state", state, *where)
 
 
 @contextmanager
