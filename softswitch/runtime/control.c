@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Requests that concern ports, flows and mirror sessions; the others go to the pipeline. A request is read whole
- * before anything is changed, so one that is answered with an error has changed nothing.
+ * Requests that concern ports, flows and mirror sessions; the others go to the pipeline. A request is read
+ * whole before anything is changed, so one that is answered with an error has changed nothing.
  */
 #include "core_internal.h"
 #include "text.h"
 
-/* With these bounds no product or sum of times in links.c can overflow. A frame takes 10 minutes at the lowest rate. */
+/* With these bounds no product or sum of times in links.c can overflow. A frame takes 10 minutes at the
+ * lowest rate. */
 #define MIN_RATE_BPS 1000ull
 #define MAX_RATE_BPS 1000000000000000ull
 #define MAX_DELAY_NS 3600000000000ull
@@ -13,9 +14,9 @@
 
 struct setting {
 	const char *name;
-	uint64_t min;		/* 0 is always allowed */
+	uint64_t min; /* 0 is always allowed */
 	uint64_t max;
-	uint64_t value;		/* as it is, then as asked for */
+	uint64_t value; /* as it is, then as asked for */
 };
 
 static size_t refuse(struct text *text, const char *why)
@@ -94,11 +95,11 @@ static struct port *read_port(struct core *core, struct words *words, uint64_t *
 static size_t port_set(struct port *port, struct words *words, struct text *text)
 {
 	struct setting settings[] = {
-		{ "rate", MIN_RATE_BPS, MAX_RATE_BPS, port->rate_bps },
-		{ "delay", 0, MAX_DELAY_NS, port->delay_ns },
-		{ "access", MIN_RATE_BPS, MAX_RATE_BPS, port->access_bps },
-		{ "limit_packets", 0, MAX_LIMIT, port->limit_packets },
-		{ "limit_bytes", 0, MAX_LIMIT, port->limit_bytes },
+		{"rate", MIN_RATE_BPS, MAX_RATE_BPS, port->rate_bps},
+		{"delay", 0, MAX_DELAY_NS, port->delay_ns},
+		{"access", MIN_RATE_BPS, MAX_RATE_BPS, port->access_bps},
+		{"limit_packets", 0, MAX_LIMIT, port->limit_packets},
+		{"limit_bytes", 0, MAX_LIMIT, port->limit_bytes},
 	};
 	size_t error = read_settings(text, words, settings, sizeof(settings) / sizeof(settings[0]));
 
@@ -147,8 +148,8 @@ static size_t control_port(struct core *core, struct words *words, struct text *
 /* 0: key read; else the length of the error reply. */
 static size_t read_flow_key(struct flow_key *key, struct words *words, struct text *text)
 {
-	uint8_t *addresses[] = { key->src_addr, key->dst_addr };
-	uint8_t *ports[] = { key->src_port, key->dst_port };
+	uint8_t *addresses[] = {key->src_addr, key->dst_addr};
+	uint8_t *ports[] = {key->src_port, key->dst_port};
 	uint64_t number;
 
 	memset(key, 0, sizeof(*key));
@@ -174,8 +175,8 @@ static size_t read_flow_key(struct flow_key *key, struct words *words, struct te
 static size_t flow_set(struct core *core, struct words *words, struct text *text)
 {
 	struct setting settings[] = {
-		{ "delay", 0, MAX_DELAY_NS, 0 },
-		{ "access", MIN_RATE_BPS, MAX_RATE_BPS, 0 },
+		{"delay", 0, MAX_DELAY_NS, 0},
+		{"access", MIN_RATE_BPS, MAX_RATE_BPS, 0},
 	};
 	struct flow_key key;
 	struct flow *flow;
@@ -216,7 +217,7 @@ static size_t control_flow(struct core *core, struct words *words, struct text *
 
 static size_t mirror_set(struct core *core, uint32_t number, struct words *words, struct text *text)
 {
-	struct setting settings[] = { { "truncate", 0, CORE_MAX_FRAME_BYTES, 0 } };
+	struct setting settings[] = {{"truncate", 0, CORE_MAX_FRAME_BYTES, 0}};
 	struct mirror_session *session;
 	uint64_t port;
 	size_t error;
@@ -276,7 +277,7 @@ static size_t control_program(const struct core *core, struct text *text)
 
 size_t core_control(struct core *core, const char *request, char *reply, size_t reply_bytes)
 {
-	struct words words = { .at = request };
+	struct words words = {.at = request};
 	struct words rest;
 	struct text text;
 

@@ -22,7 +22,7 @@ struct layout {
 
 static struct layout layout_of(const struct core_config *config)
 {
-	struct layout layout = { 0 };
+	struct layout layout = {0};
 	size_t entry_bytes = sizeof(struct heap_entry);
 
 	layout.core = part(&layout.bytes, sizeof(struct core));
@@ -68,7 +68,8 @@ int core_attach_port(struct core *core, uint16_t port)
 	return 0;
 }
 
-int core_receive(struct core *core, uint64_t arrival_ns, uint16_t number, const uint8_t *frame, uint32_t bytes)
+int core_receive(struct core *core, uint64_t arrival_ns, uint16_t number, const uint8_t *frame,
+		 uint32_t bytes)
 {
 	struct port *port = &core->ports[number % PIPELINE_PORTS];
 	struct core_packet *packet;

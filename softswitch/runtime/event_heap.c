@@ -43,7 +43,7 @@ static void sift_down(struct event_heap *heap, struct heap_entry entry)
 
 static struct heap_entry entry_of(struct core_packet *packet)
 {
-	return (struct heap_entry){ packet->time_ns, packet->seq, packet };
+	return (struct heap_entry){packet->time_ns, packet->seq, packet};
 }
 
 void heap_push(struct event_heap *heap, struct core_packet *packet)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Settings of single flows (one direction of a 5-tuple), found by a hash table with open addressing.
- * Only frames whose ports surely stand where they are read belong to a flow: not later fragments, nor packets with
- * IPv6 extension headers. Up to two VLAN tags are passed over.
+ * Only frames whose ports surely stand where they are read belong to a flow: not later fragments, nor packets
+ * with IPv6 extension headers. Up to two VLAN tags are passed over.
  */
 #include "core_internal.h"
 
@@ -57,7 +57,8 @@ static uint32_t hash_of(const struct flow_key *key)
 
 _Static_assert(sizeof(struct flow_key) % 8 == 0, "hash_of reads whole words");
 
-/* The flow's slot, or the free one where it would stand: there always is one, the table is at most half full. */
+/* The flow's slot, or the free one where it would stand: there always is one, the table is at most half full.
+ */
 static struct flow *slot_of(const struct flow_table *table, const struct flow_key *key)
 {
 	uint32_t at = hash_of(key) & table->mask;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Links in virtual time: how long a frame occupies one, exactly, and how long it travels. A rate of 0 is no bound.
+ * Links in virtual time: how long a frame occupies one, exactly, and how long it travels. A rate of 0 is no
+ * bound.
  */
 #include "core_internal.h"
 
@@ -10,7 +11,8 @@ uint64_t link_wire_bits(uint32_t frame_bytes)
 	return (uint64_t)(frame_bytes + CORE_ETHERNET_OVERHEAD_BYTES) * 8;
 }
 
-/* wire_bits is below 2^20 and rate_bps at most 10^15 (control.c), so the product and the sum fit into 64 bits. */
+/* wire_bits is below 2^20 and rate_bps at most 10^15 (control.c), so the product and the sum fit into 64
+ * bits. */
 bool link_serve(const struct link_clock *clock, uint64_t rate_bps, uint64_t ready_ns, uint64_t wire_bits,
 		struct link_clock *finish)
 {
@@ -29,11 +31,10 @@ bool link_serve(const struct link_clock *clock, uint64_t rate_bps, uint64_t read
 	return waits;
 }
 
-/* When a frame that was sent into its access link at arrival_ns comes to the switch. A flow with an access rate of
- * its own has a link of its own, in place of the port's.
+/* When a frame that was sent into its access link at arrival_ns comes to the switch. A flow with an access
+ * rate of its own has a link of its own, in place of the port's.
  */
-uint64_t link_access(struct port *port, struct flow *flow, uint64_t arrival_ns,
-		     uint32_t frame_bytes)
+uint64_t link_access(struct port *port, struct flow *flow, uint64_t arrival_ns, uint32_t frame_bytes)
 {
 	bool own = flow && flow->access_bps;
 	struct link_clock *clock = own ? &flow->access : &port->access;

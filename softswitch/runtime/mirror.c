@@ -30,7 +30,8 @@ static uint32_t min32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* The bytes that pipeline_clone wants: the frame as it came in (enough of it to be parsed again), or the payload. */
+/* The bytes that pipeline_clone wants: the frame as it came in (enough of it to be parsed again), or the
+ * payload. */
 static void copy_bytes(struct core_packet *copy, const struct core_packet *original, enum instance_type kind,
 		       uint32_t truncate_bytes)
 {
@@ -45,7 +46,8 @@ static void copy_bytes(struct core_packet *copy, const struct core_packet *origi
 	copy->queue_bytes = skip + bytes;
 }
 
-struct core_packet *mirror_clone(struct core *core, const struct core_packet *original, enum instance_type kind)
+struct core_packet *mirror_clone(struct core *core, const struct core_packet *original,
+				 enum instance_type kind)
 {
 	const struct intrinsic *std = &original->packet.std;
 	const struct mirror_session *session = mirror_find(core, std->clone_session);

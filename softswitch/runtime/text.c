@@ -8,7 +8,7 @@ static const char cut_line[] = "error reply cut: ask for less at once\n";
 
 void text_start(struct text *text, char *buffer, size_t bytes)
 {
-	*text = (struct text){ .at = buffer, .bytes = bytes };
+	*text = (struct text){.at = buffer, .bytes = bytes};
 }
 
 static bool has_room(struct text *text, size_t bytes)
@@ -145,7 +145,8 @@ static bool ipv4_of(const char *at, const char *end, uint8_t *bytes)
 	return at == end;
 }
 
-/* RFC 4291, section 2.2: groups of hex digits, one run of zeros as "::", the last 32 bits as IPv4 if wanted. */
+/* RFC 4291, section 2.2: groups of hex digits, one run of zeros as "::", the last 32 bits as IPv4 if wanted.
+ */
 static bool ipv6_of(const char *at, const char *end, uint8_t *bytes)
 {
 	int used = 0;
@@ -195,7 +196,7 @@ static bool ipv6_of(const char *at, const char *end, uint8_t *bytes)
 
 bool words_address(const struct words *words, uint8_t address[16])
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	const char *end = words->word + words->word_bytes;
 
 	memset(address, 0, 16);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Requests read word by word and replies written line by line, without libc. A reply that does not fit is cut to
- * whole lines and ends in an error line, so that nobody takes it for complete.
+ * Requests read word by word and replies written line by line, without libc. A reply that does not fit is cut
+ * to whole lines and ends in an error line, so that nobody takes it for complete.
  */
 #ifndef SOFTSWITCH_TEXT_H
 #define SOFTSWITCH_TEXT_H
@@ -11,27 +11,27 @@
 
 struct text {
 	char *at;
-	size_t bytes;		/* of the buffer, the ending NUL included */
+	size_t bytes; /* of the buffer, the ending NUL included */
 	size_t used;
 	bool full;
 };
 
 struct words {
-	const char *at;		/* what is not yet read */
-	const char *word;	/* the word read last: not NUL-terminated */
+	const char *at;	  /* what is not yet read */
+	const char *word; /* the word read last: not NUL-terminated */
 	size_t word_bytes;
 };
 
-void text_start(struct text *text, char *buffer, size_t bytes);	/* bytes: at least 64 */
+void text_start(struct text *text, char *buffer, size_t bytes); /* bytes: at least 64 */
 void text_put(struct text *text, const char *string);
-void text_put_bytes(struct text *text, const char *at, size_t bytes);	/* what is not printable as '?' */
+void text_put_bytes(struct text *text, const char *at, size_t bytes); /* what is not printable as '?' */
 void text_put_number(struct text *text, uint64_t number);
-void text_put_pair(struct text *text, const char *name, uint64_t number);	/* a line "NAME NUMBER" */
+void text_put_pair(struct text *text, const char *name, uint64_t number); /* a line "NAME NUMBER" */
 size_t text_end(struct text *text);
 
-bool words_next(struct words *words);		/* false: no more */
+bool words_next(struct words *words); /* false: no more */
 bool words_is(const struct words *words, const char *string);
-bool words_number(const struct words *words, uint64_t *number);	/* decimal or 0x hex, the whole word */
+bool words_number(const struct words *words, uint64_t *number); /* decimal or 0x hex, the whole word */
 /* An IPv4 or IPv6 address as 16 bytes, IPv4 as ::ffff:a.b.c.d. */
 bool words_address(const struct words *words, uint8_t address[16]);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * One FIFO queue a port. The head of a queue is in transmission, and counts as queued until its last bit has left:
- * then egress runs, so that what egress counts and what arrivals see are the same thing.
+ * One FIFO queue a port. The head of a queue is in transmission, and counts as queued until its last bit has
+ * left: then egress runs, so that what egress counts and what arrivals see are the same thing.
  */
 #include "core_internal.h"
 
-/* Sets the head's departure. It starts when the link is free and the head is there; now_ns is only later than that
- * end after a frame that egress dropped, whose time on the link the head then takes over.
+/* Sets the head's departure. It starts when the link is free and the head is there; now_ns is only later than
+ * that end after a frame that egress dropped, whose time on the link the head then takes over.
  */
 static void start_head(struct core *core, struct port *port, uint64_t now_ns)
 {
@@ -14,7 +14,7 @@ static void start_head(struct core *core, struct port *port, uint64_t now_ns)
 	head->back_to_back = link_serve(&port->link, port->rate_bps, head->enqueue_ns,
 					link_wire_bits(head->queue_bytes), &port->head_finish);
 	if (port->head_finish.free_ns < now_ns)
-		port->head_finish = (struct link_clock){ now_ns, 0 };
+		port->head_finish = (struct link_clock){now_ns, 0};
 	head->time_ns = port->head_finish.free_ns;
 	head->seq = core->next_seq++;
 	heap_push(&core->departures, head);
@@ -68,7 +68,7 @@ static void run_egress(struct core *core, struct core_packet *packet, uint64_t n
 	std->deq_timedelta = (uint32_t)(now_ns - packet->enqueue_ns);
 	std->deq_qdepth = left_packets & 0x7ffff;
 	std->egress_global_timestamp = now_ns & CORE_TIME_MASK;
-	std->egress_spec = 0;	/* only a drop by egress itself counts */
+	std->egress_spec = 0; /* only a drop by egress itself counts */
 	std->clone = false;
 	std->truncate_bytes = UINT32_MAX;
 	pipeline_egress(core->pipeline, &packet->packet);
@@ -82,8 +82,8 @@ static void put_output(struct core *core, struct port *port, struct core_packet 
 	heap_push_lane(&core->outputs, &port->outputs, packet);
 }
 
-/* The earliest departure. The copy of a packet is made before the packet is put together, and queued after the
- * packet has left its own queue, at the same ns.
+/* The earliest departure. The copy of a packet is made before the packet is put together, and queued after
+ * the packet has left its own queue, at the same ns.
  */
 void traffic_depart(struct core *core)
 {

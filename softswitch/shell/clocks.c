@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The kernel stamps frames in CLOCK_REALTIME; virtual time is CLOCK_MONOTONIC. The offset between the two is
- * sampled through the run: a slew is followed, a step is counted, because frames stamped around it have wrong times.
+ * sampled through the run: a slew is followed, a step is counted, because frames stamped around it have wrong
+ * times.
  */
 #include <time.h>
 
@@ -9,9 +10,9 @@
 enum {
 	SAMPLE_EVERY_NS = 1000000,
 	SAMPLE_TRIES = 4,
-	SAMPLE_GOOD_NS = 2000,		/* two clocks read within this time: good enough */
-	STEP_NS = 100000,		/* adjtimex slews by at most 500 ppm, so this is a step... */
-	SLEW_PER_MILLION = 1000,	/* ...if it is also more than twice that slew since the last sample */
+	SAMPLE_GOOD_NS = 2000,	 /* two clocks read within this time: good enough */
+	STEP_NS = 100000,	 /* adjtimex slews by at most 500 ppm, so this is a step... */
+	SLEW_PER_MILLION = 1000, /* ...if it is also more than twice that slew since the last sample */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -56,9 +57,9 @@ void clocks_sample(struct clocks *clocks, uint64_t mono_ns)
 		return;
 	offset = read_offset(&width_ns);
 	if (clocks->sampled_mono_ns) {
-		change_ns = (uint64_t)(offset > clocks->realtime_minus_mono_ns ?
-					       offset - clocks->realtime_minus_mono_ns :
-					       clocks->realtime_minus_mono_ns - offset);
+		change_ns = (uint64_t)(offset > clocks->realtime_minus_mono_ns
+					       ? offset - clocks->realtime_minus_mono_ns
+					       : clocks->realtime_minus_mono_ns - offset);
 		if (change_ns > clocks->step_max_ns)
 			clocks->step_max_ns = change_ns;
 		if (change_ns > STEP_NS + width_ns + elapsed_ns / 1000000 * SLEW_PER_MILLION)

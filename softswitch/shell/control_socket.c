@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The control socket: SOCK_SEQPACKET, so a message is a request and needs no framing. The shell answers for what
- * belongs to real time (lateness, rings) and adds its counters to the core's; everything else is the core's.
+ * The control socket: SOCK_SEQPACKET, so a message is a request and needs no framing. The shell answers for
+ * what belongs to real time (lateness, rings) and adds its counters to the core's; everything else is the
+ * core's.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -49,7 +50,8 @@ static int bind_and_listen(struct control_socket *control)
 	if (error)
 		return error;
 	mask = umask(0177);
-	error = bind(control->fd, (struct sockaddr *)&control->address, sizeof(control->address)) ? -errno : 0;
+	error = bind(control->fd, (struct sockaddr *)&control->address, sizeof(control->address)) ? -errno
+												  : 0;
 	umask(mask);
 	if (error)
 		return error;
@@ -64,7 +66,7 @@ int control_open(struct control_socket *control, const char *path)
 
 	control->fd = -1;
 	control->bound = false;
-	control->address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	control->address = (struct sockaddr_un){.sun_family = AF_UNIX};
 	for (int index = 0; index < SHELL_MAX_CLIENTS; index++)
 		control->clients[index] = -1;
 	if (strlen(path) >= sizeof(control->address.sun_path)) {
@@ -74,9 +76,9 @@ int control_open(struct control_socket *control, const char *path)
 		error = bind_and_listen(control);
 	}
 	if (error) {
-		why = error == -EADDRINUSE ? "in use: another switch answers there" :
-		      error == -EEXIST	   ? "exists and is not a socket: choose another path" :
-					     strerror(-error);
+		why = error == -EADDRINUSE ? "in use: another switch answers there"
+		      : error == -EEXIST   ? "exists and is not a socket: choose another path"
+					   : strerror(-error);
 		fprintf(stderr, "softswitch: opening the control socket %s: %s\n", path, why);
 		control_close(control);
 	}
@@ -91,8 +93,8 @@ void control_close(struct control_socket *control)
 	if (control->fd >= 0)
 		close(control->fd);
 	if (control->bound && unlink(control->address.sun_path) && errno != ENOENT)
-		fprintf(stderr, "softswitch: removing %s: %s (the next start does)\n", control->address.sun_path,
-			strerror(errno));
+		fprintf(stderr, "softswitch: removing %s: %s (the next start does)\n",
+			control->address.sun_path, strerror(errno));
 	control->fd = -1;
 	control->bound = false;
 }
@@ -103,7 +105,8 @@ struct reply {
 	size_t used;
 };
 
-/* Replies of the shell are far smaller than the buffer; one that were not would end early, without its last line. */
+/* Replies of the shell are far smaller than the buffer; one that were not would end early, without its last
+ * line. */
 __attribute__((format(printf, 2, 3))) static void put(struct reply *reply, const char *format, ...)
 {
 	size_t left = reply->bytes - reply->used;
@@ -148,7 +151,7 @@ static void put_port(struct reply *reply, struct port_io *port)
 
 size_t control_stats(struct shell *shell, char *buffer, size_t buffer_bytes)
 {
-	struct reply reply = { .at = buffer, .bytes = buffer_bytes };
+	struct reply reply = {.at = buffer, .bytes = buffer_bytes};
 
 	reply.used = core_control(shell->core, "stats", buffer, buffer_bytes);
 	for (uint32_t index = 0; index < shell->port_count; index++)
@@ -165,7 +168,7 @@ size_t control_stats(struct shell *shell, char *buffer, size_t buffer_bytes)
 
 static size_t lateness_show(const struct lateness *lateness, char *buffer, size_t buffer_bytes)
 {
-	struct reply reply = { .at = buffer, .bytes = buffer_bytes };
+	struct reply reply = {.at = buffer, .bytes = buffer_bytes};
 
 	put(&reply, "ok\n");
 	for (uint32_t bucket = 0; bucket < LATENESS_BUCKETS; bucket++)
@@ -236,7 +239,8 @@ static bool serve_client(struct control_socket *control, struct shell *shell, in
 		length = (size_t)snprintf(control->reply, sizeof(control->reply),
 					  "error request longer than %d bytes\n", SHELL_REQUEST_BYTES);
 	else if (strlen(control->request) != (size_t)got)
-		length = (size_t)snprintf(control->reply, sizeof(control->reply), "error request with a NUL\n");
+		length = (size_t)snprintf(control->reply, sizeof(control->reply),
+					  "error request with a NUL\n");
 	else
 		length = answer(control, shell);
 	return send(fd, control->reply, length, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)length;
@@ -246,20 +250,22 @@ uint32_t control_poll_list(const struct control_socket *control, struct pollfd *
 {
 	uint32_t count = 0;
 
-	list[count++] = (struct pollfd){ .fd = control->fd, .events = POLLIN };
+	list[count++] = (struct pollfd){.fd = control->fd, .events = POLLIN};
 	for (int index = 0; index < SHELL_MAX_CLIENTS; index++)
 		if (control->clients[index] >= 0)
-			list[count++] = (struct pollfd){ .fd = control->clients[index], .events = POLLIN };
+			list[count++] = (struct pollfd){.fd = control->clients[index], .events = POLLIN};
 	return count;
 }
 
-void control_serve(struct control_socket *control, struct shell *shell, const struct pollfd *list, uint32_t count)
+void control_serve(struct control_socket *control, struct shell *shell, const struct pollfd *list,
+		   uint32_t count)
 {
 	for (uint32_t at = 1; at < count; at++) {
 		if (!list[at].revents)
 			continue;
 		for (int index = 0; index < SHELL_MAX_CLIENTS; index++)
-			if (control->clients[index] == list[at].fd && !serve_client(control, shell, list[at].fd)) {
+			if (control->clients[index] == list[at].fd &&
+			    !serve_client(control, shell, list[at].fd)) {
 				close(control->clients[index]);
 				control->clients[index] = -1;
 			}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How late each frame was handed to the kernel, and how far the gaps between frames were off: over all frames.
- * Buckets are exact below 64 ns, then 64 to each power of two.
+ * How late each frame was handed to the kernel, and how far the gaps between frames were off: over all
+ * frames. Buckets are exact below 64 ns, then 64 to each power of two.
  */
 #include <string.h>
 

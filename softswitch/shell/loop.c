@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The one thread: frames of all rings into the core in the order of their arrival, virtual time up to `horizon` ago,
- * what is due to the kernel, then asleep until the next thing.
+ * The one thread: frames of all rings into the core in the order of their arrival, virtual time up to
+ * `horizon` ago, what is due to the kernel, then asleep until the next thing.
  *
- * The horizon is how long a frame may take from its time stamp until it stands in a ring: nothing that arrived before
- * now - horizon can still turn up, so up to there virtual time may go. With a propagation delay longer than that on
- * every output it costs nothing, because what leaves is due later anyway.
+ * The horizon is how long a frame may take from its time stamp until it stands in a ring: nothing that
+ * arrived before now - horizon can still turn up, so up to there virtual time may go. With a propagation
+ * delay longer than that on every output it costs nothing, because what leaves is due later anyway.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,10 +14,11 @@
 #include "shell.h"
 
 enum {
-	READ_BATCH = 64,		/* frames read before the outputs get their turn */
-	RETRY_NS = 20000,		/* when the kernel refused a frame for now */
-	IDLE_NS = 100000000,		/* clocks are sampled at least so often */
-	CONTROL_EVERY_NS = 1000000,	/* when there is no time to sleep, requests are still looked for so often */
+	READ_BATCH = 64,     /* frames read before the outputs get their turn */
+	RETRY_NS = 20000,    /* when the kernel refused a frame for now */
+	IDLE_NS = 100000000, /* clocks are sampled at least so often */
+	CONTROL_EVERY_NS =
+		1000000, /* when there is no time to sleep, requests are still looked for so often */
 };
 
 struct loop {
@@ -25,8 +26,8 @@ struct loop {
 	struct control_socket *control;
 	struct port_io *by_number[PIPELINE_PORTS];
 	struct pollfd list[1 + 1 + SHELL_MAX_CLIENTS + SHELL_MAX_PORTS];
-	uint64_t turn_ns;		/* when this turn began */
-	uint64_t control_ns;		/* when requests were last looked for */
+	uint64_t turn_ns;    /* when this turn began */
+	uint64_t control_ns; /* when requests were last looked for */
 	bool stop;
 };
 
@@ -79,8 +80,8 @@ static bool is_pending(const struct shell *shell)
 	return false;
 }
 
-/* Hands over what is due, a batch at most, so that arrivals get their turn. What was refused goes first: frames of a
- * port stay in order.
+/* Hands over what is due, a batch at most, so that arrivals get their turn. What was refused goes first:
+ * frames of a port stay in order.
  */
 static void send_due(struct loop *loop, uint64_t now_ns)
 {
@@ -89,7 +90,8 @@ static void send_due(struct loop *loop, uint64_t now_ns)
 	flush_all(loop->shell);
 	if (is_pending(loop->shell))
 		return;
-	for (int count = 0; count < SHELL_BATCH && core_take_output(loop->shell->core, now_ns, &output); count++)
+	for (int count = 0; count < SHELL_BATCH && core_take_output(loop->shell->core, now_ns, &output);
+	     count++)
 		transmit_add(&loop->by_number[output.port]->transmit, &output);
 	flush_all(loop->shell);
 }
@@ -118,14 +120,16 @@ static uint64_t next_wake_ns(struct shell *shell, uint64_t now_ns)
 static void poll_and_serve(struct loop *loop, uint64_t sleep_ns)
 {
 	struct shell *shell = loop->shell;
-	struct timespec timeout = { (time_t)(sleep_ns / 1000000000), (long)(sleep_ns % 1000000000) };
+	struct timespec timeout = {(time_t)(sleep_ns / 1000000000), (long)(sleep_ns % 1000000000)};
 	uint32_t control_count = control_poll_list(loop->control, loop->list + 1);
 	uint32_t count = 1 + control_count;
 
-	/* A frame that is seen already is waited for by time; one that comes later cannot be needed earlier. */
+	/* A frame that is seen already is waited for by time; one that comes later cannot be needed earlier.
+	 */
 	if (sleep_ns && !earliest_frame(shell))
 		for (uint32_t index = 0; index < shell->port_count; index++)
-			loop->list[count++] = (struct pollfd){ .fd = shell->ports[index].ring.fd, .events = POLLIN };
+			loop->list[count++] =
+				(struct pollfd){.fd = shell->ports[index].ring.fd, .events = POLLIN};
 	if (ppoll(loop->list, count, &timeout, NULL) <= 0)
 		return;
 	if (loop->list[0].revents)
@@ -172,11 +176,11 @@ static void turn(struct loop *loop)
 
 void loop_run(struct shell *shell, struct control_socket *control, int signal_fd)
 {
-	struct loop loop = { .shell = shell, .control = control };
+	struct loop loop = {.shell = shell, .control = control};
 
 	for (uint32_t index = 0; index < shell->port_count; index++)
 		loop.by_number[shell->ports[index].number] = &shell->ports[index];
-	loop.list[0] = (struct pollfd){ .fd = signal_fd, .events = POLLIN };
+	loop.list[0] = (struct pollfd){.fd = signal_fd, .events = POLLIN};
 	while (!loop.stop)
 		turn(&loop);
 }

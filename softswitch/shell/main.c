@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The soft switch as a process: drives the core from packet rings in real time. Read main() as the table of contents.
+ * The soft switch as a process: drives the core from packet rings in real time. Read main() as the table of
+ * contents.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,7 +37,8 @@ static int check_interfaces(struct options *options)
 			frame_bytes = (uint32_t)mtu + ETHERNET_BYTES + SHELL_VLAN_BYTES;
 	}
 	if (!options->frame_bytes)
-		options->frame_bytes = frame_bytes < CORE_MAX_FRAME_BYTES ? frame_bytes : CORE_MAX_FRAME_BYTES;
+		options->frame_bytes =
+			frame_bytes < CORE_MAX_FRAME_BYTES ? frame_bytes : CORE_MAX_FRAME_BYTES;
 	if (options->frame_bytes < 256)
 		options->frame_bytes = 256;
 	if (!options->packets) {
@@ -47,7 +49,8 @@ static int check_interfaces(struct options *options)
 	return 0;
 }
 
-/* Huge pages where the kernel gives them: every packet is a few cache misses, and need not be TLB misses as well. */
+/* Huge pages where the kernel gives them: every packet is a few cache misses, and need not be TLB misses as
+ * well. */
 static int create_core(struct shell *shell, const struct options *options)
 {
 	struct core_config config = {
@@ -56,10 +59,12 @@ static int create_core(struct shell *shell, const struct options *options)
 		.flows = options->flows,
 	};
 	size_t bytes = core_memory_bytes(&config);
-	void *memory = aligned_alloc(HUGE_PAGE_BYTES, (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES);
+	void *memory = aligned_alloc(HUGE_PAGE_BYTES,
+				     (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES);
 
 	if (!memory) {
-		fprintf(stderr, "softswitch: allocating %zu MiB for %u packets: out of memory: fewer --packets\n",
+		fprintf(stderr,
+			"softswitch: allocating %zu MiB for %u packets: out of memory: fewer --packets\n",
 			bytes >> 20, config.packets);
 		return -ENOMEM;
 	}
@@ -85,7 +90,8 @@ static int open_ports(struct shell *shell, const struct options *options)
 		if (!error)
 			error = core_attach_port(shell->core, port->number);
 		if (!error)
-			error = ring_open(&port->ring, port->interface, options->frame_bytes, options->ring_mib);
+			error = ring_open(&port->ring, port->interface, options->frame_bytes,
+					  options->ring_mib);
 		if (error)
 			return error;
 	}
@@ -138,9 +144,9 @@ static void print_stats(struct shell *shell, struct control_socket *control)
 
 int main(int argc, char **argv)
 {
-	static struct control_socket control = { .fd = -1 };
+	static struct control_socket control = {.fd = -1};
 	static struct options options;
-	struct shell shell = { 0 };
+	struct shell shell = {0};
 	int signal_fd = -1;
 	int error;
 

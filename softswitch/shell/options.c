@@ -63,7 +63,8 @@ static int add_port(struct options *options, const char *text)
 
 	if (digits && digits < sizeof(prefix))
 		memcpy(prefix, text, digits);
-	if (!number_of(prefix, 0, PIPELINE_DROP_PORT - 1, &port) || !equals[1] || strlen(equals + 1) >= IFNAMSIZ) {
+	if (!number_of(prefix, 0, PIPELINE_DROP_PORT - 1, &port) || !equals[1] ||
+	    strlen(equals + 1) >= IFNAMSIZ) {
 		fprintf(stderr, "softswitch: --port %s: NUMBER=INTERFACE, the number from 0 to %d\n", text,
 			PIPELINE_DROP_PORT - 1);
 		return -EINVAL;
@@ -73,7 +74,8 @@ static int add_port(struct options *options, const char *text)
 		return -EINVAL;
 	}
 	for (uint32_t index = 0; index < options->port_count; index++)
-		if (options->ports[index].number == port || !strcmp(options->ports[index].interface, equals + 1)) {
+		if (options->ports[index].number == port ||
+		    !strcmp(options->ports[index].interface, equals + 1)) {
 			fprintf(stderr, "softswitch: --port %s: port or interface given twice\n", text);
 			return -EINVAL;
 		}
@@ -130,17 +132,23 @@ static int take(struct options *options, int key, const char *value)
 int options_parse(struct options *options, int argc, char **argv)
 {
 	static const struct option known[] = {
-		{ "control", required_argument, NULL, 'c' },	 { "port", required_argument, NULL, 'p' },
-		{ "frame-bytes", required_argument, NULL, 'f' }, { "packets", required_argument, NULL, 'n' },
-		{ "flows", required_argument, NULL, 'l' },	 { "ring-mib", required_argument, NULL, 'r' },
-		{ "horizon-us", required_argument, NULL, 'z' },	 { "spin", no_argument, NULL, 's' },
-		{ "no-boost", no_argument, NULL, 'b' },		 { "drop-user", required_argument, NULL, 'u' },
-		{ "allow-offloads", no_argument, NULL, 'o' },	 { "help", no_argument, NULL, 'h' },
-		{ 0 },
+		{"control", required_argument, NULL, 'c'},
+		{"port", required_argument, NULL, 'p'},
+		{"frame-bytes", required_argument, NULL, 'f'},
+		{"packets", required_argument, NULL, 'n'},
+		{"flows", required_argument, NULL, 'l'},
+		{"ring-mib", required_argument, NULL, 'r'},
+		{"horizon-us", required_argument, NULL, 'z'},
+		{"spin", no_argument, NULL, 's'},
+		{"no-boost", no_argument, NULL, 'b'},
+		{"drop-user", required_argument, NULL, 'u'},
+		{"allow-offloads", no_argument, NULL, 'o'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
 	};
 	int key, error;
 
-	*options = (struct options){ .flows = 16384, .ring_mib = 32, .horizon_ns = 20000, .boost = true };
+	*options = (struct options){.flows = 16384, .ring_mib = 32, .horizon_ns = 20000, .boost = true};
 	while ((key = getopt_long(argc, argv, "h", known, NULL)) != -1) {
 		error = take(options, key, optarg);
 		if (error)
@@ -151,7 +159,8 @@ int options_parse(struct options *options, int argc, char **argv)
 		return -EINVAL;
 	}
 	if (!options->control_path || !options->port_count) {
-		fprintf(stderr, "softswitch: --control PATH and at least one --port N=INTERFACE are needed: try --help\n");
+		fprintf(stderr, "softswitch: --control PATH and at least one --port N=INTERFACE are needed: "
+				"try --help\n");
 		return -EINVAL;
 	}
 	return 0;

@@ -20,13 +20,13 @@
 
 enum {
 	BOOST_NICE = -20,
-	BOOST_SLICE_NS = 100000,	/* the shortest that EEVDF accepts: earlier deadlines, so earlier wake-ups */
+	BOOST_SLICE_NS = 100000, /* the shortest that EEVDF accepts: earlier deadlines, so earlier wake-ups */
 };
 
 int privileges_check(void)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
 
 	if (!syscall(SYS_capget, &header, data) && data[0].effective & 1u << CAP_NET_RAW)
 		return 0;
@@ -74,7 +74,8 @@ int privileges_drop(const char *user)
 	}
 	/* From root, setresuid clears every capability set; then nothing can bring one back. */
 	if (setgroups(0, NULL) || setresgid(entry->pw_gid, entry->pw_gid, entry->pw_gid) ||
-	    setresuid(entry->pw_uid, entry->pw_uid, entry->pw_uid) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
+	    setresuid(entry->pw_uid, entry->pw_uid, entry->pw_uid) ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
 		error = -errno;
 		fprintf(stderr, "softswitch: dropping privileges to %s: %s\n", user, strerror(errno));
 	}

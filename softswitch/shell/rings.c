@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One memory-mapped receive ring (TPACKET_V2) a port. V2 and not V3: a frame is visible as soon as it is there, not
- * when its block is closed. Frames are read in place; the core copies them.
+ * One memory-mapped receive ring (TPACKET_V2) a port. V2 and not V3: a frame is visible as soon as it is
+ * there, not when its block is closed. Frames are read in place; the core copies them.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@
 #include "shell.h"
 
 enum {
-	BLOCK_BYTES = 1 << 18,		/* of physically contiguous memory; a slot does not cross it */
+	BLOCK_BYTES = 1 << 18, /* of physically contiguous memory; a slot does not cross it */
 	SLOT_ALIGN_BYTES = 128,
 	/* What the kernel puts before a frame: its header, our reserve for a VLAN tag, alignment. */
 	SLOT_HEADER_BYTES = 128,
@@ -27,14 +27,15 @@ enum {
 
 int ring_interface_mtu(const char *interface)
 {
-	struct ifreq request = { 0 };
+	struct ifreq request = {0};
 	int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int result;
 
 	strcpy(request.ifr_name, interface);
 	result = fd < 0 || ioctl(fd, SIOCGIFMTU, &request) ? -errno : request.ifr_mtu;
 	if (result == -ENODEV)
-		fprintf(stderr, "softswitch: opening %s: no such interface in this network namespace (ip link)\n",
+		fprintf(stderr,
+			"softswitch: opening %s: no such interface in this network namespace (ip link)\n",
 			interface);
 	else if (result < 0)
 		fprintf(stderr, "softswitch: reading the MTU of %s: %s\n", interface, strerror(-result));
@@ -50,17 +51,17 @@ int ring_check_offloads(const char *interface)
 		uint32_t mask;
 		const char *name;
 	} checks[] = {
-		{ ETHTOOL_GTSO, 1, "tso" },
-		{ ETHTOOL_GGSO, 1, "gso" },
-		{ ETHTOOL_GGRO, 1, "gro" },
-		{ ETHTOOL_GFLAGS, ETH_FLAG_LRO, "lro" },
+		{ETHTOOL_GTSO, 1, "tso"},
+		{ETHTOOL_GGSO, 1, "gso"},
+		{ETHTOOL_GGRO, 1, "gro"},
+		{ETHTOOL_GFLAGS, ETH_FLAG_LRO, "lro"},
 	};
 	int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	char on[64] = "";
 
 	for (size_t index = 0; fd >= 0 && index < sizeof(checks) / sizeof(checks[0]); index++) {
-		struct ethtool_value value = { .cmd = checks[index].command };
-		struct ifreq request = { .ifr_data = (void *)&value };
+		struct ethtool_value value = {.cmd = checks[index].command};
+		struct ifreq request = {.ifr_data = (void *)&value};
 
 		strcpy(request.ifr_name, interface);
 		if (!ioctl(fd, SIOCETHTOOL, &request) && value.data & checks[index].mask) {
@@ -73,7 +74,8 @@ int ring_check_offloads(const char *interface)
 	if (!*on)
 		return 0;
 	fprintf(stderr,
-		"softswitch: opening %s: offloads that hide packets are on: ethtool -K %s%s (or --allow-offloads)\n",
+		"softswitch: opening %s: offloads that hide packets are on: ethtool -K %s%s (or "
+		"--allow-offloads)\n",
 		interface, interface, on);
 	return -EINVAL;
 }
@@ -84,7 +86,8 @@ static int map_ring(struct ring *ring, uint32_t frame_bytes, uint32_t ring_mib)
 	struct tpacket_req request;
 
 	slot_bytes = (slot_bytes + SLOT_ALIGN_BYTES - 1) / SLOT_ALIGN_BYTES * SLOT_ALIGN_BYTES;
-	/* Slots of a power of two below a page's worth fill blocks without waste and keep addresses simple. */
+	/* Slots of a power of two below a page's worth fill blocks without waste and keep addresses simple.
+	 */
 	request.tp_block_size = BLOCK_BYTES;
 	request.tp_frame_size = slot_bytes;
 	request.tp_block_nr = ring_mib * ((1 << 20) / BLOCK_BYTES);
@@ -109,7 +112,7 @@ static int configure(struct ring *ring, uint32_t frame_bytes, uint32_t ring_mib)
 		.sll_protocol = htons(ETH_P_ALL),
 		.sll_ifindex = ring->ifindex,
 	};
-	struct packet_mreq promiscuous = { .mr_ifindex = ring->ifindex, .mr_type = PACKET_MR_PROMISC };
+	struct packet_mreq promiscuous = {.mr_ifindex = ring->ifindex, .mr_type = PACKET_MR_PROMISC};
 	int version = TPACKET_V2;
 	int reserve = SHELL_VLAN_BYTES;
 	int on = 1;
@@ -140,8 +143,8 @@ int ring_open(struct ring *ring, const char *interface, uint32_t frame_bytes, ui
 	ring->fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	error = ring->fd < 0 ? -errno : configure(ring, frame_bytes, ring_mib);
 	if (error) {
-		fprintf(stderr, "softswitch: opening a receive ring of %u MiB on %s: %s\n", ring_mib, interface,
-			strerror(-error));
+		fprintf(stderr, "softswitch: opening a receive ring of %u MiB on %s: %s\n", ring_mib,
+			interface, strerror(-error));
 		ring_close(ring);
 	}
 	return error;
@@ -183,7 +186,7 @@ bool ring_peek(struct ring *ring, const struct clocks *clocks)
 static const uint8_t *restore_vlan(struct tpacket2_hdr *head, uint8_t *frame)
 {
 	uint16_t type = head->tp_status & TP_STATUS_VLAN_TPID_VALID ? head->tp_vlan_tpid : ETH_P_8021Q;
-	uint16_t tag[2] = { htons(type), htons(head->tp_vlan_tci) };
+	uint16_t tag[2] = {htons(type), htons(head->tp_vlan_tci)};
 
 	memmove(frame - SHELL_VLAN_BYTES, frame, ADDRESSES_BYTES);
 	memcpy(frame - SHELL_VLAN_BYTES + ADDRESSES_BYTES, tag, sizeof(tag));

@@ -20,7 +20,7 @@ enum {
 	SHELL_MAX_CLIENTS = 16,
 	SHELL_REQUEST_BYTES = 4096,
 	SHELL_REPLY_BYTES = 1 << 17,
-	SHELL_BATCH = 64,		/* frames a system call */
+	SHELL_BATCH = 64, /* frames a system call */
 	SHELL_VLAN_BYTES = 4,
 };
 
@@ -33,14 +33,14 @@ struct options {
 		uint16_t number;
 		char interface[IFNAMSIZ];
 	} ports[SHELL_MAX_PORTS];
-	uint32_t packets;		/* 0: from frame_bytes */
-	uint32_t frame_bytes;		/* 0: from the MTUs */
+	uint32_t packets;     /* 0: from frame_bytes */
+	uint32_t frame_bytes; /* 0: from the MTUs */
 	uint32_t flows;
 	uint32_t ring_mib;
 	uint64_t horizon_ns;
 	bool spin;
 	bool allow_offloads;
-	bool boost;			/* nice -20 and a short slice */
+	bool boost; /* nice -20 and a short slice */
 };
 
 /* 0, 1 if all is said already (--help), or -EINVAL with a line on stderr. */
@@ -49,35 +49,35 @@ int options_parse(struct options *options, int argc, char **argv);
 /* clocks.c */
 struct clocks {
 	int64_t realtime_minus_mono_ns;
-	uint64_t sampled_mono_ns;	/* 0: never */
+	uint64_t sampled_mono_ns; /* 0: never */
 	uint64_t steps;
 	uint64_t step_max_ns;
 };
 
 uint64_t mono_now_ns(void);
-void clocks_sample(struct clocks *clocks, uint64_t mono_ns);	/* if the last sample is 1 ms old */
+void clocks_sample(struct clocks *clocks, uint64_t mono_ns); /* if the last sample is 1 ms old */
 uint64_t clocks_mono_of_realtime(const struct clocks *clocks, uint64_t realtime_ns);
 
 /* lateness.c */
 enum {
-	LATENESS_SUB_BITS = 6,		/* 64 buckets for each power of two: at most 1.6 % wide */
-	LATENESS_MAX_BITS = 40,		/* the last bucket holds all that is later than 18 minutes */
+	LATENESS_SUB_BITS = 6,	/* 64 buckets for each power of two: at most 1.6 % wide */
+	LATENESS_MAX_BITS = 40, /* the last bucket holds all that is later than 18 minutes */
 	LATENESS_BUCKETS = (LATENESS_MAX_BITS - LATENESS_SUB_BITS + 1) << LATENESS_SUB_BITS,
 };
 
 struct lateness {
 	uint64_t buckets[LATENESS_BUCKETS];
 	uint64_t departures;
-	uint64_t gap_frames;		/* sent back to back with the previous one, and not due at the same ns */
-	uint64_t gap_errors;		/* of these: real gap more than 10 % off the virtual one */
-	uint64_t real_span_ns;		/* sums of the gaps of gap_frames */
+	uint64_t gap_frames;   /* sent back to back with the previous one, and not due at the same ns */
+	uint64_t gap_errors;   /* of these: real gap more than 10 % off the virtual one */
+	uint64_t real_span_ns; /* sums of the gaps of gap_frames */
 	uint64_t virtual_span_ns;
 	uint64_t last_due_ns;
-	uint64_t last_real_ns;		/* 0: no frame before */
+	uint64_t last_real_ns; /* 0: no frame before */
 };
 
 void lateness_count(struct lateness *lateness, uint64_t due_ns, uint64_t real_ns, bool back_to_back);
-uint64_t lateness_edge_ns(uint32_t bucket);	/* the largest lateness that the bucket holds */
+uint64_t lateness_edge_ns(uint32_t bucket); /* the largest lateness that the bucket holds */
 void lateness_reset(struct lateness *lateness);
 
 /* rings.c */
@@ -87,28 +87,28 @@ struct ring {
 	size_t map_bytes;
 	uint32_t slot_bytes;
 	uint32_t slots;
-	uint32_t slot;			/* the next one to read */
+	uint32_t slot; /* the next one to read */
 	uint32_t mtu_bytes;
 	int ifindex;
-	bool has_head;			/* a frame is waiting, it arrived at head_ns */
+	bool has_head; /* a frame is waiting, it arrived at head_ns */
 	uint64_t head_ns;
-	uint64_t drops;			/* the kernel found no free slot (PACKET_STATISTICS, summed) */
-	uint64_t truncated;		/* frame longer than a slot: refused */
-	uint64_t checksum_missing;	/* the sender left the checksum to hardware that is not there */
+	uint64_t drops;		   /* the kernel found no free slot (PACKET_STATISTICS, summed) */
+	uint64_t truncated;	   /* frame longer than a slot: refused */
+	uint64_t checksum_missing; /* the sender left the checksum to hardware that is not there */
 };
 
 struct ring_frame {
 	const uint8_t *bytes;
-	uint32_t length;		/* more than what is there if truncated */
+	uint32_t length; /* more than what is there if truncated */
 	uint64_t arrival_ns;
 };
 
 int ring_open(struct ring *ring, const char *interface, uint32_t frame_bytes, uint32_t ring_mib);
 void ring_close(struct ring *ring);
-int ring_interface_mtu(const char *interface);		/* or negative errno, with a line on stderr */
-int ring_check_offloads(const char *interface);		/* 0, -EINVAL with a line on stderr */
-bool ring_peek(struct ring *ring, const struct clocks *clocks);	/* fills head_ns */
-void ring_take(struct ring *ring, struct ring_frame *frame);	/* after ring_peek; valid until ring_give_back */
+int ring_interface_mtu(const char *interface);			/* or negative errno, with a line on stderr */
+int ring_check_offloads(const char *interface);			/* 0, -EINVAL with a line on stderr */
+bool ring_peek(struct ring *ring, const struct clocks *clocks); /* fills head_ns */
+void ring_take(struct ring *ring, struct ring_frame *frame); /* after ring_peek; valid until ring_give_back */
 void ring_give_back(struct ring *ring);
 void ring_read_drops(struct ring *ring);
 
@@ -116,11 +116,11 @@ void ring_read_drops(struct ring *ring);
 struct transmit {
 	int fd;
 	uint32_t count;
-	uint32_t sent;			/* of count */
-	uint32_t tries;			/* of the frame at `sent` */
+	uint32_t sent;	/* of count */
+	uint32_t tries; /* of the frame at `sent` */
 	uint64_t frames;
 	uint64_t bytes;
-	uint64_t errors;		/* frames given up, each counted once */
+	uint64_t errors; /* frames given up, each counted once */
 	uint64_t retries;
 	int last_errno;
 	struct core_output outputs[SHELL_BATCH];
@@ -133,7 +133,7 @@ int transmit_open(struct transmit *transmit, const char *interface);
 void transmit_close(struct transmit *transmit);
 /* The caller sees to it that count < SHELL_BATCH. */
 void transmit_add(struct transmit *transmit, const struct core_output *output);
-void transmit_flush(struct transmit *transmit, struct core *core);	/* what is refused for now stays */
+void transmit_flush(struct transmit *transmit, struct core *core); /* what is refused for now stays */
 
 /* What the control socket and the loop work on. */
 struct port_io {
@@ -160,23 +160,25 @@ struct control_socket {
 	int fd;
 	struct sockaddr_un address;
 	bool bound;
-	int clients[SHELL_MAX_CLIENTS];	/* -1: free */
+	int clients[SHELL_MAX_CLIENTS]; /* -1: free */
 	char request[SHELL_REQUEST_BYTES + 2];
 	char reply[SHELL_REPLY_BYTES];
 };
 
 int control_open(struct control_socket *control, const char *path);
 void control_close(struct control_socket *control);
-uint32_t control_poll_list(const struct control_socket *control, struct pollfd *list);	/* 1 + SHELL_MAX_CLIENTS */
-void control_serve(struct control_socket *control, struct shell *shell, const struct pollfd *list, uint32_t count);
+uint32_t control_poll_list(const struct control_socket *control,
+			   struct pollfd *list); /* 1 + SHELL_MAX_CLIENTS */
+void control_serve(struct control_socket *control, struct shell *shell, const struct pollfd *list,
+		   uint32_t count);
 size_t control_stats(struct shell *shell, char *reply, size_t reply_bytes);
 
 /* loop.c; signal_fd: SIGINT or SIGTERM end the loop */
 void loop_run(struct shell *shell, struct control_socket *control, int signal_fd);
 
 /* privileges.c */
-int privileges_check(void);			/* 0, or -EPERM with a line on stderr */
-void privileges_schedule(bool boost);		/* failures are told, and not fatal */
+int privileges_check(void);	      /* 0, or -EPERM with a line on stderr */
+void privileges_schedule(bool boost); /* failures are told, and not fatal */
 void privileges_lock_memory(void);
 int privileges_drop(const char *user);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Frames to the kernel in batches, past the qdisc. sendmmsg and not a TX ring: over veth the kernel copies a ring's
- * frames as well (skb_orphan_frags, since Linux 4.20), and copying out of our own buffers was measured 10 to 30 %
- * cheaper at every size.
+ * Frames to the kernel in batches, past the qdisc. sendmmsg and not a TX ring: over veth the kernel copies a
+ * ring's frames as well (skb_orphan_frags, since Linux 4.20), and copying out of our own buffers was measured
+ * 10 to 30 % cheaper at every size.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -17,14 +17,14 @@
 
 enum {
 	SEND_BUFFER_BYTES = 32 << 20,
-	/* The receiver's backlog or our send buffer is full: soon there is room, or there never will be. The loop
-	 * comes back after at least 20 us, so this is at least 10 ms. */
+	/* The receiver's backlog or our send buffer is full: soon there is room, or there never will be. The
+	 * loop comes back after at least 20 us, so this is at least 10 ms. */
 	MAX_TRIES = 500,
 };
 
 int transmit_open(struct transmit *transmit, const char *interface)
 {
-	struct sockaddr_ll address = { .sll_family = AF_PACKET };
+	struct sockaddr_ll address = {.sll_family = AF_PACKET};
 	int send_bytes = SEND_BUFFER_BYTES;
 	int on = 1;
 	int error;
@@ -75,7 +75,8 @@ static void finish(struct transmit *transmit, struct core *core, uint32_t count)
 	transmit->sent += count;
 }
 
-/* The kernel takes the frames of a batch one after the other: the k-th of n is booked at its share of the time. */
+/* The kernel takes the frames of a batch one after the other: the k-th of n is booked at its share of the
+ * time. */
 static void count_sent(struct transmit *transmit, uint32_t count, uint64_t before_ns, uint64_t after_ns)
 {
 	for (uint32_t index = 0; index < count; index++) {
@@ -105,7 +106,8 @@ void transmit_flush(struct transmit *transmit, struct core *core)
 			finish(transmit, core, (uint32_t)sent);
 			transmit->tries = 0;
 		} else if (is_passing(errno) && transmit->tries < MAX_TRIES) {
-			/* Once a frame is given up, so is every other until one is taken: no wait for each. */
+			/* Once a frame is given up, so is every other until one is taken: no wait for each.
+			 */
 			transmit->tries++;
 			transmit->retries++;
 			return;

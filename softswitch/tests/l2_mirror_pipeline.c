@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * A pipeline by hand, for tests of the core: forwards by the last byte of the destination address (02:bf:..:NN to
- * port NN), drops other destinations, and mirrors to session 1 as told. Copies leave as records: what v1model's
- * metadata said of the packet. Frames of type 0x88b5 (local experiments) ask for special treatment in byte 14.
+ * A pipeline by hand, for tests of the core: forwards by the last byte of the destination address
+ * (02:bf:..:NN to port NN), drops other destinations, and mirrors to session 1 as told. Copies leave as
+ * records: what v1model's metadata said of the packet. Frames of type 0x88b5 (local experiments) ask for
+ * special treatment in byte 14.
  *
  * Control: `test mirror MASK` (1: every packet in ingress, 2: in egress, 4: copies are mirrored again).
  */
@@ -151,14 +152,14 @@ void pipeline_clone(struct pipeline *pipeline, const struct packet *original, st
 
 size_t pipeline_control(struct pipeline *pipeline, const char *request, char *reply, size_t reply_bytes)
 {
-	struct words words = { .at = request };
+	struct words words = {.at = request};
 	struct text text;
 	uint64_t mask;
 
 	text_start(&text, reply, reply_bytes);
 	words_next(&words);
-	if (words_is(&words, "test") && words_next(&words) && words_is(&words, "mirror") && words_next(&words) &&
-	    words_number(&words, &mask)) {
+	if (words_is(&words, "test") && words_next(&words) && words_is(&words, "mirror") &&
+	    words_next(&words) && words_number(&words, &mask)) {
 		pipeline->mirror = mask;
 		text_put(&text, "ok\n");
 	} else {

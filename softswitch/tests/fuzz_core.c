@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT
+ * Random requests and random frames into the core, to be built with sanitizers: whatever comes in, replies
+ * are well formed, virtual time goes on, and every packet is given back. usage: fuzz_core SEED ROUNDS
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../runtime/core.h"
+
+#define check(condition)                                                                                     \
+	do {                                                                                                 \
+		if (!(condition)) {                                                                          \
+			fprintf(stderr, "%s:%d: %s\nafter: %s\n", __FILE__, __LINE__, #condition, request);  \
+			abort();                                                                             \
+		}                                                                                            \
+	} while (0)
+
+enum {
+	PACKETS = 64,
+	FRAME_BYTES = 512,
+};
+
+static char request[4097];
+static uint64_t random_state;
+
+static uint64_t draw(uint64_t below)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % below;
+}
+
+static const char *const words[] = {
+	"program",
+	"table",
+	"list",
+	"set",
+	"delete",
+	"default",
+	"dump",
+	"register",
+	"read",
+	"write",
+	"counter",
+	"reset",
+	"mirror",
+	"truncate",
+	"port",
+	"show",
+	"rate",
+	"delay",
+	"access",
+	"limit_packets",
+	"limit_bytes",
+	"flow",
+	"clear",
+	"stats",
+	"lateness",
+	"test",
+	"=",
+	"priority",
+	"tcp",
+	"udp",
+	"6",
+	"17",
+	"0",
+	"1",
+	"2",
+	"3",
+	"511",
+	"512",
+	"65535",
+	"65536",
+	"4294967296",
+	"18446744073709551615",
+	"18446744073709551616",
+	"-1",
+	"0x",
+	"0xff",
+	"0xfffffffffffffffff",
+	"02:bf:00:00:00:01",
+	"0x02bf00000001",
+	"10.0.0.1",
+	"10.0.0.256",
+	"10.0.0",
+	"::",
+	"::1",
+	"1::2::3",
+	"fd77::1",
+	"::ffff:1.2.3.4",
+	"1:2:3:4:5:6:7:8",
+	"1:2:3:4:5:6:7:8:9",
+	"1:2:3:4:5:6:7::",
+	":",
+	":::",
+	"1&&&1",
+	"&&&",
+	"1/8",
+	"/",
+	"forward",
+	"queue_policy",
+	"postcards",
+	"collector",
+	"tail_drop",
+	"ecn",
+	"egress_threshold",
+	"unwatched",
+	"report",
+	"silent",
+	"send_to",
+	"send_to_collector",
+	"arrivals",
+	"arrival_drops",
+	"admitted_packets",
+	"ingress_card_seq",
+	"random",
+	"seed",
+	"",
+	"\n",
+	"\x01\x7f\xff",
+	"%s%n",
+	"1000",
+	"200000000",
+	"1e9",
+	"1_000",
+};
+
+/* Whole requests, so that state gets set up that others then hit. */
+static const char *const whole[] = {
+	"mirror set 1 3 truncate 128",
+	"port set 2 rate 1000000000 delay 1000",
+	"port set 1 access 1000000",
+	"port set 2 limit_packets 5",
+	"table set queue_policy 2 = tail_drop 3 0",
+	"table set postcards 2 = report 1 1",
+	"table set forward 0x02bf00000002 = send_to 2",
+	"table dump forward",
+	"table list",
+	"stats",
+	"port show 2",
+	"flow set 10.0.0.1 10.0.0.2 udp 1 2 delay 5 access 1000000",
+	"counter read arrivals",
+	"register read admitted_packets 0 512",
+	"test mirror 7",
+	"flow clear",
+	"mirror delete 1",
+	"program",
+};
+
+static void make_request(void)
+{
+	size_t used = 0;
+	uint64_t count = draw(14);
+
+	request[0] = 0;
+	if (!draw(3)) {
+		strcpy(request, whole[draw(sizeof(whole) / sizeof(whole[0]))]);
+		return;
+	}
+	for (uint64_t index = 0; index < count; index++) {
+		const char *word = words[draw(sizeof(words) / sizeof(words[0]))];
+
+		used += (size_t)snprintf(request + used, sizeof(request) - used, "%s%s", used ? " " : "",
+					 word);
+	}
+	if (!draw(10))
+		for (used = 0; used < draw(4096); used++)
+			request[used] = (char)(1 + draw(255));
+	request[used] = 0;
+	while (used && !draw(3))
+		request[draw(used)] = (char)(1 + draw(255));
+}
+
+static void try_request(struct core *core)
+{
+	size_t reply_bytes = draw(2) ? 64 + draw(4096) : 1 << 17;
+	char *reply = malloc(reply_bytes); /* exactly so large: the sanitizer sees what goes beyond */
+	size_t length;
+
+	make_request();
+	length = core_control(core, request, reply, reply_bytes);
+	check(length < reply_bytes && strlen(reply) == length);
+	check(!strncmp(reply, "ok\n", 3) || !strncmp(reply, "error ", 6));
+	check(reply[length - 1] == '\n');
+	for (size_t at = 0; at < length; at++)
+		check(reply[at] == '\n' || (reply[at] >= ' ' && reply[at] <= '~'));
+	free(reply);
+}
+
+/* Half plausible, half garbage: every header a program may know, cut anywhere. */
+static void try_frame(struct core *core, uint64_t now_ns)
+{
+	static const uint8_t types[][2] = {{0x08, 0}, {0x86, 0xdd}, {0x81, 0}, {0x88, 0xb5}, {0x88, 0xa8}};
+	uint32_t length = (uint32_t)draw(draw(2) ? 80 : FRAME_BYTES + 20);
+	uint8_t *frame = malloc(length ? length : 1);
+
+	for (uint32_t at = 0; at < length; at++)
+		frame[at] = (uint8_t)draw(256);
+	if (length >= 34 && draw(4)) {
+		memcpy(frame, "\x02\xbf\0\0\0\x02", 6);
+		memcpy(frame + 12, types[draw(5)], 2);
+		frame[14] = draw(2) ? 0x45 : (uint8_t)draw(256);
+		frame[20] = frame[21] = draw(4) ? 0 : 0xff;
+		frame[23] = draw(2) ? 17 : 6;
+	}
+	core_receive(core, now_ns, (uint16_t)draw(5), frame, length);
+	free(frame);
+}
+
+int main(int argc, char **argv)
+{
+	struct core_config config = {.packets = PACKETS, .frame_bytes = FRAME_BYTES, .flows = 8};
+	size_t bytes = core_memory_bytes(&config);
+	struct core *core = core_create(aligned_alloc(64, bytes), &config);
+	uint64_t now_ns = 1;
+	struct core_output output;
+
+	random_state = argc > 1 ? strtoull(argv[1], NULL, 10) * 2654435761u + 1 : 1;
+	for (uint16_t port = 1; port <= 3; port++)
+		core_attach_port(core, port);
+	for (long round = 0; round < (argc > 2 ? atol(argv[2]) : 10000); round++) {
+		try_request(core);
+		for (uint64_t count = draw(6); count; count--)
+			try_frame(core, now_ns += draw(3000));
+		if (!draw(2)) /* links at the lowest rates get rid of their frames */
+			now_ns += draw(1000000000);
+		core_advance(core, now_ns);
+		while (core_take_output(core, draw(2) ? now_ns : CORE_NEVER_NS - 1, &output)) {
+			volatile uint8_t last = output.bytes ? output.frame[output.bytes - 1] : 0;
+
+			(void)last;
+			core_release(core, &output);
+		}
+	}
+	core_advance(core, CORE_NEVER_NS - 1);
+	while (core_take_output(core, CORE_NEVER_NS - 1, &output))
+		core_release(core, &output);
+	strcpy(request, "stats");
+	char *reply = malloc(1 << 17);
+	core_control(core, "stats", reply, 1 << 17);
+	check(strstr(reply, "\npackets_used 0\n"));
+	puts(reply);
+	free(reply);
+	free(core);
+	return 0;
+}

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""The compiled P4 program in the core: the postcards it emits against the independent model of a queue."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from wire.wire import POSTCARD
+
+from .core_driver import Core, Output, make
+from .fifo_model import fifo
+
+RATE_BPS = 200_000_000
+HEADERS_BYTES = 14 + 20 + 8
+DROPPED = POSTCARD.const["POSTCARD_DROPPED"]
+AT_INGRESS = POSTCARD.const["POSTCARD_AT_INGRESS"]
+
+
+def switch(policy: str, rate_bps: int = RATE_BPS) -> Core:
+    core = Core("p4", packets=8192)
+    core.set(f"port set 2 rate {rate_bps} delay 5000000", "mirror set 1 3 truncate 256")
+    core.set("table set forward 0x02bf00000002 = send_to 2", "table set postcards 2 = report 7 1")
+    core.set(f"table set queue_policy 2 = {policy}")
+    core.set("table default collector send_to_collector 0x02bf00000103 0x02bf00000003 0x0a4e0001 0x0a4e0002 5577 5577")
+    return core
+
+
+def udp(length: int, number: int) -> bytes:
+    addresses = b"\x0a\x4d\0\1\x0a\x4d\0\2"
+    ip = struct.pack(">BBHHHBBH8s", 0x45, 0, length - 14, number & 0xFFFF, 0, 64, 17, 0, addresses)
+    head = bytes.fromhex("02bf0000000202bf000000010800") + ip + struct.pack(">HHHH", 30000, 5201, length - 34, 0)
+    return head + bytes(length - len(head))
+
+
+def cards(outputs: list[Output]) -> Iterator[dict[str, int]]:
+    for output in outputs:
+        if output.port == 3:
+            assert len(output.frame) == HEADERS_BYTES + POSTCARD.length
+            yield POSTCARD.decode(output.frame[HEADERS_BYTES:])
+
+
+def random_arrivals(rng: random.Random, count: int) -> list[tuple[int, int]]:
+    arrivals, now_ns = [], 10**15
+    for _ in range(count):
+        # Bursts at one ns, gaps around the service time, and departures that coincide with arrivals.
+        now_ns += rng.choice((0, 61520, rng.randrange(150_000)))
+        arrivals.append((now_ns, rng.choice((1514, 1514, 64, rng.randrange(60, 1515)))))
+    return arrivals
+
+
+def feed(core: Core, arrivals: list[tuple[int, int]], rng: random.Random) -> list[Output]:
+    outputs = []
+    for number, (arrival_ns, length) in enumerate(arrivals):
+        assert core.receive(arrival_ns, 1, udp(length, number)) == 0
+        if not rng.randrange(20):
+            outputs += core.run(arrival_ns)
+    return outputs + core.run()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("in_bytes", [False, True])
+def test_tail_drop__depths_and_times_equal_the_model(seed: int, in_bytes: bool) -> None:
+    rng = random.Random(seed)
+    threshold = rng.choice((1, 7, 40)) * (900 if in_bytes else 1)
+    core = switch(f"tail_drop {threshold} {int(in_bytes)}")
+    arrivals = random_arrivals(rng, 3001)
+    outputs = feed(core, arrivals, rng)
+    model = fifo(arrivals, RATE_BPS, admits=lambda _, packets, size: (size if in_bytes else packets) < threshold)
+    seen = sorted(cards(outputs), key=lambda card: (card["enqueue_switch_ns"], bool(card["flags"] & AT_INGRESS)))
+    mask = (1 << 48) - 1
+    expected = [
+        (
+            packet.arrival_ns & mask,
+            packet.depth_packets,
+            packet.depth_bytes,
+            0 if packet.departure_ns is None else packet.departure_ns - packet.arrival_ns,
+            packet.dropped,
+            length,
+        )
+        for packet, (_, length) in zip(model, arrivals, strict=True)
+    ]
+    actual = [
+        (
+            card["enqueue_switch_ns"],
+            card["depth_packets"],
+            card["depth_bytes"],
+            card["sojourn_ns"],
+            bool(card["flags"] & DROPPED),
+            card["packet_bytes"],
+        )
+        for card in seen
+    ]
+    assert sorted(actual) == sorted(expected)
+    sent = [output.due_ns for output in outputs if output.port == 2]
+    assert sent == [packet.departure_ns + 5_000_000 for packet in model if packet.departure_ns is not None]
+    assert any(packet.dropped for packet in model)
+
+
+def test_egress_threshold__drops_take_no_link_time() -> None:
+    core = switch("egress_threshold 5 0 0")
+    for number in range(20):
+        core.receive(10**9, 1, udp(1514, number))
+    outputs = core.run()
+    step_ns = 1538 * 8 * 10**9 // RATE_BPS
+    sent = [output.departure_ns - 10**9 for output in outputs if output.port == 2]
+    # 15 packets leave 5 or more behind: dropped at the first departure, which then is the first that stays.
+    assert sent == [step_ns * (index + 1) for index in range(5)]
+    assert sum(bool(card["flags"] & DROPPED) for card in cards(outputs)) == 15
+
+
+def test_calibration__a_prime_number_of_packets_gives_as_many_postcards() -> None:
+    core = switch("tail_drop 100 0", rate_bps=0)
+    outputs = []
+    for number in range(9973):
+        core.receive(number * 1000, 1, udp(64, number))
+        outputs += core.run(number * 1000)
+    outputs += core.run()
+    numbers = [card["card_seq"] for card in cards(outputs)]
+    assert numbers == list(range(9973))
+    assert sum(output.port == 2 for output in outputs) == 9973
+
+
+def test_freestanding__core_and_program_need_no_libc() -> None:
+    make("freestanding")
