@@ -6,24 +6,30 @@ The suite talks to a `Switch`, of which the soft switch's core is one kind; test
 
 from __future__ import annotations
 
-import ctypes
-import subprocess
-import sys
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
 
 from p4src.tests import frames
+from softswitch.tests.core_driver import Core, Output
 from wire.wire import POSTCARD
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = ROOT / "p4src/build"
 SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT = 1, 2, 3
 SWITCH_ID = 7
 BUFFER_PACKETS = 163
 RATE_BPS = 200_000_000
 POSTCARD_HEADERS_BYTES = 14 + 20 + 8
+COLLECTOR_ARGUMENTS = (
+    int(frames.SWITCH_MAC.replace(":", ""), 16),
+    int(frames.COLLECTOR_MAC.replace(":", ""), 16),
+    int(IPv4Address(frames.SWITCH)),
+    int(IPv4Address(frames.COLLECTOR)),
+    POSTCARD.const["POSTCARD_UDP_PORT"],
+    POSTCARD.const["POSTCARD_UDP_PORT"],
+)
 
 
 @dataclass(frozen=True)
@@ -42,37 +48,12 @@ class Postcard:
         return bool(self.fields["flags"] & POSTCARD.const[f"POSTCARD_{flag}"])
 
 
-class CoreConfig(ctypes.Structure):
-    """struct core_config of softswitch/runtime/core.h."""
-
-    _fields_ = (("packets", ctypes.c_uint32), ("frame_bytes", ctypes.c_uint32), ("flows", ctypes.c_uint32))
-
-
-class CoreOutput(ctypes.Structure):
-    """struct core_output of softswitch/runtime/core.h."""
-
-    _fields_ = (
-        ("due_ns", ctypes.c_uint64),
-        ("departure_ns", ctypes.c_uint64),
-        ("frame", ctypes.POINTER(ctypes.c_uint8)),
-        ("bytes", ctypes.c_uint32),
-        ("port", ctypes.c_uint16),
-        ("back_to_back", ctypes.c_bool),
-        ("packet", ctypes.c_void_p),
-    )
-
-
 class Switch:
     """A core with the program, configured as the lab has it: three ports, the queue towards the receiver watched."""
 
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self.library = library
-        config = CoreConfig(packets=8192, frame_bytes=9216, flows=64)
-        self.memory = ctypes.create_string_buffer(library.core_memory_bytes(ctypes.byref(config)) + 64)
-        self.core = library.core_create((ctypes.addressof(self.memory) + 63) & ~63, ctypes.byref(config))
-        self.sent: list[tuple[int, int, bytes]] = []
-        for port in (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT):
-            assert library.core_attach_port(self.core, port) == 0
+    def __init__(self) -> None:
+        self.core = Core("p4", (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT), packets=8192, frame_bytes=9216)
+        self.sent: list[Output] = []
         for mac, port in ((frames.SENDER_MAC, SENDER_PORT), (frames.RECEIVER_MAC, RECEIVER_PORT)):
             self.control(f"table set forward 0x{mac.replace(':', '')} = send_to {port}")
         self.control(f"port set {RECEIVER_PORT} rate {RATE_BPS}")
@@ -83,9 +64,7 @@ class Switch:
 
     def control(self, request: str) -> list[str]:
         """The reply's lines after `ok`; an error reply fails the test."""
-        reply = ctypes.create_string_buffer(65536)
-        self.library.core_control(self.core, request.encode(), reply, len(reply))
-        first, *lines = reply.value.decode().splitlines()
+        first, *lines = self.core.control(request)
         assert first == "ok", f"{request}: {first}"
         return lines
 
@@ -102,79 +81,23 @@ class Switch:
         return int(packets), int(size)
 
     def send(self, at_ns: int, port: int, frame: bytes) -> None:
-        assert self.library.core_receive(self.core, at_ns, port, frame, len(frame)) == 0
+        assert self.core.receive(at_ns, port, frame) == 0
 
     def run(self, until_ns: int) -> None:
-        self.library.core_advance(self.core, until_ns)
+        self.core.advance(until_ns)
 
-    def outputs(self) -> list[tuple[int, int, bytes]]:
-        """(due_ns, port, frame) of everything that has come out, once all that was sent has gone through."""
-        self.run(2**64 - 2)
-        output = CoreOutput()
-        while self.library.core_take_output(self.core, 2**64 - 2, ctypes.byref(output)):
-            self.sent.append((output.due_ns, output.port, ctypes.string_at(output.frame, output.bytes)))
-            self.library.core_release(self.core, ctypes.byref(output))
+    def outputs(self) -> list[Output]:
+        """Everything that has come out, once all that was sent has gone through."""
+        self.sent += self.core.run()
         return self.sent
 
     def frames_to(self, port: int) -> list[bytes]:
-        return [frame for _, to, frame in self.outputs() if to == port]
+        return [output.frame for output in self.outputs() if output.port == port]
 
     def postcards(self) -> list[Postcard]:
         return [Postcard(POSTCARD.decode(frame[POSTCARD_HEADERS_BYTES:])) for frame in self.frames_to(COLLECTOR_PORT)]
 
 
-def _ipv4(address: str) -> int:
-    return int.from_bytes(bytes(map(int, address.split("."))), "big")
-
-
-def _mac(address: str) -> int:
-    return int(address.replace(":", ""), 16)
-
-
-COLLECTOR_ARGUMENTS = (
-    _mac(frames.SWITCH_MAC),
-    _mac(frames.COLLECTOR_MAC),
-    _ipv4(frames.SWITCH),
-    _ipv4(frames.COLLECTOR),
-    POSTCARD.const["POSTCARD_UDP_PORT"],
-    POSTCARD.const["POSTCARD_UDP_PORT"],
-)
-
-
-@pytest.fixture(scope="session")
-def core_library(tmp_path_factory) -> ctypes.CDLL:
-    """Core and translated program as a shared library, undefined behaviour trapped."""
-    directory = tmp_path_factory.mktemp("core")
-    pipeline, library = directory / "pipeline.c", directory / "core.so"
-    digest = (BUILD / "bufferscope.sha256").read_text().split()[0]
-    translate = [sys.executable, "-m", "softswitch.translate", BUILD / "bufferscope.json", "--digest", digest]
-    subprocess.run([*translate, "-o", pipeline], cwd=ROOT, check=True)
-    flags = ["-std=gnu11", "-O1", "-fPIC", "-shared", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
-    sources = sorted((ROOT / "softswitch/runtime").glob("*.c"))
-    subprocess.run(
-        ["cc", *flags, f"-I{ROOT / 'softswitch/runtime'}", pipeline, *sources, "-o", library], cwd=ROOT, check=True
-    )
-    loaded = ctypes.CDLL(str(library))
-    loaded.core_memory_bytes.restype = ctypes.c_size_t
-    loaded.core_create.restype = ctypes.c_void_p
-    loaded.core_create.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
-    loaded.core_attach_port.argtypes = (ctypes.c_void_p, ctypes.c_uint16)
-    loaded.core_receive.argtypes = (
-        ctypes.c_void_p,
-        ctypes.c_uint64,
-        ctypes.c_uint16,
-        ctypes.c_char_p,
-        ctypes.c_uint32,
-    )
-    loaded.core_advance.argtypes = (ctypes.c_void_p, ctypes.c_uint64)
-    loaded.core_take_output.argtypes = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)
-    loaded.core_take_output.restype = ctypes.c_bool
-    loaded.core_release.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
-    loaded.core_control.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
-    loaded.core_control.restype = ctypes.c_size_t
-    return loaded
-
-
 @pytest.fixture
-def switch(core_library) -> Switch:
-    return Switch(core_library)
+def switch() -> Switch:
+    return Switch()
