@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""python -m analysis DIRECTORY [--force]: every derived file of a repetition, or of each repetition of a run, from its raw ones.
+
+Exit status: 0 analysed (the verdict is in summary.json), 1 not analysed and nothing changed, 2 wrong usage, 3 raw files
+are damaged: what could be read was analysed and is marked not valid.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from concurrent.futures import Executor, ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+OK, FAILED, DAMAGED = 0, 1, 3
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Analyses what the command line names. Prints one line a repetition; errors on stderr, one line each."""
+    parser = argparse.ArgumentParser(prog="python -m analysis", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "directory", type=Path, help="a repetition (results/<run>/rep-1), or a run with repetitions in it"
+    )
+    parser.add_argument("--force", action="store_true", help="replace good results though raw files are damaged since")
+    options = parser.parse_args(arguments)
+    with _pool() as pool:
+        return max(_analyse(directory, options.force, pool) for directory in _repetitions(options.directory))
+
+
+def _pool() -> Executor:
+    """Processes that draw, forked before anything starts a thread, and busy loading matplotlib from now on."""
+    from analysis.figures.drawing import warm_up
+
+    pool = ProcessPoolExecutor(min(2, os.cpu_count() or 1), mp_context=get_context("fork"))
+    pool.submit(warm_up)
+    return pool
+
+
+def _repetitions(directory: Path) -> list[Path]:
+    if (directory / "spec.yaml").exists():
+        return [directory]
+    found = sorted(path for path in directory.glob("rep-*") if path.is_dir())
+    return found or [directory]
+
+
+def _analyse(directory: Path, force: bool, pool: Executor) -> int:
+    from analysis.derive import derive
+    from analysis.load import InputError
+
+    try:
+        summary, damage = derive(directory, force, pool)
+    except InputError as error:
+        print(f"analysis: {error}", file=sys.stderr)
+        return FAILED
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        print(
+            f"analysis: {directory}: cannot write:{where} {error.strerror}; earlier results are kept", file=sys.stderr
+        )
+        return FAILED
+    for line in damage:
+        print(f"analysis: {directory}: {line}", file=sys.stderr)
+    used = summary["utilization"]["mean"]
+    verdict = "valid" if summary["valid"] else f"NOT VALID: {summary['reasons'][0]}"
+    more = f" (and {len(summary['reasons']) - 1} more)" if len(summary["reasons"]) > 1 else ""
+    print(
+        f"{directory}: utilization {'unknown' if used is None else f'{used:.2%}'}, {summary['drops']} drops, {verdict}{more}"
+    )
+    return DAMAGED if damage else OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""One repetition from raw files to everything that figures, summary and report need. Read top to bottom: the pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis import ledger as ledger_module
+from analysis import metrics
+from analysis.fidelity import fidelity
+from analysis.join import Segments, Trace, join
+from analysis.load import Run, load
+from analysis.loss import LossEvent, longest_rtt_ns, loss_events
+from analysis.validity import reasons_against
+
+
+@dataclass
+class Analysis:
+    """What was computed of one repetition."""
+
+    run: Run
+    port: int | None  # of the bottleneck queue
+    queue: dict[str, np.ndarray]  # its postcards, by arrival
+    segments: Segments
+    trace: Trace
+    window: metrics.Window
+    link: metrics.Link
+    windows: metrics.WindowSeries
+    good: metrics.Goodput
+    utilization: dict[str, float | None]
+    events: list[LossEvent]
+    rtt_max_ns: int
+    ledger: dict[str, int | None]
+    fidelity: dict[str, Any]
+    reasons: list[str]
+
+
+def analyse(directory: Path) -> Analysis:
+    """Raises analysis.load.InputError if there is nothing to analyse."""
+    run = load(directory)
+    spec, rtt_ns = run.spec, run.spec["rtt_ns"]
+    port, queue = metrics.bottleneck(run.postcards)
+    segments, trace = join(run, queue)
+
+    window = metrics.measurement_window(run, queue)
+    link = metrics.Link(queue, spec["rate_bps"])
+    utilization = metrics.utilization(link, window, rtt_ns)
+    good = metrics.goodput(run, queue, segments, window)
+    windows = metrics.aggregate_window(run, trace)
+    rtt_max_ns = longest_rtt_ns(rtt_ns, spec["buffer_packets"], spec["wire_bytes"], spec["rate_bps"])
+    events = loss_events(queue, link, windows, window, rtt_ns, rtt_max_ns)
+
+    entries = ledger_module.ledger(run, ledger_module.streams(run.postcards))
+    facts = fidelity(run, queue, port)
+    reasons = reasons_against(run, queue, port, window, entries, facts, utilization)
+    return Analysis(
+        run, port, queue, segments, trace, window, link, windows, good, utilization, events, rtt_max_ns, entries,
+        facts, reasons,
+    )  # fmt: skip

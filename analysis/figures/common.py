@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""What all figures share: colours, axes, thinning by pixel column, and the line that says which run this is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from analysis.analyse import Analysis
+
+COLUMNS = 1200  # of the widest axes: more cannot be told apart at report width
+MAX_FLOWS_DRAWN = 128
+# Okabe and Ito's palette: told apart with every common kind of colour blindness.
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#CC79A7",
+    "#56B4E9",
+    "#F0E442",
+)
+BLACK, GREY, LIGHT = "#000000", "#767676", "#D9D9D9"
+DISTINCT = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, BLACK, YELLOW)
+
+Data = dict[str, Any]
+
+
+def run_facts(a: Analysis) -> Data:
+    """What every figure says of its run: line of parameters, verdict, time span in s since traffic started."""
+    spec = a.run.spec
+    mix = " + ".join(f"{group.get('flows')} {group['cc']}" for group in spec["groups"])
+    buffer = spec["buffer_packets"]
+    text = (
+        f"{mix}, {si(spec['rate_bps'], 'b/s')}, RTT {si(spec['rtt_ns'] / 1e9, 's')}, "
+        f"buffer {buffer} packets ({buffer / spec['bdp_packets']:.2f} BDP), {spec['mode']}"
+    )
+    return {
+        "text": text,
+        "valid": not a.reasons,
+        "bdp": spec["bdp_packets"],
+        "buffer": buffer,
+        "flows": len(a.run.traffic),
+        "warmup_s": (a.window.start_ns - a.window.traffic_start_ns) / 1e9,
+        "end_s": (a.window.end_ns - a.window.traffic_start_ns) / 1e9,
+    }
+
+
+def si(value: float, unit: str) -> str:
+    """A number with an SI prefix: 200 Mb/s, 10 ms."""
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")):
+        if abs(value) >= factor * 0.9995:
+            return f"{value / factor:.4g} {prefix}{unit}"
+    return f"{value:.4g} {unit}"
+
+
+def seconds(a: Analysis, mono_ns: np.ndarray) -> np.ndarray:
+    """Times as s since traffic started."""
+    return (mono_ns - a.window.traffic_start_ns) / 1e9
+
+
+# Thinning -------------------------------------------------------------------------------------------------------------
+
+
+def envelope(times: np.ndarray, values: np.ndarray, start: float, end: float, columns: int = COLUMNS) -> np.ndarray:
+    """Least and largest value in each of `columns` equal spans of [start, end], as a polyline (2 x points: t, value).
+
+    Spans without a value are skipped. No extreme is lost, and no more than two points a column are kept.
+    """
+    inside = slice(*np.searchsorted(times, (start, end)))
+    times, values = times[inside], values[inside]
+    if len(times) <= 2 * columns:
+        return np.array([times, values], dtype=np.float64)
+    edges = start + (end - start) * np.arange(columns) / columns
+    first = np.searchsorted(times, edges)
+    bounds = np.append(first, len(times))
+    filled = bounds[1:] > bounds[:-1]
+    first = first[filled]
+    low, high = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
+    middle = edges[filled] + (end - start) / (2 * columns)
+    line = np.empty((2, 2 * len(first)))
+    line[0] = np.repeat(middle, 2)
+    line[1, 0::4], line[1, 1::4] = low[0::2], high[0::2]  # up in one column, down in the next: no diagonal strokes
+    line[1, 2::4], line[1, 3::4] = high[1::2], low[1::2]
+    return line
+
+
+def pick_flows(count: int) -> list[int]:
+    """Which of `count` flows to draw: all, or MAX_FLOWS_DRAWN spread evenly."""
+    if count <= MAX_FLOWS_DRAWN:
+        return list(range(count))
+    return [int(i) for i in np.linspace(0, count - 1, MAX_FLOWS_DRAWN)]
+
+
+# Drawing --------------------------------------------------------------------------------------------------------------
+
+
+def new_figure(facts: Data, height_in: float, rows: int = 1, **grid: Any) -> tuple[Figure, list[Axes]]:
+    """A figure of report width with `rows` axes above each other, and the line of parameters on top."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, height_in), layout="constrained")
+    axes = figure.subplots(rows, squeeze=False, **grid)[:, 0]
+    for ax in axes:
+        tidy(ax)
+    label(figure, facts)
+    return figure, list(axes)
+
+
+def label(figure: Figure, facts: Data) -> None:
+    """The run's parameters, and loudly if its measurement is not valid."""
+    if facts["valid"]:
+        figure.suptitle(facts["text"], fontsize=9, color=GREY, x=0.01, ha="left")
+    else:
+        figure.suptitle(
+            "NOT VALID (see report)   " + facts["text"], fontsize=9, color="#B00000", x=0.01, ha="left", weight="bold"
+        )
+
+
+def tidy(ax: Axes) -> None:
+    """No box, faint horizontal grid."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", color="#EBEBEB", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.margins(x=0)
+
+
+def level(ax: Axes, y: float, text: str, color: str = BLACK, style: str = "--") -> None:
+    """A horizontal line with its meaning written at the right end, outside the axes."""
+    ax.axhline(y, color=color, linewidth=0.9, linestyle=style)
+    ax.annotate(
+        text, (1, y), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
+        va="center", fontsize=8, color=color, annotation_clip=False,
+    )  # fmt: skip
+
+
+def shade_warmup(ax: Axes, facts: Data) -> None:
+    """The part of the run that is not measured."""
+    if facts["warmup_s"] > 0:
+        ax.axvspan(0, facts["warmup_s"], color="#F2F2F2", linewidth=0)
+
+
+def say(ax: Axes, text: str) -> None:
+    """Instead of data: why there is none."""
+    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=GREY)
+
+
+def flow_colors(ccs: list[str]) -> list[Any]:
+    """A colour a flow: distinct for few; by algorithm when there are several; else along one scale."""
+    import matplotlib
+
+    kinds = list(dict.fromkeys(ccs))
+    if len(ccs) <= len(DISTINCT):
+        return list(DISTINCT[: len(ccs)])
+    if len(kinds) > 1:
+        return [DISTINCT[kinds.index(cc) % len(DISTINCT)] for cc in ccs]
+    scale = matplotlib.colormaps["viridis"]
+    return [scale(0.9 * i / (len(ccs) - 1)) for i in range(len(ccs))]
+
+
+def flow_legend(ax: Axes, ccs: list[str], ids: list[int], colors: list[Any]) -> None:
+    """What the colours of flow_colors mean, in the free margin on the right."""
+    from matplotlib.lines import Line2D
+
+    kinds = list(dict.fromkeys(ccs))
+    if len(ccs) <= len(DISTINCT):
+        entries = [(f"flow {i} {cc}", color) for i, cc, color in zip(ids, ccs, colors, strict=True)]
+    elif len(kinds) > 1:
+        entries = [(f"{ccs.count(kind)} {kind}", colors[ccs.index(kind)]) for kind in kinds]
+    else:
+        entries = [(f"flow {ids[0]}", colors[0]), (f"to flow {ids[-1]}", colors[-1])]
+    if len(entries) > 1:
+        handles = [Line2D([], [], color=color, label=text) for text, color in entries]
+        ax.legend(
+            handles=handles, loc="center left", bbox_to_anchor=(1.005, 0.5), frameon=False, fontsize=8, handlelength=1
+        )

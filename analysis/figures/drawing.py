@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""Draws a figure and saves it as PNG and SVG. Runs in processes of its own: matplotlib is slow to load and to draw, and
+both can go on beside the analysis.
+"""
+
+from __future__ import annotations
+
+import importlib
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis.figures import NAMES
+
+if TYPE_CHECKING:
+    from analysis.analyse import Analysis
+
+PNG_DPI = 150
+STYLE = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
+    "font.size": 9,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.7,
+    "lines.linewidth": 0.9,
+    "lines.solid_joinstyle": "round",
+    "path.simplify_threshold": 0.5,
+    "svg.fonttype": "none",  # text as text: small, and can be searched
+    "svg.hashsalt": "bufferscope",  # the same data gives the same file
+}
+
+
+def warm_up() -> None:
+    """Loads what drawing needs."""
+    import matplotlib
+    import matplotlib.backends.backend_agg
+    import matplotlib.backends.backend_svg
+
+    matplotlib.rcParams.update(STYLE)
+    for name in NAMES:
+        importlib.import_module(f"analysis.figures.{name}")
+
+
+def draw(name: str, data: dict[str, Any], directory: str) -> None:
+    """Writes <directory>/<name>.png and .svg. Raises OSError, for example when the disk is full."""
+    warm_up()
+    figure = importlib.import_module(f"analysis.figures.{name}").draw(data)
+    figure.savefig(Path(directory) / f"{name}.png", dpi=PNG_DPI, metadata={"Software": "bufferscope"})
+    figure.savefig(Path(directory) / f"{name}.svg", dpi=PNG_DPI, metadata={"Date": None, "Creator": "bufferscope"})
+
+
+def draw_all(a: Analysis, directory: Path, pool: Executor | None) -> list[Future[None]]:
+    """Starts all figures in `pool`, or draws them here and now if there is none. Errors come with the futures' results."""
+    jobs = []
+    for name in NAMES:
+        data = importlib.import_module(f"analysis.figures.{name}").prepare(a)
+        if pool is None:
+            draw(name, data, str(directory))
+        else:
+            jobs.append(pool.submit(draw, name, data, str(directory)))
+    return jobs

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Queue depth and drops over the whole run, and beneath on the same time axis the aggregate and each flow's window.
+
+After the first seed paper's Figures 1, 8 and 9: the sawtooth of the windows is what the queue follows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures import common
+from analysis.figures.common import BLACK, BLUE, GREY, LIGHT, ORANGE, RED, Data
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.analyse import Analysis
+
+MAX_DROPS_DRAWN = 4000
+
+
+def prepare(a: Analysis) -> Data:
+    """Envelopes of at most COLUMNS columns each, and the times of drops."""
+    from analysis.metrics import experiment_groups
+    from wire import wire
+
+    facts = common.run_facts(a)
+    end = facts["end_s"]
+    arrival_s = common.seconds(a, a.queue["enqueue_mono_ns"])
+    drops = arrival_s[(a.queue["flags"] & wire.POSTCARD.const["POSTCARD_DROPPED"]) != 0]
+    drops = (
+        np.unique((drops * MAX_DROPS_DRAWN / end).astype(np.int64)) * end / MAX_DROPS_DRAWN if end > 0 else drops[:0]
+    )
+    groups = experiment_groups(a.run, a.trace)
+    chosen = [groups[i] for i in common.pick_flows(len(groups))]
+    columns = common.COLUMNS if len(chosen) <= 32 else common.COLUMNS // 3
+    window_s = common.seconds(a, a.windows.mono_ns)
+    return {
+        "facts": facts,
+        "depth": common.envelope(arrival_s, a.queue["depth_packets"], 0, end),
+        "drops": drops[(drops >= 0) & (drops <= end)],
+        "aggregate": common.envelope(window_s, a.windows.in_flight_packets, 0, end),
+        "cwnd": common.envelope(window_s, a.windows.cwnd_packets, 0, end),
+        "flows": [
+            common.envelope(common.seconds(a, a.run.tcp["mono_ns"][rows]), a.trace.in_flight[rows], 0, end, columns)
+            for _, rows in chosen
+        ],
+        "ccs": [entry["cc"] for entry, _ in chosen],
+        "ids": [entry["id"] for entry, _ in chosen],
+        "traced": len(groups),
+    }
+
+
+def draw(data: Data) -> Figure:
+    """Three axes, one time axis."""
+    facts = data["facts"]
+    figure, (queue, total, each) = common.new_figure(facts, 7.2, 3, sharex=True, height_ratios=(1.15, 1, 1))
+    for ax in (queue, total, each):
+        common.shade_warmup(ax, facts)
+
+    queue.plot(*data["depth"], color=BLUE, linewidth=0.6)
+    top = max(facts["buffer"], data["depth"][1].max(initial=0)) * 1.12 + 0.5
+    queue.set_ylim(0, top)
+    common.level(queue, facts["buffer"], f"buffer {facts['buffer']}")
+    if len(data["drops"]):
+        height = np.full(len(data["drops"]), top * 0.965)
+        queue.plot(
+            data["drops"], height, "|", color=RED, markersize=5, markeredgewidth=0.7, rasterized=len(height) > 500
+        )
+        queue.annotate(
+            "drops", (1, top * 0.965), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
+            va="center", fontsize=8, color=RED, annotation_clip=False,
+        )  # fmt: skip
+    queue.set_ylabel("queue depth (packets)")
+
+    if data["aggregate"].size:
+        total.plot(*data["cwnd"], color=LIGHT, linewidth=0.8, label="sum of cwnd")
+        total.plot(*data["aggregate"], color=ORANGE, linewidth=0.6, label="packets in flight")
+        total.legend(loc="upper right", frameon=False, fontsize=8, ncols=2, handlelength=1, borderaxespad=0)
+        stable = data["cwnd"][1][data["cwnd"][0] >= facts["warmup_s"]]
+        high = max(
+            np.percentile(stable, 99.9) if len(stable) else 0,
+            data["aggregate"][1].max(),
+            facts["bdp"] + facts["buffer"],
+        )
+        total.set_ylim(0, high * 1.15)
+    else:
+        common.say(total, "no trace of the windows")
+    common.level(total, facts["bdp"], f"BDP {facts['bdp']}", GREY)
+    common.level(total, facts["bdp"] + facts["buffer"], "BDP + buffer", BLACK)
+    total.set_ylabel("aggregate window (packets)")
+
+    colors = common.flow_colors(data["ccs"])
+    for line, color in zip(data["flows"], colors, strict=True):
+        each.plot(*line, color=color, linewidth=0.6, alpha=0.9, rasterized=len(data["flows"]) > 4)
+    if not data["flows"]:
+        common.say(each, "no trace of the windows")
+    each.set_ylim(0, None)
+    common.flow_legend(each, data["ccs"], data["ids"], colors)
+    shown = len(data["flows"])
+    each.set_ylabel(
+        "window of each flow (packets)" if shown == data["traced"] else f"window of {shown} of {data['traced']} flows"
+    )
+    each.set_xlim(0, max(facts["end_s"], 1e-9))
+    each.set_xlabel("time since traffic started (s); grey: warm-up, not measured")
+    figure.align_ylabels()
+    return figure

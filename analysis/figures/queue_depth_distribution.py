@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""How deep the queue was that packets found: the distribution over all packets of the measurement window.
+
+After the first seed paper's Figures 4 and 6: the square root of n rule says that the shaded part of the buffer is not
+needed, because the queue never gets that low.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures import common
+from analysis.figures.common import BLACK, BLUE, GREY, RED, Data
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.analyse import Analysis
+
+MAX_BINS = 200
+
+
+def prepare(a: Analysis) -> Data:
+    """Counts per bin of a whole number of packets; bin b holds depths b * width to (b + 1) * width - 1."""
+    from analysis.metrics import arrivals_in
+
+    depth = a.queue["depth_packets"][arrivals_in(a.queue, a.window.start_ns, a.window.end_ns)]
+    deepest = int(depth.max(initial=0))
+    width = deepest // MAX_BINS + 1
+    counts = np.bincount(depth // width, minlength=1)
+    found = np.percentile(depth, (1, 50, 99), method="inverted_cdf") if len(depth) else None
+    return {
+        "facts": common.run_facts(a), "counts": counts, "width": width, "packets": len(depth), "percentiles": found,
+        "empty": int(np.count_nonzero(depth == 0)),
+    }  # fmt: skip
+
+
+def draw(data: Data) -> Figure:
+    """Share of packets over depth."""
+    facts, counts, width = data["facts"], data["counts"], data["width"]
+    figure, (ax,) = common.new_figure(facts, 3.6)
+    right = max(facts["buffer"], len(counts) * width) * 1.04 + 1
+    ax.set_xlim(-0.5, right)
+    ax.set_xlabel("queue depth that a packet found on arrival (packets)")
+    ax.set_ylabel("share of packets (%)")
+    if not data["packets"]:
+        common.say(ax, "no packets in the measurement window")
+        return figure
+    share = counts * 100 / data["packets"]
+    ax.stairs(share, np.arange(len(counts) + 1) * width - 0.5, fill=True, color=BLUE, alpha=0.85)
+    ax.set_ylim(0, share.max() * 1.18)
+    needed = facts["bdp"] / max(facts["flows"], 1) ** 0.5
+    unused = facts["buffer"] - needed
+    if unused > 0:
+        ax.axvspan(-0.5, unused, color="#F0F0F0", linewidth=0, zorder=0)
+        _note(ax, unused / 2, "not needed by BDP/√n", GREY, "center")
+    lines = [(facts["buffer"], f"buffer {facts['buffer']} ", BLACK, "right")]
+    lines += [
+        (value, f" {name} {value}", RED, "left")
+        for name, value in zip(("p1", "median"), data["percentiles"], strict=False)
+    ]
+    for x, text, color, side in lines:
+        ax.axvline(x, color=color, linewidth=0.9, linestyle="--")
+        _note(ax, x, text, color, side)
+    empty = data["empty"] / data["packets"]
+    ax.set_title(f"{empty:.2%} of packets found the queue empty", fontsize=9, loc="left")
+    return figure
+
+
+def _note(ax, x, text, color, side) -> None:  # type: ignore[no-untyped-def]
+    high = {BLACK: 0.98, RED: 0.91, GREY: 0.98}[color]
+    ax.annotate(text, (x, high), xycoords=("data", "axes fraction"), ha=side, va="top", fontsize=8, color=color)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Share of the link's rate that was used, over time: sliding windows of 10 base RTTs and, behind them, of one.
+
+Ticks at the bottom are loss events. For a single flow the least that theory predicts after a loss is drawn (first seed
+paper, 3.5).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures import common
+from analysis.figures.common import BLUE, GREEN, GREY, RED, SKY, Data
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.analyse import Analysis
+
+STEPS_PER_RTT = 4
+
+
+def prepare(a: Analysis) -> Data:
+    """Both curves, thinned, and the two horizontal lines."""
+    from analysis import rules
+    from analysis.metrics import UTILIZATION_WINDOW_RTTS, sliding_starts
+
+    rtt_ns, spec = a.run.spec["rtt_ns"], a.run.spec
+    curves = {}
+    for name, rtts, step in (("long", UTILIZATION_WINDOW_RTTS, rtt_ns), ("short", 1, rtt_ns // STEPS_PER_RTT)):
+        width = rtts * rtt_ns
+        starts = sliding_starts(a.window, width, step) if a.window.length_ns >= width else np.empty(0, dtype=np.int64)
+        middle = common.seconds(a, starts + width // 2)
+        facts = common.run_facts(a)
+        curves[name] = common.envelope(
+            middle, a.link.utilization(starts, width) * 100, facts["warmup_s"], facts["end_s"] + 1e-9
+        )
+    predicted = None
+    if len(a.run.traffic) == 1:
+        bdp = rules.bdp_packets(spec["rate_bps"], rtt_ns, spec["wire_bytes"])
+        predicted = rules.min_utilization(a.run.traffic[0]["cc"], spec["buffer_packets"], bdp)
+    return {
+        "facts": common.run_facts(a),
+        **curves,
+        "mean": a.utilization["mean"],
+        "p01": a.utilization["p01"],
+        "window_s": a.utilization["window_s"],
+        "predicted": predicted,
+        "losses": common.seconds(a, np.array([event.start_ns for event in a.events], dtype=np.int64)),
+    }
+
+
+def draw(data: Data) -> Figure:
+    """Utilization in percent; the axis starts where the data does, and says so."""
+    facts = data["facts"]
+    figure, (ax,) = common.new_figure(facts, 3.4)
+    ax.set_xlabel("time since traffic started (s)")
+    ax.set_ylabel("utilization (%)")
+    ax.set_xlim(facts["warmup_s"], max(facts["end_s"], facts["warmup_s"] + 1e-9))
+    if not data["long"].size:
+        common.say(ax, "the measurement window is shorter than 10 RTTs")
+        return figure
+    least = data["short"][1].min()
+    if data["predicted"] is not None:
+        least = min(least, data["predicted"] * 100)
+    room = max(100 - least, 0.5)
+    bottom = max(least - 0.14 * room, 0)
+    ax.set_ylim(bottom, 100 + 0.08 * room)
+    ax.plot(
+        *data["short"], color=SKY, linewidth=0.5, label="windows of one RTT", rasterized=data["short"].shape[1] > 3000
+    )
+    ax.plot(*data["long"], color=BLUE, linewidth=1.1, label="windows of 10 RTTs")
+    if len(data["losses"]):
+        height = np.full(len(data["losses"]), bottom + 0.035 * room)
+        ax.plot(data["losses"], height, "|", color=RED, markersize=6, markeredgewidth=0.8, label="loss events")
+    ax.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=8, ncols=3, handlelength=1, borderaxespad=0.2
+    )
+    levels = [
+        (data["mean"], "mean", GREY),
+        (data["p01"], "p1 of 10 RTTs", BLUE),
+        (data["predicted"], "predicted\nafter a loss", GREEN),
+    ]
+    taken: list[float] = []
+    for value, text, color in levels:
+        if value is None:
+            continue
+        y = value * 100
+        while any(abs(y - other) < 0.085 * room * (1.9 if "\n" in text else 1) for other in taken):
+            y -= 0.02 * room  # labels that would lie on each other
+        taken.append(y)
+        ax.axhline(value * 100, color=color, linewidth=0.8, linestyle="--")
+        ax.annotate(
+            f"{text} {value:.2%}", (1, y), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
+            va="center", fontsize=8, color=color, annotation_clip=False,
+        )  # fmt: skip
+    return figure

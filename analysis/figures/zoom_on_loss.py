@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""A few RTTs around one loss, packet by packet: the queue above, the windows beneath (first seed paper, Figure 1).
+
+The loss shown is the one that stands most apart from others. Without any, it is the deepest queue.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures import common
+from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, RED, Data
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.analyse import Analysis
+
+BEFORE_RTTS, AFTER_RTTS = 2, 6  # longest RTTs
+MAX_LOSERS_DRAWN = 6
+
+
+def prepare(a: Analysis) -> Data:
+    """Exact steps of the queue and of the windows around one moment."""
+    from analysis.metrics import experiment_groups
+
+    facts = common.run_facts(a)
+    moment, is_loss = _moment(a)
+    data: Data = {"facts": facts, "is_loss": is_loss, "queue": None, "rtt_ms": a.run.spec["rtt_ns"] / 1e6}
+    if moment is None:
+        return data
+    start, end = moment - BEFORE_RTTS * a.rtt_max_ns, moment + AFTER_RTTS * a.rtt_max_ns
+    data["span_ms"] = ((start - moment) / 1e6, (end - moment) / 1e6)
+    data["queue"], data["drops"], losers = _queue(a, moment, start, end)
+    data["windows"], data["labels"] = [], []
+    groups = experiment_groups(a.run, a.trace)
+    if len(groups) > 1:
+        data["windows"].append(_steps(a.windows.mono_ns, a.windows.in_flight_packets, moment, start, end))
+        data["labels"].append("all flows, in flight")
+    for entry, rows in [group for group in groups if group[0]["flow"] in losers][:MAX_LOSERS_DRAWN]:
+        times = a.run.tcp["mono_ns"][rows]
+        data["windows"].append(_steps(times, a.trace.in_flight[rows], moment, start, end))
+        data["labels"].append(f"flow {entry['id']} {entry['cc']}, in flight")
+        if len(groups) == 1:
+            data["windows"].append(_steps(times, a.run.tcp["cwnd_packets"][rows], moment, start, end))
+            data["labels"].append("cwnd")
+    data["losers"] = len(losers)
+    return data
+
+
+def _moment(a: Analysis) -> tuple[int | None, bool]:
+    """The start of the loss event with most time to the next on either side; of those with enough room, if any."""
+    events = [event for event in a.events if event.min_utilization is not None] or a.events
+    if events:
+        times = np.array([event.start_ns for event in events])
+        every = np.array([event.start_ns for event in a.events])
+        place = np.searchsorted(every, times)
+        padded = np.concatenate(([a.window.start_ns], every, [a.window.end_ns]))
+        apart = np.minimum(padded[place + 1] - padded[place], padded[place + 2] - padded[place + 1])
+        return int(times[apart.argmax()]), True
+    inside = slice(*np.searchsorted(a.queue["enqueue_mono_ns"], (a.window.start_ns, a.window.end_ns)))
+    depth = a.queue["depth_packets"][inside]
+    return (int(a.queue["enqueue_mono_ns"][inside][depth.argmax()]), False) if len(depth) else (None, False)
+
+
+def _queue(a: Analysis, moment: int, start: int, end: int) -> tuple[np.ndarray, np.ndarray, set[int]]:
+    """The queue's length at each arrival and departure; when and how deep packets were dropped; whose they were."""
+    from wire import wire
+
+    rtt = a.rtt_max_ns  # nothing that came earlier is still there, unless the queue is not the one of the spec
+    rows = slice(*np.searchsorted(a.queue["enqueue_mono_ns"], (start - 2 * rtt, end)))
+    came, flags, depth = (a.queue[name][rows] for name in ("enqueue_mono_ns", "flags", "depth_packets"))
+    left = came + a.queue["sojourn_ns"][rows]
+    is_dropped = (flags & wire.POSTCARD.const["POSTCARD_DROPPED"]) != 0
+    refused = is_dropped & ((flags & wire.POSTCARD.const["POSTCARD_AT_INGRESS"]) != 0)
+    arrival = np.column_stack((came[~refused], depth[~refused].astype(np.int64) + 1))
+    order = np.argsort(left[~refused], kind="stable")
+    departed = left[~refused][order]
+    admitted = np.searchsorted(came[~refused], departed, side="right")
+    departure = np.column_stack((departed, admitted - np.arange(1, len(departed) + 1)))  # first in, first out
+    steps = np.concatenate((arrival, np.maximum(departure, 0)))
+    steps = steps[np.argsort(steps[:, 0], kind="stable")]
+    steps = steps[(steps[:, 0] >= start) & (steps[:, 0] <= end)]
+    shown = is_dropped & (came >= start)
+    drops = np.array([(came[shown] - moment) / 1e6, depth[shown]])
+    first = shown & (came >= moment) & (came < moment + rtt)
+    return np.array([(steps[:, 0] - moment) / 1e6, steps[:, 1]]), drops, set(a.queue["flow"][rows][first].tolist())
+
+
+def _steps(times: np.ndarray, values: np.ndarray, moment: int, start: int, end: int) -> np.ndarray:
+    first, last = np.searchsorted(times, (start, end))
+    first = max(first - 1, 0)  # the value that held when the span began
+    at = np.maximum(times[first:last], start)
+    return np.array([(at - moment) / 1e6, values[first:last]], dtype=np.float64)
+
+
+def draw(data: Data) -> Figure:
+    """Two axes, one time axis in ms; 0 is the drop."""
+    facts = data["facts"]
+    figure, (queue, windows) = common.new_figure(facts, 5.4, 2, sharex=True)
+    if data["queue"] is None:
+        common.say(queue, "no packets in the measurement window")
+        return figure
+    queue.step(*data["queue"], where="post", color=BLUE, linewidth=0.7, rasterized=data["queue"].shape[1] > 6000)
+    drops = data["drops"]
+    if drops.size:
+        queue.plot(*drops, "x", color=RED, markersize=6, markeredgewidth=1.4, label="dropped", clip_on=False, zorder=4)
+        queue.legend(loc="upper right", frameon=False, fontsize=8, handlelength=1, borderaxespad=0)
+    queue.set_ylim(0, max(facts["buffer"], data["queue"][1].max(initial=0)) * 1.12 + 0.5)
+    common.level(queue, facts["buffer"], f"buffer {facts['buffer']}")
+    queue.set_ylabel("queue (packets)")
+    palette = [ORANGE, *(c for c in common.DISTINCT if c not in (ORANGE, BLUE, RED)), GREY]
+    for index, (line, text) in enumerate(zip(data["windows"], data["labels"], strict=True)):
+        color = GREY if text == "cwnd" else palette[index % len(palette)]
+        windows.step(*line, where="post", color=color, linewidth=0.9, label=text)
+    if data["windows"]:
+        more = data["losers"] - MAX_LOSERS_DRAWN
+        title = f"flows that lost a packet: {data['losers']}, {MAX_LOSERS_DRAWN} of them shown" if more > 0 else None
+        windows.legend(
+            loc="upper right",
+            framealpha=0.85,
+            edgecolor="none",
+            fontsize=8,
+            handlelength=1,
+            title=title,
+            title_fontsize=8,
+        )
+    else:
+        common.say(windows, "no trace of the windows")
+    highest = max((line[1].max(initial=0) for line in data["windows"]), default=0)
+    windows.set_ylim(0, max(highest, facts["bdp"]) * 1.12)
+    common.level(windows, facts["bdp"], f"BDP {facts['bdp']}", GREY)
+    if highest > 0.7 * (facts["bdp"] + facts["buffer"]):
+        common.level(windows, facts["bdp"] + facts["buffer"], "BDP + buffer", BLACK)
+    windows.set_ylabel("window (packets)")
+    windows.set_xlim(*data["span_ms"])
+    what = "the drop" if data["is_loss"] else "the deepest queue (no packet was dropped)"
+    windows.set_xlabel(f"time since {what} (ms); base RTT {data['rtt_ms']:.4g} ms")
+    figure.align_ylabels()
+    return figure

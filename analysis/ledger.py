@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""Was anything lost between the switch and the tables? Counts of every station on the way, and every loss counter.
+
+What a document should say and does not is a reason as well: what cannot be checked is not taken to be right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from analysis.load import Run
+from analysis.unwrap import group_starts, unwrap32
+from wire import wire
+
+CARD = wire.POSTCARD.const
+MAX_CLOCK_STEP_NS = 1_000_000  # a slewing clock moves half of that between two blocks, a second apart
+Entries = dict[str, int | None]
+
+
+def number(document: dict[str, Any], *path: str) -> int | float | None:
+    """The number at a path of keys, None if there is none."""
+    value: Any = document
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def counter_packets(switch: dict[str, Any], name: str) -> int | None:
+    """A P4 counter summed over its ports."""
+    counters = switch.get("counters")
+    for full_name, ports in counters.items() if isinstance(counters, dict) else ():
+        if full_name.rpartition(".")[2] == name and isinstance(ports, dict):
+            return int(sum(number(cell, "packets") or 0 for cell in ports.values() if isinstance(cell, dict)))
+    return None
+
+
+def sum_stats(switch: dict[str, Any], suffix: str) -> int | None:
+    """A statistic of the switch summed over ports: port.N.<suffix>."""
+    stats = switch.get("stats")
+    values = [
+        value
+        for name, value in (stats.items() if isinstance(stats, dict) else ())
+        if name.startswith("port.") and name.endswith(f".{suffix}") and isinstance(value, (int, float))
+    ]
+    return int(sum(values)) if values else None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One numbered stream of postcards: those of one port that ingress made, or those that egress made."""
+
+    switch_id: int
+    egress_port: int
+    at_ingress: bool
+    received: int
+    missing: int
+    duplicates: int
+
+
+def streams(postcards: dict[str, np.ndarray]) -> list[Stream]:
+    """What each stream's numbers say: a number that is not there is a lost postcard."""
+    key = postcards["switch_id"].astype(np.uint64) << np.uint64(32)
+    key |= postcards["egress_port"].astype(np.uint64) << np.uint64(8)
+    key |= postcards["flags"] & np.uint8(CARD["POSTCARD_AT_INGRESS"])
+    order = np.argsort(key, kind="stable")
+    starts = group_starts(key[order])
+    seq = unwrap32(postcards["card_seq"][order], starts)
+    result = []
+    for start, end in zip(starts, [*starts[1:], len(seq)], strict=True):
+        numbers, first = seq[start:end], order[start]
+        different = len(numbers) if (np.diff(numbers) == 1).all() else len(np.unique(numbers))
+        result.append(
+            Stream(
+                switch_id=int(postcards["switch_id"][first]),
+                egress_port=int(postcards["egress_port"][first]),
+                at_ingress=bool(postcards["flags"][first] & CARD["POSTCARD_AT_INGRESS"]),
+                received=len(numbers),
+                missing=int(numbers.max() - numbers.min()) + 1 - different,
+                duplicates=len(numbers) - different,
+            )
+        )
+    return result
+
+
+def ledger(run: Run, cards: list[Stream]) -> Entries:
+    """From the switch to the tables, over the whole run, and every counter of something lost. None: not recorded."""
+    switch, collector, tracer = (run.documents[name] for name in ("switch", "collector", "tracer"))
+    malformed = [number(collector, name) for name in ("short", "bad_version", "trailing")]
+    entries: dict[str, Any] = {
+        "switch_packets": counter_packets(switch, "arrivals"),
+        "postcards_sent": counter_packets(switch, "postcards_made"),
+        "postcards_received": number(collector, "received"),
+        "postcards_stored": number(collector, "stored"),
+        "postcards_rows": run.raw["postcards"].records,
+        "tcp_events": number(tracer, "events"),
+        "tcp_events_stored": number(tracer, "stored"),
+        "tcp_events_rows": run.raw["tcp"].records,
+        "tcp_events_lost": number(tracer, "lost"),
+        "ring_drops": sum_stats(switch, "rx_ring_drops"),
+        "tx_errors": sum_stats(switch, "tx_errors"),
+        "queue_drops": sum_stats(switch, "queue_drops"),
+        "oversize": sum_stats(switch, "oversize"),
+        "pool_exhausted": number(switch, "stats", "pool_exhausted"),
+        "arrivals_clamped": number(switch, "stats", "arrivals_clamped"),
+        "collector_kernel_drops": number(collector, "kernel_drops"),
+        "collector_write_errors": number(collector, "write_errors"),
+        "tracer_write_errors": number(tracer, "write_errors"),
+        "postcards_malformed": None if None in malformed else sum(value or 0 for value in malformed),
+        "postcards_missing": sum(stream.missing for stream in cards),
+        "postcards_duplicate": sum(stream.duplicates for stream in cards),
+    }
+    return {name: None if value is None else int(value) for name, value in entries.items()}
+
+
+# Neighbours in a chain must be equal. Each with the end of its clause.
+_CHAINS = (
+    (
+        ("switch_packets", "packets came to watched queues"),
+        ("postcards_sent", "postcards were made by the switch"),
+        ("postcards_received", "were received by the collector"),
+        ("postcards_stored", "were stored by the collector"),
+        ("postcards_rows", "could be read from postcards.bsp"),
+    ),
+    (
+        ("tcp_events", "TCP events happened"),
+        ("tcp_events_stored", "were stored by the tracer"),
+        ("tcp_events_rows", "could be read from tcp.bst"),
+    ),
+)
+# Counters that must be zero: what each means and what helps.
+_ZERO = {
+    "ring_drops": "frames were dropped by the kernel before the switch read its rings: lower RATE, or leave it more CPU",
+    "tx_errors": "frames could not be handed to the kernel: see logs/, lower RATE",
+    "queue_drops": "admitted packets were dropped by the switch's own queue: raise its queue limit",
+    "oversize": "frames were too long for the switch: offloads are on somewhere, or raise --frame-bytes",
+    "pool_exhausted": "packets were dropped because the switch had no memory for them: raise --packets",
+    "collector_kernel_drops": "postcards were dropped in the collector's socket: lower RATE, or raise its receive buffer",
+    "collector_write_errors": "writes of the collector failed: see logs/, is the disk full?",
+    "tracer_write_errors": "writes of the tracer failed: see logs/, is the disk full?",
+    "tcp_events_lost": "TCP events found the tracer's rings full: lower RATE, or raise its rings",
+    "postcards_malformed": "datagrams to the collector were no postcards: something else sends to its port",
+    "postcards_missing": "postcard numbers are missing: postcards were lost on the way",
+    "postcards_duplicate": "postcards came twice",
+}
+_SOURCES = {
+    "switch": (
+        "switch_packets", "postcards_sent", "ring_drops", "tx_errors", "queue_drops", "oversize", "pool_exhausted",
+        "arrivals_clamped",
+    ),
+    "collector": (
+        "postcards_received", "postcards_stored", "collector_kernel_drops", "collector_write_errors",
+        "postcards_malformed",
+    ),
+    "tracer": ("tcp_events", "tcp_events_stored", "tcp_events_lost", "tracer_write_errors"),
+}  # fmt: skip
+
+
+def ledger_reasons(run: Run, entries: Entries) -> list[str]:
+    """Sent = received = stored = rows, and nothing lost; otherwise one line each."""
+    reasons = []
+    for chain in _CHAINS:
+        for (name, what), (next_name, next_what) in zip(chain, chain[1:], strict=False):
+            here, there = entries[name], entries[next_name]
+            if here is not None and there is not None and here != there:
+                reasons.append(
+                    f"ledger: {here} {what}, {there} {next_what} ({there - here:+d}); see logs/ and run again"
+                )
+    reasons += [f"ledger: {entries[name]} {text}" for name, text in _ZERO.items() if entries[name]]
+    for document, names in _SOURCES.items():
+        unknown = [name for name in names if entries[name] is None]
+        if run.documents[document] and unknown:
+            reasons.append(f"{document}.json: does not say {', '.join(unknown)}; it is of another version or damaged")
+    for raw in run.raw.values():
+        damage = raw.damage()
+        if damage:
+            reasons.append(damage)
+        if raw.missing_records:
+            reasons.append(f"{raw.name}: {raw.missing_records} records between its blocks are missing; it was changed")
+        if raw.lost_records:
+            reasons.append(f"{raw.name}: {raw.lost_records} records were lost before they were stored; see logs/")
+        if raw.bad_records:
+            reasons.append(f"{raw.name}: {raw.bad_records} records of a version this one does not know are not used")
+        if raw.clock_step_max_ns > MAX_CLOCK_STEP_NS:
+            reasons.append(
+                f"{raw.name}: CLOCK_REALTIME stepped by {raw.clock_step_max_ns / 1e6:.3f} ms, so receive times are off; "
+                "stop whatever sets the clock, then run again"
+            )
+    return reasons

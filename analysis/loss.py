@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""Loss events: when the queue refused packets, whom it hit, and how far utilization, queue and windows fell after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.metrics import Columns, Link, Window, WindowSeries, arrivals_in, dropped
+
+# A sender knows of a loss one RTT later (the queue being full: the longest RTT), and PRR has brought the window down one
+# more after that (first seed paper, 3.2 and its Figure 1); the thinner stream reaches the queue and leaves it in another.
+AFTERMATH_RTTS = 4
+STEPS_PER_RTT = 50
+
+
+@dataclass(frozen=True)
+class LossEvent:
+    """Drops within one longest RTT of the first. Windows are packets in flight of all flows."""
+
+    start_ns: int
+    drops: int
+    flows: int
+    min_utilization: float | None  # None if the aftermath is not wholly in the measurement window
+    min_depth_packets: int | None
+    window_before_packets: int | None
+    window_after_packets: int | None  # least in the aftermath
+
+
+def longest_rtt_ns(rtt_ns: int, buffer_packets: int, wire_bytes: int, rate_bps: int) -> int:
+    """Base RTT plus the time a full buffer takes to drain."""
+    return rtt_ns + round(buffer_packets * wire_bytes * 8e9 / rate_bps)
+
+
+def loss_events(
+    queue: Columns, link: Link, windows: WindowSeries, window: Window, rtt_ns: int, rtt_max_ns: int
+) -> list[LossEvent]:
+    """The loss events that begin in the measurement window.
+
+    A drop that comes within `rtt_max_ns` of an event's first belongs to it; the next one begins another event. After
+    each, over AFTERMATH_RTTS longest RTTs: `min_utilization` is the least over windows of one base RTT (one
+    every 1/50 RTT), that being what Lemma 2 of the first seed paper speaks of; `min_depth_packets` the least depth that a
+    packet found.
+    """
+    rows = arrivals_in(queue, window.start_ns, window.end_ns)
+    drops = rows.start + np.flatnonzero(dropped(queue)[rows])
+    times = queue["enqueue_mono_ns"][drops]
+    events = []
+    at = 0
+    while at < len(drops):
+        start = int(times[at])
+        end = int(np.searchsorted(times, start + rtt_max_ns, side="left"))
+        least, shallow = _aftermath(queue, link, window, start, rtt_ns, rtt_max_ns)
+        before, after = _windows(windows, start, start + AFTERMATH_RTTS * rtt_max_ns)
+        flows = len(np.unique(queue["flow"][drops[at:end]]))
+        events.append(LossEvent(start, end - at, flows, least, shallow, before, after))
+        at = max(end, at + 1)
+    return events
+
+
+def _aftermath(
+    queue: Columns, link: Link, window: Window, start_ns: int, rtt_ns: int, rtt_max_ns: int
+) -> tuple[float | None, int | None]:
+    end_ns = start_ns + AFTERMATH_RTTS * rtt_max_ns
+    if end_ns + rtt_ns > window.end_ns:
+        return None, None
+    starts = np.arange(start_ns, end_ns, max(rtt_ns // STEPS_PER_RTT, 1), dtype=np.int64)
+    depth = queue["depth_packets"][arrivals_in(queue, start_ns, end_ns)]
+    return float(link.utilization(starts, rtt_ns).min()), int(depth.min()) if len(depth) else None
+
+
+def _windows(windows: WindowSeries, start_ns: int, end_ns: int) -> tuple[int | None, int | None]:
+    first, last = np.searchsorted(windows.mono_ns, (start_ns, end_ns), side="right")
+    before = int(windows.in_flight_packets[first - 1]) if first else None
+    after = windows.in_flight_packets[first:last]
+    return before, int(after.min()) if len(after) else None
+
+
+def flows_losing_per_rtt(queue: Columns, window: Window, rtt_ns: int) -> float | None:
+    """Mean number of flows that saw a drop, over the base RTTs in which any did (first seed paper, 5.6, Figure 10)."""
+    rows = arrivals_in(queue, window.start_ns, window.end_ns)
+    drops = rows.start + np.flatnonzero(dropped(queue)[rows])
+    if not len(drops):
+        return None
+    rtt = (queue["enqueue_mono_ns"][drops] - window.start_ns) // rtt_ns
+    pairs = np.unique(rtt << 16 | queue["flow"][drops])
+    return len(pairs) / len(np.unique(pairs >> 16))

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: MIT
+"""The numbers of one repetition: link, queue, goodput, windows, fairness. Each function says exactly what it counts.
+
+Packets belong to the measurement window by their arrival at the queue, bits and bytes by their departure. Times are
+ns on CLOCK_MONOTONIC. All sums of bytes are 64 bits wide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from analysis.join import NONE, Segments, Trace
+from analysis.load import Run
+from wire import wire
+
+CARD = wire.POSTCARD.const
+EVENT = wire.TCP_RECORD.const
+# IEEE 802.3: the shortest frame without its FCS, and FCS, preamble with start delimiter and shortest gap.
+MIN_FRAME_BYTES, WIRE_EXTRA_BYTES = 60, 24
+UTILIZATION_WINDOW_RTTS = 10
+Columns = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Window:
+    """The measurement window: from the end of WARMUP, for DURATION, or until traffic ended if that was earlier."""
+
+    traffic_start_ns: int
+    start_ns: int
+    end_ns: int
+    missing_ns: int  # of DURATION, because traffic ended early
+
+    @property
+    def length_ns(self) -> int:
+        return self.end_ns - self.start_ns
+
+
+def measurement_window(run: Run, queue: Columns) -> Window:
+    """Traffic starts and ends as traffic.json says; without it, with the first and last packet of the queue."""
+    traffic, arrivals = run.documents["traffic"], queue["enqueue_mono_ns"]
+    start, end = traffic.get("start_mono_ns"), traffic.get("end_mono_ns")
+    if not isinstance(start, int):
+        start = int(arrivals[0]) if len(arrivals) else 0
+    if not isinstance(end, int):
+        end = int(arrivals[-1]) if len(arrivals) else start
+    first = start + run.spec["warmup_ns"]
+    last = first + run.spec["duration_ns"]
+    if len(arrivals):  # a run whose packets stop is over, whatever its clients waited for
+        end = min(end, int(arrivals[-1]) + run.spec["rtt_ns"])
+    stop = max(min(last, end), first)
+    return Window(start, first, stop, last - stop)
+
+
+def bottleneck(postcards: Columns) -> tuple[int | None, Columns]:
+    """The port with most postcards, and its postcards: in the lab only one queue is watched."""
+    ports = postcards["egress_port"]
+    if not len(ports):
+        return None, postcards
+    if (ports == ports[0]).all():
+        return int(ports[0]), postcards
+    values, counts = np.unique(ports, return_counts=True)
+    port = values[counts.argmax()]
+    mask = ports == port
+    return int(port), {name: column[mask] for name, column in postcards.items()}
+
+
+def dropped(queue: Columns) -> np.ndarray:
+    """Which packets never left the queue for the link."""
+    return (queue["flags"] & CARD["POSTCARD_DROPPED"]) != 0
+
+
+def arrivals_in(queue: Columns, start_ns: int, end_ns: int) -> slice:
+    """Rows of the packets that came in [start, end)."""
+    first, last = np.searchsorted(queue["enqueue_mono_ns"], (start_ns, end_ns))
+    return slice(int(first), int(last))
+
+
+# The link -------------------------------------------------------------------------------------------------------------
+
+
+class Link:
+    """The bits that left the queue on the wire, as a function of time: a packet's are spread over its transmission.
+
+    Wire bytes are the frame (at least 60) and 24 more for FCS, preamble and gap. Transmission ends at enqueue + sojourn
+    and takes wire bits / rate.
+    """
+
+    def __init__(self, queue: Columns, rate_bps: int) -> None:
+        sent = ~dropped(queue)
+        ends = (queue["enqueue_mono_ns"] + queue["sojourn_ns"])[sent]
+        wire_bytes = np.maximum(queue["packet_bytes"][sent], MIN_FRAME_BYTES) + WIRE_EXTRA_BYTES
+        if (ends[1:] < ends[:-1]).any():
+            order = np.argsort(ends, kind="stable")
+            ends, wire_bytes = ends[order], wire_bytes[order]
+        self.rate_bps = rate_bps
+        self.departure_ns = ends
+        self.bytes_before = np.zeros(len(ends) + 1, dtype=np.int64)
+        np.cumsum(wire_bytes, dtype=np.int64, out=self.bytes_before[1:])
+
+    def bits_until(self, times_ns: np.ndarray) -> np.ndarray:
+        """Bits that had left by each time (float64)."""
+        done = np.searchsorted(self.departure_ns, times_ns, side="right")
+        bits = self.bytes_before[done] * 8.0
+        going = np.flatnonzero(done < len(self.departure_ns))
+        packet = done[going]
+        packet_bits = (self.bytes_before[packet + 1] - self.bytes_before[packet]) * 8.0
+        left_bits = (self.departure_ns[packet] - times_ns[going]) * (self.rate_bps / 1e9)
+        bits[going] += np.clip(packet_bits - left_bits, 0, packet_bits)
+        return bits
+
+    def utilization(self, start_ns: np.ndarray, width_ns: int) -> np.ndarray:
+        """Share of the rate used in [start, start + width) for each start."""
+        bits = self.bits_until(start_ns + width_ns) - self.bits_until(start_ns)
+        return bits / (self.rate_bps * width_ns / 1e9)
+
+
+def sliding_starts(window: Window, width_ns: int, step_ns: int) -> np.ndarray:
+    """Starts of the windows of `width_ns` that fit, one every `step_ns`; a single one, cut short, if none does."""
+    last = max(window.end_ns - width_ns, window.start_ns)
+    return np.arange(window.start_ns, last + 1, max(step_ns, 1), dtype=np.int64)
+
+
+def utilization(link: Link, window: Window, rtt_ns: int) -> dict[str, float | None]:
+    """Mean over the measurement window; percentile, least and largest over sliding windows of 10 base RTTs, one every RTT.
+
+    Utilization is bits that left on the wire / (rate x time) (the first seed paper, 3.3 and 5.1, where iperf's goodput
+    stood for the bits).
+    """
+    width = UTILIZATION_WINDOW_RTTS * rtt_ns
+    if window.length_ns < width:
+        return {"mean": None, "p01": None, "min": None, "max": None, "window_s": width / 1e9}
+    values = link.utilization(sliding_starts(window, width, rtt_ns), width)
+    mean = link.utilization(np.array([window.start_ns]), window.length_ns)[0]
+    return {
+        "mean": float(mean),
+        "p01": float(np.percentile(values, 1)),
+        "min": float(values.min()),
+        "max": float(values.max()),
+        "window_s": width / 1e9,
+    }
+
+
+# The queue ------------------------------------------------------------------------------------------------------------
+
+
+def percentiles(values: np.ndarray, **names: float) -> dict[str, float | int | None]:
+    """Percentiles as values that occurred (the smallest with at least that share at or below it); None if no values."""
+    if not len(values):
+        return dict.fromkeys(names)
+    found = np.percentile(values, list(names.values()), method="inverted_cdf")
+    return {name: value.item() for name, value in zip(names, found, strict=True)}
+
+
+def queue_depth(queue: Columns, window: Window, column: str = "depth_packets") -> dict[str, float | int | None]:
+    """Depth that arriving packets found, dropped ones included (per packet); `time_mean` is the mean over time.
+
+    Depth counts packets admitted and not wholly departed, the one on the link included, the arriving one not.
+    """
+    depth = queue[column][arrivals_in(queue, window.start_ns, window.end_ns)]
+    mean = float(depth.mean(dtype=np.float64)) if len(depth) else None
+    result: dict[str, float | int | None] = {"mean": mean}
+    result |= percentiles(depth, p01=1, p50=50, p99=99)
+    result["max"] = int(depth.max()) if len(depth) else None
+    if column == "depth_packets":
+        result["time_mean"] = _time_mean_depth(queue, window)
+    return result
+
+
+def _time_mean_depth(queue: Columns, window: Window) -> float | None:
+    """Packets in the queue averaged over time: the time each spent there within the window, summed (Little's law)."""
+    if window.length_ns <= 0:
+        return None
+    refused = (queue["flags"] & (CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"])) == (
+        CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
+    )
+    rows = slice(0, int(np.searchsorted(queue["enqueue_mono_ns"], window.end_ns)))
+    came = queue["enqueue_mono_ns"][rows]
+    left = came + queue["sojourn_ns"][rows]
+    inside = np.minimum(left, window.end_ns) - np.maximum(came, window.start_ns)
+    return float(inside[(inside > 0) & ~refused[rows]].sum(dtype=np.int64) / window.length_ns)
+
+
+def counts(queue: Columns, window: Window) -> dict[str, int | float | None]:
+    """Arrivals, drops, marks and what they make of them, in the measurement window."""
+    rows = arrivals_in(queue, window.start_ns, window.end_ns)
+    flags, depth = queue["flags"][rows], queue["depth_packets"][rows]
+    arrivals = len(flags)
+    drops = int(np.count_nonzero(flags & CARD["POSTCARD_DROPPED"]))
+    return {
+        "arrivals": arrivals,
+        "drops": drops,
+        "marks": int(np.count_nonzero(flags & CARD["POSTCARD_CE_MARKED"])),
+        "drop_fraction": drops / arrivals if arrivals else None,
+        "queue_nonempty_fraction": int(np.count_nonzero(depth)) / arrivals if arrivals else None,
+    }
+
+
+def queue_delay(queue: Columns, window: Window) -> dict[str, float | None]:
+    """ns from arrival until the last bit left, of packets that left."""
+    rows = arrivals_in(queue, window.start_ns, window.end_ns)
+    delay = queue["sojourn_ns"][rows][~dropped(queue)[rows]]
+    mean = float(delay.mean(dtype=np.float64)) if len(delay) else None
+    return {"mean": mean, **percentiles(delay, p50=50, p99=99), "max": int(delay.max()) if len(delay) else None}
+
+
+# Flows ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Goodput:
+    """New TCP payload that left the queue. Bytes by departure, flows as numbered in Run.flows."""
+
+    bits_per_flow: np.ndarray  # int64, in the measurement window
+    departure_ns: np.ndarray  # of every packet with new payload, sorted
+    bytes_before: np.ndarray  # int64, one more than departures
+
+
+def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goodput:
+    """Payload of the experiment's flows that left the queue for the first time: no headers, no second copies."""
+    ours = np.zeros(0x10000, dtype=bool)
+    ours[[entry["flow"] for entry in run.traffic if entry["flow"] >= 0]] = True
+    flow = queue["flow"][segments.rows]
+    useful = np.flatnonzero((segments.new_bytes > 0) & ours[flow])
+    rows = segments.rows[useful]
+    departure = queue["enqueue_mono_ns"][rows] + queue["sojourn_ns"][rows]
+    payload, flow = segments.new_bytes[useful], flow[useful]
+    if (departure[1:] < departure[:-1]).any():
+        order = np.argsort(departure, kind="stable")
+        departure, payload, flow = departure[order], payload[order], flow[order]
+    first, last = np.searchsorted(departure, (window.start_ns, window.end_ns))
+    bits = 8 * np.bincount(flow[first:last], weights=payload[first:last], minlength=len(run.flows)).astype(np.int64)
+    before = np.zeros(len(departure) + 1, dtype=np.int64)
+    np.cumsum(payload, dtype=np.int64, out=before[1:])
+    return Goodput(bits, departure, before)
+
+
+def goodput_p01_bps(good: Goodput, window: Window, rtt_ns: int) -> float | None:
+    """1st percentile over sliding windows of 10 base RTTs: what the first seed paper measured with iperf."""
+    width = UTILIZATION_WINDOW_RTTS * rtt_ns
+    if window.length_ns < width:
+        return None
+    starts = sliding_starts(window, width, rtt_ns)
+    first, last = (np.searchsorted(good.departure_ns, times) for times in (starts, starts + width))
+    bits = 8 * (good.bytes_before[last] - good.bytes_before[first])
+    return float(np.percentile(bits, 1) * 1e9 / width)
+
+
+def jain_index(values: np.ndarray) -> float | None:
+    """(sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has all (Jain, Chiu, Hawe 1984)."""
+    squares = float(np.dot(values.astype(np.float64), values))
+    return float(values.sum()) ** 2 / (len(values) * squares) if squares else None
+
+
+def flow_rows(
+    run: Run, queue: Columns, segments: Segments, trace: Trace, good: Goodput, window: Window
+) -> list[dict[str, Any]]:
+    """One entry a flow of the experiment, over the measurement window."""
+    rows = arrivals_in(queue, window.start_ns, window.end_ns)
+    flow, flags = queue["flow"][rows], queue["flags"][rows]
+    size = max(len(run.flows), 1)
+    packets = np.bincount(flow, minlength=size)
+    drops = np.bincount(flow[(flags & CARD["POSTCARD_DROPPED"]) != 0], minlength=size)
+    marks = np.bincount(flow[(flags & CARD["POSTCARD_CE_MARKED"]) != 0], minlength=size)
+    group_of = {int(number): group for group, number in enumerate(trace.flow)}
+    rtts = _packet_rtts(run, queue, segments, window)
+    seconds = window.length_ns / 1e9
+    result = []
+    for entry in run.traffic:
+        number, tuple_ = entry["flow"], entry["tuple"]
+        row: dict[str, Any] = {
+            "id": entry["id"], "cc": entry["cc"], "five_tuple": str(tuple_),
+            "src_port": tuple_.src_port, "dst_port": tuple_.dst_port,
+        }  # fmt: skip
+        seen = 0 <= number < size
+        row["goodput_bps"] = float(good.bits_per_flow[number] / seconds) if seen and seconds else 0.0
+        for name, count in (("packets", packets), ("drops", drops), ("marks", marks)):
+            row[name] = int(count[number]) if seen else 0
+        row |= _trace_numbers(run, trace, group_of.get(number), window)
+        row["packet_rtt_us_p50"] = rtts.get(number)
+        result.append(row)
+    return result
+
+
+def _trace_numbers(run: Run, trace: Trace, group: int | None, window: Window) -> dict[str, Any]:
+    names = ("retransmits", "cwnd_packets_mean", "in_flight_packets_mean", "srtt_us_mean", "rtt_min_us")
+    if group is None:
+        return dict.fromkeys(names)
+    tcp, rows = run.tcp, trace.rows[trace.starts[group] : trace.starts[group + 1]]
+    times = np.clip(tcp["mono_ns"][rows], window.start_ns, window.end_ns)
+    held_ns = np.diff(times, append=window.end_ns).astype(np.float64)
+    total = held_ns.sum()
+    inside = rows[slice(*np.searchsorted(tcp["mono_ns"][rows], (window.start_ns, window.end_ns)))]
+    probe = inside[tcp["event"][inside] == EVENT["TCP_EVENT_PROBE"]]
+    rtt_min = tcp["rtt_min_us"][probe]
+    rtt_min = rtt_min[(rtt_min > 0) & (rtt_min < 0xFFFFFFFF)]  # the kernel's value while it has none is all ones
+    return {
+        "retransmits": int(np.count_nonzero(tcp["event"][inside] == EVENT["TCP_EVENT_RETRANSMIT"])),
+        "cwnd_packets_mean": float(np.dot(tcp["cwnd_packets"][rows], held_ns) / total) if total else None,
+        "in_flight_packets_mean": float(np.dot(trace.in_flight[rows], held_ns) / total) if total else None,
+        "srtt_us_mean": float(tcp["srtt_us"][probe].mean()) if len(probe) else None,
+        "rtt_min_us": int(rtt_min.min()) if len(rtt_min) else None,
+    }
+
+
+def _packet_rtts(run: Run, queue: Columns, segments: Segments, window: Window) -> dict[int, float]:
+    """Median time from a packet's arrival at the queue to the ACK that covered it, us, by flow number."""
+    came = queue["enqueue_mono_ns"][segments.rows]
+    known = np.flatnonzero((segments.ack_row != NONE) & (came >= window.start_ns) & (came < window.end_ns))
+    rtt = run.tcp["mono_ns"][segments.ack_row[known]] - came[known]
+    flow = queue["flow"][segments.rows[known]]
+    order = np.argsort(flow, kind="stable")
+    bounds = np.searchsorted(flow[order], np.arange(int(flow.max()) + 2)) if len(flow) else []
+    return {
+        number: float(np.median(rtt[order[start:end]])) / 1e3
+        for number, (start, end) in enumerate(zip(bounds, bounds[1:], strict=False))
+        if end > start
+    }
+
+
+# Windows --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class WindowSeries:
+    """The sum of the experiment's flows' windows after each trace record, by time."""
+
+    mono_ns: np.ndarray
+    in_flight_packets: np.ndarray  # int64: the window of the literature
+    cwnd_packets: np.ndarray  # int64
+
+
+def experiment_groups(run: Run, trace: Trace) -> list[tuple[dict[str, Any], np.ndarray]]:
+    """(flow of the experiment, its rows of Run.tcp in time order) for those that the tracer saw."""
+    group_of = {int(number): group for group, number in enumerate(trace.flow)}
+    return [
+        (entry, trace.rows[trace.starts[group] : trace.starts[group + 1]])
+        for entry in run.traffic
+        if (group := group_of.get(entry["flow"])) is not None
+    ]
+
+
+def aggregate_window(run: Run, trace: Trace) -> WindowSeries:
+    """Sum over flows of the latest packets in flight (first seed paper, 3.3: W(t)), and of the latest cwnd."""
+    in_flight, cwnd = (np.zeros(len(trace.rows), dtype=np.int64) for _ in range(2))
+    ours = np.zeros(len(trace.rows), dtype=bool)
+    for _, rows in experiment_groups(run, trace):
+        in_flight[rows] = np.diff(trace.in_flight[rows], prepend=0)
+        cwnd[rows] = np.diff(run.tcp["cwnd_packets"][rows].astype(np.int64), prepend=0)
+        ours[rows] = True
+    rows = np.flatnonzero(ours)
+    return WindowSeries(run.tcp["mono_ns"][rows], np.cumsum(in_flight[rows]), np.cumsum(cwnd[rows]))
+
+
+def almost_fairness(run: Run, trace: Trace, window: Window, bdp_packets: int) -> dict[str, float | int | None]:
+    """The smallest Delta for which BDP/(n Delta) <= w <= Delta BDP/n between the 1st and 99th percentile of all windows.
+
+    First seed paper, definition in 4.1 and measurement in 5.6; w is packets in flight at every ACK.
+    """
+    samples = []
+    for _, rows in experiment_groups(run, trace):
+        inside = rows[slice(*np.searchsorted(run.tcp["mono_ns"][rows], (window.start_ns, window.end_ns)))]
+        samples.append(trace.in_flight[inside[run.tcp["event"][inside] == EVENT["TCP_EVENT_PROBE"]]])
+    pooled = np.concatenate(samples) if samples else np.empty(0, dtype=np.int32)
+    found = percentiles(pooled, p01=1, p50=50, p99=99)
+    low, high = found["p01"], found["p99"]
+    share = bdp_packets / len(run.traffic) if run.traffic else None
+    delta = None
+    if share and low is not None and high is not None and low > 0:
+        delta = max(high / share, share / low, 1.0)
+    return {
+        "fair_window_packets": share, "window_p01_packets": low, "window_p50_packets": found["p50"],
+        "window_p99_packets": high, "delta": delta,
+    }  # fmt: skip

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""report.html: one file that opens offline. Figures are embedded, nothing is fetched, every value is escaped."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from analysis.figures import NAMES
+from analysis.figures.common import si
+
+TEMPLATE = Path(__file__).with_name("report.html.j2")
+MAX_FLOWS_LISTED = 256
+
+CAPTIONS = {
+    "queue_and_windows": "Queue depth and drops (top), the sum of all flows' windows (middle) and each flow's window (bottom), "
+    "on one time axis. The queue follows the aggregate window: it holds what exceeds the BDP.",
+    "queue_depth_distribution": "Queue depth that packets found on arrival, dropped ones included. The square root of n rule "
+    "says that the shaded part of the buffer is not needed.",
+    "window_distribution": "Packets in flight of each flow at every ACK, and of all flows together (right). The dashed line is "
+    "the fair share.",
+    "utilization": "Share of the link's rate that left the queue on the wire, frame overhead included.",
+    "zoom_on_loss": "Packet by packet around one loss: queue length (top) and windows (bottom).",
+}
+LEDGER_CHAIN = ("switch_packets", "postcards_sent", "postcards_received", "postcards_stored", "postcards_rows")
+
+
+def render(summary: dict[str, Any], environment: dict[str, Any], figures: Path) -> str:
+    """The page. `figures` holds <name>.svg of each figure. Raises OSError if one is missing."""
+    loader = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    loader.filters.update(
+        number=number, percent=percent, si=lambda value, unit: "–" if value is None else si(value, unit)
+    )
+    images = {
+        name: "data:image/svg+xml;base64," + base64.b64encode((figures / f"{name}.svg").read_bytes()).decode()
+        for name in NAMES
+    }
+    return loader.from_string(TEMPLATE.read_text()).render(
+        s=summary,
+        images=images,
+        captions=CAPTIONS,
+        names=NAMES,
+        facts=facts(environment),
+        environment=json.dumps(environment, indent=1, sort_keys=True, default=str),
+        chain=LEDGER_CHAIN,
+        max_flows=MAX_FLOWS_LISTED,
+        mix=" + ".join(f"{group.get('flows')} {group['cc']}" for group in summary["spec"]["groups"]),
+        used=[rule for rule in summary["rules"]["single_flow"] if rule["in_this_run"]],
+    )
+
+
+def facts(environment: dict[str, Any]) -> list[tuple[str, str]]:
+    """Top-level values of environment.json that fit on a line."""
+    simple = [(key, value) for key, value in sorted(environment.items()) if isinstance(value, (str, int, float, bool))]
+    return [(key.replace("_", " "), str(value)) for key, value in simple if len(str(value)) <= 120]
+
+
+def number(value: float | int | None, digits: int = 4) -> str:
+    """A number for reading: whole ones in full with thin spaces, others to `digits` significant digits."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e15):
+        return f"{int(value):,}".replace(",", "\u2009")
+    return f"{value:.{digits}g}"
+
+
+def percent(value: float | None, digits: int = 2) -> str:
+    """A share in percent."""
+    return "–" if value is None else f"{value * 100:.{digits}f} %"

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""What the literature predicts, one function a formula. Buffers and BDP are packets unless said otherwise.
+
+"First paper" is Spang, Arslan, McKeown 2021, Updating the Theory of Buffer Sizing; "second paper" is Appenzeller,
+Keslassy, McKeown 2004, Sizing Router Buffers.
+"""
+
+from __future__ import annotations
+
+import math
+
+# Window after a loss over window before it. Reno: RFC 5681, 3.1. Cubic: beta_cubic as Linux has it (net/ipv4/tcp_cubic.c).
+# Scalable: net/ipv4/tcp_scalable.c. All as in the first paper, 3.5.
+DECREASE = {"reno": 1 / 2, "cubic": 717 / 1024, "scalable": 7 / 8}
+BBR_DRAIN = 3 / 4  # pacing gain of BBR v1 in the RTT after a loss while probing (first paper, 3.5)
+ALGORITHMS = (*DECREASE, "bbr")
+
+
+def bdp_packets(rate_bps: int, rtt_ns: int, wire_bytes: int) -> float:
+    """C x RTT in full packets of `wire_bytes` each, frame, FCS, preamble and gap included (first paper, 3.3)."""
+    return rate_bps * rtt_ns / (8e9 * wire_bytes)
+
+
+def queue_length(in_flight: float, bdp: float, buffer: float) -> float:
+    """Q = W - BDP, within 0 and B (first paper, Assumption 1)."""
+    return min(max(in_flight - bdp, 0.0), buffer)
+
+
+def utilization_of_window(in_flight: float, bdp: float) -> float:
+    """min(W / BDP, 1) (first paper, Lemma 2)."""
+    return min(in_flight / bdp, 1.0)
+
+
+def min_utilization(cc: str, buffer: float, bdp: float) -> float | None:
+    """Least utilization after a loss of a single flow: min(beta (1 + B/BDP), 1); BBR v1: min(3/4 + B/BDP, 1).
+
+    First paper, 3.5. None for an algorithm that it has no rule for.
+    """
+    if cc == "bbr":
+        return min(BBR_DRAIN + buffer / bdp, 1.0)
+    if cc not in DECREASE:
+        return None
+    return utilization_of_window(DECREASE[cc] * (bdp + buffer), bdp)
+
+
+def single_flow_buffer(cc: str, bdp: float, utilization: float = 1.0) -> float | None:
+    """Least buffer for a utilization of a single flow: (u/beta - 1) BDP; BBR v1: (u - 3/4) BDP. Never below 0.
+
+    First paper, 3.5 and Table 1: BDP for Reno, 3/7 BDP for Cubic (beta rounded to 7/10), 1/7 BDP for Scalable, 1/4 BDP
+    for BBR. None for an algorithm that it has no rule for.
+    """
+    if cc == "bbr":
+        return max(utilization - BBR_DRAIN, 0.0) * bdp
+    if cc not in DECREASE:
+        return None
+    return max(utilization / DECREASE[cc] - 1, 0.0) * bdp
+
+
+def sqrt_rule(bdp: float, flows: int) -> float:
+    """BDP / sqrt(n) for n long flows that are not synchronized (second paper, section 3; first paper, Theorem 4)."""
+    return bdp / math.sqrt(flows)
+
+
+def almost_fair_buffer(bdp: float, flows: int, delta: float) -> float:
+    """Delta BDP / sqrt(n): full utilization of n Delta-almost fair flows (first paper, Theorem 6)."""
+    return delta * sqrt_rule(bdp, flows)
+
+
+def almost_fair_window(bdp: float, buffer: float, flows: int, delta: float) -> float:
+    """BDP + B - Delta BDP / sqrt(n): the aggregate window stays above this (first paper, Theorem 5)."""
+    return bdp + buffer - almost_fair_buffer(bdp, flows, delta)
+
+
+def almost_fair_utilization(flows: int, delta: float) -> float:
+    """1 - Delta / sqrt(n), whatever the buffer (first paper, Theorem 7). Not below 0."""
+    return max(1 - delta / math.sqrt(flows), 0.0)
+
+
+def flows_seeing_loss(bdp: float, flows: int, delta: float) -> float:
+    """n^2 / (Delta BDP) + sqrt(n): Theorems 5 to 7 hold if no more flows see a loss in one RTT (first paper)."""
+    return flows**2 / (delta * bdp) + math.sqrt(flows)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""summary.json: every number of one repetition, units in the names. README.md of this directory says what each counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from analysis import metrics, rules
+from analysis.analyse import Analysis
+from analysis.join import NONE
+from analysis.ledger import number
+from analysis.loss import flows_losing_per_rtt
+from analysis.validity import idle_rtt
+
+MAX_EVENTS = 1000  # loss events listed one by one; all are counted
+
+
+def summarize(a: Analysis) -> dict[str, Any]:
+    """The document. Holds JSON's types only; what could not be measured is None."""
+    run, spec, window = a.run, a.run.spec, a.window
+    flows = metrics.flow_rows(run, a.queue, a.segments, a.trace, a.good, window)
+    seconds = window.length_ns / 1e9
+    goodput = float(sum(flow["goodput_bps"] for flow in flows)) if seconds else None
+    counts = metrics.counts(a.queue, window)
+    fairness = metrics.almost_fairness(run, a.trace, window, spec["bdp_packets"])
+    loss = _loss(a, len(flows), fairness["delta"])
+    document = {
+        "valid": not a.reasons,
+        "reasons": a.reasons,
+        "clock": spec.get("clock", "real"),
+        "spec": spec,
+        "bdp_packets": spec["bdp_packets"],
+        "buffer_packets": spec["buffer_packets"],
+        "measured_s": seconds,
+        "utilization": a.utilization | {"min_after_loss": loss["min_utilization_after"]["median"]},
+        "goodput_bps": goodput,
+        "goodput_p01_bps": metrics.goodput_p01_bps(a.good, window, spec["rtt_ns"]),
+        "iperf3_goodput_bps": _iperf3_goodput(a),
+        "queue_depth_packets": metrics.queue_depth(a.queue, window),
+        "queue_depth_bytes": metrics.queue_depth(a.queue, window, "depth_bytes"),
+        "queue_delay_ns": metrics.queue_delay(a.queue, window),
+        "queue_nonempty_fraction": counts["queue_nonempty_fraction"],
+        "arrivals": counts["arrivals"],
+        "drops": counts["drops"],
+        "marks": counts["marks"],
+        "drop_fraction": counts["drop_fraction"],
+        "jain_index": metrics.jain_index(np.array([flow["goodput_bps"] for flow in flows])),
+        "aggregate_window_packets": _aggregate(a),
+        "almost_fairness": fairness,
+        "loss": loss,
+        "rules": _rules(a, len(flows), fairness["delta"]),
+        "flows": flows,
+        "join": _join(a),
+        "ledger": a.ledger,
+        "fidelity": a.fidelity,
+        "idle_rtt_ns": idle_rtt(run),
+        "tracer": {
+            name: number(run.documents["tracer"], name)
+            for name in ("events", "bpf_ns_per_event", "user_ns_per_event", "bpf_runs")
+        },
+        "raw_files": {
+            raw.name: {"bytes": raw.size_bytes, "blocks": raw.blocks, "records": raw.records, "damaged_bytes": raw.damaged_bytes}
+            for raw in run.raw.values()
+        },
+        "measurement_window_mono_ns": [window.start_ns, window.end_ns],
+        "traffic_start_mono_ns": window.traffic_start_ns,
+        "bottleneck_port": a.port,
+    }  # fmt: skip
+    return plain(document)
+
+
+def plain(value: Any) -> Any:
+    """The same in JSON's types: NumPy numbers as Python's, what is not finite as None."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _iperf3_goodput(a: Analysis) -> float | None:
+    """iperf3's own figure over its whole run, warm-up included, summed over its processes."""
+    groups = a.run.documents["traffic"].get("groups")
+    values = [number(group, "bits_per_second_received") for group in groups] if isinstance(groups, list) else []
+    return float(sum(value for value in values if value is not None)) if values and None not in values else None
+
+
+def _aggregate(a: Analysis) -> dict[str, float | None]:
+    """The sum of all flows' windows, averaged over the time it stood, and its least and largest."""
+    times, window = a.windows.mono_ns, a.window
+    held = np.diff(np.clip(times, window.start_ns, window.end_ns), append=window.end_ns).astype(np.float64)
+    if not len(times) or held.sum() <= 0:
+        return dict.fromkeys(("in_flight_mean", "in_flight_min", "in_flight_max", "cwnd_mean"))
+    inside = a.windows.in_flight_packets[held > 0]
+    return {
+        "in_flight_mean": float(np.dot(a.windows.in_flight_packets, held) / held.sum()),
+        "in_flight_min": int(inside.min()),
+        "in_flight_max": int(inside.max()),
+        "cwnd_mean": float(np.dot(a.windows.cwnd_packets, held) / held.sum()),
+    }
+
+
+def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
+    least = np.array([event.min_utilization for event in a.events if event.min_utilization is not None])
+    bdp = rules.bdp_packets(a.run.spec["rate_bps"], a.run.spec["rtt_ns"], a.run.spec["wire_bytes"])
+    return {
+        "events": len(a.events),
+        "min_utilization_after": {
+            "min": float(least.min()) if len(least) else None,
+            "median": float(np.median(least)) if len(least) else None,
+            "max": float(least.max()) if len(least) else None,
+        },
+        "flows_losing_per_rtt": flows_losing_per_rtt(a.queue, a.window, a.run.spec["rtt_ns"]),
+        "flows_losing_per_rtt_bound": rules.flows_seeing_loss(bdp, flows, delta) if flows and delta else None,
+        "longest_rtt_ns": a.rtt_max_ns,
+        "list": [
+            {
+                "since_traffic_start_s": (event.start_ns - a.window.traffic_start_ns) / 1e9,
+                "drops": event.drops,
+                "flows": event.flows,
+                "min_utilization": event.min_utilization,
+                "min_depth_packets": event.min_depth_packets,
+                "in_flight_before_packets": event.window_before_packets,
+                "in_flight_after_packets": event.window_after_packets,
+            }
+            for event in a.events[:MAX_EVENTS]
+        ],
+    }
+
+
+def _rules(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
+    """What the literature asks for and predicts, for this rate, RTT, buffer and number of flows (rules.py)."""
+    spec = a.run.spec
+    bdp = rules.bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
+    buffer = spec["buffer_packets"]
+    used = {group["cc"] for group in spec["groups"]}
+    return {
+        "bdp_packets_exact": bdp,
+        "buffer_over_bdp": buffer / bdp,
+        "sqrt_n_packets": rules.sqrt_rule(bdp, flows) if flows else None,
+        "almost_fair_packets": rules.almost_fair_buffer(bdp, flows, delta) if flows and delta else None,
+        "almost_fair_utilization": rules.almost_fair_utilization(flows, delta) if flows and delta else None,
+        "single_flow": [
+            {
+                "cc": cc,
+                "in_this_run": cc in used,
+                "buffer_packets": rules.single_flow_buffer(cc, bdp),
+                "min_utilization": rules.min_utilization(cc, buffer, bdp),
+            }
+            for cc in (*rules.ALGORITHMS, *sorted(used - set(rules.ALGORITHMS)))
+        ],
+    }
+
+
+def _join(a: Analysis) -> dict[str, int]:
+    segments = a.segments
+    return {
+        "tcp_packets": len(segments.rows),
+        "with_window": int(np.count_nonzero(segments.trace_row != NONE)),
+        "with_ack": int(np.count_nonzero(segments.ack_row != NONE)),
+        "retransmissions": int(np.count_nonzero(segments.retransmission)),
+        "retransmissions_with_record": int(np.count_nonzero(segments.retransmit_row != NONE)),
+        "retransmit_records_without_packet": segments.retransmits_unmatched,
+        "reordered": int(np.count_nonzero(segments.reordered)),
+        "sequence_skips": segments.skipped,
+    }

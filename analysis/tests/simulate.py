@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: MIT
+"""A small packet-by-packet simulation of TCP flows at one queue, recorded as a repetition's directory.
+
+Window growth, fast retransmit and timeouts are simple versions of TCP's; what matters is that every packet, ACK, window
+and queue length is known, so that tests can compute each metric again from `Truth` by direct loops.
+"""
+
+from __future__ import annotations
+
+import heapq
+import ipaddress
+import json
+import random
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from wire import wire
+
+CARD, EVENT, BLOCK = wire.POSTCARD.const, wire.TCP_RECORD.const, wire.BLOCK.const
+MSS, HEADERS_IPV4 = 1448, 66
+START_NS = (1 << 48) - 300_000_000  # the switch's 48-bit clock wraps while the simulation runs
+REALTIME_MINUS_MONO_NS = 1_700_000_000_000_000_000
+
+
+@dataclass
+class Flow:
+    """One sender and its receiver."""
+
+    index: int
+    first_seq: int
+    una: int = 0  # all counted from 0, in segments
+    nxt: int = 0
+    cwnd: float = 10.0
+    ssthresh: float = 1e9
+    sacked: set[int] = field(default_factory=set)
+    lost: set[int] = field(default_factory=set)
+    resent: set[int] = field(default_factory=set)
+    recover: int = -1  # recovery ends when una is past this
+    last_ack_ns: int = 0
+    received: set[int] = field(default_factory=set)
+    expected: int = 0
+
+    @property
+    def in_flight(self) -> int:
+        return (self.nxt - self.una) - len(self.sacked) - len(self.lost - self.resent)
+
+    def seq(self, segment: int) -> int:
+        return (self.first_seq + 1 + segment * MSS) % (1 << 32)
+
+
+@dataclass
+class Truth:
+    """What happened, for tests."""
+
+    cards: list[dict[str, int]] = field(default_factory=list)  # one a packet, in order of arrival
+    records: list[dict[str, int]] = field(default_factory=list)
+    arrival_flow: list[int] = field(default_factory=list)
+    arrival_segment: list[int] = field(default_factory=list)  # -1: SYN
+    ack_ns: dict[tuple[int, int], int] = field(default_factory=dict)  # when (flow, segment) was first covered
+
+
+@dataclass
+class Scenario:
+    """What to simulate."""
+
+    flows: int = 2
+    rate_bps: int = 50_000_000
+    rtt_ns: int = 10_000_000
+    threshold: int = 20
+    threshold_bytes: int | None = None
+    duration_ns: int = 1_200_000_000
+    warmup_ns: int = 200_000_000
+    ipv6: bool = False
+    swap_every: int = 0  # packets: one in so many reaches the queue after the next one of its flow
+    max_cwnd: float = 1e9
+    ccs: tuple[str, ...] = ("reno",)
+    seed: int = 1
+
+    @property
+    def frame_bytes(self) -> int:
+        return MSS + HEADERS_IPV4 + (20 if self.ipv6 else 0)
+
+    def addresses(self) -> tuple[str, str]:
+        return ("fd77::1", "fd77::2") if self.ipv6 else ("10.77.0.1", "10.77.0.2")
+
+
+class Simulation:
+    """Events in time order: a segment reaches the queue, an ACK reaches the sender, a timer runs out."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario, self.truth = scenario, Truth()
+        self.random = random.Random(scenario.seed)
+        self.events: list[tuple[int, int, str, tuple[int, ...]]] = []
+        self.serial = 0
+        self.link_free_ns = 0.0
+        self.departures: list[int] = []  # of packets in the queue
+        self.queued_bytes: list[int] = []
+        self.card_seq = {True: 0, False: (1 << 32) - 50}
+        self.flows = [Flow(i, (1 << 32) - 40_000 * (i + 1)) for i in range(scenario.flows)]
+        self.sent = 0
+
+    def at(self, ns: int, kind: str, *what: int) -> None:
+        self.serial += 1
+        heapq.heappush(self.events, (ns, self.serial, kind, what))
+
+    def run(self) -> Truth:
+        end = START_NS + self.scenario.warmup_ns + self.scenario.duration_ns
+        for flow in self.flows:
+            begin = START_NS + 1_000_000 * flow.index + self.random.randrange(1_000_000)
+            self.at(begin, "arrive", flow.index, -1, 0)
+            self.at(begin + self.scenario.rtt_ns, "start", flow.index)
+        while self.events and self.events[0][0] < end:
+            ns, _, kind, what = heapq.heappop(self.events)
+            getattr(self, kind)(ns, *what)
+        return self.truth
+
+    # The sender
+
+    def start(self, ns: int, index: int) -> None:
+        self.send(ns, self.flows[index])
+        self.at(ns + 1, "timer", index)
+
+    def send(self, ns: int, flow: Flow) -> None:
+        while flow.in_flight < int(min(flow.cwnd, self.scenario.max_cwnd)):
+            hole = min(flow.lost - flow.resent, default=None)
+            if hole is None:
+                segment, flow.nxt = flow.nxt, flow.nxt + 1
+            else:
+                segment = hole
+                flow.resent.add(segment)
+                self.record(ns + 2_000, flow, EVENT["TCP_EVENT_RETRANSMIT"], segment)
+            self.sent += 1
+            late = self.scenario.swap_every and self.sent % self.scenario.swap_every == 0
+            self.at(ns + self.random.randrange(1, 1_000) + (400_000 if late else 0), "arrive", flow.index, segment, 1)
+
+    def ack(self, ns: int, index: int, expected: int, segment: int) -> None:
+        flow = self.flows[index]
+        self.record(ns, flow, EVENT["TCP_EVENT_PROBE"], 0)
+        flow.last_ack_ns = ns
+        for covered in range(flow.una, expected):
+            self.truth.ack_ns[index, covered] = ns
+        flow.una = max(flow.una, expected)
+        if segment >= flow.una:
+            flow.sacked.add(segment)
+        for scoreboard in (flow.sacked, flow.lost, flow.resent):
+            scoreboard -= {s for s in scoreboard if s < flow.una}
+        flow.lost -= flow.sacked
+        highest = max(flow.sacked, default=-1)
+        holes = {s for s in range(flow.una, highest - 2) if s not in flow.sacked and s not in flow.lost}
+        flow.lost |= holes
+        if flow.lost and flow.recover < flow.una:
+            flow.recover = flow.nxt - 1
+            flow.ssthresh = max(flow.cwnd / 2, 2)
+            flow.cwnd = flow.ssthresh
+        elif not flow.lost:
+            flow.cwnd += 1 if flow.cwnd < flow.ssthresh else 1 / flow.cwnd
+        self.send(ns, flow)
+
+    def timer(self, ns: int, index: int) -> None:
+        flow = self.flows[index]
+        if ns - max(flow.last_ack_ns, START_NS) > 12 * self.scenario.rtt_ns and flow.nxt > flow.una:
+            flow.lost = set(range(flow.una, flow.nxt)) - flow.sacked
+            flow.resent.clear()
+            flow.cwnd, flow.ssthresh, flow.recover = 1.0, max(flow.cwnd / 2, 2), flow.nxt - 1
+            flow.last_ack_ns = ns
+            self.send(ns, flow)
+        self.at(ns + self.scenario.rtt_ns, "timer", index)
+
+    def record(self, ns: int, flow: Flow, event: int, segment: int) -> None:
+        self.truth.records.append(
+            {
+                "mono_ns": ns, "event": event, "flow": flow.index, "snd_una": flow.seq(flow.una), "snd_nxt": flow.seq(flow.nxt),
+                "event_seq": flow.seq(segment) if event == EVENT["TCP_EVENT_RETRANSMIT"] else 0,
+                "cwnd_packets": int(flow.cwnd), "ssthresh_packets": int(min(flow.ssthresh, 0x7FFFFFFF)),
+                "packets_out": flow.nxt - flow.una, "sacked_out": len(flow.sacked), "lost_out": len(flow.lost),
+                "retrans_out": len(flow.resent & flow.lost), "srtt_us": self.scenario.rtt_ns // 1000 + 5,
+                "rtt_min_us": self.scenario.rtt_ns // 1000, "mss_bytes": MSS, "ca_state": 3 if flow.lost else 0,
+            }
+        )  # fmt: skip
+
+    # The queue and the receiver
+
+    def arrive(self, ns: int, index: int, segment: int, _: int) -> None:
+        flow, scenario = self.flows[index], self.scenario
+        while self.departures and self.departures[0] <= ns:
+            self.departures.pop(0)
+            self.queued_bytes.pop(0)
+        frame_bytes = scenario.frame_bytes if segment >= 0 else HEADERS_IPV4 + 8 + (20 if scenario.ipv6 else 0)
+        depth, depth_bytes = len(self.departures), sum(self.queued_bytes)
+        limit = scenario.threshold_bytes
+        refused = depth_bytes >= limit if limit else depth >= scenario.threshold
+        flags = CARD["POSTCARD_HAS_IP"] | CARD["POSTCARD_HAS_PORTS"] | CARD["POSTCARD_HAS_TCP"]
+        flags |= CARD["POSTCARD_BYTE_THRESHOLD"] if limit else 0
+        sojourn_ns = 0
+        if refused:
+            flags |= CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
+        else:
+            wire_bits = 8 * (max(frame_bytes, 60) + 24)
+            self.link_free_ns = max(self.link_free_ns, ns) + wire_bits * 1e9 / scenario.rate_bps
+            sojourn_ns = round(self.link_free_ns) - ns
+            self.departures.append(ns + sojourn_ns)
+            self.queued_bytes.append(frame_bytes)
+            if segment >= 0:
+                self.at(ns + sojourn_ns + scenario.rtt_ns // 2, "deliver", index, segment)
+        self.truth.arrival_flow.append(index)
+        self.truth.arrival_segment.append(segment)
+        self.truth.cards.append(
+            {
+                "enqueue_ns": ns, "sojourn_ns": sojourn_ns, "flags": flags, "depth_packets": depth, "depth_bytes": depth_bytes,
+                "packet_bytes": frame_bytes, "card_seq": self.card_seq[refused],
+                "tcp_seq": flow.seq(segment) if segment >= 0 else flow.first_seq,
+                "tcp_flags": 0x10 if segment >= 0 else 0x02,
+            }
+        )  # fmt: skip
+        self.card_seq[refused] = (self.card_seq[refused] + 1) % (1 << 32)
+
+    def deliver(self, ns: int, index: int, segment: int) -> None:
+        flow = self.flows[index]
+        flow.received.add(segment)
+        while flow.expected in flow.received:
+            flow.received.remove(flow.expected)
+            flow.expected += 1
+        self.at(ns + self.scenario.rtt_ns // 2, "ack", index, flow.expected, segment)
+
+
+# The directory --------------------------------------------------------------------------------------------------------
+
+
+def address(text: str) -> int:
+    """As it stands in a postcard: IPv4 as IPv4-mapped."""
+    parsed = ipaddress.ip_address(text)
+    return 0xFFFF << 32 | int(parsed) if parsed.version == 4 else int(parsed)
+
+
+def postcard_bytes(scenario: Scenario, card: dict[str, int], flow: int) -> bytes:
+    """A stored postcard: receive stamp, then the postcard. It is received 30 us after departure."""
+    src, dst = scenario.addresses()
+    rx_ns = card["enqueue_ns"] + card["sojourn_ns"] + 30_000
+    return struct.pack("<Q", rx_ns) + wire.POSTCARD.encode(
+        version=CARD["POSTCARD_VERSION"], flags=card["flags"], switch_id=1, ingress_port=1, egress_port=2,
+        policy=wire.POLICY["POLICY_TAIL_DROP"], card_seq=card["card_seq"],
+        enqueue_switch_ns=card["enqueue_ns"] % (1 << 48), sojourn_ns=card["sojourn_ns"],
+        depth_packets=card["depth_packets"], depth_bytes=card["depth_bytes"],
+        threshold=scenario.threshold_bytes or scenario.threshold, packet_bytes=card["packet_bytes"], ip_protocol=6,
+        tcp_flags=card["tcp_flags"], src_addr=address(src), dst_addr=address(dst), src_port=30_000 + flow, dst_port=5201,
+        tcp_seq=card["tcp_seq"],
+    )  # fmt: skip
+
+
+def record_bytes(scenario: Scenario, record: dict[str, int]) -> bytes:
+    """A stored TCP record."""
+    src, dst = (address(text) for text in scenario.addresses())
+    low = (1 << 64) - 1
+    values = {key: value for key, value in record.items() if key != "flow"}
+    return wire.TCP_RECORD.encode(
+        **values, src_port=30_000 + record["flow"], dst_port=5201, src_addr_hi=src >> 64, src_addr_lo=src & low,
+        dst_addr_hi=dst >> 64, dst_addr_lo=dst & low, socket_cookie=record["flow"] + 1,
+    )  # fmt: skip
+
+
+def blocks(kind: int, version: int, records: list[bytes], per_block: int = 500) -> bytes:
+    """Records as the blocks of a raw file."""
+    return b"".join(
+        wire.encode_block(
+            kind,
+            version,
+            len(records[0]),
+            b"".join(records[at : at + per_block]),
+            first_record=at,
+            realtime_minus_mono_ns=REALTIME_MINUS_MONO_NS,
+        )
+        for at in range(0, len(records), per_block)
+    )
+
+
+def stored_postcards(scenario: Scenario, truth: Truth) -> list[bytes]:
+    """In the order in which the collector gets them: by departure."""
+    order = sorted(range(len(truth.cards)), key=lambda i: truth.cards[i]["enqueue_ns"] + truth.cards[i]["sojourn_ns"])
+    return [postcard_bytes(scenario, truth.cards[i], truth.arrival_flow[i]) for i in order]
+
+
+def documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
+    """The JSON files of a run in which nothing went wrong."""
+    cards, records = len(truth.cards), len(truth.records)
+    src, dst = scenario.addresses()
+    spans = {"real_span_ns.2": 1_000_000_500, "virtual_span_ns.2": 1_000_000_000}
+    ports = {
+        f"port.{port}.{name}": 0
+        for port in (1, 2, 3)
+        for name in ("rx_ring_drops", "tx_errors", "queue_drops", "oversize")
+    }
+    stats = ports | spans | {
+        "port.1.rx_frames": cards, "pool_exhausted": 0, "arrivals_clamped": 0, "clock_steps": 0, "realtime_step_max_ns": 0,
+        "gap_frames.2": 1000, "gap_error_over_10pct.2": 20, "loop_gap_max_ns": 400_000, "departures.2": cards,
+    }  # fmt: skip
+    flows = [
+        {
+            "id": i, "cc": scenario.ccs[i * len(scenario.ccs) // scenario.flows], "src_addr": src, "dst_addr": dst,
+            "src_port": 30_000 + i, "dst_port": 5201,
+        }
+        for i in range(scenario.flows)
+    ]  # fmt: skip
+    return {
+        "environment": {"git_commit": "0" * 40, "kernel": "6.1.0", "p4_digest": "ab" * 32},
+        "collector": {
+            "received": cards, "stored": cards, "short": 0, "bad_version": 0, "trailing": 0, "gaps": 0, "missing": 0,
+            "duplicates": 0, "reordered": 0, "kernel_drops": 0, "write_errors": 0,
+        },
+        "tracer": {
+            "events": records, "stored": records, "lost": 0, "write_errors": 0, "bpf_ns_per_event": 250.0, "bpf_runs": records,
+            "user_ns_per_event": 90.0,
+        },
+        "switch": {
+            "program": {"name": "bufferscope", "digest": "ab" * 32},
+            "stats": stats,
+            "counters": {
+                "arrivals": {"2": {"packets": cards, "bytes": 0}},
+                "postcards_made": {"3": {"packets": cards, "bytes": 0}},
+            },
+            "lateness": {"2": [[10_000, 900], [20_000, 90], [100_000, 9], [400_000, 1]]},
+        },
+        "traffic": {
+            "start_mono_ns": START_NS, "end_mono_ns": START_NS + scenario.warmup_ns + scenario.duration_ns, "flows": flows,
+            "groups": [{"cc": cc, "exit_status": 0, "bits_per_second_received": 4.0e7} for cc in scenario.ccs], "errors": [],
+        },
+        "idle_rtt": {"samples_ns": [scenario.rtt_ns + 40_000], "min_ns": scenario.rtt_ns + 40_000, "median_ns": scenario.rtt_ns + 60_000},
+    }  # fmt: skip
+
+
+def spec(scenario: Scenario) -> dict[str, Any]:
+    """spec.yaml."""
+    mtu = scenario.frame_bytes - 14
+    bdp = scenario.rate_bps * scenario.rtt_ns / (8e9 * (mtu + 38))
+    shares = [
+        sum(i * len(scenario.ccs) // scenario.flows == g for i in range(scenario.flows))
+        for g in range(len(scenario.ccs))
+    ]
+    return {
+        "spec_version": 1, "name": "simulated", "target": "soft", "clock": "real", "delay": "switch", "mode": "tail-drop",
+        "groups": [{"cc": cc, "flows": n} for cc, n in zip(scenario.ccs, shares, strict=True)],
+        "rate_bps": scenario.rate_bps, "rtt_ns": scenario.rtt_ns, "rtt_spread_ns": 0, "mtu_bytes": mtu, "wire_bytes": mtu + 38,
+        "bdp_packets": round(bdp), "buffer_given": f"{scenario.threshold}p", "buffer_packets": scenario.threshold,
+        "threshold_bytes": scenario.threshold_bytes, "ecn_threshold_packets": None, "duration_ns": scenario.duration_ns,
+        "warmup_ns": scenario.warmup_ns, "seed": scenario.seed, "reps": 1,
+    }  # fmt: skip
+
+
+def write_run(directory: Path, scenario: Scenario, truth: Truth | None = None) -> Truth:
+    """Simulates (unless given) and writes a repetition's directory. Returns what happened."""
+    truth = truth or Simulation(scenario).run()
+    directory.mkdir(parents=True, exist_ok=True)
+    cards = stored_postcards(scenario, truth)
+    records = [record_bytes(scenario, record) for record in sorted(truth.records, key=lambda r: r["mono_ns"])]
+    if cards:
+        (directory / "postcards.bsp").write_bytes(blocks(BLOCK["BLOCK_POSTCARDS"], CARD["POSTCARD_VERSION"], cards))
+    else:
+        (directory / "postcards.bsp").write_bytes(b"")
+    tcp = blocks(BLOCK["BLOCK_TCP"], EVENT["TCP_RECORD_VERSION"], records) if records else b""
+    (directory / "tcp.bst").write_bytes(tcp)
+    for name, document in documents(scenario, truth).items():
+        (directory / f"{name}.json").write_text(json.dumps(document))
+    (directory / "spec.yaml").write_text(yaml.safe_dump(spec(scenario)))
+    return truth

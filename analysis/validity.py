@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""The verdict: can this run be believed? Each reason against it is one line: what, how much, what is allowed, what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from analysis.fidelity import fidelity_reasons
+from analysis.ledger import Entries, ledger_reasons, number
+from analysis.load import Run
+from analysis.metrics import Columns, Window
+from wire import wire
+
+CARD = wire.POSTCARD.const
+MAX_IDLE_RTT_ERROR, MAX_IDLE_RTT_ERROR_NS = 0.05, 200_000  # the larger: hosts take their time over a ping as well
+MAX_MISSING_WINDOW_RTTS = 10
+MAX_UTILIZATION = 1.001
+
+
+def reasons_against(
+    run: Run,
+    queue: Columns,
+    port: int | None,
+    window: Window,
+    entries: Entries,
+    facts: dict[str, Any],
+    utilization: dict[str, float | None],
+) -> list[str]:
+    """Why this run is not valid; empty if it is."""
+    complete = not (
+        entries["postcards_missing"] or entries["postcards_duplicate"] or run.raw["postcards"].damaged_bytes
+    )
+    return [
+        *run.problems,
+        *_traffic_reasons(run, queue, window),
+        *ledger_reasons(run, entries),
+        *fidelity_reasons(run, facts, port, complete),
+        *_path_reasons(run, utilization),
+        *_policy_reasons(run, queue),
+    ]
+
+
+def idle_rtt(run: Run) -> dict[str, int | float | None]:
+    """Asked and measured round-trip time of the idle path."""
+    idle, asked = run.documents["idle_rtt"], run.spec["rtt_ns"]
+    least = number(idle, "min_ns")
+    error = least / asked - 1 if least is not None else None
+    return {"asked": asked, "min": least, "median": number(idle, "median_ns"), "error_fraction": error}
+
+
+def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
+    """Whether the flows that were asked for ran, for as long as was asked for."""
+    reasons = []
+    if not len(queue["flags"]):
+        reasons.append("queue: no packet came to it; see logs/")
+    if window.missing_ns > MAX_MISSING_WINDOW_RTTS * run.spec["rtt_ns"]:
+        reasons.append(
+            f"traffic: ended {window.missing_ns / 1e9:.2f} s early: {window.length_ns / 1e9:.2f} s of "
+            f"{run.spec['duration_ns'] / 1e9:.2f} s were measured; see traffic.json and logs/"
+        )
+    traffic = run.documents["traffic"]
+    errors, groups = (value if isinstance(value := traffic.get(key), list) else [] for key in ("errors", "groups"))
+    if errors:
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        reasons.append(f"traffic: {' '.join(str(errors[0]).split())[:200]}{more}; see logs/")
+    for group in groups:
+        if isinstance(group, dict) and group.get("exit_status") not in (0, None):
+            reasons.append(
+                f"traffic: iperf3 of the {group.get('cc')} group ended with status {group['exit_status']}; see logs/"
+            )
+    if not traffic:
+        return reasons
+    asked = sum(flows for group in run.spec["groups"] if isinstance(flows := group.get("flows"), int))
+    if asked != len(run.traffic):
+        reasons.append(f"traffic: {asked} flows were asked for, traffic.json names {len(run.traffic)}; see logs/")
+    unseen = [entry["id"] for entry in run.traffic if entry["flow"] < 0]
+    if unseen:
+        reasons.append(
+            f"traffic: {len(unseen)} flows sent nothing through the queue (first: flow {unseen[0]}); see logs/"
+        )
+    return reasons
+
+
+def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
+    """Whether delay and rate are those of the spec."""
+    reasons = []
+    idle = idle_rtt(run)
+    least, asked = idle["min"], run.spec["rtt_ns"]
+    if least is not None:
+        allowed_ns = max(MAX_IDLE_RTT_ERROR * asked, MAX_IDLE_RTT_ERROR_NS)
+        if abs(least - asked) > allowed_ns:
+            reasons.append(
+                f"delay: the idle path's RTT was {least / 1e6:.3f} ms, asked were {asked / 1e6:.3f} ms; allowed is an error "
+                f"of {allowed_ns / 1e6:.3f} ms: check where the delay is set"
+            )
+    elif run.documents["idle_rtt"]:
+        reasons.append("idle_rtt.json: does not say min_ns; the path's delay is unknown")
+    most = utilization["max"]
+    if most is not None and most > MAX_UTILIZATION:
+        reasons.append(
+            f"link: {most:.2%} of its rate left it in one window, which cannot be: the switch's rate is not rate_bps of "
+            "spec.yaml"
+        )
+    return reasons
+
+
+def _policy_reasons(run: Run, queue: Columns) -> list[str]:
+    """In tail-drop and ecn modes no packet is admitted at or above the limit; in tail-drop none is refused below it."""
+    flags, spec = queue["flags"], run.spec
+    if spec["mode"] not in ("tail-drop", "ecn") or not len(flags):
+        return []
+    limit_bytes = spec.get("threshold_bytes")
+    limit, unit, column = (
+        (limit_bytes, "bytes", "depth_bytes") if limit_bytes else (spec["buffer_packets"], "packets", "depth_packets")
+    )
+    depth, is_dropped = queue[column], (flags & CARD["POSTCARD_DROPPED"]) != 0
+    reasons = []
+    above = ~is_dropped & (depth >= limit)
+    if above.any():
+        reasons.append(
+            f"policy: {np.count_nonzero(above)} packets were admitted at a depth of {limit} {unit} or more (deepest: "
+            f"{depth[above].max()}); a fault of the switch, or its limit is not that of spec.yaml"
+        )
+    if spec["mode"] == "tail-drop":
+        early = np.count_nonzero(is_dropped & (depth < limit))
+        if early:
+            reasons.append(
+                f"policy: {early} packets were dropped at a depth below {limit} {unit}; a fault of the switch, or its "
+                "limit is not that of spec.yaml"
+            )
+    return reasons
