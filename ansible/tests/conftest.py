@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,8 +73,9 @@ class Cell:
         )
         return result.stdout
 
-    def play(self, playbook: str, **variables: object) -> Played:
-        return play(ANSIBLE / "playbooks" / f"{playbook}.yml", prefix=self.prefix, variables=variables)
+    def play(self, playbook: str, limit: str = "all", **variables: object) -> Played:
+        path = ANSIBLE / "playbooks" / f"{playbook}.yml"
+        return play("--limit", limit, path, prefix=self.prefix, variables=variables)
 
 
 @pytest.fixture(scope="session")
@@ -98,13 +100,22 @@ def cell() -> Iterator[Cell]:
 
 
 @pytest.fixture
-def run_variables(tmp_path: Path) -> dict[str, object]:
+def run_variables(cell: Cell, tmp_path: Path) -> dict[str, Any]:
     """What the runner passes for a repetition. runtime_dir is in the cell's own /run, and new for each test."""
+    cell.run("mkdir", f"/run/{tmp_path.name}")
     return {
         "run_dir": str(tmp_path),
         "logs_dir": str(tmp_path / "logs"),
         "runtime_dir": f"/run/{tmp_path.name}",
         "python": sys.executable,
         "checkout": str(CHECKOUT),
-        "spec": {"delay": "switch", "groups": [{"cc": "cubic", "flows": 16}]},
+        "spec": {
+            "groups": [{"cc": "cubic", "flows": 16}],
+            "mode": "tail-drop",
+            "delay": "switch",
+            "rtt_ns": 10_000_000,
+            "mtu_bytes": 1500,
+            "bdp_packets": 163,
+            "buffer_packets": 163,
+        },
     }

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""deploy.yml twice: in the lab, where it builds, and as for SSH hosts, where it copies."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansible.tests.conftest import ANSIBLE, CHECKOUT, play
+
+DEPLOY = ANSIBLE / "playbooks/deploy.yml"
+
+
+@pytest.mark.software
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: may install packages")
+def test_deploy__twice_in_the_lab_changes_nothing() -> None:
+    first = play(DEPLOY)
+    assert first.status == 0, first.stderr
+    second = play(DEPLOY)
+    assert (second.status, second.changed) == (0, 0), second.stdout + second.stderr
+
+
+def test_deploy__copies_what_a_remote_host_needs_and_nothing_twice(tmp_path: Path) -> None:
+    """An SSH host's deployment with a local connection in place of SSH: no checkout, only what was copied."""
+    if not (CHECKOUT / "build/collector").exists():
+        pytest.skip("not built: collector (make build)")
+    inventory = {
+        "machines": {"hosts": {"host": {"ansible_connection": "local"}}},
+        "collectors": {"hosts": {"host": {}}},
+    }
+    (tmp_path / "hosts.json").write_text(json.dumps(inventory))
+    target = tmp_path / "bufferscope"
+    variables: dict[str, object] = {
+        "ansible_python_interpreter": sys.executable,
+        "binaries_source": "copy",
+        "bufferscope_dir": str(target),
+        "bufferscope_state_dir": str(tmp_path / "state"),
+        "packages_by_group": {},
+    }
+    first = play("-i", tmp_path / "hosts.json", DEPLOY, variables=variables)
+    assert first.status == 0, first.stderr
+    assert first.changed > 0
+    # -I -S: neither this checkout nor the Python environment's packages can be found, only the copy.
+    code = (
+        f"import sys; sys.path.insert(0, {str(target)!r}); import hosts.daemon, hosts.tune.tune, hosts.traffic.servers"
+    )
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=target, check=True)
+    assert os.access(target / "build/collector", os.X_OK)
+    assert not (target / "build/softswitch").exists()
+    assert not list(target.rglob("tests"))
+
+    second = play("-i", tmp_path / "hosts.json", DEPLOY, variables=variables)
+    assert (second.status, second.changed) == (0, 0), second.stdout
+
+
+def test_deploy__nothing_to_copy_is_one_sentence(tmp_path: Path) -> None:
+    inventory = {
+        "machines": {"hosts": {"host": {"ansible_connection": "local"}}},
+        "switches": {"hosts": {"host": {}}},
+    }
+    (tmp_path / "hosts.json").write_text(json.dumps(inventory))
+    variables: dict[str, object] = {
+        "ansible_python_interpreter": sys.executable,
+        "checkout": str(tmp_path),
+        "packages_by_group": {},
+    }
+    played = play("-i", tmp_path / "hosts.json", DEPLOY, variables=variables)
+    assert played.status == 2
+    (line,) = played.stderr.strip().splitlines()
+    assert f"{tmp_path}/build/softswitch missing on this machine: build first (make build)" in line

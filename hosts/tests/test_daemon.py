@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT
+"""Programs that outlive the task that started them: ready, how they end, and what is left of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hosts import daemon
+
+# A program that behaves: ready at once, ends with 0 on SIGTERM.
+GOOD = [
+    sys.executable,
+    "-c",
+    "import signal, sys, time\n"
+    "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
+    "print('ready', flush=True)\n"
+    "while True: time.sleep(1)",
+]
+
+
+def shell(text: str) -> list[str]:
+    return ["/bin/sh", "-c", text]
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Iterator[Path]:
+    directory = tmp_path / "runtime"
+    yield directory
+    for path in directory.glob("*.pid"):
+        with contextlib.suppress(daemon.DaemonError):
+            daemon.stop(path.stem, directory, timeout_s=1)
+
+
+def start(runtime: Path, argv: list[str], name: str = "program", timeout_s: float = 10.0) -> dict:
+    return daemon.start(name, argv, runtime, runtime.parent / "logs", timeout_s=timeout_s)
+
+
+def test_start__returns_when_the_program_is_ready_and_again_changes_nothing(runtime: Path) -> None:
+    first = start(runtime, GOOD)
+    assert first["changed"]
+    assert int((runtime / "program.pid").read_text()) == first["pid"]
+    assert start(runtime, GOOD) == {"changed": False, "name": "program", "pid": first["pid"]}
+    assert daemon.status(runtime)["daemons"][0]["running"]
+
+
+def test_start__ready_must_be_a_whole_line_of_this_start(runtime: Path) -> None:
+    logs = runtime.parent / "logs"
+    logs.mkdir()
+    (logs / "program.log").write_text("ready\n")
+    with pytest.raises(daemon.DaemonError, match=r"not ready after 0.3 s and was killed: not$"):
+        start(runtime, shell("echo already; printf 'not\\nready'; sleep 60"), timeout_s=0.3)
+    assert not (runtime / "program.pid").exists()
+
+
+def test_start__a_program_in_a_session_of_its_own_outlives_the_caller(runtime: Path) -> None:
+    command = [sys.executable, "-m", "hosts.daemon", "start", "--name", "program", "--runtime-dir", str(runtime)]
+    command += ["--logs-dir", str(runtime.parent / "logs"), "--", *GOOD]
+    # capture_output waits until nobody holds the pipes any more: the program must not.
+    result = subprocess.run(command, capture_output=True, start_new_session=True, timeout=20, check=True)
+    pid = json.loads(result.stdout)["pid"]
+    assert os.getsid(pid) == pid
+    assert {entry.name for entry in Path(f"/proc/{pid}/fd").iterdir()} == {"0", "1", "2"}
+    assert daemon.stop("program", runtime)["exit_status"] == 0
+
+
+def test_start__other_arguments_while_it_runs_are_an_error(runtime: Path) -> None:
+    start(runtime, GOOD)
+    with pytest.raises(daemon.DaemonError, match=r"already runs .* with other arguments: stop it first"):
+        start(runtime, [*GOOD, "more"])
+
+
+def test_start__a_program_that_ends_says_its_last_words_and_leaves_nothing(runtime: Path) -> None:
+    with pytest.raises(daemon.DaemonError, match=r"program did not start \(exit status 3\): the port is busy"):
+        start(runtime, shell("echo the port is busy >&2; exit 3"))
+    assert [path.name for path in runtime.iterdir()] == ["program.lock"]
+    assert daemon.stop("program", runtime)["state"] == "never started"
+
+
+@pytest.mark.parametrize("argv", [["/no/such/program"], ["/etc/passwd"], ["/"]])
+def test_start__what_cannot_be_executed_is_named(runtime: Path, argv: list[str]) -> None:
+    with pytest.raises(daemon.DaemonError, match=f"cannot start {argv[0]}: no such executable"):
+        start(runtime, argv)
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "-x", "a b", "a" * 65])
+def test_start__a_name_is_no_path(runtime: Path, name: str) -> None:
+    with pytest.raises(daemon.DaemonError, match="daemon name"):
+        start(runtime, GOOD, name=name)
+    assert not runtime.exists()
+
+
+def test_start__arguments_are_seen_by_no_shell(runtime: Path) -> None:
+    argv = [sys.executable, "-c", "import sys, time; print(sys.argv[1:]); print('ready', flush=True); time.sleep(60)"]
+    hostile = ["$(touch x)", "; exit", "a\nb", "*", ""]
+    start(runtime, [*argv, *hostile])
+    assert (runtime.parent / "logs/program.log").read_text().startswith(str(hostile))
+    with pytest.raises(daemon.DaemonError, match="killed by SIGTERM"):
+        daemon.stop("program", runtime)
+
+
+def test_stop__waits_for_the_end_and_records_it_once(runtime: Path) -> None:
+    pid = start(runtime, GOOD)["pid"]
+    first = daemon.stop("program", runtime)
+    assert (first["changed"], first["exit_status"], first["signal"]) == (True, 0, None)
+    assert not Path(f"/proc/{pid}").exists()
+    assert json.loads((runtime / "program.exit").read_text())["exit_status"] == 0
+    assert not (runtime / "program.pid").exists()
+    assert not daemon.stop("program", runtime)["changed"]
+
+
+def test_stop__a_bad_exit_status_is_an_error_and_is_recorded(runtime: Path) -> None:
+    start(runtime, shell("trap 'echo disk full; exit 4' TERM; echo ready; while :; do sleep 0.02; done"))
+    for _ in range(2):
+        with pytest.raises(daemon.DaemonError, match=r"ended badly \(exit status 4\): disk full"):
+            daemon.stop("program", runtime)
+    assert json.loads((runtime / "program.exit").read_text())["exit_status"] == 4
+
+
+def test_stop__an_end_before_it_was_asked_for_is_an_error_even_with_status_0(runtime: Path) -> None:
+    start(runtime, shell("echo ready; echo done early"))
+    deadline = time.monotonic() + 5
+    while not (runtime / "program.exit").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    with pytest.raises(daemon.DaemonError, match=r"had ended by itself .* \(exit status 0\): done early"):
+        daemon.stop("program", runtime)
+
+
+def test_stop__kills_what_ignores_sigterm_with_its_children(runtime: Path) -> None:
+    start(runtime, shell("trap '' TERM; sleep 60 & echo child $!; echo ready; wait; sleep 60"))
+    child = int((runtime.parent / "logs/program.log").read_text().split()[1])
+    with pytest.raises(daemon.DaemonError, match=r"did not end within 0.2 s of SIGTERM and was killed"):
+        daemon.stop("program", runtime, timeout_s=0.2)
+    assert _ends(child)
+
+
+def test_stop__children_left_behind_are_killed_and_reported(runtime: Path) -> None:
+    start(runtime, shell("sleep 60 & echo child $!; trap 'exit 0' TERM; echo ready; while :; do sleep 0.02; done"))
+    child = int((runtime.parent / "logs/program.log").read_text().split()[1])
+    assert daemon.stop("program", runtime)["children_killed"]
+    assert _ends(child)
+
+
+def test_stop__without_its_keeper_the_program_ends_and_the_loss_is_told(runtime: Path) -> None:
+    pid = start(runtime, GOOD)["pid"]
+    os.kill(json.loads((runtime / "program.json").read_text())["keeper_pid"], signal.SIGKILL)
+    with pytest.raises(daemon.DaemonError, match="exit status is unknown, since its keeper was killed"):
+        daemon.stop("program", runtime)
+    assert _ends(pid)
+
+
+def test_stop__never_signals_a_process_that_only_has_the_same_pid(runtime: Path) -> None:
+    pid = start(runtime, GOOD)["pid"]
+    daemon.stop("program", runtime)
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        state = {**json.loads((runtime / "program.json").read_text()), "pid": other.pid, "start_ticks": 1}
+        (runtime / "program.json").write_text(json.dumps(state))
+        (runtime / "program.pid").write_text(f"{other.pid}\n")
+        daemon.stop("program", runtime)
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+    assert pid != other.pid
+
+
+def test_command_line__prints_one_line_on_failure(runtime: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert daemon.main(["stop", "--name", "../x", "--runtime-dir", str(runtime)]) == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+
+
+def _ends(pid: int) -> bool:
+    """Whether the process goes within 5 s; one that the test's init has not reaped yet is gone too."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.01)
+    return False
