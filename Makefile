@@ -54,7 +54,7 @@ clean: ## remove everything that was built (results stay)
 
 # What must be redone when what has changed.
 
-SOURCES := $(shell git ls-files softswitch collector hosts wire p4src/build ansible 2>/dev/null)
+SOURCES := $(wildcard $(shell git ls-files softswitch collector hosts wire p4src/build ansible bench 2>/dev/null))
 
 build/deployed: .venv/ready $(SOURCES)
 	@ANSIBLE_CONFIG=ansible/ansible.cfg .venv/bin/ansible-playbook ansible/playbooks/deploy.yml
