@@ -34,15 +34,6 @@ def probe(want_netem: bool) -> Host:
     return Host(_congestion_controls(), want_netem and _has_netem())
 
 
-def load_congestion_control(cc: str) -> None:
-    """Loads the module of an algorithm that this host has as one. Raises OSError if it does not become available."""
-    if cc in CONGESTION_CONTROLS.read_text().split():
-        return
-    subprocess.run(["modprobe", f"tcp_{cc}"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    if cc not in CONGESTION_CONTROLS.read_text().split():
-        raise OSError(f"congestion control {cc}: its module tcp_{cc} does not load; try: modprobe tcp_{cc}")
-
-
 def _congestion_controls() -> tuple[str, ...]:
     """Those the kernel has now, and those it has as modules that were not loaded yet."""
     found = set(CONGESTION_CONTROLS.read_text().split())

@@ -86,7 +86,7 @@ class Resolved:
         """Packets the switch holds at once at most: a full buffer, what is on its links, and bursts on the way in."""
         in_flight = Fraction(self.rate_bps * (self.rtt_ns + self.rtt_spread_ns), 8 * 10**9 * self.wire_bytes)
         ahead = max(self.buffer_packets, self.ecn_threshold_packets or 0) + units.nearest(in_flight)
-        return 4096 + 4 * ahead
+        return 8192 + 4 * ahead  # postcards and their copies count, too
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"groups": [{"cc": group.cc, "flows": group.flows} for group in self.groups]}

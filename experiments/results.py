@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Run directories: `results/<UTC>-<name>/rep-<k>/`, never overwritten; `results/latest` is the newest complete run.
 
-A repetition is complete when it has summary.json. One that ended before gets the file ABORTED with one line that says
-why; where even the runner was killed, the next command says so. A lock on the results directory makes sure that what
-looks unfinished is not still running, and that two experiments do not share this machine's processors.
+A repetition is recorded when it has environment.json, and complete when it has summary.json. One that ended before it
+was recorded gets the file ABORTED with one line that says why; where even the runner was killed, the next command does
+that. A lock on the results directory makes sure that what looks unfinished is not still running, and that two
+experiments do not share this machine's processors.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from experiments.errors import RunError
 
 LATEST = "latest"
 ABORTED = "ABORTED"
-SUMMARY = "summary.json"
+RECORDED = "environment.json"  # written last of the raw files
 LOCK = ".lock"
 
 
@@ -55,10 +56,15 @@ def mark_killed(results: Path) -> list[Path]:
     for repetition in sorted(results.glob("*/rep-*")):
         if repetition.parent.name == LATEST or not repetition.is_dir():
             continue
-        if not (repetition / SUMMARY).exists() and not (repetition / ABORTED).exists():
+        if not is_recorded(repetition) and not (repetition / ABORTED).exists():
             abort(repetition, "the runner was killed before the end")
             marked.append(repetition)
     return marked
+
+
+def is_recorded(repetition: Path) -> bool:
+    """Whether its raw files are complete, so that it can be analysed, now or again."""
+    return (repetition / RECORDED).exists()
 
 
 def create(results: Path, name: str, now_s: float) -> Path:

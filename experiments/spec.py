@@ -89,7 +89,7 @@ def _groups(value: object) -> tuple[Group, ...]:
     words = [word.strip() for word in value.split(",")] if isinstance(value, str) else []
     groups = []
     for word in words:
-        match = re.fullmatch(r"([a-z][a-z0-9_-]{0,14})(?::([0-9]{1,9}))?", word.lower())
+        match = re.fullmatch(r"([a-z][a-z0-9_]{0,14})(?::([0-9]{1,9}))?", word.lower())
         if not match:
             raise ValueError(f"cannot be read at {word!r}; allowed: {form}" if word else f"is empty; allowed: {form}")
         groups.append(Group(match[1], int(match[2]) if match[2] else None))

@@ -141,8 +141,9 @@ def test_load_yaml__an_oversized_or_binary_file_is_refused(tmp_path: Path) -> No
 
 
 def test_values__of_any_yaml_type_are_refused_without_a_crash() -> None:
+    values: tuple[object, ...] = ([], {}, {"a": []}, True, None, 1.5, -1, 10**40, "x" * 1000, "\n", "\x1b[31m")
     for key in KEYS:
-        for value in ([], {}, {"a": []}, True, None, 1.5, -1, 10**40, "x" * 1000, "\n", "\x1b[31m"):
+        for value in values:
             with contextlib.suppress(SpecError):
                 resolve({key: value}, HOST)
 

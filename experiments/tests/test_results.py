@@ -49,10 +49,10 @@ def test_point_latest__leaves_what_is_no_link(tmp_path: Path) -> None:
         results.point_latest(tmp_path, tmp_path / "a")
 
 
-def test_mark_killed__marks_only_what_is_neither_complete_nor_marked(tmp_path: Path) -> None:
+def test_mark_killed__marks_only_what_is_neither_recorded_nor_marked(tmp_path: Path) -> None:
     run = results.create(tmp_path, "x", NOON_S)
     complete, aborted, killed = (results.create_repetition(run, number) for number in (1, 2, 3))
-    (complete / "summary.json").write_text("{}")
+    (complete / "environment.json").write_text("{}")
     results.abort(aborted, "interrupted")
     results.point_latest(tmp_path, run)
     assert results.mark_killed(tmp_path) == [killed]

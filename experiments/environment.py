@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""environment.json: the world that a result comes from. Commit, program, kernel, processors, settings, every queue."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from experiments import host, kernel, topology
+
+CPU_TIMES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")  # proc(5), /proc/stat
+
+
+def describe(program: dict[str, str]) -> dict[str, Any]:
+    """What does not change during a run. `program` is what the switch says of its P4 program."""
+    return {
+        "format_version": 1,
+        "created_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "git": _git(),
+        "program": program,
+        "kernel": {"release": platform.release(), "version": platform.version(), "machine": platform.machine()},
+        "boot_parameters": _first_line("/proc/cmdline"),
+        "cpu": _cpu(),
+        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        "clock_source": _first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "versions": _versions(),
+    }
+
+
+def hosts() -> dict[str, Any]:
+    """Sysctls, offloads and queues of every namespace of the lab, as they are now."""
+    from hosts.tune import inventory
+
+    shown = {}
+    for name in (topology.SWITCH, *(lab_host.name for lab_host in topology.HOSTS)):
+        with kernel.in_network_namespace(topology.netns(name)):
+            shown[name] = inventory.show()
+    return shown
+
+
+def load() -> dict[str, Any]:
+    """How busy the machine is: processor times since boot in ns (steal: what the hypervisor took), load, pressure."""
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
+    ticks = _first_line("/proc/stat").split()[1:]
+    times = {f"{name}_ns": int(value) * (10**9 // ticks_per_s) for name, value in zip(CPU_TIMES, ticks, strict=False)}
+    return {"mono_ns": time.monotonic_ns(), "cpu": times, "loadavg": os.getloadavg()}
+
+
+def _git() -> dict[str, Any] | None:
+    """Commit and whether there are changes that it does not have; None outside of a checkout or without git."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-c", f"safe.directory={host.CHECKOUT}", "-C", str(host.CHECKOUT), *words]
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        changes = git("--no-optional-locks", "status", "--porcelain", "--untracked-files=no")
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(changes)}
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _cpu() -> dict[str, Any]:
+    text = Path("/proc/cpuinfo").read_text(errors="replace")
+    model = re.search(r"^(?:model name|Model)\s*: (.*)$", text, re.M)
+    flags = re.search(r"^flags\s*: (.*)$", text, re.M)
+    return {
+        "model": model[1] if model else platform.processor(),
+        "count": os.cpu_count(),
+        "virtual_machine": bool(flags and "hypervisor" in flags[1].split()),
+        "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+    }
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": sys.version.split()[0]}
+    for name in ("ansible-core", "numpy", "polars", "pyarrow", "matplotlib", "pydantic"):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    for name, option in (("iperf3", "--version"), ("ip", "-Version")):
+        done = subprocess.run([name, option], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        versions[name] = (done.stdout.splitlines() or [""])[0]
+    return versions
+
+
+def _first_line(path: str) -> str:
+    """A kernel file's first line, '' where there is no such file."""
+    try:
+        return Path(path).read_text(errors="replace").split("\n", 1)[0].strip()
+    except OSError:
+        return ""

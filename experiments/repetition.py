@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT
+"""One repetition, from empty namespaces to closed raw files. Runs inside a cell, which takes away whatever is left."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from controlplane.soft import SoftSwitch, SwitchError
+from experiments import disk, environment, host, kernel, playbooks, results, topology
+from experiments.cell import RUNTIME
+from experiments.configure import BOTTLENECK, POSTCARD_PORT, configure
+from experiments.errors import RunError
+from experiments.progress import Progress
+from experiments.resolve import FIRST_CLIENT_PORT, FIRST_SERVER_PORT, Resolved
+from experiments.sample import Sampler, queue_length
+from experiments.traffic import LAST_CLIENT_PORT, Flow, Traffic, flows
+from hosts import daemon
+from hosts.traffic import idle_rtt
+
+CONTROL = RUNTIME / "switch.sock"
+# In this order: the tracer's events and the switch's postcards have ended when what records them does.
+DAEMONS = ("tcp_trace", "iperf_servers", "collector", "softswitch")
+STOP_S = 10.0
+ABORT_S = 3.0  # for each program when the run has failed anyway
+EXPECTED_OVERHEAD_S = 6.0
+DRAIN_S = 5.0  # beyond the longest way through the switch
+IDLE_RTT_SAMPLES = 20
+IDLE_RTT_INTERVAL_S = 0.01
+
+
+def run(spec: Resolved, number: int, directory: Path) -> None:
+    """Runs repetition `number` and leaves its raw files in `directory`. Raises RunError."""
+    own_flows = flows(spec, number)
+    phases: dict[str, float] = {}
+    title = f"repetition {number} of {spec.reps}" if spec.reps > 1 else spec.name
+    write_spec(spec, number, own_flows, directory)
+    with Progress(title, spec.traffic_seconds + EXPECTED_OVERHEAD_S) as progress, stopped_at_the_end():
+        try:
+            progress.phase("making the network")
+            with timed(phases, "network"):
+                topology.build(spec.mtu_bytes)
+            progress.phase("preparing hosts, starting programs")
+            with timed(phases, "start"):
+                playbooks.run(("prepare", "start"), variables(spec, directory), directory / "logs/ansible.log")
+            with SoftSwitch(CONTROL) as switch:
+                with timed(phases, "configure"):
+                    configure(switch, spec, own_flows)
+                    world = environment.describe(switch.program()) | {"hosts": environment.hosts()}
+                progress.phase("measuring the idle path")
+                with timed(phases, "idle_rtt"):
+                    measure_idle_rtt(directory)
+                world["load"] = {"before": environment.load()}
+                with timed(phases, "traffic"):
+                    before = carry_traffic(switch, spec, number, directory, progress)
+                world["load"]["after"] = environment.load()
+                progress.phase("draining the switch, closing files")
+                with timed(phases, "drain"):
+                    drain(switch, spec)
+                    results.write_json(directory / "switch.json", switch_state(switch, before))
+            with timed(phases, "stop"):
+                stop()
+        except SwitchError as error:
+            raise RunError(str(error), *stop_all(ABORT_S)) from None
+    results.write_json(directory / results.RECORDED, world | {"phases_s": phases})
+
+
+@contextlib.contextmanager
+def timed(phases: dict[str, float], name: str) -> Iterator[None]:
+    """Notes how long its body took: the overhead of a run is published with it."""
+    begin = time.monotonic()
+    yield
+    phases[name] = round(time.monotonic() - begin, 3)
+
+
+@contextlib.contextmanager
+def stopped_at_the_end() -> Iterator[None]:
+    """However its body ends, the programs are asked to: then raw files end with a whole block."""
+    try:
+        yield
+    except BaseException:
+        stop_all(ABORT_S)
+        raise
+
+
+def write_spec(spec: Resolved, number: int, own_flows: list[Flow], directory: Path) -> None:
+    content = spec.to_dict() | {
+        "repetition": number,
+        "extra_delays_ns": [flow.extra_delay_ns for flow in own_flows] if spec.rtt_spread_ns else [],
+    }
+    (directory / "spec.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+def variables(spec: Resolved, directory: Path) -> dict[str, Any]:
+    """What the playbooks are told. The options of the programs that depend on the experiment are here, not in roles."""
+    last_server_port = FIRST_SERVER_PORT + len(spec.processes(1)) - 1
+    window_rtt_share = (spec.rtt_ns + spec.rtt_spread_ns) / spec.rtt_ns
+    window_packets = spec.bdp_packets * window_rtt_share + spec.buffer_packets
+    return {
+        "run_dir": str(directory),
+        "logs_dir": str(directory / "logs"),
+        "runtime_dir": str(RUNTIME),
+        "spec": spec.to_dict(),
+        "python": sys.executable,
+        "checkout": str(host.CHECKOUT),
+        "client_ports": f"{FIRST_CLIENT_PORT}-{LAST_CLIENT_PORT}",
+        "postcard_port": POSTCARD_PORT,
+        "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, 256 << 20),
+        "switch_frame_bytes": max(spec.mtu_bytes, topology.COLLECTOR_MTU_BYTES) + 18,
+        "switch_options": ["--packets", str(spec.pool_packets)],
+        "collector_options": ["--status"],
+        "tracer_options": ["--status", "--port", f"{FIRST_SERVER_PORT}-{last_server_port}"],
+    }
+
+
+def measure_idle_rtt(directory: Path) -> None:
+    """The path's own round trip, through the same links and queue as the data, into idle_rtt.json."""
+    with kernel.in_network_namespace(topology.netns(topology.SENDER.name)):
+        samples = idle_rtt.measure(topology.RECEIVER.ipv4, IDLE_RTT_SAMPLES, IDLE_RTT_INTERVAL_S, timeout_s=15)
+    if not samples:
+        raise RunError(f"the receiver answers none of {IDLE_RTT_SAMPLES} echo requests through the switch: see logs/")
+    content = {
+        "samples_ns": samples,
+        "min_ns": min(samples),
+        "median_ns": int(statistics.median(samples)),
+        "sent": IDLE_RTT_SAMPLES,
+        "lost": IDLE_RTT_SAMPLES - len(samples),
+    }
+    results.write_json(directory / "idle_rtt.json", content)
+
+
+def carry_traffic(
+    switch: SoftSwitch, spec: Resolved, number: int, directory: Path, progress: Progress
+) -> dict[str, Any]:
+    """Starts the flows and watches over them until they end. Returns the switch's counters from before."""
+    before = {"stats": switch.stats(), "counters": counters(switch)}
+    switch.reset_lateness()
+    sampler = Sampler(switch, directory / "logs")
+    with Traffic(spec, number, directory) as traffic:
+        while not traffic.ended_within(1.0):
+            progress.sample(sampler.take())
+            check_programs(directory)
+    return before
+
+
+def check_programs(directory: Path) -> None:
+    """Raises RunError if one of the programs has ended by itself, or if the disk is about to be full."""
+    ended = [name for name in DAEMONS if (RUNTIME / f"{name}.exit").exists()]
+    if ended:
+        raise RunError(*stop_all(ABORT_S) or [f"{', '.join(ended)} ended during the traffic: see logs/"])
+    free = disk.free_bytes(directory)
+    if free < disk.RESERVE_BYTES:
+        raise RunError(
+            f"{directory}: the disk is full ({free >> 20} MiB left, {disk.RESERVE_BYTES >> 20} MiB are kept to close "
+            "files properly): what was recorded so far is readable; make room, or choose another disk with --results"
+        )
+
+
+def drain(switch: SoftSwitch, spec: Resolved) -> None:
+    """Waits until nothing is under way in the switch: an empty queue, and no frame for twice the longest way."""
+    quiet_s = 2 * (spec.rtt_ns + spec.rtt_spread_ns) / 1e9
+    deadline = time.monotonic() + quiet_s + DRAIN_S
+    last_change, last = time.monotonic(), switch.stats()
+    while time.monotonic() - last_change < quiet_s or queue_length(switch):
+        if time.monotonic() > deadline:
+            return  # something still sends; the ledger will show whether that matters
+        time.sleep(min(0.05, quiet_s / 4))
+        now = switch.stats()
+        moved = [name for name in now if name.endswith("x_frames") and now[name] != last.get(name)]
+        if moved:
+            last_change, last = time.monotonic(), now
+
+
+def switch_state(switch: SoftSwitch, before: dict[str, Any]) -> dict[str, Any]:
+    """switch.json: settings and all counters at the end, and those from before the traffic."""
+    ports = [lab_host.port for lab_host in topology.HOSTS]
+    return {
+        "program": switch.program(),
+        "bottleneck_port": BOTTLENECK,
+        "settings": {str(port): switch.port(port) for port in ports},
+        "stats": switch.stats(),
+        "counters": counters(switch),
+        "lateness": {str(port): switch.lateness(port) for port in ports},
+        "before": before,
+    }
+
+
+def counters(switch: SoftSwitch) -> dict[str, dict[str, dict[str, int]]]:
+    return {
+        name: {str(index): asdict(count) for index, count in cells.items()} for name, cells in switch.counters().items()
+    }
+
+
+def stop() -> None:
+    """Ends the programs in order. Raises RunError with each one's last words if it did not end well."""
+    errors = stop_all(STOP_S)
+    if errors:
+        raise RunError(*errors)
+
+
+def stop_all(timeout_s: float) -> list[str]:
+    """Ends every program that still runs, in order; returns what was wrong with them, once for each."""
+    errors = []
+    for name in DAEMONS:
+        try:
+            daemon.stop(name, RUNTIME, timeout_s)
+        except (daemon.DaemonError, OSError) as error:
+            errors.append(str(error))
+        for file in RUNTIME.glob(f"{name}.*"):
+            if file.suffix in (".json", ".exit"):
+                file.unlink(missing_ok=True)  # said once; another stop has nothing to say
+    return errors

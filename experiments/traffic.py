@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""The flows of a repetition: their plan, and the host program in the sender's namespace that carries it out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments import host, results, topology
+from experiments.errors import RunError
+from experiments.resolve import FIRST_CLIENT_PORT, Resolved
+
+# Until then the program must be up and at its clock; its start takes a tenth of this on an idle machine.
+LEAD_NS = 400_000_000
+LAST_CLIENT_PORT = FIRST_CLIENT_PORT + 2047
+
+
+class Flow(NamedTuple):
+    """One flow, data direction."""
+
+    src_addr: str
+    dst_addr: str
+    src_port: int
+    dst_port: int
+    extra_delay_ns: int
+
+
+def flows(spec: Resolved, repetition: int) -> list[Flow]:
+    """Every flow of the repetition, in the order of their numbers."""
+    ports = [
+        (process.first_client_port + stream, process.server_port)
+        for process in spec.processes(repetition)
+        for stream in range(process.flows)
+    ]
+    return [
+        Flow(topology.SENDER.ipv4, topology.RECEIVER.ipv4, src_port, dst_port, delay_ns)
+        for (src_port, dst_port), delay_ns in zip(ports, spec.extra_delays_ns(repetition), strict=True)
+    ]
+
+
+def plan(spec: Resolved, repetition: int, start_mono_ns: int) -> dict[str, Any]:
+    """What hosts.traffic.long_flows is told."""
+    return {
+        "start_mono_ns": start_mono_ns,
+        "seconds": spec.traffic_seconds,
+        "server": topology.RECEIVER.ipv4,
+        "groups": [
+            {
+                "cc": process.cc,
+                "flows": process.flows,
+                "server_port": process.server_port,
+                "first_client_port": process.first_client_port,
+            }
+            for process in spec.processes(repetition)
+        ],
+        "ecn": spec.mode == "ecn",
+    }
+
+
+class Traffic:
+    """The running host program. Entered as a context, it is ended when the context is."""
+
+    def __init__(self, spec: Resolved, repetition: int, directory: Path) -> None:
+        self.log = directory / "logs/long_flows.log"
+        plan_file = directory / "plan.json"
+        self.start_mono_ns = time.monotonic_ns() + LEAD_NS
+        results.write_json(plan_file, plan(spec, repetition, self.start_mono_ns))
+        command = [sys.executable, "-m", "hosts.traffic.long_flows", str(plan_file), str(directory)]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                topology.inside(topology.SENDER.name, *command), cwd=host.CHECKOUT,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+
+    def __enter__(self) -> Traffic:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def ended_within(self, seconds: float) -> bool:
+        """Waits that long at most. Raises RunError if the program ended with an error."""
+        try:
+            status = self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        if status != 0:
+            lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+            raise RunError(*(lines or [f"long_flows ended with status {status} and said nothing"]))
+        return True

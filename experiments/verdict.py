@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""What a user reads on the terminal: the experiment in one line before, its summary in a few after."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from experiments import units
+from experiments.resolve import Resolved
+
+
+def headline(spec: Resolved, directory: Path) -> str:
+    """What is run and where its files go."""
+    groups = " + ".join(f"{group.flows} {group.cc}" for group in spec.groups)
+    unit = "" if spec.threshold_bytes is None else f", {spec.threshold_bytes} bytes"
+    return (
+        f"{groups} at {units.show(spec.rate_bps, 'rate')}, {units.show(spec.rtt_ns, 'time')}: BDP {spec.bdp_packets} "
+        f"packets, buffer {spec.buffer_packets} ({spec.buffer_given}{unit}), {spec.mode}, "
+        f"{spec.traffic_seconds} s of traffic{f' x {spec.reps}' if spec.reps > 1 else ''} -> {directory}"
+    )
+
+
+def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Name and value of what matters most; a key that the summary lacks has no row."""
+
+    def at(*path: str) -> Any:
+        value: Any = summary
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    def say(pattern: str, *values: Any) -> str:
+        return pattern.format(*values) if all(isinstance(value, (int, float)) for value in values) else ""
+
+    percent = [100 * v if isinstance(v := at("utilization", key), (int, float)) else None for key in ("mean", "p01")]
+    depth = [at("queue_depth_packets", key) for key in ("p01", "p50", "p99", "max")]
+    ledger = [
+        at("ledger", key) for key in ("postcards_sent", "postcards_received", "postcards_stored", "postcards_rows")
+    ]
+    late = [at("fidelity", "lateness_us", key) for key in ("p50", "p99", "max")]
+    rate_error = at("fidelity", "rate_error_fraction")
+    goodput = at("goodput_bps")
+    found = [
+        ("utilization", say("{:.2f} % mean, {:.2f} % in the worst 1 % of windows", *percent)),
+        ("goodput", say("{:.1f} Mb/s", goodput / 1e6 if isinstance(goodput, (int, float)) else None)),
+        ("queue", say("{:.0f} / {:.0f} / {:.0f} / {:.0f} packets (p1, median, p99, most)", *depth)),
+        ("drops", say("{} dropped, {} marked", at("drops"), at("marks"))),
+        ("fairness", say("{:.3f} (Jain)", at("jain_index"))),
+        ("postcards", say("{} sent, {} received, {} stored, {} analysed", *ledger)),
+        ("trace", say("{} records, {} lost", at("ledger", "tcp_events"), at("ledger", "tcp_events_lost"))),
+        ("lateness", say("{:.0f} us median, {:.0f} p99, {:.0f} most", *late)),
+        ("rate error", say("{:.4f} %", 100 * rate_error if isinstance(rate_error, (int, float)) else None)),
+    ]
+    return [(name, value) for name, value in found if value]
+
+
+def show(summary: dict[str, Any], repetition: Path, took_s: float, traffic_s: int) -> None:
+    """Prints the summary; a run that is not valid says so last, on stderr, with every reason."""
+    for name, value in rows(summary):
+        print(f"  {name:<12} {value}")
+    print(f"  {'took':<12} {took_s:.1f} s, {traffic_s} of them traffic")
+    print(f"  {'report':<12} {repetition / 'report.html'}", flush=True)
+    if not summary.get("valid"):
+        print("NOT VALID: do not draw conclusions from this run", file=sys.stderr)
+        for reason in summary.get("reasons") or ["the summary gives no reason"]:
+            print(f"  because: {reason}", file=sys.stderr, flush=True)
