@@ -18,6 +18,14 @@
 
 #define PRESENT_CPUS "/sys/devices/system/cpu/present"
 
+static bool libbpf_may_speak;
+
+static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level;
+	return libbpf_may_speak ? vfprintf(stderr, format, args) : 0;
+}
+
 /* Arguments of a tracepoint as BPF programs see it (the void * in front is not one), -ENOENT when there is
  * none. */
 static int tracepoint_arguments(const struct btf *btf, const char *name)
@@ -70,10 +78,10 @@ static int check_btf(struct kernel *kernel, const char *btf_path)
 	btf = btf__parse(btf_path, NULL);
 	if (!btf) {
 		err = -errno;
-		complain("reading the kernel's types from %s: %s: this is no BTF; leave --btf out to use "
-			 "that of the running "
-			 "kernel (CONFIG_DEBUG_INFO_BTF=y)",
-			 btf_path, strerror(-err));
+		complain("reading the kernel's types from %s: this is no BTF; leave --btf out to use that of "
+			 "the running kernel "
+			 "(CONFIG_DEBUG_INFO_BTF=y)",
+			 btf_path);
 		return err;
 	}
 	err = check_tracepoints(kernel, btf, btf_path);
@@ -106,11 +114,13 @@ static int check_netns(struct kernel *kernel, const char *path)
 	return err;
 }
 
-int kernel_check(struct kernel *kernel, const char *btf_path, const char *netns_path)
+int kernel_check(struct kernel *kernel, const char *btf_path, const char *netns_path, bool verbose)
 {
 	int cpus = libbpf_num_possible_cpus();
 	int err;
 
+	libbpf_may_speak = verbose;
+	libbpf_set_print(print_libbpf);
 	*kernel = (struct kernel){0};
 	if (cpus < 0) {
 		complain("counting CPUs in /sys/devices/system/cpu/possible: %s: mount sysfs",

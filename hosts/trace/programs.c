@@ -16,14 +16,6 @@
 
 enum { BALANCE_TRIES = 20, BALANCE_PAUSE_US = 200 };
 
-static bool verbose;
-
-static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
-{
-	(void)level;
-	return verbose ? vfprintf(stderr, format, args) : 0;
-}
-
 static int explain_load(int err)
 {
 	if (err == -EPERM)
@@ -118,8 +110,6 @@ int programs_open(struct programs *programs, const struct kernel *kernel, const 
 		.ring_bytes = options->ring_bytes,
 		.stats_fd = -1,
 	};
-	verbose = options->verbose;
-	libbpf_set_print(print_libbpf);
 	err = load(programs, kernel, options);
 	if (err)
 		return err;

@@ -97,7 +97,8 @@ static uint64_t count_events(const struct trace *trace)
 /* Everything that needs privileges or can fail for want of something. 0, or -errno after one line. */
 static int prepare(struct trace *trace)
 {
-	int err = kernel_check(&trace->kernel, trace->options.btf, trace->options.netns);
+	int err = kernel_check(&trace->kernel, trace->options.btf, trace->options.netns,
+			       trace->options.verbose);
 
 	if (!err)
 		err = programs_open(&trace->programs, &trace->kernel, &trace->options, take_record, trace);
@@ -210,6 +211,8 @@ static void block_signals(void)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ,
+	       SIG_IGN); /* a file that may not grow is an error of write, told and counted as a full disk */
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: MIT
+"""The tracer against the kernel's own account of the same traffic, its losses, its errors, and its end."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wire.wire import BLOCK, STORED_TCP_RECORD, TCP_RECORD, read_blocks
+
+ROOT = Path(__file__).resolve().parents[3]
+TRACER = ROOT / "build/tcp_trace"
+GENERATOR = ROOT / "build/tcp_event_generator"
+PEER = ROOT / "hosts/trace/tests/tcp_peer.py"
+PROBE = TCP_RECORD.const["TCP_EVENT_PROBE"]
+RETRANSMIT = TCP_RECORD.const["TCP_EVENT_RETRANSMIT"]
+PORT = 6000
+NOBODY = 65534
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _built():
+    subprocess.run(["make", "-s", "-C", ROOT / "hosts"], check=True)
+
+
+class Trace:
+    """A running tracer of one side; `stop` gives its summary and records."""
+
+    def __init__(self, pair, side, directory, *words, prefix=()):
+        self.output, self.summary = directory / "tcp.bst", directory / "tracer.json"
+        files = ["--output", self.output, "--summary", self.summary, "--netns", pair.path(side)]
+        self.child = subprocess.Popen(
+            [*prefix, TRACER, *map(str, [*files, *words])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        pair.started.append(self.child)
+        assert self.child.stdout.readline() == "ready\n", self.child.stderr.read()
+
+    def stop(self, status=0, number=signal.SIGTERM):
+        self.child.send_signal(number)
+        _, self.errors = self.child.communicate(timeout=20)
+        assert self.child.returncode == status, self.errors
+        summary = json.loads(self.summary.read_text())
+        assert summary["events"] == summary["stored"] + summary["lost"]
+        assert summary["events"] == summary["probe_events"] + summary["retransmit_events"] + summary["lost_unseen"]
+        assert summary["rescued"] == summary["skipped_runs"]
+        records = self.records()
+        assert len(records) == summary["stored"]
+        return summary, records
+
+    def records(self):
+        blocks = [np.frombuffer(b.payload, STORED_TCP_RECORD) for b in self.blocks()]
+        return np.concatenate(blocks) if blocks else np.empty(0, STORED_TCP_RECORD)
+
+    def blocks(self):
+        return list(read_blocks(self.output.read_bytes(), BLOCK.const["BLOCK_TCP"]))
+
+
+def serve(pair, side="b", port=PORT):
+    child = pair.start(side, sys.executable, PEER, "serve", port)
+    assert child.stdout.readline() == "ready\n"
+    return child
+
+
+def peer(pair, side, *words):
+    return json.loads(pair.run(side, sys.executable, PEER, *words).stdout)
+
+
+def counters(pair, side) -> dict[str, int]:
+    """The namespace's own, from /proc/net/snmp and netstat."""
+    text = pair.run(side, "cat", "/proc/net/snmp", "/proc/net/netstat").stdout.splitlines()
+    found: dict[str, int] = {}
+    for names, numbers in zip(text[::2], text[1::2], strict=True):
+        found.update(zip(names.split()[1:], map(int, numbers.split()[1:]), strict=True))
+    return found
+
+
+def address(record, side) -> str:
+    packed = b"".join(int(record[f"{side}_addr_{half}"]).to_bytes(8, "big") for half in ("hi", "lo"))
+    return socket.inet_ntop(socket.AF_INET6, packed)
+
+
+@pytest.mark.software
+@pytest.mark.parametrize(
+    ("to", "local", "remote"),
+    [
+        ("10.77.0.2", "::ffff:10.77.0.1", "::ffff:10.77.0.2"),
+        ("fd77::2", "fd77::1", "fd77::2"),
+        ("::ffff:10.77.0.2", "::ffff:10.77.0.1", "::ffff:10.77.0.2"),
+    ],
+)
+def test_record__is_what_the_kernel_says_of_the_socket(pair, tmp_path, to, local, remote):
+    serve(pair)
+    trace = Trace(pair, "a", tmp_path)
+    said = peer(pair, "a", "exchange", to, PORT)
+    _, records = trace.stop()
+
+    acks = records[(records["event"] == PROBE) & (records["socket_cookie"] == said["cookie"])]
+    assert len(acks) == 3
+    last, info = acks[2], said["before"]
+    assert address(last, "src") == local
+    assert address(last, "dst") == remote
+    assert (last["src_port"], last["dst_port"]) == (said["names"][1], PORT)
+    assert last["netns_inode"] == Path(pair.path("a")).stat().st_ino
+    # what it was before the message is what the ACK of the message found, but for the message itself
+    assert last["cwnd_packets"] == info["snd_cwnd"]
+    assert last["ssthresh_packets"] == info["snd_ssthresh"]
+    assert last["srtt_us"] == info["rtt"]
+    assert last["rtt_min_us"] == info["min_rtt"]
+    assert last["mss_bytes"] == info["snd_mss"]
+    assert last["delivered_packets"] == info["delivered"]
+    assert last["pacing_rate_bytes_per_s"] == info["pacing_rate"]
+    assert last["ca_state"] == info["ca_state"] == 0
+    rate = int(last["rate_delivered_packets"]) * int(last["mss_bytes"]) * 1_000_000 // int(last["rate_interval_us"])
+    assert rate == info["delivery_rate"]
+    assert (last["packets_out"], last["retrans_out"], last["sacked_out"], last["lost_out"]) == (1, 0, 0, 0)
+    assert (int(last["snd_nxt"]) - int(last["snd_una"])) % 2**32 == 1000
+    assert (int(last["snd_una"]) - int(acks[0]["snd_una"])) % 2**32 == 2000
+    assert last["data_bytes"] == 0
+    assert last["snd_wnd_bytes"] > 1000
+    assert abs(time.monotonic_ns() - int(last["mono_ns"])) < 60e9
+    assert np.all(np.diff(acks["mono_ns"].astype(np.int64)) > 0)
+
+
+@pytest.mark.software
+def test_record__of_a_receiver_has_sequence_and_length_of_what_came(pair, tmp_path):
+    serve(pair)
+    trace = Trace(pair, "b", tmp_path)
+    peer(pair, "a", "exchange", "10.77.0.2", PORT)
+    _, records = trace.stop()
+    data = records[records["data_bytes"] > 0]
+    assert list(data["data_bytes"]) == [1000, 1000, 1000]
+    assert list(np.diff(data["event_seq"].astype(np.int64)) % 2**32) == [1000, 1000]
+
+
+@pytest.mark.software
+def test_trace__counts_what_the_namespace_counts_when_segments_are_lost(pair, tmp_path):
+    # one segment an skb, so that each one sent again is one event; a short queue in front of the receiver drops
+    pair.run("a", "ip", "link", "set", "eth0", "gso_max_segs", "1")
+    queue = ["tbf", "rate", "100mbit", "burst", "5k", "limit", "30k"]
+    pair.run(
+        "b", sys.executable, "-c", f"from hosts.tune import delay; delay.build('eth0', 'receiver-ingress', {queue})"
+    )
+    serve(pair)
+    before = counters(pair, "a")
+    trace = Trace(pair, "a", tmp_path)
+    peer(pair, "a", "send", "10.77.0.2", PORT, 10_000_000)
+    time.sleep(0.1)
+    summary, records = trace.stop()
+    after = counters(pair, "a")
+    grown = {name: after[name] - before[name] for name in after}
+
+    assert grown["RetransSegs"] > 0, "nothing was lost: the test is void"
+    assert summary["retransmit_events"] + summary["retransmit_failures"] == grown["RetransSegs"]
+    again = records[records["event"] == RETRANSMIT]
+    assert len(again) == summary["retransmit_events"] > 0
+    assert np.all(again["data_bytes"] > 0)
+    # all that came, but the handshake and what comes after a FIN
+    assert 0 < grown["InSegs"] - grown["TCPBacklogCoalesce"] - summary["probe_events"] <= 6
+    acks = records[records["event"] == PROBE]
+    assert set(acks["ca_state"]) >= {0, 3}
+    in_flight = sum(acks[name].astype(np.int64) for name in ("packets_out", "retrans_out"))
+    in_flight -= sum(acks[name].astype(np.int64) for name in ("sacked_out", "lost_out"))
+    assert in_flight.min() >= 0
+    assert in_flight.max() > 5
+    ordered = acks[np.argsort(acks["mono_ns"])]["delivered_packets"].astype(np.int64)
+    assert np.all(np.diff(ordered) >= 0)
+    assert summary["bpf_ns_per_event"] > 0
+    assert summary["first_mono_ns"] == records["mono_ns"].min()
+    assert summary["last_mono_ns"] == records["mono_ns"].max()
+
+
+@pytest.mark.software
+def test_trace__other_namespaces_and_ports_are_left_out(pair, tmp_path):
+    serve(pair, "b", PORT)
+    serve(pair, "b", PORT + 1)
+    serve(pair, "a", PORT)
+    trace = Trace(pair, "a", tmp_path, "--port", f"{PORT}-{PORT}")
+    peer(pair, "a", "exchange", "10.77.0.2", PORT)
+    peer(pair, "a", "exchange", "10.77.0.2", PORT + 1)
+    peer(pair, "b", "exchange", "10.77.0.1", PORT)
+    peer(pair, "b", "exchange", "127.0.0.1", PORT)
+    summary, records = trace.stop()
+    assert set(records["dst_port"]) == {PORT}
+    assert {address(record, "dst") for record in records} == {"::ffff:10.77.0.2"}
+    assert len(records) == 3
+    assert summary["other_sockets"] > 10
+
+
+@pytest.mark.software
+def test_trace__loses_nothing_of_many_connections(pair, tmp_path):
+    before = counters(pair, "a")
+    trace = Trace(pair, "a", tmp_path, "--status")
+    sent = json.loads(pair.run("a", GENERATOR, "--seconds", 1, "--connections", 200, "--rate", 100_000).stdout)
+    time.sleep(0.1)
+    summary, _ = trace.stop()
+    after = counters(pair, "a")
+    came = after["InSegs"] - before["InSegs"] - after["TCPBacklogCoalesce"] + before["TCPBacklogCoalesce"]
+    assert summary["lost"] == 0
+    assert sent["sends"] > 10_000
+    assert summary["probe_events"] >= sent["sends"]
+    # a handshake is 3 segments, closing 2 to 4
+    assert 0 <= came - summary["probe_events"] <= 200 * 7
+
+
+@pytest.mark.software
+def test_trace__full_rings_are_counted(pair, tmp_path):
+    trace = Trace(pair, "a", tmp_path, "--ring-mib", 1)
+    os.kill(trace.child.pid, signal.SIGSTOP)
+    pair.run("a", GENERATOR, "--seconds", 1, "--connections", 8, "--rate", 200_000)
+    os.kill(trace.child.pid, signal.SIGCONT)
+    summary, _ = trace.stop(status=1)
+    assert summary["lost_in_rings"] > 0
+    assert sum(summary["lost_per_cpu"]) == summary["lost_in_rings"] == summary["lost"]
+    assert f"{summary['lost']} of {summary['events']} events found no room: give a larger --ring-mib" in trace.errors
+    assert trace.blocks()[-1].header["lost_records"] > 0
+
+
+@pytest.mark.software
+def test_trace__full_disk_keeps_whole_blocks_and_says_so(pair, tmp_path):
+    trace = Trace(pair, "a", tmp_path, prefix=["prlimit", "--fsize=2000000"])
+    pair.run("a", GENERATOR, "--seconds", 1, "--connections", 8, "--rate", 100_000)
+    summary, _ = trace.stop(status=1)
+    assert summary["write_errors"] > 0
+    assert summary["lost"] == summary["lost_unwritten"] > 0
+    assert summary["stored"] > 0
+    assert f"to {trace.output}: File too large; they are lost" in trace.errors
+
+
+@pytest.mark.software
+def test_trace__writes_a_partial_block_within_a_second_and_ends_on_sigint(pair, tmp_path):
+    serve(pair)
+    trace = Trace(pair, "a", tmp_path)
+    peer(pair, "a", "exchange", "10.77.0.2", PORT)
+    deadline = time.monotonic() + 1.5
+    while not trace.output.stat().st_size and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(trace.records()) == 3
+    assert not trace.summary.exists()
+    trace.stop(number=signal.SIGINT)
+
+
+def loaded_programs() -> set[int]:
+    bpftool = shutil.which("bpftool", path="/usr/sbin:/usr/bin:/sbin")
+    shown = subprocess.run([bpftool, "-j", "prog", "show"], capture_output=True, check=True)
+    return {one["id"] for one in json.loads(shown.stdout)}
+
+
+def programs_of(pid: int) -> set[int]:
+    """Ids of the BPF programs that a process holds."""
+    texts = [path.read_text() for path in Path(f"/proc/{pid}/fdinfo").iterdir()]
+    words = [line.split() for text in texts for line in text.splitlines()]
+    return {int(line[1]) for line in words if line and line[0] == "prog_id:"}
+
+
+@pytest.mark.software
+def test_trace__killed_leaves_no_program_and_a_readable_file(pair, tmp_path):
+    serve(pair)
+    trace = Trace(pair, "a", tmp_path)
+    ours = programs_of(trace.child.pid)
+    assert len(ours) == 4
+    assert ours <= loaded_programs()
+    peer(pair, "a", "exchange", "10.77.0.2", PORT)
+    time.sleep(0.8)
+    trace.child.kill()
+    trace.child.wait()
+    deadline = time.monotonic() + 5
+    while ours & loaded_programs() and time.monotonic() < deadline:  # freed after a grace period
+        time.sleep(0.05)
+    assert not ours & loaded_programs()
+    assert len(trace.records()) == 3
+
+
+@pytest.mark.software
+def test_trace__dropped_user_writes_both_files(pair, tmp_path):
+    directory = Path("/tmp") / tmp_path.name.join(("hosts-", f"-{os.getpid()}"))
+    directory.mkdir()
+    os.chown(directory, NOBODY, NOBODY)
+    try:
+        serve(pair)
+        trace = Trace(pair, "a", directory, "--drop-user", "nobody")
+        status = Path(f"/proc/{trace.child.pid}/status").read_text()
+        assert f"Uid:\t{NOBODY}\t{NOBODY}\t{NOBODY}\t{NOBODY}" in status
+        assert "CapEff:\t0000000000000000" in status
+        peer(pair, "a", "exchange", "10.77.0.2", PORT)
+        summary, records = trace.stop()
+        assert len(records) == 3
+        assert summary["bpf_runs"] > 0
+    finally:
+        shutil.rmtree(directory)
+
+
+def run_tracer(directory, *words, **options):
+    files = ["--output", directory / "t.bst", "--summary", directory / "t.json"]
+    words = [TRACER, *files, *words]
+    return subprocess.run(words, capture_output=True, text=True, timeout=20, check=False, **options)
+
+
+@pytest.mark.software
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--btf", "/nonexistent"],
+            "/nonexistent: No such file or directory: boot a kernel built with CONFIG_DEBUG_INFO_BTF=y",
+        ),
+        (["--btf", "/etc/hostname"], "this is no BTF"),
+        (["--btf", ROOT / "build/obj/hosts/tcp_trace.bpf.o"], "looking for tracepoint tcp:tcp_probe"),
+        (["--netns", "/run/netns/hosts-none"], "opening network namespace /run/netns/hosts-none: No such file"),
+        (["--netns", "/etc/hostname"], "opening network namespace /etc/hostname: it is not one"),
+        (["--netns", "/proc/self/ns/mnt"], "opening network namespace /proc/self/ns/mnt: it is not one"),
+        (["--port", "70000"], "--port '70000': give a whole number from 0 to 65535"),
+        (["--port", "20-10"], "--port '10': give a whole number from 20 to 65535"),
+        (["--ring-mib", "3"], "--ring-mib '3': give a power of two"),
+        (["--drop-user", "no-such-user"], "--drop-user no-such-user: there is no such user"),
+        (["rubbish"], "'rubbish' is not an option"),
+    ],
+)
+def test_trace__what_is_wrong_is_one_line_and_nothing_is_left(tmp_path, words, message):
+    done = run_tracer(tmp_path, "--netns", "/proc/self/ns/net", *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.software
+def test_trace__without_privileges_says_what_it_needs(tmp_path):
+    done = run_tracer(tmp_path, "--netns", "/proc/self/ns/net", user=NOBODY)
+    assert done.returncode == 2
+    assert done.stderr.startswith("tcp_trace: loading the BPF programs: not permitted: run as root")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.software
+def test_trace__existing_result_stays(tmp_path):
+    (tmp_path / "t.bst").write_bytes(b"earlier result")
+    done = run_tracer(tmp_path, "--netns", "/proc/self/ns/net")
+    assert done.returncode == 2
+    assert "File exists; a result is never overwritten" in done.stderr
+    assert (tmp_path / "t.bst").read_bytes() == b"earlier result"
+    assert [path.name for path in tmp_path.iterdir()] == ["t.bst"]
+
+
+def test_trace__missing_option_is_named(tmp_path):
+    done = run_tracer(tmp_path)
+    assert done.returncode == 2
+    assert "--netns PATH is missing" in done.stderr
+
+
+def test_trace__help_names_every_option():
+    done = subprocess.run([TRACER, "--help"], capture_output=True, text=True, check=True)
+    for option in ("output", "summary", "netns", "port", "ring-mib", "drop-user", "btf", "status", "verbose"):
+        assert f"--{option}" in done.stdout

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""Tuning changes what it says, once, and puts everything back, also when it fails half-way."""
+
+import json
+
+import pytest
+
+from hosts.tune import offloads, settings, sysctls
+
+TUNE = "hosts.tune.tune"
+SHOWN = ("net/ipv4", "net/ipv6/conf/eth0")
+
+
+def values(pair) -> str:
+    """Every sysctl of side a that can be read, and its features, as text to compare."""
+    code = (
+        "from hosts.tune import sysctls; import json;"
+        f"print(json.dumps([sysctls.read_all(d) for d in {SHOWN!r}], indent=1))"
+    )
+    return pair.run("a", "python3", "-c", code).stdout + pair.run("a", "ethtool", "-k", "eth0").stdout
+
+
+def tune(pair, *words, check=True):
+    done = pair.python("a", TUNE, *words, check=check)
+    return json.loads(done.stdout) if check else done
+
+
+@pytest.mark.software
+def test_tune__apply_twice_then_undo_restores_every_value(pair, tmp_path):
+    state = tmp_path / "state.json"
+    apply = ["apply", "--state", state, "--interface", "eth0", "--mode", "ecn", "--reserve-ports", "30000-30999"]
+    before = values(pair)
+
+    first = tune(pair, *apply, "--window-bytes", 10_000_000)
+    assert first["changed"] is True
+    assert first["before"]["net.ipv4.tcp_ecn"] != first["after"]["net.ipv4.tcp_ecn"] == "1"
+    assert first["after"]["net.ipv4.tcp_wmem"].endswith(" 40000000")
+    tuned = values(pair)
+    assert tune(pair, *apply, "--window-bytes", 10_000_000) == {"changed": False, "before": {}, "after": {}}
+    assert values(pair) == tuned != before
+    features = offloads.parse(pair.run("a", "ethtool", "-k", "eth0").stdout)
+    assert not any(features[name].on for name in settings.OFFLOADS_OFF)
+
+    assert tune(pair, "undo", "--state", state)["changed"] is True
+    assert values(pair) == before
+    assert not state.exists()
+    assert tune(pair, "undo", "--state", state)["changed"] is False
+
+
+@pytest.mark.software
+def test_tune__second_apply_with_other_settings_keeps_the_first_values(pair, tmp_path):
+    state = tmp_path / "state.json"
+    before = values(pair)
+    tune(pair, "apply", "--state", state, "--interface", "eth0", "--mode", "ecn")
+    again = tune(pair, "apply", "--state", state, "--interface", "eth0", "--mode", "tail-drop")
+    assert again["after"] == {"net.ipv4.tcp_ecn": "0"}
+    tune(pair, "undo", "--state", state)
+    assert values(pair) == before
+
+
+@pytest.mark.software
+def test_tune__failure_half_way_puts_back_and_names_the_key(pair, tmp_path):
+    state = tmp_path / "state.json"
+    before = values(pair)
+    # the last sysctl of the list is refused by the kernel: everything before it has been changed by then
+    code = (
+        "import sys; from hosts.tune import settings, tune;"
+        "settings.IPV6_SYSCTLS['addr_gen_mode'] = '99';"
+        f"sys.exit(tune.main(['apply', '--state', {str(state)!r}, '--interface', 'eth0']))"
+    )
+    done = pair.run("a", "python3", "-c", code, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("tune: setting net.ipv6.conf.eth0.addr_gen_mode to '99': Invalid argument")
+    assert "what was changed before it is put back" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert values(pair) == before
+    assert not state.exists()
+
+
+@pytest.mark.software
+def test_tune__state_of_another_namespace_is_not_restored_here(pair, tmp_path):
+    state = tmp_path / "state.json"
+    tune(pair, "apply", "--state", state, "--interface", "eth0", "--mode", "ecn")
+    there = pair.python("b", TUNE, "undo", "--state", state)
+    assert json.loads(there.stdout)["changed"] is False
+
+
+@pytest.mark.software
+def test_tune__show_names_every_queue(pair):
+    shown = tune(pair, "show")
+    assert shown["interfaces"]["eth0"]["txqlen"] == 1000
+    assert shown["interfaces"]["eth0"]["offloads"]["tso"] == "on"
+    assert shown["interfaces"]["eth0"]["mtu"] == 1500
+    assert {"net.ipv4.tcp_rmem", "net.ipv4.tcp_congestion_control"} <= shown["sysctls"].keys()
+    assert not any("fastopen_key" in name for name in shown["sysctls"])
+    assert "cubic" in shown["congestion_controls"]
+    pair.run("a", "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "1gbit", "burst", "10k", "limit", "100k")
+    assert [one["kind"] for one in tune(pair, "show")["qdiscs"] if one["dev"] == "eth0"] == ["tbf"]
+
+
+@pytest.mark.software
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--interface", "eth7"], "there is no interface 'eth7' here; there are eth0, lo"),
+        (["--interface", "../eth0"], "'../eth0' is not the name of an interface"),
+        (["--interface", "eth0", "--reserve-ports", "5-3"], "'5-3': give FIRST-LAST"),
+        (["--interface", "eth0", "--window-bytes", "10kB"], "'10kB': give a whole number of bytes"),
+        (["--interface", "eth0", "--mode", "red"], "invalid choice: 'red'"),
+    ],
+)
+def test_tune__bad_option_is_named_and_nothing_is_written(pair, tmp_path, words, message):
+    done = tune(pair, "apply", "--state", tmp_path / "state.json", *words, check=False)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_state__of_another_program_is_refused(tmp_path, capsys):
+    from hosts.tune import tune as program
+
+    state = tmp_path / "state.json"
+    state.write_text("[]")
+    assert program.main(["undo", "--state", str(state)]) == 1
+    assert "this is no state file of this program" in capsys.readouterr().err
+    assert state.read_text() == "[]"
+
+
+def test_sysctls__names_with_dots_in_an_interface():
+    assert str(sysctls.path_of("net.ipv6.conf.eth0/10.accept_ra")) == "/proc/sys/net/ipv6/conf/eth0.10/accept_ra"
+    wanted = settings.wanted_sysctls(["eth0.10"], False, 1, None)
+    assert wanted["net.ipv6.conf.eth0/10.accept_ra"] == "0"
+    assert wanted["net.ipv4.tcp_ecn"] == "0"
+
+
+def test_sysctls__larger_buffer_stays():
+    assert sysctls.completed("net.ipv4.tcp_rmem", "1000", "1 2 3000") == "1 2 3000"
+    assert sysctls.completed("net.ipv4.tcp_rmem", "5000", "1 2 3000") == "1 2 5000"
+    assert sysctls.completed("net.ipv4.tcp_sack", "1", "0") == "1"
+
+
+def test_settings__nothing_of_the_whole_machine_is_changed():
+    wanted = settings.wanted_sysctls(["eth0"], True, 1 << 20, "1-2")
+    assert not any(name.startswith("net.core.") or name == "net.ipv4.tcp_mem" for name in wanted)
+
+
+def test_offloads__groups_and_fixed_features_are_not_saved():
+    text = "Features for x:\nrx-checksumming: on [fixed]\ntx-checksumming: on\n\ttx-checksum-ipv4: off\n"
+    text += "\ttx-checksum-sctp: on\ngeneric-receive-offload: on\nrubbish\nlarge-receive-offload: off [requested on]\n"
+    found = offloads.parse(text)
+    assert offloads.single_states(found) == {
+        "tx-checksum-ipv4": "off",
+        "tx-checksum-sctp": "on",
+        "gro": "on",
+        "lro": "off",
+    }
+    assert found["rx"].fixed
+    assert found["tx"].group
