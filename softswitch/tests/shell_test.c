@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ * The shell's arithmetic: buckets of lateness, gaps, clocks. Built with sanitizers by `make shell_test`.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "../shell/shell.h"
+
+#define check(condition)                                                                                     \
+	do {                                                                                                 \
+		if (!(condition)) {                                                                          \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                      \
+			exit(1);                                                                             \
+		}                                                                                            \
+	} while (0)
+
+static uint32_t only_bucket(uint64_t late_ns)
+{
+	static struct lateness lateness;
+	uint32_t found = 0;
+
+	lateness_reset(&lateness);
+	lateness_count(&lateness, 1000, 1000 + late_ns, false);
+	for (uint32_t bucket = 0; bucket < LATENESS_BUCKETS; bucket++)
+		if (lateness.buckets[bucket])
+			found = bucket;
+	return found;
+}
+
+static void test_buckets__hold_what_is_between_their_edges(void)
+{
+	for (uint32_t bucket = 1; bucket < LATENESS_BUCKETS; bucket++) {
+		uint64_t low_ns = lateness_edge_ns(bucket - 1) + 1;
+		uint64_t high_ns = lateness_edge_ns(bucket);
+
+		check(high_ns >= low_ns);
+		check(only_bucket(low_ns) == bucket && only_bucket(high_ns) == bucket);
+		check((high_ns - low_ns + 1) * 100 <= 3 * low_ns || high_ns == low_ns);
+	}
+	check(only_bucket(0) == 0 && only_bucket(UINT64_MAX / 2) == LATENESS_BUCKETS - 1);
+}
+
+static void test_gaps__count_only_back_to_back_frames(void)
+{
+	static struct lateness lateness;
+
+	lateness_reset(&lateness);
+	lateness_count(&lateness, 1000, 1500, true);  /* nothing before it */
+	lateness_count(&lateness, 2000, 2599, true);  /* gap 1099 for 1000: within 10 % */
+	lateness_count(&lateness, 3000, 3700, true);  /* 1101: not */
+	lateness_count(&lateness, 4000, 4589, true);  /* 889: not */
+	lateness_count(&lateness, 9000, 9000, false); /* after a pause */
+	lateness_count(&lateness, 9000, 9001, true);  /* due at once: no ideal gap */
+	check(lateness.departures == 6 && lateness.gap_frames == 3 && lateness.gap_errors == 2);
+	check(lateness.virtual_span_ns == 3000 && lateness.real_span_ns == 3089);
+}
+
+static void test_clocks__stamps_become_monotonic(void)
+{
+	struct clocks clocks = {0};
+	struct timespec realtime;
+	uint64_t before_ns, after_ns, stamp_ns;
+
+	clocks_sample(&clocks, mono_now_ns());
+	before_ns = mono_now_ns();
+	clock_gettime(CLOCK_REALTIME, &realtime);
+	after_ns = mono_now_ns();
+	stamp_ns = clocks_mono_of_realtime(&clocks, (uint64_t)realtime.tv_sec * 1000000000 +
+							    (uint64_t)realtime.tv_nsec);
+	check(stamp_ns + 100000 > before_ns && stamp_ns < after_ns + 100000);
+	check(clocks.steps == 0);
+}
+
+static void test_clocks__a_step_is_counted_a_slew_is_not(void)
+{
+	struct clocks clocks = {0};
+	uint64_t now_ns = mono_now_ns();
+
+	clocks_sample(&clocks, now_ns);
+	clocks.realtime_minus_mono_ns -= 300000; /* as if realtime had gone on 300 us within 1 s: a slew */
+	clocks.sampled_mono_ns = now_ns - 1000000000;
+	clocks_sample(&clocks, now_ns);
+	check(clocks.steps == 0 && clocks.step_max_ns > 200000);
+	clocks.realtime_minus_mono_ns += 50000000; /* 50 ms within 2 ms */
+	clocks.sampled_mono_ns = now_ns - 2000000;
+	clocks_sample(&clocks, now_ns);
+	check(clocks.steps == 1 && clocks.step_max_ns > 40000000);
+}
+
+int main(void)
+{
+	test_buckets__hold_what_is_between_their_edges();
+	test_gaps__count_only_back_to_back_frames();
+	test_clocks__stamps_become_monotonic();
+	test_clocks__a_step_is_counted_a_slew_is_not();
+	return 0;
+}

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""What the command line refuses, and how: one line each."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from .core_driver import ROOT, make
+
+PREFIX = "softswitch: "
+NEEDED = "--control PATH and at least one --port N=INTERFACE are needed: try --help"
+PORT_FORM = "NUMBER=INTERFACE, the number from 0 to 510"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _build() -> None:
+    make("PIPELINE=test", "all")
+
+
+def start(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([ROOT / "build/softswitch-test", *words], capture_output=True, text=True, timeout=10)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", NEEDED),
+        ("--control /tmp/x", NEEDED),
+        ("--port 1=a", NEEDED),
+        ("--control /tmp/x --port 1", f"--port 1: {PORT_FORM}"),
+        ("--control /tmp/x --port 511=a", f"--port 511=a: {PORT_FORM}"),
+        ("--control /tmp/x --port -1=a", f"--port -1=a: {PORT_FORM}"),
+        ("--control /tmp/x --port 1=", f"--port 1=: {PORT_FORM}"),
+        ("--control /tmp/x --port 1=an_interface_name_too_long", f"--port 1=an_interface_name_too_long: {PORT_FORM}"),
+        ("--control /tmp/x --port 1=a --port 1=b", "--port 1=b: port or interface given twice"),
+        ("--control /tmp/x --port 1=a --port 2=a", "--port 2=a: port or interface given twice"),
+        ("--frame-bytes 9k", "--frame-bytes 9k: a whole number from 256 to 65535"),
+        ("--packets 0", "--packets 0: a whole number from 16 to 16777216"),
+        ("--packets 99999999999999999999", "--packets 99999999999999999999: a whole number from 16 to 16777216"),
+        ("--horizon-us -5", "--horizon-us -5: a whole number from 0 to 1000000"),
+        ("--control /tmp/x --port 1=a stray", "unexpected word 'stray': try --help"),
+    ],
+)
+def test_options__bad_ones_are_refused_with_one_line(words: str, message: str) -> None:
+    done = start(*words.split())
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{PREFIX}{message}\n")
+
+
+def test_options__help_is_told() -> None:
+    done = start("--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage: softswitch --control PATH")

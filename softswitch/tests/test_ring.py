@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: MIT
+"""The real binary between real network namespaces."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import random
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controlplane.policy import TailDrop
+from controlplane.soft import SoftSwitch, SwitchError
+
+from .core_driver import ROOT
+from .ring_lab import HOSTS, Lab, Switch, build, command, mac, wait_until
+
+pytestmark = [
+    pytest.mark.software,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: packet sockets and network namespaces"),
+]
+SOL_PACKET, TP_STATUS_VLAN_VALID, TP_STATUS_VLAN_TPID_VALID = 263, 1 << 4, 1 << 6
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    build()
+    opened = Lab()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def switch(lab: Lab) -> Iterator[Switch]:
+    with Switch(lab) as started:
+        with started.client() as control:
+            for port in HOSTS:
+                control.forward(mac(port), port)
+        yield started
+
+
+def ethernet(to: int, kind: int, payload: bytes) -> bytes:
+    addresses = bytes.fromhex((mac(to) + mac(1)).replace(":", ""))
+    return addresses + struct.pack(">H", kind) + payload
+
+
+def receive(packet_socket: socket.socket) -> bytes:
+    """One frame as it was on the wire: the kernel takes VLAN tags out and tells them beside it."""
+    frame, beside, _, _ = packet_socket.recvmsg(65536, 256)
+    for level, _, data in beside:
+        status, *_, tci, tpid = struct.unpack("IIIHHHH", data[:20])
+        if level == SOL_PACKET and status & TP_STATUS_VLAN_VALID:
+            tag = struct.pack(">HH", tpid if status & TP_STATUS_VLAN_TPID_VALID else 0x8100, tci)
+            return frame[:12] + tag + frame[12:]
+    return frame
+
+
+def exchange(lab: Lab, frames: list[bytes]) -> list[bytes]:
+    """Sends frames from host 1, one after the other; what host 2 receives."""
+    with lab.packet_socket(1) as sender, lab.packet_socket(2) as receiver:
+        received = []
+        for frame in frames:
+            sender.send(frame)
+            received.append(receive(receiver))
+        return received
+
+
+def test_forwarding__frames_of_every_length_come_out_unchanged(lab: Lab, switch: Switch) -> None:
+    rng = random.Random(1)
+    lengths = [14, 15, 20, 60, 61, 64, 127, 128, 1500, 1514, 1515, 4096, 8999, 9000, 9013, 9014]
+    frames = [ethernet(2, 0x88B5, rng.randbytes(length - 14)) for length in lengths]
+    assert exchange(lab, frames) == frames
+
+
+def test_forwarding__garbage_passes_as_it_is(lab: Lab, switch: Switch) -> None:
+    rng = random.Random(2)
+    kinds = (0x0800, 0x86DD, 0x0806, 0x1234)
+    frames = [ethernet(2, rng.choice(kinds), rng.randbytes(rng.randrange(200))) for _ in range(300)]
+    assert exchange(lab, frames) == frames
+
+
+@pytest.mark.parametrize("tags", ["81000005", "8100e00f", "88a80064810000c8"])
+def test_forwarding__vlan_tags_survive(lab: Lab, switch: Switch, tags: str) -> None:
+    tagged = ethernet(2, 0x0800, bytes(100))
+    frames = [tagged[:12] + bytes.fromhex(tags) + tagged[12:]] * 3
+    assert exchange(lab, frames) == frames
+
+
+def test_forwarding__ipv6_passes(lab: Lab, switch: Switch) -> None:
+    udp = struct.pack(">HHHH", 1000, 2000, 20, 0) + bytes(12)
+    addresses = bytes.fromhex("fd77" + "0" * 27 + "1" + "fd77" + "0" * 27 + "2")
+    frames = [ethernet(2, 0x86DD, struct.pack(">IHBB", 0x60000000, 20, 17, 64) + addresses + udp)] * 2
+    assert exchange(lab, frames) == frames
+
+
+def test_forwarding__unknown_hosts_are_counted(lab: Lab, switch: Switch) -> None:
+    with lab.packet_socket(1) as sender, switch.client() as control:
+        for _ in range(7):
+            sender.send(ethernet(9, 0x88B5, bytes(60)))
+        assert wait_until(lambda: control.counter("unknown_hosts").get(1, None) is not None)
+        assert wait_until(lambda: control.counter("unknown_hosts")[1].packets == 7)
+        assert control.stats()["port.1.ingress_drops"] == 7
+
+
+def watched(control: SoftSwitch) -> None:
+    control.collector(3, "02:bf:00:00:01:03", mac(3), "10.78.0.1", "10.78.0.2", 5577, 5577)
+    control.set_policy(2, TailDrop(1_000_000))
+    control.postcards_on(2, 1)
+
+
+def test_burst__of_10007_frames_loses_nothing(lab: Lab, switch: Switch) -> None:
+    count = 10_007
+    frame = ethernet(2, 0x88B5, bytes(46))
+    with lab.packet_socket(1) as sender, switch.client() as control:
+        watched(control)
+        control.set_port(2, delay=1_000_000)
+        before = {port: lab.received_frames(port) for port in (2, 3)}
+        for _ in range(count):
+            sender.send(frame)
+        assert wait_until(lambda: control.stats()["port.3.tx_frames"] == count)
+        assert wait_until(lambda: control.stats()["port.2.tx_frames"] == count)
+        stats = control.stats()
+        assert {port: lab.received_frames(port) - before[port] for port in (2, 3)} == {2: count, 3: count}
+        assert control.counter("arrivals")[2].packets == count
+        assert control.counter("postcards_made")[3].packets == count
+    losses = ("rx_ring_drops", "tx_errors", "queue_drops", "oversize")
+    assert {name: stats[f"port.{port}.{name}"] for port in HOSTS for name in losses} == dict.fromkeys(losses, 0)
+    assert (stats["pool_exhausted"], stats["clock_steps"], stats["packets_used"]) == (0, 0, 0)
+
+
+def test_ring__overflow_is_counted(lab: Lab) -> None:
+    with Switch(lab, "--ring-mib", "1") as switch, lab.packet_socket(1) as sender, switch.client() as control:
+        switch.process.send_signal(signal.SIGSTOP)
+        for _ in range(500):  # a MiB holds about a hundred slots for frames of MTU 9000
+            sender.send(ethernet(2, 0x88B5, bytes(46)))
+        switch.process.send_signal(signal.SIGCONT)
+        assert wait_until(
+            lambda: sum(control.stats()[f"port.1.{name}"] for name in ("rx_frames", "rx_ring_drops")) == 500
+        )
+        assert control.stats()["port.1.rx_ring_drops"] > 300
+
+
+def test_receive__frames_longer_than_a_slot_are_counted(lab: Lab) -> None:
+    with Switch(lab, "--frame-bytes", "1500") as switch, switch.client() as control:
+        control.forward(mac(2), 2)
+        with lab.packet_socket(1) as sender, lab.packet_socket(2) as receiver:
+            sender.send(ethernet(2, 0x88B5, bytes(2000)))
+            sender.send(ethernet(2, 0x88B5, b"x" * 1486))
+            assert len(receive(receiver)) == 1500
+        assert control.stats()["port.1.oversize"] == 1
+
+
+def test_delay__is_kept_in_real_time(lab: Lab, switch: Switch) -> None:
+    with lab.packet_socket(1) as sender, lab.packet_socket(2) as receiver, switch.client() as control:
+        control.set_port(2, delay=50_000_000)
+        start = time.monotonic()
+        sender.send(ethernet(2, 0x88B5, bytes(60)))
+        receive(receiver)
+        assert 0.05 <= time.monotonic() - start < 0.5
+
+
+def test_lateness__counts_every_frame(lab: Lab, switch: Switch) -> None:
+    frames = [ethernet(2, 0x88B5, bytes(60))] * 101
+    with switch.client() as control:
+        control.set_port(2, rate=100_000_000, delay=1_000_000)
+        exchange(lab, frames)
+        assert sum(count for _, count in control.lateness(2)) == 101
+        stats = control.stats()
+        assert (stats["departures.2"], stats["port.2.tx_frames"]) == (101, 101)
+        control.reset_lateness()
+        assert control.lateness(2) == []
+        assert control.stats()["departures.2"] == 0
+
+
+def test_lateness__gaps_are_compared_while_the_link_is_busy(lab: Lab, switch: Switch) -> None:
+    with lab.packet_socket(1) as sender, switch.client() as control:
+        control.set_port(2, rate=10_000_000, delay=1_000_000)  # 1 ms and more a frame
+        for _ in range(50):
+            sender.send(ethernet(2, 0x88B5, bytes(1236)))
+        assert wait_until(lambda: control.stats()["departures.2"] == 50)
+        stats = control.stats()
+    assert stats["gap_frames.2"] == 49
+    assert stats["virtual_span_ns.2"] == 49 * (1236 + 14 + 24) * 800
+    assert stats["real_span_ns.2"] == pytest.approx(stats["virtual_span_ns.2"], rel=0.2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_end__is_clean(lab: Lab, number: int) -> None:
+    with Switch(lab) as switch:
+        assert stat.S_IMODE(switch.control_path.stat().st_mode) == 0o600
+        status, errors = switch.end(number)
+        assert status == 0
+        assert len(errors.splitlines()) == 1
+        assert " port.1.rx_frames=0 " in errors
+        assert not switch.control_path.exists()
+
+
+def test_kill__leaves_nothing_that_matters(lab: Lab, tmp_path: Path) -> None:
+    with Switch(lab, directory=tmp_path) as switch:
+        assert wait_until(lambda: lab.promiscuity(1) == 1)
+        switch.process.kill()
+        switch.process.wait()
+        assert wait_until(lambda: lab.promiscuity(1) == 0)
+    with Switch(lab, directory=tmp_path) as again, again.client() as control:
+        assert control.program()["ports"] == "1 2 3"
+
+
+def test_start__in_use_is_an_error(lab: Lab, switch: Switch) -> None:
+    with switch.client() as control:
+        done = refused(lab, "--control", str(switch.control_path), "--port", "1=port1")
+        expected = f"opening the control socket {switch.control_path}: in use: another switch answers there"
+        assert done == f"softswitch: {expected}\n"
+        assert control.program()["name"] == "bufferscope"
+
+
+def refused(lab: Lab, *words: str) -> str:
+    """What a start that must fail says."""
+    done = subprocess.run([*command(lab), *words], capture_output=True, text=True, timeout=10)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    return done.stderr
+
+
+def test_start__a_missing_interface_is_an_error(lab: Lab, tmp_path: Path) -> None:
+    message = refused(lab, "--control", str(tmp_path / "s"), "--port", "1=port1", "--port", "2=absent")
+    assert message == "softswitch: opening absent: no such interface in this network namespace (ip link)\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_start__a_file_in_the_way_is_not_removed(lab: Lab, tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    path.write_text("precious")
+    message = refused(lab, "--control", str(path), "--port", "1=port1")
+    assert (
+        message == f"softswitch: opening the control socket {path}: exists and is not a socket: choose another path\n"
+    )
+    assert path.read_text() == "precious"
+
+
+def test_start__offloads_are_refused(lab: Lab, tmp_path: Path) -> None:
+    lab.set_offload(2, "gro", True)
+    try:
+        message = refused(lab, "--control", str(tmp_path / "s"), "--port", "1=port1", "--port", "2=port2")
+        assert message == (
+            "softswitch: opening port2: offloads that hide packets are on: ethtool -K port2 gro off "
+            "(or --allow-offloads)\n"
+        )
+        with Switch(lab, "--allow-offloads"):
+            pass
+    finally:
+        lab.set_offload(2, "gro", False)
+
+
+def test_start__without_privilege_is_an_error() -> None:
+    build()
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:  # pytest's own are closed to others
+        Path(directory).chmod(0o755)
+        program = shutil.copy(ROOT / "build/softswitch", directory)
+        words = [program, "--control", f"{directory}/s", "--port", "1=lo"]
+        done = subprocess.run(words, capture_output=True, text=True, user="nobody", timeout=10)
+    assert done.returncode == 1
+    assert done.stderr == "softswitch: opening packet sockets: no CAP_NET_RAW: run it as root\n"
+
+
+def test_drop_user__keeps_nothing_and_forwards(lab: Lab) -> None:
+    with Switch(lab, "--drop-user", "nobody") as switch, switch.client() as control:
+        status = Path(f"/proc/{switch.process.pid}/status").read_text()
+        fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+        nobody = str(pwd.getpwnam("nobody").pw_uid)
+        assert fields["Uid"].split() == [nobody] * 4
+        assert fields["Groups"].split() == []
+        assert {int(fields[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")} == {0}
+        control.forward(mac(2), 2)
+        frames = [ethernet(2, 0x88B5, bytes(60))] * 3
+        assert exchange(lab, frames) == frames
+
+
+def test_control__bad_requests_change_nothing_and_harm_nobody(switch: Switch) -> None:
+    rng = random.Random(4)
+    with switch.client() as control:
+        before = control.port(2)
+        for request in (
+            "port set 2 rate",
+            "port set 2 rate 10 delay 5",
+            "port set 2 delay 7 speed 9",
+            "port set 9 delay 1",
+        ):
+            with pytest.raises(SwitchError):
+                control.request(request)
+        assert control.port(2) == before
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as raw:
+            raw.connect(str(switch.control_path))
+            raw.settimeout(5)
+            for garbage in (b"x" * 5000, b"stats\0", b"\xff\xfe", b" ", *(rng.randbytes(50) for _ in range(500))):
+                raw.send(garbage)
+                assert raw.recv(1 << 18).startswith(b"error ")
+        assert control.stats()["pool_exhausted"] == 0
+
+
+def test_control__too_many_clients_are_told(switch: Switch) -> None:
+    clients = [switch.client() for _ in range(16)]
+    try:
+        for client in clients:
+            client.program()
+        with pytest.raises(SwitchError):
+            switch.client().program()
+    finally:
+        for client in clients:
+            client.close()
+    with switch.client() as control:
+        assert control.program()["name"] == "bufferscope"

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+"""Runs shell_test.c: buckets of lateness, gaps, clocks."""
+
+from __future__ import annotations
+
+import subprocess
+
+from .core_driver import ROOT, make
+
+
+def test_shell__arithmetic() -> None:
+    make("PIPELINE=test", "SANITIZE=1", "shell_test")
+    done = subprocess.run([ROOT / "build/softswitch-test-sanitize-shell-test"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
