@@ -68,32 +68,41 @@ def reply_sequence(packet: bytes, family: socket.AddressFamily, raw: bool, ident
     return sequence
 
 
-def measure(server: str, count: int, interval_s: float, timeout_s: float) -> list[int]:
-    """Round trips in ns, of the echoes that came back: `count` are sent, one every `interval_s`."""
-    family = socket.AF_INET if ipaddress.ip_address(server).version == 4 else socket.AF_INET6
+def exchange(
+    opened: socket.socket, raw: bool, first: int, count: int, interval_s: float, timeout_s: float
+) -> list[int]:
+    """Sends echoes numbered from `first`, one every `interval_s`; round trips in ns of those that came back."""
+    family = socket.AddressFamily(opened.family)
     identifier = os.getpid() & 0xFFFF
     waiting: dict[int | None, int] = {}
     samples: list[int] = []
+    begin = time.monotonic()
+    end = begin + (count - 1) * interval_s + timeout_s
+    sent = 0
+    while sent < count or (waiting and time.monotonic() < end):
+        due = begin + sent * interval_s if sent < count else end
+        if select.select([opened], [], [], max(0.0, due - time.monotonic()))[0]:
+            packet = opened.recv(2048)
+            received_ns = time.monotonic_ns()
+            sent_ns = waiting.pop(reply_sequence(packet, family, raw, identifier), None)
+            if sent_ns is not None:
+                samples.append(received_ns - sent_ns)
+        elif sent < count:
+            packet = request(ECHO[family][0], identifier, first + sent)
+            waiting[first + sent] = time.monotonic_ns()
+            opened.send(packet)
+            sent += 1
+    return samples
+
+
+def measure(server: str, count: int, interval_s: float, timeout_s: float) -> list[int]:
+    """Round trips in ns. One echo goes ahead and does not count: it may have to wait for the neighbour's address."""
+    family = socket.AF_INET if ipaddress.ip_address(server).version == 4 else socket.AF_INET6
     opened, raw = open_socket(family)
     with opened:
         opened.connect((server, 0))
-        begin = time.monotonic()
-        end = begin + (count - 1) * interval_s + timeout_s
-        sent = 0
-        while sent < count or (waiting and time.monotonic() < end):
-            due = begin + sent * interval_s if sent < count else end
-            if select.select([opened], [], [], max(0.0, due - time.monotonic()))[0]:
-                packet = opened.recv(2048)
-                received_ns = time.monotonic_ns()
-                sent_ns = waiting.pop(reply_sequence(packet, family, raw, identifier), None)
-                if sent_ns is not None:
-                    samples.append(received_ns - sent_ns)
-            elif sent < count:
-                packet = request(ECHO[family][0], identifier, sent)
-                waiting[sent] = time.monotonic_ns()
-                opened.send(packet)
-                sent += 1
-    return samples
+        exchange(opened, raw, 0, 1, interval_s, timeout_s)
+        return exchange(opened, raw, 1, count, interval_s, timeout_s)
 
 
 def main(arguments: list[str] | None = None) -> int:

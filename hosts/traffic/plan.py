@@ -142,14 +142,14 @@ def parse(values: Any) -> Plan:
     plan = Plan(
         start_mono_ns=read.number(values, "start_mono_ns", 0, 2**63 - 1, default=0),
         seconds=read.number(values, "seconds", 1, 86400),
-        server=read.text(values, "server", re.compile(r"[0-9A-Za-z.:%_-]{1,255}"), "an address or host name"),
+        server=read.text(
+            values, "server", re.compile(r"[0-9A-Za-z:][0-9A-Za-z.:%_-]{0,254}"), "an address or host name"
+        ),
         processes=tuple(processes),
         mss_bytes=read.number(values, "mss_bytes", 88, 9216) if values.get("mss_bytes") is not None else None,
         # streams are connected one after the other (esnet/iperf#254): time for each, far beyond a round trip
         setup_seconds=read.number(values, "setup_seconds", 1, 3600, default=15 + most_flows // 8),
     )
-    if plan.server.startswith("-"):
-        read.errors.append(f"server: {plan.server!r} is not an address or host name")
     if not isinstance(values.get("ecn", False), bool):
         read.errors.append(f"ecn: {values['ecn']!r} is not true or false")
     if read.errors:

@@ -41,7 +41,8 @@ class Trace:
             [*prefix, TRACER, *map(str, [*files, *words])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         pair.started.append(self.child)
-        assert self.child.stdout.readline() == "ready\n", self.child.stderr.read()
+        if self.child.stdout.readline() != "ready\n":
+            pytest.fail(self.child.communicate(timeout=5)[1])
 
     def stop(self, status=0, number=signal.SIGTERM):
         self.child.send_signal(number)
@@ -248,7 +249,7 @@ def test_trace__writes_a_partial_block_within_a_second_and_ends_on_sigint(pair, 
 
 
 def loaded_programs() -> set[int]:
-    bpftool = shutil.which("bpftool", path="/usr/sbin:/usr/bin:/sbin")
+    bpftool = shutil.which("bpftool", path="/usr/sbin:/usr/bin:/sbin") or "bpftool"
     shown = subprocess.run([bpftool, "-j", "prog", "show"], capture_output=True, check=True)
     return {one["id"] for one in json.loads(shown.stdout)}
 
@@ -299,8 +300,7 @@ def test_trace__dropped_user_writes_both_files(pair, tmp_path):
 
 def run_tracer(directory, *words, **options):
     files = ["--output", directory / "t.bst", "--summary", directory / "t.json"]
-    words = [TRACER, *files, *words]
-    return subprocess.run(words, capture_output=True, text=True, timeout=20, check=False, **options)
+    return subprocess.run([TRACER, *files, *words], capture_output=True, text=True, timeout=20, check=False, **options)
 
 
 @pytest.mark.software

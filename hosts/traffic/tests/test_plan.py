@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""Plans: groups split into processes with their own ports, and everything wrong said at once."""
+
+import json
+
+import pytest
+
+from hosts.traffic import long_flows
+from hosts.traffic.idle_rtt import checksum, reply_sequence
+from hosts.traffic.plan import PlanError, load, parse, server_ports
+
+GROUP = {"cc": "cubic", "flows": 16, "server_port": 5201, "first_client_port": 30000}
+PLAN = {"start_mono_ns": 0, "seconds": 10, "server": "10.77.0.2", "groups": [GROUP]}
+
+
+def test_plan__more_than_128_flows_are_split():
+    plan = parse({**PLAN, "groups": [{**GROUP, "flows": 300}]})
+    assert [(p.flows, p.server_port, p.first_client_port) for p in plan.processes] == [
+        (128, 5201, 30000),
+        (128, 5202, 30128),
+        (44, 5203, 30256),
+    ]
+    assert server_ports(plan) == [5201, 5202, 5203]
+
+
+def test_plan__all_errors_at_once_each_with_its_key():
+    bad = {
+        "start_mono_ns": -1,
+        "seconds": 0,
+        "server": "--help",
+        "colour": 1,
+        "ecn": "yes",
+        "mss_bytes": 10,
+        "groups": [{**GROUP, "cc": "cubic;x", "flows": 0}, {**GROUP, "first_client_port": 65530, "extra": 1}, 7],
+    }
+    with pytest.raises(PlanError) as caught:
+        parse(bad)
+    assert [line.split(": ")[0] for line in caught.value.errors] == [
+        "colour",
+        "groups[0].cc",
+        "groups[0].flows",
+        "groups[1].extra",
+        "groups[2]",
+        "groups[1].server_port",
+        "groups[1]",
+        "start_mono_ns",
+        "seconds",
+        "server",
+        "mss_bytes",
+        "ecn",
+    ]
+    assert "groups[0].flows: 0 is not a whole number from 1 to 10000" in caught.value.errors
+
+
+def test_plan__ports_of_split_groups_may_not_meet():
+    second = {**GROUP, "cc": "reno", "server_port": 5202, "first_client_port": 30200}
+    with pytest.raises(PlanError) as caught:
+        parse({**PLAN, "groups": [{**GROUP, "flows": 300}, second]})
+    assert caught.value.errors == [
+        "groups[1].server_port: 5202 is also of groups[0]",
+        "groups[1].first_client_port: port 30200 is also of groups[0]",
+    ]
+
+
+@pytest.mark.parametrize("values", [None, [], 3, {**PLAN, "groups": []}, {**PLAN, "seconds": True}])
+def test_plan__other_shapes_are_refused(values):
+    with pytest.raises(PlanError):
+        parse(values)
+
+
+def test_plan__file_that_is_no_json(tmp_path, capsys):
+    path = tmp_path / "plan.json"
+    path.write_text("{")
+    assert long_flows.main([str(path), str(tmp_path / "results")]) == 2
+    assert capsys.readouterr().err.startswith(f"long_flows: {path}: this is no JSON")
+    assert not (tmp_path / "results").exists()
+    with pytest.raises(PlanError, match="No such file"):
+        load(tmp_path / "none.json")
+
+
+def test_arguments__bind_streams_to_their_ports():
+    plan = parse({**PLAN, "mss_bytes": 1448})
+    words = " ".join(long_flows.client_arguments(plan, plan.processes[0]))
+    for expected in ("--cport 30000", "--parallel 16", "--congestion cubic", "--time 10", "--set-mss 1448", "--json"):
+        assert expected in words
+
+
+def test_start__planned_long_ago_is_refused(tmp_path, capsys):
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({**PLAN, "server": "127.0.0.1", "start_mono_ns": 1}))
+    assert long_flows.main([str(path), str(tmp_path / "results")]) == 2
+    assert "s ago: plan a time to come" in capsys.readouterr().err
+
+
+def test_checksum__of_rfc_1071():
+    assert checksum(bytes([0x00, 0x01, 0xF2, 0x03, 0xF4, 0xF5, 0xF6, 0xF7])) == 0xFFFF - 0xDDF2
+
+
+@pytest.mark.parametrize("length", range(40))
+def test_reply__of_any_length_is_survived(length):
+    import socket
+
+    for family in (socket.AF_INET, socket.AF_INET6):
+        for raw in (True, False):
+            assert reply_sequence(b"\xff" * length, family, raw, 1) is None

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""Real iperf3 between two namespaces: ports and files as promised, failures in its own words, nothing left running."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.software,
+    pytest.mark.skipif(shutil.which("iperf3") is None, reason="needs iperf3"),
+]
+
+
+def group(cc, flows, number):
+    return {"cc": cc, "flows": flows, "server_port": 5201 + number, "first_client_port": 30000 + 1000 * number}
+
+
+def write_plan(path, *groups, seconds=1, server="10.77.0.2", start_mono_ns=0):
+    plan = {"start_mono_ns": start_mono_ns, "seconds": seconds, "server": server, "groups": groups}
+    path.write_text(json.dumps(plan))
+    return path
+
+
+def serve(pair, directory, ports):
+    child = pair.start("b", sys.executable, "-m", "hosts.traffic.servers", "--ports", ports, "--results", directory)
+    assert child.stdout.readline() == "ready\n", child.stderr.read()
+    return child
+
+
+def iperf_left(pair) -> list[str]:
+    """iperf3 processes in the namespaces of the pair."""
+    inodes = {Path(pair.path(side)).stat().st_ino for side in ("a", "b")}
+    left = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if (path / "comm").read_text() == "iperf3\n" and (path / "ns/net").stat().st_ino in inodes:
+                left.append(path.name)
+        except OSError:
+            continue
+    return left
+
+
+def wait_until(condition, seconds=5.0):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert condition()
+
+
+def test_long_flows__two_groups_have_the_promised_ports_and_files(pair, tmp_path):
+    results = tmp_path / "results"
+    server = serve(pair, results, "5201,5202")
+    start_ns = time.monotonic_ns() + 800_000_000
+    plan = write_plan(tmp_path / "plan.json", group("cubic", 4, 0), group("reno", 3, 1), start_mono_ns=start_ns)
+    done = pair.python("a", "hosts.traffic.long_flows", plan, results)
+    assert done.stderr == ""
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(5) == 0
+
+    traffic = json.loads((results / "traffic.json").read_text())
+    assert traffic["errors"] == []
+    assert [(f["id"], f["cc"], f["src_port"], f["dst_port"]) for f in traffic["flows"]] == [
+        *((i, "cubic", 30000 + i, 5201) for i in range(4)),
+        *((4 + i, "reno", 31000 + i, 5202) for i in range(3)),
+    ]
+    assert {(f["src_addr"], f["dst_addr"]) for f in traffic["flows"]} == {("10.77.0.1", "10.77.0.2")}
+    for each in traffic["groups"]:
+        client = json.loads((results / each["iperf3_json"]).read_text())
+        ports = [stream["local_port"] for stream in client["start"]["connected"]]
+        assert ports == list(range(each["first_client_port"], each["first_client_port"] + each["flows"]))
+        assert client["end"]["sender_tcp_congestion"] == each["cc"]
+        assert each["exit_status"] == 0
+        assert each["bits_per_second_received"] > 1e6
+        assert start_ns <= each["started_mono_ns"] <= each["connected_mono_ns"] < each["ended_mono_ns"]
+        goodput = json.loads((results / f"iperf3-server-{each['server_port']}.json").read_text())
+        assert len(goodput["intervals"]) >= 9
+        assert goodput["intervals"][1]["sum"]["bits_per_second"] > 1e6
+    assert traffic["planned_start_mono_ns"] == start_ns
+    assert 0 <= traffic["first_started_mono_ns"] - start_ns < 200_000_000
+    assert traffic["start_mono_ns"] == max(each["connected_mono_ns"] for each in traffic["groups"])
+    assert traffic["start_mono_ns"] < traffic["end_mono_ns"] <= traffic["start_mono_ns"] + 1_000_000_000
+    assert sorted(path.name for path in results.iterdir()) == [
+        "iperf3-cubic-0.json",
+        "iperf3-reno-1.json",
+        "iperf3-server-5201.json",
+        "iperf3-server-5202.json",
+        "traffic.json",
+    ]
+    assert iperf_left(pair) == []
+
+
+def test_long_flows__more_than_128_are_several_processes_over_ipv6(pair, tmp_path):
+    serve(pair, tmp_path / "server", "5201,5202")
+    plan = write_plan(tmp_path / "plan.json", group("cubic", 130, 0), server="fd77::2")
+    pair.python("a", "hosts.traffic.long_flows", plan, tmp_path / "client")
+    traffic = json.loads((tmp_path / "client/traffic.json").read_text())
+    assert [(g["flows"], g["server_port"], g["exit_status"]) for g in traffic["groups"]] == [
+        (128, 5201, 0),
+        (2, 5202, 0),
+    ]
+    assert [f["src_port"] for f in traffic["flows"]] == list(range(30000, 30130))
+    assert traffic["flows"][0]["src_addr"] == "fd77::1"
+
+
+def test_servers__serve_again_and_overwrite_nothing(pair, tmp_path):
+    serve(pair, tmp_path / "server", "5201")
+    plan = write_plan(tmp_path / "plan.json", group("cubic", 1, 0))
+    for number in range(2):
+        pair.python("a", "hosts.traffic.long_flows", plan, tmp_path / f"client-{number}")
+        time.sleep(0.3)  # the server is started anew
+    names = {path.name for path in (tmp_path / "server").iterdir()}
+    assert names >= {"iperf3-server-5201.json", "iperf3-server-5201-1.json"}
+    again = pair.python("a", "hosts.traffic.long_flows", plan, tmp_path / "client-0", check=False)
+    assert again.returncode == 2
+    assert "a result is never overwritten" in again.stderr
+
+
+def test_long_flows__failure_of_one_ends_all_and_is_in_iperf3s_words(pair, tmp_path):
+    serve(pair, tmp_path / "server", "5201")  # nobody listens on 5202
+    plan = write_plan(tmp_path / "plan.json", group("cubic", 2, 0), group("reno", 1, 1), seconds=20)
+    begin = time.monotonic()
+    done = pair.python("a", "hosts.traffic.long_flows", plan, tmp_path / "client", check=False)
+    assert time.monotonic() - begin < 10
+    assert done.returncode == 1
+    expected = "iperf3-reno-1.json: iperf3 to port 5202: unable to connect to server: Connection refused"
+    assert done.stderr == f"long_flows: {expected}\n"
+    traffic = json.loads((tmp_path / "client/traffic.json").read_text())
+    assert traffic["errors"] == [expected]
+    wait_until(lambda: len(iperf_left(pair)) <= 1)  # the server waits for the next
+
+
+def test_long_flows__unknown_congestion_control_is_said(pair, tmp_path):
+    serve(pair, tmp_path / "server", "5201")
+    plan = write_plan(tmp_path / "plan.json", group("nosuch", 1, 0))
+    done = pair.python("a", "hosts.traffic.long_flows", plan, tmp_path / "client", check=False)
+    assert done.returncode == 1
+    assert "iperf3 to port 5201: unable to set TCP_CONGESTION" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_long_flows__signal_ends_every_client(pair, tmp_path, number):
+    serve(pair, tmp_path / "server", "5201")
+    plan = write_plan(tmp_path / "plan.json", group("cubic", 2, 0), seconds=30)
+    child = pair.start("a", sys.executable, "-m", "hosts.traffic.long_flows", plan, tmp_path / "client")
+    wait_until(lambda: len(iperf_left(pair)) == 2)
+    time.sleep(0.3)
+    child.send_signal(number)
+    _, errors = child.communicate(timeout=5)
+    assert child.returncode == 1
+    assert errors == f"long_flows: ended by {number.name} before its time\n"
+    assert json.loads((tmp_path / "client/traffic.json").read_text())["errors"] != []
+    wait_until(lambda: len(iperf_left(pair)) <= 1)
+
+
+def test_long_flows__killed_takes_its_clients_along(pair, tmp_path):
+    server = serve(pair, tmp_path / "server", "5201")
+    plan = write_plan(tmp_path / "plan.json", group("cubic", 2, 0), seconds=30)
+    child = pair.start("a", sys.executable, "-m", "hosts.traffic.long_flows", plan, tmp_path / "client")
+    wait_until(lambda: len(iperf_left(pair)) == 2)
+    os.kill(child.pid, signal.SIGKILL)
+    os.kill(server.pid, signal.SIGKILL)
+    wait_until(lambda: iperf_left(pair) == [])
+
+
+def test_servers__busy_port_is_named(pair, tmp_path):
+    first = serve(pair, tmp_path / "first", "5201")
+    done = pair.python(
+        "b", "hosts.traffic.servers", "--ports", "5202,5201", "--results", tmp_path / "second", check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("servers: port 5201 is busy")
+    first.terminate()
+    assert first.wait(5) == 0
+    assert list((tmp_path / "first").iterdir()) == []
+    assert iperf_left(pair) == []
+
+
+@pytest.mark.parametrize("address", ["10.77.0.2", "fd77::2"])
+def test_idle_rtt__is_that_of_the_path(pair, tmp_path, address):
+    output = tmp_path / "idle_rtt.json"
+    pair.python("a", "hosts.traffic.idle_rtt", address, "--output", output)
+    values = json.loads(output.read_text())
+    assert len(values["samples_ns"]) == values["sent"] == 20
+    assert values["lost"] == 0
+    assert 0 < values["min_ns"] <= values["median_ns"] < 20_000_000
+    assert values["min_ns"] == min(values["samples_ns"])
+
+
+def test_idle_rtt__without_answer_says_so(pair, tmp_path):
+    pair.run("b", "sysctl", "-qw", "net.ipv4.icmp_echo_ignore_all=1")
+    words = ["10.77.0.2", "--output", tmp_path / "idle_rtt.json", "--samples", 2, "--timeout-s", 0.2]
+    done = pair.python("a", "hosts.traffic.idle_rtt", *words, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "idle_rtt: 10.77.0.2 answered none of 2 echo requests: is the path up?\n"
+    assert list(tmp_path.iterdir()) == []
