@@ -59,6 +59,7 @@ def repeat(spec: Resolved, number: int, directory: Path) -> bool:
     try:
         begin = time.monotonic()
         cell.run(lambda: repetition.run(spec, number, own))
+        print("analysing", flush=True)
         summary = analyse(own)
         show(summary, own, time.monotonic() - begin, spec.traffic_seconds)
     except (RunError, Interrupted) as error:

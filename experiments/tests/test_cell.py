@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The cell: what happens in it stays in it, it passes results and signals on, and nothing of it outlives the runner."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,52 +13,9 @@ import pytest
 from experiments import cell, topology
 from experiments.errors import RunError
 from experiments.host import CHECKOUT
+from experiments.tests.conftest import names, wait_for
 
 pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="a cell needs root")]
-
-
-def world() -> dict[str, set[str]]:
-    """What a cell could leave on this host: processes in it, namespaces, interfaces, mounts, files, BPF programs."""
-
-    def lines(*command: str) -> set[str]:
-        return set(subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines())
-
-    own = Path("/proc/self/ns/pid").readlink()
-    inside = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has just ended
-            is_zombie = (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
-            if not is_zombie and (process / "ns/pid").readlink() != own:
-                inside.add(process.name)
-    bpf = {line for line in lines("bpftool", "prog", "list") if "name bufferscope" in line or "tcp_trace" in line}
-    return {
-        "processes": inside,
-        "namespaces": names("/run/netns") if Path("/run/netns").exists() else set(),
-        "interfaces": {line for line in lines("ip", "-o", "link") if "to_" in line or "eth0@" in line},
-        "mounts": {line for line in Path("/proc/mounts").read_text().splitlines() if "bufferscope" in line},
-        "runtime": set(map(str, Path("/run").glob("bufferscope*"))),
-        "bpf": bpf,
-    }
-
-
-def names(directory: str) -> set[str]:
-    return {path.name for path in Path(directory).iterdir()}
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-@pytest.fixture
-def unchanged_world():
-    before = world()
-    yield
-    assert wait_for(lambda: world() == before), (before, world())
 
 
 @pytest.mark.usefixtures("unchanged_world")

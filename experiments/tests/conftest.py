@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""What tests of the cell and of whole runs share: a look at everything that one of them could leave on this host."""
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+# Handed down to every process, so that experiments which somebody else runs here are not taken for left-overs.
+os.environ["BUFFERSCOPE_TESTS"] = str(os.getpid())
+MARK = f"BUFFERSCOPE_TESTS={os.getpid()}".encode()
+LAB_NAMES = {"sender", "receiver", "collector", "switch"}
+
+
+def world() -> dict[str, set[str]]:
+    """Processes that these tests started in a cell, and the lab's namespaces, interfaces, mounts and files.
+
+    BPF programs need no look: those of a cell end with its processes, since nothing pins them (bpffs is listed).
+    """
+    own = Path("/proc/self/ns/pid").readlink()
+    inside = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has just ended
+            is_zombie = (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+            is_ours = MARK in (process / "environ").read_bytes().split(b"\0")
+            if is_ours and not is_zombie and (process / "ns/pid").readlink() != own:
+                inside.add(process.name)
+    links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {
+        "processes": inside,
+        "namespaces": names("/run/netns") & LAB_NAMES,
+        "interfaces": {line for line in links if any(f"to_{name}@" in line for name in LAB_NAMES)},
+        "mounts": {line for line in Path("/proc/mounts").read_text().splitlines() if line.startswith("bufferscope ")},
+        "files": {str(path) for path in Path("/run").glob("bufferscope*")} | names("/sys/fs/bpf"),
+        "trace_instances": names("/sys/kernel/tracing/instances"),
+    }
+
+
+def names(directory: str) -> set[str]:
+    path = Path(directory)
+    return {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.fixture
+def unchanged_world() -> Iterator[None]:
+    """Fails a test that left something behind. The kernel takes a moment to tear interfaces down."""
+    before = world()
+    yield
+    assert wait_for(lambda: world() == before), (before, world())

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""Whole runs through the real command line: a short one to its report, and the ways in which one can fail."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from experiments import host, runner
+from experiments.errors import RunError
+from experiments.host import CHECKOUT, Host
+from experiments.resolve import resolve
+from experiments.tests.conftest import wait_for
+from wire import wire
+
+unbuilt = [name for name in host.BINARIES if not (host.BUILD / name).exists()]
+software = [
+    pytest.mark.software,
+    pytest.mark.skipif(os.geteuid() != 0, reason="a run needs root"),
+    pytest.mark.skipif(bool(unbuilt), reason=f"not built: {', '.join(unbuilt)} (make build)"),
+    pytest.mark.usefixtures("unchanged_world"),
+]
+SHORT = ("CC=cubic:2,reno:2", "RATE=50mbit", "RTT=4ms", "RTT_SPREAD=2ms", "DURATION=0.7s", "WARMUP=0.3s", "NAME=short")
+LONG = ("CC=reno", "FLOWS=2", "RATE=50mbit", "DURATION=60s")
+
+
+def started(results: Path, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "experiments", "run", *words, "--results", str(results)], cwd=CHECKOUT,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def ended(run: subprocess.Popen[str]) -> tuple[int, str, list[str]]:
+    """Status, standard output, and lines of standard error."""
+    output, errors = run.communicate(timeout=60)
+    return run.returncode, output, errors.splitlines()
+
+
+def wait_until(run: subprocess.Popen[str], text: str) -> None:
+    assert run.stdout
+    for line in run.stdout:
+        if text in line:
+            return
+    raise AssertionError(f"the run ended before {text!r}: {run.communicate()[1]}")
+
+
+def the_repetition(results: Path, name: str) -> Path:
+    (found,) = results.glob(f"*-{name}/rep-1")
+    return found
+
+
+def flowing(results: Path, name: str) -> bool:
+    """Whether postcards are on disk, which they are within a second of the first packet."""
+    return any(path.stat().st_size > 100_000 for path in results.glob(f"*-{name}/rep-1/postcards.bsp"))
+
+
+class TestRun:
+    pytestmark = software
+
+    def test_run__leaves_a_complete_result(self, tmp_path: Path) -> None:
+        status, output, errors = ended(started(tmp_path, *SHORT))
+        assert status in (0, runner.EXIT_NOT_VALID), errors
+        own = the_repetition(tmp_path, "short")
+        assert (tmp_path / "latest").resolve() == own.parent
+        assert str(own / "report.html") in output
+        assert "2 cubic + 2 reno at 50mbit, 4ms: BDP 16 packets, buffer 16 (1bdp), tail-drop" in output
+
+        spec = yaml.safe_load((own / "spec.yaml").read_text())
+        assert sorted(spec["extra_delays_ns"]) == [0, 666_666, 1_333_333, 2_000_000]
+        summary = json.loads((own / "summary.json").read_text())
+        assert summary["valid"] == (status == 0)
+        # A busy machine may make the emulation late, and then the run says so; nothing may be lost on any machine.
+        assert all(reason.startswith("fidelity") for reason in summary["reasons"]), summary["reasons"]
+        ledger = summary["ledger"]
+        counts = {ledger[key] for key in ("switch_packets", "postcards_sent", "postcards_received", "postcards_stored")}
+        assert len(counts) == 1
+        assert counts.pop() > 3000
+        assert ledger["tcp_events_lost"] == ledger["ring_drops"] == 0
+        assert 0.8 < summary["utilization"]["mean"] <= 1.0
+        assert 0 < summary["queue_depth_packets"]["max"] <= 16
+        assert len(summary["flows"]) == 4
+
+        switch = json.loads((own / "switch.json").read_text())
+        assert (switch["settings"]["2"]["rate"], switch["settings"]["2"]["delay"]) == (50_000_000, 2_000_000)
+        idle = json.loads((own / "idle_rtt.json").read_text())
+        assert idle["min_ns"] >= 4_000_000
+        world = json.loads((own / "environment.json").read_text())
+        assert world["program"]["digest"] == switch["program"]["digest"]
+        assert world["hosts"].keys() == {"switch", "sender", "receiver", "collector"}
+        assert world["hosts"]["sender"]["interfaces"]["eth0"]["offloads"]["tx-tcp-segmentation"] == "off"
+        assert {file.name for file in own.glob("iperf3-*.json")} >= {"iperf3-cubic-0.json", "iperf3-reno-1.json"}
+        assert not (own / "ABORTED").exists()
+
+    def test_ctrl_c__ends_in_order_and_keeps_what_was_recorded(self, tmp_path: Path) -> None:
+        run = started(tmp_path, *LONG, "NAME=long")
+        assert wait_for(lambda: flowing(tmp_path, "long"), seconds=30)
+        run.send_signal(signal.SIGINT)
+        status, _, errors = ended(run)
+        assert status == 128 + signal.SIGINT
+        assert len(errors) == 1
+        assert errors[0].startswith("error: ended by SIGINT; what was recorded is in ")
+        own = the_repetition(tmp_path, "long")
+        assert (own / "ABORTED").read_text() == "ended by SIGINT\n"
+        stored = json.loads((own / "collector.json").read_text())["stored"]
+        kind = wire.BLOCK.const["BLOCK_POSTCARDS"]
+        blocks = list(wire.read_blocks((own / "postcards.bsp").read_bytes(), kind))
+        assert sum(block.header["record_count"] for block in blocks) == stored
+        assert stored > 0
+        assert not (tmp_path / "latest").exists()
+
+    def test_sigkill__is_marked_by_the_next_command_and_sigterm_by_the_run_itself(self, tmp_path: Path) -> None:
+        killed = started(tmp_path, *LONG, "NAME=long")
+        assert wait_for(lambda: flowing(tmp_path, "long"), seconds=30)
+        killed.kill()
+        ended(killed)
+        own = the_repetition(tmp_path, "long")
+        assert not (own / "ABORTED").exists()
+        terminated = started(tmp_path, *LONG, "NAME=next")
+        wait_until(terminated, "preparing hosts")
+        assert (own / "ABORTED").read_text() == "the runner was killed before the end\n"
+        terminated.terminate()
+        assert ended(terminated)[0] == 128 + signal.SIGTERM
+        assert (the_repetition(tmp_path, "next") / "ABORTED").read_text() == "ended by SIGTERM\n"
+
+    def test_full_disk__ends_with_one_line_and_readable_files(self, tmp_path: Path) -> None:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256m", "bufferscope-test", str(tmp_path)], check=True)
+        try:
+            run = started(tmp_path, "CC=reno", "FLOWS=2", "RATE=10mbit", "DURATION=20s", "NAME=full")
+            wait_until(run, "measuring the idle path")
+            with (tmp_path / "filler").open("wb") as filler:
+                os.posix_fallocate(filler.fileno(), 0, 200 << 20)
+            status, _, errors = ended(run)
+            assert status == 1
+            assert len(errors) == 1
+            assert "the disk is full" in errors[0]
+            own = the_repetition(tmp_path, "full")
+            assert "the disk is full" in (own / "ABORTED").read_text()
+            assert json.loads((own / "collector.json").read_text())["write_errors"] == 0
+        finally:
+            subprocess.run(["umount", str(tmp_path)], check=True)
+
+    def test_a_program_that_is_killed__ends_the_run_with_its_name(self, tmp_path: Path) -> None:
+        run = started(tmp_path, *LONG, "NAME=long")
+        assert wait_for(lambda: flowing(tmp_path, "long"), seconds=30)
+        mine = [
+            int(process.name)
+            for process in Path("/proc").glob("[0-9]*")
+            if (process / "cmdline").exists()
+            and b"build/collector" in (words := (process / "cmdline").read_bytes()).split(b"\0")[0]
+            and os.fsencode(tmp_path) in words
+        ]
+        assert len(mine) == 1
+        os.kill(mine[0], signal.SIGKILL)
+        status, _, errors = ended(run)
+        assert status == 1
+        assert len(errors) == 1
+        assert "collector" in errors[0]
+        assert "SIGKILL" in errors[0]
+        assert (the_repetition(tmp_path, "long") / "ABORTED").exists()
+
+
+@pytest.mark.parametrize("words", [("RATE=200",), ("CC=nosuch",), ("BUF=0p",), ("FLOWS=0",), ("FLOWS=100000",)])
+def test_bad_input__touches_nothing(tmp_path: Path, words: tuple[str, ...]) -> None:
+    results = tmp_path / "results"
+    status, output, errors = ended(started(results, *words))
+    assert (status, output, len(errors)) == (1, "", 1)
+    assert errors[0].startswith(f"error: {words[0]} ")
+    assert not results.exists()
+
+
+def test_preflight__names_everything_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(host, "BTF", tmp_path / "vmlinux")
+    monkeypatch.setattr(host, "BUILD", tmp_path)
+    monkeypatch.setattr(host, "tool", lambda name: None)
+    with pytest.raises(RunError) as failure:
+        runner.run(resolve({}, Host(("cubic",), netem=False)), tmp_path / "results")
+    text = "\n".join(failure.value.lines)
+    assert "not root" in text
+    assert "CONFIG_DEBUG_INFO_BTF" in text
+    assert "iperf3 is missing; install it: apt-get install iperf3" in text
+    assert "ansible-playbook is missing" in text
+    assert "build/softswitch, build/collector, build/tcp_trace missing; build first: make build" in text
+    assert not (tmp_path / "results").exists()
+
+
+def test_preflight__too_little_disk_is_said_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "missing", list)
+    spec = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "86000s"}, Host(("cubic",), netem=False))
+    with pytest.raises(RunError, match=r"has [\d,]+ MiB free, this experiment may write [\d,]+ MiB: make room"):
+        runner.run(spec, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
