@@ -2,8 +2,11 @@
 // Reads ADDRESS:PORT. Numeric only: a measurement must not wait for, or depend on, a name service.
 #include "address.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
 #include <netdb.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,49 +14,72 @@
 
 static int bad_address(const char *option, const char *text)
 {
-	complain("%s %s: give ADDRESS:PORT or :PORT, as 10.78.0.2:5577, [fd00::1]:5577 or :5577 (no names)",
-		 option, text);
+	complain(
+		"%s %.80s: give ADDRESS:PORT or :PORT, as 10.78.0.2:5577, [fd00::1]:5577 or :5577 (no names)",
+		option, text);
 	return -EINVAL;
+}
+
+/* In brackets, or its last group would be taken for the port. getaddrinfo knows scopes: [fe80::1%eth0]. */
+static bool set_ipv6(struct address *address, const char *text, size_t length, uint16_t port)
+{
+	const struct addrinfo hints = {.ai_family = AF_INET6, .ai_flags = AI_NUMERICHOST};
+	struct sockaddr_in6 *to = (struct sockaddr_in6 *)&address->storage;
+	char host[INET6_ADDRSTRLEN + IF_NAMESIZE];
+	struct addrinfo *found;
+
+	if (length < 3 || length - 2 >= sizeof(host) || text[length - 1] != ']')
+		return false;
+	snprintf(host, sizeof(host), "%.*s", (int)length - 2, text + 1);
+	if (getaddrinfo(host, NULL, &hints, &found))
+		return false;
+	memcpy(to, found->ai_addr, sizeof(*to));
+	freeaddrinfo(found);
+	to->sin6_port = htons(port);
+	address->length = sizeof(*to);
+	return true;
+}
+
+static bool set_ipv4(struct address *address, const char *text, size_t length, uint16_t port)
+{
+	struct sockaddr_in *to = (struct sockaddr_in *)&address->storage;
+	char host[INET_ADDRSTRLEN];
+
+	if (length >= sizeof(host))
+		return false;
+	snprintf(host, sizeof(host), "%.*s", (int)length, text);
+	if (inet_pton(AF_INET, host, &to->sin_addr) != 1)
+		return false;
+	to->sin_family = AF_INET;
+	to->sin_port = htons(port);
+	address->length = sizeof(*to);
+	return true;
 }
 
 int address_parse(const char *option, const char *text, struct address *address)
 {
-	const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-				       .ai_socktype = SOCK_DGRAM};
 	const char *colon = strrchr(text, ':');
-	struct addrinfo *found;
-	char host[64] = "";
 	uint64_t port;
 	size_t length;
+	bool good;
 	int err;
 
 	memset(address, 0, sizeof(*address));
 	if (!colon || strlen(text) >= sizeof(address->text))
 		return bad_address(option, text);
-	err = parse_number(option, colon + 1, 1, 65535, &port);
+	err = parse_number(option, colon + 1, 1, UINT16_MAX, &port);
 	if (err)
 		return err;
 	strcpy(address->text, text);
 	length = (size_t)(colon - text);
 	if (!length) {
+		/* No family yet; the port has the same place in both. */
 		((struct sockaddr_in6 *)&address->storage)->sin6_port = htons((uint16_t)port);
 		return 0;
 	}
-
-	/* An IPv6 address needs its brackets, or its last group would be taken for the port. */
-	if (length >= sizeof(host) || (*text == '[') != !!memchr(text, ':', length))
-		return bad_address(option, text);
-	if (*text == '[') {
-		if (text[length - 1] != ']')
-			return bad_address(option, text);
-		memcpy(host, text + 1, length - 2);
-	} else {
-		memcpy(host, text, length);
-	}
-	if (!*host || getaddrinfo(host, colon + 1, &hints, &found))
-		return bad_address(option, text);
-	memcpy(&address->storage, found->ai_addr, found->ai_addrlen);
-	address->length = found->ai_addrlen;
-	freeaddrinfo(found);
-	return 0;
+	if (*text == '[')
+		good = set_ipv6(address, text, length, (uint16_t)port);
+	else
+		good = set_ipv4(address, text, length, (uint16_t)port);
+	return good ? 0 : bad_address(option, text);
 }

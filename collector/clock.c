@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { FIRST_SAMPLES = 16 };
+enum { FIRST_SAMPLES = 1000 };
 
 static int64_t now_ns(clockid_t id)
 {
@@ -20,30 +20,45 @@ uint64_t mono_now_ns(void)
 	return (uint64_t)now_ns(CLOCK_MONOTONIC);
 }
 
+static int64_t larger(int64_t one, int64_t other)
+{
+	return one > other ? one : other;
+}
+
+static int64_t smaller(int64_t one, int64_t other)
+{
+	return one < other ? one : other;
+}
+
+static void begin(struct clock *clock, int64_t low_ns, int64_t high_ns)
+{
+	clock->low_ns = low_ns;
+	clock->high_ns = high_ns;
+	clock->realtime_minus_mono_ns = low_ns + (high_ns - low_ns) / 2;
+}
+
 bool clock_narrow(struct clock *clock, int64_t mono_before_ns, int64_t realtime_ns, int64_t mono_after_ns)
 {
 	int64_t low_ns = realtime_ns - mono_after_ns;
 	int64_t high_ns = realtime_ns - mono_before_ns;
-	int64_t before_ns;
+	int64_t before_ns = clock->realtime_minus_mono_ns;
 	uint64_t step_ns;
 
 	if (!clock->samples++) {
-		clock->low_ns = low_ns;
-		clock->high_ns = high_ns;
+		begin(clock, low_ns, high_ns);
 		return false;
 	}
 	if (low_ns <= clock->high_ns && high_ns >= clock->low_ns) {
-		clock->low_ns = low_ns > clock->low_ns ? low_ns : clock->low_ns;
-		clock->high_ns = high_ns < clock->high_ns ? high_ns : clock->high_ns;
+		clock->low_ns = larger(low_ns, clock->low_ns);
+		clock->high_ns = smaller(high_ns, clock->high_ns);
+		clock->realtime_minus_mono_ns = smaller(larger(before_ns, clock->low_ns), clock->high_ns);
 		return false;
 	}
 
-	before_ns = clock_realtime_minus_mono_ns(clock);
 	if (!clock->steps++)
 		clock->first_ns = before_ns;
-	clock->low_ns = low_ns;
-	clock->high_ns = high_ns;
-	step_ns = (uint64_t)llabs(clock_realtime_minus_mono_ns(clock) - before_ns);
+	begin(clock, low_ns, high_ns);
+	step_ns = (uint64_t)llabs(clock->realtime_minus_mono_ns - before_ns);
 	if (step_ns > clock->max_step_ns)
 		clock->max_step_ns = step_ns;
 	return true;
@@ -62,4 +77,5 @@ void clock_open(struct clock *clock)
 	*clock = (struct clock){0};
 	for (int sample = 0; sample < FIRST_SAMPLES; sample++)
 		clock_sample(clock);
+	begin(clock, clock->low_ns, clock->high_ns);
 }

@@ -64,6 +64,7 @@ int collector_open(struct collector *collector, const struct options *options)
 	err = writer_open(&collector->writer, options->output, (unsigned int)options->buffers);
 	if (err)
 		goto fail_receiver;
+	losses_read(&collector->losses);
 	collector->now_ns = mono_now_ns();
 	status_open(&collector->status, options->status, collector->now_ns);
 	return 0;
@@ -100,7 +101,7 @@ static bool have_block(struct collector *collector)
 	}
 	if (block && !block->records) {
 		block->opened_mono_ns = collector->now_ns;
-		block->realtime_minus_mono_ns = clock_realtime_minus_mono_ns(&collector->clock);
+		block->realtime_minus_mono_ns = collector->clock.realtime_minus_mono_ns;
 	}
 	return block;
 }
@@ -211,7 +212,7 @@ static void drain(struct collector *collector)
 		if (!count)
 			return;
 		last = &collector->receiver.arrivals[count - 1];
-		if (last->realtime_ns - clock_realtime_minus_mono_ns(&collector->clock) > (int64_t)stop_ns)
+		if (last->realtime_ns - collector->clock.realtime_minus_mono_ns > (int64_t)stop_ns)
 			return;
 	}
 }
@@ -239,6 +240,7 @@ int collector_close(struct collector *collector)
 
 	clock_sample(&collector->clock);
 	receiver_kernel_drops(&collector->receiver);
+	collector->losses = losses_since(&collector->losses);
 	seal(collector);
 	receiver_close(&collector->receiver);
 	err = writer_close(&collector->writer);

@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "intake.h"
+#include "losses.h"
 #include "options.h"
 #include "socket.h"
 #include "status.h"
@@ -19,6 +20,7 @@ struct collector {
 	struct receiver receiver;
 	struct clock clock;
 	struct intake intake;
+	struct losses losses; /* while open: the counters at the start; then what they grew by */
 	struct writer writer;
 	struct status status;
 	struct block *block; /* being filled; NULL: none taken, or none left */

@@ -81,6 +81,7 @@ static void put_summary(FILE *to, const struct collector *collector)
 	const struct intake *intake = &collector->intake;
 	const struct writer_counts *counts = &collector->writer.counts;
 	const struct sequence_tracker *sequences = intake->sequences;
+	const struct losses *losses = &collector->losses;
 
 	fputs("{\n", to);
 	put_number(to, "received", intake->received);
@@ -106,11 +107,15 @@ static void put_summary(FILE *to, const struct collector *collector)
 	put_number(to, "receive_buffer_bytes", collector->receiver.buffer_bytes);
 	put_streams(to, sequences);
 	fprintf(to,
+		"  \"host_drops\": {\"udp_receive_buffer\": %" PRIu64 ", \"udp_checksum\": %" PRIu64
+		", \"interface\": %" PRIu64 ", \"backlog\": %" PRIu64 "},\n",
+		losses->udp_receive_buffer, losses->udp_checksum, losses->interface, losses->backlog);
+	fprintf(to,
 		"  \"clock\": {\"samples\": %" PRIu64 ", \"first_realtime_minus_mono_ns\": %" PRId64
 		", \"last_realtime_minus_mono_ns\": %" PRId64 ", \"steps\": %" PRIu64
 		", \"max_step_ns\": %" PRIu64 "},\n",
 		collector->clock.samples, clock_first_ns(&collector->clock),
-		clock_realtime_minus_mono_ns(&collector->clock), collector->clock.steps,
+		collector->clock.realtime_minus_mono_ns, collector->clock.steps,
 		collector->clock.max_step_ns);
 	put_number(to, "first_rx_mono_ns", intake->first_rx_mono_ns);
 	fprintf(to, "  \"last_rx_mono_ns\": %" PRIu64 "\n}\n", intake->last_rx_mono_ns);

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// Reads the loss counters of /proc/self/net: a handful of small text files, twice a run.
+#include "losses.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_WORDS = 64 };
+
+/* Splits line in place at blanks and colons. Returns how many words there are, at most MAX_WORDS. */
+static unsigned int split(char *line, char *words[MAX_WORDS])
+{
+	unsigned int count = 0;
+	char *rest;
+
+	for (char *word = strtok_r(line, " \t\n:", &rest); word && count < MAX_WORDS;
+	     word = strtok_r(NULL, " \t\n:", &rest))
+		words[count++] = word;
+	return count;
+}
+
+static void for_each_line(const char *path,
+			  void (*take)(struct losses *losses, char *words[], unsigned int count),
+			  struct losses *losses)
+{
+	FILE *file = fopen(path, "re");
+	char *words[MAX_WORDS], line[4096];
+
+	if (!file)
+		return;
+	while (fgets(line, sizeof(line), file))
+		take(losses, words, split(line, words));
+	fclose(file);
+}
+
+static void take_udp(struct losses *losses, const char *name, const char *value)
+{
+	if (!strcmp(name, "RcvbufErrors"))
+		losses->udp_receive_buffer += strtoull(value, NULL, 10);
+	else if (!strcmp(name, "InCsumErrors"))
+		losses->udp_checksum += strtoull(value, NULL, 10);
+}
+
+/* snmp: two lines a protocol, the names and then the values. The kernel's order differs between versions. */
+static void read_snmp(struct losses *losses)
+{
+	FILE *file = fopen("/proc/self/net/snmp", "re");
+	char *names[MAX_WORDS], *values[MAX_WORDS];
+	char name_line[4096], value_line[4096];
+	unsigned int count, others;
+
+	if (!file)
+		return;
+	while (fgets(name_line, sizeof(name_line), file) && fgets(value_line, sizeof(value_line), file)) {
+		count = split(name_line, names);
+		others = split(value_line, values);
+		if (!count || strcmp(names[0], "Udp"))
+			continue;
+		for (unsigned int index = 1; index < count && index < others; index++)
+			take_udp(losses, names[index], values[index]);
+	}
+	fclose(file);
+}
+
+/* snmp6: "Udp6RcvbufErrors 0" */
+static void take_snmp6(struct losses *losses, char *words[], unsigned int count)
+{
+	if (count == 2 && !strncmp(words[0], "Udp6", 4))
+		take_udp(losses, words[0] + 4, words[1]);
+}
+
+/* dev: "eth0: bytes packets errs drop ..." after two lines of headings */
+static void take_dev(struct losses *losses, char *words[], unsigned int count)
+{
+	if (count >= 17)
+		losses->interface += strtoull(words[4], NULL, 10);
+}
+
+/* softnet_stat: a line a CPU in hex: processed, dropped, ... */
+static void take_softnet(struct losses *losses, char *words[], unsigned int count)
+{
+	if (count >= 2)
+		losses->backlog += strtoull(words[1], NULL, 16);
+}
+
+void losses_read(struct losses *losses)
+{
+	*losses = (struct losses){0};
+	read_snmp(losses);
+	for_each_line("/proc/self/net/snmp6", take_snmp6, losses);
+	for_each_line("/proc/self/net/dev", take_dev, losses);
+	for_each_line("/proc/net/softnet_stat", take_softnet, losses);
+}
+
+/* Some of them are 32-bit in the kernel and wrap; a negative difference is shown as 0 rather than as 2^64. */
+static uint64_t growth(uint64_t before, uint64_t now)
+{
+	return now > before ? now - before : 0;
+}
+
+struct losses losses_since(const struct losses *before)
+{
+	struct losses now;
+
+	losses_read(&now);
+	return (struct losses){
+		.udp_receive_buffer = growth(before->udp_receive_buffer, now.udp_receive_buffer),
+		.udp_checksum = growth(before->udp_checksum, now.udp_checksum),
+		.interface = growth(before->interface, now.interface),
+		.backlog = growth(before->backlog, now.backlog),
+	};
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * Where else a datagram can be lost on its way to the socket: the kernel's counters of this network namespace, read
+ * before and after. They count other traffic too, so they explain a gap rather than prove a loss.
+ */
+#ifndef COLLECTOR_LOSSES_H
+#define COLLECTOR_LOSSES_H
+
+#include <stdint.h>
+
+struct losses {
+	uint64_t udp_receive_buffer; /* a socket's buffer was full (all UDP sockets, IPv4 and IPv6) */
+	uint64_t udp_checksum;
+	uint64_t interface; /* receive drops of all interfaces */
+	uint64_t
+		backlog; /* per-CPU queues behind veth and loopback (net.core.netdev_max_backlog), whole host */
+};
+
+/* A counter that this kernel does not show is 0. */
+void losses_read(struct losses *losses);
+
+struct losses losses_since(const struct losses *before);
+
+#endif

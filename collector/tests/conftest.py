@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""Builds the binaries, and ends what a test started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from collector.tests.harness import ROOT, Running, make
+
+
+@pytest.fixture(scope="session")
+def build() -> Path:
+    """The directory of the plain binaries (those that count coverage if COVERAGE=1)."""
+    if os.environ.get("COVERAGE") == "1":
+        make("COVERAGE=1")
+        return ROOT / "build/coverage"
+    make()
+    return ROOT / "build"
+
+
+@pytest.fixture(scope="session")
+def sanitized() -> Path:
+    """The directory of binaries that stop at the first bad memory access or undefined operation."""
+    make("SANITIZE=1", "all", "tools")
+    return ROOT / "build/sanitize"
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator:
+    """start(build, *options, listen=..., prefix=...): a Running that does not outlive the test."""
+    started: list[Running] = []
+
+    def starter(binary: Path, *options: str, **more) -> Running:
+        started.append(Running(binary, tmp_path, *options, **more))
+        return started[-1]
+
+    yield starter
+    for running in started:
+        running.kill()

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""Drives the collector: start, send, stop, read back what it stored and said."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+
+from wire.wire import BLOCK, POSTCARD, STORED_POSTCARD, read_blocks
+
+ROOT = Path(__file__).resolve().parents[2]
+KIND = BLOCK.const["BLOCK_POSTCARDS"]
+
+
+def make(*arguments: str) -> None:
+    subprocess.run(["nice", "make", "-C", str(ROOT / "collector"), *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def card(seq: int, **fields: int) -> bytes:
+    """A postcard of switch 1, port 2."""
+    defaults = {"version": POSTCARD.const["POSTCARD_VERSION"], "switch_id": 1, "egress_port": 2}
+    return POSTCARD.encode(**{**defaults, "card_seq": seq % 2**32, **fields})
+
+
+def blocks(path: Path) -> list:
+    return list(read_blocks(path.read_bytes(), KIND))
+
+
+def records(path: Path) -> np.ndarray:
+    """All records of the whole blocks."""
+    parts = [np.frombuffer(block.payload, STORED_POSTCARD) for block in blocks(path)]
+    return np.concatenate(parts) if parts else np.empty(0, STORED_POSTCARD)
+
+
+def postcards(path: Path) -> list[bytes]:
+    """The stored postcards, byte for byte, without their stamps."""
+    payload = b"".join(block.payload for block in blocks(path))
+    size, stamp = STORED_POSTCARD.itemsize, BLOCK.const["BLOCK_STAMP_BYTES"]
+    return [payload[at + stamp : at + size] for at in range(0, len(payload), size)]
+
+
+def whole_bytes(path: Path) -> int:
+    """Length of the part of the file that whole blocks fill."""
+    return sum(BLOCK.length + len(block.payload) for block in blocks(path))
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+        probe.bind(("::", 0))
+        return probe.getsockname()[1]
+
+
+class Running:
+    """A collector that listens; `output` and `summary_path` are its files, `stop()` gives its summary."""
+
+    def __init__(self, binary: Path, directory: Path, *options: str, listen: str = "", prefix: tuple[str, ...] = ()):
+        self.port = free_port()
+        self.output = directory / "postcards.bsp"
+        self.summary_path = directory / "collector.json"
+        files = [] if "--discard" in options else ["--output", str(self.output), "--summary", str(self.summary_path)]
+        self.process = subprocess.Popen(
+            [
+                *prefix,
+                str(binary / "collector"),
+                "--listen",
+                f"{listen}:{self.port}",
+                "--buffers",
+                "4",
+                *files,
+                *options,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.pid = self.process.pid
+        self.stderr = ""
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        assert line == "ready\n", line + self.process.communicate()[1]
+
+    def send(self, *datagrams: bytes, to: str = "127.0.0.1") -> None:
+        """Slowly enough for the smallest buffer: a batch, then a pause longer than the collector's nap."""
+        family = socket.AF_INET6 if ":" in to else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as sender:
+            for index, datagram in enumerate(datagrams):
+                sender.sendto(datagram, (to, self.port))
+                if index % 500 == 499:
+                    time.sleep(0.002)
+
+    def deliver(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def stop(self, number: int = signal.SIGTERM, status: int = 0) -> dict:
+        self.deliver(number)
+        self.rest, self.stderr = self.process.communicate(timeout=20)
+        assert self.process.returncode == status, self.stderr
+        return json.loads(self.summary_path.read_text()) if self.summary_path.exists() else {}
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()

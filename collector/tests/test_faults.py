@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: MIT
+"""Losses, garbage, full disks, kills and wrong options: counted, said, and nothing stored is harmed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from collector.tests.harness import ROOT, blocks, card, free_port, make, postcards, records, whole_bytes
+from wire.wire import BLOCK, POSTCARD, STORED_POSTCARD
+
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def send_many(build: Path, port: int, count: int, rate: int) -> None:
+    command = [build / "postcard_generator", "--to", f"127.0.0.1:{port}", "--count", str(count), "--rate", str(rate)]
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+
+
+def judge(datagram: bytes) -> str:
+    if len(datagram) < POSTCARD.length:
+        return "short"
+    if datagram[0] != POSTCARD.const["POSTCARD_VERSION"]:
+        return "bad_version"
+    return "trailing" if len(datagram) > POSTCARD.length else "stored"
+
+
+def garbage(chance: random.Random) -> bytes:
+    kind = chance.randrange(5)
+    if kind == 0:
+        return chance.randbytes(chance.randrange(300))
+    if kind == 1:
+        return card(chance.getrandbits(32))[: chance.randrange(POSTCARD.length)]
+    if kind == 2:
+        return card(chance.getrandbits(32)) + chance.randbytes(chance.choice([1, 8, 1400, 60_000]))
+    whole = bytearray(card(chance.getrandbits(32)) if kind == 3 else chance.randbytes(POSTCARD.length))
+    whole[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+    if chance.random() < 0.7:
+        whole[0] = POSTCARD.const["POSTCARD_VERSION"]
+    return bytes(whole)
+
+
+def test_collector__counts_garbage_and_stores_what_is_whole(start, sanitized):
+    chance = random.Random(20)
+    sent = [garbage(chance) for _ in range(4000)]
+    running = start(sanitized)
+    for part in range(0, len(sent), 100):
+        running.send(*sent[part : part + 100])
+        time.sleep(0.002)
+    summary = running.stop()
+    verdicts = [judge(datagram) for datagram in sent]
+    for name in ("short", "bad_version", "trailing", "stored"):
+        assert summary[name] == verdicts.count(name) > 100, name
+    assert summary["received"] == len(sent)
+    assert summary["untracked"] > 0  # as many streams as garbage invents are not kept
+    assert postcards(running.output) == [datagram for datagram in sent if judge(datagram) == "stored"]
+
+
+def test_intake__holds_its_invariants_under_fuzzing(tmp_path):
+    if not shutil.which("clang"):
+        pytest.skip("needs clang's libFuzzer")
+    make("fuzz")
+    (tmp_path / "seed").write_bytes(b"".join(bytes([len(card(0))]) + card(seq) for seq in (5, 6, 6, 9, 7, 2**32 - 1)))
+    command = [ROOT / "build/obj/collector/fuzz_intake", "-seed=1", "-runs=20000", "-max_len=4096", "-verbosity=0"]
+    subprocess.run([*command, tmp_path], check=True, timeout=60, stderr=subprocess.PIPE)
+
+
+def test_collector__tells_gaps_duplicates_and_reordering_apart(start, sanitized):
+    running = start(sanitized)
+    ingress = POSTCARD.const["POSTCARD_AT_INGRESS"]
+    numbers = [2**32 - 2, 2**32 - 1, 0, 1, 1, 5, 4, 9]
+    running.send(*[card(number) for number in numbers], *[card(number, flags=ingress) for number in (7, 8)])
+    summary = running.stop()
+    assert [summary[name] for name in ("stored", "missing", "gaps", "duplicates", "reordered")] == [10, 5, 2, 1, 1]
+    by_origin = {stream["at_ingress"]: stream for stream in summary["streams"]}
+    assert (by_origin[False]["first_seq"], by_origin[False]["last_seq"]) == (2**32 - 2, 2**32 + 9)
+    assert (by_origin[True]["first_seq"], by_origin[True]["last_seq"], by_origin[True]["missing"]) == (7, 8, 0)
+
+
+def test_collector__counts_what_the_kernel_dropped_and_the_gaps_agree(start, build):
+    running = start(build, "--receive-buffer", "200000")
+    running.send(*[card(seq) for seq in range(100)])
+    time.sleep(0.05)
+    running.deliver(signal.SIGSTOP)
+    running.send(*[card(seq) for seq in range(100, 5000)])
+    running.deliver(signal.SIGCONT)
+    time.sleep(0.1)
+    running.send(*[card(seq) for seq in range(5000, 5010)])
+    summary = running.stop()
+    assert summary["kernel_drops"] > 0
+    assert summary["kernel_drops"] == summary["missing"] == 5010 - summary["stored"]
+    assert blocks(running.output)[-1].header["lost_records"] == summary["kernel_drops"]
+    assert summary["gaps"] == 1
+    assert summary["host_drops"]["udp_receive_buffer"] >= summary["kernel_drops"]
+
+
+def test_collector__counts_drops_after_the_last_postcard_too(start, build):
+    running = start(build, "--receive-buffer", "200000")
+    running.deliver(signal.SIGSTOP)
+    running.send(*[card(seq) for seq in range(5000)])
+    running.deliver(signal.SIGCONT)
+    time.sleep(0.1)
+    summary = running.stop()
+    assert summary["kernel_drops"] == 5000 - summary["stored"] > 0
+
+
+def test_collector__killed_leaves_all_whole_blocks_and_invents_nothing(start, build):
+    chance = random.Random(9)
+    total = 0
+    for _ in range(10):
+        running = start(build)
+        command = [build / "postcard_generator", "--to", f"127.0.0.1:{running.port}", "--count", "200000"]
+        sender = subprocess.Popen([*command, "--rate", "300000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(chance.uniform(0.02, 0.4))
+        running.deliver(signal.SIGKILL)
+        running.kill()
+        sender.wait(timeout=10)
+        rows = records(running.output)
+        total += len(rows)
+        seq = np.arange(len(rows))
+        assert np.array_equal(rows["card_seq"], seq)
+        assert np.array_equal(rows["tcp_seq"], seq * 1448)
+        assert (rows["threshold"] == 163).all()
+        # A few ns back are allowed: what later samples may correct the clocks' difference by.
+        assert len(rows) < 2 or np.diff(rows["rx_mono_ns"].astype(np.int64)).min() >= -10
+        left = running.output.stat().st_size - whole_bytes(running.output)
+        assert left < BLOCK.length + BLOCK.const["BLOCK_MAX_PAYLOAD_BYTES"]
+        assert not running.summary_path.exists()
+        running.output.unlink()
+    assert total > 100_000
+
+
+def check_full_disk(running, summary: dict) -> None:
+    assert summary["write_errors"] > 0
+    assert summary["received"] == summary["stored"] + summary["write_lost"]
+    assert summary["missing"] == summary["kernel_drops"] == 0
+    assert running.output.stat().st_size == summary["bytes"] == whole_bytes(running.output)
+    rows = records(running.output)
+    assert len(rows) == summary["stored"] > 0
+    # What is stored stands at the place that first_record says.
+    for block in blocks(running.output):
+        first = block.header["first_record"]
+        part = np.frombuffer(block.payload, STORED_POSTCARD)["card_seq"]
+        assert np.array_equal(part, np.arange(first, first + len(part)))
+    assert running.stderr.count("postcards lost") == 1
+
+
+def test_collector__file_size_limit_is_counted_and_whole_blocks_stay(start, build):
+    running = start(build)
+    resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+    send_many(build, running.port, 60_000, 200_000)
+    summary = running.stop(status=1)
+    check_full_disk(running, summary)
+    assert "File too large" in running.stderr
+
+
+@ROOT_ONLY
+@pytest.mark.software
+def test_collector__full_disk_is_counted_and_whole_blocks_stay(start, build, tmp_path):
+    full = tmp_path / "full"
+    full.mkdir()
+    # A mount namespace of its own; what was stored is copied out of it at the end.
+    script = 'mount -t tmpfs -o size=2m none "$0"; echo $$ > "$0"/../pid; "$@" & child=$!; echo $child > "$0"/../pid; '
+    script += 'trap : TERM; wait $child; status=$?; cp "$0"/postcards.bsp "$0"/..; exit $status'
+    running = start(
+        build, "--output", str(full / "postcards.bsp"), prefix=("unshare", "--mount", "sh", "-c", script, str(full))
+    )
+    send_many(build, running.port, 60_000, 200_000)
+    running.pid = int((tmp_path / "pid").read_text())
+    summary = running.stop(status=1)
+    check_full_disk(running, summary)
+    assert "No space left on device" in running.stderr
+
+
+def test_collector__summary_that_cannot_be_written_goes_to_stderr(build, tmp_path):
+    directory = tmp_path / "gone"
+    directory.mkdir()
+    output = tmp_path / "postcards.bsp"
+    arguments = ["--listen", f":{free_port()}", "--output", output, "--summary", directory / "collector.json"]
+    process = subprocess.Popen(
+        [build / "collector", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    directory.rmdir()
+    process.terminate()
+    _, stderr = process.communicate(timeout=10)
+    assert process.returncode == 1
+    line, account = stderr.split("\n", 1)
+    assert "writing the summary" in line
+    assert json.loads(account)["received"] == 0
+
+
+def refused(build: Path, *arguments: object) -> str:
+    """The one line with which the collector refuses to start."""
+    done = subprocess.run([build / "collector", *map(str, arguments)], capture_output=True, text=True, timeout=10)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("collector: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "add --listen"),
+        (["--listen", ":5577"], "add --output FILE and --summary FILE"),
+        (["--listen", ":0", "--discard"], "from 1 to 65535"),
+        (["--listen", ":65536", "--discard"], "from 1 to 65535"),
+        (["--listen", ":-1", "--discard"], "from 1 to 65535"),
+        (["--listen", "5577", "--discard"], "ADDRESS:PORT"),
+        (["--listen", "localhost:5577", "--discard"], "no names"),
+        (["--listen", "::1:5577", "--discard"], "ADDRESS:PORT"),
+        (["--listen", "[::1:5577", "--discard"], "ADDRESS:PORT"),
+        (["--listen", "[::1%nosuchif]:5577", "--discard"], "ADDRESS:PORT"),
+        (["--listen", "[:5577", "--discard"], "ADDRESS:PORT"),
+        (["--listen", "[]:5577", "--discard"], "ADDRESS:PORT"),
+        (["--listen", "[10.0.0.1]:5577", "--discard"], "ADDRESS:PORT"),
+        (["--listen", "1.2.3:5577", "--discard"], "ADDRESS:PORT"),
+        (["--listen", "x" * 500 + ":5577", "--discard"], "ADDRESS:PORT"),
+        (["--listen", "192.0.2.1:5577", "--discard"], "no interface of this network namespace"),
+        (["--listen"], "--listen: its value is missing"),
+        (["--colour"], "--colour: no such option"),
+        (["--status=yes"], "does not take"),
+        (["postcards.bsp"], "postcards.bsp: not an option"),
+        (["--listen", ":5577", "--discard", "--output", "x"], "leave out"),
+        (["--listen", ":5577", "--output", "x", "--summary", "x"], "choose two"),
+        (["--synthetic", "5"], "--synthetic"),
+        (["--synthetic", "0", "--output", "x"], "whole number from 1"),
+        (["--synthetic", "1e6", "--output", "x"], "whole number"),
+        (["--listen", ":5577", "--discard", "--buffers", "1"], "from 2 to 4096"),
+        (["--listen", ":5577", "--discard", "--receive-buffer", "64M"], "whole number"),
+    ],
+)
+def test_options__wrong_ones_are_refused_in_one_line(sanitized, arguments, says):
+    assert says in refused(sanitized, *arguments)
+
+
+def files(directory: Path) -> list[object]:
+    return ["--output", directory / "postcards.bsp", "--summary", directory / "collector.json"]
+
+
+def test_collector__refuses_a_busy_port_and_leaves_nothing(start, sanitized, tmp_path):
+    running = start(sanitized)
+    (tmp_path / "other").mkdir()
+    line = refused(sanitized, "--listen", f":{running.port}", *files(tmp_path / "other"))
+    assert "Address already in use" in line
+    assert "choose another port" in line
+    assert not list((tmp_path / "other").iterdir())
+
+
+@pytest.mark.parametrize("name", ["postcards.bsp", "collector.json"])
+def test_collector__never_overwrites(sanitized, tmp_path, name):
+    (tmp_path / name).write_text("earlier")
+    line = refused(sanitized, "--listen", f":{free_port()}", *files(tmp_path))
+    assert name in line
+    assert "never overwritten" in line
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "earlier"
+
+
+def test_collector__does_not_follow_a_dangling_link(sanitized, tmp_path):
+    (tmp_path / "postcards.bsp").symlink_to(tmp_path / "elsewhere")
+    assert "never overwritten" in refused(sanitized, "--listen", f":{free_port()}", *files(tmp_path))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("missing", ["output", "summary"])
+def test_collector__says_that_a_directory_is_missing(sanitized, tmp_path, missing):
+    where = {"output": tmp_path / "a", "summary": tmp_path / "b", missing: tmp_path / "none" / "x"}
+    options = ["--output", where["output"], "--summary", where["summary"]]
+    line = refused(sanitized, "--listen", f":{free_port()}", *options)
+    assert "none/x" in line
+    assert "make it first" in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_generator__says_when_nothing_listens(build):
+    command = [build / "postcard_generator", "--to", f"127.0.0.1:{free_port()}", "--count", "1000", "--rate", "10000"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "start the collector first" in done.stderr
