@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,10 @@ class Analysis:
     reasons: list[str]
 
 
-def analyse(directory: Path) -> Analysis:
-    """Raises analysis.load.InputError if there is nothing to analyse."""
+def analyse(directory: Path, when_loaded: Callable[[Run], object] = lambda run: None) -> Analysis:
+    """Raises analysis.load.InputError if there is nothing to analyse. `when_loaded` gets the raw tables early."""
     run = load(directory)
+    when_loaded(run)
     spec, rtt_ns = run.spec, run.spec["rtt_ns"]
     port, queue = metrics.bottleneck(run.postcards)
     segments, trace = join(run, queue)

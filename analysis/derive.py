@@ -17,10 +17,10 @@ from typing import Any
 
 from analysis.analyse import analyse
 from analysis.figures.drawing import draw_all
-from analysis.load import InputError
+from analysis.load import InputError, Run
 from analysis.report import render
 from analysis.summary import summarize
-from analysis.tables import write_tables
+from analysis.tables import write_joined, write_raw_tables
 
 SUMMARY = "summary.json"
 SCRATCH = ".derived"
@@ -32,28 +32,32 @@ def derive(directory: Path, force: bool = False, pool: Executor | None = None) -
     `pool` draws the figures; without one they are drawn here. Raises InputError if it cannot be analysed, or if a raw file
     is damaged and there are earlier results (unless `force`), and OSError if a file cannot be written.
     """
-    with _only_one(directory):
-        analysis = analyse(directory)
-        damage = [text for raw in analysis.run.raw.values() if (text := raw.damage())]
-        if damage and (directory / SUMMARY).exists() and not force:
-            raise InputError(f"{directory}: {damage[0]}; its earlier results are kept (--force replaces them)")
-        with _scratch(directory) as scratch:
-            figures = scratch / "figures"
-            figures.mkdir()
-            jobs = draw_all(analysis, figures, pool)
-            with ThreadPoolExecutor(1) as writer:  # polars works without the interpreter's lock
-                tables = writer.submit(
-                    write_tables, scratch, analysis.run, analysis.queue, analysis.segments, analysis.trace
-                )
-                summary = summarize(analysis)
-                tables.result()
-            for job in jobs:
-                job.result()
-            page = render(summary, analysis.run.documents["environment"], figures)
-            (scratch / "report.html").write_text(page, encoding="utf-8")
-            (scratch / SUMMARY).write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
-            _put_in_place(scratch, directory)
-    return summary, damage
+    # Writing tables goes on beside the analysis: polars works without the interpreter's lock.
+    with _only_one(directory), _scratch(directory) as scratch, ThreadPoolExecutor(1) as writer:
+        figures = scratch / "figures"
+        figures.mkdir()
+        written = []
+
+        def write_early(run: Run) -> None:
+            if _damage(run) and (directory / SUMMARY).exists() and not force:
+                raise InputError(f"{directory}: {_damage(run)[0]}; earlier results are kept (--force replaces them)")
+            written.append(writer.submit(write_raw_tables, scratch, run))
+
+        analysis = analyse(directory, write_early)
+        written.append(writer.submit(write_joined, scratch, analysis.run, analysis.queue, analysis.segments))
+        drawn = draw_all(analysis, figures, pool)
+        summary = summarize(analysis)
+        for job in (*written, *drawn):
+            job.result()
+        page = render(summary, analysis.run.documents["environment"], figures)
+        (scratch / "report.html").write_text(page, encoding="utf-8")
+        (scratch / SUMMARY).write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
+        _put_in_place(scratch, directory)
+    return summary, _damage(analysis.run)
+
+
+def _damage(run: Run) -> list[str]:
+    return [text for raw in run.raw.values() if (text := raw.damage())]
 
 
 @contextmanager
@@ -91,4 +95,4 @@ def _put_in_place(scratch: Path, directory: Path) -> None:
     files = sorted(path.relative_to(scratch) for path in scratch.rglob("*") if path.is_file())
     (directory / "figures").mkdir(exist_ok=True)
     for file in sorted(files, key=lambda path: path.name == SUMMARY):
-        os.replace(scratch / file, directory / file)
+        (scratch / file).replace(directory / file)

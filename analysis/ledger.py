@@ -70,15 +70,15 @@ def streams(postcards: dict[str, np.ndarray]) -> list[Stream]:
     seq = unwrap32(postcards["card_seq"][order], starts)
     result = []
     for start, end in zip(starts, [*starts[1:], len(seq)], strict=True):
-        numbers, first = seq[start:end], order[start]
-        different = len(numbers) if (np.diff(numbers) == 1).all() else len(np.unique(numbers))
+        numbers, first = np.sort(seq[start:end]), order[start]
+        different = 1 + int(np.count_nonzero(np.diff(numbers)))
         result.append(
             Stream(
                 switch_id=int(postcards["switch_id"][first]),
                 egress_port=int(postcards["egress_port"][first]),
                 at_ingress=bool(postcards["flags"][first] & CARD["POSTCARD_AT_INGRESS"]),
                 received=len(numbers),
-                missing=int(numbers.max() - numbers.min()) + 1 - different,
+                missing=int(numbers[-1] - numbers[0]) + 1 - different,
                 duplicates=len(numbers) - different,
             )
         )

@@ -36,6 +36,9 @@ REQUIRED_SPEC = {
 }  # fmt: skip
 
 
+Columns = dict[str, np.ndarray]
+
+
 class InputError(Exception):
     """A repetition that cannot be analysed at all; the text is one line: what, where, what to do."""
 
@@ -152,11 +155,19 @@ def load_postcards(path: Path) -> tuple[dict[str, np.ndarray], FlowTable, RawFil
 
 
 def load_tcp(path: Path) -> tuple[dict[str, np.ndarray], FlowTable, RawFile]:
-    """Trace records by mono_ns (int64); columns as in wire/tcp_record.def, and `flow`. Empty if there is no file."""
+    """Trace records by mono_ns (int64); columns as in wire/tcp_record.def, `flow` and `in_flight_packets` (int32).
+
+    In flight = packets_out - sacked_out - lost_out + retrans_out (include/net/tcp.h, tcp_packets_in_flight). Empty if
+    there is no file.
+    """
     raw = RawFile(path.name)
     names = [name for name in _TCP.names or () if name not in _TCP_NOT_COLUMNS]
     columns, flows = _read(path, wire.BLOCK.const["BLOCK_TCP"], _TCP, names, _tcp_words, raw)
     columns["mono_ns"] = columns["mono_ns"].view(np.int64)
+    in_flight = columns["packets_out"].view(np.int32) + columns["retrans_out"].view(np.int32)
+    in_flight -= columns["sacked_out"].view(np.int32)
+    in_flight -= columns["lost_out"].view(np.int32)
+    columns["in_flight_packets"] = in_flight
     _sort(columns, "mono_ns")
     return columns, flows, raw
 

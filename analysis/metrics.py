@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from analysis.join import NONE, Segments, Trace
-from analysis.load import Run
+from analysis.load import Columns, Run
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -21,7 +21,6 @@ EVENT = wire.TCP_RECORD.const
 # IEEE 802.3: the shortest frame without its FCS, and FCS, preamble with start delimiter and shortest gap.
 MIN_FRAME_BYTES, WIRE_EXTRA_BYTES = 60, 24
 UTILIZATION_WINDOW_RTTS = 10
-Columns = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -264,7 +263,6 @@ def flow_rows(
     packets = np.bincount(flow, minlength=size)
     drops = np.bincount(flow[(flags & CARD["POSTCARD_DROPPED"]) != 0], minlength=size)
     marks = np.bincount(flow[(flags & CARD["POSTCARD_CE_MARKED"]) != 0], minlength=size)
-    group_of = {int(number): group for group, number in enumerate(trace.flow)}
     rtts = _packet_rtts(run, queue, segments, window)
     seconds = window.length_ns / 1e9
     result = []
@@ -278,17 +276,17 @@ def flow_rows(
         row["goodput_bps"] = float(good.bits_per_flow[number] / seconds) if seen and seconds else 0.0
         for name, count in (("packets", packets), ("drops", drops), ("marks", marks)):
             row[name] = int(count[number]) if seen else 0
-        row |= _trace_numbers(run, trace, group_of.get(number), window)
+        row |= _trace_numbers(run, trace, trace.rows.get(number), window)
         row["packet_rtt_us_p50"] = rtts.get(number)
         result.append(row)
     return result
 
 
-def _trace_numbers(run: Run, trace: Trace, group: int | None, window: Window) -> dict[str, Any]:
+def _trace_numbers(run: Run, trace: Trace, rows: np.ndarray | None, window: Window) -> dict[str, Any]:
     names = ("retransmits", "cwnd_packets_mean", "in_flight_packets_mean", "srtt_us_mean", "rtt_min_us")
-    if group is None:
+    if rows is None:
         return dict.fromkeys(names)
-    tcp, rows = run.tcp, trace.rows[trace.starts[group] : trace.starts[group + 1]]
+    tcp = run.tcp
     times = np.clip(tcp["mono_ns"][rows], window.start_ns, window.end_ns)
     held_ns = np.diff(times, append=window.end_ns).astype(np.float64)
     total = held_ns.sum()
@@ -334,18 +332,13 @@ class WindowSeries:
 
 def experiment_groups(run: Run, trace: Trace) -> list[tuple[dict[str, Any], np.ndarray]]:
     """(flow of the experiment, its rows of Run.tcp in time order) for those that the tracer saw."""
-    group_of = {int(number): group for group, number in enumerate(trace.flow)}
-    return [
-        (entry, trace.rows[trace.starts[group] : trace.starts[group + 1]])
-        for entry in run.traffic
-        if (group := group_of.get(entry["flow"])) is not None
-    ]
+    return [(entry, trace.rows[entry["flow"]]) for entry in run.traffic if entry["flow"] in trace.rows]
 
 
 def aggregate_window(run: Run, trace: Trace) -> WindowSeries:
     """Sum over flows of the latest packets in flight (first seed paper, 3.3: W(t)), and of the latest cwnd."""
-    in_flight, cwnd = (np.zeros(len(trace.rows), dtype=np.int64) for _ in range(2))
-    ours = np.zeros(len(trace.rows), dtype=bool)
+    in_flight, cwnd = (np.zeros(len(trace.in_flight), dtype=np.int64) for _ in range(2))
+    ours = np.zeros(len(trace.in_flight), dtype=bool)
     for _, rows in experiment_groups(run, trace):
         in_flight[rows] = np.diff(trace.in_flight[rows], prepend=0)
         cwnd[rows] = np.diff(run.tcp["cwnd_packets"][rows].astype(np.int64), prepend=0)
