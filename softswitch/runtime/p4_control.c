@@ -80,7 +80,8 @@ int p4_name_index(const struct words *words, const void *first, size_t stride, u
 			return (int)i;
 		while (*end)
 			end++;
-		if ((size_t)(end - name) <= words->word_bytes || end[-(ptrdiff_t)words->word_bytes - 1] != '.' ||
+		if ((size_t)(end - name) <= words->word_bytes ||
+		    end[-(ptrdiff_t)words->word_bytes - 1] != '.' ||
 		    !words_is(words, end - words->word_bytes))
 			continue;
 		found = (int)i;
@@ -203,7 +204,8 @@ static void control_register(struct p4_request *request)
 	bool write;
 	int number;
 
-	if (!p4_next_word(request) || !(words_is(&request->words, "read") || words_is(&request->words, "write"))) {
+	if (!p4_next_word(request) ||
+	    !(words_is(&request->words, "read") || words_is(&request->words, "write"))) {
 		text_put(p4_error(request), "register: read NAME INDEX [COUNT], or write NAME INDEX VALUE\n");
 		return;
 	}
@@ -271,7 +273,8 @@ static void control_counter(struct p4_request *request)
 	bool reset, all;
 	int number;
 
-	if (!p4_next_word(request) || !(words_is(&request->words, "read") || words_is(&request->words, "reset"))) {
+	if (!p4_next_word(request) ||
+	    !(words_is(&request->words, "read") || words_is(&request->words, "reset"))) {
 		text_put(p4_error(request), "counter: read NAME [INDEX], or reset NAME\n");
 		return;
 	}
@@ -331,7 +334,7 @@ static void control_program(struct p4_request *request)
 size_t p4_control(const struct p4_program_info *program, void *pipeline, const char *text, char *reply,
 		  size_t reply_bytes)
 {
-	struct p4_request request = { .program = program, .pipeline = pipeline, .words = { .at = text } };
+	struct p4_request request = {.program = program, .pipeline = pipeline, .words = {.at = text}};
 
 	text_start(&request.reply, reply, reply_bytes);
 	p4_next_word(&request);

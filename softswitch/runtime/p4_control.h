@@ -13,7 +13,7 @@
 /* One request on its way to a reply. */
 struct p4_request {
 	const struct p4_program_info *program;
-	uint8_t *pipeline;		/* what the offsets in the descriptions count from */
+	uint8_t *pipeline; /* what the offsets in the descriptions count from */
 	struct words words;
 	struct text reply;
 };

@@ -9,7 +9,7 @@
 
 struct p4_counter {
 	uint64_t packets;
-	uint64_t bytes;			/* of frames as they came in: headers that the program adds do not count */
+	uint64_t bytes; /* of frames as they came in: headers that the program adds do not count */
 };
 
 struct p4_register_info {
@@ -17,14 +17,14 @@ struct p4_register_info {
 	uint16_t bits;
 	uint16_t element_bytes;
 	uint32_t size;
-	size_t offset;			/* of element 0 in struct pipeline */
+	size_t offset; /* of element 0 in struct pipeline */
 };
 
 struct p4_counter_info {
 	const char *name;
 	uint32_t size;
-	uint32_t table;			/* direct: the table whose rows it counts, + 1; else 0 */
-	size_t offset;			/* of element 0 in struct pipeline; unused when direct */
+	uint32_t table; /* direct: the table whose rows it counts, + 1; else 0 */
+	size_t offset;	/* of element 0 in struct pipeline; unused when direct */
 };
 
 struct p4_program_info {
@@ -34,7 +34,7 @@ struct p4_program_info {
 	uint32_t table_count;
 	uint32_t register_count;
 	uint32_t counter_count;
-	size_t random_offset;		/* of the uint64_t that seeds random() */
+	size_t random_offset; /* of the uint64_t that seeds random() */
 };
 
 /* An index out of range counts nothing, reads nothing (the destination stays) and writes nothing, as simple_switch

@@ -3,17 +3,17 @@
  */
 #include "p4_control.h"
 
-enum { MAX_ROW_WORDS = 512 };	/* the translator refuses programs with larger rows */
+enum { MAX_ROW_WORDS = 512 }; /* the translator refuses programs with larger rows */
 
 /* An entry as a request gives it. */
 struct entry {
 	uint64_t words[MAX_ROW_WORDS];
 	uint32_t action;
-	uint32_t length;		/* of the prefix, in lpm tables */
+	uint32_t length; /* of the prefix, in lpm tables */
 	uint32_t priority;
 };
 
-static const char *const match_names[] = { "exact", "lpm", "ternary", "range" };
+static const char *const match_names[] = {"exact", "lpm", "ternary", "range"};
 
 static void put_value_at(uint64_t *words, unsigned bits, uint128_t value)
 {
@@ -129,11 +129,11 @@ static size_t find_mark(const struct words *words, const char *mark)
 }
 
 /* The word read last is one field of the key, in the form that its kind of match has. */
-static bool read_key(struct p4_request *request, const struct p4_table_info *table, const struct p4_key_info *key,
-		     struct entry *entry)
+static bool read_key(struct p4_request *request, const struct p4_table_info *table,
+		     const struct p4_key_info *key, struct entry *entry)
 {
-	static const char *const marks[] = { "", "/", "&&&", ".." };
-	static const uint8_t mark_bytes[] = { 0, 1, 3, 2 };
+	static const char *const marks[] = {"", "/", "&&&", ".."};
+	static const uint8_t mark_bytes[] = {0, 1, 3, 2};
 	const struct words *words = &request->words;
 	uint128_t all = ~(uint128_t)0 >> (128 - key->bits), value, second = all;
 	size_t mark = key->match == P4_EXACT ? words->word_bytes : find_mark(words, marks[key->match]);
@@ -317,7 +317,7 @@ static bool may_change_entries(struct p4_request *request, const struct p4_table
 
 static void table_set(struct p4_request *request, const struct p4_table_info *table)
 {
-	struct entry entry = { .priority = 0 };
+	struct entry entry = {.priority = 0};
 
 	if (!may_change_entries(request, table) || !read_keys(request, table, &entry))
 		return;
@@ -341,7 +341,7 @@ static void table_set(struct p4_request *request, const struct p4_table_info *ta
 
 static void table_delete(struct p4_request *request, const struct p4_table_info *table)
 {
-	struct entry entry = { .priority = 0 };
+	struct entry entry = {.priority = 0};
 	struct p4_row *row;
 
 	if (!may_change_entries(request, table) || !read_keys(request, table, &entry) || !p4_at_end(request))
@@ -357,7 +357,7 @@ static void table_delete(struct p4_request *request, const struct p4_table_info 
 
 static void table_default(struct p4_request *request, const struct p4_table_info *table)
 {
-	struct entry entry = { .priority = 0 };
+	struct entry entry = {.priority = 0};
 
 	if (table->const_default) {
 		text_put(table_error(request, table), "its default action is const in the P4 program\n");
@@ -491,10 +491,10 @@ void p4_control_table(struct p4_request *request)
 		const char *name;
 		void (*answer)(struct p4_request *request, const struct p4_table_info *table);
 	} requests[] = {
-		{ "set", table_set },
-		{ "delete", table_delete },
-		{ "default", table_default },
-		{ "dump", table_dump },
+		{"set", table_set},
+		{"delete", table_delete},
+		{"default", table_default},
+		{"dump", table_dump},
 	};
 	const struct p4_table_info *table;
 

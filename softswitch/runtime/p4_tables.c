@@ -111,7 +111,8 @@ struct p4_row *p4_table_find(struct p4_table *table, uint32_t length, const uint
 	if (info->key_count == 0)
 		return NULL;
 	if (hashed(info))
-		return p4_find_hashed(table, words, info->key_words, length, info->bucket_count, info->row_bytes);
+		return p4_find_hashed(table, words, info->key_words, length, info->bucket_count,
+				      info->row_bytes);
 	for (uint32_t number = 0; number < table->used; number++) {
 		struct p4_row *row = p4_row(table, number, info->row_bytes);
 
@@ -175,7 +176,8 @@ void p4_table_delete(struct p4_table *table, struct p4_row *row)
 			table->buckets[bucket] = number + 1;
 		}
 	} else {
-		__builtin_memmove(row, (uint8_t *)row + info->row_bytes, (size_t)(last - number) * info->row_bytes);
+		__builtin_memmove(row, (uint8_t *)row + info->row_bytes,
+				  (size_t)(last - number) * info->row_bytes);
 	}
 	table->used--;
 }

@@ -16,8 +16,8 @@
 enum p4_match {
 	P4_EXACT,
 	P4_LPM,
-	P4_TERNARY,		/* of keys: value and mask; of tables: any mixture, found by priority */
-	P4_RANGE,		/* of keys only: first and last value, 64 bits at most */
+	P4_TERNARY, /* of keys: value and mask; of tables: any mixture, found by priority */
+	P4_RANGE,   /* of keys only: first and last value, 64 bits at most */
 };
 
 enum { P4_MAX_BITS = 128 };
@@ -25,14 +25,14 @@ enum { P4_MAX_BITS = 128 };
 struct p4_key_info {
 	const char *name;
 	uint16_t bits;
-	uint8_t match;			/* enum p4_match */
-	uint8_t word;			/* where its value starts in a row's key */
+	uint8_t match; /* enum p4_match */
+	uint8_t word;  /* where its value starts in a row's key */
 };
 
 struct p4_param_info {
 	const char *name;
 	uint16_t bits;
-	uint16_t word;			/* where its value starts in a row's arguments */
+	uint16_t word; /* where its value starts in a row's arguments */
 };
 
 struct p4_action_info {
@@ -47,24 +47,24 @@ struct p4_table_info {
 	const struct p4_action_info *actions;
 	uint32_t key_count;
 	uint32_t action_count;
-	uint32_t size;			/* entries it can hold, the default not counted */
-	uint32_t bucket_count;		/* a power of two, at least twice the size; 0 for ternary */
+	uint32_t size;	       /* entries it can hold, the default not counted */
+	uint32_t bucket_count; /* a power of two, at least twice the size; 0 for ternary */
 	uint32_t row_bytes;
 	uint16_t key_words;
 	uint16_t argument_words;
-	uint8_t match;			/* enum p4_match of the table */
-	bool const_entries;		/* neither the entries ... */
-	bool const_default;		/* ... nor the default entry may be changed */
-	bool hidden;			/* made by the compiler: not for the control plane */
+	uint8_t match;	    /* enum p4_match of the table */
+	bool const_entries; /* neither the entries ... */
+	bool const_default; /* ... nor the default entry may be changed */
+	bool hidden;	    /* made by the compiler: not for the control plane */
 	bool direct_counter;
-	size_t table_offset;		/* of its struct p4_table in struct pipeline */
+	size_t table_offset; /* of its struct p4_table in struct pipeline */
 };
 
 /* Key, masks and arguments of one entry. Exact tables have no masks; a range keeps its last value as the mask. */
 struct p4_row {
-	uint32_t action;		/* index into the table's actions; action_count: none */
-	uint32_t priority;		/* ternary: its priority; lpm: length of its prefix */
-	uint64_t packets;		/* direct counter */
+	uint32_t action;   /* index into the table's actions; action_count: none */
+	uint32_t priority; /* ternary: its priority; lpm: length of its prefix */
+	uint64_t packets;  /* direct counter */
 	uint64_t bytes;
 	uint64_t words[];
 };
@@ -72,11 +72,11 @@ struct p4_row {
 struct p4_table {
 	const struct p4_table_info *info;
 	uint8_t *rows;
-	uint32_t *buckets;		/* 0: free, else number of the row + 1 */
+	uint32_t *buckets; /* 0: free, else number of the row + 1 */
 	uint32_t used;
-	uint32_t length_count;			/* lpm: prefix lengths in use, longest first */
+	uint32_t length_count; /* lpm: prefix lengths in use, longest first */
 	uint8_t lengths[P4_MAX_BITS + 1];
-	uint32_t length_rows[P4_MAX_BITS + 1];	/* rows of each length */
+	uint32_t length_rows[P4_MAX_BITS + 1]; /* rows of each length */
 };
 
 static inline struct p4_row *p4_row(const struct p4_table *table, uint32_t number, uint32_t row_bytes)
@@ -105,8 +105,9 @@ static inline bool p4_same_key(const uint64_t *one, const uint64_t *other, unsig
 }
 
 /* NULL when there is none. length: 0 in exact tables. */
-static inline struct p4_row *p4_find_hashed(const struct p4_table *table, const uint64_t *key, unsigned key_words,
-					    uint32_t length, uint32_t bucket_count, uint32_t row_bytes)
+static inline struct p4_row *p4_find_hashed(const struct p4_table *table, const uint64_t *key,
+					    unsigned key_words, uint32_t length, uint32_t bucket_count,
+					    uint32_t row_bytes)
 {
 	uint32_t bucket = p4_hash(key, key_words, length);
 
@@ -122,8 +123,8 @@ static inline struct p4_row *p4_find_hashed(const struct p4_table *table, const 
 	}
 }
 
-static inline struct p4_row *p4_find_exact(const struct p4_table *table, const uint64_t *key, unsigned key_words,
-					   uint32_t bucket_count, uint32_t row_bytes)
+static inline struct p4_row *p4_find_exact(const struct p4_table *table, const uint64_t *key,
+					   unsigned key_words, uint32_t bucket_count, uint32_t row_bytes)
 {
 	return p4_find_hashed(table, key, key_words, 0, bucket_count, row_bytes);
 }
@@ -160,7 +161,7 @@ static inline struct p4_row *p4_find_lpm(const struct p4_table *table, uint64_t 
 	for (uint32_t i = 0; i < table->length_count; i++) {
 		struct p4_row *row;
 
-		p4_mask_prefix(key, lpm_word, lpm_bits, table->lengths[i]);	/* ever shorter */
+		p4_mask_prefix(key, lpm_word, lpm_bits, table->lengths[i]); /* ever shorter */
 		row = p4_find_hashed(table, key, key_words, table->lengths[i], bucket_count, row_bytes);
 		if (row)
 			return row;
@@ -169,8 +170,8 @@ static inline struct p4_row *p4_find_lpm(const struct p4_table *table, uint64_t 
 }
 
 /* range_words: bit i is set when word i of the key is a range. */
-static inline struct p4_row *p4_find_ternary(const struct p4_table *table, const uint64_t *key, unsigned key_words,
-					     uint64_t range_words, uint32_t row_bytes)
+static inline struct p4_row *p4_find_ternary(const struct p4_table *table, const uint64_t *key,
+					     unsigned key_words, uint64_t range_words, uint32_t row_bytes)
 {
 	for (uint32_t number = 0; number < table->used; number++) {
 		struct p4_row *row = p4_row(table, number, row_bytes);

@@ -15,11 +15,14 @@ from .translate import translate
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m softswitch.translate", description=(
-        "Writes a P4 program, compiled by p4c-bm2-ss, as one C file that implements softswitch/runtime/pipeline.h."
-    ))
+    parser = argparse.ArgumentParser(
+        prog="python -m softswitch.translate",
+        description=(
+            "Writes a P4 program, compiled by p4c-bm2-ss, as one C file that implements softswitch/runtime/pipeline.h."
+        ),
+    )
     parser.add_argument("program", type=Path, metavar="PROGRAM.json", help="what p4c-bm2-ss wrote")
-    parser.add_argument("--digest", required=True, metavar="HEX", help="SHA-256 of the P4 sources (compile_p4 writes it)")
+    parser.add_argument("--digest", required=True, metavar="HEX", help="SHA-256 of the sources, from compile_p4")
     parser.add_argument("-o", "--output", required=True, type=Path, metavar="FILE.c")
     given = parser.parse_args(arguments)
     if not re.fullmatch(r"[0-9a-f]{64}", given.digest):

@@ -55,12 +55,13 @@ class Actions:
 
     def _function(self, action: Json) -> Function | None:
         primitives = action["primitives"]
-        where = self.program.where(action, *primitives)
+        where = self.program.where_action(action)
         # Names of the C function's own scope: they must not hide what the body uses.
         names: list[str] = []
         for param in action["runtime_data"]:
             if param["bitwidth"] > 128:
-                raise Unsupported(where, f"parameter {param['name']} of {param['bitwidth']} bits", "at most 128 are possible")
+                construct = f"parameter {param['name']} of {param['bitwidth']} bits"
+                raise Unsupported(where, construct, "at most 128 are possible")
             names.append(self.program.functions.unique(param["name"]))
         for name in names:
             self.program.functions.release(name)
@@ -97,7 +98,8 @@ class Actions:
                 at, part = self._condition(primitives, at, end, params, here)
                 lines += part
             else:
-                lines += self._primitive(primitive, params, here)
+                with self.program.collect():
+                    lines += self._primitive(primitive, params, here)
                 at += 1
         return lines
 
@@ -273,7 +275,9 @@ class Actions:
             value = f"{value} % {constant(size.value)}" if size.value > 1 else "0"
         text = value if base.value == 0 else f"{value} + {base}"
         largest = (base.value if base.value is not None else mask(64)) + mask(result_bits)
-        return [f"{target} = {text};" if mask(bits) >= largest or bits >= 64 else f"{target} = ({text}) & {mask(bits):#x};"]
+        return [
+            f"{target} = {text};" if mask(bits) >= largest or bits >= 64 else f"{target} = ({text}) & {mask(bits):#x};"
+        ]
 
 
 def if_else(condition: Code, then: list[str], otherwise: list[str]) -> list[str]:

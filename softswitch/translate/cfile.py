@@ -40,4 +40,4 @@ def function(
     space = "" if returns.endswith("*") else " "
     head = f"static {returns}{space}{name}({', '.join(declared) or 'void'})"
     lines = [f"/* {comment} */"] if comment else []
-    return Function(name, context, tuple([*lines, head, "{", *indent(body), "}", ""]))
+    return Function(name, context, (*lines, head, "{", *indent(body), "}", ""))

@@ -107,7 +107,9 @@ def _result(algorithm: str, payload: bool) -> list[str]:
     return [f"return {name}({value}, count, {rest}, {rest_bytes});" if payload else f"return {value};"]
 
 
-def checksums(program: Program, expressions: Expressions, functions: dict[str, tuple[Function, int]], verify: bool) -> list[str]:
+def checksums(
+    program: Program, expressions: Expressions, functions: dict[str, tuple[Function, int]], verify: bool
+) -> list[str]:
     """Statements that verify (after the parser) or update (before the deparser) the program's checksums, in order."""
     lines: list[str] = []
     for checksum in program.json.get("checksums", []):
@@ -122,7 +124,11 @@ def checksums(program: Program, expressions: Expressions, functions: dict[str, t
             compute, bits = functions[checksum["calculation"]]
             call = compute.call()
             if not verify:
-                statement = [f"{target} = {call};" if field.bits >= bits else f"{target} = {call} & {constant(mask(field.bits))};"]
+                statement = [
+                    f"{target} = {call};"
+                    if field.bits >= bits
+                    else f"{target} = {call} & {constant(mask(field.bits))};"
+                ]
             else:
                 statement = [f"if ({call} != {target})", "\tpacket->std.checksum_error = 1;"]
             condition = checksum.get("if_cond")

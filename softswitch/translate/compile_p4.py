@@ -19,9 +19,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from .output import write_whole
-from .program import Json
 
 P4C_PAGE = "https://github.com/p4lang/p4c#getting-started-with-p4c"
 
@@ -33,7 +33,7 @@ class CannotCompile(Exception):
 
 
 def sources(program: Path) -> list[Path]:
-    """The program and every file it includes with quotes, whatever the conditions around; p4c's own are not among them."""
+    """The program and every file it includes with quotes, whatever the conditions around them."""
     found: dict[Path, None] = {}
     waiting = [program.resolve()]
     while waiting:
@@ -66,14 +66,11 @@ def _relative(path: Path, root: Path) -> str:
 
 def normalise_path(name: str, root: Path) -> str:
     """A path of the compiler's output, relative to `root` and without detours; of p4c's own files the name alone."""
-    if not posixpath.isabs(name):
-        name = posixpath.normpath(name)
-    else:
-        name = _relative(Path(name), root)
+    name = _relative(Path(name), root) if posixpath.isabs(name) else posixpath.normpath(name)
     return posixpath.basename(name) if name.startswith("../") else name
 
 
-def normalise(value: Json, root: Path) -> Json:
+def normalise(value: Any, root: Path) -> Any:
     """The compiler's JSON with all paths normalised."""
     if isinstance(value, list):
         return [normalise(item, root) for item in value]
@@ -129,7 +126,7 @@ def check(program: Path, output_dir: Path, root: Path) -> str | None:
     """What is to be done when the compiled files are older than the sources; None when they are not."""
     path = output_dir / f"{program.stem}.sha256"
     refresh = f"python -m softswitch.translate.compile_p4 {program} --output-dir {output_dir}"
-    if root != Path("."):
+    if root != Path():
         refresh += f" --root {root}"
     missing = [
         str(output_dir / (program.stem + suffix))
@@ -149,7 +146,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("program", type=Path, metavar="SOURCE.p4")
     parser.add_argument("--output-dir", required=True, type=Path, metavar="DIR")
-    parser.add_argument("--root", type=Path, default=Path("."), help="what paths are relative to (default: .)")
+    parser.add_argument("--root", type=Path, default=Path(), help="what paths are relative to (default: .)")
     parser.add_argument("--check", action="store_true", help="compile nothing; fail when the sources have changed")
     given = parser.parse_args(arguments)
     try:

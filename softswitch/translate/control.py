@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The control flow of ingress and egress as nested C: the compiler's graph of tables and conditions has no loops, so what
-follows a branch is the node that all its ways meet at (its nearest post-dominator)."""
+"""The control flow of ingress and egress as nested C: the compiler's graph of tables and conditions has no loops, so
+what follows a branch is the node that all its ways meet at (its nearest post-dominator)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from .tables import Table, Tables
 
 
 class Control:
-    def __init__(self, program: Program, expressions: Expressions, actions: Actions, tables: Tables, pipeline: Json) -> None:
+    def __init__(
+        self, program: Program, expressions: Expressions, actions: Actions, tables: Tables, pipeline: Json
+    ) -> None:
         self.program = program
         self.expressions = expressions
         self.actions = actions
@@ -38,9 +40,8 @@ class Control:
             else:
                 lines.append(line)
         where = self.program.where(self.pipeline)
-        return function(
-            self.program.functions.unique(f"{self.pipeline['name']}_control"), lines, comment=f"{where} {self.pipeline['name']}"
-        )
+        name = self.pipeline["name"]
+        return function(self.program.functions.unique(f"{name}_control"), lines, comment=f"{where} {name}")
 
     # The graph
 

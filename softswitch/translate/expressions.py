@@ -73,7 +73,7 @@ def storage(bits: int) -> str:
 
 
 class Expressions:
-    """Reads expressions of one program. `where` is for error messages; `parameters` are those of the action it is in."""
+    """Reads expressions of one program. `where` is for error messages, `parameters` are the action's."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -177,9 +177,8 @@ class Expressions:
                 raise Unsupported(where, f"operator {op} with a negative number of bits", "shift by an unsigned value")
             # From 2^12 bits on nothing is left anyway, and Python should not compute larger numbers.
             least, most = min(lows[1], 4096), min(highs[1], 4096)
-            shifted = [
-                value << bits if op == "<<" else value >> bits for value in (lows[0], highs[0]) for bits in (least, most)
-            ]
+            pairs = [(value, bits) for value in (lows[0], highs[0]) for bits in (least, most)]
+            shifted = [value << bits if op == "<<" else value >> bits for value, bits in pairs]
             return min(shifted), max(shifted)
         if op in ("/", "%"):
             if lows[0] < 0 or lows[1] < 0:
@@ -287,11 +286,11 @@ class Expressions:
             left, right = (self._convert(self.exact(arg, where), kind) for arg in node.args[1:])
             return Code(f"{cond} ? {left} : {right}", kind)
         if node.op in ("/", "%"):
-            left, right = (self.exact(arg, where) for arg in node.args)
-            if "128" in left.type + right.type:
+            value, by = (self.exact(arg, where) for arg in node.args)
+            if "128" in value.type + by.type:
                 raise Unsupported(where, f"operator {node.op} on more than 64 bits", "divide narrower values")
             name = "p4_div64" if node.op == "/" else "p4_mod64"
-            return Code(f"{name}({left.text}, {right.text})", "uint64_t", plain=True)
+            return Code(f"{name}({value.text}, {by.text})", "uint64_t", plain=True)
         return self._convert(self._cast(node, where), kind)
 
     def low_bits(self, node: Node, bits: int, where: str) -> Code:
@@ -334,9 +333,9 @@ class Expressions:
     def _and(self, node: Node, bits: int, where: str) -> Code:
         """Of an operand without a sign only the bits that the other has can come through."""
         left, right = node.args
-        for value, other in ((left, right), (right, left)):
+        for value, kept in ((left, right), (right, left)):
             covered = mask(value.high.bit_length())
-            if value.low >= 0 and other.op == "const" and other.value & covered == covered:
+            if value.low >= 0 and kept.op == "const" and kept.value & covered == covered:
                 return self.exact(value, where)  # a widening cast: the mask takes nothing away
         if right.low < 0 or (left.low >= 0 and left.high < right.high):
             left, right = right, left
@@ -382,8 +381,8 @@ class Expressions:
             return self.exact(source, where)
         if node.op == "two_comp_mod":
             width = 64 if bits <= 64 else 128
-            value = self.low_bits(source, bits, where)
-            return Code(f"p4_signed{width}({value.text}, {bits})", f"int{width}_t", plain=True)
+            code = self.low_bits(source, bits, where)
+            return Code(f"p4_signed{width}({code.text}, {bits})", f"int{width}_t", plain=True)
         low, high = min(source.low, least), max(source.high, most)
         for width in (64, 128):
             if low >= -(1 << width - 1) and high < 1 << width - 1:
@@ -404,4 +403,3 @@ class Expressions:
         if code.value is not None and not force and kind in ("uint64_t", "int64_t") and 0 <= code.value < 2**31:
             return Code(code.text, kind, code.plain, code.value)
         return Code(f"({kind}){code}", kind, plain=True)
-

@@ -83,7 +83,8 @@ def structs(program: Program) -> list[str]:
         "uint16_t port_in;",
         "bool exited;",
     ]
-    return [*lines, "/* All that a packet has while it is in the pipeline. */", *block("struct phv {", members + own, "};"), ""]
+    lines.append("/* All that a packet has while it is in the pipeline. */")
+    return [*lines, *block("struct phv {", members + own, "};"), ""]
 
 
 def instances(program: Program) -> list:

@@ -6,21 +6,27 @@ from __future__ import annotations
 import re
 
 _KEYWORDS = frozenset(
-    """
+    re.findall(
+        r"\w+",
+        """
     alignas alignof asm auto bool break case char const constexpr continue default do double else enum extern false
     float for goto if inline int long nullptr register restrict return short signed sizeof static static_assert struct
     switch thread_local true typedef typeof typeof_unqual union unsigned void volatile while
     linux unix i386 offsetof NULL
-    """.split()
+        """,
+    )
 )
 
 # Types, what the compiler calls, and what generated functions name their own variables.
 _OURS = frozenset(
-    """
+    re.findall(
+        r"\w+",
+        """
     size_t ptrdiff_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t int128_t uint128_t
     main memcpy memmove memset memcmp intrinsic packet instance_type pipeline phv
     at table row key bytes count sum hit kind fields copy original from header
-    """.split()
+        """,
+    )
 )
 _OUR_PREFIXES = ("p4_", "P4_", "pipeline_", "PIPELINE_", "INSTANCE_", "apply_", "parse_", "load_", "store_", "compute_")
 

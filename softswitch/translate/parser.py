@@ -45,10 +45,11 @@ class Parser:
         if name is None or name in self._functions:
             return self._functions.get(name) if name else None
         state = self.states[name]
-        where = self.program.where(state, *state["parser_ops"])
+        where = self.program.lines.find(r"\bstate\s+", name)
         if name in self._open:
             loop = " -> ".join([*self._open[self._open.index(name) :], name])
-            self.program.problems.append(Unsupported(where, f"a loop in the parser ({loop})", "write one state a header"))
+            problem = Unsupported(where, f"a loop in the parser ({loop})", "write one state a header")
+            self.program.problems.append(problem)
             return None
         self._open.append(name)
         following = [transition["next_state"] for transition in state["transitions"]]
@@ -59,7 +60,8 @@ class Parser:
         self._bytes[name] = 0
         with self.program.collect():
             self._functions[name] = self._write(state, where)
-        self._bytes[name] = self._read_bytes(state) + max((self._bytes.get(next_name, 0) for next_name in following), default=0)
+        behind = max((self._bytes.get(next_name, 0) for next_name in following), default=0)
+        self._bytes[name] = self._read_bytes(state) + behind
         return self._functions[name]
 
     def _write(self, state: Json, where: str) -> Function | None:
@@ -90,9 +92,7 @@ class Parser:
         if kind == "verify":
             condition = self.expressions.boolean(self.expressions.read(parameters[0], where), where)
             error = self.expressions.assigned(self.expressions.read(parameters[1], where), 32, where)
-            return if_else(
-                Code(f"!{condition}", "bool"), [f"packet->std.parser_error = {error.text};", "return;"], []
-            )
+            return if_else(Code(f"!{condition}", "bool"), [f"packet->std.parser_error = {error.text};", "return;"], [])
         if kind in ("advance", "shift"):
             return self._advance(parameters[0], kind == "shift", where)
         if kind == "primitive":
@@ -203,7 +203,8 @@ class Parser:
         for transition in state["transitions"]:
             if transition.get("type") == "default" or transition["value"] == "default":
                 break
-            lines += [f"case {constant(int(transition['value'], 16))}:", *["\t" + line for line in self._go(transition["next_state"])]]
+            value = constant(int(transition["value"], 16))
+            lines += [f"case {value}:", *["\t" + line for line in self._go(transition["next_state"])]]
         after = self._go(default)[:-1]
         if after:
             lines += ["default:", *["\t" + line for line in [*after, "return;"]]]
@@ -230,7 +231,7 @@ class Parser:
         """How far the state itself can read, from where it starts."""
         consumed = furthest = 0
         for op in state["parser_ops"]:
-            first = op["parameters"][0] if op["parameters"] else None
+            first: Json = op["parameters"][0] if op["parameters"] else None
             if op["op"] == "extract" and first["type"] == "regular" and first["value"] in self.program.headers:
                 consumed += self.program.headers[first["value"]].bytes
             elif op["op"] == "advance":

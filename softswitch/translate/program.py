@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A compiled P4 program as p4c-bm2-ss writes it (JSON of behavioral-model, docs/JSON_format.md), made ready to translate.
+"""A compiled P4 program as p4c-bm2-ss writes it (behavioral-model, docs/JSON_format.md), ready to translate.
 
 Headers, fields and their C names are resolved here; expressions, parser states, actions, tables and control flow stay
 JSON and are read by the module that writes their C.
@@ -11,10 +11,12 @@ import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .errors import BadProgram, Unsupported
 from .names import Names
+from .source_lines import SourceLines
 
 Json = Any
 
@@ -75,6 +77,7 @@ class Program:
             raise BadProgram("it has no `pipelines` and `header_types`")
         self.json = json
         self.source = json.get("program") or "program.p4"
+        self.lines = SourceLines(self.source, Path())
         self.problems: list[Unsupported] = []
         self.functions = Names()  # of the C file: functions, and structs of header types
         self.members = Names("valid", "length_in", "length", "truncate_bytes", "port_in", "exited", members=True)
@@ -83,7 +86,7 @@ class Program:
         self._read_types()
         self._read_headers()
         self.actions = {action["id"]: action for action in json["actions"]}
-        self.errors = {name: value for name, value in json.get("errors", [])}
+        self.errors = dict(json.get("errors", []))
 
     @property
     def base_name(self) -> str:
@@ -96,6 +99,16 @@ class Program:
             if info and info.get("filename"):
                 return f"{info['filename']}:{info['line']}"
         return self.source
+
+    def where_action(self, action: Json) -> str:
+        """FILE:LINE where an action is declared, or, of one that the compiler made, of its first statement."""
+        infos = [item["source_info"] for item in action["primitives"] if item.get("source_info")]
+        # Constants stand in .def files: a statement's own file is that of the P4 program.
+        info = next((item for item in infos if item["filename"].endswith(".p4")), infos[0] if infos else None)
+        if info is None:
+            return self.lines.find(r"\baction\s+", action["name"].split(".")[-1])
+        found = self.lines.find(r"\baction\s+", action["name"].split(".")[-1], only_in=info["filename"])
+        return found if found != info["filename"] else f"{info['filename']}:{info['line']}"
 
     @contextmanager
     def collect(self) -> Iterator[None]:
@@ -116,6 +129,8 @@ class Program:
         raise BadProgram(f"header {header_name} has no field {field_name}")
 
     def header(self, name: str, where: str) -> Header:
+        if name not in self.headers and not self.json.get("header_unions"):
+            raise BadProgram(f"no header {name}")
         if name not in self.headers:
             raise Unsupported(where, f"header {name}", "it is part of a header union")
         return self.headers[name]
@@ -125,7 +140,7 @@ class Program:
             names = Names("valid", members=True)
             fields = {}
             for name, bits, *rest in header_type["fields"]:
-                where = f"{self.source}: header {header_type['name']}"
+                where = self.lines.find(r"\b", name, r"\s*;")
                 if bits == "*":
                     self.problems.append(Unsupported(where, f"varbit field {name}", "use headers of fixed length"))
                     bits = 8
@@ -138,11 +153,13 @@ class Program:
 
     def _read_headers(self) -> None:
         for stack in self.json.get("header_stacks", []):
+            where = self.lines.find(r"\]\s*", stack["name"].split(".")[-1], r"\s*;")
             why = "give each header a name of its own"
-            self.problems.append(Unsupported(self.where(stack), f"header stack {stack['name']}", why))
+            self.problems.append(Unsupported(where, f"header stack {stack['name']}", why))
         for union in self.json.get("header_unions", []):
+            where = self.lines.find(r"\bheader_union\s+", union["union_type"])
             why = "use headers of which one is valid"
-            self.problems.append(Unsupported(self.where(union), f"header union {union['name']}", why))
+            self.problems.append(Unsupported(where, f"header union {union['name']}", why))
         for header in self.json["headers"]:
             c_type, fields = self.types[header["header_type"]]
             standard = header["name"] == "standard_metadata"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Match-action tables: their place in struct pipeline, a C function that applies each, and the description from which the
-control plane's requests are checked (softswitch/runtime/p4_tables.h)."""
+"""Match-action tables: their place in struct pipeline, a C function that applies each, and the description by which
+the control plane's requests are checked (softswitch/runtime/p4_tables.h)."""
 
 from __future__ import annotations
 
@@ -141,7 +141,8 @@ class Tables:
             return Key(name, kind, 1, at, [self.program.header(json["target"][0], where).c_text + ".valid"])
         header, found = self.program.field(json["target"], where)
         if kind == "range" and found.bits > 64:
-            raise Unsupported(where, f"a range of {found.bits} bits in table {table['name']}", "at most 64 are possible")
+            construct = f"a range of {found.bits} bits in table {table['name']}"
+            raise Unsupported(where, construct, "at most 64 are possible")
         text = f"{header.c_text}.{found.c_name}"
         if json.get("mask") is not None:
             text = f"({text} & {constant(int(json['mask'], 16)).text})"
@@ -175,7 +176,8 @@ class Tables:
             body.append("return row->action;")
         returns = {"none": "void", "hit": "bool", "action": "uint32_t"}[table.branches]
         name = self.program.functions.prefixed("apply_", table.json["name"])
-        table.apply = function(name, body, comment=f"{table.where} table {comment(table.json['name'])}", returns=returns)
+        title = f"{table.where} table {comment(table.json['name'])}"
+        table.apply = function(name, body, comment=title, returns=returns)
         self.lines += table.apply.lines
 
     def _find(self, table: Table) -> list[str]:
@@ -202,7 +204,8 @@ class Tables:
             lines.append("hit = row != NULL;")
         default = f"row = p4_default_row(table, {table.size}, {table.row_bytes});"
         if table.json.get("with_counters"):
-            lines += ["if (row) {", "\trow->packets++;", "\trow->bytes += phv->length_in;", "} else {", "\t" + default, "}"]
+            lines += block("if (row) {", ["row->packets++;", "row->bytes += phv->length_in;"], "} else {")
+            lines += ["\t" + default, "}"]
         else:
             lines += ["if (!row)", "\t" + default]
         return lines
@@ -236,7 +239,8 @@ class Tables:
             lines.append(f"struct p4_table table_{table.name};")
             if table.buckets:
                 lines.append(f"uint32_t buckets_{table.name}[{table.buckets}];")
-            lines.append(f"uint8_t rows_{table.name}[{(table.size + 1) * table.row_bytes}] __attribute__((aligned(8)));")
+            total = (table.size + 1) * table.row_bytes
+            lines.append(f"uint8_t rows_{table.name}[{total}] __attribute__((aligned(8)));")
         return lines
 
     def visible(self) -> list[Table]:
@@ -247,7 +251,8 @@ class Tables:
         for table in self.visible():
             lines += self._description(table)
         names = [f"&info_{table.name}," for table in self.visible()]
-        return lines + block("static const struct p4_table_info *const table_infos[] = {", names or ["NULL,"], "};") + [""]
+        opening = "static const struct p4_table_info *const table_infos[] = {"
+        return [*lines, *block(opening, names or ["NULL,"], "};"), ""]
 
     def _description(self, table: Table) -> list[str]:
         lines: list[str] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A compiled P4 program as one C file that implements softswitch/runtime/pipeline.h. This file is its table of contents."""
+"""A compiled P4 program as one C file that implements softswitch/runtime/pipeline.h: its table of contents."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ def translate(json: Json, digest: str) -> Translation:
     """C of a program. digest: hex, of its P4 sources. ManyProblems when something in it is not supported."""
     try:
         return _Translator(json, digest).run()
+    except Unsupported as problem:
+        raise ManyProblems([problem]) from problem
     except (KeyError, IndexError, TypeError, ValueError, AssertionError, AttributeError) as error:
         raise BadProgram(f"{type(error).__name__}: {error}") from error
 
@@ -114,7 +116,7 @@ class _Translator:
     def _head(self) -> list[str]:
         return [
             "/* SPDX-License-Identifier: GPL-2.0 OR MIT",
-            f" * {comment(self.program.source)}, compiled by p4c-bm2-ss and written as C by softswitch/translate: do not edit.",
+            f" * {comment(self.program.source)}, compiled by p4c-bm2-ss, as C by softswitch/translate: do not edit.",
             " */",
             '#include "p4_checksum.h"',
             '#include "p4_control.h"',

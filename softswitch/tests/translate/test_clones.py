@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""Clones, truncation, lengths, registers, counters and random numbers, as simple_switch has them."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import pytest
+
+from .conftest import Switch
+
+PROGRAM = "clones"
+
+CLONE_INGRESS, CLONE_EGRESS, DROP_INGRESS, DROP_EGRESS = 1, 2, 4, 8
+TRUNCATE_INGRESS, TRUNCATE_EGRESS, REMOVE, CLONE_NO_FIELDS = 16, 32, 64, 128
+
+REPORT = struct.Struct(">IHHHIHHIH")
+PAYLOAD = bytes(range(100, 150))
+
+
+@dataclass
+class Report:
+    instance_type: int
+    kept: int
+    not_kept: int
+    kept_ingress_port: int
+    packet_length: int
+    egress_port: int
+    egress_spec: int
+    register_value: int
+    random_value: int
+
+
+def request(what: int, index: int = 0, value: int = 0x4321) -> bytes:
+    return struct.pack(">BIH", what, index, value) + PAYLOAD
+
+
+def read(frame: bytes) -> tuple[Report, bytes]:
+    return Report(*REPORT.unpack(frame[: REPORT.size])), frame[REPORT.size :]
+
+
+@pytest.fixture
+def mirrored(switch: Switch) -> Switch:
+    switch.command("mirror 5 7")
+    switch.command("mirror 6 8")
+    return switch
+
+
+def test_normal__keeps_metadata_and_starts_egress_afresh(switch: Switch) -> None:
+    frame = request(0)
+    report, rest = read(switch.send_one(frame, port=3))
+    assert rest == frame
+    assert (report.instance_type, report.kept, report.not_kept) == (0, 0x4321, 0x1112)
+    assert (report.kept_ingress_port, report.egress_port, report.egress_spec) == (3, 2, 0)
+    assert report.packet_length == len(frame)
+
+
+def test_ingress_clone__is_the_frame_as_it_came_with_its_field_list(mirrored: Switch) -> None:
+    frame = request(CLONE_INGRESS)
+    (kind, port, out), (clone_kind, clone_port, clone_out) = mirrored.send(frame, port=3)
+    assert (kind, port, clone_kind, clone_port) == ("normal", "2", "ingress_clone", "7")
+    assert read(out)[0].instance_type == 0
+    report, rest = read(clone_out)
+    # Kept fields have their value at the end of ingress; what the parser set is reset with the other metadata.
+    assert (report.instance_type, report.kept, report.not_kept) == (1, 0x4322, 0)
+    assert (report.kept_ingress_port, report.egress_port, report.packet_length) == (0, 7, len(frame))
+    assert rest[:7] == frame[:7]
+    assert frame.startswith(rest)
+
+
+def test_ingress_clone__without_fields_keeps_none(mirrored: Switch) -> None:
+    out = mirrored.send(request(CLONE_NO_FIELDS))
+    assert read(out[1][2])[0].kept == 0
+    # The last call counts.
+    out = mirrored.send(request(CLONE_NO_FIELDS | CLONE_INGRESS))
+    assert [kind for kind, _, _ in out] == ["normal", "ingress_clone"]
+    assert read(out[1][2])[0].kept == 0
+
+
+def test_ingress_clone__of_a_dropped_frame_goes_on(mirrored: Switch) -> None:
+    out = mirrored.send(request(CLONE_INGRESS | DROP_INGRESS))
+    assert [kind for kind, _, _ in out] == ["dropped", "ingress_clone"]
+
+
+def test_egress_clone__has_the_headers_at_the_end_of_egress(mirrored: Switch) -> None:
+    frame = request(CLONE_EGRESS)
+    (_, _, out), (kind, port, clone_out) = mirrored.send(frame, port=3)
+    assert (kind, port) == ("egress_clone", "8")
+    original, rest = read(out)
+    assert rest == frame[:5] + b"\x77\x77" + PAYLOAD
+    report, rest = read(clone_out)
+    assert (report.instance_type, report.kept, report.not_kept, report.kept_ingress_port) == (2, 0x4321, 0, 0)
+    assert rest == frame[:5] + b"\x77\x77" + PAYLOAD
+    # The report header was added in egress: its bytes count in the clone's length.
+    assert report.packet_length == original.packet_length + REPORT.size
+
+
+def test_egress_clone__of_a_frame_dropped_in_egress_goes_on(mirrored: Switch) -> None:
+    out = mirrored.send(request(CLONE_EGRESS | DROP_EGRESS))
+    assert [kind for kind, _, _ in out] == ["dropped", "egress_clone"]
+
+
+def test_truncate__the_smallest_counts_and_clones_are_whole(mirrored: Switch) -> None:
+    assert len(mirrored.send_one(request(0))) == REPORT.size + len(request(0))
+    assert len(mirrored.send_one(request(TRUNCATE_INGRESS))) == 40
+    assert len(mirrored.send_one(request(TRUNCATE_EGRESS))) == 50
+    assert len(mirrored.send_one(request(TRUNCATE_INGRESS | TRUNCATE_EGRESS))) == 40
+    out = mirrored.send(request(TRUNCATE_INGRESS | CLONE_EGRESS))
+    assert [len(frame) for _, _, frame in out] == [40, REPORT.size + len(request(0))]
+
+
+def test_headers__added_again_are_zero_and_lengths_follow(switch: Switch) -> None:
+    report, rest = read(switch.send_one(request(REMOVE)))
+    assert rest == bytes(4) + request(REMOVE)
+    assert report.packet_length == len(request(0)) + 4
+
+
+def test_registers__wrap_at_their_width_and_ignore_what_is_out_of_range(switch: Switch) -> None:
+    assert switch.do("register write I.values 3 0xfffff") == []
+    report, _ = read(switch.send_one(request(0, index=3, value=2)))
+    assert report.register_value == 0xFFFFF
+    assert switch.do("register read I.values 2 3") == ["2 0", "3 1", "4 0"]
+    report, _ = read(switch.send_one(request(0, index=16)))
+    assert report.register_value == 0
+    read(switch.send_one(request(0, index=0xFFFFFFFF)))
+    assert switch.do("register read values 0 100") == [f"{i} {1 if i == 3 else 0}" for i in range(16)]
+    assert switch.do("register read wide_values 0 4") == ["0 0x1", "1 0x0", "2 0x0", "3 0x2"]
+    switch.do("register write wide_values 1 0xfffffffffffffffffffffffff")
+    switch.send_one(request(0, index=1))
+    assert switch.do("register read wide_values 1") == ["1 0x0"]
+
+
+def test_counters__count_bytes_as_they_came_in(mirrored: Switch) -> None:
+    frame = request(REMOVE | CLONE_INGRESS, index=4)
+    mirrored.send(frame)
+    mirrored.send(request(0, index=99))
+    assert mirrored.do("counter read seen") == [f"4 1 {len(frame)}"]
+    assert mirrored.do("counter read I.seen 5") == ["5 0 0"]
+    mirrored.do("counter reset seen")
+    assert mirrored.do("counter read seen") == []
+
+
+def test_random__is_within_bounds_and_repeats_from_a_seed(switch: Switch) -> None:
+    def draw() -> list[int]:
+        return [read(switch.send_one(request(0)))[0].random_value for _ in range(300)]
+
+    switch.do("random seed 42")
+    first = draw()
+    assert set(first) == set(range(10, 20))
+    assert draw() != first
+    switch.do("random seed 42")
+    assert draw() == first
+
+
+def test_requests__about_registers_and_counters_say_what_is_wrong(switch: Switch) -> None:
+    for text, error in {
+        "register": "register: read NAME INDEX [COUNT], or write NAME INDEX VALUE",
+        "register read value 1": "no register 'value': one of I.values, I.wide_values",
+        "register read values": "I.values: an index is missing",
+        "register read values 16": "I.values: index '16' is not below its size, 16",
+        "register read values one": "index 'one' is not a number: decimal or 0x hexadecimal is",
+        "register write values 1": "I.values: a value is missing",
+        "register write values 1 1048576": "I.values '1048576' does not fit in 20 bits: at most 1048575",
+        "register write values 1 2 3": "the request should end before '3'",
+        "counter": "counter: read NAME [INDEX], or reset NAME",
+        "counter read sen": "no counter 'sen': one of I.seen",
+        "counter read seen 16": "I.seen: index '16' is not below its size, 16",
+        "counter reset seen 1": "the request should end before '1'",
+        "random": "random: seed NUMBER",
+    }.items():
+        assert switch.refused(text) == "error " + error, text
+
+
+def test_program__gives_name_and_digest(switch: Switch) -> None:
+    lines = switch.do("program")
+    assert lines[0] == "name clones"
+    assert lines[1].startswith("digest ")
+    assert len(lines[1]) == len("digest ") + 64

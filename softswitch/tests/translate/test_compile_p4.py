@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""The helper that calls p4c: digests over all included files, normalised paths, errors."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from softswitch.translate.compile_p4 import check, digest, main, normalise, normalise_path, sources
+
+P4C = shutil.which("p4c-bm2-ss")
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program that includes a header which includes a .def file."""
+    (tmp_path / "p4/shared").mkdir(parents=True)
+    (tmp_path / "p4/main.p4").write_text('#include <core.p4>\n#include "shared/a.p4"\n')
+    (tmp_path / "p4/shared/a.p4").write_text('  #  include "../../wire.def"\n// #include "no.p4"\n')
+    (tmp_path / "wire.def").write_text("FIELD(8, x)\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_sources__are_all_included_files(tree: Path) -> None:
+    assert {path.relative_to(tree).as_posix() for path in sources(Path("p4/main.p4"))} == {
+        "p4/main.p4", "p4/shared/a.p4", "wire.def",
+    }  # fmt: skip
+
+
+def test_digest__changes_with_any_source_and_with_its_name(tree: Path) -> None:
+    seen = {digest(Path("p4/main.p4"), Path())}
+    assert digest(tree / "p4/main.p4", tree) in seen
+    (tree / "wire.def").write_text("FIELD(9, x)\n")
+    seen.add(digest(Path("p4/main.p4"), Path()))
+    (tree / "wire.def").rename(tree / "wire2.def")
+    (tree / "p4/shared/a.p4").write_text('#include "../../wire2.def"\n')
+    seen.add(digest(Path("p4/main.p4"), Path()))
+    assert len(seen) == 3
+
+
+def test_check__prints_the_command_that_refreshes(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["p4/main.p4", "--output-dir", "out", "--check"]
+    refresh = "python -m softswitch.translate.compile_p4 p4/main.p4 --output-dir out"
+    assert main(arguments) == 1
+    assert capsys.readouterr().err == (
+        f"out/main.json, out/main.p4info.txtpb, out/main.sha256: missing; make it with: {refresh}\n"
+    )
+    (tree / "out").mkdir()
+    for suffix in (".json", ".p4info.txtpb"):
+        (tree / "out" / f"main{suffix}").touch()
+    (tree / "out/main.sha256").write_text(digest(Path("p4/main.p4"), Path()) + "\n")
+    assert main(arguments) == 0
+    (tree / "wire.def").write_text("")
+    assert main(arguments) == 1
+    assert capsys.readouterr().err == (
+        f"out/main.sha256: does not match p4/main.p4 and what it includes; compile again with: {refresh}\n"
+    )
+    assert check(Path("p4/main.p4"), Path("out"), Path()) is not None
+
+
+def test_missing_include__is_named(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tree / "wire.def").unlink()
+    assert main(["p4/main.p4", "--output-dir", "out"]) == 1
+    assert capsys.readouterr().err == (
+        f"reading {tree / 'wire.def'}: No such file or directory; p4/main.p4 includes it\n"
+    )
+
+
+def test_missing_compiler__says_where_to_get_it(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("P4C", "/nowhere/p4c-bm2-ss")
+    assert main(["p4/main.p4", "--output-dir", "out"]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("/nowhere/p4c-bm2-ss ($P4C) is not installed")
+    assert "https://github.com/p4lang/p4c#getting-started-with-p4c" in message
+    assert message.count("\n") == 1
+    assert not (tree / "out").exists()
+
+
+def test_paths__are_relative_and_without_detours(tmp_path: Path) -> None:
+    root = tmp_path / "checkout"
+    for given, expected in (
+        ("p4src/v1model/../shared/a.p4", "p4src/shared/a.p4"),
+        (f"{root}/p4src/a.p4", "p4src/a.p4"),
+        ("/usr/share/p4c/p4include/core.p4", "core.p4"),
+        ("../elsewhere/x.p4", "x.p4"),
+    ):
+        assert normalise_path(given, root) == expected
+    program = {"program": f"{root}/a.p4", "x": [{"filename": "b/../c.p4", "name": "b/../c.p4"}]}
+    assert normalise(program, root) == {"program": "a.p4", "x": [{"filename": "c.p4", "name": "b/../c.p4"}]}
+
+
+@pytest.mark.skipif(not P4C, reason="p4c-bm2-ss is not installed")
+def test_compile__writes_three_files_or_leaves_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = Path(__file__).parent / "programs"
+    for name in ("begin.p4", "names.p4"):
+        shutil.copy(programs / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("P4C", raising=False)
+    assert main(["names.p4", "--output-dir", "build"]) == 0
+    written = {path.name: path.read_text() for path in (tmp_path / "build").iterdir()}
+    assert set(written) == {"names.json", "names.p4info.txtpb", "names.sha256"}
+    assert json.loads(written["names.json"])["program"] == "names.p4"
+    assert str(tmp_path) not in written["names.json"]
+    (tmp_path / "names.p4").write_text('#include "begin.p4"\nnonsense\n')
+    assert main(["names.p4", "--output-dir", "build"]) == 1
+    assert written == {path.name: path.read_text() for path in (tmp_path / "build").iterdir()}
