@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,12 +38,12 @@ class Trace:
     def __init__(self, pair, side, directory, *words, prefix=()):
         self.output, self.summary = directory / "tcp.bst", directory / "tracer.json"
         files = ["--output", self.output, "--summary", self.summary, "--netns", pair.path(side)]
-        self.child = subprocess.Popen(
-            [*prefix, TRACER, *map(str, [*files, *words])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        pair.started.append(self.child)
-        if self.child.stdout.readline() != "ready\n":
-            pytest.fail(self.child.communicate(timeout=5)[1])
+        command = [*prefix, TRACER, *map(str, [*files, *words])]
+        child: Any = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        pair.started.append(child)
+        if child.stdout.readline() != "ready\n":
+            pytest.fail(child.communicate(timeout=5)[1])
+        self.child = child
 
     def stop(self, status=0, number=signal.SIGTERM):
         self.child.send_signal(number)
