@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 	if (err)
 		return EXIT_SETUP;
 	for (uint64_t i = 0; i < records; i++) {
-		struct tcp_record record = { .mono_ns = i, .cwnd_packets = (uint32_t)i };
+		struct tcp_record record = {.mono_ns = i, .cwnd_packets = (uint32_t)i};
 
 		if (full_from < full_to && i == full_from)
 			limit_file(writer.bytes + TORN_BYTES);
@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 			block_writer_flush(&writer);
 	}
 	err = block_writer_close(&writer);
-	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", writer.stored, writer.unwritten,
-	       writer.write_errors, writer.blocks, writer.bytes);
+	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", writer.stored,
+	       writer.unwritten, writer.write_errors, writer.blocks, writer.bytes);
 	return err ? EXIT_TROUBLE : 0;
 }
