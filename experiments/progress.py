@@ -68,7 +68,7 @@ def describe(sample: Sample) -> str:
     """One line: throughput, queue, drops, postcards, trace, lateness."""
     return (
         f"{sample.throughput_bps / 1e6:.1f} Mb/s, queue {sample.depth_packets} packets, {sample.drops} drops, "
-        f"postcards {sample.postcards_received} of {sample.postcards_sent} ({sample.postcards_missing} missing), "
+        f"postcards {sample.postcards_received} ({sample.postcards_missing} missing), "
         f"trace {sample.trace_records} ({sample.trace_lost} lost), "
         f"late p99 {sample.lateness_p99_us:.0f} us"
     )

@@ -115,7 +115,7 @@ def variables(spec: Resolved, directory: Path) -> dict[str, Any]:
         "postcard_port": POSTCARD_PORT,
         "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, 256 << 20),
         "switch_frame_bytes": max(spec.mtu_bytes, topology.COLLECTOR_MTU_BYTES) + 18,
-        "switch_options": ["--packets", str(spec.pool_packets)],
+        "switch_options": ["--packets", str(spec.pool_packets), "--drop-user", "nobody"],
         "collector_options": ["--status"],
         "tracer_options": ["--status", "--port", f"{FIRST_SERVER_PORT}-{last_server_port}"],
     }

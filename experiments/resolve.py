@@ -22,7 +22,7 @@ ETHERNET_BYTES = 14
 # Frame check sequence, preamble with start delimiter, shortest gap between frames (IEEE 802.3): time on the link.
 ETHERNET_WIRE_EXTRA_BYTES = 24
 UTILIZATION_WINDOW_RTTS = 10
-MAX_TRAFFIC_NS = 86_400 * 10**9  # iperf3's own limit
+MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows
 MAX_POOL_BYTES = 1 << 30
 FIRST_SERVER_PORT = 5201
 # Below Linux's default range of ephemeral ports, from which iperf3's control connections come.
@@ -78,8 +78,21 @@ class Resolved:
 
     @property
     def traffic_seconds(self) -> int:
-        """How long the flows run: iperf3 takes whole seconds."""
-        return -(-(self.warmup_ns + self.duration_ns) // 10**9)
+        """How long each iperf3 sends: whole seconds, as it takes them. WARMUP starts when all flows are up."""
+        return -(-(self.setup_ns + self.warmup_ns + self.duration_ns) // 10**9)
+
+    @property
+    def setup_ns(self) -> int:
+        """What several iperf3 processes may start apart, none for a single one.
+
+        Each connects its flows one after the other, a round trip through a queue that others already fill; twice that,
+        and a second for SYNs that are dropped and sent again (RFC 6298).
+        """
+        if len(self.processes(1)) == 1:
+            return 0
+        queue_ns = self.buffer_packets * self.wire_bytes * 8 * 10**9 // self.rate_bps
+        most_flows = max(process.flows for process in self.processes(1))
+        return 2 * most_flows * (self.rtt_ns + self.rtt_spread_ns + queue_ns) + 10**9
 
     @property
     def pool_packets(self) -> int:
@@ -133,7 +146,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     if not errors.keys() & {"duration", "rtt"} and duration_ns < UTILIZATION_WINDOW_RTTS * rtt_ns:
         wrong("duration", f"is too short; allowed: {UTILIZATION_WINDOW_RTTS} RTTs or more, the window of utilization")
     elif not errors.keys() & {"duration", "warmup", "rtt"} and duration_ns + warmup_ns > MAX_TRAFFIC_NS:
-        wrong("duration", "is too long; allowed: WARMUP and DURATION together 86400s at most, as iperf3 can run")
+        wrong("duration", "is too long; allowed: WARMUP and DURATION together 82800s at most, as iperf3 can run")
 
     buffer_packets, threshold_bytes = _threshold(spec.buf, bdp, rate_bps, wire_bytes, spec.mtu)
     ecn = _ecn_threshold(spec, buffer_packets, threshold_bytes, bdp, wire_bytes, errors, wrong)

@@ -22,7 +22,6 @@ class Sample:
     throughput_bps: float
     depth_packets: int
     drops: int
-    postcards_sent: int
     postcards_received: int
     postcards_missing: int
     trace_records: int
@@ -31,7 +30,7 @@ class Sample:
 
 
 class Sampler:
-    """Takes samples of a running repetition. Each costs the switch six requests, so once a second is often enough."""
+    """Takes samples of a running repetition. Each costs the switch five requests, so once a second is often enough."""
 
     def __init__(self, switch: SoftSwitch, logs: Path) -> None:
         self.switch = switch
@@ -49,7 +48,6 @@ class Sampler:
             throughput_bps=throughput_bps,
             depth_packets=queue_length(self.switch),
             drops=sum(count.packets for count in drops if count),
-            postcards_sent=sum(count.packets for count in self.switch.counter("postcards_made").values()),
             postcards_received=int(collector.get("received", 0)),
             postcards_missing=int(collector.get("missing", 0)),
             trace_records=int(tracer.get("stored", 0)),

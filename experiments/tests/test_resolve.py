@@ -53,6 +53,14 @@ def test_resolve__traffic_takes_whole_seconds_rounded_up() -> None:
     assert resolved(duration="1.2s", warmup="0.9s").traffic_seconds == 3
 
 
+def test_resolve__several_processes_get_time_to_start() -> None:
+    assert resolved(flows=128).setup_ns == 0
+    mix = resolved(cc="cubic:8,bbr:8")
+    assert mix.setup_ns == 10**9 + 2 * 8 * (10_000_000 + 163 * 1538 * 8 * 5)
+    assert mix.traffic_seconds == 14
+    assert resolved(flows=129).traffic_seconds == 19
+
+
 def test_resolve__ecn_marks_at_half_the_buffer_unless_told() -> None:
     assert resolved(mode="ecn").ecn_threshold_packets == 81
     assert resolved(mode="ecn", ecn_threshold="20p").ecn_threshold_packets == 20
@@ -67,7 +75,7 @@ def test_resolve__rules_between_keys() -> None:
     assert problems(cc="cubic:8,bbr:8", flows=15).keys() == {"FLOWS"}
     assert problems(cc="cubic:1000,bbr:1000").keys() == {"CC"}
     assert problems(rtt="1s", duration="9s").keys() == {"DURATION"}
-    assert problems(duration="86399s", warmup="2s").keys() == {"DURATION"}
+    assert problems(duration="82799s", warmup="2s").keys() == {"DURATION"}
     assert problems(rate="100gbit", rtt="1s").keys() == {"BUF"}
 
 

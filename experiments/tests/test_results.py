@@ -92,6 +92,6 @@ def test_write_json__leaves_the_old_file_if_the_new_one_fails(tmp_path: Path) ->
 def test_shortage__names_what_is_needed(tmp_path: Path) -> None:
     host = Host(("cubic",), netem=False)
     assert shortage(resolve({}, host), tmp_path) is None
-    large = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "86000s"}, host)
+    large = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "80000s"}, host)
     assert "choose another directory with --results" in (shortage(large, tmp_path) or "")
     assert estimate_bytes(large) > 10**12

@@ -194,7 +194,7 @@ def test_preflight__too_little_disk_is_said_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host, "missing", list)
-    spec = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "86000s"}, Host(("cubic",), netem=False))
+    spec = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "80000s"}, Host(("cubic",), netem=False))
     with pytest.raises(RunError, match=r"has [\d,]+ MiB free, this experiment may write [\d,]+ MiB: make room"):
         runner.run(spec, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+"""The lab's names and addresses are the same for the runner and for Ansible, and no host has another's."""
+
+import yaml
+
+from experiments import topology
+from experiments.configure import policy
+from experiments.host import CHECKOUT, Host
+from experiments.resolve import resolve
+
+LAB = CHECKOUT / "ansible/inventories/lab"
+HOST = Host(("cubic",), netem=False)
+
+
+def test_names__are_those_of_the_inventory() -> None:
+    inventory = yaml.safe_load((LAB / "hosts.yml").read_text())
+    names = {host.name for host in topology.HOSTS} | {topology.SWITCH}
+    assert set(inventory["namespaces"]["hosts"]) == names
+
+
+def test_ports__are_those_of_the_inventory() -> None:
+    ports = yaml.safe_load((LAB / "group_vars/switches.yml").read_text())["switch_ports"]
+    assert ports == [f"{host.port}={host.switch_interface}" for host in topology.HOSTS]
+
+
+def test_addresses__are_unique() -> None:
+    for values in zip(*((h.name, h.port, h.ipv4, h.mac, h.switch_mac) for h in topology.HOSTS), strict=True):
+        assert len(set(values)) == len(topology.HOSTS)
+
+
+def test_policy__is_in_the_unit_that_was_given() -> None:
+    def of(**given: object) -> str:
+        return str(policy(resolve(given, HOST)))
+
+    assert of() == "TailDrop(threshold=163, in_bytes=False)"
+    assert of(buf="300kB") == "TailDrop(threshold=307200, in_bytes=True)"
+    assert of(mode="ecn", ecn_threshold="20p") == "Ecn(threshold=20, hard_limit=163, in_bytes=False)"
+    assert of(mode="ecn", buf="300kB") == "Ecn(threshold=153600, hard_limit=307200, in_bytes=True)"
+    assert of(mode="egress-threshold") == ("EgressThreshold(threshold=163, mark_instead_of_drop=False, in_bytes=False)")
