@@ -7,6 +7,8 @@ summary); 128 + the signal's number when it was asked to end.
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
 USAGE = """\
 usage: python -m experiments run [KEY=VALUE]... [--key VALUE]... [--spec FILE] [--results DIRECTORY]
        python -m experiments show [the same]     print what would be run, in SI units, and run nothing
+       python -m experiments run --make          take KEY=VALUE from the command line of the make that calls
        python -m experiments parameters          explain every KEY, with its default
 What is on the command line wins over what is in the file (experiments/specs/*.yaml)."""
+MAKE_VARIABLES = ("V", "PYTHON")  # of the Makefile, whatever is made
 OPTIONS = ("spec", "results")  # what is no parameter of the experiment itself
 
 
@@ -38,7 +42,7 @@ def main(arguments: list[str]) -> int:
             return 0
         if command not in ("run", "show"):
             raise RunError(*USAGE.splitlines())
-        words, options, errors = read_words(rest)
+        words, options, errors = read_words(made() if rest == ["--make"] else rest)
         return _run(words, options, errors, only_show=command == "show")
     except SpecError as error:
         return _fail(error.lines())
@@ -76,6 +80,16 @@ def _resolve(words: dict[str, object], file: str, errors: list[BadValue]) -> Res
     if errors:
         raise SpecError(errors)
     return spec
+
+
+def made() -> list[str]:
+    """KEY=VALUE words that make was called with. Through make's environment, so that no shell reads a value, and a word
+    that is no parameter is seen; make's own default of CC, `cc`, is not among them.
+    """
+    _, _, variables = f" {os.environ.get('MAKEFLAGS', '')}".partition(" -- ")
+    words = re.findall(r"((?:[^\\\s]|\\.)+)", variables)
+    given = [re.sub(r"\\(.)", r"\1", word).replace("$$", "$") for word in words]
+    return [word for word in given if word.partition("=")[0] not in MAKE_VARIABLES]
 
 
 def read_words(words: list[str]) -> tuple[dict[str, object], dict[str, str], list[BadValue]]:
