@@ -43,7 +43,7 @@ class Actions:
         self.calculations: dict[str, tuple[Function, int]] = {}
         self.warnings: list[str] = []
         self.functions: dict[int, Function | None] = {}
-        self.lines: list[str] = []
+        self.made: list[Function] = []
         self._same: dict[str, Function | None] = {}
 
     def translate(self, action: Json) -> None:
@@ -76,7 +76,7 @@ class Actions:
             comment=f"{where} action {comment(action['name'])}",
             parameters=[f"{storage(bits)} {name}" for name, bits in params],
         )
-        self.lines += made.lines
+        self.made.append(made)
         return made
 
     def statements(self, primitives: list[Json], params: list[tuple[str, int]], where: str) -> list[str]:

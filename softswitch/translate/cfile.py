@@ -30,6 +30,17 @@ class Function:
         return f"{self.name}({', '.join([*self.context, *arguments])})"
 
 
+def called(functions: list[Function], lines: list[str]) -> list[str]:
+    """The text of those functions that `lines` call, directly or not; each stands before those that call it."""
+    kept: list[Function] = []
+    text = "\n".join(lines)
+    for candidate in reversed(functions):
+        if re.search(rf"\b{candidate.name}\(", text):
+            kept.insert(0, candidate)
+            text += "\n".join(candidate.lines)
+    return [line for candidate in kept for line in candidate.lines]
+
+
 def function(
     name: str, body: list[str], comment: str = "", returns: str = "void", parameters: list[str] | None = None
 ) -> Function:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .cfile import block, function
+from .cfile import Function, block, function
 from .expressions import mask, storage
 from .program import Field, Program
 
@@ -92,9 +92,9 @@ def instances(program: Program) -> list:
     return [header for header in program.headers.values() if not header.standard]
 
 
-def accessors(program: Program, parsed: set[str], emitted: set[str]) -> list[str]:
+def accessors(program: Program, parsed: set[str], emitted: set[str]) -> list[Function]:
     """load_TYPE for types of which an instance is extracted, store_TYPE for those that are emitted."""
-    lines: list[str] = []
+    made: list[Function] = []
     for which, wanted, make, pointer in (
         ("load_", parsed, load, "struct {} *header, const uint8_t *at"),
         ("store_", emitted, store, "uint8_t *at, const struct {} *header"),
@@ -106,5 +106,5 @@ def accessors(program: Program, parsed: set[str], emitted: set[str]) -> list[str
                 body += make("at", offset, chunk)
             if not body:
                 body = ["(void)header;", "(void)at;"]
-            lines += function(which + c_type, body, parameters=[pointer.format(c_type)]).lines
-    return lines
+            made.append(function(which + c_type, body, parameters=[pointer.format(c_type)]))
+    return made

@@ -18,7 +18,7 @@ class Parser:
         self.program = program
         self.expressions = expressions
         self.actions = actions
-        self.lines: list[str] = []
+        self.made: list[Function] = []
         self.extracted: set[str] = set()
         parsers = program.json["parsers"]
         if len(parsers) != 1:
@@ -74,7 +74,7 @@ class Parser:
         made = function(
             self.program.functions.prefixed("parse_", state["name"]), body, comment=f"{where} state {state['name']}"
         )
-        self.lines += made.lines
+        self.made.append(made)
         return made
 
     # What a state does
@@ -113,7 +113,7 @@ class Parser:
             ]
             made = function(self.program.functions.prefixed("parse_header_", header.name), body, returns="bool")
             self._extracts[header.name] = made
-            self.lines += made.lines
+            self.made.append(made)
         return self._extracts[header.name].call()
 
     def _too_short(self, needed: int | str, leave: str) -> list[str]:

@@ -73,7 +73,7 @@ class Tables:
         self.actions = actions
         self.names = names  # of members of struct pipeline
         self.tables: dict[str, Table] = {}
-        self.lines: list[str] = []
+        self.made: list[Function] = []
 
     def read(self, pipeline: Json) -> None:
         """Adds the tables of one pipeline and the functions that apply them."""
@@ -178,7 +178,7 @@ class Tables:
         name = self.program.functions.prefixed("apply_", table.json["name"])
         title = f"{table.where} table {comment(table.json['name'])}"
         table.apply = function(name, body, comment=title, returns=returns)
-        self.lines += table.apply.lines
+        self.made.append(table.apply)
 
     def _find(self, table: Table) -> list[str]:
         qualifier = "" if table.match == "lpm" else "const "

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .actions import Actions
-from .cfile import Function, block, function
+from .cfile import Function, block, called, function
 from .checksums import calculation, checksums, with_payload
 from .control import Control
 from .errors import BadProgram, ManyProblems, Unsupported
@@ -65,7 +65,7 @@ class _Translator:
     def run(self) -> Translation:
         program = self.program
         self._refuse_externs()
-        calculations = self._calculations()
+        hashes = self._calculations()
         self.parser.translate()
         for action in self.json["actions"]:
             with program.collect():
@@ -78,15 +78,18 @@ class _Translator:
         seam = self._seam(pipelines, order)
         if program.problems:
             raise ManyProblems(program.problems)
+        functions = [
+            *accessors(program, self.parser.extracted, set(order)),
+            *hashes,
+            *self.parser.made,
+            *self.actions.made,
+            *self.tables.made,
+        ]
         sections = [
             self._head(),
             structs(program),
             self._storage(),
-            accessors(program, self.parser.extracted, set(order)),
-            calculations,
-            self.parser.lines,
-            self.actions.lines,
-            self.tables.lines,
+            called(functions, seam),
             seam,
             self.tables.descriptions(),
             self._descriptions(),
@@ -104,14 +107,14 @@ class _Translator:
             why = "it is not part of v1model"
             problems.append(Unsupported(self.program.where(extern), f"extern {extern['name']}", why))
 
-    def _calculations(self) -> list[str]:
-        lines: list[str] = []
+    def _calculations(self) -> list[Function]:
+        functions: list[Function] = []
         for json in self.json.get("calculations", []):
             with self.program.collect():
                 made, bits = calculation(self.program, json)
                 self.actions.calculations[json["name"]] = (made, bits)
-                lines += made.lines
-        return lines
+                functions.append(made)
+        return functions
 
     def _head(self) -> list[str]:
         return [
@@ -183,6 +186,7 @@ class _Translator:
             "};",
             f"{parse.call()};",
             f"{control.call()};",
+            "packet->std.instance_type = INSTANCE_NORMAL;",
             "packet->std.truncate_bytes = phv->truncate_bytes;",
         ]
 

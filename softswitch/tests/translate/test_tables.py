@@ -217,6 +217,37 @@ def test_list__gives_keys_and_actions_of_each_table(switch: Switch) -> None:
     assert lines[-1] == "I.no_key - I.found(number:16),I.missed()"
 
 
+def test_requests__of_random_words_are_answered(switch: Switch) -> None:
+    rng = random.Random(13)
+    tables = ["exact_one", "I.exact_one", "exact_two", "lpm_one", "ternary_two", "mixture", "no_key", "fixed"]
+    words = ["table", "set", "delete", "default", "dump", "list", "register", "read", "write", "counter", "reset"]
+    words += [*tables, "random", "seed", "program", "priority", "=", "1", "0", "-1", "found", "I.found", "found_wide"]
+    words += [
+        "1/8",
+        "/",
+        "0/0",
+        "&&&",
+        "1&&&1",
+        "..",
+        "1..2",
+        "*",
+        "0x",
+        "0xg",
+        "9" * 60,
+        ".",
+        "..one",
+        "\x01",
+        "é",
+        "x" * 300,
+    ]
+    for _ in range(4000):
+        request = " ".join(rng.choices(words, k=rng.randrange(1, 9)))
+        if rng.random() < 0.5:
+            request = f"table {rng.choice(['set', 'delete', 'default'])} {rng.choice(tables)} {request}"
+        answer = switch.ask(request)
+        assert answer[0] == "ok" or (answer[0].startswith("error ") and len(answer) == 1), request
+
+
 def test_requests__that_do_not_fit_change_nothing_and_say_why(switch: Switch) -> None:
     before = {line.split(" ")[0]: switch.do(f"table dump {line.split(' ')[0]}") for line in switch.do("table list")}
     for request, error in REFUSED.items():

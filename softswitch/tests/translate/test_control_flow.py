@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Control flow that is no nesting of ifs: nodes that several branches lead to are written once and jumped to."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from softswitch.translate.translate import translate
+
+from .conftest import FLAGS, SANITIZE, Switch, cc, compiled
+
+PROGRAM = "tables"
+
+
+def less(field: str, value: int) -> dict:
+    return {
+        "type": "expression",
+        "value": {
+            "op": "<",
+            "left": {"type": "field", "value": ["key", field]},
+            "right": {"type": "hexstr", "value": hex(value)},
+        },
+    }
+
+
+def condition(name: str, field: str, true_next: str | None, false_next: str | None) -> dict:
+    return {"name": name, "id": 0, "expression": less(field, 1), "true_next": true_next, "false_next": false_next}
+
+
+# start, then three conditions on a, b and c; `x` sets flags, `y` adds to wide.
+GRAPHS: dict[str, dict[str, Any]] = {
+    "shared": {
+        "start": "a",
+        "a": (condition("a", "a", "b", "x"), None),
+        "b": (condition("b", "b", "x", None), None),
+        "x": "y",
+        "y": None,
+    },
+    "crossed": {
+        "start": "a",
+        "a": (condition("a", "a", "b", "c"), None),
+        "b": (condition("b", "b", "x", "y"), None),
+        "c": (condition("c", "c", "y", "x"), None),
+        "x": None,
+        "y": None,
+    },
+}
+
+
+def walk(graph: dict, zero: dict[str, bool]) -> list[str]:
+    visited, at = [], "start"
+    while at is not None:
+        visited.append(at)
+        step = graph[at]
+        if isinstance(step, tuple):
+            node = step[0]
+            at = node["true_next"] if zero[node["expression"]["value"]["left"]["value"][1]] else node["false_next"]
+        else:
+            at = step
+    return visited
+
+
+@pytest.mark.parametrize("name", sorted(GRAPHS))
+def test_control__goes_where_the_graph_goes(name: str, tmp_path: Path, runtime_objects: list[Path]) -> None:
+    graph = GRAPHS[name]
+    path, digest = compiled(PROGRAM)
+    program = json.loads(path.read_text())
+    ingress = program["pipelines"][0]
+    actions = {action["id"]: json.dumps(action["primitives"]) for action in program["actions"]}
+
+    def hidden(text: str) -> dict:
+        for table in ingress["tables"]:
+            if table["name"].startswith("tbl_") and text in actions[table["action_ids"][0]]:
+                return table
+        raise AssertionError(text)
+
+    tables = {"start": hidden("add_header"), "x": hidden('"0x09"'), "y": hidden('"+"')}
+    names = {key: table["name"] for key, table in tables.items()} | {key: key for key in "abc"} | {None: None}
+    for key, table in tables.items():
+        following = names[graph[key]]
+        table["next_tables"] = dict.fromkeys(table["actions"], following)
+        table["base_default_next"] = following
+    ingress["init_table"] = tables["start"]["name"]
+    ingress["tables"] = list(tables.values())
+    ingress["conditionals"] = [
+        dict(node[0], true_next=names[node[0]["true_next"]], false_next=names[node[0]["false_next"]])
+        for node in graph.values()
+        if isinstance(node, tuple)
+    ]
+    text = translate(program, digest).c_text
+    assert "goto node_" in text
+    source = tmp_path / "pipeline.c"
+    source.write_text(text)
+    cc(*FLAGS, *SANITIZE, source, *runtime_objects, "-o", tmp_path / "switch")
+    switch = Switch(tmp_path / "switch")
+    for values in itertools.product((0, 1), repeat=3):
+        a, b, c = values
+        frame = bytes([0]) + a.to_bytes(4, "big") + b.to_bytes(2, "big") + bytes([c]) + bytes(18)
+        out = switch.send_one(frame)
+        visited = walk(graph, {"a": a == 0, "b": b == 0, "c": c == 0})
+        assert (out[2] == 9, out[18] == 1) == ("x" in visited, "y" in visited), values
+    switch.close()
