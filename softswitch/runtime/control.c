@@ -92,7 +92,7 @@ static struct port *read_port(struct core *core, struct words *words, uint64_t *
 	return core->ports[*number].attached ? &core->ports[*number] : NULL;
 }
 
-static size_t port_set(struct port *port, struct words *words, struct text *text)
+static size_t port_set(struct core *core, struct port *port, struct words *words, struct text *text)
 {
 	struct setting settings[] = {
 		{"rate", MIN_RATE_BPS, MAX_RATE_BPS, port->rate_bps},
@@ -115,6 +115,7 @@ static size_t port_set(struct port *port, struct words *words, struct text *text
 	port->access_bps = settings[2].value;
 	port->limit_packets = settings[3].value;
 	port->limit_bytes = settings[4].value;
+	link_find_lookahead(core);
 	return accept(text);
 }
 
@@ -142,7 +143,7 @@ static size_t control_port(struct core *core, struct words *words, struct text *
 	port = read_port(core, words, &number);
 	if (!port)
 		return refuse_word(text, "no such port", words, "one that the switch was started with");
-	return set ? port_set(port, words, text) : port_show(port, words, text);
+	return set ? port_set(core, port, words, text) : port_show(port, words, text);
 }
 
 /* 0: key read; else the length of the error reply. */
@@ -232,6 +233,7 @@ static size_t mirror_set(struct core *core, uint32_t number, struct words *words
 		return refuse(text, "too many mirror sessions: delete one");
 	session->port = (uint16_t)port;
 	session->truncate_bytes = settings[0].value ? (uint32_t)settings[0].value : UINT32_MAX;
+	link_find_lookahead(core);
 	return accept(text);
 }
 
@@ -253,6 +255,7 @@ static size_t control_mirror(struct core *core, struct words *words, struct text
 		return refuse_word(text, "no such mirror session, or words after it", words,
 				   "mirror delete SESSION");
 	session->set = false;
+	link_find_lookahead(core);
 	return accept(text);
 }
 

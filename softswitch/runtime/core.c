@@ -5,6 +5,9 @@
 
 enum {
 	CACHE_LINE_BYTES = 64,
+	/* Of the packets one in so many is kept for clones: a frame too much is refused before anyone has seen it, and
+	 * no postcard of one that was admitted gets lost for want of memory. */
+	CLONE_SHARE = 8,
 };
 
 static size_t part(size_t *total, size_t bytes)
@@ -65,6 +68,7 @@ int core_attach_port(struct core *core, uint16_t port)
 	if (port >= PIPELINE_DROP_PORT)
 		return -CORE_EINVAL;
 	core->ports[port].attached = true;
+	link_find_lookahead(core);
 	return 0;
 }
 
@@ -84,9 +88,11 @@ int core_receive(struct core *core, uint64_t arrival_ns, uint16_t number, const 
 		port->stats.oversize++;
 		return -CORE_EMSGSIZE;
 	}
-	packet = packet_pool_get(core);
-	if (unlikely(!packet))
+	if (unlikely(core->packets_used >= core->config.packets - core->config.packets / CLONE_SHARE)) {
+		core->stats.pool_exhausted++;
 		return -CORE_ENOBUFS;
+	}
+	packet = packet_pool_get(core);
 	if (unlikely(arrival_ns < core->now_ns)) {
 		core->stats.arrivals_clamped++;
 		arrival_ns = core->now_ns;
@@ -158,6 +164,11 @@ uint64_t core_next_event_ns(const struct core *core)
 	uint64_t arrival_ns = heap_time_ns(&core->arrivals);
 
 	return departure_ns < arrival_ns ? departure_ns : arrival_ns;
+}
+
+uint64_t core_lookahead_ns(const struct core *core)
+{
+	return core->lookahead_ns;
 }
 
 uint64_t core_next_output_ns(const struct core *core)

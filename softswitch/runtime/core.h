@@ -23,7 +23,8 @@ enum {
 struct core;
 
 struct core_config {
-	uint32_t packets;     /* in the switch at once: queued, on links, not yet taken; clones count */
+	uint32_t
+		packets; /* in the switch at once: queued, on links, not yet taken; an eighth is for clones */
 	uint32_t frame_bytes; /* longest frame, Ethernet header included, FCS not */
 	uint32_t flows;	      /* flows with settings of their own */
 };
@@ -61,6 +62,11 @@ int core_receive(struct core *core, uint64_t arrival_ns, uint16_t port, const ui
  */
 void core_advance(struct core *core, uint64_t until_ns);
 uint64_t core_next_event_ns(const struct core *core); /* CORE_NEVER_NS: none */
+
+/* No frame that is yet to arrive can be due sooner than this after its arrival: the smallest propagation delay of all
+ * ports but those that only mirror sessions send to (what they carry has its times written in it).
+ */
+uint64_t core_lookahead_ns(const struct core *core);
 
 /* Outputs in the order of due_ns, those of one port and one flow delay in the order of departure. */
 uint64_t core_next_output_ns(const struct core *core);

@@ -152,6 +152,7 @@ struct core {
 	struct pipeline *pipeline;
 	uint64_t now_ns; /* time of the last event done */
 	uint64_t next_seq;
+	uint64_t lookahead_ns;
 	struct event_heap arrivals;
 	struct event_heap departures; /* the heads of all queues */
 	struct event_heap outputs;
@@ -191,6 +192,8 @@ uint64_t link_wire_bits(uint32_t frame_bytes);
 bool link_serve(const struct link_clock *clock, uint64_t rate_bps, uint64_t ready_ns, uint64_t wire_bits,
 		struct link_clock *finish);
 uint64_t link_access(struct port *port, struct flow *flow, uint64_t arrival_ns, uint32_t frame_bytes);
+
+void link_find_lookahead(struct core *core); /* whenever a delay or a mirror session has changed */
 
 /* flows.c */
 size_t flow_table_bytes(uint32_t flows);

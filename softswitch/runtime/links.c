@@ -45,3 +45,22 @@ uint64_t link_access(struct port *port, struct flow *flow, uint64_t arrival_ns, 
 	link_serve(clock, rate_bps, arrival_ns, link_wire_bits(frame_bytes), clock);
 	return clock->free_ns;
 }
+
+static bool is_mirror_port(const struct core *core, uint32_t port)
+{
+	for (uint32_t index = 0; index < CORE_MIRROR_SESSIONS; index++)
+		if (core->mirrors[index].set && core->mirrors[index].port == port)
+			return true;
+	return false;
+}
+
+void link_find_lookahead(struct core *core)
+{
+	uint64_t least_ns = CORE_NEVER_NS;
+
+	for (uint32_t port = 0; port < PIPELINE_PORTS; port++)
+		if (core->ports[port].attached && core->ports[port].delay_ns < least_ns &&
+		    !is_mirror_port(core, port))
+			least_ns = core->ports[port].delay_ns;
+	core->lookahead_ns = least_ns == CORE_NEVER_NS ? 0 : least_ns;
+}

@@ -5,6 +5,10 @@
  * The horizon is how long a frame may take from its time stamp until it stands in a ring: nothing that
  * arrived before now - horizon can still turn up, so up to there virtual time may go. With a propagation
  * delay longer than that on every output it costs nothing, because what leaves is due later anyway.
+ *
+ * Frames need not be seen before horizon + lookahead after their arrival, for nothing they cause is due earlier. While
+ * traffic flows the loop does not let them wake it, but sleeps as long as that, or until the next output is due; so
+ * it wakes up once an output and not once a frame. Only copies to mirror ports leave later for it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,9 +18,10 @@
 #include "shell.h"
 
 enum {
-	READ_BATCH = 64,     /* frames read before the outputs get their turn */
-	RETRY_NS = 20000,    /* when the kernel refused a frame for now */
-	IDLE_NS = 100000000, /* clocks are sampled at least so often */
+	READ_BATCH = 64,	  /* frames read before the outputs get their turn */
+	RETRY_NS = 20000,	  /* when the kernel refused a frame for now */
+	MAX_PATIENCE_NS = 250000, /* bounds how late copies are, and how full rings get */
+	IDLE_NS = 100000000,	  /* clocks are sampled at least so often */
 	CONTROL_EVERY_NS =
 		1000000, /* when there is no time to sleep, requests are still looked for so often */
 };
@@ -28,6 +33,7 @@ struct loop {
 	struct pollfd list[1 + 1 + SHELL_MAX_CLIENTS + SHELL_MAX_PORTS];
 	uint64_t turn_ns;    /* when this turn began */
 	uint64_t control_ns; /* when requests were last looked for */
+	bool busy;	     /* frames came this turn */
 	bool stop;
 };
 
@@ -46,8 +52,9 @@ static struct port_io *earliest_frame(struct shell *shell)
 }
 
 /* Reads frames that arrived up to limit_ns; returns up to where virtual time may go. */
-static uint64_t read_frames(struct shell *shell, uint64_t limit_ns)
+static uint64_t read_frames(struct loop *loop, uint64_t limit_ns)
 {
+	struct shell *shell = loop->shell;
 	struct port_io *port;
 	struct ring_frame frame;
 
@@ -57,6 +64,7 @@ static uint64_t read_frames(struct shell *shell, uint64_t limit_ns)
 			return limit_ns;
 		ring_take(&port->ring, &frame);
 		/* Refusals are counted by the core. */
+		loop->busy = true;
 		core_receive(shell->core, frame.arrival_ns, port->number, frame.bytes, frame.length);
 		ring_give_back(&port->ring);
 	}
@@ -80,19 +88,27 @@ static bool is_pending(const struct shell *shell)
 	return false;
 }
 
-/* Hands over what is due, a batch at most, so that arrivals get their turn. What was refused goes first:
- * frames of a port stay in order.
+/* Hands over all that is due: more frames are only read when those before are gone, so an overload shows at the rings
+ * and does not use up the packets that postcards need. What was refused goes first: frames of a port stay in order.
  */
 static void send_due(struct loop *loop, uint64_t now_ns)
 {
 	struct core_output output;
 
-	flush_all(loop->shell);
-	if (is_pending(loop->shell))
-		return;
-	for (int count = 0; count < SHELL_BATCH && core_take_output(loop->shell->core, now_ns, &output);
-	     count++)
-		transmit_add(&loop->by_number[output.port]->transmit, &output);
+	for (;;) {
+		bool more = true;
+
+		flush_all(loop->shell);
+		if (is_pending(loop->shell))
+			return;
+		for (int count = 0; more && count < SHELL_BATCH; count++) {
+			more = core_take_output(loop->shell->core, now_ns, &output);
+			if (more)
+				transmit_add(&loop->by_number[output.port]->transmit, &output);
+		}
+		if (!more)
+			break;
+	}
 	flush_all(loop->shell);
 }
 
@@ -101,17 +117,27 @@ static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
 	return a_ns < b_ns ? a_ns : b_ns;
 }
 
-/* When there is something to do next, if no frame comes before. */
-static uint64_t next_wake_ns(struct shell *shell, uint64_t now_ns)
+/* How long after its time an event may be done, see above. */
+static uint64_t patience_ns(const struct shell *shell)
 {
-	uint64_t wake_ns = now_ns + IDLE_NS;
+	uint64_t patience_ns = core_lookahead_ns(shell->core);
+
+	/* What is due by now is late if it is done horizon after: half is left for that and for waking up. */
+	return shell->horizon_ns + earlier(patience_ns / 2, MAX_PATIENCE_NS);
+}
+
+/* When there is something to do next, if no frame comes before. */
+static uint64_t next_wake_ns(struct loop *loop, uint64_t now_ns)
+{
+	struct shell *shell = loop->shell;
+	uint64_t wake_ns = now_ns + (loop->busy ? patience_ns(shell) : IDLE_NS);
 	uint64_t event_ns = core_next_event_ns(shell->core);
 	struct port_io *port = earliest_frame(shell);
 
 	if (port)
 		event_ns = earlier(event_ns, port->ring.head_ns);
 	if (event_ns != CORE_NEVER_NS)
-		wake_ns = earlier(wake_ns, event_ns + shell->horizon_ns);
+		wake_ns = earlier(wake_ns, event_ns + patience_ns(shell));
 	if (is_pending(shell))
 		return earlier(wake_ns, now_ns + RETRY_NS);
 	return earlier(wake_ns, core_next_output_ns(shell->core));
@@ -124,9 +150,8 @@ static void poll_and_serve(struct loop *loop, uint64_t sleep_ns)
 	uint32_t control_count = control_poll_list(loop->control, loop->list + 1);
 	uint32_t count = 1 + control_count;
 
-	/* A frame that is seen already is waited for by time; one that comes later cannot be needed earlier.
-	 */
-	if (sleep_ns && !earliest_frame(shell))
+	/* A frame that is there already is waited for by time. */
+	if (!loop->busy && !earliest_frame(shell))
 		for (uint32_t index = 0; index < shell->port_count; index++)
 			loop->list[count++] =
 				(struct pollfd){.fd = shell->ports[index].ring.fd, .events = POLLIN};
@@ -148,7 +173,7 @@ static void rest(struct loop *loop)
 {
 	struct shell *shell = loop->shell;
 	uint64_t now_ns = mono_now_ns();
-	uint64_t wake_ns = next_wake_ns(shell, now_ns);
+	uint64_t wake_ns = next_wake_ns(loop, now_ns);
 
 	note_gap(shell, loop->turn_ns, now_ns);
 	if (wake_ns > now_ns && !shell->spin) {
@@ -169,7 +194,10 @@ static void turn(struct loop *loop)
 	loop->turn_ns = mono_now_ns();
 	shell->loops++;
 	clocks_sample(&shell->clocks, loop->turn_ns);
-	core_advance(shell->core, read_frames(shell, loop->turn_ns - shell->horizon_ns));
+	loop->busy = false;
+	if (core_next_output_ns(shell->core) <= loop->turn_ns)
+		send_due(loop, loop->turn_ns);
+	core_advance(shell->core, read_frames(loop, loop->turn_ns - shell->horizon_ns));
 	send_due(loop, mono_now_ns());
 	rest(loop);
 }
