@@ -150,7 +150,7 @@ def load_postcards(path: Path) -> tuple[dict[str, np.ndarray], FlowTable, RawFil
     columns["enqueue_mono_ns"] = switch_time(columns.pop("enqueue_switch_ns"), columns["rx_mono_ns"])
     columns["rx_mono_ns"] = columns["rx_mono_ns"].view(np.int64)
     columns["sojourn_ns"] = columns["sojourn_ns"].view(np.int64)
-    _sort(columns, "enqueue_mono_ns")
+    _sort(columns, "enqueue_mono_ns", "depth_packets")  # those that came at once found each other in the queue
     return columns, flows, raw
 
 
@@ -255,14 +255,21 @@ def _signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def _sort(columns: dict[str, np.ndarray], by: str) -> None:
-    """Rows by one column, in place; rows of equal time keep the file's order."""
+def _sort(columns: Columns, by: str, then: str | None = None) -> None:
+    """Rows by one column, in place; rows of equal time by another, else in the file's order."""
     times = columns[by]
-    if (times[1:] >= times[:-1]).all():
+    step = np.diff(times)
+    if (step < 0).any():
+        order = np.argsort(times, kind="stable")
+        for name in columns:
+            columns[name] = columns[name][order]
+        step = np.diff(columns[by])
+    if then is None or not (step == 0).any():
         return
-    order = np.argsort(times, kind="stable")
+    tied = np.flatnonzero(np.append(step == 0, False) | np.append(False, step == 0))
+    order = tied[np.lexsort((columns[then][tied], columns[by][tied]))]
     for name in columns:
-        columns[name] = columns[name][order]
+        columns[name][tied] = columns[name][order]
 
 
 def _merge(first: list[FiveTuple], second: list[FiveTuple]) -> tuple[list[FiveTuple], np.ndarray]:

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""Simulated repetitions, made once for all tests that only read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from analysis.analyse import Analysis, analyse
+from analysis.tests import simulate
+
+
+@dataclass
+class Known:
+    """A repetition, what really happened in it, and what the analysis made of it."""
+
+    directory: Path
+    scenario: simulate.Scenario
+    truth: simulate.Truth
+    analysis: Analysis
+
+
+SCENARIOS = {
+    "two_flows": simulate.Scenario(),
+    "one_flow": simulate.Scenario(flows=1, duration_ns=1_500_000_000, warmup_ns=500_000_000),
+    "reordered": simulate.Scenario(flows=3, swap_every=53, seed=3),
+    "ipv6_bytes": simulate.Scenario(ipv6=True, threshold=15, threshold_bytes=22_000, seed=4),
+    "no_loss": simulate.Scenario(max_cwnd=12, seed=5),
+    "tiny_buffer": simulate.Scenario(flows=4, threshold=2, seed=6),
+    "many_flows": simulate.Scenario(flows=128, rate_bps=100_000_000, threshold=120, ccs=("cubic", "bbr"), seed=7),
+}
+
+
+@pytest.fixture(scope="session")
+def known_runs(tmp_path_factory):
+    """A function: name of a scenario -> Known."""
+    made: dict[str, Known] = {}
+
+    def get(name: str) -> Known:
+        if name not in made:
+            directory = tmp_path_factory.mktemp(name) / "rep-1"
+            truth = simulate.write_run(directory, SCENARIOS[name])
+            made[name] = Known(directory, SCENARIOS[name], truth, analyse(directory))
+        return made[name]
+
+    return get
+
+
+@pytest.fixture(params=list(SCENARIOS))
+def known(request, known_runs):
+    """Each scenario in turn."""
+    return known_runs(request.param)
+
+
+@pytest.fixture
+def fresh(tmp_path, known_runs):
+    """A function: name -> a copy of that repetition's directory, for tests that change it."""
+    import shutil
+
+    def get(name: str = "two_flows") -> Path:
+        return Path(shutil.copytree(known_runs(name).directory, tmp_path / "run" / "rep-1"))
+
+    return get

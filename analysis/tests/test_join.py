@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""Every joined row against what the simulation knows of that packet."""
+
+import bisect
+
+import numpy as np
+
+from analysis.join import NONE, _header_bytes, _new_bytes, _order
+from analysis.tables import joined_columns
+from analysis.tests import simulate
+
+DROPPED = simulate.CARD["POSTCARD_DROPPED"]
+
+
+def _rows(known):
+    """(position, flow, segment, card, column values) of each packet."""
+    truth = known.truth
+    return list(zip(range(len(truth.cards)), truth.arrival_flow, truth.arrival_segment, truth.cards, strict=True))
+
+
+def test_join__takes_the_latest_record_of_the_flow(known):
+    a, truth = known.analysis, known.truth
+    by_flow = {}
+    for record in sorted(truth.records, key=lambda record: record["mono_ns"]):
+        by_flow.setdefault(record["flow"], []).append(record)
+    columns = joined_columns(a.run, a.queue, a.segments)
+    cwnd, in_flight, age = (columns[name].to_list() for name in ("cwnd_packets", "in_flight_packets", "trace_age_ns"))
+    times = {flow: [record["mono_ns"] for record in records] for flow, records in by_flow.items()}
+    for position, flow, _, card in _rows(known):
+        before = bisect.bisect_right(times.get(flow, []), card["enqueue_ns"])
+        if not before:
+            assert cwnd[position] is None
+            continue
+        last = by_flow[flow][before - 1]
+        assert cwnd[position] == last["cwnd_packets"]
+        assert age[position] == card["enqueue_ns"] - last["mono_ns"]
+        assert in_flight[position] == (
+            last["packets_out"] - last["sacked_out"] - last["lost_out"] + last["retrans_out"]
+        )  # fmt: skip
+
+
+def test_join__finds_the_ack_that_first_covered_a_packet(known):
+    a, truth = known.analysis, known.truth
+    rtt = joined_columns(a.run, a.queue, a.segments)["packet_rtt_ns"].to_list()
+    found = 0
+    last_record = {record["flow"]: record["mono_ns"] for record in truth.records if record["event"] == 1}
+    for position, flow, segment, card in _rows(known):
+        acked = truth.ack_ns.get((flow, segment))
+        if segment < 0 or card["flags"] & DROPPED or a.segments.retransmission[position] or acked is None:
+            assert rtt[position] is None
+        elif acked == last_record[flow]:
+            assert rtt[position] is None  # no later record shows what that ACK did
+        elif acked >= card["enqueue_ns"]:
+            assert rtt[position] == acked - card["enqueue_ns"]
+            found += 1
+    assert found > 500
+
+
+def test_join__knows_sequence_numbers_beyond_the_wrap(known):
+    a = known.analysis
+    first = known.scenario.flows
+    assert first
+    for position, flow, segment, _ in _rows(known):
+        expected = (1 << 32) - 40_000 * (flow + 1) + (1 + segment * simulate.MSS if segment >= 0 else 0)
+        assert a.segments.seq[position] == expected
+    assert a.segments.seq.max() > 1 << 32
+
+
+def test_join__infers_header_and_payload(known):
+    a = known.analysis
+    header = simulate.HEADERS_IPV4 + (20 if known.scenario.ipv6 else 0)
+    assert set(a.segments.header_bytes.values()) == {header}
+    data = np.array(known.truth.arrival_segment) >= 0
+    assert (a.segments.payload_bytes == np.where(data, simulate.MSS, 0)).all()
+
+
+def test_join__tells_retransmissions_from_reordering(known):
+    a, seen, high = known.analysis, set(), {}
+    for position, flow, segment, _ in _rows(known):
+        again, late = (flow, segment) in seen, segment < high.get(flow, -1)
+        assert a.segments.retransmission[position] == (again and segment >= 0)
+        assert a.segments.reordered[position] == (late and not again)
+        seen.add((flow, segment))
+        high[flow] = max(high.get(flow, -1), segment)
+
+
+def test_join__counts_new_bytes_once(known):
+    a, left = known.analysis, set()
+    new = np.zeros(len(known.truth.cards), dtype=int)
+    total = {}
+    for position, flow, segment, card in _rows(known):
+        if segment >= 0 and not card["flags"] & DROPPED:
+            new[position] = simulate.MSS if (flow, segment) not in left else 0
+            left.add((flow, segment))
+            total[flow] = total.get(flow, 0) + new[position]
+    assert (a.segments.new_bytes == new).all()
+    assert sum(total.values()) == simulate.MSS * len(left)
+
+
+def test_join__matches_retransmissions_with_their_records(known):
+    a = known.analysis
+    events = [record for record in known.truth.records if record["event"] == 2]
+    matched = a.segments.retransmit_row[a.segments.retransmit_row != NONE]
+    assert len(set(matched.tolist())) == len(matched)
+    assert a.segments.retransmits_unmatched == len(events) - len(matched)
+    for position in np.flatnonzero(a.segments.retransmit_row != NONE):
+        row = a.segments.retransmit_row[position]
+        assert a.run.tcp["event"][row] == 2
+        assert a.run.tcp["event_seq"][row] == a.queue["tcp_seq"][position]
+        assert a.run.tcp["flow"][row] == a.queue["flow"][position]
+        assert abs(a.run.tcp["mono_ns"][row] - a.queue["enqueue_mono_ns"][position]) <= known.scenario.rtt_ns
+    if known.scenario.swap_every == 0 and len(events):
+        assert len(matched) >= 0.9 * len(events)  # the last ones may not have arrived when the simulation ended
+
+
+def test_new_bytes__of_packets_with_other_bounds_sum_to_their_union():
+    random = np.random.default_rng(2)
+    for _ in range(200):
+        seq = random.integers(0, 60, 12)
+        payload = random.integers(1, 20, 12).astype(np.int32)
+        union = set()
+        for start, size in zip(seq, payload, strict=True):
+            union |= set(range(start, start + size))
+        assert _new_bytes(seq, payload).sum() == len(union)
+
+
+def test_order__against_sets_of_bytes():
+    random = np.random.default_rng(3)
+    for _ in range(200):
+        segment = random.integers(0, 15, 20)
+        seq, seq_end = segment * 10, segment * 10 + 10
+        retransmission, reordered, _ = _order(seq, seq_end)
+        seen: set[int] = set()
+        for position, value in enumerate(segment.tolist()):
+            assert retransmission[position] == (value in seen)
+            assert reordered[position] == (value not in seen and any(other > value for other in seen))
+            seen.add(value)
+
+
+def test_header_bytes__without_two_packets_is_linuxs():
+    one = np.array([1500], dtype=np.int32)
+    assert _header_bytes(one, np.array([7]), np.array([0], dtype=np.uint8), None) == 66

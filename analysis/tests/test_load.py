@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT
+"""Raw files as they should be, cut off, with flipped bits, of other kinds, and made of noise."""
+
+import random
+import struct
+
+import numpy as np
+import pytest
+
+from analysis import flows as flows_module
+from analysis.flows import FiveTuple, FlowTable, address_text
+from analysis.load import InputError, load, load_postcards, load_tcp
+from analysis.tests import simulate
+from wire import wire
+
+
+def test_load__gives_back_every_field(known):
+    run, truth = known.analysis.run, known.truth
+    assert run.raw["postcards"].records == len(truth.cards)
+    for column, key in (
+        ("enqueue_mono_ns", "enqueue_ns"), ("sojourn_ns",) * 2, ("flags",) * 2, ("depth_packets",) * 2,
+        ("depth_bytes",) * 2, ("packet_bytes",) * 2, ("tcp_seq",) * 2, ("card_seq",) * 2,
+    ):  # fmt: skip
+        assert run.postcards[column].tolist() == [card[key] for card in truth.cards], column
+    ports = [run.flows[number].src_port for number in run.postcards["flow"]]
+    assert ports == [30_000 + flow for flow in truth.arrival_flow]
+    records = sorted(truth.records, key=lambda record: record["mono_ns"])
+    for column in ("mono_ns", "event", "snd_una", "cwnd_packets", "lost_out", "srtt_us", "ca_state"):
+        assert run.tcp[column].tolist() == [record[column] for record in records], column
+    assert run.problems == []
+
+
+@pytest.mark.parametrize("cut", [1, 64, 1000])
+def test_load__uses_what_stands_before_a_cut(fresh, cut):
+    directory = fresh()
+    path = directory / "postcards.bsp"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    run = load(directory)
+    raw = run.raw["postcards"]
+    assert raw.blocks > 3
+    assert raw.records == raw.blocks * 500
+    assert raw.size_bytes - raw.damaged_bytes == raw.blocks * (wire.BLOCK.length + 500 * wire.STORED_POSTCARD.itemsize)
+    assert f"postcards.bsp: damaged or cut off at byte {raw.size_bytes - raw.damaged_bytes}" in raw.damage()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_load__stops_at_a_flipped_bit(fresh, seed):
+    directory = fresh()
+    path = directory / "tcp.bst"
+    data = bytearray(path.read_bytes())
+    at = random.Random(seed).randrange(len(data))
+    data[at] ^= 1 << random.Random(seed).randrange(8)
+    path.write_bytes(data)
+    raw = load(directory).raw["tcp"]
+    block = wire.BLOCK.length + 500 * wire.STORED_TCP_RECORD.itemsize
+    assert raw.blocks == at // block
+    assert raw.damaged_bytes == len(data) - raw.blocks * block
+
+
+def test_load__counts_what_block_headers_say_is_missing(fresh):
+    directory = fresh()
+    path = directory / "tcp.bst"
+    data = path.read_bytes()
+    block = wire.BLOCK.length + 500 * wire.STORED_TCP_RECORD.itemsize
+    lossy = wire.encode_block(
+        simulate.BLOCK["BLOCK_TCP"],
+        simulate.EVENT["TCP_RECORD_VERSION"],
+        wire.STORED_TCP_RECORD.itemsize,
+        data[-wire.STORED_TCP_RECORD.itemsize :],
+        first_record=100_000,
+        lost_records=7,
+        realtime_minus_mono_ns=simulate.REALTIME_MINUS_MONO_NS - 5_000_000,
+    )
+    path.write_bytes(data[:block] + data[2 * block : 3 * block] + lossy)
+    raw = load(directory).raw["tcp"]
+    assert (raw.records, raw.missing_records, raw.lost_records) == (1001, 500 + 100_000 - 1500, 7)
+    assert raw.clock_step_max_ns == 5_000_000
+    assert raw.damaged_bytes == 0
+
+
+def test_load__of_an_empty_file_is_no_rows(tmp_path):
+    path = tmp_path / "postcards.bsp"
+    path.write_bytes(b"")
+    columns, flows, raw = load_postcards(path)
+    assert (len(columns["flags"]), len(flows), raw.records, raw.damage()) == (0, 0, 0, None)
+
+
+def test_load__of_the_wrong_kind_says_so(fresh):
+    directory = fresh()
+    (directory / "postcards.bsp").write_bytes((directory / "tcp.bst").read_bytes())
+    with pytest.raises(InputError, match=r"postcards.bsp: block at byte 0 .*analyse it with the version that wrote it"):
+        load(directory)
+
+
+def test_load__leaves_out_postcards_of_another_version(tmp_path):
+    record = wire.STORED_POSTCARD.itemsize
+    good = struct.pack("<Q", 5) + wire.POSTCARD.encode(version=1, packet_bytes=100)
+    bad = struct.pack("<Q", 6) + wire.POSTCARD.encode(version=9)
+    path = tmp_path / "postcards.bsp"
+    path.write_bytes(wire.encode_block(simulate.BLOCK["BLOCK_POSTCARDS"], 1, record, good + bad + good))
+    columns, _, raw = load_postcards(path)
+    assert (raw.records, raw.bad_records, columns["packet_bytes"].tolist()) == (2, 1, [100, 100])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_load__survives_noise(tmp_path, seed):
+    noise = random.Random(seed)
+    path = tmp_path / "postcards.bsp"
+    kind = simulate.BLOCK["BLOCK_POSTCARDS"]
+    record = wire.STORED_POSTCARD.itemsize
+    parts = []
+    for _ in range(noise.randrange(4)):
+        body = b"".join(noise.randbytes(8) + b"\x01" + noise.randbytes(record - 9) for _ in range(noise.randrange(1, 50)))
+        parts.append(wire.encode_block(kind, 1, record, body, first_record=noise.randrange(1 << 40)))
+    path.write_bytes(b"".join(parts) + noise.randbytes(noise.randrange(3000)))
+    columns, flows, raw = load_postcards(path)
+    assert raw.records == len(columns["flow"]) == len(columns["enqueue_mono_ns"])
+    assert len(flows) <= raw.records
+    assert raw.damaged_bytes <= raw.size_bytes
+    load_tcp(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("spec.yaml", None, "spec.yaml: missing; give the directory of a repetition"),
+        ("spec.yaml", "a: [", "spec.yaml: not readable as YAML"),
+        ("spec.yaml", "- 1", "spec.yaml: holds no keys"),
+        ("spec.yaml", "spec_version: 7", "spec_version is 7, this version reads 1; use the newer one"),
+        ("spec.yaml", "spec_version: 1\nrtt_ns: -3", "rtt_ns must be a positive integer, is -3"),
+        ("spec.yaml", b"\xff\xfe\x00", "spec.yaml: not readable"),
+        ("postcards.bsp", None, "postcards.bsp: missing; give the directory of a repetition"),
+    ],
+)
+def test_load__refuses_with_one_line(fresh, name, content, said):
+    directory = fresh()
+    (directory / name).unlink()
+    if content is not None:
+        (directory / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError) as error:
+        load(directory)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("content", [None, "{", "[1]", "\ud800".encode("utf-8", "surrogatepass"), "[" * 100_000])
+def test_load__goes_on_without_a_document_and_says_so(fresh, content):
+    directory = fresh()
+    (directory / "collector.json").unlink()
+    if content is not None:
+        (directory / "collector.json").write_bytes(content if isinstance(content, bytes) else content.encode())
+    run = load(directory)
+    assert [problem.split(":")[0] for problem in run.problems] == ["collector.json"]
+    assert run.documents["collector"] == {}
+
+
+def test_load__leaves_out_flows_it_does_not_understand(fresh):
+    directory = fresh()
+    text = (directory / "traffic.json").read_text()
+    (directory / "traffic.json").write_text(text.replace('"src_addr": "10.77.0.1"', '"src_addr": "nowhere"', 1))
+    run = load(directory)
+    assert [entry["id"] for entry in run.traffic] == [1]
+    assert len(run.problems) == 1
+
+
+def test_flow_table__tells_flows_apart_when_all_hashes_are_equal(monkeypatch):
+    monkeypatch.setattr(flows_module, "_MULTIPLIERS", np.zeros(flows_module.WORDS, dtype=np.uint64))
+    words = np.random.default_rng(1).integers(0, 3, (flows_module.WORDS, 400)).astype(np.uint64)
+    table = FlowTable()
+    numbers = table.numbers(words)
+    expected: dict[tuple[int, ...], int] = {}
+    for row in range(400):
+        expected.setdefault(tuple(words[:, row].tolist()), int(numbers[row]))
+    assert [expected[tuple(words[:, row].tolist())] for row in range(400)] == numbers.tolist()
+    assert sorted(expected.values()) == list(range(len(table)))
+
+
+def test_flow_table__gives_flows_beyond_its_limit_one_number(monkeypatch):
+    monkeypatch.setattr(flows_module, "MAX_FLOWS", 10)
+    words = np.zeros((flows_module.WORDS, 50), dtype=np.uint64)
+    words[4] = np.arange(50)
+    table = FlowTable()
+    assert table.numbers(words).tolist() == [*range(10)] + [10] * 40
+    assert table.numbers(words[:, :12]).tolist() == [*range(10), 10, 10]
+
+
+def test_five_tuple__reads_well():
+    assert str(FiveTuple.tcp("10.0.0.1", "10.0.0.2", 1, 2)) == "10.0.0.1:1 > 10.0.0.2:2 tcp"
+    assert str(FiveTuple.tcp("fd77::1", "fd77::2", 1, 2)) == "[fd77::1]:1 > [fd77::2]:2 tcp"
+    assert str(FiveTuple(0, 0, 0, 0, 0)) == "not IP"
+    assert address_text(0xFFFF << 32 | 1) == "0.0.0.1"
+    with pytest.raises(ValueError, match="65536"):
+        FiveTuple.tcp("10.0.0.1", "10.0.0.2", 65536, 2)

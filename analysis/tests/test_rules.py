@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""The formulas against the numbers that the papers print."""
+
+import pytest
+
+from analysis import rules
+
+
+def test_bdp__of_the_first_paper_is_about_165_packets():
+    # 10 Gb/s, a 1 ms delay, and RTTs a little above it: 165 packets in 3.6. The default run has the same BDP.
+    assert rules.bdp_packets(200_000_000, 10_000_000, 1538) == pytest.approx(162.5, abs=0.1)
+    assert rules.bdp_packets(10_000_000_000, 1_000_000, 9038) == pytest.approx(138.3, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("cc", "full", "ninety", "empty"),
+    [  # first paper, 3.5: buffer for full use, for 90 %, and utilization without a buffer
+        ("reno", 1, 0.80, 0.50),
+        ("cubic", 3 / 7, 0.28, 0.70),
+        ("scalable", 1 / 7, 0.03, 0.875),
+        ("bbr", 1 / 4, 0.15, 0.75),
+    ],
+)
+def test_single_flow__has_the_papers_buffers(cc, full, ninety, empty):
+    assert rules.single_flow_buffer(cc, 1000) == pytest.approx(full * 1000, rel=0.005)
+    assert rules.single_flow_buffer(cc, 1000, 0.9) == pytest.approx(ninety * 1000, abs=6)
+    assert rules.min_utilization(cc, 0, 1000) == pytest.approx(empty, abs=0.001)
+    assert rules.min_utilization(cc, rules.single_flow_buffer(cc, 1000), 1000) == pytest.approx(1)
+
+
+def test_reno__loses_one_percent_of_utilization_for_two_of_buffer():
+    assert rules.single_flow_buffer("reno", 100, 0.99) == pytest.approx(98)
+
+
+def test_unknown_algorithm__has_no_rule():
+    assert rules.single_flow_buffer("vegas", 100) is None
+    assert rules.min_utilization("vegas", 10, 100) is None
+
+
+def test_sqrt_rule__has_the_second_papers_numbers():
+    # Abstract: 10,000 flows on 2.5 Gb/s need 99 % less; 50,000 on 10 Gb/s (250 ms) need about 10 Mb.
+    assert rules.sqrt_rule(1, 10_000) == pytest.approx(0.01)
+    assert rules.sqrt_rule(10e9 * 0.25, 50_000) == pytest.approx(10e6, rel=0.15)
+
+
+def test_almost_fair__has_the_first_papers_numbers():
+    # 4.3: n = 10,000 and Delta = 2 give 98 %; over 1,000 flows give at least 97 % (rounded).
+    assert rules.almost_fair_utilization(10_000, 2) == pytest.approx(0.98)
+    assert rules.almost_fair_utilization(1_000, 1) == pytest.approx(0.97, abs=0.002)
+    assert rules.almost_fair_buffer(165, 16, 4) == pytest.approx(165)
+    assert rules.almost_fair_window(165, 165, 16, 2) == pytest.approx(330 - 82.5)
+    assert rules.almost_fair_utilization(1, 3) == 0
+
+
+def test_flows_seeing_loss__grows_from_sqrt_n():
+    assert rules.flows_seeing_loss(165, 16, 2) == pytest.approx(4 + 256 / 330)
+
+
+def test_queue_and_utilization__follow_the_window():
+    assert [rules.queue_length(w, 100, 50) for w in (80, 100, 130, 200)] == [0, 0, 30, 50]
+    assert [rules.utilization_of_window(w, 100) for w in (50, 100, 150)] == [0.5, 1, 1]
