@@ -11,14 +11,23 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from experiments import host, kernel
+from experiments import cell, host
 from experiments.errors import RunError
 
 LAST_LINES = 3
 
 
 def analyse(repetition: Path) -> dict[str, Any]:
-    """Derives tables, figures, report and summary of `repetition`; returns the summary. Raises RunError.
+    """Derives tables, figures, report and summary of `repetition`; returns the summary. Raises RunError, Interrupted.
+
+    In a cell of its own: the analysis has helpers, and these too shall end with the runner.
+    """
+    cell.run(lambda: _run(repetition))
+    return _summary(repetition)
+
+
+def _run(repetition: Path) -> None:
+    """Calls the analysis.
 
     Under sudo, the run is given to the user who asked for it, and analysed as this user: root has no part in reading
     files, and a result is nothing that only root can remove.
@@ -32,20 +41,25 @@ def analyse(repetition: Path) -> dict[str, Any]:
     with log.open("w") as output:
         done = subprocess.run(
             [sys.executable, "-m", "analysis", str(repetition)], cwd=host.CHECKOUT, env=environment,
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False,
-            preexec_fn=kernel.die_with_parent, **identity,
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False, **identity,
         )  # fmt: skip
-    try:
-        summary = json.loads((repetition / "summary.json").read_text())
-    except (OSError, ValueError):
+    if not (repetition / "summary.json").exists():
         lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
         raise RunError(
             f"the analysis ended with status {done.returncode} and no summary (log: {log})",
             *lines,
             f"the raw files are complete: make replay RUN={repetition} tries again",
-        ) from None
+        )
+
+
+def _summary(repetition: Path) -> dict[str, Any]:
+    path = repetition / "summary.json"
+    try:
+        summary = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be read: {error}") from None
     if not isinstance(summary, dict):
-        raise RunError(f"{repetition / 'summary.json'} is no summary: see {log}")
+        raise RunError(f"{path} is no summary: see {repetition / 'logs/analysis.log'}")
     return summary
 
 

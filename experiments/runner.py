@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`make experiment`, top to bottom: check the host, make the run's directory, run each repetition in a cell of its own,
-analyse it outside of the cell, and say what came of it.
+analyse it when that is gone, and say what came of it.
 """
 
 from __future__ import annotations

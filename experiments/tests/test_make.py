@@ -12,7 +12,8 @@ from experiments.host import CHECKOUT
 
 MAKEFILE = f"""
 show:
-	@cd {CHECKOUT} && {sys.executable} -c 'from experiments.__main__ import made; import json; print(json.dumps(made()))'
+	@cd {CHECKOUT}; \\
+	{sys.executable} -c 'import json; from experiments.__main__ import made; print(json.dumps(made()))'
 """
 
 

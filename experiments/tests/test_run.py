@@ -4,6 +4,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from experiments import host, runner
+from experiments import host, results, runner
+from experiments.configure import POSTCARD_PORT
 from experiments.errors import RunError
 from experiments.host import CHECKOUT, Host
-from experiments.resolve import resolve
+from experiments.resolve import FIRST_SERVER_PORT, resolve
 from experiments.tests.conftest import wait_for
 from wire import wire
 
@@ -29,9 +31,9 @@ SHORT = ("CC=cubic:2,reno:2", "RATE=50mbit", "RTT=4ms", "RTT_SPREAD=2ms", "DURAT
 LONG = ("CC=reno", "FLOWS=2", "RATE=50mbit", "DURATION=60s")
 
 
-def started(results: Path, *words: str) -> subprocess.Popen[str]:
+def started(directory: Path, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "experiments", "run", *words, "--results", str(results)], cwd=CHECKOUT,
+        [sys.executable, "-m", "experiments", "run", *words, "--results", str(directory)], cwd=CHECKOUT,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
 
@@ -50,21 +52,24 @@ def wait_until(run: subprocess.Popen[str], text: str) -> None:
     raise AssertionError(f"the run ended before {text!r}: {run.communicate()[1]}")
 
 
-def the_repetition(results: Path, name: str) -> Path:
-    (found,) = results.glob(f"*-{name}/rep-1")
+def the_repetition(directory: Path, name: str) -> Path:
+    (found,) = directory.glob(f"*-{name}/rep-1")
     return found
 
 
-def flowing(results: Path, name: str) -> bool:
+def flowing(directory: Path, name: str) -> bool:
     """Whether postcards are on disk, which they are within a second of the first packet."""
-    return any(path.stat().st_size > 100_000 for path in results.glob(f"*-{name}/rep-1/postcards.bsp"))
+    return any(path.stat().st_size > 100_000 for path in directory.glob(f"*-{name}/rep-1/postcards.bsp"))
 
 
 class TestRun:
     pytestmark = software
 
     def test_run__leaves_a_complete_result(self, tmp_path: Path) -> None:
-        status, output, errors = ended(started(tmp_path, *SHORT))
+        with socket.socket() as iperf3, socket.socket(type=socket.SOCK_DGRAM) as collector:
+            for busy, port in ((iperf3, FIRST_SERVER_PORT), (collector, POSTCARD_PORT)):
+                busy.bind(("0.0.0.0", port))  # a busy port of the host is not one of the lab
+            status, output, errors = ended(started(tmp_path, *SHORT))
         assert status in (0, runner.EXIT_NOT_VALID), errors
         own = the_repetition(tmp_path, "short")
         assert (tmp_path / "latest").resolve() == own.parent
@@ -128,6 +133,17 @@ class TestRun:
         assert ended(terminated)[0] == 128 + signal.SIGTERM
         assert (the_repetition(tmp_path, "next") / "ABORTED").read_text() == "ended by SIGTERM\n"
 
+    def test_sigkill_during_the_analysis__leaves_no_process_and_a_run_to_replay(self, tmp_path: Path) -> None:
+        run = started(tmp_path, "CC=reno", "FLOWS=1", "RATE=10mbit", "DURATION=1s", "WARMUP=0s", "NAME=kill")
+        wait_until(run, "analysing")
+        run.kill()
+        ended(run)
+        own = the_repetition(tmp_path, "kill")
+        assert (own / "environment.json").exists()
+        assert not (own / "summary.json").exists()
+        with results.locked(tmp_path):
+            assert not (own / "ABORTED").exists()
+
     def test_full_disk__ends_with_one_line_and_readable_files(self, tmp_path: Path) -> None:
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256m", "bufferscope-test", str(tmp_path)], check=True)
         try:
@@ -167,11 +183,11 @@ class TestRun:
 
 @pytest.mark.parametrize("words", [("RATE=200",), ("CC=nosuch",), ("BUF=0p",), ("FLOWS=0",), ("FLOWS=100000",)])
 def test_bad_input__touches_nothing(tmp_path: Path, words: tuple[str, ...]) -> None:
-    results = tmp_path / "results"
-    status, output, errors = ended(started(results, *words))
+    directory = tmp_path / "results"
+    status, output, errors = ended(started(directory, *words))
     assert (status, output, len(errors)) == (1, "", 1)
     assert errors[0].startswith(f"error: {words[0]} ")
-    assert not results.exists()
+    assert not directory.exists()
 
 
 def test_preflight__names_everything_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
