@@ -16,15 +16,21 @@ from collector.tests.harness import ROOT, Running, make
 def build() -> Path:
     """The directory of the plain binaries (those that count coverage if COVERAGE=1)."""
     if os.environ.get("COVERAGE") == "1":
-        make("COVERAGE=1")
+        make("COVERAGE=1", "all", "tools")
         return ROOT / "build/coverage"
-    make()
+    make("all", "tools")
     return ROOT / "build"
 
 
 @pytest.fixture(scope="session")
 def sanitized() -> Path:
-    """The directory of binaries that stop at the first bad memory access or undefined operation."""
+    """The directory of binaries that stop at the first bad memory access or undefined operation, and of test tools.
+
+    With COVERAGE=1 those that count coverage instead: one run shows either.
+    """
+    if os.environ.get("COVERAGE") == "1":
+        make("COVERAGE=1", "all", "tools")
+        return ROOT / "build/coverage"
     make("SANITIZE=1", "all", "tools")
     return ROOT / "build/sanitize"
 

@@ -114,6 +114,41 @@ def test_collector__counts_drops_after_the_last_postcard_too(start, build):
     assert summary["kernel_drops"] == 5000 - summary["stored"] > 0
 
 
+def slow_disk(build: Path) -> tuple[str, str]:
+    return "env", f"LD_PRELOAD={build / 'obj/collector/slow_disk.so'}"
+
+
+def test_collector__loses_nothing_while_the_disk_stalls(start, build):
+    running = start(build, "--buffers", "2", prefix=slow_disk(build))
+    send_many(build, running.port, 60_000, 200_000)
+    summary = running.stop()
+    assert summary["buffer_stalls"] > 0
+    assert (summary["stored"], summary["missing"], summary["kernel_drops"]) == (60_000, 0, 0)
+    assert np.array_equal(records(running.output)["card_seq"], np.arange(60_000))
+
+
+def test_collector__counts_what_a_stalled_disk_cost(start, build):
+    running = start(build, "--buffers", "2", "--receive-buffer", "200000", prefix=slow_disk(build))
+    send_many(build, running.port, 60_000, 200_000)
+    time.sleep(0.3)
+    running.send(card(60_000))
+    summary = running.stop()
+    assert summary["buffer_stalls"] > 0
+    assert summary["kernel_drops"] == summary["missing"] == 60_001 - summary["stored"] > 0
+    assert blocks(running.output)[-1].header["lost_records"] == summary["kernel_drops"]
+
+
+@ROOT_ONLY
+@pytest.mark.software
+def test_collector__says_when_it_may_not_have_its_receive_buffer(start, build, tmp_path):
+    tmp_path.chmod(0o777)
+    for directory in tmp_path.parents[:2]:
+        directory.chmod(0o755)
+    running = start(build, prefix=("setpriv", "--reuid=65534", "--clear-groups"))
+    summary = running.stop()
+    assert f"receive buffer is {summary['receive_buffer_bytes']} bytes instead of" in running.stderr
+
+
 def test_collector__killed_leaves_all_whole_blocks_and_invents_nothing(start, build):
     chance = random.Random(9)
     total = 0
@@ -284,6 +319,25 @@ def test_collector__says_that_a_directory_is_missing(sanitized, tmp_path, missin
     assert "none/x" in line
     assert "make it first" in line
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--count", "5"], "give --to"),
+        (["--to", ":5577", "--count", "5"], "give --to"),
+        (["--to", "127.0.0.1:1", "--count", "0"], "from 1"),
+        (["--to", "127.0.0.1:1", "--count", "5", "--batch", "65"], "from 1 to 64"),
+        (["--to", "127.0.0.1:1", "--count", "5", "--method", "magic"], "segment or sendmmsg"),
+        (["--to", "127.0.0.1:1", "--count", "5", "--source", "[::1]:9"], "two of IPv4"),
+        (["--to", "127.0.0.1:1", "--rate"], "--rate: no such option, or its value is missing"),
+    ],
+)
+def test_generator__wrong_options_are_refused_in_one_line(build, options, says):
+    done = subprocess.run([build / "postcard_generator", *options], capture_output=True, text=True, timeout=10)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_generator__says_when_nothing_listens(build):

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import random
 import signal
 import socket
@@ -13,7 +15,7 @@ import time
 import numpy as np
 import pytest
 
-from collector.tests.harness import ROOT, blocks, card, postcards, records, whole_bytes
+from collector.tests.harness import ROOT, blocks, card, free_port, postcards, records, whole_bytes
 from wire.wire import BLOCK, POSTCARD
 
 
@@ -173,6 +175,23 @@ def test_status__reader_that_goes_away_does_not_end_the_run(start, build):
     time.sleep(1.2)
     running.send(card(1))
     assert running.stop()["stored"] == 2
+
+
+def test_status__is_one_line_on_a_terminal(build, tmp_path):
+    master, terminal = pty.openpty()
+    arguments = ["--listen", f":{free_port()}", "--output", tmp_path / "p.bsp", "--summary", tmp_path / "c.json"]
+    process = subprocess.Popen([build / "collector", *arguments], stdout=subprocess.DEVNULL, stderr=terminal)
+    os.close(terminal)
+    assert b"0 postcards, 0/s, 0 stored, 0 missing" in os.read(master, 1000)
+    process.terminate()
+    assert process.wait(timeout=10) == 0
+    os.close(master)
+
+
+def test_help__lists_every_option(build):
+    done = subprocess.run([build / "collector", "--help"], capture_output=True, text=True, check=True)
+    for option in ("--listen", "--output", "--summary", "--status", "--discard", "--synthetic", "--receive-buffer"):
+        assert option in done.stdout
 
 
 def test_discard__counts_and_stores_nothing(start, build):

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Preloaded into a collector: a disk that stalls. The first writes take 100 ms each, then it is well again.
+#include <dlfcn.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset)
+{
+	static int stalls = 5;
+	ssize_t (*real)(int, const void *, size_t, off_t) = dlsym(RTLD_NEXT, "pwrite");
+
+	if (stalls-- > 0)
+		usleep(100000);
+	else
+		stalls = 0;
+	return real(fd, bytes, count, offset);
+}
