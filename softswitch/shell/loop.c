@@ -20,10 +20,11 @@
 enum {
 	READ_BATCH = 64,	  /* frames read before the outputs get their turn */
 	RETRY_NS = 20000,	  /* when the kernel refused a frame for now */
-	MAX_PATIENCE_NS = 250000, /* bounds how late copies are, and how full rings get */
-	IDLE_NS = 100000000,	  /* clocks are sampled at least so often */
-	CONTROL_EVERY_NS =
-		1000000, /* when there is no time to sleep, requests are still looked for so often */
+	MAX_WAKE_COST_NS = 30000, /* longer was not waking up but being kept from it */
+	WAKE_SPREAD_NS = 2000,
+	MAX_PATIENCE_NS = 250000,   /* bounds how late copies are, and how full rings get */
+	IDLE_NS = 100000000,	    /* clocks are sampled at least so often */
+	CONTROL_EVERY_NS = 1000000, /* requests are looked for at least so often */
 };
 
 struct loop {
@@ -31,6 +32,7 @@ struct loop {
 	struct control_socket *control;
 	struct port_io *by_number[PIPELINE_PORTS];
 	struct pollfd list[1 + 1 + SHELL_MAX_CLIENTS + SHELL_MAX_PORTS];
+	uint64_t wake_cost_ns;
 	uint64_t turn_ns;    /* when this turn began */
 	uint64_t control_ns; /* when requests were last looked for */
 	bool busy;	     /* frames came this turn */
@@ -143,7 +145,8 @@ static uint64_t next_wake_ns(struct loop *loop, uint64_t now_ns)
 	return earlier(wake_ns, core_next_output_ns(shell->core));
 }
 
-static void poll_and_serve(struct loop *loop, uint64_t sleep_ns)
+/* True: something came, a frame or a request. */
+static bool poll_and_serve(struct loop *loop, uint64_t sleep_ns)
 {
 	struct shell *shell = loop->shell;
 	struct timespec timeout = {(time_t)(sleep_ns / 1000000000), (long)(sleep_ns % 1000000000)};
@@ -156,10 +159,11 @@ static void poll_and_serve(struct loop *loop, uint64_t sleep_ns)
 			loop->list[count++] =
 				(struct pollfd){.fd = shell->ports[index].ring.fd, .events = POLLIN};
 	if (ppoll(loop->list, count, &timeout, NULL) <= 0)
-		return;
+		return false;
 	if (loop->list[0].revents)
 		loop->stop = true;
 	control_serve(loop->control, shell, loop->list + 1, control_count);
+	return true;
 }
 
 /* The longest time that was not slept on purpose: work of one turn, or oversleeping. */
@@ -167,6 +171,37 @@ static void note_gap(struct shell *shell, uint64_t from_ns, uint64_t to_ns)
 {
 	if (to_ns > from_ns && to_ns - from_ns > shell->loop_gap_max_ns)
 		shell->loop_gap_max_ns = to_ns - from_ns;
+}
+
+/* What waking up at a given time takes, from the times it took: a timer's interrupt, a core's way out of idle. */
+static void learn_wake_cost(struct loop *loop, uint64_t asked_ns, uint64_t woken_ns)
+{
+	uint64_t took_ns = woken_ns > asked_ns ? woken_ns - asked_ns : 0;
+
+	if (took_ns < MAX_WAKE_COST_NS)
+		loop->wake_cost_ns = (15 * loop->wake_cost_ns + took_ns) / 16;
+}
+
+static inline void relax(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_pause();
+#endif
+}
+
+/* Outputs are to leave on time: asleep until shortly before, the rest is spent watching the clock. */
+static void sleep_until_output(struct loop *loop, uint64_t now_ns, uint64_t due_ns)
+{
+	uint64_t wake_ns = due_ns - earlier(due_ns, loop->wake_cost_ns + WAKE_SPREAD_NS);
+
+	if (wake_ns > now_ns) {
+		loop->shell->sleeps++;
+		if (poll_and_serve(loop, wake_ns - now_ns))
+			return;
+		learn_wake_cost(loop, wake_ns, mono_now_ns());
+	}
+	while (mono_now_ns() < due_ns)
+		relax();
 }
 
 static void rest(struct loop *loop)
@@ -177,8 +212,12 @@ static void rest(struct loop *loop)
 
 	note_gap(shell, loop->turn_ns, now_ns);
 	if (wake_ns > now_ns && !shell->spin) {
-		shell->sleeps++;
-		poll_and_serve(loop, wake_ns - now_ns);
+		if (wake_ns == core_next_output_ns(shell->core)) {
+			sleep_until_output(loop, now_ns, wake_ns);
+		} else {
+			shell->sleeps++;
+			poll_and_serve(loop, wake_ns - now_ns);
+		}
 		note_gap(shell, wake_ns, mono_now_ns());
 		loop->control_ns = now_ns;
 	} else if (now_ns - loop->control_ns > CONTROL_EVERY_NS) {

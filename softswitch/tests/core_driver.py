@@ -58,6 +58,7 @@ def library(pipeline: str) -> ctypes.CDLL:
     loaded.core_create.restype = ctypes.c_void_p
     loaded.core_next_event_ns.restype = ctypes.c_uint64
     loaded.core_next_output_ns.restype = ctypes.c_uint64
+    loaded.core_lookahead_ns.restype = ctypes.c_uint64
     loaded.core_control.restype = ctypes.c_size_t
     loaded.core_take_output.restype = ctypes.c_bool
     return loaded
@@ -91,6 +92,9 @@ class Core:
 
     def next_output_ns(self) -> int:
         return self._library.core_next_output_ns(self._core)
+
+    def lookahead_ns(self) -> int:
+        return self._library.core_lookahead_ns(self._core)
 
     def take(self, until_ns: int = NEVER_NS) -> list[Output]:
         """All outputs that are due, each released."""

@@ -416,6 +416,17 @@ def test_queue__equals_an_independent_model(seed: int) -> None:
     assert core.stats()["port.2.queue_drops"] == len(model) - len(admitted)
 
 
+def test_lookahead__is_the_smallest_delay_but_those_of_mirror_ports() -> None:
+    core = Core()
+    assert core.lookahead_ns() == 0
+    core.set("port set 1 delay 700", "port set 2 delay 300")
+    assert core.lookahead_ns() == 0
+    core.set("mirror set 1 3")
+    assert core.lookahead_ns() == 300
+    core.set("mirror delete 1", "port set 3 delay 5")
+    assert core.lookahead_ns() == 5
+
+
 def test_runs__with_the_same_input_are_the_same() -> None:
     def run(chunk: int) -> list[Output]:
         rng = random.Random(3)
