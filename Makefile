@@ -2,10 +2,6 @@
 # bufferscope: every command a user or developer needs. `make help` lists them.
 # No logic lives here: a target names what it needs and calls the part that does it.
 
-# Parameters of `make experiment`, all optional; `make parameters` explains each.
-PARAMETERS := CC FLOWS RATE RTT RTT_SPREAD BUF MTU DURATION WARMUP MODE DELAY ECN_THRESHOLD REPS SEED NAME TARGET CLOCK SPEC
-GIVEN = $(foreach name,$(PARAMETERS),$(if $($(name)),$(name)=$($(name))))
-
 PYTHON := .venv/bin/python
 V ?= 0
 export V
@@ -17,7 +13,7 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
 
 experiment: deploy ## run one experiment: make experiment CC=cubic FLOWS=16 BUF=0.5bdp (see make parameters)
-	@$(PYTHON) -m experiments run $(GIVEN)
+	@$(PYTHON) -m experiments run --make  # reads the parameters from make itself: none passes through a shell
 
 parameters: .venv/ready ## explain every parameter of make experiment, with defaults
 	@$(PYTHON) -m experiments parameters
