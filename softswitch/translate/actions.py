@@ -33,6 +33,10 @@ _UNSUPPORTED_FIELDS = {
 }
 
 
+class _NotNested(Exception):
+    """The jumps of an action are not those of if and else."""
+
+
 class Actions:
     """Writes primitives; `function_of` gives the C function of an action, None for one that does nothing."""
 
@@ -80,47 +84,95 @@ class Actions:
         return made
 
     def statements(self, primitives: list[Json], params: list[tuple[str, int]], where: str) -> list[str]:
-        return self._sequence(primitives, 0, len(primitives), params, where)
+        """C of primitives. Their jumps become if and else; where they are not nested like that, gotos."""
+        problems = len(self.program.problems)
+        try:
+            return self._sequence(primitives, (0, len(primitives), len(primitives)), params, where)
+        except _NotNested:
+            del self.program.problems[problems:]  # found again on the way below
+            return self._flat(primitives, params, where)
 
-    def _sequence(self, primitives: list[Json], start: int, end: int, params: list, where: str) -> list[str]:
-        """Primitives start..end-1. Jumps are those of if and else, always forward."""
+    def _here(self, primitive: Json, where: str) -> str:
+        return self.program.where(primitive) if primitive.get("source_info") else where
+
+    def _one(self, primitive: Json, params: list, where: str) -> list[str]:
+        with self.program.collect():
+            return self._primitive(primitive, params, self._here(primitive, where))
+        return []
+
+    def _sequence(self, primitives: list[Json], part: tuple[int, int, int], params: list, where: str) -> list[str]:
+        """`part`: the primitives from the first number until the second, after which the third is next."""
+        at, end, follow = part
         lines: list[str] = []
-        at = start
         while at < end:
             primitive = primitives[at]
-            here = self.program.where(primitive) if primitive.get("source_info") else where
             if primitive["op"] == "_jump":
-                target = int(primitive["parameters"][0]["value"], 16)
-                if target != at + 1 and target < end:
-                    raise Unsupported(here, "a jump out of nested conditions in an action", "use if in the control")
-                at = max(at + 1, target)
+                target = _target_of(primitive, 0)
+                if target != at + 1 and (at + 1 != end or target != follow):
+                    raise _NotNested
+                at += 1
             elif primitive["op"] == "_jump_if_zero":
-                at, part = self._condition(primitives, at, end, params, here)
-                lines += part
+                at, inner = self._condition(primitives, (at, end, follow), params, where)
+                lines += inner
             else:
-                with self.program.collect():
-                    lines += self._primitive(primitive, params, here)
+                lines += self._one(primitive, params, where)
                 at += 1
         return lines
 
-    def _condition(self, primitives: list[Json], at: int, end: int, params: list, where: str) -> tuple[int, list[str]]:
-        test, target_json = primitives[at]["parameters"]
-        target = int(target_json["value"], 16)
+    def _condition(
+        self, primitives: list[Json], part: tuple[int, int, int], params: list, where: str
+    ) -> tuple[int, list[str]]:
+        """An if, from its test on, and the number of the primitive behind it."""
+        at, end, follow = part
+        target = _target_of(primitives[at], 1)
+        if target == follow:
+            target = end
         if not at < target <= end:
-            raise Unsupported(where, "a jump out of nested conditions in an action", "use if in the control")
-        node = self.expressions.read(test, where, params)
-        code = self.expressions.boolean(node, where) if node.boolean else self.expressions.exact(node, where)
-        then_end, after = target, target
+            raise _NotNested
+        then_end = after = target
         last = primitives[target - 1]
         if target - 1 > at and last["op"] == "_jump":
-            after = int(last["parameters"][0]["value"], 16)
-            then_end = target - 1 if after > target else target
-            after = max(after, target)
-        if after > end:
-            raise Unsupported(where, "a jump out of nested conditions in an action", "use if in the control")
-        then = self._sequence(primitives, at + 1, then_end, params, where)
-        otherwise = self._sequence(primitives, target, after, params, where)
-        return after, if_else(code, then, otherwise)
+            # What stands in front of the else branch jumps over it.
+            over = _target_of(last, 0)
+            over = end if over == follow else over
+            if target < over <= end:
+                then_end, after = target - 1, over
+        behind = follow if after == end else after
+        test = self._test(primitives[at], params, where)
+        then = self._sequence(primitives, (at + 1, then_end, behind), params, where)
+        otherwise = self._sequence(primitives, (target, after, behind), params, where)
+        return after, if_else(test, then, otherwise)
+
+    def _test(self, primitive: Json, params: list, where: str) -> Code:
+        """The condition under which a _jump_if_zero does not jump."""
+        with self.program.collect():
+            here = self._here(primitive, where)
+            node = self.expressions.read(primitive["parameters"][0], here, params)
+            return self.expressions.boolean(node, here) if node.boolean else self.expressions.exact(node, here)
+        return Code("false", "bool", plain=True)
+
+    def _flat(self, primitives: list[Json], params: list, where: str) -> list[str]:
+        """One primitive after the other, with labels."""
+        targets = {_target_of(p, len(p["parameters"]) - 1) for p in primitives if p["op"].startswith("_jump")}
+        lines: list[str] = []
+        for at, primitive in enumerate(primitives):
+            if at in targets:
+                lines.append(f"step_{at}:;")
+            if not primitive["op"].startswith("_jump"):
+                lines += self._one(primitive, params, where)
+                continue
+            target = _target_of(primitive, len(primitive["parameters"]) - 1)
+            if target <= at:
+                why = "nothing says that it ends; write its rounds out"
+                raise Unsupported(self._here(primitive, where), "a loop in an action", why)
+            jump = f"goto step_{target};"
+            if primitive["op"] == "_jump":
+                lines.append(jump)
+            else:
+                lines += [f"if (!{self._test(primitive, params, where)})", "\t" + jump]
+        if len(primitives) in targets:
+            lines.append(f"step_{len(primitives)}:;")
+        return lines
 
     def _primitive(self, primitive: Json, params: list[tuple[str, int]], where: str) -> list[str]:
         op, args = primitive["op"], primitive["parameters"]
@@ -155,7 +207,12 @@ class Actions:
 
     def _op_assign(self, args: list[Json], params: list, where: str) -> list[str]:
         node = self.expressions.read(args[1], where, params)
-        if args[0]["value"][0] == "standard_metadata" and node.op == "const" and node.value == 0:
+        if (
+            args[0]["type"] == "field"
+            and args[0]["value"][0] == "standard_metadata"
+            and node.op == "const"
+            and node.value == 0
+        ):
             header, field = self.program.field(args[0]["value"], where)
             return [f"{header.c_text}.{field.c_name} = 0;"]
         target, bits = self._target(args[0], where)
@@ -278,6 +335,10 @@ class Actions:
         return [
             f"{target} = {text};" if mask(bits) >= largest or bits >= 64 else f"{target} = ({text}) & {mask(bits):#x};"
         ]
+
+
+def _target_of(jump: Json, parameter: int) -> int:
+    return int(jump["parameters"][parameter]["value"], 16)
 
 
 def if_else(condition: Code, then: list[str], otherwise: list[str]) -> list[str]:

@@ -142,7 +142,8 @@ class Control:
             lines = [made.call(*self._constants(table)) + ";"] if made else []
             following = table.json["next_tables"].get("__MISS__", self.tables.next_node(table, action))
             return lines + leave + self._region(following, meet)
-        assert table.apply is not None
+        if table.apply is None:
+            return self._region(meet, meet)
         call = table.apply.call()
         if table.branches == "none":
             return [f"{call};", *leave]

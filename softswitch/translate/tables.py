@@ -162,6 +162,9 @@ class Tables:
             table.branches = "action"
         if table.hidden:
             return
+        run = self._run(table)
+        if not table.keys and not run and table.branches == "none":
+            return
         body = [f"struct p4_table *table = &pipeline->table_{table.name};"]
         if table.keys:
             body += self._find(table)
@@ -169,7 +172,7 @@ class Tables:
             body += [f"struct p4_row *row = p4_default_row(table, 0, {table.row_bytes});", ""]
             if table.branches == "hit":
                 body.insert(-1, "bool hit = false;")
-        body += self._run(table)
+        body += run
         if table.branches == "hit":
             body.append("return hit;")
         elif table.branches == "action":

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from softswitch.translate.errors import ManyProblems
 from softswitch.translate.translate import translate
 
 from .conftest import FLAGS, SANITIZE, Switch, cc, compiled
@@ -105,3 +106,81 @@ def test_control__goes_where_the_graph_goes(name: str, tmp_path: Path, runtime_o
         visited = walk(graph, {"a": a == 0, "b": b == 0, "c": c == 0})
         assert (out[2] == 9, out[18] == 1) == ("x" in visited, "y" in visited), values
     switch.close()
+
+
+def jump(target: int) -> dict:
+    return {"op": "_jump", "parameters": [{"type": "hexstr", "value": hex(target)}]}
+
+
+def unless(field: str, value: int, target: int) -> dict:
+    test = less(field, value)
+    test["value"]["left"]["value"] = ["packet", field]
+    return {"op": "_jump_if_zero", "parameters": [test, {"type": "hexstr", "value": hex(target)}]}
+
+
+def assign(field: str, value: int) -> dict:
+    target = {"type": "field", "value": ["scalars", f"metadata_t.{field}"]}
+    return {"op": "assign", "parameters": [target, {"type": "hexstr", "value": hex(value)}]}
+
+
+def with_action(primitives: list[dict]) -> dict:
+    """Program `names` with another body of its action memset."""
+    program = json.loads(compiled("names")[0].read_text())
+    action = next(action for action in program["actions"] if action["name"] == "memcpy.memset")
+    action["primitives"] = primitives
+    text = json.dumps(program)
+    fields = [name for name, *_ in program["header_types"][0]["fields"]]
+    for field in ("double", "a_b"):
+        text = text.replace(f'"metadata_t.{field}"', json.dumps(next(name for name in fields if field in name)))
+    return json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("primitives", "flat", "expected"),
+    [
+        pytest.param(
+            [
+                unless("static", 1, 4),
+                assign("a_b", 0x10),
+                unless("phv", 1, 5),
+                jump(6),
+                assign("a_b", 0x20),
+                assign("double", 0x55),
+            ],
+            True,
+            {(0, 0): b"\x00\x10", (0, 1): b"\x55\x10", (1, 0): b"\x55\x20", (1, 1): b"\x55\x20"},
+            id="into the middle of an else branch",
+        ),
+        pytest.param(
+            [
+                unless("static", 1, 5),
+                unless("phv", 1, 3),
+                jump(6),
+                assign("double", 0x55),
+                jump(6),
+                assign("double", 0x66),
+            ],
+            False,
+            {(0, 0): b"\x00\x00", (0, 1): b"\x55\x00", (1, 0): b"\x66\x00", (1, 1): b"\x66\x00"},
+            id="out of two ifs at once",
+        ),
+    ],
+)
+def test_action__jumps_where_its_primitives_say(
+    primitives: list[dict], flat: bool, expected: dict, tmp_path: Path, runtime_objects: list[Path]
+) -> None:
+    text = translate(with_action(primitives), "0" * 64).c_text
+    assert ("goto step_" in text) == flat
+    source = tmp_path / "pipeline.c"
+    source.write_text(text)
+    cc(*FLAGS, *SANITIZE, source, *runtime_objects, "-o", tmp_path / "switch")
+    switch = Switch(tmp_path / "switch")
+    for (static, phv), out in expected.items():
+        switch.do(f"table set goto {static} = memset")
+        assert switch.send_one(bytes([0, 0, static, phv]))[:2] == out, (static, phv)
+    switch.close()
+
+
+def test_action__with_a_loop_is_refused() -> None:
+    with pytest.raises(ManyProblems, match="a loop in an action is not supported by the soft switch"):
+        translate(with_action([assign("double", 1), unless("phv", 9, 4), assign("a_b", 2), jump(1)]), "0" * 64)
