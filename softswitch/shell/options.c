@@ -17,7 +17,7 @@ static const char usage[] =
 	"  --frame-bytes N     longest frame, Ethernet header included (default: the largest MTU + 18)\n"
 	"  --packets N         packets in the switch at once (default: 32768, fewer if frames are large)\n"
 	"  --flows N           flows with settings of their own (default 16384)\n"
-	"  --ring-mib N        receive ring of each port (default 32)\n"
+	"  --ring-mib N        receive ring of each port (default 64)\n"
 	"  --horizon-us N      how long frames may take from their time stamp to the ring (default 20)\n"
 	"  --spin              poll all the time: earliest departures, one core\n"
 	"  --no-boost          neither nice -20 nor a short scheduler slice\n"
@@ -148,7 +148,7 @@ int options_parse(struct options *options, int argc, char **argv)
 	};
 	int key, error;
 
-	*options = (struct options){.flows = 16384, .ring_mib = 32, .horizon_ns = 20000, .boost = true};
+	*options = (struct options){.flows = 16384, .ring_mib = 64, .horizon_ns = 20000, .boost = true};
 	while ((key = getopt_long(argc, argv, "h", known, NULL)) != -1) {
 		error = take(options, key, optarg);
 		if (error)

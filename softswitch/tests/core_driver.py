@@ -12,6 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NEVER_NS = 2**64 - 1
+COVERAGE = ["COVERAGE=1"] if os.environ.get("COVERAGE") else []
+BUILD = ROOT / "build" / ("coverage" if COVERAGE else "")  # where plain builds go; sanitized ones are never counted
 OVERHEAD_BYTES = 24
 MIN_FRAME_BYTES = 60
 REPLY_BYTES = 1 << 17
@@ -44,16 +46,16 @@ class Output:
 
 def make(*words: str) -> None:
     """Runs softswitch/Makefile; a failure shows what the compiler said."""
-    done = subprocess.run(["make", "-C", ROOT / "softswitch", *words], capture_output=True, text=True)
+    counted = [] if "SANITIZE=1" in words or "freestanding" in words else COVERAGE
+    done = subprocess.run(["make", "-C", ROOT / "softswitch", *words, *counted], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @cache
 def library(pipeline: str) -> ctypes.CDLL:
     """The core with a pipeline: "test" (by hand) or "p4" (the compiled program)."""
-    coverage = ["COVERAGE=1"] if os.environ.get("COVERAGE") else []
-    make(f"PIPELINE={pipeline}", "library", *coverage)
-    loaded = ctypes.CDLL(str(ROOT / "build" / ("softswitch-test.so" if pipeline == "test" else "softswitch.so")))
+    make(f"PIPELINE={pipeline}", "library")
+    loaded = ctypes.CDLL(str(BUILD / ("softswitch-test.so" if pipeline == "test" else "softswitch.so")))
     loaded.core_memory_bytes.restype = ctypes.c_size_t
     loaded.core_create.restype = ctypes.c_void_p
     loaded.core_next_event_ns.restype = ctypes.c_uint64

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from controlplane.soft import SoftSwitch
 
-from .core_driver import ROOT, make
+from .core_driver import BUILD, make
 
 T = TypeVar("T")
 MTU_BYTES = 9000
@@ -135,9 +135,14 @@ class Switch:
 
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
             self.process.kill()
-        self.process.communicate()
-        self._own.cleanup()
+            raise
+        finally:
+            self._own.cleanup()
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Exit status and stderr after a signal."""
@@ -150,7 +155,7 @@ class Switch:
 
 
 def command(lab: Lab) -> list[str]:
-    return ["ip", "netns", "exec", lab.names[SWITCH], str(ROOT / "build/softswitch")]
+    return ["ip", "netns", "exec", lab.names[SWITCH], str(BUILD / "softswitch")]
 
 
 def ports() -> list[str]:

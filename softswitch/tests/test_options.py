@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from .core_driver import ROOT, make
+from .core_driver import BUILD, make
 
 PREFIX = "softswitch: "
 NEEDED = "--control PATH and at least one --port N=INTERFACE are needed: try --help"
@@ -20,7 +20,7 @@ def _build() -> None:
 
 
 def start(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([ROOT / "build/softswitch-test", *words], capture_output=True, text=True, timeout=10)
+    return subprocess.run([BUILD / "softswitch-test", *words], capture_output=True, text=True, timeout=10)
 
 
 @pytest.mark.parametrize(
