@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""python -m analysis DIRECTORY [--force]: every derived file of a repetition, or of each repetition of a run, from its raw ones.
+"""python -m analysis DIRECTORY [--force]: every derived file of a repetition, or of each one of a run, from raw files.
 
 Exit status: 0 analysed (the verdict is in summary.json), 1 not analysed and nothing changed, 2 wrong usage, 3 raw files
 are damaged: what could be read was analysed and is marked not valid.
@@ -11,6 +11,7 @@ import argparse
 import os
 import sys
 from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -54,6 +55,12 @@ def _analyse(directory: Path, force: bool, pool: Executor) -> int:
     except InputError as error:
         print(f"analysis: {error}", file=sys.stderr)
         return FAILED
+    except BrokenProcessPool:
+        print(
+            f"analysis: {directory}: a drawing process was killed (no memory?); earlier results are kept",
+            file=sys.stderr,
+        )
+        return FAILED
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         print(
@@ -65,9 +72,8 @@ def _analyse(directory: Path, force: bool, pool: Executor) -> int:
     used = summary["utilization"]["mean"]
     verdict = "valid" if summary["valid"] else f"NOT VALID: {summary['reasons'][0]}"
     more = f" (and {len(summary['reasons']) - 1} more)" if len(summary["reasons"]) > 1 else ""
-    print(
-        f"{directory}: utilization {'unknown' if used is None else f'{used:.2%}'}, {summary['drops']} drops, {verdict}{more}"
-    )
+    utilization = "unknown" if used is None else f"{used:.2%}"
+    print(f"{directory}: utilization {utilization}, {summary['drops']} drops, {verdict}{more}")
     return DAMAGED if damage else OK
 
 

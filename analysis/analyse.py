@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One repetition from raw files to everything that figures, summary and report need. Read top to bottom: the pipeline."""
+"""One repetition, from raw files to all that figures, summary and report need. Read top to bottom: the pipeline."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def analyse(directory: Path, when_loaded: Callable[[Run], object] = lambda run: 
     run = load(directory)
     when_loaded(run)
     spec, rtt_ns = run.spec, run.spec["rtt_ns"]
-    port, queue = metrics.bottleneck(run.postcards)
+    port, queue = metrics.bottleneck(run)
     segments, trace = join(run, queue)
 
     window = metrics.measurement_window(run, queue)

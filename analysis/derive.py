@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Writes the derived files of a repetition: all into a directory of their own first, then each into its place, summary.json
-last. Whatever goes wrong before that leaves earlier results as they were.
+"""Writes the derived files of a repetition: all into a directory of their own first, then each into its place, the
+summary last. Whatever goes wrong before that leaves earlier results as they were.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ SCRATCH = ".derived"
 def derive(directory: Path, force: bool = False, pool: Executor | None = None) -> tuple[dict[str, Any], list[str]]:
     """Analyses a repetition and writes its derived files. Returns the summary, and a line for each damaged raw file.
 
-    `pool` draws the figures; without one they are drawn here. Raises InputError if it cannot be analysed, or if a raw file
-    is damaged and there are earlier results (unless `force`), and OSError if a file cannot be written.
+    `pool` draws the figures; without one they are drawn here. Raises InputError if it cannot be analysed, or if a raw
+    file is damaged and there are earlier results (unless `force`), and OSError if a file cannot be written.
     """
     # Writing tables goes on beside the analysis: polars works without the interpreter's lock.
     with _only_one(directory), _scratch(directory) as scratch, ThreadPoolExecutor(1) as writer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Did the emulation keep up? How well real time followed virtual time, and whether the postcards agree with each other."""
+"""Did the emulation keep up? How well real time followed virtual time, and whether the postcards agree."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def histogram_percentiles(buckets: Any, **names: float) -> dict[str, float | Non
 def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[str, Any]:
     """What the switch says of its bottleneck port, and what its postcards say of each other. None: not recorded."""
     switch = run.documents["switch"]
-    stats = switch.get("stats") if isinstance(switch.get("stats"), dict) else {}
+    found = switch.get("stats")
+    stats: dict[str, Any] = found if isinstance(found, dict) else {}
     lateness = switch.get("lateness")
     buckets = lateness.get(str(port)) if isinstance(lateness, dict) else None
     frames, off = number(stats, f"gap_frames.{port}"), number(stats, f"gap_error_over_10pct.{port}")
@@ -55,9 +56,28 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
         "clock_steps": number(stats, "clock_steps"),
         "realtime_step_max_ns": number(stats, "realtime_step_max_ns"),
         "arrivals_clamped_fraction": clamped / arrived if arrived and clamped is not None else None,
+        **cpu_fractions(run.documents["environment"]),
         "postcard_delay_us": {"min": float(delay.min()) / 1e3, "max": float(delay.max()) / 1e3} if len(delay) else None,
         "depth_mismatches": depth_mismatches(queue),
     }
+
+
+def cpu_fractions(environment: dict[str, Any]) -> dict[str, float | None]:
+    """Shares of all processors' time during the traffic: busy (with anything), and taken away by the hypervisor."""
+    load = environment.get("load")
+    before, after = (load.get(when) if isinstance(load, dict) else None for when in ("before", "after"))
+    spent = {
+        name: value - (number(before, "cpu", name) or 0)
+        for name, value in (
+            after["cpu"].items() if isinstance(after, dict) and isinstance(after.get("cpu"), dict) else ()
+        )
+        if isinstance(before, dict) and isinstance(value, (int, float))
+    }
+    total = sum(spent.values())
+    if total <= 0:
+        return {"cpu_busy_fraction": None, "cpu_steal_fraction": None}
+    idle = spent.get("idle_ns", 0) + spent.get("iowait_ns", 0)
+    return {"cpu_busy_fraction": 1 - idle / total, "cpu_steal_fraction": spent.get("steal_ns", 0) / total}
 
 
 def depth_mismatches(queue: dict[str, np.ndarray]) -> int:
@@ -87,13 +107,16 @@ def depth_mismatches(queue: dict[str, np.ndarray]) -> int:
 
 
 def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete: bool) -> list[str]:
-    """One line for each limit that was passed. `complete`: no postcard is missing, so they can be held against each other."""
+    """One line for each limit that was passed.
+
+    `complete`: no postcard is missing, so they can be held against each other.
+    """
     reasons = []
     late, allowed = facts["lateness_us"]["p99"], MAX_LATENESS_RTT_FRACTION * run.spec["rtt_ns"] / 1e3
     if late is not None and late > allowed:
         reasons.append(
-            f"fidelity: 1 % of frames left port {port} {late:.0f} us late or later; allowed are {allowed:.0f} us (5 % of the "
-            "base RTT): lower RATE, raise RTT, or leave the machine idle"
+            f"fidelity: 1 % of frames left port {port} {late:.0f} us late or later; allowed are {allowed:.0f} us (5 % "
+            "of the base RTT): lower RATE, raise RTT, or leave the machine idle"
         )
     error = facts["rate_error_fraction"]
     if error is not None and abs(error) > MAX_RATE_ERROR:
@@ -103,8 +126,8 @@ def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete
         reasons.append(f"switch.json: does not say {' and '.join(unknown)} of port {port}; fidelity is unknown")
     if facts["clock_steps"]:
         reasons.append(
-            f"fidelity: CLOCK_REALTIME stepped {facts['clock_steps']} times (by up to {facts['realtime_step_max_ns']} ns) "
-            "under the switch's arrival stamps: stop whatever sets the clock"
+            f"fidelity: CLOCK_REALTIME stepped {facts['clock_steps']} times (by up to {facts['realtime_step_max_ns']} "
+            "ns) under the switch's arrival stamps: stop whatever sets the clock"
         )
     clamped = facts["arrivals_clamped_fraction"]
     if clamped is not None and clamped > MAX_CLAMPED_FRACTION:

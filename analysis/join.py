@@ -22,7 +22,7 @@ import polars as pl
 
 from analysis.flows import FiveTuple
 from analysis.load import Columns, Run
-from analysis.unwrap import group_starts, near32, unwrap32
+from analysis.unwrap import group_starts, near32, spans, unwrap32
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -54,11 +54,20 @@ class Segments:
 
     @classmethod
     def empty(cls, rows: np.ndarray) -> Segments:
-        size = len(rows)
-        row_numbers = (np.full(size, NONE, dtype=ROW) for _ in range(3))
-        flags = (np.zeros(size, dtype=bool) for _ in range(2))
-        sizes = (np.zeros(size, dtype=np.uint16) for _ in range(2))
-        return cls(rows, np.empty(size, dtype=np.int64), *sizes, *flags, *row_numbers)
+        def column(dtype: type, value: int = 0) -> np.ndarray:
+            return np.full(len(rows), value, dtype=dtype)
+
+        return cls(
+            rows,
+            seq=column(np.int64),
+            payload_bytes=column(np.uint16),
+            new_bytes=column(np.uint16),
+            retransmission=column(bool),
+            reordered=column(bool),
+            trace_row=column(ROW, NONE),
+            ack_row=column(ROW, NONE),
+            retransmit_row=column(ROW, NONE),
+        )
 
 
 @dataclass
@@ -125,8 +134,7 @@ def join(run: Run, queue: Columns) -> tuple[Segments, Trace]:
 def _groups(flow: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """(flow, its rows in order) for each flow."""
     order = np.argsort(flow, kind="stable")  # a radix sort: flows have 16 bits
-    starts = group_starts(flow[order])
-    for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
+    for start, end in spans(group_starts(flow[order]), len(order)):
         yield int(flow[order[start]]), order[start:end]
 
 

@@ -7,12 +7,13 @@ What a document should say and does not is a reason as well: what cannot be chec
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from analysis.load import Run
-from analysis.unwrap import group_starts, unwrap32
+from analysis.unwrap import group_starts, spans, unwrap32
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -48,6 +49,10 @@ def sum_stats(switch: dict[str, Any], suffix: str) -> int | None:
     return int(sum(values)) if values else None
 
 
+def _sum(values: dict[str, Any]) -> int:
+    return int(sum(value for value in values.values() if isinstance(value, (int, float))))
+
+
 @dataclass(frozen=True)
 class Stream:
     """One numbered stream of postcards: those of one port that ingress made, or those that egress made."""
@@ -69,7 +74,7 @@ def streams(postcards: dict[str, np.ndarray]) -> list[Stream]:
     starts = group_starts(key[order])
     seq = unwrap32(postcards["card_seq"][order], starts)
     result = []
-    for start, end in zip(starts, [*starts[1:], len(seq)], strict=True):
+    for start, end in spans(starts, len(seq)):
         numbers, first = np.sort(seq[start:end]), order[start]
         different = 1 + int(np.count_nonzero(np.diff(numbers)))
         result.append(
@@ -89,6 +94,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
     """From the switch to the tables, over the whole run, and every counter of something lost. None: not recorded."""
     switch, collector, tracer = (run.documents[name] for name in ("switch", "collector", "tracer"))
     malformed = [number(collector, name) for name in ("short", "bad_version", "trailing")]
+    host_drops = collector.get("host_drops")
     entries: dict[str, Any] = {
         "switch_packets": counter_packets(switch, "arrivals"),
         "postcards_sent": counter_packets(switch, "postcards_made"),
@@ -103,9 +109,14 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "tx_errors": sum_stats(switch, "tx_errors"),
         "queue_drops": sum_stats(switch, "queue_drops"),
         "oversize": sum_stats(switch, "oversize"),
+        "truncated": sum_stats(switch, "rx_truncated"),
+        "checksums_missing": sum_stats(switch, "rx_checksum_missing"),
+        "clone_drops": number(switch, "stats", "clone_drops"),
         "pool_exhausted": number(switch, "stats", "pool_exhausted"),
         "arrivals_clamped": number(switch, "stats", "arrivals_clamped"),
         "collector_kernel_drops": number(collector, "kernel_drops"),
+        "collector_host_drops": _sum(host_drops) if isinstance(host_drops, dict) else None,
+        "collector_unstamped": number(collector, "unstamped"),
         "collector_write_errors": number(collector, "write_errors"),
         "tracer_write_errors": number(tracer, "write_errors"),
         "postcards_malformed": None if None in malformed else sum(value or 0 for value in malformed),
@@ -132,12 +143,17 @@ _CHAINS = (
 )
 # Counters that must be zero: what each means and what helps.
 _ZERO = {
-    "ring_drops": "frames were dropped by the kernel before the switch read its rings: lower RATE, or leave it more CPU",
+    "ring_drops": "frames were dropped by the kernel before the switch read its rings: lower RATE, or leave it CPU",
     "tx_errors": "frames could not be handed to the kernel: see logs/, lower RATE",
     "queue_drops": "admitted packets were dropped by the switch's own queue: raise its queue limit",
     "oversize": "frames were too long for the switch: offloads are on somewhere, or raise --frame-bytes",
+    "truncated": "frames were longer than a slot of the switch's rings: offloads are on somewhere, or MTU is too large",
+    "checksums_missing": "frames came without checksums: turn the senders' checksum offload off",
+    "clone_drops": "postcards were not made because the switch had no memory for them: raise --packets",
     "pool_exhausted": "packets were dropped because the switch had no memory for them: raise --packets",
-    "collector_kernel_drops": "postcards were dropped in the collector's socket: lower RATE, or raise its receive buffer",
+    "collector_kernel_drops": "postcards were dropped in the collector's socket: lower RATE, or raise its buffer",
+    "collector_host_drops": "datagrams were dropped by the collector's host: lower RATE",
+    "collector_unstamped": "postcards came without the kernel's time stamp: their receive times are late",
     "collector_write_errors": "writes of the collector failed: see logs/, is the disk full?",
     "tracer_write_errors": "writes of the tracer failed: see logs/, is the disk full?",
     "tcp_events_lost": "TCP events found the tracer's rings full: lower RATE, or raise its rings",
@@ -162,7 +178,7 @@ def ledger_reasons(run: Run, entries: Entries) -> list[str]:
     """Sent = received = stored = rows, and nothing lost; otherwise one line each."""
     reasons = []
     for chain in _CHAINS:
-        for (name, what), (next_name, next_what) in zip(chain, chain[1:], strict=False):
+        for (name, what), (next_name, next_what) in pairwise(chain):
             here, there = entries[name], entries[next_name]
             if here is not None and there is not None and here != there:
                 reasons.append(
@@ -185,7 +201,7 @@ def ledger_reasons(run: Run, entries: Entries) -> list[str]:
             reasons.append(f"{raw.name}: {raw.bad_records} records of a version this one does not know are not used")
         if raw.clock_step_max_ns > MAX_CLOCK_STEP_NS:
             reasons.append(
-                f"{raw.name}: CLOCK_REALTIME stepped by {raw.clock_step_max_ns / 1e6:.3f} ms, so receive times are off; "
-                "stop whatever sets the clock, then run again"
+                f"{raw.name}: CLOCK_REALTIME stepped by {raw.clock_step_max_ns / 1e6:.3f} ms, so receive times are "
+                "off; stop whatever sets the clock, then run again"
             )
     return reasons

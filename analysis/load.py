@@ -110,7 +110,7 @@ def load(directory: Path) -> Run:
 
 
 def _overlay(stored: np.dtype, fields: tuple[tuple[str, int], ...], order: str) -> np.dtype:
-    """A view of a stored record in integers only: 48 bits as the low part of 64 that start earlier, 128 as two halves."""
+    """A stored record in integers only: 48 bits as the low part of 64 that start earlier, 128 as two halves."""
     names, formats, offsets = [], [], []
     if "rx_mono_ns" in (stored.fields or {}):
         names, formats, offsets = ["rx_mono_ns"], ["<u8"], [0]
@@ -229,7 +229,7 @@ def _payloads(path: Path, kind: int, raw: RawFile) -> Iterator[memoryview]:
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), raw.size_bytes, access=mmap.ACCESS_READ)
     try:
-        for block in wire.read_blocks(mapped, kind):
+        for block in wire.read_blocks(memoryview(mapped), kind):
             header = block.header
             at += wire.BLOCK.length + header["payload_bytes"]
             raw.blocks += 1

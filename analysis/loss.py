@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Loss events: when the queue refused packets, whom it hit, and how far utilization, queue and windows fell after it."""
+"""Loss events: when the queue refused packets, whom it hit, and how far utilization, queue and windows fell then."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from analysis.metrics import Columns, Link, Window, WindowSeries, arrivals_in, dropped
 
-# A sender knows of a loss one RTT later (the queue being full: the longest RTT), and PRR has brought the window down one
-# more after that (first seed paper, 3.2 and its Figure 1); the thinner stream reaches the queue and leaves it in another.
+# A sender knows of a loss one RTT later (the queue being full: the longest RTT), and PRR has brought the window down
+# one more after that (first seed paper, 3.2 and Figure 1); the thinner stream reaches the queue and leaves in another.
 AFTERMATH_RTTS = 4
 STEPS_PER_RTT = 50
 
@@ -40,8 +40,8 @@ def loss_events(
 
     A drop that comes within `rtt_max_ns` of an event's first belongs to it; the next one begins another event. After
     each, over AFTERMATH_RTTS longest RTTs: `min_utilization` is the least over windows of one base RTT (one
-    every 1/50 RTT), that being what Lemma 2 of the first seed paper speaks of; `min_depth_packets` the least depth that a
-    packet found.
+    every 1/50 RTT), that being what Lemma 2 of the first seed paper speaks of; `min_depth_packets` the least depth
+    that a packet found.
     """
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     drops = rows.start + np.flatnonzero(dropped(queue)[rows])

@@ -14,6 +14,7 @@ import numpy as np
 
 from analysis.join import NONE, Segments, Trace
 from analysis.load import Columns, Run
+from analysis.unwrap import group_starts, spans
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -53,17 +54,18 @@ def measurement_window(run: Run, queue: Columns) -> Window:
     return Window(start, first, stop, last - stop)
 
 
-def bottleneck(postcards: Columns) -> tuple[int | None, Columns]:
-    """The port with most postcards, and its postcards: in the lab only one queue is watched."""
+def bottleneck(run: Run) -> tuple[int | None, Columns]:
+    """The port of the bottleneck queue, and its postcards. If switch.json does not say: the port with most of them."""
+    postcards = run.postcards
     ports = postcards["egress_port"]
-    if not len(ports):
-        return None, postcards
-    if (ports == ports[0]).all():
-        return int(ports[0]), postcards
-    values, counts = np.unique(ports, return_counts=True)
-    port = values[counts.argmax()]
+    port = run.documents["switch"].get("bottleneck_port")
+    if not isinstance(port, int):
+        values, counts = np.unique(ports, return_counts=True)
+        port = int(values[counts.argmax()]) if len(values) else None
     mask = ports == port
-    return int(port), {name: column[mask] for name, column in postcards.items()}
+    if mask.all():
+        return port, postcards
+    return port, {name: column[mask] for name, column in postcards.items()}
 
 
 def dropped(queue: Columns) -> np.ndarray:
@@ -123,7 +125,7 @@ def sliding_starts(window: Window, width_ns: int, step_ns: int) -> np.ndarray:
 
 
 def utilization(link: Link, window: Window, rtt_ns: int) -> dict[str, float | None]:
-    """Mean over the measurement window; percentile, least and largest over sliding windows of 10 base RTTs, one every RTT.
+    """Mean over the measurement window; percentile and extremes over sliding windows of 10 base RTTs, one every RTT.
 
     Utilization is bits that left on the wire / (rate x time) (the first seed paper, 3.3 and 5.1, where iperf's goodput
     stood for the bits).
@@ -310,11 +312,10 @@ def _packet_rtts(run: Run, queue: Columns, segments: Segments, window: Window) -
     rtt = run.tcp["mono_ns"][segments.ack_row[known]] - came[known]
     flow = queue["flow"][segments.rows[known]]
     order = np.argsort(flow, kind="stable")
-    bounds = np.searchsorted(flow[order], np.arange(int(flow.max()) + 2)) if len(flow) else []
+    starts = group_starts(flow[order])
     return {
-        number: float(np.median(rtt[order[start:end]])) / 1e3
-        for number, (start, end) in enumerate(zip(bounds, bounds[1:], strict=False))
-        if end > start
+        int(flow[order[start]]): float(np.median(rtt[order[start:end]])) / 1e3
+        for start, end in spans(starts, len(order))
     }
 
 
@@ -348,7 +349,7 @@ def aggregate_window(run: Run, trace: Trace) -> WindowSeries:
 
 
 def almost_fairness(run: Run, trace: Trace, window: Window, bdp_packets: int) -> dict[str, float | int | None]:
-    """The smallest Delta for which BDP/(n Delta) <= w <= Delta BDP/n between the 1st and 99th percentile of all windows.
+    """The smallest Delta with BDP/(n Delta) <= w <= Delta BDP/n between the 1st and 99th percentile of all windows.
 
     First seed paper, definition in 4.1 and measurement in 5.6; w is packets in flight at every ACK.
     """

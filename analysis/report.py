@@ -17,12 +17,12 @@ TEMPLATE = Path(__file__).with_name("report.html.j2")
 MAX_FLOWS_LISTED = 256
 
 CAPTIONS = {
-    "queue_and_windows": "Queue depth and drops (top), the sum of all flows' windows (middle) and each flow's window (bottom), "
-    "on one time axis. The queue follows the aggregate window: it holds what exceeds the BDP.",
-    "queue_depth_distribution": "Queue depth that packets found on arrival, dropped ones included. The square root of n rule "
-    "says that the shaded part of the buffer is not needed.",
-    "window_distribution": "Packets in flight of each flow at every ACK, and of all flows together (right). The dashed line is "
-    "the fair share.",
+    "queue_and_windows": "Queue depth and drops (top), the sum of all flows' windows (middle) and each flow's window "
+    "(bottom), on one time axis. The queue follows the aggregate window: it holds what exceeds the BDP.",
+    "queue_depth_distribution": "Queue depth that packets found on arrival, dropped ones included. The square root of "
+    "n rule says that the shaded part of the buffer is not needed.",
+    "window_distribution": "Packets in flight of each flow at every ACK, and of all flows together (right). The dashed "
+    "line is the fair share.",
     "utilization": "Share of the link's rate that left the queue on the wire, frame overhead included.",
     "zoom_on_loss": "Packet by packet around one loss: queue length (top) and windows (bottom).",
 }
@@ -54,9 +54,13 @@ def render(summary: dict[str, Any], environment: dict[str, Any], figures: Path) 
 
 
 def facts(environment: dict[str, Any]) -> list[tuple[str, str]]:
-    """Top-level values of environment.json that fit on a line."""
-    simple = [(key, value) for key, value in sorted(environment.items()) if isinstance(value, (str, int, float, bool))]
-    return [(key.replace("_", " "), str(value)) for key, value in simple if len(str(value)) <= 120]
+    """What environment.json says in a line: its values, and those one level down."""
+    result = []
+    for key, value in environment.items():
+        for name, item in value.items() if isinstance(value, dict) else (("", value),):
+            if isinstance(item, (str, int, float, bool)) and item != "" and len(str(item)) <= 160:
+                result.append((f"{key} {name}".replace("_", " ").strip(), str(item)))
+    return result
 
 
 def number(value: float | int | None, digits: int = 4) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-# Window after a loss over window before it. Reno: RFC 5681, 3.1. Cubic: beta_cubic as Linux has it (net/ipv4/tcp_cubic.c).
-# Scalable: net/ipv4/tcp_scalable.c. All as in the first paper, 3.5.
+# Window after a loss over window before it. Reno: RFC 5681, 3.1. Cubic: beta_cubic as Linux has it
+# (net/ipv4/tcp_cubic.c). Scalable: net/ipv4/tcp_scalable.c. All as in the first paper, 3.5.
 DECREASE = {"reno": 1 / 2, "cubic": 717 / 1024, "scalable": 7 / 8}
 BBR_DRAIN = 3 / 4  # pacing gain of BBR v1 in the RTT after a loss while probing (first paper, 3.5)
 ALGORITHMS = (*DECREASE, "bbr")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""summary.json: every number of one repetition, units in the names. README.md of this directory says what each counts."""
+"""summary.json: every number of one repetition, units in the names. The README beside this says what each counts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ def summarize(a: Analysis) -> dict[str, Any]:
             for name in ("events", "bpf_ns_per_event", "user_ns_per_event", "bpf_runs")
         },
         "raw_files": {
-            raw.name: {"bytes": raw.size_bytes, "blocks": raw.blocks, "records": raw.records, "damaged_bytes": raw.damaged_bytes}
+            raw.name: {
+                "bytes": raw.size_bytes, "blocks": raw.blocks, "records": raw.records,
+                "damaged_bytes": raw.damaged_bytes,
+            }
             for raw in run.raw.values()
         },
         "measurement_window_mono_ns": [window.start_ns, window.end_ns],

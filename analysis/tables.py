@@ -7,6 +7,8 @@ clocks are in the names. joined.parquet has one row for each TCP packet of the b
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -78,4 +80,10 @@ def _write(path: Path, columns: Mapping[str, np.ndarray | pl.Series], run: Run) 
     if len(run.flows) < MAX_FLOWS:
         names = pl.Enum([str(flow) for flow in run.flows])
         frame = frame.with_columns(five_tuple=pl.col("flow").cat.to(names))
-    frame.write_parquet(path, compression="zstd", compression_level=ZSTD_LEVEL, row_group_size=ROW_GROUP)
+    try:
+        frame.write_parquet(path, compression="zstd", compression_level=ZSTD_LEVEL, row_group_size=ROW_GROUP)
+    except pl.exceptions.ComputeError as error:  # polars hides what the system said in its text
+        code = re.search(r"\(os error (\d+)\)", str(error))
+        if code is None:
+            raise
+        raise OSError(int(code[1]), os.strerror(int(code[1])), str(path)) from error

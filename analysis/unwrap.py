@@ -20,6 +20,11 @@ def group_starts(groups: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1])))
 
 
+def spans(starts: np.ndarray, rows: int) -> list[tuple[int, int]]:
+    """(first row, row after the last) of each group."""
+    return list(zip(starts.tolist(), np.append(starts[1:], rows)[: len(starts)].tolist(), strict=True))
+
+
 def unwrap32(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """uint32 values, grouped, as int64. The first of each group keeps its value (RFC 9293, 3.4: modulo 2^32)."""
     result = np.empty(len(values), dtype=np.int64)
@@ -28,7 +33,7 @@ def unwrap32(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     result[0] = values[0]
     result[1:] = np.diff(values).view(np.int32)
     result[starts] = values[starts]
-    for start, end in zip(starts, [*starts[1:], len(values)], strict=True):
+    for start, end in spans(starts, len(values)):
         np.cumsum(result[start:end], out=result[start:end])
     return result
 
@@ -36,14 +41,6 @@ def unwrap32(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
 def near32(value: int, reference: int) -> int:
     """The number congruent to `value` modulo 2^32 that is nearest to `reference`."""
     return reference + ((value - reference + (1 << 31)) % (1 << 32)) - (1 << 31)
-
-
-def running_max(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Largest value so far in each group, the row itself included."""
-    result = np.empty_like(values)
-    for start, end in zip(starts, [*starts[1:], len(values)], strict=True):
-        np.maximum.accumulate(values[start:end], out=result[start:end])
-    return result
 
 
 def switch_time(switch_ns: np.ndarray, rx_mono_ns: np.ndarray) -> np.ndarray:

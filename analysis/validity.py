@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The verdict: can this run be believed? Each reason against it is one line: what, how much, what is allowed, what to do."""
+"""The verdict: can this run be believed? Each reason against it is one line: what, how much, the limit, what to do."""
 
 from __future__ import annotations
 
@@ -92,16 +92,16 @@ def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
         allowed_ns = max(MAX_IDLE_RTT_ERROR * asked, MAX_IDLE_RTT_ERROR_NS)
         if abs(least - asked) > allowed_ns:
             reasons.append(
-                f"delay: the idle path's RTT was {least / 1e6:.3f} ms, asked were {asked / 1e6:.3f} ms; allowed is an error "
-                f"of {allowed_ns / 1e6:.3f} ms: check where the delay is set"
+                f"delay: the idle path's RTT was {least / 1e6:.3f} ms, asked were {asked / 1e6:.3f} ms; allowed is an "
+                f"error of {allowed_ns / 1e6:.3f} ms: check where the delay is set"
             )
     elif run.documents["idle_rtt"]:
         reasons.append("idle_rtt.json: does not say min_ns; the path's delay is unknown")
     most = utilization["max"]
     if most is not None and most > MAX_UTILIZATION:
         reasons.append(
-            f"link: {most:.2%} of its rate left it in one window, which cannot be: the switch's rate is not rate_bps of "
-            "spec.yaml"
+            f"link: {most:.2%} of its rate left it in one window, which cannot be: the switch's rate is not rate_bps "
+            "of spec.yaml"
         )
     return reasons
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from analysis.analyse import Analysis
 
 PNG_DPI = 150
-STYLE = {
+STYLE: dict[str, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
     "font.size": 9,
@@ -36,7 +36,7 @@ def warm_up() -> None:
     import matplotlib.backends.backend_agg
     import matplotlib.backends.backend_svg
 
-    matplotlib.rcParams.update(STYLE)
+    matplotlib.rcParams.update(STYLE)  # type: ignore[arg-type]
     for name in NAMES:
         importlib.import_module(f"analysis.figures.{name}")
 
@@ -50,7 +50,7 @@ def draw(name: str, data: dict[str, Any], directory: str) -> None:
 
 
 def draw_all(a: Analysis, directory: Path, pool: Executor | None) -> list[Future[None]]:
-    """Starts all figures in `pool`, or draws them here and now if there is none. Errors come with the futures' results."""
+    """Starts all figures in `pool`, or draws them here and now if there is none. Errors come with the results."""
     jobs = []
     for name in NAMES:
         data = importlib.import_module(f"analysis.figures.{name}").prepare(a)

@@ -76,15 +76,11 @@ def draw(data: Data) -> Figure:
     queue.set_ylabel("queue depth (packets)")
 
     if data["aggregate"].size:
-        total.plot(*data["cwnd"], color=LIGHT, linewidth=0.8, label="sum of cwnd")
-        total.plot(*data["aggregate"], color=ORANGE, linewidth=0.6, label="packets in flight")
+        total.step(*data["cwnd"], where="post", color=LIGHT, linewidth=0.8, label="sum of cwnd")
+        total.step(*data["aggregate"], where="post", color=ORANGE, linewidth=0.6, label="packets in flight")
         total.legend(loc="upper right", frameon=False, fontsize=8, ncols=2, handlelength=1, borderaxespad=0)
-        stable = data["cwnd"][1][data["cwnd"][0] >= facts["warmup_s"]]
-        high = max(
-            np.percentile(stable, 99.9) if len(stable) else 0,
-            data["aggregate"][1].max(),
-            facts["bdp"] + facts["buffer"],
-        )
+        # Slow start may go far beyond what follows: the scale is that of the measurement.
+        high = max(_highest([data["cwnd"], data["aggregate"]], facts), facts["bdp"] + facts["buffer"])
         total.set_ylim(0, high * 1.15)
     else:
         common.say(total, "no trace of the windows")
@@ -94,10 +90,10 @@ def draw(data: Data) -> Figure:
 
     colors = common.flow_colors(data["ccs"])
     for line, color in zip(data["flows"], colors, strict=True):
-        each.plot(*line, color=color, linewidth=0.6, alpha=0.9, rasterized=len(data["flows"]) > 4)
+        each.step(*line, where="post", color=color, linewidth=0.6, alpha=0.9, rasterized=len(data["flows"]) > 4)
     if not data["flows"]:
         common.say(each, "no trace of the windows")
-    each.set_ylim(0, None)
+    each.set_ylim(0, max(_highest(data["flows"], facts), 1) * 1.08)
     common.flow_legend(each, data["ccs"], data["ids"], colors)
     shown = len(data["flows"])
     each.set_ylabel(
@@ -107,3 +103,10 @@ def draw(data: Data) -> Figure:
     each.set_xlabel("time since traffic started (s); grey: warm-up, not measured")
     figure.align_ylabels()
     return figure
+
+
+def _highest(lines: list[np.ndarray], facts: Data) -> float:
+    """Largest value of the lines in the measurement window; over everything if they have none there."""
+    values = [line[1][line[0] >= facts["warmup_s"]] for line in lines]
+    values = [value for value in values if len(value)] or [line[1] for line in lines if len(line[1])]
+    return float(max((value.max() for value in values), default=0.0))

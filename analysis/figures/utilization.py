@@ -93,7 +93,7 @@ def draw(data: Data) -> Figure:
         taken.append(y)
         ax.axhline(value * 100, color=color, linewidth=0.8, linestyle="--")
         ax.annotate(
-            f"{text} {value:.2%}", (1, y), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
-            va="center", fontsize=8, color=color, annotation_clip=False,
+            f"{text} {value:.2%}", (1, y), xycoords=("axes fraction", "data"), xytext=(4, 0),
+            textcoords="offset points", va="center", fontsize=8, color=color, annotation_clip=False,
         )  # fmt: skip
     return figure

@@ -84,7 +84,8 @@ def draw(data: Data) -> Figure:
                 fontsize=8,
                 color=GREY,
             )
-    left.set_ylim(0, boxes.max() * 1.1)
+    fair = (facts["bdp"] + facts["buffer"]) / max(facts["flows"], 1)
+    left.set_ylim(0, max(boxes.max(), fair) * 1.1)
     share = data["counts"] * 100 / data["counts"].sum()
     right.stairs(
         share,
@@ -95,7 +96,6 @@ def draw(data: Data) -> Figure:
         alpha=0.85,
     )
     right.set_xlim(0, share.max() * 1.05)
-    fair = (facts["bdp"] + facts["buffer"]) / max(facts["flows"], 1)
     left.axhline(fair, color=BLACK, linewidth=0.9, linestyle="--")
     common.level(right, fair, f"(BDP + B)/n\n= {fair:.4g}")
     return figure

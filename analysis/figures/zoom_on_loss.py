@@ -14,6 +14,7 @@ from analysis.figures import common
 from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, RED, Data
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from analysis.analyse import Analysis
@@ -34,18 +35,18 @@ def prepare(a: Analysis) -> Data:
     start, end = moment - BEFORE_RTTS * a.rtt_max_ns, moment + AFTER_RTTS * a.rtt_max_ns
     data["span_ms"] = ((start - moment) / 1e6, (end - moment) / 1e6)
     data["queue"], data["drops"], losers = _queue(a, moment, start, end)
-    data["windows"], data["labels"] = [], []
     groups = experiment_groups(a.run, a.trace)
-    if len(groups) > 1:
-        data["windows"].append(_steps(a.windows.mono_ns, a.windows.in_flight_packets, moment, start, end))
-        data["labels"].append("all flows, in flight")
-    for entry, rows in [group for group in groups if group[0]["flow"] in losers][:MAX_LOSERS_DRAWN]:
-        times = a.run.tcp["mono_ns"][rows]
-        data["windows"].append(_steps(times, a.trace.in_flight[rows], moment, start, end))
-        data["labels"].append(f"flow {entry['id']} {entry['cc']}, in flight")
-        if len(groups) == 1:
-            data["windows"].append(_steps(times, a.run.tcp["cwnd_packets"][rows], moment, start, end))
-            data["labels"].append("cwnd")
+    if groups:
+        total = [(a.windows.in_flight_packets, "in flight"), (a.windows.cwnd_packets, "cwnd")]
+        data["total"] = [(_steps(a.windows.mono_ns, values, moment, start, end), text) for values, text in total]
+    data["each"] = [
+        (
+            _steps(a.run.tcp["mono_ns"][rows], a.trace.in_flight[rows], moment, start, end),
+            f"flow {entry['id']} {entry['cc']}",
+        )
+        for entry, rows in groups
+        if entry["flow"] in losers and len(groups) > 1
+    ][:MAX_LOSERS_DRAWN]
     data["losers"] = len(losers)
     return data
 
@@ -97,46 +98,57 @@ def _steps(times: np.ndarray, values: np.ndarray, moment: int, start: int, end: 
 
 
 def draw(data: Data) -> Figure:
-    """Two axes, one time axis in ms; 0 is the drop."""
+    """Axes with one time axis in ms; 0 is the drop. With several flows a third shows those that lost."""
     facts = data["facts"]
-    figure, (queue, windows) = common.new_figure(facts, 5.4, 2, sharex=True)
+    rows = 3 if data.get("each") else 2
+    figure, axes = common.new_figure(facts, 2.7 * rows, rows, sharex=True)
+    queue, total = axes[:2]
     if data["queue"] is None:
         common.say(queue, "no packets in the measurement window")
         return figure
-    queue.step(*data["queue"], where="post", color=BLUE, linewidth=0.7, rasterized=data["queue"].shape[1] > 6000)
-    drops = data["drops"]
-    if drops.size:
-        queue.plot(*drops, "x", color=RED, markersize=6, markeredgewidth=1.4, label="dropped", clip_on=False, zorder=4)
-        queue.legend(loc="upper right", frameon=False, fontsize=8, handlelength=1, borderaxespad=0)
-    queue.set_ylim(0, max(facts["buffer"], data["queue"][1].max(initial=0)) * 1.12 + 0.5)
-    common.level(queue, facts["buffer"], f"buffer {facts['buffer']}")
-    queue.set_ylabel("queue (packets)")
-    palette = [ORANGE, *(c for c in common.DISTINCT if c not in (ORANGE, BLUE, RED)), GREY]
-    for index, (line, text) in enumerate(zip(data["windows"], data["labels"], strict=True)):
-        color = GREY if text == "cwnd" else palette[index % len(palette)]
-        windows.step(*line, where="post", color=color, linewidth=0.9, label=text)
-    if data["windows"]:
-        more = data["losers"] - MAX_LOSERS_DRAWN
-        title = f"flows that lost a packet: {data['losers']}, {MAX_LOSERS_DRAWN} of them shown" if more > 0 else None
-        windows.legend(
-            loc="upper right",
-            framealpha=0.85,
-            edgecolor="none",
-            fontsize=8,
-            handlelength=1,
-            title=title,
-            title_fontsize=8,
+    _draw_queue(queue, data)
+    if data.get("total"):
+        for (line, text), color in reversed(list(zip(data["total"], (ORANGE, GREY), strict=True))):
+            total.step(*line, where="post", color=color, linewidth=0.9, label=text)
+        total.set_ylim(
+            0, max(*(line[1].max(initial=0) for line, _ in data["total"]), facts["bdp"] + facts["buffer"]) * 1.12
+        )
+        total.legend(
+            loc="upper right", framealpha=0.85, edgecolor="none", fontsize=8, ncols=2, handlelength=1, borderaxespad=0
         )
     else:
-        common.say(windows, "no trace of the windows")
-    highest = max((line[1].max(initial=0) for line in data["windows"]), default=0)
-    windows.set_ylim(0, max(highest, facts["bdp"]) * 1.12)
-    common.level(windows, facts["bdp"], f"BDP {facts['bdp']}", GREY)
-    if highest > 0.7 * (facts["bdp"] + facts["buffer"]):
-        common.level(windows, facts["bdp"] + facts["buffer"], "BDP + buffer", BLACK)
-    windows.set_ylabel("window (packets)")
-    windows.set_xlim(*data["span_ms"])
+        common.say(total, "no trace of the windows")
+    common.level(total, facts["bdp"], f"BDP {facts['bdp']}", GREY)
+    common.level(total, facts["bdp"] + facts["buffer"], "BDP + buffer", BLACK)
+    total.set_ylabel("window (packets)" if facts["flows"] == 1 else "all flows' window (packets)")
+    if rows == 3:
+        _draw_losers(axes[2], data)
+    axes[-1].set_xlim(*data["span_ms"])
     what = "the drop" if data["is_loss"] else "the deepest queue (no packet was dropped)"
-    windows.set_xlabel(f"time since {what} (ms); base RTT {data['rtt_ms']:.4g} ms")
+    axes[-1].set_xlabel(f"time since {what} (ms); base RTT {data['rtt_ms']:.4g} ms")
     figure.align_ylabels()
     return figure
+
+
+def _draw_queue(ax: Axes, data: Data) -> None:
+    facts, drops = data["facts"], data["drops"]
+    ax.step(*data["queue"], where="post", color=BLUE, linewidth=0.7, rasterized=data["queue"].shape[1] > 6000)
+    if drops.size:
+        ax.plot(*drops, "x", color=RED, markersize=6, markeredgewidth=1.4, label="dropped", clip_on=False, zorder=4)
+        ax.legend(loc="upper right", frameon=False, fontsize=8, handlelength=1, borderaxespad=0)
+    ax.set_ylim(0, max(facts["buffer"], data["queue"][1].max(initial=0)) * 1.12 + 0.5)
+    common.level(ax, facts["buffer"], f"buffer {facts['buffer']}")
+    ax.set_ylabel("queue (packets)")
+
+
+def _draw_losers(ax: Axes, data: Data) -> None:
+    for (line, text), color in zip(data["each"], common.DISTINCT, strict=False):
+        ax.step(*line, where="post", color=color, linewidth=0.9, label=text)
+    shown, all_of_them = len(data["each"]), data["losers"]
+    title = "lost a packet" if shown == all_of_them else f"lost a packet\n({shown} of {all_of_them})"
+    ax.legend(
+        title=title, loc="center left", bbox_to_anchor=(1.005, 0.5), frameon=False, fontsize=8, title_fontsize=8,
+        handlelength=1, alignment="left",
+    )  # fmt: skip
+    ax.set_ylim(0, max(line[1].max(initial=0) for line, _ in data["each"]) * 1.12 + 0.5)
+    ax.set_ylabel("window (packets)")

@@ -173,7 +173,8 @@ class Simulation:
     def record(self, ns: int, flow: Flow, event: int, segment: int) -> None:
         self.truth.records.append(
             {
-                "mono_ns": ns, "event": event, "flow": flow.index, "snd_una": flow.seq(flow.una), "snd_nxt": flow.seq(flow.nxt),
+                "mono_ns": ns, "event": event, "flow": flow.index, "snd_una": flow.seq(flow.una),
+                "snd_nxt": flow.seq(flow.nxt),
                 "event_seq": flow.seq(segment) if event == EVENT["TCP_EVENT_RETRANSMIT"] else 0,
                 "cwnd_packets": int(flow.cwnd), "ssthresh_packets": int(min(flow.ssthresh, 0x7FFFFFFF)),
                 "packets_out": flow.nxt - flow.una, "sacked_out": len(flow.sacked), "lost_out": len(flow.lost),
@@ -210,7 +211,8 @@ class Simulation:
         self.truth.arrival_segment.append(segment)
         self.truth.cards.append(
             {
-                "enqueue_ns": ns, "sojourn_ns": sojourn_ns, "flags": flags, "depth_packets": depth, "depth_bytes": depth_bytes,
+                "enqueue_ns": ns, "sojourn_ns": sojourn_ns, "flags": flags, "depth_packets": depth,
+                "depth_bytes": depth_bytes,
                 "packet_bytes": frame_bytes, "card_seq": self.card_seq[refused],
                 "tcp_seq": flow.seq(segment) if segment >= 0 else flow.first_seq,
                 "tcp_flags": 0x10 if segment >= 0 else 0x02,
@@ -246,8 +248,8 @@ def postcard_bytes(scenario: Scenario, card: dict[str, int], flow: int) -> bytes
         enqueue_switch_ns=card["enqueue_ns"] % (1 << 48), sojourn_ns=card["sojourn_ns"],
         depth_packets=card["depth_packets"], depth_bytes=card["depth_bytes"],
         threshold=scenario.threshold_bytes or scenario.threshold, packet_bytes=card["packet_bytes"], ip_protocol=6,
-        tcp_flags=card["tcp_flags"], src_addr=address(src), dst_addr=address(dst), src_port=30_000 + flow, dst_port=5201,
-        tcp_seq=card["tcp_seq"],
+        tcp_flags=card["tcp_flags"], src_addr=address(src), dst_addr=address(dst), src_port=30_000 + flow,
+        dst_port=5201, tcp_seq=card["tcp_seq"],
     )  # fmt: skip
 
 
@@ -294,7 +296,8 @@ def documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
         for name in ("rx_ring_drops", "tx_errors", "queue_drops", "oversize")
     }
     stats = ports | spans | {
-        "port.1.rx_frames": cards, "pool_exhausted": 0, "arrivals_clamped": 0, "clock_steps": 0, "realtime_step_max_ns": 0,
+        "port.1.rx_frames": cards, "pool_exhausted": 0, "arrivals_clamped": 0, "clock_steps": 0,
+        "realtime_step_max_ns": 0,
         "gap_frames.2": 1000, "gap_error_over_10pct.2": 20, "loop_gap_max_ns": 400_000, "departures.2": cards,
     }  # fmt: skip
     flows = [
@@ -311,8 +314,8 @@ def documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
             "duplicates": 0, "reordered": 0, "kernel_drops": 0, "write_errors": 0,
         },
         "tracer": {
-            "events": records, "stored": records, "lost": 0, "write_errors": 0, "bpf_ns_per_event": 250.0, "bpf_runs": records,
-            "user_ns_per_event": 90.0,
+            "events": records, "stored": records, "lost": 0, "write_errors": 0, "bpf_ns_per_event": 250.0,
+            "bpf_runs": records, "user_ns_per_event": 90.0,
         },
         "switch": {
             "program": {"name": "bufferscope", "digest": "ab" * 32},
@@ -324,10 +327,14 @@ def documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
             "lateness": {"2": [[10_000, 900], [20_000, 90], [100_000, 9], [400_000, 1]]},
         },
         "traffic": {
-            "start_mono_ns": START_NS, "end_mono_ns": START_NS + scenario.warmup_ns + scenario.duration_ns, "flows": flows,
-            "groups": [{"cc": cc, "exit_status": 0, "bits_per_second_received": 4.0e7} for cc in scenario.ccs], "errors": [],
+            "start_mono_ns": START_NS, "end_mono_ns": START_NS + scenario.warmup_ns + scenario.duration_ns,
+            "groups": [{"cc": cc, "exit_status": 0, "bits_per_second_received": 4.0e7} for cc in scenario.ccs],
+            "flows": flows, "errors": [],
         },
-        "idle_rtt": {"samples_ns": [scenario.rtt_ns + 40_000], "min_ns": scenario.rtt_ns + 40_000, "median_ns": scenario.rtt_ns + 60_000},
+        "idle_rtt": {
+            "samples_ns": [scenario.rtt_ns + 40_000], "min_ns": scenario.rtt_ns + 40_000,
+            "median_ns": scenario.rtt_ns + 60_000,
+        },
     }  # fmt: skip
 
 
@@ -340,9 +347,11 @@ def spec(scenario: Scenario) -> dict[str, Any]:
         for g in range(len(scenario.ccs))
     ]
     return {
-        "spec_version": 1, "name": "simulated", "target": "soft", "clock": "real", "delay": "switch", "mode": "tail-drop",
+        "spec_version": 1, "name": "simulated", "target": "soft", "clock": "real", "delay": "switch",
+        "mode": "tail-drop",
         "groups": [{"cc": cc, "flows": n} for cc, n in zip(scenario.ccs, shares, strict=True)],
-        "rate_bps": scenario.rate_bps, "rtt_ns": scenario.rtt_ns, "rtt_spread_ns": 0, "mtu_bytes": mtu, "wire_bytes": mtu + 38,
+        "rate_bps": scenario.rate_bps, "rtt_ns": scenario.rtt_ns, "rtt_spread_ns": 0, "mtu_bytes": mtu,
+        "wire_bytes": mtu + 38,
         "bdp_packets": round(bdp), "buffer_given": f"{scenario.threshold}p", "buffer_packets": scenario.threshold,
         "threshold_bytes": scenario.threshold_bytes, "ecn_threshold_packets": None, "duration_ns": scenario.duration_ns,
         "warmup_ns": scenario.warmup_ns, "seed": scenario.seed, "reps": 1,

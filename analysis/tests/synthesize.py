@@ -20,7 +20,7 @@ PER_BLOCK = 10_000
 
 
 def write_big(directory: Path, postcards: int, records: int, flows: int = 16, drop_every: int = 1000) -> None:
-    """Writes a directory with so many postcards and trace records. One in `drop_every` packets is dropped and sent again."""
+    """Writes a directory with so many postcards and trace records. One packet in `drop_every` is dropped."""
     scenario = simulate.Scenario(flows=flows, rate_bps=200_000_000, threshold=163, warmup_ns=0)
     gap_ns = 61_520  # 1538 bytes at 200 Mb/s
     scenario.duration_ns = postcards * gap_ns
@@ -53,7 +53,9 @@ def _postcards(path: Path, scenario: simulate.Scenario, count: int, gap_ns: int,
             came = left - depth * np.uint64(gap_ns) + randomness.integers(0, gap_ns, len(index)).astype(np.uint64)
             dropped = index % np.uint64(drop_every) == 0
             flow = index % np.uint64(scenario.flows)
-            rows["rx_mono_ns"] = left + np.uint64(30_000) + randomness.integers(0, 100_000, len(index)).astype(np.uint64)
+            rows["rx_mono_ns"] = (
+                left + np.uint64(30_000) + randomness.integers(0, 100_000, len(index)).astype(np.uint64)
+            )
             rows["version"] = simulate.CARD["POSTCARD_VERSION"]
             rows["flags"] = 0x70 | np.where(dropped, 0x09, 0)
             rows["switch_id"], rows["ingress_port"], rows["egress_port"], rows["policy"] = 1, 1, 2, 1
@@ -66,7 +68,9 @@ def _postcards(path: Path, scenario: simulate.Scenario, count: int, gap_ns: int,
             _address(rows, "dst_addr", dst)
             rows["src_port"], rows["dst_port"] = 30_000 + flow, 5201
             segment = index // np.uint64(scenario.flows)
-            late = (index % np.uint64(drop_every)) == np.uint64(drop_every - 4 * scenario.flows)  # its lost packet again
+            late = (index % np.uint64(drop_every)) == np.uint64(
+                drop_every - 4 * scenario.flows
+            )  # its lost packet again
             rows["tcp_seq"] = (segment - late.astype(np.uint64)) * np.uint64(1448) & np.uint64(0xFFFFFFFF)
             file.write(_block("BLOCK_POSTCARDS", simulate.CARD["POSTCARD_VERSION"], rows, at))
 
@@ -86,7 +90,11 @@ def _records(path: Path, scenario: simulate.Scenario, count: int, gap_ns: int) -
             rows["event_seq"] = rows["snd_una"]
             for name in ("cwnd_packets", "packets_out", "ssthresh_packets"):
                 rows[name] = 20 + randomness.integers(0, 4, len(index))
-            rows["srtt_us"], rows["rtt_min_us"], rows["mss_bytes"] = randomness.integers(10_000, 20_000, len(index)), 10_000, 1448
+            rows["srtt_us"], rows["rtt_min_us"], rows["mss_bytes"] = (
+                randomness.integers(10_000, 20_000, len(index)),
+                10_000,
+                1448,
+            )
             rows["delivered_packets"] = segment
             rows["src_port"], rows["dst_port"] = 30_000 + index % np.uint64(scenario.flows), 5201
             rows["src_addr_lo"], rows["dst_addr_lo"] = src, dst

@@ -4,6 +4,7 @@
 import bisect
 
 import numpy as np
+import polars as pl
 
 from analysis.join import NONE, _header_bytes, _new_bytes, _order
 from analysis.tables import joined_columns
@@ -20,10 +21,10 @@ def _rows(known):
 
 def test_join__takes_the_latest_record_of_the_flow(known):
     a, truth = known.analysis, known.truth
-    by_flow = {}
+    by_flow: dict[int, list] = {}
     for record in sorted(truth.records, key=lambda record: record["mono_ns"]):
         by_flow.setdefault(record["flow"], []).append(record)
-    columns = joined_columns(a.run, a.queue, a.segments)
+    columns = pl.DataFrame(joined_columns(a.run, a.queue, a.segments))
     cwnd, in_flight, age = (columns[name].to_list() for name in ("cwnd_packets", "in_flight_packets", "trace_age_ns"))
     times = {flow: [record["mono_ns"] for record in records] for flow, records in by_flow.items()}
     for position, flow, _, card in _rows(known):
@@ -41,7 +42,7 @@ def test_join__takes_the_latest_record_of_the_flow(known):
 
 def test_join__finds_the_ack_that_first_covered_a_packet(known):
     a, truth = known.analysis, known.truth
-    rtt = joined_columns(a.run, a.queue, a.segments)["packet_rtt_ns"].to_list()
+    rtt = pl.DataFrame(joined_columns(a.run, a.queue, a.segments))["packet_rtt_ns"].to_list()
     found = 0
     last_record = {record["flow"]: record["mono_ns"] for record in truth.records if record["event"] == 1}
     for position, flow, segment, card in _rows(known):
@@ -75,7 +76,9 @@ def test_join__infers_header_and_payload(known):
 
 
 def test_join__tells_retransmissions_from_reordering(known):
-    a, seen, high = known.analysis, set(), {}
+    a = known.analysis
+    seen: set[tuple[int, int]] = set()
+    high: dict[int, int] = {}
     for position, flow, segment, _ in _rows(known):
         again, late = (flow, segment) in seen, segment < high.get(flow, -1)
         assert a.segments.retransmission[position] == (again and segment >= 0)
@@ -87,7 +90,7 @@ def test_join__tells_retransmissions_from_reordering(known):
 def test_join__counts_new_bytes_once(known):
     a, left = known.analysis, set()
     new = np.zeros(len(known.truth.cards), dtype=int)
-    total = {}
+    total: dict[int, int] = {}
     for position, flow, segment, card in _rows(known):
         if segment >= 0 and not card["flags"] & DROPPED:
             new[position] = simulate.MSS if (flow, segment) not in left else 0

@@ -41,7 +41,7 @@ def test_load__uses_what_stands_before_a_cut(fresh, cut):
     assert raw.blocks > 3
     assert raw.records == raw.blocks * 500
     assert raw.size_bytes - raw.damaged_bytes == raw.blocks * (wire.BLOCK.length + 500 * wire.STORED_POSTCARD.itemsize)
-    assert f"postcards.bsp: damaged or cut off at byte {raw.size_bytes - raw.damaged_bytes}" in raw.damage()
+    assert f"postcards.bsp: damaged or cut off at byte {raw.size_bytes - raw.damaged_bytes}" in str(raw.damage())
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -111,7 +111,9 @@ def test_load__survives_noise(tmp_path, seed):
     record = wire.STORED_POSTCARD.itemsize
     parts = []
     for _ in range(noise.randrange(4)):
-        body = b"".join(noise.randbytes(8) + b"\x01" + noise.randbytes(record - 9) for _ in range(noise.randrange(1, 50)))
+        body = b"".join(
+            noise.randbytes(8) + b"\x01" + noise.randbytes(record - 9) for _ in range(noise.randrange(1, 50))
+        )
         parts.append(wire.encode_block(kind, 1, record, body, first_record=noise.randrange(1 << 40)))
     path.write_bytes(b"".join(parts) + noise.randbytes(noise.randrange(3000)))
     columns, flows, raw = load_postcards(path)

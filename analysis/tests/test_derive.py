@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: MIT
+"""The command: its files, exit status and one-line errors, and that earlier results survive whatever goes wrong."""
+
+import fcntl
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from analysis import derive as derive_module
+from analysis.__main__ import main
+from analysis.derive import derive
+from analysis.figures import NAMES
+from analysis.figures.common import envelope, pick_flows, si
+from analysis.report import number, percent
+from analysis.tests import simulate
+
+DERIVED = ["joined.parquet", "postcards.parquet", "report.html", "summary.json", "tcp.parquet"]
+KEYS = {  # of design and contract
+    "valid", "reasons", "clock", "spec", "bdp_packets", "buffer_packets", "utilization", "goodput_bps",
+    "queue_depth_packets", "queue_nonempty_fraction", "drops", "marks", "drop_fraction", "jain_index", "flows",
+    "ledger", "fidelity",
+}  # fmt: skip
+DEEP_KEYS = {
+    "utilization": {"mean", "p01", "window_s", "min_after_loss"},
+    "queue_depth_packets": {"mean", "p01", "p50", "p99", "max"},
+    "ledger": {
+        "switch_packets", "postcards_sent", "postcards_received", "postcards_stored", "postcards_rows", "tcp_events",
+        "tcp_events_lost", "ring_drops",
+    },
+    "fidelity": {"lateness_us", "gap_error_over_10pct_fraction", "rate_error_fraction"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Figures take a second a run; where a test is about something else they are empty."""
+
+    def blank(analysis, directory, pool):
+        for name in NAMES:
+            (directory / f"{name}.svg").write_text("<svg/>")
+        return []
+
+    monkeypatch.setattr(derive_module, "draw_all", blank)
+
+
+def _derived(directory):
+    return {path.relative_to(directory): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_command__makes_every_file_and_says_the_verdict(fresh, capsys):
+    directory = fresh()
+    assert main([str(directory)]) == 0
+    out, err = capsys.readouterr()
+    assert re.fullmatch(r".*rep-1: utilization 9\d\.\d\d%, 1\d drops, valid\n", out)
+    assert err == ""
+    assert all((directory / name).stat().st_size for name in DERIVED)
+    figures = {f"{name}.{kind}" for name in NAMES for kind in ("png", "svg")}
+    assert {path.name for path in (directory / "figures").iterdir()} == figures
+    assert all((directory / "figures" / name).stat().st_size > 4000 for name in figures)
+    assert not (directory / derive_module.SCRATCH).exists()
+    summary = json.loads((directory / "summary.json").read_text())
+    assert summary.keys() >= KEYS
+    for key, inner in DEEP_KEYS.items():
+        assert inner <= summary[key].keys()
+
+
+def test_command__takes_a_run_with_several_repetitions(fresh, capsys, no_figures):
+    directory = fresh()
+    simulate.write_run(directory.parent / "rep-2", simulate.Scenario(seed=2))
+    assert main([str(directory.parent)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert (directory.parent / "rep-2/summary.json").exists()
+
+
+def test_replay__gives_the_same_files(fresh):
+    directory = fresh("no_loss")
+    derive(directory)
+    before = _derived(directory)
+    derive(directory)
+    assert _derived(directory) == before
+
+
+def test_tables__are_sorted_complete_and_self_describing(fresh, no_figures, known_runs):
+    directory = fresh("reordered")
+    derive(directory)
+    truth = known_runs("reordered").truth
+    cards, tcp, joined = (pl.read_parquet(directory / f"{name}.parquet") for name in ("postcards", "tcp", "joined"))
+    assert (len(cards), len(tcp), len(joined)) == (len(truth.cards), len(truth.records), len(truth.cards))
+    assert cards["enqueue_mono_ns"].is_sorted()
+    assert tcp["mono_ns"].is_sorted()
+    assert joined["enqueue_mono_ns"].is_sorted()
+    assert cards["five_tuple"].cast(pl.String)[0].startswith("10.77.0.1:3000")
+    assert cards["packet_bytes"].cast(pl.Int64).sum() == sum(card["packet_bytes"] for card in truth.cards)
+    assert joined["cwnd_packets"].null_count() < 50
+
+
+def test_report__is_one_file_that_fetches_nothing(fresh):
+    directory = fresh()
+    derive(directory)
+    page = (directory / "report.html").read_text()
+    assert page.count("data:image/svg+xml;base64,") == len(NAMES)
+    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:|//|\.|/)""", page)
+    assert "<strong>Valid.</strong>" in page
+    assert "NOT VALID" not in page
+
+
+def test_report__marks_a_run_that_is_not_valid_loudly(fresh):
+    directory = fresh()
+    (directory / "collector.json").unlink()
+    derive(directory)
+    page = (directory / "report.html").read_text()
+    assert "<title>NOT VALID: simulated" in page
+    assert "collector.json: missing" in page
+    assert "NOT VALID" in (directory / "figures/utilization.svg").read_text()
+
+
+def test_report__escapes_what_files_say(fresh, no_figures):
+    directory = fresh()
+    for name in ("traffic", "environment"):
+        text = (directory / f"{name}.json").read_text()
+        text = text.replace('"cc": "reno"', '"cc": "<script>x</script>"').replace("6.1.0", "<script>y</script>")
+        (directory / f"{name}.json").write_text(text)
+    derive(directory)
+    page = (directory / "report.html").read_text()
+    assert "<script>" not in page
+    assert "&lt;script&gt;x" in page
+
+
+@pytest.mark.parametrize("change", ["no traffic", "no trace", "empty", "short", "noise"])
+def test_derive__makes_figures_and_report_of_little_data(fresh, change):
+    directory = fresh()
+    if change in ("no trace", "empty"):
+        (directory / "tcp.bst").write_bytes(b"")
+    if change == "empty":
+        (directory / "postcards.bsp").write_bytes(b"")
+    if change == "no traffic":
+        (directory / "traffic.json").unlink()
+    if change == "short":
+        (directory / "postcards.bsp").write_bytes((directory / "postcards.bsp").read_bytes()[:60_000])
+    if change == "noise":  # whole blocks, mad values
+        record = simulate.wire.STORED_POSTCARD.itemsize
+        random = __import__("random").Random(1)
+        body = b"".join(random.randbytes(8) + b"\x01" + random.randbytes(record - 9) for _ in range(3000))
+        (directory / "postcards.bsp").write_bytes(simulate.wire.encode_block(1, 1, record, body))
+    summary, damage = derive(directory)
+    assert summary["valid"] is False
+    assert bool(damage) == (change == "short")
+    if change == "empty":
+        assert summary["reasons"][0] == "queue: no packet came to it; see logs/"
+    assert (directory / "report.html").exists()
+
+
+@pytest.mark.parametrize("name", ["no_loss", "many_flows", "ipv6_bytes", "one_flow"])
+def test_derive__draws_every_kind_of_run(fresh, name, known_runs):
+    directory = fresh(name)
+    summary, _ = derive(directory)
+    assert summary["valid"]
+    assert (summary["drops"] == 0) == (name == "no_loss")
+    assert len(summary["flows"]) == known_runs(name).scenario.flows
+    if name == "ipv6_bytes":
+        assert "[fd77::1]:30000 > [fd77::2]:5201 tcp" in (directory / "report.html").read_text().replace("&gt;", ">")
+    assert max(path.stat().st_size for path in (directory / "figures").iterdir()) < 2_000_000
+
+
+def test_damage__is_one_line_and_what_is_readable_is_used(fresh, capsys, no_figures):
+    directory = fresh()
+    path = directory / "postcards.bsp"
+    path.write_bytes(path.read_bytes()[:-10])
+    assert main([str(directory)]) == 3
+    out, err = capsys.readouterr()
+    assert "NOT VALID" in out
+    assert len(err.splitlines()) == 1
+    assert "postcards.bsp: damaged or cut off at byte" in err
+    assert json.loads((directory / "summary.json").read_text())["valid"] is False
+
+
+def test_damage__does_not_replace_earlier_results_unless_told_to(fresh, capsys, no_figures):
+    directory = fresh()
+    derive(directory)
+    path = directory / "tcp.bst"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+    before = _derived(directory)
+    assert main([str(directory)]) == 1
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1
+    assert "earlier results are kept (--force replaces them)" in err
+    assert _derived(directory) == before
+    assert main([str(directory), "--force"]) == 3
+    assert json.loads((directory / "summary.json").read_text())["valid"] is False
+
+
+@pytest.mark.parametrize(
+    ("prepare", "said"),
+    [
+        (lambda d: (d / "spec.yaml").unlink(), "spec.yaml: missing"),
+        (lambda d: (d / "postcards.bsp").unlink(), "postcards.bsp: missing"),
+        (lambda d: (d / "spec.yaml").write_text("spec_version: 2"), "use the newer one"),
+    ],
+)
+def test_command__refuses_with_one_line_and_changes_nothing(fresh, capsys, no_figures, prepare, said):
+    directory = fresh()
+    derive(directory)
+    prepare(directory)
+    before = _derived(directory)
+    assert main([str(directory)]) == 1
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1
+    assert said in err
+    assert _derived(directory) == before
+
+
+@pytest.mark.parametrize("what", ["nowhere", "file"])
+def test_command__needs_a_directory(tmp_path, capsys, what):
+    (tmp_path / "file").write_text("")
+    assert main([str(tmp_path / what)]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("stage", ["write_joined", "write_raw_tables", "render"])
+def test_full_disk__keeps_earlier_results(fresh, capsys, no_figures, monkeypatch, stage):
+    directory = fresh()
+    derive(directory)
+    before = _derived(directory)
+
+    def full(*_):
+        raise OSError(28, "No space left on device", str(directory / "x"))
+
+    monkeypatch.setattr(derive_module, stage, full)
+    assert main([str(directory)]) == 1
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1
+    assert "No space left on device" in err
+    assert _derived(directory) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
+@pytest.mark.software
+def test_full_disk__for_real(tmp_path, known_runs):
+    """A file system with too little room, in a mount namespace of its own."""
+    source = known_runs("two_flows").directory
+    size_kib = sum(path.stat().st_size for path in source.iterdir() if path.is_file()) // 1024 + 200
+    script = (
+        'mount -t tmpfs -o size="$1"k none "$2" && cp "$3"/* "$2"/ && "$4" -m analysis "$2"; '
+        'status=$?; ls -A "$2" | sort >&2; exit "$status"'
+    )
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh", str(size_kib), str(tmp_path), str(source), sys.executable],
+        cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    if "permission denied" in done.stderr.lower() or "operation not permitted" in done.stderr.lower():
+        pytest.skip("mounting is not allowed here")
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1, done.stderr
+    assert "No space left on device" in lines[0]
+    assert lines[0].startswith("analysis: ")
+    assert sorted(lines[1:]) == sorted(path.name for path in source.iterdir() if path.is_file())
+
+
+def test_command__runs_once_at_a_time(fresh, capsys):
+    directory = fresh()
+    lock = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert main([str(directory)]) == 1
+        assert "is being analysed already" in capsys.readouterr().err
+    finally:
+        os.close(lock)
+
+
+def test_command__clears_what_a_killed_one_left(fresh, no_figures):
+    directory = fresh()
+    (directory / derive_module.SCRATCH / "figures").mkdir(parents=True)
+    (directory / derive_module.SCRATCH / "summary.json").write_text("half")
+    derive(directory)
+    assert not (directory / derive_module.SCRATCH).exists()
+
+
+def test_envelope__keeps_every_extreme():
+    import numpy as np
+
+    random = np.random.default_rng(1)
+    times = np.sort(random.random(50_000))
+    values = random.normal(size=50_000)
+    values[12_345], values[40_000] = 50, -60
+    line = envelope(times, values, 0.0, 1.0, 300)
+    assert line.shape[1] <= 600
+    assert (line[1].max(), line[1].min()) == (50, -60)
+    assert (np.diff(line[0]) >= 0).all()
+    short = envelope(times[:10], values[:10], 0.0, 1.0)
+    assert short[1].tolist() == values[:10].tolist()
+
+
+def test_pick_flows__are_at_most_128_and_spread():
+    assert pick_flows(3) == [0, 1, 2]
+    assert len(set(pick_flows(1000))) == 128
+    assert pick_flows(1000)[-1] == 999
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (200e6, "b/s", "200 Mb/s"),
+        (0.01, "s", "10 ms"),
+        (61.52e-6, "s", "61.52 µs"),
+        (0, "b/s", "0 b/s"),
+        (1, "s", "1 s"),
+    ],
+)
+def test_si__writes_prefixes(value, unit, text):
+    assert si(value, unit) == text
+
+
+def test_numbers__are_written_for_reading():
+    assert (number(1234567), number(None), number(0.123456), number(True)) == (
+        "1\u2009234\u2009567",
+        "–",
+        "0.1235",
+        "yes",
+    )
+    assert (percent(0.98765), percent(None)) == ("98.77 %", "–")

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: MIT
+"""Each thing that can be wrong with a run, alone: it must be named, and nothing else."""
+
+import json
+
+import numpy as np
+import pytest
+
+from analysis import metrics
+from analysis.analyse import analyse
+from analysis.fidelity import depth_mismatches, histogram_percentiles
+from analysis.load import load_postcards
+from analysis.tests import simulate
+from wire import wire
+
+
+def _change(directory, name, path, value):
+    file = directory / f"{name}.json"
+    document = json.loads(file.read_text())
+    at = document
+    for key in path[:-1]:
+        at = at[key]
+    if value is None:
+        del at[path[-1]]
+    else:
+        at[path[-1]] = value(at[path[-1]]) if callable(value) else value
+    file.write_text(json.dumps(document))
+
+
+def test_verdict__of_a_run_in_which_nothing_went_wrong(known):
+    assert known.analysis.reasons == []
+    entries = known.analysis.ledger
+    cards = len(known.truth.cards)
+    chain = ("switch_packets", "postcards_sent", "postcards_received", "postcards_stored", "postcards_rows")
+    assert [entries[name] for name in chain] == [cards] * 5
+    assert entries["tcp_events_rows"] == len(known.truth.records)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value", "said"),
+    [
+        ("switch", ("counters", "arrivals", "2", "packets"), lambda n: n + 3, ["came to watched queues", "(-3)"]),
+        ("switch", ("counters", "postcards_made", "3", "packets"), lambda n: n - 1, ["by the switch (-1)", "(+1)"]),
+        ("collector", ("received",), lambda n: n - 2, ["were received by the collector (-2)", "stored"]),
+        ("collector", ("stored",), lambda n: n + 1, ["stored by the collector (+1)", "read from postcards.bsp (-1)"]),
+        ("collector", ("kernel_drops",), 5, ["5 postcards were dropped in the collector's socket"]),
+        ("collector", ("bad_version",), 4, ["4 datagrams to the collector were no postcards"]),
+        ("collector", ("write_errors",), 1, ["1 writes of the collector failed"]),
+        ("collector", ("host_drops",), {"interface": 2, "backlog": 1}, ["3 datagrams were dropped by the"]),
+        ("collector", ("kernel_drops",), None, ["collector.json: does not say collector_kernel_drops"]),
+        ("tracer", ("lost",), 9, ["9 TCP events found the tracer's rings full"]),
+        ("tracer", ("events",), lambda n: n + 9, ["TCP events happened", "(-9)"]),
+        ("switch", ("stats", "port.1.rx_ring_drops"), 1, ["1 frames were dropped by the kernel before the"]),
+        ("switch", ("stats", "port.3.tx_errors"), 2, ["2 frames could not be handed to the kernel"]),
+        ("switch", ("stats", "port.2.queue_drops"), 3, ["3 admitted packets were dropped"]),
+        ("switch", ("stats", "pool_exhausted"), 4, ["4 packets were dropped because the switch had no memory"]),
+        ("switch", ("stats", "clone_drops"), 4, ["4 postcards were not made"]),
+        ("switch", ("stats", "clock_steps"), 1, ["CLOCK_REALTIME stepped 1 times"]),
+        ("switch", ("stats", "arrivals_clamped"), 100, ["of arrivals were read too late", "allowed is 0.1%"]),
+        ("switch", ("stats", "real_span_ns.2"), 1_002_000_000, ["real rate was off by -0.200%"]),
+        ("switch", ("stats", "virtual_span_ns.2"), None, ["switch.json: does not say rate error of port 2"]),
+        ("switch", ("lateness", "2"), [[100_000, 980], [600_000, 20]], ["1 % of frames left port 2 600 us", "500 us"]),
+        ("idle_rtt", ("min_ns",), 10_600_000, ["RTT was 10.600 ms, asked were 10.000 ms", "0.500 ms"]),
+        ("idle_rtt", ("min_ns",), None, ["idle_rtt.json: does not say min_ns"]),
+        ("traffic", ("groups", 0, "exit_status"), 1, ["iperf3 of the reno group ended with status 1"]),
+        ("traffic", ("errors",), ["unable to connect:\nno route", "x"], ["unable to connect: no route (and 1 more)"]),
+        ("traffic", ("flows",), lambda flows: flows[:1], ["2 flows were asked for, traffic.json names 1"]),
+        ("traffic", ("flows", 1, "src_port"), 9, ["1 flows sent nothing through the queue (first: flow 1)"]),
+        ("traffic", ("end_mono_ns",), lambda ns: ns - 500_000_000, ["ended 0.50 s early: 0.70 s of 1.20 s"]),
+    ],
+)  # fmt: skip
+def test_verdict__names_what_is_wrong(fresh, name, path, value, said):
+    directory = fresh()
+    _change(directory, name, path, value)
+    reasons = analyse(directory).reasons
+    assert reasons
+    for text in said:
+        assert any(text in reason for reason in reasons), reasons
+    assert len(reasons) <= len(said)
+    assert all("\n" not in reason for reason in reasons)
+
+
+def test_verdict__tolerates_what_is_within_the_limits(fresh):
+    directory = fresh()
+    _change(directory, "idle_rtt", ("min_ns",), 10_450_000)
+    _change(directory, "switch", ("stats", "real_span_ns.2"), 1_000_900_000)
+    _change(directory, "switch", ("stats", "arrivals_clamped"), 1)
+    _change(directory, "traffic", ("end_mono_ns",), lambda ns: ns - 50_000_000)
+    assert analyse(directory).reasons == []
+
+
+def _rewrite(directory, change):
+    """Stores the same run with its postcards changed: change(list of stored bytes) -> list."""
+    cards = change(simulate.stored_postcards(simulate.Scenario(), simulate.Simulation(simulate.Scenario()).run()))
+    (directory / "postcards.bsp").write_bytes(simulate.blocks(simulate.BLOCK["BLOCK_POSTCARDS"], 1, cards))
+
+
+def test_verdict__sees_a_gap_between_postcards(fresh):
+    directory = fresh()
+    _rewrite(directory, lambda cards: cards[:700] + cards[703:])
+    a = analyse(directory)
+    assert a.ledger["postcards_missing"] == 3
+    assert any("3 postcard numbers are missing" in reason for reason in a.reasons)
+    assert not any("contradict" in reason for reason in a.reasons)
+
+
+def test_verdict__sees_a_postcard_that_came_twice(fresh):
+    directory = fresh()
+    _rewrite(directory, lambda cards: [*cards[:700], cards[699], *cards[700:]])
+    assert analyse(directory).ledger["postcards_duplicate"] == 1
+
+
+def _altered(cards, position, **changes):
+    values = wire.POSTCARD.decode(cards[position][8:]) | changes
+    return [*cards[:position], cards[position][:8] + wire.POSTCARD.encode(**values), *cards[position + 1 :]]
+
+
+def test_verdict__sees_a_depth_that_cannot_be(fresh):
+    directory = fresh()
+    _rewrite(directory, lambda cards: _altered(cards, 2000, depth_packets=19))
+    reasons = analyse(directory).reasons
+    assert len(reasons) == 1
+    assert reasons[0].startswith("queue: 1 packets report a depth that the others' arrivals and departures contradict")
+
+
+def test_verdict__sees_a_queue_above_its_threshold(fresh):
+    directory = fresh()
+    _rewrite(directory, lambda cards: _altered(cards, 2000, depth_packets=20))
+    assert any(
+        "1 packets were admitted at a depth of 20 packets or more" in reason for reason in analyse(directory).reasons
+    )
+
+
+def test_verdict__sees_drops_below_the_threshold(fresh):
+    directory = fresh()
+    flags = simulate.CARD["POSTCARD_DROPPED"] | 0x70
+    _rewrite(directory, lambda cards: _altered(cards, 2000, flags=flags))
+    assert any("1 packets were dropped at a depth below 20 packets" in reason for reason in analyse(directory).reasons)
+
+
+def test_verdict__sees_two_clocks(fresh):
+    directory = fresh()
+
+    def late(cards):
+        return [
+            (int.from_bytes(card[:8], "little") + 20_000_000_000).to_bytes(8, "little") + card[8:] for card in cards
+        ]
+
+    _rewrite(directory, late)
+    assert any("not on one clock" in reason for reason in analyse(directory).reasons)
+
+
+def test_verdict__sees_a_link_faster_than_its_rate(fresh):
+    directory = fresh()
+    text = (directory / "spec.yaml").read_text()
+    (directory / "spec.yaml").write_text(text.replace("rate_bps: 50000000", "rate_bps: 40000000"))
+    assert any("which cannot be" in reason for reason in analyse(directory).reasons)
+
+
+def test_verdict__of_a_run_without_documents_names_each(fresh):
+    directory = fresh()
+    for name in ("environment", "collector", "tracer", "switch", "traffic", "idle_rtt"):
+        (directory / f"{name}.json").unlink()
+    (directory / "tcp.bst").unlink()
+    a = analyse(directory)
+    assert len(a.reasons) == 7
+    assert a.utilization["mean"] == pytest.approx(0.95, abs=0.05)
+
+
+@pytest.mark.parametrize("what", ["stats", "counters", "lateness"])
+@pytest.mark.parametrize("junk", [None, 7, [], "x", {"port.2.x": "y", "2": 3, "arrivals": 4}])
+def test_verdict__survives_documents_of_another_shape(fresh, what, junk):
+    directory = fresh()
+    _change(directory, "switch", (what,), lambda _: junk)
+    for name in ("flows", "groups", "errors", "start_mono_ns", "end_mono_ns"):
+        _change(directory, "traffic", (name,), lambda _: junk)
+    assert analyse(directory).reasons
+
+
+def test_depth_mismatches__are_none_whatever_the_scenario(known):
+    assert depth_mismatches(known.analysis.queue) == 0
+    changed = dict(known.analysis.queue)
+    changed["depth_packets"] = changed["depth_packets"].copy()
+    changed["depth_packets"][1000:1010] += np.uint32(2)
+    assert 5 <= depth_mismatches(changed) <= 10  # fewer if some came at one ns
+
+
+def test_histogram_percentiles__are_upper_edges():
+    buckets = [[10, 50], [20, 49], [1000, 1]]
+    assert histogram_percentiles(buckets, p50=50, p99=99, p999=99.9) == {
+        "p50": 0.01, "p99": 0.02, "p999": 1.0, "max": 1.0,
+    }  # fmt: skip
+    assert histogram_percentiles([], p50=50) == {"p50": None, "max": None}
+    assert histogram_percentiles("junk", p50=50) == {"p50": None, "max": None}
+
+
+def test_load_postcards__in_any_order_of_blocks_gives_one_order(fresh):
+    directory = fresh()
+    before = load_postcards(directory / "postcards.bsp")[0]
+    _rewrite(directory, lambda cards: sorted(cards, key=lambda card: card[-4:]))
+    after = load_postcards(directory / "postcards.bsp")[0]
+    for name in ("enqueue_mono_ns", "depth_packets", "tcp_seq"):
+        assert (before[name] == after[name]).all()
+
+
+def test_ecn__marks_are_counted_and_only_the_hard_limit_is_checked(fresh):
+    directory = fresh()
+    marked = simulate.CARD["POSTCARD_CE_MARKED"] | simulate.CARD["POSTCARD_ECT"] | 0x70
+    _rewrite(directory, lambda cards: _altered(_altered(cards, 2000, flags=marked), 2010, flags=marked))
+    text = (directory / "spec.yaml").read_text()
+    (directory / "spec.yaml").write_text(text.replace("mode: tail-drop", "mode: ecn"))
+    a = analyse(directory)
+    assert metrics.counts(a.queue, a.window)["marks"] == 2
+    assert sum(flow["marks"] for flow in metrics.flow_rows(a.run, a.queue, a.segments, a.trace, a.good, a.window)) == 2
+    assert a.reasons == []
+
+
+def test_egress_threshold__drops_leave_the_queue_but_not_by_the_link(fresh):
+    directory = fresh()
+    flags = simulate.CARD["POSTCARD_DROPPED"] | 0x70
+    before = analyse(directory)
+    _rewrite(directory, lambda cards: _altered(cards, 2000, flags=flags))
+    text = (directory / "spec.yaml").read_text()
+    (directory / "spec.yaml").write_text(text.replace("mode: tail-drop", "mode: egress-threshold"))
+    a = analyse(directory)
+    assert a.reasons == []
+    assert before.link.bytes_before[-1] - a.link.bytes_before[-1] == 1538
+    assert metrics.counts(a.queue, a.window)["drops"] == metrics.counts(before.queue, before.window)["drops"] + 1
+    depth, depth_before = (metrics.queue_depth(x.queue, x.window)["time_mean"] for x in (a, before))
+    assert depth == depth_before
