@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from controlplane.soft import SoftSwitch, SwitchError
-from experiments import disk, environment, host, kernel, playbooks, results, topology
+from experiments import backlog, disk, environment, host, kernel, playbooks, processors, results, topology
 from experiments.cell import RUNTIME
 from experiments.configure import BOTTLENECK, POSTCARD_PORT, configure
 from experiments.errors import RunError
@@ -45,16 +45,21 @@ def run(spec: Resolved, number: int, directory: Path) -> None:
     write_spec(spec, number, own_flows, directory)
     with Progress(title, spec.traffic_seconds + EXPECTED_OVERHEAD_S) as progress, stopped_at_the_end():
         try:
+            division = processors.keep_one_free()
             progress.phase("making the network")
             with timed(phases, "network"):
                 topology.build(spec.mtu_bytes)
             progress.phase("preparing hosts, starting programs")
             with timed(phases, "start"):
                 playbooks.run(("prepare", "start"), variables(spec, directory), directory / "logs/ansible.log")
+            processors.move(int((RUNTIME / "softswitch.pid").read_text()), division["switch"])
             with SoftSwitch(CONTROL) as switch:
                 with timed(phases, "configure"):
                     configure(switch, spec, own_flows)
-                    world = environment.describe(switch.program()) | {"hosts": environment.hosts()}
+                    world = environment.describe(switch.program()) | {
+                        "hosts": environment.hosts(),
+                        "processors": division,
+                    }
                 progress.phase("measuring the idle path")
                 with timed(phases, "idle_rtt"):
                     measure_idle_rtt(directory)
@@ -65,6 +70,7 @@ def run(spec: Resolved, number: int, directory: Path) -> None:
                 progress.phase("draining the switch, closing files")
                 with timed(phases, "drain"):
                     drain(switch, spec)
+                    world["frames_lost_in_backlog"] = backlog.lost()
                     results.write_json(directory / "switch.json", switch_state(switch, before))
             with timed(phases, "stop"):
                 stop()

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+"""One processor for the switch alone: then nothing of the lab runs where it has to be on time.
+
+A kernel built without preemption lets a system call of another program run to its end before the switch can wake up:
+up to several ms. Everything that is started in the cell inherits the other processors.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+def keep_one_free() -> dict[str, list[int]]:
+    """Leaves the last processor of this process out for it and its children. What each may use; the same if one is all."""
+    every = sorted(os.sched_getaffinity(0))
+    if len(every) == 1:
+        return {"switch": every, "others": every}
+    os.sched_setaffinity(0, every[:-1])
+    return {"switch": every[-1:], "others": every[:-1]}
+
+
+def move(pid: int, processors: list[int]) -> None:
+    """Moves a process of one thread to `processors`. Raises OSError if it has ended."""
+    os.sched_setaffinity(pid, processors)
