@@ -48,7 +48,7 @@ def _repetitions(directory: Path) -> list[Path]:
 
 def _analyse(directory: Path, force: bool, pool: Executor) -> int:
     from analysis.derive import derive
-    from analysis.load import InputError
+    from analysis.raw import InputError
 
     try:
         summary, damage = derive(directory, force, pool)

@@ -17,7 +17,10 @@ from typing import Any
 
 from analysis.analyse import analyse
 from analysis.figures.drawing import draw_all
-from analysis.load import InputError, Run
+from analysis.join import join
+from analysis.load import Run, load
+from analysis.metrics import bottleneck
+from analysis.raw import InputError
 from analysis.report import render
 from analysis.summary import summarize
 from analysis.tables import write_joined, write_raw_tables
@@ -54,6 +57,18 @@ def derive(directory: Path, force: bool = False, pool: Executor | None = None) -
         (scratch / SUMMARY).write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
         _put_in_place(scratch, directory)
     return summary, _damage(analysis.run)
+
+
+def convert(directory: Path, output: Path) -> dict[str, int]:
+    """The tables alone, into `output`: load, join, Parquet. Returns how many rows each has. Raises as `derive` does."""
+    with ThreadPoolExecutor(1) as writer:
+        run = load(directory)
+        early = writer.submit(write_raw_tables, output, run)
+        _, queue = bottleneck(run)
+        segments, _ = join(run, queue)
+        early.result()
+        write_joined(output, run, queue, segments)
+    return {"postcards": len(run.postcards["flow"]), "tcp": len(run.tcp["flow"]), "joined": len(segments.rows)}
 
 
 def _damage(run: Run) -> list[str]:

@@ -21,7 +21,8 @@ import numpy as np
 import polars as pl
 
 from analysis.flows import FiveTuple
-from analysis.load import Columns, Run
+from analysis.load import Run
+from analysis.raw import Columns
 from analysis.unwrap import group_starts, near32, spans, unwrap32
 from wire import wire
 

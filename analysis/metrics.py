@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from analysis.join import NONE, Segments, Trace
-from analysis.load import Columns, Run
+from analysis.load import Run
+from analysis.raw import Columns
 from analysis.unwrap import group_starts, spans
 from wire import wire
 

@@ -17,7 +17,8 @@ import polars as pl
 
 from analysis.flows import MAX_FLOWS
 from analysis.join import NONE, Segments
-from analysis.load import Columns, Run
+from analysis.load import Run
+from analysis.raw import Columns
 from wire import wire
 
 CARD = wire.POSTCARD.const

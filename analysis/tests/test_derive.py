@@ -14,7 +14,7 @@ import pytest
 
 from analysis import derive as derive_module
 from analysis.__main__ import main
-from analysis.derive import derive
+from analysis.derive import convert, derive
 from analysis.figures import NAMES
 from analysis.figures.common import envelope, pick_flows, si
 from analysis.report import number, percent
@@ -98,6 +98,17 @@ def test_tables__are_sorted_complete_and_self_describing(fresh, no_figures, know
     assert cards["five_tuple"].cast(pl.String)[0].startswith("10.77.0.1:3000")
     assert cards["packet_bytes"].cast(pl.Int64).sum() == sum(card["packet_bytes"] for card in truth.cards)
     assert joined["cwnd_packets"].null_count() < 50
+
+
+def test_convert__writes_the_tables_alone(tmp_path, known_runs):
+    known = known_runs("two_flows")
+    rows = convert(known.directory, tmp_path)
+    assert rows == {
+        "postcards": len(known.truth.cards),
+        "tcp": len(known.truth.records),
+        "joined": len(known.truth.cards),
+    }
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["joined.parquet", "postcards.parquet", "tcp.parquet"]
 
 
 def test_report__is_one_file_that_fetches_nothing(fresh):

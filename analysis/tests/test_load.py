@@ -9,7 +9,8 @@ import pytest
 
 from analysis import flows as flows_module
 from analysis.flows import FiveTuple, FlowTable, address_text
-from analysis.load import InputError, load, load_postcards, load_tcp
+from analysis.load import load
+from analysis.raw import InputError, load_postcards, load_tcp
 from analysis.tests import simulate
 from wire import wire
 
