@@ -32,7 +32,10 @@ p4: .venv/ready ## compile the P4 program again (needs p4c) and say what changed
 	@$(PYTHON) -m softswitch.translate.compile_p4 p4src/v1model/bufferscope.p4 --output-dir p4src/build
 
 test: .venv/ready-dev build/deployed ## set everything up and run all tests, with coverage
-	@$(PYTHON) -m pytest
+	@mkdir -p build/coverage && find build/coverage -name '*.gcda' -delete
+	@COVERAGE=1 $(PYTHON) -m pytest --cov --cov-report=term
+	@.venv/bin/gcovr --root . --exclude '.*/tests/.*' --gcov-ignore-errors=all --merge-mode-functions=merge-use-line-min \
+		--exclude 'build/.*' build/coverage/obj
 
 check: lint test ## what CI runs: the linters, then the tests
 
@@ -50,7 +53,7 @@ clean: ## remove everything that was built (results stay)
 
 # What must be redone when what has changed.
 
-SOURCES := $(wildcard $(shell git ls-files softswitch collector hosts wire p4src/build ansible bench 2>/dev/null))
+SOURCES := $(wildcard $(shell git ls-files softswitch collector hosts lib wire p4src/build ansible bench 2>/dev/null))
 
 build/deployed: .venv/ready $(SOURCES)
 	@ANSIBLE_CONFIG=ansible/ansible.cfg .venv/bin/ansible-playbook ansible/playbooks/deploy.yml

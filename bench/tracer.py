@@ -13,6 +13,7 @@ from bench.report import Row
 from experiments import cell, topology
 
 SECONDS, RUNS = 10, 3
+SENDS_PER_S = 250_000  # each is an event or two
 
 
 def measure(short: bool) -> list[Row]:
@@ -39,7 +40,7 @@ def _in_cell(seconds: int, runs: int) -> list[dict]:
 def _once(seconds: int) -> dict:
     with tempfile.TemporaryDirectory(dir=cell.RUNTIME) as scratch:
         summary = Path(scratch) / "tracer.json"
-        # /dev/shm is left out of the measurement's way on purpose: a run writes to the disk too.
+        load = ("--seconds", str(seconds), "--connections", "32", "--rate", str(SENDS_PER_S))
         with tempfile.TemporaryDirectory(dir="build") as disk:
             arguments: list[str | Path] = [
                 "--output",
@@ -50,5 +51,5 @@ def _once(seconds: int) -> dict:
                 topology.netns("sender"),
             ]
             with processes.daemon("sender", "build/tcp_trace", *arguments):
-                processes.run("sender", "build/tcp_event_generator", "--seconds", str(seconds), "--connections", "32")
+                processes.run("sender", "build/tcp_event_generator", *load)
         return json.loads(summary.read_text())

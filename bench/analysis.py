@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""Analysis of a run far larger than the default: 10 M postcards and 5 M trace records to joined Parquet tables."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from analysis.tests.synthesize import write_big
+from bench.report import Row
+
+POSTCARDS, RECORDS, FLOWS, RUNS = 10_000_000, 5_000_000, 16, 3
+
+
+def measure(short: bool) -> list[Row]:
+    postcards, records, runs = (100_000, 50_000, 1) if short else (POSTCARDS, RECORDS, RUNS)
+    with tempfile.TemporaryDirectory(dir="build") as directory:
+        big = Path(directory) / "rep-1"
+        write_big(big, postcards, records, FLOWS)
+        results = [_once(big, Path(directory) / f"tables-{number}") for number in range(runs)]
+    seconds, gigabytes = [result["seconds"] for result in results], [result["gigabytes"] for result in results]
+    return [
+        Row("analysis: load, join, Parquet of 10 M x 5 M rows", sorted(seconds)[runs // 2], "s", must=10,
+            better="lower", samples=seconds, note=f"rows written: {results[0]['rows']}"),
+        Row("analysis: memory for that", max(gigabytes), "GB", must=3, better="lower", samples=gigabytes),
+    ]  # fmt: skip
+
+
+def _once(run: Path, output: Path) -> dict:
+    """In a process of its own, so that its memory is its own."""
+    output.mkdir()
+    program = [sys.executable, "-m", "bench.analysis", str(run), str(output)]
+    return json.loads(subprocess.run(program, capture_output=True, text=True, check=True).stdout)
+
+
+def _convert(run: Path, output: Path) -> dict:
+    begin = time.monotonic()
+    from analysis.derive import convert  # its imports are part of what a user waits for
+
+    rows = convert(run, output)
+    peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"seconds": time.monotonic() - begin, "gigabytes": peak_kib * 1024 / 1e9, "rows": rows}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_convert(Path(sys.argv[1]), Path(sys.argv[2]))))
