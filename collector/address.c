@@ -4,13 +4,22 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "report.h"
+#include "lib/report.h"
+
+int number_parse(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *value)
+{
+	if (whole_number(text, low, high, value))
+		return 0;
+	complain("%s %s: give a whole number from %" PRIu64 " to %" PRIu64, option, text, low, high);
+	return -EINVAL;
+}
 
 static int bad_address(const char *option, const char *text)
 {
@@ -67,7 +76,7 @@ int address_parse(const char *option, const char *text, struct address *address)
 	memset(address, 0, sizeof(*address));
 	if (!colon || strlen(text) >= sizeof(address->text))
 		return bad_address(option, text);
-	err = parse_number(option, colon + 1, 1, UINT16_MAX, &port);
+	err = number_parse(option, colon + 1, 1, UINT16_MAX, &port);
 	if (err)
 		return err;
 	strcpy(address->text, text);

@@ -3,22 +3,10 @@
 #include "clock.h"
 
 #include <stdlib.h>
-#include <time.h>
+
+#include "lib/clock_ns.h"
 
 enum { FIRST_SAMPLES = 1000 };
-
-static int64_t now_ns(clockid_t id)
-{
-	struct timespec now;
-
-	clock_gettime(id, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-uint64_t mono_now_ns(void)
-{
-	return (uint64_t)now_ns(CLOCK_MONOTONIC);
-}
 
 static int64_t larger(int64_t one, int64_t other)
 {
@@ -66,10 +54,10 @@ bool clock_narrow(struct clock *clock, int64_t mono_before_ns, int64_t realtime_
 
 bool clock_sample(struct clock *clock)
 {
-	int64_t mono_before_ns = now_ns(CLOCK_MONOTONIC);
-	int64_t realtime_ns = now_ns(CLOCK_REALTIME);
+	int64_t mono_before_ns = (int64_t)clock_ns(CLOCK_MONOTONIC);
+	int64_t realtime_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 
-	return clock_narrow(clock, mono_before_ns, realtime_ns, now_ns(CLOCK_MONOTONIC));
+	return clock_narrow(clock, mono_before_ns, realtime_ns, (int64_t)clock_ns(CLOCK_MONOTONIC));
 }
 
 void clock_open(struct clock *clock)

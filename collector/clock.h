@@ -20,8 +20,6 @@ struct clock {
 	uint64_t max_step_ns;
 };
 
-uint64_t mono_now_ns(void);
-
 /* Settles the answer with enough samples for a few ns: within 0.1 ms. */
 void clock_open(struct clock *clock);
 

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report.h"
+#include "lib/clock_ns.h"
+#include "lib/report.h"
 
 enum {
 	ROUND_BATCHES = 64,	  /* then the clock, the block's age and signals are looked at */

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report.h"
+#include "lib/report.h"
+
+const char *const program_name = "postcard_generator";
 
 static const char help_text[] =
 	"postcard_generator --to ADDRESS:PORT --count N [options]\n"
@@ -63,15 +65,15 @@ static int set(struct order *order, int option, const char *value)
 	case OPTION_TO:
 		return address_parse("--to", value, &order->to);
 	case OPTION_COUNT:
-		return parse_number("--count", value, 1, 1ULL << 40, &order->count);
+		return number_parse("--count", value, 1, 1ULL << 40, &order->count);
 	case OPTION_RATE:
-		return parse_number("--rate", value, 1, 1000000000, &order->rate_per_s);
+		return number_parse("--rate", value, 1, 1000000000, &order->rate_per_s);
 	case OPTION_SOURCE:
 		return address_parse("--source", value, &order->source);
 	case OPTION_FIRST:
-		return parse_number("--first-seq", value, 0, UINT32_MAX, &order->first_seq);
+		return number_parse("--first-seq", value, 0, UINT32_MAX, &order->first_seq);
 	case OPTION_BATCH:
-		return parse_number("--batch", value, 1, GENERATOR_MAX_BATCH, &order->batch);
+		return number_parse("--batch", value, 1, GENERATOR_MAX_BATCH, &order->batch);
 	case OPTION_METHOD:
 		return parse_method(value, &order->method);
 	}
@@ -129,9 +131,8 @@ int main(int argc, char **argv)
 	bool help;
 	int err;
 
-	program_name = "postcard_generator";
 	if (parse(&order, argc, argv, &help))
-		return EXIT_USAGE;
+		return EXIT_SETUP;
 	if (help) {
 		fputs(help_text, stdout);
 		return EXIT_SUCCESS;

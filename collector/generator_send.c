@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "report.h"
+#include "lib/report.h"
 #include "sample.h"
 #include "wire/postcard.h"
 

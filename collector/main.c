@@ -6,9 +6,11 @@
 
 #include "collect.h"
 #include "options.h"
-#include "report.h"
+#include "lib/report.h"
 #include "summary.h"
 #include "synthetic.h"
+
+const char *const program_name = "collector";
 
 static int run(const struct options *options)
 {
@@ -16,7 +18,7 @@ static int run(const struct options *options)
 	int err;
 
 	if (summary_check(options->summary) || collector_open(&collector, options))
-		return EXIT_USAGE;
+		return EXIT_SETUP;
 	puts("ready");
 	fflush(stdout);
 
@@ -34,7 +36,7 @@ int main(int argc, char **argv)
 	struct options options;
 
 	if (options_parse(&options, argc, argv))
-		return EXIT_USAGE;
+		return EXIT_SETUP;
 	if (options.help)
 		return EXIT_SUCCESS;
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is a full disk, to be counted, not a death */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report.h"
+#include "lib/report.h"
 
 enum {
 	MIB = 1 << 20,
@@ -80,13 +80,13 @@ static int set(struct options *options, int option, const char *value)
 		options->discard = true;
 		return 0;
 	case OPTION_SYNTHETIC:
-		return parse_number("--synthetic", value, 1, 1ULL << 40, &options->synthetic_count);
+		return number_parse("--synthetic", value, 1, 1ULL << 40, &options->synthetic_count);
 	case OPTION_RECEIVE_BUFFER:
-		return parse_number("--receive-buffer", value, 1, MAX_RECEIVE_BUFFER_BYTES,
+		return number_parse("--receive-buffer", value, 1, MAX_RECEIVE_BUFFER_BYTES,
 				    &options->receive_buffer_bytes);
 	case OPTION_BUFFERS:
 		/* Two: one being filled while the other is written. */
-		return parse_number("--buffers", value, 2, MAX_BUFFERS, &options->buffers);
+		return number_parse("--buffers", value, 2, MAX_BUFFERS, &options->buffers);
 	case OPTION_HELP:
 		fputs(help_text, stdout);
 		options->help = true;

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "report.h"
+#include "lib/report.h"
 
 /* IPv6 and IPv4 on one socket where no address was given; IPv4 alone where the kernel has no IPv6. */
 static int open_socket(const struct address *address, struct sockaddr_storage *bind_to, socklen_t *length)

@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report.h"
+#include "lib/commit.h"
+#include "lib/report.h"
 
 int summary_check(const char *path)
 {
@@ -138,11 +139,7 @@ static int put_file(const char *path, const struct collector *collector)
 		goto fail;
 	}
 	put_summary(to, collector);
-	err = fflush(to) || fsync(fd) ? -errno : 0;
-	if (fclose(to) && !err)
-		err = -errno;
-	if (!err && rename(partial, path))
-		err = -errno;
+	err = commit_file(to, partial, path);
 	if (!err)
 		return 0;
 fail:

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "clock.h"
-#include "report.h"
+#include "lib/clock_ns.h"
+#include "lib/report.h"
 #include "sample.h"
 #include "writer.h"
 
@@ -60,7 +60,7 @@ int synthetic_run(const struct options *options)
 
 	err = writer_open(&writer, options->output, (unsigned int)options->buffers);
 	if (err)
-		return EXIT_USAGE;
+		return EXIT_SETUP;
 	start_ns = mono_now_ns();
 	for (uint64_t first = 0; first < count; first += here) {
 		while (!(block = writer_take(&writer)))

@@ -10,9 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#include "report.h"
+#include "lib/report.h"
 
 enum {
 	PAGE_BYTES = 4096,
@@ -23,71 +22,40 @@ enum {
 	WRITE_BACK_BYTES = 8 << 20,
 };
 
-static uint32_t encode_header(struct block *block, uint64_t lost)
+static int append(struct writer *writer, struct block *block)
 {
 	struct block_header header = {
-		.magic = BLOCK_MAGIC,
-		.version = BLOCK_VERSION,
 		.kind = BLOCK_POSTCARDS,
 		.record_version = POSTCARD_VERSION,
 		.record_bytes = RECORD_BYTES,
 		.record_count = block->records,
-		.payload_bytes = block->records * RECORD_BYTES,
 		.first_record = block->first_record,
-		.lost_records = block->kernel_drops + lost,
+		.lost_records = block->kernel_drops + writer->counts.lost, /* changed by this thread alone */
 		.realtime_minus_mono_ns = (uint64_t)block->realtime_minus_mono_ns,
 	};
-	uint32_t bytes = BLOCK_HEADER_BYTES + header.payload_bytes;
+	int err = raw_file_append(&writer->file, block->bytes, header);
 
-	block_encode(block->bytes, &header);
-	header.crc32 = (uint32_t)crc32_z(0, block->bytes, bytes);
-	block_encode(block->bytes, &header);
-	return bytes;
-}
-
-/* All of it, or the file as it was and -errno. */
-static int append(struct writer *writer, const uint8_t *bytes, uint32_t length)
-{
-	uint64_t end = writer->counts.bytes; /* changed by this thread alone */
-	uint32_t done = 0;
-	ssize_t wrote;
-	int err;
-
-	while (done < length) {
-		wrote = pwrite(writer->fd, bytes + done, length - done, (off_t)(end + done));
-		if (wrote > 0) {
-			done += (uint32_t)wrote;
-			continue;
-		}
-		if (wrote < 0 && errno == EINTR)
-			continue;
-		err = wrote ? -errno : -EIO;
-		goto undo;
-	}
-	return 0;
-
-undo:
-	if (ftruncate(writer->fd, (off_t)end))
+	if (err && writer->file.torn)
 		complain("taking a torn block off %s: %s; readers stop at byte %llu", writer->path,
-			 strerror(errno), (unsigned long long)end);
+			 strerror(-writer->file.torn), (unsigned long long)writer->file.bytes);
 	return err;
 }
 
 static void start_write_back(struct writer *writer)
 {
-	uint64_t pending = writer->counts.bytes - writer->write_back_bytes;
+	uint64_t pending = writer->file.bytes - writer->write_back_bytes;
 
 	if (pending < WRITE_BACK_BYTES)
 		return;
 	/* A hint: not every file system has it, and then nothing is lost but its help. */
-	sync_file_range(writer->fd, (off_t)writer->write_back_bytes, (off_t)pending, SYNC_FILE_RANGE_WRITE);
-	writer->write_back_bytes = writer->counts.bytes;
+	sync_file_range(writer->file.fd, (off_t)writer->write_back_bytes, (off_t)pending,
+			SYNC_FILE_RANGE_WRITE);
+	writer->write_back_bytes = writer->file.bytes;
 }
 
 static void write_block(struct writer *writer, struct block *block)
 {
-	uint32_t bytes = encode_header(block, writer->counts.lost);
-	int err = append(writer, block->bytes, bytes);
+	int err = append(writer, block);
 
 	pthread_mutex_lock(&writer->lock);
 	if (err) {
@@ -100,7 +68,7 @@ static void write_block(struct writer *writer, struct block *block)
 	} else {
 		writer->counts.stored += block->records;
 		writer->counts.blocks++;
-		writer->counts.bytes += bytes;
+		writer->counts.bytes = writer->file.bytes;
 	}
 	block->next = writer->free;
 	writer->free = block;
@@ -160,13 +128,12 @@ static void release(struct writer *writer)
 	free(writer->blocks);
 }
 
-static int create(const char *path)
+static int create(struct raw_file *file, const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-	int err = -errno;
+	int err = raw_file_create(file, path);
 
-	if (fd >= 0)
-		return fd;
+	if (!err)
+		return 0;
 	if (err == -EEXIST)
 		complain("creating %s: it exists and is never overwritten: move it away or choose another "
 			 "name",
@@ -182,7 +149,7 @@ int writer_open(struct writer *writer, const char *path, unsigned int buffers)
 {
 	int err;
 
-	*writer = (struct writer){.path = path, .fd = -1};
+	*writer = (struct writer){.path = path};
 	writer->full_end = &writer->full;
 	pthread_mutex_init(&writer->lock, NULL);
 	pthread_cond_init(&writer->wake, NULL);
@@ -194,11 +161,9 @@ int writer_open(struct writer *writer, const char *path, unsigned int buffers)
 	}
 	if (!path)
 		return 0;
-	writer->fd = create(path);
-	if (writer->fd < 0) {
-		err = writer->fd;
+	err = create(&writer->file, path);
+	if (err)
 		goto fail;
-	}
 	err = -pthread_create(&writer->thread, NULL, write_blocks, writer);
 	if (err) {
 		complain("starting the writer thread: %s", strerror(-err));
@@ -208,7 +173,7 @@ int writer_open(struct writer *writer, const char *path, unsigned int buffers)
 	return 0;
 
 fail_file:
-	close(writer->fd);
+	close(writer->file.fd);
 	unlink(path);
 fail:
 	release(writer);
@@ -264,12 +229,12 @@ int writer_close(struct writer *writer)
 		pthread_cond_signal(&writer->wake);
 		pthread_mutex_unlock(&writer->lock);
 		pthread_join(writer->thread, NULL);
-		if (fdatasync(writer->fd)) {
+		if (fdatasync(writer->file.fd)) {
 			err = -errno;
 			writer->counts.write_errors++;
 			complain("bringing %s to the disk: %s", writer->path, strerror(-err));
 		}
-		if (close(writer->fd) && !err) {
+		if (close(writer->file.fd) && !err) {
 			err = -errno;
 			writer->counts.write_errors++;
 			complain("closing %s: %s", writer->path, strerror(-err));

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "intake.h"
+#include "wire/raw_file.h"
 
 /* A buffer. It belongs to who took it until it is given back. */
 struct block {
@@ -41,7 +42,7 @@ struct writer_counts {
 
 struct writer {
 	const char *path;
-	int fd;
+	struct raw_file file;
 	bool running;
 	bool closing;
 	uint64_t write_back_bytes; /* the kernel was told to write back up to here */

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Blocks of a raw file, each written by one append; a failed append is cut off again.
+// Records gathered in one buffer, each full or flushed one a block of the raw file.
 #include "block_writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#include "report.h"
+#include "../../lib/clock_ns.h"
+#include "../../lib/report.h"
 
 int block_writer_open(struct block_writer *writer, const char *path, uint16_t kind, uint16_t record_version,
 		      uint16_t record_bytes)
 {
+	int err;
+
 	*writer = (struct block_writer){
 		.path = path,
 		.kind = kind,
@@ -24,42 +24,21 @@ int block_writer_open(struct block_writer *writer, const char *path, uint16_t ki
 		.capacity = BLOCK_MAX_PAYLOAD_BYTES / record_bytes,
 		.buffer = malloc(BLOCK_HEADER_BYTES + BLOCK_MAX_PAYLOAD_BYTES),
 	};
-	writer->fd =
-		writer->buffer ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644) : -1;
-	if (writer->fd < 0) {
-		int err = errno;
-
-		complain("creating %s: %s%s", path, strerror(err),
-			 err == EEXIST ? "; a result is never overwritten: give another --output" : "");
+	err = writer->buffer ? raw_file_create(&writer->file, path) : -ENOMEM;
+	if (err) {
+		complain("creating %s: %s%s", path, strerror(-err),
+			 err == -EEXIST ? "; a result is never overwritten: give another --output" : "");
 		free(writer->buffer);
 		writer->buffer = NULL;
-		return -err;
 	}
-	return 0;
+	return err;
 }
 
-static int64_t realtime_minus_mono_ns(void)
+static uint64_t realtime_minus_mono_ns(void)
 {
-	struct timespec mono, real;
+	uint64_t mono_ns = mono_now_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &mono);
-	clock_gettime(CLOCK_REALTIME, &real);
-	return (real.tv_sec - mono.tv_sec) * 1000000000LL + real.tv_nsec - mono.tv_nsec;
-}
-
-static int write_all(int fd, const uint8_t *data, size_t length)
-{
-	while (length) {
-		ssize_t written = write(fd, data, length);
-
-		if (written < 0 && errno != EINTR)
-			return -errno;
-		if (written > 0) {
-			data += written;
-			length -= (size_t)written;
-		}
-	}
-	return 0;
+	return clock_ns(CLOCK_REALTIME) - mono_ns;
 }
 
 static void count_failure(struct block_writer *writer, int err)
@@ -69,41 +48,31 @@ static void count_failure(struct block_writer *writer, int err)
 			 " records to %s: %s; they are lost, later ones are still tried: free some space",
 			 writer->gathered, writer->path, strerror(-err));
 	writer->unwritten += writer->gathered;
-	if (ftruncate(writer->fd, (off_t)writer->bytes))
+	if (writer->file.torn)
 		complain("cutting the torn block off %s at %" PRIu64 ": %s; readers stop there", writer->path,
-			 writer->bytes, strerror(errno));
+			 writer->file.bytes, strerror(-writer->file.torn));
 }
 
 void block_writer_flush(struct block_writer *writer)
 {
-	uint32_t payload_bytes = writer->gathered * writer->record_bytes;
-	size_t length = BLOCK_HEADER_BYTES + payload_bytes;
 	struct block_header header = {
-		.magic = BLOCK_MAGIC,
-		.version = BLOCK_VERSION,
 		.kind = writer->kind,
 		.record_version = writer->record_version,
 		.record_bytes = writer->record_bytes,
 		.record_count = writer->gathered,
-		.payload_bytes = payload_bytes,
 		.first_record = writer->next_record,
 		.lost_records = writer->lost_records,
-		.realtime_minus_mono_ns = (uint64_t)realtime_minus_mono_ns(),
+		.realtime_minus_mono_ns = realtime_minus_mono_ns(),
 	};
 	int err;
 
 	if (!writer->gathered)
 		return;
-	block_encode(writer->buffer, &header);
-	header.crc32 = (uint32_t)crc32(0, writer->buffer, (uInt)length);
-	block_encode(writer->buffer, &header);
-
-	err = write_all(writer->fd, writer->buffer, length);
+	err = raw_file_append(&writer->file, writer->buffer, header);
 	if (err) {
 		count_failure(writer, err);
 	} else {
 		writer->stored += writer->gathered;
-		writer->bytes += length;
 		writer->blocks++;
 	}
 	writer->next_record += writer->gathered;
@@ -114,7 +83,7 @@ void block_writer_discard(struct block_writer *writer)
 {
 	if (!writer->buffer)
 		return;
-	close(writer->fd);
+	close(writer->file.fd);
 	unlink(writer->path);
 	free(writer->buffer);
 	writer->buffer = NULL;
@@ -125,13 +94,13 @@ int block_writer_close(struct block_writer *writer)
 	if (!writer->buffer)
 		return 0;
 	block_writer_flush(writer);
-	if (fdatasync(writer->fd) && errno != EINVAL &&
+	if (fdatasync(writer->file.fd) && errno != EINVAL &&
 	    errno != EROFS) { /* those: a pipe or device, nothing to sync */
 		complain("syncing %s: %s; its last records may be missing after a power cut", writer->path,
 			 strerror(errno));
 		writer->write_errors++;
 	}
-	close(writer->fd);
+	close(writer->file.fd);
 	free(writer->buffer);
 	writer->buffer = NULL;
 	return writer->write_errors ? -EIO : 0;

@@ -9,10 +9,10 @@
 
 #include <stdint.h>
 
-#include "../../wire/block.h"
+#include "../../wire/raw_file.h"
 
 struct block_writer {
-	int fd;
+	struct raw_file file;
 	const char *path;
 	uint16_t kind;
 	uint16_t record_version;
@@ -26,7 +26,6 @@ struct block_writer {
 	uint64_t write_errors; /* blocks that could not be written */
 	uint64_t unwritten;    /* records in them */
 	uint64_t blocks;
-	uint64_t bytes;
 };
 
 /* Makes the file, which must not exist. 0 or -errno after one line. */

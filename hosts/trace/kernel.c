@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report.h"
+#include "../../lib/report.h"
 
 #define PRESENT_CPUS "/sys/devices/system/cpu/present"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report.h"
+#include "../../lib/report.h"
 
 enum { MAX_RING_MIB = 1024 };
 

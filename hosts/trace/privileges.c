@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT
-// setresuid to an ordinary user; no way back, and no new privileges through exec.
+// What an ordinary user may not be able to do at the end is found out at the start.
 #include "privileges.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <libgen.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
-#include "report.h"
+#include "../../lib/privileges.h"
+#include "../../lib/report.h"
 
 static int check_directory(const char *user, const char *path)
 {
@@ -29,19 +27,11 @@ static int check_directory(const char *user, const char *path)
 
 int privileges_drop(const char *user, const char *path)
 {
-	const struct passwd *entry;
+	int err = become_user(user);
 
-	errno = 0;
-	entry = getpwnam(user);
-	if (!entry) {
+	if (err == -ENOENT)
 		complain("--drop-user %s: there is no such user on this machine", user);
-		return errno ? -errno : -ENOENT;
-	}
-	if (setgroups(0, NULL) || setresgid(entry->pw_gid, entry->pw_gid, entry->pw_gid) ||
-	    setresuid(entry->pw_uid, entry->pw_uid, entry->pw_uid) ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
-		complain("--drop-user %s: becoming that user: %s: start as root", user, strerror(errno));
-		return -errno;
-	}
-	return check_directory(user, path);
+	else if (err)
+		complain("--drop-user %s: becoming that user: %s: start as root", user, strerror(-err));
+	return err ? err : check_directory(user, path);
 }

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "report.h"
+#include "../../lib/report.h"
 #include "tcp_trace.skel.h"
 
 enum { BALANCE_TRIES = 20, BALANCE_PAUSE_US = 200 };

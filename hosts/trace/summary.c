@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report.h"
+#include "../../lib/commit.h"
+#include "../../lib/report.h"
 
 static double per(uint64_t amount, uint64_t count)
 {
@@ -30,7 +31,7 @@ static void print_counts(FILE *file, const struct account *account)
 	fprintf(file, ",\"stored\":%" PRIu64 ",\"lost\":%" PRIu64, account->writer->stored,
 		account_lost(account));
 	fprintf(file, ",\"write_errors\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"bytes\":%" PRIu64,
-		account->writer->write_errors, account->writer->blocks, account->writer->bytes);
+		account->writer->write_errors, account->writer->blocks, account->writer->file.bytes);
 }
 
 static void print_cost(FILE *file, const struct account *account)
@@ -93,18 +94,15 @@ int summary_open(struct summary *summary, const char *path)
 
 int summary_commit(struct summary *summary, const struct account *account)
 {
-	bool failed;
+	int err;
 
 	print_all(summary->file, account);
-	failed = fflush(summary->file) || fsync(fileno(summary->file));
-	failed = fclose(summary->file) || failed;
+	err = commit_file(summary->file, summary->partial, summary->path);
 	summary->file = NULL;
-	if (failed || rename(summary->partial, summary->path)) {
+	if (err)
 		complain("writing the summary %s: %s; the records are not touched by this", summary->path,
-			 strerror(errno));
-		return -EIO;
-	}
-	return 0;
+			 strerror(-err));
+	return err;
 }
 
 void summary_discard(struct summary *summary)

@@ -12,13 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../lib/clock_ns.h"
+#include "../../lib/report.h"
 #include "../../wire/tcp_record.h"
 #include "block_writer.h"
 #include "kernel.h"
 #include "options.h"
 #include "privileges.h"
 #include "programs.h"
-#include "report.h"
 #include "summary.h"
 
 enum {
@@ -28,7 +29,7 @@ enum {
 	NS_PER_MS = 1000000,
 };
 
-const char *program_name = "tcp_trace";
+const char *const program_name = "tcp_trace";
 
 static volatile sig_atomic_t stop;
 
@@ -46,14 +47,6 @@ static void on_signal(int signal)
 {
 	(void)signal;
 	stop = 1;
-}
-
-static uint64_t mono_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 static uint64_t cpu_time_ns(void)

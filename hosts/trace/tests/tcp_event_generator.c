@@ -17,7 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../report.h"
+#include "../../../lib/clock_ns.h"
+#include "../../../lib/report.h"
 
 enum {
 	MAX_CONNECTIONS = 4096,
@@ -28,7 +29,7 @@ enum {
 	DRAIN_BYTES = 4096,
 };
 
-const char *program_name = "tcp_event_generator";
+const char *const program_name = "tcp_event_generator";
 
 struct connection {
 	int client;
@@ -44,14 +45,6 @@ struct worker {
 	uint64_t sends;
 	int err;
 };
-
-static uint64_t mono_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static int open_listener(struct sockaddr_in6 *address)
 {

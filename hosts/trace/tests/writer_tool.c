@@ -9,13 +9,13 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "../../../lib/report.h"
 #include "../../../wire/tcp_record.h"
 #include "../block_writer.h"
-#include "../report.h"
 
 enum { TORN_BYTES = 100 }; /* of the block that meets the limit, more than its header */
 
-const char *program_name = "writer_tool";
+const char *const program_name = "writer_tool";
 
 static void limit_file(uint64_t bytes)
 {
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 		struct tcp_record record = {.mono_ns = i, .cwnd_packets = (uint32_t)i};
 
 		if (full_from < full_to && i == full_from)
-			limit_file(writer.bytes + TORN_BYTES);
+			limit_file(writer.file.bytes + TORN_BYTES);
 		if (full_from < full_to && i == full_to)
 			limit_file(RLIM_INFINITY);
 		memcpy(block_writer_slot(&writer), &record, sizeof(record));
@@ -58,6 +58,6 @@ int main(int argc, char **argv)
 	}
 	err = block_writer_close(&writer);
 	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", writer.stored,
-	       writer.unwritten, writer.write_errors, writer.blocks, writer.bytes);
+	       writer.unwritten, writer.write_errors, writer.blocks, writer.file.bytes);
 	return err ? EXIT_TROUBLE : 0;
 }
