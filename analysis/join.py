@@ -51,7 +51,7 @@ class Segments:
     retransmit_row: np.ndarray  # of a retransmission: the trace's record of it
     header_bytes: dict[int, int] = field(default_factory=dict)  # by flow: Ethernet, IP and TCP headers of a data packet
     skipped: int = 0  # times a flow's sequence numbers went on beyond bytes that had not come to the queue
-    retransmits_unmatched: int = 0  # retransmit records of flows in the queue without a packet
+    retransmits_unmatched: int = 0  # segments that the trace saw retransmitted and that did not come to the queue
 
     @classmethod
     def empty(cls, rows: np.ndarray) -> Segments:
@@ -126,8 +126,8 @@ def join(run: Run, queue: Columns) -> tuple[Segments, Trace]:
         again = np.flatnonzero(retransmission)
         copies.add(flow, seq[again], came[again], at[again])
         event = np.flatnonzero(tcp["event"][traced] == EVENT["TCP_EVENT_RETRANSMIT"])
-        ahead = (tcp["event_seq"][traced[event]] - tcp["snd_una"][traced[event]]).view(np.int32)
-        records.add(flow, una[event] + ahead, tcp["mono_ns"][traced[event]], traced[event])
+        first = una[event] + (tcp["event_seq"][traced[event]] - tcp["snd_una"][traced[event]]).view(np.int32)
+        records.add(flow, *_pieces(tcp, traced[event], first))
     result.retransmits_unmatched = _match(copies, records, run.spec["rtt_ns"], result.retransmit_row)
     return result, trace
 
@@ -221,11 +221,20 @@ def _covering_ack(
     return result
 
 
+def _pieces(tcp: Columns, rows: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(seq, time, row) of each segment of retransmit records: one record may be of several that are sent as one."""
+    mss = np.maximum(tcp["mss_bytes"][rows].astype(np.int64), 1)
+    segments = np.maximum(-(-tcp["data_bytes"][rows].astype(np.int64) // mss), 1)
+    at = np.repeat(np.arange(len(rows)), segments)
+    number = np.arange(len(at)) - np.repeat(np.cumsum(segments) - segments, segments)
+    return seq[at] + number * mss[at], tcp["mono_ns"][rows[at]], rows[at]
+
+
 def _match(copies: _Retransmits, records: _Retransmits, tolerance_ns: int, retransmit_row: np.ndarray) -> int:
     """Puts the record of each retransmitted packet into `retransmit_row`: same flow and bytes, nearest in time.
 
     The tracepoint fires after the packet was handed down, so its record may be a little later than the arrival.
-    Returns how many records belong to no packet.
+    Returns how many segments of records belong to no packet.
     """
     total = sum(len(frame) for frame in records.frames)
     if not total or not copies.frames:
@@ -245,4 +254,4 @@ def _match(copies: _Retransmits, records: _Retransmits, tolerance_ns: int, retra
         .drop_nulls("row_record")
     )
     retransmit_row[matched["row"].to_numpy()] = matched["row_record"].to_numpy()
-    return total - matched["row_record"].n_unique()
+    return total - matched.select("seq", "row_record").n_unique()

@@ -170,7 +170,7 @@ def _join(a: Analysis) -> dict[str, int]:
         "with_ack": int(np.count_nonzero(segments.ack_row != NONE)),
         "retransmissions": int(np.count_nonzero(segments.retransmission)),
         "retransmissions_with_record": int(np.count_nonzero(segments.retransmit_row != NONE)),
-        "retransmit_records_without_packet": segments.retransmits_unmatched,
+        "retransmits_without_packet": segments.retransmits_unmatched,
         "reordered": int(np.count_nonzero(segments.reordered)),
         "sequence_skips": segments.skipped,
     }

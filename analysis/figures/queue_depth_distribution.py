@@ -15,6 +15,7 @@ from analysis.figures import common
 from analysis.figures.common import BLACK, BLUE, GREY, RED, Data
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from analysis.analyse import Analysis
@@ -56,9 +57,9 @@ def draw(data: Data) -> Figure:
     if unused > 0:
         ax.axvspan(-0.5, unused, color="#F0F0F0", linewidth=0, zorder=0)
         _note(ax, unused / 2, "not needed by BDP/√n", GREY, "center")
-    lines = [(facts["buffer"], f"buffer {facts['buffer']} ", BLACK, "right")]
+    lines = [(facts["buffer"], f"buffer {facts['buffer']}", BLACK, "right")]
     lines += [
-        (value, f" {name} {value}", RED, "left")
+        (value, f"{name} {value}", RED, "left")
         for name, value in zip(("p1", "median"), data["percentiles"], strict=False)
     ]
     for x, text, color, side in lines:
@@ -69,6 +70,10 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def _note(ax, x, text, color, side) -> None:  # type: ignore[no-untyped-def]
-    high = {BLACK: 0.98, RED: 0.91, GREY: 0.98}[color]
-    ax.annotate(text, (x, high), xycoords=("data", "axes fraction"), ha=side, va="top", fontsize=8, color=color)
+def _note(ax: Axes, x: float, text: str, color: str, side: str) -> None:
+    """Text at the top of the axes, at x or a little to one side of it."""
+    high = 0.91 if color == RED else 0.98
+    ax.annotate(
+        text, (x, high), xycoords=("data", "axes fraction"), xytext=({"left": 4, "right": -4}.get(side, 0), 0),
+        textcoords="offset points", ha=side, va="top", fontsize=8, color=color,
+    )  # fmt: skip

@@ -179,7 +179,8 @@ class Simulation:
                 "cwnd_packets": int(flow.cwnd), "ssthresh_packets": int(min(flow.ssthresh, 0x7FFFFFFF)),
                 "packets_out": flow.nxt - flow.una, "sacked_out": len(flow.sacked), "lost_out": len(flow.lost),
                 "retrans_out": len(flow.resent & flow.lost), "srtt_us": self.scenario.rtt_ns // 1000 + 5,
-                "rtt_min_us": self.scenario.rtt_ns // 1000, "mss_bytes": MSS, "ca_state": 3 if flow.lost else 0,
+                "rtt_min_us": self.scenario.rtt_ns // 1000, "mss_bytes": MSS,
+                "data_bytes": MSS if event == EVENT["TCP_EVENT_RETRANSMIT"] else 0, "ca_state": 3 if flow.lost else 0,
             }
         )  # fmt: skip
 

@@ -175,7 +175,7 @@ def test_derive__draws_every_kind_of_run(fresh, name, known_runs):
     assert (summary["drops"] == 0) == (name == "no_loss")
     assert len(summary["flows"]) == known_runs(name).scenario.flows
     if name == "ipv6_bytes":
-        assert "[fd77::1]:30000 > [fd77::2]:5201 tcp" in (directory / "report.html").read_text().replace("&gt;", ">")
+        assert "[fd77::1]:30000 > [fd77::2]:5201<" in (directory / "report.html").read_text().replace("&gt;", ">")
     assert max(path.stat().st_size for path in (directory / "figures").iterdir()) < 2_000_000
 
 

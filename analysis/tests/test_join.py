@@ -6,7 +6,7 @@ import bisect
 import numpy as np
 import polars as pl
 
-from analysis.join import NONE, _header_bytes, _new_bytes, _order
+from analysis.join import NONE, _header_bytes, _new_bytes, _order, _pieces
 from analysis.tables import joined_columns
 from analysis.tests import simulate
 
@@ -114,6 +114,18 @@ def test_join__matches_retransmissions_with_their_records(known):
         assert abs(a.run.tcp["mono_ns"][row] - a.queue["enqueue_mono_ns"][position]) <= known.scenario.rtt_ns
     if known.scenario.swap_every == 0 and len(events):
         assert len(matched) >= 0.9 * len(events)  # the last ones may not have arrived when the simulation ended
+
+
+def test_pieces__of_a_record_are_its_segments():
+    tcp = {
+        "mss_bytes": np.array([1448, 1448, 1448, 0], dtype=np.uint32),
+        "data_bytes": np.array([1448, 4344, 2000, 0], dtype=np.uint16),
+        "mono_ns": np.array([10, 20, 30, 40]),
+    }
+    seq, ns, row = _pieces(tcp, np.arange(4), np.array([0, 5000, 20_000, 7]))
+    assert seq.tolist() == [0, 5000, 6448, 7896, 20_000, 21_448, 7]
+    assert ns.tolist() == [10, 20, 20, 20, 30, 30, 40]
+    assert row.tolist() == [0, 1, 1, 1, 2, 2, 3]
 
 
 def test_new_bytes__of_packets_with_other_bounds_sum_to_their_union():
