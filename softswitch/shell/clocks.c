@@ -3,8 +3,6 @@
  * sampled through the run: a slew is followed, a step is counted, because frames stamped around it have wrong
  * times.
  */
-#include <time.h>
-
 #include "shell.h"
 
 enum {
@@ -14,19 +12,6 @@ enum {
 	STEP_NS = 100000,	 /* adjtimex slews by at most 500 ppm, so this is a step... */
 	SLEW_PER_MILLION = 1000, /* ...if it is also more than twice that slew since the last sample */
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-uint64_t mono_now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
 
 /* Of a few readings the one least torn by preemption. */
 static int64_t read_offset(uint64_t *width_ns)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../lib/report.h"
 #include "shell.h"
 
 /* A socket file that nobody listens on is left over from a switch that was killed. */
@@ -79,7 +80,7 @@ int control_open(struct control_socket *control, const char *path)
 		why = error == -EADDRINUSE ? "in use: another switch answers there"
 		      : error == -EEXIST   ? "exists and is not a socket: choose another path"
 					   : strerror(-error);
-		fprintf(stderr, "softswitch: opening the control socket %s: %s\n", path, why);
+		complain("opening the control socket %s: %s", path, why);
 		control_close(control);
 	}
 	return error;
@@ -93,8 +94,7 @@ void control_close(struct control_socket *control)
 	if (control->fd >= 0)
 		close(control->fd);
 	if (control->bound && unlink(control->address.sun_path) && errno != ENOENT)
-		fprintf(stderr, "softswitch: removing %s: %s (the next start does)\n",
-			control->address.sun_path, strerror(errno));
+		complain("removing %s: %s (the next start does)", control->address.sun_path, strerror(errno));
 	control->fd = -1;
 	control->bound = false;
 }

@@ -12,7 +12,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "../../lib/report.h"
 #include "shell.h"
+
+const char *const program_name = "softswitch";
 
 enum {
 	ETHERNET_BYTES = 14,
@@ -63,9 +66,8 @@ static int create_core(struct shell *shell, const struct options *options)
 				     (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES);
 
 	if (!memory) {
-		fprintf(stderr,
-			"softswitch: allocating %zu MiB for %u packets: out of memory: fewer --packets\n",
-			bytes >> 20, config.packets);
+		complain("allocating %zu MiB for %u packets: out of memory: fewer --packets", bytes >> 20,
+			 config.packets);
 		return -ENOMEM;
 	}
 	madvise(memory, bytes, MADV_HUGEPAGE);
@@ -119,7 +121,7 @@ static int open_signals(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (fd < 0)
-		fprintf(stderr, "softswitch: catching signals: %s\n", strerror(errno));
+		complain("catching signals: %s", strerror(errno));
 	return fd < 0 ? -errno : fd;
 }
 

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../../lib/report.h"
 #include "shell.h"
 
 static const char usage[] =
@@ -24,23 +24,12 @@ static const char usage[] =
 	"  --drop-user USER    keep no privilege once sockets are open\n"
 	"  --allow-offloads    start on interfaces with offloads that hide packets\n";
 
-static bool number_of(const char *text, uint64_t min, uint64_t max, uint64_t *value)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	return !errno && !*end && *value >= min && *value <= max;
-}
-
 static int number(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value)
 {
-	if (number_of(text, min, max, value))
+	if (whole_number(text, min, max, value))
 		return 0;
-	fprintf(stderr, "softswitch: --%s %s: a whole number from %llu to %llu\n", option, text,
-		(unsigned long long)min, (unsigned long long)max);
+	complain("--%s %s: a whole number from %llu to %llu", option, text, (unsigned long long)min,
+		 (unsigned long long)max);
 	return -EINVAL;
 }
 
@@ -63,20 +52,20 @@ static int add_port(struct options *options, const char *text)
 
 	if (digits && digits < sizeof(prefix))
 		memcpy(prefix, text, digits);
-	if (!number_of(prefix, 0, PIPELINE_DROP_PORT - 1, &port) || !equals[1] ||
+	if (!whole_number(prefix, 0, PIPELINE_DROP_PORT - 1, &port) || !equals[1] ||
 	    strlen(equals + 1) >= IFNAMSIZ) {
-		fprintf(stderr, "softswitch: --port %s: NUMBER=INTERFACE, the number from 0 to %d\n", text,
-			PIPELINE_DROP_PORT - 1);
+		complain("--port %s: NUMBER=INTERFACE, the number from 0 to %d", text,
+			 PIPELINE_DROP_PORT - 1);
 		return -EINVAL;
 	}
 	if (options->port_count == SHELL_MAX_PORTS) {
-		fprintf(stderr, "softswitch: --port %s: at most %d ports\n", text, SHELL_MAX_PORTS);
+		complain("--port %s: at most %d ports", text, SHELL_MAX_PORTS);
 		return -EINVAL;
 	}
 	for (uint32_t index = 0; index < options->port_count; index++)
 		if (options->ports[index].number == port ||
 		    !strcmp(options->ports[index].interface, equals + 1)) {
-			fprintf(stderr, "softswitch: --port %s: port or interface given twice\n", text);
+			complain("--port %s: port or interface given twice", text);
 			return -EINVAL;
 		}
 	options->ports[options->port_count].number = (uint16_t)port;
@@ -123,7 +112,7 @@ static int take(struct options *options, int key, const char *value)
 		fputs(usage, stdout);
 		return 1;
 	default:
-		fputs("softswitch: try --help\n", stderr);
+		complain("try --help");
 		return -EINVAL;
 	}
 	return error;
@@ -155,12 +144,11 @@ int options_parse(struct options *options, int argc, char **argv)
 			return error;
 	}
 	if (optind < argc) {
-		fprintf(stderr, "softswitch: unexpected word '%s': try --help\n", argv[optind]);
+		complain("unexpected word '%s': try --help", argv[optind]);
 		return -EINVAL;
 	}
 	if (!options->control_path || !options->port_count) {
-		fprintf(stderr, "softswitch: --control PATH and at least one --port N=INTERFACE are needed: "
-				"try --help\n");
+		complain("--control PATH and at least one --port N=INTERFACE are needed: try --help");
 		return -EINVAL;
 	}
 	return 0;

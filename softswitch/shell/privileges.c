@@ -3,12 +3,9 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <linux/sched.h>
 #include <linux/sched/types.h>
-#include <pwd.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -16,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../../lib/privileges.h"
+#include "../../lib/report.h"
 #include "shell.h"
 
 enum {
@@ -30,13 +29,13 @@ int privileges_check(void)
 
 	if (!syscall(SYS_capget, &header, data) && data[0].effective & 1u << CAP_NET_RAW)
 		return 0;
-	fprintf(stderr, "softswitch: opening packet sockets: no CAP_NET_RAW: run it as root\n");
+	complain("opening packet sockets: no CAP_NET_RAW: run it as root");
 	return -EPERM;
 }
 
 static void told(const char *what)
 {
-	fprintf(stderr, "softswitch: %s: %s (going on without)\n", what, strerror(errno));
+	complain("%s: %s (going on without)", what, strerror(errno));
 }
 
 /* Real-time priority is not offered: the kernel throttles it, which makes the worst lateness worse. */
@@ -63,21 +62,11 @@ void privileges_lock_memory(void)
 
 int privileges_drop(const char *user)
 {
-	const struct passwd *entry;
-	int error = 0;
+	int error = become_user(user);
 
-	errno = 0;
-	entry = getpwnam(user);
-	if (!entry) {
-		fprintf(stderr, "softswitch: --drop-user %s: no such user\n", user);
-		return -EINVAL;
-	}
-	/* From root, setresuid clears every capability set; then nothing can bring one back. */
-	if (setgroups(0, NULL) || setresgid(entry->pw_gid, entry->pw_gid, entry->pw_gid) ||
-	    setresuid(entry->pw_uid, entry->pw_uid, entry->pw_uid) ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
-		error = -errno;
-		fprintf(stderr, "softswitch: dropping privileges to %s: %s\n", user, strerror(errno));
-	}
+	if (error == -ENOENT)
+		complain("--drop-user %s: no such user", user);
+	else if (error)
+		complain("dropping privileges to %s: %s", user, strerror(-error));
 	return error;
 }

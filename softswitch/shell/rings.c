@@ -9,12 +9,12 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/sockios.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../lib/report.h"
 #include "shell.h"
 
 enum {
@@ -34,11 +34,9 @@ int ring_interface_mtu(const char *interface)
 	strcpy(request.ifr_name, interface);
 	result = fd < 0 || ioctl(fd, SIOCGIFMTU, &request) ? -errno : request.ifr_mtu;
 	if (result == -ENODEV)
-		fprintf(stderr,
-			"softswitch: opening %s: no such interface in this network namespace (ip link)\n",
-			interface);
+		complain("opening %s: no such interface in this network namespace (ip link)", interface);
 	else if (result < 0)
-		fprintf(stderr, "softswitch: reading the MTU of %s: %s\n", interface, strerror(-result));
+		complain("reading the MTU of %s: %s", interface, strerror(-result));
 	if (fd >= 0)
 		close(fd);
 	return result;
@@ -73,10 +71,8 @@ int ring_check_offloads(const char *interface)
 		close(fd);
 	if (!*on)
 		return 0;
-	fprintf(stderr,
-		"softswitch: opening %s: offloads that hide packets are on: ethtool -K %s%s (or "
-		"--allow-offloads)\n",
-		interface, interface, on);
+	complain("opening %s: offloads that hide packets are on: ethtool -K %s%s (or --allow-offloads)",
+		 interface, interface, on);
 	return -EINVAL;
 }
 
@@ -143,8 +139,7 @@ int ring_open(struct ring *ring, const char *interface, uint32_t frame_bytes, ui
 	ring->fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	error = ring->fd < 0 ? -errno : configure(ring, frame_bytes, ring_mib);
 	if (error) {
-		fprintf(stderr, "softswitch: opening a receive ring of %u MiB on %s: %s\n", ring_mib,
-			interface, strerror(-error));
+		complain("opening a receive ring of %u MiB on %s: %s", ring_mib, interface, strerror(-error));
 		ring_close(ring);
 	}
 	return error;

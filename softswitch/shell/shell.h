@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 
+#include "../../lib/clock_ns.h"
 #include "../runtime/core.h"
 
 enum {
@@ -54,7 +55,6 @@ struct clocks {
 	uint64_t step_max_ns;
 };
 
-uint64_t mono_now_ns(void);
 void clocks_sample(struct clocks *clocks, uint64_t mono_ns); /* if the last sample is 1 ms old */
 uint64_t clocks_mono_of_realtime(const struct clocks *clocks, uint64_t realtime_ns);
 

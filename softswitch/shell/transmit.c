@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../../lib/report.h"
 #include "shell.h"
 
 enum {
@@ -39,7 +39,7 @@ int transmit_open(struct transmit *transmit, const char *interface)
 	    setsockopt(transmit->fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on)) ||
 	    bind(transmit->fd, (struct sockaddr *)&address, sizeof(address))) {
 		error = -errno;
-		fprintf(stderr, "softswitch: opening %s to send: %s\n", interface, strerror(errno));
+		complain("opening %s to send: %s", interface, strerror(errno));
 		transmit_close(transmit);
 		return error;
 	}
