@@ -74,7 +74,7 @@ def _row(name: str, values: list[float], unit: str, **more) -> dict:
 
 def _network(mtu_bytes: int) -> None:
     topology.build(mtu_bytes)
-    interfaces = {host.name: (topology.INTERFACE,) for host in topology.HOSTS}
+    interfaces: dict[str, tuple[str, ...]] = {host.name: (topology.INTERFACE,) for host in topology.HOSTS}
     interfaces[topology.SWITCH] = tuple(host.switch_interface for host in topology.HOSTS)
     for name, names in interfaces.items():
         where = [word for interface in names for word in ("--interface", interface)]
