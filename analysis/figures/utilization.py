@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from analysis.analyse import Analysis
 
 STEPS_PER_RTT = 4
+MIN_ROOM_PERCENT = 8  # of the axis below 100 %: nothing is made of a difference that is none
 
 
 def prepare(a: Analysis) -> Data:
@@ -65,9 +66,10 @@ def draw(data: Data) -> Figure:
     least = data["short"][1].min()
     if data["predicted"] is not None:
         least = min(least, data["predicted"] * 100)
-    room = max(100 - least, 0.5)
-    bottom = max(least - 0.14 * room, 0)
+    room = max(100 - least, MIN_ROOM_PERCENT)
+    bottom = max(100 - 1.14 * room, 0)
     ax.set_ylim(bottom, 100 + 0.08 * room)
+    ax.ticklabel_format(axis="y", useOffset=False)
     ax.plot(
         *data["short"], color=SKY, linewidth=0.5, label="windows of one RTT", rasterized=data["short"].shape[1] > 3000
     )
