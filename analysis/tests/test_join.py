@@ -117,7 +117,7 @@ def test_join__matches_retransmissions_with_their_records(known):
 
 
 def test_pieces__of_a_record_are_its_segments():
-    tcp = {
+    tcp: dict[str, np.ndarray] = {
         "mss_bytes": np.array([1448, 1448, 1448, 0], dtype=np.uint32),
         "data_bytes": np.array([1448, 4344, 2000, 0], dtype=np.uint16),
         "mono_ns": np.array([10, 20, 30, 40]),
