@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Frames that the kernel lost between two namespaces, where no program of ours could count them.
 
-A frame that crosses a veth waits in a per-processor backlog (net.core.netdev_max_backlog). When that is full the frame is
-gone: the only trace is `tx_dropped` of the veth it was sent on (drivers/net/veth.c), and `dropped` of softnet_stat.
+A frame that crosses a veth waits in a per-processor backlog (net.core.netdev_max_backlog). When that is full the frame
+is gone: the only trace is `tx_dropped` of the veth it was sent on (drivers/net/veth.c).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import os
 
 
 def keep_one_free() -> dict[str, list[int]]:
-    """Leaves the last processor of this process out for it and its children. What each may use; the same if one is all."""
+    """Takes the last processor from this process and its children. Returns who may use which; there may be only one."""
     every = sorted(os.sched_getaffinity(0))
     if len(every) == 1:
         return {"switch": every, "others": every}

@@ -14,7 +14,7 @@ enum {
 #define FIELD(bits, name) +bits
 #include "block.def"
 			      ) /
-			     8
+	8
 };
 
 struct block_header {

@@ -13,7 +13,7 @@ enum {
 #define FIELD(bits, name) +bits
 #include "postcard.def"
 			  ) /
-			 8
+	8
 };
 
 struct postcard {

@@ -16,7 +16,7 @@ enum {
 #define FIELD(bits, name) +bits
 #include "tcp_record.def"
 			    ) /
-			   8
+	8
 };
 
 #ifdef __bpf__

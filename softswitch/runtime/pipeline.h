@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 enum {
-	PIPELINE_HEADROOM = 256,	/* bytes free before every frame: headers may grow by this much */
-	PIPELINE_DROP_PORT = 511,	/* v1model's egress_spec of a dropped packet */
-	PIPELINE_PORTS = 512,		/* v1model's ports have 9 bits */
+	PIPELINE_HEADROOM = 256,  /* bytes free before every frame: headers may grow by this much */
+	PIPELINE_DROP_PORT = 511, /* v1model's egress_spec of a dropped packet */
+	PIPELINE_PORTS = 512,	  /* v1model's ports have 9 bits */
 };
 
 /* How a packet came into being: v1model's instance_type, with simple_switch's values. */
@@ -28,16 +28,16 @@ enum instance_type {
  * Times are virtual ns; the widths are those of v1model, so values are already cut to them.
  */
 struct intrinsic {
-	uint16_t ingress_port;			/* 9 bits */
+	uint16_t ingress_port; /* 9 bits */
 	uint16_t egress_spec;
 	uint16_t egress_port;
 	uint32_t instance_type;
-	uint32_t packet_length;			/* of the frame as it came in; a clone keeps its original's */
-	uint32_t enq_timestamp;			/* 32 bits of ns: wraps every 4.3 s */
-	uint32_t enq_qdepth;			/* 19 bits; packets in the queue on enqueue, without this one */
-	uint32_t deq_timedelta;			/* ns in the queue and on the link */
-	uint32_t deq_qdepth;			/* packets left behind */
-	uint64_t ingress_global_timestamp;	/* 48 bits of ns */
+	uint32_t packet_length;		   /* of the frame as it came in; a clone keeps its original's */
+	uint32_t enq_timestamp;		   /* 32 bits of ns: wraps every 4.3 s */
+	uint32_t enq_qdepth;		   /* 19 bits; packets in the queue on enqueue, without this one */
+	uint32_t deq_timedelta;		   /* ns in the queue and on the link */
+	uint32_t deq_qdepth;		   /* packets left behind */
+	uint64_t ingress_global_timestamp; /* 48 bits of ns */
 	uint64_t egress_global_timestamp;
 	uint16_t mcast_grp;
 	uint16_t egress_rid;
@@ -46,27 +46,27 @@ struct intrinsic {
 	uint8_t parser_error;
 
 	/* Requests of the pipeline that just ran, reset before each. */
-	bool clone;				/* to mirror session clone_session, keeping field list clone_fields */
+	bool clone; /* to mirror session clone_session, keeping field list clone_fields */
 	uint32_t clone_session;
 	uint32_t clone_fields;
-	uint32_t truncate_bytes;		/* UINT32_MAX: none */
+	uint32_t truncate_bytes; /* UINT32_MAX: none */
 };
 
 /* One packet between arrival and departure. The core owns the memory; `phv` has pipeline_phv_bytes. */
 struct packet {
-	uint8_t *frame;			/* PIPELINE_HEADROOM free bytes stand before the frame as it came in */
+	uint8_t *frame; /* PIPELINE_HEADROOM free bytes stand before the frame as it came in */
 	uint32_t frame_bytes;
-	uint32_t payload_offset;	/* set by the parser: first byte of frame that no header took */
+	uint32_t payload_offset; /* set by the parser: first byte of frame that no header took */
 	struct intrinsic std;
-	void *phv;			/* the program's headers and metadata, aligned to 16 */
+	void *phv; /* the program's headers and metadata, aligned to 16 */
 };
 
-struct pipeline;			/* tables, registers, counters of one program */
+struct pipeline; /* tables, registers, counters of one program */
 
-extern const char pipeline_program_name[];	/* base name of the P4 file */
-extern const char pipeline_program_digest[];	/* hex SHA-256 of the P4 sources */
+extern const char pipeline_program_name[];   /* base name of the P4 file */
+extern const char pipeline_program_digest[]; /* hex SHA-256 of the P4 sources */
 extern const uint32_t pipeline_phv_bytes;
-extern const uint32_t pipeline_max_parse_bytes;	/* no parser path reads further into a frame */
+extern const uint32_t pipeline_max_parse_bytes; /* no parser path reads further into a frame */
 
 size_t pipeline_memory_bytes(void);
 /* memory: pipeline_memory_bytes() bytes aligned to 16; used until the switch ends. */

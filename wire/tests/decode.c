@@ -48,5 +48,6 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		return 2;
-	return strcmp(argv[1], "postcard") == 0 ? print_postcard(bytes, length) : print_tcp_record(bytes, length);
+	return strcmp(argv[1], "postcard") == 0 ? print_postcard(bytes, length)
+						: print_tcp_record(bytes, length);
 }
