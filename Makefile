@@ -53,10 +53,13 @@ clean: ## remove everything that was built (results stay)
 
 # What must be redone when what has changed.
 
+# CC is a congestion control here: make would hand it down as the C compiler.
+AS_IF_ALONE := env -u CC -u MAKEFLAGS -u MFLAGS
+
 SOURCES := $(wildcard $(shell git ls-files softswitch collector hosts lib wire p4src/build ansible bench 2>/dev/null))
 
 build/deployed: .venv/ready $(SOURCES)
-	@ANSIBLE_CONFIG=ansible/ansible.cfg .venv/bin/ansible-playbook ansible/playbooks/deploy.yml
+	@$(AS_IF_ALONE) ANSIBLE_CONFIG=ansible/ansible.cfg .venv/bin/ansible-playbook ansible/playbooks/deploy.yml
 	@mkdir -p build && touch $@
 
 .venv/ready: requirements.txt
