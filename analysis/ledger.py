@@ -95,6 +95,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
     switch, collector, tracer = (run.documents[name] for name in ("switch", "collector", "tracer"))
     malformed = [number(collector, name) for name in ("short", "bad_version", "trailing")]
     host_drops = collector.get("host_drops")
+    backlog = run.documents["environment"].get("frames_lost_in_backlog")
     entries: dict[str, Any] = {
         "switch_packets": counter_packets(switch, "arrivals"),
         "postcards_sent": counter_packets(switch, "postcards_made"),
@@ -105,6 +106,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "tcp_events_stored": number(tracer, "stored"),
         "tcp_events_rows": run.raw["tcp"].records,
         "tcp_events_lost": number(tracer, "lost"),
+        "backlog_drops": _sum(backlog) if isinstance(backlog, dict) else None,
         "ring_drops": sum_stats(switch, "rx_ring_drops"),
         "tx_errors": sum_stats(switch, "tx_errors"),
         "queue_drops": sum_stats(switch, "queue_drops"),
@@ -143,6 +145,8 @@ _CHAINS = (
 )
 # Counters that must be zero: what each means and what helps.
 _ZERO = {
+    "backlog_drops": "frames were lost by the kernel between hosts and switch: lower RATE, or raise "
+    "net.core.netdev_max_backlog",
     "ring_drops": "frames were dropped by the kernel before the switch read its rings: lower RATE, or leave it CPU",
     "tx_errors": "frames could not be handed to the kernel: see logs/, lower RATE",
     "queue_drops": "admitted packets were dropped by the switch's own queue: raise its queue limit",
@@ -156,12 +160,13 @@ _ZERO = {
     "collector_unstamped": "postcards came without the kernel's time stamp: their receive times are late",
     "collector_write_errors": "writes of the collector failed: see logs/, is the disk full?",
     "tracer_write_errors": "writes of the tracer failed: see logs/, is the disk full?",
-    "tcp_events_lost": "TCP events found the tracer's rings full: lower RATE, or raise its rings",
+    "tcp_events_lost": "TCP events were not stored by the tracer: tracer.json says where they were lost",
     "postcards_malformed": "datagrams to the collector were no postcards: something else sends to its port",
     "postcards_missing": "postcard numbers are missing: postcards were lost on the way",
     "postcards_duplicate": "postcards came twice",
 }
 _SOURCES = {
+    "environment": ("backlog_drops",),
     "switch": (
         "switch_packets", "postcards_sent", "ring_drops", "tx_errors", "queue_drops", "oversize", "pool_exhausted",
         "arrivals_clamped",

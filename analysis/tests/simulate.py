@@ -309,7 +309,10 @@ def documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
         for i in range(scenario.flows)
     ]  # fmt: skip
     return {
-        "environment": {"git_commit": "0" * 40, "kernel": "6.1.0", "p4_digest": "ab" * 32},
+        "environment": {
+            "git_commit": "0" * 40, "kernel": "6.1.0", "p4_digest": "ab" * 32,
+            "frames_lost_in_backlog": {"sender/eth0": 0, "switch/to_sender": 0},
+        },
         "collector": {
             "received": cards, "stored": cards, "short": 0, "bad_version": 0, "trailing": 0, "gaps": 0, "missing": 0,
             "duplicates": 0, "reordered": 0, "kernel_drops": 0, "write_errors": 0,
