@@ -54,6 +54,7 @@ def test_prepare__twice_changes_nothing_and_restore_puts_all_back(cell: Cell, ru
     tuned = _settings(cell)
     for interface in tuned["offloads"].values():
         assert not [f for f in ("tso", "gso", "gro", "lro") if re.search(rf"^{LONG[f]}: on", interface, re.M)]
+    assert set(tuned["gso_max_segs"].values()) == {"1"}
     assert tuned["sysctls"]["sender"].split() == ["1", "0"]
 
     second = cell.play("prepare", **run_variables)
@@ -105,4 +106,10 @@ def _settings(cell: Cell) -> dict[str, dict[str, str]]:
     return {
         "sysctls": {host: cell.run("cat", *paths, netns=host) for host in ("sender", "receiver")},
         "offloads": {f"{host} {name}": cell.run("ethtool", "-k", name, netns=host) for host, name in interfaces},
+        "gso_max_segs": {f"{host} {name}": _gso_max_segs(cell, host, name) for host, name in interfaces},
     }
+
+
+def _gso_max_segs(cell: Cell, host: str, interface: str) -> str:
+    (link,) = json.loads(cell.run("ip", "-j", "-d", "link", "show", "dev", interface, netns=host))
+    return str(link["gso_max_segs"])

@@ -17,6 +17,12 @@ OFFLOADS_OFF = ("tso", "gso", "gro", "lro", "tx", "rx")
 # A device that cannot switch these off is still exact on the wire, as it computes real checksums.
 OFFLOADS_MAY_STAY = ("tx", "rx")
 
+# A segment at a time. Sockets have GSO whatever the device has, so TCP waits for up to a millisecond's worth of its
+# pacing rate (since Linux 4.17: tcp_tso_autosize, tcp_tso_should_defer in net/ipv4/tcp_output.c) and hands it down as
+# one burst, cut just before the device. One Reno flow at 200 Mb/s and 10 ms: the queue swings by 20 packets on each
+# ACK clock cycle, and utilization after a loss is 0.1 below what the window allows.
+GSO_MAX_SEGS = 1
+
 SYSCTLS = {
     # what an earlier flow learnt about the path (ssthresh, RTT) must not be the start of the next one
     "net.ipv4.tcp_no_metrics_save": "1",

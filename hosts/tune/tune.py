@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hosts.tune import inventory, offloads, settings, state, sysctls
+from hosts.tune import bursts, inventory, offloads, settings, state, sysctls
 from hosts.tune.commands import TuneError
 
 SUMMARY = (__doc__ or "").split("\n", 1)[0]
@@ -50,10 +50,16 @@ def plan_offloads(interface: str) -> tuple[dict[str, str], dict[str, str]]:
     return offloads.single_states(features), {name: "off" for name in wrong if not features[name].fixed}
 
 
+def plan_bursts(interfaces: list[str]) -> dict[str, int]:
+    """{interface: present gso_max_segs} where it is not as it should be."""
+    present = {interface: bursts.read(interface) for interface in interfaces}
+    return {interface: segments for interface, segments in present.items() if segments != settings.GSO_MAX_SEGS}
+
+
 def put_back(saved: dict[str, Any]) -> tuple[bool, dict[str, Any], list[str]]:
     """Restores everything saved. Returns (changed anything, what is still to be restored, errors)."""
     changed, errors = False, []
-    left: dict[str, Any] = {"sysctls": {}, "offloads": {}}
+    left: dict[str, Any] = {"sysctls": {}, "offloads": {}, "gso_max_segs": {}}
     for name, value in saved.get("sysctls", {}).items():
         try:
             if sysctls.read(name) not in (value, None):
@@ -68,6 +74,14 @@ def put_back(saved: dict[str, Any]) -> tuple[bool, dict[str, Any], list[str]]:
         except TuneError as error:
             left["offloads"][interface] = states
             errors.append(str(error))
+    for interface, segments in saved.get("gso_max_segs", {}).items():
+        try:
+            if bursts.read(interface) != segments:
+                bursts.write(interface, segments)
+                changed = True
+        except TuneError as error:
+            left["gso_max_segs"][interface] = segments
+            errors.append(str(error))
     return changed, left, errors
 
 
@@ -77,11 +91,14 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
     wrong_sysctls = plan_sysctls(options)
     wrong_offloads = {interface: plan_offloads(interface) for interface in options.interface}
     wrong_offloads = {interface: plan for interface, plan in wrong_offloads.items() if plan[1]}
+    wrong_bursts = plan_bursts(options.interface)
     before = {name: present for name, (present, _) in wrong_sysctls.items()}
     after = {name: value for name, (_, value) in wrong_sysctls.items()}
     for interface, (_, wanted) in wrong_offloads.items():
         before.update({f"{interface} {name}": "on" for name in wanted})
         after.update({f"{interface} {name}": "off" for name in wanted})
+    before.update({f"{interface} gso_max_segs": str(present) for interface, present in wrong_bursts.items()})
+    after.update({f"{interface} gso_max_segs": str(settings.GSO_MAX_SEGS) for interface in wrong_bursts})
     result: dict[str, Any] = {"changed": bool(before), "before": before, "after": after}
     if not result["changed"]:
         return result
@@ -89,15 +106,18 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
     before_call: dict[str, dict[str, Any]] = {
         "sysctls": {name: present for name, (present, _) in wrong_sysctls.items()},
         "offloads": {interface: states for interface, (states, _) in wrong_offloads.items()},
+        "gso_max_segs": wrong_bursts,
     }
     # what an earlier call saved is older than what this one found: it stays
     merged = {kind: {**before_call[kind], **saved.get(kind, {})} for kind in before_call}
     state.save(options.state, merged)
     try:
-        for name, (_, value) in wrong_sysctls.items():
-            sysctls.write(name, value)
         for interface, (_, wanted) in wrong_offloads.items():
             offloads.switch(interface, wanted)
+        for interface in wrong_bursts:
+            bursts.write(interface, settings.GSO_MAX_SEGS)
+        for name, (_, value) in wrong_sysctls.items():
+            sysctls.write(name, value)
     except TuneError as error:
         _, _, errors = put_back(before_call)
         if not errors and saved:
@@ -118,6 +138,7 @@ def undo(options: argparse.Namespace) -> dict[str, Any]:
         raise TuneError(f"not put back, and still in {options.state}: {'; '.join(errors)}")
     options.state.unlink(missing_ok=True)
     after = {**saved.get("sysctls", {}), **{f"{i} offloads": s for i, s in saved.get("offloads", {}).items()}}
+    after.update({f"{i} gso_max_segs": str(segments) for i, segments in saved.get("gso_max_segs", {}).items()})
     return {"changed": changed, "before": {}, "after": after}
 
 
@@ -137,7 +158,7 @@ def parse_bytes(text: str) -> int:
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hosts.tune.tune", description=SUMMARY)
     commands = parser.add_subparsers(dest="command", required=True)
-    change = commands.add_parser("apply", help="set sysctls and offloads")
+    change = commands.add_parser("apply", help="set sysctls, offloads and gso_max_segs")
     change.add_argument("--state", type=Path, required=True, help="file for the former values")
     change.add_argument(
         "--interface", type=state.parse_interface, action="append", required=True, help="may be repeated"

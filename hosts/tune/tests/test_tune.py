@@ -5,19 +5,25 @@ import json
 
 import pytest
 
-from hosts.tune import offloads, settings, sysctls
+from hosts.tune import bursts, offloads, settings, sysctls
+from hosts.tune.commands import CommandError, TuneError
 
 TUNE = "hosts.tune.tune"
 SHOWN = ("net/ipv4", "net/ipv6/conf/eth0")
 
 
 def values(pair) -> str:
-    """Every sysctl of side a that can be read, and its features, as text to compare."""
+    """Every sysctl of side a that can be read, its features and its gso_max_segs, as text to compare."""
     code = (
         "from hosts.tune import sysctls; import json;"
         f"print(json.dumps([sysctls.read_all(d) for d in {SHOWN!r}], indent=1))"
     )
-    return pair.run("a", "python3", "-c", code).stdout + pair.run("a", "ethtool", "-k", "eth0").stdout
+    features = pair.run("a", "ethtool", "-k", "eth0").stdout
+    return pair.run("a", "python3", "-c", code).stdout + features + str(gso_max_segs(pair))
+
+
+def gso_max_segs(pair) -> int:
+    return json.loads(pair.run("a", "ip", "-j", "-d", "link", "show", "dev", "eth0").stdout)[0]["gso_max_segs"]
 
 
 def tune(pair, *words, check=True):
@@ -62,7 +68,7 @@ def test_tune__second_apply_with_other_settings_keeps_the_first_values(pair, tmp
 def test_tune__failure_half_way_puts_back_and_names_the_key(pair, tmp_path):
     state = tmp_path / "state.json"
     before = values(pair)
-    # the last sysctl of the list is refused by the kernel: everything before it has been changed by then
+    # the last sysctl of the list is refused by the kernel: all else, offloads and bursts too, has been changed by then
     code = (
         "import sys; from hosts.tune import settings, tune;"
         "settings.IPV6_SYSCTLS['addr_gen_mode'] = '99';"
@@ -72,6 +78,57 @@ def test_tune__failure_half_way_puts_back_and_names_the_key(pair, tmp_path):
     assert done.returncode == 1
     assert done.stderr.startswith("tune: setting net.ipv6.conf.eth0.addr_gen_mode to '99': Invalid argument")
     assert "what was changed before it is put back" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert values(pair) == before
+    assert not state.exists()
+
+
+@pytest.mark.software
+@pytest.mark.parametrize("former", [65535, 44])
+def test_tune__one_segment_at_once_and_undo_restores_what_was(pair, tmp_path, former):
+    state = tmp_path / "state.json"
+    apply = ["apply", "--state", state, "--interface", "eth0"]
+    pair.run("a", "ip", "link", "set", "dev", "eth0", "gso_max_segs", former)
+
+    first = tune(pair, *apply)
+    assert first["before"]["eth0 gso_max_segs"] == str(former)
+    assert first["after"]["eth0 gso_max_segs"] == "1"
+    assert tune(pair, "show")["interfaces"]["eth0"]["gso_max_segs"] == gso_max_segs(pair) == 1
+    saved = state.read_text()
+    assert tune(pair, *apply)["changed"] is False
+    assert state.read_text() == saved
+
+    # only this was changed by somebody: it is set again, and what was before the first call stays saved
+    pair.run("a", "ip", "link", "set", "dev", "eth0", "gso_max_segs", 7)
+    again = tune(pair, *apply)
+    assert (again["before"], again["after"]) == ({"eth0 gso_max_segs": "7"}, {"eth0 gso_max_segs": "1"})
+    assert tune(pair, "undo", "--state", state)["after"]["eth0 gso_max_segs"] == str(former)
+    assert gso_max_segs(pair) == former
+
+
+@pytest.mark.software
+def test_tune__one_segment_already_is_left_alone(pair, tmp_path):
+    state = tmp_path / "state.json"
+    pair.run("a", "ip", "link", "set", "dev", "eth0", "gso_max_segs", 1)
+    assert "eth0 gso_max_segs" not in tune(pair, "apply", "--state", state, "--interface", "eth0")["after"]
+    assert "eth0 gso_max_segs" not in tune(pair, "undo", "--state", state)["after"]
+    assert gso_max_segs(pair) == 1
+
+
+@pytest.mark.software
+def test_tune__refused_gso_max_segs_puts_offloads_back(pair, tmp_path):
+    state = tmp_path / "state.json"
+    before = values(pair)
+    code = (
+        "import sys; from hosts.tune import settings, tune;"
+        "settings.GSO_MAX_SEGS = 70000;"
+        f"sys.exit(tune.main(['apply', '--state', {str(state)!r}, '--interface', 'eth0']))"
+    )
+    done = pair.run("a", "python3", "-c", code, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("tune: setting gso_max_segs of eth0 to 70000: ")
+    assert bursts.NEEDS in done.stderr
+    assert done.stderr.endswith("what was changed before it is put back\n")
     assert done.stderr.count("\n") == 1
     assert values(pair) == before
     assert not state.exists()
@@ -124,6 +181,29 @@ def test_state__of_another_program_is_refused(tmp_path, capsys):
     assert program.main(["undo", "--state", str(state)]) == 1
     assert "this is no state file of this program" in capsys.readouterr().err
     assert state.read_text() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "shown", "message"),
+    [
+        ("RTNETLINK answers: Operation not supported", "[]", "to 1: RTNETLINK answers: Operation not supported: "),
+        (None, '[{"gso_max_segs": 65535}]', "setting gso_max_segs of eth0 to 1: the kernel keeps 65535: "),
+        (None, '[{"ifname": "eth0"}]', "reading gso_max_segs of eth0: ip does not say it: "),
+        (None, "", "reading gso_max_segs of eth0: ip does not say it: "),
+    ],
+)
+def test_bursts__old_kernels_and_old_ip_are_named(monkeypatch, refusal, shown, message):
+    """Neither can run here: what they answer stands in for them."""
+
+    def run(*words):
+        if "set" in words and refusal:
+            raise CommandError(words, refusal)
+        return shown
+
+    monkeypatch.setattr(bursts, "run", run)
+    with pytest.raises(TuneError, match=message) as raised:
+        bursts.write("eth0", 1)
+    assert str(raised.value).endswith(bursts.NEEDS)
 
 
 def test_sysctls__names_with_dots_in_an_interface():
