@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -299,9 +300,9 @@ def test_trace__dropped_user_writes_both_files(pair, tmp_path):
         shutil.rmtree(directory)
 
 
-def run_tracer(directory, *words, **options):
+def run_tracer(directory, *words, tracer=TRACER, **options):
     files = ["--output", directory / "t.bst", "--summary", directory / "t.json"]
-    return subprocess.run([TRACER, *files, *words], capture_output=True, text=True, timeout=20, check=False, **options)
+    return subprocess.run([tracer, *files, *words], capture_output=True, text=True, timeout=20, check=False, **options)
 
 
 @pytest.mark.software
@@ -334,7 +335,9 @@ def test_trace__what_is_wrong_is_one_line_and_nothing_is_left(tmp_path, words, m
 
 @pytest.mark.software
 def test_trace__without_privileges_says_what_it_needs(tmp_path):
-    done = run_tracer(tmp_path, "--netns", "/proc/self/ns/net", user=NOBODY)
+    with tempfile.TemporaryDirectory() as everybody:  # the checkout may be below /root
+        Path(everybody).chmod(0o755)
+        done = run_tracer(tmp_path, "--netns", "/proc/self/ns/net", tracer=shutil.copy(TRACER, everybody), user=NOBODY)
     assert done.returncode == 2
     assert done.stderr.startswith("tcp_trace: loading the BPF programs: not permitted: run as root")
     assert done.stderr.count("\n") == 1
