@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from analysis.analyse import Analysis
 
 MAX_BINS = 200
+SHADE = "#F0F0F0"
 
 
 def prepare(a: Analysis) -> Data:
@@ -55,7 +56,7 @@ def draw(data: Data) -> Figure:
     needed = facts["bdp"] / max(facts["flows"], 1) ** 0.5
     unused = facts["buffer"] - needed
     if unused > 0:
-        ax.axvspan(-0.5, unused, color="#F0F0F0", linewidth=0, zorder=0)
+        ax.axvspan(-0.5, unused, color=SHADE, linewidth=0, zorder=0)
         _note(ax, unused / 2, "not needed by BDP/√n", GREY, "center")
     lines = [(facts["buffer"], f"buffer {facts['buffer']}", BLACK, "right")]
     lines += [
@@ -76,4 +77,5 @@ def _note(ax: Axes, x: float, text: str, color: str, side: str) -> None:
     ax.annotate(
         text, (x, high), xycoords=("data", "axes fraction"), xytext=({"left": 4, "right": -4}.get(side, 0), 0),
         textcoords="offset points", ha=side, va="top", fontsize=8, color=color,
+        bbox={"facecolor": SHADE, "edgecolor": "none", "pad": 1} if side == "center" else None,  # a line may pass below
     )  # fmt: skip
