@@ -59,6 +59,7 @@ AS_IF_ALONE := env -u CC -u MAKEFLAGS -u MFLAGS
 SOURCES := $(wildcard $(shell git ls-files softswitch collector hosts lib wire p4src/build ansible bench 2>/dev/null))
 
 build/deployed: .venv/ready $(SOURCES)
+	@echo "preparing this machine: packages and build (a minute or more the first time)"
 	@mkdir -p build
 	@$(AS_IF_ALONE) ANSIBLE_CONFIG=ansible/ansible.cfg .venv/bin/ansible-playbook ansible/playbooks/deploy.yml
 	@touch $@
