@@ -20,8 +20,8 @@ parameters: .venv/ready ## explain every parameter of make experiment, with defa
 
 deploy: build/deployed ## install what hosts need and build the binaries; skipped when nothing changed
 
-replay: .venv/ready ## rebuild every derived file of a run from its raw ones: make replay RUN=results/latest
-	@$(PYTHON) -m analysis $(RUN)
+replay: .venv/ready ## rebuild every derived file of a run from its raw ones: make replay RUN=results/latest [FORCE=1]
+	@$(PYTHON) -m experiments replay --make  # reads RUN from make itself, as above
 
 build: ## compile the switch, the collector and the tracer into build/
 	@$(MAKE) --no-print-directory -C softswitch

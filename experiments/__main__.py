@@ -22,6 +22,7 @@ USAGE = """\
 usage: python -m experiments run [KEY=VALUE]... [--key VALUE]... [--spec FILE] [--results DIRECTORY]
        python -m experiments show [the same]     print what would be run, in SI units, and run nothing
        python -m experiments run --make          take KEY=VALUE from the command line of the make that calls
+       python -m experiments replay RUN=DIRECTORY [FORCE=1] | --make   analyse a run again from its raw files
        python -m experiments parameters          explain every KEY, with its default
 What is on the command line wins over what is in the file (experiments/specs/*.yaml)."""
 MAKE_VARIABLES = ("V", "PYTHON")  # of the Makefile, whatever is made
@@ -40,9 +41,13 @@ def main(arguments: list[str]) -> int:
 
             print(explain())
             return 0
-        if command not in ("run", "show"):
+        if command not in ("run", "show", "replay"):
             raise RunError(*USAGE.splitlines())
         words, options, errors = read_words(made() if rest == ["--make"] else rest)
+        if command == "replay":
+            from experiments.replay import replay
+
+            return replay(words | options, errors)
         return _run(words, options, errors, only_show=command == "show")
     except SpecError as error:
         return _fail(error.lines())

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
+import analysis.__main__
+from experiments import __main__
 from experiments.host import CHECKOUT
 
 MAKEFILE = f"""
 show:
 	@cd {CHECKOUT}; \\
 	{sys.executable} -c 'import json; from experiments.__main__ import made; print(json.dumps(made()))'
+replay:
+	@cd {CHECKOUT}; {sys.executable} -m experiments replay --make
 """
 
 
@@ -38,3 +42,71 @@ def test_made__are_the_words_of_the_command_line(tmp_path: Path, words: tuple[st
     )
     assert sorted(json.loads(done.stdout)) == sorted(expected)
     assert not (tmp_path / "x").exists()
+
+
+@pytest.fixture
+def analysed(monkeypatch: pytest.MonkeyPatch) -> list[list[str] | None]:
+    """What the analysis is called with; its own tests are in analysis/."""
+    calls: list[list[str] | None] = []
+
+    def main(arguments: list[str] | None = None) -> int:
+        calls.append(arguments)
+        return 3
+
+    monkeypatch.setattr(analysis.__main__, "main", main)
+    return calls
+
+
+def test_replay__hands_the_run_on_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, analysed: list[list[str] | None]
+) -> None:
+    run = tmp_path / "a b;$(touch x)"
+    (run / "rep-1").mkdir(parents=True)
+    assert __main__.main(["replay", f"RUN={run}"]) == 3
+    assert __main__.main(["replay", f"RUN={run}", "FORCE=1"]) == 3
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-h/rep-1").mkdir(parents=True)
+    __main__.main(["replay", "RUN=-h"])
+    assert analysed == [["--", str(run)], ["--force", "--", str(run)], ["--", "-h"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "error: RUN is missing; say after make which run to analyse again: make replay RUN=results/latest"),
+        (("RUN=",), "error: RUN is missing; say after make which run to analyse again: make replay RUN=results/latest"),
+        (("RUN=/nowhere",), "error: RUN=/nowhere is no run directory; allowed: one in results/, or a rep-<k> of one, "
+         "as in make replay RUN=results/latest"),
+        (("RUN=/nowhere", "FORCE=yes"), "error: FORCE=yes is neither; allowed: 0, 1 (replace good results though raw "
+         "files are damaged since)"),
+        (("RUN=/nowhere", "CC=reno"), "error: CC is no parameter of replay; allowed: RUN, FORCE"),
+        (("RUN=/nowhere", "SPEC=x"), "error: SPEC is no parameter of replay; allowed: RUN, FORCE"),
+        (("RUN=/no\x1b[31m",), "error: 'RUN=/no\\x1b[31m is no run directory; allowed: one in results/, or a rep-<k> "
+         "of one, as in make replay RUN=results/latest'"),
+    ],
+)  # fmt: skip
+def test_replay__says_in_one_line_what_is_wrong(
+    words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str], analysed: list[list[str] | None]
+) -> None:
+    assert __main__.main(["replay", *words]) == 1
+    output = capsys.readouterr()
+    assert (output.out, output.err.splitlines(), analysed) == ("", [says], [])
+
+
+def test_replay__through_make_runs_no_shell_on_its_value(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+    value = f"{tmp_path}/a b; touch {tmp_path}/pwn"
+    done = subprocess.run(["make", f"RUN={value}", "replay"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[0].startswith(f"error: RUN={value} is no run directory")
+    assert not (tmp_path / "pwn").exists()
+
+
+def test_makefile__gives_no_value_of_the_command_line_to_a_shell() -> None:
+    given = ("RUN=a;touch b", "FORCE=a;touch b", "CC=a;touch b", "NAME=a;touch b", "SPEC=a;touch b")
+    kept = ("-o", ".venv/ready", "-o", "deploy", "-o", "build/deployed")
+    for target in ("replay", "experiment", "parameters"):
+        done = subprocess.run(
+            ["make", "-n", *kept, *given, target], cwd=CHECKOUT, capture_output=True, text=True, check=True
+        )
+        assert "-m experiments" in done.stdout
+        assert "touch" not in done.stdout
