@@ -187,11 +187,26 @@ def unknown_key(key: str) -> str:
     return "is no parameter; " + (f"did you mean {near[0].upper()}?" if near else f"allowed: {', '.join(shown)}")
 
 
-class _OnceLoader(yaml.SafeLoader):
-    """YAML as it is, but a key that is given twice is an error: the parser alone would take the last in silence."""
+class _OnceLoader(yaml.BaseLoader):
+    """YAML whose scalars are text, so that a value means what it means on the command line (in YAML 1.1, 010 is 8 and
+    1:30 is 90). No tags, and a key that is given twice is an error: the parser alone would take the last in silence.
+    """
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        if node.tag not in _IMPLICIT_TAGS:
+            tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+            raise yaml.MarkedYAMLError(problem=f"a spec has no tags, remove {tag}", problem_mark=node.start_mark)
+        return super().construct_object(node, deep)  # type: ignore[no-untyped-call]
 
 
-def _mapping_once(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[str, object]:
+_IMPLICIT_TAGS = (
+    yaml.resolver.BaseResolver.DEFAULT_SCALAR_TAG,
+    yaml.resolver.BaseResolver.DEFAULT_SEQUENCE_TAG,
+    yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG,
+)
+
+
+def _mapping_once(loader: yaml.BaseLoader, node: yaml.MappingNode) -> dict[str, object]:
     seen: dict[str, object] = {}
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
@@ -207,7 +222,7 @@ _OnceLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _map
 
 
 def load_yaml(path: Path) -> dict[str, object]:
-    """Key -> value as written in a spec file, keys in lower case. Raises SpecError for what is no spec at all."""
+    """Key -> value as written in a spec file, as text; keys in lower case. Raises SpecError for what is no spec."""
 
     def refuse(problem: str) -> SpecError:
         return SpecError([BadValue("spec file", None, problem, str(path))])

@@ -113,7 +113,7 @@ def test_extra_delays__spread_evenly_and_differently_for_each_seed_and_repetitio
 def test_shipped_spec__resolves_and_is_named_as_its_file(path: Path) -> None:
     content = load_yaml(path)
     assert set(content) <= set(KEYS)
-    assert content["spec_version"] == 1
+    assert content["spec_version"] == "1"
     assert resolve(content, HOST).name == path.stem
 
 
@@ -127,7 +127,11 @@ def test_shipped_specs__default_is_the_default() -> None:
     [
         ("", "not a mapping"), ("- cc", "not a mapping"),
         ("cc: [", "is not YAML"), ("rtt: 1ms\nRTT: 2ms", "given twice"),
-        ("1: 2", "a key that is not text"), ("cc: !!python/object:os.system x", "is not YAML"), ("\x00", "is not YAML"),
+        ("[1]: 2", "a key that is not text"), ("cc: !!python/object:os.system x", "remove"),
+        ("\x00", "is not YAML"),
+        ("rtt: !!timestamp foo", "has no tags, remove !!timestamp in line 1"),
+        ("flows: !!bool foo", "remove !!bool"), ("!!int cc: x", "remove"), ("cc: &a [*a]", "recursive"),
+        ("--- !!set {cc}", "remove !!set"), ("cc: !mine x", "remove !mine"), ("x", "not a mapping"),
         ("rtt: 1ms\n---\nrtt: 2ms", "is not YAML"), ("{[a, b]: 1}", "a key that is not text"),
     ],
 )  # fmt: skip
@@ -136,6 +140,30 @@ def test_load_yaml__refuses_what_is_no_spec(tmp_path: Path, text: str, says: str
     path.write_text(text)
     with pytest.raises(SpecError, match=says):
         load_yaml(path)
+
+
+@pytest.mark.parametrize(
+    "value", ["010", "0x10", "1:30", "0b1", "1_0", "1e1", "10.0", "true", "yes", "null", "~", "+7"]
+)
+def test_load_yaml__a_value_means_what_it_means_on_the_command_line(tmp_path: Path, value: str) -> None:
+    def outcome(given: dict[str, object]) -> object:
+        try:
+            return resolve(given, HOST).flows
+        except SpecError as failure:
+            return failure.lines()
+
+    path = tmp_path / "spec.yaml"
+    path.write_text(f"flows: {value}\n")
+    assert outcome(load_yaml(path)) == outcome({"flows": value})
+    assert load_yaml(path) == {"flows": value}
+
+
+def test_load_yaml__a_value_that_is_left_out_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_text("".join(f"{key}:\n" for key in KEYS if key != "spec_version"))
+    with pytest.raises(SpecError) as failure:
+        resolve(load_yaml(path), HOST)
+    assert {error.key.lower() for error in failure.value.errors} == set(KEYS) - {"spec_version"}
 
 
 def test_load_yaml__an_oversized_or_binary_file_is_refused(tmp_path: Path) -> None:
