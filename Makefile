@@ -33,9 +33,9 @@ p4: .venv/ready ## compile the P4 program again (needs p4c) and say what changed
 
 test: .venv/ready-dev build/deployed ## set everything up and run all tests, with coverage
 	@mkdir -p build/coverage && find build/coverage -name '*.gcda' -delete
-	@COVERAGE=1 $(PYTHON) -m pytest --cov --cov-report=term
-	@.venv/bin/gcovr --root . --exclude '.*/tests/.*' --gcov-ignore-errors=all --merge-mode-functions=merge-use-line-min \
-		--exclude 'build/.*' build/coverage/obj
+	@COVERAGE=1 $(PYTHON) -m pytest --cov --cov-report=term; status=$$?; \
+		.venv/bin/gcovr --root . --exclude '.*/tests/.*' --gcov-ignore-errors=all --merge-mode-functions=merge-use-line-min \
+		--exclude 'build/.*' build/coverage/obj; exit $$status
 
 check: lint test ## what CI runs: the linters, then the tests
 

@@ -83,7 +83,7 @@ def _cpu() -> dict[str, Any]:
 
 def _versions() -> dict[str, str]:
     versions = {"python": sys.version.split()[0]}
-    for name in ("ansible-core", "numpy", "polars", "pyarrow", "matplotlib", "pydantic"):
+    for name in ("ansible-core", "numpy", "polars", "matplotlib", "pydantic"):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
