@@ -22,12 +22,15 @@ END_TIMEOUT_S = 20
 def daemon(namespace: str, *command: str | Path) -> Iterator[subprocess.Popen]:
     """A program that prints `ready` and ends on SIGTERM. Raises RuntimeError if it does not get ready."""
     argv = topology.inside(namespace, *map(str, command))
-    process = subprocess.Popen(argv, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True)
+    # Its last words are a line or two, which a pipe holds until somebody wants them.
+    process = subprocess.Popen(argv, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout
+        assert process.stderr
         readable, _, _ = select.select([process.stdout], [], [], READY_TIMEOUT_S)
         if not readable or process.stdout.readline().strip() != "ready":
-            raise RuntimeError(f"{command[0]} did not get ready within {READY_TIMEOUT_S} s")
+            process.kill()
+            raise RuntimeError(f"{command[0]} did not get ready: {process.stderr.read().strip()}")
         yield process
     finally:
         process.send_signal(signal.SIGTERM)

@@ -125,13 +125,12 @@ def _configure(control: SoftSwitch) -> None:
 
 
 def _udp_forwarded_per_s(control: SoftSwitch, seconds: int) -> float:
-    """Frames that left for the receiver with their postcards, a second, while a generator sends all it can."""
+    """Frames that left for the receiver, and whose postcards left too, a second, while a generator sends all it can."""
     before = control.stats()
-    port = topology.RECEIVER.port
     sender, receiver = topology.SENDER, topology.RECEIVER
     macs = ("--source-mac", sender.mac, "--destination-mac", receiver.mac)
     load = ("--seconds", str(seconds), "--frame-bytes", str(UDP_FRAME_BYTES - FCS_BYTES))
     processes.run(sender.name, "build/udp_flood", "--interface", topology.INTERFACE, *macs, *load)
     after = control.stats()
-    forwarded = after[f"port.{port}.tx_frames"] - before[f"port.{port}.tx_frames"]
-    return forwarded / seconds
+    names = [f"port.{host.port}.tx_frames" for host in (receiver, topology.COLLECTOR)]
+    return min(after[name] - before[name] for name in names) / seconds
