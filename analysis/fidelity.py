@@ -121,9 +121,13 @@ def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete
     error = facts["rate_error_fraction"]
     if error is not None and abs(error) > MAX_RATE_ERROR:
         reasons.append(f"fidelity: the link's real rate was off by {-error:+.3%}; allowed is 0.1 %: lower RATE")
-    unknown = [name for name, value in (("lateness", late), ("rate error", error)) if value is None]
-    if run.documents["switch"] and unknown:
-        reasons.append(f"switch.json: does not say {' and '.join(unknown)} of port {port}; fidelity is unknown")
+    known = {
+        "lateness": late, "rate error": error, "clock steps": facts["clock_steps"],
+        "clamped arrivals": facts["arrivals_clamped_fraction"],
+    }  # fmt: skip
+    unknown = [name for name, value in known.items() if value is None]
+    if unknown and "switch" not in run.unread:
+        reasons.append(f"switch.json: does not say {', '.join(unknown)} of port {port}; fidelity is unknown")
     if facts["clock_steps"]:
         reasons.append(
             f"fidelity: CLOCK_REALTIME stepped {facts['clock_steps']} times (by up to {facts['realtime_step_max_ns']} "

@@ -49,8 +49,11 @@ def sum_stats(switch: dict[str, Any], suffix: str) -> int | None:
     return int(sum(values)) if values else None
 
 
-def _sum(values: dict[str, Any]) -> int:
-    return int(sum(value for value in values.values() if isinstance(value, (int, float))))
+def _sum(values: Any) -> int | None:
+    """The sum of an object's counters; None if there are none, or if any is no number."""
+    found = [number(values, name) for name in values] if isinstance(values, dict) else []
+    good = [value for value in found if value is not None]
+    return int(sum(good)) if good and len(good) == len(found) else None
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,6 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
     """From the switch to the tables, over the whole run, and every counter of something lost. None: not recorded."""
     switch, collector, tracer = (run.documents[name] for name in ("switch", "collector", "tracer"))
     malformed = [number(collector, name) for name in ("short", "bad_version", "trailing")]
-    host_drops = collector.get("host_drops")
-    backlog = run.documents["environment"].get("frames_lost_in_backlog")
     entries: dict[str, Any] = {
         "switch_packets": counter_packets(switch, "arrivals"),
         "postcards_sent": counter_packets(switch, "postcards_made"),
@@ -106,7 +107,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "tcp_events_stored": number(tracer, "stored"),
         "tcp_events_rows": run.raw["tcp"].records,
         "tcp_events_lost": number(tracer, "lost"),
-        "backlog_drops": _sum(backlog) if isinstance(backlog, dict) else None,
+        "backlog_drops": _sum(run.documents["environment"].get("frames_lost_in_backlog")),
         "ring_drops": sum_stats(switch, "rx_ring_drops"),
         "tx_errors": sum_stats(switch, "tx_errors"),
         "queue_drops": sum_stats(switch, "queue_drops"),
@@ -117,7 +118,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "pool_exhausted": number(switch, "stats", "pool_exhausted"),
         "arrivals_clamped": number(switch, "stats", "arrivals_clamped"),
         "collector_kernel_drops": number(collector, "kernel_drops"),
-        "collector_host_drops": _sum(host_drops) if isinstance(host_drops, dict) else None,
+        "collector_host_drops": _sum(collector.get("host_drops")),
         "collector_unstamped": number(collector, "unstamped"),
         "collector_write_errors": number(collector, "write_errors"),
         "tracer_write_errors": number(tracer, "write_errors"),
@@ -168,12 +169,12 @@ _ZERO = {
 _SOURCES = {
     "environment": ("backlog_drops",),
     "switch": (
-        "switch_packets", "postcards_sent", "ring_drops", "tx_errors", "queue_drops", "oversize", "pool_exhausted",
-        "arrivals_clamped",
+        "switch_packets", "postcards_sent", "ring_drops", "tx_errors", "queue_drops", "oversize", "truncated",
+        "checksums_missing", "clone_drops", "pool_exhausted", "arrivals_clamped",
     ),
     "collector": (
-        "postcards_received", "postcards_stored", "collector_kernel_drops", "collector_write_errors",
-        "postcards_malformed",
+        "postcards_received", "postcards_stored", "collector_kernel_drops", "collector_host_drops",
+        "collector_unstamped", "collector_write_errors", "postcards_malformed",
     ),
     "tracer": ("tcp_events", "tcp_events_stored", "tcp_events_lost", "tracer_write_errors"),
 }  # fmt: skip
@@ -192,7 +193,7 @@ def ledger_reasons(run: Run, entries: Entries) -> list[str]:
     reasons += [f"ledger: {entries[name]} {text}" for name, text in _ZERO.items() if entries[name]]
     for document, names in _SOURCES.items():
         unknown = [name for name in names if entries[name] is None]
-        if run.documents[document] and unknown:
+        if unknown and document not in run.unread:
             reasons.append(f"{document}.json: does not say {', '.join(unknown)}; it is of another version or damaged")
     for raw in run.raw.values():
         damage = raw.damage()

@@ -37,6 +37,7 @@ class Run:
     spec: dict[str, Any]
     documents: dict[str, dict[str, Any]]  # by file name without .json; empty where the file is missing
     problems: list[str]  # unreadable documents, one line each
+    unread: set[str]  # names of the documents that are named there
     raw: dict[str, RawFile]
     postcards: Columns  # by enqueue_mono_ns
     tcp: Columns  # by mono_ns
@@ -54,6 +55,7 @@ def load(directory: Path) -> Run:
         name: _document(directory / f"{name}.json", problems)
         for name in ("environment", "collector", "tracer", "switch", "traffic", "idle_rtt")
     }
+    unread = {problem.partition(".json:")[0] for problem in problems}
     with ThreadPoolExecutor(1) as second:
         tcp_job = second.submit(load_tcp, directory / TCP_FILE)
         postcards, postcard_flows, postcards_raw = load_postcards(directory / POSTCARDS_FILE)
@@ -62,7 +64,8 @@ def load(directory: Path) -> Run:
     tcp["flow"] = renumber[tcp["flow"]]
     if not tcp_raw.present:
         problems.append(f"{TCP_FILE}: missing, so no windows are known; run the experiment again")
-    run = Run(directory, spec, documents, problems, {"postcards": postcards_raw, "tcp": tcp_raw}, postcards, tcp, flows)
+    raw = {"postcards": postcards_raw, "tcp": tcp_raw}
+    run = Run(directory, spec, documents, problems, unread, raw, postcards, tcp, flows)
     run.traffic = _traffic(run)
     return run
 
@@ -86,7 +89,7 @@ def _spec(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise InputError(f"{path}: missing; give the directory of a repetition (results/<run>/rep-<k>)") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: not readable as YAML: {_one_line(error)}; restore it, it is a raw file") from None
+        raise InputError(f"{path}: not readable as YAML: {one_line(error)}; restore it, it is a raw file") from None
     if not isinstance(spec, dict):
         raise InputError(f"{path}: holds no keys; restore it, it is a raw file")
     version = spec.get("spec_version")
@@ -111,7 +114,7 @@ def _document(path: Path, problems: list[str]) -> dict[str, Any]:
         problems.append(f"{path.name}: missing, so what it accounts for is unknown; run the experiment again")
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        problems.append(f"{path.name}: not readable as JSON: {_one_line(error)}; run the experiment again")
+        problems.append(f"{path.name}: not readable as JSON: {one_line(error)}; run the experiment again")
         return {}
     if not isinstance(document, dict):
         problems.append(f"{path.name}: is no JSON object; run the experiment again")
@@ -119,7 +122,8 @@ def _document(path: Path, problems: list[str]) -> dict[str, Any]:
     return document
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: object) -> str:
+    """Anything as text that does not break a line of output."""
     return " ".join(str(error).split())[:200]
 
 
@@ -134,7 +138,7 @@ def _traffic(run: Run) -> list[dict[str, Any]]:
                 {"id": int(entry["id"]), "cc": str(entry["cc"]), "tuple": flow, "flow": numbers.get(flow, -1)}
             )
         except (KeyError, TypeError, ValueError) as error:
-            run.problems.append(f"traffic.json: a flow is not as it should be ({_one_line(error)}); it is left out")
+            run.problems.append(f"traffic.json: a flow is not as it should be ({one_line(error)}); it is left out")
     if not result:
         for number in np.unique(run.tcp["flow"]).tolist():
             if number < len(run.flows):

@@ -39,13 +39,18 @@ class Window:
         return self.end_ns - self.start_ns
 
 
+def is_time(value: Any) -> bool:
+    """Whether a document's value can be a time on CLOCK_MONOTONIC in ns."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
+
+
 def measurement_window(run: Run, queue: Columns) -> Window:
     """Traffic starts and ends as traffic.json says; without it, with the first and last packet of the queue."""
     traffic, arrivals = run.documents["traffic"], queue["enqueue_mono_ns"]
     start, end = traffic.get("start_mono_ns"), traffic.get("end_mono_ns")
-    if not isinstance(start, int):
+    if not is_time(start):
         start = int(arrivals[0]) if len(arrivals) else 0
-    if not isinstance(end, int):
+    if not is_time(end):
         end = int(arrivals[-1]) if len(arrivals) else start
     first = start + run.spec["warmup_ns"]
     last = first + run.spec["duration_ns"]

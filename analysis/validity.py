@@ -9,8 +9,8 @@ import numpy as np
 
 from analysis.fidelity import fidelity_reasons
 from analysis.ledger import Entries, ledger_reasons, number
-from analysis.load import Run
-from analysis.metrics import Columns, Window
+from analysis.load import Run, one_line
+from analysis.metrics import Columns, Window, is_time
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -60,18 +60,24 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
             f"traffic: ended {window.missing_ns / 1e9:.2f} s early: {window.length_ns / 1e9:.2f} s of "
             f"{run.spec['duration_ns'] / 1e9:.2f} s were measured; see traffic.json and logs/"
         )
+    if "traffic" in run.unread:
+        return reasons
     traffic = run.documents["traffic"]
+    unsaid = [name for name in ("errors", "groups", "flows") if not isinstance(traffic.get(name), list)]
+    unsaid += [name for name in ("start_mono_ns", "end_mono_ns") if not is_time(traffic.get(name))]
+    if unsaid:
+        reasons.append(f"traffic.json: does not say {', '.join(unsaid)}; it is of another version or damaged")
     errors, groups = (value if isinstance(value := traffic.get(key), list) else [] for key in ("errors", "groups"))
     if errors:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        reasons.append(f"traffic: {' '.join(str(errors[0]).split())[:200]}{more}; see logs/")
+        reasons.append(f"traffic: {one_line(errors[0])}{more}; see logs/")
     for group in groups:
-        if isinstance(group, dict) and group.get("exit_status") not in (0, None):
-            reasons.append(
-                f"traffic: iperf3 of the {group.get('cc')} group ended with status {group['exit_status']}; see logs/"
-            )
-    if not traffic:
-        return reasons
+        status = group.get("exit_status") if isinstance(group, dict) else None
+        if status != 0 or isinstance(status, bool):
+            name = one_line(group.get("cc")) if isinstance(group, dict) else "?"
+            reasons.append(f"traffic: iperf3 of the {name} group ended with status {one_line(status)}; see logs/")
+    if "groups" not in unsaid and not groups:
+        reasons.append("traffic.json: names no group of flows; it is of another version or damaged")
     asked = sum(flows for group in run.spec["groups"] if isinstance(flows := group.get("flows"), int))
     if asked != len(run.traffic):
         reasons.append(f"traffic: {asked} flows were asked for, traffic.json names {len(run.traffic)}; see logs/")
@@ -95,7 +101,7 @@ def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
                 f"delay: the idle path's RTT was {least / 1e6:.3f} ms, asked were {asked / 1e6:.3f} ms; allowed is an "
                 f"error of {allowed_ns / 1e6:.3f} ms: check where the delay is set"
             )
-    elif run.documents["idle_rtt"]:
+    elif "idle_rtt" not in run.unread:
         reasons.append("idle_rtt.json: does not say min_ns; the path's delay is unknown")
     most = utilization["max"]
     if most is not None and most > MAX_UTILIZATION:

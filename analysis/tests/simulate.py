@@ -294,10 +294,10 @@ def documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
     ports = {
         f"port.{port}.{name}": 0
         for port in (1, 2, 3)
-        for name in ("rx_ring_drops", "tx_errors", "queue_drops", "oversize")
+        for name in ("rx_ring_drops", "tx_errors", "queue_drops", "oversize", "rx_truncated", "rx_checksum_missing")
     }
     stats = ports | spans | {
-        "port.1.rx_frames": cards, "pool_exhausted": 0, "arrivals_clamped": 0, "clock_steps": 0,
+        "port.1.rx_frames": cards, "pool_exhausted": 0, "clone_drops": 0, "arrivals_clamped": 0, "clock_steps": 0,
         "realtime_step_max_ns": 0,
         "gap_frames.2": 1000, "gap_error_over_10pct.2": 20, "loop_gap_max_ns": 400_000, "departures.2": cards,
     }  # fmt: skip
@@ -315,7 +315,8 @@ def documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
         },
         "collector": {
             "received": cards, "stored": cards, "short": 0, "bad_version": 0, "trailing": 0, "gaps": 0, "missing": 0,
-            "duplicates": 0, "reordered": 0, "kernel_drops": 0, "write_errors": 0,
+            "duplicates": 0, "reordered": 0, "kernel_drops": 0, "write_errors": 0, "unstamped": 0,
+            "host_drops": {"interface": 0, "backlog": 0},
         },
         "tracer": {
             "events": records, "stored": records, "lost": 0, "write_errors": 0, "bpf_ns_per_event": 250.0,

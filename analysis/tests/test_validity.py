@@ -169,6 +169,41 @@ def test_verdict__of_a_run_without_documents_names_each(fresh):
     assert a.utilization["mean"] == pytest.approx(0.95, abs=0.05)
 
 
+@pytest.mark.parametrize("name", ["environment", "collector", "tracer", "switch", "traffic", "idle_rtt"])
+def test_verdict__does_not_trust_an_empty_document(fresh, name):
+    directory = fresh()
+    (directory / f"{name}.json").write_text("{}")
+    assert any(reason.startswith(f"{name}.json: does not say") for reason in analyse(directory).reasons)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "said"),
+    [
+        ("collector", ("host_drops",), "collector_host_drops"),
+        ("collector", ("unstamped",), "collector_unstamped"),
+        ("switch", ("stats", "clone_drops"), "clone_drops"),
+        ("switch", ("stats", "clock_steps"), "clock steps"),
+        ("switch", ("stats", "port.1.rx_frames"), "clamped arrivals"),
+        ("traffic", ("errors",), "errors"),
+        ("traffic", ("groups",), "groups"),
+        ("traffic", ("end_mono_ns",), "end_mono_ns"),
+    ],
+)
+def test_verdict__names_what_a_document_does_not_say(fresh, name, path, said):
+    directory = fresh()
+    _change(directory, name, path, None)
+    (reason,) = analyse(directory).reasons
+    assert reason.startswith(f"{name}.json: does not say {said}")
+
+
+@pytest.mark.parametrize(("name", "key"), [("collector", "host_drops"), ("environment", "frames_lost_in_backlog")])
+def test_verdict__does_not_take_an_empty_account_for_zero(fresh, name, key):
+    directory = fresh()
+    _change(directory, name, (key,), lambda _: {})
+    (reason,) = analyse(directory).reasons
+    assert "does not say" in reason
+
+
 @pytest.mark.parametrize("what", ["stats", "counters", "lateness"])
 @pytest.mark.parametrize("junk", [None, 7, [], "x", {"port.2.x": "y", "2": 3, "arrivals": 4}])
 def test_verdict__survives_documents_of_another_shape(fresh, what, junk):
