@@ -98,11 +98,20 @@ def abort(repetition: Path, why: str) -> None:
         mark.write_text(f"{why}\n")
 
 
+def latest_problem(results: Path) -> str | None:
+    """Why `results/latest` cannot become a link to a run; None if it can. To be asked before the run, too."""
+    link = results / LATEST
+    if link.exists() and not link.is_symlink():
+        return f"{link} is no link, so it stays as it is; move it away"
+    return None
+
+
 def point_latest(results: Path, run: Path) -> None:
     """Makes `results/latest` a link to `run`, in one step. What is there and is no link stays: it is not ours."""
+    problem = latest_problem(results)
+    if problem:
+        raise RunError(problem)
     link, temporary = results / LATEST, results / f".{LATEST}.{os.getpid()}"
-    if link.exists() and not link.is_symlink():
-        raise RunError(f"{link} is no link, so it stays as it is; move it away")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(run.name)
     temporary.replace(link)

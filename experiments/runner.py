@@ -47,6 +47,9 @@ def preflight(results_directory: Path) -> None:
     for path in (host.CHECKOUT, results_directory):
         if path.is_relative_to(cell.RUN):
             lines.append(f"{path} is in {cell.RUN}, of which a run has its own: use another directory")
+    problem = results.latest_problem(results_directory)
+    if problem:
+        lines.append(problem)
     if lines:
         raise RunError(*lines)
 

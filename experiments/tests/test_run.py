@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -214,3 +215,20 @@ def test_preflight__too_little_disk_is_said_before_anything_is_made(
     with pytest.raises(RunError, match=r"has [\d,]+ MiB free, this experiment may write [\d,]+ MiB: make room"):
         runner.run(spec, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize("make", [Path.touch, Path.mkdir])
+def test_preflight__a_latest_that_is_no_link_is_said_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
+) -> None:
+    monkeypatch.setattr(host, "missing", list)
+    make(tmp_path / "latest")
+    with pytest.raises(RunError, match="latest is no link, so it stays as it is; move it away"):
+        runner.run(resolve({}, Host(("cubic",), netem=False)), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["latest"]
+
+
+def test_preflight__accepts_a_link_to_a_run_that_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "missing", list)
+    (tmp_path / "latest").symlink_to("removed")
+    runner.preflight(tmp_path)
