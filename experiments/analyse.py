@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from experiments import cell, host
+from experiments import cell, host, results
 from experiments.errors import RunError
 
 LAST_LINES = 3
@@ -43,17 +43,17 @@ def _run(repetition: Path) -> None:
             [sys.executable, "-m", "analysis", str(repetition)], cwd=host.CHECKOUT, env=environment,
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False, **identity,
         )  # fmt: skip
-    if not (repetition / "summary.json").exists():
+    if not (repetition / results.SUMMARY).exists():
         lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
         raise RunError(
             f"the analysis ended with status {done.returncode} and no summary (log: {log})",
             *lines,
-            f"the raw files are complete: make replay RUN={repetition} tries again",
+            f"the raw files are complete: {results.replay_command(repetition)} tries again",
         )
 
 
 def _summary(repetition: Path) -> dict[str, Any]:
-    path = repetition / "summary.json"
+    path = repetition / results.SUMMARY
     try:
         summary = json.loads(path.read_text())
     except (OSError, ValueError) as error:

@@ -3,7 +3,7 @@
 
 A repetition is recorded when it has environment.json, and complete when it has summary.json. One that ended before it
 was recorded gets the file ABORTED with one line that says why; where even the runner was killed, the next command does
-that. A lock on the results directory makes sure that what looks unfinished is not still running, and that two
+that, and names each one that is recorded but was never analysed. A lock on the results directory makes sure that what looks unfinished is not still running, and that two
 experiments do not share this machine's processors.
 """
 
@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from experiments.errors import RunError
 LATEST = "latest"
 ABORTED = "ABORTED"
 RECORDED = "environment.json"  # written last of the raw files
+SUMMARY = "summary.json"  # written last of all
 LOCK = ".lock"
 
 
@@ -60,6 +62,22 @@ def mark_killed(results: Path) -> list[Path]:
             abort(repetition, "the runner was killed before the end")
             marked.append(repetition)
     return marked
+
+
+def unanalysed(results: Path) -> list[Path]:
+    """Repetitions that are recorded to their end but have no summary. Only for the holder of the lock."""
+    return [
+        repetition
+        for repetition in sorted(results.glob("*/rep-*"))
+        if repetition.parent.name != LATEST
+        and is_recorded(repetition)
+        and not any((repetition / name).exists() for name in (ABORTED, SUMMARY))
+    ]
+
+
+def replay_command(directory: Path) -> str:
+    """What analyses `directory` again, ready to be pasted into a shell."""
+    return f"make replay {shlex.quote(f'RUN={directory}')}"
 
 
 def is_recorded(repetition: Path) -> bool:

@@ -25,6 +25,8 @@ def run(spec: Resolved, results_directory: Path) -> int:
     """Runs the whole experiment; returns the exit status of the command line. Raises RunError."""
     preflight(results_directory)
     with Ending(), results.locked(results_directory):
+        for left in results.unanalysed(results_directory):
+            print(f"note: {left} was recorded but not analysed: {results.replay_command(left)}", file=sys.stderr)
         shortage = disk.shortage(spec, results_directory)
         if shortage:
             raise RunError(shortage)

@@ -2,6 +2,7 @@
 """Run directories: their names, that none is ever overwritten, and what becomes of a run that was killed."""
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -59,6 +60,22 @@ def test_mark_killed__marks_only_what_is_neither_recorded_nor_marked(tmp_path: P
     assert (killed / "ABORTED").read_text() == "the runner was killed before the end\n"
     assert (aborted / "ABORTED").read_text() == "interrupted\n"
     assert not (complete / "ABORTED").exists()
+
+
+def test_unanalysed__are_recorded_and_have_neither_summary_nor_mark(tmp_path: Path) -> None:
+    run = results.create(tmp_path, "x", NOON_S)
+    complete, aborted, left, _unfinished = (results.create_repetition(run, number) for number in (1, 2, 3, 4))
+    for repetition in (complete, aborted, left):
+        (repetition / "environment.json").write_text("{}")
+    (complete / "summary.json").write_text("{}")
+    results.abort(aborted, "interrupted")
+    results.point_latest(tmp_path, run)
+    assert results.unanalysed(tmp_path) == [left]
+
+
+def test_replay_command__survives_the_shell() -> None:
+    assert results.replay_command(Path("results/x/rep-1")) == "make replay RUN=results/x/rep-1"
+    assert shlex.split(results.replay_command(Path("a b;c'd")))[2] == "RUN=a b;c'd"
 
 
 def test_locked__one_experiment_at_a_time(tmp_path: Path) -> None:

@@ -232,3 +232,20 @@ def test_preflight__accepts_a_link_to_a_run_that_was_removed(tmp_path: Path, mon
     monkeypatch.setattr(host, "missing", list)
     (tmp_path / "latest").symlink_to("removed")
     runner.preflight(tmp_path)
+
+
+def test_run__names_what_an_earlier_one_left_without_analysis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(host, "missing", list)
+    monkeypatch.setattr(runner, "repeat", lambda spec, number, directory: True)
+    left = tmp_path / "20260101T120000Z-x/rep-1"
+    left.mkdir(parents=True)
+    (left / "environment.json").write_text("{}")
+    for _ in range(2):
+        assert runner.run(resolve({}, Host(("cubic",), netem=False)), tmp_path) == 0
+        assert capsys.readouterr().err == f"note: {left} was recorded but not analysed: make replay RUN={left}\n"
+        assert not (left / "ABORTED").exists()
+    (left / "summary.json").write_text("{}")
+    runner.run(resolve({}, Host(("cubic",), netem=False)), tmp_path)
+    assert capsys.readouterr().err == ""
