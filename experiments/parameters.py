@@ -37,4 +37,7 @@ def explain() -> str:
     lines.append(
         f"{'SPEC':<14} {'':<10} a file with these keys, such as experiments/specs/default.yaml; the command line wins"
     )
+    lines.append(
+        "Parameters come after make: make experiment FLOWS=1. The environment (FLOWS=1 make experiment) sets none."
+    )
     return "\n".join(lines)

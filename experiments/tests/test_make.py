@@ -2,6 +2,7 @@
 """Parameters as make hands them on: exactly, all of them, and through no shell."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -110,3 +111,16 @@ def test_makefile__gives_no_value_of_the_command_line_to_a_shell() -> None:
         )
         assert "-m experiments" in done.stdout
         assert "touch" not in done.stdout
+
+
+def test_made__takes_nothing_from_the_environment_and_parameters_say_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+    done = subprocess.run(
+        ["make", "--no-print-directory", "RTT=10ms", "show"], cwd=tmp_path, capture_output=True, text=True, check=True,
+        env=os.environ | {"FLOWS": "1", "CC": "reno"},
+    )  # fmt: skip
+    assert json.loads(done.stdout) == ["RTT=10ms"]
+    assert __main__.main(["parameters"]) == 0
+    assert "The environment (FLOWS=1 make experiment) sets none." in capsys.readouterr().out
