@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from analysis.fidelity import fidelity_reasons
 from analysis.ledger import Entries, ledger_reasons, number
 from analysis.load import Run, one_line
 from analysis.metrics import Columns, Window, is_time
-from wire import wire
+from analysis.settings import settings_reasons
 
-CARD = wire.POSTCARD.const
 MAX_IDLE_RTT_ERROR, MAX_IDLE_RTT_ERROR_NS = 0.05, 200_000  # the larger: hosts take their time over a ping as well
 MAX_MISSING_WINDOW_RTTS = 10
 MAX_UTILIZATION = 1.001
@@ -38,7 +35,7 @@ def reasons_against(
         *ledger_reasons(run, entries),
         *fidelity_reasons(run, facts, port, complete),
         *_path_reasons(run, utilization),
-        *_policy_reasons(run, queue),
+        *settings_reasons(run, queue, port, complete),
     ]
 
 
@@ -109,31 +106,4 @@ def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
             f"link: {most:.2%} of its rate left it in one window, which cannot be: the switch's rate is not rate_bps "
             "of spec.yaml"
         )
-    return reasons
-
-
-def _policy_reasons(run: Run, queue: Columns) -> list[str]:
-    """In tail-drop and ecn modes no packet is admitted at or above the limit; in tail-drop none is refused below it."""
-    flags, spec = queue["flags"], run.spec
-    if spec["mode"] not in ("tail-drop", "ecn") or not len(flags):
-        return []
-    limit_bytes = spec.get("threshold_bytes")
-    limit, unit, column = (
-        (limit_bytes, "bytes", "depth_bytes") if limit_bytes else (spec["buffer_packets"], "packets", "depth_packets")
-    )
-    depth, is_dropped = queue[column], (flags & CARD["POSTCARD_DROPPED"]) != 0
-    reasons = []
-    above = ~is_dropped & (depth >= limit)
-    if above.any():
-        reasons.append(
-            f"policy: {np.count_nonzero(above)} packets were admitted at a depth of {limit} {unit} or more (deepest: "
-            f"{depth[above].max()}); a fault of the switch, or its limit is not that of spec.yaml"
-        )
-    if spec["mode"] == "tail-drop":
-        early = np.count_nonzero(is_dropped & (depth < limit))
-        if early:
-            reasons.append(
-                f"policy: {early} packets were dropped at a depth below {limit} {unit}; a fault of the switch, or its "
-                "limit is not that of spec.yaml"
-            )
     return reasons

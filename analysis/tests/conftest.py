@@ -29,6 +29,7 @@ SCENARIOS = {
     "ipv6_bytes": simulate.Scenario(ipv6=True, threshold=15, threshold_bytes=22_000, seed=4),
     "no_loss": simulate.Scenario(max_cwnd=12, seed=5),
     "tiny_buffer": simulate.Scenario(flows=4, threshold=2, seed=6),
+    "ecn": simulate.Scenario(mode="ecn", ecn_threshold=8, rate_bps=49_999_999, seed=8),
     "many_flows": simulate.Scenario(flows=128, rate_bps=100_000_000, threshold=120, ccs=("cubic", "bbr"), seed=7),
 }
 

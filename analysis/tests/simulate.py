@@ -78,6 +78,8 @@ class Scenario:
     swap_every: int = 0  # packets: one in so many reaches the queue after the next one of its flow
     max_cwnd: float = 1e9
     ccs: tuple[str, ...] = ("reno",)
+    mode: str = "tail-drop"
+    ecn_threshold: int | None = None
     seed: int = 1
 
     @property
@@ -96,7 +98,7 @@ class Simulation:
         self.random = random.Random(scenario.seed)
         self.events: list[tuple[int, int, str, tuple[int, ...]]] = []
         self.serial = 0
-        self.link_free_ns = 0.0
+        self.link_free_ns = self.link_carry = 0  # the carry in ns / rate
         self.departures: list[int] = []  # of packets in the queue
         self.queued_bytes: list[int] = []
         self.card_seq = {True: 0, False: (1 << 32) - 50}
@@ -197,13 +199,20 @@ class Simulation:
         refused = depth_bytes >= limit if limit else depth >= scenario.threshold
         flags = CARD["POSTCARD_HAS_IP"] | CARD["POSTCARD_HAS_PORTS"] | CARD["POSTCARD_HAS_TCP"]
         flags |= CARD["POSTCARD_BYTE_THRESHOLD"] if limit else 0
+        if scenario.mode == "ecn":
+            flags |= CARD["POSTCARD_ECT"]
+            if not refused and depth >= (scenario.ecn_threshold or 0):
+                flags |= CARD["POSTCARD_CE_MARKED"]
         sojourn_ns = 0
         if refused:
             flags |= CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
         else:
             wire_bits = 8 * (max(frame_bytes, 60) + 24)
-            self.link_free_ns = max(self.link_free_ns, ns) + wire_bits * 1e9 / scenario.rate_bps
-            sojourn_ns = round(self.link_free_ns) - ns
+            if self.link_free_ns < ns:
+                self.link_free_ns, self.link_carry = ns, 0
+            took_ns, self.link_carry = divmod(wire_bits * 10**9 + self.link_carry, scenario.rate_bps)
+            self.link_free_ns += took_ns
+            sojourn_ns = self.link_free_ns - ns
             self.departures.append(ns + sojourn_ns)
             self.queued_bytes.append(frame_bytes)
             if segment >= 0:
@@ -245,10 +254,10 @@ def postcard_bytes(scenario: Scenario, card: dict[str, int], flow: int) -> bytes
     rx_ns = card["enqueue_ns"] + card["sojourn_ns"] + 30_000
     return struct.pack("<Q", rx_ns) + wire.POSTCARD.encode(
         version=CARD["POSTCARD_VERSION"], flags=card["flags"], switch_id=1, ingress_port=1, egress_port=2,
-        policy=wire.POLICY["POLICY_TAIL_DROP"], card_seq=card["card_seq"],
+        policy=wire.POLICY["POLICY_" + scenario.mode.replace("-", "_").upper()], card_seq=card["card_seq"],
         enqueue_switch_ns=card["enqueue_ns"] % (1 << 48), sojourn_ns=card["sojourn_ns"],
         depth_packets=card["depth_packets"], depth_bytes=card["depth_bytes"],
-        threshold=scenario.threshold_bytes or scenario.threshold, packet_bytes=card["packet_bytes"], ip_protocol=6,
+        threshold=scenario.ecn_threshold or scenario.threshold_bytes or scenario.threshold, packet_bytes=card["packet_bytes"], ip_protocol=6,
         tcp_flags=card["tcp_flags"], src_addr=address(src), dst_addr=address(dst), src_port=30_000 + flow,
         dst_port=5201, tcp_seq=card["tcp_seq"],
     )  # fmt: skip
@@ -289,6 +298,7 @@ def stored_postcards(scenario: Scenario, truth: Truth) -> list[bytes]:
 def documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
     """The JSON files of a run in which nothing went wrong."""
     cards, records = len(truth.cards), len(truth.records)
+    marks = sum(bool(card["flags"] & CARD["POSTCARD_CE_MARKED"]) for card in truth.cards)
     src, dst = scenario.addresses()
     spans = {"real_span_ns.2": 1_000_000_500, "virtual_span_ns.2": 1_000_000_000}
     ports = {
@@ -323,10 +333,17 @@ def documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
             "bpf_runs": records, "user_ns_per_event": 90.0,
         },
         "switch": {
+            "bottleneck_port": 2,
+            "settings": {
+                "1": {"rate": 0, "delay": scenario.rtt_ns - scenario.rtt_ns // 2},
+                "2": {"rate": scenario.rate_bps, "delay": scenario.rtt_ns // 2},
+                "3": {"rate": 0, "delay": 0},
+            },
             "program": {"name": "bufferscope", "digest": "ab" * 32},
             "stats": stats,
             "counters": {
                 "arrivals": {"2": {"packets": cards, "bytes": 0}},
+                "arrival_marks": {"2": {"packets": marks, "bytes": 0}},
                 "postcards_made": {"3": {"packets": cards, "bytes": 0}},
             },
             "lateness": {"2": [[10_000, 900], [20_000, 90], [100_000, 9], [400_000, 1]]},
@@ -353,12 +370,13 @@ def spec(scenario: Scenario) -> dict[str, Any]:
     ]
     return {
         "spec_version": 1, "name": "simulated", "target": "soft", "clock": "real", "delay": "switch",
-        "mode": "tail-drop",
+        "mode": scenario.mode,
         "groups": [{"cc": cc, "flows": n} for cc, n in zip(scenario.ccs, shares, strict=True)],
         "rate_bps": scenario.rate_bps, "rtt_ns": scenario.rtt_ns, "rtt_spread_ns": 0, "mtu_bytes": mtu,
         "wire_bytes": mtu + 38,
         "bdp_packets": round(bdp), "buffer_given": f"{scenario.threshold}p", "buffer_packets": scenario.threshold,
-        "threshold_bytes": scenario.threshold_bytes, "ecn_threshold_packets": None, "duration_ns": scenario.duration_ns,
+        "threshold_bytes": scenario.threshold_bytes, "ecn_threshold_packets": scenario.ecn_threshold,
+        "ecn_threshold_bytes": None, "duration_ns": scenario.duration_ns,
         "warmup_ns": scenario.warmup_ns, "seed": scenario.seed, "reps": 1,
     }  # fmt: skip
 

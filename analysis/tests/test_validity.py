@@ -10,6 +10,7 @@ from analysis import metrics
 from analysis.analyse import analyse
 from analysis.fidelity import depth_mismatches, histogram_percentiles
 from analysis.raw import load_postcards
+from analysis.settings import misspaced
 from analysis.tests import simulate
 from wire import wire
 
@@ -91,9 +92,10 @@ def test_verdict__tolerates_what_is_within_the_limits(fresh):
     assert analyse(directory).reasons == []
 
 
-def _rewrite(directory, change):
+def _rewrite(directory, change, scenario=None):
     """Stores the same run with its postcards changed: change(list of stored bytes) -> list."""
-    cards = change(simulate.stored_postcards(simulate.Scenario(), simulate.Simulation(simulate.Scenario()).run()))
+    scenario = scenario or simulate.Scenario()
+    cards = change(simulate.stored_postcards(scenario, simulate.Simulation(scenario).run()))
     (directory / "postcards.bsp").write_bytes(simulate.blocks(simulate.BLOCK["BLOCK_POSTCARDS"], 1, cards))
 
 
@@ -240,25 +242,145 @@ def test_load_postcards__in_any_order_of_blocks_gives_one_order(fresh):
         assert (before[name] == after[name]).all()
 
 
-def test_ecn__marks_are_counted_and_only_the_hard_limit_is_checked(fresh):
-    directory = fresh()
-    marked = simulate.CARD["POSTCARD_CE_MARKED"] | simulate.CARD["POSTCARD_ECT"] | 0x70
-    _rewrite(directory, lambda cards: _altered(_altered(cards, 2000, flags=marked), 2010, flags=marked))
+def _respec(directory, old, new):
     text = (directory / "spec.yaml").read_text()
-    (directory / "spec.yaml").write_text(text.replace("mode: tail-drop", "mode: ecn"))
-    a = analyse(directory)
-    assert metrics.counts(a.queue, a.window)["marks"] == 2
-    assert sum(flow["marks"] for flow in metrics.flow_rows(a.run, a.queue, a.segments, a.trace, a.good, a.window)) == 2
-    assert a.reasons == []
+    assert text.count(old) == 1
+    (directory / "spec.yaml").write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("settings", "2", "rate"), 50_000_001, "a rate of 50000001 bit/s, spec.yaml asks for 50000000"),
+        (("settings", "1", "delay"), lambda ns: ns + 1, "delays add up to 10000001 ns, spec.yaml asks for 10000000"),
+        (("settings", "2", "rate"), None, "does not say the bottleneck's rate"),
+        (("settings", "3", "delay"), None, "does not say the delays"),
+        (("settings",), None, "does not say the bottleneck's rate, the delays"),
+        (("bottleneck_port",), None, "does not say bottleneck_port"),
+    ],
+)
+def test_settings__of_the_switch_are_those_of_the_spec(fresh, path, value, said):
+    directory = fresh()
+    _change(directory, "switch", path, value)
+    (reason,) = analyse(directory).reasons
+    assert said in reason
+
+
+def test_settings__delay_the_path_nowhere_else_when_netem_does(fresh):
+    directory = fresh()
+    _respec(directory, "delay: switch", "delay: tc")
+    (reason,) = analyse(directory).reasons
+    assert "spec.yaml asks for 0 (where netem delays" in reason
+    for port in ("1", "2"):
+        _change(directory, "switch", ("settings", port, "delay"), 0)
+    assert analyse(directory).reasons == []
+
+
+@pytest.mark.parametrize("rate_bps", [49_999_000, 50_001_000, 50_010_000, 45_000_000])
+def test_settings__another_rate_in_spec_and_switch_contradicts_the_postcards(fresh, rate_bps):
+    directory = fresh()
+    _respec(directory, "rate_bps: 50000000", f"rate_bps: {rate_bps}")
+    _change(directory, "switch", ("settings", "2", "rate"), rate_bps)
+    assert any("packets left at another time than wire bits / rate" in reason for reason in analyse(directory).reasons)
+
+
+@pytest.mark.parametrize("off_ns", [-1, 1])
+def test_misspaced__sees_one_ns(known_runs, off_ns):
+    a = known_runs("two_flows").analysis
+    queue = dict(a.queue)
+    queue["sojourn_ns"] = queue["sojourn_ns"].copy()
+    queue["sojourn_ns"][np.flatnonzero(~metrics.dropped(queue))[1500]] += off_ns
+    assert misspaced(a.queue, 50_000_000) == 0
+    assert 1 <= misspaced(queue, 50_000_000) <= 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "buffer_packets: 20",
+            "buffer_packets: 21",
+            "another threshold (first: 20 packets) than spec.yaml, 21 packets",
+        ),
+        ("threshold_bytes: null\n", "threshold_bytes: 20\n", "another threshold (first: 20 packets)"),
+        ("mode: tail-drop", "mode: egress-threshold", "are of policy 1, which is not egress-threshold"),
+        ("mode: tail-drop", "mode: red", "mode 'red' is none of"),
+        ("mode: tail-drop", "mode: ecn", "does not say ecn_threshold_packets"),
+    ],
+)
+def test_policy__in_the_postcards_is_that_of_the_spec(fresh, old, new, said):
+    directory = fresh()
+    if "bytes" in old:
+        old, new = "\n" + old, "\n" + new
+        text = (directory / "spec.yaml").read_text().replace("ecn_threshold_bytes: null", "ecn_threshold_bytes: 0")
+        (directory / "spec.yaml").write_text(text)
+    _respec(directory, old, new)
+    assert any(said in reason for reason in analyse(directory).reasons)
+
+
+def test_ecn__marks_are_counted(known_runs):
+    known = known_runs("ecn")
+    a = known.analysis
+    inside = [card for card in known.truth.cards if a.window.start_ns <= card["enqueue_ns"] < a.window.end_ns]
+    marks = sum(bool(card["flags"] & simulate.CARD["POSTCARD_CE_MARKED"]) for card in inside)
+    assert marks > 500
+    assert metrics.counts(a.queue, a.window)["marks"] == marks
+    flows = metrics.flow_rows(a.run, a.queue, a.segments, a.trace, a.good, a.window)
+    assert sum(flow["marks"] for flow in flows) == marks
+
+
+def _flip(known_runs, directory, at_depth, flip):
+    """Flips flags of one admitted packet that came at a depth."""
+    known = known_runs("ecn")
+    depths = [wire.POSTCARD.decode(card[8:]) for card in simulate.stored_postcards(known.scenario, known.truth)]
+    position = next(i for i, card in enumerate(depths) if i > 1000 and card["depth_packets"] == at_depth)
+    flags = depths[position]["flags"] ^ sum(simulate.CARD[f"POSTCARD_{name}"] for name in flip)
+    _rewrite(directory, lambda cards: _altered(cards, position, flags=flags), known.scenario)
+
+
+@pytest.mark.parametrize(
+    ("depth", "flip", "said"),
+    [
+        (7, ["CE_MARKED"], "1 packets were marked that are not ECN-capable, or at a depth below 8 packets"),
+        (8, ["ECT"], "1 packets were admitted at a depth of 8 packets without ECN or more"),
+        (8, ["CE_MARKED", "DROPPED"], "1 packets were dropped at a depth below 20 packets"),
+        (19, ["DROPPED"], "1 packets were marked that are not ECN-capable, or at a depth below 8 packets, or dropped"),
+    ],
+)
+def test_ecn__verdicts_that_cannot_be_are_seen(fresh, known_runs, depth, flip, said):
+    directory = fresh("ecn")
+    _flip(known_runs, directory, depth, flip)
+    assert any(said in reason for reason in analyse(directory).reasons)
+
+
+def test_ecn__a_packet_that_brought_ce_along_needs_no_mark_of_the_switch(fresh, known_runs):
+    directory = fresh("ecn")
+    _flip(known_runs, directory, 8, ["CE_MARKED"])
+    assert analyse(directory).reasons == []
+
+
+@pytest.mark.parametrize("value", [lambda n: n - 1, None])
+def test_ecn__marks_are_those_that_the_switch_counted(fresh, value):
+    directory = fresh("ecn")
+    _change(directory, "switch", ("counters", "arrival_marks") + (() if value is None else ("2", "packets")), value)
+    (reason,) = analyse(directory).reasons
+    assert "marks" in reason
+
+
+def test_ecn__a_threshold_that_was_never_set_is_seen(fresh):
+    directory = fresh("ecn")
+    _respec(directory, "ecn_threshold_packets: 8", "ecn_threshold_packets: 9")
+    assert any("than spec.yaml, 9 packets" in reason for reason in analyse(directory).reasons)
 
 
 def test_egress_threshold__drops_leave_the_queue_but_not_by_the_link(fresh):
     directory = fresh()
-    flags = simulate.CARD["POSTCARD_DROPPED"] | 0x70
+    scenario = simulate.Scenario(mode="egress-threshold")
+    _rewrite(directory, lambda cards: cards, scenario)
+    _respec(directory, "mode: tail-drop", "mode: egress-threshold")
     before = analyse(directory)
-    _rewrite(directory, lambda cards: _altered(cards, 2000, flags=flags))
-    text = (directory / "spec.yaml").read_text()
-    (directory / "spec.yaml").write_text(text.replace("mode: tail-drop", "mode: egress-threshold"))
+    flags = simulate.CARD["POSTCARD_DROPPED"] | 0x70
+    _rewrite(directory, lambda cards: _altered(cards, 2000, flags=flags), scenario)
     a = analyse(directory)
     assert a.reasons == []
     assert before.link.bytes_before[-1] - a.link.bytes_before[-1] == 1538

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""Was the switch what spec.yaml asks for? Its settings as it reports them, and what each postcard shows of its policy
+and its link. All of it is exact: a run with another rate or limit is another experiment.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from analysis.ledger import counter_packets, number
+from analysis.load import Run
+from analysis.metrics import MIN_FRAME_BYTES, WIRE_EXTRA_BYTES
+from analysis.raw import Columns
+from wire import wire
+
+CARD = wire.POSTCARD.const
+POLICY_OF_MODE = {"tail-drop": "POLICY_TAIL_DROP", "ecn": "POLICY_ECN", "egress-threshold": "POLICY_EGRESS_THRESHOLD"}
+
+
+def settings_reasons(run: Run, queue: Columns, port: int | None, complete: bool) -> list[str]:
+    """One line for each thing in which the switch was not what was asked for.
+
+    `complete`: no postcard is missing, so departures can be held against each other.
+    """
+    return [
+        *_switch_reasons(run, port),
+        *_threshold_reasons(run, queue),
+        *_verdict_reasons(run, queue),
+        *(_spacing_reasons(run, queue) if complete else ()),
+    ]
+
+
+def _switch_reasons(run: Run, port: int | None) -> list[str]:
+    """The settings in switch.json: the bottleneck's rate, and the delays of the ports, which together are the RTT."""
+    if "switch" in run.unread:
+        return []
+    switch, spec = run.documents["switch"], run.spec
+    found = switch.get("settings")
+    settings: dict[str, Any] = found if isinstance(found, dict) else {}
+    rate = number(settings, str(port), "rate")
+    delays = [number(settings, name, "delay") for name in settings]
+    unsaid = [] if switch.get("bottleneck_port") == port else ["bottleneck_port"]
+    unsaid += ["the bottleneck's rate"] if rate is None else []
+    unsaid += ["the delays of its ports"] if not delays or None in delays else []
+    if unsaid:
+        return [f"switch.json: does not say {', '.join(unsaid)}; whether the switch was set as asked is unknown"]
+    reasons = []
+    if rate != spec["rate_bps"]:
+        reasons.append(f"settings: port {port} had a rate of {rate} bit/s, spec.yaml asks for {spec['rate_bps']}")
+    asked = 0 if spec.get("delay") == "tc" else spec["rtt_ns"]
+    total = sum(delay for delay in delays if delay is not None)
+    if total != asked:
+        where = "where netem delays, the switch must not" if spec.get("delay") == "tc" else "the base RTT"
+        reasons.append(f"settings: the switch's delays add up to {total} ns, spec.yaml asks for {asked} ({where})")
+    return reasons
+
+
+def limits(spec: dict[str, Any]) -> tuple[int | None, int, str, str]:
+    """(the policy's threshold, the depth from which it drops, unit, column of the depth in that unit)."""
+    in_bytes = bool(spec.get("threshold_bytes"))
+    unit = "bytes" if in_bytes else "packets"
+    hard = spec["threshold_bytes"] if in_bytes else spec["buffer_packets"]
+    marks_from = spec.get(f"ecn_threshold_{unit}")
+    threshold = hard if spec["mode"] != "ecn" else marks_from if isinstance(marks_from, int) else None
+    return threshold, hard, unit, f"depth_{unit}"
+
+
+def _threshold_reasons(run: Run, queue: Columns) -> list[str]:
+    """Policy and threshold are in every postcard."""
+    spec = run.spec
+    threshold, _, unit, _ = limits(spec)
+    name = POLICY_OF_MODE.get(spec["mode"])
+    if name is None:
+        return [f"spec.yaml: mode {spec['mode']!r} is none of {', '.join(POLICY_OF_MODE)}; the policy is not checked"]
+    if threshold is None:
+        return [f"spec.yaml: does not say ecn_threshold_{unit}; the threshold is not checked"]
+    reasons = []
+    other = queue["policy"] != wire.POLICY[name]
+    if other.any():
+        reasons.append(
+            f"policy: {np.count_nonzero(other)} postcards are of policy {queue['policy'][other][0]}, which is not "
+            f"{spec['mode']} of spec.yaml"
+        )
+    in_bytes = (queue["flags"] & CARD["POSTCARD_BYTE_THRESHOLD"]) != 0
+    other = (queue["threshold"] != threshold) | (in_bytes != (unit == "bytes"))
+    if other.any():
+        first = int(np.flatnonzero(other)[0])
+        reasons.append(
+            f"policy: {np.count_nonzero(other)} postcards have another threshold (first: {queue['threshold'][first]} "
+            f"{'bytes' if in_bytes[first] else 'packets'}) than spec.yaml, {threshold} {unit}"
+        )
+    return reasons
+
+
+def _verdict_reasons(run: Run, queue: Columns) -> list[str]:
+    """What became of each packet, against its depth. In egress-threshold mode that depends on a depth not recorded."""
+    flags, spec = queue["flags"], run.spec
+    threshold, hard, unit, column = limits(spec)
+    if spec["mode"] not in ("tail-drop", "ecn") or threshold is None or not len(flags):
+        return []
+    depth, is_dropped = queue[column], (flags & CARD["POSTCARD_DROPPED"]) != 0
+    marked, capable = ((flags & CARD[name]) != 0 for name in ("POSTCARD_CE_MARKED", "POSTCARD_ECT"))
+    must_drop = depth >= hard
+    if spec["mode"] == "ecn":
+        must_drop |= (depth >= threshold) & ~capable
+    reasons = []
+    above = ~is_dropped & must_drop
+    if above.any():
+        what = f"{hard} {unit}" if not (above & (depth < hard)).any() else f"{threshold} {unit} without ECN"
+        reasons.append(
+            f"policy: {np.count_nonzero(above)} packets were admitted at a depth of {what} or more (deepest: "
+            f"{depth[above].max()}); a fault of the switch, or its limit is not that of spec.yaml"
+        )
+    early = np.count_nonzero(is_dropped & ~must_drop)
+    if early:
+        reasons.append(
+            f"policy: {early} packets were dropped at a depth below {hard} {unit}; a fault of the switch, or its "
+            "limit is not that of spec.yaml"
+        )
+    if spec["mode"] == "ecn":
+        to_mark = ~is_dropped & capable & (depth >= threshold) & (depth < hard)
+    else:
+        to_mark = np.zeros(len(flags), dtype=bool)
+    return reasons + _mark_reasons(run, marked, to_mark, threshold, unit)
+
+
+def _mark_reasons(run: Run, marked: np.ndarray, to_mark: np.ndarray, threshold: int, unit: str) -> list[str]:
+    """Marked without reason; or not marked, which only a packet may be that brought CE along.
+
+    A postcard does not tell whether it did, but the switch counts such packets among its marks as well.
+    """
+    reasons = []
+    wrong = np.count_nonzero(marked & ~to_mark)
+    if wrong:
+        reasons.append(
+            f"policy: {wrong} packets were marked that are not ECN-capable, or at a depth below {threshold} {unit}, or "
+            "dropped; a fault of the switch, or its threshold is not that of spec.yaml"
+        )
+    expected = int(np.count_nonzero(to_mark))
+    counted = counter_packets(run.documents["switch"], "arrival_marks")
+    if run.spec["mode"] != "ecn" or "switch" in run.unread:
+        return reasons
+    if counted is None:
+        reasons.append("switch.json: does not say how many packets it marked (arrival_marks)")
+    elif counted != expected or (expected and not (marked & to_mark).any()):
+        reasons.append(
+            f"policy: {expected} ECN-capable packets came at a depth of {threshold} {unit} or more, the switch counts "
+            f"{counted} marks, {np.count_nonzero(marked)} postcards show one; a fault of the switch"
+        )
+    return reasons
+
+
+def _spacing_reasons(run: Run, queue: Columns) -> list[str]:
+    wrong = 0 if run.spec["mode"] == "egress-threshold" else misspaced(queue, run.spec["rate_bps"])
+    if not wrong:
+        return []
+    return [
+        f"link: {wrong} packets left at another time than wire bits / rate after the packet before them, or after "
+        "their own arrival at an idle link; the switch's rate is not rate_bps of spec.yaml, or a fault of the switch"
+    ]
+
+
+def misspaced(queue: Columns, rate_bps: int) -> int:
+    """Packets whose transmission did not take exactly wire bits / rate.
+
+    The switch counts whole ns and carries the remainder while the link is busy: each takes the quotient or, if there
+    is a remainder, one ns more, and over a busy period the ones more are the remainders' sum.
+    """
+    both = np.uint8(CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"])
+    rows = np.flatnonzero((queue["flags"] & both) != both)
+    came = queue["enqueue_mono_ns"][rows]
+    left = came + queue["sojourn_ns"][rows]
+    if (left[1:] < left[:-1]).any():
+        order = np.argsort(left, kind="stable")
+        rows, came, left = rows[order], came[order], left[order]
+    wire_bytes = np.maximum(queue["packet_bytes"][rows], MIN_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
+    quotient, remainder = np.divmod(wire_bytes * 8_000_000_000, rate_bps)
+    if not len(left):
+        return 0
+    begins = came.copy()
+    np.maximum(came[1:], left[:-1], out=begins[1:])
+    idle = np.ones(len(left), dtype=bool)
+    idle[1:] = came[1:] > left[:-1]
+    more = left - begins - quotient
+    bad = (more < 0) | (more > ~idle & (remainder > 0))
+    # The carry after each packet, counted from the start of its busy period (or from the last packet that was wrong).
+    more[bad] = 0
+    chain = np.maximum.accumulate(np.where(idle | bad, np.arange(len(left)), 0))
+    carry = np.cumsum(remainder - more * rate_bps)
+    drift = carry - carry[chain]
+    return int(np.count_nonzero(bad | (np.abs(drift) > rate_bps)))
