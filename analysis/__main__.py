@@ -24,7 +24,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "directory", type=Path, help="a repetition (results/<run>/rep-1), or a run with repetitions in it"
     )
-    parser.add_argument("--force", action="store_true", help="replace good results though raw files are damaged since")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace earlier results even if raw files are damaged since, or the new ones are not valid",
+    )
     options = parser.parse_args(arguments)
     with _pool() as pool:
         return max(_analyse(directory, options.force, pool) for directory in _repetitions(options.directory))

@@ -32,8 +32,9 @@ SCRATCH = ".derived"
 def derive(directory: Path, force: bool = False, pool: Executor | None = None) -> tuple[dict[str, Any], list[str]]:
     """Analyses a repetition and writes its derived files. Returns the summary, and a line for each damaged raw file.
 
-    `pool` draws the figures; without one they are drawn here. Raises InputError if it cannot be analysed, or if a raw
-    file is damaged and there are earlier results (unless `force`), and OSError if a file cannot be written.
+    `pool` draws the figures; without one they are drawn here. Raises InputError if it cannot be analysed, or (unless
+    `force`) if a raw file is damaged and there are earlier results, or if those are valid and the new ones are not.
+    Raises OSError if a file cannot be written.
     """
     # Writing tables goes on beside the analysis: polars works without the interpreter's lock.
     with _only_one(directory), _scratch(directory) as scratch, ThreadPoolExecutor(1) as writer:
@@ -50,6 +51,11 @@ def derive(directory: Path, force: bool = False, pool: Executor | None = None) -
         written.append(writer.submit(write_joined, scratch, analysis.run, analysis.queue, analysis.segments))
         drawn = draw_all(analysis, figures, pool)
         summary = summarize(analysis)
+        if not (force or summary["valid"]) and _was_valid(directory / SUMMARY):
+            raise InputError(
+                f"{directory}: not valid now ({summary['reasons'][0]}), but the earlier results are; they are kept "
+                "(--force replaces them)"
+            )
         for job in (*written, *drawn):
             job.result()
         page = render(summary, analysis.run.documents["environment"], figures)
@@ -69,6 +75,15 @@ def convert(directory: Path, output: Path) -> dict[str, int]:
         early.result()
         write_joined(output, run, queue, segments)
     return {"postcards": len(run.postcards["flow"]), "tcp": len(run.tcp["flow"]), "joined": len(segments.rows)}
+
+
+def _was_valid(summary: Path) -> bool:
+    """What earlier results say of themselves. A summary that cannot be read is no good result."""
+    try:
+        earlier = json.loads(summary.read_text())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(earlier, dict) and earlier.get("valid") is True
 
 
 def _damage(run: Run) -> list[str]:

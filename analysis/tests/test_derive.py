@@ -208,6 +208,29 @@ def test_damage__does_not_replace_earlier_results_unless_told_to(fresh, capsys, 
     assert json.loads((directory / "summary.json").read_text())["valid"] is False
 
 
+def test_derive__does_not_replace_valid_results_by_ones_that_are_not(fresh, capsys, no_figures):
+    directory = fresh()
+    derive(directory)
+    (directory / "switch.json").write_text("{}")
+    before = _derived(directory)
+    assert main([str(directory)]) == 1
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1
+    assert "they are kept (--force replaces them)" in err
+    assert _derived(directory) == before
+    assert main([str(directory), "--force"]) == 0
+    assert json.loads((directory / "summary.json").read_text())["valid"] is False
+    assert main([str(directory)]) == 0  # what is not valid may be replaced
+
+
+@pytest.mark.parametrize("earlier", ["{", "[]", '{"valid": 1}'])
+def test_derive__replaces_an_earlier_summary_that_says_nothing(fresh, no_figures, earlier):
+    directory = fresh()
+    (directory / "switch.json").write_text("{}")
+    (directory / "summary.json").write_text(earlier)
+    assert derive(directory)[0]["valid"] is False
+
+
 @pytest.mark.parametrize(
     ("prepare", "said"),
     [
