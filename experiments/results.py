@@ -3,8 +3,8 @@
 
 A repetition is recorded when it has environment.json, and complete when it has summary.json. One that ended before it
 was recorded gets the file ABORTED with one line that says why; where even the runner was killed, the next command does
-that, and names each one that is recorded but was never analysed. A lock on the results directory makes sure that what looks unfinished is not still running, and that two
-experiments do not share this machine's processors.
+that, and names each one that is recorded but was never analysed. A lock on the results directory makes sure that what
+looks unfinished is not still running.
 """
 
 from __future__ import annotations

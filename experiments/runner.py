@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from experiments import cell, disk, host, results
+from experiments import cell, disk, host, machine, results
 from experiments.analyse import analyse
 from experiments.cell import Interrupted
 from experiments.errors import RunError
@@ -24,7 +24,7 @@ EXIT_NOT_VALID = 2
 def run(spec: Resolved, results_directory: Path) -> int:
     """Runs the whole experiment; returns the exit status of the command line. Raises RunError."""
     preflight(results_directory)
-    with Ending(), results.locked(results_directory):
+    with Ending(), machine.alone(machine.NAME), results.locked(results_directory):
         for left in results.unanalysed(results_directory):
             print(f"note: {left} was recorded but not analysed: {results.replay_command(left)}", file=sys.stderr)
         shortage = disk.shortage(spec, results_directory)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from experiments import host, results, runner
+from experiments import host, machine, results, runner
 from experiments.configure import POSTCARD_PORT
 from experiments.errors import RunError
 from experiments.host import CHECKOUT, Host
@@ -26,10 +26,27 @@ software = [
     pytest.mark.software,
     pytest.mark.skipif(os.geteuid() != 0, reason="a run needs root"),
     pytest.mark.skipif(bool(unbuilt), reason=f"not built: {', '.join(unbuilt)} (make build)"),
-    pytest.mark.usefixtures("unchanged_world"),
+    pytest.mark.usefixtures("free_machine", "unchanged_world"),
 ]
 SHORT = ("CC=cubic:2,reno:2", "RATE=50mbit", "RTT=4ms", "RTT_SPREAD=2ms", "DURATION=0.7s", "WARMUP=0.3s", "NAME=short")
 LONG = ("CC=reno", "FLOWS=2", "RATE=50mbit", "DURATION=60s")
+
+
+@pytest.fixture
+def free_machine() -> None:
+    """Skips a whole run while somebody measures on this machine: each would be refused because of the other."""
+    try:
+        with machine.alone(machine.NAME):
+            pass
+    except RunError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(autouse=True)
+def own_name(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Runs within this process measure nothing, so they neither take the machine nor wait for it."""
+    if "free_machine" not in request.fixturenames:
+        monkeypatch.setattr(machine, "NAME", f"\0bufferscope-test-{os.getpid()}")
 
 
 def started(directory: Path, *words: str) -> subprocess.Popen[str]:

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""The machine is one experiment's at a time, and free again however that ends. Under a name of the tests' own."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments import host, machine, runner
+from experiments.errors import RunError
+from experiments.host import CHECKOUT, Host
+from experiments.resolve import resolve
+
+NAME = f"\0bufferscope-test-{os.getpid()}"
+HOLD = f"import time; from experiments import machine\nwith machine.alone({NAME!r}): print(flush=True); time.sleep(60)"
+
+
+def test_alone__refuses_a_second_and_names_the_first() -> None:
+    with machine.alone(NAME):
+        for _ in range(20):
+            with pytest.raises(RunError, match=rf"is running \(pid {os.getpid()}\)") as refused, machine.alone(NAME):
+                pass
+    assert refused.value.lines[0].endswith("two would disturb each other: wait until it ends")
+    with machine.alone(NAME):
+        pass
+
+
+def test_alone__is_free_again_after_sigkill() -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLD], cwd=CHECKOUT, stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        other.stdout.readline()
+        with pytest.raises(RunError, match=rf"another experiment is running \(pid {other.pid}\)"), machine.alone(NAME):
+            pass
+        other.send_signal(signal.SIGKILL)
+    with machine.alone(NAME):
+        pass
+
+
+def test_run__is_refused_whatever_its_results_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "missing", list)
+    monkeypatch.setattr(machine, "NAME", NAME)
+    with machine.alone(NAME), pytest.raises(RunError, match=rf"another experiment is running \(pid {os.getpid()}\)"):
+        runner.run(resolve({}, Host(("cubic",), netem=False)), tmp_path / "results")
+    assert not (tmp_path / "results").exists()
