@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How late each frame was handed to the kernel, and how far the gaps between frames were off: over all
- * frames. Buckets are exact below 64 ns, then 64 to each power of two.
+ * How late each frame was handed to the kernel, and how far the gaps between frames and the span of all of
+ * them were off: over all frames. Buckets are exact below 64 ns, then 64 to each power of two.
  */
 #include <string.h>
 
@@ -32,7 +32,10 @@ uint64_t lateness_edge_ns(uint32_t bucket)
 
 void lateness_count(struct lateness *lateness, uint64_t due_ns, uint64_t real_ns, bool back_to_back)
 {
-	lateness->departures++;
+	if (!lateness->departures++) {
+		lateness->first_due_ns = due_ns;
+		lateness->first_real_ns = real_ns;
+	}
 	lateness->buckets[bucket_of(real_ns > due_ns ? real_ns - due_ns : 0)]++;
 	if (back_to_back && lateness->last_real_ns && due_ns > lateness->last_due_ns) {
 		uint64_t ideal_ns = due_ns - lateness->last_due_ns;
@@ -41,11 +44,14 @@ void lateness_count(struct lateness *lateness, uint64_t due_ns, uint64_t real_ns
 
 		lateness->gap_frames++;
 		lateness->gap_errors += error_ns * 10 > ideal_ns;
-		lateness->real_span_ns += gap_ns;
-		lateness->virtual_span_ns += ideal_ns;
 	}
 	lateness->last_due_ns = due_ns;
 	lateness->last_real_ns = real_ns;
+	/* From end to end and not a sum over busy periods: a late wake-up at the end of each of these would add up to
+	 * what looks like a wrong rate. Of due times, which outputs are in the order of, whatever their flow's delay;
+	 * a delay that is made shorter meanwhile can put one before the first. */
+	lateness->virtual_span_ns = due_ns > lateness->first_due_ns ? due_ns - lateness->first_due_ns : 0;
+	lateness->real_span_ns = real_ns - lateness->first_real_ns;
 }
 
 void lateness_reset(struct lateness *lateness)

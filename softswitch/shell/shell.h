@@ -70,8 +70,10 @@ struct lateness {
 	uint64_t departures;
 	uint64_t gap_frames;   /* sent back to back with the previous one, and not due at the same ns */
 	uint64_t gap_errors;   /* of these: real gap more than 10 % off the virtual one */
-	uint64_t real_span_ns; /* sums of the gaps of gap_frames */
+	uint64_t real_span_ns; /* from the first frame to the last: as handed to the kernel, as due */
 	uint64_t virtual_span_ns;
+	uint64_t first_due_ns;
+	uint64_t first_real_ns;
 	uint64_t last_due_ns;
 	uint64_t last_real_ns; /* 0: no frame before */
 };

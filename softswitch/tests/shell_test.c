@@ -53,7 +53,27 @@ static void test_gaps__count_only_back_to_back_frames(void)
 	lateness_count(&lateness, 9000, 9000, false); /* after a pause */
 	lateness_count(&lateness, 9000, 9001, true);  /* due at once: no ideal gap */
 	check(lateness.departures == 6 && lateness.gap_frames == 3 && lateness.gap_errors == 2);
-	check(lateness.virtual_span_ns == 3000 && lateness.real_span_ns == 3089);
+}
+
+static void test_spans__go_from_the_first_frame_to_the_last(void)
+{
+	static struct lateness lateness;
+
+	lateness_reset(&lateness);
+	lateness_count(&lateness, 1000, 1500, false);
+	check(lateness.virtual_span_ns == 0 && lateness.real_span_ns == 0);
+	/* Many short busy periods, the last frame of each handed over late: an exact rate all the same. */
+	for (uint64_t period_ns = 10000; period_ns <= 1000000; period_ns += 10000) {
+		lateness_count(&lateness, period_ns, period_ns + 500, false);
+		lateness_count(&lateness, period_ns + 1000, period_ns + 1900, true);
+	}
+	check(lateness.virtual_span_ns == 1000000 && lateness.real_span_ns == 1000400);
+	lateness_reset(&lateness);
+	check(lateness.virtual_span_ns == 0 && lateness.real_span_ns == 0);
+	/* A first frame at time 0 is a frame; due times that a changed delay puts back make no span. */
+	lateness_count(&lateness, 5000, 0, false);
+	lateness_count(&lateness, 4000, 7000, false);
+	check(lateness.virtual_span_ns == 0 && lateness.real_span_ns == 7000);
 }
 
 static void test_clocks__stamps_become_monotonic(void)
@@ -92,6 +112,7 @@ int main(void)
 {
 	test_buckets__hold_what_is_between_their_edges();
 	test_gaps__count_only_back_to_back_frames();
+	test_spans__go_from_the_first_frame_to_the_last();
 	test_clocks__stamps_become_monotonic();
 	test_clocks__a_step_is_counted_a_slew_is_not();
 	return 0;

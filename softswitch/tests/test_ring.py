@@ -197,6 +197,21 @@ def test_lateness__gaps_are_compared_while_the_link_is_busy(lab: Lab, switch: Sw
     assert stats["real_span_ns.2"] == pytest.approx(stats["virtual_span_ns.2"], rel=0.2)
 
 
+def test_lateness__spans_go_over_pauses_of_the_link(lab: Lab, switch: Switch) -> None:
+    with lab.packet_socket(1) as sender, switch.client() as control:
+        control.set_port(2, rate=100_000_000, delay=1_000_000)
+        for _ in range(5):
+            sender.send(ethernet(2, 0x88B5, bytes(60)))
+            time.sleep(0.05)
+        assert wait_until(lambda: control.stats()["departures.2"] == 5)
+        stats = control.stats()
+        control.reset_lateness()
+        assert control.stats()["real_span_ns.2"] == control.stats()["virtual_span_ns.2"] == 0
+    assert stats["gap_frames.2"] == 0
+    assert stats["virtual_span_ns.2"] > 4 * 50_000_000
+    assert stats["real_span_ns.2"] == pytest.approx(stats["virtual_span_ns.2"], rel=0.2)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_end__is_clean(lab: Lab, number: int) -> None:
     with Switch(lab) as switch:
