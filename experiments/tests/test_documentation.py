@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""Every command that the documentation shows is one that works: examples are passed to the resolver, word by word."""
+
+import re
+import shlex
+
+import pytest
+
+from experiments import __main__, host
+from experiments.host import CHECKOUT, Host
+
+# A command of its own line or of a fence of backticks; what is no more than a form (KEY=VALUE..., a bare name) is none.
+COMMAND = re.compile(
+    r"(?:^|`)(?:make experiment|(?:\.venv/bin/)?python -m experiments (?:run|show)) +([^`\n]*)", re.MULTILINE
+)
+DOCUMENTS = [CHECKOUT / "README.md", *sorted(CHECKOUT.glob("docs/**/*.md")), *sorted(CHECKOUT.glob("[a-z]*/README.md"))]
+
+
+def examples(text: str) -> list[list[str]]:
+    commands = [shlex.split(match[1], comments=True) for match in COMMAND.finditer(text)]
+    return [
+        words
+        for words in commands
+        if words and not any(re.match(r"\W*KEY=|--make$|\W*\.\.\.$", word) for word in words)
+    ]
+
+
+CASES = [
+    pytest.param(words, id=f"{path.relative_to(CHECKOUT)}: {' '.join(words)}")
+    for path in DOCUMENTS
+    for words in examples(path.read_text())
+]
+
+
+@pytest.mark.parametrize("words", CASES)
+def test_example__resolves(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "probe", lambda want_netem: Host(("bbr", "cubic", "reno"), netem=True))
+    monkeypatch.chdir(CHECKOUT)
+    assert __main__.main(["show", *words]) == 0, capsys.readouterr().err
+
+
+def test_examples__are_found() -> None:
+    assert len(examples((CHECKOUT / "README.md").read_text())) >= 3
+    text = "make experiment CC=reno  # why\nsee `make experiment SPEC=x BUF=1p` and `make experiment KEY=VALUE...`, `python -m experiments run --rtt 5ms`\n"
+    assert examples(text) == [["CC=reno"], ["SPEC=x", "BUF=1p"], ["--rtt", "5ms"]]
+
+
+def test_spec_files__that_are_named_exist() -> None:
+    for path in (CHECKOUT / "README.md", CHECKOUT / "experiments/README.md", CHECKOUT / "experiments/parameters.py"):
+        for spec in re.findall(r"experiments/specs/[\w-]+\.yaml", path.read_text()):
+            assert (CHECKOUT / spec).is_file(), f"{path} names {spec}"
