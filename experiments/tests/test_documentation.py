@@ -43,7 +43,10 @@ def test_example__resolves(
 
 def test_examples__are_found() -> None:
     assert len(examples((CHECKOUT / "README.md").read_text())) >= 3
-    text = "make experiment CC=reno  # why\nsee `make experiment SPEC=x BUF=1p` and `make experiment KEY=VALUE...`, `python -m experiments run --rtt 5ms`\n"
+    text = (
+        "make experiment CC=reno  # why\nsee `make experiment SPEC=x BUF=1p` and `make experiment KEY=VALUE...`,\n"
+        "`python -m experiments run --rtt 5ms`, `FLOWS=1 make experiment`\n"
+    )
     assert examples(text) == [["CC=reno"], ["SPEC=x", "BUF=1p"], ["--rtt", "5ms"]]
 
 
