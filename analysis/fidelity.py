@@ -18,14 +18,21 @@ MAX_CLAMPED_FRACTION = 1e-3  # of the switch's arrivals: their times, and so dep
 POSTCARD_DELAY_NS = (-1_000_000, 10_000_000_000)  # from departure to receive stamp; a lone CPU may well stall a while
 
 
+def histogram(buckets: Any) -> list[tuple[float, float]] | None:
+    """[[edge_ns, count], ...] by edge; None if anything in it is not as it should be."""
+    pairs = []
+    for pair in buckets if isinstance(buckets, list) else (None,):
+        known = dict(enumerate(pair)) if isinstance(pair, (list, tuple)) and len(pair) == 2 else {}
+        edge, count = (number({"": known.get(index)}, "") for index in (0, 1))
+        if edge is None or count is None:
+            return None
+        pairs.append((edge, count))
+    return sorted(pairs)
+
+
 def histogram_percentiles(buckets: Any, **names: float) -> dict[str, float | None]:
     """Percentiles of [[edge_ns, count], ...] in us, as the edge of the bucket they fall in; `max` is the last edge."""
-    pairs = sorted(
-        (pair[0], pair[1])
-        for pair in (buckets if isinstance(buckets, list) else ())
-        if isinstance(pair, (list, tuple)) and len(pair) == 2 and all(isinstance(v, (int, float)) for v in pair)
-    )
-    pairs = [(edge, count) for edge, count in pairs if count > 0]
+    pairs = [(edge, count) for edge, count in histogram(buckets) or () if count > 0]
     if not pairs:
         return dict.fromkeys([*names, "max"])
     edges, totals = np.array([edge for edge, _ in pairs]), np.cumsum([count for _, count in pairs])
@@ -49,6 +56,8 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
     loop_gap_ns = number(stats, "loop_gap_max_ns")
     delay = queue["rx_mono_ns"] - queue["enqueue_mono_ns"] - queue["sojourn_ns"]
     return {
+        "departures": number(stats, f"departures.{port}"),
+        "lateness_frames": sum(count for _, count in pairs) if (pairs := histogram(buckets)) is not None else None,
         "lateness_us": histogram_percentiles(buckets, p50=50, p99=99, p999=99.9),
         "gap_error_over_10pct_fraction": off / frames if frames and off is not None else None,
         "rate_error_fraction": real / virtual - 1 if virtual and real is not None else None,
@@ -65,13 +74,14 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
 def cpu_fractions(environment: dict[str, Any]) -> dict[str, float | None]:
     """Shares of all processors' time during the traffic: busy (with anything), and taken away by the hypervisor."""
     load = environment.get("load")
-    before, after = (load.get(when) if isinstance(load, dict) else None for when in ("before", "after"))
+    before, after = (
+        found if isinstance(load, dict) and isinstance(found := load.get(when), dict) else {}
+        for when in ("before", "after")
+    )
     spent = {
         name: value - (number(before, "cpu", name) or 0)
-        for name, value in (
-            after["cpu"].items() if isinstance(after, dict) and isinstance(after.get("cpu"), dict) else ()
-        )
-        if isinstance(before, dict) and isinstance(value, (int, float))
+        for name in (after["cpu"] if isinstance(after.get("cpu"), dict) else ())
+        if before and (value := number(after, "cpu", name)) is not None
     }
     total = sum(spent.values())
     if total <= 0:
@@ -122,12 +132,18 @@ def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete
     if error is not None and abs(error) > MAX_RATE_ERROR:
         reasons.append(f"fidelity: the link's real rate was off by {-error:+.3%}; allowed is 0.1 %: lower RATE")
     known = {
-        "lateness": late, "rate error": error, "clock steps": facts["clock_steps"],
+        "lateness": late, "departures": facts["departures"], "rate error": error, "clock steps": facts["clock_steps"],
         "clamped arrivals": facts["arrivals_clamped_fraction"],
     }  # fmt: skip
     unknown = [name for name, value in known.items() if value is None]
     if unknown and "switch" not in run.unread:
         reasons.append(f"switch.json: does not say {', '.join(unknown)} of port {port}; fidelity is unknown")
+    departures, counted = facts["departures"], facts["lateness_frames"]
+    if late is not None and departures is not None and departures != counted:
+        reasons.append(
+            f"switch.json: its lateness histogram of port {port} counts {counted:.0f} frames, {departures:.0f} "
+            "departed; it is damaged"
+        )
     if facts["clock_steps"]:
         reasons.append(
             f"fidelity: CLOCK_REALTIME stepped {facts['clock_steps']} times (by up to {facts['realtime_step_max_ns']} "

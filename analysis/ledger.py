@@ -18,35 +18,41 @@ from wire import wire
 
 CARD = wire.POSTCARD.const
 MAX_CLOCK_STEP_NS = 1_000_000  # a slewing clock moves half of that between two blocks, a second apart
+MAX_NUMBER = 1 << 64  # no counter is wider
 Entries = dict[str, int | None]
 
 
 def number(document: dict[str, Any], *path: str) -> int | float | None:
-    """The number at a path of keys, None if there is none."""
+    """The number at a path of keys; None if it is none that a count or a time can be: negative, NaN, inf."""
     value: Any = document
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    return value if 0 <= value < MAX_NUMBER else None
 
 
 def counter_packets(switch: dict[str, Any], name: str) -> int | None:
-    """A P4 counter summed over its ports."""
+    """A P4 counter summed over its ports; None if one of them is no number."""
     counters = switch.get("counters")
     for full_name, ports in counters.items() if isinstance(counters, dict) else ():
         if full_name.rpartition(".")[2] == name and isinstance(ports, dict):
-            return int(sum(number(cell, "packets") or 0 for cell in ports.values() if isinstance(cell, dict)))
+            found = [number(ports, port, "packets") for port in ports]
+            good = [value for value in found if value is not None]
+            return int(sum(good)) if len(good) == len(found) else None
     return None
 
 
 def sum_stats(switch: dict[str, Any], suffix: str) -> int | None:
-    """A statistic of the switch summed over ports: port.N.<suffix>."""
+    """A statistic of the switch summed over ports: port.N.<suffix>; None if there is none, or if one is no number."""
     stats = switch.get("stats")
-    values = [
-        value
-        for name, value in (stats.items() if isinstance(stats, dict) else ())
-        if name.startswith("port.") and name.endswith(f".{suffix}") and isinstance(value, (int, float))
-    ]
-    return int(sum(values)) if values else None
+    return _sum(
+        {
+            name: value
+            for name, value in (stats.items() if isinstance(stats, dict) else ())
+            if name.startswith("port.") and name.endswith(f".{suffix}")
+        }
+    )
 
 
 def _sum(values: Any) -> int | None:

@@ -22,11 +22,13 @@ POSTCARDS_FILE = "postcards.bsp"
 TCP_FILE = "tcp.bst"
 SPEC_VERSION = 1
 
-# Keys of spec.yaml that the analysis computes with; all positive.
+# Keys of spec.yaml that the analysis computes with; all positive, but there may be no warm-up.
 REQUIRED_SPEC = {
     "rate_bps": int, "rtt_ns": int, "mtu_bytes": int, "wire_bytes": int, "buffer_packets": int, "bdp_packets": int,
     "duration_ns": int, "warmup_ns": int, "mode": str, "groups": list,
 }  # fmt: skip
+
+_ALLOWED = {int: "a positive integer", str: "a str", list: "a list", "warmup_ns": "an integer, 0 or more"}
 
 
 @dataclass
@@ -96,9 +98,9 @@ def _spec(path: Path) -> dict[str, Any]:
     if version != SPEC_VERSION:
         raise InputError(f"{path}: spec_version is {version!r}, this version reads {SPEC_VERSION}; use the newer one")
     wrong = [
-        f"{key} must be {'a positive integer' if kind is int else 'a ' + kind.__name__}, is {spec.get(key)!r}"
+        f"{key} must be {_ALLOWED.get(key, _ALLOWED[kind])}, is {spec.get(key)!r}"
         for key, kind in REQUIRED_SPEC.items()
-        if not isinstance(spec.get(key), kind) or (kind is int and spec[key] <= 0 and key != "warmup_ns")
+        if type(spec.get(key)) is not kind or (kind is int and not (key != "warmup_ns") <= spec[key] < 1 << 60)
     ]
     if not wrong and not all(isinstance(g, dict) and isinstance(g.get("cc"), str) for g in spec["groups"]):
         wrong.append("groups must be a list of {cc, flows}")
@@ -109,7 +111,7 @@ def _spec(path: Path) -> dict[str, Any]:
 
 def _document(path: Path, problems: list[str]) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text())
+        document = json.loads(path.read_text(), parse_constant=_no_number)
     except FileNotFoundError:
         problems.append(f"{path.name}: missing, so what it accounts for is unknown; run the experiment again")
         return {}
@@ -122,6 +124,10 @@ def _document(path: Path, problems: list[str]) -> dict[str, Any]:
     return document
 
 
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number of JSON")
+
+
 def one_line(error: object) -> str:
     """Anything as text that does not break a line of output."""
     return " ".join(str(error).split())[:200]
@@ -130,14 +136,19 @@ def one_line(error: object) -> str:
 def _traffic(run: Run) -> list[dict[str, Any]]:
     """The experiment's flows by id. Without traffic.json: every TCP flow that the tracer saw send data, cc unknown."""
     numbers = {flow: number for number, flow in enumerate(run.flows)}
-    result = []
+    result: list[dict[str, Any]] = []
+    seen: set[FiveTuple] = set()
     for entry in _list(run.documents["traffic"].get("flows")):
         try:
             flow = FiveTuple.tcp(entry["src_addr"], entry["dst_addr"], entry["src_port"], entry["dst_port"])
+            if flow in seen:
+                run.problems.append(f"traffic.json: names flow {flow} twice; the second is left out")
+                continue
+            seen.add(flow)
             result.append(
                 {"id": int(entry["id"]), "cc": str(entry["cc"]), "tuple": flow, "flow": numbers.get(flow, -1)}
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             run.problems.append(f"traffic.json: a flow is not as it should be ({one_line(error)}); it is left out")
     if not result:
         for number in np.unique(run.tcp["flow"]).tolist():

@@ -8,7 +8,7 @@ ns on CLOCK_MONOTONIC. All sums of bytes are 64 bits wide.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Window:
         return self.end_ns - self.start_ns
 
 
-def is_time(value: Any) -> bool:
+def is_time(value: Any) -> TypeGuard[int]:
     """Whether a document's value can be a time on CLOCK_MONOTONIC in ns."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
 

@@ -257,9 +257,9 @@ def postcard_bytes(scenario: Scenario, card: dict[str, int], flow: int) -> bytes
         policy=wire.POLICY["POLICY_" + scenario.mode.replace("-", "_").upper()], card_seq=card["card_seq"],
         enqueue_switch_ns=card["enqueue_ns"] % (1 << 48), sojourn_ns=card["sojourn_ns"],
         depth_packets=card["depth_packets"], depth_bytes=card["depth_bytes"],
-        threshold=scenario.ecn_threshold or scenario.threshold_bytes or scenario.threshold, packet_bytes=card["packet_bytes"], ip_protocol=6,
-        tcp_flags=card["tcp_flags"], src_addr=address(src), dst_addr=address(dst), src_port=30_000 + flow,
-        dst_port=5201, tcp_seq=card["tcp_seq"],
+        threshold=scenario.ecn_threshold or scenario.threshold_bytes or scenario.threshold,
+        packet_bytes=card["packet_bytes"], ip_protocol=6, tcp_flags=card["tcp_flags"], src_addr=address(src),
+        dst_addr=address(dst), src_port=30_000 + flow, dst_port=5201, tcp_seq=card["tcp_seq"],
     )  # fmt: skip
 
 
@@ -309,7 +309,7 @@ def documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
     stats = ports | spans | {
         "port.1.rx_frames": cards, "pool_exhausted": 0, "clone_drops": 0, "arrivals_clamped": 0, "clock_steps": 0,
         "realtime_step_max_ns": 0,
-        "gap_frames.2": 1000, "gap_error_over_10pct.2": 20, "loop_gap_max_ns": 400_000, "departures.2": cards,
+        "gap_frames.2": 1000, "gap_error_over_10pct.2": 20, "loop_gap_max_ns": 400_000, "departures.2": 1000,
     }  # fmt: skip
     flows = [
         {

@@ -171,6 +171,57 @@ def test_verdict__of_a_run_without_documents_names_each(fresh):
     assert a.utilization["mean"] == pytest.approx(0.95, abs=0.05)
 
 
+@pytest.mark.parametrize("junk", [-1, "7", True, [1], {}, 1e999, 1 << 64])
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("switch", ("stats", "port.2.queue_drops")),
+        ("switch", ("stats", "pool_exhausted")),
+        ("switch", ("stats", "departures.2")),
+        ("switch", ("stats", "virtual_span_ns.2")),
+        ("switch", ("counters", "arrivals", "2", "packets")),
+        ("switch", ("lateness", "2", 1, 1)),
+        ("switch", ("settings", "2", "delay")),
+        ("collector", ("stored",)),
+        ("collector", ("host_drops", "interface")),
+        ("tracer", ("lost",)),
+        ("environment", ("frames_lost_in_backlog", "sender/eth0")),
+        ("idle_rtt", ("min_ns",)),
+    ],
+)
+def test_verdict__takes_nothing_for_a_count_that_is_none(fresh, name, path, junk):
+    directory = fresh()
+    _change(directory, name, path, lambda _: junk)
+    reasons = analyse(directory).reasons
+    assert any("does not say" in reason or "JSON" in reason for reason in reasons), reasons
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize("name", ["environment", "collector", "tracer", "switch", "traffic", "idle_rtt"])
+def test_verdict__refuses_what_is_no_json(fresh, name, constant):
+    directory = fresh()
+    path = directory / f"{name}.json"
+    path.write_text(path.read_text().replace("{", f'{{"x": {constant}, ', 1))
+    assert [reason for reason in analyse(directory).reasons if f"{constant} is no number of JSON" in reason]
+
+
+@pytest.mark.parametrize("departures", [999, 1001])
+def test_verdict__compares_the_histogram_with_departures(fresh, departures):
+    directory = fresh()
+    _change(directory, "switch", ("stats", "departures.2"), departures)
+    (reason,) = analyse(directory).reasons
+    assert f"counts 1000 frames, {departures} departed" in reason
+
+
+def test_verdict__sees_a_flow_that_is_named_twice(fresh):
+    directory = fresh()
+    _change(directory, "traffic", ("flows",), lambda flows: [*flows, flows[0] | {"id": 2}])
+    a = analyse(directory)
+    assert len(a.reasons) == 1
+    assert "names flow 10.77.0.1:30000 > 10.77.0.2:5201 tcp twice" in a.reasons[0]
+    assert len(a.run.traffic) == 2
+
+
 @pytest.mark.parametrize("name", ["environment", "collector", "tracer", "switch", "traffic", "idle_rtt"])
 def test_verdict__does_not_trust_an_empty_document(fresh, name):
     directory = fresh()
