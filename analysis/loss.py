@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.metrics import Columns, Link, Window, WindowSeries, arrivals_in, dropped
+from analysis.metrics import UTILIZATION_WINDOW_RTTS, Columns, Link, Window, WindowSeries, arrivals_in, dropped
 
 # A sender knows of a loss one RTT later (the queue being full: the longest RTT), and PRR has brought the window down
 # one more after that (first seed paper, 3.2 and Figure 1); the thinner stream reaches the queue and leaves in another.
@@ -23,6 +23,7 @@ class LossEvent:
     drops: int
     flows: int
     min_utilization: float | None  # None if the aftermath is not wholly in the measurement window
+    min_utilization_10rtt: float | None  # None also if its windows are not
     min_depth_packets: int | None
     window_before_packets: int | None
     window_after_packets: int | None  # least in the aftermath
@@ -40,7 +41,8 @@ def loss_events(
 
     A drop that comes within `rtt_max_ns` of an event's first belongs to it; the next one begins another event. After
     each, over AFTERMATH_RTTS longest RTTs: `min_utilization` is the least over windows of one base RTT (one
-    every 1/50 RTT), that being what Lemma 2 of the first seed paper speaks of; `min_depth_packets` the least depth
+    every 1/50 RTT), that being what Lemma 2 of the first seed paper speaks of; `min_utilization_10rtt` the least over
+    windows of 10 base RTTs, those of `utilization`, that begin in the aftermath; `min_depth_packets` the least depth
     that a packet found.
     """
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
@@ -51,23 +53,26 @@ def loss_events(
     while at < len(drops):
         start = int(times[at])
         end = int(np.searchsorted(times, start + rtt_max_ns, side="left"))
-        least, shallow = _aftermath(queue, link, window, start, rtt_ns, rtt_max_ns)
+        least, least_10rtt, shallow = _aftermath(queue, link, window, start, rtt_ns, rtt_max_ns)
         before, after = _windows(windows, start, start + AFTERMATH_RTTS * rtt_max_ns)
         flows = len(np.unique(queue["flow"][drops[at:end]]))
-        events.append(LossEvent(start, end - at, flows, least, shallow, before, after))
+        events.append(LossEvent(start, end - at, flows, least, least_10rtt, shallow, before, after))
         at = max(end, at + 1)
     return events
 
 
 def _aftermath(
     queue: Columns, link: Link, window: Window, start_ns: int, rtt_ns: int, rtt_max_ns: int
-) -> tuple[float | None, int | None]:
+) -> tuple[float | None, float | None, int | None]:
     end_ns = start_ns + AFTERMATH_RTTS * rtt_max_ns
     if end_ns + rtt_ns > window.end_ns:
-        return None, None
+        return None, None, None
     starts = np.arange(start_ns, end_ns, max(rtt_ns // STEPS_PER_RTT, 1), dtype=np.int64)
     depth = queue["depth_packets"][arrivals_in(queue, start_ns, end_ns)]
-    return float(link.utilization(starts, rtt_ns).min()), int(depth.min()) if len(depth) else None
+    width = UTILIZATION_WINDOW_RTTS * rtt_ns
+    fits = end_ns + width <= window.end_ns
+    least_10rtt = float(link.utilization(starts, width).min()) if fits else None
+    return float(link.utilization(starts, rtt_ns).min()), least_10rtt, int(depth.min()) if len(depth) else None
 
 
 def _windows(windows: WindowSeries, start_ns: int, end_ns: int) -> tuple[int | None, int | None]:

@@ -35,7 +35,11 @@ def summarize(a: Analysis) -> dict[str, Any]:
         "bdp_packets": spec["bdp_packets"],
         "buffer_packets": spec["buffer_packets"],
         "measured_s": seconds,
-        "utilization": a.utilization | {"min_after_loss": loss["min_utilization_after"]["median"]},
+        "utilization": a.utilization
+        | {
+            "min_after_loss": loss["min_utilization_after"]["median"],
+            "min_after_loss_10rtt": loss["min_utilization_10rtt_after"]["median"],
+        },
         "goodput_bps": goodput,
         "goodput_p01_bps": metrics.goodput_p01_bps(a.good, window, spec["rtt_ns"]),
         "iperf3_goodput_bps": _iperf3_goodput(a),
@@ -89,10 +93,12 @@ def plain(value: Any) -> Any:
 
 
 def _iperf3_goodput(a: Analysis) -> float | None:
-    """iperf3's own figure over its whole run, warm-up included, summed over its processes."""
+    """iperf3's own figure over its whole run, warm-up included. None if there are several processes: each averages over
+    a span of its own, so their sum may be more than the link carries."""
     groups = a.run.documents["traffic"].get("groups")
-    values = [number(group, "bits_per_second_received") for group in groups] if isinstance(groups, list) else []
-    return float(sum(value for value in values if value is not None)) if values and None not in values else None
+    if not isinstance(groups, list) or len(groups) != 1 or not isinstance(groups[0], dict):
+        return None
+    return number(groups[0], "bits_per_second_received")
 
 
 def _aggregate(a: Analysis) -> dict[str, float | None]:
@@ -110,16 +116,19 @@ def _aggregate(a: Analysis) -> dict[str, float | None]:
     }
 
 
+def _spread(values: list[float | None]) -> dict[str, float | None]:
+    known = np.array([value for value in values if value is not None])
+    if not len(known):
+        return dict.fromkeys(("min", "median", "max"))
+    return {"min": float(known.min()), "median": float(np.median(known)), "max": float(known.max())}
+
+
 def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
-    least = np.array([event.min_utilization for event in a.events if event.min_utilization is not None])
     bdp = rules.bdp_packets(a.run.spec["rate_bps"], a.run.spec["rtt_ns"], a.run.spec["wire_bytes"])
     return {
         "events": len(a.events),
-        "min_utilization_after": {
-            "min": float(least.min()) if len(least) else None,
-            "median": float(np.median(least)) if len(least) else None,
-            "max": float(least.max()) if len(least) else None,
-        },
+        "min_utilization_after": _spread([event.min_utilization for event in a.events]),
+        "min_utilization_10rtt_after": _spread([event.min_utilization_10rtt for event in a.events]),
         "flows_losing_per_rtt": flows_losing_per_rtt(a.queue, a.window, a.run.spec["rtt_ns"]),
         "flows_losing_per_rtt_bound": rules.flows_seeing_loss(bdp, flows, delta) if flows and delta else None,
         "longest_rtt_ns": a.rtt_max_ns,
@@ -129,6 +138,7 @@ def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
                 "drops": event.drops,
                 "flows": event.flows,
                 "min_utilization": event.min_utilization,
+                "min_utilization_10rtt": event.min_utilization_10rtt,
                 "min_depth_packets": event.min_depth_packets,
                 "in_flight_before_packets": event.window_before_packets,
                 "in_flight_after_packets": event.window_after_packets,

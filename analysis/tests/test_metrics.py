@@ -8,6 +8,7 @@ import pytest
 
 from analysis import metrics
 from analysis.loss import flows_losing_per_rtt
+from analysis.settings import misspaced
 from analysis.summary import summarize
 from analysis.tests import simulate
 
@@ -216,6 +217,38 @@ def test_loss_events__utilization_after_one_is_the_least_of_one_rtt_windows(know
             least = min(_bits(known, at, at + rtt) for at in list(starts)[::10]) / (known.scenario.rate_bps * rtt / 1e9)
             assert event.min_utilization <= least + 1e-9
             assert event.min_utilization == pytest.approx(least, abs=0.06)
+        if event.min_utilization_10rtt is not None:
+            starts = range(event.start_ns, event.start_ns + 4 * a.rtt_max_ns, rtt // 50)
+            bits = [_bits(known, at, at + 10 * rtt) for at in list(starts)[::10]]
+            least = min(bits) / (known.scenario.rate_bps * 10 * rtt / 1e9)
+            assert least - 0.01 <= event.min_utilization_10rtt <= least + 1e-9
+
+
+def test_summary__has_the_median_of_both_least_utilizations_after_loss(known_runs):
+    a = known_runs("one_flow").analysis
+    for key, name in (("min_after_loss", "min_utilization"), ("min_after_loss_10rtt", "min_utilization_10rtt")):
+        known = [value for event in a.events if (value := getattr(event, name)) is not None]
+        assert known
+        assert summarize(a)["utilization"][key] == pytest.approx(np.median(known))
+
+
+def test_iperf3_goodput__of_one_process_only(known_runs):
+    assert summarize(known_runs("two_flows").analysis)["iperf3_goodput_bps"] == 4.0e7
+    assert summarize(known_runs("many_flows").analysis)["iperf3_goodput_bps"] is None
+
+
+@pytest.mark.parametrize(("frame_bytes", "wire_bytes"), [(14, 84), (59, 84), (60, 84), (61, 85)])
+def test_link__counts_short_frames_as_the_shortest(frame_bytes, wire_bytes):
+    count = 100
+    queue: dict[str, np.ndarray] = {
+        "flags": np.zeros(count, dtype=np.uint8),
+        "enqueue_mono_ns": np.arange(count, dtype=np.int64) * 1_000_000,
+        "sojourn_ns": np.full(count, 8 * wire_bytes * 10, dtype=np.int64),  # at 100 Mb/s
+        "packet_bytes": np.full(count, frame_bytes, dtype=np.uint16),
+    }
+    used = metrics.Link(queue, 100_000_000).utilization(np.array([0]), 100_000_000)
+    assert used[0] == pytest.approx(wire_bytes * 8 / 100_000)
+    assert misspaced(queue | {"depth_packets": np.zeros(count, dtype=np.uint32)}, 100_000_000) == 0
 
 
 @pytest.mark.parametrize("buffer_bdp", [0.25, 0.5, 1.0, 1.5])

@@ -2,6 +2,7 @@
 """Each thing that can be wrong with a run, alone: it must be named, and nothing else."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from analysis import metrics
 from analysis.analyse import analyse
 from analysis.fidelity import depth_mismatches, histogram_percentiles
+from analysis.ledger import ledger_reasons
 from analysis.raw import load_postcards
 from analysis.settings import misspaced
 from analysis.tests import simulate
@@ -90,6 +92,34 @@ def test_verdict__tolerates_what_is_within_the_limits(fresh):
     _change(directory, "switch", ("stats", "arrivals_clamped"), 1)
     _change(directory, "traffic", ("end_mono_ns",), lambda ns: ns - 50_000_000)
     assert analyse(directory).reasons == []
+
+
+def test_idle_rtt__has_the_echo_on_the_bottleneck_in_it(tmp_path):
+    directory = tmp_path / "rep-1"
+    simulate.write_run(directory, simulate.Scenario(rate_bps=1_000_000))
+    for least, good in ((10_690_000, True), (10_100_000, False), (11_200_000, False)):  # 84 bytes: 0.672 ms
+        _change(directory, "idle_rtt", ("min_ns",), least)
+        assert any(reason.startswith("delay:") for reason in analyse(directory).reasons) != good
+
+
+@pytest.mark.parametrize(
+    ("virtual_ns", "real_ns", "reasons", "error"),
+    [(0, 0, 0, None), (24_607_000, 30_000_000, 0, 0.219), (24_608_000, 30_000_000, 1, 0.219)],
+)
+def test_rate_error__needs_frames_back_to_back(fresh, virtual_ns, real_ns, reasons, error):
+    directory = fresh()
+    _change(directory, "switch", ("stats", "virtual_span_ns.2"), virtual_ns)
+    _change(directory, "switch", ("stats", "real_span_ns.2"), real_ns)
+    a = analyse(directory)
+    assert len(a.reasons) == reasons
+    assert a.fidelity["rate_error_fraction"] == (error and pytest.approx(error, abs=1e-3))
+
+
+@pytest.mark.parametrize(("step_ns", "reasons"), [(1_000_000, 0), (1_000_001, 1)])
+def test_verdict__allows_a_clock_to_slew_by_a_millisecond(known_runs, step_ns, reasons):
+    a = known_runs("two_flows").analysis
+    raw = {name: replace(file, clock_step_max_ns=step_ns * (name == "tcp")) for name, file in a.run.raw.items()}
+    assert len(ledger_reasons(replace(a.run, raw=raw), a.ledger)) == reasons
 
 
 def _rewrite(directory, change, scenario=None):
