@@ -13,6 +13,7 @@ from bench.report import Row
 from experiments.host import CHECKOUT
 
 RUNS = 3
+STATIONS = ("postcards_sent", "postcards_received", "postcards_stored", "postcards_rows")
 
 
 def run_experiment(*parameters: str) -> Path:
@@ -47,8 +48,7 @@ def _rows(overheads: list[float], summaries: list[dict]) -> list[Row]:
 
     ledgers = [summary["ledger"] for summary in summaries]
     lost = [
-        max(abs(ledger["switch_packets"] - ledger[name]) for name in ledger if name.startswith("postcards_"))
-        + ledger["tcp_events_lost"]
+        max(abs(ledger["switch_packets"] - ledger[station]) for station in STATIONS) + ledger["tcp_events_lost"]
         for ledger in ledgers
     ]
     reasons = "; ".join(sorted({reason for summary in summaries for reason in summary["reasons"]}))
