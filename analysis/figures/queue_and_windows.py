@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures import common
-from analysis.figures.common import BLACK, BLUE, GREY, LIGHT, ORANGE, RED, Data
+from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, RED, Data
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,7 +76,7 @@ def draw(data: Data) -> Figure:
     queue.set_ylabel("queue depth (packets)")
 
     if data["aggregate"].size:
-        total.step(*data["cwnd"], where="post", color=LIGHT, linewidth=0.8, label="sum of cwnd")
+        total.step(*data["cwnd"], where="post", color=GREY, linewidth=0.4, zorder=3, label="sum of cwnd")
         total.step(*data["aggregate"], where="post", color=ORANGE, linewidth=0.6, label="packets in flight")
         total.legend(loc="upper right", frameon=False, fontsize=8, ncols=2, handlelength=1, borderaxespad=0)
         # Slow start may go far beyond what follows: the scale is that of the measurement.
