@@ -48,6 +48,7 @@ class Resolved:
     name: str
     target: str
     clock: str
+    switch: str
     delay: str
     mode: str
     groups: tuple[Group, ...]
@@ -104,6 +105,12 @@ class Resolved:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"groups": [{"cc": group.cc, "flows": group.flows} for group in self.groups]}
 
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Resolved:
+        """What `to_dict` gave, for another process. Not for files of users: nothing is checked."""
+        groups = tuple(Group(group["cc"], group["flows"]) for group in content["groups"])
+        return cls(**{**content, "groups": groups})
+
     def processes(self, repetition: int) -> list[Process]:
         """The iperf3 processes of one repetition. SEED and `repetition` move the client ports, and with them hashes."""
         offset = random.Random(f"ports {self.seed} {repetition}").randrange(CLIENT_PORT_OFFSETS)
@@ -137,6 +144,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     def wrong(key: str, problem: str) -> None:
         errors.setdefault(key, BadValue(key.upper(), given.get(key, _default_text(spec, key)), problem))
 
+    if spec.switch == "driver" and spec.clock == "real" and not errors.keys() & {"switch", "clock"}:
+        wrong("switch", "is part of the virtual-time kernel; allowed: process, or driver with CLOCK=virtual")
     groups = _groups(spec, given, errors, wrong)
     _check_host(spec, groups, host, errors, wrong)
     rtt_ns, rate_bps = units.whole(spec.rtt), units.whole(spec.rate)
@@ -155,6 +164,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         name=spec.name or "-".join(f"{group.cc}{group.flows}" for group in groups),
         target=spec.target,
         clock=spec.clock,
+        switch=spec.switch or ("driver" if spec.clock == "virtual" else "process"),
         delay=spec.delay,
         mode=spec.mode,
         groups=groups,

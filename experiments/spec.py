@@ -155,7 +155,8 @@ class Spec(BaseModel):
     target: Annotated[
         str, Read(_one_of("soft", not_yet=dict.fromkeys(("bmv2", "tofino"), "only the soft switch is")))
     ] = "soft"
-    clock: Annotated[str, Read(_one_of("real", not_yet={"virtual": "only real time is"}))] = "real"
+    clock: Annotated[str, Read(_one_of("real", "virtual"))] = "real"
+    switch: Annotated[str, Read(_one_of("process", "driver"))] | None = None
 
 
 KEYS = tuple(Spec.model_fields)

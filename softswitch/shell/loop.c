@@ -192,7 +192,8 @@ static inline void relax(void)
 /* Outputs are to leave on time: asleep until shortly before, the rest is spent watching the clock. */
 static void sleep_until_output(struct loop *loop, uint64_t now_ns, uint64_t due_ns)
 {
-	uint64_t wake_ns = due_ns - earlier(due_ns, loop->wake_cost_ns + WAKE_SPREAD_NS);
+	uint64_t early_ns = loop->shell->watch ? loop->wake_cost_ns + WAKE_SPREAD_NS : 0;
+	uint64_t wake_ns = due_ns - earlier(due_ns, early_ns);
 
 	if (wake_ns > now_ns) {
 		loop->shell->sleeps++;
@@ -200,7 +201,7 @@ static void sleep_until_output(struct loop *loop, uint64_t now_ns, uint64_t due_
 			return;
 		learn_wake_cost(loop, wake_ns, mono_now_ns());
 	}
-	while (mono_now_ns() < due_ns)
+	while (loop->shell->watch && mono_now_ns() < due_ns)
 		relax();
 }
 

@@ -157,6 +157,7 @@ int main(int argc, char **argv)
 		return error < 0;
 	shell.horizon_ns = options.horizon_ns;
 	shell.spin = options.spin;
+	shell.watch = options.watch;
 
 	error = privileges_check();
 	if (!error)

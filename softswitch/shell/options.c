@@ -20,6 +20,8 @@ static const char usage[] =
 	"  --ring-mib N        receive ring of each port (default 64)\n"
 	"  --horizon-us N      how long frames may take from their time stamp to the ring (default 20)\n"
 	"  --spin              poll all the time: earliest departures, one core\n"
+	"  --no-watch          sleep to the ns and watch no clock: for a kernel in virtual time, where it\n"
+	"                      stands still while programs run\n"
 	"  --no-boost          neither nice -20 nor a short scheduler slice\n"
 	"  --drop-user USER    keep no privilege once sockets are open\n"
 	"  --allow-offloads    start on interfaces with offloads that hide packets\n";
@@ -99,6 +101,9 @@ static int take(struct options *options, int key, const char *value)
 	case 's':
 		options->spin = true;
 		break;
+	case 'w':
+		options->watch = false;
+		break;
 	case 'b':
 		options->boost = false;
 		break;
@@ -129,6 +134,7 @@ int options_parse(struct options *options, int argc, char **argv)
 		{"ring-mib", required_argument, NULL, 'r'},
 		{"horizon-us", required_argument, NULL, 'z'},
 		{"spin", no_argument, NULL, 's'},
+		{"no-watch", no_argument, NULL, 'w'},
 		{"no-boost", no_argument, NULL, 'b'},
 		{"drop-user", required_argument, NULL, 'u'},
 		{"allow-offloads", no_argument, NULL, 'o'},
@@ -137,7 +143,8 @@ int options_parse(struct options *options, int argc, char **argv)
 	};
 	int key, error;
 
-	*options = (struct options){.flows = 16384, .ring_mib = 64, .horizon_ns = 20000, .boost = true};
+	*options = (struct options){
+		.flows = 16384, .ring_mib = 64, .horizon_ns = 20000, .watch = true, .boost = true};
 	while ((key = getopt_long(argc, argv, "h", known, NULL)) != -1) {
 		error = take(options, key, optarg);
 		if (error)

@@ -40,6 +40,7 @@ struct options {
 	uint32_t ring_mib;
 	uint64_t horizon_ns;
 	bool spin;
+	bool watch; /* the clock, shortly before an output is due: sleeping alone wakes up late */
 	bool allow_offloads;
 	bool boost; /* nice -20 and a short slice */
 };
@@ -152,6 +153,7 @@ struct shell {
 	uint32_t port_count;
 	uint64_t horizon_ns;
 	bool spin;
+	bool watch;
 	uint64_t loop_gap_max_ns;
 	uint64_t loops;
 	uint64_t sleeps;
