@@ -56,6 +56,11 @@ int core_attach_port(struct core *core, uint16_t port);
  */
 int core_receive(struct core *core, uint64_t arrival_ns, uint16_t port, const uint8_t *frame, uint32_t bytes);
 
+/* The same for a frame that does not lie in one piece: `copy` writes its `bytes` bytes to `to`. */
+typedef void core_copy(uint8_t *to, const void *source, uint32_t bytes);
+int core_receive_from(struct core *core, uint64_t arrival_ns, uint16_t port, core_copy *copy,
+		      const void *source, uint32_t bytes);
+
 /* Does every event up to and including until_ns, in the order of virtual time. At one ns: first departures (a
  * packet whose last bit leaves at t is gone for one that arrives at t), then arrivals; each kind in the order
  * in which the events were made.

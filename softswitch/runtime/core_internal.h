@@ -7,8 +7,10 @@
 
 #include "core.h"
 
+#ifndef likely
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
+#endif
 
 /* The four that a freestanding compiler may call by itself: whoever embeds the core provides them. */
 void *memcpy(void *to, const void *from, size_t bytes);

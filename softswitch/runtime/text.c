@@ -61,6 +61,14 @@ void text_put_pair(struct text *text, const char *name, uint64_t number)
 	text_put(text, "\n");
 }
 
+void text_put_signed_pair(struct text *text, const char *name, int64_t number)
+{
+	text_put(text, name);
+	text_put(text, number < 0 ? " -" : " ");
+	text_put_number(text, number < 0 ? -(uint64_t)number : (uint64_t)number);
+	text_put(text, "\n");
+}
+
 size_t text_end(struct text *text)
 {
 	if (text->full) {

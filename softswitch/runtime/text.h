@@ -27,6 +27,7 @@ void text_put(struct text *text, const char *string);
 void text_put_bytes(struct text *text, const char *at, size_t bytes); /* what is not printable as '?' */
 void text_put_number(struct text *text, uint64_t number);
 void text_put_pair(struct text *text, const char *name, uint64_t number); /* a line "NAME NUMBER" */
+void text_put_signed_pair(struct text *text, const char *name, int64_t number);
 size_t text_end(struct text *text);
 
 bool words_next(struct words *words); /* false: no more */

@@ -31,7 +31,7 @@ struct loop {
 	struct shell *shell;
 	struct control_socket *control;
 	struct port_io *by_number[PIPELINE_PORTS];
-	struct pollfd list[1 + 1 + SHELL_MAX_CLIENTS + SHELL_MAX_PORTS];
+	struct pollfd list[1 + 1 + SHELL_MAX_CLIENTS + EXECUTOR_MAX_PORTS];
 	uint64_t wake_cost_ns;
 	uint64_t turn_ns;    /* when this turn began */
 	uint64_t control_ns; /* when requests were last looked for */
@@ -169,8 +169,8 @@ static bool poll_and_serve(struct loop *loop, uint64_t sleep_ns)
 /* The longest time that was not slept on purpose: work of one turn, or oversleeping. */
 static void note_gap(struct shell *shell, uint64_t from_ns, uint64_t to_ns)
 {
-	if (to_ns > from_ns && to_ns - from_ns > shell->loop_gap_max_ns)
-		shell->loop_gap_max_ns = to_ns - from_ns;
+	if (to_ns > from_ns && to_ns - from_ns > shell->executor.loop_gap_max_ns)
+		shell->executor.loop_gap_max_ns = to_ns - from_ns;
 }
 
 /* What waking up at a given time takes, from the times it took: a timer's interrupt, a core's way out of idle. */
@@ -196,7 +196,7 @@ static void sleep_until_output(struct loop *loop, uint64_t now_ns, uint64_t due_
 	uint64_t wake_ns = due_ns - earlier(due_ns, early_ns);
 
 	if (wake_ns > now_ns) {
-		loop->shell->sleeps++;
+		loop->shell->executor.sleeps++;
 		if (poll_and_serve(loop, wake_ns - now_ns))
 			return;
 		learn_wake_cost(loop, wake_ns, mono_now_ns());
@@ -216,7 +216,7 @@ static void rest(struct loop *loop)
 		if (wake_ns == core_next_output_ns(shell->core)) {
 			sleep_until_output(loop, now_ns, wake_ns);
 		} else {
-			shell->sleeps++;
+			shell->executor.sleeps++;
 			poll_and_serve(loop, wake_ns - now_ns);
 		}
 		note_gap(shell, wake_ns, mono_now_ns());
@@ -232,7 +232,7 @@ static void turn(struct loop *loop)
 	struct shell *shell = loop->shell;
 
 	loop->turn_ns = mono_now_ns();
-	shell->loops++;
+	shell->executor.loops++;
 	clocks_sample(&shell->clocks, loop->turn_ns);
 	loop->busy = false;
 	if (core_next_output_ns(shell->core) <= loop->turn_ns)

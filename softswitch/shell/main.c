@@ -42,8 +42,8 @@ static int check_interfaces(struct options *options)
 	if (!options->frame_bytes)
 		options->frame_bytes =
 			frame_bytes < CORE_MAX_FRAME_BYTES ? frame_bytes : CORE_MAX_FRAME_BYTES;
-	if (options->frame_bytes < 256)
-		options->frame_bytes = 256;
+	if (options->frame_bytes < EXECUTOR_MIN_FRAME_BYTES)
+		options->frame_bytes = EXECUTOR_MIN_FRAME_BYTES;
 	if (!options->packets) {
 		uint32_t fit = DEFAULT_POOL_BYTES / (options->frame_bytes + 1024);
 
@@ -71,28 +71,31 @@ static int create_core(struct shell *shell, const struct options *options)
 		return -ENOMEM;
 	}
 	madvise(memory, bytes, MADV_HUGEPAGE);
-	shell->core = core_create(memory, &config);
+	shell->core = shell->executor.core = core_create(memory, &config);
 	return 0;
 }
 
 static int open_ports(struct shell *shell, const struct options *options)
 {
 	shell->ports = calloc(options->port_count, sizeof(*shell->ports));
-	if (!shell->ports)
+	shell->executor.ports = calloc(options->port_count, sizeof(*shell->executor.ports));
+	if (!shell->ports || !shell->executor.ports)
 		return -ENOMEM;
 	for (uint32_t index = 0; index < options->port_count; index++) {
+		struct executor_port *counters = &shell->executor.ports[index];
 		struct port_io *port = &shell->ports[index];
 		int error;
 
+		counters->number = options->ports[index].number;
 		port->number = options->ports[index].number;
 		strcpy(port->interface, options->ports[index].interface);
 		port->ring.fd = port->transmit.fd = -1;
-		shell->port_count++;
-		error = transmit_open(&port->transmit, port->interface);
+		shell->executor.port_count = ++shell->port_count;
+		error = transmit_open(&port->transmit, counters, port->interface);
 		if (!error)
 			error = core_attach_port(shell->core, port->number);
 		if (!error)
-			error = ring_open(&port->ring, port->interface, options->frame_bytes,
+			error = ring_open(&port->ring, counters, port->interface, options->frame_bytes,
 					  options->ring_mib);
 		if (error)
 			return error;
@@ -107,6 +110,7 @@ static void close_ports(struct shell *shell)
 		transmit_close(&shell->ports[index].transmit);
 	}
 	free(shell->ports);
+	free(shell->executor.ports);
 }
 
 /* Signals become readable, so that they end the loop between two turns and never interrupt one. */
@@ -131,7 +135,7 @@ static void print_stats(struct shell *shell, struct control_socket *control)
 	char *at = control->reply;
 	char *line;
 
-	control_stats(shell, control->reply, sizeof(control->reply));
+	executor_answer(&shell->executor, "stats", strlen("stats"), control->reply, sizeof(control->reply));
 	fputs("softswitch:", stderr);
 	strsep(&at, "\n");
 	while ((line = strsep(&at, "\n")) && *line) {
@@ -148,7 +152,7 @@ int main(int argc, char **argv)
 {
 	static struct control_socket control = {.fd = -1};
 	static struct options options;
-	struct shell shell = {0};
+	struct shell shell = {.executor = {.name = "process", .measure = control_measure}};
 	int signal_fd = -1;
 	int error;
 

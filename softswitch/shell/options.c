@@ -60,8 +60,8 @@ static int add_port(struct options *options, const char *text)
 			 PIPELINE_DROP_PORT - 1);
 		return -EINVAL;
 	}
-	if (options->port_count == SHELL_MAX_PORTS) {
-		complain("--port %s: at most %d ports", text, SHELL_MAX_PORTS);
+	if (options->port_count == EXECUTOR_MAX_PORTS) {
+		complain("--port %s: at most %d ports", text, EXECUTOR_MAX_PORTS);
 		return -EINVAL;
 	}
 	for (uint32_t index = 0; index < options->port_count; index++)
@@ -87,7 +87,8 @@ static int take(struct options *options, int key, const char *value)
 	case 'p':
 		return add_port(options, value);
 	case 'f':
-		return number32("frame-bytes", value, 256, CORE_MAX_FRAME_BYTES, &options->frame_bytes);
+		return number32("frame-bytes", value, EXECUTOR_MIN_FRAME_BYTES, CORE_MAX_FRAME_BYTES,
+				&options->frame_bytes);
 	case 'n':
 		return number32("packets", value, 16, CORE_MAX_PACKETS, &options->packets);
 	case 'l':

@@ -92,6 +92,7 @@ static int map_ring(struct ring *ring, uint32_t frame_bytes, uint32_t ring_mib)
 		return -errno;
 	ring->slot_bytes = slot_bytes;
 	ring->slots = request.tp_frame_nr;
+	ring->counters->rx_ring_slots = ring->slots;
 	ring->map_bytes = (size_t)request.tp_block_nr * BLOCK_BYTES;
 	ring->map = mmap(NULL, ring->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 	if (ring->map == MAP_FAILED) {
@@ -129,11 +130,13 @@ static int configure(struct ring *ring, uint32_t frame_bytes, uint32_t ring_mib)
 	return 0;
 }
 
-int ring_open(struct ring *ring, const char *interface, uint32_t frame_bytes, uint32_t ring_mib)
+int ring_open(struct ring *ring, struct executor_port *counters, const char *interface, uint32_t frame_bytes,
+	      uint32_t ring_mib)
 {
 	int error;
 
 	memset(ring, 0, sizeof(*ring));
+	ring->counters = counters;
 	ring->ifindex = (int)if_nametoindex(interface);
 	/* Protocol 0 until it is bound: frames of other interfaces never come in. */
 	ring->fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -197,13 +200,13 @@ void ring_take(struct ring *ring, struct ring_frame *frame)
 	frame->bytes = bytes;
 	frame->length = head->tp_len;
 	if (head->tp_snaplen < head->tp_len)
-		ring->truncated++;
+		ring->counters->rx_truncated++;
 	else if (head->tp_status & TP_STATUS_VLAN_VALID && frame->length >= ADDRESSES_BYTES) {
 		frame->bytes = restore_vlan(head, bytes);
 		frame->length += SHELL_VLAN_BYTES;
 	}
 	if (head->tp_status & TP_STATUS_CSUMNOTREADY)
-		ring->checksum_missing++;
+		ring->counters->rx_checksum_missing++;
 }
 
 void ring_give_back(struct ring *ring)
@@ -220,5 +223,5 @@ void ring_read_drops(struct ring *ring)
 
 	/* Reading resets the kernel's counters. */
 	if (!getsockopt(ring->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &bytes))
-		ring->drops += stats.tp_drops;
+		ring->counters->rx_ring_drops += stats.tp_drops;
 }

@@ -14,13 +14,10 @@
 #include <sys/un.h>
 
 #include "../../lib/clock_ns.h"
-#include "../runtime/core.h"
+#include "../runtime/executor.h"
 
 enum {
-	SHELL_MAX_PORTS = 64,
 	SHELL_MAX_CLIENTS = 16,
-	SHELL_REQUEST_BYTES = 4096,
-	SHELL_REPLY_BYTES = 1 << 17,
 	SHELL_BATCH = 64, /* frames a system call */
 	SHELL_VLAN_BYTES = 4,
 };
@@ -33,7 +30,7 @@ struct options {
 	struct {
 		uint16_t number;
 		char interface[IFNAMSIZ];
-	} ports[SHELL_MAX_PORTS];
+	} ports[EXECUTOR_MAX_PORTS];
 	uint32_t packets;     /* 0: from frame_bytes */
 	uint32_t frame_bytes; /* 0: from the MTUs */
 	uint32_t flows;
@@ -59,45 +56,19 @@ struct clocks {
 void clocks_sample(struct clocks *clocks, uint64_t mono_ns); /* if the last sample is 1 ms old */
 uint64_t clocks_mono_of_realtime(const struct clocks *clocks, uint64_t realtime_ns);
 
-/* lateness.c */
-enum {
-	LATENESS_SUB_BITS = 6,	/* 64 buckets for each power of two: at most 1.6 % wide */
-	LATENESS_MAX_BITS = 40, /* the last bucket holds all that is later than 18 minutes */
-	LATENESS_BUCKETS = (LATENESS_MAX_BITS - LATENESS_SUB_BITS + 1) << LATENESS_SUB_BITS,
-};
-
-struct lateness {
-	uint64_t buckets[LATENESS_BUCKETS];
-	uint64_t departures;
-	uint64_t gap_frames;   /* sent back to back with the previous one, and not due at the same ns */
-	uint64_t gap_errors;   /* of these: real gap more than 10 % off the virtual one */
-	uint64_t real_span_ns; /* from the first frame to the last: as handed to the kernel, as due */
-	uint64_t virtual_span_ns;
-	uint64_t first_due_ns;
-	uint64_t first_real_ns;
-	uint64_t last_due_ns;
-	uint64_t last_real_ns; /* 0: no frame before */
-};
-
-void lateness_count(struct lateness *lateness, uint64_t due_ns, uint64_t real_ns, bool back_to_back);
-uint64_t lateness_edge_ns(uint32_t bucket); /* the largest lateness that the bucket holds */
-void lateness_reset(struct lateness *lateness);
-
 /* rings.c */
 struct ring {
 	int fd;
 	uint8_t *map;
 	size_t map_bytes;
 	uint32_t slot_bytes;
+	struct executor_port *counters; /* rx_* */
 	uint32_t slots;
 	uint32_t slot; /* the next one to read */
 	uint32_t mtu_bytes;
 	int ifindex;
 	bool has_head; /* a frame is waiting, it arrived at head_ns */
 	uint64_t head_ns;
-	uint64_t drops;		   /* the kernel found no free slot (PACKET_STATISTICS, summed) */
-	uint64_t truncated;	   /* frame longer than a slot: refused */
-	uint64_t checksum_missing; /* the sender left the checksum to hardware that is not there */
 };
 
 struct ring_frame {
@@ -106,7 +77,8 @@ struct ring_frame {
 	uint64_t arrival_ns;
 };
 
-int ring_open(struct ring *ring, const char *interface, uint32_t frame_bytes, uint32_t ring_mib);
+int ring_open(struct ring *ring, struct executor_port *counters, const char *interface, uint32_t frame_bytes,
+	      uint32_t ring_mib);
 void ring_close(struct ring *ring);
 int ring_interface_mtu(const char *interface);			/* or negative errno, with a line on stderr */
 int ring_check_offloads(const char *interface);			/* 0, -EINVAL with a line on stderr */
@@ -119,20 +91,15 @@ void ring_read_drops(struct ring *ring);
 struct transmit {
 	int fd;
 	uint32_t count;
-	uint32_t sent;	/* of count */
-	uint32_t tries; /* of the frame at `sent` */
-	uint64_t frames;
-	uint64_t bytes;
-	uint64_t errors; /* frames given up, each counted once */
-	uint64_t retries;
-	int last_errno;
+	uint32_t sent;			/* of count */
+	uint32_t tries;			/* of the frame at `sent` */
+	struct executor_port *counters; /* tx_*, lateness */
 	struct core_output outputs[SHELL_BATCH];
 	struct iovec vectors[SHELL_BATCH];
 	struct mmsghdr *messages;
-	struct lateness lateness;
 };
 
-int transmit_open(struct transmit *transmit, const char *interface);
+int transmit_open(struct transmit *transmit, struct executor_port *counters, const char *interface);
 void transmit_close(struct transmit *transmit);
 /* The caller sees to it that count < SHELL_BATCH. */
 void transmit_add(struct transmit *transmit, const struct core_output *output);
@@ -147,16 +114,14 @@ struct port_io {
 };
 
 struct shell {
+	struct executor executor;
 	struct core *core;
 	struct clocks clocks;
-	struct port_io *ports;
+	struct port_io *ports; /* as many as the executor's, in the same order */
 	uint32_t port_count;
 	uint64_t horizon_ns;
 	bool spin;
 	bool watch;
-	uint64_t loop_gap_max_ns;
-	uint64_t loops;
-	uint64_t sleeps;
 };
 
 /* control_socket.c */
@@ -165,8 +130,8 @@ struct control_socket {
 	struct sockaddr_un address;
 	bool bound;
 	int clients[SHELL_MAX_CLIENTS]; /* -1: free */
-	char request[SHELL_REQUEST_BYTES + 2];
-	char reply[SHELL_REPLY_BYTES];
+	char request[EXECUTOR_REQUEST_BYTES + 2];
+	char reply[EXECUTOR_REPLY_BYTES];
 };
 
 int control_open(struct control_socket *control, const char *path);
@@ -175,7 +140,7 @@ uint32_t control_poll_list(const struct control_socket *control,
 			   struct pollfd *list); /* 1 + SHELL_MAX_CLIENTS */
 void control_serve(struct control_socket *control, struct shell *shell, const struct pollfd *list,
 		   uint32_t count);
-size_t control_stats(struct shell *shell, char *reply, size_t reply_bytes);
+void control_measure(struct executor *executor); /* of a struct shell */
 
 /* loop.c; signal_fd: SIGINT or SIGTERM end the loop */
 void loop_run(struct shell *shell, struct control_socket *control, int signal_fd);

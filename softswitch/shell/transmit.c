@@ -22,7 +22,7 @@ enum {
 	MAX_TRIES = 500,
 };
 
-int transmit_open(struct transmit *transmit, const char *interface)
+int transmit_open(struct transmit *transmit, struct executor_port *counters, const char *interface)
 {
 	struct sockaddr_ll address = {.sll_family = AF_PACKET};
 	int send_bytes = SEND_BUFFER_BYTES;
@@ -30,6 +30,7 @@ int transmit_open(struct transmit *transmit, const char *interface)
 	int error;
 
 	memset(transmit, 0, sizeof(*transmit));
+	transmit->counters = counters;
 	address.sll_ifindex = (int)if_nametoindex(interface);
 	/* Protocol 0: this socket never receives. */
 	transmit->fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -83,9 +84,9 @@ static void count_sent(struct transmit *transmit, uint32_t count, uint64_t befor
 		const struct core_output *output = &transmit->outputs[transmit->sent + index];
 		uint64_t real_ns = before_ns + (after_ns - before_ns) * (index + 1) / count;
 
-		lateness_count(&transmit->lateness, output->due_ns, real_ns, output->back_to_back);
-		transmit->frames++;
-		transmit->bytes += output->bytes;
+		lateness_count(&transmit->counters->lateness, output->due_ns, real_ns, output->back_to_back);
+		transmit->counters->tx_frames++;
+		transmit->counters->tx_bytes += output->bytes;
 	}
 }
 
@@ -109,11 +110,11 @@ void transmit_flush(struct transmit *transmit, struct core *core)
 			/* Once a frame is given up, so is every other until one is taken: no wait for each.
 			 */
 			transmit->tries++;
-			transmit->retries++;
+			transmit->counters->tx_retries++;
 			return;
 		} else {
-			transmit->last_errno = errno;
-			transmit->errors++;
+			transmit->counters->tx_last_errno = (uint64_t)errno;
+			transmit->counters->tx_errors++;
 			finish(transmit, core, 1);
 		}
 	}

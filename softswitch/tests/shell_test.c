@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The shell's arithmetic: buckets of lateness, gaps, clocks. Built with sanitizers by `make shell_test`.
+ * What is around the core: buckets of lateness, gaps, requests of the executor, clocks. Built with sanitizers by
+ * `make shell_test`.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "../shell/shell.h"
@@ -53,6 +55,7 @@ static void test_gaps__count_only_back_to_back_frames(void)
 	lateness_count(&lateness, 9000, 9000, false); /* after a pause */
 	lateness_count(&lateness, 9000, 9001, true);  /* due at once: no ideal gap */
 	check(lateness.departures == 6 && lateness.gap_frames == 3 && lateness.gap_errors == 2);
+	check(lateness.gap_error_max_ns == 111);
 }
 
 static void test_spans__go_from_the_first_frame_to_the_last(void)
@@ -74,6 +77,67 @@ static void test_spans__go_from_the_first_frame_to_the_last(void)
 	lateness_count(&lateness, 5000, 0, false);
 	lateness_count(&lateness, 4000, 7000, false);
 	check(lateness.virtual_span_ns == 0 && lateness.real_span_ns == 7000);
+}
+
+static void measure(struct executor *executor)
+{
+	executor->mono_ns = 77;
+	executor->realtime_minus_mono_ns = INT64_MIN;
+}
+
+static const char *answer(struct executor *executor, const char *request, size_t request_bytes)
+{
+	static char reply[EXECUTOR_REPLY_BYTES];
+
+	check(executor_answer(executor, request, request_bytes, reply, sizeof(reply)) == strlen(reply));
+	return reply;
+}
+
+static void test_executor__adds_to_what_the_core_says(void)
+{
+	static struct executor_port ports[EXECUTOR_MAX_PORTS];
+	struct core_config config = {.packets = 16, .frame_bytes = 256, .flows = 1};
+	void *memory = aligned_alloc(64, (core_memory_bytes(&config) + 63) / 64 * 64);
+	struct executor executor = {
+		.name = "test",
+		.core = core_create(memory, &config),
+		.ports = ports,
+		.port_count = EXECUTOR_MAX_PORTS,
+		.measure = measure,
+	};
+	static char request[EXECUTOR_REQUEST_BYTES + 2];
+	const char *no_port =
+		"error no such port: lateness PORT, one that the switch was started with, or lateness "
+		"reset\n";
+
+	for (uint32_t index = 0; index < EXECUTOR_MAX_PORTS; index++) {
+		ports[index].number = (uint16_t)(index + 1);
+		core_attach_port(executor.core, ports[index].number);
+	}
+	lateness_count(&ports[1].lateness, 1000, 1003, false);
+	ports[1].tx_errors = UINT64_MAX;
+
+	check(strstr(answer(&executor, "program", 7), "\nexecutor test\n"));
+	check(!strncmp(answer(&executor, "stats", 5), "ok\nport.1.rx_frames 0\n", 22));
+	check(strstr(answer(&executor, "stats", 5), "\nport.2.tx_errors 18446744073709551615\n"));
+	check(strstr(answer(&executor, "stats", 5), "\ndepartures.64 0\n"));
+	check(strstr(answer(&executor, "stats", 5), "\nrealtime_minus_mono_ns -9223372036854775808\n"));
+	check(strstr(answer(&executor, "stats", 5), "\nmono_ns 77\n"));
+	check(!strcmp(answer(&executor, "lateness 2", 10), "ok\n3 1\n"));
+	check(!strcmp(answer(&executor, "lateness", 8), no_port));
+	check(!strcmp(answer(&executor, "lateness 65", 11), no_port));
+	check(!strcmp(answer(&executor, "lateness 2 2", 12), no_port));
+	check(!strcmp(answer(&executor, "lateness reset now", 18), no_port));
+	check(!strcmp(answer(&executor, "lateness reset", 14), "ok\n"));
+	check(!strcmp(answer(&executor, "lateness 2", 10), "ok\n"));
+	check(!strncmp(answer(&executor, "stats now", 9), "error ", 6));
+	check(!strcmp(answer(&executor, "stats", 6), "error request with a NUL\n"));
+	memset(request, 'x', sizeof(request) - 1);
+	check(strcmp(answer(&executor, request + 1, EXECUTOR_REQUEST_BYTES),
+		     "error request longer than 4096 bytes\n"));
+	check(!strcmp(answer(&executor, request, EXECUTOR_REQUEST_BYTES + 1),
+		      "error request longer than 4096 bytes\n"));
+	free(memory);
 }
 
 static void test_clocks__stamps_become_monotonic(void)
@@ -113,6 +177,7 @@ int main(void)
 	test_buckets__hold_what_is_between_their_edges();
 	test_gaps__count_only_back_to_back_frames();
 	test_spans__go_from_the_first_frame_to_the_last();
+	test_executor__adds_to_what_the_core_says();
 	test_clocks__stamps_become_monotonic();
 	test_clocks__a_step_is_counted_a_slew_is_not();
 	return 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs shell_test.c: buckets of lateness, gaps, clocks."""
+"""Runs shell_test.c: buckets of lateness, gaps, requests of the executor, clocks."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from .names import comment, string, word
 from .program import Json, Program
 
 _MATCHES = {"exact": "P4_EXACT", "lpm": "P4_LPM", "ternary": "P4_TERNARY", "range": "P4_RANGE"}
-MAX_ROW_WORDS = 512  # of p4_table_control.c
+MAX_ROW_WORDS = 192  # of p4_table_control.c
 MAX_ENTRIES = 1 << 24
 
 

@@ -1,10 +1,8 @@
-/* SPDX-License-Identifier: MIT
- * How late each frame was handed to the kernel, and how far the gaps between frames and the span of all of
- * them were off: over all frames. Buckets are exact below 64 ns, then 64 to each power of two.
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * See lateness.h.
  */
-#include <string.h>
-
-#include "shell.h"
+#include "lateness.h"
+#include "core_internal.h"
 
 static uint32_t bucket_of(uint64_t ns)
 {
@@ -44,6 +42,8 @@ void lateness_count(struct lateness *lateness, uint64_t due_ns, uint64_t real_ns
 
 		lateness->gap_frames++;
 		lateness->gap_errors += error_ns * 10 > ideal_ns;
+		if (error_ns > lateness->gap_error_max_ns)
+			lateness->gap_error_max_ns = error_ns;
 	}
 	lateness->last_due_ns = due_ns;
 	lateness->last_real_ns = real_ns;

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Requests that concern more than the core: `stats` and `program`, which add to what the core says, and `lateness`.
+ */
+#include "executor.h"
+#include "core_internal.h"
+#include "text.h"
+
+/* Goes on behind what the core has answered: that is far from filling the buffer for EXECUTOR_MAX_PORTS ports. */
+static void start_after_core(struct text *text, struct executor *executor, const char *request, char *reply,
+			     size_t reply_bytes)
+{
+	text_start(text, reply, reply_bytes);
+	text->used = core_control(executor->core, request, reply, reply_bytes);
+}
+
+static void put_port(struct text *text, const struct executor_port *port, const char *name, uint64_t value)
+{
+	text_put(text, "port.");
+	text_put_number(text, port->number);
+	text_put(text, ".");
+	text_put_pair(text, name, value);
+}
+
+static void put_lateness(struct text *text, const char *name, uint32_t port, uint64_t value)
+{
+	text_put(text, name);
+	text_put(text, ".");
+	text_put_number(text, port);
+	text_put(text, " ");
+	text_put_number(text, value);
+	text_put(text, "\n");
+}
+
+static void write_port(struct text *text, const struct executor_port *port)
+{
+	const struct lateness *lateness = &port->lateness;
+
+	put_port(text, port, "rx_ring_drops", port->rx_ring_drops);
+	put_port(text, port, "rx_ring_slots", port->rx_ring_slots);
+	put_port(text, port, "rx_truncated", port->rx_truncated);
+	put_port(text, port, "rx_checksum_missing", port->rx_checksum_missing);
+	put_port(text, port, "tx_frames", port->tx_frames);
+	put_port(text, port, "tx_bytes", port->tx_bytes);
+	put_port(text, port, "tx_errors", port->tx_errors);
+	put_port(text, port, "tx_retries", port->tx_retries);
+	put_port(text, port, "tx_last_errno", port->tx_last_errno);
+	put_lateness(text, "departures", port->number, lateness->departures);
+	put_lateness(text, "gap_frames", port->number, lateness->gap_frames);
+	put_lateness(text, "gap_error_over_10pct", port->number, lateness->gap_errors);
+	put_lateness(text, "gap_error_max_ns", port->number, lateness->gap_error_max_ns);
+	put_lateness(text, "real_span_ns", port->number, lateness->real_span_ns);
+	put_lateness(text, "virtual_span_ns", port->number, lateness->virtual_span_ns);
+}
+
+static size_t stats(struct executor *executor, char *reply, size_t reply_bytes)
+{
+	struct text text;
+
+	executor->measure(executor);
+	start_after_core(&text, executor, "stats", reply, reply_bytes);
+	for (uint32_t index = 0; index < executor->port_count; index++)
+		write_port(&text, &executor->ports[index]);
+	text_put_pair(&text, "clock_steps", executor->clock_steps);
+	text_put_pair(&text, "realtime_step_max_ns", executor->realtime_step_max_ns);
+	text_put_signed_pair(&text, "realtime_minus_mono_ns", executor->realtime_minus_mono_ns);
+	text_put_pair(&text, "loop_gap_max_ns", executor->loop_gap_max_ns);
+	text_put_pair(&text, "loops", executor->loops);
+	text_put_pair(&text, "sleeps", executor->sleeps);
+	text_put_pair(&text, "mono_ns", executor->mono_ns);
+	return text_end(&text);
+}
+
+static size_t program(struct executor *executor, char *reply, size_t reply_bytes)
+{
+	struct text text;
+
+	start_after_core(&text, executor, "program", reply, reply_bytes);
+	text_put(&text, "executor ");
+	text_put(&text, executor->name);
+	text_put(&text, "\n");
+	return text_end(&text);
+}
+
+static void show(struct text *text, const struct lateness *lateness)
+{
+	text_put(text, "ok\n");
+	for (uint32_t bucket = 0; bucket < LATENESS_BUCKETS; bucket++)
+		if (lateness->buckets[bucket]) {
+			text_put_number(text, lateness_edge_ns(bucket));
+			text_put(text, " ");
+			text_put_number(text, lateness->buckets[bucket]);
+			text_put(text, "\n");
+		}
+}
+
+static void reset(struct text *text, struct executor *executor)
+{
+	for (uint32_t index = 0; index < executor->port_count; index++)
+		lateness_reset(&executor->ports[index].lateness);
+	executor->loop_gap_max_ns = 0;
+	text_put(text, "ok\n");
+}
+
+static size_t lateness(struct executor *executor, struct words *words, char *reply, size_t reply_bytes)
+{
+	const struct executor_port *port = NULL;
+	bool is_reset, is_number;
+	struct text text;
+	uint64_t number;
+
+	text_start(&text, reply, reply_bytes);
+	is_reset = words_next(words) && words_is(words, "reset");
+	is_number = words_number(words, &number);
+	if (words_next(words))
+		is_reset = is_number = false;
+	for (uint32_t index = 0; is_number && index < executor->port_count; index++)
+		if (executor->ports[index].number == number)
+			port = &executor->ports[index];
+	if (is_reset)
+		reset(&text, executor);
+	else if (port)
+		show(&text, &port->lateness);
+	else
+		text_put(&text, "error no such port: lateness PORT, one that the switch was started with, or "
+				"lateness reset\n");
+	return text_end(&text);
+}
+
+static size_t refuse(char *reply, size_t reply_bytes, const char *why)
+{
+	struct text text;
+
+	text_start(&text, reply, reply_bytes);
+	text_put(&text, why);
+	return text_end(&text);
+}
+
+static bool has_nul(const char *at, size_t bytes)
+{
+	while (bytes && *at) {
+		at++;
+		bytes--;
+	}
+	return bytes;
+}
+
+size_t executor_answer(struct executor *executor, const char *request, size_t request_bytes, char *reply,
+		       size_t reply_bytes)
+{
+	struct words words = {.at = request};
+	struct words rest;
+
+	_Static_assert(EXECUTOR_REQUEST_BYTES == 4096, "the number stands in the line below");
+	if (request_bytes > EXECUTOR_REQUEST_BYTES)
+		return refuse(reply, reply_bytes, "error request longer than 4096 bytes\n");
+	if (has_nul(request, request_bytes))
+		return refuse(reply, reply_bytes, "error request with a NUL\n");
+	words_next(&words);
+	rest = words;
+	if (words_is(&words, "lateness"))
+		return lateness(executor, &rest, reply, reply_bytes);
+	if (words_is(&words, "stats") && !words_next(&rest))
+		return stats(executor, reply, reply_bytes);
+	if (words_is(&words, "program") && !words_next(&rest))
+		return program(executor, reply, reply_bytes);
+	return core_control(executor->core, request, reply, reply_bytes);
+}
