@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The soft switch's control plane: typed calls over its Unix socket (docs/control-protocol.md).
+"""The soft switch's control plane: typed calls over its Unix socket or its device (docs/control-protocol.md).
 
 Names of tables, actions and counters are those of the P4 program's P4Info.
 """
@@ -7,9 +7,11 @@ Names of tables, actions and counters are those of the P4 program's P4Info.
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unwatched
 
@@ -51,17 +53,62 @@ class FiveTuple:
     dst_port: int
 
 
+class _Transport(Protocol):
+    """Both raise OSError."""
+
+    def exchange(self, request: bytes) -> bytes: ...
+    def close(self) -> None: ...
+
+
+class _Socket:
+    """The switch as a process: a message is a request or a reply."""
+
+    def __init__(self, path: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.settimeout(TIMEOUT_S)
+        try:
+            self._socket.connect(path)
+        except OSError:
+            self._socket.close()
+            raise
+
+    def exchange(self, request: bytes) -> bytes:
+        self._socket.send(request)
+        return self._socket.recv(MAX_MESSAGE_BYTES)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class _Device:
+    """The switch as a driver: a write is a request, the read after it the whole reply, at once."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+    def exchange(self, request: bytes) -> bytes:
+        os.write(self._file, request)
+        return os.read(self._file, MAX_MESSAGE_BYTES)
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
+
+
+def _connect(path: str) -> _Transport:
+    """What kind of switch it is, its file says."""
+    return _Device(path) if Path(path).is_char_device() else _Socket(path)
+
+
 class SoftSwitch:
     """A connection to a running switch. Every method raises SwitchError when the switch refuses or is gone."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket.settimeout(TIMEOUT_S)
         try:
-            self._socket.connect(self.path)
+            self._transport = _connect(self.path)
         except OSError as error:
-            self._socket.close()
             raise SwitchError(f"no switch answers at {self.path}: {error.strerror or error}; is it running?") from error
 
     def __enter__(self) -> SoftSwitch:
@@ -71,14 +118,13 @@ class SoftSwitch:
         self.close()
 
     def close(self) -> None:
-        self._socket.close()
+        self._transport.close()
 
     def request(self, *words: str | int) -> list[str]:
         """One request; the lines of the reply after `ok`."""
         text = " ".join(map(str, words))
         try:
-            self._socket.send(text.encode())
-            reply = self._socket.recv(MAX_MESSAGE_BYTES).decode()
+            reply = self._transport.exchange(text.encode()).decode()
         except OSError as error:
             raise SwitchError(f"switch at {self.path}: '{text}': {error.strerror or error}") from error
         status, *lines = reply.splitlines() or ["error no answer: has the switch ended?"]

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* The soft switch as a network driver: the same core and compiled P4 program as the process, in a kernel whose time
+ * is virtual. Read create() as the table of contents. The boot parameters are read here and not by the kernel's own
+ * types, so that a bad value means no switch and one line, and not a switch of another size.
+ */
+#define pr_fmt(format) KBUILD_MODNAME ": " format
+
+#include <linux/init.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/vmalloc.h>
+
+#include "switch.h"
+
+#define DEFAULT_PACKETS	    "8192"
+#define DEFAULT_FRAME_BYTES "9018" /* MTU 9000 with a VLAN tag */
+#define DEFAULT_FLOWS	    "16384"
+
+static char *ports = "0";
+static char *packets = DEFAULT_PACKETS;
+static char *frame_bytes = DEFAULT_FRAME_BYTES;
+static char *flows = DEFAULT_FLOWS;
+
+module_param(ports, charp, 0444);
+MODULE_PARM_DESC(ports, "ports, each a network device bsw1, bsw2... (0: no switch)");
+module_param(packets, charp, 0444);
+MODULE_PARM_DESC(packets, "packets in the switch at once (" DEFAULT_PACKETS ")");
+module_param(frame_bytes, charp, 0444);
+MODULE_PARM_DESC(frame_bytes, "longest frame, Ethernet header included (" DEFAULT_FRAME_BYTES ")");
+module_param(flows, charp, 0444);
+MODULE_PARM_DESC(flows, "flows with settings of their own (" DEFAULT_FLOWS ")");
+
+static void measure(struct executor *executor)
+{
+	executor->mono_ns = ktime_get_ns();
+	executor->realtime_minus_mono_ns = ktime_to_ns(ktime_mono_to_real(0));
+}
+
+static struct bsw_switch the_switch = {
+	.lock = __SPIN_LOCK_UNLOCKED(the_switch.lock),
+	.executor = {.name = "driver", .measure = measure},
+};
+
+static int __init read_number(const char *name, const char *text, u32 least, u32 most, u32 *number)
+{
+	if (!kstrtou32(text, 0, number) && *number >= least && *number <= most)
+		return 0;
+	pr_err("%s.%s=%s: a whole number from %u to %u: no switch\n", KBUILD_MODNAME, name, text, least,
+	       most);
+	return -EINVAL;
+}
+
+static int __init read_parameters(struct core_config *config, u32 *port_count)
+{
+	int error = read_number("ports", ports, 0, EXECUTOR_MAX_PORTS, port_count);
+
+	if (!error)
+		error = read_number("packets", packets, 16, CORE_MAX_PACKETS, &config->packets);
+	if (!error)
+		error = read_number("frame_bytes", frame_bytes, EXECUTOR_MIN_FRAME_BYTES,
+				    CORE_MAX_FRAME_BYTES, &config->frame_bytes);
+	if (!error)
+		error = read_number("flows", flows, 0, CORE_MAX_FLOWS, &config->flows);
+	return error;
+}
+
+static int __init create_core(struct bsw_switch *owner, const struct core_config *config)
+{
+	size_t bytes = core_memory_bytes(config);
+
+	owner->memory = vmalloc(bytes);
+	owner->executor.ports =
+		vzalloc(array_size(owner->executor.port_count, sizeof(*owner->executor.ports)));
+	if (!owner->memory || !owner->executor.ports) {
+		pr_err("allocating %zu MiB for %u packets: out of memory: fewer %s.packets, or more mem=: no "
+		       "switch\n",
+		       bytes >> 20, config->packets, KBUILD_MODNAME);
+		return -ENOMEM;
+	}
+	owner->executor.core = core_create(owner->memory, config);
+	return 0;
+}
+
+static void __init destroy(struct bsw_switch *owner)
+{
+	bsw_ports_destroy(owner);
+	hrtimer_cancel(&owner->timer);
+	owner->executor.core = NULL;
+	vfree(owner->executor.ports);
+	vfree(owner->memory);
+}
+
+static int __init create(struct bsw_switch *owner)
+{
+	struct core_config config = {0};
+	u32 port_count;
+	int error = read_parameters(&config, &port_count);
+
+	if (error || !port_count)
+		return error;
+	owner->executor.port_count = port_count;
+	bsw_schedule_init(owner);
+	error = create_core(owner, &config);
+	if (!error)
+		error = bsw_ports_create(owner, config.frame_bytes);
+	if (error)
+		destroy(owner);
+	else
+		pr_info("%s, %u ports, %u packets of %u bytes\n", pipeline_program_name, port_count,
+			config.packets, config.frame_bytes);
+	return error;
+}
+
+/* The device is there without a switch as well: opening it then says that there is none. */
+static int __init start(void)
+{
+	int error = create(&the_switch);
+	int no_device = bsw_control_create(&the_switch);
+
+	return error ? error : no_device;
+}
+
+module_init(start);
+
+MODULE_DESCRIPTION("bufferscope's soft switch: a compiled P4 program between network devices");
+MODULE_LICENSE("Dual MIT/GPL");

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* The far ends of the switch's ports: ordinary Ethernet devices, one for each host. What a host transmits arrives at
+ * the switch at that very ns. A frame is copied into the core and its skb freed within ndo_start_xmit, so no frame on
+ * its way counts against its socket (TCP Small Queues) and no queue of the host fills.
+ *
+ * No checksum and no segmentation offload: frames in the switch are what would be on a wire. Scattered frames are
+ * taken as they are (NETIF_F_SG), since the copy gathers them.
+ */
+#include <linux/etherdevice.h>
+#include <linux/ethtool.h>
+#include <linux/if_vlan.h>
+#include <linux/ktime.h>
+#include <linux/skbuff.h>
+
+#include "switch.h"
+
+static void gather(uint8_t *to, const void *source, uint32_t bytes)
+{
+	/* Cannot fail: bytes is the skb's own length. */
+	skb_copy_bits(source, 0, to, bytes);
+}
+
+static netdev_tx_t start_xmit(struct sk_buff *skb, struct net_device *device)
+{
+	struct bsw_port *port = netdev_priv(device);
+	struct bsw_switch *owner = port->owner;
+	u64 now_ns;
+
+	skb_tx_timestamp(skb);
+	spin_lock(&owner->lock);
+	now_ns = ktime_get_ns();
+	if (skb->ip_summed == CHECKSUM_PARTIAL)
+		port->counters->rx_checksum_missing++;
+	if (core_receive_from(owner->executor.core, now_ns, port->counters->number, gather, skb, skb->len)) {
+		port->tx_dropped++;
+	} else {
+		port->tx_packets++;
+		port->tx_bytes += skb->len;
+		bsw_schedule(owner, now_ns);
+	}
+	spin_unlock(&owner->lock);
+	consume_skb(skb);
+	return NETDEV_TX_OK;
+}
+
+static int open(struct net_device *device)
+{
+	netif_carrier_on(device);
+	netif_start_queue(device);
+	return 0;
+}
+
+static int stop(struct net_device *device)
+{
+	netif_stop_queue(device);
+	netif_carrier_off(device);
+	return 0;
+}
+
+static void get_stats64(struct net_device *device, struct rtnl_link_stats64 *stats)
+{
+	struct bsw_port *port = netdev_priv(device);
+
+	spin_lock_bh(&port->owner->lock);
+	stats->tx_packets = port->tx_packets;
+	stats->tx_bytes = port->tx_bytes;
+	stats->tx_dropped = port->tx_dropped;
+	stats->rx_packets = port->rx_packets;
+	stats->rx_bytes = port->rx_bytes;
+	stats->rx_dropped = port->rx_dropped;
+	spin_unlock_bh(&port->owner->lock);
+}
+
+static const struct net_device_ops device_ops = {
+	.ndo_open = open,
+	.ndo_stop = stop,
+	.ndo_start_xmit = start_xmit,
+	.ndo_get_stats64 = get_stats64,
+	.ndo_set_mac_address = eth_mac_addr,
+	.ndo_validate_addr = eth_validate_addr,
+};
+
+/* ethtool -i says which P4 program and which port: a device keeps both wherever it is moved. */
+static void get_drvinfo(struct net_device *device, struct ethtool_drvinfo *info)
+{
+	struct bsw_port *port = netdev_priv(device);
+
+	strscpy(info->driver, KBUILD_MODNAME, sizeof(info->driver));
+	strscpy(info->fw_version, pipeline_program_digest, sizeof(info->fw_version));
+	snprintf(info->bus_info, sizeof(info->bus_info), "port %u", port->counters->number);
+}
+
+static const struct ethtool_ops ethtool_ops = {
+	.get_drvinfo = get_drvinfo,
+	.get_link = ethtool_op_get_link,
+	.get_ts_info = ethtool_op_get_ts_info,
+};
+
+/* No queue of its own, as veth. Addresses are the same in every run. */
+static void set_up(struct net_device *device)
+{
+	ether_setup(device);
+	device->netdev_ops = &device_ops;
+	device->ethtool_ops = &ethtool_ops;
+	device->priv_flags |= IFF_NO_QUEUE | IFF_LIVE_ADDR_CHANGE;
+	device->features = NETIF_F_SG | NETIF_F_HIGHDMA;
+	device->hw_features = device->features;
+	device->vlan_features = device->features;
+}
+
+static int create_port(struct bsw_switch *owner, u32 index, u32 frame_bytes)
+{
+	const u8 address[ETH_ALEN] = {0x02, 0xbf, 0, 0, 0, index + 1};
+	struct net_device *device;
+	struct bsw_port *port;
+	char name[IFNAMSIZ];
+	int error = -ENOMEM;
+
+	snprintf(name, sizeof(name), "bsw%u", index + 1);
+	device = alloc_netdev(sizeof(*port), name, NET_NAME_PREDICTABLE, set_up);
+	if (device) {
+		port = netdev_priv(device);
+		port->owner = owner;
+		port->counters = &owner->executor.ports[index];
+		port->counters->number = index + 1;
+		eth_hw_addr_set(device, address);
+		device->dev_port = index + 1;
+		device->max_mtu = frame_bytes - ETH_HLEN - VLAN_HLEN;
+		device->mtu = min_t(u32, ETH_DATA_LEN, device->max_mtu);
+		netif_carrier_off(device);
+		/* It can be opened, and frames can come, as soon as it is registered. */
+		owner->devices[index] = device;
+		core_attach_port(owner->executor.core, port->counters->number);
+		error = register_netdev(device);
+	}
+	if (error) {
+		pr_err("creating the network device %s: %pe: no switch\n", name, ERR_PTR(error));
+		if (device)
+			free_netdev(device);
+		owner->devices[index] = NULL;
+	}
+	return error;
+}
+
+int bsw_ports_create(struct bsw_switch *owner, u32 frame_bytes)
+{
+	int error = 0;
+
+	for (u32 index = 0; !error && index < owner->executor.port_count; index++)
+		error = create_port(owner, index, frame_bytes);
+	return error;
+}
+
+void bsw_ports_destroy(struct bsw_switch *owner)
+{
+	for (u32 index = 0; index < EXECUTOR_MAX_PORTS; index++)
+		if (owner->devices[index]) {
+			unregister_netdev(owner->devices[index]);
+			free_netdev(owner->devices[index]);
+			owner->devices[index] = NULL;
+		}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* When things happen: one timer for the next event of the core or the next output, whichever comes first. Outputs go
+ * up the stack at their due ns from the timer's function, which runs as a soft interrupt.
+ *
+ * An arrival is put through the core at once and not by the timer: at one ns the core does departures first in both
+ * cases, so the order is the same, and one timer a frame is saved.
+ *
+ * How late a frame is depends on the kernel's timers alone. With User-Mode Linux in time-travel mode, and timers that
+ * may expire at the ns in which they are set, it is exactly 0.
+ */
+#include <linux/etherdevice.h>
+#include <linux/ktime.h>
+
+#include "compat.h"
+#include "switch.h"
+
+static u64 next_ns(struct core *core)
+{
+	return min_t(u64, core_next_event_ns(core), core_next_output_ns(core));
+}
+
+void bsw_schedule(struct bsw_switch *owner, u64 now_ns)
+{
+	u64 due_ns;
+
+	core_advance(owner->executor.core, now_ns);
+	due_ns = next_ns(owner->executor.core);
+	if (owner->delivering || due_ns >= owner->armed_ns)
+		return;
+	owner->armed_ns = due_ns;
+	owner->executor.sleeps++;
+	hrtimer_start(&owner->timer, ns_to_ktime(due_ns), HRTIMER_MODE_ABS_PINNED_SOFT);
+}
+
+/* The frame as the host's device receives it; NULL, counted: it cannot. */
+static struct sk_buff *receive_skb(struct bsw_port *port, struct net_device *device,
+				   const struct core_output *output)
+{
+	struct executor_port *counters = port->counters;
+	struct sk_buff *skb = NULL;
+	int error = -ENETDOWN;
+
+	if (netif_running(device)) {
+		error = -ENOMEM;
+		skb = netdev_alloc_skb_ip_align(device, output->bytes);
+	}
+	if (!skb) {
+		counters->tx_errors++;
+		counters->tx_last_errno = -error;
+		port->rx_dropped++;
+		return NULL;
+	}
+	skb_put_data(skb, output->frame, output->bytes);
+	skb->protocol = eth_type_trans(skb, device);
+	lateness_count(&counters->lateness, output->due_ns, ktime_get_ns(), output->back_to_back);
+	counters->tx_frames++;
+	counters->tx_bytes += output->bytes;
+	port->rx_packets++;
+	port->rx_bytes += output->bytes;
+	return skb;
+}
+
+/* NULL: nothing more is due. */
+static struct sk_buff *take_due(struct bsw_switch *owner)
+{
+	struct core *core = owner->executor.core;
+	u64 now_ns = ktime_get_ns();
+	struct core_output output;
+	struct sk_buff *skb = NULL;
+
+	core_advance(core, now_ns);
+	while (!skb && core_take_output(core, now_ns, &output)) {
+		struct net_device *device = owner->devices[output.port - 1];
+
+		skb = receive_skb(netdev_priv(device), device, &output);
+		core_release(core, &output);
+	}
+	return skb;
+}
+
+static enum hrtimer_restart expire(struct hrtimer *timer)
+{
+	struct bsw_switch *owner = container_of(timer, struct bsw_switch, timer);
+	struct sk_buff *skb;
+	u64 now_ns;
+
+	spin_lock(&owner->lock);
+	now_ns = ktime_get_ns();
+	if (now_ns > owner->armed_ns && now_ns - owner->armed_ns > owner->executor.loop_gap_max_ns)
+		owner->executor.loop_gap_max_ns = now_ns - owner->armed_ns;
+	owner->executor.loops++;
+	owner->delivering = true;
+	while ((skb = take_due(owner)) != NULL) {
+		spin_unlock(&owner->lock);
+		netif_receive_skb(skb);
+		spin_lock(&owner->lock);
+	}
+	owner->delivering = false;
+	owner->armed_ns = next_ns(owner->executor.core);
+	if (owner->armed_ns != CORE_NEVER_NS) {
+		owner->executor.sleeps++;
+		hrtimer_set_expires(timer, ns_to_ktime(owner->armed_ns));
+	}
+	spin_unlock(&owner->lock);
+	return owner->armed_ns == CORE_NEVER_NS ? HRTIMER_NORESTART : HRTIMER_RESTART;
+}
+
+void bsw_schedule_init(struct bsw_switch *owner)
+{
+	owner->armed_ns = CORE_NEVER_NS;
+	hrtimer_setup(&owner->timer, expire, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
+}
