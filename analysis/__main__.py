@@ -37,8 +37,11 @@ def main(arguments: list[str] | None = None) -> int:
 def _pool() -> Executor:
     """Processes that draw, forked before anything starts a thread, and busy loading matplotlib from now on."""
     from analysis.figures.drawing import warm_up
+    from experiments import kernel
 
-    pool = ProcessPoolExecutor(min(2, os.cpu_count() or 1), mp_context=get_context("fork"))
+    pool = ProcessPoolExecutor(
+        min(2, os.cpu_count() or 1), mp_context=get_context("fork"), initializer=kernel.die_with_parent
+    )
     pool.submit(warm_up)
     return pool
 

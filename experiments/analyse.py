@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from experiments import cell, host, results
+from experiments import host, kernel, results
 from experiments.errors import RunError
 
 LAST_LINES = 3
@@ -20,17 +21,8 @@ LAST_LINES = 3
 def analyse(repetition: Path) -> dict[str, Any]:
     """Derives tables, figures, report and summary of `repetition`; returns the summary. Raises RunError, Interrupted.
 
-    In a cell of its own: the analysis has helpers, and these too shall end with the runner.
-    """
-    cell.run(lambda: _run(repetition))
-    return _summary(repetition)
-
-
-def _run(repetition: Path) -> None:
-    """Calls the analysis.
-
     Under sudo, the run is given to the user who asked for it, and analysed as this user: root has no part in reading
-    files, and a result is nothing that only root can remove.
+    files, and a result is nothing that only root can remove. The analysis and its helpers end with this process.
     """
     log = repetition / "logs/analysis.log"
     user = _sudo_user()
@@ -39,17 +31,25 @@ def _run(repetition: Path) -> None:
     environment = os.environ | ({"HOME": user.pw_dir, "USER": user.pw_name} if user else {})
     identity: dict[str, Any] = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
     with log.open("w") as output:
-        done = subprocess.run(
+        process = subprocess.Popen(
             [sys.executable, "-m", "analysis", str(repetition)], cwd=host.CHECKOUT, env=environment,
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False, **identity,
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+            preexec_fn=kernel.die_with_parent, **identity,
         )  # fmt: skip
+        try:
+            status = process.wait()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
     if not (repetition / results.SUMMARY).exists():
         lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
         raise RunError(
-            f"the analysis ended with status {done.returncode} and no summary (log: {log})",
+            f"the analysis ended with status {status} and no summary (log: {log})",
             *lines,
             f"the raw files are complete: {results.replay_command(repetition)} tries again",
         )
+    return _summary(repetition)
 
 
 def _summary(repetition: Path) -> dict[str, Any]:

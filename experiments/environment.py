@@ -19,19 +19,29 @@ CPU_TIMES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "stea
 
 
 def describe(program: dict[str, str]) -> dict[str, Any]:
-    """What does not change during a run. `program` is what the switch says of its P4 program."""
+    """The kernel that the lab is in. `program` is what the switch says of its P4 program."""
+    return {
+        "program": program,
+        "kernel": kernel_names(),
+        "boot_parameters": _first_line("/proc/cmdline"),
+        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        "clock_source": _first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """The machine that this runs on, and what is installed there."""
     return {
         "format_version": 1,
         "created_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "git": _git(),
-        "program": program,
-        "kernel": {"release": platform.release(), "version": platform.version(), "machine": platform.machine()},
-        "boot_parameters": _first_line("/proc/cmdline"),
         "cpu": _cpu(),
-        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-        "clock_source": _first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "versions": _versions(),
     }
+
+
+def kernel_names() -> dict[str, str]:
+    return {"release": platform.release(), "version": platform.version(), "machine": platform.machine()}
 
 
 def hosts() -> dict[str, Any]:

@@ -11,6 +11,10 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from experiments.resolve import Resolved
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 BUILD = CHECKOUT / "build"
@@ -57,15 +61,11 @@ def tool(name: str) -> str | None:
     return shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
 
 
-def missing() -> list[str]:
-    """Everything that an experiment needs and this host lacks, one line each with what to do; empty if nothing."""
+def missing(spec: Resolved) -> list[str]:
+    """Everything that `spec` needs and this host lacks, one line each with what to do; empty if nothing."""
     lines = []
-    if os.geteuid() != 0:
-        lines.append("not root: network namespaces, packet rings and BPF need it; run it again with sudo")
-    if not BTF.exists():
-        lines.append(
-            f"the kernel has no BTF ({BTF} is missing): the TCP tracer needs it; boot one with CONFIG_DEBUG_INFO_BTF=y"
-        )
+    if spec.clock == "real":
+        lines += _missing_for_real_time()
     lines += [
         f"{name} is missing; install it: apt-get install {package}" for name, package in TOOLS.items() if not tool(name)
     ]
@@ -74,4 +74,19 @@ def missing() -> list[str]:
     unbuilt = [name for name in BINARIES if not os.access(BUILD / name, os.X_OK)]
     if unbuilt:
         lines.append(f"{', '.join(f'build/{name}' for name in unbuilt)} missing; build first: make build")
+    return lines
+
+
+def _missing_for_real_time() -> list[str]:
+    """What a lab on this machine's own kernel needs; one in virtual time brings a kernel, in which it is root."""
+    lines = []
+    if os.geteuid() != 0:
+        lines.append(
+            "not root: network namespaces, packet rings and BPF need it; run it again with sudo, or with CLOCK=virtual"
+        )
+    if not BTF.exists():
+        lines.append(
+            f"the kernel has no BTF ({BTF} is missing): the TCP tracer needs it; boot one with CONFIG_DEBUG_INFO_BTF=y "
+            "or use CLOCK=virtual"
+        )
     return lines

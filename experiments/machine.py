@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""One experiment on this machine at a time, whatever its results directory: two would share the processors.
+"""Who may use which processor: an experiment in real time has all of them, one in virtual time those it finds free.
 
-The lock is a name among the abstract unix sockets: the kernel frees it with the last process of the run, nothing stays
+Real time shows everything else that runs, so there is one such experiment at a time, whatever its results directory.
+Virtual time shows nothing of it; a processor each is only a matter of speed.
+
+A lock is a name among the abstract unix sockets: the kernel frees it with the last process of the run, nothing stays
 in a file system, and it can be asked who holds it. It reaches as far as the network namespace that the runner is called
 in: two containers do not see each other. Any local user could take the name first; the line then names that process.
 """
@@ -10,13 +13,50 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from experiments.errors import RunError
 
 NAME = "\0bufferscope-experiment"
+
+
+@contextlib.contextmanager
+def all_processors(name: str) -> Iterator[None]:
+    """Holds the whole machine, for real time. RunError if any experiment, real or virtual, runs."""
+    with contextlib.ExitStack() as held:
+        for one in (name, *map(_of_processor(name), sorted(os.sched_getaffinity(0)))):
+            held.enter_context(alone(one))
+        yield
+
+
+@contextlib.contextmanager
+def free_processors(name: str, most: int) -> Iterator[list[int]]:
+    """Holds up to `most` processors that no other experiment has, the last ones first, and gives their numbers.
+
+    RunError if all are held: by experiments in virtual time, or by one in real time.
+    """
+    with contextlib.ExitStack() as held:
+        found: list[int] = []
+        refusals: list[str] = []
+        for number in sorted(os.sched_getaffinity(0), reverse=True):
+            if len(found) == most:
+                break
+            try:
+                held.enter_context(alone(_of_processor(name)(number)))
+            except RunError as refused:
+                refusals += refused.lines
+            else:
+                found.append(number)
+        if not found:
+            raise RunError(f"no processor is free: {refusals[0]}")
+        yield found
+
+
+def _of_processor(name: str) -> Callable[[int], str]:
+    return lambda number: f"{name}-processor-{number}"
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 """Runs Ansible on the lab's hosts: one process for all playbooks of a step, because each start costs a second.
 
 A failure comes back as the sentences that Ansible's callback wrote; everything else is in the repetition's logs.
+`plan` runs nothing: it asks the same playbooks what they would run, for hosts that do not exist yet.
 """
 
 from __future__ import annotations
@@ -15,14 +16,26 @@ from typing import Any
 from experiments import host
 from experiments.cell import RUNTIME
 from experiments.errors import RunError
+from experiments.steps import Step, in_order
 
 ANSIBLE = host.CHECKOUT / "ansible"
 TIMEOUT_S = 120
 
 
-def run(playbooks: tuple[str, ...], variables: dict[str, Any], log: Path) -> None:
+def plan(playbooks: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path) -> list[Step]:
+    """The programs that `playbooks` would run on the lab's hosts, in an order that does not depend on timing.
+
+    `scratch` is a directory for temporary files. Raises RunError with what failed.
+    """
+    file = scratch / "plan.jsonl"
+    file.touch()
+    run(playbooks, variables | {"bufferscope_plan": str(file)}, log, scratch)
+    return in_order([Step(**json.loads(line)) for line in file.read_text().splitlines()])
+
+
+def run(playbooks: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path = RUNTIME) -> None:
     """Runs `playbooks` (names in ansible/playbooks) one after the other. Raises RunError with what failed."""
-    variables_file = RUNTIME / "vars.json"
+    variables_file = scratch / "vars.json"
     variables_file.write_text(json.dumps(variables))
     program = host.tool("ansible-playbook")
     assert program  # found by host.missing before
@@ -31,7 +44,7 @@ def run(playbooks: tuple[str, ...], variables: dict[str, Any], log: Path) -> Non
     with log.open("a") as output:
         try:
             done = subprocess.run(
-                command, env=_environment(), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE,
+                command, env=_environment(scratch), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE,
                 timeout=TIMEOUT_S, text=True, errors="replace", check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
@@ -43,15 +56,15 @@ def run(playbooks: tuple[str, ...], variables: dict[str, Any], log: Path) -> Non
         raise RunError(*(failures or lines[-1:] or [f"ansible-playbook ended with {done.returncode}: see {log}"]))
 
 
-def _environment() -> dict[str, str]:
-    """Nothing of the user's own Ansible configuration, and no file outside the cell."""
+def _environment(scratch: Path) -> dict[str, str]:
+    """Nothing of the user's own Ansible configuration, and no file outside `scratch`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     return kept | {
         "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"),
-        "ANSIBLE_HOME": str(RUNTIME / "ansible"),
-        "ANSIBLE_LOCAL_TEMP": str(RUNTIME / "ansible/tmp"),
-        "ANSIBLE_REMOTE_TEMP": str(RUNTIME / "ansible/remote-tmp"),
+        "ANSIBLE_HOME": str(scratch / "ansible"),
+        "ANSIBLE_LOCAL_TEMP": str(scratch / "ansible/tmp"),
+        "ANSIBLE_REMOTE_TEMP": str(scratch / "ansible/remote-tmp"),
         "ANSIBLE_NOCOLOR": "1",
         "LC_ALL": "C.UTF-8",
-        "TMPDIR": str(RUNTIME),
+        "TMPDIR": str(scratch),
     }

@@ -46,9 +46,9 @@ class Progress:
         """Says what is done now, before there is anything to measure."""
         self._show(f"{self.title}: {text}", "", always=not self.live)
 
-    def sample(self, sample: Sample) -> None:
+    def sample(self, sample: Sample, what: str = "traffic") -> None:
         """Shows the state of the traffic."""
-        self._show(f"{self.title}: traffic", describe(sample), always=False)
+        self._show(f"{self.title}: {what}", describe(sample), always=False)
 
     def _show(self, head: str, detail: str, always: bool) -> None:
         elapsed_s = time.monotonic() - self.begin_s

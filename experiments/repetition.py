@@ -15,57 +15,52 @@ from typing import Any
 import yaml
 
 from controlplane.soft import SoftSwitch, SwitchError
-from experiments import backlog, disk, environment, host, kernel, playbooks, processors, results, topology
+from experiments import backlog, disk, environment, host, kernel, results, topology
 from experiments.cell import RUNTIME
 from experiments.configure import BOTTLENECK, POSTCARD_PORT, configure
 from experiments.errors import RunError
-from experiments.progress import Progress
+from experiments.lab import Lab, Shown
 from experiments.resolve import FIRST_CLIENT_PORT, FIRST_SERVER_PORT, Resolved
 from experiments.sample import Sampler, queue_length
 from experiments.traffic import LAST_CLIENT_PORT, Flow, Traffic, flows
 from hosts import daemon
 from hosts.traffic import idle_rtt
 
-CONTROL = RUNTIME / "switch.sock"
 # In this order: the tracer's events and the switch's postcards have ended when what records them does.
 DAEMONS = ("tcp_trace", "iperf_servers", "collector", "softswitch")
 STOP_S = 10.0
 ABORT_S = 3.0  # for each program when the run has failed anyway
-EXPECTED_OVERHEAD_S = 6.0
 DRAIN_S = 5.0  # beyond the longest way through the switch
 IDLE_RTT_SAMPLES = 20
 IDLE_RTT_INTERVAL_S = 0.01
 
 
-def run(spec: Resolved, number: int, directory: Path) -> None:
-    """Runs repetition `number` and leaves its raw files in `directory`. Raises RunError."""
+def run(spec: Resolved, number: int, directory: Path, lab: Lab) -> None:
+    """Runs repetition `number` in `lab` and leaves its raw files in `directory`. Raises RunError."""
     own_flows = flows(spec, number)
     phases: dict[str, float] = {}
     title = f"repetition {number} of {spec.reps}" if spec.reps > 1 else spec.name
     write_spec(spec, number, own_flows, directory)
-    with Progress(title, spec.traffic_seconds + EXPECTED_OVERHEAD_S) as progress, stopped_at_the_end():
+    with lab.progress(title, spec) as progress, stopped_at_the_end():
         try:
-            division = processors.keep_one_free()
+            division = lab.claim_processors()
             progress.phase("making the network")
             with timed(phases, "network"):
-                topology.build(spec.mtu_bytes)
+                topology.build(spec.mtu_bytes, spec.switch)
             progress.phase("preparing hosts, starting programs")
             with timed(phases, "start"):
-                playbooks.run(("prepare", "start"), variables(spec, directory), directory / "logs/ansible.log")
-            processors.move(int((RUNTIME / "softswitch.pid").read_text()), division["switch"])
-            with SoftSwitch(CONTROL) as switch:
+                lab.start_programs(variables(spec, directory), directory / "logs/ansible.log")
+            lab.settle(division)
+            with SoftSwitch(lab.control) as switch:
                 with timed(phases, "configure"):
                     configure(switch, spec, own_flows)
-                    world = environment.describe(switch.program()) | {
-                        "hosts": environment.hosts(),
-                        "processors": division,
-                    }
+                    world = lab.describe(switch.program()) | {"hosts": environment.hosts(), "processors": division}
                 progress.phase("measuring the idle path")
                 with timed(phases, "idle_rtt"):
                     measure_idle_rtt(directory)
                 world["load"] = {"before": environment.load()}
                 with timed(phases, "traffic"):
-                    before = carry_traffic(switch, spec, number, directory, progress)
+                    before = carry_traffic(switch, spec, number, directory, lab, progress)
                 world["load"]["after"] = environment.load()
                 progress.phase("draining the switch, closing files")
                 with timed(phases, "drain"):
@@ -76,7 +71,7 @@ def run(spec: Resolved, number: int, directory: Path) -> None:
                 stop()
         except SwitchError as error:
             raise RunError(str(error), *stop_all(ABORT_S)) from None
-    results.write_json(directory / results.RECORDED, world | {"phases_s": phases})
+    lab.record(directory, world | {"phases_s": phases})
 
 
 @contextlib.contextmanager
@@ -121,10 +116,16 @@ def variables(spec: Resolved, directory: Path) -> dict[str, Any]:
         "postcard_port": POSTCARD_PORT,
         "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, 256 << 20),
         "switch_frame_bytes": max(spec.mtu_bytes, topology.COLLECTOR_MTU_BYTES) + 18,
-        "switch_options": ["--packets", str(spec.pool_packets), "--drop-user", "nobody"],
+        "switch_executor": spec.switch,
+        "switch_options": switch_options(spec),
         "collector_options": ["--status"],
         "tracer_options": ["--status", "--port", f"{FIRST_SERVER_PORT}-{last_server_port}"],
     }
+
+
+def switch_options(spec: Resolved) -> list[str]:
+    options = ["--packets", str(spec.pool_packets), "--drop-user", "nobody"]
+    return [*options, "--no-watch"] if spec.clock == "virtual" else options
 
 
 def measure_idle_rtt(directory: Path) -> None:
@@ -144,14 +145,14 @@ def measure_idle_rtt(directory: Path) -> None:
 
 
 def carry_traffic(
-    switch: SoftSwitch, spec: Resolved, number: int, directory: Path, progress: Progress
+    switch: SoftSwitch, spec: Resolved, number: int, directory: Path, lab: Lab, progress: Shown
 ) -> dict[str, Any]:
     """Starts the flows and watches over them until they end. Returns the switch's counters from before."""
     before = {"stats": switch.stats(), "counters": counters(switch)}
     switch.reset_lateness()
     sampler = Sampler(switch, directory / "logs")
-    with Traffic(spec, number, directory) as traffic:
-        while not traffic.ended_within(1.0):
+    with Traffic(spec, number, directory, lab.traffic_start_ns()) as traffic:
+        while not traffic.ended_within(lab.tick_s(spec)):
             progress.sample(sampler.take())
             check_programs(directory)
     return before

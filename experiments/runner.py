@@ -5,9 +5,11 @@ analyse it when that is gone, and say what came of it.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -23,8 +25,8 @@ EXIT_NOT_VALID = 2
 
 def run(spec: Resolved, results_directory: Path) -> int:
     """Runs the whole experiment; returns the exit status of the command line. Raises RunError."""
-    preflight(results_directory)
-    with Ending(), machine.alone(machine.NAME), results.locked(results_directory):
+    preflight(spec, results_directory)
+    with Ending(), processors(spec) as own, results.locked(results_directory):
         for left in results.unanalysed(results_directory):
             print(f"note: {left} was recorded but not analysed: {results.replay_command(left)}", file=sys.stderr)
         shortage = disk.shortage(spec, results_directory)
@@ -32,20 +34,18 @@ def run(spec: Resolved, results_directory: Path) -> int:
             raise RunError(shortage)
         directory = results.create(results_directory, spec.name, time.time())
         print(headline(spec, directory), flush=True)
-        valid = True
-        for number in range(1, spec.reps + 1):
-            try:
-                valid = repeat(spec, number, directory) and valid
-            except Interrupted as interrupted:
-                print(f"error: ended by {interrupted}; what was recorded is in {directory}", file=sys.stderr)
-                return 128 + interrupted.signal
+        try:
+            valid = repeat_all(spec, directory, own)
+        except Interrupted as interrupted:
+            print(f"error: ended by {interrupted}; what was recorded is in {directory}", file=sys.stderr)
+            return 128 + interrupted.signal
         results.point_latest(results_directory, directory)
     return 0 if valid else EXIT_NOT_VALID
 
 
-def preflight(results_directory: Path) -> None:
+def preflight(spec: Resolved, results_directory: Path) -> None:
     """Everything that would stop the run later, before anything is touched."""
-    lines = host.missing()
+    lines = host.missing(spec)
     for path in (host.CHECKOUT, results_directory):
         if path.is_relative_to(cell.RUN):
             lines.append(f"{path} is in {cell.RUN}, of which a run has its own: use another directory")
@@ -56,20 +56,40 @@ def preflight(results_directory: Path) -> None:
         raise RunError(*lines)
 
 
-def repeat(spec: Resolved, number: int, directory: Path) -> bool:
-    """One repetition with its analysis. Returns whether it is valid. One that does not come to its end is marked."""
-    from experiments import repetition
+@contextlib.contextmanager
+def processors(spec: Resolved) -> Iterator[list[int]]:
+    """Holds the processors that the experiment may use: all of them, or one for each repetition in virtual time."""
+    if spec.clock == "virtual":
+        with machine.free_processors(machine.NAME, spec.reps) as found:
+            yield found
+    else:
+        with machine.all_processors(machine.NAME):
+            yield []
 
-    own = results.create_repetition(directory, number)
+
+def repeat_all(spec: Resolved, directory: Path, own: list[int]) -> bool:
+    """Every repetition. Returns whether all are valid."""
+    verdicts = [repeat(spec, number, directory, own) for number in range(1, spec.reps + 1)]
+    return all(verdicts)
+
+
+def repeat(spec: Resolved, number: int, directory: Path, own: list[int]) -> bool:
+    """One repetition with its analysis. Returns whether it is valid. One that does not come to its end is marked."""
+    from experiments import lab, repetition, virtual_lab
+
+    repetition_directory = results.create_repetition(directory, number)
     try:
         begin = time.monotonic()
-        cell.run(lambda: repetition.run(spec, number, own))
+        if spec.clock == "virtual":
+            virtual_lab.run(spec, number, repetition_directory, own[0])
+        else:
+            cell.run(lambda: repetition.run(spec, number, repetition_directory, lab.real()))
         print("analysing", flush=True)
-        summary = analyse(own)
-        show(summary, own, time.monotonic() - begin, spec.traffic_seconds)
+        summary = analyse(repetition_directory)
+        show(summary, repetition_directory, time.monotonic() - begin, spec.traffic_seconds)
     except (RunError, Interrupted) as error:
-        if not results.is_recorded(own):
-            results.abort(own, str(error) if isinstance(error, RunError) else f"ended by {error}")
+        if not results.is_recorded(repetition_directory):
+            results.abort(repetition_directory, str(error) if isinstance(error, RunError) else f"ended by {error}")
         raise
     return bool(summary.get("valid"))
 

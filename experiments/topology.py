@@ -37,6 +37,11 @@ class LabHost:
         return f"to_{self.name}"
 
     @property
+    def driver_interface(self) -> str:
+        """What the driver calls the host's end of the link (softswitch/driver)."""
+        return f"bsw{self.port}"
+
+    @property
     def mac(self) -> str:
         return f"02:bf:00:00:00:{self.port:02x}"
 
@@ -61,13 +66,21 @@ def inside(name: str, *command: str) -> list[str]:
     return ["nsenter", f"--net={netns(name)}", *command]
 
 
-def build(mtu_bytes: int) -> None:
-    """Makes the whole network, up and ready. For a fresh cell: nothing is undone if it fails."""
+def build(mtu_bytes: int, switch: str = "process") -> None:
+    """Makes the whole network, up and ready. For a fresh cell: nothing is undone if it fails.
+
+    A switch that is a process is at the other ends of veths; a driver has the hosts' interfaces already.
+    """
     _ip([f"netns add {name}" for name in (SWITCH, *(host.name for host in HOSTS))])
     for name in (SWITCH, *(host.name for host in HOSTS)):
         _silence_ipv6(name, keep=name in (SENDER.name, RECEIVER.name) and mtu_bytes >= IPV6_MIN_MTU_BYTES)
-    _ip([_veth(host, COLLECTOR_MTU_BYTES if host is COLLECTOR else mtu_bytes) for host in HOSTS])
-    _ip([f"link set {host.switch_interface} up" for host in HOSTS], SWITCH)
+    mtus_bytes = {host: COLLECTOR_MTU_BYTES if host is COLLECTOR else mtu_bytes for host in HOSTS}
+    if switch == "driver":
+        for host in HOSTS:
+            _ip(_driver_lines(host, mtus_bytes[host]))
+    else:
+        _ip([_veth(host, mtus_bytes[host]) for host in HOSTS])
+        _ip([f"link set {host.switch_interface} up" for host in HOSTS], SWITCH)
     for host in HOSTS:
         _ip(_host_lines(host, with_ipv6=bool(host.ipv6) and mtu_bytes >= IPV6_MIN_MTU_BYTES), host.name)
 
@@ -77,6 +90,11 @@ def _veth(host: LabHost, mtu_bytes: int) -> str:
         f"link add {INTERFACE} netns {host.name} address {host.mac} mtu {mtu_bytes} type veth "
         f"peer name {host.switch_interface} netns {SWITCH} address {host.switch_mac} mtu {mtu_bytes}"
     )
+
+
+def _driver_lines(host: LabHost, mtu_bytes: int) -> list[str]:
+    own = host.driver_interface
+    return [f"link set {own} address {host.mac} mtu {mtu_bytes}", f"link set {own} netns {host.name} name {INTERFACE}"]
 
 
 def _host_lines(host: LabHost, with_ipv6: bool) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +12,6 @@ from experiments import host, results, topology
 from experiments.errors import RunError
 from experiments.resolve import FIRST_CLIENT_PORT, Resolved
 
-# Until then the program must be up and at its clock; its start takes a tenth of this on an idle machine.
-LEAD_NS = 400_000_000
 LAST_CLIENT_PORT = FIRST_CLIENT_PORT + 2047
 
 
@@ -63,11 +60,10 @@ def plan(spec: Resolved, repetition: int, start_mono_ns: int) -> dict[str, Any]:
 class Traffic:
     """The running host program. Entered as a context, it is ended when the context is."""
 
-    def __init__(self, spec: Resolved, repetition: int, directory: Path) -> None:
+    def __init__(self, spec: Resolved, repetition: int, directory: Path, start_mono_ns: int) -> None:
         self.log = directory / "logs/long_flows.log"
         plan_file = directory / "plan.json"
-        self.start_mono_ns = time.monotonic_ns() + LEAD_NS
-        results.write_json(plan_file, plan(spec, repetition, self.start_mono_ns))
+        results.write_json(plan_file, plan(spec, repetition, start_mono_ns))
         command = [sys.executable, "-m", "hosts.traffic.long_flows", str(plan_file), str(directory)]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(

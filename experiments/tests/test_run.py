@@ -227,7 +227,7 @@ def test_preflight__names_everything_that_is_missing(tmp_path: Path, monkeypatch
 def test_preflight__too_little_disk_is_said_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host, "missing", list)
+    monkeypatch.setattr(host, "missing", lambda _: [])
     spec = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "80000s"}, Host(("cubic",), netem=False))
     with pytest.raises(RunError, match=r"has [\d,]+ MiB free, this experiment may write [\d,]+ MiB: make room"):
         runner.run(spec, tmp_path)
@@ -238,7 +238,7 @@ def test_preflight__too_little_disk_is_said_before_anything_is_made(
 def test_preflight__a_latest_that_is_no_link_is_said_before_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
 ) -> None:
-    monkeypatch.setattr(host, "missing", list)
+    monkeypatch.setattr(host, "missing", lambda _: [])
     make(tmp_path / "latest")
     with pytest.raises(RunError, match="latest is no link, so it stays as it is; move it away"):
         runner.run(resolve({}, Host(("cubic",), netem=False)), tmp_path)
@@ -246,16 +246,16 @@ def test_preflight__a_latest_that_is_no_link_is_said_before_the_run(
 
 
 def test_preflight__accepts_a_link_to_a_run_that_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "missing", list)
+    monkeypatch.setattr(host, "missing", lambda _: [])
     (tmp_path / "latest").symlink_to("removed")
-    runner.preflight(tmp_path)
+    runner.preflight(resolve({}, Host(("cubic",), netem=False)), tmp_path)
 
 
 def test_run__names_what_an_earlier_one_left_without_analysis(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(host, "missing", list)
-    monkeypatch.setattr(runner, "repeat", lambda spec, number, directory: True)
+    monkeypatch.setattr(host, "missing", lambda _: [])
+    monkeypatch.setattr(runner, "repeat_all", lambda *_: True)
     left = tmp_path / "20260101T120000Z-x/rep-1"
     left.mkdir(parents=True)
     (left / "environment.json").write_text("{}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import shlex
 import typing as t
+from pathlib import Path
 
 from ansible.plugins.action import ActionBase
 
@@ -22,6 +23,8 @@ DOCUMENTATION = """
         - It prints one JSON object with C(changed) on standard output and ends with 0; otherwise the task fails, and
           what it wrote to standard error is the reason.
         - Skipped in check mode.
+        - Where the variable C(bufferscope_plan) names a file, nothing runs. The task is appended to that file instead,
+          as one line of JSON, for a host that Ansible cannot reach yet. What it would change is not known then.
     author: bufferscope
     options:
         argv:
@@ -47,11 +50,22 @@ class ActionModule(ActionBase):
         _, given = self.validate_argument_spec({"argv": spec, "chdir": {"type": "path", "required": True}})
         if self._task.check_mode:
             return {**result, "skipped": True}
+        plan = (task_vars or {}).get("bufferscope_plan")
+        if plan:
+            return {**result, **_planned(str(plan), self._task.get_name(), task_vars or {}, given)}
         command = f"cd {shlex.quote(given['chdir'])} && {shlex.join(given['argv'])}"
         # Something on standard input, as a pipelined module would be, keeps ssh from allocating a terminal, which would
         # mix both output streams and send SIGHUP at the end.
         result.update(self._low_level_execute_command(command, in_data=b"\n"))
         return {**result, **_judged(result)}
+
+
+def _planned(plan: str, task: str, task_vars: dict[str, t.Any], given: dict[str, t.Any]) -> dict[str, t.Any]:
+    """One write, so that hosts which are planned at the same time do not mix."""
+    step = {"play": task_vars["ansible_play_name"], "host": task_vars["inventory_hostname"], "task": task, **given}
+    with Path(plan).open("ab", buffering=0) as file:
+        file.write(json.dumps(step).encode() + b"\n")
+    return {"changed": False, "planned": True}
 
 
 def _judged(result: dict[str, t.Any]) -> dict[str, t.Any]:

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""The roles as a list of programs: the same list every time, with every argument that Ansible would have passed."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments import playbooks, repetition, steps
+from experiments.errors import RunError
+from experiments.host import Host
+from experiments.resolve import Resolved, resolve
+from experiments.steps import Step
+from virtual import RUN_DIRECTORY
+
+HOST = Host(("cubic", "reno"), netem=True)
+
+
+def planned(tmp_path: Path, spec: Resolved) -> list[Step]:
+    tmp_path.mkdir(exist_ok=True)
+    return playbooks.plan(("prepare", "start"), repetition.variables(spec, RUN_DIRECTORY), tmp_path / "log", tmp_path)
+
+
+def test_plan__has_each_host_prepared_before_any_program_starts(tmp_path: Path) -> None:
+    found = planned(tmp_path, resolve({}, HOST))
+    started = [step.argv[step.argv.index("--name") + 1] for step in found if "hosts.daemon" in step.argv]
+    assert set(started) == {"softswitch", "collector", "tcp_trace", "iperf_servers"}
+    assert ["hosts.daemon" in step.argv for step in found] == [False] * (len(found) - 4) + [True] * 4
+
+
+def test_plan__is_the_same_every_time(tmp_path: Path) -> None:
+    spec = resolve({"clock": "virtual"}, HOST)
+    assert planned(tmp_path / "a", spec) == planned(tmp_path / "b", spec)
+
+
+def test_plan__starts_no_switch_where_the_kernel_is_one(tmp_path: Path) -> None:
+    found = planned(tmp_path, resolve({"clock": "virtual", "switch": "driver"}, HOST))
+    assert not any("softswitch" in step.argv for step in found)
+    assert not any(step.host == "switch" for step in found)
+
+
+def test_in_order__is_that_of_plays_and_then_of_the_topology() -> None:
+    step = Step("first", "switch", "t", [], "/")
+    recorded = [
+        replace(step, host="collector"), replace(step, task="1"), replace(step, task="2"),
+        replace(step, play="second", host="sender"), replace(step, play="second", host="switch"),
+    ]  # fmt: skip
+    assert [(s.play, s.host, s.task) for s in steps.in_order(recorded)] == [
+        ("first", "switch", "1"), ("first", "switch", "2"), ("first", "collector", "t"),
+        ("second", "switch", "t"), ("second", "sender", "t"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("echo 'eth0: no such device' >&2; exit 1", "FAILED sender: tune: eth0: no such device"),
+        ("echo nonsense", "FAILED sender: tune: ended with 0 and gave no reason"),
+    ],
+)
+def test_run__stops_at_a_failure_with_the_programs_own_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, said: str
+) -> None:
+    monkeypatch.setattr(steps.topology, "inside", lambda _host, *argv: list(argv))
+    good = Step("p", "sender", "tune", ["echo", '{"changed": true}'], "/")
+    with pytest.raises(RunError, match=said):
+        steps.run([good, replace(good, argv=["sh", "-c", command]), good], tmp_path / "log")
+    assert (tmp_path / "log").read_text().count('"changed"') == 1

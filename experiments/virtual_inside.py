@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""A repetition inside the virtual-time kernel: `main` is what virtual.init runs there.
+
+The job's directory is the repetition's own, so raw files are written where they belong. What the roles want was planned
+outside; what becomes of the repetition is in OUTCOME.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from experiments import environment, repetition, results, steps
+from experiments.cell import NETNS, RUNTIME
+from experiments.errors import RunError
+from experiments.lab import CONTROL_SOCKET, Lab
+from experiments.resolve import Resolved
+from experiments.sample import Sample
+from virtual.messages import Speaker
+
+JOB = Path("logs/job.json")
+OUTCOME = Path("logs/outcome.json")
+DRIVER = Path("/dev/bufferscope-switch")
+# The traffic starts at a fixed time that no set-up reaches: how long that took can then not show in any result.
+START_MONO_NS = 60 * 10**9
+LEAD_S = 1.0  # for the program that sends, of the start
+LOOKS = 100  # at the traffic
+
+
+def main(directory: Path) -> int:
+    """Runs the job in `directory`; returns the exit status."""
+    NETNS.mkdir(exist_ok=True)
+    RUNTIME.mkdir(mode=0o700, exist_ok=True)
+    job = json.loads((directory / JOB).read_text())
+    outcome: dict[str, Any] = {}
+    try:
+        spec = Resolved.from_dict(job["spec"])
+        planned = [steps.Step(**step) for step in job["steps"]]
+        repetition.run(spec, job["repetition"], directory, _lab(spec, planned, outcome))
+    except RunError as error:
+        outcome = {"lines": error.lines}
+    except Exception as error:
+        traceback.print_exc()
+        outcome = {"lines": [f"internal error: {type(error).__name__}: {error}"]}
+    results.write_json(directory / OUTCOME, outcome)
+    return 0 if "world" in outcome else 1
+
+
+def _lab(spec: Resolved, planned: list[steps.Step], outcome: dict[str, Any]) -> Lab:
+    speaker = Speaker()
+
+    @contextlib.contextmanager
+    def progress(_title: str, _spec: Resolved) -> Iterator[_Progress]:
+        yield _Progress(spec, speaker)
+
+    def traffic_start_ns() -> int:
+        left_s = START_MONO_NS / 1e9 - LEAD_S - time.monotonic()
+        if left_s < 0:
+            raise RunError(
+                f"the set-up took {time.monotonic():.1f} s of virtual time, {START_MONO_NS / 1e9:.0f} are kept"
+            )
+        time.sleep(left_s)
+        return START_MONO_NS
+
+    def record(_directory: Path, world: dict[str, Any]) -> None:
+        outcome["world"] = world
+
+    return Lab(
+        control=DRIVER if spec.switch == "driver" else CONTROL_SOCKET,
+        progress=progress,
+        claim_processors=dict,
+        start_programs=lambda _variables, log: steps.run(planned, log),
+        settle=lambda _: None,
+        traffic_start_ns=traffic_start_ns,
+        tick_s=lambda _: spec.traffic_seconds / LOOKS,
+        describe=environment.describe,
+        record=record,
+    )
+
+
+class _Progress:
+    """Tells the outside what is being done and how far the virtual clock is."""
+
+    def __init__(self, spec: Resolved, speaker: Speaker) -> None:
+        self.spec = spec
+        self.speaker = speaker
+
+    def phase(self, text: str) -> None:
+        self.speaker.say(phase=text)
+
+    def sample(self, sample: Sample) -> None:
+        self.speaker.say(sample=asdict(sample), traffic_s=max(0.0, round(time.monotonic() - START_MONO_NS / 1e9, 6)))
+
+
+if __name__ == "__main__":
+    sys.exit("run by virtual.init")

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""A repetition in virtual time, seen from outside: plans it, boots a machine for it, shows how far it is.
+
+Needs no privilege: every namespace, qdisc and interface is of the kernel inside, and goes with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from experiments import environment, host, playbooks, repetition, results, virtual_inside
+from experiments.errors import RunError
+from experiments.lab import PLAYBOOKS
+from experiments.progress import Progress
+from experiments.resolve import Resolved
+from experiments.sample import Sample
+from virtual import RUN_DIRECTORY
+from virtual.machine import Job, Machine, MachineError
+
+KERNEL = host.BUILD / "virtual/linux"
+KERNEL_JSON = host.BUILD / "virtual/kernel.json"
+PORTS = 3
+FLOWS = 16384
+BASE_MIB = 320  # kernel, Python programs, page cache
+RINGS_MIB = 3 * 64  # of a switch that is a process
+FLOW_BYTES = 1 << 20
+
+
+def run(spec: Resolved, number: int, directory: Path, processor: int | None = None) -> None:
+    """Runs repetition `number` and leaves its raw files in `directory`. Raises RunError, Interrupted."""
+    title = f"repetition {number} of {spec.reps}" if spec.reps > 1 else spec.name
+    begin_s = time.monotonic()
+    with Progress(title, expected_s(spec)) as progress:
+        progress.phase("planning the hosts' set-up")
+        write_job(spec, number, directory)
+        phases = {"plan": round(time.monotonic() - begin_s, 3)}
+        job = Job(
+            kernel=KERNEL,
+            init=[sys.executable, "-m", "virtual.init", "experiments.virtual_inside", str(directory)],
+            directory=directory,
+            console=directory / "logs/console.log",
+            memory_mib=memory_mib(spec),
+            seed=machine_seed(spec, number),
+            processor=max(os.sched_getaffinity(0)) if processor is None else processor,
+            parameters=switch_parameters(spec) if spec.switch == "driver" else {},
+            environment={"PYTHONPATH": str(host.CHECKOUT)},
+        )
+        try:
+            with Machine(job) as machine:
+                for message in machine.messages():
+                    show(progress, spec, message)
+        except MachineError as error:
+            raise RunError(*outcome_lines(directory), str(error)) from None
+        phases["machine"] = round(time.monotonic() - begin_s - phases["plan"], 3)
+    record(spec, directory, job, phases)
+
+
+def write_job(spec: Resolved, number: int, directory: Path) -> None:
+    """What the inside reads: the experiment, and what Ansible's roles would run on its hosts."""
+    scratch = directory / "logs/ansible"
+    scratch.mkdir()
+    try:
+        variables = repetition.variables(spec, RUN_DIRECTORY)
+        planned = playbooks.plan(PLAYBOOKS, variables, directory / "logs/plan.log", scratch)
+    finally:
+        shutil.rmtree(scratch)
+    content = {"spec": spec.to_dict(), "repetition": number, "steps": [vars(step) for step in planned]}
+    results.write_json(directory / virtual_inside.JOB, content)
+
+
+def machine_seed(spec: Resolved, number: int) -> int:
+    """SEED and the repetition decide all that is random in the machine: another repetition is another sample."""
+    return spec.seed * 1_000_003 + number
+
+
+def memory_mib(spec: Resolved) -> int:
+    """Memory of the machine: the switch's pool, both ends' socket buffers for all that is under way, and a base.
+
+    Only what is used of it takes memory of the host.
+    """
+    pool = spec.pool_packets * (spec.frame_bytes + 1024)
+    under_way = 8 * (spec.bdp_packets + spec.buffer_packets) * (spec.wire_bytes + 1024)
+    rings_mib = RINGS_MIB if spec.switch == "process" else 0
+    return BASE_MIB + rings_mib + (pool + under_way + spec.flows * FLOW_BYTES >> 20)
+
+
+def switch_parameters(spec: Resolved) -> dict[str, str]:
+    """Boot parameters of the switch that is a driver."""
+    values = {
+        "ports": PORTS,
+        "packets": spec.pool_packets,
+        "frame_bytes": repetition.variables(spec, RUN_DIRECTORY)["switch_frame_bytes"],
+        "flows": FLOWS,
+    }
+    return {f"bufferscope_switch.{name}": str(value) for name, value in values.items()}
+
+
+def expected_s(spec: Resolved) -> float:
+    """Wall time of a repetition, from the packets it will carry."""
+    packets = spec.rate_bps * spec.traffic_seconds / (8 * spec.wire_bytes)
+    return 6 + packets * (60e-6 if spec.switch == "driver" else 180e-6)
+
+
+def show(progress: Progress, spec: Resolved, message: dict[str, Any]) -> None:
+    if "phase" in message:
+        progress.phase(str(message["phase"]))
+    elif "sample" in message:
+        at_s = float(message["traffic_s"])
+        progress.sample(Sample(**message["sample"]), f"traffic, {at_s:.2f} of {spec.traffic_seconds} virtual s")
+
+
+def record(spec: Resolved, directory: Path, job: Job, phases: dict[str, float]) -> None:
+    """environment.json, of what inside and outside know. Raises RunError if the inside reports that it failed."""
+    outcome = read_json(directory / virtual_inside.OUTCOME)
+    if "world" not in outcome:
+        raise RunError(*outcome_lines(directory) or [f"the virtual machine left no result: see {job.console}"])
+    inside = outcome["world"]
+    machine = {
+        "kernel": read_json(KERNEL_JSON),
+        "processor": job.processor,
+        "memory_mib": job.memory_mib,
+        "seed": job.seed,
+        "host_kernel": environment.kernel_names(),
+    }
+    phases |= {f"virtual_{name}": seconds for name, seconds in inside.pop("phases_s").items()}
+    world = environment.machine() | inside | {"virtual_machine": machine, "phases_s": phases}
+    results.write_json(directory / results.RECORDED, world)
+
+
+def outcome_lines(directory: Path) -> list[str]:
+    lines = read_json(directory / virtual_inside.OUTCOME).get("lines")
+    return [str(line) for line in lines] if isinstance(lines, list) else []
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object; {} where there is none."""
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""The machine as a process: what it is started with, and what its runner hears of every way it may end.
+
+A shell script stands for the kernel where only its ends matter; booting the real one is tested in test_boot.py.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from virtual import machine
+from virtual.machine import Job, Machine, MachineError, command_line
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+def job(tmp_path: Path, script: str = "exit 0") -> Job:
+    kernel = tmp_path / "kernel"
+    kernel.write_text(f"#!/bin/sh\n{script}\n")
+    kernel.chmod(0o755)
+    (tmp_path / "logs").mkdir(exist_ok=True)
+    return Job(kernel, ["/bin/init", "word"], tmp_path, tmp_path / "logs/console.log", memory_mib=64, seed=7)
+
+
+def test_command_line__has_what_the_boot_depends_on(tmp_path: Path) -> None:
+    words = command_line(replace(job(tmp_path), parameters={"a.b": "1"}, environment={"X": "y z"}))
+    assert {"ro", "mem=64M", "time-travel=inf-cpu", "bufferscope.seed=7", "init=/bin/init", "a.b=1", 'X="y z"'} <= {
+        *words
+    }
+    assert words[-2:] == ["--", "word"]
+
+
+@pytest.mark.parametrize("path", ['/a"b', "/a\nb"])
+def test_command_line__refuses_what_a_kernel_cannot_be_told(tmp_path: Path, path: str) -> None:
+    with pytest.raises(MachineError, match="choose paths without quotes"):
+        command_line(replace(job(tmp_path), init=["/bin/init", path]))
+
+
+def test_command_line__refuses_one_that_the_kernel_would_cut(tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match="too long for a kernel's command line"):
+        command_line(replace(job(tmp_path), init=["/bin/init", "x" * machine.MAX_COMMAND_LINE]))
+
+
+def test_messages__come_until_the_end(tmp_path: Path) -> None:
+    said = 'echo boot; echo \'bufferscope: {"phase":"a"}\'; echo \'bufferscope: {"end":0}\'; echo reboot: Power down'
+    with Machine(job(tmp_path, said)) as running:
+        assert list(running.messages()) == [{"phase": "a"}, {"end": 0}]
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo 'Kernel panic - not syncing: test'; exit 1", "ended with status 1 .*: Kernel panic - not syncing: test"),
+        ("echo last words; kill -9 $$", "was killed by signal 9 .*: last words"),
+        ("echo out of paper", "ended with status 0 before its work was done: out of paper"),
+    ],
+)
+def test_messages__an_end_too_early_is_an_error_that_says_how(tmp_path: Path, script: str, said: str) -> None:
+    with Machine(job(tmp_path, script)) as running, pytest.raises(MachineError, match=said):
+        list(running.messages())
+
+
+def test_messages__a_machine_that_says_nothing_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "HANG_S", 0.2)
+    with Machine(job(tmp_path, "sleep 60")) as running:
+        with pytest.raises(MachineError, match="has said nothing"):
+            list(running.messages())
+        pid = running.process.pid
+    assert running.process.returncode == -signal.SIGKILL
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_machine__ends_with_its_runner_even_after_sigkill(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from virtual.machine import Job, Machine\n"
+        f"d = Path({str(tmp_path)!r})\n"
+        "with Machine(Job(d / 'kernel', ['/i'], d, d / 'c', 64, 1)) as m:\n"
+        "    print(m.process.pid, flush=True); m.process.wait()"
+    )
+    job(tmp_path, "sleep 60 & wait")
+    with subprocess.Popen([sys.executable, "-c", program], cwd=CHECKOUT, stdout=subprocess.PIPE) as runner:
+        assert runner.stdout
+        pid = int(runner.stdout.readline())
+        os.kill(runner.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while Path(f"/proc/{pid}").exists() and _state(pid) != "Z" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{pid}").exists() or _state(pid) == "Z"
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"

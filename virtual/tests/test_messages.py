@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""Messages through the kernel log: what one end says, the other hears, whatever else stands on the console."""
+
+from pathlib import Path
+
+import pytest
+
+from virtual.messages import MOST_BYTES, Speaker, heard
+
+
+def test_message__is_heard_as_it_was_said(tmp_path: Path) -> None:
+    console = tmp_path / "kmsg"
+    Speaker(str(console)).say(phase="making the network", traffic_s=1.5)
+    assert heard(console.read_text()) == {"phase": "making the network", "traffic_s": 1.5}
+
+
+@pytest.mark.parametrize("prefix", ["", "[    1.000001] ", "[60.5]"])
+def test_message__may_carry_the_kernels_time_stamp(prefix: str) -> None:
+    assert heard(f'{prefix}bufferscope: {{"end":0}}') == {"end": 0}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "reboot: Power down",
+        "bufferscope: {",
+        "bufferscope: 1",
+        'x bufferscope: {"end":0}',
+        "bufferscope: {]}",
+        "[ ]{}",
+    ],
+)
+def test_message__is_nothing_else(line: str) -> None:
+    assert heard(line) is None
+
+
+def test_message__that_the_kernel_would_cut_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"at most {MOST_BYTES} fit"):
+        Speaker(str(tmp_path / "kmsg")).say(text="x" * MOST_BYTES)
