@@ -18,6 +18,7 @@ from experiments.analyse import analyse
 from experiments.cell import Interrupted
 from experiments.errors import RunError
 from experiments.resolve import Resolved
+from experiments.side_by_side import run_each
 from experiments.verdict import headline, show
 
 EXIT_NOT_VALID = 2
@@ -68,29 +69,41 @@ def processors(spec: Resolved) -> Iterator[list[int]]:
 
 
 def repeat_all(spec: Resolved, directory: Path, own: list[int]) -> bool:
-    """Every repetition. Returns whether all are valid."""
-    verdicts = [repeat(spec, number, directory, own) for number in range(1, spec.reps + 1)]
+    """Every repetition, those in virtual time side by side. Returns whether all are valid."""
+    numbers = list(range(1, spec.reps + 1))
+    verdicts = []
+    if len(own) > 1:
+        begin = time.monotonic()
+        for number in run_each(lambda number, one: record(spec, number, directory, one), numbers, own):
+            verdicts.append(conclude(spec, directory / f"rep-{number}", begin))
+    else:
+        for number in numbers:
+            begin = time.monotonic()
+            record(spec, number, directory, *own)
+            verdicts.append(conclude(spec, directory / f"rep-{number}", begin))
     return all(verdicts)
 
 
-def repeat(spec: Resolved, number: int, directory: Path, own: list[int]) -> bool:
-    """One repetition with its analysis. Returns whether it is valid. One that does not come to its end is marked."""
+def record(spec: Resolved, number: int, directory: Path, processor: int | None = None) -> None:
+    """One repetition up to its raw files. One that does not come to its end is marked."""
     from experiments import lab, repetition, virtual_lab
 
-    repetition_directory = results.create_repetition(directory, number)
+    own = results.create_repetition(directory, number)
     try:
-        begin = time.monotonic()
         if spec.clock == "virtual":
-            virtual_lab.run(spec, number, repetition_directory, own[0])
+            virtual_lab.run(spec, number, own, processor)
         else:
-            cell.run(lambda: repetition.run(spec, number, repetition_directory, lab.real()))
-        print("analysing", flush=True)
-        summary = analyse(repetition_directory)
-        show(summary, repetition_directory, time.monotonic() - begin, spec.traffic_seconds)
+            cell.run(lambda: repetition.run(spec, number, own, lab.real()))
     except (RunError, Interrupted) as error:
-        if not results.is_recorded(repetition_directory):
-            results.abort(repetition_directory, str(error) if isinstance(error, RunError) else f"ended by {error}")
+        results.abort(own, str(error) if isinstance(error, RunError) else f"ended by {error}")
         raise
+
+
+def conclude(spec: Resolved, own: Path, begin_s: float) -> bool:
+    """Analyses a repetition that began at `begin_s` and shows what came of it. Returns whether it is valid."""
+    print("analysing", flush=True)
+    summary = analyse(own)
+    show(summary, own, time.monotonic() - begin_s, spec.traffic_seconds)
     return bool(summary.get("valid"))
 
 

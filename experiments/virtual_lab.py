@@ -7,7 +7,6 @@ Needs no privilege: every namespace, qdisc and interface is of the kernel inside
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import time
@@ -32,7 +31,7 @@ RINGS_MIB = 3 * 64  # of a switch that is a process
 FLOW_BYTES = 1 << 20
 
 
-def run(spec: Resolved, number: int, directory: Path, processor: int | None = None) -> None:
+def run(spec: Resolved, number: int, directory: Path, processor: int | None) -> None:
     """Runs repetition `number` and leaves its raw files in `directory`. Raises RunError, Interrupted."""
     title = f"repetition {number} of {spec.reps}" if spec.reps > 1 else spec.name
     begin_s = time.monotonic()
@@ -47,7 +46,7 @@ def run(spec: Resolved, number: int, directory: Path, processor: int | None = No
             console=directory / "logs/console.log",
             memory_mib=memory_mib(spec),
             seed=machine_seed(spec, number),
-            processor=max(os.sched_getaffinity(0)) if processor is None else processor,
+            processor=processor,
             parameters=switch_parameters(spec) if spec.switch == "driver" else {},
             environment={"PYTHONPATH": str(host.CHECKOUT)},
         )
