@@ -47,10 +47,11 @@ def run_each(work: Callable[[int, int], None], numbers: list[int], processors: l
 
 
 def _raise_what_failed(number: int, process: BaseProcess, mine: Connection) -> None:
-    with mine:
-        lines = mine.recv() if mine.poll() else []
+    lines: list[str] = []
+    with mine, contextlib.suppress(EOFError):  # it said nothing
+        lines = mine.recv()
     if process.exitcode:
-        raise RunError(*lines or [f"repetition {number} ended with status {process.exitcode} and gave no reason"])
+        raise RunError(*(lines or [f"repetition {number} ended with status {process.exitcode} and gave no reason"]))
 
 
 def _child(work: Callable[[int, int], None], number: int, processor: int, its: Connection) -> None:
