@@ -20,7 +20,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 BUILD = CHECKOUT / "build"
 BTF = Path("/sys/kernel/btf/vmlinux")
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-BINARIES = ("softswitch", "collector", "tcp_trace")
+BINARIES = ("softswitch", "collector", "tcp_trace", "tcp_flows", "traffic_sink")
 # Tool -> Debian package. ansible-playbook comes with the Python packages of this checkout.
 TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "ethtool": "ethtool", "iperf3": "iperf3"}
 
@@ -67,7 +67,9 @@ def missing(spec: Resolved) -> list[str]:
     if spec.clock == "real":
         lines += _missing_for_real_time()
     lines += [
-        f"{name} is missing; install it: apt-get install {package}" for name, package in TOOLS.items() if not tool(name)
+        f"{name} is missing; install it: apt-get install {package}"
+        for name, package in TOOLS.items()
+        if not tool(name) and (name != "iperf3" or spec.generator == "iperf3")
     ]
     if not tool("ansible-playbook"):
         lines.append("ansible-playbook is missing; install it: pip install -r requirements.txt")

@@ -42,7 +42,7 @@ class Lab:
     claim_processors: Callable[[], dict[str, list[int]]]
     start_programs: Callable[[dict[str, Any], Path], None]  # the roles' variables, and where the log goes
     settle: Callable[[dict[str, list[int]]], None]  # when all programs run
-    traffic_start_ns: Callable[[], int]  # on CLOCK_MONOTONIC
+    traffic_start_ns: Callable[[Resolved], int]  # on CLOCK_MONOTONIC; all flows are connected by then
     tick_s: Callable[[Resolved], float]  # how often the traffic is looked at
     describe: Callable[[dict[str, str]], dict[str, Any]]  # of the switch's program: the world that results come from
     record: Callable[[Path, dict[str, Any]], None]  # called last, when all raw files are closed
@@ -52,7 +52,7 @@ def real() -> Lab:
     """A cell of this machine, in real time."""
 
     def progress(title: str, spec: Resolved) -> Progress:
-        return Progress(title, spec.traffic_seconds + EXPECTED_OVERHEAD_S)
+        return Progress(title, (spec.connect_ns + spec.traffic_ns) / 1e9 + EXPECTED_OVERHEAD_S)
 
     def settle(division: dict[str, list[int]]) -> None:
         processors.move(int((RUNTIME / "softswitch.pid").read_text()), division["switch"])
@@ -63,7 +63,7 @@ def real() -> Lab:
         claim_processors=processors.keep_one_free,
         start_programs=lambda variables, log: playbooks.run(PLAYBOOKS, variables, log),
         settle=settle,
-        traffic_start_ns=lambda: time.monotonic_ns() + LEAD_NS,
+        traffic_start_ns=lambda spec: time.monotonic_ns() + LEAD_NS + spec.connect_ns,
         tick_s=lambda _: 1.0,
         describe=lambda program: environment.describe(program) | environment.machine(),
         record=lambda directory, world: results.write_json(directory / results.RECORDED, world),

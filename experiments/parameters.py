@@ -17,6 +17,8 @@ EXPLAINED = {
     "warmup": "traffic before that, which no result counts: s or rtt",
     "mode": "what a full queue does: tail-drop, ecn (marks from ECN_THRESHOLD, drops at BUF), egress-threshold",
     "ecn_threshold": "with MODE=ecn: queue length from which packets are marked (default half of BUF)",
+    "generator": "what sends: iperf3 (whole seconds), or epoll (our own, exact to the ns; default with CLOCK=virtual)",
+    "start_spread": "with GENERATOR=epoll: flows begin within this time, each when SEED says: s or rtt",
     "delay": "where the RTT comes from: switch, or tc (netem on the receiver)",
     "reps": "repetitions, one after the other",
     "seed": "deals RTT_SPREAD's delays to the flows, and chooses their ports; each repetition differs",

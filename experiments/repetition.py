@@ -27,7 +27,8 @@ from hosts import daemon
 from hosts.traffic import idle_rtt
 
 # In this order: the tracer's events and the switch's postcards have ended when what records them does.
-DAEMONS = ("tcp_trace", "iperf_servers", "collector", "softswitch")
+# Of the two sinks one runs; the other was never started, and has nothing to stop.
+DAEMONS = ("tcp_trace", "iperf_servers", "traffic_sink", "collector", "softswitch")
 STOP_S = 10.0
 ABORT_S = 3.0  # for each program when the run has failed anyway
 DRAIN_S = 5.0  # beyond the longest way through the switch
@@ -151,7 +152,7 @@ def carry_traffic(
     before = {"stats": switch.stats(), "counters": counters(switch)}
     switch.reset_lateness()
     sampler = Sampler(switch, directory / "logs")
-    with Traffic(spec, number, directory, lab.traffic_start_ns()) as traffic:
+    with Traffic(spec, number, directory, lab.traffic_start_ns(spec)) as traffic:
         while not traffic.ended_within(lab.tick_s(spec)):
             progress.sample(sampler.take())
             check_programs(directory)

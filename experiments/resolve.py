@@ -24,7 +24,12 @@ ETHERNET_WIRE_EXTRA_BYTES = 24
 UTILIZATION_WINDOW_RTTS = 10
 MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows
 MAX_POOL_BYTES = 1 << 30
+# iperf3 is what the field compares with; in virtual time its whole seconds are what a run costs most.
+DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}
 FIRST_SERVER_PORT = 5201
+# A SYN with all its options and the ACK that answers a SYN-ACK, each with Ethernet's header and 24 bytes more.
+HANDSHAKE_WIRE_BYTES = 98 + 90
+LEAST_CONNECT_INTERVAL_NS = 100_000  # what a machine in real time can do between two of them
 # Below Linux's default range of ephemeral ports, from which iperf3's control connections come.
 FIRST_CLIENT_PORT = 30_000
 CLIENT_PORT_OFFSETS = 1_000
@@ -32,7 +37,7 @@ CLIENT_PORT_OFFSETS = 1_000
 
 @dataclass(frozen=True)
 class Process:
-    """One iperf3 client and its server: up to 128 flows of one congestion control."""
+    """One iperf3 client and its server, up to 128 flows; or all flows of epoll with one congestion control."""
 
     cc: str
     flows: int
@@ -49,6 +54,7 @@ class Resolved:
     target: str
     clock: str
     switch: str
+    generator: str
     delay: str
     mode: str
     groups: tuple[Group, ...]
@@ -65,6 +71,7 @@ class Resolved:
     ecn_threshold_bytes: int | None
     duration_ns: int
     warmup_ns: int
+    start_spread_ns: int
     seed: int
     reps: int
 
@@ -78,9 +85,10 @@ class Resolved:
         return self.mtu_bytes + ETHERNET_BYTES
 
     @property
-    def traffic_seconds(self) -> int:
-        """How long each iperf3 sends: whole seconds, as it takes them. WARMUP starts when all flows are up."""
-        return -(-(self.setup_ns + self.warmup_ns + self.duration_ns) // 10**9)
+    def traffic_ns(self) -> int:
+        """From the start of the traffic to its end. iperf3 takes whole seconds; WARMUP begins when all flows are up."""
+        asked_ns = self.setup_ns + self.start_spread_ns + self.warmup_ns + self.duration_ns
+        return asked_ns if self.generator == "epoll" else -(-asked_ns // 10**9) * 10**9
 
     @property
     def setup_ns(self) -> int:
@@ -89,11 +97,30 @@ class Resolved:
         Each connects its flows one after the other, a round trip through a queue that others already fill; twice that,
         and a second for SYNs that are dropped and sent again (RFC 6298).
         """
-        if len(self.processes(1)) == 1:
+        if self.generator == "epoll" or len(self.processes(1)) == 1:
             return 0
-        queue_ns = self.buffer_packets * self.wire_bytes * 8 * 10**9 // self.rate_bps
         most_flows = max(process.flows for process in self.processes(1))
-        return 2 * most_flows * (self.rtt_ns + self.rtt_spread_ns + queue_ns) + 10**9
+        return 2 * most_flows * self.longest_rtt_ns + 10**9
+
+    @property
+    def longest_rtt_ns(self) -> int:
+        """Through a full buffer, of the flow that is farthest away."""
+        queue_ns = self.buffer_packets * self.wire_bytes * 8 * 10**9 // self.rate_bps
+        return self.rtt_ns + self.rtt_spread_ns + queue_ns
+
+    @property
+    def connect_interval_ns(self) -> int:
+        """Between two SYNs of epoll: twice what a SYN and the ACK of another handshake take on the link, so that no
+        buffer is too small for them.
+        """
+        return max(LEAST_CONNECT_INTERVAL_NS, 2 * HANDSHAKE_WIRE_BYTES * 8 * 10**9 // self.rate_bps)
+
+    @property
+    def connect_ns(self) -> int:
+        """What epoll needs before the start, until all flows are connected: the SYNs, and some round trips."""
+        if self.generator != "epoll":
+            return 0
+        return self.flows * self.connect_interval_ns + 3 * (self.rtt_ns + self.rtt_spread_ns)
 
     @property
     def pool_packets(self) -> int:
@@ -112,14 +139,14 @@ class Resolved:
         return cls(**{**content, "groups": groups})
 
     def processes(self, repetition: int) -> list[Process]:
-        """The iperf3 processes of one repetition. SEED and `repetition` move the client ports, and with them hashes."""
+        """The processes of one repetition. SEED and `repetition` move the client ports, and with them hashes."""
         offset = random.Random(f"ports {self.seed} {repetition}").randrange(CLIENT_PORT_OFFSETS)
         port = FIRST_CLIENT_PORT + offset
         result: list[Process] = []
         for group in self.groups:
             left = group.flows or 0
             while left:
-                flows = min(left, STREAMS_PER_PROCESS)
+                flows = min(left, STREAMS_PER_PROCESS) if self.generator == "iperf3" else left
                 result.append(Process(group.cc, flows, FIRST_SERVER_PORT + len(result), port))
                 port, left = port + flows, left - flows
         return result
@@ -147,6 +174,9 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     if spec.switch == "driver" and spec.clock == "real" and not errors.keys() & {"switch", "clock"}:
         wrong("switch", "is part of the virtual-time kernel; allowed: process, or driver with CLOCK=virtual")
     groups = _groups(spec, given, errors, wrong)
+    generator = spec.generator or DEFAULT_GENERATOR[spec.clock]
+    if spec.start_spread.amount and generator != "epoll" and not errors.keys() & {"start_spread", "generator"}:
+        wrong("start_spread", f"has no meaning with GENERATOR={generator}; allowed: with GENERATOR=epoll only")
     _check_host(spec, groups, host, errors, wrong)
     rtt_ns, rate_bps = units.whole(spec.rtt), units.whole(spec.rate)
     wire_bytes = spec.mtu + ETHERNET_BYTES + ETHERNET_WIRE_EXTRA_BYTES
@@ -165,6 +195,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         target=spec.target,
         clock=spec.clock,
         switch=spec.switch or ("driver" if spec.clock == "virtual" else "process"),
+        generator=generator,
         delay=spec.delay,
         mode=spec.mode,
         groups=groups,
@@ -181,6 +212,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         ecn_threshold_bytes=ecn[1],
         duration_ns=duration_ns,
         warmup_ns=warmup_ns,
+        start_spread_ns=_time_ns(spec.start_spread, rtt_ns),
         seed=spec.seed,
         reps=spec.reps,
     )

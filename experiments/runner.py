@@ -103,7 +103,7 @@ def conclude(spec: Resolved, own: Path, begin_s: float) -> bool:
     """Analyses a repetition that began at `begin_s` and shows what came of it. Returns whether it is valid."""
     print("analysing", flush=True)
     summary = analyse(own)
-    show(summary, own, time.monotonic() - begin_s, spec.traffic_seconds)
+    show(summary, own, time.monotonic() - begin_s, spec.traffic_ns / 1e9)
     return bool(summary.get("valid"))
 
 

@@ -22,6 +22,7 @@ SPEC_VERSION = 1
 MAX_SPEC_FILE_BYTES = 1 << 20
 STREAMS_PER_PROCESS = 128  # iperf3's own limit
 MAX_FLOWS = 1024
+GENERATORS = ("iperf3", "epoll")
 MODES = ("tail-drop", "ecn", "egress-threshold")
 
 
@@ -122,7 +123,7 @@ def _version(value: object) -> int:
 
 
 Read = BeforeValidator
-_FLOWS_WHY = f"iperf3 carries {STREAMS_PER_PROCESS} flows a process, and more than 8 of these do not start together"
+_FLOWS_WHY = "so many client ports are kept for them"
 _RATE_WHY = "below, a packet takes seconds; above, no time stamp of this machine means anything"
 _RTT_WHY = "below, the switch's own lateness is larger"
 
@@ -148,6 +149,8 @@ class Spec(BaseModel):
     ecn_threshold: Annotated[
         Any, Read(lambda v: v if v is None else _positive("bdp", "packets", "bytes", "time")(v))
     ] = None
+    generator: Annotated[str | None, Read(lambda v: v if v is None else _one_of(*GENERATORS)(v))] = None
+    start_spread: Annotated[Any, Read(_quantity("time", "rtt", low="0ns", high="3600s"))] = "0ns"
     delay: Annotated[str, Read(_one_of("switch", "tc"))] = "switch"
     reps: Annotated[int, Read(_whole(1, 1000))] = 1
     seed: Annotated[int, Read(_whole(0, 2**32 - 1))] = 1

@@ -40,9 +40,21 @@ def flows(spec: Resolved, repetition: int) -> list[Flow]:
 
 def plan(spec: Resolved, repetition: int, start_mono_ns: int) -> dict[str, Any]:
     """What hosts.traffic.long_flows is told."""
+    if spec.generator == "epoll":
+        own: dict[str, Any] = {
+            "duration_ns": spec.warmup_ns + spec.duration_ns,
+            "start_spread_ns": spec.start_spread_ns,
+            "seed": spec.seed << 16 | repetition,
+            "connect_interval_ns": spec.connect_interval_ns,
+            # So that the last packets measured get their ACKs while somebody listens to them.
+            "drain_ns": spec.longest_rtt_ns,
+        }
+    else:
+        own = {"seconds": spec.traffic_ns // 10**9}
     return {
+        "generator": spec.generator,
         "start_mono_ns": start_mono_ns,
-        "seconds": spec.traffic_seconds,
+        **own,
         "server": topology.RECEIVER.ipv4,
         "groups": [
             {

@@ -18,7 +18,7 @@ def headline(spec: Resolved, directory: Path) -> str:
     return (
         f"{groups} at {units.show(spec.rate_bps, 'rate')}, {units.show(spec.rtt_ns, 'time')}: BDP {spec.bdp_packets} "
         f"packets, buffer {spec.buffer_packets} ({spec.buffer_given}{unit}), {spec.mode}, "
-        f"{spec.traffic_seconds} s of traffic{f' x {spec.reps}' if spec.reps > 1 else ''} -> {directory}"
+        f"{spec.traffic_ns / 1e9:g} s of traffic{f' x {spec.reps}' if spec.reps > 1 else ''} -> {directory}"
     )
 
 
@@ -56,11 +56,11 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in found if value]
 
 
-def show(summary: dict[str, Any], repetition: Path, took_s: float, traffic_s: int) -> None:
+def show(summary: dict[str, Any], repetition: Path, took_s: float, traffic_s: float) -> None:
     """Prints the summary; a run that is not valid says so last, on stderr, with every reason."""
     for name, value in rows(summary):
         print(f"  {name:<12} {value}")
-    print(f"  {'took':<12} {took_s:.1f} s, {traffic_s} of them traffic")
+    print(f"  {'took':<12} {took_s:.1f} s, {traffic_s:g} of them traffic")
     print(f"  {'report':<12} {repetition / 'report.html'}", flush=True)
     if not summary.get("valid"):
         print("NOT VALID: do not draw conclusions from this run", file=sys.stderr)

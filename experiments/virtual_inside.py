@@ -60,8 +60,8 @@ def _lab(spec: Resolved, planned: list[steps.Step], outcome: dict[str, Any]) -> 
     def progress(_title: str, _spec: Resolved) -> Iterator[_Progress]:
         yield _Progress(spec, speaker)
 
-    def traffic_start_ns() -> int:
-        left_s = START_MONO_NS / 1e9 - LEAD_S - time.monotonic()
+    def traffic_start_ns(_: Resolved) -> int:
+        left_s = START_MONO_NS / 1e9 - LEAD_S - spec.connect_ns / 1e9 - time.monotonic()
         if left_s < 0:
             raise RunError(
                 f"the set-up took {time.monotonic():.1f} s of virtual time, {START_MONO_NS / 1e9:.0f} are kept"
@@ -79,7 +79,7 @@ def _lab(spec: Resolved, planned: list[steps.Step], outcome: dict[str, Any]) -> 
         start_programs=lambda _variables, log: steps.run(planned, log),
         settle=lambda _: None,
         traffic_start_ns=traffic_start_ns,
-        tick_s=lambda _: spec.traffic_seconds / LOOKS,
+        tick_s=lambda _: spec.traffic_ns / 1e9 / LOOKS,
         describe=environment.describe,
         record=record,
     )

@@ -102,7 +102,7 @@ def switch_parameters(spec: Resolved) -> dict[str, str]:
 
 def expected_s(spec: Resolved) -> float:
     """Wall time of a repetition, from the packets it will carry."""
-    packets = spec.rate_bps * spec.traffic_seconds / (8 * spec.wire_bytes)
+    packets = spec.rate_bps * spec.traffic_ns / (8e9 * spec.wire_bytes)
     return 6 + packets * (60e-6 if spec.switch == "driver" else 180e-6)
 
 
@@ -111,7 +111,7 @@ def show(progress: Progress, spec: Resolved, message: dict[str, Any]) -> None:
         progress.phase(str(message["phase"]))
     elif "sample" in message:
         at_s = float(message["traffic_s"])
-        progress.sample(Sample(**message["sample"]), f"traffic, {at_s:.2f} of {spec.traffic_seconds} virtual s")
+        progress.sample(Sample(**message["sample"]), f"traffic, {at_s:.2f} of {spec.traffic_ns / 1e9:g} virtual s")
 
 
 def record(spec: Resolved, directory: Path, job: Job, phases: dict[str, float]) -> None:

@@ -88,10 +88,12 @@ def wide(column: np.ndarray) -> np.ndarray:
 POSTCARD = Format.load(HERE / "postcard.def", "big")
 BLOCK = Format.load(HERE / "block.def", "little")
 TCP_RECORD = Format.load(HERE / "tcp_record.def", "little")
+GOODPUT_RECORD = Format.load(HERE / "goodput_record.def", "little")
 POLICY = Format.load(HERE.parent / "p4src/shared/policy.def", "big").const
 
 STORED_POSTCARD = POSTCARD.dtype(stamp_bytes=BLOCK.const["BLOCK_STAMP_BYTES"])
 STORED_TCP_RECORD = TCP_RECORD.dtype()
+STORED_GOODPUT_RECORD = GOODPUT_RECORD.dtype()
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,7 @@ def read_blocks(data: bytes | memoryview, kind: int) -> Iterator[Block]:
     versions = {
         BLOCK.const["BLOCK_POSTCARDS"]: (POSTCARD.const["POSTCARD_VERSION"], STORED_POSTCARD.itemsize),
         BLOCK.const["BLOCK_TCP"]: (TCP_RECORD.const["TCP_RECORD_VERSION"], STORED_TCP_RECORD.itemsize),
+        BLOCK.const["BLOCK_GOODPUT"]: (GOODPUT_RECORD.const["GOODPUT_RECORD_VERSION"], STORED_GOODPUT_RECORD.itemsize),
     }
     at = 0
     while at + BLOCK.length <= len(view):

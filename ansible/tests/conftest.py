@@ -113,6 +113,7 @@ def run_variables(cell: Cell, tmp_path: Path) -> dict[str, Any]:
             "groups": [{"cc": "cubic", "flows": 16}],
             "mode": "tail-drop",
             "delay": "switch",
+            "generator": "iperf3",
             "rtt_ns": 10_000_000,
             "mtu_bytes": 1500,
             "bdp_packets": 163,

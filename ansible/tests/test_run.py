@@ -18,7 +18,7 @@ import pytest
 from ansible.tests.conftest import CHECKOUT, Cell
 from experiments import topology
 
-BINARIES = ("softswitch", "collector", "tcp_trace")
+BINARIES = ("softswitch", "collector", "tcp_trace", "traffic_sink")
 OFF = ("tso", "off", "gso", "off", "gro", "off", "tx", "off")
 DAEMONS = {"softswitch": "switch", "collector": "collector", "tcp_trace": "sender", "iperf_servers": "receiver"}
 
@@ -80,6 +80,20 @@ def test_start__programs_run_in_their_namespaces_and_stop_ends_them(cell: Cell, 
 
     again = cell.play("stop", **programs)
     assert (again.status, again.changed) == (0, 0), again.stderr
+
+
+def test_start__our_own_generator_has_its_own_sink(cell: Cell, programs: dict[str, Any]) -> None:
+    programs["spec"] |= {"generator": "epoll", "groups": [{"cc": "cubic", "flows": 130}, {"cc": "reno", "flows": 1}]}
+    started = cell.play("start", "receiver", **programs)
+    assert (started.status, started.changed) == (0, 1), started.stderr
+    listening = cell.run("ss", "--listening", "--numeric", "--no-header", "--tcp", netns="receiver")
+    assert all(f":{port}" in listening for port in (5201, 5202))
+    assert ":5203" not in listening
+    stopped = cell.play("stop", "receiver", **programs)
+    assert (stopped.status, stopped.changed) == (0, 1), stopped.stderr
+    summary = json.loads((Path(programs["run_dir"]) / "traffic_sink.json").read_text())
+    assert (summary["interval_ns"], summary["flows"]) == (10_000_000, [])
+    assert (Path(programs["run_dir"]) / "goodput.bsg").exists()
 
 
 def test_start__a_program_that_is_missing_is_one_sentence(cell: Cell, programs: dict[str, Any]) -> None:

@@ -29,7 +29,8 @@ def test_resolve__defaults_are_those_of_the_documentation() -> None:
     spec = resolved()
     assert (spec.rate_bps, spec.rtt_ns, spec.mtu_bytes, spec.wire_bytes) == (200_000_000, 10_000_000, 1500, 1538)
     assert (spec.bdp_packets, spec.buffer_packets, spec.buffer_given) == (163, 163, "1bdp")
-    assert (spec.duration_ns, spec.warmup_ns, spec.traffic_seconds) == (10 * 10**9, 2 * 10**9, 12)
+    assert (spec.duration_ns, spec.warmup_ns, spec.traffic_ns) == (10 * 10**9, 2 * 10**9, 12 * 10**9)
+    assert spec.generator == "iperf3"
     assert (spec.mode, spec.delay, spec.reps, spec.target) == ("tail-drop", "switch", 1, "soft")
     assert (spec.groups, spec.name) == ((("cubic", 16),), "cubic16")
 
@@ -49,16 +50,27 @@ def test_resolve__a_buffer_in_bytes_stays_in_bytes() -> None:
     assert (spec.threshold_bytes, spec.buffer_packets) == (307_200, 203)
 
 
-def test_resolve__traffic_takes_whole_seconds_rounded_up() -> None:
-    assert resolved(duration="1.2s", warmup="0.9s").traffic_seconds == 3
+def test_resolve__traffic_of_iperf3_takes_whole_seconds_rounded_up() -> None:
+    assert resolved(duration="1.2s", warmup="0.9s").traffic_ns == 3 * 10**9
+
+
+def test_resolve__traffic_of_epoll_takes_what_was_asked_for() -> None:
+    spec = resolved(generator="epoll", cc="cubic:300,bbr:2", rtt="1.2ms", duration="100rtt", start_spread="10rtt")
+    assert (spec.traffic_ns, spec.start_spread_ns, spec.setup_ns) == (310 * 1_200_000, 12_000_000, 0)
+    assert [(p.cc, p.flows, p.server_port) for p in spec.processes(1)] == [("cubic", 300, 5201), ("bbr", 2, 5202)]
+    assert spec.connect_ns == 302 * 100_000 + 3 * 1_200_000
+    assert resolved(generator="epoll", rate="64kbit").connect_interval_ns == 2 * 188 * 8 * 10**9 // 64_000
+    assert problems(start_spread="1ms").keys() == {"START_SPREAD"}
+    assert resolved(clock="virtual").generator == "epoll"
+    assert resolved(clock="virtual", generator="iperf3").generator == "iperf3"
 
 
 def test_resolve__several_processes_get_time_to_start() -> None:
     assert resolved(flows=128).setup_ns == 0
     mix = resolved(cc="cubic:8,bbr:8")
     assert mix.setup_ns == 10**9 + 2 * 8 * (10_000_000 + 163 * 1538 * 8 * 5)
-    assert mix.traffic_seconds == 14
-    assert resolved(flows=129).traffic_seconds == 19
+    assert mix.traffic_ns == 14 * 10**9
+    assert resolved(flows=129).traffic_ns == 19 * 10**9
 
 
 def test_resolve__ecn_marks_at_half_the_buffer_unless_told() -> None:

@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from hosts.traffic.long_flows import write_json
+from hosts.traffic.outcome import EXIT_TROUBLE, EXIT_USAGE, write_json
 
 ECHO = {socket.AF_INET: (8, 0), socket.AF_INET6: (128, 129)}  # (request, reply) types: RFC 792, RFC 4443
 PROTOCOL = {socket.AF_INET: socket.IPPROTO_ICMP, socket.AF_INET6: socket.IPPROTO_ICMPV6}
@@ -27,9 +27,6 @@ HEADER = struct.Struct("!BBHHH")
 PAYLOAD = b"bufferscope idle"
 
 SUMMARY = (__doc__ or "").split("\n", 1)[0]
-
-EXIT_TROUBLE = 1
-EXIT_USAGE = 2
 
 
 def checksum(data: bytes) -> int:

@@ -1,47 +1,41 @@
 # SPDX-License-Identifier: MIT
-"""Starts long TCP flows with iperf3 at a planned time and says when they ran: `python -m hosts.traffic.long_flows`.
+"""Starts long TCP flows at a planned time and says when they ran: `python -m hosts.traffic.long_flows`.
 
-Runs on the sending host, standard library only (Python 3.9 or later). Writes iperf3-<cc>-<k>.json for every iperf3
-process and traffic.json: all flows with their ports, and when all of them were up.
+Runs on the sending host, standard library only (Python 3.9 or later). The plan names the generator: iperf3 is here,
+our own is in epoll_flows.py. Writes traffic.json, all flows with their ports and when all of them were up, and beside
+it what the generator itself wrote: iperf3-<cc>-<k>.json for every iperf3 process.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import signal
-import socket
 import subprocess
 import sys
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from hosts.traffic import iperf, sockets
+from hosts.traffic import child, epoll_flows, iperf, sockets
+from hosts.traffic.outcome import (
+    EXIT_TROUBLE,
+    EXIT_USAGE,
+    StoppedError,
+    TrafficError,
+    catch_signals,
+    local_address,
+    planned_start,
+    refuse_to_overwrite,
+    write_json,
+)
 from hosts.traffic.plan import Plan, PlanError, Process, load
 
-START_DELAY_NS = 200_000_000  # from now, when the plan names no start
-MOST_LATE_NS = 1_000_000_000  # a start planned longer ago than this is a mistake of whoever planned it
 RESULT_SECONDS = 15.0  # after the traffic: results are exchanged over the path that was just full
 POLL_SECONDS = 0.005
 CONNECT_TIMEOUT_MS = 10_000
 
 SUMMARY = (__doc__ or "").split("\n", 1)[0]
-
-EXIT_TROUBLE = 1
-EXIT_USAGE = 2
-
-
-class TrafficError(RuntimeError):
-    """Something that ends the traffic early; the text is for the user."""
-
-
-class _StoppedError(Exception):
-    """SIGTERM or SIGINT."""
 
 
 @dataclass
@@ -67,26 +61,9 @@ def client_arguments(plan: Plan, process: Process) -> list[str]:
     return arguments
 
 
-def local_address(server: str) -> tuple[str, str]:
-    """(source address, server address) of flows to `server`, from the routing table; nothing is sent."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(server, 9, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(address)
-            return probe.getsockname()[0], str(address[0])
-    except OSError as error:
-        raise TrafficError(
-            f"server {server}: {error.strerror or error}: give an address this host has a route to"
-        ) from error
-
-
 def wait_for_start(plan: Plan) -> int:
     """Sleeps until the planned time and returns it."""
-    now_ns = time.monotonic_ns()
-    start_ns = plan.start_mono_ns or now_ns + START_DELAY_NS
-    if now_ns - start_ns > MOST_LATE_NS:
-        late_s = (now_ns - start_ns) / 1e9
-        raise TrafficError(f"start_mono_ns was {late_s:.1f} s ago: plan a time to come on this host's CLOCK_MONOTONIC")
+    start_ns = planned_start(plan.start_mono_ns)
     while (left_ns := start_ns - time.monotonic_ns()) > 0:
         time.sleep(left_ns / 1e9)
     return start_ns
@@ -97,9 +74,9 @@ def start_clients(plan: Plan, directory: Path, files: ExitStack) -> list[Running
     for index, process in enumerate(plan.processes):
         path = directory / f"iperf3-{process.cc}-{index}.json"
         output = files.enter_context(path.open("xb"))
-        child = iperf.start(client_arguments(plan, process), output)
-        files.callback(iperf.end_all, [child])
-        running.append(Running(process, child, path, time.monotonic_ns()))
+        client = iperf.start(client_arguments(plan, process), output)
+        files.callback(child.end_all, [client])
+        running.append(Running(process, client, path, time.monotonic_ns()))
     return running
 
 
@@ -145,6 +122,13 @@ def wait_for_end(plan: Plan, running: list[Running]) -> list[str]:
         time.sleep(max(POLL_SECONDS, 4 * (time.monotonic() - before)))
 
 
+def received_by_port(result: dict[str, Any]) -> dict[int, float]:
+    """Client port -> goodput of its stream over iperf3's whole run, as the receiver counted it; {} if it said none."""
+    ports = {stream.get("socket"): stream.get("local_port") for stream in result.get("start", {}).get("connected", [])}
+    receivers = [stream.get("receiver", {}) for stream in result.get("end", {}).get("streams", [])]
+    return {ports[one.get("socket")]: one.get("bits_per_second") for one in receivers if one.get("socket") in ports}
+
+
 def describe(plan: Plan, running: list[Running], addresses: tuple[str, str], errors: list[str]) -> dict[str, Any]:
     """traffic.json: from `start_mono_ns` to `end_mono_ns` every flow of the plan was running."""
     flows: list[dict[str, Any]] = []
@@ -153,6 +137,7 @@ def describe(plan: Plan, running: list[Running], addresses: tuple[str, str], err
         process = one.process
         result, _ = iperf.read_result(one.result)
         received = result.get("end", {}).get("sum_received", {}).get("bits_per_second")
+        by_port = received_by_port(result)
         groups.append(
             {
                 **asdict(process),
@@ -171,11 +156,13 @@ def describe(plan: Plan, running: list[Running], addresses: tuple[str, str], err
         for port in promised:
             src, dst = addresses
             ports = {"src_port": port, "dst_port": process.server_port}
-            flows.append({"id": len(flows), "cc": process.cc, "src_addr": src, "dst_addr": dst, **ports})
+            flow = {"id": len(flows), "cc": process.cc, "protocol": "tcp", "src_addr": src, "dst_addr": dst, **ports}
+            flows.append({**flow, "bits_per_second_received": by_port.get(port)})
     begins = [one.connected_mono_ns or one.started_mono_ns for one in running]
     ends = [begin + plan.seconds * 1_000_000_000 for begin in begins]
     ends += [one.ended_mono_ns for one in running if one.ended_mono_ns is not None]
     return {
+        "generator": plan.generator,
         "start_mono_ns": max(begins, default=0),
         "end_mono_ns": min(ends, default=0),
         "first_started_mono_ns": min((one.started_mono_ns for one in running), default=0),
@@ -187,24 +174,15 @@ def describe(plan: Plan, running: list[Running], addresses: tuple[str, str], err
     }
 
 
-def write_json(path: Path, values: dict[str, Any]) -> None:
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("x") as file:
-        json.dump(values, file, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    partial.rename(path)
-
-
 def run(plan: Plan, directory: Path) -> list[str]:
     """Runs the plan and leaves its files in `directory`. Returns what went wrong."""
     addresses = local_address(plan.server)
+    refuse_to_overwrite(directory / "traffic.json")
+    if plan.generator == "epoll":
+        values = epoll_flows.run(plan, directory, addresses)
+        write_json(directory / "traffic.json", values)
+        return list(values["errors"])
     iperf.find()
-    if (directory / "traffic.json").exists():
-        raise TrafficError(
-            f"{directory / 'traffic.json'} exists: a result is never overwritten: give another directory"
-        )
     planned_start_ns = wait_for_start(plan)
     running: list[Running] = []
     errors: list[str] = []
@@ -212,25 +190,20 @@ def run(plan: Plan, directory: Path) -> list[str]:
         try:
             running = start_clients(plan, directory, files)
             errors = wait_for_end(plan, running)
-        except _StoppedError as stopped:
+        except StoppedError as stopped:
             errors = [f"ended by {stopped} before its time"]
-        iperf.end_all([one.child for one in running])
+        child.end_all([one.child for one in running])
     values = {"planned_start_mono_ns": planned_start_ns, **describe(plan, running, addresses, errors)}
     write_json(directory / "traffic.json", values)
     return errors
 
 
-def _stop(number: int, _frame: FrameType | None) -> None:
-    raise _StoppedError(signal.Signals(number).name)
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m hosts.traffic.long_flows", description=SUMMARY)
-    parser.add_argument("plan", type=Path, help="JSON: start_mono_ns, seconds, server, groups (hosts/README.md)")
-    parser.add_argument("results", type=Path, help="directory for traffic.json and iperf3-*.json")
+    parser.add_argument("plan", type=Path, help="JSON: generator, start_mono_ns, server, groups, ... (hosts/README.md)")
+    parser.add_argument("results", type=Path, help="directory for traffic.json and what the generator writes")
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGINT, _stop)
+    catch_signals()
     try:
         plan = load(options.plan)
         options.results.mkdir(parents=True, exist_ok=True)
@@ -238,10 +211,10 @@ def main(arguments: list[str] | None = None) -> int:
     except PlanError as error:
         print("\n".join(f"long_flows: {line}" for line in error.errors), file=sys.stderr)
         return EXIT_USAGE
-    except (TrafficError, iperf.IperfMissingError, OSError) as error:
+    except (TrafficError, child.ProgramMissingError, OSError) as error:
         print(f"long_flows: {error}", file=sys.stderr)
         return EXIT_USAGE
-    except _StoppedError as stopped:
+    except StoppedError as stopped:
         print(f"long_flows: ended by {stopped} before its start", file=sys.stderr)
         return EXIT_TROUBLE
     for line in errors:

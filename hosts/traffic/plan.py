@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: MIT
 """What long_flows is asked to do, checked whole: every error at once, each with its key.
 
-iperf3 carries at most 128 streams a process, and a server serves one client at a time. So a group of more flows is
-split, and the k-th part goes to server port `server_port + k` from client ports `first_client_port + 128 k` onwards.
+With the generator iperf3, which carries at most 128 streams a process and serves one client at a time, a group of more
+flows is split, and the k-th part goes to server port `server_port + k` from client ports `first_client_port + 128 k`
+onwards. Our own generator, epoll, has one process for all.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 STREAMS_PER_PROCESS = 128  # MAX_STREAMS of iperf3 3.12, src/iperf.h
+GENERATORS = ("iperf3", "epoll")
+MOST_NS = 10**15  # of any duration: 11 days
 CC_NAME = re.compile(r"[a-z0-9_]{1,15}")  # TCP_CA_NAME_MAX is 16 with the zero
 
 
@@ -27,7 +30,7 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True)
 class Process:
-    """One iperf3 client: stream i of it is `first_client_port + i` -> `server_port`."""
+    """One iperf3 client, or a group of epoll: flow i of it is `first_client_port + i` -> `server_port`."""
 
     group: int
     cc: str
@@ -38,32 +41,43 @@ class Process:
 
 @dataclass(frozen=True)
 class Plan:
-    """Times are CLOCK_MONOTONIC ns of the sending host; `start_mono_ns` 0 means as soon as possible."""
+    """Times are CLOCK_MONOTONIC ns of the sending host; `start_mono_ns` 0 means as soon as possible.
 
+    Of iperf3 only: `seconds`. Of epoll only: `duration_ns`, from the last flow's beginning to the end;
+    `start_spread_ns`, over which the flows begin, each at a time drawn with `seed`; `connect_interval_ns` between two
+    SYNs; `drain_ns` from the end until the connections are cut off.
+    """
+
+    generator: str
     start_mono_ns: int
     seconds: int
+    duration_ns: int
+    start_spread_ns: int
+    seed: int
+    connect_interval_ns: int
+    drain_ns: int
     server: str
     processes: tuple[Process, ...]
     mss_bytes: int | None
-    setup_seconds: float
+    ecn: bool
+    setup_seconds: int
 
 
-def split(group: int, cc: str, flows: int, server_port: int, first_client_port: int) -> list[Process]:
-    """The processes of one group."""
+def split(group: Process, most_flows: int) -> list[Process]:
+    """The processes of one group, none with more than `most_flows`."""
     return [
-        Process(
+        replace(
             group,
-            cc,
-            min(STREAMS_PER_PROCESS, flows - first),
-            server_port + first // STREAMS_PER_PROCESS,
-            first_client_port + first,
+            flows=min(most_flows, group.flows - first),
+            server_port=group.server_port + first // most_flows,
+            first_client_port=group.first_client_port + first,
         )
-        for first in range(0, flows, STREAMS_PER_PROCESS)
+        for first in range(0, group.flows, most_flows)
     ]
 
 
 def server_ports(plan: Plan) -> list[int]:
-    """The ports that iperf3 servers must listen on."""
+    """The ports that servers must listen on."""
     return [process.server_port for process in plan.processes]
 
 
@@ -110,7 +124,7 @@ def _overlaps(processes: list[Process], errors: list[str]) -> None:
         client_ports.update(dict.fromkeys(range(process.first_client_port, last + 1), process))
 
 
-def _groups(values: Any, read: _Reader) -> list[Process]:
+def _groups(values: Any, generator: str, read: _Reader) -> list[Process]:
     if not isinstance(values, list) or not values:
         read.errors.append("groups: give a list with at least one group")
         return []
@@ -125,7 +139,8 @@ def _groups(values: Any, read: _Reader) -> list[Process]:
         flows = read.number(group, "flows", 1, 10000, path)
         server_port = read.number(group, "server_port", 1, 65535, path)
         first_client_port = read.number(group, "first_client_port", 1, 65535, path)
-        processes += split(index, cc, flows, server_port, first_client_port)
+        whole = Process(index, cc, flows, server_port, first_client_port)
+        processes += split(whole, STREAMS_PER_PROCESS) if generator == "iperf3" else [whole]
     _overlaps(processes, read.errors)
     return processes
 
@@ -135,26 +150,52 @@ def parse(values: Any) -> Plan:
     if not isinstance(values, dict):
         raise PlanError(["the plan is not an object"])
     read = _Reader()
-    known = {"start_mono_ns", "seconds", "server", "groups", "mss_bytes", "ecn", "setup_seconds"}
-    read.unknown(values, known)
-    processes = _groups(values.get("groups"), read)
+    generator = values.get("generator", "iperf3")
+    if generator not in GENERATORS:
+        read.errors.append(f"generator: {generator!r} is not one of {', '.join(GENERATORS)}")
+        generator = "iperf3"
+    own = {"seconds"} if generator == "iperf3" else {name for name, *_ in _EPOLL_NUMBERS}
+    common = {"generator", "start_mono_ns", "server", "groups", "mss_bytes", "ecn", "setup_seconds"}
+    read.unknown(values, common | own)
+    processes = _groups(values.get("groups"), generator, read)
     most_flows = max((process.flows for process in processes), default=0)
     plan = Plan(
-        start_mono_ns=read.number(values, "start_mono_ns", 0, 2**63 - 1, default=0),
-        seconds=read.number(values, "seconds", 1, 86400),
+        generator=generator,
+        start_mono_ns=read.number(values, "start_mono_ns", 0, 2**62, default=0),
+        seconds=read.number(values, "seconds", 1, 86400) if generator == "iperf3" else 0,
+        **_epoll_numbers(values if generator == "epoll" else {}, read),
         server=read.text(
             values, "server", re.compile(r"[0-9A-Za-z:][0-9A-Za-z.:%_-]{0,254}"), "an address or host name"
         ),
         processes=tuple(processes),
         mss_bytes=read.number(values, "mss_bytes", 88, 9216) if values.get("mss_bytes") is not None else None,
-        # streams are connected one after the other (esnet/iperf#254): time for each, far beyond a round trip
+        ecn=values.get("ecn", False),
+        # iperf3 connects its streams one after the other (esnet/iperf#254): time for each, far beyond a round trip
         setup_seconds=read.number(values, "setup_seconds", 1, 3600, default=15 + most_flows // 8),
     )
-    if not isinstance(values.get("ecn", False), bool):
+    if not isinstance(plan.ecn, bool):
         read.errors.append(f"ecn: {values['ecn']!r} is not true or false")
     if read.errors:
         raise PlanError(read.errors)
     return plan
+
+
+# Key, least, most, default (None: must be given).
+_EPOLL_NUMBERS = (
+    ("duration_ns", 1, MOST_NS, None),
+    ("start_spread_ns", 0, MOST_NS, 0),
+    ("seed", 0, 2**64 - 1, 0),
+    ("connect_interval_ns", 1, 10**9, 100_000),
+    ("drain_ns", 0, MOST_NS, 0),
+)
+
+
+def _epoll_numbers(values: dict[str, Any], read: _Reader) -> dict[str, int]:
+    """Those of `values`; all 0 if there are none, because the plan is for iperf3."""
+    return {
+        key: read.number(values, key, low, high, default=default) if values else 0
+        for key, low, high, default in _EPOLL_NUMBERS
+    }
 
 
 def load(path: Path) -> Plan:

@@ -11,16 +11,15 @@ Prints `ready` when every port listens.
 from __future__ import annotations
 
 import argparse
-import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
-from hosts.traffic import iperf, sockets
+from hosts.traffic import child, iperf, sockets
+from hosts.traffic.outcome import EXIT_USAGE, StoppedError, catch_signals
 
 POLL_SECONDS = 0.1
 LISTEN_SECONDS = 5.0
@@ -28,16 +27,9 @@ MOST_RESULTS = 10000  # of one port in one directory
 
 SUMMARY = (__doc__ or "").split("\n", 1)[0]
 
-EXIT_TROUBLE = 1
-EXIT_USAGE = 2
-
 
 class ServerError(RuntimeError):
     """A server that cannot serve; the text is for the user."""
-
-
-class _StoppedError(Exception):
-    """SIGTERM or SIGINT."""
 
 
 @dataclass
@@ -114,7 +106,7 @@ def serve(ports: list[int], directory: Path, interval_s: float) -> None:
                     servers[index] = start(server.port, directory, interval_s)
             time.sleep(POLL_SECONDS)
     finally:
-        iperf.end_all([server.child for server in servers])
+        child.end_all([server.child for server in servers])
         for server in servers:
             if server.partial.exists():
                 keep_result(server)
@@ -140,24 +132,19 @@ def parse_interval(text: str) -> float:
     return seconds
 
 
-def _stop(number: int, _frame: FrameType | None) -> None:
-    raise _StoppedError(signal.Signals(number).name)
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m hosts.traffic.servers", description=SUMMARY)
     parser.add_argument("--ports", type=parse_ports, required=True, help="5201,5202,...")
     parser.add_argument("--results", type=Path, required=True, help="directory for iperf3-server-<port>.json")
     parser.add_argument("--interval", type=parse_interval, default=0.1, help="seconds of one goodput figure (0.1)")
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGINT, _stop)
+    catch_signals()
     try:
         options.results.mkdir(parents=True, exist_ok=True)
         serve(options.ports, options.results, options.interval)
-    except _StoppedError:
+    except StoppedError:
         return 0
-    except (ServerError, iperf.IperfMissingError, OSError) as error:
+    except (ServerError, child.ProgramMissingError, OSError) as error:
         print(f"servers: {error}", file=sys.stderr)
         return EXIT_USAGE
     return 0

@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="what this host has")
     wanted = commands.add_parser("ensure", help="load what is missing")
-    wanted.add_argument("names", nargs="+", metavar="NAME")
+    wanted.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args(arguments)
     try:
         changed = ensure(options.names) if options.command == "ensure" else False

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Prints the fields of the record whose bytes come on standard input, as C reads them: "name value" a line.
- * argv[1] is "postcard" or "tcp_record"; the postcard is also encoded again and must give the same bytes.
+ * argv[1] is the format's name; the postcard is also encoded again and must give the same bytes.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "wire/block.h"
+#include "wire/goodput_record.h"
 #include "wire/postcard.h"
 #include "wire/tcp_record.h"
 
@@ -41,6 +42,18 @@ static int print_tcp_record(const uint8_t *bytes, size_t length)
 	return 0;
 }
 
+static int print_goodput_record(const uint8_t *bytes, size_t length)
+{
+	struct goodput_record record;
+
+	if (length != sizeof(record))
+		return 1;
+	memcpy(&record, bytes, sizeof(record));
+#define FIELD(bits, name) print_value(#name, record.name);
+#include "wire/goodput_record.def"
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	uint8_t bytes[4096];
@@ -48,6 +61,8 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		return 2;
+	if (!strcmp(argv[1], "goodput_record"))
+		return print_goodput_record(bytes, length);
 	return strcmp(argv[1], "postcard") == 0 ? print_postcard(bytes, length)
 						: print_tcp_record(bytes, length);
 }

@@ -11,10 +11,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wire.wire import BLOCK, POSTCARD, STORED_POSTCARD, TCP_RECORD, RawFileError, encode_block, read_blocks, wide
+from wire.wire import (
+    BLOCK,
+    GOODPUT_RECORD,
+    POSTCARD,
+    STORED_POSTCARD,
+    TCP_RECORD,
+    RawFileError,
+    encode_block,
+    read_blocks,
+    wide,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
-FORMATS = {"postcard": POSTCARD, "tcp_record": TCP_RECORD}
+FORMATS = {"postcard": POSTCARD, "tcp_record": TCP_RECORD, "goodput_record": GOODPUT_RECORD}
 VECTORS = [
     pytest.param(FORMATS[path.stem], bytes.fromhex(vector["bytes"]), vector["fields"], id=f"{path.stem}-{name}")
     for path in sorted((ROOT / "wire/vectors").glob("*.json"))

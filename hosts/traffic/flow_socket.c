@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// TCP as iperf3 has it: default buffers, writes of 128 KiB, but never waiting in one of them.
+#include "flow_socket.h"
+
+#include <errno.h>
+#include <linux/tcp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	WRITE_BYTES = 128 << 10, /* iperf3's default for TCP */
+	/* Bytes/s: the next segment would leave in minutes. The kernel paces by itself where no fq does. */
+	STANDSTILL_RATE = 1,
+};
+
+__attribute__((format(printf, 3, 4))) static int fail(struct flow *flow, int err, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	if (!*flow->error)
+		vsnprintf(flow->error, sizeof(flow->error), format, arguments);
+	va_end(arguments);
+	return err;
+}
+
+static int open_socket(struct flow *flow, const struct path *path)
+{
+	struct sockaddr_storage any = {.ss_family = path->server.ss_family};
+	const int one = 1, mss = (int)path->mss_bytes;
+	socklen_t length;
+
+	if (any.ss_family == AF_INET6) {
+		((struct sockaddr_in6 *)&any)->sin6_port = htons(flow->client_port);
+		length = sizeof(struct sockaddr_in6);
+	} else {
+		((struct sockaddr_in *)&any)->sin_port = htons(flow->client_port);
+		length = sizeof(struct sockaddr_in);
+	}
+	flow->fd = socket(any.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (flow->fd < 0)
+		return fail(flow, -errno, "making a socket: %s", strerror(errno));
+	if (setsockopt(flow->fd, IPPROTO_TCP, TCP_CONGESTION, flow->cc, (socklen_t)strlen(flow->cc)))
+		return fail(flow, -errno,
+			    "setting the congestion control %s: %s; see "
+			    "net.ipv4.tcp_available_congestion_control",
+			    flow->cc, strerror(errno));
+	if (mss && setsockopt(flow->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof(mss)))
+		return fail(flow, -errno, "setting a segment size of %d bytes: %s", mss, strerror(errno));
+	/* Ports of a flow that ended with a FIN would be held for a minute. */
+	setsockopt(flow->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(flow->fd, (struct sockaddr *)&any, length))
+		return fail(flow, -errno, "taking client port %d: %s", flow->client_port, strerror(errno));
+	return 0;
+}
+
+int flow_connect(struct flow *flow, const struct path *path)
+{
+	struct sockaddr_storage server = path->server;
+	socklen_t length = sizeof(struct sockaddr_in);
+	int err = open_socket(flow, path);
+
+	if (err)
+		return err;
+	if (server.ss_family == AF_INET6) {
+		((struct sockaddr_in6 *)&server)->sin6_port = htons(flow->server_port);
+		length = sizeof(struct sockaddr_in6);
+	} else {
+		((struct sockaddr_in *)&server)->sin_port = htons(flow->server_port);
+	}
+	if (connect(flow->fd, (struct sockaddr *)&server, length) && errno != EINPROGRESS)
+		return fail(flow, -errno, "connecting: %s", strerror(errno));
+	flow->state = FLOW_CONNECTING;
+	return 0;
+}
+
+int flow_ended(struct flow *flow, const char *doing)
+{
+	int err = 0;
+	socklen_t length = sizeof(err);
+
+	getsockopt(flow->fd, SOL_SOCKET, SO_ERROR, &err, &length);
+	return fail(flow, err ? -err : -EPIPE, "%s: %s%s", doing,
+		    err ? strerror(err) : "the server closed it",
+		    err == ECONNREFUSED ? "; is traffic_sink running there?" : "");
+}
+
+int flow_connected(struct flow *flow, const struct path *path)
+{
+	char cc[CC_NAME_BYTES + 1] = "";
+	socklen_t cc_length = CC_NAME_BYTES;
+	struct tcp_info info = {0};
+	socklen_t length = sizeof(info);
+	int err = 0;
+	socklen_t err_length = sizeof(err);
+
+	getsockopt(flow->fd, SOL_SOCKET, SO_ERROR, &err, &err_length);
+	if (err)
+		return fail(flow, -err, "connecting: %s%s", strerror(err),
+			    err == ECONNREFUSED ? "; is traffic_sink running there?" : "");
+	/* The kernel may put another in place: where a route has one locked, or a BPF program decides. */
+	if (getsockopt(flow->fd, IPPROTO_TCP, TCP_CONGESTION, cc, &cc_length) || strcmp(cc, flow->cc))
+		return fail(flow, -EPROTO, "its congestion control is %s, asked for was %s", cc, flow->cc);
+	if (getsockopt(flow->fd, IPPROTO_TCP, TCP_INFO, &info, &length))
+		return fail(flow, -errno, "asking for TCP_INFO: %s", strerror(errno));
+	if (path->ecn && !(info.tcpi_options & TCPI_OPT_ECN))
+		return fail(flow, -EPROTO,
+			    "ECN was not negotiated: net.ipv4.tcp_ecn must be 1 here, 1 or 2 on the server");
+	flow->state = FLOW_CONNECTED;
+	return 0;
+}
+
+int flow_write(struct flow *flow)
+{
+	static const char data[WRITE_BYTES];
+	ssize_t wrote = send(flow->fd, data, sizeof(data), MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (wrote < 0 && errno != EAGAIN && errno != EINTR)
+		return fail(flow, -errno, "sending: %s", strerror(errno));
+	if (wrote > 0)
+		flow->bytes_written += (uint64_t)wrote;
+	return 0;
+}
+
+void flow_stop(struct flow *flow)
+{
+	const unsigned int rate = STANDSTILL_RATE;
+
+	setsockopt(flow->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));
+	flow->state = FLOW_STOPPED;
+}
+
+void flow_account(struct flow *flow)
+{
+	struct tcp_info info = {0};
+	socklen_t length = sizeof(info);
+
+	if (flow->fd < 0 || getsockopt(flow->fd, IPPROTO_TCP, TCP_INFO, &info, &length))
+		return;
+	flow->retransmits = info.tcpi_total_retrans;
+	/* Since Linux 4.1; it counts the SYN as a byte. */
+	if (length >= offsetof(struct tcp_info, tcpi_bytes_received) && info.tcpi_bytes_acked)
+		flow->bytes_acked = info.tcpi_bytes_acked - 1;
+}
+
+void flow_close(struct flow *flow)
+{
+	const struct linger at_once = {.l_onoff = 1};
+
+	if (flow->fd < 0)
+		return;
+	setsockopt(flow->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	close(flow->fd);
+	flow->fd = -1;
+	flow->state = FLOW_NONE;
+}

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""What all traffic programs have in common: their errors, their addresses, and how their results get onto the disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+EXIT_TROUBLE = 1
+EXIT_USAGE = 2
+START_DELAY_NS = 200_000_000  # from now, when the plan names no start
+MOST_LATE_NS = 1_000_000_000  # a start planned longer ago than this is a mistake of whoever planned it
+
+
+class TrafficError(RuntimeError):
+    """Something that ends the traffic early; the text is for the user."""
+
+
+class StoppedError(Exception):
+    """SIGTERM or SIGINT."""
+
+
+def catch_signals() -> None:
+    """From here on SIGTERM and SIGINT raise StoppedError with their name."""
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        raise StoppedError(signal.Signals(number).name)
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+
+
+def local_address(server: str) -> tuple[str, str]:
+    """(source address, server address) of flows to `server`, from the routing table; nothing is sent."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(server, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(address)
+            return probe.getsockname()[0], str(address[0])
+    except OSError as error:
+        raise TrafficError(
+            f"server {server}: {error.strerror or error}: give an address this host has a route to"
+        ) from error
+
+
+def planned_start(start_mono_ns: int) -> int:
+    """When to start (CLOCK_MONOTONIC ns): as planned, or soon if the plan says 0. Refuses a time long past."""
+    now_ns = time.monotonic_ns()
+    start_ns = start_mono_ns or now_ns + START_DELAY_NS
+    if now_ns - start_ns > MOST_LATE_NS:
+        late_s = (now_ns - start_ns) / 1e9
+        raise TrafficError(f"start_mono_ns was {late_s:.1f} s ago: plan a time to come on this host's CLOCK_MONOTONIC")
+    return start_ns
+
+
+def refuse_to_overwrite(path: Path) -> None:
+    if path.exists():
+        raise TrafficError(f"{path} exists: a result is never overwritten: give another directory")
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("x") as file:
+        json.dump(values, file, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)

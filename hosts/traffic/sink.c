@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// What TCP and UDP sinks share: their sockets and the list of flows.
+#include "sink.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../../lib/clock_ns.h"
+
+enum { MOST_SINK_FLOWS = 1 << 20 }; /* half of a GiB: whoever makes more connections is no experiment */
+
+uint16_t port_of(const struct sockaddr_storage *address)
+{
+	return ntohs(address->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)address)->sin6_port
+						    : ((const struct sockaddr_in *)address)->sin_port);
+}
+
+struct sink_flow *sink_add(struct sink *sink, const char *protocol, const struct sockaddr_storage *peer,
+			   uint16_t port)
+{
+	uint32_t capacity = sink->flow_capacity ? 2 * sink->flow_capacity : 64;
+	struct sink_flow *flow, **flows;
+
+	if (sink->flow_count == MOST_SINK_FLOWS)
+		return NULL;
+	if (sink->flow_count == sink->flow_capacity) {
+		flows = realloc(sink->flows, capacity * sizeof(*flows));
+		if (!flows)
+			return NULL;
+		sink->flows = flows;
+		sink->flow_capacity = capacity;
+	}
+	flow = malloc(sizeof(*flow));
+	if (!flow)
+		return NULL;
+	*flow = (struct sink_flow){
+		.protocol = protocol,
+		.fd = -1,
+		.peer = *peer,
+		.meter = {.src_port = port_of(peer), .dst_port = port},
+		.first_mono_ns = mono_now_ns(),
+	};
+	sink->flows[sink->flow_count++] = flow;
+	return flow;
+}
+
+int sink_bind(int type, uint16_t port)
+{
+	struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+	struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+	const int one = 1, zero = 0;
+	int fd, err, family = AF_INET6;
+
+	fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0) { /* a kernel without IPv6 */
+		family = AF_INET;
+		fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	}
+	if (fd < 0)
+		return -errno;
+	if (family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+	/* Of TCP alone: with it two sockets of UDP would share a port. */
+	if (type == SOCK_STREAM)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	err = family == AF_INET6 ? bind(fd, (struct sockaddr *)&ipv6, sizeof(ipv6))
+				 : bind(fd, (struct sockaddr *)&ipv4, sizeof(ipv4));
+	if (err) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}

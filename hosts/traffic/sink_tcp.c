@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// Connections whose bytes are thrown away in the kernel: MSG_TRUNC takes them off the queue without copying them.
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../lib/clock_ns.h"
+#include "../../lib/report.h"
+#include "sink.h"
+
+enum {
+	BACKLOG = 4096, /* cut to net.core.somaxconn; tcp_flows sends its SYNs one after the other */
+	DISCARD_BYTES = 256 << 20, /* at once: as much as the largest socket buffer has */
+};
+
+struct listener {
+	struct source source;
+	int fd;
+	uint16_t port;
+};
+
+void sink_tcp_close(struct sink_flow *flow)
+{
+	if (flow->fd >= 0)
+		close(flow->fd);
+	flow->fd = -1;
+	flow->last_mono_ns = mono_now_ns();
+}
+
+static int discard(struct source *source, struct sink *sink)
+{
+	struct sink_flow *flow = (struct sink_flow *)source;
+	ssize_t bytes = recv(flow->fd, NULL, DISCARD_BYTES, MSG_TRUNC | MSG_DONTWAIT);
+
+	if (bytes > 0) {
+		goodput_count(&sink->goodput, &flow->meter, (uint64_t)bytes, 1);
+		return 0;
+	}
+	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	flow->end = !bytes ? SINK_CLOSED : errno == ECONNRESET ? SINK_RESET : SINK_FAILED;
+	if (flow->end == SINK_FAILED)
+		complain("receiving from port %d on port %d: %s", flow->meter.src_port, flow->meter.dst_port,
+			 strerror(errno));
+	sink_tcp_close(flow);
+	return 0;
+}
+
+static int accept_all(struct source *source, struct sink *sink)
+{
+	const struct listener *listener = (struct listener *)source;
+	struct sockaddr_storage peer;
+	struct sink_flow *flow;
+	socklen_t length;
+	int fd, err;
+
+	while (true) {
+		length = sizeof(peer);
+		fd = accept4(listener->fd, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
+			return 0;
+		err = fd < 0 ? -errno : 0;
+		flow = err ? NULL : sink_add(sink, "tcp", &peer, listener->port);
+		if (!err && !flow)
+			err = -ENOMEM;
+		if (!err) {
+			flow->source.ready = discard;
+			flow->fd = fd;
+			err = events_socket(&sink->events, EPOLL_CTL_ADD, fd, EPOLLIN, flow);
+		}
+		if (!err)
+			continue;
+		if (!sink->refused++)
+			complain("taking a connection on port %d: %s; it and perhaps others are refused",
+				 listener->port, strerror(-err));
+		if (fd < 0)
+			return err; /* it would be ready for ever */
+		if (flow)
+			sink_tcp_close(flow);
+		else
+			close(fd);
+	}
+}
+
+int sink_tcp(struct sink *sink, uint16_t port, const char *cc)
+{
+	struct listener *listener = malloc(sizeof(*listener));
+	int fd = listener ? sink_bind(SOCK_STREAM, port) : -ENOMEM;
+	int err = fd < 0 ? fd : 0;
+
+	if (!err && cc && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc))) {
+		complain("setting the congestion control %s on port %d: %s; see "
+			 "net.ipv4.tcp_available_congestion_control",
+			 cc, port, strerror(errno));
+		err = -errno;
+	} else if (!err && listen(fd, BACKLOG)) {
+		err = -errno;
+	}
+	if (!err) {
+		*listener = (struct listener){.source.ready = accept_all, .fd = fd, .port = port};
+		err = events_socket(&sink->events, EPOLL_CTL_ADD, fd, EPOLLIN, listener);
+	}
+	if (!err)
+		return 0; /* the listener stays until the process ends */
+	if (err == -EADDRINUSE)
+		complain("port %d is busy: something listens there: free it or choose another with --tcp",
+			 port);
+	else if (!cc || err != -ENOENT)
+		complain("listening on port %d: %s", port, strerror(-err));
+	if (fd >= 0)
+		close(fd);
+	free(listener);
+	return err;
+}

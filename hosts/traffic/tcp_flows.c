@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT
+// Long TCP flows, any number of them in one thread: all are connected first, then all send from one moment to
+// another, then they are cut off. Every wait is for a socket or for a moment on CLOCK_MONOTONIC.
+#include "tcp_flows.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../lib/clock_ns.h"
+#include "../../lib/report.h"
+
+enum {
+	OTHER_FILES = 16,
+	MARGIN_NS =
+		1000000, /* from the last connection to a start that is planned too early, or not at all */
+	MOST_ERRORS = 5, /* said one by one */
+};
+
+#define MOST_NS ((uint64_t)1 << 62)
+
+const char *const program_name = "tcp_flows";
+
+static const char USAGE[] =
+	"usage: tcp_flows --server ADDRESS --duration-ns N --report FILE [option...] <FLOWS\n"
+	"Sends on long TCP flows from one moment to another. FLOWS has a line for each of them:\n"
+	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS (from the start until it begins).\n"
+	"  --server ADDRESS          IPv4 or IPv6 address of the host that runs traffic_sink\n"
+	"  --duration-ns N           from the last flow's beginning to the end\n"
+	"  --report FILE             what came of it, JSON\n"
+	"  --start-mono-ns N         CLOCK_MONOTONIC of the start; 0: when all are connected (default). A "
+	"later\n"
+	"                            start, because connecting took longer, is in the report\n"
+	"  --connect-interval-ns N   between two SYNs (default 100000): at once they would overflow the "
+	"queue\n"
+	"  --setup-ns N              until all must be connected, from the first SYN (default 30000000000)\n"
+	"  --drain-ns N              from the end, when nothing is sent any more, to the RSTs (default 0)\n"
+	"  --mss N                   segment size\n"
+	"  --ecn                     a connection without ECN is an error\n";
+
+static int parse_server(struct path *path, const char *text)
+{
+	struct sockaddr_in *ipv4 = (struct sockaddr_in *)&path->server;
+	struct sockaddr_in6 *ipv6 = (struct sockaddr_in6 *)&path->server;
+
+	path->server_text = text;
+	path->server.ss_family = strchr(text, ':') ? AF_INET6 : AF_INET;
+	if (inet_pton(path->server.ss_family, text,
+		      path->server.ss_family == AF_INET ? (void *)&ipv4->sin_addr
+							: (void *)&ipv6->sin6_addr) == 1)
+		return 0;
+	complain("--server '%s': give an IPv4 or IPv6 address in numbers", text);
+	return -EINVAL;
+}
+
+static int parse_options(struct run *run, int argc, char **argv)
+{
+	enum { SERVER = 256, DURATION, REPORT, START, INTERVAL, SETUP, DRAIN, MSS, ECN, HELP };
+	static const struct option LONG[] = {
+		{"server", required_argument, NULL, SERVER},
+		{"duration-ns", required_argument, NULL, DURATION},
+		{"report", required_argument, NULL, REPORT},
+		{"start-mono-ns", required_argument, NULL, START},
+		{"connect-interval-ns", required_argument, NULL, INTERVAL},
+		{"setup-ns", required_argument, NULL, SETUP},
+		{"drain-ns", required_argument, NULL, DRAIN},
+		{"mss", required_argument, NULL, MSS},
+		{"ecn", no_argument, NULL, ECN},
+		{"help", no_argument, NULL, HELP},
+		{0},
+	};
+	int option, err = 0;
+
+	*run = (struct run){.connect_interval_ns = 100000, .setup_ns = 30000000000};
+	while (!err && (option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
+		switch (option) {
+		case SERVER:
+			err = parse_server(&run->path, optarg);
+			break;
+		case DURATION:
+			err = parse_number("--duration-ns", optarg, 1, MOST_NS, &run->duration_ns);
+			break;
+		case REPORT:
+			run->report = optarg;
+			break;
+		case START:
+			err = parse_number("--start-mono-ns", optarg, 0, MOST_NS,
+					   &run->planned_start_mono_ns);
+			break;
+		case INTERVAL:
+			err = parse_number("--connect-interval-ns", optarg, 1, MOST_NS,
+					   &run->connect_interval_ns);
+			break;
+		case SETUP:
+			err = parse_number("--setup-ns", optarg, 1, MOST_NS, &run->setup_ns);
+			break;
+		case DRAIN:
+			err = parse_number("--drain-ns", optarg, 0, MOST_NS, &run->drain_ns);
+			break;
+		case MSS:
+			err = parse_number("--mss", optarg, 88, 9216, &run->path.mss_bytes);
+			break;
+		case ECN:
+			run->path.ecn = true;
+			break;
+		case HELP:
+			fputs(USAGE, stdout);
+			return 1;
+		default:
+			return -EINVAL; /* getopt_long has said it */
+		}
+	}
+	if (err)
+		return err;
+	if (optind < argc || !run->path.server_text || !run->duration_ns || !run->report) {
+		complain("%s%s (tcp_flows --help lists the options)", optind < argc ? argv[optind] : "",
+			 optind < argc ? ": not an option"
+				       : "--server, --duration-ns and --report are needed");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int wait_for(struct run *run, int operation, struct flow *flow, uint32_t wanted)
+{
+	int err = events_socket(&run->events, operation, flow->fd, wanted, flow);
+
+	if (err)
+		complain("watching the socket of port %d: %s", flow->client_port, strerror(-err));
+	return err;
+}
+
+/* What a ready socket is about. 0, or -errno when this flow has failed; it has said why. */
+static int serve(struct run *run, struct flow *flow, uint32_t ready)
+{
+	int err;
+
+	if (flow->state == FLOW_CONNECTING) {
+		err = flow_connected(flow, &run->path);
+		if (err)
+			return err;
+		flow->connected_mono_ns = mono_now_ns();
+		run->connected++;
+		return wait_for(run, EPOLL_CTL_MOD, flow, EPOLLRDHUP);
+	}
+	if (ready & (EPOLLERR | EPOLLHUP | EPOLLRDHUP))
+		return flow_ended(flow, flow->state == FLOW_SENDING ? "sending" : "waiting for the start");
+	return flow_write(flow);
+}
+
+/* Serves sockets until mono_ns, or until something else ends the waiting: 1 the moment has come, 0 sockets were
+ * served, -EINTR a signal, -EIO a flow has failed.
+ */
+static int step(struct run *run, uint64_t mono_ns)
+{
+	enum events_found found;
+	int sockets, err, failed = 0;
+
+	events_arm(&run->events, mono_ns);
+	err = events_wait(&run->events, &sockets, &found);
+	if (err) {
+		complain("waiting for sockets: %s", strerror(-err));
+		return -EIO;
+	}
+	if (found == EVENTS_SIGNAL) {
+		run->stopped = run->events.signal_name;
+		return -EINTR;
+	}
+	if (found == EVENTS_MOMENT)
+		return 1;
+	for (int index = 0; index < sockets; index++) {
+		const struct epoll_event *event = run->events.batch + index;
+
+		if (serve(run, event->data.ptr, event->events))
+			failed = -EIO;
+	}
+	return failed;
+}
+
+/* Serves sockets until mono_ns. 0, -EINTR or -EIO. */
+static int serve_until(struct run *run, uint64_t mono_ns)
+{
+	int result;
+
+	do
+		result = step(run, mono_ns);
+	while (!result);
+	return result < 0 ? result : 0;
+}
+
+/* One SYN after the other, then until the last handshake is done. */
+static int connect_all(struct run *run)
+{
+	uint64_t deadline_ns = mono_now_ns() + run->setup_ns;
+	int result = 0;
+
+	for (uint32_t index = 0; index < run->count; index++) {
+		struct flow *flow = run->flows + index;
+
+		if (index) {
+			result = serve_until(run, mono_now_ns() + run->connect_interval_ns);
+			if (result)
+				return result;
+		}
+		if (flow_connect(flow, &run->path) ||
+		    wait_for(run, EPOLL_CTL_ADD, flow, EPOLLOUT | EPOLLRDHUP))
+			return -EIO;
+	}
+	while (!result && run->connected < run->count)
+		result = step(run, deadline_ns);
+	if (result <= 0)
+		return result;
+	for (uint32_t index = 0; index < run->count; index++)
+		if (run->flows[index].state == FLOW_CONNECTING)
+			snprintf(run->flows[index].error, sizeof(run->flows[index].error),
+				 "connecting: no answer within %.3f s: is the path up?",
+				 (double)run->setup_ns / 1e9);
+	return -EIO;
+}
+
+/* The planned start, or a later one. */
+static void set_times(struct run *run)
+{
+	uint64_t soonest_ns = mono_now_ns() + MARGIN_NS;
+
+	run->start_mono_ns =
+		run->planned_start_mono_ns > soonest_ns ? run->planned_start_mono_ns : soonest_ns;
+	run->end_mono_ns = run->start_mono_ns + run->flows[run->count - 1].offset_ns + run->duration_ns;
+}
+
+/* Begins with all flows of one offset, from number first. Returns the number of the next, or -EIO. */
+static int begin(struct run *run, uint32_t first)
+{
+	uint64_t now_ns;
+	uint32_t next;
+
+	for (next = first; next < run->count && run->flows[next].offset_ns == run->flows[first].offset_ns;
+	     next++) {
+		struct flow *flow = run->flows + next;
+
+		flow->state = FLOW_SENDING;
+		if (flow_write(flow) || wait_for(run, EPOLL_CTL_MOD, flow, EPOLLOUT | EPOLLRDHUP))
+			return -EIO;
+	}
+	now_ns = mono_now_ns(); /* afterwards: in virtual time, reading the clock takes a ns */
+	for (uint32_t index = first; index < next; index++)
+		run->flows[index].started_mono_ns = now_ns;
+	return (int)next;
+}
+
+static int send_until_end(struct run *run)
+{
+	uint32_t next = 0;
+	int result = 0;
+
+	while (next < run->count) {
+		result = serve_until(run, run->start_mono_ns + run->flows[next].offset_ns);
+		if (result)
+			return result;
+		result = begin(run, next);
+		if (result < 0)
+			return result;
+		next = (uint32_t)result;
+	}
+	return serve_until(run, run->end_mono_ns);
+}
+
+/* Stops all flows, and lets what is under way arrive and be acknowledged. No longer watched: what becomes of a
+ * connection now is no matter, and a dead one would be ready all the time.
+ */
+static int drain(struct run *run)
+{
+	for (uint32_t index = 0; index < run->count; index++)
+		flow_stop(run->flows + index);
+	run->ended_mono_ns = mono_now_ns();
+	for (uint32_t index = 0; index < run->count; index++)
+		wait_for(run, EPOLL_CTL_DEL, run->flows + index, 0);
+	for (uint32_t index = 0; index < run->count; index++)
+		flow_account(run->flows + index);
+	return run->drain_ns ? serve_until(run, run->end_mono_ns + run->drain_ns) : 0;
+}
+
+static int carry(struct run *run)
+{
+	int result = connect_all(run);
+
+	if (!result) {
+		set_times(run);
+		result = send_until_end(run);
+	}
+	if (!result)
+		return drain(run);
+	run->ended_mono_ns = mono_now_ns();
+	for (uint32_t index = 0; index < run->count; index++)
+		flow_account(run->flows + index);
+	return result;
+}
+
+/* Returns whether anything has to be told. */
+static bool tell(const struct run *run)
+{
+	uint32_t failed = 0;
+
+	if (run->stopped)
+		complain("ended by %s before its time", run->stopped);
+	for (uint32_t index = 0; index < run->count; index++) {
+		const struct flow *flow = run->flows + index;
+
+		if (*flow->error && failed++ < MOST_ERRORS)
+			complain("flow from port %d to %s port %d: %s", flow->client_port,
+				 run->path.server_text, flow->server_port, flow->error);
+	}
+	if (failed > MOST_ERRORS)
+		complain("%" PRIu32 " flows more failed: see the report", failed - MOST_ERRORS);
+	return run->stopped || failed;
+}
+
+int main(int argc, char **argv)
+{
+	struct run run;
+	bool trouble;
+	int err;
+
+	err = parse_options(&run, argc, argv);
+	if (err)
+		return err > 0 ? 0 : EXIT_SETUP;
+	if (flow_list_read(stdin, &run.flows, &run.count))
+		return EXIT_SETUP;
+	if (events_allow_files(run.count + OTHER_FILES, run.count + OTHER_FILES) ||
+	    events_open(&run.events)) {
+		free(run.flows);
+		return EXIT_SETUP;
+	}
+
+	err = carry(&run);
+	for (uint32_t index = 0; index < run.count; index++)
+		flow_close(run.flows + index);
+	trouble = tell(&run);
+	if (tcp_flows_report(&run) || err)
+		trouble = true;
+
+	events_close(&run.events);
+	free(run.flows);
+	return trouble ? EXIT_TROUBLE : 0;
+}

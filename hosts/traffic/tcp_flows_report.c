@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// tcp_flows.json: when what was done, and what each flow came to.
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "../../lib/commit.h"
+#include "../../lib/report.h"
+#include "tcp_flows.h"
+
+/* Errors are our own words and the C library's: nothing in them needs escaping but what strerror might hold. */
+static void print_text(FILE *file, const char *text)
+{
+	fputc('"', file);
+	for (; *text; text++)
+		fputc(*text == '"' || *text == '\\' || (unsigned char)*text < ' ' ? '\'' : *text, file);
+	fputc('"', file);
+}
+
+static void print_flow(FILE *file, const struct flow *flow)
+{
+	fprintf(file,
+		"{\"cc\":\"%s\",\"client_port\":%d,\"server_port\":%d,\"offset_ns\":%" PRIu64
+		",\"connected_mono_ns\":%" PRIu64 ",\"started_mono_ns\":%" PRIu64
+		",\"bytes_written\":%" PRIu64 ",\"bytes_acked\":%" PRIu64 ",\"retransmits\":%" PRIu64
+		",\"error\":",
+		flow->cc, flow->client_port, flow->server_port, flow->offset_ns, flow->connected_mono_ns,
+		flow->started_mono_ns, flow->bytes_written, flow->bytes_acked, flow->retransmits);
+	if (*flow->error)
+		print_text(file, flow->error);
+	else
+		fputs("null", file);
+	fputc('}', file);
+}
+
+static void print_all(FILE *file, const struct run *run)
+{
+	fprintf(file,
+		"{\"planned_start_mono_ns\":%" PRIu64 ",\"start_mono_ns\":%" PRIu64
+		",\"end_mono_ns\":%" PRIu64 ",\"ended_mono_ns\":%" PRIu64
+		",\n \"stopped_by\":%s%s%s,\"flows\":[",
+		run->planned_start_mono_ns, run->start_mono_ns, run->end_mono_ns, run->ended_mono_ns,
+		run->stopped ? "\"" : "", run->stopped ? run->stopped : "null", run->stopped ? "\"" : "");
+	for (uint32_t index = 0; index < run->count; index++) {
+		fputs(index ? ",\n  " : "\n  ", file);
+		print_flow(file, run->flows + index);
+	}
+	fputs("]}\n", file);
+}
+
+int tcp_flows_report(const struct run *run)
+{
+	char partial[4096];
+	FILE *file;
+	int err = 0;
+
+	if (snprintf(partial, sizeof(partial), "%s.partial", run->report) >= (int)sizeof(partial))
+		err = -ENAMETOOLONG;
+	file = err ? NULL : fopen(partial, "we");
+	if (!err && !file)
+		err = -errno;
+	if (!err) {
+		print_all(file, run);
+		err = commit_file(file, partial, run->report);
+	}
+	if (err)
+		complain("writing %s: %s; give a --report in a directory with room that can be written to",
+			 run->report, strerror(-err));
+	return err;
+}

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: MIT
+"""tcp_flows and traffic_sink between two namespaces: exact times, every byte counted, failures said, nothing left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hosts.traffic import child, epoll_flows
+from hosts.traffic.plan import parse
+from wire.wire import BLOCK, GOODPUT_RECORD, read_blocks
+
+PROGRAMS = ("tcp_flows", "traffic_sink")
+unbuilt = [name for name in PROGRAMS if not (child.BUILD / name).exists()]
+software = [
+    pytest.mark.software,
+    pytest.mark.skipif(bool(unbuilt), reason=f"not built: {', '.join(unbuilt)} (make build)"),
+]
+
+
+def group(cc, flows, number):
+    return {"cc": cc, "flows": flows, "server_port": 5201 + number, "first_client_port": 30000 + 1000 * number}
+
+
+def plan_of(*groups, **more):
+    plan = {"generator": "epoll", "duration_ns": 300_000_000, "server": "10.77.0.2", "groups": list(groups)}
+    return {**plan, **more}
+
+
+def flows_of(pair, directory, *groups, check=True, **more):
+    """Runs a plan; its outcome and what traffic.json says (None without one)."""
+    path = directory / "plan.json"
+    path.write_text(json.dumps(plan_of(*groups, **more)))
+    done = pair.python("a", "hosts.traffic.long_flows", path, directory / "client", check=check)
+    traffic = directory / "client/traffic.json"
+    return done, json.loads(traffic.read_text()) if traffic.exists() else None
+
+
+class Sink:
+    """A running traffic_sink on side b."""
+
+    def __init__(self, pair, directory, *endpoints, interval_ns=10_000_000):
+        self.output, self.summary = directory / "goodput.bsg", directory / "traffic_sink.json"
+        words = ["--interval-ns", interval_ns, "--output", self.output, "--summary", self.summary, *endpoints]
+        self.child = pair.start("b", child.BUILD / "traffic_sink", *words)
+        assert self.child.stdout.readline() == "ready\n", self.child.stderr.read()
+
+    def stop(self):
+        """Its summary, and the records of its file."""
+        self.child.send_signal(signal.SIGTERM)
+        assert self.child.wait(5) == 0, self.child.stderr.read()
+        blocks = read_blocks(self.output.read_bytes(), BLOCK.const["BLOCK_GOODPUT"])
+        size = GOODPUT_RECORD.length
+        records = [
+            GOODPUT_RECORD.decode(block.payload[at : at + size])
+            for block in blocks
+            for at in range(0, len(block.payload), size)
+        ]
+        return json.loads(self.summary.read_text()), records
+
+
+def running(pair, name) -> list[str]:
+    """Processes called `name` in the namespaces of the pair."""
+    inodes = {Path(pair.path(side)).stat().st_ino for side in ("a", "b")}
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if (path / "comm").read_text() == f"{name}\n" and (path / "ns/net").stat().st_ino in inodes:
+                found.append(path.name)
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(condition, seconds=5.0):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert condition()
+
+
+def test_plan__of_epoll_is_not_split_and_has_its_own_keys():
+    plan = parse(plan_of(group("cubic", 300, 0), start_spread_ns=5, seed=7))
+    assert [(p.flows, p.server_port) for p in plan.processes] == [(300, 5201)]
+    assert (plan.duration_ns, plan.connect_interval_ns, plan.drain_ns) == (300_000_000, 100_000, 0)
+    with pytest.raises(ValueError, match="seconds: no such key"):
+        parse(plan_of(group("cubic", 1, 0), seconds=1))
+    with pytest.raises(ValueError, match="duration_ns: no such key"):
+        parse({**plan_of(group("cubic", 1, 0)), "generator": "iperf3", "seconds": 1})
+    with pytest.raises(ValueError, match=r"generator: 'iperf' is not one of iperf3, epoll"):
+        parse({**plan_of(group("cubic", 1, 0)), "generator": "iperf"})
+    with pytest.raises(ValueError, match="duration_ns: None is not a whole number"):
+        parse({**plan_of(group("cubic", 1, 0)), "duration_ns": None})
+
+
+def test_offsets__are_those_of_the_seed_and_cover_the_spread():
+    def offsets(**more):
+        return epoll_flows.offsets_ns(parse(plan_of(group("cubic", 500, 0), **more)))
+
+    drawn = offsets(start_spread_ns=1_000_000, seed=3)
+    assert drawn == offsets(start_spread_ns=1_000_000, seed=3) != offsets(start_spread_ns=1_000_000, seed=4)
+    assert 0 <= min(drawn) < 20_000
+    assert 980_000 < max(drawn) <= 1_000_000
+    assert offsets() == [0] * 500
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "says"),
+    [
+        ([], "", "--server, --duration-ns and --report are needed"),
+        (["--server", "host"], "", "--server 'host': give an IPv4 or IPv6 address in numbers"),
+        (["--duration-ns", "0"], "", "--duration-ns '0': give a whole number from 1"),
+        (None, "", "standard input names no flow"),
+        (None, "cubic 1 2\n", "standard input, line 1: give CC CLIENT_PORT SERVER_PORT OFFSET_NS"),
+        (None, "cubic 1 2 0\ncubic 70000 2 0\n", "standard input, line 2"),
+        (None, "cu-bic 1 2 0\n", "line 1"),
+        (None, "cubic 1 2 0 0\n", "line 1"),
+        (None, "c" * 200, "line 1"),
+    ],
+)
+@pytest.mark.skipif(bool(unbuilt), reason="not built")
+def test_tcp_flows__bad_input_is_one_line(tmp_path, options, lines, says):
+    complete = ["--server", "127.0.0.1", "--duration-ns", "1", "--report", tmp_path / "r.json"]
+    words = [child.BUILD / "tcp_flows", *(complete if options is None else options)]
+    done = subprocess.run(words, input=lines, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+class TestFlows:
+    pytestmark = software
+
+    def test_flows__run_from_the_planned_ns_to_the_planned_ns(self, pair, tmp_path):
+        sink = Sink(pair, tmp_path, "--tcp", "5201=cubic", "--tcp", "5202=reno")
+        start_ns = time.monotonic_ns() + 400_000_000
+        groups = (group("cubic", 4, 0), group("reno", 3, 1))
+        done, traffic = flows_of(pair, tmp_path, *groups, start_mono_ns=start_ns, drain_ns=20_000_000)
+        assert (done.stderr, traffic["errors"]) == ("", [])
+        summary, records = sink.stop()
+
+        assert (traffic["start_mono_ns"], traffic["end_mono_ns"]) == (start_ns, start_ns + 300_000_000)
+        assert 0 <= traffic["last_ended_mono_ns"] - traffic["end_mono_ns"] < 100_000_000
+        assert [(f["id"], f["cc"], f["src_addr"], f["src_port"], f["dst_port"]) for f in traffic["flows"]] == [
+            *((i, "cubic", "10.77.0.1", 30000 + i, 5201) for i in range(4)),
+            *((4 + i, "reno", "10.77.0.1", 31000 + i, 5202) for i in range(3)),
+        ]
+        assert [(g["cc"], g["flows"], g["exit_status"]) for g in traffic["groups"]] == [("cubic", 4, 0), ("reno", 3, 0)]
+        assert all(start_ns <= flow["started_mono_ns"] < start_ns + 100_000_000 for flow in traffic["flows"])
+
+        received = {flow["src_port"]: flow for flow in summary["flows"]}
+        assert {flow["end"] for flow in received.values()} == {"reset"}
+        in_intervals = dict.fromkeys(received, 0)
+        for record in records:
+            assert record["interval_mono_ns"] % 10_000_000 == 0
+            assert start_ns - 10_000_000 < record["interval_mono_ns"] < start_ns + 420_000_000
+            in_intervals[record["src_port"]] += record["payload_bytes"]
+        for flow in traffic["flows"]:
+            total = received[flow["src_port"]]["bytes"]
+            assert in_intervals[flow["src_port"]] == total
+            assert 0 < flow["bytes_acked"] <= total
+        assert len({record["interval_mono_ns"] for record in records}) >= 25
+
+    def test_flows__nothing_is_sent_after_the_drain_but_rsts(self, pair, tmp_path):
+        sink = Sink(pair, tmp_path, "--tcp", "5201")
+        flows_of(pair, tmp_path, group("cubic", 2, 0), drain_ns=50_000_000)
+        summary, records = sink.stop()
+        traffic = json.loads((tmp_path / "client/traffic.json").read_text())
+        assert max(record["interval_mono_ns"] for record in records) < traffic["end_mono_ns"] + 60_000_000
+        assert all(flow["ended_mono_ns"] > traffic["end_mono_ns"] + 50_000_000 for flow in summary["flows"])
+        assert "ESTAB" not in pair.run("b", "ss", "-tn").stdout
+
+    def test_flows__500_over_ipv6_begin_when_their_offsets_say(self, pair, tmp_path):
+        sink = Sink(pair, tmp_path, "--tcp", "5201")
+        more = {"start_spread_ns": 100_000_000, "seed": 5, "server": "fd77::2"}
+        _, traffic = flows_of(pair, tmp_path, group("cubic", 500, 0), **more)
+        summary, _ = sink.stop()
+        assert len(summary["flows"]) == len(traffic["flows"]) == 500
+        assert traffic["flows"][0]["src_addr"] == "fd77::1"
+        offsets = epoll_flows.offsets_ns(parse(plan_of(group("cubic", 500, 0), **more)))
+        assert traffic["start_mono_ns"] == traffic["first_started_mono_ns"] + max(offsets)
+        assert traffic["end_mono_ns"] == traffic["start_mono_ns"] + 300_000_000
+        for flow, offset_ns in zip(traffic["flows"], offsets, strict=True):
+            assert flow["started_mono_ns"] >= traffic["first_started_mono_ns"] + offset_ns
+        assert all(flow["bytes"] > 0 for flow in summary["flows"])
+
+    def test_flows__ecn_is_asked_for_and_checked(self, pair, tmp_path):
+        Sink(pair, tmp_path, "--tcp", "5201")
+        pair.run("a", "sysctl", "-qw", "net.ipv4.tcp_ecn=0")
+        done, _ = flows_of(pair, tmp_path, group("cubic", 1, 0), ecn=True, check=False)
+        assert done.returncode == 1
+        assert "ECN was not negotiated: net.ipv4.tcp_ecn must be 1 here, 1 or 2 on the server" in done.stderr
+        pair.run("a", "sysctl", "-qw", "net.ipv4.tcp_ecn=1")
+        (tmp_path / "again").mkdir()
+        assert flows_of(pair, tmp_path / "again", group("cubic", 1, 0), ecn=True)[1]["errors"] == []
+
+    def test_flows__another_congestion_control_than_asked_for_is_an_error(self, pair, tmp_path):
+        Sink(pair, tmp_path, "--tcp", "5201")
+        done, traffic = flows_of(pair, tmp_path, group("nosuch", 1, 0), check=False)
+        assert done.returncode == 1
+        assert "flow from port 30000 to 10.77.0.2 port 5201: setting the congestion control nosuch" in done.stderr
+        assert traffic["groups"][0]["exit_status"] == 1
+        # A route that has one locked outranks what the socket asks for.
+        pair.run("a", "ip", "route", "replace", "10.77.0.0/24", "dev", "eth0", "congctl", "lock", "reno")
+        (tmp_path / "again").mkdir()
+        done, _ = flows_of(pair, tmp_path / "again", group("cubic", 1, 0), check=False)
+        assert (done.returncode, "its congestion control is reno, asked for was cubic" in done.stderr) == (1, True)
+
+    def test_flows__without_a_server_each_says_so(self, pair, tmp_path):
+        done, traffic = flows_of(pair, tmp_path, group("cubic", 8, 0), check=False)
+        assert done.returncode == 1
+        assert "connecting: Connection refused; is traffic_sink running there?" in done.stderr
+        assert traffic["start_mono_ns"] == 0
+        assert traffic["errors"] != []
+
+    def test_flows__an_address_that_does_not_answer_ends_in_time(self, pair, tmp_path):
+        begin = time.monotonic()
+        more = {"server": "10.77.0.3", "setup_seconds": 1}
+        pair.run("a", "ip", "neighbour", "add", "10.77.0.3", "lladdr", "02:00:00:00:00:01", "dev", "eth0")
+        done, _ = flows_of(pair, tmp_path, group("cubic", 7, 0), check=False, **more)
+        assert time.monotonic() - begin < 5
+        assert done.stderr.count("connecting: no answer within 1.000 s: is the path up?") == 5
+        assert "2 flows more failed" in done.stderr
+
+    def test_flows__a_server_that_dies_is_an_error_with_the_ports(self, pair, tmp_path):
+        sink = Sink(pair, tmp_path, "--tcp", "5201")
+        path = tmp_path / "plan.json"
+        path.write_text(json.dumps(plan_of(group("cubic", 2, 0), duration_ns=30_000_000_000)))
+        flows = pair.start("a", sys.executable, "-m", "hosts.traffic.long_flows", path, tmp_path / "client")
+        wait_until(lambda: running(pair, "tcp_flows"))
+        time.sleep(0.3)
+        sink.child.kill()
+        _, errors = flows.communicate(timeout=5)
+        assert flows.returncode == 1
+        assert "flow from port 3000" in errors
+        assert "to 10.77.0.2 port 5201: sending: " in errors
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_flows__a_signal_ends_them_and_what_was_is_told(self, pair, tmp_path, number):
+        Sink(pair, tmp_path, "--tcp", "5201")
+        path = tmp_path / "plan.json"
+        path.write_text(json.dumps(plan_of(group("cubic", 2, 0), duration_ns=30_000_000_000)))
+        flows = pair.start("a", sys.executable, "-m", "hosts.traffic.long_flows", path, tmp_path / "client")
+        wait_until(lambda: running(pair, "tcp_flows"))
+        time.sleep(0.3)
+        flows.send_signal(number)
+        _, errors = flows.communicate(timeout=5)
+        assert flows.returncode == 1
+        assert errors.splitlines()[0] == f"long_flows: ended by {number.name} before its time"
+        traffic = json.loads((tmp_path / "client/traffic.json").read_text())
+        assert traffic["end_mono_ns"] - traffic["start_mono_ns"] < 10**9
+        assert all(flow["bytes_acked"] > 0 for flow in traffic["flows"])
+        assert running(pair, "tcp_flows") == []
+
+    def test_flows__kill_leaves_nothing(self, pair, tmp_path):
+        sink = Sink(pair, tmp_path, "--tcp", "5201")
+        path = tmp_path / "plan.json"
+        path.write_text(json.dumps(plan_of(group("cubic", 2, 0), duration_ns=30_000_000_000)))
+        flows = pair.start("a", sys.executable, "-m", "hosts.traffic.long_flows", path, tmp_path / "client")
+        wait_until(lambda: running(pair, "tcp_flows"))
+        time.sleep(0.3)
+        os.kill(flows.pid, signal.SIGKILL)
+        wait_until(lambda: running(pair, "tcp_flows") == [])
+        summary, _ = sink.stop()
+        assert len(summary["flows"]) == 2
+
+    def test_sink__a_busy_port_or_an_old_result_is_one_line(self, pair, tmp_path):
+        first = Sink(pair, tmp_path, "--tcp", "5201", "--udp", "5301")
+        for words, says in (
+            (["--tcp", "5201"], "port 5201 is busy: something listens there"),
+            (["--udp", "5301"], "UDP port 5301 is busy"),
+            (["--tcp", "5203=nosuch"], "setting the congestion control nosuch on port 5203"),
+            (["--tcp", "5203", "--output", first.output], "a result is never overwritten"),
+        ):
+            output = [] if "--output" in words else ["--output", tmp_path / "other.bsg"]
+            words = [child.BUILD / "traffic_sink", *words, *output, "--summary", tmp_path / "other.json"]
+            done = pair.run("b", *words, check=False)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert says in done.stderr
+            assert done.stderr.count("\n") == 1
+            assert not (tmp_path / "other.bsg").exists()
+        assert first.stop()[0]["flows"] == []
+
+    def test_sink__says_what_a_full_disk_did_not_take(self, pair, tmp_path):
+        disk = tmp_path / "disk"
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "bufferscope-test", str(disk)], check=True)
+        try:
+            sink = Sink(pair, disk, "--tcp", "5201", interval_ns=20_000)
+            flows_of(pair, tmp_path, group("cubic", 20, 0), duration_ns=200_000_000)
+            sink.child.send_signal(signal.SIGTERM)
+            assert sink.child.wait(5) == 1
+            errors = sink.child.stderr.read()
+            assert "No space left on device" in errors
+            summary = json.loads(sink.summary.read_text())
+            assert summary["records_unwritten"] > summary["records_stored"] == 0
+            assert len(summary["flows"]) == 20
+        finally:
+            subprocess.run(["umount", str(disk)], check=True)

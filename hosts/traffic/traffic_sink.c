@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+// Receives what tcp_flows and open_loop send, throws it away, and counts it per flow and interval, in one thread.
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../lib/commit.h"
+#include "../../lib/report.h"
+#include "flow_list.h"
+#include "sink.h"
+
+enum { MOST_LISTENERS = 1024, MOST_FILES = 65536, ENOUGH_FILES = 256 };
+
+const char *const program_name = "traffic_sink";
+
+struct endpoint {
+	bool udp;
+	uint16_t port;
+	const char *cc; /* NULL: the host's default */
+};
+
+struct options {
+	struct endpoint endpoints[MOST_LISTENERS];
+	uint32_t count;
+	uint64_t interval_ns;
+	const char *output;
+	const char *summary;
+};
+
+static const char USAGE[] =
+	"usage: traffic_sink --tcp PORT[=CC]... --udp PORT... --interval-ns N --output FILE --summary FILE\n"
+	"Receives and discards until SIGTERM or SIGINT; prints ready when it listens.\n"
+	"  --tcp PORT[=CC]  takes TCP connections, with this congestion control; may be repeated\n"
+	"  --udp PORT       takes datagrams; may be repeated\n"
+	"  --interval-ns N  length of an interval (default 100000000)\n"
+	"  --output FILE    bytes per flow and interval (wire/goodput_record.def in blocks); must not exist\n"
+	"  --summary FILE   totals as JSON, at the end\n";
+
+static int parse_endpoint(struct options *options, char *text, bool udp)
+{
+	char *cc = udp ? NULL : strchr(text, '=');
+	uint64_t port;
+	int err;
+
+	if (cc)
+		*cc++ = '\0';
+	err = parse_number(udp ? "--udp" : "--tcp", text, 1, 65535, &port);
+	if (!err && cc && (!*cc || strlen(cc) >= CC_NAME_BYTES)) {
+		complain("--tcp %s=%s: give the name of a congestion control after '='", text, cc);
+		err = -EINVAL;
+	}
+	if (!err && options->count == MOST_LISTENERS) {
+		complain("more than %d ports: give fewer", MOST_LISTENERS);
+		err = -EINVAL;
+	}
+	if (!err)
+		options->endpoints[options->count++] =
+			(struct endpoint){.udp = udp, .port = (uint16_t)port, .cc = cc};
+	return err;
+}
+
+static int parse_options(struct options *options, int argc, char **argv)
+{
+	enum { TCP = 256, UDP, INTERVAL, OUTPUT, SUMMARY, HELP };
+	static const struct option LONG[] = {
+		{"tcp", required_argument, NULL, TCP},
+		{"udp", required_argument, NULL, UDP},
+		{"interval-ns", required_argument, NULL, INTERVAL},
+		{"output", required_argument, NULL, OUTPUT},
+		{"summary", required_argument, NULL, SUMMARY},
+		{"help", no_argument, NULL, HELP},
+		{0},
+	};
+	int option, err = 0;
+
+	options->interval_ns = 100000000;
+	while (!err && (option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
+		switch (option) {
+		case TCP:
+		case UDP:
+			err = parse_endpoint(options, optarg, option == UDP);
+			break;
+		case INTERVAL:
+			err = parse_number("--interval-ns", optarg, 10000, 1000000000000,
+					   &options->interval_ns);
+			break;
+		case OUTPUT:
+			options->output = optarg;
+			break;
+		case SUMMARY:
+			options->summary = optarg;
+			break;
+		case HELP:
+			fputs(USAGE, stdout);
+			return 1;
+		default:
+			return -EINVAL; /* getopt_long has said it */
+		}
+	}
+	if (err)
+		return err;
+	if (optind < argc || !options->count || !options->output || !options->summary) {
+		complain("%s%s (traffic_sink --help lists the options)", optind < argc ? argv[optind] : "",
+			 optind < argc ? ": not an option" : "a port, --output and --summary are needed");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static void print_flow(FILE *file, const struct sink_flow *flow)
+{
+	static const char *const ends[] = {"open", "closed", "reset", "failed"};
+	char address[NI_MAXHOST] = "";
+
+	getnameinfo((const struct sockaddr *)&flow->peer, sizeof(flow->peer), address, sizeof(address), NULL,
+		    0, NI_NUMERICHOST);
+	fprintf(file,
+		"{\"protocol\":\"%s\",\"src_addr\":\"%s\",\"src_port\":%d,\"dst_port\":%d,\"bytes\":%" PRIu64
+		",\"reads\":%" PRIu64 ",\"first_mono_ns\":%" PRIu64
+		",\"end\":\"%s\",\"ended_mono_ns\":%" PRIu64 "}",
+		flow->protocol, strncmp(address, "::ffff:", 7) ? address : address + 7, flow->meter.src_port,
+		flow->meter.dst_port, flow->meter.total_bytes, flow->meter.total_reads, flow->first_mono_ns,
+		ends[flow->end], flow->last_mono_ns);
+}
+
+static int write_summary(const struct sink *sink, const char *path)
+{
+	char partial[4096];
+	FILE *file;
+	int err = 0;
+
+	if (snprintf(partial, sizeof(partial), "%s.partial", path) >= (int)sizeof(partial))
+		err = -ENAMETOOLONG;
+	file = err ? NULL : fopen(partial, "we");
+	if (!err && !file)
+		err = -errno;
+	if (!err) {
+		fputc('{', file);
+		goodput_print(file, &sink->goodput);
+		fprintf(file, ",\n \"connections_refused\":%" PRIu64 ",\"datagrams_dropped\":%" PRIu64,
+			sink->refused, sink_udp_drops(sink));
+		fputs(",\n \"flows\":[", file);
+		for (uint32_t index = 0; index < sink->flow_count; index++) {
+			fputs(index ? ",\n  " : "\n  ", file);
+			print_flow(file, sink->flows[index]);
+		}
+		fputs("]}\n", file);
+		err = commit_file(file, partial, path);
+	}
+	if (err)
+		complain("writing the summary %s: %s; the records are not touched by this", path,
+			 strerror(-err));
+	return err;
+}
+
+/* Until a signal. 0, or -errno after one line. */
+static int run(struct sink *sink)
+{
+	enum events_found found;
+	int sockets, err;
+
+	while (true) {
+		err = events_wait(&sink->events, &sockets, &found);
+		if (err)
+			complain("waiting for sockets: %s", strerror(-err));
+		/* First: what is read from now on belongs to the next interval. */
+		if (found == EVENTS_MOMENT)
+			goodput_moment(&sink->goodput);
+		for (int index = 0; !err && index < sockets; index++) {
+			struct source *source = sink->events.batch[index].data.ptr;
+
+			err = source->ready(source, sink);
+		}
+		if (err || found == EVENTS_SIGNAL)
+			return err;
+	}
+}
+
+static int listen_all(struct sink *sink, const struct options *options)
+{
+	int err = 0;
+
+	for (uint32_t index = 0; !err && index < options->count; index++) {
+		const struct endpoint *endpoint = options->endpoints + index;
+
+		err = endpoint->udp ? sink_udp(sink, endpoint->port)
+				    : sink_tcp(sink, endpoint->port, endpoint->cc);
+	}
+	return err;
+}
+
+int main(int argc, char **argv)
+{
+	static struct options options;
+	struct sink sink = {0};
+	int err;
+
+	err = parse_options(&options, argc, argv);
+	if (err)
+		return err > 0 ? 0 : EXIT_SETUP;
+	if (events_allow_files(MOST_FILES, ENOUGH_FILES) || events_open(&sink.events))
+		return EXIT_SETUP;
+	if (listen_all(&sink, &options) ||
+	    goodput_open(&sink.goodput, &sink.events, options.interval_ns, options.output)) {
+		events_close(&sink.events);
+		return EXIT_SETUP;
+	}
+	puts("ready");
+	fflush(stdout);
+
+	err = run(&sink);
+
+	for (uint32_t index = 0; index < sink.flow_count; index++)
+		if (sink.flows[index]->fd >= 0)
+			sink_tcp_close(sink.flows[index]);
+	if (goodput_close(&sink.goodput))
+		err = -EIO;
+	if (write_summary(&sink, options.summary))
+		err = -EIO;
+	for (uint32_t index = 0; index < sink.flow_count; index++)
+		free(sink.flows[index]);
+	free(sink.flows);
+	events_close(&sink.events);
+	return err || sink.refused ? EXIT_TROUBLE : 0;
+}
