@@ -160,6 +160,9 @@ static bool poll_and_serve(struct loop *loop, uint64_t sleep_ns)
 				(struct pollfd){.fd = shell->ports[index].ring.fd, .events = POLLIN};
 	if (ppoll(loop->list, count, &timeout, NULL) <= 0)
 		return false;
+	for (uint32_t index = 1 + control_count; index < count; index++)
+		if (loop->list[index].revents & POLLERR)
+			ring_clear_error(&shell->ports[index - 1 - control_count].ring);
 	if (loop->list[0].revents)
 		loop->stop = true;
 	control_serve(loop->control, shell, loop->list + 1, control_count);

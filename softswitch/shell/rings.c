@@ -225,3 +225,11 @@ void ring_read_drops(struct ring *ring)
 	if (!getsockopt(ring->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &bytes))
 		ring->counters->rx_ring_drops += stats.tp_drops;
 }
+
+void ring_clear_error(struct ring *ring)
+{
+	socklen_t bytes = sizeof(int);
+	int error;
+
+	getsockopt(ring->fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
+}

@@ -86,6 +86,7 @@ bool ring_peek(struct ring *ring, const struct clocks *clocks); /* fills head_ns
 void ring_take(struct ring *ring, struct ring_frame *frame); /* after ring_peek; valid until ring_give_back */
 void ring_give_back(struct ring *ring);
 void ring_read_drops(struct ring *ring);
+void ring_clear_error(struct ring *ring); /* an interface that went down; else every poll ends at once */
 
 /* transmit.c */
 struct transmit {
