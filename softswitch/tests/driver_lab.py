@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: MIT
+"""Runs inside the virtual-time kernel: hosts around the switch driver, real traffic, and what came of it as JSON.
+
+Each function is one experiment; test_driver.py judges what it returns. Times are ns, of sockets CLOCK_REALTIME.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import json
+import os
+import random
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from controlplane.policy import TailDrop
+from controlplane.soft import SoftSwitch, SwitchError
+from hosts.tune import bursts, offloads, tune
+from wire.wire import POSTCARD
+
+from .core_driver import BUILD
+
+T = TypeVar("T")
+DEVICE = "/dev/bufferscope-switch"
+HOSTS = {1: "sender", 2: "receiver", 3: "collector"}
+CLONE_NEWNET = 0x40000000
+SO_TIMESTAMPNS, SO_TIMESTAMPING, SOL_PACKET, SOL_IP_RECVERR = 35, 37, 263, 0x2000
+TX_SOFTWARE, SOFTWARE, TSONLY = 1 << 1, 1 << 4, 1 << 11
+TIMESPECS = struct.Struct("qq")
+libc = ctypes.CDLL(None, use_errno=True)
+
+# One table for both executors: settings and queries, right and wrong.
+REQUESTS: tuple[bytes, ...] = (
+    b"program", b"program now", b"table list", b"table set forward 0x02bf00000002 = send_to 2", b"table dump forward",
+    b"table set forward 2 = send_to", b"table set queue_policy 2 = tail_drop 5 0", b"table dump queue_policy",
+    b"table delete queue_policy 2", b"table delete queue_policy 2", b"table set absent 1 = nothing", b"table",
+    b"counter read arrivals", b"counter read arrivals 2", b"counter reset arrivals", b"counter read absent",
+    b"register read absent 0", b"random seed 5", b"random seed", b"mirror set 1 3 truncate 256", b"mirror set 1 9",
+    b"mirror delete 1", b"mirror delete 1", b"port set 2 rate 1000000000 delay 5", b"port set 2 rate 1", b"port show 2",
+    b"port set 2 rate 0 delay 0", b"port show 4", b"flow set 10.0.0.1 10.0.0.2 tcp 1 2 delay 7",
+    b"flow set fd00::1 fd00::2 udp 1 2 access 1000", b"flow set 10.0.0.1 10.0.0.300 tcp 1 2", b"flow clear", b"stats",
+    b"stats now", b"lateness 1", b"lateness 4", b"lateness", b"lateness reset", b"lateness 1 2", b"nonsense", b" ",
+    b"stats\0", b"\xff\xfe", b"x" * 4096, b"x" * 4097, b"x" * 100_000,
+)  # fmt: skip
+
+
+def mac(port: int) -> str:
+    return f"02:bf:00:00:00:{port:02x}"
+
+
+def addr(port: int) -> str:
+    return f"10.77.0.{port}"
+
+
+def run(*words: object) -> str:
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    assert done.returncode == 0, (words, done.stdout, done.stderr)
+    return done.stdout
+
+
+def inside(name: str, function: Callable[[], T]) -> T:
+    """Calls `function` in a namespace; sockets that it opens stay there."""
+    result: list[T] = []
+
+    def enter() -> None:
+        with Path("/run/netns", name).open() as namespace:
+            assert libc.setns(namespace.fileno(), CLONE_NEWNET) == 0
+        result.append(function())
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    return result[0]
+
+
+def link(port: int) -> dict[str, Any]:
+    return json.loads(run("ip", "-n", HOSTS[port], "-s", "-d", "-j", "link", "show", "eth0"))[0]
+
+
+def set_up_hosts() -> dict[str, Any]:
+    """As the lab does it, offloads and bursts by the tuner's own functions."""
+    answers = {}
+    for port, host in HOSTS.items():
+        run("ip", "netns", "add", host)
+        run("ip", "link", "set", f"bsw{port}", "netns", host, "name", "eth0", "mtu", 9000)
+        run("ip", "netns", "exec", host, "sysctl", "-qw", "net.ipv6.conf.eth0.disable_ipv6=1")
+        run("ip", "-n", host, "address", "add", f"{addr(port)}/24", "dev", "eth0")
+        run("ip", "-n", host, "link", "set", "eth0", "up")
+        for other in HOSTS:
+            if other != port:
+                run("ip", "-n", host, "neighbour", "add", addr(other), "lladdr", mac(other), "dev", "eth0")
+
+        def tune_interface() -> list[str]:
+            offloads.switch("eth0", tune.plan_offloads("eth0")[1])
+            bursts.write("eth0", 1)
+            return [name for name, one in offloads.read("eth0").items() if one.on]
+
+        on = inside(host, tune_interface)
+        driver = run("ip", "netns", "exec", host, "ethtool", "-i", "eth0").splitlines()
+        answers[host] = {"on": on, "driver": driver, "link": link(port)}
+    return answers
+
+
+def same_requests() -> list[list[str]]:
+    """[request, reply of the process, of the driver] for each of REQUESTS; the driver must be as it was booted."""
+    run("ip", "netns", "add", "process")
+    for port in HOSTS:
+        names = "name", f"port{port}", "type", "veth", "peer", "name", f"peer{port}"
+        run("ip", "-n", "process", "link", "add", *names)
+        for name in names[1], names[-1]:
+            run("ip", "netns", "exec", "process", "sysctl", "-qw", f"net.ipv6.conf.{name}.disable_ipv6=1")
+            run("ip", "netns", "exec", "process", "ethtool", "-K", name, "tso", "off", "gso", "off", "gro", "off")
+    size = [word for name in ("packets", "frame_bytes") for word in (f"--{name.replace('_', '-')}", booted(name))]
+    ports = [word for port in HOSTS for word in ("--port", f"{port}=port{port}")]
+    command = ["ip", "netns", "exec", "process", str(BUILD / "softswitch"), "--no-watch", "--no-boost", *size]
+    process = subprocess.Popen([*command, "--control", "/run/switch.sock", *ports], stdout=subprocess.PIPE)
+    assert process.stdout
+    assert process.stdout.readline() == b"ready\n"
+    replies = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one, Device() as other:
+        one.connect("/run/switch.sock")
+        for request in REQUESTS:
+            one.send(request)
+            theirs = one.recv(1 << 20).decode()
+            replies.append([request.decode(errors="replace"), theirs, other.exchange(request).decode()])
+    process.terminate()
+    assert process.wait(5) == 0
+    return replies
+
+
+def booted(name: str) -> str:
+    return Path(f"/sys/module/bufferscope_switch/parameters/{name}").read_text().strip()
+
+
+class Device:
+    """The control device as bytes."""
+
+    def __init__(self) -> None:
+        self.file = os.open(DEVICE, os.O_RDWR)
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.file)
+
+    def exchange(self, request: bytes) -> bytes:
+        assert os.write(self.file, request) == len(request)
+        return os.read(self.file, 1 << 20)
+
+
+def device_habits() -> dict[str, Any]:
+    """Short reads, replies left unread, two clients, garbage."""
+    rng = random.Random(4)
+    with Device() as one, Device() as other:
+        found: dict[str, Any] = {"before": os.read(one.file, 100).decode(), "empty": os.write(one.file, b"")}
+        whole = one.exchange(b"port show 1")
+        os.write(one.file, b"port show 1")
+        pieces = b""
+        while piece := os.read(one.file, 7):
+            pieces += piece
+        found["pieces"] = pieces == whole
+        os.write(one.file, b"stats")
+        found["unread"] = one.exchange(b"port show 1") == whole
+        os.write(one.file, b"program")
+        found["other"] = other.exchange(b"port show 1") == whole and os.read(one.file, 1 << 20).startswith(b"ok\nname")
+        garbage = (rng.randbytes(rng.randrange(1, 200)) for _ in range(500))
+        found["garbage"] = sum(other.exchange(request).startswith(b"error ") for request in garbage)
+    return found
+
+
+def realtime_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
+    """The kernel's stamp beside a message: when it was received, or left."""
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind in (SO_TIMESTAMPNS, SO_TIMESTAMPING):
+            seconds, ns = TIMESPECS.unpack_from(data)
+            return seconds * 10**9 + ns
+    raise AssertionError(ancillary)
+
+
+def checksum(data: bytes) -> int:
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def ping(payloads: tuple[int, ...]) -> list[int]:
+    """RTT of one ICMP echo a payload (even, bytes), from the driver's own transmit stamp to the receive stamp."""
+
+    def open_socket() -> socket.socket:
+        opened = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+        opened.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        opened.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, TX_SOFTWARE | SOFTWARE | TSONLY)
+        opened.settimeout(5)
+        return opened
+
+    rtts = []
+    with inside(HOSTS[1], open_socket) as opened:
+        for number, payload in enumerate(payloads):
+            head, rest = struct.pack(">BBHHH", 8, 0, 0, 1, number), bytes(payload)
+            packet = head[:2] + struct.pack(">H", checksum(head + rest)) + head[4:] + rest
+            opened.sendto(packet, (addr(2), 0))
+            sent_ns = realtime_ns(opened.recvmsg(1, 512, SOL_IP_RECVERR)[1])
+            reply, ancillary, _, _ = opened.recvmsg(65536, 512)
+            assert reply[20] == 0, reply
+            rtts.append(realtime_ns(ancillary) - sent_ns)
+    return rtts
+
+
+def udp_socket(port: int, bound: int) -> socket.socket:
+    def open_socket() -> socket.socket:
+        opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        opened.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        opened.setsockopt(socket.SOL_SOCKET, 33, 32 << 20)  # SO_RCVBUFFORCE
+        opened.bind((addr(port), bound))
+        opened.settimeout(0.2)
+        return opened
+
+    return inside(HOSTS[port], open_socket)
+
+
+def drain(opened: socket.socket) -> list[tuple[bytes, int]]:
+    """(payload, receive stamp) of everything that comes until 0.2 s are silent."""
+    found: list[tuple[bytes, int]] = []
+    while True:
+        try:
+            payload, ancillary, _, _ = opened.recvmsg(65536, 512)
+        except TimeoutError:
+            return found
+        found.append((payload, realtime_ns(ancillary)))
+
+
+def links(switch: SoftSwitch, rate_bps: int, delay_ns: int) -> None:
+    """The bottleneck is port 2; the way back has half its delay."""
+    for port in HOSTS:
+        switch.forward(mac(port), port)
+    switch.set_port(1, rate=10_000_000_000, delay=delay_ns // 2)
+    switch.set_port(2, rate=rate_bps, delay=delay_ns)
+    switch.collector(3, "02:bf:00:00:01:03", mac(3), "10.78.0.1", addr(3), 5577, 5577)
+    switch.postcards_on(2, 7)
+
+
+def burst(switch: SoftSwitch) -> dict[str, Any]:
+    """30 datagrams at once to a queue of 10 packets: what the receiver and the collector got, and when."""
+    links(switch, 100_000_000, 1_000_000)
+    switch.set_policy(2, TailDrop(10))
+    with udp_socket(1, 9) as sender, udp_socket(2, 9) as receiver, udp_socket(3, 5577) as collector:
+        for number in range(30):
+            sender.sendto(bytes([number]) + bytes(957), (addr(2), 9))
+        received, cards = drain(receiver), drain(collector)
+    return {
+        "received": [(payload[0], ns) for payload, ns in received],
+        "cards": [POSTCARD.decode(payload) | {"rx_ns": ns} for payload, ns in cards],
+    }
+
+
+def transfer(switch: SoftSwitch) -> dict[str, Any]:
+    """Four TCP connections through a short queue at 1 Gb/s: do the bytes arrive, and are there losses at all."""
+    links(switch, 1_000_000_000, 500_000)
+    switch.set_policy(2, TailDrop(20))
+    data = random.Random(1).randbytes(3_000_000)
+    digests = []
+
+    def serve() -> None:
+        with socket.create_server((addr(2), 5201)) as listening:
+            for connection in [listening.accept()[0] for _ in range(4)]:
+                with connection, connection.makefile("rb") as stream:
+                    digests.append(hashlib.sha256(stream.read()).hexdigest())
+
+    def send() -> None:
+        with socket.create_connection((addr(2), 5201)) as connection:
+            connection.sendall(data)
+
+    server = threading.Thread(target=inside, args=(HOSTS[2], serve))
+    server.start()
+    time.sleep(0.1)
+    senders = [threading.Thread(target=inside, args=(HOSTS[1], send)) for _ in range(4)]
+    for thread in senders:
+        thread.start()
+    for thread in [*senders, server]:
+        thread.join()
+    time.sleep(0.1)
+    intact = [digest == hashlib.sha256(data).hexdigest() for digest in digests]
+    return {"intact": intact, "counters": {n: c[2].packets for n, c in switch.counters().items() if 2 in c}}
+
+
+def overload(switch: SoftSwitch) -> dict[str, Any]:
+    """More frames at once than the pool holds, none of them dropped by the queue."""
+    switch.postcards_off(2)
+    switch.set_policy(2, TailDrop(1_000_000))
+    switch.set_port(2, rate=10_000_000)
+    before, sent = switch.stats()["pool_exhausted"], link(1)["stats64"]["tx"]
+    with udp_socket(1, 9) as sender:
+        for _ in range(1000):
+            sender.sendto(bytes(958), (addr(2), 9))
+    time.sleep(2)
+    tx = link(1)["stats64"]["tx"]
+    return {
+        "refused": switch.stats()["pool_exhausted"] - before,
+        "sent": tx["packets"] - sent["packets"], "dropped": tx["dropped"] - sent["dropped"],
+    }  # fmt: skip
+
+
+def down(switch: SoftSwitch) -> dict[str, int]:
+    """A frame to a host whose device is down."""
+    run("ip", "-n", HOSTS[3], "link", "set", "eth0", "down")
+    with udp_socket(1, 9) as sender:
+        sender.sendto(b"x", (addr(3), 9))
+    time.sleep(0.1)
+    run("ip", "-n", HOSTS[3], "link", "set", "eth0", "up")
+    stats = switch.stats()
+    return {name: stats[f"port.3.{name}"] for name in ("departed", "tx_frames", "tx_errors", "tx_last_errno")}
+
+
+def experiments() -> dict[str, Any]:
+    found: dict[str, Any] = {"same_requests": same_requests(), "hosts": set_up_hosts(), "device": device_habits()}
+    with SoftSwitch(DEVICE) as switch:
+        found["program"] = switch.program()
+        links(switch, 1_000_000_000, 2_000_000)
+        found["ping"] = ping((56, 8000, 56, 1000))
+        found["burst"] = burst(switch)
+        found["transfer"] = transfer(switch)
+        found["overload"] = overload(switch)
+        found["down"] = down(switch)
+        found["stats"] = switch.stats()
+        found["lateness"] = {port: switch.lateness(port) for port in HOSTS}
+        found["links"] = {port: link(port)["stats64"] for port in HOSTS}
+    return found
+
+
+def without_switch() -> dict[str, Any]:
+    try:
+        SoftSwitch(DEVICE).close()
+    except SwitchError as error:
+        cause = error.__cause__
+        assert isinstance(cause, OSError)
+        return {"errno": errno.errorcode[cause.errno or 0], "says": str(error), "links": run("ip", "link")}
+    return {}
+
+
+def main() -> None:
+    time.sleep(0.1)  # until its first tick a kernel's timers are as coarse as its ticks
+    try:
+        found = experiments() if Path("/sys/class/net/bsw1").exists() else without_switch()
+    except BaseException:
+        found = {"failed": traceback.format_exc()}
+    Path(sys.argv[1]).write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
