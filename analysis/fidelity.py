@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Did the emulation keep up? How well real time followed virtual time, and whether the postcards agree."""
+"""Did the emulation keep up? How well real time followed virtual time, and whether the postcards agree.
+
+Limits that depend on the clock: those of real time are here, those of virtual time in exactness.py.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.ledger import number, sum_stats
+from analysis.exactness import in_virtual_time, inexact
+from analysis.ledger import number, ports_with_packets, sum_stats
 from analysis.load import Run
 from wire import wire
 
@@ -46,6 +50,18 @@ def histogram_percentiles(buckets: Any, **names: float) -> dict[str, float | Non
     return result | {"max": float(edges[-1]) / 1e3}
 
 
+def lateness_max_ns(lateness: Any, *, collectors: bool, ports: set[str]) -> float | None:
+    """The largest lateness, an upper edge, over the ports that postcards leave by, or over all others."""
+    found = [
+        histogram(buckets)
+        for port, buckets in (lateness.items() if isinstance(lateness, dict) else ())
+        if (port in ports) == collectors
+    ]
+    if not found or None in found:
+        return None
+    return max((edge for pairs in found for edge, count in pairs or () if count > 0), default=0)
+
+
 def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[str, Any]:
     """What the switch says of its bottleneck port, and what its postcards say of each other. None: not recorded."""
     switch = run.documents["switch"]
@@ -57,11 +73,15 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
     real, virtual = number(stats, f"real_span_ns.{port}"), number(stats, f"virtual_span_ns.{port}")
     clamped, arrived = number(stats, "arrivals_clamped"), sum_stats(switch, "rx_frames")
     loop_gap_ns = number(stats, "loop_gap_max_ns")
+    collectors = ports_with_packets(switch, "postcards_made")
     delay = queue["rx_mono_ns"] - queue["enqueue_mono_ns"] - queue["sojourn_ns"]
     return {
         "departures": number(stats, f"departures.{port}"),
         "lateness_frames": sum(count for _, count in pairs) if (pairs := histogram(buckets)) is not None else None,
         "lateness_us": histogram_percentiles(buckets, p50=50, p99=99, p999=99.9),
+        "lateness_max_ns": lateness_max_ns(lateness, collectors=False, ports=collectors),
+        "postcard_lateness_max_ns": lateness_max_ns(lateness, collectors=True, ports=collectors),
+        "gap_error_max_ns": number(stats, f"gap_error_max_ns.{port}"),
         "gap_error_over_10pct_fraction": off / frames if frames and off is not None else None,
         "back_to_back_ns": virtual if real is not None else None,  # no frames back to back: 0, and no rate error
         "rate_error_fraction": real / virtual - 1 if virtual and real is not None else None,
@@ -125,6 +145,11 @@ def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete
 
     `complete`: no postcard is missing, so they can be held against each other.
     """
+    reasons = inexact(run, facts) if in_virtual_time(run) else _real_time_reasons(run, facts, port)
+    return reasons + _common_reasons(run, facts, port, complete)
+
+
+def _real_time_reasons(run: Run, facts: dict[str, Any], port: int | None) -> list[str]:
     reasons = []
     late, allowed = facts["lateness_us"]["p99"], MAX_LATENESS_RTT_FRACTION * run.spec["rtt_ns"] / 1e3
     if late is not None and late > allowed:
@@ -136,10 +161,24 @@ def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete
     span_ns, gap_ns = facts["back_to_back_ns"], run.spec["wire_bytes"] * 8e9 / run.spec["rate_bps"]
     if error is not None and span_ns >= MIN_RATE_GAPS * gap_ns and abs(error) > MAX_RATE_ERROR:
         reasons.append(f"fidelity: the link's real rate was off by {-error:+.3%}; allowed is 0.1 %: lower RATE")
+    clamped = facts["arrivals_clamped_fraction"]
+    if clamped is not None and clamped > MAX_CLAMPED_FRACTION:
+        reasons.append(
+            f"fidelity: {clamped:.2%} of arrivals were read too late and moved to a later virtual time; allowed is "
+            f"{MAX_CLAMPED_FRACTION:.1%}: lower RATE, or leave the machine idle"
+        )
+    return reasons
+
+
+def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete: bool) -> list[str]:
+    reasons = []
+    late = facts["lateness_us"]["p99"]
     known = {
-        "lateness": late, "departures": facts["departures"], "rate error": span_ns, "clock steps": facts["clock_steps"],
-        "clamped arrivals": facts["arrivals_clamped_fraction"],
+        "lateness": late, "departures": facts["departures"], "rate error": facts["back_to_back_ns"],
+        "clock steps": facts["clock_steps"], "clamped arrivals": facts["arrivals_clamped_fraction"],
     }  # fmt: skip
+    if in_virtual_time(run):
+        known["gap error"] = facts["gap_error_max_ns"]
     unknown = [name for name, value in known.items() if value is None]
     if unknown and "switch" not in run.unread:
         reasons.append(f"switch.json: does not say {', '.join(unknown)} of port {port}; fidelity is unknown")
@@ -153,12 +192,6 @@ def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete
         reasons.append(
             f"fidelity: CLOCK_REALTIME stepped {facts['clock_steps']} times (by up to {facts['realtime_step_max_ns']} "
             "ns) under the switch's arrival stamps: stop whatever sets the clock"
-        )
-    clamped = facts["arrivals_clamped_fraction"]
-    if clamped is not None and clamped > MAX_CLAMPED_FRACTION:
-        reasons.append(
-            f"fidelity: {clamped:.2%} of arrivals were read too late and moved to a later virtual time; allowed is "
-            f"{MAX_CLAMPED_FRACTION:.1%}: lower RATE, or leave the machine idle"
         )
     delay, (low, high) = facts["postcard_delay_us"], (limit / 1e3 for limit in POSTCARD_DELAY_NS)
     if delay and not (low <= delay["min"] and delay["max"] <= high):

@@ -43,6 +43,18 @@ def counter_packets(switch: dict[str, Any], name: str) -> int | None:
     return None
 
 
+def ports_with_packets(switch: dict[str, Any], name: str) -> set[str]:
+    """The ports at which a P4 counter is not zero."""
+    counters = switch.get("counters")
+    return {
+        port
+        for full_name, ports in (counters.items() if isinstance(counters, dict) else ())
+        if full_name.rpartition(".")[2] == name and isinstance(ports, dict)
+        for port in ports
+        if number(ports, port, "packets")
+    }
+
+
 def sum_stats(switch: dict[str, Any], suffix: str) -> int | None:
     """A statistic of the switch summed over ports: port.N.<suffix>; None if there is none, or if one is no number."""
     stats = switch.get("stats")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Was the switch what spec.yaml asks for? Its settings as it reports them, and what each postcard shows of its policy
-and its link. All of it is exact: a run with another rate or limit is another experiment.
+"""Was the lab what spec.yaml asks for? Its clock and kind of switch, the switch's settings as it reports them, and
+what each postcard shows of its policy and its link. All of it is exact: a run with another rate or limit is another
+experiment.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from analysis.raw import Columns
 from wire import wire
 
 CARD = wire.POSTCARD.const
+CLOCKS, SWITCHES = ("real", "virtual"), ("process", "driver")
 POLICY_OF_MODE = {"tail-drop": "POLICY_TAIL_DROP", "ecn": "POLICY_ECN", "egress-threshold": "POLICY_EGRESS_THRESHOLD"}
 
 
@@ -25,11 +27,29 @@ def settings_reasons(run: Run, queue: Columns, port: int | None, complete: bool)
     `complete`: no postcard is missing, so departures can be held against each other.
     """
     return [
+        *_lab_reasons(run),
         *_switch_reasons(run, port),
         *_threshold_reasons(run, queue),
         *_verdict_reasons(run, queue),
         *(_spacing_reasons(run, queue) if complete else ()),
     ]
+
+
+def _lab_reasons(run: Run) -> list[str]:
+    """Clock and kind of switch, which decide what a run must reach. Runs older than these choices name neither."""
+    reasons = []
+    for key, default, known in (("clock", "real", CLOCKS), ("switch", "process", SWITCHES)):
+        if run.spec.get(key, default) not in known:
+            reasons.append(f"spec.yaml: {key} {run.spec[key]!r} is none of {', '.join(known)}; it is damaged")
+    clock, switch = run.spec.get("clock", "real"), run.spec.get("switch", "process")
+    found = "virtual" if "virtual_machine" in run.documents["environment"] else "real"
+    if found != clock and "environment" not in run.unread:
+        reasons.append(f"environment.json: is of a run in {found} time, spec.yaml asks for {clock}")
+    program = run.documents["switch"].get("program")
+    executor = program.get("executor") if isinstance(program, dict) else None
+    if executor != switch and not (executor is None and clock == "real") and "switch" not in run.unread:
+        reasons.append(f"switch.json: the switch was a {executor or 'thing not named'}, spec.yaml asks for a {switch}")
+    return reasons
 
 
 def _switch_reasons(run: Run, port: int | None) -> list[str]:

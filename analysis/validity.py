@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from analysis.exactness import idle_rtt_reason, in_virtual_time
 from analysis.fidelity import fidelity_reasons
 from analysis.ledger import Entries, ledger_reasons, number
 from analysis.load import Run, one_line
@@ -44,10 +45,10 @@ def reasons_against(
 
 def idle_rtt(run: Run) -> dict[str, int | float | None]:
     """Asked and measured round trip of the idle path. Expected is what was asked and the time that the echo request
-    itself takes on the bottleneck; the reply comes back over links of no rate."""
+    itself takes on the bottleneck, in whole ns as the switch counts it; the reply comes back over links of no rate."""
     idle, asked = run.documents["idle_rtt"], run.spec["rtt_ns"]
     least = number(idle, "min_ns")
-    expected = asked + round(ECHO_WIRE_BYTES * 8e9 / run.spec["rate_bps"])
+    expected = asked + ECHO_WIRE_BYTES * 8 * 10**9 // run.spec["rate_bps"]
     error = least / expected - 1 if least is not None else None
     return {
         "asked": asked,
@@ -102,7 +103,10 @@ def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
     reasons = []
     idle = idle_rtt(run)
     least, asked, expected = idle["min"], run.spec["rtt_ns"], idle["expected"]
-    if least is not None and expected is not None:
+    if least is not None and expected is not None and in_virtual_time(run):
+        reason = idle_rtt_reason(run, least, int(expected))
+        reasons += [reason] if reason else []
+    elif least is not None and expected is not None:
         allowed_ns = max(MAX_IDLE_RTT_ERROR * asked, MAX_IDLE_RTT_ERROR_NS)
         if abs(least - expected) > allowed_ns:
             reasons.append(

@@ -32,6 +32,11 @@ SCENARIOS = {
     "ecn": simulate.Scenario(mode="ecn", ecn_threshold=8, rate_bps=49_999_999, seed=8),
     "many_flows": simulate.Scenario(flows=128, rate_bps=100_000_000, threshold=120, ccs=("cubic", "bbr"), seed=7),
 }
+# The same packets: the clock decides only what is allowed.
+VIRTUAL = {
+    "virtual": simulate.Scenario(clock="virtual", switch="driver"),
+    "virtual_process": simulate.Scenario(clock="virtual"),
+}
 
 
 @pytest.fixture(scope="session")
@@ -42,8 +47,9 @@ def known_runs(tmp_path_factory):
     def get(name: str) -> Known:
         if name not in made:
             directory = tmp_path_factory.mktemp(name) / "rep-1"
-            truth = simulate.write_run(directory, SCENARIOS[name])
-            made[name] = Known(directory, SCENARIOS[name], truth, analyse(directory))
+            scenario = (SCENARIOS | VIRTUAL)[name]
+            truth = simulate.write_run(directory, scenario)
+            made[name] = Known(directory, scenario, truth, analyse(directory))
         return made[name]
 
     return get
