@@ -218,6 +218,15 @@ def ping(payloads: tuple[int, ...]) -> list[int]:
     return rtts
 
 
+def through_netem() -> list[int]:
+    """With a qdisc on the receiver's device, and when it is gone again."""
+    run("tc", "-n", HOSTS[2], "qdisc", "replace", "dev", "eth0", "root", "netem", "delay", "3ms", "limit", "100")
+    rtts = ping((56,))
+    run("tc", "-n", HOSTS[2], "qdisc", "delete", "dev", "eth0", "root")
+    assert link(2)["qdisc"] == "noqueue"
+    return rtts + ping((56,))
+
+
 def udp_socket(port: int, bound: int) -> socket.socket:
     def open_socket() -> socket.socket:
         opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -329,6 +338,7 @@ def experiments() -> dict[str, Any]:
         found["program"] = switch.program()
         links(switch, 1_000_000_000, 2_000_000)
         found["ping"] = ping((56, 8000, 56, 1000))
+        found["ping_through_netem"] = through_netem()
         found["burst"] = burst(switch)
         found["transfer"] = transfer(switch)
         found["overload"] = overload(switch)

@@ -71,6 +71,11 @@ def test_rtt__is_the_configured_one_to_the_ns(found: dict[str, Any]) -> None:
         assert rtt_ns == sum(delay_ns + bits * 10**9 // rate_bps for rate_bps, delay_ns in ways)
 
 
+def test_qdisc__may_sit_on_a_device(found: dict[str, Any]) -> None:
+    rtt_ns = found["ping"][0]
+    assert found["ping_through_netem"] == [rtt_ns + 3_000_000, rtt_ns]
+
+
 def test_burst__what_exceeds_the_threshold_is_dropped_and_reported(found: dict[str, Any]) -> None:
     step_ns = wire_bits(1000) * 10  # at 100 Mb/s
     cards = sorted(found["burst"]["cards"], key=lambda card: card["enqueue_switch_ns"])
