@@ -7,7 +7,7 @@ V ?= 0
 export V
 
 .DEFAULT_GOAL := help
-.PHONY: help experiment parameters deploy replay build p4 test check lint format bench clean
+.PHONY: help experiment parameters deploy replay build kernel p4 test check lint format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
@@ -27,6 +27,9 @@ build: ## compile the switch, the collector and the tracer into build/
 	@$(MAKE) --no-print-directory -C softswitch
 	@$(MAKE) --no-print-directory -C collector
 	@$(MAKE) --no-print-directory -C hosts
+
+kernel: .venv/ready ## build the kernel of the virtual-time lab (minutes, once): make kernel [KERNEL_PACKAGE=linux-source-6.12] [KERNEL_SOURCE=path]
+	@$(PYTHON) -m virtual.kernel
 
 p4: .venv/ready ## compile the P4 program again (needs p4c) and say what changed
 	@$(PYTHON) -m softswitch.translate.compile_p4 p4src/v1model/bufferscope.p4 --output-dir p4src/build

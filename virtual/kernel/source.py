@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""Where the kernel's source comes from: a Debian package fetched by its name, or what the user names instead."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from virtual.kernel import digests, tools, unpack
+from virtual.kernel.errors import KernelError
+from virtual.kernel.progress import Progress
+
+DEFAULT_PACKAGE = "linux-source-6.12"
+CHOICES = "KERNEL_PACKAGE=linux-source-X, or KERNEL_SOURCE=/path/to/tree-or-archive"
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Source:
+    kind: str  # package, archive, tree
+    name: str  # of the package, or the path that the user gave
+    version: str  # of the package; empty otherwise
+    path: Path
+    digest: str  # SHA-256 of the file; of a tree: of its listing
+
+    def identity(self) -> dict[str, Any]:
+        """What kernel.json says of it."""
+        return {"kind": self.kind, "name": self.name, "version": self.version, "digest": self.digest}
+
+
+def find(environment: Mapping[str, str], directory: Path, progress: Progress) -> Source:
+    """The source to build from; fetches a package that is not there yet. directory keeps packages and digests."""
+    package, own = environment.get("KERNEL_PACKAGE", ""), environment.get("KERNEL_SOURCE", "")
+    if package and own:
+        raise KernelError(f"KERNEL_PACKAGE={package} and KERNEL_SOURCE={own}: give one of them")
+    if own:
+        return _own(Path(own).expanduser().absolute(), directory)
+    return _package(package or DEFAULT_PACKAGE, directory, progress)
+
+
+def _own(path: Path, directory: Path) -> Source:
+    """A tree, an archive or a package file of the user's. Raises KernelError for anything else."""
+    if path.is_dir():
+        for name in ("Makefile", "arch/um/Kconfig", "drivers/net/Makefile"):
+            if not (path / name).is_file():
+                raise KernelError(f"KERNEL_SOURCE={path}: no kernel tree, it has no {name}")
+        return Source("tree", str(path), "", path, digests.of_listing(unpack.tree_files(path)))
+    if not path.is_file():
+        raise KernelError(f"KERNEL_SOURCE={path}: no such file or directory")
+    kind, version = "archive", ""
+    if path.suffix == ".deb":
+        tools.check_package_tools()
+        kind, version = "package", _package_version(path)
+    return Source(kind, str(path), version, path, _digest(path, directory))
+
+
+def _package(name: str, directory: Path, progress: Progress) -> Source:
+    """The Debian package of that name: the newest that was fetched before, else fetched now."""
+    if not re.fullmatch(r"linux-source(-[0-9][0-9.]*)?", name):
+        raise KernelError(f"KERNEL_PACKAGE={name}: not the name of a kernel source package, such as {DEFAULT_PACKAGE}")
+    packages = directory / "packages"
+    found = sorted(packages.glob(f"{name}_*.deb"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        tools.check_package_tools()
+        found = [_fetch(name, packages, progress)]
+    path = found[-1]
+    return Source("package", name, path.name.split("_")[1].replace("%3a", ":"), path, _digest(path, directory))
+
+
+def _fetch(name: str, packages: Path, progress: Progress) -> Path:
+    """apt-get download, as whoever we are, into a directory of its own; renamed when complete (apt checks its hash)."""
+    name, size = _known(name)
+    partial = packages / "partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    unpack.check_space(packages, size + unpack.NEEDED_BYTES)
+    progress.phase(f"fetching {name}")
+    command = ["apt-get", "download", "-qq", *(["-o", "APT::Sandbox::User=root"] if os.geteuid() == 0 else []), name]
+    with (packages / "fetch.log").open("wb+") as log:
+        process = subprocess.Popen(command, cwd=partial, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                   env=tools.environment())  # fmt: skip
+        try:
+            while process.poll() is None:
+                have = sum(path.stat().st_size for path in partial.iterdir())
+                progress.advance(f"{have // MIB} of {size // MIB} MiB")
+                time.sleep(0.1)
+        finally:
+            process.kill()
+            process.wait()
+        log.seek(0)
+        said = log.read().decode(errors="replace").strip().splitlines()
+    got = list(partial.glob("*.deb"))
+    if process.returncode or len(got) != 1:
+        raise KernelError(
+            f"fetching the package {name}: {said[-1] if said else 'apt-get download left no file'}; "
+            f"check the network, or refresh the package lists (as root: apt-get update), or give {CHOICES}"
+        )
+    return got[0].rename(packages / got[0].name)
+
+
+def _known(name: str) -> tuple[str, int]:
+    """The package's name, a metapackage resolved, and its size in bytes. Raises KernelError if apt does not know it."""
+    shown = _ask("apt-cache", "show", "--no-all-versions", name)
+    if not shown:
+        known = [
+            word for word in _ask("apt-cache", "pkgnames", "linux-source-").split() if re.search(r"-[0-9.]+$", word)
+        ]
+        raise KernelError(
+            f"the package {name} is not in the package lists (they have: {', '.join(sorted(known)) or 'none'}): "
+            f"refresh them (as root: apt-get update), or give {CHOICES}"
+        )
+    if name == "linux-source":
+        depends = re.search(r"^Depends:.*\b(linux-source-[0-9.]+)", shown, re.MULTILINE)
+        if depends:
+            return _known(depends[1])
+    size = re.search(r"^Size: (\d+)", shown, re.MULTILINE)
+    return name, int(size[1]) if size else 0
+
+
+def _ask(*command: str) -> str:
+    """What a command of apt prints; empty if it does not know."""
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", env=tools.environment())
+    return result.stdout if result.returncode == 0 else ""
+
+
+def _package_version(path: Path) -> str:
+    version = _ask("dpkg-deb", "--field", str(path), "Version").strip()
+    if not version:
+        raise KernelError(f"KERNEL_SOURCE={path}: not a Debian package")
+    return version
+
+
+def _digest(path: Path, directory: Path) -> str:
+    """SHA-256 of a large file, remembered while its size and time of change stay the same."""
+    memory = directory / "digests.json"
+    status = path.stat()
+    now = {"bytes": status.st_size, "mtime_ns": status.st_mtime_ns}
+    known = digests.read_json(memory)
+    entry = known.get(str(path))
+    if not isinstance(entry, dict) or {key: entry.get(key) for key in now} != now or "digest" not in entry:
+        entry = now | {"digest": digests.of_file(path)}
+        digests.write_json(memory, {str(path): entry})
+    return str(entry["digest"])
+
+
+def kernel_version(tree: Path) -> str:
+    """VERSION.PATCHLEVEL.SUBLEVEL of the tree's Makefile. Raises KernelError if it has none."""
+    try:
+        text = (tree / "Makefile").read_text()
+    except OSError as error:
+        raise KernelError(f"reading the version of the kernel source: {error}") from error
+    parts = [re.search(rf"^{name} = (\d+)$", text, re.MULTILINE) for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
+    if not all(parts):
+        raise KernelError(f"{tree / 'Makefile'} does not say which version it is: no kernel source")
+    return ".".join(part[1] for part in parts if part)

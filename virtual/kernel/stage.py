@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""Our own kernel code, brought into the source as drivers/net/bufferscope with the checkout's paths kept.
+
+Only what changed is written, so that make compiles only what changed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from virtual.kernel import tools
+from virtual.kernel.errors import KernelError
+
+CHECKOUT = Path(__file__).parents[2]
+PLACE = "drivers/net/bufferscope"
+SUFFIXES = (".c", ".h", ".def", ".S")
+BUILD_FILES = ("Kbuild", "Makefile")
+# What make descends into; each has its Kbuild file, and is taken with its directories.
+PARTS = ("softswitch/driver", "hosts/trace/kernel_event")
+# What those include and link, by paths relative to themselves.
+SHARED = {"softswitch/runtime": (".c", ".h"), "wire": (".h", ".def"), "lib": (".h",)}
+# The P4 program as C, and the target of softswitch/Makefile that makes it.
+GENERATED = "softswitch/generated/bufferscope.c"
+GENERATED_FROM = "build/obj/softswitch/bufferscope.c"
+GENERATED_BY = "pipeline"
+
+
+def make_pipeline(checkout: Path = CHECKOUT) -> None:
+    """Have the P4 program translated to C, if it changed."""
+    command = ["make", "--no-print-directory", "-s", "-C", str(checkout / "softswitch"), GENERATED_BY]
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", env=tools.environment())
+    if result.returncode:
+        raise KernelError(
+            f"translating the P4 program to C ({' '.join(command)}): {result.stderr.strip() or result.stdout.strip()}"
+        )
+
+
+def collect(checkout: Path = CHECKOUT) -> dict[str, bytes]:
+    """Everything to be staged: path below PLACE -> content. Raises KernelError for a part that is not there."""
+    files: dict[str, bytes] = {}
+    for part in PARTS:
+        if not (checkout / part / "Kbuild").is_file():
+            continue
+        files |= {str(path.relative_to(checkout)): path.read_bytes() for path in _sources(checkout / part)}
+    for directory, suffixes in SHARED.items():
+        for path in sorted((checkout / directory).iterdir()):
+            if path.suffix in suffixes:
+                files[str(path.relative_to(checkout))] = path.read_bytes()
+    files[GENERATED] = (checkout / GENERATED_FROM).read_bytes()
+    present = [part for part in PARTS if f"{part}/Kbuild" in files]
+    files["Kbuild"] = f"# SPDX-License-Identifier: MIT\nobj-y += {' '.join(part + '/' for part in present)}\n".encode()
+    return files
+
+
+def _sources(directory: Path) -> list[Path]:
+    """What a compiler or make reads, tests left out."""
+    return sorted(
+        path for path in directory.rglob("*")
+        if path.is_file() and (path.suffix in SUFFIXES or path.name in BUILD_FILES)
+        and "tests" not in path.relative_to(directory).parts
+    )  # fmt: skip
+
+
+def write(files: dict[str, bytes], tree: Path) -> int:
+    """Bring the tree's copy to this state; returns how many files were written or removed."""
+    place = tree / PLACE
+    changed = 0
+    for path in sorted(place.rglob("*"), reverse=True):
+        if path.is_file() and str(path.relative_to(place)) not in files:
+            path.unlink()
+            changed += 1
+    for name, content in files.items():
+        path = place / name
+        if path.is_file() and path.read_bytes() == content:
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        changed += 1
+    return changed

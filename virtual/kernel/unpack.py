@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""Which files of a kernel source are needed here, and how they come out of a package, an archive or a directory.
+
+A whole tree is 1.7 GB, most of it drivers and architectures that this kernel does not have. What make and Kconfig read
+stays everywhere; code stays only where this configuration compiles it. One rule serves archives and directories.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from virtual.kernel.errors import KernelError
+
+NEEDED_BYTES = 1_200_000_000  # source 370 MB, package 155 MB, objects 90 MB in Linux 7.3; the rest is room
+
+# Below these, only what Kconfig and make read is needed, except in the directories that CODE names.
+BARE = ("Documentation", "arch", "drivers", "samples", "sound", "tools")
+CODE = re.compile(
+    r"""arch/(um|x86)/
+      | drivers/(base|char|clocksource|firmware|of|pci|ptp|tty|virtio)/
+      | drivers/net/[^/]+$                # not the vendors' directories
+      | drivers/[^/]+$
+      | tools/(build|include|lib|scripts)/
+    """,
+    re.VERBOSE,
+)
+READ_BY_MAKE = re.compile(r"(Kconfig|Makefile|Kbuild|Build)[^/]*$|/Platform$")
+# What a build leaves in a tree, and version control: a copy of them would make the kernel's own build refuse.
+NEVER = re.compile(
+    r"""(^|/)\.(git|svn|hg)(/|$)
+      | ^\.config(\.old)?$
+      | ^include/(config|generated)/ | ^arch/[^/]+/include/generated/
+      | \.(o|a|cmd|ko|mod)$
+    """,
+    re.VERBOSE,
+)
+# As part of what decides whether a tree that was unpacked before can be used again.
+RULES = repr((BARE, CODE.pattern, READ_BY_MAKE.pattern, NEVER.pattern))
+
+
+def needed(path: str) -> bool:
+    """Whether this file of a kernel tree (path relative to its top) is needed to build our configuration."""
+    if NEVER.search(path):
+        return False
+    if path.split("/", 1)[0] not in BARE:
+        return True
+    return bool(READ_BY_MAKE.search(path) or CODE.match(path))
+
+
+def check_space(directory: Path, needed_bytes: int = NEEDED_BYTES) -> None:
+    """Refuse before anything is written when the disk cannot hold source and objects."""
+    free = shutil.disk_usage(directory).free
+    if free < needed_bytes:
+        raise KernelError(
+            f"building the kernel in {directory} needs {needed_bytes / 1e9:.1f} GB, only {free / 1e9:.1f} GB are free: "
+            "make room, or move build/ to another disk (a symbolic link will do)"
+        )
+
+
+def _safe(name: str) -> PurePosixPath:
+    """The path of an archive's member below the archive's top directory; refuses one that leaves it."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts:
+        raise KernelError(
+            f"unpacking the kernel source: it holds the path {name!r}, which leaves the tree; not unpacked"
+        )
+    parts = [part for part in path.parts if part != "."]
+    return PurePosixPath(*parts[1:])
+
+
+def unpack_archive(stream: IO[bytes], target: Path, what: str, advanced: Callable[[int], None]) -> None:
+    """Unpack the needed files of a kernel tar archive (any compression) into target, without its top directory.
+
+    advanced is called with the number of bytes of uncompressed archive seen so far.
+    """
+    made: set[Path] = set()
+    try:
+        with tarfile.open(fileobj=stream, mode="r|*") as archive:
+            for member in archive:
+                advanced(member.offset)
+                path = _safe(member.name)
+                if not path.parts or not needed(str(path)):
+                    continue
+                where = target / path
+                if where.parent not in made:
+                    where.parent.mkdir(parents=True, exist_ok=True)
+                    made.add(where.parent)
+                if member.issym():
+                    _link(where, member.linkname, target)
+                elif member.isreg():
+                    content = archive.extractfile(member)
+                    assert content is not None
+                    with where.open("wb") as file:
+                        shutil.copyfileobj(content, file, 1 << 20)
+                        os.fchmod(file.fileno(), 0o755 if member.mode & 0o100 else 0o644)
+                    os.utime(where, (member.mtime, member.mtime))
+    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+        raise KernelError(
+            f"unpacking {what} into {target}: {error}; the file may be damaged or the disk full"
+        ) from error
+
+
+def _link(where: Path, points_to: str, top: Path) -> None:
+    """Make a symbolic link of the source, unless it leads out of the tree (none of those is needed)."""
+    inside = os.path.normpath(where.parent / points_to)
+    if Path(inside).is_relative_to(top):
+        where.symlink_to(points_to)
+
+
+def unpack_package(package: Path, target: Path, advanced: Callable[[int], None]) -> None:
+    """Unpack the kernel archive inside a Debian package linux-source-*."""
+    command = ["dpkg-deb", "--fsys-tarfile", str(package)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            _unpack_inner(process.stdout, package, target, advanced)
+        finally:
+            process.stdout.close()
+            process.kill()
+
+
+def _unpack_inner(stream: IO[bytes], package: Path, target: Path, advanced: Callable[[int], None]) -> None:
+    try:
+        with tarfile.open(fileobj=stream, mode="r|") as outer:
+            for member in outer:
+                if member.isreg() and re.search(r"/linux-source-[^/]*\.tar(\.\w+)?$", member.name):
+                    inner = outer.extractfile(member)
+                    assert inner is not None
+                    unpack_archive(inner, target, package.name, advanced)
+                    return
+    except tarfile.TarError as error:
+        raise KernelError(f"reading the package {package}: {error}; remove it, it will be fetched again") from error
+    raise KernelError(f"the package {package} holds no usr/src/linux-source-*.tar.*: it is no kernel source package")
+
+
+def tree_files(tree: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """The needed files of a kernel tree, in sorted order: relative path and lstat."""
+
+    def walk(directory: Path, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
+        for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
+            path = prefix + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if not NEVER.search(path + "/"):
+                    yield from walk(Path(entry.path), path + "/")
+            elif needed(path):
+                yield path, entry.stat(follow_symlinks=False)
+
+    return walk(tree, "")
+
+
+def copy_tree(tree: Path, target: Path, advanced: Callable[[int], None]) -> None:
+    """Copy the needed files of a user's tree: real copies, so that nothing of ours ever writes into it."""
+    copied = 0
+    for path, status in tree_files(tree):
+        where = target / path
+        where.parent.mkdir(parents=True, exist_ok=True)
+        if stat.S_ISLNK(status.st_mode):
+            _link(where, str((tree / path).readlink()), target)
+        elif stat.S_ISREG(status.st_mode):
+            shutil.copy2(tree / path, where)
+            copied += status.st_size
+            advanced(copied)
