@@ -62,20 +62,26 @@ def _run(words: dict[str, object], options: dict[str, str], errors: list[BadValu
 
         print(yaml.safe_dump(spec.to_dict(), sort_keys=False), end="")
         return 0
-    from experiments import host, runner
+    from experiments import host, runner, virtual_lab
 
+    if spec.clock == "virtual":
+        virtual_lab.prepare()
+        spec = _resolve(words, options.get("spec", ""), errors)  # once more, now that its kernel can be asked
     return runner.run(spec, Path(options.get("results") or host.CHECKOUT / "results").absolute())
 
 
 def _resolve(words: dict[str, object], file: str, errors: list[BadValue]) -> Resolved:
     """The experiment of the file and the words together. Raises SpecError with the errors of both, and `errors`."""
-    from experiments import host
+    from experiments import host, virtual_lab
     from experiments.resolve import resolve
     from experiments.spec import load_yaml
 
     from_file = load_yaml(Path(file)) if file else {}
     given = from_file | words
-    found = host.probe(want_netem=str(given.get("delay", "")).strip().lower() == "tc")
+    if str(given.get("clock", host.default_clock())).strip().lower() == "virtual":
+        found = virtual_lab.probe()
+    else:
+        found = host.probe(want_netem=str(given.get("delay", "")).strip().lower() == "tc")
     try:
         spec = resolve(given, found)
     except SpecError as failure:

@@ -29,13 +29,19 @@ TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "ethtool":
 class Host:
     """What an experiment may ask of this host."""
 
-    congestion_controls: tuple[str, ...]
+    congestion_controls: tuple[str, ...] | None  # None: not known before its kernel is built
     netem: bool
+    clock: str = "real"  # the clock it is a host for
+
+
+def default_clock() -> str:
+    """Real time where it is allowed: that needs no kernel to be built first (docs/measurements.md)."""
+    return "real" if os.geteuid() == 0 else "virtual"
 
 
 def probe(want_netem: bool) -> Host:
     """What this host has. netem is looked for only if wanted: that takes a network namespace of its own, and root."""
-    return Host(_congestion_controls(), want_netem and _has_netem())
+    return Host(_congestion_controls(), want_netem and _has_netem(), "real")
 
 
 def _congestion_controls() -> tuple[str, ...]:

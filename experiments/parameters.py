@@ -24,7 +24,7 @@ EXPLAINED = {
     "seed": "deals RTT_SPREAD's delays to the flows, and chooses their ports; each repetition differs",
     "name": "names the directory in results/ (default: from CC and FLOWS)",
     "target": "what runs the P4 program: soft",
-    "clock": "real: this machine as it is, as root; virtual: in a kernel where computing takes no time, as any user",
+    "clock": "real, on this machine's own kernel (as root the default), or virtual (docs/virtual-time.md)",
     "switch": "what runs the P4 program: process, or with CLOCK=virtual a network driver (driver, its default)",
     "spec_version": "",
 }

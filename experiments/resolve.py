@@ -171,10 +171,11 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     def wrong(key: str, problem: str) -> None:
         errors.setdefault(key, BadValue(key.upper(), given.get(key, _default_text(spec, key)), problem))
 
-    if spec.switch == "driver" and spec.clock == "real" and not errors.keys() & {"switch", "clock"}:
+    clock = spec.clock or host.clock
+    if spec.switch == "driver" and clock == "real" and not errors.keys() & {"switch", "clock"}:
         wrong("switch", "is part of the virtual-time kernel; allowed: process, or driver with CLOCK=virtual")
     groups = _groups(spec, given, errors, wrong)
-    generator = spec.generator or DEFAULT_GENERATOR[spec.clock]
+    generator = spec.generator or DEFAULT_GENERATOR[clock]
     if spec.start_spread.amount and generator != "epoll" and not errors.keys() & {"start_spread", "generator"}:
         wrong("start_spread", f"has no meaning with GENERATOR={generator}; allowed: with GENERATOR=epoll only")
     _check_host(spec, groups, host, errors, wrong)
@@ -193,8 +194,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         spec_version=SPEC_VERSION,
         name=spec.name or "-".join(f"{group.cc}{group.flows}" for group in groups),
         target=spec.target,
-        clock=spec.clock,
-        switch=spec.switch or ("driver" if spec.clock == "virtual" else "process"),
+        clock=clock,
+        switch=spec.switch or ("driver" if clock == "virtual" else "process"),
         generator=generator,
         delay=spec.delay,
         mode=spec.mode,
@@ -248,9 +249,10 @@ def _groups(spec: Spec, given: Mapping[str, object], errors: dict[str, BadValue]
 
 
 def _check_host(spec: Spec, groups: tuple[Group, ...], host: Host, errors: dict[str, BadValue], wrong: Any) -> None:
-    missing = [group.cc for group in groups if group.cc not in host.congestion_controls]
-    if missing and "cc" not in errors:
-        wrong("cc", f"has {', '.join(missing)}, which this host lacks; allowed: {', '.join(host.congestion_controls)}")
+    known = host.congestion_controls
+    missing = [group.cc for group in groups if known is not None and group.cc not in known]
+    if missing and known is not None and "cc" not in errors:
+        wrong("cc", f"has {', '.join(missing)}, which this host lacks; allowed: {', '.join(known)}")
     if spec.delay == "tc" and not host.netem and "delay" not in errors:
         wrong("delay", "needs netem, which this host's kernel lacks (CONFIG_NET_SCH_NETEM); allowed: switch")
 

@@ -158,8 +158,8 @@ class Spec(BaseModel):
     target: Annotated[
         str, Read(_one_of("soft", not_yet=dict.fromkeys(("bmv2", "tofino"), "only the soft switch is")))
     ] = "soft"
-    clock: Annotated[str, Read(_one_of("real", "virtual"))] = "real"
-    switch: Annotated[str, Read(_one_of("process", "driver"))] | None = None
+    clock: Annotated[str | None, Read(lambda v: v if v is None else _one_of("real", "virtual")(v))] = None
+    switch: Annotated[str | None, Read(lambda v: v if v is None else _one_of("process", "driver")(v))] = None
 
 
 KEYS = tuple(Spec.model_fields)

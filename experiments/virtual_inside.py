@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A repetition inside the virtual-time kernel: `main` is what virtual.init runs there.
+"""A repetition inside the virtual-time kernel: the program that virtual.init runs there.
 
 The job's directory is the repetition's own, so raw files are written where they belong. What the roles want was planned
 outside; what becomes of the repetition is in OUTCOME.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import time
 import traceback
@@ -23,6 +24,7 @@ from experiments.errors import RunError
 from experiments.lab import CONTROL_SOCKET, Lab
 from experiments.resolve import Resolved
 from experiments.sample import Sample
+from virtual import RUN_DIRECTORY
 from virtual.messages import Speaker
 
 JOB = Path("logs/job.json")
@@ -32,12 +34,17 @@ DRIVER = Path("/dev/bufferscope-switch")
 START_MONO_NS = 60 * 10**9
 LEAD_S = 1.0  # for the program that sends, of the start
 LOOKS = 100  # at the traffic
+# What all of TCP may use. By default a sixteenth of the memory, which is little here: windows would be held down.
+TCP_MEMORY = Path("/proc/sys/net/ipv4/tcp_mem")
+TCP_MEMORY_SHARE = 0.5
 
 
 def main(directory: Path) -> int:
     """Runs the job in `directory`; returns the exit status."""
     NETNS.mkdir(exist_ok=True)
     RUNTIME.mkdir(mode=0o700, exist_ok=True)
+    pages = int(os.sysconf("SC_PHYS_PAGES") * TCP_MEMORY_SHARE)
+    TCP_MEMORY.write_text(f"{pages} {pages} {pages}")
     job = json.loads((directory / JOB).read_text())
     outcome: dict[str, Any] = {}
     try:
@@ -100,4 +107,4 @@ class _Progress:
 
 
 if __name__ == "__main__":
-    sys.exit("run by virtual.init")
+    sys.exit(main(RUN_DIRECTORY))

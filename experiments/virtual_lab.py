@@ -7,28 +7,52 @@ Needs no privilege: every namespace, qdisc and interface is of the kernel inside
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from virtual.kernel.build import BUILD, ensure
+from virtual.kernel.errors import KernelError
+from virtual.kernel.progress import Progress as BuildProgress
+
 from experiments import environment, host, playbooks, repetition, results, virtual_inside
 from experiments.errors import RunError
+from experiments.host import Host
 from experiments.lab import PLAYBOOKS
 from experiments.progress import Progress
 from experiments.resolve import Resolved
 from experiments.sample import Sample
-from virtual import RUN_DIRECTORY
+from virtual import RUN_DIRECTORY, offers
 from virtual.machine import Job, Machine, MachineError
 
-KERNEL = host.BUILD / "virtual/linux"
-KERNEL_JSON = host.BUILD / "virtual/kernel.json"
+KERNEL = BUILD / "linux"
+KERNEL_JSON = BUILD / "kernel.json"
 PORTS = 3
 FLOWS = 16384
 BASE_MIB = 320  # kernel, Python programs, page cache
 RINGS_MIB = 3 * 64  # of a switch that is a process
 FLOW_BYTES = 1 << 20
+
+
+def probe() -> Host:
+    """What the virtual-time kernel offers; one that is not built yet is not asked. Raises RunError."""
+    try:
+        known = offers.congestion_controls(KERNEL) if KERNEL.exists() else None
+    except MachineError as error:
+        raise RunError(str(error)) from None
+    return Host(known, netem=True, clock="virtual")
+
+
+def prepare() -> None:
+    """Builds the kernel, if it is not what the sources say. Raises RunError."""
+    try:
+        with BuildProgress(sys.stdout) as progress:
+            ensure(BUILD, dict(os.environ), progress)
+    except KernelError as error:
+        raise RunError(str(error)) from None
 
 
 def run(spec: Resolved, number: int, directory: Path, processor: int | None) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """PID 1 of the virtual-time kernel: mounts what the lab needs, runs it, closes everything, switches off.
 
-    init=PYTHON ... -- -m virtual.init JOB_DIRECTORY
+    init=PYTHON ... -- -m virtual.init MODULE JOB_DIRECTORY
 
 The root is the host's own, read-only, so that nothing in here can change the host; only the job's directory is
 writable, and always has the same name in here: a path is part of a program's memory, and the same job shall be the same
@@ -11,7 +11,6 @@ bytes.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import os
 import socket
 import struct
@@ -59,9 +58,6 @@ def mount_all(job: Path) -> None:
 
 def become_usual() -> None:
     """What a login would have set. Timers are exact here: no slack of 50 us for the sake of batteries."""
-    os.environ.update(
-        PATH=PATH, HOME="/root", TMPDIR="/run/tmp", LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0"
-    )
     _libc.prctl(PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
     os.umask(0o022)
     socket.sethostname("virtual")
@@ -78,18 +74,18 @@ def _set_up(control: socket.socket, interface: str) -> None:
 
 
 def run_and_reap(module: str) -> int:
-    """Runs `main(RUN_DIRECTORY)` of a module in a child; reaps whatever ends meanwhile. Returns its exit status."""
+    """Runs a module in a program of its own; reaps whatever ends meanwhile. Returns its exit status.
+
+    The program's arguments and environment are the same whatever this one was given: where a job's directory is outside
+    would else show in the addresses of its memory.
+    """
+    environment = {
+        "PATH": PATH, "HOME": "/root", "TMPDIR": "/run/tmp", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0", "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+    }  # fmt: skip
     worker = os.fork()
     if worker == 0:
-        status = 1
-        try:
-            status = importlib.import_module(module).main(RUN_DIRECTORY)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
+        os.execve(sys.executable, [sys.executable, "-m", module], environment)
     while True:
         pid, status = os.wait()
         if pid == worker:

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""What the virtual-time kernel offers to an experiment: it is booted and asked, within a few tenths of a second."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from virtual.machine import Job, Machine, MachineError
+from virtual.messages import Speaker
+
+CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+CHECKOUT = Path(__file__).parents[1]
+MEMORY_MIB = 128
+
+
+def congestion_controls(kernel: Path) -> tuple[str, ...]:
+    """Names of all that `kernel` has. Raises MachineError."""
+    with tempfile.TemporaryDirectory(prefix="bufferscope-") as directory:
+        own = Path(directory)
+        (own / "logs").mkdir()
+        job = Job(
+            kernel,
+            [sys.executable, "-m", "virtual.init", "virtual.offers", str(own)],
+            own,
+            own / "logs/console.log",
+            MEMORY_MIB,
+            seed=0,
+            environment={"PYTHONPATH": str(CHECKOUT)},
+        )
+        with Machine(job) as machine:
+            for message in machine.messages():
+                if "congestion_controls" in message:
+                    return tuple(sorted(map(str, message["congestion_controls"])))
+    raise MachineError(f"{kernel} did not say which congestion controls it has")
+
+
+if __name__ == "__main__":  # inside
+    Speaker().say(congestion_controls=CONGESTION_CONTROLS.read_text().split())
