@@ -22,6 +22,7 @@ class LossEvent:
     start_ns: int
     drops: int
     flows: int
+    depth_before_packets: int  # that the first lost packet found
     min_utilization: float | None  # None if the aftermath is not wholly in the measurement window
     min_utilization_10rtt: float | None  # None also if its windows are not
     min_depth_packets: int | None
@@ -56,7 +57,8 @@ def loss_events(
         least, least_10rtt, shallow = _aftermath(queue, link, window, start, rtt_ns, rtt_max_ns)
         before, after = _windows(windows, start, start + AFTERMATH_RTTS * rtt_max_ns)
         flows = len(np.unique(queue["flow"][drops[at:end]]))
-        events.append(LossEvent(start, end - at, flows, least, least_10rtt, shallow, before, after))
+        deep = int(queue["depth_packets"][drops[at]])
+        events.append(LossEvent(start, end - at, flows, deep, least, least_10rtt, shallow, before, after))
         at = max(end, at + 1)
     return events
 

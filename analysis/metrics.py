@@ -161,6 +161,13 @@ def percentiles(values: np.ndarray, **names: float) -> dict[str, float | int | N
     return {name: value.item() for name, value in zip(names, found, strict=True)}
 
 
+def spread(values: np.ndarray) -> dict[str, float | None]:
+    """Least, median and largest; None if there are no values."""
+    if not len(values):
+        return dict.fromkeys(("min", "median", "max"))
+    return {"min": float(values.min()), "median": float(np.median(values)), "max": float(values.max())}
+
+
 def queue_depth(queue: Columns, window: Window, column: str = "depth_packets") -> dict[str, float | int | None]:
     """Depth that arriving packets found, dropped ones included (per packet); `time_mean` is the mean over time.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import jinja2
 
+from analysis.exactness import LIMITS
 from analysis.figures import NAMES
 from analysis.figures.common import si
 
@@ -44,6 +45,8 @@ def render(summary: dict[str, Any], environment: dict[str, Any], figures: Path) 
         images=images,
         captions=CAPTIONS,
         names=NAMES,
+        lab=lab_line(summary, environment),
+        exact=LIMITS.get(summary["lab"]["switch"], LIMITS["driver"]) if summary["clock"] == "virtual" else None,
         facts=facts(environment),
         environment=json.dumps(environment, indent=1, sort_keys=True, default=str),
         chain=LEDGER_CHAIN,
@@ -51,6 +54,19 @@ def render(summary: dict[str, Any], environment: dict[str, Any], figures: Path) 
         mix=" + ".join(f"{group.get('flows')} {group['cc']}" for group in summary["spec"]["groups"]),
         used=[rule for rule in summary["rules"]["single_flow"] if rule["in_this_run"]],
     )
+
+
+def lab_line(summary: dict[str, Any], environment: dict[str, Any]) -> str:
+    """Which clock, which kernel, what the switch was, what a second cost."""
+    lab = summary["lab"]
+    processor = environment.get("cpu")
+    model = processor.get("model") if isinstance(processor, dict) else None
+    words = [f"Linux {lab['kernel'] or 'of unknown version'}", f"the switch a {lab['switch']}"]
+    if summary["clock"] != "virtual":
+        return f"in real time: {', '.join(words)}{f', {model}' if model else ''}"
+    if lab["wall_s_per_traffic_s"] is not None:
+        words.append(f"{number(lab['wall_s_per_traffic_s'], 3)} s of wall time per second of traffic")
+    return f"in virtual time: {', '.join(words)}{f' ({model})' if model else ''}"
 
 
 def facts(environment: dict[str, Any]) -> list[tuple[str, str]]:

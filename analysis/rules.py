@@ -43,6 +43,20 @@ def min_utilization(cc: str, buffer: float, bdp: float) -> float | None:
     return utilization_of_window(DECREASE[cc] * (bdp + buffer), bdp)
 
 
+def drained_packets(cc: str, buffer: float, bdp: float) -> float | None:
+    """By how much the queue of a single flow falls from B: (1 - beta) (BDP + B) after a loss; BBR v1: BDP / 4 in the
+    round trip in which it sends less. Never more than B.
+
+    First paper, 3.5 with Assumptions 1 and 3 (at a loss W = BDP + B); its 3.6 measures about all of B = BDP for Reno,
+    60-70 % for Cubic, 11-25 % for Scalable, 25 % for BBR. None for an algorithm that it has no rule for.
+    """
+    if cc == "bbr":
+        return min((1 - BBR_DRAIN) * bdp, buffer)
+    if cc not in DECREASE:
+        return None
+    return buffer - queue_length(DECREASE[cc] * (bdp + buffer), bdp, buffer)
+
+
 def single_flow_buffer(cc: str, bdp: float, utilization: float = 1.0) -> float | None:
     """Least buffer for a utilization of a single flow: (u/beta - 1) BDP; BBR v1: (u - 3/4) BDP. Never below 0.
 

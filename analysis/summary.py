@@ -10,6 +10,8 @@ import numpy as np
 
 from analysis import metrics, rules
 from analysis.analyse import Analysis
+from analysis.drain import drained_fraction
+from analysis.exactness import switch_kind
 from analysis.join import NONE
 from analysis.ledger import number
 from analysis.loss import flows_losing_per_rtt
@@ -31,6 +33,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         "valid": not a.reasons,
         "reasons": a.reasons,
         "clock": spec.get("clock", "real"),
+        "lab": _lab(a),
         "spec": spec,
         "bdp_packets": spec["bdp_packets"],
         "buffer_packets": spec["buffer_packets"],
@@ -55,6 +58,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         "aggregate_window_packets": _aggregate(a),
         "almost_fairness": fairness,
         "loss": loss,
+        "drained_fraction": drained_fraction(a.queue, window, a.events, spec, _bdp_packets(spec)),
         "rules": _rules(a, len(flows), fairness["delta"]),
         "flows": flows,
         "join": _join(a),
@@ -92,6 +96,17 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
+def _lab(a: Analysis) -> dict[str, Any]:
+    """What carried the packets, and the wall time that a second of traffic took (None in real time)."""
+    environment = a.run.documents["environment"]
+    kernel = environment.get("kernel")
+    return {
+        "switch": switch_kind(a.run),
+        "kernel": kernel.get("release") if isinstance(kernel, dict) else None,
+        "wall_s_per_traffic_s": number(environment, "virtual_machine", "wall_s_per_traffic_s"),
+    }
+
+
 def _iperf3_goodput(a: Analysis) -> float | None:
     """iperf3's own figure over its whole run, warm-up included. None if there are several processes: each averages over
     a span of its own, so their sum may be more than the link carries."""
@@ -117,14 +132,15 @@ def _aggregate(a: Analysis) -> dict[str, float | None]:
 
 
 def _spread(values: list[float | None]) -> dict[str, float | None]:
-    known = np.array([value for value in values if value is not None])
-    if not len(known):
-        return dict.fromkeys(("min", "median", "max"))
-    return {"min": float(known.min()), "median": float(np.median(known)), "max": float(known.max())}
+    return metrics.spread(np.array([value for value in values if value is not None]))
+
+
+def _bdp_packets(spec: dict[str, Any]) -> float:
+    return rules.bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
 
 
 def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
-    bdp = rules.bdp_packets(a.run.spec["rate_bps"], a.run.spec["rtt_ns"], a.run.spec["wire_bytes"])
+    bdp = _bdp_packets(a.run.spec)
     return {
         "events": len(a.events),
         "min_utilization_after": _spread([event.min_utilization for event in a.events]),
@@ -139,6 +155,7 @@ def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
                 "flows": event.flows,
                 "min_utilization": event.min_utilization,
                 "min_utilization_10rtt": event.min_utilization_10rtt,
+                "depth_before_packets": event.depth_before_packets,
                 "min_depth_packets": event.min_depth_packets,
                 "in_flight_before_packets": event.window_before_packets,
                 "in_flight_after_packets": event.window_after_packets,
@@ -151,7 +168,7 @@ def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
 def _rules(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
     """What the literature asks for and predicts, for this rate, RTT, buffer and number of flows (rules.py)."""
     spec = a.run.spec
-    bdp = rules.bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
+    bdp = _bdp_packets(spec)
     buffer = spec["buffer_packets"]
     used = {group["cc"] for group in spec["groups"]}
     return {
@@ -166,6 +183,7 @@ def _rules(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
                 "in_this_run": cc in used,
                 "buffer_packets": rules.single_flow_buffer(cc, bdp),
                 "min_utilization": rules.min_utilization(cc, buffer, bdp),
+                "drained_packets": rules.drained_packets(cc, buffer, bdp),
             }
             for cc in (*rules.ALGORITHMS, *sorted(used - set(rules.ALGORITHMS)))
         ],

@@ -74,14 +74,16 @@ def run(spec: Resolved, number: int, directory: Path, processor: int | None) -> 
             parameters=switch_parameters(spec) if spec.switch == "driver" else {},
             environment={"PYTHONPATH": str(host.CHECKOUT)},
         )
+        pace = Pace()
         try:
             with Machine(job) as machine:
                 for message in machine.messages():
                     show(progress, spec, message)
+                    pace.hear(message)
         except MachineError as error:
             raise RunError(*outcome_lines(directory), str(error)) from None
         phases["machine"] = round(time.monotonic() - begin_s - phases["plan"], 3)
-    record(spec, directory, job, phases)
+    record(spec, directory, job, phases, pace)
 
 
 def write_job(spec: Resolved, number: int, directory: Path) -> None:
@@ -138,7 +140,25 @@ def show(progress: Progress, spec: Resolved, message: dict[str, Any]) -> None:
         progress.sample(Sample(**message["sample"]), f"traffic, {at_s:.2f} of {spec.traffic_ns / 1e9:g} virtual s")
 
 
-def record(spec: Resolved, directory: Path, job: Job, phases: dict[str, float]) -> None:
+class Pace:
+    """Wall time per second of traffic, from the first of its samples to the last."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[float, float]] = []
+
+    def hear(self, message: dict[str, Any]) -> None:
+        at_s = float(message.get("traffic_s") or 0)
+        if at_s > 0:
+            self.seen = [*self.seen[:1], (time.monotonic(), at_s)]
+
+    def wall_s_per_traffic_s(self) -> float | None:
+        if len(self.seen) < 2:
+            return None
+        (first_s, from_s), (last_s, to_s) = self.seen
+        return round((last_s - first_s) / (to_s - from_s), 3) if to_s > from_s else None
+
+
+def record(spec: Resolved, directory: Path, job: Job, phases: dict[str, float], pace: Pace) -> None:
     """environment.json, of what inside and outside know. Raises RunError if the inside reports that it failed."""
     outcome = read_json(directory / virtual_inside.OUTCOME)
     if "world" not in outcome:
@@ -150,6 +170,7 @@ def record(spec: Resolved, directory: Path, job: Job, phases: dict[str, float]) 
         "memory_mib": job.memory_mib,
         "seed": job.seed,
         "host_kernel": environment.kernel_names(),
+        "wall_s_per_traffic_s": pace.wall_s_per_traffic_s(),
     }
     phases |= {f"virtual_{name}": seconds for name, seconds in inside.pop("phases_s").items()}
     world = environment.machine() | inside | {"virtual_machine": machine, "phases_s": phases}

@@ -344,7 +344,7 @@ def _documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "environment": {
-            "git_commit": "0" * 40, "kernel": "6.1.0", "p4_digest": "ab" * 32,
+            "git_commit": "0" * 40, "kernel": {"release": "6.1.0"}, "p4_digest": "ab" * 32,
             "frames_lost_in_backlog": {"sender/eth0": 0, "switch/to_sender": 0},
         },
         "collector": {

@@ -32,7 +32,17 @@ def test_reno__loses_one_percent_of_utilization_for_two_of_buffer():
     assert rules.single_flow_buffer("reno", 100, 0.99) == pytest.approx(98)
 
 
+@pytest.mark.parametrize(
+    ("cc", "low", "high"), [("reno", 1, 1), ("cubic", 0.6, 0.7), ("scalable", 0.11, 0.25), ("bbr", 0.25, 0.25)]
+)
+def test_drained__of_one_bdp_is_within_what_the_paper_saw(cc, low, high):
+    drained = rules.drained_packets(cc, 1000, 1000) or 0  # first paper, 3.6
+    assert low - 0.005 <= drained / 1000 <= high
+    assert rules.drained_packets(cc, 50, 1000) == 50
+
+
 def test_unknown_algorithm__has_no_rule():
+    assert rules.drained_packets("vegas", 10, 100) is None
     assert rules.single_flow_buffer("vegas", 100) is None
     assert rules.min_utilization("vegas", 10, 100) is None
 

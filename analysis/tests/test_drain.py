@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""How far a queue runs empty, of sawteeth drawn with a ruler: the answer is known before."""
+
+import numpy as np
+import pytest
+
+from analysis import metrics
+from analysis.drain import drained_fraction
+from analysis.loss import longest_rtt_ns, loss_events
+from analysis.summary import summarize
+from analysis.tests import simulate
+
+DROPPED = simulate.CARD["POSTCARD_DROPPED"] | simulate.CARD["POSTCARD_AT_INGRESS"]
+RATE_BPS, RTT_NS, WIRE_BYTES = 100_000_000, 10_000_000, 1538
+BDP = RATE_BPS * RTT_NS / (8e9 * WIRE_BYTES)  # 81.3 packets
+GAP_NS = 123_040  # of full frames
+WINDOW = metrics.Window(0, 5 * RTT_NS, 3_000_000_000, 0)
+NO_WINDOWS = metrics.WindowSeries(*(np.empty(0, dtype=np.int64) for _ in range(3)))
+
+
+def _queue(depth, drop_at=()):
+    """An arrival every GAP_NS that finds depth(time in RTTs) packets; those that come next after `drop_at` are lost."""
+    came = np.arange(0, WINDOW.end_ns, GAP_NS, dtype=np.int64)
+    found = np.round([depth(at / RTT_NS) for at in came]).astype(np.uint32)
+    flags = np.zeros(len(came), dtype=np.uint8)
+    flags[np.searchsorted(came, [round(at * RTT_NS) for at in drop_at])] = DROPPED
+    return {
+        "enqueue_mono_ns": came, "depth_packets": found, "flags": flags, "flow": np.zeros(len(came), dtype=np.uint16),
+        "packet_bytes": np.full(len(came), 1514, dtype=np.uint16),
+        "sojourn_ns": np.where(flags, 0, (found.astype(np.int64) + 1) * GAP_NS),
+    }  # fmt: skip
+
+
+def _drained(queue, buffer_packets, cc):
+    spec = {"groups": [{"cc": name, "flows": 1} for name in cc], "rtt_ns": RTT_NS, "buffer_packets": buffer_packets}
+    longest_ns = longest_rtt_ns(RTT_NS, buffer_packets, WIRE_BYTES, RATE_BPS)
+    link = metrics.Link(queue, RATE_BPS)
+    events = loss_events(queue, link, NO_WINDOWS, WINDOW, RTT_NS, longest_ns)
+    return drained_fraction(queue, WINDOW, events, spec, BDP)
+
+
+def _saw(top, bottom, period_rtts, fall_rtts):
+    def depth(at):
+        since = at % period_rtts
+        if since < fall_rtts:
+            return top - (top - bottom) * since / fall_rtts
+        return bottom + (top - bottom) * (since - fall_rtts) / (period_rtts - fall_rtts)
+
+    return depth
+
+
+@pytest.mark.parametrize(("bottom", "period"), [(0, 90), (40, 30), (75, 15), (99, 20), (100, 20)])
+@pytest.mark.parametrize("cc", [("reno",), ("scalable", "bbr")])
+def test_after_losses__it_is_what_the_sawtooth_falls_by(bottom, period, cc):
+    drops = np.arange(period, 295, period)
+    got = _drained(_queue(_saw(100, bottom, period, 2), drops), 100, cc)
+    assert got["basis"] == "loss events"
+    whole = int(sum(at >= 5 and at + 4 * 2.23 + 1 <= 300 for at in drops))
+    assert abs(got["count"] - whole) <= 1
+    assert got["packets"]["median"] == pytest.approx(100 - bottom, abs=1)
+    assert got["of_depth_before"]["median"] == pytest.approx(1 - bottom / 100, abs=0.01)
+    assert got["of_buffer"]["median"] == pytest.approx(1 - bottom / 100, abs=0.01)
+    assert got["of_bdp"]["median"] == pytest.approx((100 - bottom) / BDP, abs=0.02)
+
+
+def test_after_losses__there_is_nothing_to_say_without_one():
+    got = _drained(_queue(_saw(100, 50, 30, 2)), 200, ("cubic",))
+    assert (got["count"], got["of_buffer"]["median"]) == (0, None)
+
+
+def _probing(top_bdp, fall_bdp, phase_rtts):
+    """Up by `fall_bdp` in a round trip, down in the next, level for six."""
+
+    def depth(at):
+        since = (at + phase_rtts) % 8
+        height = since if since < 1 else 2 - since if since < 2 else 0
+        return BDP * (top_bdp + fall_bdp * (height - 1))
+
+    return depth
+
+
+@pytest.mark.parametrize("phase_rtts", [0, 0.9, 1.1, 1.9, 4.3, 7.99])
+@pytest.mark.parametrize("top_bdp", [0.25, 0.9])
+def test_in_cycles__it_is_what_a_probe_drains(top_bdp, phase_rtts):
+    got = _drained(_queue(_probing(top_bdp, 0.25, phase_rtts)), 81, ("bbr", "bbr"))
+    assert got["basis"] == "probing cycles"
+    assert got["count"] == 35
+    assert got["of_bdp"]["median"] == pytest.approx(0.25, abs=0.02)
+    assert got["of_depth_before"]["median"] == pytest.approx(0.25 / top_bdp, abs=0.06)
+    assert got["of_bdp"]["max"] - got["of_bdp"]["min"] < 0.03
+
+
+def test_in_cycles__cycles_that_drain_differently_have_their_own_answers():
+    def depth(at):
+        fall = 0.1 if at % 24 < 16 else 0.4
+        return _probing(0.3 + fall, fall, 0)(at)
+
+    got = _drained(_queue(depth), 81, ("bbr",))
+    assert got["of_bdp"]["min"] == pytest.approx(0.1, abs=0.02)
+    assert got["of_bdp"]["max"] == pytest.approx(0.4, abs=0.02)
+    assert got["of_bdp"]["median"] == pytest.approx(0.1, abs=0.02)
+
+
+def test_drained__of_a_simulated_run_is_what_its_packets_say(known_runs):
+    known = known_runs("one_flow")
+    a = known.analysis
+    falls = []
+    for event in a.events:
+        if event.min_depth_packets is not None:
+            end = event.start_ns + 4 * a.rtt_max_ns
+            cards = [card for card in known.truth.cards if event.start_ns <= card["enqueue_ns"] < end]
+            assert cards[0]["flags"] & simulate.CARD["POSTCARD_DROPPED"]
+            falls.append(1 - min(card["depth_packets"] for card in cards) / cards[0]["depth_packets"])
+    assert len(falls) > 2
+    got = summarize(a)["drained_fraction"]
+    assert got["count"] == len(falls)
+    assert got["of_depth_before"]["median"] == pytest.approx(np.median(falls))
+    assert 0.5 < got["of_buffer"]["median"] <= 1
