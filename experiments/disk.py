@@ -19,9 +19,8 @@ def estimate_bytes(spec: Resolved) -> int:
     """What one repetition writes at most: a postcard for each packet of a full link, a trace record for each ACK."""
     from wire import wire
 
-    packets = spec.rate_bps * spec.traffic_ns / (8e9 * spec.wire_bytes)
     record_bytes = wire.POSTCARD.length + wire.BLOCK.const["BLOCK_STAMP_BYTES"] + wire.TCP_RECORD.length
-    return int(packets * record_bytes * (1 + DERIVED_SHARE)) + LOGS_AND_FIGURES_BYTES
+    return int(spec.packets * record_bytes * (1 + DERIVED_SHARE)) + LOGS_AND_FIGURES_BYTES
 
 
 def free_bytes(directory: Path) -> int:

@@ -20,7 +20,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 BUILD = CHECKOUT / "build"
 BTF = Path("/sys/kernel/btf/vmlinux")
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-BINARIES = ("softswitch", "collector", "tcp_trace", "tcp_flows", "traffic_sink")
+BINARIES = ("softswitch", "collector", "tcp_trace", "tcp_flows", "open_loop", "traffic_sink")
 # Tool -> Debian package. ansible-playbook comes with the Python packages of this checkout.
 TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "ethtool": "ethtool", "iperf3": "iperf3"}
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from experiments.spec import Spec
 
 EXPLAINED = {
-    "cc": "congestion control of the flows, or a mix with the flows of each: cubic:8,bbr:8",
-    "flows": "number of flows (default 16; of a mix: their sum)",
+    "cc": "congestion control of the flows, or a mix with the flows of each: cubic:8,bbr:8 (of long traffic)",
+    "flows": "number of flows, open-loop: of 5-tuples (default 16; of a mix: their sum)",
     "rate": "rate of the bottleneck link: kbit, mbit, gbit (kbps, mbps: bytes per second, as tc has it)",
     "rtt": "round-trip time without queueing: us, ms, s",
     "rtt_spread": "flows get 0 to this much more RTT, in even steps dealt by SEED",
@@ -17,8 +17,12 @@ EXPLAINED = {
     "warmup": "traffic before that, which no result counts: s or rtt",
     "mode": "what a full queue does: tail-drop, ecn (marks from ECN_THRESHOLD, drops at BUF), egress-threshold",
     "ecn_threshold": "with MODE=ecn: queue length from which packets are marked (default half of BUF)",
+    "traffic": "long (TCP flows that last), or open-loop (UDP, sent at drawn times whatever the network does)",
     "generator": "what sends: iperf3 (whole seconds), or epoll (our own, exact to the ns; default with CLOCK=virtual)",
     "start_spread": "with GENERATOR=epoll: flows begin within this time, each when SEED says: s or rtt",
+    "load": "with TRAFFIC=open-loop: share of RATE that is offered, in bits on the wire (default 0.8)",
+    "sizes": "with TRAFFIC=open-loop: IP packets of fixed (MTU), exponential or bimodal size (default fixed)",
+    "arrivals": "with TRAFFIC=open-loop: poisson or cbr (default poisson)",
     "delay": "where the RTT comes from: switch, or tc (netem on the receiver)",
     "reps": "repetitions, one after the other",
     "seed": "deals RTT_SPREAD's delays to the flows, and chooses their ports; each repetition differs",

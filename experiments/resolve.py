@@ -15,15 +15,27 @@ from typing import Any
 from experiments import units
 from experiments.errors import BadValue, SpecError
 from experiments.host import Host
-from experiments.spec import MAX_FLOWS, SPEC_VERSION, STREAMS_PER_PROCESS, Group, Spec, validate
+from experiments.spec import (
+    ARRIVALS,
+    MAX_FLOWS,
+    SIZES,
+    SPEC_VERSION,
+    STREAMS_PER_PROCESS,
+    Group,
+    Spec,
+    validate,
+)
 from experiments.units import Quantity
 
 ETHERNET_BYTES = 14
+ETHERNET_LEAST_BYTES = 60  # without the FCS
 # Frame check sequence, preamble with start delimiter, shortest gap between frames (IEEE 802.3): time on the link.
 ETHERNET_WIRE_EXTRA_BYTES = 24
 UTILIZATION_WINDOW_RTTS = 10
 MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows
 MAX_POOL_BYTES = 1 << 30
+DEFAULT_FLOWS = 16
+DEFAULT_LOAD = Fraction(4, 5)
 # iperf3 is what the field compares with; in virtual time its whole seconds are what a run costs most.
 DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}
 FIRST_SERVER_PORT = 5201
@@ -37,9 +49,11 @@ CLIENT_PORT_OFFSETS = 1_000
 
 @dataclass(frozen=True)
 class Process:
-    """One iperf3 client and its server, up to 128 flows; or all flows of epoll with one congestion control."""
+    """One iperf3 client and its server, up to 128 flows; or all flows of epoll with one congestion control; or all of
+    open-loop traffic, which has none.
+    """
 
-    cc: str
+    cc: str | None
     flows: int
     server_port: int
     first_client_port: int
@@ -54,7 +68,8 @@ class Resolved:
     target: str
     clock: str
     switch: str
-    generator: str
+    traffic: str
+    generator: str | None  # of long flows
     delay: str
     mode: str
     groups: tuple[Group, ...]
@@ -72,12 +87,16 @@ class Resolved:
     duration_ns: int
     warmup_ns: int
     start_spread_ns: int
+    load: float | None  # these four: of open-loop traffic
+    sizes: str | None
+    arrivals: str | None
+    datagram_flows: int | None
     seed: int
     reps: int
 
     @property
     def flows(self) -> int:
-        return sum(group.flows or 0 for group in self.groups)
+        return sum(group.flows or 0 for group in self.groups) + (self.datagram_flows or 0)
 
     @property
     def frame_bytes(self) -> int:
@@ -88,7 +107,7 @@ class Resolved:
     def traffic_ns(self) -> int:
         """From the start of the traffic to its end. iperf3 takes whole seconds; WARMUP begins when all flows are up."""
         asked_ns = self.setup_ns + self.start_spread_ns + self.warmup_ns + self.duration_ns
-        return asked_ns if self.generator == "epoll" else -(-asked_ns // 10**9) * 10**9
+        return -(-asked_ns // 10**9) * 10**9 if self.generator == "iperf3" else asked_ns
 
     @property
     def setup_ns(self) -> int:
@@ -97,7 +116,7 @@ class Resolved:
         Each connects its flows one after the other, a round trip through a queue that others already fill; twice that,
         and a second for SYNs that are dropped and sent again (RFC 6298).
         """
-        if self.generator == "epoll" or len(self.processes(1)) == 1:
+        if self.generator != "iperf3" or len(self.processes(1)) == 1:
             return 0
         most_flows = max(process.flows for process in self.processes(1))
         return 2 * most_flows * self.longest_rtt_ns + 10**9
@@ -123,6 +142,18 @@ class Resolved:
         return self.flows * self.connect_interval_ns + 3 * (self.rtt_ns + self.rtt_spread_ns)
 
     @property
+    def packets(self) -> int:
+        """Data packets of all the traffic when the link is full; of open-loop traffic a little more than are drawn."""
+        least_bytes = ETHERNET_LEAST_BYTES + ETHERNET_WIRE_EXTRA_BYTES
+        mean_bytes = {
+            None: self.wire_bytes,
+            "fixed": self.wire_bytes,
+            "bimodal": (least_bytes + self.wire_bytes) // 2,
+            "exponential": least_bytes + self.mtu_bytes // 5,  # truncated, its mean is a little more
+        }[self.sizes]
+        return self.rate_bps * self.traffic_ns // (8 * 10**9 * mean_bytes)
+
+    @property
     def pool_packets(self) -> int:
         """Packets the switch holds at once at most: a full buffer, what is on its links, and bursts on the way in."""
         in_flight = Fraction(self.rate_bps * (self.rtt_ns + self.rtt_spread_ns), 8 * 10**9 * self.wire_bytes)
@@ -142,6 +173,8 @@ class Resolved:
         """The processes of one repetition. SEED and `repetition` move the client ports, and with them hashes."""
         offset = random.Random(f"ports {self.seed} {repetition}").randrange(CLIENT_PORT_OFFSETS)
         port = FIRST_CLIENT_PORT + offset
+        if self.datagram_flows:
+            return [Process(None, self.datagram_flows, FIRST_SERVER_PORT, port)]
         result: list[Process] = []
         for group in self.groups:
             left = group.flows or 0
@@ -175,9 +208,9 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     if spec.switch == "driver" and clock == "real" and not errors.keys() & {"switch", "clock"}:
         wrong("switch", "is part of the virtual-time kernel; allowed: process, or driver with CLOCK=virtual")
     groups = _groups(spec, given, errors, wrong)
-    generator = spec.generator or DEFAULT_GENERATOR[clock]
-    if spec.start_spread.amount and generator != "epoll" and not errors.keys() & {"start_spread", "generator"}:
-        wrong("start_spread", f"has no meaning with GENERATOR={generator}; allowed: with GENERATOR=epoll only")
+    open_loop = spec.traffic == "open-loop"
+    generator = None if open_loop else spec.generator or DEFAULT_GENERATOR[clock]
+    _check_traffic(spec, given, generator, errors, wrong)
     _check_host(spec, groups, host, errors, wrong)
     rtt_ns, rate_bps = units.whole(spec.rtt), units.whole(spec.rate)
     wire_bytes = spec.mtu + ETHERNET_BYTES + ETHERNET_WIRE_EXTRA_BYTES
@@ -192,10 +225,13 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     ecn = _ecn_threshold(spec, buffer_packets, threshold_bytes, bdp, wire_bytes, errors, wrong)
     resolved = Resolved(
         spec_version=SPEC_VERSION,
-        name=spec.name or "-".join(f"{group.cc}{group.flows}" for group in groups),
+        name=spec.name
+        or "-".join(f"{group.cc}{group.flows}" for group in groups)
+        or f"open-loop-{spec.sizes or SIZES[0]}",
         target=spec.target,
         clock=clock,
         switch=spec.switch or ("driver" if clock == "virtual" else "process"),
+        traffic=spec.traffic,
         generator=generator,
         delay=spec.delay,
         mode=spec.mode,
@@ -214,6 +250,10 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         duration_ns=duration_ns,
         warmup_ns=warmup_ns,
         start_spread_ns=_time_ns(spec.start_spread, rtt_ns),
+        load=float(DEFAULT_LOAD if spec.load is None else spec.load) if open_loop else None,
+        sizes=(spec.sizes or SIZES[0]) if open_loop else None,
+        arrivals=(spec.arrivals or ARRIVALS[0]) if open_loop else None,
+        datagram_flows=(DEFAULT_FLOWS if spec.flows is None else spec.flows) if open_loop else None,
         seed=spec.seed,
         reps=spec.reps,
     )
@@ -236,16 +276,37 @@ def _default_text(spec: Spec, key: str) -> object:
 
 
 def _groups(spec: Spec, given: Mapping[str, object], errors: dict[str, BadValue], wrong: Any) -> tuple[Group, ...]:
-    """The groups with all their flows counted; FLOWS says how many of a single one (16 if nothing does)."""
+    """The groups with all their flows counted; FLOWS says how many of a single one (16 if nothing does). None without
+    TCP."""
+    if spec.traffic == "open-loop":
+        return ()
     groups = tuple(spec.cc)
     if len(groups) == 1 and groups[0].flows is None:
-        return (Group(groups[0].cc, 16 if spec.flows is None else spec.flows),)
+        return (Group(groups[0].cc, DEFAULT_FLOWS if spec.flows is None else spec.flows),)
     total = sum(group.flows for group in groups)
     if total > MAX_FLOWS:
         wrong("cc", f"has {total} flows; allowed: 1 to {MAX_FLOWS}, as FLOWS")
     elif spec.flows is not None and spec.flows != total and not errors.keys() & {"cc", "flows"}:
         wrong("flows", f"is not the sum of CC={given.get('cc')}, {total}; allowed: {total}, or no FLOWS at all")
     return groups
+
+
+def _check_traffic(
+    spec: Spec, given: Mapping[str, object], generator: str | None, errors: dict[str, BadValue], wrong: Any
+) -> None:
+    """Keys that have a meaning with one kind of traffic only must not be given with another."""
+    if "traffic" in errors:
+        return
+    if generator is None:
+        for key in ("cc", "generator", "start_spread", "rtt_spread"):
+            if key in given and key not in errors:
+                wrong(key, "has no meaning with TRAFFIC=open-loop; allowed: with TRAFFIC=long only")
+        return
+    for key in ("load", "sizes", "arrivals"):
+        if key in given and key not in errors:
+            wrong(key, "has no meaning with TRAFFIC=long; allowed: with TRAFFIC=open-loop only")
+    if spec.start_spread.amount and generator != "epoll" and not errors.keys() & {"start_spread", "generator"}:
+        wrong("start_spread", f"has no meaning with GENERATOR={generator}; allowed: with GENERATOR=epoll only")
 
 
 def _check_host(spec: Spec, groups: tuple[Group, ...], host: Host, errors: dict[str, BadValue], wrong: Any) -> None:

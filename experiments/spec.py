@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -22,7 +23,11 @@ SPEC_VERSION = 1
 MAX_SPEC_FILE_BYTES = 1 << 20
 STREAMS_PER_PROCESS = 128  # iperf3's own limit
 MAX_FLOWS = 1024
+TRAFFIC = ("long", "open-loop")
 GENERATORS = ("iperf3", "epoll")
+# As build/open_loop draws them: hosts/traffic/schedule.h says what each is.
+SIZES = ("fixed", "exponential", "bimodal")
+ARRIVALS = ("poisson", "cbr")
 MODES = ("tail-drop", "ecn", "egress-threshold")
 
 
@@ -71,6 +76,24 @@ def _whole(low: int, high: int, why: str = "") -> Callable[[object], int]:
         return int(text)
 
     return read
+
+
+def _share(low: str, high: str) -> Callable[[object], Fraction]:
+    """A reader of decimal numbers of at most six decimals, kept exact."""
+
+    def read(value: object) -> Fraction:
+        text = str(value).strip()
+        if isinstance(value, bool) or not re.fullmatch(r"[+-]?[0-9]{1,9}(\.[0-9]{1,6})?", text):
+            raise ValueError(f"is not a number of at most six decimals; allowed: {low} to {high}")
+        if not Fraction(low) <= Fraction(text) <= Fraction(high):
+            raise ValueError(f"is out of bounds; allowed: {low} to {high}")
+        return Fraction(text)
+
+    return read
+
+
+def _or_none(read: Callable[[object], Any]) -> Callable[[object], Any]:
+    return lambda value: value if value is None else read(value)
 
 
 def _one_of(*choices: str, not_yet: Mapping[str, str] | None = None) -> Callable[[object], str]:
@@ -149,8 +172,12 @@ class Spec(BaseModel):
     ecn_threshold: Annotated[
         Any, Read(lambda v: v if v is None else _positive("bdp", "packets", "bytes", "time")(v))
     ] = None
-    generator: Annotated[str | None, Read(lambda v: v if v is None else _one_of(*GENERATORS)(v))] = None
+    traffic: Annotated[str, Read(_one_of(*TRAFFIC))] = "long"
+    generator: Annotated[str | None, Read(_or_none(_one_of(*GENERATORS)))] = None
     start_spread: Annotated[Any, Read(_quantity("time", "rtt", low="0ns", high="3600s"))] = "0ns"
+    load: Annotated[Any, Read(_or_none(_share("0.001", "2")))] = None
+    sizes: Annotated[str | None, Read(_or_none(_one_of(*SIZES)))] = None
+    arrivals: Annotated[str | None, Read(_or_none(_one_of(*ARRIVALS)))] = None
     delay: Annotated[str, Read(_one_of("switch", "tc"))] = "switch"
     reps: Annotated[int, Read(_whole(1, 1000))] = 1
     seed: Annotated[int, Read(_whole(0, 2**32 - 1))] = 1

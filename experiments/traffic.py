@@ -12,6 +12,7 @@ from experiments import host, results, topology
 from experiments.errors import RunError
 from experiments.resolve import FIRST_CLIENT_PORT, Resolved
 
+PROGRAM = {"long": "long_flows", "open-loop": "open_loop"}
 LAST_CLIENT_PORT = FIRST_CLIENT_PORT + 2047
 
 
@@ -39,12 +40,44 @@ def flows(spec: Resolved, repetition: int) -> list[Flow]:
 
 
 def plan(spec: Resolved, repetition: int, start_mono_ns: int) -> dict[str, Any]:
+    """What the host program, PROGRAM[spec.traffic], is told."""
+    return (
+        long_plan(spec, repetition, start_mono_ns) if spec.groups else open_loop_plan(spec, repetition, start_mono_ns)
+    )
+
+
+def open_loop_plan(spec: Resolved, repetition: int, start_mono_ns: int) -> dict[str, Any]:
+    """What hosts.traffic.open_loop is told."""
+    (process,) = spec.processes(repetition)
+    assert spec.load is not None  # resolve sets it with this traffic
+    return {
+        "start_mono_ns": start_mono_ns,
+        "duration_ns": spec.traffic_ns,
+        "server": topology.RECEIVER.ipv4,
+        "server_port": process.server_port,
+        "first_client_port": process.first_client_port,
+        "flows": process.flows,
+        "rate_bps": spec.rate_bps,
+        "load_ppm": round(spec.load * 1e6),
+        "mtu_bytes": spec.mtu_bytes,
+        "seed": traffic_seed(spec, repetition),
+        "arrivals": spec.arrivals,
+        "sizes": spec.sizes,
+    }
+
+
+def traffic_seed(spec: Resolved, repetition: int) -> int:
+    """What the traffic programs draw with: another one for each SEED and repetition."""
+    return spec.seed << 16 | repetition
+
+
+def long_plan(spec: Resolved, repetition: int, start_mono_ns: int) -> dict[str, Any]:
     """What hosts.traffic.long_flows is told."""
     if spec.generator == "epoll":
         own: dict[str, Any] = {
             "duration_ns": spec.warmup_ns + spec.duration_ns,
             "start_spread_ns": spec.start_spread_ns,
-            "seed": spec.seed << 16 | repetition,
+            "seed": traffic_seed(spec, repetition),
             "connect_interval_ns": spec.connect_interval_ns,
             # So that the last packets measured get their ACKs while somebody listens to them.
             "drain_ns": spec.longest_rtt_ns,
@@ -73,10 +106,11 @@ class Traffic:
     """The running host program. Entered as a context, it is ended when the context is."""
 
     def __init__(self, spec: Resolved, repetition: int, directory: Path, start_mono_ns: int) -> None:
-        self.log = directory / "logs/long_flows.log"
+        program = PROGRAM[spec.traffic]
+        self.log = directory / f"logs/{program}.log"
         plan_file = directory / "plan.json"
         results.write_json(plan_file, plan(spec, repetition, start_mono_ns))
-        command = [sys.executable, "-m", "hosts.traffic.long_flows", str(plan_file), str(directory)]
+        command = [sys.executable, "-m", f"hosts.traffic.{program}", str(plan_file), str(directory)]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 topology.inside(topology.SENDER.name, *command), cwd=host.CHECKOUT,
@@ -103,5 +137,5 @@ class Traffic:
             return False
         if status != 0:
             lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
-            raise RunError(*(lines or [f"long_flows ended with status {status} and said nothing"]))
+            raise RunError(*(lines or [f"{self.log.stem} ended with status {status} and said nothing"]))
         return True

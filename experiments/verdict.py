@@ -14,6 +14,8 @@ from experiments.resolve import Resolved
 def headline(spec: Resolved, directory: Path) -> str:
     """What is run and where its files go."""
     groups = " + ".join(f"{group.flows} {group.cc}" for group in spec.groups)
+    if spec.load is not None:
+        groups = f"{spec.load:g} of the rate in {spec.sizes} packets, {spec.arrivals}, {spec.flows} flows,"
     unit = "" if spec.threshold_bytes is None else f", {spec.threshold_bytes} bytes"
     return (
         f"{groups} at {units.show(spec.rate_bps, 'rate')}, {units.show(spec.rtt_ns, 'time')}: BDP {spec.bdp_packets} "

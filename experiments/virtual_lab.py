@@ -128,8 +128,7 @@ def switch_parameters(spec: Resolved) -> dict[str, str]:
 
 def expected_s(spec: Resolved) -> float:
     """Wall time of a repetition, from the packets it will carry."""
-    packets = spec.rate_bps * spec.traffic_ns / (8e9 * spec.wire_bytes)
-    return 6 + packets * (60e-6 if spec.switch == "driver" else 180e-6)
+    return 6 + spec.packets * (60e-6 if spec.switch == "driver" else 180e-6)
 
 
 def show(progress: Progress, spec: Resolved, message: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments import traffic
 from experiments.errors import SpecError
 from experiments.host import Host
 from experiments.resolve import Resolved, resolve
@@ -63,6 +64,26 @@ def test_resolve__traffic_of_epoll_takes_what_was_asked_for() -> None:
     assert problems(start_spread="1ms").keys() == {"START_SPREAD"}
     assert resolved(clock="virtual").generator == "epoll"
     assert resolved(clock="virtual", generator="iperf3").generator == "iperf3"
+
+
+def test_resolve__open_loop_traffic_has_no_congestion_control() -> None:
+    spec = resolved(traffic="open-loop", load="0.95", sizes="bimodal", flows=4, duration="1s", warmup="1ms")
+    assert (spec.groups, spec.generator, spec.flows, spec.traffic_ns) == ((), None, 4, 1_001_000_000)
+    assert (spec.load, spec.sizes, spec.arrivals, spec.name) == (0.95, "bimodal", "poisson", "open-loop-bimodal")
+    assert [(p.cc, p.flows, p.server_port) for p in spec.processes(1)] == [(None, 4, 5201)]
+    assert (spec.connect_ns, spec.setup_ns, spec.packets) == (0, 0, 200_200_000 // (8 * 811))
+    assert Resolved.from_dict(spec.to_dict()) == spec
+    plan = traffic.plan(spec, 2, 5)
+    assert (plan["load_ppm"], plan["seed"], plan["server_port"]) == (950_000, (1 << 16) + 2, 5201)
+    defaults = resolved(traffic="open-loop")
+    assert (defaults.load, defaults.sizes, defaults.arrivals, defaults.flows) == (0.8, "fixed", "poisson", 16)
+
+
+def test_resolve__keys_of_one_kind_of_traffic_are_refused_with_another() -> None:
+    assert problems(traffic="open-loop", cc="cubic", rtt_spread="1ms", generator="epoll").keys() == {
+        "CC", "RTT_SPREAD", "GENERATOR"}  # fmt: skip
+    assert problems(load="0.8", sizes="fixed", arrivals="cbr").keys() == {"LOAD", "SIZES", "ARRIVALS"}
+    assert problems(traffic="openloop", cc="cubic", load="0.8").keys() == {"TRAFFIC"}
 
 
 def test_resolve__several_processes_get_time_to_start() -> None:

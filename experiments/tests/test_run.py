@@ -220,7 +220,7 @@ def test_preflight__names_everything_that_is_missing(tmp_path: Path, monkeypatch
     assert "CONFIG_DEBUG_INFO_BTF" in text
     assert "iperf3 is missing; install it: apt-get install iperf3" in text
     assert "ansible-playbook is missing" in text
-    assert "build/tcp_flows, build/traffic_sink missing; build first: make build" in text
+    assert "build/tcp_flows, build/open_loop, build/traffic_sink missing; build first: make build" in text
     assert not (tmp_path / "results").exists()
 
 

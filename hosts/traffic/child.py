@@ -6,13 +6,17 @@ from __future__ import annotations
 import ctypes
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from hosts.traffic.outcome import StoppedError
+
 PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 TERMINATE_SECONDS = 2.0  # from SIGTERM, when a program writes what it has, to SIGKILL
+REPORT_SECONDS = 15.0  # for a report, beyond what a program's task takes
 BUILD = Path(__file__).resolve().parents[2] / "build"
 
 _LIBC = ctypes.CDLL(None)
@@ -52,3 +56,34 @@ def end_all(children: Sequence[subprocess.Popen[bytes]]) -> None:
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
+
+
+def carry_out(name: str, arguments: Sequence[str], text: str, seconds: float) -> tuple[int, list[str]]:
+    """Has one of our own programs do its task: `text` on its standard input, at most `seconds` and some for a report.
+
+    Returns its exit status and what went wrong, in its own words.
+    """
+    # Files, not pipes: whoever is ended by a signal in between has nothing to read or to write.
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
+        given.write(text.encode())
+        given.seek(0)
+        program = start([built(name), *arguments], given, said)
+        errors = _wait(name, program, seconds + REPORT_SECONDS)
+        end_all([program])
+        said.seek(0)
+        lines = [line.removeprefix(f"{name}: ") for line in said.read().decode(errors="replace").splitlines()]
+    errors += [line for line in lines if line not in errors]
+    if program.returncode and not errors:
+        errors.append(f"{name} ended with status {program.returncode} and said nothing")
+    return program.returncode, errors
+
+
+def _wait(name: str, program: subprocess.Popen[bytes], seconds: float) -> list[str]:
+    """Until it ended. Returns what went wrong; then it may still run."""
+    try:
+        program.wait(seconds)
+    except StoppedError as stopped:
+        return [f"ended by {stopped} before its time"]
+    except subprocess.TimeoutExpired:
+        return [f"{name} has not ended after {seconds:.0f} s: it was killed"]
+    return []

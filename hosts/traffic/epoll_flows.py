@@ -3,21 +3,16 @@
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
-import tempfile
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from hosts.traffic import child
-from hosts.traffic.outcome import START_DELAY_NS, StoppedError, planned_start, refuse_to_overwrite
+from hosts.traffic.outcome import planned_start, read_report, refuse_to_overwrite, seconds_until
 from hosts.traffic.plan import Plan
 
 REPORT = "tcp_flows.json"
-RESULT_SECONDS = 15.0  # beyond what the plan takes: for the report
 
 
 def offsets_ns(plan: Plan) -> list[int]:
@@ -39,7 +34,7 @@ def flow_lines(plan: Plan) -> list[str]:
 
 def arguments(plan: Plan, server: str, start_mono_ns: int, report: Path) -> list[str]:
     """Options of tcp_flows; `server` in numbers."""
-    words = [child.built("tcp_flows"), "--server", server, "--report", str(report)]
+    words = ["--server", server, "--report", str(report)]
     words += ["--start-mono-ns", str(start_mono_ns), "--duration-ns", str(plan.duration_ns)]
     words += ["--connect-interval-ns", str(plan.connect_interval_ns), "--drain-ns", str(plan.drain_ns)]
     words += ["--setup-ns", str(plan.setup_seconds * 1_000_000_000)]
@@ -47,11 +42,11 @@ def arguments(plan: Plan, server: str, start_mono_ns: int, report: Path) -> list
     return words + (["--ecn"] if plan.ecn else [])
 
 
-def longest_seconds(plan: Plan) -> float:
-    """No plan that goes well takes longer than this from its start."""
+def longest_seconds(plan: Plan, start_mono_ns: int) -> float:
+    """No plan that goes well takes longer than this."""
     flows = sum(process.flows for process in plan.processes)
     spent_ns = plan.start_spread_ns + plan.duration_ns + plan.drain_ns + flows * plan.connect_interval_ns
-    return spent_ns / 1e9 + plan.setup_seconds + RESULT_SECONDS
+    return seconds_until(start_mono_ns) + spent_ns / 1e9 + plan.setup_seconds
 
 
 def run(plan: Plan, directory: Path, addresses: tuple[str, str]) -> dict[str, Any]:
@@ -59,49 +54,12 @@ def run(plan: Plan, directory: Path, addresses: tuple[str, str]) -> dict[str, An
     start_ns = planned_start(plan.start_mono_ns) if plan.start_mono_ns else 0
     refuse_to_overwrite(directory / REPORT)
     words = arguments(plan, addresses[1], start_ns, directory / REPORT)
-    # A file, not a pipe: whoever is ended by a signal in between has nothing to read or to write.
-    with tempfile.TemporaryFile() as flows, tempfile.TemporaryFile() as said:
-        flows.write("".join(flow_lines(plan)).encode())
-        flows.seek(0)
-        program = child.start(words, flows, said)
-        errors = _wait(program, longest_seconds(plan) + START_DELAY_NS / 1e9 + _ahead_seconds(start_ns))
-        child.end_all([program])
-        said.seek(0)
-        lines = [line.removeprefix("tcp_flows: ") for line in said.read().decode(errors="replace").splitlines()]
-    errors += [line for line in lines if line not in errors]
-    report = _report(directory / REPORT, errors)
-    if program.returncode and not errors:
-        errors.append(f"tcp_flows ended with status {program.returncode} and said nothing")
-    return describe(plan, addresses, program.returncode, report, errors)
-
-
-def _ahead_seconds(start_ns: int) -> float:
-    return max(0.0, (start_ns - time.monotonic_ns()) / 1e9) if start_ns else 0.0
-
-
-def _wait(program: subprocess.Popen[bytes], seconds: float) -> list[str]:
-    """Until it ended. Returns what went wrong; then it may still run."""
-    try:
-        program.wait(seconds)
-    except StoppedError as stopped:
-        return [f"ended by {stopped} before its time"]
-    except subprocess.TimeoutExpired:
-        return [f"tcp_flows has not ended after {seconds:.0f} s: it was killed"]
-    return []
-
-
-def _report(path: Path, errors: list[str]) -> dict[str, Any]:
-    """What tcp_flows wrote; {} and an error if it came to nothing."""
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        if not errors:
-            errors.append(f"{path.name}: {error}")
-        return {}
+    status, errors = child.carry_out("tcp_flows", words, "".join(flow_lines(plan)), longest_seconds(plan, start_ns))
+    return describe(plan, addresses, status, read_report(directory / REPORT, errors), errors)
 
 
 def describe(
-    plan: Plan, addresses: tuple[str, str], status: int | None, report: dict[str, Any], errors: list[str]
+    plan: Plan, addresses: tuple[str, str], status: int, report: dict[str, Any], errors: list[str]
 ) -> dict[str, Any]:
     """traffic.json: from `start_mono_ns` to `end_mono_ns` every flow of the plan was sending."""
     by_port = {entry["client_port"]: entry for entry in report.get("flows", [])}

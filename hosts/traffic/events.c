@@ -3,11 +3,9 @@
 #include "events.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -98,22 +96,6 @@ int events_wait(struct events *events, int *sockets, enum events_found *found)
 		} else {
 			events->batch[(*sockets)++] = events->batch[index];
 		}
-	}
-	return 0;
-}
-
-int events_allow_files(uint64_t wanted, uint64_t needed)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
-		return 0;
-	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-	if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < needed) {
-		complain("%" PRIu64 " files are needed, this process may open %" PRIu64
-			 ": fewer flows, or raise the hard limit (ulimit -Hn)",
-			 needed, (uint64_t)limit.rlim_cur);
-		return -EMFILE;
 	}
 	return 0;
 }

@@ -46,9 +46,4 @@ int events_socket(struct events *events, int operation, int fd, uint32_t wanted,
  */
 int events_wait(struct events *events, int *sockets, enum events_found *found);
 
-/* Lets this process open as many files as are wanted, or as the hard limit allows. 0, or -EMFILE after one line if
- * that is less than needed.
- */
-int events_allow_files(uint64_t wanted, uint64_t needed);
-
 #endif

@@ -59,6 +59,22 @@ def planned_start(start_mono_ns: int) -> int:
     return start_ns
 
 
+def seconds_until(start_mono_ns: int) -> float:
+    """0 for a time that is past, or for 0, which means as soon as possible."""
+    return max(0.0, (start_mono_ns - time.monotonic_ns()) / 1e9)
+
+
+def read_report(path: Path, errors: list[str]) -> dict[str, Any]:
+    """What a program of ours reported; {} and an error, if there is none yet, when it did not."""
+    try:
+        report = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        if not errors:
+            errors.append(f"{path.name}: {error}")
+        return {}
+    return report if isinstance(report, dict) else {}
+
+
 def refuse_to_overwrite(path: Path) -> None:
     if path.exists():
         raise TrafficError(f"{path} exists: a result is never overwritten: give another directory")

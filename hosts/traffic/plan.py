@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+AnyPlan = TypeVar("AnyPlan")
 
 STREAMS_PER_PROCESS = 128  # MAX_STREAMS of iperf3 3.12, src/iperf.h
 GENERATORS = ("iperf3", "epoll")
 MOST_NS = 10**15  # of any duration: 11 days
+SERVER = re.compile(r"[0-9A-Za-z:][0-9A-Za-z.:%_-]{0,254}")
 CC_NAME = re.compile(r"[a-z0-9_]{1,15}")  # TCP_CA_NAME_MAX is 16 with the zero
 
 
@@ -81,7 +85,7 @@ def server_ports(plan: Plan) -> list[int]:
     return [process.server_port for process in plan.processes]
 
 
-class _Reader:
+class Reader:
     """Takes values out of an object and gathers what is wrong with them."""
 
     def __init__(self) -> None:
@@ -100,6 +104,14 @@ class _Reader:
             self.errors.append(f"{path}{key}: {value!r} is not {what}")
             return ""
         return value
+
+    def choice(self, values: dict[str, Any], key: str, choices: tuple[str, ...]) -> str:
+        """One of `choices`; the first if the key is not given."""
+        value = values.get(key, choices[0])
+        if value not in choices:
+            self.errors.append(f"{key}: {value!r} is not one of {', '.join(choices)}")
+            return choices[0]
+        return str(value)
 
     def unknown(self, values: dict[str, Any], known: set[str], path: str = "") -> None:
         for key in sorted(values.keys() - known):
@@ -124,7 +136,7 @@ def _overlaps(processes: list[Process], errors: list[str]) -> None:
         client_ports.update(dict.fromkeys(range(process.first_client_port, last + 1), process))
 
 
-def _groups(values: Any, generator: str, read: _Reader) -> list[Process]:
+def _groups(values: Any, generator: str, read: Reader) -> list[Process]:
     if not isinstance(values, list) or not values:
         read.errors.append("groups: give a list with at least one group")
         return []
@@ -149,11 +161,8 @@ def parse(values: Any) -> Plan:
     """The plan in an object read from JSON. Raises PlanError with everything that is wrong."""
     if not isinstance(values, dict):
         raise PlanError(["the plan is not an object"])
-    read = _Reader()
-    generator = values.get("generator", "iperf3")
-    if generator not in GENERATORS:
-        read.errors.append(f"generator: {generator!r} is not one of {', '.join(GENERATORS)}")
-        generator = "iperf3"
+    read = Reader()
+    generator = read.choice(values, "generator", GENERATORS)
     own = {"seconds"} if generator == "iperf3" else {name for name, *_ in _EPOLL_NUMBERS}
     common = {"generator", "start_mono_ns", "server", "groups", "mss_bytes", "ecn", "setup_seconds"}
     read.unknown(values, common | own)
@@ -164,9 +173,7 @@ def parse(values: Any) -> Plan:
         start_mono_ns=read.number(values, "start_mono_ns", 0, 2**62, default=0),
         seconds=read.number(values, "seconds", 1, 86400) if generator == "iperf3" else 0,
         **_epoll_numbers(values if generator == "epoll" else {}, read),
-        server=read.text(
-            values, "server", re.compile(r"[0-9A-Za-z:][0-9A-Za-z.:%_-]{0,254}"), "an address or host name"
-        ),
+        server=read.text(values, "server", SERVER, "an address or host name"),
         processes=tuple(processes),
         mss_bytes=read.number(values, "mss_bytes", 88, 9216) if values.get("mss_bytes") is not None else None,
         ecn=values.get("ecn", False),
@@ -190,7 +197,7 @@ _EPOLL_NUMBERS = (
 )
 
 
-def _epoll_numbers(values: dict[str, Any], read: _Reader) -> dict[str, int]:
+def _epoll_numbers(values: dict[str, Any], read: Reader) -> dict[str, int]:
     """Those of `values`; all 0 if there are none, because the plan is for iperf3."""
     return {
         key: read.number(values, key, low, high, default=default) if values else 0
@@ -200,6 +207,11 @@ def _epoll_numbers(values: dict[str, Any], read: _Reader) -> dict[str, int]:
 
 def load(path: Path) -> Plan:
     """The plan in a JSON file. Raises PlanError."""
+    return read_json(path, parse)
+
+
+def read_json(path: Path, parse: Callable[[Any], AnyPlan]) -> AnyPlan:
+    """What `parse` makes of a JSON file. Raises PlanError, with the file's name in each line."""
     try:
         return parse(json.loads(path.read_text()))
     except OSError as error:

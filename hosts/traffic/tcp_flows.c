@@ -12,6 +12,7 @@
 
 #include "../../lib/clock_ns.h"
 #include "../../lib/report.h"
+#include "files.h"
 
 enum {
 	OTHER_FILES = 16,
@@ -329,8 +330,7 @@ int main(int argc, char **argv)
 		return err > 0 ? 0 : EXIT_SETUP;
 	if (flow_list_read(stdin, &run.flows, &run.count))
 		return EXIT_SETUP;
-	if (events_allow_files(run.count + OTHER_FILES, run.count + OTHER_FILES) ||
-	    events_open(&run.events)) {
+	if (allow_files(run.count + OTHER_FILES, run.count + OTHER_FILES) || events_open(&run.events)) {
 		free(run.flows);
 		return EXIT_SETUP;
 	}

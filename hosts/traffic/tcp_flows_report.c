@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 // tcp_flows.json: when what was done, and what each flow came to.
-#include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
-#include "../../lib/commit.h"
-#include "../../lib/report.h"
+#include "files.h"
 #include "tcp_flows.h"
 
 /* Errors are our own words and the C library's: nothing in them needs escaping but what strerror might hold. */
@@ -33,8 +30,10 @@ static void print_flow(FILE *file, const struct flow *flow)
 	fputc('}', file);
 }
 
-static void print_all(FILE *file, const struct run *run)
+static void print_all(FILE *file, const void *context)
 {
+	const struct run *run = context;
+
 	fprintf(file,
 		"{\"planned_start_mono_ns\":%" PRIu64 ",\"start_mono_ns\":%" PRIu64
 		",\"end_mono_ns\":%" PRIu64 ",\"ended_mono_ns\":%" PRIu64
@@ -50,21 +49,5 @@ static void print_all(FILE *file, const struct run *run)
 
 int tcp_flows_report(const struct run *run)
 {
-	char partial[4096];
-	FILE *file;
-	int err = 0;
-
-	if (snprintf(partial, sizeof(partial), "%s.partial", run->report) >= (int)sizeof(partial))
-		err = -ENAMETOOLONG;
-	file = err ? NULL : fopen(partial, "we");
-	if (!err && !file)
-		err = -errno;
-	if (!err) {
-		print_all(file, run);
-		err = commit_file(file, partial, run->report);
-	}
-	if (err)
-		complain("writing %s: %s; give a --report in a directory with room that can be written to",
-			 run->report, strerror(-err));
-	return err;
+	return write_report(run->report, print_all, run);
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../lib/commit.h"
 #include "../../lib/report.h"
+#include "files.h"
 #include "flow_list.h"
 #include "sink.h"
 
@@ -127,34 +127,20 @@ static void print_flow(FILE *file, const struct sink_flow *flow)
 		ends[flow->end], flow->last_mono_ns);
 }
 
-static int write_summary(const struct sink *sink, const char *path)
+static void print_summary(FILE *file, const void *context)
 {
-	char partial[4096];
-	FILE *file;
-	int err = 0;
+	const struct sink *sink = context;
 
-	if (snprintf(partial, sizeof(partial), "%s.partial", path) >= (int)sizeof(partial))
-		err = -ENAMETOOLONG;
-	file = err ? NULL : fopen(partial, "we");
-	if (!err && !file)
-		err = -errno;
-	if (!err) {
-		fputc('{', file);
-		goodput_print(file, &sink->goodput);
-		fprintf(file, ",\n \"connections_refused\":%" PRIu64 ",\"datagrams_dropped\":%" PRIu64,
-			sink->refused, sink_udp_drops(sink));
-		fputs(",\n \"flows\":[", file);
-		for (uint32_t index = 0; index < sink->flow_count; index++) {
-			fputs(index ? ",\n  " : "\n  ", file);
-			print_flow(file, sink->flows[index]);
-		}
-		fputs("]}\n", file);
-		err = commit_file(file, partial, path);
+	fputc('{', file);
+	goodput_print(file, &sink->goodput);
+	fprintf(file, ",\n \"connections_refused\":%" PRIu64 ",\"datagrams_dropped\":%" PRIu64, sink->refused,
+		sink_udp_drops(sink));
+	fputs(",\n \"flows\":[", file);
+	for (uint32_t index = 0; index < sink->flow_count; index++) {
+		fputs(index ? ",\n  " : "\n  ", file);
+		print_flow(file, sink->flows[index]);
 	}
-	if (err)
-		complain("writing the summary %s: %s; the records are not touched by this", path,
-			 strerror(-err));
-	return err;
+	fputs("]}\n", file);
 }
 
 /* Until a signal. 0, or -errno after one line. */
@@ -202,7 +188,7 @@ int main(int argc, char **argv)
 	err = parse_options(&options, argc, argv);
 	if (err)
 		return err > 0 ? 0 : EXIT_SETUP;
-	if (events_allow_files(MOST_FILES, ENOUGH_FILES) || events_open(&sink.events))
+	if (allow_files(MOST_FILES, ENOUGH_FILES) || events_open(&sink.events))
 		return EXIT_SETUP;
 	if (listen_all(&sink, &options) ||
 	    goodput_open(&sink.goodput, &sink.events, options.interval_ns, options.output)) {
@@ -219,7 +205,7 @@ int main(int argc, char **argv)
 			sink_tcp_close(sink.flows[index]);
 	if (goodput_close(&sink.goodput))
 		err = -EIO;
-	if (write_summary(&sink, options.summary))
+	if (write_report(options.summary, print_summary, &sink))
 		err = -EIO;
 	for (uint32_t index = 0; index < sink.flow_count; index++)
 		free(sink.flows[index]);

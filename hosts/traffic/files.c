@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// Limits are raised no further than needed: some programs close every file that they might have.
+#include "files.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "../../lib/commit.h"
+#include "../../lib/report.h"
+
+int allow_files(uint64_t wanted, uint64_t needed)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+		return 0;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < needed) {
+		complain("%" PRIu64 " files are needed, this process may open %" PRIu64
+			 ": fewer flows, or raise the hard limit (ulimit -Hn)",
+			 needed, (uint64_t)limit.rlim_cur);
+		return -EMFILE;
+	}
+	return 0;
+}
+
+int write_report(const char *path, void (*print)(FILE *file, const void *context), const void *context)
+{
+	char partial[PATH_MAX];
+	FILE *file;
+	int err = 0;
+
+	if (snprintf(partial, sizeof(partial), "%s.partial", path) >= (int)sizeof(partial))
+		err = -ENAMETOOLONG;
+	file = err ? NULL : fopen(partial, "we");
+	if (!err && !file)
+		err = -errno;
+	if (!err) {
+		print(file, context);
+		err = commit_file(file, partial, path);
+	}
+	if (err)
+		complain("writing %s: %s; give a directory with room that can be written to", path,
+			 strerror(-err));
+	return err;
+}

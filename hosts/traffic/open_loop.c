@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: MIT
+// Open-loop traffic: each datagram leaves at its drawn time, whatever becomes of the others. Sleeps to absolute times;
+// what is due already is sent at once, and how late each one was is counted.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "../../lib/clock_ns.h"
+#include "../../lib/report.h"
+#include "files.h"
+#include "open_loop.h"
+
+enum {
+	MARGIN_NS = 1000000,	      /* from now to a start that is planned too early, or not at all */
+	LONGEST_SLEEP_NS = 100000000, /* between two looks for signals */
+	LOOK_EVERY = 256,	      /* datagrams, where there is no time to sleep */
+	IPV4_UDP_BYTES = 28,
+	IPV6_UDP_BYTES = 48,
+	MOST_DATAGRAM_FLOWS = 16384,
+};
+
+#define MOST_NS ((uint64_t)1 << 62)
+
+const char *const program_name = "open_loop";
+
+static const char USAGE[] =
+	"usage: open_loop --server ADDRESS --server-port N --rate-bps N --load-ppm N --duration-ns N "
+	"--report FILE\n"
+	"                 [option...]\n"
+	"Sends UDP datagrams at drawn times; schedule.h says how they are drawn.\n"
+	"  --server ADDRESS        IPv4 or IPv6 address of the host that runs traffic_sink\n"
+	"  --server-port N\n"
+	"  --rate-bps N            of the link that load is a share of, bits on the wire\n"
+	"  --load-ppm N            millionths of the rate, 1 to 10000000\n"
+	"  --duration-ns N\n"
+	"  --report FILE           what came of it, JSON\n"
+	"  --arrivals poisson|cbr  (default poisson)\n"
+	"  --sizes fixed|exponential|bimodal  of IP packets, up to the MTU (default fixed)\n"
+	"  --mtu N                 bytes (default 1500)\n"
+	"  --flows N               5-tuples (default 1)\n"
+	"  --first-client-port N   of the first flow (default 30000)\n"
+	"  --seed N                (default 1)\n"
+	"  --start-mono-ns N       CLOCK_MONOTONIC of the start; 0: at once (default). A later one is in the "
+	"report\n"
+	"  --show                  print the schedule (ns from the start, IP bytes, flow), and send "
+	"nothing\n";
+
+static int parse_choice(const char *option, const char *text, const char *const *choices, int count,
+			int *value)
+{
+	for (*value = 0; *value < count; ++*value)
+		if (!strcmp(text, choices[*value]))
+			return 0;
+	complain("%s '%s': give %s, %s%s%s", option, text, choices[0], choices[1], count > 2 ? " or " : "",
+		 count > 2 ? choices[2] : "");
+	return -EINVAL;
+}
+
+static int parse_server(struct open_loop *run, const char *text)
+{
+	struct sockaddr_in *ipv4 = (struct sockaddr_in *)&run->server;
+	struct sockaddr_in6 *ipv6 = (struct sockaddr_in6 *)&run->server;
+
+	run->server_text = text;
+	run->server.ss_family = strchr(text, ':') ? AF_INET6 : AF_INET;
+	if (inet_pton(run->server.ss_family, text,
+		      run->server.ss_family == AF_INET ? (void *)&ipv4->sin_addr
+						       : (void *)&ipv6->sin6_addr) == 1)
+		return 0;
+	complain("--server '%s': give an IPv4 or IPv6 address in numbers", text);
+	return -EINVAL;
+}
+
+static int parse_options(struct open_loop *run, int argc, char **argv)
+{
+	static const char *const arrivals[] = {"poisson", "cbr"};
+	static const char *const sizes[] = {"fixed", "exponential", "bimodal"};
+	enum {
+		SERVER = 256,
+		SERVER_PORT,
+		RATE,
+		LOAD,
+		DURATION,
+		REPORT,
+		ARRIVALS,
+		SIZES,
+		MTU,
+		FLOWS,
+		CLIENT_PORT,
+		SEED,
+		START,
+		SHOW,
+		HELP,
+	};
+	static const struct option LONG[] = {
+		{"server", required_argument, NULL, SERVER},
+		{"server-port", required_argument, NULL, SERVER_PORT},
+		{"rate-bps", required_argument, NULL, RATE},
+		{"load-ppm", required_argument, NULL, LOAD},
+		{"duration-ns", required_argument, NULL, DURATION},
+		{"report", required_argument, NULL, REPORT},
+		{"arrivals", required_argument, NULL, ARRIVALS},
+		{"sizes", required_argument, NULL, SIZES},
+		{"mtu", required_argument, NULL, MTU},
+		{"flows", required_argument, NULL, FLOWS},
+		{"first-client-port", required_argument, NULL, CLIENT_PORT},
+		{"seed", required_argument, NULL, SEED},
+		{"start-mono-ns", required_argument, NULL, START},
+		{"show", no_argument, NULL, SHOW},
+		{"help", no_argument, NULL, HELP},
+		{0},
+	};
+	struct schedule_options *drawn = &run->drawn;
+	int option, choice = 0, err = 0;
+
+	*run = (struct open_loop){
+		.first_client_port = 30000,
+		.drawn = {.mtu_bytes = 1500, .flows = 1, .seed = 1},
+	};
+	while (!err && (option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
+		switch (option) {
+		case SERVER:
+			err = parse_server(run, optarg);
+			break;
+		case SERVER_PORT:
+			err = parse_number("--server-port", optarg, 1, 65535, &run->server_port);
+			break;
+		case RATE:
+			err = parse_number("--rate-bps", optarg, 1, 1000000000000, &drawn->rate_bps);
+			break;
+		case LOAD:
+			err = parse_number("--load-ppm", optarg, 1, 10000000, &drawn->load_ppm);
+			break;
+		case DURATION:
+			err = parse_number("--duration-ns", optarg, 1, MOST_NS, &run->duration_ns);
+			break;
+		case REPORT:
+			run->report = optarg;
+			break;
+		case ARRIVALS:
+			err = parse_choice("--arrivals", optarg, arrivals, 2, &choice);
+			drawn->arrivals = (enum arrivals)choice;
+			break;
+		case SIZES:
+			err = parse_choice("--sizes", optarg, sizes, 3, &choice);
+			drawn->sizes = (enum sizes)choice;
+			break;
+		case MTU:
+			err = parse_number("--mtu", optarg, LEAST_IP_BYTES, 9216, &drawn->mtu_bytes);
+			break;
+		case FLOWS:
+			err = parse_number("--flows", optarg, 1, MOST_DATAGRAM_FLOWS, &drawn->flows);
+			break;
+		case CLIENT_PORT:
+			err = parse_number("--first-client-port", optarg, 1, 65535, &run->first_client_port);
+			break;
+		case SEED:
+			err = parse_number("--seed", optarg, 0, UINT64_MAX, &drawn->seed);
+			break;
+		case START:
+			err = parse_number("--start-mono-ns", optarg, 0, MOST_NS,
+					   &run->planned_start_mono_ns);
+			break;
+		case SHOW:
+			run->show = true;
+			break;
+		case HELP:
+			fputs(USAGE, stdout);
+			return 1;
+		default:
+			return -EINVAL; /* getopt_long has said it */
+		}
+	}
+	if (err)
+		return err;
+	if (optind < argc || !drawn->rate_bps || !drawn->load_ppm || !run->duration_ns ||
+	    (!run->show && (!run->server_text || !run->server_port || !run->report))) {
+		complain("%s%s (open_loop --help lists the options)", optind < argc ? argv[optind] : "",
+			 optind < argc ? ": not an option"
+				       : "--server, --server-port, --rate-bps, --load-ppm, --duration-ns and "
+					 "--report "
+					 "are needed");
+		return -EINVAL;
+	}
+	if (run->first_client_port + drawn->flows > 65536) {
+		complain("--first-client-port %" PRIu64 ": with %" PRIu64
+			 " flows their ports go beyond 65535: begin lower",
+			 run->first_client_port, drawn->flows);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static void show(struct open_loop *run)
+{
+	struct departure next;
+
+	for (next = schedule_next(&run->schedule); next.due_ns < run->duration_ns;
+	     next = schedule_next(&run->schedule))
+		printf("%" PRIu64 " %" PRIu32 " %" PRIu32 "\n", next.due_ns, next.ip_bytes, next.flow);
+}
+
+/* The socket of flow number index. 0, or -errno after one line. */
+static int open_flow(struct open_loop *run, uint32_t index)
+{
+	const int fragment_never = IP_PMTUDISC_DO;
+	uint16_t client_port = (uint16_t)(run->first_client_port + index);
+	bool ipv6 = run->server.ss_family == AF_INET6;
+	socklen_t length = ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	struct sockaddr_storage any = {.ss_family = run->server.ss_family}, server = run->server;
+	struct datagram_flow *flow = run->flows + index;
+	const char *doing = "making its socket";
+
+	if (ipv6) {
+		((struct sockaddr_in6 *)&any)->sin6_port = htons(client_port);
+		((struct sockaddr_in6 *)&server)->sin6_port = htons((uint16_t)run->server_port);
+	} else {
+		((struct sockaddr_in *)&any)->sin_port = htons(client_port);
+		((struct sockaddr_in *)&server)->sin_port = htons((uint16_t)run->server_port);
+	}
+	flow->fd = socket(any.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (flow->fd < 0)
+		goto failed;
+	if (!ipv6)
+		setsockopt(flow->fd, IPPROTO_IP, IP_MTU_DISCOVER, &fragment_never, sizeof(fragment_never));
+	doing = "taking its port";
+	if (bind(flow->fd, (struct sockaddr *)&any, length))
+		goto failed;
+	doing = "finding a route";
+	if (connect(flow->fd, (struct sockaddr *)&server, length))
+		goto failed;
+	return 0;
+failed:
+	complain("flow from port %d to %s port %" PRIu64 ": %s: %s", client_port, run->server_text,
+		 run->server_port, doing, strerror(errno));
+	return -errno;
+}
+
+static bool signalled(struct open_loop *run)
+{
+	sigset_t pending;
+
+	sigpending(&pending);
+	if (sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT))
+		run->stopped = sigismember(&pending, SIGINT) ? "SIGINT" : "SIGTERM";
+	return run->stopped;
+}
+
+/* Until mono_ns; false if a signal ended it. Signals are blocked, so none is missed between look and sleep. */
+static bool sleep_until(struct open_loop *run, uint64_t now_ns, uint64_t mono_ns)
+{
+	uint64_t until_ns;
+	struct timespec when;
+
+	while (now_ns < mono_ns) {
+		if (signalled(run))
+			return false;
+		until_ns = mono_ns - now_ns > LONGEST_SLEEP_NS ? now_ns + LONGEST_SLEEP_NS : mono_ns;
+		when = (struct timespec){.tv_sec = (time_t)(until_ns / 1000000000),
+					 .tv_nsec = (long)(until_ns % 1000000000)};
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL);
+		if (until_ns == mono_ns)
+			return true;
+		now_ns = until_ns;
+	}
+	return true;
+}
+
+/* 0; -errno after one line. A datagram that the host has no room for is lost, and counted. */
+static int send_one(struct open_loop *run, const struct departure *departure)
+{
+	static const char zeros[9216];
+	struct datagram_flow *flow = run->flows + departure->flow;
+	int headers = run->server.ss_family == AF_INET6 ? IPV6_UDP_BYTES : IPV4_UDP_BYTES;
+	size_t payload =
+		departure->ip_bytes > (uint32_t)headers ? departure->ip_bytes - (uint32_t)headers : 0;
+
+	if (send(flow->fd, zeros, payload, 0) >= 0) {
+		flow->datagrams++;
+		flow->ip_bytes += payload + (size_t)headers;
+		return 0;
+	}
+	if (errno == ENOBUFS || errno == EAGAIN) {
+		run->unsent++;
+		return 0;
+	}
+	complain("sending %" PRIu32 " bytes to %s port %" PRIu64 ": %s%s", departure->ip_bytes,
+		 run->server_text, run->server_port, strerror(errno),
+		 errno == ECONNREFUSED ? "; is traffic_sink running there?"
+		 : errno == EMSGSIZE   ? "; is the MTU smaller than --mtu?"
+				       : "");
+	return -errno;
+}
+
+static int carry(struct open_loop *run)
+{
+	uint64_t now_ns = mono_now_ns() + MARGIN_NS, due_ns;
+	struct departure next;
+	int err = 0;
+
+	run->start_mono_ns = run->planned_start_mono_ns > now_ns ? run->planned_start_mono_ns : now_ns;
+	run->end_mono_ns = run->start_mono_ns + run->duration_ns;
+	for (next = schedule_next(&run->schedule); !err && next.due_ns < run->duration_ns;
+	     next = schedule_next(&run->schedule)) {
+		due_ns = run->start_mono_ns + next.due_ns;
+		if (due_ns > now_ns ? !sleep_until(run, now_ns, due_ns)
+				    : run->schedule.count % LOOK_EVERY == 0 && signalled(run))
+			return -EINTR;
+		err = send_one(run, &next);
+		now_ns = mono_now_ns();
+		lateness_count(&run->lateness, now_ns > due_ns ? now_ns - due_ns : 0);
+	}
+	if (!err && !sleep_until(run, mono_now_ns(), run->end_mono_ns))
+		err = -EINTR;
+	return err;
+}
+
+static void block_signals(void)
+{
+	sigset_t ending;
+
+	sigemptyset(&ending);
+	sigaddset(&ending, SIGTERM);
+	sigaddset(&ending, SIGINT);
+	sigprocmask(SIG_BLOCK, &ending, NULL);
+	prctl(PR_SET_TIMERSLACK, 1);
+}
+
+int main(int argc, char **argv)
+{
+	struct open_loop run;
+	int err;
+
+	err = parse_options(&run, argc, argv);
+	if (err)
+		return err > 0 ? 0 : EXIT_SETUP;
+	schedule_init(&run.schedule, &run.drawn);
+	if (run.show) {
+		show(&run);
+		return 0;
+	}
+	block_signals();
+	run.flows = calloc(run.drawn.flows, sizeof(*run.flows));
+	if (!run.flows || allow_files(run.drawn.flows + 16, run.drawn.flows + 16))
+		return EXIT_SETUP;
+	for (uint32_t index = 0; !err && index < run.drawn.flows; index++)
+		err = open_flow(&run, index);
+	if (err) {
+		free(run.flows);
+		return EXIT_SETUP;
+	}
+
+	err = carry(&run);
+	run.ended_mono_ns = mono_now_ns();
+	if (run.stopped)
+		complain("ended by %s before its time", run.stopped);
+	if (open_loop_report(&run))
+		err = -EIO;
+	free(run.flows);
+	return err ? EXIT_TROUBLE : 0;
+}

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""Sends open-loop UDP traffic at drawn times: `python -m hosts.traffic.open_loop PLAN.json RESULT_DIR`.
+
+Runs on the sending host, standard library only (Python 3.9 or later). build/open_loop draws and sends; schedule.h says
+how. Writes traffic.json as long_flows does, and beside it open_loop.json, the program's own report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hosts.traffic import child
+from hosts.traffic.outcome import (
+    EXIT_TROUBLE,
+    EXIT_USAGE,
+    StoppedError,
+    TrafficError,
+    catch_signals,
+    local_address,
+    planned_start,
+    read_report,
+    refuse_to_overwrite,
+    seconds_until,
+    write_json,
+)
+from hosts.traffic.plan import MOST_NS, SERVER, PlanError, Reader, read_json
+
+REPORT = "open_loop.json"
+ARRIVALS = ("poisson", "cbr")
+SIZES = ("fixed", "exponential", "bimodal")
+# Key, least, most, default (None: must be given).
+NUMBERS = (
+    ("start_mono_ns", 0, 2**62, 0),
+    ("duration_ns", 1, MOST_NS, None),
+    ("server_port", 1, 65535, None),
+    ("first_client_port", 1, 65535, None),
+    ("flows", 1, 10_000, None),
+    ("rate_bps", 1, 10**12, None),
+    ("load_ppm", 1, 10**7, None),
+    ("mtu_bytes", 46, 9216, 1500),
+    ("seed", 0, 2**64 - 1, 1),
+)
+
+SUMMARY = (__doc__ or "").split("\n", 1)[0]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Times are CLOCK_MONOTONIC ns of the sending host; `start_mono_ns` 0 means as soon as possible."""
+
+    start_mono_ns: int
+    duration_ns: int
+    server: str
+    server_port: int
+    first_client_port: int
+    flows: int
+    rate_bps: int
+    load_ppm: int
+    mtu_bytes: int
+    seed: int
+    arrivals: str
+    sizes: str
+
+
+def parse(values: Any) -> Plan:
+    """The plan in an object read from JSON. Raises PlanError with everything that is wrong."""
+    if not isinstance(values, dict):
+        raise PlanError(["the plan is not an object"])
+    read = Reader()
+    read.unknown(values, {"server", "arrivals", "sizes", *(key for key, *_ in NUMBERS)})
+    numbers = {key: read.number(values, key, low, high, default=default) for key, low, high, default in NUMBERS}
+    plan = Plan(
+        server=read.text(values, "server", SERVER, "an address or host name"),
+        arrivals=read.choice(values, "arrivals", ARRIVALS),
+        sizes=read.choice(values, "sizes", SIZES),
+        **numbers,
+    )
+    if plan.first_client_port + plan.flows > 65536:
+        read.errors.append("first_client_port: the flows' ports go beyond 65535; begin lower")
+    if read.errors:
+        raise PlanError(read.errors)
+    return plan
+
+
+def arguments(plan: Plan, server: str, start_mono_ns: int, report: Path) -> list[str]:
+    """Options of build/open_loop; `server` in numbers."""
+    options = {
+        "server": server, "server-port": plan.server_port, "first-client-port": plan.first_client_port,
+        "flows": plan.flows, "rate-bps": plan.rate_bps, "load-ppm": plan.load_ppm, "arrivals": plan.arrivals,
+        "sizes": plan.sizes, "mtu": plan.mtu_bytes, "seed": plan.seed, "start-mono-ns": start_mono_ns,
+        "duration-ns": plan.duration_ns, "report": report,
+    }  # fmt: skip
+    return [word for name, value in options.items() for word in (f"--{name}", str(value))]
+
+
+def run(plan: Plan, directory: Path) -> list[str]:
+    """Runs the plan and leaves its files in `directory`. Returns what went wrong."""
+    addresses = local_address(plan.server)
+    for name in ("traffic.json", REPORT):
+        refuse_to_overwrite(directory / name)
+    start_ns = planned_start(plan.start_mono_ns) if plan.start_mono_ns else 0
+    words = arguments(plan, addresses[1], start_ns, directory / REPORT)
+    status, errors = child.carry_out("open_loop", words, "", seconds_until(start_ns) + plan.duration_ns / 1e9)
+    report = read_report(directory / REPORT, errors)
+    if report.get("unsent"):
+        errors.append(f"{report['unsent']} datagrams were not sent: this host had no room for them; lower the load")
+    write_json(directory / "traffic.json", describe(plan, addresses, status, report, errors))
+    return errors
+
+
+def describe(
+    plan: Plan, addresses: tuple[str, str], status: int, report: dict[str, Any], errors: list[str]
+) -> dict[str, Any]:
+    """traffic.json."""
+    sent = {entry["client_port"]: entry for entry in report.get("flows", [])}
+    flows = []
+    for index in range(plan.flows):
+        port = plan.first_client_port + index
+        flow: dict[str, Any] = {
+            "id": index,
+            "cc": None,
+            "protocol": "udp",
+            "src_addr": addresses[0],
+            "dst_addr": addresses[1],
+        }
+        flow |= {"src_port": port, "dst_port": plan.server_port}
+        flows.append({**flow, **{name: sent.get(port, {}).get(name) for name in ("datagrams", "ip_bytes")}})
+    group: dict[str, Any] = {"cc": None, "flows": plan.flows, "server_port": plan.server_port}
+    group |= {"first_client_port": plan.first_client_port, "exit_status": status, "report": REPORT}
+    drawn = {name: getattr(plan, name) for name in ("arrivals", "sizes", "rate_bps", "load_ppm", "mtu_bytes", "seed")}
+    counted = ("mean_gap_ns", "datagrams", "ip_bytes", "unsent", "lateness_max_ns", "lateness_ns")
+    return {
+        "generator": "open-loop",
+        "planned_start_mono_ns": plan.start_mono_ns,
+        "start_mono_ns": report.get("start_mono_ns", 0),
+        "end_mono_ns": min(report.get("end_mono_ns", 0), report.get("ended_mono_ns", 0)),
+        "first_started_mono_ns": report.get("start_mono_ns", 0),
+        "last_ended_mono_ns": report.get("ended_mono_ns", 0),
+        "duration_ns": plan.duration_ns,
+        "flows": flows,
+        "groups": [group],
+        "open_loop": {**drawn, **{name: report.get(name) for name in counted}},
+        "errors": errors,
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m hosts.traffic.open_loop", description=SUMMARY)
+    parser.add_argument("plan", type=Path, help="JSON: duration_ns, server, flows, rate_bps, ... (hosts/README.md)")
+    parser.add_argument("results", type=Path, help="directory for traffic.json and open_loop.json")
+    options = parser.parse_args(arguments)
+    catch_signals()
+    try:
+        plan = read_json(options.plan, parse)
+        options.results.mkdir(parents=True, exist_ok=True)
+        errors = run(plan, options.results)
+    except PlanError as error:
+        print("\n".join(f"open_loop: {line}" for line in error.errors), file=sys.stderr)
+        return EXIT_USAGE
+    except (TrafficError, child.ProgramMissingError, OSError) as error:
+        print(f"open_loop: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except StoppedError as stopped:
+        print(f"open_loop: ended by {stopped} before its start", file=sys.stderr)
+        return EXIT_TROUBLE
+    for line in errors:
+        print(f"open_loop: {line}", file=sys.stderr)
+    return EXIT_TROUBLE if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// Inverse transforms of uniform numbers from xoshiro256** (Blackman, Vigna 2021, Scrambled linear pseudorandom number
+// generators), whose state is filled by splitmix64 as its authors ask for.
+#include "schedule.h"
+
+#include <math.h>
+
+static uint64_t splitmix64(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static void seed(struct chance *chance, uint64_t seed, uint64_t stream)
+{
+	uint64_t state = seed;
+
+	state = splitmix64(&state) + stream; /* streams of near seeds must not be near each other */
+	for (int index = 0; index < 4; index++)
+		chance->state[index] = splitmix64(&state);
+}
+
+static uint64_t rotate(uint64_t value, int bits)
+{
+	return value << bits | value >> (64 - bits);
+}
+
+static uint64_t draw(struct chance *chance)
+{
+	uint64_t *s = chance->state, result = rotate(s[1] * 5, 7) * 9, shifted = s[1] << 17;
+
+	s[2] ^= s[0];
+	s[3] ^= s[1];
+	s[1] ^= s[2];
+	s[0] ^= s[3];
+	s[2] ^= shifted;
+	s[3] = rotate(s[3], 45);
+	return result;
+}
+
+/* In [0, 1), a multiple of 2^-53. */
+static double uniform(struct chance *chance)
+{
+	return (double)(draw(chance) >> 11) * 0x1p-53;
+}
+
+static double scale_bytes(const struct schedule_options *options)
+{
+	return (double)options->mtu_bytes / 4;
+}
+
+/* As the distribution in the header has it, summed. */
+static double mean_ip_bytes(const struct schedule_options *options)
+{
+	double weight_sum = 0, sum = 0, mtu = (double)options->mtu_bytes;
+
+	if (options->sizes == SIZES_FIXED)
+		return mtu;
+	if (options->sizes == SIZES_BIMODAL)
+		return (LEAST_IP_BYTES + mtu) / 2;
+	for (uint64_t bytes = LEAST_IP_BYTES; bytes <= options->mtu_bytes; bytes++) {
+		double weight = exp(-(double)(bytes - LEAST_IP_BYTES) / scale_bytes(options));
+
+		weight_sum += weight;
+		sum += weight * (double)bytes;
+	}
+	return sum / weight_sum;
+}
+
+void schedule_init(struct schedule *schedule, const struct schedule_options *options)
+{
+	double most = (double)(options->mtu_bytes - LEAST_IP_BYTES + 1);
+	double wire_bits = (mean_ip_bytes(options) + WIRE_EXTRA_BYTES) * 8;
+
+	*schedule = (struct schedule){
+		.options = *options,
+		.mean_gap_ns =
+			wire_bits * 1e9 * 1e6 / ((double)options->rate_bps * (double)options->load_ppm),
+		.below = -expm1(-most / scale_bytes(options)),
+	};
+	seed(&schedule->times, options->seed, 1);
+	seed(&schedule->lengths, options->seed, 2);
+	seed(&schedule->flows, options->seed, 3);
+}
+
+static uint32_t draw_bytes(struct schedule *schedule)
+{
+	const struct schedule_options *options = &schedule->options;
+	uint32_t bytes, mtu = (uint32_t)options->mtu_bytes;
+
+	if (options->sizes == SIZES_FIXED)
+		return mtu;
+	if (options->sizes == SIZES_BIMODAL)
+		return draw(&schedule->lengths) >> 63 ? mtu : LEAST_IP_BYTES;
+	bytes = LEAST_IP_BYTES +
+		(uint32_t)(-scale_bytes(options) * log1p(-uniform(&schedule->lengths) * schedule->below));
+	return bytes < mtu ? bytes : mtu; /* rounding may reach the bound itself */
+}
+
+struct departure schedule_next(struct schedule *schedule)
+{
+	struct departure next = {.ip_bytes = draw_bytes(schedule)};
+	uint64_t number = schedule->count++;
+
+	if (schedule->options.arrivals == ARRIVALS_CBR) {
+		next.due_ns = (uint64_t)(schedule->mean_gap_ns * (double)number);
+		next.flow = (uint32_t)(number % schedule->options.flows);
+		return next;
+	}
+	schedule->gap_sum_ns -= schedule->mean_gap_ns * log1p(-uniform(&schedule->times));
+	next.due_ns = (uint64_t)schedule->gap_sum_ns;
+	next.flow = (uint32_t)(uniform(&schedule->flows) * (double)schedule->options.flows);
+	return next;
+}

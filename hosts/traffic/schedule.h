@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ * When which packet of open-loop traffic is sent: drawn one by one from a seed, the same for the same seed. Times,
+ * sizes and flows are drawn from streams of their own, so that another number of flows is the same traffic. No I/O.
+ *
+ * Sizes are of IP packets, from LEAST_IP_BYTES to the MTU:
+ *   fixed        all have the MTU
+ *   bimodal      LEAST_IP_BYTES or the MTU, each with probability 1/2
+ *   exponential  LEAST_IP_BYTES + k; k is the whole part of an exponential of mean MTU / 4 that is below
+ *                MTU - LEAST_IP_BYTES + 1: P(k) is proportional to exp(-4 k / MTU), for k = 0 .. MTU - LEAST_IP_BYTES
+ * Each takes (size + WIRE_EXTRA_BYTES) bytes on the wire. The mean gap between packets is the mean of their wire bits
+ * / (load x rate). Poisson: gaps are exponential; their sum is kept in fractions of a ns and each time rounded down.
+ * The flow of a packet is drawn evenly, so each flow is Poisson as well. CBR: all gaps are the mean, flows take turns.
+ */
+#ifndef TRAFFIC_SCHEDULE_H
+#define TRAFFIC_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	LEAST_IP_BYTES = 46, /* of the shortest Ethernet frame */
+	WIRE_EXTRA_BYTES =
+		38, /* Ethernet's header, FCS, preamble with start delimiter, shortest gap (IEEE 802.3) */
+};
+
+enum arrivals { ARRIVALS_POISSON, ARRIVALS_CBR };
+enum sizes { SIZES_FIXED, SIZES_EXPONENTIAL, SIZES_BIMODAL };
+
+struct schedule_options {
+	enum arrivals arrivals;
+	enum sizes sizes;
+	uint64_t seed;
+	uint64_t rate_bps;
+	uint64_t load_ppm; /* share of the rate, millionths */
+	uint64_t mtu_bytes;
+	uint64_t flows;
+};
+
+struct chance {
+	uint64_t state[4];
+};
+
+struct schedule {
+	struct schedule_options options;
+	double mean_gap_ns;
+	double gap_sum_ns;
+	double below; /* exponential: probability that an untruncated one fits */
+	uint64_t count;
+	struct chance times, lengths, flows;
+};
+
+struct departure {
+	uint64_t due_ns; /* from the start */
+	uint32_t ip_bytes;
+	uint32_t flow; /* from 0 */
+};
+
+void schedule_init(struct schedule *schedule, const struct schedule_options *options);
+
+/* The next packet; times never decrease. There is no last one. */
+struct departure schedule_next(struct schedule *schedule);
+
+#endif

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""What open_loop draws (pure), and that it sends just that, then (namespaces)."""
+
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from analysis.theory import packet_sizes
+from hosts.traffic import child, open_loop
+from hosts.traffic.plan import PlanError
+from hosts.traffic.tests.test_epoll_flows import Sink, running, wait_until
+
+built = pytest.mark.skipif(not (child.BUILD / "open_loop").exists(), reason="not built: open_loop (make build)")
+PLAN = {
+    "duration_ns": 200_000_000, "server": "10.77.0.2", "server_port": 5201, "first_client_port": 30000, "flows": 4,
+    "rate_bps": 10_000_000, "load_ppm": 500_000, "arrivals": "poisson", "sizes": "exponential", "seed": 3,
+}  # fmt: skip
+
+
+@functools.cache
+def schedule(**options):
+    """Rows of (ns, IP bytes, flow) that `open_loop --show` prints."""
+    given = {"rate-bps": 10**9, "load-ppm": 800_000, "duration-ns": 10**9, **options}
+    words = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    done = subprocess.run([child.BUILD / "open_loop", "--show", *words], capture_output=True, text=True, check=True)
+    return np.array([line.split() for line in done.stdout.splitlines()], dtype=np.int64)
+
+
+@built
+def test_schedule__is_the_same_for_one_seed_and_another_for_another():
+    one = schedule(seed=1, sizes="exponential", flows=5)
+    assert one[:5].tolist() == schedule(seed=1, sizes="exponential", flows=5, duration_ns=10**7)[:5].tolist()
+    other = schedule(seed=2, sizes="exponential", flows=5)
+    assert (one[:100] != other[:100]).any(axis=0).all()
+    # Times and sizes are the same whatever the number of flows.
+    assert (schedule(seed=1, sizes="exponential", flows=50)[:, :2] == one[:, :2]).all()
+
+
+@built
+@pytest.mark.parametrize("sizes", ["fixed", "exponential", "bimodal"])
+@pytest.mark.parametrize("mtu", [1500, 9000])
+def test_schedule__has_the_sizes_and_the_load_that_the_theory_is_for(sizes, mtu):
+    drawn = schedule(seed=4, sizes=sizes, mtu=mtu, duration_ns=2 * 10**9)
+    values, probabilities = packet_sizes.packet_sizes(sizes, mtu)
+    mean, square = (np.dot(values.astype(float) ** power, probabilities) for power in (1, 2))
+    assert drawn[:, 1].min() >= values[0]
+    assert drawn[:, 1].max() <= values[-1]
+    assert drawn[:, 1].mean() == pytest.approx(mean, rel=0.01)
+    assert (drawn[:, 1].astype(float) ** 2).mean() == pytest.approx(square, rel=0.015)
+    offered = (drawn[:, 1] + packet_sizes.WIRE_EXTRA_BYTES).sum() * 8 / 2e9
+    assert offered == pytest.approx(0.8, rel=0.015)
+
+
+@built
+def test_schedule__poisson_gaps_are_exponential_and_independent():
+    times = schedule(seed=5, duration_ns=3 * 10**9)[:, 0]
+    gaps = np.diff(times).astype(float)
+    mean = 1538 * 8 / 0.8
+    assert len(gaps) > 190_000
+    assert gaps.mean() == pytest.approx(mean, rel=0.01)
+    assert gaps.std() == pytest.approx(mean, rel=0.01)
+    for quantile in (0.1, 0.5, 0.9, 0.99):
+        assert np.quantile(gaps, quantile) == pytest.approx(-mean * np.log1p(-quantile), rel=0.03)
+    assert abs(np.corrcoef(gaps[1:], gaps[:-1])[0, 1]) < 0.01
+    counts = np.bincount(times // 1_000_000)
+    assert counts.var() / counts.mean() == pytest.approx(1, abs=0.1)
+
+
+@built
+def test_schedule__cbr_is_even_and_flows_are():
+    drawn = schedule(arrivals="cbr", flows=3)
+    assert set(np.diff(drawn[:, 0])) == {15380}
+    assert drawn[:4, 2].tolist() == [0, 1, 2, 0]
+    shares = np.bincount(schedule(seed=6, flows=7)[:, 2]) / len(schedule(seed=6, flows=7))
+    assert shares == pytest.approx([1 / 7] * 7, rel=0.05)
+
+
+@built
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--sizes", "pareto"], "--sizes 'pareto': give fixed, exponential or bimodal"),
+        (["--arrivals", "burst"], "--arrivals 'burst': give poisson, cbr"),
+        (["--mtu", "45"], "--mtu '45': give a whole number from 46"),
+        (["--first-client-port", "65000", "--flows", "1000"], "their ports go beyond 65535"),
+        (["extra"], "extra: not an option"),
+    ],
+)
+def test_open_loop__bad_options_are_one_line(options, says):
+    complete = ["--show", "--rate-bps", "1", "--load-ppm", "1", "--duration-ns", "1"]
+    done = subprocess.run([child.BUILD / "open_loop", *complete, *options], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_plan__all_errors_at_once_each_with_its_key():
+    bad = {**PLAN, "flows": 0, "load_ppm": "0.8", "sizes": ["fixed"], "colour": 1, "server": "--x"}
+    del bad["rate_bps"]
+    with pytest.raises(PlanError) as caught:
+        open_loop.parse(bad)
+    assert [line.split(": ")[0] for line in caught.value.errors] == [
+        "colour", "flows", "rate_bps", "load_ppm", "server", "sizes"]  # fmt: skip
+    with pytest.raises(PlanError, match="go beyond 65535"):
+        open_loop.parse({**PLAN, "first_client_port": 65000, "flows": 1000})
+
+
+def send(pair, directory, check=True, **more):
+    path = directory / "plan.json"
+    path.write_text(json.dumps({**PLAN, **more}))
+    done = pair.python("a", "hosts.traffic.open_loop", path, directory / "client", check=check)
+    traffic = directory / "client/traffic.json"
+    return done, json.loads(traffic.read_text()) if traffic.exists() else None
+
+
+@pytest.mark.software
+@built
+class TestSending:
+    @pytest.mark.parametrize("server", ["10.77.0.2", "fd77::2"])
+    def test_datagrams__are_those_of_the_schedule_and_all_are_counted(self, pair, tmp_path, server):
+        sink = Sink(pair, tmp_path, "--udp", "5201")
+        start_ns = time.monotonic_ns() + 300_000_000
+        done, traffic = send(pair, tmp_path, server=server, start_mono_ns=start_ns)
+        time.sleep(0.1)
+        summary, records = sink.stop()
+        drawn = schedule(
+            rate_bps=10**7, load_ppm=500_000, duration_ns=200_000_000, sizes="exponential", seed=3, flows=4
+        )
+        assert (done.stderr, traffic["errors"]) == ("", [])
+        assert (traffic["start_mono_ns"], traffic["end_mono_ns"]) == (start_ns, start_ns + 200_000_000)
+        assert [flow["datagrams"] for flow in traffic["flows"]] == np.bincount(drawn[:, 2]).tolist()
+        sent = traffic["open_loop"]
+        assert (sent["datagrams"], sent["unsent"]) == (len(drawn), 0)
+        assert sum(count for _, count in sent["lateness_ns"]) == len(drawn)
+        headers = 28 if server == "10.77.0.2" else 48
+        ip_bytes = np.maximum(drawn[:, 1], headers).sum()
+        assert sent["ip_bytes"] == ip_bytes
+        received = {flow["src_port"]: flow for flow in summary["flows"]}
+        assert {port: flow["reads"] for port, flow in received.items()} == {
+            30000 + index: count for index, count in enumerate(np.bincount(drawn[:, 2]).tolist())
+        }
+        assert sum(flow["bytes"] for flow in received.values()) == ip_bytes - headers * len(drawn)
+        assert sum(record["payload_bytes"] for record in records) == ip_bytes - headers * len(drawn)
+        assert summary["datagrams_dropped"] == 0
+        assert all(flow["protocol"] == "udp" for flow in received.values())
+
+    def test_without_a_sink__it_says_what_is_missing(self, pair, tmp_path):
+        done, traffic = send(pair, tmp_path, check=False)
+        assert done.returncode == 1
+        assert "Connection refused; is traffic_sink running there?" in done.stderr
+        assert traffic["groups"][0]["exit_status"] == 1
+
+    def test_a_packet_that_does_not_fit__is_an_error(self, pair, tmp_path):
+        Sink(pair, tmp_path, "--udp", "5201")
+        done, _ = send(pair, tmp_path, check=False, sizes="fixed", mtu_bytes=9000)
+        assert done.returncode == 1
+        assert "Message too long; is the MTU smaller than --mtu?" in done.stderr
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_a_signal__ends_it_and_what_was_sent_is_told(self, pair, tmp_path, number):
+        Sink(pair, tmp_path, "--udp", "5201")
+        path = tmp_path / "plan.json"
+        path.write_text(json.dumps({**PLAN, "duration_ns": 30_000_000_000}))
+        sender = pair.start("a", sys.executable, "-m", "hosts.traffic.open_loop", path, tmp_path / "client")
+        wait_until(lambda: running(pair, "open_loop"))
+        time.sleep(0.3)
+        sender.send_signal(number)
+        _, errors = sender.communicate(timeout=5)
+        assert sender.returncode == 1
+        assert errors.splitlines()[0] == f"open_loop: ended by {number.name} before its time"
+        traffic = json.loads((tmp_path / "client/traffic.json").read_text())
+        assert traffic["open_loop"]["datagrams"] > 10
+        assert running(pair, "open_loop") == []
+
+    def test_kill__leaves_nothing(self, pair, tmp_path):
+        Sink(pair, tmp_path, "--udp", "5201")
+        path = tmp_path / "plan.json"
+        path.write_text(json.dumps({**PLAN, "duration_ns": 30_000_000_000}))
+        sender = pair.start("a", sys.executable, "-m", "hosts.traffic.open_loop", path, tmp_path / "client")
+        wait_until(lambda: running(pair, "open_loop"))
+        os.kill(sender.pid, signal.SIGKILL)
+        wait_until(lambda: running(pair, "open_loop") == [])
