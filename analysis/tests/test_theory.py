@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Closed forms against numbers in print, against each other, and against queues simulated packet by packet."""
+
+import math
+from decimal import Context, Decimal, localcontext
+
+import numpy as np
+import pytest
+
+from analysis.theory import packet_sizes, queues, sawtooth
+
+
+def crommelin(load: Decimal, n: int) -> Decimal:
+    """P(N = n) of M/D/1 by Erlang and Crommelin's alternating sum, with enough digits for what cancels in it."""
+    if n < 2:
+        return (1 - load) * (load.exp() - 1 if n else 1)
+    total = Decimal(0)
+    for k in range(1, n + 1):
+        term = (k * load) ** (n - k) / math.factorial(n - k)
+        if k < n:
+            term += (k * load) ** (n - k - 1) / math.factorial(n - k - 1)
+        total += (-1) ** (n - k) * term * (k * load).exp()
+    return (1 - load) * total
+
+
+def simulated_depths(load, services, probabilities, packets, seed, buffer=None):
+    """Depths that Poisson arrivals find in a FIFO queue, and how many were dropped."""
+    rng = np.random.default_rng(seed)
+    mean = np.dot(services, probabilities)
+    arrivals = np.cumsum(rng.exponential(mean / load, packets))
+    lengths = rng.choice(services, packets, p=probabilities)
+    departures: list[float] = []
+    depths, gone = np.empty(packets, dtype=np.int64), 0
+    for index, now in enumerate(arrivals):
+        while gone < len(departures) and departures[gone] <= now:
+            gone += 1
+        depths[index] = len(departures) - gone
+        if buffer is None or depths[index] < buffer:
+            departures.append(max(now, departures[-1] if departures else 0.0) + lengths[index])
+    return depths
+
+
+@pytest.mark.parametrize(("load", "mean"), [(0.5, 0.75), (0.8, 2.4), (0.9, 4.95)])
+def test_md1__mean_is_the_textbooks(load, mean):
+    assert queues.md1_mean_depth(load) == pytest.approx(mean)
+
+
+def test_mg1__exponential_service_is_mm1():
+    for load in (0.3, 0.8, 0.95):
+        assert queues.mg1_mean_depth(load, 2.0) == pytest.approx(load / (1 - load))
+        fine = (np.arange(40_000) + 0.5) / 1000  # exponential of mean 1, in thousandths
+        found = queues.mg1_depth_distribution(load, fine, np.exp(-fine), 12)
+        assert found == pytest.approx([(1 - load) * load**n for n in range(12)], rel=1e-4)
+
+
+def test_mg1__wait_and_depth_obey_littles_law():
+    for load, moment in ((0.2, 1.0), (0.7, 1.5), (0.99, 3.0)):
+        assert queues.mg1_mean_depth(load, moment) == pytest.approx(load * (queues.mg1_mean_wait(load, moment) + 1))
+
+
+@pytest.mark.parametrize("load", ["0.1", "0.5", "0.8", "0.95"])
+def test_md1__distribution_is_crommelins(load):
+    found = queues.md1_depth_distribution(float(load), 40)
+    with localcontext(Context(prec=80)):
+        expected = [float(crommelin(Decimal(load), n)) for n in range(40)]
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("load", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize("sizes", ["fixed", "bimodal", "exponential"])
+def test_mg1__distribution_sums_to_one_and_has_the_mean(load, sizes):
+    services, probabilities = packet_sizes.service_times(sizes, 1500, 10**9)
+    found = queues.mg1_depth_distribution(load, services, probabilities, 1500)
+    moment = queues.second_moment(services, probabilities)
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(1, abs=1e-9)
+    assert np.dot(np.arange(1500), found) == pytest.approx(queues.mg1_mean_depth(load, moment), rel=1e-6)
+
+
+@pytest.mark.parametrize("sizes", ["fixed", "bimodal", "exponential"])
+def test_mg1__is_what_a_simulated_queue_shows(sizes):
+    services, probabilities = packet_sizes.service_times(sizes, 1500, 10**9)
+    depths = simulated_depths(0.7, services, probabilities, 200_000, seed=1)
+    expected = queues.mg1_depth_distribution(0.7, services, probabilities, 8)
+    assert np.bincount(depths, minlength=8)[:8] / len(depths) == pytest.approx(expected, abs=0.005)
+    moment = queues.second_moment(services, probabilities)
+    assert depths.mean() == pytest.approx(queues.mg1_mean_depth(0.7, moment), rel=0.04)
+
+
+@pytest.mark.parametrize(("load", "buffer"), [(0.8, 1), (0.9, 5), (1.5, 8)])
+def test_mg1k__loss_and_depth_are_what_a_simulated_queue_shows(load, buffer):
+    services, probabilities = packet_sizes.service_times("bimodal", 1500, 10**9)
+    depths = simulated_depths(load, services, probabilities, 100_000, seed=2, buffer=buffer)
+    expected = queues.mg1k_depth_distribution(load, services, probabilities, buffer)
+    assert len(expected) == buffer + 1
+    assert expected.sum() == pytest.approx(1)
+    assert np.bincount(depths, minlength=buffer + 1) / len(depths) == pytest.approx(expected, abs=0.01)
+
+
+def test_mg1k__is_erlang_b_for_one_packet_and_mg1_for_many():
+    assert queues.mg1k_depth_distribution(0.8, (1,), (1,), 1) == pytest.approx([1 / 1.8, 0.8 / 1.8])
+    many = queues.mg1k_depth_distribution(0.8, (1,), (1,), 200)
+    assert many[:50] == pytest.approx(queues.md1_depth_distribution(0.8, 50), rel=1e-9)
+    assert queues.mg1k_depth_distribution(50.0, (1,), (1,), 1000)[-1] == pytest.approx(1 - 1 / 50)
+
+
+@pytest.mark.parametrize("load", [0, 1, 1.5, -0.1, math.nan])
+def test_queues__without_a_steady_state_are_refused(load):
+    with pytest.raises(ValueError, match="has no steady state"):
+        queues.md1_mean_depth(load)
+    with pytest.raises(ValueError, match="has no steady state"):
+        queues.md1_depth_distribution(load, 5)
+
+
+def test_packet_sizes__moments_are_those_of_the_docstring():
+    sizes, probabilities = packet_sizes.packet_sizes("exponential", 1500)
+    mean = np.dot(sizes, probabilities)
+    assert (sizes[0], sizes[-1], len(sizes)) == (46, 1500, 1455)
+    assert mean == pytest.approx(389.8, abs=0.05)
+    assert math.sqrt(np.dot((sizes - mean) ** 2, probabilities)) == pytest.approx(308.3, abs=0.05)
+    services, probabilities = packet_sizes.service_times("bimodal", 1500, 8 * 10**6)
+    assert np.dot(services, probabilities) == pytest.approx((84 + 1538) / 2 * 1e-6)
+    with pytest.raises(ValueError, match="allowed: fixed, bimodal, exponential"):
+        packet_sizes.packet_sizes("pareto", 1500)
+
+
+def test_bursts__are_as_the_second_paper_has_them():
+    # Section 4: flows of 14 packets (2, 4, 8) queue more than flows of 16 (2, 4, 8, 2 by its own R = l mod 2^n - 1).
+    assert queues.burst_mean_queue(0.8, (2, 4, 8)) > queues.burst_mean_queue(0.8, (2, 4, 8, 2))
+    assert queues.burst_mean_queue(0.8, (1,)) == pytest.approx(queues.md1_mean_depth(0.8) - 0.8)
+    assert queues.burst_queue_tail(0.8, (2, 4, 8), 0) == 1
+    assert queues.burst_queue_tail(0.8, (1,), 10) == pytest.approx(math.exp(-5))
+
+
+def test_sawtooth__period_is_the_second_papers():
+    # Appendix B: 1.5 x 142^2 / 1000 = 30.2 s for its Figure 4.
+    assert sawtooth.period(1000, 142, 142) == pytest.approx(30.2, abs=0.05)
+    assert sawtooth.period(1000, 142, 142) == pytest.approx(142**2 / 2 / 1000 + 142 / 1000 * 142)
+
+
+@pytest.mark.parametrize(("buffer", "decrease"), [(139, 0.5), (50, 0.5), (400, 0.5), (139, 0.7), (139, 7 / 8)])
+def test_sawtooth__window_and_queue_end_the_period_at_their_most(buffer, decrease):
+    capacity, bdp = 138_000.0, 138.0
+    least, most = sawtooth.extremes(bdp, buffer, decrease)
+    end_s = sawtooth.period(capacity, bdp, buffer, decrease)
+    assert sawtooth.window(0, capacity, bdp, least) == pytest.approx(least)
+    assert sawtooth.window(end_s, capacity, bdp, least) == pytest.approx(most)
+    assert sawtooth.queue(end_s, capacity, bdp, least) == pytest.approx(buffer)
+    assert sawtooth.queue(0, capacity, bdp, least) == pytest.approx(max(least - bdp, 0))
+    # One packet more each RTT, step by step.
+    window, time_s, step_s = least, 0.0, 1e-6
+    while window < most:
+        window += step_s / max(bdp, window) * capacity
+        time_s += step_s
+    assert time_s == pytest.approx(end_s, rel=1e-3)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        sawtooth.period(capacity, bdp, buffer, 1.0)

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""The sizes that open-loop traffic draws (hosts/traffic/schedule.h), as exact distributions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+# hosts/traffic/schedule.h: the IP packet of the shortest Ethernet frame, and what the wire adds to any.
+LEAST_IP_BYTES, WIRE_EXTRA_BYTES = 46, 38
+
+
+def packet_sizes(sizes: str, mtu_bytes: int) -> tuple[np.ndarray, np.ndarray]:
+    """(IP bytes, probabilities) of SIZES=fixed, bimodal or exponential.
+
+    fixed: the MTU. bimodal: 46 or the MTU, 1/2 each. exponential: 46 + k with P(k) proportional to exp(-4 k / MTU),
+    k = 0 .. MTU - 46: an exponential of mean MTU / 4, cut to whole bytes and truncated so that no packet is longer than
+    the MTU. MTU 1500: mean 389.8 bytes, standard deviation 308.3. ValueError for other names.
+    """
+    if sizes == "fixed":
+        return np.array([mtu_bytes]), np.ones(1)
+    if sizes == "bimodal":
+        return np.array([LEAST_IP_BYTES, mtu_bytes]), np.full(2, 0.5)
+    if sizes == "exponential":
+        more = np.arange(mtu_bytes - LEAST_IP_BYTES + 1)
+        weights = np.exp(-4 * more / mtu_bytes)
+        return LEAST_IP_BYTES + more, weights / weights.sum()
+    raise ValueError(f"sizes {sizes!r}; allowed: fixed, bimodal, exponential")
+
+
+def service_times(sizes: str, mtu_bytes: int, rate_bps: int) -> tuple[np.ndarray, np.ndarray]:
+    """(s on the link, probabilities): IP packet, Ethernet header, FCS, preamble and gap at `rate_bps`."""
+    ip_bytes, probabilities = packet_sizes(sizes, mtu_bytes)
+    return (ip_bytes + WIRE_EXTRA_BYTES) * 8 / rate_bps, probabilities

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""M/D/1 and M/G/1 as an arriving packet sees them.
+
+Depth is what the switch reports: packets that an arrival finds, the one in transmission included, itself not. Poisson
+arrivals see time averages (Wolff 1982), so this is the number in the system, not the number waiting. A packet that
+finds `buffer` packets or more is dropped (tail drop), and it counts among those who look.
+
+A service is what a packet takes on the link, in units of the mean service: `services` and `probabilities` describe it,
+(1.0,) and (1.0,) for equal packets. Load is arrival rate x mean service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+# Of distributions: beyond, the sum over states costs seconds, and at any load below 1 nothing is left to be summed.
+MOST_STATES = 4096
+
+
+def _check_load(load: float, below: float = 1.0) -> None:
+    if not 0 < load < below:
+        raise ValueError(f"a load of {load} has no steady state here; allowed: above 0, below {below:g}")
+
+
+def second_moment(services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray) -> float:
+    """E[S^2] / E[S]^2 of a discrete service: 1 for equal packets, 2 for exponential ones."""
+    values, weights = np.asarray(services, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
+    return float(np.dot(weights, values**2) * weights.sum() / np.dot(weights, values) ** 2)
+
+
+def mg1_mean_depth(load: float, service_second_moment: float) -> float:
+    """E[N] = rho + rho^2 E[S^2] / (2 (1 - rho) E[S]^2) (Pollaczek-Khinchine; second paper, section 4, for jobs).
+
+    M/G/1, FIFO, no limit of the queue. `service_second_moment` is E[S^2] / E[S]^2. Packets. ValueError unless
+    0 < load < 1.
+    """
+    _check_load(load)
+    return load + load**2 * service_second_moment / (2 * (1 - load))
+
+
+def md1_mean_depth(load: float) -> float:
+    """E[N] = rho + rho^2 / (2 (1 - rho)): M/G/1 with equal packets (second paper, section 4: M/D/1 with Xi = 1)."""
+    return mg1_mean_depth(load, 1.0)
+
+
+def mg1_mean_wait(load: float, service_second_moment: float) -> float:
+    """E[W] = rho E[S^2] / (2 (1 - rho) E[S]^2), in mean services: from the arrival until transmission begins.
+
+    M/G/1, FIFO, no limit. With E[N] above it obeys Little's law: E[N] = rho (E[W] + 1).
+    """
+    _check_load(load)
+    return load * service_second_moment / (2 * (1 - load))
+
+
+def mg1_depth_distribution(
+    load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, states: int
+) -> np.ndarray:
+    """P(depth = 0 .. states - 1) of M/G/1 without limit. ValueError unless 0 < load < 1.
+
+    p_0 = 1 - rho; p_i = (p_0 A_i + sum_{j=1}^{i-1} p_j A_{i+1-j}) / (1 - A_1), A_i = P(i arrivals or more in one
+    service) (Ramaswami 1988, A stable recursion for the steady state vector in Markov chains of M/G/1 type: no term is
+    negative, so nothing cancels).
+    """
+    _check_load(load)
+    return (1 - load) * _relative(load, services, probabilities, states)
+
+
+def md1_depth_distribution(load: float, states: int) -> np.ndarray:
+    """P(depth = 0 .. states - 1) of M/D/1: p_0 = 1 - rho, p_1 = (1 - rho)(e^rho - 1), ... as above."""
+    return mg1_depth_distribution(load, (1.0,), (1.0,), states)
+
+
+def mg1k_depth_distribution(
+    load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, buffer: int
+) -> np.ndarray:
+    """P(depth = 0 .. buffer) as arrivals see it when one that finds `buffer` packets is dropped; the last is the loss.
+
+    M/G/1/K with K = `buffer`, the packet in transmission counted. What departing packets leave behind has the same
+    proportions q_j, j < K, as without limit; then p_j = q_j / (q_0 + rho Q), Q = sum q_j, and p_K = 1 - Q / (q_0 +
+    rho Q) (Cooper 1981, Introduction to Queueing Theory, 5.9). Any load above 0. ValueError for more than MOST_STATES.
+    """
+    _check_load(load, below=np.inf)
+    if not 1 <= buffer < MOST_STATES:
+        raise ValueError(f"a buffer of {buffer} packets; allowed: 1 to {MOST_STATES - 1}")
+    relative = _relative(load, services, probabilities, buffer)
+    total = relative.sum()
+    seen = relative / (relative[0] + load * total)
+    return np.append(seen, max(0.0, 1 - seen.sum()))
+
+
+def _relative(
+    load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, states: int
+) -> np.ndarray:
+    """Probabilities of the states over that of the empty one, by Ramaswami's recursion."""
+    none, at_least = _arrivals(load, services, probabilities, states + 1)
+    result = np.zeros(states)
+    result[:1] = 1.0
+    for i in range(1, states):
+        # sum_{j=1}^{i-1} p_j A_{i+1-j}
+        result[i] = (at_least[i] + np.dot(result[1:i], at_least[i:1:-1])) / none
+        if result[i] > 1e200:  # far beyond a load of 1 only the last states matter
+            result[: i + 1] /= result[i]
+    return result
+
+
+def _arrivals(
+    load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, count: int
+) -> tuple[float, np.ndarray]:
+    """P(no Poisson arrival in one service), and P(at least k), k = 0 .. count - 1; summed from the tail, so that none
+    is a remainder of 1.
+    """
+    values, weights = np.asarray(services, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
+    weights = weights / weights.sum()
+    means = load * values / np.dot(weights, values)
+    far = count + int(means.max() + 12 * np.sqrt(means.max()) + 60)  # beyond, e^-m m^k / k! is nothing
+    exactly = np.zeros(far)
+    term = weights * np.exp(-means)
+    for k in range(far):
+        exactly[k] = term.sum()
+        term = term * means / (k + 1)
+    return float(exactly[0]), np.cumsum(exactly[::-1])[::-1][:count]
+
+
+def burst_mean_queue(load: float, bursts: Sequence[int]) -> float:
+    """E[Q] = rho E[X^2] / (2 (1 - rho) E[X]) - rho E[X] / 2, packets (second paper, section 4).
+
+    Bursts of X packets that arrive as a Poisson process, each of `bursts` equally likely (short flows in slow start:
+    2, 4, 8, ...). The second term takes away that a burst leaves packet by packet. The packet in transmission is not
+    counted: single packets give the number waiting in M/D/1. ValueError unless 0 < load < 1.
+    """
+    _check_load(load)
+    sizes = np.asarray(bursts, dtype=np.float64)
+    return float(load / (2 * (1 - load)) * (sizes**2).mean() / sizes.mean() - load * sizes.mean() / 2)
+
+
+def burst_queue_tail(load: float, bursts: Sequence[int], buffer: float) -> float:
+    """P(Q >= b) = exp(-b (2 (1 - rho) / rho) E[X] / E[X^2]) (second paper, section 4 and appendix C).
+
+    The effective-bandwidth approximation of the same queue; an estimate of the tail, not a bound.
+    """
+    _check_load(load)
+    sizes = np.asarray(bursts, dtype=np.float64)
+    return float(np.exp(-buffer * 2 * (1 - load) / load * sizes.mean() / (sizes**2).mean()))

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""The sawtooth of a single long flow at a bottleneck: how window and queue grow, how long a period takes.
+
+Second paper, appendix B: a fluid model of congestion avoidance that adds one packet an RTT, where RTT = (BDP + Q) / C
+grows with the queue. Capacity C is packets/s, bdp is 2 T_p C in packets, times are s from the start of a period.
+Linux's Reno adds by packets acknowledged, so delayed ACKs do not slow it down.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+def window(time_s: float, capacity: float, bdp: float, first: float | None = None) -> float:
+    """W(t) = sqrt(2 C t + W(0)^2) packets (second paper, equation 9), where the link is busy.
+
+    `first` is W(0), by default the BDP: the queue is just empty when the period begins. Below the BDP the RTT is
+    BDP / C, and W(t) = W(0) + C t / BDP until it reaches the BDP.
+    """
+    start = bdp if first is None else first
+    until_busy_s = max(bdp - start, 0.0) * bdp / capacity
+    if time_s < until_busy_s:
+        return start + time_s * capacity / bdp
+    return math.sqrt(2 * capacity * (time_s - until_busy_s) + max(start, bdp) ** 2)
+
+
+def queue(time_s: float, capacity: float, bdp: float, first: float | None = None) -> float:
+    """Q(t) = W(t) - 2 T_p C packets, never below 0 (second paper, equation 10)."""
+    return max(window(time_s, capacity, bdp, first) - bdp, 0.0)
+
+
+def period(capacity: float, bdp: float, buffer: float, decrease: float = 0.5) -> float:
+    """T in s: until the queue holds `buffer` packets, from a window of decrease (BDP + B) on.
+
+    Second paper, appendix B: T = B^2 / (2 C) + 2 T_p B from an empty queue, which is where a period begins if
+    decrease (BDP + B) = BDP; 1.5 B^2 / C for B = BDP and 1/2. From any other window W(0): (W_max^2 - W(0)^2) / (2 C)
+    while the link is busy, and (BDP - W(0)) BDP / C before. ValueError unless 0 < decrease < 1.
+    """
+    lowest, highest = extremes(bdp, buffer, decrease)
+    busy_from = max(lowest, bdp)
+    return (max(bdp - lowest, 0.0) * bdp + (highest**2 - busy_from**2) / 2) / capacity
+
+
+def extremes(bdp: float, buffer: float, decrease: float = 0.5) -> tuple[float, float]:
+    """(least, most) of the window: decrease (BDP + B), and BDP + B, where a packet is lost (second paper, section 2).
+
+    The queue is each less the BDP, and not below 0. ValueError unless 0 < decrease < 1.
+    """
+    if not 0 < decrease < 1:
+        raise ValueError(f"a window that falls to {decrease} of itself; allowed: between 0 and 1")
+    return decrease * (bdp + buffer), bdp + buffer
