@@ -21,6 +21,7 @@ _MULTIPLIERS = np.array(
 )
 MAX_FLOWS = 0xFFFF  # so that a number has 16 bits
 PROTOCOL_NAMES = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmp6"}
+PROTOCOL_NUMBERS = {name: number for number, name in PROTOCOL_NAMES.items()}
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,16 @@ class FiveTuple:
 
     @classmethod
     def tcp(cls, src: str, dst: str, src_port: int, dst_port: int) -> FiveTuple:
-        """From text, as traffic.json has it. Raises ValueError on what is no address or port."""
+        return cls.of("tcp", src, dst, src_port, dst_port)
+
+    @classmethod
+    def of(cls, protocol: str, src: str, dst: str, src_port: int, dst_port: int) -> FiveTuple:
+        """From text, as traffic.json has it. Raises ValueError on what is no protocol, address or port."""
+        if protocol not in PROTOCOL_NUMBERS:
+            raise ValueError(f"protocol {protocol!r}: allowed are {', '.join(PROTOCOL_NUMBERS)}")
         if not (0 <= src_port <= 0xFFFF and 0 <= dst_port <= 0xFFFF):
             raise ValueError(f"ports {src_port}, {dst_port}: allowed are 0 to 65535")
-        return cls(_number(src), _number(dst), 6, src_port, dst_port)
+        return cls(_number(src), _number(dst), PROTOCOL_NUMBERS[protocol], src_port, dst_port)
 
     @property
     def is_ipv4(self) -> bool:

@@ -141,10 +141,24 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "collector_write_errors": number(collector, "write_errors"),
         "tracer_write_errors": number(tracer, "write_errors"),
         "postcards_malformed": None if None in malformed else sum(value or 0 for value in malformed),
+        **_sink_entries(run),
         "postcards_missing": sum(stream.missing for stream in cards),
         "postcards_duplicate": sum(stream.duplicates for stream in cards),
     }
     return {name: None if value is None else int(value) for name, value in entries.items()}
+
+
+def _sink_entries(run: Run) -> dict[str, Any]:
+    """What our own sink accounts for; nothing with another receiver."""
+    if run.goodput is None:
+        return {}
+    sink = run.documents["traffic_sink"]
+    return {
+        "goodput_records": number(sink, "records_stored"),
+        "goodput_rows": run.raw["goodput"].records,
+        "goodput_write_errors": number(sink, "write_errors"),
+        "connections_refused": number(sink, "connections_refused"),
+    }
 
 
 # Neighbours in a chain must be equal. Each with the end of its clause.
@@ -161,6 +175,7 @@ _CHAINS = (
         ("tcp_events_stored", "were stored by the tracer"),
         ("tcp_events_rows", "could be read from tcp.bst"),
     ),
+    (("goodput_records", "goodput records were stored"), ("goodput_rows", "could be read from goodput.bsg")),
 )
 # Counters that must be zero: what each means and what helps.
 _ZERO = {
@@ -179,6 +194,8 @@ _ZERO = {
     "collector_unstamped": "postcards came without the kernel's time stamp: their receive times are late",
     "collector_write_errors": "writes of the collector failed: see logs/, is the disk full?",
     "tracer_write_errors": "writes of the tracer failed: see logs/, is the disk full?",
+    "goodput_write_errors": "writes of the traffic sink failed: see logs/, is the disk full?",
+    "connections_refused": "connections could not be taken by the traffic sink: see logs/",
     "tcp_events_lost": "TCP events were not stored by the tracer: tracer.json says where they were lost",
     "postcards_malformed": "datagrams to the collector were no postcards: something else sends to its port",
     "postcards_missing": "postcard numbers are missing: postcards were lost on the way",
@@ -195,6 +212,7 @@ _SOURCES = {
         "collector_unstamped", "collector_write_errors", "postcards_malformed",
     ),
     "tracer": ("tcp_events", "tcp_events_stored", "tcp_events_lost", "tracer_write_errors"),
+    "traffic_sink": ("goodput_records", "goodput_write_errors", "connections_refused"),
 }  # fmt: skip
 
 
@@ -203,14 +221,14 @@ def ledger_reasons(run: Run, entries: Entries) -> list[str]:
     reasons = []
     for chain in _CHAINS:
         for (name, what), (next_name, next_what) in pairwise(chain):
-            here, there = entries[name], entries[next_name]
+            here, there = entries.get(name), entries.get(next_name)
             if here is not None and there is not None and here != there:
                 reasons.append(
                     f"ledger: {here} {what}, {there} {next_what} ({there - here:+d}); see logs/ and run again"
                 )
-    reasons += [f"ledger: {entries[name]} {text}" for name, text in _ZERO.items() if entries[name]]
+    reasons += [f"ledger: {entries[name]} {text}" for name, text in _ZERO.items() if entries.get(name)]
     for document, names in _SOURCES.items():
-        unknown = [name for name in names if entries[name] is None]
+        unknown = [name for name in names if name in entries and entries[name] is None]
         if unknown and document not in run.unread:
             reasons.append(f"{document}.json: does not say {', '.join(unknown)}; it is of another version or damaged")
     for raw in run.raw.values():

@@ -16,10 +16,12 @@ import numpy as np
 import yaml
 
 from analysis.flows import FiveTuple
-from analysis.raw import Columns, InputError, RawFile, load_postcards, load_tcp
+from analysis.raw import Columns, InputError, RawFile, load_goodput, load_postcards, load_tcp
+from analysis.theory.packet_sizes import SIZES
 
 POSTCARDS_FILE = "postcards.bsp"
 TCP_FILE = "tcp.bst"
+GOODPUT_FILE = "goodput.bsg"
 SPEC_VERSION = 1
 
 # Keys of spec.yaml that the analysis computes with; all positive, but there may be no warm-up.
@@ -28,7 +30,16 @@ REQUIRED_SPEC = {
     "duration_ns": int, "warmup_ns": int, "mode": str, "groups": list,
 }  # fmt: skip
 
-_ALLOWED = {int: "a positive integer", str: "a str", list: "a list", "warmup_ns": "an integer, 0 or more"}
+# Of open-loop traffic alone; its names are those of analysis/theory/packet_sizes.py and hosts/traffic/schedule.h.
+OPEN_LOOP_SPEC = {"datagram_flows": int, "load": float, "sizes": str, "arrivals": str}
+
+_ALLOWED = {
+    float: "a positive number",
+    int: "a positive integer",
+    str: "a str",
+    list: "a list",
+    "warmup_ns": "an integer, 0 or more",
+}
 
 
 @dataclass
@@ -45,6 +56,7 @@ class Run:
     tcp: Columns  # by mono_ns
     flows: list[FiveTuple]  # by number; the columns "flow" refer to it
     traffic: list[dict[str, Any]] = field(default_factory=list)  # the flows of traffic.json, with "flow" numbers
+    goodput: Columns | None = None  # of our own sink; None with another receiver
 
 
 def load(directory: Path) -> Run:
@@ -53,10 +65,10 @@ def load(directory: Path) -> Run:
     if not (directory / POSTCARDS_FILE).is_file():
         raise InputError(f"{directory / POSTCARDS_FILE}: missing; give the directory of a repetition (rep-<k>)")
     problems: list[str] = []
-    documents = {
-        name: _document(directory / f"{name}.json", problems)
-        for name in ("environment", "collector", "tracer", "switch", "traffic", "idle_rtt")
-    }
+    own_sink = spec.get("generator", "iperf3") != "iperf3"
+    names = ["environment", "collector", "tracer", "switch", "traffic", "idle_rtt"]
+    names += ["traffic_sink"] if own_sink else []
+    documents = {name: _document(directory / f"{name}.json", problems) for name in names}
     unread = {problem.partition(".json:")[0] for problem in problems}
     with ThreadPoolExecutor(1) as second:
         tcp_job = second.submit(load_tcp, directory / TCP_FILE)
@@ -68,6 +80,10 @@ def load(directory: Path) -> Run:
         problems.append(f"{TCP_FILE}: missing, so no windows are known; run the experiment again")
     raw = {"postcards": postcards_raw, "tcp": tcp_raw}
     run = Run(directory, spec, documents, problems, unread, raw, postcards, tcp, flows)
+    if own_sink:
+        run.goodput, raw["goodput"] = load_goodput(directory / GOODPUT_FILE)
+        if not raw["goodput"].present:
+            problems.append(f"{GOODPUT_FILE}: missing, so what the sink received is unknown; run the experiment again")
     run.traffic = _traffic(run)
     return run
 
@@ -97,10 +113,14 @@ def _spec(path: Path) -> dict[str, Any]:
     version = spec.get("spec_version")
     if version != SPEC_VERSION:
         raise InputError(f"{path}: spec_version is {version!r}, this version reads {SPEC_VERSION}; use the newer one")
+    required = REQUIRED_SPEC | (OPEN_LOOP_SPEC if spec.get("traffic") == "open-loop" else {})
     wrong = [
         f"{key} must be {_ALLOWED.get(key, _ALLOWED[kind])}, is {spec.get(key)!r}"
-        for key, kind in REQUIRED_SPEC.items()
-        if type(spec.get(key)) is not kind or (kind is int and not (key != "warmup_ns") <= spec[key] < 1 << 60)
+        for key, kind in required.items()
+        if type(spec.get(key)) is not kind
+        or (kind is int and not (key != "warmup_ns") <= spec[key] < 1 << 60)
+        or (kind is float and not 0 < spec[key] < 1e6)
+        or (key == "sizes" and spec[key] not in SIZES)
     ]
     if not wrong and not all(isinstance(g, dict) and isinstance(g.get("cc"), str) for g in spec["groups"]):
         wrong.append("groups must be a list of {cc, flows}")
@@ -140,20 +160,30 @@ def _traffic(run: Run) -> list[dict[str, Any]]:
     seen: set[FiveTuple] = set()
     for entry in _list(run.documents["traffic"].get("flows")):
         try:
-            flow = FiveTuple.tcp(entry["src_addr"], entry["dst_addr"], entry["src_port"], entry["dst_port"])
+            names = ("src_addr", "dst_addr", "src_port", "dst_port")
+            flow = FiveTuple.of(entry.get("protocol", "tcp"), *(entry[name] for name in names))
             if flow in seen:
                 run.problems.append(f"traffic.json: names flow {flow} twice; the second is left out")
                 continue
             seen.add(flow)
+            received = entry.get("bits_per_second_received")
             result.append(
-                {"id": int(entry["id"]), "cc": str(entry["cc"]), "tuple": flow, "flow": numbers.get(flow, -1)}
+                {
+                    "id": int(entry["id"]),
+                    "cc": None if entry["cc"] is None else str(entry["cc"]),
+                    "tuple": flow,
+                    "flow": numbers.get(flow, -1),
+                    "received_bps": float(received) if isinstance(received, (int, float)) else None,
+                    "silent": entry.get("datagrams") == 0,  # none of its datagrams was drawn
+                }
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             run.problems.append(f"traffic.json: a flow is not as it should be ({one_line(error)}); it is left out")
     if not result:
         for number in np.unique(run.tcp["flow"]).tolist():
             if number < len(run.flows):
-                result.append({"id": len(result), "cc": "unknown", "tuple": run.flows[number], "flow": number})
+                known = {"id": len(result), "cc": "unknown", "tuple": run.flows[number], "flow": number}
+                result.append({**known, "received_bps": None, "silent": False})
     return sorted(result, key=lambda entry: entry["id"])
 
 

@@ -23,6 +23,7 @@ EVENT = wire.TCP_RECORD.const
 # IEEE 802.3: the shortest frame without its FCS, and FCS, preamble with start delimiter and shortest gap.
 MIN_FRAME_BYTES, WIRE_EXTRA_BYTES = 60, 24
 UTILIZATION_WINDOW_RTTS = 10
+TCP = 6
 
 
 @dataclass(frozen=True)
@@ -289,6 +290,8 @@ def flow_rows(
         }  # fmt: skip
         seen = 0 <= number < size
         row["goodput_bps"] = float(good.bits_per_flow[number] / seconds) if seen and seconds else 0.0
+        if tuple_.protocol != TCP:  # without sequence numbers nobody knows what is new
+            row["goodput_bps"] = None
         for name, count in (("packets", packets), ("drops", drops), ("marks", marks)):
             row[name] = int(count[number]) if seen else 0
         row |= _trace_numbers(run, trace, trace.rows.get(number), window)
@@ -373,7 +376,8 @@ def almost_fairness(run: Run, trace: Trace, window: Window, bdp_packets: int) ->
     pooled = np.concatenate(samples) if samples else np.empty(0, dtype=np.int32)
     found = percentiles(pooled, p01=1, p50=50, p99=99)
     low, high = found["p01"], found["p99"]
-    share = bdp_packets / len(run.traffic) if run.traffic else None
+    flows = sum(entry["tuple"].protocol == TCP for entry in run.traffic)
+    share = bdp_packets / flows if flows else None
     delta = None
     if share and low is not None and high is not None and low > 0:
         delta = max(high / share, share / low, 1.0)

@@ -116,6 +116,19 @@ def load_tcp(path: Path) -> tuple[dict[str, np.ndarray], FlowTable, RawFile]:
     return columns, flows, raw
 
 
+def load_goodput(path: Path) -> tuple[Columns, RawFile]:
+    """What the sink wrote down per flow and interval; columns as in wire/goodput_record.def, by interval_mono_ns."""
+    raw = RawFile(path.name, path.is_file(), path.stat().st_size if path.is_file() else 0)
+    kind = wire.BLOCK.const["BLOCK_GOODPUT"]
+    parts = [np.frombuffer(bytes(payload), wire.STORED_GOODPUT_RECORD) for payload in _payloads(path, kind, raw)]
+    records = np.concatenate([np.empty(0, wire.STORED_GOODPUT_RECORD), *parts])
+    raw.records = len(records)
+    columns = {name: np.ascontiguousarray(records[name]) for name in records.dtype.names or ()}
+    columns["interval_mono_ns"] = columns["interval_mono_ns"].view(np.int64)
+    _sort(columns, "interval_mono_ns")
+    return columns, raw
+
+
 def _postcard_words(records: np.ndarray) -> np.ndarray:
     words = np.empty((WORDS, len(records)), dtype=np.uint64)
     for row, name in enumerate(("src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo")):

@@ -11,8 +11,8 @@ from typing import Any
 import jinja2
 
 from analysis.exactness import LIMITS
-from analysis.figures import NAMES
-from analysis.figures.common import si
+from analysis.figures import names
+from analysis.figures.common import si, traffic_text
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 MAX_FLOWS_LISTED = 256
@@ -21,7 +21,7 @@ CAPTIONS = {
     "queue_and_windows": "Queue depth and drops (top), the sum of all flows' windows (middle) and each flow's window "
     "(bottom), on one time axis. The queue follows the aggregate window: it holds what exceeds the BDP.",
     "queue_depth_distribution": "Queue depth that packets found on arrival, dropped ones included. The square root of "
-    "n rule says that the shaded part of the buffer is not needed.",
+    "n rule says that the shaded part of the buffer is not needed; with open-loop traffic, dots are queueing theory's.",
     "window_distribution": "Packets in flight of each flow at every ACK, and of all flows together (right). The dashed "
     "line is the fair share.",
     "utilization": "Share of the link's rate that left the queue on the wire, frame overhead included.",
@@ -38,20 +38,20 @@ def render(summary: dict[str, Any], environment: dict[str, Any], figures: Path) 
     )
     images = {
         name: "data:image/svg+xml;base64," + base64.b64encode((figures / f"{name}.svg").read_bytes()).decode()
-        for name in NAMES
+        for name in names(summary["spec"])
     }
     return loader.from_string(TEMPLATE.read_text()).render(
         s=summary,
         images=images,
         captions=CAPTIONS,
-        names=NAMES,
+        names=names(summary["spec"]),
         lab=lab_line(summary, environment),
         exact=LIMITS.get(summary["lab"]["switch"], LIMITS["driver"]) if summary["clock"] == "virtual" else None,
         facts=facts(environment),
         environment=json.dumps(environment, indent=1, sort_keys=True, default=str),
         chain=LEDGER_CHAIN,
         max_flows=MAX_FLOWS_LISTED,
-        mix=" + ".join(f"{group.get('flows')} {group['cc']}" for group in summary["spec"]["groups"]),
+        mix=traffic_text(summary["spec"]),
         used=[rule for rule in summary["rules"]["single_flow"] if rule["in_this_run"]],
     )
 

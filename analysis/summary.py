@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis import metrics, rules
+from analysis import metrics, open_loop, rules
 from analysis.analyse import Analysis
+from analysis.application import application
 from analysis.drain import drained_fraction
 from analysis.exactness import switch_kind
 from analysis.join import NONE
@@ -25,10 +26,15 @@ def summarize(a: Analysis) -> dict[str, Any]:
     run, spec, window = a.run, a.run.spec, a.window
     flows = metrics.flow_rows(run, a.queue, a.segments, a.trace, a.good, window)
     seconds = window.length_ns / 1e9
-    goodput = float(sum(flow["goodput_bps"] for flow in flows)) if seconds else None
+    received = application(run, window)
+    for flow in flows:
+        flow["application_goodput_bps"] = received.by_flow.get(flow["id"])
+    rates = None if open_loop.is_open_loop(run) else np.array([flow["goodput_bps"] for flow in flows])
+    goodput = float(rates.sum()) if seconds and rates is not None else None
+    long_flows = 0 if rates is None else len(flows)
     counts = metrics.counts(a.queue, window)
     fairness = metrics.almost_fairness(run, a.trace, window, spec["bdp_packets"])
-    loss = _loss(a, len(flows), fairness["delta"])
+    loss = _loss(a, long_flows, fairness["delta"])
     document = {
         "valid": not a.reasons,
         "reasons": a.reasons,
@@ -44,8 +50,9 @@ def summarize(a: Analysis) -> dict[str, Any]:
             "min_after_loss_10rtt": loss["min_utilization_10rtt_after"]["median"],
         },
         "goodput_bps": goodput,
-        "goodput_p01_bps": metrics.goodput_p01_bps(a.good, window, spec["rtt_ns"]),
-        "iperf3_goodput_bps": _iperf3_goodput(a),
+        "goodput_p01_bps": None if rates is None else metrics.goodput_p01_bps(a.good, window, spec["rtt_ns"]),
+        "application_goodput_bps": received.goodput_bps,
+        "application_goodput_p01_bps": received.goodput_p01_bps,
         "queue_depth_packets": metrics.queue_depth(a.queue, window),
         "queue_depth_bytes": metrics.queue_depth(a.queue, window, "depth_bytes"),
         "queue_delay_ns": metrics.queue_delay(a.queue, window),
@@ -54,12 +61,15 @@ def summarize(a: Analysis) -> dict[str, Any]:
         "drops": counts["drops"],
         "marks": counts["marks"],
         "drop_fraction": counts["drop_fraction"],
-        "jain_index": metrics.jain_index(np.array([flow["goodput_bps"] for flow in flows])),
+        "jain_index": None if rates is None else metrics.jain_index(rates),
         "aggregate_window_packets": _aggregate(a),
         "almost_fairness": fairness,
         "loss": loss,
-        "drained_fraction": drained_fraction(a.queue, window, a.events, spec, _bdp_packets(spec)),
-        "rules": _rules(a, len(flows), fairness["delta"]),
+        "drained_fraction": (
+            None if rates is None else drained_fraction(a.queue, window, a.events, spec, _bdp_packets(spec))
+        ),
+        "rules": _rules(a, long_flows, fairness["delta"]),
+        "open_loop": open_loop.compare(run, a.queue, window) if rates is None else None,
         "flows": flows,
         "join": _join(a),
         "ledger": a.ledger,
@@ -105,15 +115,6 @@ def _lab(a: Analysis) -> dict[str, Any]:
         "kernel": kernel.get("release") if isinstance(kernel, dict) else None,
         "wall_s_per_traffic_s": number(environment, "virtual_machine", "wall_s_per_traffic_s"),
     }
-
-
-def _iperf3_goodput(a: Analysis) -> float | None:
-    """iperf3's own figure over its whole run, warm-up included. None if there are several processes: each averages over
-    a span of its own, so their sum may be more than the link carries."""
-    groups = a.run.documents["traffic"].get("groups")
-    if not isinstance(groups, list) or len(groups) != 1 or not isinstance(groups[0], dict):
-        return None
-    return number(groups[0], "bits_per_second_received")
 
 
 def _aggregate(a: Analysis) -> dict[str, float | None]:

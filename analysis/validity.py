@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from analysis import open_loop
 from analysis.exactness import idle_rtt_reason, in_virtual_time
 from analysis.fidelity import fidelity_reasons
 from analysis.ledger import Entries, ledger_reasons, number
@@ -37,6 +38,7 @@ def reasons_against(
         *run.problems,
         *_traffic_reasons(run, queue, window),
         *ledger_reasons(run, entries),
+        *_open_loop_reasons(run, entries),
         *fidelity_reasons(run, facts, port, complete),
         *_path_reasons(run, utilization),
         *settings_reasons(run, queue, port, complete),
@@ -72,6 +74,7 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     if "traffic" in run.unread:
         return reasons
     traffic = run.documents["traffic"]
+    generator = "open-loop" if open_loop.is_open_loop(run) else run.spec.get("generator", "iperf3")
     unsaid = [name for name in ("errors", "groups", "flows") if not isinstance(traffic.get(name), list)]
     unsaid += [name for name in ("start_mono_ns", "end_mono_ns") if not is_time(traffic.get(name))]
     if unsaid:
@@ -83,19 +86,32 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     for group in groups:
         status = group.get("exit_status") if isinstance(group, dict) else None
         if status != 0 or isinstance(status, bool):
-            name = one_line(group.get("cc")) if isinstance(group, dict) else "?"
-            reasons.append(f"traffic: iperf3 of the {name} group ended with status {one_line(status)}; see logs/")
+            name = group.get("cc") if isinstance(group, dict) else "?"
+            whose = "" if name is None else f" of the {one_line(name)} group"
+            reasons.append(f"traffic: {generator}{whose} ended with status {one_line(status)}; see logs/")
     if "groups" not in unsaid and not groups:
         reasons.append("traffic.json: names no group of flows; it is of another version or damaged")
+    if traffic.get("generator", generator) != generator:
+        reasons.append(
+            f"traffic.json: is of the generator {one_line(traffic['generator'])}, spec.yaml asks for {generator}"
+        )
     asked = sum(flows for group in run.spec["groups"] if isinstance(flows := group.get("flows"), int))
+    asked += run.spec["datagram_flows"] if open_loop.is_open_loop(run) else 0
     if asked != len(run.traffic):
         reasons.append(f"traffic: {asked} flows were asked for, traffic.json names {len(run.traffic)}; see logs/")
-    unseen = [entry["id"] for entry in run.traffic if entry["flow"] < 0]
+    unseen = [entry["id"] for entry in run.traffic if entry["flow"] < 0 and not entry["silent"]]
     if unseen:
         reasons.append(
             f"traffic: {len(unseen)} flows sent nothing through the queue (first: flow {unseen[0]}); see logs/"
         )
     return reasons
+
+
+def _open_loop_reasons(run: Run, entries: Entries) -> list[str]:
+    if not open_loop.is_open_loop(run):
+        return []
+    counted = {name: value for name, value in entries.items() if name.startswith("datagrams_")}
+    return [*open_loop.datagram_reasons(counted), *open_loop.lateness_reasons(run)]
 
 
 def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:

@@ -41,6 +41,7 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     ledger = [
         at("ledger", key) for key in ("postcards_sent", "postcards_received", "postcards_stored", "postcards_rows")
     ]
+    theory = [at("open_loop", "mean_depth_packets", key) for key in ("measured", "theory", "standard_error")]
     late = [at("fidelity", "lateness_us", key) for key in ("p50", "p99", "max")]
     rate_error = at("fidelity", "rate_error_fraction")
     goodput = at("goodput_bps")
@@ -48,6 +49,7 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("utilization", say("{:.2f} % mean, {:.2f} % in the worst 1 % of windows", *percent)),
         ("goodput", say("{:.1f} Mb/s", goodput / 1e6 if isinstance(goodput, (int, float)) else None)),
         ("queue", say("{:.0f} / {:.0f} / {:.0f} / {:.0f} packets (p1, median, p99, most)", *depth)),
+        ("theory", say("mean depth {:.3f} packets, expected {:.3f} (standard error {:.2g})", *theory)),
         ("drops", say("{} dropped, {} marked", at("drops"), at("marks"))),
         ("fairness", say("{:.3f} (Jain)", at("jain_index"))),
         ("postcards", say("{} sent, {} received, {} stored, {} analysed", *ledger)),

@@ -34,10 +34,9 @@ Data = dict[str, Any]
 def run_facts(a: Analysis) -> Data:
     """What every figure says of its run: line of parameters, verdict, time span in s since traffic started."""
     spec = a.run.spec
-    mix = " + ".join(f"{group.get('flows')} {group['cc']}" for group in spec["groups"])
     buffer = spec["buffer_packets"]
     text = (
-        f"{mix}, {si(spec['rate_bps'], 'b/s')}, RTT {si(spec['rtt_ns'] / 1e9, 's')}, "
+        f"{traffic_text(spec)}, {si(spec['rate_bps'], 'b/s')}, RTT {si(spec['rtt_ns'] / 1e9, 's')}, "
         f"buffer {buffer} packets ({buffer / spec['bdp_packets']:.2f} BDP), {spec['mode']}"
     )
     return {
@@ -46,9 +45,17 @@ def run_facts(a: Analysis) -> Data:
         "bdp": spec["bdp_packets"],
         "buffer": buffer,
         "flows": len(a.run.traffic),
+        "open_loop": spec.get("traffic") == "open-loop",
         "warmup_s": (a.window.start_ns - a.window.traffic_start_ns) / 1e9,
         "end_s": (a.window.end_ns - a.window.traffic_start_ns) / 1e9,
     }
+
+
+def traffic_text(spec: Data) -> str:
+    """What is sent, in some words."""
+    if spec.get("traffic") == "open-loop":
+        return f"{spec['load']:g} of the rate open-loop ({spec['sizes']} packets, {spec['arrivals']})"
+    return " + ".join(f"{group.get('flows')} {group['cc']}" for group in spec["groups"])
 
 
 def si(value: float, unit: str) -> str:
@@ -62,6 +69,13 @@ def si(value: float, unit: str) -> str:
 def seconds(a: Analysis, mono_ns: np.ndarray) -> np.ndarray:
     """Times as s since traffic started."""
     return (mono_ns - a.window.traffic_start_ns) / 1e9
+
+
+def buffer_shown(facts: Data, deepest: float) -> int | None:
+    """The buffer, if a picture of a queue that got so deep should show it: one that is as good as unlimited leaves the
+    queue no room.
+    """
+    return None if facts["open_loop"] and facts["buffer"] > 4 * max(deepest, 1) else facts["buffer"]
 
 
 # Thinning -------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.figures import NAMES
+from analysis.figures import NAMES, names
 
 if TYPE_CHECKING:
     from analysis.analyse import Analysis
@@ -52,7 +52,7 @@ def draw(name: str, data: dict[str, Any], directory: str) -> None:
 def draw_all(a: Analysis, directory: Path, pool: Executor | None) -> list[Future[None]]:
     """Starts all figures in `pool`, or draws them here and now if there is none. Errors come with the results."""
     jobs = []
-    for name in NAMES:
+    for name in names(a.run.spec):
         data = importlib.import_module(f"analysis.figures.{name}").prepare(a)
         if pool is None:
             draw(name, data, str(directory))

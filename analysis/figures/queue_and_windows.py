@@ -14,6 +14,7 @@ from analysis.figures import common
 from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, RED, Data
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from analysis.analyse import Analysis
@@ -54,55 +55,71 @@ def prepare(a: Analysis) -> Data:
 
 
 def draw(data: Data) -> Figure:
-    """Three axes, one time axis."""
+    """Three axes, one time axis; of open-loop traffic, which has no windows, the first alone."""
     facts = data["facts"]
-    figure, (queue, total, each) = common.new_figure(facts, 7.2, 3, sharex=True, height_ratios=(1.15, 1, 1))
-    for ax in (queue, total, each):
+    if facts["open_loop"]:
+        figure, axes = common.new_figure(facts, 3.2)
+    else:
+        figure, axes = common.new_figure(facts, 7.2, 3, sharex=True, height_ratios=(1.15, 1, 1))
+    for ax in axes:
         common.shade_warmup(ax, facts)
+    _draw_queue(axes[0], data)
+    if not facts["open_loop"]:
+        _draw_total(axes[1], data)
+        _draw_each(axes[2], data)
+    axes[-1].set_xlim(0, max(facts["end_s"], 1e-9))
+    axes[-1].set_xlabel("time since traffic started (s); grey: warm-up, not measured")
+    figure.align_ylabels()
+    return figure
 
-    queue.plot(*data["depth"], color=BLUE, linewidth=0.6)
-    top = max(facts["buffer"], data["depth"][1].max(initial=0)) * 1.12 + 0.5
-    queue.set_ylim(0, top)
-    common.level(queue, facts["buffer"], f"buffer {facts['buffer']}")
+
+def _draw_queue(ax: Axes, data: Data) -> None:
+    facts = data["facts"]
+    ax.plot(*data["depth"], color=BLUE, linewidth=0.6)
+    deepest = data["depth"][1].max(initial=0)
+    buffer = common.buffer_shown(facts, deepest)
+    top = max(buffer or 0, deepest) * 1.12 + 0.5
+    ax.set_ylim(0, top)
+    if buffer:
+        common.level(ax, buffer, f"buffer {buffer}")
     if len(data["drops"]):
         height = np.full(len(data["drops"]), top * 0.965)
-        queue.plot(
-            data["drops"], height, "|", color=RED, markersize=5, markeredgewidth=0.7, rasterized=len(height) > 500
-        )
-        queue.annotate(
+        ax.plot(data["drops"], height, "|", color=RED, markersize=5, markeredgewidth=0.7, rasterized=len(height) > 500)
+        ax.annotate(
             "drops", (1, top * 0.965), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
             va="center", fontsize=8, color=RED, annotation_clip=False,
         )  # fmt: skip
-    queue.set_ylabel("queue depth (packets)")
+    ax.set_ylabel("queue depth (packets)")
 
+
+def _draw_total(ax: Axes, data: Data) -> None:
+    facts = data["facts"]
     if data["aggregate"].size:
-        total.step(*data["cwnd"], where="post", color=GREY, linewidth=0.4, zorder=3, label="sum of cwnd")
-        total.step(*data["aggregate"], where="post", color=ORANGE, linewidth=0.6, label="packets in flight")
-        total.legend(loc="upper right", frameon=False, fontsize=8, ncols=2, handlelength=1, borderaxespad=0)
+        ax.step(*data["cwnd"], where="post", color=GREY, linewidth=0.4, zorder=3, label="sum of cwnd")
+        ax.step(*data["aggregate"], where="post", color=ORANGE, linewidth=0.6, label="packets in flight")
+        ax.legend(loc="upper right", frameon=False, fontsize=8, ncols=2, handlelength=1, borderaxespad=0)
         # Slow start may go far beyond what follows: the scale is that of the measurement.
         high = max(_highest([data["cwnd"], data["aggregate"]], facts), facts["bdp"] + facts["buffer"])
-        total.set_ylim(0, high * 1.15)
+        ax.set_ylim(0, high * 1.15)
     else:
-        common.say(total, "no trace of the windows")
-    common.level(total, facts["bdp"], f"BDP {facts['bdp']}", GREY)
-    common.level(total, facts["bdp"] + facts["buffer"], "BDP + buffer", BLACK)
-    total.set_ylabel("aggregate window (packets)")
+        common.say(ax, "no trace of the windows")
+    common.level(ax, facts["bdp"], f"BDP {facts['bdp']}", GREY)
+    common.level(ax, facts["bdp"] + facts["buffer"], "BDP + buffer", BLACK)
+    ax.set_ylabel("aggregate window (packets)")
 
+
+def _draw_each(ax: Axes, data: Data) -> None:
     colors = common.flow_colors(data["ccs"])
     for line, color in zip(data["flows"], colors, strict=True):
-        each.step(*line, where="post", color=color, linewidth=0.6, alpha=0.9, rasterized=len(data["flows"]) > 4)
+        ax.step(*line, where="post", color=color, linewidth=0.6, alpha=0.9, rasterized=len(data["flows"]) > 4)
     if not data["flows"]:
-        common.say(each, "no trace of the windows")
-    each.set_ylim(0, max(_highest(data["flows"], facts), 1) * 1.08)
-    common.flow_legend(each, data["ccs"], data["ids"], colors)
+        common.say(ax, "no trace of the windows")
+    ax.set_ylim(0, max(_highest(data["flows"], data["facts"]), 1) * 1.08)
+    common.flow_legend(ax, data["ccs"], data["ids"], colors)
     shown = len(data["flows"])
-    each.set_ylabel(
+    ax.set_ylabel(
         "window of each flow (packets)" if shown == data["traced"] else f"window of {shown} of {data['traced']} flows"
     )
-    each.set_xlim(0, max(facts["end_s"], 1e-9))
-    each.set_xlabel("time since traffic started (s); grey: warm-up, not measured")
-    figure.align_ylabels()
-    return figure
 
 
 def _highest(lines: list[np.ndarray], facts: Data) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures import common
-from analysis.figures.common import BLACK, BLUE, GREY, RED, Data
+from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, RED, Data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,25 +26,36 @@ SHADE = "#F0F0F0"
 
 def prepare(a: Analysis) -> Data:
     """Counts per bin of a whole number of packets; bin b holds depths b * width to (b + 1) * width - 1."""
+    from analysis import open_loop
     from analysis.metrics import arrivals_in
 
     depth = a.queue["depth_packets"][arrivals_in(a.queue, a.window.start_ns, a.window.end_ns)]
     deepest = int(depth.max(initial=0))
     width = deepest // MAX_BINS + 1
     counts = np.bincount(depth // width, minlength=1)
+    expected = open_loop.model(a.run.spec)
     found = np.percentile(depth, (1, 50, 99), method="inverted_cdf") if len(depth) else None
     return {
         "facts": common.run_facts(a), "counts": counts, "width": width, "packets": len(depth), "percentiles": found,
         "empty": int(np.count_nonzero(depth == 0)),
+        "theory": None if expected is None else (expected.name, _per_bin(expected.depth, width, len(counts))),
     }  # fmt: skip
+
+
+def _per_bin(depth: np.ndarray, width: int, bins: int) -> np.ndarray:
+    """Probability of each bin; what lies beyond the last one is not drawn."""
+    padded = np.zeros(bins * width)
+    padded[: len(depth)] = depth[: bins * width]
+    return padded.reshape(bins, width).sum(axis=1)
 
 
 def draw(data: Data) -> Figure:
     """Share of packets over depth."""
     facts, counts, width = data["facts"], data["counts"], data["width"]
     figure, (ax,) = common.new_figure(facts, 3.6)
-    right = max(facts["buffer"], len(counts) * width) * 1.04 + 1
-    ax.set_xlim(-0.5, right)
+    deepest = len(counts) * width
+    buffer = common.buffer_shown(facts, deepest)
+    ax.set_xlim(-0.5, max(buffer or 0, deepest) * 1.04 + 1)
     ax.set_xlabel("queue depth that a packet found on arrival (packets)")
     ax.set_ylabel("share of packets (%)")
     if not data["packets"]:
@@ -53,12 +64,18 @@ def draw(data: Data) -> Figure:
     share = counts * 100 / data["packets"]
     ax.stairs(share, np.arange(len(counts) + 1) * width - 0.5, fill=True, color=BLUE, alpha=0.85)
     ax.set_ylim(0, share.max() * 1.18)
+    if data["theory"]:
+        name, expected = data["theory"]
+        middle = (np.arange(len(counts)) + 0.5) * width - 0.5
+        ax.plot(middle, expected * 100, "o", color=ORANGE, markersize=3, label=f"{name} in theory")
+        ax.set_ylim(0, max(share.max(), expected.max() * 100) * 1.18)
+        ax.legend(loc="center right", frameon=False, fontsize=8)
     needed = facts["bdp"] / max(facts["flows"], 1) ** 0.5
     unused = facts["buffer"] - needed
-    if unused > 0:
+    if unused > 0 and not facts["open_loop"]:
         ax.axvspan(-0.5, unused, color=SHADE, linewidth=0, zorder=0)
         _note(ax, unused / 2, "not needed by BDP/√n", GREY, "center")
-    lines = [(facts["buffer"], f"buffer {facts['buffer']}", BLACK, "right")]
+    lines = [(buffer, f"buffer {buffer}", BLACK, "right")] if buffer else []
     lines += [
         (value, f"{name} {value}", RED, "left")
         for name, value in zip(("p1", "median"), data["percentiles"], strict=False)

@@ -100,27 +100,14 @@ def _steps(times: np.ndarray, values: np.ndarray, moment: int, start: int, end: 
 def draw(data: Data) -> Figure:
     """Axes with one time axis in ms; 0 is the drop. With several flows a third shows those that lost."""
     facts = data["facts"]
-    rows = 3 if data.get("each") else 2
-    figure, axes = common.new_figure(facts, 2.7 * rows, rows, sharex=True)
-    queue, total = axes[:2]
+    rows = 1 if facts["open_loop"] else 3 if data.get("each") else 2
+    figure, axes = common.new_figure(facts, max(2.7 * rows, 3.2), rows, sharex=True)
     if data["queue"] is None:
-        common.say(queue, "no packets in the measurement window")
+        common.say(axes[0], "no packets in the measurement window")
         return figure
-    _draw_queue(queue, data)
-    if data.get("total"):
-        for (line, text), color in reversed(list(zip(data["total"], (ORANGE, GREY), strict=True))):
-            total.step(*line, where="post", color=color, linewidth=0.9, label=text)
-        total.set_ylim(
-            0, max(*(line[1].max(initial=0) for line, _ in data["total"]), facts["bdp"] + facts["buffer"]) * 1.12
-        )
-        total.legend(
-            loc="upper right", framealpha=0.85, edgecolor="none", fontsize=8, ncols=2, handlelength=1, borderaxespad=0
-        )
-    else:
-        common.say(total, "no trace of the windows")
-    common.level(total, facts["bdp"], f"BDP {facts['bdp']}", GREY)
-    common.level(total, facts["bdp"] + facts["buffer"], "BDP + buffer", BLACK)
-    total.set_ylabel("window (packets)" if facts["flows"] == 1 else "all flows' window (packets)")
+    _draw_queue(axes[0], data)
+    if rows > 1:
+        _draw_total(axes[1], data)
     if rows == 3:
         _draw_losers(axes[2], data)
     axes[-1].set_xlim(*data["span_ms"])
@@ -136,9 +123,29 @@ def _draw_queue(ax: Axes, data: Data) -> None:
     if drops.size:
         ax.plot(*drops, "x", color=RED, markersize=6, markeredgewidth=1.4, label="dropped", clip_on=False, zorder=4)
         ax.legend(loc="upper right", frameon=False, fontsize=8, handlelength=1, borderaxespad=0)
-    ax.set_ylim(0, max(facts["buffer"], data["queue"][1].max(initial=0)) * 1.12 + 0.5)
-    common.level(ax, facts["buffer"], f"buffer {facts['buffer']}")
+    deepest = data["queue"][1].max(initial=0)
+    buffer = common.buffer_shown(facts, deepest)
+    ax.set_ylim(0, max(buffer or 0, deepest) * 1.12 + 0.5)
+    if buffer:
+        common.level(ax, buffer, f"buffer {buffer}")
     ax.set_ylabel("queue (packets)")
+
+
+def _draw_total(ax: Axes, data: Data) -> None:
+    facts = data["facts"]
+    if data.get("total"):
+        for (line, text), color in reversed(list(zip(data["total"], (ORANGE, GREY), strict=True))):
+            ax.step(*line, where="post", color=color, linewidth=0.9, label=text)
+        high = max(*(line[1].max(initial=0) for line, _ in data["total"]), facts["bdp"] + facts["buffer"])
+        ax.set_ylim(0, high * 1.12)
+        ax.legend(
+            loc="upper right", framealpha=0.85, edgecolor="none", fontsize=8, ncols=2, handlelength=1, borderaxespad=0
+        )
+    else:
+        common.say(ax, "no trace of the windows")
+    common.level(ax, facts["bdp"], f"BDP {facts['bdp']}", GREY)
+    common.level(ax, facts["bdp"] + facts["buffer"], "BDP + buffer", BLACK)
+    ax.set_ylabel("window (packets)" if facts["flows"] == 1 else "all flows' window (packets)")
 
 
 def _draw_losers(ax: Axes, data: Data) -> None:

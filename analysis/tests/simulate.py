@@ -260,8 +260,9 @@ def postcard_bytes(scenario: Scenario, card: dict[str, int], flow: int) -> bytes
         enqueue_switch_ns=card["enqueue_ns"] % (1 << 48), sojourn_ns=card["sojourn_ns"],
         depth_packets=card["depth_packets"], depth_bytes=card["depth_bytes"],
         threshold=scenario.ecn_threshold or scenario.threshold_bytes or scenario.threshold,
-        packet_bytes=card["packet_bytes"], ip_protocol=6, tcp_flags=card["tcp_flags"], src_addr=address(src),
-        dst_addr=address(dst), src_port=30_000 + flow, dst_port=5201, tcp_seq=card["tcp_seq"],
+        packet_bytes=card["packet_bytes"], ip_protocol=card.get("ip_protocol", 6),
+        tcp_flags=card["tcp_flags"], src_addr=address(src), dst_addr=address(dst), src_port=30_000 + flow,
+        dst_port=5201, tcp_seq=card["tcp_seq"],
     )  # fmt: skip
 
 

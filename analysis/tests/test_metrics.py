@@ -232,9 +232,9 @@ def test_summary__has_the_median_of_both_least_utilizations_after_loss(known_run
         assert summarize(a)["utilization"][key] == pytest.approx(np.median(known))
 
 
-def test_iperf3_goodput__of_one_process_only(known_runs):
-    assert summarize(known_runs("two_flows").analysis)["iperf3_goodput_bps"] == 4.0e7
-    assert summarize(known_runs("many_flows").analysis)["iperf3_goodput_bps"] is None
+def test_application_goodput__of_one_iperf3_process_only(known_runs):
+    assert summarize(known_runs("two_flows").analysis)["application_goodput_bps"] == 4.0e7
+    assert summarize(known_runs("many_flows").analysis)["application_goodput_bps"] is None
 
 
 @pytest.mark.parametrize(("frame_bytes", "wire_bytes"), [(14, 84), (59, 84), (60, 84), (61, 85)])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 # hosts/traffic/schedule.h: the IP packet of the shortest Ethernet frame, and what the wire adds to any.
+SIZES = ("fixed", "bimodal", "exponential")
 LEAST_IP_BYTES, WIRE_EXTRA_BYTES = 46, 38
 
 
@@ -24,7 +25,7 @@ def packet_sizes(sizes: str, mtu_bytes: int) -> tuple[np.ndarray, np.ndarray]:
         more = np.arange(mtu_bytes - LEAST_IP_BYTES + 1)
         weights = np.exp(-4 * more / mtu_bytes)
         return LEAST_IP_BYTES + more, weights / weights.sum()
-    raise ValueError(f"sizes {sizes!r}; allowed: fixed, bimodal, exponential")
+    raise ValueError(f"sizes {sizes!r}; allowed: {', '.join(SIZES)}")
 
 
 def service_times(sizes: str, mtu_bytes: int, rate_bps: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""What the receiving program got: goodput as an application sees it, beside what left the queue.
+
+Our own sink counts bytes per flow and interval (goodput.bsg), so its figures are of the measurement window, in whole
+intervals. iperf3 gives each flow's mean over its whole run, warm-up included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analysis.ledger import number
+from analysis.load import Run
+from analysis.metrics import UTILIZATION_WINDOW_RTTS, Window
+
+
+@dataclass
+class Application:
+    """None: not known. `by_flow`: bits/s by the flow's id."""
+
+    goodput_bps: float | None = None
+    goodput_p01_bps: float | None = None  # over sliding windows of 10 base RTTs
+    by_flow: dict[int, float | None] = field(default_factory=dict)
+
+
+def application(run: Run, window: Window) -> Application:
+    """As the generator of this run tells it."""
+    interval_ns = number(run.documents.get("traffic_sink", {}), "interval_ns")
+    if run.goodput is not None:
+        return _of_sink(run, window, int(interval_ns)) if interval_ns else Application()
+    return _of_iperf3(run)
+
+
+def _of_iperf3(run: Run) -> Application:
+    """The sum is left out if there are several processes: each averages over a span of its own, so together they may be
+    more than the link carries."""
+    groups = run.documents["traffic"].get("groups")
+    alone = isinstance(groups, list) and len(groups) == 1 and isinstance(groups[0], dict)
+    return Application(
+        goodput_bps=number(groups[0], "bits_per_second_received") if alone else None,  # type: ignore[index]
+        by_flow={entry["id"]: entry["received_bps"] for entry in run.traffic},
+    )
+
+
+def _of_sink(run: Run, window: Window, interval_ns: int) -> Application:
+    records = run.goodput
+    assert records is not None
+    begin = records["interval_mono_ns"]
+    first = -(-window.start_ns // interval_ns)
+    count = window.end_ns // interval_ns - first  # whole intervals in the window
+    inside = (begin >= first * interval_ns) & (begin < (first + count) * interval_ns)
+    if count <= 0:
+        return Application()
+    bits = 8 * records["payload_bytes"][inside].astype(np.int64)
+    ports = records["src_port"][inside].astype(np.uint32) << np.uint32(16) | records["dst_port"][inside]
+    ids = {entry["tuple"].src_port << 16 | entry["tuple"].dst_port: entry["id"] for entry in run.traffic}
+    seen, flow = np.unique(ports, return_inverse=True)
+    per_flow = np.bincount(flow, weights=bits, minlength=len(seen)) if len(seen) else np.empty(0)
+    found = {ids[port]: value for port, value in zip(seen.tolist(), per_flow.tolist(), strict=True) if port in ids}
+    ours = np.isin(ports, np.array(list(ids), dtype=np.uint32))
+    at = (begin[inside][ours] // interval_ns - first).astype(np.int64)
+    per_interval = np.bincount(at, weights=bits[ours], minlength=count)
+    seconds = count * interval_ns / 1e9
+    return Application(
+        goodput_bps=float(per_interval.sum() / seconds),
+        goodput_p01_bps=_p01_bps(per_interval, interval_ns, run.spec["rtt_ns"]),
+        by_flow={entry["id"]: found.get(entry["id"], 0.0) / seconds for entry in run.traffic},
+    )
+
+
+def _p01_bps(per_interval: np.ndarray, interval_ns: int, rtt_ns: int) -> float | None:
+    """1st percentile over sliding windows of the whole intervals nearest to 10 base RTTs."""
+    width = max(round(UTILIZATION_WINDOW_RTTS * rtt_ns / interval_ns), 1)
+    if len(per_interval) < width:
+        return None
+    before = np.concatenate(([0.0], np.cumsum(per_interval)))
+    return float(np.percentile(before[width:] - before[:-width], 1) * 1e9 / (width * interval_ns))
