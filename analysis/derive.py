@@ -48,7 +48,9 @@ def derive(directory: Path, force: bool = False, pool: Executor | None = None) -
             written.append(writer.submit(write_raw_tables, scratch, run))
 
         analysis = analyse(directory, write_early)
-        written.append(writer.submit(write_joined, scratch, analysis.run, analysis.queue, analysis.segments))
+        written.append(
+            writer.submit(write_joined, scratch, analysis.run, analysis.queue, analysis.segments, analysis.trace)
+        )
         drawn = draw_all(analysis, figures, pool)
         summary = summarize(analysis)
         if not (force or summary["valid"]) and _was_valid(directory / SUMMARY):
@@ -71,9 +73,9 @@ def convert(directory: Path, output: Path) -> dict[str, int]:
         run = load(directory)
         early = writer.submit(write_raw_tables, output, run)
         _, queue = bottleneck(run)
-        segments, _ = join(run, queue)
+        segments, trace = join(run, queue)
         early.result()
-        write_joined(output, run, queue, segments)
+        write_joined(output, run, queue, segments, trace)
     return {"postcards": len(run.postcards["flow"]), "tcp": len(run.tcp["flow"]), "joined": len(segments.rows)}
 
 

@@ -3,13 +3,17 @@
 
 Flow by flow, so that what is in hand at once is small:
 
-* by time: the flow's latest trace record at or before the packet's arrival;
+* by time: the flow's latest trace record at or before the packet's arrival, of those that know the window;
 * by sequence number: the record of the ACK that first covered the packet's last byte;
 * retransmissions: the trace record of the retransmit that sent this copy.
 
 Linux fires tcp_probe before it processes the segment (net/ipv4/tcp_input.c, tcp_rcv_established), so a record shows the
 state that its own ACK is about to change: the ACK that covered a byte is the record *before* the first whose snd_una
 is past it.
+
+A source that cannot know everything leaves fields unknown (wire/tcp_record.def). Where packets in flight are unknown,
+(snd_nxt - snd_una) / mss stands for them, as in the first seed paper, whose tcp_probe had no more: what was lost or
+selectively acknowledged is then counted too. What needs another unknown field is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ import polars as pl
 
 from analysis.flows import FiveTuple
 from analysis.load import Run
-from analysis.raw import Columns
+from analysis.raw import Columns, known
 from analysis.unwrap import group_starts, near32, spans, unwrap32
 from wire import wire
 
@@ -32,6 +36,7 @@ TCP_FIN, TCP_SYN = 0x01, 0x02
 ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES, TCP_BYTES = 14, 20, 40, 20
 TIMESTAMP_OPTION_BYTES = 12  # RFC 7323, padded as Linux does
 MIN_HEADER_BYTES, MAX_HEADER_BYTES = ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES, 255
+PACKETS_OUT, SEQUENCE_NUMBERS = "packets_out", "snd_nxt - snd_una"  # what packets in flight were taken from
 NONE = -1  # a row number: there is none
 ROW = np.int32  # of row numbers: more rows would not fit in memory anyway
 
@@ -52,6 +57,7 @@ class Segments:
     header_bytes: dict[int, int] = field(default_factory=dict)  # by flow: Ethernet, IP and TCP headers of a data packet
     skipped: int = 0  # times a flow's sequence numbers went on beyond bytes that had not come to the queue
     retransmits_unmatched: int = 0  # segments that the trace saw retransmitted and that did not come to the queue
+    retransmits_untold: int = 0  # records of retransmits that do not tell which bytes: they match no packet
 
     @classmethod
     def empty(cls, rows: np.ndarray) -> Segments:
@@ -76,7 +82,9 @@ class Trace:
     """The trace by flow."""
 
     rows: dict[int, np.ndarray]  # by flow number: rows of Run.tcp, in time order
-    in_flight: np.ndarray  # int32, packets, per row of Run.tcp
+    windows: dict[int, np.ndarray]  # those of them that know cwnd and packets in flight; no flow without any
+    in_flight: np.ndarray  # int32, packets, per row of Run.tcp; means something in the rows of `windows`
+    in_flight_from: str | None  # PACKETS_OUT; SEQUENCE_NUMBERS if any row has it from there; None: no windows
 
 
 @dataclass
@@ -94,7 +102,8 @@ class _Retransmits:
 def join(run: Run, queue: Columns) -> tuple[Segments, Trace]:
     """Joins the postcards of one queue (columns by enqueue_mono_ns) with the trace."""
     tcp = run.tcp
-    trace = Trace(dict(_groups(tcp["flow"])), tcp["in_flight_packets"])
+    trace = _trace(tcp)
+    full_bytes: dict[int, int] = {}
     rows = np.flatnonzero(queue["flags"] & CARD["POSTCARD_HAS_TCP"])
     result = Segments.empty(rows)
     copies, records = _Retransmits(), _Retransmits()
@@ -116,20 +125,60 @@ def join(run: Run, queue: Columns) -> tuple[Segments, Trace]:
         result.retransmission[at], result.reordered[at] = retransmission, reordered
         result.header_bytes[flow] = header
         result.skipped += skipped
-        traced = trace.rows.get(flow)
-        if traced is None:
-            continue
-        una = _snd_una(tcp, traced, seq, came)
-        result.trace_row[at] = _latest(tcp["mono_ns"][traced], traced, came)
-        once = left[~retransmission[left]]
-        result.ack_row[at[once]] = _covering_ack(tcp, traced, una, seq_end[once], came[once])
+        full_bytes[flow] = int(payload.max(initial=0))
+        windows = trace.windows.get(flow)
+        if windows is not None:
+            result.trace_row[at] = _latest(tcp["mono_ns"][windows], windows, came)
         again = np.flatnonzero(retransmission)
         copies.add(flow, seq[again], came[again], at[again])
-        event = np.flatnonzero(tcp["event"][traced] == EVENT["TCP_EVENT_RETRANSMIT"])
+        traced = trace.rows.get(flow, np.empty(0, dtype=np.int64))
+        is_retransmit = tcp["event"][traced] == EVENT["TCP_EVENT_RETRANSMIT"]
+        told = is_retransmit & known(tcp, "snd_una", "event_seq", "data_bytes", "mss_bytes")[traced]
+        result.retransmits_untold += int(np.count_nonzero(is_retransmit & ~told))
+        with_una = known(tcp, "snd_una")[traced]
+        traced, event = traced[with_una], np.flatnonzero(told[with_una])
+        if not len(traced):
+            continue
+        una = _snd_una(tcp, traced, seq, came)
+        once = left[~retransmission[left]]
+        result.ack_row[at[once]] = _covering_ack(tcp, traced, una, seq_end[once], came[once])
         first = una[event] + (tcp["event_seq"][traced[event]] - tcp["snd_una"][traced[event]]).view(np.int32)
         records.add(flow, *_pieces(tcp, traced[event], first))
     result.retransmits_unmatched = _match(copies, records, run.spec["rtt_ns"], result.retransmit_row)
+    _fill_in_flight(run, trace, full_bytes)
     return result, trace
+
+
+def _trace(tcp: Columns) -> Trace:
+    """The trace by flow. Packets in flight are not there yet where they are not known: see _fill_in_flight."""
+    rows = dict(_groups(tcp["flow"]))
+    counted = known(tcp, "in_flight_packets")
+    usable = (counted | known(tcp, "snd_nxt", "snd_una")) & known(tcp, "cwnd_packets")
+    if usable.all():
+        windows = rows
+    else:
+        windows = {flow: kept for flow, all_of in rows.items() if len(kept := all_of[usable[all_of]])}
+    source = (PACKETS_OUT if counted[usable].all() else SEQUENCE_NUMBERS) if usable.any() else None
+    return Trace(rows, windows, tcp["in_flight_packets"], source)
+
+
+def _fill_in_flight(run: Run, trace: Trace, full_bytes: dict[int, int]) -> None:
+    """(snd_nxt - snd_una) / mss, rounded up, where the trace does not count packets in flight.
+
+    mss is the record's, else the flow's largest payload in the queue, else what fits into the MTU with timestamps.
+    """
+    if trace.in_flight_from != SEQUENCE_NUMBERS:
+        return
+    tcp = run.tcp
+    trace.in_flight = trace.in_flight.copy()
+    counted, has_mss = known(tcp, "in_flight_packets"), known(tcp, "mss_bytes")
+    for flow, rows in trace.windows.items():
+        estimated = rows[~counted[rows]]
+        ip_bytes = IPV4_BYTES if flow >= len(run.flows) or run.flows[flow].is_ipv4 else IPV6_BYTES
+        largest = run.spec["mtu_bytes"] - ip_bytes - TCP_BYTES - TIMESTAMP_OPTION_BYTES
+        mss = np.where(has_mss[estimated], tcp["mss_bytes"][estimated], full_bytes.get(flow) or largest)
+        outstanding = (tcp["snd_nxt"][estimated] - tcp["snd_una"][estimated]).astype(np.int64)
+        trace.in_flight[estimated] = -(-outstanding // np.maximum(mss, 1))
 
 
 def _groups(flow: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis.join import NONE, Segments, Trace
 from analysis.load import Run
-from analysis.raw import Columns
+from analysis.raw import Columns, known
 from analysis.unwrap import group_starts, spans
 from wire import wire
 
@@ -294,29 +294,30 @@ def flow_rows(
             row["goodput_bps"] = None
         for name, count in (("packets", packets), ("drops", drops), ("marks", marks)):
             row[name] = int(count[number]) if seen else 0
-        row |= _trace_numbers(run, trace, trace.rows.get(number), window)
+        row |= _trace_numbers(run, trace, number, window)
         row["packet_rtt_us_p50"] = rtts.get(number)
         result.append(row)
     return result
 
 
-def _trace_numbers(run: Run, trace: Trace, rows: np.ndarray | None, window: Window) -> dict[str, Any]:
+def _trace_numbers(run: Run, trace: Trace, flow: int, window: Window) -> dict[str, Any]:
     names = ("retransmits", "cwnd_packets_mean", "in_flight_packets_mean", "srtt_us_mean", "rtt_min_us")
-    if rows is None:
+    if flow not in trace.rows:
         return dict.fromkeys(names)
-    tcp = run.tcp
+    tcp, rows = run.tcp, trace.windows.get(flow, np.empty(0, dtype=np.int64))
     times = np.clip(tcp["mono_ns"][rows], window.start_ns, window.end_ns)
     held_ns = np.diff(times, append=window.end_ns).astype(np.float64)
     total = held_ns.sum()
-    inside = rows[slice(*np.searchsorted(tcp["mono_ns"][rows], (window.start_ns, window.end_ns)))]
+    inside = rows_in(run, trace.rows[flow], window)
     probe = inside[tcp["event"][inside] == EVENT["TCP_EVENT_PROBE"]]
-    rtt_min = tcp["rtt_min_us"][probe]
+    srtt = tcp["srtt_us"][probe[known(tcp, "srtt_us")[probe]]]
+    rtt_min = tcp["rtt_min_us"][probe[known(tcp, "rtt_min_us")[probe]]]
     rtt_min = rtt_min[(rtt_min > 0) & (rtt_min < 0xFFFFFFFF)]  # the kernel's value while it has none is all ones
     return {
         "retransmits": int(np.count_nonzero(tcp["event"][inside] == EVENT["TCP_EVENT_RETRANSMIT"])),
         "cwnd_packets_mean": float(np.dot(tcp["cwnd_packets"][rows], held_ns) / total) if total else None,
         "in_flight_packets_mean": float(np.dot(trace.in_flight[rows], held_ns) / total) if total else None,
-        "srtt_us_mean": float(tcp["srtt_us"][probe].mean()) if len(probe) else None,
+        "srtt_us_mean": float(srtt.mean()) if len(srtt) else None,
         "rtt_min_us": int(rtt_min.min()) if len(rtt_min) else None,
     }
 
@@ -348,8 +349,13 @@ class WindowSeries:
 
 
 def experiment_groups(run: Run, trace: Trace) -> list[tuple[dict[str, Any], np.ndarray]]:
-    """(flow of the experiment, its rows of Run.tcp in time order) for those that the tracer saw."""
-    return [(entry, trace.rows[entry["flow"]]) for entry in run.traffic if entry["flow"] in trace.rows]
+    """(flow of the experiment, the rows of Run.tcp that know its window, in time order) for those that have any."""
+    return [(entry, trace.windows[entry["flow"]]) for entry in run.traffic if entry["flow"] in trace.windows]
+
+
+def rows_in(run: Run, rows: np.ndarray, window: Window) -> np.ndarray:
+    """Those of a flow's rows of Run.tcp (in time order) whose time is in the measurement window."""
+    return rows[slice(*np.searchsorted(run.tcp["mono_ns"][rows], (window.start_ns, window.end_ns)))]
 
 
 def aggregate_window(run: Run, trace: Trace) -> WindowSeries:
@@ -371,7 +377,7 @@ def almost_fairness(run: Run, trace: Trace, window: Window, bdp_packets: int) ->
     """
     samples = []
     for _, rows in experiment_groups(run, trace):
-        inside = rows[slice(*np.searchsorted(run.tcp["mono_ns"][rows], (window.start_ns, window.end_ns)))]
+        inside = rows_in(run, rows, window)
         samples.append(trace.in_flight[inside[run.tcp["event"][inside] == EVENT["TCP_EVENT_PROBE"]]])
     pooled = np.concatenate(samples) if samples else np.empty(0, dtype=np.int32)
     found = percentiles(pooled, p01=1, p50=50, p99=99)

@@ -77,6 +77,13 @@ def _overlay(stored: np.dtype, fields: tuple[tuple[str, int], ...], order: str) 
 
 _POSTCARD = _overlay(wire.STORED_POSTCARD, wire.POSTCARD.fields, ">")
 _TCP = _overlay(wire.STORED_TCP_RECORD, wire.TCP_RECORD.fields, "<")
+_TCP_1 = _overlay(wire.TCP_RECORD_1.dtype(), wire.TCP_RECORD_1.fields, "<")
+_LAYOUTS = {
+    wire.BLOCK.const["BLOCK_POSTCARDS"]: {wire.POSTCARD.const["POSTCARD_VERSION"]: _POSTCARD},
+    wire.BLOCK.const["BLOCK_TCP"]: {1: _TCP_1, wire.TCP_RECORD.const["TCP_RECORD_VERSION"]: _TCP},
+}
+_UNKNOWN_BIT = {name: np.uint64(1 << index) for index, (name, _) in enumerate(wire.TCP_RECORD.fields)}
+IN_FLIGHT = ("packets_out", "retrans_out", "sacked_out", "lost_out")
 _WIDE = {name: np.uint64((1 << bits) - 1) for name, bits in wire.POSTCARD.fields if bits == 48}
 
 # What becomes of the fields that are no columns: parts of the flow, or the same in every record.
@@ -90,7 +97,7 @@ def load_postcards(path: Path) -> tuple[dict[str, np.ndarray], FlowTable, RawFil
     """Postcards by enqueue_mono_ns (int64, CLOCK_MONOTONIC); integer columns as in wire/postcard.def, and `flow`."""
     raw = RawFile(path.name)
     names = [name for name in _POSTCARD.names or () if name not in _POSTCARD_NOT_COLUMNS]
-    columns, flows = _read(path, wire.BLOCK.const["BLOCK_POSTCARDS"], _POSTCARD, names, _postcard_words, raw)
+    columns, flows = _read(path, wire.BLOCK.const["BLOCK_POSTCARDS"], names, _postcard_words, raw)
     columns["enqueue_mono_ns"] = switch_time(columns.pop("enqueue_switch_ns"), columns["rx_mono_ns"])
     columns["rx_mono_ns"] = columns["rx_mono_ns"].view(np.int64)
     columns["sojourn_ns"] = columns["sojourn_ns"].view(np.int64)
@@ -102,11 +109,11 @@ def load_tcp(path: Path) -> tuple[dict[str, np.ndarray], FlowTable, RawFile]:
     """Trace records by mono_ns (int64); columns as in wire/tcp_record.def, `flow` and `in_flight_packets` (int32).
 
     In flight = packets_out - sacked_out - lost_out + retrans_out (include/net/tcp.h, tcp_packets_in_flight). Empty if
-    there is no file.
+    there is no file. `known` tells where a column means something.
     """
     raw = RawFile(path.name)
     names = [name for name in _TCP.names or () if name not in _TCP_NOT_COLUMNS]
-    columns, flows = _read(path, wire.BLOCK.const["BLOCK_TCP"], _TCP, names, _tcp_words, raw)
+    columns, flows = _read(path, wire.BLOCK.const["BLOCK_TCP"], names, _tcp_words, raw)
     columns["mono_ns"] = columns["mono_ns"].view(np.int64)
     in_flight = columns["packets_out"].view(np.int32) + columns["retrans_out"].view(np.int32)
     in_flight -= columns["sacked_out"].view(np.int32)
@@ -120,13 +127,20 @@ def load_goodput(path: Path) -> tuple[Columns, RawFile]:
     """What the sink wrote down per flow and interval; columns as in wire/goodput_record.def, by interval_mono_ns."""
     raw = RawFile(path.name, path.is_file(), path.stat().st_size if path.is_file() else 0)
     kind = wire.BLOCK.const["BLOCK_GOODPUT"]
-    parts = [np.frombuffer(bytes(payload), wire.STORED_GOODPUT_RECORD) for payload in _payloads(path, kind, raw)]
+    parts = [np.frombuffer(bytes(block.payload), wire.STORED_GOODPUT_RECORD) for block in _blocks(path, kind, raw)]
     records = np.concatenate([np.empty(0, wire.STORED_GOODPUT_RECORD), *parts])
     raw.records = len(records)
     columns = {name: np.ascontiguousarray(records[name]) for name in records.dtype.names or ()}
     columns["interval_mono_ns"] = columns["interval_mono_ns"].view(np.int64)
     _sort(columns, "interval_mono_ns")
     return columns, raw
+
+
+def known(tcp: Columns, *names: str) -> np.ndarray:
+    """Which records of a trace (columns of `load_tcp`) know all of these columns; in the others they are 0."""
+    fields = [part for name in names for part in (IN_FLIGHT if name == "in_flight_packets" else (name,))]
+    bits = np.bitwise_or.reduce([_UNKNOWN_BIT.get(name, np.uint64(0)) for name in fields])
+    return (tcp["unknown_fields"] & bits) == 0
 
 
 def _postcard_words(records: np.ndarray) -> np.ndarray:
@@ -150,18 +164,22 @@ def _ports(words: np.ndarray, records: np.ndarray, protocol: np.ndarray) -> np.n
 
 
 def _read(
-    path: Path, kind: int, layout: np.dtype, names: list[str], flow_words: Any, raw: RawFile
+    path: Path, kind: int, names: list[str], flow_words: Any, raw: RawFile
 ) -> tuple[dict[str, np.ndarray], FlowTable]:
     """Decodes a raw file into one array a column, in the file's order. Fills `raw`."""
     flows = FlowTable()
     raw.present = path.is_file()
     raw.size_bytes = path.stat().st_size if raw.present else 0
-    capacity = raw.size_bytes // layout.itemsize  # more than there are: pages never written to cost nothing
-    columns = {name: np.empty(capacity, dtype=layout[name].newbyteorder("=")) for name in names}
+    layouts = _LAYOUTS[kind]
+    newest = layouts[max(layouts)]
+    # More than there are: pages never written to cost nothing.
+    capacity = raw.size_bytes // min(layout.itemsize for layout in layouts.values())
+    columns = {name: np.empty(capacity, dtype=newest[name].newbyteorder("=")) for name in names}
     columns["flow"] = np.empty(capacity, dtype=np.uint16)
     end = 0
-    for payload in _payloads(path, kind, raw):
-        records = np.frombuffer(payload, dtype=layout)
+    for block in _blocks(path, kind, raw):
+        layout = layouts[block.header["record_version"]]
+        records = np.frombuffer(block.payload, dtype=layout)
         if "version" in (layout.names or ()):
             known = records["version"] == wire.POSTCARD.const["POSTCARD_VERSION"]
             if not known.all():
@@ -169,7 +187,7 @@ def _read(
                 records = records[known]
         start, end = end, end + len(records)
         for name in names:
-            columns[name][start:end] = records[name]
+            columns[name][start:end] = records[name] if name in (layout.names or ()) else 0
             if name in _WIDE:
                 columns[name][start:end] &= _WIDE[name]
         columns["flow"][start:end] = flows.numbers(flow_words(records))
@@ -177,8 +195,8 @@ def _read(
     return {name: column[:end] for name, column in columns.items()}, flows
 
 
-def _payloads(path: Path, kind: int, raw: RawFile) -> Iterator[memoryview]:
-    """The payloads of the whole blocks; what cannot be read is put down in `raw`."""
+def _blocks(path: Path, kind: int, raw: RawFile) -> Iterator[wire.Block]:
+    """The whole blocks; what cannot be read is put down in `raw`."""
     if not raw.size_bytes:
         return
     at = forgotten = expected = 0
@@ -197,7 +215,7 @@ def _payloads(path: Path, kind: int, raw: RawFile) -> Iterator[memoryview]:
             if offset_ns is not None:
                 raw.clock_step_max_ns = max(raw.clock_step_max_ns, abs(_signed(block_offset_ns - offset_ns)))
             offset_ns = block_offset_ns
-            yield block.payload
+            yield block
             if at - forgotten >= FORGET_BYTES:
                 page = at // mmap.PAGESIZE * mmap.PAGESIZE
                 mapped.madvise(mmap.MADV_DONTNEED, forgotten, page - forgotten)

@@ -62,6 +62,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         "marks": counts["marks"],
         "drop_fraction": counts["drop_fraction"],
         "jain_index": None if rates is None else metrics.jain_index(rates),
+        "in_flight_from": a.trace.in_flight_from,
         "aggregate_window_packets": _aggregate(a),
         "almost_fairness": fairness,
         "loss": loss,
@@ -75,10 +76,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         "ledger": a.ledger,
         "fidelity": a.fidelity,
         "idle_rtt_ns": idle_rtt(run),
-        "tracer": {
-            name: number(run.documents["tracer"], name)
-            for name in ("events", "bpf_ns_per_event", "user_ns_per_event", "bpf_runs")
-        },
+        "tracer": _tracer(run.documents["tracer"]),
         "raw_files": {
             raw.name: {
                 "bytes": raw.size_bytes, "blocks": raw.blocks, "records": raw.records,
@@ -191,15 +189,24 @@ def _rules(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
     }
 
 
-def _join(a: Analysis) -> dict[str, int]:
+def _tracer(document: dict[str, Any]) -> dict[str, Any]:
+    """What the tracer says of itself: where it took its events from, what that cannot know, what it cost."""
+    names = ("events", "bpf_ns_per_event", "user_ns_per_event", "bpf_runs")
+    facts = {name: document.get(name) for name in ("source", "unknown_fields", "retransmit_unknown_fields")}
+    return facts | {name: number(document, name) for name in names}
+
+
+def _join(a: Analysis) -> dict[str, int | None]:
     segments = a.segments
+    told = not segments.retransmits_untold
     return {
         "tcp_packets": len(segments.rows),
         "with_window": int(np.count_nonzero(segments.trace_row != NONE)),
         "with_ack": int(np.count_nonzero(segments.ack_row != NONE)),
         "retransmissions": int(np.count_nonzero(segments.retransmission)),
-        "retransmissions_with_record": int(np.count_nonzero(segments.retransmit_row != NONE)),
-        "retransmits_without_packet": segments.retransmits_unmatched,
+        "retransmissions_with_record": int(np.count_nonzero(segments.retransmit_row != NONE)) if told else None,
+        "retransmits_without_packet": segments.retransmits_unmatched if told else None,
+        "retransmits_untold": segments.retransmits_untold,
         "reordered": int(np.count_nonzero(segments.reordered)),
         "sequence_skips": segments.skipped,
     }

@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 
 from analysis.flows import MAX_FLOWS
-from analysis.join import NONE, Segments
+from analysis.join import NONE, Segments, Trace
 from analysis.load import Run
-from analysis.raw import Columns
+from analysis.raw import Columns, known
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -30,15 +30,25 @@ FIRST_COLUMNS = ("enqueue_mono_ns", "mono_ns", "rx_mono_ns", "flow")
 def write_raw_tables(directory: Path, run: Run) -> None:
     """postcards.parquet and tcp.parquet: the raw records. Raises OSError, for example when the disk is full."""
     _write(directory / "postcards.parquet", run.postcards, run)
-    _write(directory / "tcp.parquet", run.tcp, run)
+    _write(directory / "tcp.parquet", tcp_columns(run.tcp), run)
 
 
-def write_joined(directory: Path, run: Run, queue: Columns, segments: Segments) -> None:
+def write_joined(directory: Path, run: Run, queue: Columns, segments: Segments, trace: Trace) -> None:
     """joined.parquet. Raises OSError."""
-    _write(directory / "joined.parquet", joined_columns(run, queue, segments), run)
+    _write(directory / "joined.parquet", joined_columns(run, queue, segments, trace), run)
 
 
-def joined_columns(run: Run, queue: Columns, segments: Segments) -> dict[str, np.ndarray | pl.Series]:
+def tcp_columns(tcp: Columns) -> dict[str, np.ndarray | pl.Series]:
+    """The trace, null where its source did not know."""
+    some_unknown = tcp["unknown_fields"].any()
+    return {
+        name: pl.Series(name, values).set(pl.Series(~known(tcp, name)), None) if some_unknown else values
+        for name, values in tcp.items()
+        if name != "unknown_fields"
+    }
+
+
+def joined_columns(run: Run, queue: Columns, segments: Segments, trace: Trace) -> dict[str, np.ndarray | pl.Series]:
     """The joined table. What the trace does not tell of a packet is null."""
     rows = segments.rows
     whole = len(rows) == len(queue["flags"])
@@ -47,10 +57,13 @@ def joined_columns(run: Run, queue: Columns, segments: Segments) -> dict[str, np
         return queue[name] if whole else queue[name][rows]
 
     def traced(name: str, at: np.ndarray) -> pl.Series:
-        values = run.tcp[name]
+        values = trace.in_flight if name == "in_flight_packets" else run.tcp[name]
+        missing = at == NONE
         if not len(values):
-            return pl.Series(name, np.zeros(len(at), dtype=values.dtype)).set(pl.Series(at == NONE), None)
-        return pl.Series(name, values[np.maximum(at, 0)]).set(pl.Series(at == NONE), None)
+            return pl.Series(name, np.zeros(len(at), dtype=values.dtype)).set(pl.Series(missing), None)
+        if name != "in_flight_packets":  # of which the rows with a window have some number
+            missing = missing | ~known(run.tcp, name)[np.maximum(at, 0)]
+        return pl.Series(name, values[np.maximum(at, 0)]).set(pl.Series(missing), None)
 
     came, flags = card("enqueue_mono_ns"), card("flags")
     return {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * The TCP record in C: BPF fills the struct in place and it is stored as it is, so its layout is the format.
- * Included by BPF programs too, which have the kernel's __uN types instead of stdint.h's.
+ * Included by BPF programs too, which have the kernel's __uN types instead of stdint.h's, and by kernel code.
  */
 #ifndef WIRE_TCP_RECORD_H
 #define WIRE_TCP_RECORD_H
 
-#ifndef __bpf__
+#if defined(__KERNEL__)
+#include <linux/types.h>
+#elif !defined(__bpf__)
 #include <stdint.h>
 #endif
 
@@ -17,6 +19,13 @@ enum {
 #include "tcp_record.def"
 			    ) /
 	8
+};
+
+/* The numbers of the fields: bits of unknown_fields. */
+enum {
+#define FIELD(bits, name) TCP_FIELD_##name,
+#include "tcp_record.def"
+	TCP_FIELDS
 };
 
 #ifdef __bpf__
@@ -33,6 +42,8 @@ struct tcp_record {
 #undef WIRE_UINT
 
 _Static_assert(sizeof(struct tcp_record) == TCP_RECORD_BYTES, "struct tcp_record has padding");
+_Static_assert(__builtin_offsetof(struct tcp_record, unknown_fields) == TCP_RECORD_1_BYTES,
+	       "version 1 is not the beginning of a record");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw files are little-endian");
 
 #endif

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +64,16 @@ class Format:
             for name, bits in self.fields
         )
 
+    def beginning(self, length: int) -> Format:
+        """The format of the first `length` bytes of a record: an earlier version that later ones only added to."""
+        fields = self.fields
+        while fields and sum(bits for _, bits in fields) // 8 > length:
+            fields = fields[:-1]
+        cut = replace(self, fields=fields)
+        if cut.length != length:
+            raise ValueError(f"{self.name}: no field ends after {length} bytes")
+        return cut
+
     def dtype(self, stamp_bytes: int = 0) -> np.dtype:
         """NumPy layout of one record, `stamp_bytes` of `rx_mono_ns` (little-endian) before it if given.
 
@@ -94,6 +104,14 @@ POLICY = Format.load(HERE.parent / "p4src/shared/policy.def", "big").const
 STORED_POSTCARD = POSTCARD.dtype(stamp_bytes=BLOCK.const["BLOCK_STAMP_BYTES"])
 STORED_TCP_RECORD = TCP_RECORD.dtype()
 STORED_GOODPUT_RECORD = GOODPUT_RECORD.dtype()
+TCP_RECORD_1 = TCP_RECORD.beginning(TCP_RECORD.const["TCP_RECORD_1_BYTES"])  # of version 1: all its fields are known
+
+# Kind of raw file -> record versions that can be read -> bytes of such a record.
+RECORD_BYTES = {
+    BLOCK.const["BLOCK_POSTCARDS"]: {POSTCARD.const["POSTCARD_VERSION"]: STORED_POSTCARD.itemsize},
+    BLOCK.const["BLOCK_TCP"]: {1: TCP_RECORD_1.length, TCP_RECORD.const["TCP_RECORD_VERSION"]: TCP_RECORD.length},
+    BLOCK.const["BLOCK_GOODPUT"]: {GOODPUT_RECORD.const["GOODPUT_RECORD_VERSION"]: STORED_GOODPUT_RECORD.itemsize},
+}
 
 
 @dataclass(frozen=True)
@@ -128,14 +146,10 @@ def read_blocks(data: bytes | memoryview, kind: int) -> Iterator[Block]:
     """The whole blocks of a raw file, up to the first that is short or damaged.
 
     `data` may be a memory map. The caller knows what was left: the blocks read end before `len(data)`.
-    Raises RawFileError on a block that is whole but of another kind, layout or version.
+    Raises RawFileError on a block that is whole but of another kind, layout or version. Blocks of an earlier version of
+    RECORD_BYTES are yielded too: their header says which it is.
     """
     view = memoryview(data)
-    versions = {
-        BLOCK.const["BLOCK_POSTCARDS"]: (POSTCARD.const["POSTCARD_VERSION"], STORED_POSTCARD.itemsize),
-        BLOCK.const["BLOCK_TCP"]: (TCP_RECORD.const["TCP_RECORD_VERSION"], STORED_TCP_RECORD.itemsize),
-        BLOCK.const["BLOCK_GOODPUT"]: (GOODPUT_RECORD.const["GOODPUT_RECORD_VERSION"], STORED_GOODPUT_RECORD.itemsize),
-    }
     at = 0
     while at + BLOCK.length <= len(view):
         header = BLOCK.decode(view[at : at + BLOCK.length])
@@ -148,11 +162,11 @@ def read_blocks(data: bytes | memoryview, kind: int) -> Iterator[Block]:
         if zlib.crc32(payload, zlib.crc32(BLOCK.encode(**{**header, "crc32": 0}))) != header["crc32"]:
             return
         found = (header["version"], header["kind"], header["record_version"], header["record_bytes"])
-        known = (BLOCK.const["BLOCK_VERSION"], kind, *versions[kind])
-        if found != known:
+        known = [(BLOCK.const["BLOCK_VERSION"], kind, *version) for version in RECORD_BYTES[kind].items()]
+        if found not in known:
             raise RawFileError(
                 f"block at byte {at} has (block version, kind, record version, record bytes) {found}, "
-                f"this reader knows {known}"
+                f"this reader knows {' and '.join(map(str, known))}"
             )
         if header["record_count"] * header["record_bytes"] != header["payload_bytes"]:
             return

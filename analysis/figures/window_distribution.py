@@ -24,11 +24,11 @@ MAX_BINS = 80
 
 def prepare(a: Analysis) -> Data:
     """Percentiles of each flow, and a histogram of all samples."""
-    from analysis.metrics import EVENT, experiment_groups
+    from analysis.metrics import EVENT, experiment_groups, rows_in
 
     tcp, samples, kept = a.run.tcp, [], []
     for entry, rows in experiment_groups(a.run, a.trace):
-        inside = rows[slice(*np.searchsorted(tcp["mono_ns"][rows], (a.window.start_ns, a.window.end_ns)))]
+        inside = rows_in(a.run, rows, a.window)
         values = a.trace.in_flight[inside[tcp["event"][inside] == EVENT["TCP_EVENT_PROBE"]]]
         if len(values):
             samples.append(values)

@@ -24,7 +24,7 @@ def test_join__takes_the_latest_record_of_the_flow(known):
     by_flow: dict[int, list] = {}
     for record in sorted(truth.records, key=lambda record: record["mono_ns"]):
         by_flow.setdefault(record["flow"], []).append(record)
-    columns = pl.DataFrame(joined_columns(a.run, a.queue, a.segments))
+    columns = pl.DataFrame(joined_columns(a.run, a.queue, a.segments, a.trace))
     cwnd, in_flight, age = (columns[name].to_list() for name in ("cwnd_packets", "in_flight_packets", "trace_age_ns"))
     times = {flow: [record["mono_ns"] for record in records] for flow, records in by_flow.items()}
     for position, flow, _, card in _rows(known):
@@ -42,7 +42,7 @@ def test_join__takes_the_latest_record_of_the_flow(known):
 
 def test_join__finds_the_ack_that_first_covered_a_packet(known):
     a, truth = known.analysis, known.truth
-    rtt = pl.DataFrame(joined_columns(a.run, a.queue, a.segments))["packet_rtt_ns"].to_list()
+    rtt = pl.DataFrame(joined_columns(a.run, a.queue, a.segments, a.trace))["packet_rtt_ns"].to_list()
     found = 0
     last_record = {record["flow"]: record["mono_ns"] for record in truth.records if record["event"] == 1}
     for position, flow, segment, card in _rows(known):

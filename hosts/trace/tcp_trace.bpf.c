@@ -203,6 +203,7 @@ static __always_inline struct tcp_record *reserve(struct cpu_counters *count, __
 	record->event = event;
 	record->cpu = cpu;
 	record->netns_inode = traced_netns_inode;
+	record->unknown_fields = 0;
 	return record;
 }
 

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""Traces of sources that cannot know everything, and of the format that had no word for it."""
+
+import bisect
+
+import polars as pl
+import pytest
+
+from analysis.analyse import analyse
+from analysis.derive import derive
+from analysis.join import PACKETS_OUT, SEQUENCE_NUMBERS
+from analysis.raw import load_tcp
+from analysis.summary import summarize
+from analysis.tests import simulate
+from wire import wire
+
+FIELDS = [name for name, _ in wire.TCP_RECORD.fields]
+PROBE = simulate.EVENT["TCP_EVENT_PROBE"]
+ALWAYS = {"mono_ns", "event", "cpu", "src_port", "dst_port", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo"}
+# What the kernel's stock trace events tell (hosts/trace/event_record.c).
+STOCK_PROBE = ALWAYS | {
+    "socket_cookie", "snd_nxt", "snd_una", "cwnd_packets", "ssthresh_packets", "snd_wnd_bytes", "rcv_wnd_bytes",
+    "srtt_us", "data_bytes",
+}  # fmt: skip
+
+
+def _rewrite(directory, known, probe, retransmit):
+    """Writes the trace again as a source has it that knows these fields only."""
+    records = []
+    for record in sorted(known.truth.records, key=lambda record: record["mono_ns"]):
+        values = wire.TCP_RECORD.decode(simulate.record_bytes(known.scenario, record))
+        told = probe if record["event"] == PROBE else retransmit
+        unknown = sum(1 << i for i, name in enumerate(FIELDS) if name not in told and name != "unknown_fields")
+        values = {name: value for name, value in values.items() if name in told and name != "unknown_fields"}
+        records.append(wire.TCP_RECORD.encode(**values, unknown_fields=unknown))
+    kind, version = simulate.BLOCK["BLOCK_TCP"], simulate.EVENT["TCP_RECORD_VERSION"]
+    (directory / "tcp.bst").write_bytes(simulate.blocks(kind, version, records))
+
+
+@pytest.fixture
+def stock(fresh, known_runs):
+    directory = fresh()
+    _rewrite(directory, known_runs("two_flows"), STOCK_PROBE, ALWAYS)
+    return directory
+
+
+def test_version_1__gives_the_same_summary(fresh, known_runs):
+    known, directory = known_runs("two_flows"), fresh()
+    old = [
+        simulate.record_bytes(known.scenario, record)[: wire.TCP_RECORD_1.length]
+        for record in sorted(known.truth.records, key=lambda record: record["mono_ns"])
+    ]
+    (directory / "tcp.bst").write_bytes(simulate.blocks(simulate.BLOCK["BLOCK_TCP"], 1, old))
+    was, now = (summarize(a) for a in (known.analysis, analyse(directory)))
+    for summary in (was, now):
+        del summary["raw_files"]["tcp.bst"]["bytes"]
+    assert now == was
+    assert was["in_flight_from"] == PACKETS_OUT
+
+
+def test_versions__may_be_mixed_in_one_file(fresh, known_runs):
+    known, path = known_runs("two_flows"), fresh() / "tcp.bst"
+    records = [simulate.record_bytes(known.scenario, record) for record in known.truth.records[:6]]
+    kind = simulate.BLOCK["BLOCK_TCP"]
+    path.write_bytes(
+        simulate.blocks(kind, 1, [record[:144] for record in records[:3]]) + simulate.blocks(kind, 2, records[3:])
+    )
+    columns, _, raw = load_tcp(path)
+    assert raw.records == 6
+    assert sorted(columns["cwnd_packets"]) == sorted(record["cwnd_packets"] for record in known.truth.records[:6])
+    assert not columns["unknown_fields"].any()
+
+
+def test_stock_events__what_is_unknown_is_null(stock, known_runs):
+    truth = sorted(known_runs("two_flows").truth.records, key=lambda record: record["mono_ns"])
+    summary, _ = derive(stock)
+    table = pl.read_parquet(stock / "tcp.parquet")
+    assert "unknown_fields" not in table.columns
+    probe = [record["event"] == PROBE for record in truth]
+    for name in ("packets_out", "in_flight_packets", "ca_state", "event_seq", "rtt_min_us", "mss_bytes"):
+        assert table[name].null_count() == len(table)
+    for name in ("cwnd_packets", "snd_una", "srtt_us", "data_bytes"):
+        assert table[name].to_list() == [r[name] if known else None for r, known in zip(truth, probe, strict=True)]
+    assert table["event"].to_list() == [record["event"] for record in truth]
+    joined = pl.read_parquet(stock / "joined.parquet")
+    assert joined["ca_state"].null_count() == joined["retransmit_mono_ns"].null_count() == len(joined)
+    assert joined["packet_rtt_ns"].null_count() < len(joined)
+    assert summary["valid"], summary["reasons"]
+    assert "packets in flight from" in (stock / "report.html").read_text()
+
+
+def test_stock_events__windows_come_from_sequence_numbers_and_say_so(stock, known_runs):
+    known = known_runs("two_flows")
+    was, summary = summarize(known.analysis), summarize(analyse(stock))
+    assert summary["in_flight_from"] == SEQUENCE_NUMBERS
+    for now, before in zip(summary["flows"], was["flows"], strict=True):
+        assert now["rtt_min_us"] is None
+        for name in ("retransmits", "srtt_us_mean", "goodput_bps", "drops"):
+            assert now[name] == before[name]
+        assert now["in_flight_packets_mean"] >= before["in_flight_packets_mean"]  # losses are in it
+        assert now["cwnd_packets_mean"] == pytest.approx(before["cwnd_packets_mean"], rel=0.05)
+    assert summary["join"]["retransmits_untold"] == sum(record["event"] != PROBE for record in known.truth.records) > 0
+    assert summary["join"]["retransmissions_with_record"] is summary["join"]["retransmits_without_packet"] is None
+    assert summary["join"]["with_ack"] >= was["join"]["with_ack"] * 0.95
+    assert summary["almost_fairness"]["delta"] is not None
+
+
+def test_stock_events__a_packet_is_joined_with_the_latest_window(stock, known_runs):
+    known, a = known_runs("two_flows"), analyse(stock)
+    probes: dict[int, list] = {}
+    for record in sorted(known.truth.records, key=lambda record: record["mono_ns"]):
+        if record["event"] == PROBE:
+            probes.setdefault(record["flow"], []).append(record)
+    found = 0
+    for card, flow, at in zip(known.truth.cards, known.truth.arrival_flow, a.segments.trace_row, strict=True):
+        before = bisect.bisect_right([record["mono_ns"] for record in probes[flow]], card["enqueue_ns"])
+        if before:
+            last = probes[flow][before - 1]
+            assert a.run.tcp["mono_ns"][at] == last["mono_ns"]
+            assert a.trace.in_flight[at] == last["packets_out"]  # = (snd_nxt - snd_una) / mss
+            found += 1
+        else:
+            assert at < 0
+    assert found > 500
+
+
+def test_source_without_windows__leaves_them_out_everywhere(fresh, known_runs):
+    directory = fresh()
+    _rewrite(directory, known_runs("two_flows"), ALWAYS, ALWAYS)
+    summary, _ = derive(directory)
+    assert summary["in_flight_from"] is None
+    assert summary["almost_fairness"]["delta"] is None
+    assert summary["aggregate_window_packets"]["in_flight_mean"] is None
+    assert summary["join"]["with_window"] == summary["join"]["with_ack"] == 0
+    for flow in summary["flows"]:
+        assert flow["cwnd_packets_mean"] is flow["srtt_us_mean"] is None
+        assert flow["retransmits"] is not None
+    assert summary["valid"], summary["reasons"]
+
+
+def test_mixed_knowledge__is_marked_by_the_weaker(fresh, known_runs):
+    directory = fresh()
+    _rewrite(directory, known_runs("two_flows"), STOCK_PROBE | {"mss_bytes"}, set(FIELDS))
+    a = analyse(directory)
+    assert a.trace.in_flight_from == SEQUENCE_NUMBERS
+    assert a.segments.retransmits_untold == 0
+    assert a.segments.retransmits_unmatched == known_runs("two_flows").analysis.segments.retransmits_unmatched
