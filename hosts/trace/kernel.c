@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Looks into the kernel's BTF for the tracepoints, at the namespace's inode, and at the list of CPUs.
+// Looks into the kernel's BTF for the tracepoints, at a namespace's inode, and at the list of CPUs.
 #include "kernel.h"
 
 #include <bpf/btf.h>
@@ -89,7 +89,7 @@ static int check_btf(struct kernel *kernel, const char *btf_path)
 	return err;
 }
 
-static int check_netns(struct kernel *kernel, const char *path)
+int kernel_netns_inode(const char *path, uint32_t *inode)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat status;
@@ -108,16 +108,15 @@ static int check_netns(struct kernel *kernel, const char *path)
 			 path);
 		err = -EINVAL;
 	} else {
-		kernel->netns_inode = (uint32_t)status.st_ino;
+		*inode = (uint32_t)status.st_ino;
 	}
 	close(fd);
 	return err;
 }
 
-int kernel_check(struct kernel *kernel, const char *btf_path, const char *netns_path, bool verbose)
+int kernel_check(struct kernel *kernel, const char *btf_path, bool verbose)
 {
 	int cpus = libbpf_num_possible_cpus();
-	int err;
 
 	libbpf_may_speak = verbose;
 	libbpf_set_print(print_libbpf);
@@ -128,8 +127,7 @@ int kernel_check(struct kernel *kernel, const char *btf_path, const char *netns_
 		return cpus;
 	}
 	kernel->possible_cpus = (uint32_t)cpus;
-	err = check_netns(kernel, netns_path);
-	return err ? err : check_btf(kernel, btf_path);
+	return check_btf(kernel, btf_path);
 }
 
 int kernel_each_present_cpu(int (*each)(uint32_t cpu, void *context), void *context)

@@ -19,11 +19,16 @@ static const char USAGE[] =
 	"  --summary FILE     counters, written as JSON at the end\n"
 	"  --netns PATH       the namespace: /run/netns/NAME or /proc/PID/ns/net\n"
 	"  --port FIRST-LAST  only sockets whose remote port is in this range (default all)\n"
-	"  --ring-mib N       ring of each CPU, in MiB, a power of two (default 16: 110 thousand events)\n"
+	"  --ring-mib N       ring of each CPU, in MiB, a power of two (default 16: about 100 thousand "
+	"events)\n"
 	"  --drop-user USER   become USER once everything is open (default: do not); USER must be able to "
 	"write\n"
 	"                     to the directory of the summary\n"
-	"  --btf FILE         the kernel's types (default /sys/kernel/btf/vmlinux)\n"
+	"  --source S         bpf, tracefs (the kernel's own trace events; some fields are then unknown), or "
+	"auto:\n"
+	"                     bpf where the kernel has BTF and takes the programs, else tracefs (default "
+	"auto)\n"
+	"  --btf FILE         the kernel's types, for bpf (default /sys/kernel/btf/vmlinux)\n"
 	"  --status           one line of JSON a second on stdout\n"
 	"  --verbose          what libbpf and the verifier say, on stderr\n";
 
@@ -60,6 +65,21 @@ static int parse_ring(struct options *options, const char *text)
 	return err;
 }
 
+static int parse_source(struct options *options, const char *text)
+{
+	static const char *const CHOICES[] = {
+		[SOURCE_AUTO] = "auto", [SOURCE_BPF] = "bpf", [SOURCE_TRACEFS] = "tracefs"};
+
+	for (size_t i = 0; i < sizeof(CHOICES) / sizeof(CHOICES[0]); i++) {
+		if (!strcmp(text, CHOICES[i])) {
+			options->source = (enum source_choice)i;
+			return 0;
+		}
+	}
+	complain("--source '%s': give auto, bpf or tracefs", text);
+	return -EINVAL;
+}
+
 static int check_required(const struct options *options)
 {
 	const char *missing = !options->output	  ? "--output FILE"
@@ -67,6 +87,10 @@ static int check_required(const struct options *options)
 			      : !options->netns	  ? "--netns PATH"
 						  : NULL;
 
+	if (!missing && options->btf && options->source == SOURCE_TRACEFS) {
+		complain("--btf is of --source bpf: leave one of them out");
+		return -EINVAL;
+	}
 	if (!missing)
 		return 0;
 	complain("%s is missing (tcp_trace --help lists the options)", missing);
@@ -75,12 +99,13 @@ static int check_required(const struct options *options)
 
 int options_parse(struct options *options, int argc, char **argv)
 {
-	enum { OUTPUT = 256, SUMMARY, NETNS, PORT, RING, DROP_USER, BTF, STATUS, VERBOSE, HELP };
+	enum { OUTPUT = 256, SUMMARY, NETNS, PORT, SOURCE, RING, DROP_USER, BTF, STATUS, VERBOSE, HELP };
 	static const struct option LONG[] = {
 		{"output", required_argument, NULL, OUTPUT},
 		{"summary", required_argument, NULL, SUMMARY},
 		{"netns", required_argument, NULL, NETNS},
 		{"port", required_argument, NULL, PORT},
+		{"source", required_argument, NULL, SOURCE},
 		{"ring-mib", required_argument, NULL, RING},
 		{"drop-user", required_argument, NULL, DROP_USER},
 		{"btf", required_argument, NULL, BTF},
@@ -92,7 +117,6 @@ int options_parse(struct options *options, int argc, char **argv)
 	int option, err = 0;
 
 	*options = (struct options){
-		.btf = "/sys/kernel/btf/vmlinux",
 		.ring_bytes = 16 << 20,
 		.last_port = 65535,
 	};
@@ -109,6 +133,9 @@ int options_parse(struct options *options, int argc, char **argv)
 			break;
 		case PORT:
 			err = parse_ports(options, optarg);
+			break;
+		case SOURCE:
+			err = parse_source(options, optarg);
 			break;
 		case RING:
 			err = parse_ring(options, optarg);

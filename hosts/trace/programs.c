@@ -30,15 +30,17 @@ static int explain_load(int err)
 	return err;
 }
 
-static int load(struct programs *programs, const struct kernel *kernel, const struct options *options)
+static int load(struct programs *programs, const struct kernel *kernel, uint32_t netns_inode,
+		const struct options *options)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, open_options, .btf_custom_path = options->btf);
+	LIBBPF_OPTS(bpf_object_open_opts, open_options,
+		    .btf_custom_path = options->btf ? options->btf : KERNEL_BTF);
 	int err;
 
 	programs->bpf = tcp_trace_bpf__open_opts(&open_options);
 	if (!programs->bpf)
 		return explain_load(-errno);
-	programs->bpf->rodata->traced_netns_inode = kernel->netns_inode;
+	programs->bpf->rodata->traced_netns_inode = netns_inode;
 	programs->bpf->rodata->first_remote_port = options->first_port;
 	programs->bpf->rodata->last_remote_port = options->last_port;
 	programs->bpf->rodata->retransmit_tells_error = kernel->retransmit_tells_error;
@@ -99,8 +101,8 @@ static int add_ring(uint32_t cpu, void *context)
 	return err;
 }
 
-int programs_open(struct programs *programs, const struct kernel *kernel, const struct options *options,
-		  record_sink sink, void *context)
+int programs_open(struct programs *programs, const struct kernel *kernel, uint32_t netns_inode,
+		  const struct options *options, record_sink sink, void *context)
 {
 	struct ring_request request = {programs, sink, context};
 	int err;
@@ -110,7 +112,7 @@ int programs_open(struct programs *programs, const struct kernel *kernel, const 
 		.ring_bytes = options->ring_bytes,
 		.stats_fd = -1,
 	};
-	err = load(programs, kernel, options);
+	err = load(programs, kernel, netns_inode, options);
 	if (err)
 		return err;
 	err = map_counters(programs);

@@ -48,12 +48,9 @@ struct programs {
 	struct program_balance final; /* when they were detached */
 };
 
-/* Takes records out of the rings; -EINTR ends programs_read early. */
-typedef int (*record_sink)(void *context, void *record, size_t bytes);
-
 /* Loads, makes rings, attaches nothing yet. 0 or -errno after one line. */
-int programs_open(struct programs *programs, const struct kernel *kernel, const struct options *options,
-		  record_sink sink, void *context);
+int programs_open(struct programs *programs, const struct kernel *kernel, uint32_t netns_inode,
+		  const struct options *options, record_sink sink, void *context);
 int programs_attach(struct programs *programs);
 
 /* Empties the rings into the sink. */

@@ -9,12 +9,12 @@
 #include <stdio.h>
 
 #include "block_writer.h"
-#include "programs.h"
+#include "source.h"
 
 struct account {
-	const struct programs *programs;
+	const struct source *source;
 	const struct block_writer *writer;
-	uint64_t user_ns; /* CPU time of this process since the programs were attached */
+	uint64_t user_ns; /* CPU time of this process since the trace began */
 	uint64_t first_mono_ns, last_mono_ns;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Traces the TCP sockets of one network namespace into a raw file: what every received segment found, and
-// every segment sent again. The kernel's programs fill rings and wake nobody; this process comes by every
+// every segment sent again. The kernel's side fills rings and wakes nobody; this process comes by every
 // READ_EVERY_MS and empties them into blocks. Everything the kernel could not hand over, or the disk not
 // take, is counted.
 #include <errno.h>
@@ -16,15 +16,14 @@
 #include "../../lib/report.h"
 #include "../../wire/tcp_record.h"
 #include "block_writer.h"
-#include "kernel.h"
 #include "options.h"
 #include "privileges.h"
-#include "programs.h"
+#include "source.h"
 #include "summary.h"
 
 enum {
-	READ_EVERY_MS = 20,   /* 1/25 of what a ring of 16 MiB holds at 200 k events/s on one CPU */
-	SETTLE_TRIES = 50,    /* waits of READ_EVERY_MS for programs that still run when they are detached */
+	READ_EVERY_MS = 20, /* 1/25 of what a ring of 16 MiB holds at 200 k events/s on one CPU */
+	SETTLE_TRIES = 50, /* waits of READ_EVERY_MS for what is still under way when the source is stopped */
 	FLUSH_EVERY_MS = 500, /* the files promise a block a second */
 	NS_PER_MS = 1000000,
 };
@@ -35,12 +34,11 @@ static volatile sig_atomic_t stop;
 
 struct trace {
 	struct options options;
-	struct kernel kernel;
-	struct programs programs;
+	struct source source;
 	struct block_writer writer;
 	struct summary summary;
 	struct account account;
-	bool draining; /* the programs are detached: read to the end, whatever signals say */
+	bool draining; /* the source is stopped: read to the end, whatever signals say */
 };
 
 static void on_signal(int signal)
@@ -74,27 +72,23 @@ static int take_record(void *context, void *data, size_t bytes)
 	return stop && !trace->draining ? -EINTR : 0;
 }
 
-static void read_rings(struct trace *trace)
+static struct source_counts count(const struct trace *trace)
 {
-	trace->writer.lost_records = programs_count(&trace->programs).lost;
-	programs_read(&trace->programs);
+	return trace->source.operations->count(&trace->source);
 }
 
-static uint64_t count_events(const struct trace *trace)
+static void read_rings(struct trace *trace)
 {
-	struct cpu_counters count = programs_count(&trace->programs);
-
-	return count.probe_events + count.retransmit_events;
+	trace->writer.lost_records = trace->source.operations->lost_in_rings(&trace->source);
+	trace->source.operations->read(&trace->source);
+	trace->writer.lost_records = trace->source.operations->lost_in_rings(&trace->source);
 }
 
 /* Everything that needs privileges or can fail for want of something. 0, or -errno after one line. */
 static int prepare(struct trace *trace)
 {
-	int err = kernel_check(&trace->kernel, trace->options.btf, trace->options.netns,
-			       trace->options.verbose);
+	int err = source_open(&trace->source, &trace->options, take_record, trace);
 
-	if (!err)
-		err = programs_open(&trace->programs, &trace->kernel, &trace->options, take_record, trace);
 	if (!err)
 		err = block_writer_open(&trace->writer, trace->options.output, BLOCK_TCP, TCP_RECORD_VERSION,
 					TCP_RECORD_BYTES);
@@ -102,9 +96,7 @@ static int prepare(struct trace *trace)
 		err = summary_open(&trace->summary, trace->options.summary);
 	if (!err && trace->options.drop_user)
 		err = privileges_drop(trace->options.drop_user, trace->options.summary);
-	if (!err)
-		err = programs_attach(&trace->programs);
-	return err;
+	return err ? err : trace->source.operations->start(&trace->source);
 }
 
 static void print_status(struct trace *trace, uint64_t *previous_events, double seconds)
@@ -113,7 +105,7 @@ static void print_status(struct trace *trace, uint64_t *previous_events, double 
 		status_json(&trace->account);
 	else if (isatty(STDERR_FILENO))
 		status_terminal(&trace->account, *previous_events, seconds);
-	*previous_events = count_events(trace);
+	*previous_events = count(trace).events;
 }
 
 /* Until a signal: empty the rings, write blocks, tell. */
@@ -140,20 +132,18 @@ static void run(struct trace *trace)
 	}
 }
 
-/* Takes what is still in the rings. A program that runs on another CPU while it is detached ends a moment
- * later: wait until every event counted has become a record or a loss.
- */
+/* Takes what is still in the rings, until the source has nothing more. */
 static int drain(struct trace *trace)
 {
 	const struct timespec pause = {.tv_nsec = READ_EVERY_MS * NS_PER_MS};
 	uint64_t missing = 1;
 
-	programs_detach(&trace->programs);
+	trace->source.operations->stop(&trace->source);
 	trace->draining = true;
 	for (int tries = 0; missing && tries < SETTLE_TRIES; tries++) {
 		read_rings(trace);
 		missing =
-			count_events(trace) - trace->writer.lost_records - block_writer_taken(&trace->writer);
+			trace->source.operations->unread(&trace->source, block_writer_taken(&trace->writer));
 		if (missing)
 			nanosleep(&pause, NULL);
 	}
@@ -164,29 +154,12 @@ static int drain(struct trace *trace)
 	return missing ? -EIO : 0;
 }
 
-/* Says what was lost and why. Returns whether anything was, or was recorded twice. */
-static bool tell_losses(const struct trace *trace)
-{
-	struct program_balance balance = programs_balance(&trace->programs);
-	unsigned long long in_rings = trace->writer.lost_records;
-
-	if (in_rings)
-		complain("%llu of %llu events found no room: give a larger --ring-mib", in_rings,
-			 (unsigned long long)count_events(trace));
-	if (balance.skipped != balance.rescued)
-		complain("the kernel skipped %llu runs of a program and the second program recorded %llu "
-			 "events: the trace has %s",
-			 (unsigned long long)balance.skipped, (unsigned long long)balance.rescued,
-			 balance.skipped > balance.rescued ? "a gap" : "events twice");
-	return in_rings || balance.skipped != balance.rescued;
-}
-
 /* 0, or -EIO when anything is lost or not written: all of it has been told. */
 static int finish(struct trace *trace, uint64_t cpu_before_ns)
 {
 	int drained = drain(trace);
 	int written = block_writer_close(&trace->writer);
-	bool lost = tell_losses(trace);
+	bool lost = trace->source.operations->tell_losses(&trace->source);
 
 	trace->account.user_ns = cpu_time_ns() - cpu_before_ns;
 	return summary_commit(&trace->summary, &trace->account) || drained || written || lost ? -EIO : 0;
@@ -210,21 +183,21 @@ static void block_signals(void)
 
 int main(int argc, char **argv)
 {
-	struct trace trace = {.programs.stats_fd = -1};
+	struct trace trace = {0};
 	uint64_t cpu_before_ns;
 	int err;
 
 	err = options_parse(&trace.options, argc, argv);
 	if (err)
 		return err > 0 ? 0 : EXIT_SETUP;
-	trace.account = (struct account){.programs = &trace.programs, .writer = &trace.writer};
+	trace.account = (struct account){.source = &trace.source, .writer = &trace.writer};
 	block_signals();
 
 	err = prepare(&trace);
 	if (err) {
 		summary_discard(&trace.summary);
 		block_writer_discard(&trace.writer);
-		programs_close(&trace.programs);
+		source_close(&trace.source);
 		return EXIT_SETUP;
 	}
 	cpu_before_ns = cpu_time_ns();
@@ -233,6 +206,7 @@ int main(int argc, char **argv)
 
 	run(&trace);
 	err = finish(&trace, cpu_before_ns);
-	programs_close(&trace.programs);
+	if (source_close(&trace.source))
+		err = -EIO;
 	return err ? EXIT_TROUBLE : 0;
 }

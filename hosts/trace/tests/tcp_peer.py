@@ -33,7 +33,10 @@ def tcp_info(connection):
 
 def wait_until_acked(connection):
     deadline = time.monotonic() + 5
-    while tcp_info(connection)["unacked"] and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        info = tcp_info(connection)
+        if not info["unacked"] + info["notsent_bytes"]:  # the kernel may hold back what it could send
+            return
         time.sleep(0.001)
 
 

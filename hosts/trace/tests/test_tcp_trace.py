@@ -5,89 +5,35 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from wire.wire import BLOCK, STORED_TCP_RECORD, TCP_RECORD, read_blocks
-
-ROOT = Path(__file__).resolve().parents[3]
-TRACER = ROOT / "build/tcp_trace"
-GENERATOR = ROOT / "build/tcp_event_generator"
-PEER = ROOT / "hosts/trace/tests/tcp_peer.py"
-PROBE = TCP_RECORD.const["TCP_EVENT_PROBE"]
-RETRANSMIT = TCP_RECORD.const["TCP_EVENT_RETRANSMIT"]
-PORT = 6000
-NOBODY = 65534
+from hosts.trace.tests.tracing import (
+    GENERATOR,
+    NOBODY,
+    PORT,
+    PROBE,
+    RETRANSMIT,
+    ROOT,
+    TRACER,
+    Trace,
+    address,
+    check_exchange,
+    counters,
+    limit_queue,
+    peer,
+    serve,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _built():
     subprocess.run(["make", "-s", "-C", ROOT / "hosts"], check=True)
-
-
-class Trace:
-    """A running tracer of one side; `stop` gives its summary and records."""
-
-    def __init__(self, pair, side, directory, *words, prefix=()):
-        self.output, self.summary = directory / "tcp.bst", directory / "tracer.json"
-        files = ["--output", self.output, "--summary", self.summary, "--netns", pair.path(side)]
-        command = [*prefix, TRACER, *map(str, [*files, *words])]
-        child: Any = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        pair.started.append(child)
-        if child.stdout.readline() != "ready\n":
-            pytest.fail(child.communicate(timeout=5)[1])
-        self.child = child
-
-    def stop(self, status=0, number=signal.SIGTERM):
-        self.child.send_signal(number)
-        _, self.errors = self.child.communicate(timeout=20)
-        assert self.child.returncode == status, self.errors
-        summary = json.loads(self.summary.read_text())
-        assert summary["events"] == summary["stored"] + summary["lost"]
-        assert summary["events"] == summary["probe_events"] + summary["retransmit_events"] + summary["lost_unseen"]
-        assert summary["rescued"] == summary["skipped_runs"]
-        records = self.records()
-        assert len(records) == summary["stored"]
-        return summary, records
-
-    def records(self):
-        blocks = [np.frombuffer(b.payload, STORED_TCP_RECORD) for b in self.blocks()]
-        return np.concatenate(blocks) if blocks else np.empty(0, STORED_TCP_RECORD)
-
-    def blocks(self):
-        return list(read_blocks(self.output.read_bytes(), BLOCK.const["BLOCK_TCP"]))
-
-
-def serve(pair, side="b", port=PORT):
-    child = pair.start(side, sys.executable, PEER, "serve", port)
-    assert child.stdout.readline() == "ready\n"
-    return child
-
-
-def peer(pair, side, *words):
-    return json.loads(pair.run(side, sys.executable, PEER, *words).stdout)
-
-
-def counters(pair, side) -> dict[str, int]:
-    """The namespace's own, from /proc/net/snmp and netstat."""
-    text = pair.run(side, "cat", "/proc/net/snmp", "/proc/net/netstat").stdout.splitlines()
-    found: dict[str, int] = {}
-    for names, numbers in zip(text[::2], text[1::2], strict=True):
-        found.update(zip(names.split()[1:], map(int, numbers.split()[1:]), strict=True))
-    return found
-
-
-def address(record, side) -> str:
-    packed = b"".join(int(record[f"{side}_addr_{half}"]).to_bytes(8, "big") for half in ("hi", "lo"))
-    return socket.inet_ntop(socket.AF_INET6, packed)
 
 
 @pytest.mark.software
@@ -106,30 +52,9 @@ def test_record__is_what_the_kernel_says_of_the_socket(pair, tmp_path, to, local
     _, records = trace.stop()
 
     acks = records[(records["event"] == PROBE) & (records["socket_cookie"] == said["cookie"])]
-    assert len(acks) == 3
-    last, info = acks[2], said["before"]
-    assert address(last, "src") == local
-    assert address(last, "dst") == remote
-    assert (last["src_port"], last["dst_port"]) == (said["names"][1], PORT)
-    assert last["netns_inode"] == Path(pair.path("a")).stat().st_ino
-    # what it was before the message is what the ACK of the message found, but for the message itself
-    assert last["cwnd_packets"] == info["snd_cwnd"]
-    assert last["ssthresh_packets"] == info["snd_ssthresh"]
-    assert last["srtt_us"] == info["rtt"]
-    assert last["rtt_min_us"] == info["min_rtt"]
-    assert last["mss_bytes"] == info["snd_mss"]
-    assert last["delivered_packets"] == info["delivered"]
-    assert last["pacing_rate_bytes_per_s"] == info["pacing_rate"]
-    assert last["ca_state"] == info["ca_state"] == 0
-    rate = int(last["rate_delivered_packets"]) * int(last["mss_bytes"]) * 1_000_000 // int(last["rate_interval_us"])
-    assert rate == info["delivery_rate"]
-    assert (last["packets_out"], last["retrans_out"], last["sacked_out"], last["lost_out"]) == (1, 0, 0, 0)
-    assert (int(last["snd_nxt"]) - int(last["snd_una"])) % 2**32 == 1000
-    assert (int(last["snd_una"]) - int(acks[0]["snd_una"])) % 2**32 == 2000
-    assert last["data_bytes"] == 0
-    assert last["snd_wnd_bytes"] > 1000
-    assert abs(time.monotonic_ns() - int(last["mono_ns"])) < 60e9
-    assert np.all(np.diff(acks["mono_ns"].astype(np.int64)) > 0)
+    check_exchange(acks, said, local, remote)
+    assert set(acks["netns_inode"]) == {Path(pair.path("a")).stat().st_ino}
+    assert abs(time.monotonic_ns() - int(acks[2]["mono_ns"])) < 60e9
 
 
 @pytest.mark.software
@@ -145,12 +70,7 @@ def test_record__of_a_receiver_has_sequence_and_length_of_what_came(pair, tmp_pa
 
 @pytest.mark.software
 def test_trace__counts_what_the_namespace_counts_when_segments_are_lost(pair, tmp_path):
-    # one segment an skb, so that each one sent again is one event; a short queue in front of the receiver drops
-    pair.run("a", "ip", "link", "set", "eth0", "gso_max_segs", "1")
-    queue = ["tbf", "rate", "100mbit", "burst", "5k", "limit", "30k"]
-    pair.run(
-        "b", sys.executable, "-c", f"from hosts.tune import delay; delay.build('eth0', 'receiver-ingress', {queue})"
-    )
+    limit_queue(pair)
     serve(pair)
     before = counters(pair, "a")
     trace = Trace(pair, "a", tmp_path)
@@ -161,7 +81,8 @@ def test_trace__counts_what_the_namespace_counts_when_segments_are_lost(pair, tm
     grown = {name: after[name] - before[name] for name in after}
 
     assert grown["RetransSegs"] > 0, "nothing was lost: the test is void"
-    assert summary["retransmit_events"] + summary["retransmit_failures"] == grown["RetransSegs"]
+    # of the failed ones the namespace counts those that failed late
+    assert 0 <= grown["RetransSegs"] - summary["retransmit_events"] <= summary["retransmit_failures"]
     again = records[records["event"] == RETRANSMIT]
     assert len(again) == summary["retransmit_events"] > 0
     assert np.all(again["data_bytes"] > 0)
@@ -320,6 +241,8 @@ def run_tracer(directory, *words, tracer=TRACER, **options):
         (["--netns", "/proc/self/ns/mnt"], "opening network namespace /proc/self/ns/mnt: it is not one"),
         (["--port", "70000"], "--port '70000': give a whole number from 0 to 65535"),
         (["--port", "20-10"], "--port '10': give a whole number from 20 to 65535"),
+        (["--source", "ftrace"], "--source 'ftrace': give auto, bpf or tracefs"),
+        (["--source", "tracefs", "--btf", "/etc/hostname"], "--btf is of --source bpf: leave one of them out"),
         (["--ring-mib", "3"], "--ring-mib '3': give a power of two"),
         (["--drop-user", "no-such-user"], "--drop-user no-such-user: there is no such user"),
         (["rubbish"], "'rubbish' is not an option"),
@@ -361,5 +284,5 @@ def test_trace__missing_option_is_named(tmp_path):
 
 def test_trace__help_names_every_option():
     done = subprocess.run([TRACER, "--help"], capture_output=True, text=True, check=True)
-    for option in ("output", "summary", "netns", "port", "ring-mib", "drop-user", "btf", "status", "verbose"):
+    for option in ("output", "summary", "netns", "port", "ring-mib", "drop-user", "source", "btf", "status", "verbose"):
         assert f"--{option}" in done.stdout

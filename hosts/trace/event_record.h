@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * A trace event as a TCP record: our own events carry one, of the stock ones the fields that they have are taken, and
+ * the others are marked unknown.
+ */
+#ifndef TRACE_EVENT_RECORD_H
+#define TRACE_EVENT_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../../wire/tcp_record.h"
+#include "event_format.h"
+
+enum { STOCK_MAX_COPIES = 16 };
+
+/* One kind of event: where its values are, and which of a record's fields it knows. */
+struct event_kind {
+	uint32_t id;
+	uint8_t event; /* TCP_EVENT_* */
+	bool ours;
+	bool has_failed;
+	bool wide_addresses;				 /* 16 bytes of IPv6 each, else a struct sockaddr */
+	bool infers_ssthresh;				 /* see event_record.c */
+	uint32_t bytes;					 /* that an event of this kind has at least */
+	struct event_field failed;			 /* not 0: the segment could not be sent */
+	struct event_field version, record;		 /* ours */
+	struct event_field src_addr, dst_addr, ssthresh; /* stock */
+	uint32_t copies;
+	struct {
+		struct event_field from;
+		uint32_t to, to_bytes; /* in the record */
+	} copy[STOCK_MAX_COPIES];
+	uint64_t unknown_fields;
+};
+
+struct event_decoder {
+	struct event_field type;
+	struct event_kind kind[2];
+};
+
+enum event_outcome {
+	EVENT_RECORD,
+	EVENT_FAILED, /* a segment that the kernel could not send again; the record says whose */
+	EVENT_OTHER,  /* none of the decoder's kinds */
+	EVENT_DAMAGED,
+};
+
+/* What an event's format must have. Returns NULL, or the name of the field that is missing or of another size. */
+const char *event_kind_ours(struct event_kind *kind, const struct event_format *format, uint8_t event);
+const char *event_kind_stock(struct event_kind *kind, const struct event_format *format, uint8_t event);
+
+enum event_outcome event_decode(const struct event_decoder *decoder, uint64_t ns, uint32_t cpu,
+				const uint8_t *data, uint32_t bytes, struct tcp_record *record);
+
+/* A field's name by its number in wire/tcp_record.def. */
+const char *tcp_field_name(uint32_t number);
+
+#endif

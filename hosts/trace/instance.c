@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+// The lock is one on the directory of instances (flock): the kernel drops it with whoever held it.
+#include "instance.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../lib/report.h"
+
+#define PREFIX "bufferscope-"
+
+enum {
+	TRIES = 500, /* of 10 ms each: for the lock, and for the kernel to close a killed process's files */
+	NAMES = 64,  /* process ids are the same in two PID namespaces */
+};
+
+static void pause_10ms(void)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+
+	nanosleep(&pause, NULL);
+}
+
+static int lock(int instances)
+{
+	for (int tries = 0; flock(instances, LOCK_EX | LOCK_NB); tries++) {
+		if (errno != EWOULDBLOCK || tries == TRIES) {
+			complain("locking the instances of tracefs: %s: another tracer is just starting; try "
+				 "again",
+				 strerror(errno));
+			return -EBUSY;
+		}
+		pause_10ms();
+	}
+	return 0;
+}
+
+static void remove_stale(int instances)
+{
+	int fd = openat(instances, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+
+	while (list && (entry = readdir(list))) {
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)))
+			continue;
+		if (!unlinkat(instances, entry->d_name, AT_REMOVEDIR))
+			complain("removed tracefs instance %s, which a killed tracer had left",
+				 entry->d_name);
+	}
+	if (list)
+		closedir(list);
+	else if (fd >= 0)
+		close(fd);
+}
+
+static int make_directory(struct instance *instance)
+{
+	int err = -EEXIST;
+
+	for (int number = 0; err == -EEXIST && number < NAMES; number++) {
+		snprintf(instance->name, sizeof(instance->name), PREFIX "%d-%d", (int)getpid(), number);
+		err = mkdirat(instance->instances, instance->name, 0700) ? -errno : 0;
+	}
+	if (err) {
+		complain("making tracefs instance %s: %s: needs Linux 5.x with CONFIG_TRACING, and root",
+			 instance->name, strerror(-err));
+		instance->name[0] = '\0';
+	}
+	return err;
+}
+
+/* The child: waits for the other end of the pipe to close. The signals that end the maker are blocked, and it is in
+ * a session of its own, so that no terminal or process group takes it along.
+ */
+static _Noreturn void remove_at_end(const struct instance *instance, int lifeline)
+{
+	long most = sysconf(_SC_OPEN_MAX);
+	int fd = open("/dev/null", O_RDWR);
+	char byte;
+
+	setsid();
+	prctl(PR_SET_NAME, "tcp_trace_end");
+	for (int standard = STDIN_FILENO; fd >= 0 && standard <= STDERR_FILENO; standard++)
+		dup2(fd, standard);
+	for (int other = STDERR_FILENO + 1; other < most && other < 4096; other++)
+		if (other != lifeline && other != instance->instances)
+			close(other);
+	while (read(lifeline, &byte, 1) < 0 && errno == EINTR)
+		;
+	for (int tries = 0; tries < TRIES; tries++) {
+		if (!unlinkat(instance->instances, instance->name, AT_REMOVEDIR) || errno == ENOENT)
+			_exit(0);
+		if (errno != EBUSY)
+			break;
+		pause_10ms();
+	}
+	_exit(errno);
+}
+
+static int start_remover(struct instance *instance)
+{
+	int ends[2], err;
+
+	if (pipe2(ends, O_CLOEXEC)) {
+		err = -errno;
+		complain("making a pipe: %s", strerror(-err));
+		return err;
+	}
+	instance->remover = fork();
+	if (!instance->remover)
+		remove_at_end(instance, ends[0]);
+	err = instance->remover < 0 ? -errno : 0;
+	close(ends[0]);
+	instance->lifeline = ends[1];
+	if (err)
+		complain("starting the process that removes tracefs instance %s: %s", instance->name,
+			 strerror(-err));
+	return err;
+}
+
+int instance_make(struct instance *instance, int tracefs)
+{
+	int err;
+
+	*instance = INSTANCE_NONE;
+	instance->instances = openat(tracefs, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (instance->instances < 0) {
+		err = -errno;
+		complain("opening the instances of tracefs: %s: run as root", strerror(-err));
+		return err;
+	}
+	err = lock(instance->instances);
+	if (err)
+		return err;
+	remove_stale(instance->instances);
+	err = make_directory(instance);
+	if (!err)
+		err = start_remover(instance);
+	if (err)
+		return err;
+	instance->dir = openat(instance->instances, instance->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (instance->dir < 0) {
+		err = -errno;
+		complain("opening tracefs instance %s: %s", instance->name, strerror(-err));
+	}
+	return err;
+}
+
+void instance_settled(const struct instance *instance)
+{
+	flock(instance->instances, LOCK_UN);
+}
+
+static int wait_for_remover(pid_t remover)
+{
+	int status;
+
+	while (waitpid(remover, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
+}
+
+int instance_remove(struct instance *instance)
+{
+	int err = 0;
+
+	if (instance->dir >= 0)
+		close(instance->dir);
+	if (instance->lifeline >= 0)
+		close(instance->lifeline);
+	if (instance->remover > 0)
+		err = wait_for_remover(instance->remover);
+	else if (instance->name[0] && unlinkat(instance->instances, instance->name, AT_REMOVEDIR))
+		err = -errno;
+	if (err)
+		complain("removing tracefs instance %s: %s: the next start tries again, or: rmdir "
+			 "/sys/kernel/tracing/instances/%s",
+			 instance->name, strerror(-err), instance->name);
+	if (instance->instances >= 0)
+		close(instance->instances);
+	*instance = INSTANCE_NONE;
+	return err;
+}
