@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""Our own trace event, in the lab's kernel: every field as the socket itself has it, and nothing lost in between."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hosts.trace.tests.tracing import PEER, PROBE, RETRANSMIT, ROOT, TRACER, check_exchange
+from wire.wire import BLOCK, STORED_TCP_RECORD, read_blocks
+
+KERNEL = ROOT / "build/virtual/linux"
+PORT, OTHER_PORT = 6000, 6001
+# Two namespaces; in the end the way to "b" loses every 50th packet.
+INIT = """#!/bin/sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t tmpfs tmpfs /run; mkdir /run/netns
+exec >{out}/console 2>&1
+ip netns add a; ip netns add b
+ip link add eth0 netns a type veth peer name eth0 netns b
+ip -n a address add 10.77.0.1/24 dev eth0; ip -n b address add 10.77.0.2/24 dev eth0
+ip -n a address add fd77::1/64 dev eth0 nodad; ip -n b address add fd77::2/64 dev eth0 nodad
+for side in a b; do ip -n $side link set eth0 gso_max_segs 1; ip -n $side link set eth0 up; done
+ip netns exec a tc qdisc add dev eth0 root netem delay 2ms
+ip netns exec b {python} {peer} serve {port} >/dev/null &
+ip netns exec b {python} {peer} serve {other_port} >/dev/null &
+sleep 1
+{tracer} --output {out}/tcp.bst --summary {out}/tracer.json --netns /run/netns/a --port {port}-{port} &
+tracer=$!
+sleep 1
+ip netns exec a {python} {peer} exchange 10.77.0.2 {port} >{out}/v4
+ip netns exec a {python} {peer} exchange fd77::2 {port} >{out}/v6
+ip netns exec a {python} {peer} exchange 10.77.0.2 {other_port} >/dev/null
+ip netns exec a tc qdisc change dev eth0 root netem delay 2ms loss 2%
+ip netns exec a {python} {peer} send 10.77.0.2 {port} 2000000 >{out}/bulk
+ip netns exec a cat /proc/net/snmp >{out}/snmp
+kill $tracer; wait $tracer; echo $? >{out}/status
+stat -Lc %i /run/netns/a >{out}/inode
+mount -t tracefs tracefs /sys/kernel/tracing; ls /sys/kernel/tracing/instances >{out}/instances
+sync; {python} -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'
+"""
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    if not os.access(KERNEL, os.X_OK):
+        pytest.skip("needs the lab's kernel: build/virtual/linux")
+    subprocess.run(["make", "-s", "-C", ROOT / "hosts"], check=True)
+    out = tmp_path_factory.mktemp("lab")
+    init = out / "init.sh"
+    names = {"out": out, "python": sys.executable, "peer": PEER, "tracer": TRACER}
+    init.write_text(INIT.format(port=PORT, other_port=OTHER_PORT, **names))
+    init.chmod(0o755)
+    words = ["mem=256M", "root=none", "rootfstype=hostfs", "rootflags=/", "rw", "time-travel=inf-cpu", "con=null"]
+    command = [str(KERNEL), *words, "time-travel-start=1000000000000000000", f"uml_dir={out}", f"init={init}"]
+    with (out / "boot").open("wb") as log:
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            child.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, 9)
+            child.wait()
+            pytest.fail((out / "boot").read_text(errors="replace")[-2000:])
+    assert (out / "status").exists(), (out / "boot").read_text(errors="replace")[-2000:]
+    assert (out / "status").read_text().strip() == "0", (out / "console").read_text()
+    return out
+
+
+def records(out):
+    blocks = read_blocks((out / "tcp.bst").read_bytes(), BLOCK.const["BLOCK_TCP"])
+    return np.concatenate([np.frombuffer(block.payload, STORED_TCP_RECORD) for block in blocks])
+
+
+@pytest.mark.parametrize(("name", "local", "remote"), [
+    ("v4", "::ffff:10.77.0.1", "::ffff:10.77.0.2"), ("v6", "fd77::1", "fd77::2"),
+])  # fmt: skip
+def test_kernel_event__is_what_the_kernel_says_of_the_socket(out, name, local, remote):
+    said = json.loads((out / name).read_text())
+    found = records(out)
+    acks = found[(found["event"] == PROBE) & (found["socket_cookie"] == said["cookie"])]
+    check_exchange(acks, said, local, remote)
+    assert set(acks["netns_inode"]) == {int((out / "inode").read_text())}
+
+
+def test_kernel_event__counts_what_the_namespace_counts(out):
+    summary, found = json.loads((out / "tracer.json").read_text()), records(out)
+    assert summary["tracepoints"] == ["bufferscope:tcp_probe", "bufferscope:tcp_retransmit_skb"]
+    assert summary["unknown_fields"] == summary["retransmit_unknown_fields"] == []
+    assert summary["events"] == summary["stored"] == len(found)
+    assert summary["lost"] == 0
+    lines = [line.split() for line in (out / "snmp").read_text().splitlines() if line.startswith("Tcp:")]
+    counted = dict(zip(lines[0][1:], map(int, lines[1][1:]), strict=True))
+    again = found[found["event"] == RETRANSMIT]
+    assert len(again) == counted["RetransSegs"] > 5
+    assert np.all(again["data_bytes"] > 0)
+    assert np.all((again["event_seq"].astype(np.int64) - again["snd_una"]) % 2**32 < 2**31)
+    assert set(found["dst_port"]) == {PORT}
+    assert set(found["ca_state"]) >= {0, 3}
+    in_flight = sum(found[name].astype(np.int64) for name in ("packets_out", "retrans_out"))
+    in_flight -= sum(found[name].astype(np.int64) for name in ("sacked_out", "lost_out"))
+    assert in_flight.min() >= 0
+    assert in_flight.max() > 10
+    assert np.all(np.diff(found["mono_ns"].astype(np.int64)) >= 0)  # one processor, one ring
+
+
+def test_kernel_event__leaves_no_instance(out):
+    assert Path(out / "instances").read_text() == ""
