@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).resolve().parents[1]
 BUILD = CHECKOUT / "build"
 BTF = Path("/sys/kernel/btf/vmlinux")
+FILE_SYSTEMS = Path("/proc/filesystems")
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 BINARIES = ("softswitch", "collector", "tcp_trace", "tcp_flows", "open_loop", "traffic_sink")
 # Tool -> Debian package. ansible-playbook comes with the Python packages of this checkout.
@@ -92,9 +93,9 @@ def _missing_for_real_time() -> list[str]:
         lines.append(
             "not root: network namespaces, packet rings and BPF need it; run it again with sudo, or with CLOCK=virtual"
         )
-    if not BTF.exists():
+    if not BTF.exists() and "tracefs" not in FILE_SYSTEMS.read_text().split():
         lines.append(
-            f"the kernel has no BTF ({BTF} is missing): the TCP tracer needs it; boot one with CONFIG_DEBUG_INFO_BTF=y "
-            "or use CLOCK=virtual"
+            f"the kernel has neither BTF ({BTF}) nor tracefs: the TCP tracer needs one of them; boot a kernel with "
+            "CONFIG_DEBUG_INFO_BTF=y, or with CONFIG_TRACING=y (some columns are then null), or use CLOCK=virtual"
         )
     return lines

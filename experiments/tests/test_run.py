@@ -210,7 +210,9 @@ def test_bad_input__touches_nothing(tmp_path: Path, words: tuple[str, ...]) -> N
 
 def test_preflight__names_everything_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    (tmp_path / "filesystems").write_text("nodev\tsysfs\n\text4\n")
     monkeypatch.setattr(host, "BTF", tmp_path / "vmlinux")
+    monkeypatch.setattr(host, "FILE_SYSTEMS", tmp_path / "filesystems")
     monkeypatch.setattr(host, "BUILD", tmp_path)
     monkeypatch.setattr(host, "tool", lambda name: None)
     with pytest.raises(RunError) as failure:
@@ -222,6 +224,16 @@ def test_preflight__names_everything_that_is_missing(tmp_path: Path, monkeypatch
     assert "ansible-playbook is missing" in text
     assert "build/tcp_flows, build/open_loop, build/traffic_sink missing; build first: make build" in text
     assert not (tmp_path / "results").exists()
+
+
+def test_preflight__a_kernel_without_btf_can_be_traced_from_tracefs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "filesystems").write_text("nodev\tsysfs\nnodev\ttracefs\n\text4\n")
+    monkeypatch.setattr(host, "BTF", tmp_path / "vmlinux")
+    monkeypatch.setattr(host, "FILE_SYSTEMS", tmp_path / "filesystems")
+    lines = host.missing(resolve({}, Host(("cubic",), netem=False)))
+    assert not [line for line in lines if "BTF" in line]
 
 
 def test_preflight__too_little_disk_is_said_before_anything_is_made(
