@@ -14,10 +14,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from virtual.kernel.build import BUILD, ensure
-from virtual.kernel.errors import KernelError
-from virtual.kernel.progress import Progress as BuildProgress
-
 from experiments import environment, host, playbooks, repetition, results, virtual_inside
 from experiments.errors import RunError
 from experiments.host import Host
@@ -26,6 +22,9 @@ from experiments.progress import Progress
 from experiments.resolve import Resolved
 from experiments.sample import Sample
 from virtual import RUN_DIRECTORY, offers
+from virtual.kernel.build import BUILD, ensure
+from virtual.kernel.errors import KernelError
+from virtual.kernel.progress import Progress as BuildProgress
 from virtual.machine import Job, Machine, MachineError
 
 KERNEL = BUILD / "linux"
