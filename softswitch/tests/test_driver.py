@@ -150,6 +150,6 @@ def test_boot__without_a_switch_goes_on(tmp_path: Path, parameters: list[str], l
     assert found["errno"] == "ENODEV"
     assert "no switch answers at /dev/bufferscope-switch: No such device" in found["says"]
     assert "bsw" not in found["links"]
-    said = [text for text in console.splitlines() if text.startswith("bufferscope_switch: ")]
+    said = [text for text in console.splitlines() if re.match(r"(\[ *[\d.]+\] )?bufferscope_switch: ", text)]
     assert len(said) == (line is not None)
     assert not line or line in said[0]
