@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.loss import LossEvent
+from analysis.loss import LossEvent, min_mean_depth
 from analysis.metrics import Columns, Window, arrivals_in, spread
 
 # BBR v1 while it probes for bandwidth: pacing gains 5/4, 3/4 and six times 1, each for one minimum RTT (first seed
@@ -26,6 +26,7 @@ class Drain:
 
     before_packets: int
     after_packets: int
+    mean_after_packets: float | None  # the least that packets of one base RTT found on average
 
     @property
     def packets(self) -> int:
@@ -38,7 +39,7 @@ def after_losses(events: list[LossEvent]) -> list[Drain]:
     Events whose aftermath is not wholly in the measurement window are left out.
     """
     return [
-        Drain(event.depth_before_packets, event.min_depth_packets)
+        Drain(event.depth_before_packets, event.min_depth_packets, event.min_mean_depth_packets)
         for event in events
         if event.min_depth_packets is not None
     ]
@@ -61,7 +62,8 @@ def in_cycles(queue: Columns, window: Window, rtt_ns: int) -> list[Drain]:
         deepest = rows.stop - 1 - int(depth[::-1].argmax())
         after_ns = int(queue["enqueue_mono_ns"][deepest])
         after = queue["depth_packets"][arrivals_in(queue, after_ns, after_ns + cycle_ns)]
-        found.append(Drain(int(queue["depth_packets"][deepest]), int(after.min())))
+        mean = min_mean_depth(queue, after_ns, after_ns + cycle_ns, rtt_ns)
+        found.append(Drain(int(queue["depth_packets"][deepest]), int(after.min()), mean))
     return found
 
 
@@ -70,11 +72,16 @@ def drained_fraction(
 ) -> dict[str, Any]:
     """Median, least and most over the falls, of "probing cycles" if every flow is BBR and of "loss events" otherwise:
     as fractions of the depth before (1 - least depth after / depth before), of the buffer, of the BDP; in packets.
+
+    The least depth has the gaps between bursts in it, and flows that recover send in bursts: receivers put SACKs
+    together (sysctl tcp_comp_sack_nr). `of_bdp_mean_over_rtt` is the fall to the least mean over one base RTT, which
+    has not, and is nearer to what follows from windows; a probe of BBR, which lasts one RTT, it flattens.
     """
     by_cycle = {group["cc"] for group in spec["groups"]} == {"bbr"}
     drains = in_cycles(queue, window, spec["rtt_ns"]) if by_cycle else after_losses(events)
     packets = np.array([drain.packets for drain in drains], dtype=np.float64)
     before = np.array([drain.before_packets for drain in drains], dtype=np.float64)
+    mean = np.array([d.before_packets - d.mean_after_packets for d in drains if d.mean_after_packets is not None])
     return {
         "basis": "probing cycles" if by_cycle else "loss events",
         "count": len(drains),
@@ -82,4 +89,5 @@ def drained_fraction(
         "of_depth_before": spread(packets[before > 0] / before[before > 0]),
         "of_buffer": spread(packets / spec["buffer_packets"]),
         "of_bdp": spread(packets / bdp_packets),
+        "of_bdp_mean_over_rtt": spread(mean / bdp_packets),
     }

@@ -26,6 +26,7 @@ class LossEvent:
     min_utilization: float | None  # None if the aftermath is not wholly in the measurement window
     min_utilization_10rtt: float | None  # None also if its windows are not
     min_depth_packets: int | None
+    min_mean_depth_packets: float | None  # over one base RTT
     window_before_packets: int | None
     window_after_packets: int | None  # least in the aftermath
 
@@ -44,7 +45,7 @@ def loss_events(
     each, over AFTERMATH_RTTS longest RTTs: `min_utilization` is the least over windows of one base RTT (one
     every 1/50 RTT), that being what Lemma 2 of the first seed paper speaks of; `min_utilization_10rtt` the least over
     windows of 10 base RTTs, those of `utilization`, that begin in the aftermath; `min_depth_packets` the least depth
-    that a packet found.
+    that a packet found, `min_mean_depth_packets` the least mean of what those of one base RTT found.
     """
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     drops = rows.start + np.flatnonzero(dropped(queue)[rows])
@@ -54,27 +55,42 @@ def loss_events(
     while at < len(drops):
         start = int(times[at])
         end = int(np.searchsorted(times, start + rtt_max_ns, side="left"))
-        least, least_10rtt, shallow = _aftermath(queue, link, window, start, rtt_ns, rtt_max_ns)
+        least, least_10rtt, shallow, mean = _aftermath(queue, link, window, start, rtt_ns, rtt_max_ns)
         before, after = _windows(windows, start, start + AFTERMATH_RTTS * rtt_max_ns)
         flows = len(np.unique(queue["flow"][drops[at:end]]))
         deep = int(queue["depth_packets"][drops[at]])
-        events.append(LossEvent(start, end - at, flows, deep, least, least_10rtt, shallow, before, after))
+        events.append(LossEvent(start, end - at, flows, deep, least, least_10rtt, shallow, mean, before, after))
         at = max(end, at + 1)
     return events
 
 
 def _aftermath(
     queue: Columns, link: Link, window: Window, start_ns: int, rtt_ns: int, rtt_max_ns: int
-) -> tuple[float | None, float | None, int | None]:
+) -> tuple[float | None, float | None, int | None, float | None]:
     end_ns = start_ns + AFTERMATH_RTTS * rtt_max_ns
     if end_ns + rtt_ns > window.end_ns:
-        return None, None, None
+        return None, None, None, None
     starts = np.arange(start_ns, end_ns, max(rtt_ns // STEPS_PER_RTT, 1), dtype=np.int64)
     depth = queue["depth_packets"][arrivals_in(queue, start_ns, end_ns)]
+    shallow = int(depth.min()) if len(depth) else None
     width = UTILIZATION_WINDOW_RTTS * rtt_ns
     fits = end_ns + width <= window.end_ns
     least_10rtt = float(link.utilization(starts, width).min()) if fits else None
-    return float(link.utilization(starts, rtt_ns).min()), least_10rtt, int(depth.min()) if len(depth) else None
+    least = float(link.utilization(starts, rtt_ns).min())
+    return least, least_10rtt, shallow, min_mean_depth(queue, start_ns, end_ns, rtt_ns)
+
+
+def min_mean_depth(queue: Columns, start_ns: int, end_ns: int, width_ns: int) -> float | None:
+    """Least mean depth that the packets of `width_ns` found, of windows within [start, end) (one every 1/50 of their
+    width). Windows in which none came have none."""
+    rows = arrivals_in(queue, start_ns, end_ns)
+    came, depth = queue["enqueue_mono_ns"][rows], queue["depth_packets"][rows]
+    total = np.concatenate(([0], np.cumsum(depth, dtype=np.int64)))
+    starts = np.arange(start_ns, end_ns - width_ns + 1, max(width_ns // STEPS_PER_RTT, 1), dtype=np.int64)
+    first, last = np.searchsorted(came, starts), np.searchsorted(came, starts + width_ns)
+    some = last > first
+    means = (total[last[some]] - total[first[some]]) / (last[some] - first[some])
+    return float(means.min()) if len(means) else None
 
 
 def _windows(windows: WindowSeries, start_ns: int, end_ns: int) -> tuple[int | None, int | None]:

@@ -156,6 +156,7 @@ def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
                 "min_utilization_10rtt": event.min_utilization_10rtt,
                 "depth_before_packets": event.depth_before_packets,
                 "min_depth_packets": event.min_depth_packets,
+                "min_mean_depth_packets": event.min_mean_depth_packets,
                 "in_flight_before_packets": event.window_before_packets,
                 "in_flight_after_packets": event.window_after_packets,
             }

@@ -61,6 +61,18 @@ def test_after_losses__it_is_what_the_sawtooth_falls_by(bottom, period, cc):
     assert got["of_depth_before"]["median"] == pytest.approx(1 - bottom / 100, abs=0.01)
     assert got["of_buffer"]["median"] == pytest.approx(1 - bottom / 100, abs=0.01)
     assert got["of_bdp"]["median"] == pytest.approx((100 - bottom) / BDP, abs=0.02)
+    assert got["of_bdp_mean_over_rtt"]["median"] == pytest.approx((100 - bottom) / BDP, abs=0.1)
+
+
+def test_after_losses__gaps_between_bursts_count_for_the_least_depth_only():
+    saw = _saw(100, 60, 30, 2)
+
+    def depth(at):  # every quarter of an RTT the queue runs down by 20 packets and jumps back
+        return max(saw(at) - 80 * (at % 0.25), 0) if at % 30 > 2 else saw(at)
+
+    got = _drained(_queue(depth, np.arange(30, 295, 30)), 100, ("cubic",))
+    assert got["packets"]["median"] == pytest.approx(60, abs=2)
+    assert got["of_bdp_mean_over_rtt"]["median"] * BDP == pytest.approx(50, abs=2)
 
 
 def test_after_losses__there_is_nothing_to_say_without_one():
