@@ -14,6 +14,7 @@ from pathlib import Path
 from analysis.tests.synthesize import write_big
 from bench.report import Row
 
+NEEDS_ROOT = False
 POSTCARDS, RECORDS, FLOWS, RUNS = 10_000_000, 5_000_000, 16, 3
 
 

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""The virtual-time lab, as any user runs it: how long one waits, how exact it is, and that a seed decides every byte.
+
+Each row is a whole experiment, analysis included. What it costs is wall time, so nothing else should run beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.report import RESULTS, Row
+from experiments.host import CHECKOUT
+
+NEEDS_ROOT = False
+RUNS = 3
+RUN_DIRECTORIES = RESULTS / "runs"  # of the last bench only: they are large
+RAW_FILES = ("postcards.bsp", "tcp.bst", "goodput.bsg")
+DEFAULT = ("CC=cubic", "FLOWS=16")
+PAPER = ("RATE=10gbit", "RTT=1ms", "MTU=9000", "BUF=1bdp")  # first seed paper, section 3.6
+# What the queue falls by there, of a BDP, with one flow and B = BDP.
+DRAINED = {"reno": "about all", "cubic": "60-70 %", "bbr": "about 25 %", "scalable": "11-25 %"}
+FLOWS = (1, 16)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One finished experiment."""
+
+    repetition: Path
+    wall_s: float
+    summary: dict[str, Any]
+
+    @property
+    def packet_us(self) -> float:
+        """Wall time of the traffic over the packets that came to the queue."""
+        traffic = json.loads((self.repetition / "traffic.json").read_text())
+        seconds = (traffic["end_mono_ns"] - traffic["start_mono_ns"]) / 1e9
+        return 1e6 * self.summary["lab"]["wall_s_per_traffic_s"] * seconds / self.summary["ledger"]["switch_packets"]
+
+    @property
+    def why_not(self) -> str:
+        return "" if self.summary["valid"] else "NOT VALID: " + "; ".join(self.summary["reasons"])
+
+
+def run(*parameters: str, clock: str = "virtual") -> Outcome:
+    """One repetition of an experiment. Raises RuntimeError with its last words if nothing comes of it."""
+    command = [sys.executable, "-m", "experiments", "run", f"CLOCK={clock}", *parameters]
+    results = CHECKOUT / RUN_DIRECTORIES
+    begin = time.monotonic()
+    done = subprocess.run(
+        [*command, "--results", str(results)], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    wall_s = time.monotonic() - begin
+    if done.returncode not in (0, 2):
+        raise RuntimeError(f"{' '.join(command[1:])}: {done.stderr.strip() or done.stdout.strip()}")
+    repetition = (results / "latest").resolve() / "rep-1"
+    print(f"  {wall_s:5.1f} s  {clock} {' '.join(parameters)}", file=sys.stderr, flush=True)
+    return Outcome(repetition, wall_s, json.loads((repetition / "summary.json").read_text()))
+
+
+def build_kernel() -> None:
+    """Before anything is timed. Raises RuntimeError."""
+    done = subprocess.run([sys.executable, "-m", "virtual.kernel"], cwd=CHECKOUT, check=False)
+    if done.returncode:
+        raise RuntimeError("the virtual-time kernel could not be built: see above, and make kernel")
+
+
+def measure(short: bool) -> list[Row]:
+    shutil.rmtree(CHECKOUT / RUN_DIRECTORIES, ignore_errors=True)
+    build_kernel()
+    every: list[Outcome] = []
+    rows = [
+        *_default(short, every),
+        *_papers(short, every),
+        *_many_flows(short, every),
+        *_executors(short, every),
+        *_exactness(every),
+        *_determinism(short),
+    ]
+    valid = sum(outcome.summary["valid"] for outcome in every)
+    why = "; ".join(outcome.why_not for outcome in every if outcome.why_not)
+    return [
+        _row("runs that are valid", valid / len(every), "of 1", must=1, note=f"{valid} of {len(every)} {why}"),
+        *rows,
+    ]
+
+
+def _row(name: str, value: float, unit: str, **more: Any) -> Row:
+    return Row(name=f"virtual: {name}", value=value, unit=unit, **more)
+
+
+def _default(short: bool, every: list[Outcome]) -> list[Row]:
+    length = ["DURATION=100rtt", "WARMUP=20rtt"] if short else []
+    found = [run(*DEFAULT, "NAME=default", *length) for _ in range(1 if short else RUNS)]
+    every += found
+    peer = "real time: needs root"
+    if os.geteuid() == 0:
+        real = run(*DEFAULT, "NAME=default-real", *length, clock="real")
+        said = "valid" if real.summary["valid"] else "not valid"
+        peer = (
+            f"real time: {real.wall_s:.0f} s, {said}, lateness p99 {real.summary['fidelity']['lateness_us']['p99']} us"
+        )
+    walls = [outcome.wall_s for outcome in found]
+    return [
+        _row("make experiment CC=cubic FLOWS=16, wall", statistics.median(walls), "s", must=60, aim=40, better="lower",
+             samples=walls, peer=peer, note=_pace(found[0]))
+    ]  # fmt: skip
+
+
+def _pace(outcome: Outcome) -> str:
+    return f"{outcome.summary['lab']['wall_s_per_traffic_s']} s a second, {outcome.packet_us:.0f} us a packet"
+
+
+def _papers(short: bool, every: list[Outcome]) -> list[Row]:
+    """The first seed paper's own link. One second has no ProbeRTT of BBR, which comes every ten."""
+    length = ["DURATION=100rtt", "WARMUP=50rtt"] if short else ["DURATION=1000rtt"]
+    rows = []
+    for cc, seen in DRAINED.items():
+        for flows in FLOWS:
+            found = run(*PAPER, f"CC={cc}", f"FLOWS={flows}", f"NAME=paper-{cc}{flows}", *length)
+            every.append(found)
+            drained = found.summary["drained_fraction"]
+            share = drained["of_bdp"]
+            name = f"10 Gb/s, 1 ms, MTU 9000, {flows} {cc}"
+            rows += [
+                _row(f"{name}, wall", found.wall_s, "s", must=90, aim=40, better="lower", note=_pace(found)),
+                _row(f"{name}, drained", share["median"] if drained["count"] else -1, "BDP",
+                     peer=f"first paper, 3.6: {seen}" if flows == 1 else "",
+                     note=f"{_range(share)} over {drained['count']} {drained['basis']}; to the least mean of an RTT "
+                     f"{_range(drained['of_bdp_mean_over_rtt'])}; "
+                     f"utilization {found.summary['utilization']['mean']:.4f}"),
+            ]  # fmt: skip
+    return rows
+
+
+def _range(share: dict[str, float | None]) -> str:
+    return "none" if share["min"] is None else f"{share['min']:.2f} to {share['max']:.2f}"
+
+
+def _many_flows(short: bool, every: list[Outcome]) -> list[Row]:
+    """A packet must not cost more for being one flow's of many."""
+    wide = ("RATE=100gbit", "RTT=1ms", "MTU=9000", f"DURATION={20 if short else 200}rtt", "WARMUP=20rtt")
+    narrow = ("RATE=1gbit", *(("DURATION=50rtt", "WARMUP=20rtt") if short else ()))
+    rows = []
+    for name, parameters, flows in (("100 Gb/s, 1 ms, MTU 9000", wide, 100), ("1 Gb/s, 10 ms", narrow, 500)):
+        one, many = (run(*parameters, f"FLOWS={count}", f"NAME=many-{count}") for count in (1, flows))
+        every += [one, many]
+        rows.append(
+            _row(f"{name}, {flows} flows: a packet's cost over one flow's", many.packet_us / one.packet_us, "x",
+                 must=1.5, better="lower", peer=f"one flow: {one.packet_us:.0f} us a packet, {one.wall_s:.0f} s",
+                 note=f"{_pace(many)}, {many.wall_s:.0f} s in all")
+        )  # fmt: skip
+    return rows
+
+
+def _executors(short: bool, every: list[Outcome]) -> list[Row]:
+    """The same experiment with the switch as a driver and as a process."""
+    length = f"DURATION={100 if short else 500}rtt"
+    driver, process = (
+        run(*PAPER, "CC=reno", "FLOWS=1", length, f"SWITCH={kind}", f"NAME={kind}") for kind in ("driver", "process")
+    )
+    every += [driver, process]
+    paces = [outcome.summary["lab"]["wall_s_per_traffic_s"] for outcome in (driver, process)]
+    fidelity = process.summary["fidelity"]
+    drains = [outcome.summary["drained_fraction"]["of_bdp"]["median"] for outcome in (driver, process)]
+    return [
+        _row("10 Gb/s, 1 Reno: the driver's wall time over the process's", paces[0] / paces[1], "x", better="lower",
+             peer=f"process: {paces[1]} s a second, driver: {paces[0]}",
+             note=f"drained {drains[1]} and {drains[0]} BDP"),
+        _row("switch as a process: lateness, most", fidelity["lateness_max_ns"] / 1e3, "us", must=10, better="lower",
+             peer="NetEm: 71 us median, 769 worst; MoonEm on bare metal: 0.05 and 0.08 (published)",
+             note=f"gap error {fidelity['gap_error_max_ns']:.0f} ns, rate {fidelity['rate_error_fraction']:.1e}"),
+    ]  # fmt: skip
+
+
+def _exactness(every: Iterable[Outcome]) -> list[Row]:
+    """The worst of all frames of all runs with the driver."""
+    found = [o.summary for o in every if o.summary["clock"] == "virtual" and o.summary["lab"]["switch"] == "driver"]
+    frames = sum(summary["fidelity"]["lateness_frames"] for summary in found)
+
+    def worst(name: str, pick: Any, unit: str, must: float, peer: str = "") -> Row:
+        value = max(abs(pick(summary)) for summary in found)
+        return _row(f"driver: {name}", value, unit, must=must, better="lower", peer=peer, note=f"of {len(found)} runs")
+
+    return [
+        _row("driver: lateness, most of all frames", max(s["fidelity"]["lateness_max_ns"] for s in found), "ns",
+             must=0, better="lower", peer="MoonEm on bare metal: 53 ns median, 80 ns worst (published)",
+             note=f"{frames:.0f} frames of the bottleneck, and all others"),
+        worst("gap error, most", lambda s: s["fidelity"]["gap_error_max_ns"], "ns", 1,
+              "Mininet-HiFi, 20 flows at 62 Mb/s: 7.7 % of gaps more than 10 % off"),
+        worst("rate error", lambda s: s["fidelity"]["rate_error_fraction"], "", 1e-6,
+              "Mininet against a testbed: up to 9 % (published)"),
+        worst("idle RTT beyond an echo's time", lambda s: s["idle_rtt_ns"]["min"] - s["idle_rtt_ns"]["expected"], "ns",
+              10, "two readings of the clock"),
+    ]  # fmt: skip
+
+
+def _determinism(short: bool) -> list[Row]:
+    length = f"DURATION={50 if short else 200}rtt"
+    first, again, other = (
+        _digests(run(*DEFAULT, length, "WARMUP=20rtt", f"SEED={seed}", f"NAME=seed-{seed}")) for seed in (7, 7, 8)
+    )
+    return [
+        _row("files that differ between two runs of one seed", sum(first[n] != again[n] for n in RAW_FILES), "of 3",
+             must=0, better="lower", note=", ".join(RAW_FILES)),
+        _row("files that differ with another seed", sum(first[n] != other[n] for n in RAW_FILES), "of 3", must=3),
+    ]  # fmt: skip
+
+
+def _digests(outcome: Outcome) -> dict[str, str]:
+    return {name: hashlib.sha256((outcome.repetition / name).read_bytes()).hexdigest() for name in RAW_FILES}
