@@ -120,6 +120,38 @@ class TestRun:
         assert {file.name for file in own.glob("iperf3-*.json")} >= {"iperf3-cubic-0.json", "iperf3-reno-1.json"}
         assert not (own / "ABORTED").exists()
 
+    @pytest.mark.parametrize(
+        ("name", "words"),
+        [
+            ("epoll", ("GENERATOR=epoll", "CC=cubic:2,reno:1", "MODE=ecn", "START_SPREAD=5rtt")),
+            ("udp", ("TRAFFIC=open-loop", "FLOWS=3", "SIZES=bimodal", "LOAD=0.7", "BUF=300p")),
+        ],
+    )
+    def test_run__of_our_own_traffic_loses_nothing_and_lasts_as_long_as_asked(
+        self, tmp_path: Path, name: str, words: tuple[str, ...]
+    ) -> None:
+        common = ("CLOCK=real", "RATE=50mbit", "RTT=4ms", "DURATION=0.7s", "WARMUP=0.3s", f"NAME={name}")
+        status, _, errors = ended(started(tmp_path, *words, *common))
+        assert status in (0, runner.EXIT_NOT_VALID), errors
+        own = the_repetition(tmp_path, name)
+        summary = json.loads((own / "summary.json").read_text())
+        assert all(reason.startswith(("fidelity", "delay")) for reason in summary["reasons"]), summary["reasons"]
+        traffic = json.loads((own / "traffic.json").read_text())
+        assert traffic["errors"] == []
+        assert traffic["end_mono_ns"] - traffic["start_mono_ns"] == 1_000_000_000
+        assert traffic["last_ended_mono_ns"] - traffic["end_mono_ns"] < 200_000_000
+        ledger = summary["ledger"]
+        assert ledger["goodput_records"] == ledger["goodput_rows"] > 100
+        assert len(summary["flows"]) == 3
+        assert all(flow["application_goodput_bps"] > 0 for flow in summary["flows"])
+        if name == "epoll":
+            assert summary["application_goodput_bps"] == pytest.approx(summary["goodput_bps"], rel=0.05)
+            assert summary["marks"] > 0
+        else:
+            stations = [ledger[f"datagrams_{station}"] for station in ("sent", "queued", "departed", "received")]
+            assert len(set(stations)) == 1
+            assert summary["open_loop"]["model"] == "M/G/1/300"
+
     def test_ctrl_c__ends_in_order_and_keeps_what_was_recorded(self, tmp_path: Path) -> None:
         run = started(tmp_path, *LONG, "NAME=long")
         assert wait_for(lambda: flowing(tmp_path, "long"), seconds=30)

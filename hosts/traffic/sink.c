@@ -46,6 +46,30 @@ struct sink_flow *sink_add(struct sink *sink, const char *protocol, const struct
 	return flow;
 }
 
+int sink_listen(struct sink *sink, int fd, struct source *source)
+{
+	int err = events_socket(&sink->events, EPOLL_CTL_ADD, fd, EPOLLIN, source);
+
+	if (!err) {
+		source->next = sink->listening;
+		sink->listening = source;
+	}
+	return err;
+}
+
+void sink_free(struct sink *sink)
+{
+	for (uint32_t index = 0; index < sink->flow_count; index++)
+		free(sink->flows[index]);
+	free(sink->flows);
+	while (sink->listening) {
+		struct source *source = sink->listening;
+
+		sink->listening = source->next;
+		free(source);
+	}
+}
+
 int sink_bind(int type, uint16_t port)
 {
 	struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};

@@ -14,6 +14,7 @@ struct sink;
 /* First member of everything that is in the epoll set. ready returns 0, or -errno after one line. */
 struct source {
 	int (*ready)(struct source *source, struct sink *sink);
+	struct source *next; /* of those that listen */
 };
 
 enum sink_end {
@@ -41,9 +42,16 @@ struct sink {
 	struct sink_flow **flows; /* in order of appearance */
 	uint32_t flow_count;
 	uint32_t flow_capacity;
-	struct udp_source *udp; /* a list */
+	struct source *listening;
+	struct udp_source *udp; /* those of them that take datagrams */
 	uint64_t refused;	/* connections that could not be taken */
 };
+
+/* Watches a socket that listens, and takes its source over. 0 or -errno. */
+int sink_listen(struct sink *sink, int fd, struct source *source);
+
+/* Frees what was counted and who listened; the sockets go with the process. */
+void sink_free(struct sink *sink);
 
 /* A new flow from peer to port, NULL without memory. */
 struct sink_flow *sink_add(struct sink *sink, const char *protocol, const struct sockaddr_storage *peer,

@@ -101,10 +101,10 @@ int sink_tcp(struct sink *sink, uint16_t port, const char *cc)
 	}
 	if (!err) {
 		*listener = (struct listener){.source.ready = accept_all, .fd = fd, .port = port};
-		err = events_socket(&sink->events, EPOLL_CTL_ADD, fd, EPOLLIN, listener);
+		err = sink_listen(sink, fd, &listener->source);
 	}
 	if (!err)
-		return 0; /* the listener stays until the process ends */
+		return 0;
 	if (err == -EADDRINUSE)
 		complain("port %d is busy: something listens there: free it or choose another with --tcp",
 			 port);

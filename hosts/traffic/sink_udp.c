@@ -70,7 +70,7 @@ int sink_udp(struct sink *sink, uint16_t port)
 		udp->source.ready = take;
 		udp->fd = fd;
 		udp->port = port;
-		err = events_socket(&sink->events, EPOLL_CTL_ADD, fd, EPOLLIN, udp);
+		err = sink_listen(sink, fd, &udp->source);
 	}
 	if (!err) {
 		udp->next = sink->udp;

@@ -192,6 +192,7 @@ int main(int argc, char **argv)
 		return EXIT_SETUP;
 	if (listen_all(&sink, &options) ||
 	    goodput_open(&sink.goodput, &sink.events, options.interval_ns, options.output)) {
+		sink_free(&sink);
 		events_close(&sink.events);
 		return EXIT_SETUP;
 	}
@@ -207,9 +208,7 @@ int main(int argc, char **argv)
 		err = -EIO;
 	if (write_report(options.summary, print_summary, &sink))
 		err = -EIO;
-	for (uint32_t index = 0; index < sink.flow_count; index++)
-		free(sink.flows[index]);
-	free(sink.flows);
+	sink_free(&sink);
 	events_close(&sink.events);
 	return err || sink.refused ? EXIT_TROUBLE : 0;
 }
