@@ -25,7 +25,7 @@ EXPLAINED = {
     "arrivals": "with TRAFFIC=open-loop: poisson or cbr (default poisson)",
     "delay": "where the RTT comes from: switch, or tc (netem on the receiver)",
     "reps": "repetitions, one after the other",
-    "seed": "deals RTT_SPREAD's delays to the flows, and chooses their ports; each repetition differs",
+    "seed": "deals RTT_SPREAD's delays, chooses ports, draws starts and open-loop traffic; each repetition differs",
     "name": "names the directory in results/ (default: from CC and FLOWS)",
     "target": "what runs the P4 program: soft",
     "clock": "real, on this machine's own kernel (as root the default), or virtual (docs/virtual-time.md)",
