@@ -93,7 +93,7 @@ def set_up_hosts() -> dict[str, Any]:
     for port, host in HOSTS.items():
         run("ip", "netns", "add", host)
         run("ip", "link", "set", f"bsw{port}", "netns", host, "name", "eth0", "mtu", 9000)
-        run("ip", "netns", "exec", host, "sysctl", "-eqw", "net.ipv6.conf.eth0.disable_ipv6=1")
+        run("ip", "-n", host, "link", "set", "eth0", "addrgenmode", "none")  # IPv6 sends nothing by itself then
         run("ip", "-n", host, "address", "add", f"{addr(port)}/24", "dev", "eth0")
         run("ip", "-n", host, "link", "set", "eth0", "up")
         for other in HOSTS:
@@ -107,6 +107,7 @@ def set_up_hosts() -> dict[str, Any]:
 
         on = inside(host, tune_interface)
         driver = run("ip", "netns", "exec", host, "ethtool", "-i", "eth0").splitlines()
+        time.sleep(1.1)  # kernels of 6.1's age tell a new state of a link only once a second
         answers[host] = {"on": on, "driver": driver, "link": link(port)}
     return answers
 
@@ -118,7 +119,7 @@ def same_requests() -> list[list[str]]:
         names = "name", f"port{port}", "type", "veth", "peer", "name", f"peer{port}"
         run("ip", "-n", "process", "link", "add", *names)
         for name in names[1], names[-1]:
-            run("ip", "netns", "exec", "process", "sysctl", "-eqw", f"net.ipv6.conf.{name}.disable_ipv6=1")
+            run("ip", "-n", "process", "link", "set", name, "addrgenmode", "none")
             run("ip", "netns", "exec", "process", "ethtool", "-K", name, "tso", "off", "gso", "off", "gro", "off")
     size = [word for name in ("packets", "frame_bytes") for word in (f"--{name.replace('_', '-')}", booted(name))]
     ports = [word for port in HOSTS for word in ("--port", f"{port}=port{port}")]

@@ -32,10 +32,10 @@ def boot(directory: Path, module: str, *parameters: str) -> str:
     paths = {"root": ROOT, "python": sys.executable, "module": module, "output": directory / "output"}
     init.write_text(INIT.format(**{name: shlex.quote(str(path)) for name, path in paths.items()}))
     init.chmod(0o755)
-    words = [
+    words = [  # Linux 6.1 would gather randomness from the timing of its timers, which here is none
         KERNEL, "mem=512M", "root=none", "rootfstype=hostfs", "rootflags=/", "rw", "con=null", "con0=fd:0,fd:1",
-        "time-travel=inf-cpu", "time-travel-start=1000000000000000000", f"uml_dir={directory}", f"init={init}",
-        *parameters,
+        "time-travel=inf-cpu", "time-travel-start=1000000000000000000", "random.trust_cpu=1", f"uml_dir={directory}",
+        f"init={init}", *parameters,
     ]  # fmt: skip
     with subprocess.Popen(
         [str(word) for word in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
