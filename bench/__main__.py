@@ -15,7 +15,7 @@ import sys
 
 from bench import report
 
-PARTS = ("analysis", "collector", "tracer", "switch", "single_flow", "experiment", "virtual")
+PARTS = ("analysis", "collector", "tracer", "switch", "single_flow", "experiment", "virtual", "cross_validation")
 
 
 def main() -> int:

@@ -7,24 +7,17 @@ Each row is a whole experiment, analysis included. What it costs is wall time, s
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import shutil
 import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from bench.report import RESULTS, Row
-from experiments.host import CHECKOUT
+from bench import lab
+from bench.lab import Outcome
+from bench.report import Row
 
 NEEDS_ROOT = False
 RUNS = 3
-RUN_DIRECTORIES = RESULTS / "runs"  # of the last bench only: they are large
 RAW_FILES = ("postcards.bsp", "tcp.bst", "goodput.bsg")
 DEFAULT = ("CC=cubic", "FLOWS=16")
 PAPER = ("RATE=10gbit", "RTT=1ms", "MTU=9000", "BUF=1bdp")  # first seed paper, section 3.6
@@ -33,52 +26,14 @@ DRAINED = {"reno": "about all", "cubic": "60-70 %", "bbr": "about 25 %", "scalab
 FLOWS = (1, 16)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """One finished experiment."""
-
-    repetition: Path
-    wall_s: float
-    summary: dict[str, Any]
-
-    @property
-    def packet_us(self) -> float:
-        """Wall time of the traffic over the packets that came to the queue."""
-        traffic = json.loads((self.repetition / "traffic.json").read_text())
-        seconds = (traffic["end_mono_ns"] - traffic["start_mono_ns"]) / 1e9
-        return 1e6 * self.summary["lab"]["wall_s_per_traffic_s"] * seconds / self.summary["ledger"]["switch_packets"]
-
-    @property
-    def why_not(self) -> str:
-        return "" if self.summary["valid"] else "NOT VALID: " + "; ".join(self.summary["reasons"])
-
-
 def run(*parameters: str, clock: str = "virtual") -> Outcome:
     """One repetition of an experiment. Raises RuntimeError with its last words if nothing comes of it."""
-    command = [sys.executable, "-m", "experiments", "run", f"CLOCK={clock}", *parameters]
-    results = CHECKOUT / RUN_DIRECTORIES
-    begin = time.monotonic()
-    done = subprocess.run(
-        [*command, "--results", str(results)], cwd=CHECKOUT, capture_output=True, text=True, check=False
-    )
-    wall_s = time.monotonic() - begin
-    if done.returncode not in (0, 2):
-        raise RuntimeError(f"{' '.join(command[1:])}: {done.stderr.strip() or done.stdout.strip()}")
-    repetition = (results / "latest").resolve() / "rep-1"
-    print(f"  {wall_s:5.1f} s  {clock} {' '.join(parameters)}", file=sys.stderr, flush=True)
-    return Outcome(repetition, wall_s, json.loads((repetition / "summary.json").read_text()))
-
-
-def build_kernel() -> None:
-    """Before anything is timed. Raises RuntimeError."""
-    done = subprocess.run([sys.executable, "-m", "virtual.kernel"], cwd=CHECKOUT, check=False)
-    if done.returncode:
-        raise RuntimeError("the virtual-time kernel could not be built: see above, and make kernel")
+    (outcome,) = lab.run("virtual", *parameters, clock=clock)
+    return outcome
 
 
 def measure(short: bool) -> list[Row]:
-    shutil.rmtree(CHECKOUT / RUN_DIRECTORIES, ignore_errors=True)
-    build_kernel()
+    lab.prepare("virtual")
     every: list[Outcome] = []
     rows = [
         *_default(short, every),
@@ -88,7 +43,7 @@ def measure(short: bool) -> list[Row]:
         *_exactness(every),
         *_determinism(short),
     ]
-    valid = sum(outcome.summary["valid"] for outcome in every)
+    valid = sum(outcome.valid for outcome in every)
     why = "; ".join(outcome.why_not for outcome in every if outcome.why_not)
     return [
         _row("runs that are valid", valid / len(every), "of 1", must=1, note=f"{valid} of {len(every)} {why}"),
@@ -107,19 +62,15 @@ def _default(short: bool, every: list[Outcome]) -> list[Row]:
     peer = "real time: needs root"
     if os.geteuid() == 0:
         real = run(*DEFAULT, "NAME=default-real", *length, clock="real")
-        said = "valid" if real.summary["valid"] else "not valid"
+        said = "valid" if real.valid else "not valid"
         peer = (
             f"real time: {real.wall_s:.0f} s, {said}, lateness p99 {real.summary['fidelity']['lateness_us']['p99']} us"
         )
     walls = [outcome.wall_s for outcome in found]
     return [
         _row("make experiment CC=cubic FLOWS=16, wall", statistics.median(walls), "s", must=60, aim=40, better="lower",
-             samples=walls, peer=peer, note=_pace(found[0]))
+             samples=walls, peer=peer, note=found[0].pace)
     ]  # fmt: skip
-
-
-def _pace(outcome: Outcome) -> str:
-    return f"{outcome.summary['lab']['wall_s_per_traffic_s']} s a second, {outcome.packet_us:.0f} us a packet"
 
 
 def _papers(short: bool, every: list[Outcome]) -> list[Row]:
@@ -134,7 +85,7 @@ def _papers(short: bool, every: list[Outcome]) -> list[Row]:
             share = drained["of_bdp"]
             name = f"10 Gb/s, 1 ms, MTU 9000, {flows} {cc}"
             rows += [
-                _row(f"{name}, wall", found.wall_s, "s", must=90, aim=40, better="lower", note=_pace(found)),
+                _row(f"{name}, wall", found.wall_s, "s", must=90, aim=40, better="lower", note=found.pace),
                 _row(f"{name}, drained", share["median"] if drained["count"] else -1, "BDP",
                      peer=f"first paper, 3.6: {seen}" if flows == 1 else "",
                      note=f"{_range(share)} over {drained['count']} {drained['basis']}; to the least mean of an RTT "
@@ -159,7 +110,7 @@ def _many_flows(short: bool, every: list[Outcome]) -> list[Row]:
         rows.append(
             _row(f"{name}, {flows} flows: a packet's cost over one flow's", many.packet_us / one.packet_us, "x",
                  must=1.5, better="lower", peer=f"one flow: {one.packet_us:.0f} us a packet, {one.wall_s:.0f} s",
-                 note=f"{_pace(many)}, {many.wall_s:.0f} s in all")
+                 note=f"{many.pace}, {many.wall_s:.0f} s in all")
         )  # fmt: skip
     return rows
 

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: MIT
+"""Is virtual time the same world as real time? The same specs in both, at rates where real time is faithful: the
+distributions of queue depth, utilization, drops, the sawtooth's period. And the queue against closed forms.
+
+A run is one observation, however many packets it has: they depend on each other. Runs of one clock are held against
+each other as well, since that is how far apart two samples of the same world are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import statistics
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from analysis.load import load
+from analysis.metrics import arrivals_in, bottleneck, measurement_window
+from analysis.rules import bdp_packets
+from analysis.theory import sawtooth
+from bench import depth_figure, lab
+from bench.lab import Outcome
+from bench.report import RESULTS, Row
+
+NEEDS_ROOT = False  # for its rows in real time, which are skipped without
+PART = "cross_validation"
+FIGURE = RESULTS / "cross_validation.png"
+CLOCKS = ("real", "virtual")
+REPETITIONS = 4
+# The generator is the same, so that durations are: iperf3 would send for whole seconds.
+SPECS = {
+    "1 Reno, 100 Mb/s, 10 ms": ("CC=reno", "FLOWS=1", "RATE=100mbit", "RTT=10ms"),
+    "1 Cubic, 100 Mb/s, 10 ms": ("CC=cubic", "FLOWS=1", "RATE=100mbit", "RTT=10ms"),
+    "16 Reno, 100 Mb/s, 10 ms": ("CC=reno", "FLOWS=16", "RATE=100mbit", "RTT=10ms"),
+    "16 Cubic, 50 Mb/s, 20 ms": ("CC=cubic", "FLOWS=16", "RATE=50mbit", "RTT=20ms"),
+}
+MAX_STANDARD_ERRORS = 4  # of 20 batches: a right queue is further off once in a thousand seeds, and this is one seed
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One run: how often arrivals found each depth, and the run's own summary."""
+
+    depth: np.ndarray  # probabilities of 0, 1, 2... packets
+    summary: dict[str, Any]
+
+    @property
+    def period_s(self) -> float | None:
+        return period_s(self.summary)
+
+
+def measure(short: bool) -> list[Row]:
+    lab.prepare(PART)
+    rows, pictures = [], []
+    for name, parameters in SPECS.items():
+        samples = {clock: _sample(name, parameters, clock, short) for clock in CLOCKS}
+        rows += _rows(name, samples)
+        pictures.append((name, {clock: [sample.depth for sample in found] for clock, found in samples.items()}))
+    depth_figure.draw(pictures, FIGURE)
+    print(f"  drawn: {FIGURE}", file=sys.stderr)
+    return [*rows, *_sawtooth(short), *_open_loop(short)]
+
+
+def _row(name: str, value: float, unit: str, **more: Any) -> Row:
+    return Row(name=f"cross-validation: {name}", value=value, unit=unit, **more)
+
+
+# Real beside virtual --------------------------------------------------------------------------------------------------
+
+
+def _sample(name: str, parameters: Iterable[str], clock: str, short: bool) -> list[Sample]:
+    """The valid runs of one clock; none if that clock cannot be had here."""
+    if clock == "real" and os.geteuid() != 0:
+        print(f"  SKIPPED: {name} in real time: it needs root", file=sys.stderr)
+        return []
+    length = ("DURATION=200rtt", "WARMUP=50rtt", "REPS=2") if short else (f"REPS={REPETITIONS}",)
+    title = "".join(c if c.isalnum() else "-" for c in f"{name}-{clock}")
+    found = lab.run(PART, *parameters, *length, "GENERATOR=epoll", f"NAME={title}", clock=clock)
+    for outcome in found:
+        if not outcome.valid:
+            print(f"  left out: {outcome.why_not}", file=sys.stderr)
+    return [Sample(depth_distribution(outcome), outcome.summary) for outcome in found if outcome.valid]
+
+
+def depth_distribution(outcome: Outcome) -> np.ndarray:
+    """Share of the packets that found each depth, in the measurement window."""
+    run = load(outcome.repetition)
+    _, queue = bottleneck(run)
+    window = measurement_window(run, queue)
+    depth = queue["depth_packets"][arrivals_in(queue, window.start_ns, window.end_ns)]
+    return np.bincount(depth) / max(len(depth), 1)
+
+
+def _rows(name: str, samples: dict[str, list[Sample]]) -> list[Row]:
+    real, virtual = ([sample.depth for sample in samples[clock]] for clock in CLOCKS)
+    if not virtual:
+        return [_row(f"{name}: valid runs in virtual time", 0, "", must=1)]
+    rows = []
+    if real:
+        within = [f"{clock} {_farthest(depths)}" for clock, depths in zip(CLOCKS, (real, virtual), strict=True)]
+        rows.append(
+            _row(f"{name}: depth, real to virtual", distance(real, virtual), "KS", better="lower",
+                 peer=f"two runs of one clock, most: {', '.join(within)}",
+                 note=f"{len(real)} and {len(virtual)} valid runs; share of relabellings as far apart: "
+                 f"{share_as_far(real, virtual):.2f}")
+        )  # fmt: skip
+    for what, unit, pick in (
+        ("utilization", "", lambda sample: sample.summary["utilization"]["mean"]),
+        ("drop fraction", "", lambda sample: sample.summary["drop_fraction"]),
+        ("depth, mean", "packets", lambda sample: sample.summary["queue_depth_packets"]["mean"]),
+        ("sawtooth period", "s", lambda sample: sample.period_s),
+    ):
+        found = {clock: [v for sample in samples[clock] if (v := pick(sample)) is not None] for clock in CLOCKS}
+        if found["virtual"] and (what != "sawtooth period" or name.startswith("1 ")):
+            rows.append(
+                _row(f"{name}: {what}, virtual", statistics.fmean(found["virtual"]), unit, samples=found["virtual"],
+                     peer=f"real: {_spread(found['real'])}", note=f"virtual: {_spread(found['virtual'])}")
+            )  # fmt: skip
+    return rows
+
+
+def _spread(values: Sequence[float]) -> str:
+    if not values:
+        return "no valid run"
+    return f"{statistics.fmean(values):.5g} ({min(values):.5g} to {max(values):.5g}, {len(values)} runs)"
+
+
+def _farthest(depths: Sequence[np.ndarray]) -> str:
+    pairs = [distance([a], [b]) for a, b in itertools.combinations(depths, 2)]
+    return f"{max(pairs):.3f}" if pairs else "one run"
+
+
+def distance(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> float:
+    """Kolmogorov-Smirnov statistic of two groups of runs: the largest difference of the averages of their cumulative
+    distributions, each run counting the same."""
+    longest = max(len(depth) for depth in (*first, *second))
+    averages = [
+        np.mean([np.cumsum(np.pad(depth, (0, longest - len(depth)))) for depth in group], axis=0)
+        for group in (first, second)
+    ]
+    return float(np.abs(averages[0] - averages[1]).max())
+
+
+def share_as_far(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> float:
+    """Permutation test, the run being the unit: the share of all ways to deal the runs to two groups of these sizes in
+    which the groups are at least as far apart. With four and four runs the least possible is 2 / 70."""
+    every, found = [*first, *second], distance(first, second)
+    splits = list(itertools.combinations(range(len(every)), len(first)))
+    as_far = sum(
+        distance([every[i] for i in split], [every[i] for i in range(len(every)) if i not in split]) >= found - 1e-12
+        for split in splits
+    )
+    return as_far / len(splits)
+
+
+def period_s(summary: dict[str, Any]) -> float | None:
+    """Median time between losses of a lone flow; losses closer than the four longest RTTs that a flow needs to get over
+    one are of one tooth."""
+    apart_s = 4 * summary["loss"]["longest_rtt_ns"] / 1e9
+    starts: list[float] = []
+    last = -apart_s
+    for event in summary["loss"]["list"]:
+        if event["since_traffic_start_s"] - last > apart_s:
+            starts.append(event["since_traffic_start_s"])
+        last = event["since_traffic_start_s"]
+    return float(np.median(np.diff(starts))) if len(starts) > 1 else None
+
+
+# Closed forms ---------------------------------------------------------------------------------------------------------
+
+
+def _sawtooth(short: bool) -> list[Row]:
+    """One Reno flow with B = BDP, in virtual time, at the paper's rate: second seed paper, appendix B."""
+    length = "DURATION=500rtt" if short else "DURATION=2000rtt"
+    parameters = ("CC=reno", "FLOWS=1", "RATE=10gbit", "RTT=1ms", "MTU=9000", length, "WARMUP=100rtt")
+    (outcome,) = lab.run(PART, *parameters, "NAME=sawtooth")
+    summary, spec = outcome.summary, outcome.summary["spec"]
+    bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
+    expected_s = sawtooth.period(spec["rate_bps"] / (8 * spec["wire_bytes"]), bdp, spec["buffer_packets"])
+    found_s, fall = period_s(summary), summary["drained_fraction"]["packets"]["median"]
+    lowest, highest = sawtooth.extremes(bdp, spec["buffer_packets"])
+    expected_fall = highest - max(lowest, bdp)
+    return [
+        _row("Reno's sawtooth at 10 Gb/s: period, off by", abs((found_s or 0) / expected_s - 1), "", aim=0.05,
+             better="lower", note=f"measured {found_s} s {outcome.why_not}",
+             peer=f"second paper, appendix B: {expected_s:.4f} s"),
+        _row("Reno's sawtooth at 10 Gb/s: amplitude, off by", abs((fall or 0) / expected_fall - 1), "", aim=0.05,
+             better="lower", note=f"measured {fall} packets", peer=f"W_max - BDP = {expected_fall:.1f} packets"),
+    ]  # fmt: skip
+
+
+def _open_loop(short: bool) -> list[Row]:
+    """Poisson arrivals in virtual time, of equal and of many sizes, against M/D/1 and M/G/1."""
+    rows = []
+    for name in ("md1", "mg1"):
+        length = ("DURATION=2s",) if short else ()
+        (outcome,) = lab.run(PART, f"SPEC=experiments/specs/{name}.yaml", *length)
+        found = outcome.summary["open_loop"]
+        mean = found["mean_depth_packets"]
+        off = abs(mean["measured"] - mean["theory"])
+        rows += [
+            _row(f"{found['model']} at load {found['load']}: mean depth, off by", off / mean["standard_error"],
+                 "standard errors", must=MAX_STANDARD_ERRORS, better="lower", note=outcome.why_not,
+                 peer=f"measured {mean['measured']:.4f} +- {mean['standard_error']:.4f}, theory {mean['theory']:.4f}"),
+            _row(f"{found['model']} at load {found['load']}: depth, to theory", found["depth_distance"], "KS",
+                 aim=0.02, better="lower", peer="largest difference of the cumulative distributions"),
+        ]  # fmt: skip
+    return rows
