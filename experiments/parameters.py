@@ -19,7 +19,7 @@ EXPLAINED = {
     "ecn_threshold": "with MODE=ecn: queue length from which packets are marked (default half of BUF)",
     "traffic": "long (TCP flows that last), or open-loop (UDP, sent at drawn times whatever the network does)",
     "generator": "what sends: iperf3 (whole seconds), or epoll (our own, exact to the ns; default with CLOCK=virtual)",
-    "start_spread": "with GENERATOR=epoll: flows begin within this time, each when SEED says: s or rtt",
+    "start_spread": "with GENERATOR=epoll: flows begin within this time, each when SEED says: s or rtt (default 1rtt)",
     "load": "with TRAFFIC=open-loop: share of RATE that is offered, in bits on the wire (default 0.8)",
     "sizes": "with TRAFFIC=open-loop: IP packets of fixed (MTU), exponential or bimodal size (default fixed)",
     "arrivals": "with TRAFFIC=open-loop: poisson or cbr (default poisson)",

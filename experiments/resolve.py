@@ -249,7 +249,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         ecn_threshold_bytes=ecn[1],
         duration_ns=duration_ns,
         warmup_ns=warmup_ns,
-        start_spread_ns=_time_ns(spec.start_spread, rtt_ns),
+        start_spread_ns=_start_spread_ns(spec.start_spread, generator, rtt_ns),
         load=float(DEFAULT_LOAD if spec.load is None else spec.load) if open_loop else None,
         sizes=(spec.sizes or SIZES[0]) if open_loop else None,
         arrivals=(spec.arrivals or ARRIVALS[0]) if open_loop else None,
@@ -305,7 +305,8 @@ def _check_traffic(
     for key in ("load", "sizes", "arrivals"):
         if key in given and key not in errors:
             wrong(key, "has no meaning with TRAFFIC=long; allowed: with TRAFFIC=open-loop only")
-    if spec.start_spread.amount and generator != "epoll" and not errors.keys() & {"start_spread", "generator"}:
+    spread = spec.start_spread and spec.start_spread.amount
+    if spread and generator != "epoll" and not errors.keys() & {"start_spread", "generator"}:
         wrong("start_spread", f"has no meaning with GENERATOR={generator}; allowed: with GENERATOR=epoll only")
 
 
@@ -320,6 +321,15 @@ def _check_host(spec: Spec, groups: tuple[Group, ...], host: Host, errors: dict[
 
 def _time_ns(quantity: Quantity, rtt_ns: int) -> int:
     return units.nearest(quantity.amount * rtt_ns) if quantity.dimension == "rtt" else units.whole(quantity)
+
+
+def _start_spread_ns(quantity: Quantity | None, generator: str | None, rtt_ns: int) -> int:
+    """Unless given, one RTT. Flows that begin in one ns and have one RTT do the same in every run where nothing else
+    differs, as in virtual time: another SEED would be the same sample.
+    """
+    if quantity is None:
+        return rtt_ns if generator == "epoll" else 0
+    return _time_ns(quantity, rtt_ns)
 
 
 def _threshold(quantity: Quantity, bdp: Fraction, rate_bps: int, wire_bytes: int, mtu: int) -> tuple[int, int | None]:

@@ -174,7 +174,7 @@ class Spec(BaseModel):
     ] = None
     traffic: Annotated[str, Read(_one_of(*TRAFFIC))] = "long"
     generator: Annotated[str | None, Read(_or_none(_one_of(*GENERATORS)))] = None
-    start_spread: Annotated[Any, Read(_quantity("time", "rtt", low="0ns", high="3600s"))] = "0ns"
+    start_spread: Annotated[Any, Read(_or_none(_quantity("time", "rtt", low="0ns", high="3600s")))] = None
     load: Annotated[Any, Read(_or_none(_share("0.001", "2")))] = None
     sizes: Annotated[str | None, Read(_or_none(_one_of(*SIZES)))] = None
     arrivals: Annotated[str | None, Read(_or_none(_one_of(*ARRIVALS)))] = None

@@ -62,6 +62,9 @@ def test_resolve__traffic_of_epoll_takes_what_was_asked_for() -> None:
     assert spec.connect_ns == 302 * 100_000 + 3 * 1_200_000
     assert resolved(generator="epoll", rate="64kbit").connect_interval_ns == 2 * 188 * 8 * 10**9 // 64_000
     assert problems(start_spread="1ms").keys() == {"START_SPREAD"}
+    assert resolved(generator="epoll", rtt="1.2ms").start_spread_ns == 1_200_000
+    assert resolved(generator="epoll", start_spread="0ns").start_spread_ns == 0
+    assert resolved(generator="iperf3", start_spread="0ns").start_spread_ns == 0
     assert resolved(clock="virtual").generator == "epoll"
     assert resolved(clock="virtual", generator="iperf3").generator == "iperf3"
 
