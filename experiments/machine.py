@@ -16,18 +16,19 @@ import errno
 import os
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from experiments.errors import RunError
 
 NAME = "\0bufferscope-experiment"
+MOST_SHARE = 4  # experiments in virtual time on one processor
 
 
 @contextlib.contextmanager
 def all_processors(name: str) -> Iterator[None]:
     """Holds the whole machine, for real time. RunError if any experiment, real or virtual, runs."""
     with contextlib.ExitStack() as held:
-        for one in (name, *map(_of_processor(name), sorted(os.sched_getaffinity(0)))):
+        for one in (name, *(place for _, place in _places(name))):
             held.enter_context(alone(one))
         yield
 
@@ -36,27 +37,29 @@ def all_processors(name: str) -> Iterator[None]:
 def free_processors(name: str, most: int) -> Iterator[list[int]]:
     """Holds up to `most` processors that no other experiment has, the last ones first, and gives their numbers.
 
-    RunError if all are held: by experiments in virtual time, or by one in real time.
+    Where all are taken, it is one that is shared. RunError if an experiment in real time runs, or too many of them.
     """
     with contextlib.ExitStack() as held:
         found: list[int] = []
         refusals: list[str] = []
-        for number in sorted(os.sched_getaffinity(0), reverse=True):
-            if len(found) == most:
+        for number, place in _places(name):
+            if len(found) == most or (found and number in found):
                 break
             try:
-                held.enter_context(alone(_of_processor(name)(number)))
+                held.enter_context(alone(place))
             except RunError as refused:
                 refusals += refused.lines
             else:
                 found.append(number)
         if not found:
-            raise RunError(f"no processor is free: {refusals[0]}")
+            raise RunError(refusals[0])
         yield found
 
 
-def _of_processor(name: str) -> Callable[[int], str]:
-    return lambda number: f"{name}-processor-{number}"
+def _places(name: str) -> list[tuple[int, str]]:
+    """Processors with the names that stand for them, those that nobody shares first."""
+    processors = sorted(os.sched_getaffinity(0), reverse=True)
+    return [(number, f"{name}-{number}-{share}") for share in range(MOST_SHARE) for number in processors]
 
 
 @contextlib.contextmanager

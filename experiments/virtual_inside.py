@@ -68,13 +68,12 @@ def _lab(spec: Resolved, planned: list[steps.Step], outcome: dict[str, Any]) -> 
         yield _Progress(spec, speaker)
 
     def traffic_start_ns(_: Resolved) -> int:
-        left_s = START_MONO_NS / 1e9 - LEAD_S - spec.connect_ns / 1e9 - time.monotonic()
+        start_ns = _start_mono_ns(spec)
+        left_s = (start_ns - spec.connect_ns) / 1e9 - LEAD_S - time.monotonic()
         if left_s < 0:
-            raise RunError(
-                f"the set-up took {time.monotonic():.1f} s of virtual time, {START_MONO_NS / 1e9:.0f} are kept"
-            )
+            raise RunError(f"the set-up took {time.monotonic():.1f} s of virtual time, {start_ns / 1e9:.0f} are kept")
         time.sleep(left_s)
-        return START_MONO_NS
+        return start_ns
 
     def record(_directory: Path, world: dict[str, Any]) -> None:
         outcome["world"] = world
@@ -92,6 +91,11 @@ def _lab(spec: Resolved, planned: list[steps.Step], outcome: dict[str, Any]) -> 
     )
 
 
+def _start_mono_ns(spec: Resolved) -> int:
+    """A whole second, after START_MONO_NS and the time that connecting takes."""
+    return START_MONO_NS + -(-spec.connect_ns // 10**9) * 10**9
+
+
 class _Progress:
     """Tells the outside what is being done and how far the virtual clock is."""
 
@@ -103,7 +107,9 @@ class _Progress:
         self.speaker.say(phase=text)
 
     def sample(self, sample: Sample) -> None:
-        self.speaker.say(sample=asdict(sample), traffic_s=max(0.0, round(time.monotonic() - START_MONO_NS / 1e9, 6)))
+        self.speaker.say(
+            sample=asdict(sample), traffic_s=max(0.0, round(time.monotonic() - _start_mono_ns(self.spec) / 1e9, 6))
+        )
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def run(spec: Resolved, number: int, directory: Path, processor: int | None) -> 
         phases = {"plan": round(time.monotonic() - begin_s, 3)}
         job = Job(
             kernel=KERNEL,
-            init=[sys.executable, "-m", "virtual.init", "experiments.virtual_inside", str(directory)],
+            init=[sys.executable, "-m", "virtual.init", "experiments.virtual_inside"],
             directory=directory,
             console=directory / "logs/console.log",
             memory_mib=memory_mib(spec),

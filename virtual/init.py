@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """PID 1 of the virtual-time kernel: mounts what the lab needs, runs it, closes everything, switches off.
 
-    init=PYTHON ... -- -m virtual.init MODULE JOB_DIRECTORY
+    init=PYTHON ... -- -m virtual.init MODULE
 
 The root is the host's own, read-only, so that nothing in here can change the host; only the job's directory is
 writable, and always has the same name in here: a path is part of a program's memory, and the same job shall be the same
@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import os
 import socket
-import struct
 import sys
 import traceback
 from pathlib import Path
@@ -24,9 +23,11 @@ from virtual.messages import Speaker
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x2, 0x4, 0x8  # include/uapi/linux/mount.h
 PR_SET_TIMERSLACK = 29  # include/uapi/linux/prctl.h
 LINUX_REBOOT_CMD_POWER_OFF = 0x4321FEDC  # include/uapi/linux/reboot.h
-SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1  # include/uapi/linux/sockios.h, if.h
 # Of the tmpfs: pages of the kernel's own memory.
 RUN_OPTIONS = "mode=755,size=64m"
+# As the host resolves it, whose process this kernel is: the directory that it was started in. No path of the job has to
+# pass through a kernel's command line.
+JOB_DIRECTORY = "/proc/self/cwd"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -39,7 +40,7 @@ def mount(source: str, target: str, kind: str, flags: int = 0, options: str = ""
         raise OSError(number, f"mount {kind} on {target}: {os.strerror(number)}")
 
 
-def mount_all(job: Path) -> None:
+def mount_all() -> None:
     """/proc, /sys, /dev and /run as programs expect them; the job's directory where it always is."""
     restricted = MS_NOSUID | MS_NODEV | MS_NOEXEC
     mount("proc", "/proc", "proc", restricted)
@@ -53,7 +54,7 @@ def mount_all(job: Path) -> None:
     for directory in (Path("/run/netns"), RUN_DIRECTORY, Path("/run/tmp")):
         directory.mkdir(parents=True)
     mount("tracefs", "/sys/kernel/tracing", "tracefs")
-    mount("none", str(RUN_DIRECTORY), "hostfs", MS_NOSUID | MS_NODEV, str(job))
+    mount("none", str(RUN_DIRECTORY), "hostfs", MS_NOSUID | MS_NODEV, JOB_DIRECTORY)
 
 
 def become_usual() -> None:
@@ -61,23 +62,13 @@ def become_usual() -> None:
     _libc.prctl(PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
     os.umask(0o022)
     socket.sethostname("virtual")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        _set_up(control, "lo")
-
-
-def _set_up(control: socket.socket, interface: str) -> None:
-    import fcntl
-
-    request = struct.pack("16sH14x", interface.encode(), 0)
-    flags = struct.unpack("16sH14x", fcntl.ioctl(control, SIOCGIFFLAGS, request))[1]
-    fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sH14x", interface.encode(), flags | IFF_UP))
 
 
 def run_and_reap(module: str) -> int:
     """Runs a module in a program of its own; reaps whatever ends meanwhile. Returns its exit status.
 
-    The program's arguments and environment are the same whatever this one was given: where a job's directory is outside
-    would else show in the addresses of its memory.
+    The program's arguments and environment are the same whatever this one's are: those would show in the addresses of
+    its memory.
     """
     environment = {
         "PATH": PATH, "HOME": "/root", "TMPDIR": "/run/tmp", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1",
@@ -93,10 +84,10 @@ def run_and_reap(module: str) -> int:
 
 
 def main(arguments: list[str]) -> None:
-    """Does it all; never returns. The module to run comes as the first argument, the job's directory as the second."""
+    """Does it all; never returns. The argument is the module to run."""
     status = 1
     try:
-        mount_all(Path(arguments[1]))
+        mount_all()
         become_usual()
         status = run_and_reap(arguments[0])
         Speaker().say(end=status)

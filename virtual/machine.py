@@ -67,7 +67,7 @@ def command_line(job: Job) -> list[str]:
         "con0": "null,fd:1",
         "printk.devkmsg": "on",
         "panic": "-1",
-        "uml_dir": str(job.directory / "logs"),
+        "uml_dir": "logs",  # under the job's directory, in which the kernel runs
         "umid": "machine",
         "init": job.init[0],
         **job.parameters,
@@ -106,7 +106,7 @@ class Machine:
 
         with self.job.console.open("wb") as console:
             self.process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=console, stderr=console, cwd="/",
+                self.command, stdin=subprocess.DEVNULL, stdout=console, stderr=console, cwd=self.job.directory,
                 env=self._environment(), preexec_fn=prepare, start_new_session=True,
             )  # fmt: skip
         return self

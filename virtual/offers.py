@@ -22,7 +22,7 @@ def congestion_controls(kernel: Path) -> tuple[str, ...]:
         (own / "logs").mkdir()
         job = Job(
             kernel,
-            [sys.executable, "-m", "virtual.init", "virtual.offers", str(own)],
+            [sys.executable, "-m", "virtual.init", "virtual.offers"],
             own,
             own / "logs/console.log",
             MEMORY_MIB,

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Whole runs in virtual time: exact, the same bytes again, by any user, and gone without a trace however they end."""
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments import virtual_lab
+from experiments.host import CHECKOUT
+from experiments.tests.conftest import wait_for
+
+pytestmark = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+SHORT = (
+    "CLOCK=virtual",
+    "CC=cubic:2,reno:2",
+    "RATE=50mbit",
+    "RTT=4ms",
+    "RTT_SPREAD=2ms",
+    "DURATION=0.4s",
+    "WARMUP=0.2s",
+)
+LONG = ("CLOCK=virtual", "CC=reno", "FLOWS=2", "RATE=1gbit", "DURATION=600s")
+NOBODY = 65534
+
+
+def command(results: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "experiments", "run", *words, "--results", str(results)]
+
+
+def run(results: Path, *words: str, user: int | None = None) -> dict[str, object]:
+    """The summary of a run that must succeed."""
+    done = subprocess.run(
+        command(results, *words), cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=120, user=user
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    summary: dict[str, object] = json.loads((results / "latest/rep-1/summary.json").read_text())
+    return summary
+
+
+def raw(results: Path, repetition: int = 1) -> list[str]:
+    """Digests of what a repetition recorded."""
+    names = ("postcards.bsp", "tcp.bst", "traffic.json", "switch.json", "idle_rtt.json")
+    files = [results / f"latest/rep-{repetition}" / name for name in names]
+    assert all(file.stat().st_size > 0 for file in files)
+    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+
+
+def machines(directory: Path) -> list[int]:
+    """Processes that were started for a run in `directory`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):  # it has just ended
+            if path.readlink() == directory:
+                found.append(int(path.parent.name))
+    return found
+
+
+def consoles(results: Path) -> list[Path]:
+    return list(results.glob("2*/rep-1/logs/console.log"))
+
+
+def shared_memory() -> set[str]:
+    return {entry.name for entry in os.scandir("/dev/shm")}
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    results = tmp_path_factory.mktemp("first")
+    run(results, *SHORT)
+    return results
+
+
+def test_run__is_exact_and_complete(first: Path) -> None:
+    summary = json.loads((first / "latest/rep-1/summary.json").read_text())
+    assert summary["valid"], summary["reasons"]
+    fidelity, ledger = summary["fidelity"], summary["ledger"]
+    assert fidelity["lateness_us"]["max"] == 0
+    assert fidelity["gap_error_max_ns"] <= 1
+    assert abs(fidelity["rate_error_fraction"]) < 1e-6
+    assert ledger["switch_packets"] == ledger["postcards_rows"] > 1000
+    assert ledger["tcp_events_lost"] == 0 < ledger["tcp_events_rows"]
+    environment = json.loads((first / "latest/rep-1/environment.json").read_text())
+    assert environment["virtual_machine"]["kernel"]["config_digest"]
+
+
+def test_run__one_seed_gives_the_same_bytes_wherever_its_files_go(first: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "a directory of another length, with spaces"
+    run(elsewhere, *SHORT)
+    assert raw(elsewhere) == raw(first)
+
+
+def test_run__another_seed_is_another_sample(first: Path, tmp_path: Path) -> None:
+    run(tmp_path, *SHORT, "SEED=2")
+    assert not set(raw(tmp_path)[:2]) & set(raw(first))
+
+
+def test_run__repetitions_side_by_side_are_what_they_are_alone(first: Path, tmp_path: Path) -> None:
+    run(tmp_path, *SHORT, "REPS=2")
+    assert raw(tmp_path, 1) == raw(first)
+    assert not set(raw(tmp_path, 2)[:2]) & set(raw(first))
+
+
+def test_run__the_switch_as_a_process_is_late_by_little(tmp_path: Path) -> None:
+    summary = run(tmp_path, *SHORT, "SWITCH=process")
+    assert summary["valid"], summary["reasons"]
+
+
+def test_run__needs_no_privilege(first: Path, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("everything here ran without privileges already")
+    for path in (Path(sys.executable).resolve(), CHECKOUT / ".venv"):
+        if not all(parent.stat().st_mode & 0o001 for parent in path.parents):
+            pytest.skip(f"{path} is out of reach for other users")
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o755)
+    results = tmp_path / "results"
+    results.mkdir()
+    os.chown(results, NOBODY, NOBODY)
+    run(results, *SHORT, user=NOBODY)
+    assert raw(results) == raw(first)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_run__leaves_nothing_behind_when_it_is_ended(tmp_path: Path, number: int, status: int) -> None:
+    before = shared_memory()
+    with subprocess.Popen(
+        command(tmp_path, *LONG),
+        cwd=CHECKOUT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as runner:
+        assert wait_for(lambda: any(b'"sample"' in file.read_bytes() for file in consoles(tmp_path)), 30)
+        repetition = consoles(tmp_path)[0].parents[1]
+        assert machines(repetition)
+        runner.send_signal(number)
+        assert runner.wait(20) == status
+    assert wait_for(lambda: not machines(repetition))
+    assert shared_memory() == before
+    if number != signal.SIGKILL:  # then the next experiment says so
+        assert (repetition / "ABORTED").read_text() == f"ended by {signal.Signals(number).name}\n"
