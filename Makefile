@@ -28,13 +28,13 @@ build: ## compile the switch, the collector and the tracer into build/
 	@$(MAKE) --no-print-directory -C collector
 	@$(MAKE) --no-print-directory -C hosts
 
-kernel: .venv/ready ## build the kernel of the virtual-time lab (minutes, once): make kernel [KERNEL_PACKAGE=linux-source-6.12] [KERNEL_SOURCE=path]
+kernel: build/deployed ## build the kernel of the virtual-time lab, minutes once (KERNEL_PACKAGE=linux-source-6.12, KERNEL_SOURCE=path)
 	@$(PYTHON) -m virtual.kernel
 
 p4: .venv/ready ## compile the P4 program again (needs p4c) and say what changed
 	@$(PYTHON) -m softswitch.translate.compile_p4 p4src/v1model/bufferscope.p4 --output-dir p4src/build
 
-test: .venv/ready-dev build/deployed ## set everything up and run all tests, with coverage
+test: .venv/ready-dev build/deployed kernel ## set everything up and run all tests, with coverage
 	@mkdir -p build/coverage && find build/coverage -name '*.gcda' -delete
 	@COVERAGE=1 $(PYTHON) -m pytest --cov --cov-report=term; status=$$?; \
 		.venv/bin/gcovr --root . --exclude '.*/tests/.*' --gcov-ignore-errors=all --merge-mode-functions=merge-use-line-min \

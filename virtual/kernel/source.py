@@ -76,6 +76,9 @@ def _package(name: str, directory: Path, progress: Progress) -> Source:
 
 def _fetch(name: str, packages: Path, progress: Progress) -> Path:
     """apt-get download, as whoever we are, into a directory of its own; renamed when complete (apt checks its hash)."""
+    if os.geteuid() == 0 and not _ask("apt-cache", "show", "--no-all-versions", name):
+        progress.phase("refreshing the package lists")
+        _ask("apt-get", "update", "-qq")
     name, size = _known(name)
     partial = packages / "partial"
     shutil.rmtree(partial, ignore_errors=True)
