@@ -31,7 +31,8 @@ def main(arguments: list[str]) -> int:
         signal.signal(number, _end)
     try:
         with Progress(sys.stdout) as progress:
-            ensure(BUILD, dict(os.environ), progress)
+            made = ensure(BUILD, dict(os.environ), progress)
+            progress.done(f"Linux {made['version']} is ready: {BUILD / 'linux'}")
     except KernelError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

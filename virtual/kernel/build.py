@@ -29,38 +29,44 @@ DECISIVE = ("source", "patches_digest", "fragment_digest", "unpack_digest", "sta
 
 def ensure(directory: Path, environment: dict[str, str], progress: Progress) -> dict[str, Any]:
     """Make directory/linux and directory/kernel.json what the sources say; returns the latter. Raises KernelError."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with locked(directory, progress) as lock:
+            return _ensure(directory, environment, progress, lock)
+    except OSError as error:
+        raise KernelError(f"building the kernel in {directory}: {error}") from error
+
+
+def _ensure(directory: Path, environment: dict[str, str], progress: Progress, lock: int) -> dict[str, Any]:
     begin_s = time.monotonic()
-    directory.mkdir(parents=True, exist_ok=True)
-    with locked(directory, progress) as lock:
-        stage.make_pipeline()
-        own = stage.collect()
-        origin = source.find(environment, directory, progress)
-        inputs = describe(origin, own)
-        done = finished(directory, inputs)
-        if done:
-            progress.done(f"Linux {done['version']} is up to date ({directory / 'linux'})")
-            return done
-        tools.check_build_tools()
-        tree, objects = directory / "tree", directory / "obj"
-        with (directory / "kernel.log").open("wb+") as log:
-            names = prepare(origin, inputs, directory, progress)
-            version = source.kernel_version(tree)
-            stage.write(own, tree)
-            compile.fresh_objects(objects)
-            configure(tree, objects, version, log, lock, progress)
-            progress.phase(f"compiling Linux {version}")
-            compile.make(tree, objects, ["linux"], log, lock, lambda n: progress.advance(f"step {n} of about {STEPS}"))
-        made = inputs | {
-            "version": (objects / "include/config/kernel.release").read_text().strip(),
-            "config_digest": digests.of_file(objects / ".config"),
-            "patches": names,
-            "compiler": compiler(),
-            "binary_digest": digests.of_file(objects / "linux"),
-            "build_s": round(time.monotonic() - begin_s, 1),
-        }
-        publish(objects / "linux", made, directory)
-        progress.done(f"Linux {made['version']} built in {made['build_s']:.0f} s ({directory / 'linux'})")
-        return made
+    stage.make_pipeline()
+    own = stage.collect()
+    origin = source.find(environment, directory, progress)
+    inputs = describe(origin, own)
+    done = finished(directory, inputs)
+    if done:
+        return done
+    tools.check_build_tools()
+    tree, objects = directory / "tree", directory / "obj"
+    with (directory / "kernel.log").open("wb+") as log:
+        names = prepare(origin, inputs, directory, progress)
+        version = source.kernel_version(tree)
+        stage.write(own, tree)
+        compile.fresh_objects(objects)
+        configure(tree, objects, version, log, lock, progress)
+        progress.phase(f"compiling Linux {version}")
+        compile.make(tree, objects, ["linux"], log, lock, lambda n: progress.advance(f"step {n} of about {STEPS}"))
+    made = inputs | {
+        "version": (objects / "include/config/kernel.release").read_text().strip(),
+        "config_digest": digests.of_file(objects / ".config"),
+        "patches": names,
+        "compiler": compiler(),
+        "binary_digest": digests.of_file(objects / "linux"),
+        "build_s": round(time.monotonic() - begin_s, 1),
+    }
+    publish(objects / "linux", made, directory)
+    progress.done(f"Linux {made['version']} built in {made['build_s']:.0f} s ({directory / 'linux'})")
+    return made
 
 
 @contextlib.contextmanager
@@ -155,11 +161,8 @@ def compiler() -> str:
 def publish(binary: Path, made: dict[str, Any], directory: Path) -> None:
     """The kernel first, then what says that it is whole: between the two nothing matches, and it is built again."""
     new = directory / "linux.new"
-    try:
-        shutil.copy2(binary, new)
-        with new.open("rb") as file:
-            os.fsync(file.fileno())
-        new.rename(directory / "linux")
-        digests.write_json(directory / "kernel.json", made)
-    except OSError as error:
-        raise KernelError(f"writing the kernel to {directory}: {error}") from error
+    shutil.copy2(binary, new)
+    with new.open("rb") as file:
+        os.fsync(file.fileno())
+    new.rename(directory / "linux")
+    digests.write_json(directory / "kernel.json", made)

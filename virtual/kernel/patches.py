@@ -35,10 +35,10 @@ def wanted(patch: str, tree: Path) -> bool:
     return True
 
 
-def apply_all(tree: Path, version: str, directory: Path = DIRECTORY) -> list[str]:
+def apply_all(tree: Path, version: str) -> list[str]:
     """Apply what this source needs, in the order of names; returns the names. Raises KernelError naming the patch."""
     names = []
-    for file in sorted(directory.glob("*.patch")):
+    for file in sorted(DIRECTORY.glob("*.patch")):
         if wanted(file.read_text(), tree):
             _apply(file, tree, version)
             names.append(file.name)

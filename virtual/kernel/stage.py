@@ -28,6 +28,8 @@ GENERATED_BY = "pipeline"
 
 def make_pipeline(checkout: Path = CHECKOUT) -> None:
     """Have the P4 program translated to C, if it changed."""
+    if tools.missing({"make": "make"}):
+        tools.check_build_tools()
     command = ["make", "--no-print-directory", "-s", "-C", str(checkout / "softswitch"), GENERATED_BY]
     result = subprocess.run(command, capture_output=True, text=True, errors="replace", env=tools.environment())
     if result.returncode:
@@ -41,15 +43,14 @@ def collect(checkout: Path = CHECKOUT) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for part in PARTS:
         if not (checkout / part / "Kbuild").is_file():
-            continue
+            raise KernelError(f"our own kernel code is not whole: {checkout / part / 'Kbuild'} is missing")
         files |= {str(path.relative_to(checkout)): path.read_bytes() for path in _sources(checkout / part)}
     for directory, suffixes in SHARED.items():
         for path in sorted((checkout / directory).iterdir()):
             if path.suffix in suffixes:
                 files[str(path.relative_to(checkout))] = path.read_bytes()
     files[GENERATED] = (checkout / GENERATED_FROM).read_bytes()
-    present = [part for part in PARTS if f"{part}/Kbuild" in files]
-    files["Kbuild"] = f"# SPDX-License-Identifier: MIT\nobj-y += {' '.join(part + '/' for part in present)}\n".encode()
+    files["Kbuild"] = f"# SPDX-License-Identifier: MIT\nobj-y += {' '.join(part + '/' for part in PARTS)}\n".encode()
     return files
 
 

@@ -9,7 +9,7 @@ import shutil
 from virtual.kernel.errors import KernelError
 
 BUILD_TOOLS = {
-    "make": "make", "gcc": "gcc", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc", "perl": "perl",
+    "make": "make", "gcc": "gcc", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc",
     "patch": "patch",
 }  # fmt: skip
 PACKAGE_TOOLS = {"apt-get": "apt", "apt-cache": "apt", "dpkg-deb": "dpkg"}

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""What the tests have done inside the kernel they boot: exact times, and everything that chance could have a hand in.
+
+Runs as the job of virtual.init; leaves observed.json in the job's directory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import itertools
+import json
+import os
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+from virtual import RUN_DIRECTORY
+
+CLONE_NEWNET = 0x40000000  # include/uapi/linux/sched.h
+ETH_P_ALL = 3  # include/uapi/linux/if_ether.h
+DELAYS_NS = (2, 3, 7, 10, 101, 1_000, 12_345, 1_000_003, 10_000_019, 1_234_567_891)
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Timespec(ctypes.Structure):
+    _fields_ = [("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long)]
+
+
+class Itimerspec(ctypes.Structure):
+    _fields_ = [("interval", Timespec), ("value", Timespec)]
+
+
+def timer_late_ns(delay_ns: int) -> int:
+    """How much later than asked for a timer has fired, as the next reading of the clock shows it."""
+    timer = libc.timerfd_create(time.CLOCK_MONOTONIC, 0)
+    due_ns = time.monotonic_ns() + delay_ns
+    spec = Itimerspec(Timespec(0, 0), Timespec(*divmod(due_ns, 10**9)))
+    assert libc.timerfd_settime(timer, 1, ctypes.byref(spec), None) == 0  # TFD_TIMER_ABSTIME
+    os.read(timer, 8)
+    now_ns = time.monotonic_ns()
+    os.close(timer)
+    return now_ns - due_ns
+
+
+def times() -> dict[str, object]:
+    """Readings of the clock, timers, and a sleep beside another process's."""
+    time.sleep(0.03)  # the first tick, 10 ms after the boot, is what switches timers from jiffies to ns
+    readings = [time.monotonic_ns() for _ in range(100)]
+    late = [timer_late_ns(delay) for delay in DELAYS_NS]
+    begin_ns = time.monotonic_ns()
+    if os.fork() == 0:
+        time.sleep(0.001)
+        os._exit(0)
+    time.sleep(0.0123456789)
+    slept_ns = time.monotonic_ns() - begin_ns
+    os.wait()
+    return {"steps_ns": sorted({b - a for a, b in itertools.pairwise(readings)}), "late_ns": late,
+            "slept_ns": slept_ns}  # fmt: skip
+
+
+def memory_taken_kib(calls: int) -> int:
+    """Memory that is gone after many system calls of a program that never waits: sockets are freed by RCU."""
+
+    def free_kib() -> int:
+        text = Path("/proc/meminfo").read_text()
+        return int(text.split("MemFree:")[1].split()[0])
+
+    before_kib = free_kib()
+    for _ in range(calls):
+        socket.socket().close()
+    return before_kib - free_kib()
+
+
+def run(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def in_namespace(pid: int) -> None:
+    descriptor = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    assert libc.setns(descriptor, CLONE_NEWNET) == 0
+    os.close(descriptor)
+
+
+def traffic() -> dict[str, object]:
+    """TCP over a veth into another namespace, every frame of it: ports, sequence numbers, time stamps, in their ns."""
+    ready, go = os.pipe(), os.pipe()
+    server = os.fork()
+    if server == 0:
+        assert libc.unshare(CLONE_NEWNET) == 0
+        os.write(ready[1], b"1")
+        os.read(go[0], 1)
+        for words in ("addr add 10.9.0.2/24 dev right", "link set right up"):
+            run("ip", *words.split())
+        with socket.create_server(("10.9.0.2", 5001)) as listening:
+            os.write(ready[1], b"2")
+            connection, _ = listening.accept()
+            while connection.recv(65536):
+                pass
+        os._exit(0)
+    os.read(ready[0], 1)
+    run("ip", "link", "add", "left", "type", "veth", "peer", "name", "right")
+    run("ip", "link", "set", "right", "netns", str(server))
+    run("ip", "addr", "add", "10.9.0.1/24", "dev", "left")
+    run("ip", "link", "set", "left", "up")
+    links = run("ip", "-o", "link")
+    os.write(go[1], b"1")
+    os.read(ready[0], 1)
+    seen = hashlib.sha256()
+    frames = 0
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)) as tap:
+        tap.bind(("left", 0))
+        tap.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)  # SO_RCVBUFFORCE
+        tap.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
+        with socket.create_connection(("10.9.0.2", 5001)) as client:
+            port = client.getsockname()[1]
+            client.sendall(os.urandom(1 << 20))
+        os.waitpid(server, 0)
+        tap.setblocking(False)
+        while True:
+            try:
+                data, notes, _, _ = tap.recvmsg(1 << 16, 64)
+            except BlockingIOError:
+                break
+            frames += 1
+            seen.update(struct.pack("<I", len(data)) + data + notes[0][2])
+        lost = struct.unpack("II", tap.getsockopt(263, 6, 8))[1]  # SOL_PACKET, PACKET_STATISTICS
+    return {"links": links, "port": port, "frames": frames, "lost": lost, "sha256": seen.hexdigest()}
+
+
+def main() -> None:
+    observed = {
+        "times": times(),
+        "random": os.urandom(32).hex(),
+        "addresses": Path("/proc/self/maps").read_text(),
+        "hash": run("python3", "-c", "print(hash('seed'), id(object()), __import__('os').getpid())"),
+        "traffic": traffic(),
+        "memory_taken_kib": memory_taken_kib(30_000),
+        "pid": os.getpid(),
+        "end_ns": time.monotonic_ns(),
+        "log": run("dmesg"),
+        "release": os.uname().release,
+    }
+    result = subprocess.run([str(RUN_DIRECTORY / "registers")], capture_output=True, text=True)
+    observed["registers"] = {"status": result.returncode, "said": result.stdout + result.stderr}
+    (RUN_DIRECTORY / "observed.json").write_text(json.dumps(observed, indent=1))
+
+
+if __name__ == "__main__":
+    main()

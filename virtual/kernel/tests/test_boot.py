@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""The kernel that was built, booted: is time exact to the ns, and does one seed give one world?"""
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from virtual.kernel.build import BUILD
+from virtual.machine import Job, Machine
+
+KERNEL = BUILD / "linux"
+CHECKOUT = Path(__file__).parents[3]
+
+pytestmark = pytest.mark.skipif(not KERNEL.exists(), reason=f"{KERNEL} is not there: make kernel")
+
+
+Observe = Callable[[Path, int], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def observe(tmp_path_factory: pytest.TempPathFactory) -> Observe:
+    """Boots in a directory with a seed, and returns what was seen inside."""
+    registers = tmp_path_factory.mktemp("bin") / "registers"
+    source = Path(__file__).with_name("registers.c")
+    subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-o", registers, source, "-pthread"], check=True)
+
+    def boot(directory: Path, seed: int) -> dict[str, Any]:
+        (directory / "logs").mkdir(parents=True)
+        (directory / "registers").hardlink_to(registers)
+        init = [sys.executable, "-m", "virtual.init", "virtual.kernel.tests.inside", str(directory)]
+        console = directory / "logs/console.log"
+        job = Job(KERNEL, init, directory, console, 256, seed, environment={"PYTHONPATH": str(CHECKOUT)})
+        with Machine(job) as machine:
+            assert list(machine.messages())[-1] == {"end": 0}
+        content: dict[str, Any] = json.loads((directory / "observed.json").read_text())
+        return content
+
+    return boot
+
+
+@pytest.fixture(scope="module")
+def first(observe: Observe, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return observe(tmp_path_factory.mktemp("first"), 7)
+
+
+def test_clock__each_reading_costs_one_ns(first: dict[str, Any]) -> None:
+    assert first["times"]["steps_ns"] == [1]
+
+
+def test_timers__fire_in_their_ns(first: dict[str, Any]) -> None:
+    # The reading that shows it is the one ns.
+    assert set(first["times"]["late_ns"]) == {1}
+
+
+def test_sleep__takes_the_time_asked_for(first: dict[str, Any]) -> None:
+    # 1 ns of timer slack, and the readings of the clock that Python makes before and after.
+    assert 12_345_679 <= first["times"]["slept_ns"] <= 12_345_679 + 10
+
+
+def test_registers__survive_faults_switches_and_signals(first: dict[str, Any]) -> None:
+    assert first["registers"]["status"] == 0, first["registers"]["said"]
+
+
+def test_memory__is_freed_while_nothing_waits(first: dict[str, Any]) -> None:
+    # 30,000 sockets are 60 MB.
+    assert first["memory_taken_kib"] < 8_000
+
+
+def test_traffic__was_seen_whole(first: dict[str, Any]) -> None:
+    assert first["traffic"]["lost"] == 0
+    assert first["traffic"]["frames"] > 20
+
+
+def test_seed__the_same_one_gives_the_same_world(observe: Observe, first: dict[str, Any], tmp_path: Path) -> None:
+    other_directory = tmp_path / "of-quite-another-length"
+    again = observe(other_directory, 7)
+    # Only what names the directory, and the pages that its name takes, may differ.
+    assert {**again, "log": ""} == {**first, "log": ""}
+    other_directory.rename(tmp_path / "away")
+    assert observe(other_directory, 7) == again
+
+
+def test_seed__another_one_gives_another_world(observe: Observe, first: dict[str, Any], tmp_path: Path) -> None:
+    other = observe(tmp_path / "other", 8)
+    assert other["random"] != first["random"]
+    assert other["addresses"] != first["addresses"]
+    assert other["traffic"]["links"] != first["traffic"]["links"]
+    assert other["traffic"]["sha256"] != first["traffic"]["sha256"]
+    assert other["times"] == first["times"]
+
+
+def test_seed__bad_numbers_are_refused() -> None:
+    for bad in ("", "x", "-1", "7y", "18446744073709551616"):
+        result = subprocess.run([KERNEL, f"bufferscope.seed={bad}"], capture_output=True, text=True, timeout=10)
+        assert result.returncode == 1
+        assert "not a number from 0 to 2^64 - 1" in result.stderr
+
+
+def test_panic__ends_the_process_and_leaves_nothing(tmp_path: Path) -> None:
+    words = [
+        "mem=64M",
+        "root=none",
+        "rootfstype=hostfs",
+        "ro",
+        "time-travel=inf-cpu",
+        "con=null",
+        "con0=null,fd:1",
+        "panic=-1",
+        "noreboot",
+    ]
+    machine = subprocess.Popen(
+        [KERNEL, *words, f"uml_dir={tmp_path}", "init=/bin/true"], stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+    said, _ = machine.communicate(timeout=20)
+    assert "Kernel panic - not syncing: Attempted to kill init!" in said
+    assert machine.returncode != 0
+    end_s = time.monotonic() + 5
+    while living(machine.pid):  # they have been killed, and take a moment
+        assert time.monotonic() < end_s, living(machine.pid)
+        time.sleep(0.01)
+
+
+def living(group: int) -> list[str]:
+    """The processes of a group that have not ended (who reaps them when their parent has gone is the host's affair)."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            _, _, rest = path.read_text().rpartition(")")
+            state, _, process_group = rest.split()[:3]
+            if int(process_group) == group and state not in "ZX":
+                found.append(path.read_text())
+    return found

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: MIT
+"""The whole way, with a small tree that make builds in no time: what is built again and what is not, and what is left
+when it is interrupted at the worst moment.
+"""
+
+import io
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from virtual.kernel import build, compile, config, patches, stage
+from virtual.kernel.errors import KernelError
+from virtual.kernel.progress import Progress
+
+# Stands for a kernel's: the same calls, the same files. It compiles main.c, slowly if there is a file `slow`.
+MAKEFILE = """\
+VERSION = 6
+PATCHLEVEL = 0
+SUBLEVEL = 1
+O ?= .
+allnoconfig:
+\tmkdir -p $(O)/include/config
+\tgrep -v '^#' $(KCONFIG_ALLCONFIG) >$(O)/.config
+\techo 6.0.1-test >$(O)/include/config/kernel.release
+linux: $(O)/linux
+$(O)/linux: main.c $(wildcard drivers/net/bufferscope/softswitch/driver/main.c)
+\t@echo "  CC      main.o"
+\tif [ -e slow ]; then echo half >$@; exec sleep 60; fi
+\tcat $^ >$@
+.PHONY: linux allnoconfig
+"""
+RUNNER = """\
+import signal, sys
+from pathlib import Path
+from virtual.kernel import build, config, patches
+from virtual.kernel.progress import Progress
+signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+config.FRAGMENT, patches.DIRECTORY = Path(sys.argv[2]), Path(sys.argv[3])
+build.ensure(Path(sys.argv[1]), {"KERNEL_SOURCE": sys.argv[4]}, Progress(sys.stdout))
+"""
+
+
+class Setting:
+    """A directory with a source, patches and a fragment of its own; build() builds there."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.tree = directory / "build", directory / "source"
+        for name, content in {
+            "Makefile": MAKEFILE,
+            "main.c": "int main;\n",
+            "arch/um/Kconfig": "",
+            "drivers/net/Makefile": "",
+            "net/ipv4/Kconfig": 'config TCP_CONG_X\n\ttristate "X"\n',
+        }.items():
+            path = self.tree / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+        self.patches, self.fragment = directory / "patches", directory / "fragment"
+        self.patches.mkdir()
+        self.fragment.write_text("CONFIG_A=y\n")
+
+    def build(self) -> dict[str, Any]:
+        self.said = io.StringIO()
+        return build.ensure(self.directory, {"KERNEL_SOURCE": str(self.tree)}, Progress(self.said))
+
+    def process(self) -> "subprocess.Popen[str]":
+        words = [self.directory, self.fragment, self.patches, self.tree]
+        return subprocess.Popen(
+            [sys.executable, "-c", RUNNER, *map(str, words)], cwd=stage.CHECKOUT, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def phases(self) -> list[str]:
+        return [line.split()[1] for line in self.said.getvalue().splitlines()]
+
+
+@pytest.fixture
+def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
+    setting = Setting(tmp_path)
+    monkeypatch.setattr(config, "FRAGMENT", setting.fragment)
+    monkeypatch.setattr(patches, "DIRECTORY", setting.patches)
+    monkeypatch.setattr("virtual.kernel.unpack.NEEDED_BYTES", 1000)
+    return setting
+
+
+def until(condition: Any, seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "did not come about"
+        time.sleep(0.02)
+
+
+def test_first_time__everything_is_done_and_recorded(setting: Setting) -> None:
+    made = setting.build()
+    assert setting.phases() == ["unpacking", "patching", "configuring", "compiling", "Linux"]
+    assert json.loads((setting.directory / "kernel.json").read_text()) == made
+    assert made["version"] == "6.0.1-test"
+    assert made["source"]["kind"] == "tree"
+    assert made["compiler"].startswith("gcc")
+    assert (setting.directory / "linux").read_bytes().startswith(b"int main;\n")
+    assert "obj-y += bufferscope/" in (setting.directory / "tree/drivers/net/Makefile").read_text()
+    assert (setting.tree / "drivers/net/Makefile").read_text() == "", "the user's own tree is left alone"
+
+
+def test_second_time__nothing_is_done(setting: Setting) -> None:
+    made = setting.build()
+    before = (setting.directory / "linux").stat().st_mtime_ns
+    assert setting.build() == made
+    assert setting.phases() == []
+    assert (setting.directory / "linux").stat().st_mtime_ns == before
+
+
+def test_record__is_the_same_for_the_same_but_for_the_time(setting: Setting) -> None:
+    first = setting.build()
+    shutil.rmtree(setting.directory)
+    second = setting.build()
+    assert {**first, "build_s": 0} == {**second, "build_s": 0}
+
+
+def test_our_code__changed_is_only_compiled(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting.build()
+    own = stage.collect()
+    changed = {**own, "softswitch/driver/main.c": b"int changed;\n"}
+    monkeypatch.setattr(stage, "collect", lambda: changed)
+    setting.build()
+    assert setting.phases() == ["compiling", "Linux"]
+    assert (setting.directory / "linux").read_bytes() == b"int main;\nint changed;\n"
+
+
+def test_fragment__changed_is_configured_again(setting: Setting) -> None:
+    setting.build()
+    setting.fragment.write_text("CONFIG_A=y\nCONFIG_B=y\n")
+    setting.build()
+    assert setting.phases() == ["configuring", "compiling", "Linux"]
+
+
+def test_patch__changed_starts_from_the_source(setting: Setting) -> None:
+    setting.build()
+    (setting.patches / "a.patch").write_text(
+        "Subject: x\n\n--- a/main.c\n+++ b/main.c\n@@ -1 +1 @@\n-int main;\n+int other;\n"
+    )
+    made = setting.build()
+    assert made["patches"] == ["a.patch"]
+    assert setting.phases()[:4] == ["removing", "removing", "unpacking", "patching"]
+    assert (setting.directory / "linux").read_bytes().startswith(b"int other;\n")
+
+
+def test_source__changed_replaces_the_old_one(setting: Setting) -> None:
+    setting.build()
+    (setting.tree / "main.c").write_text("int newer;\n")
+    (setting.tree / "net/gone.c").write_text("x\n")
+    setting.build()
+    (setting.tree / "net/gone.c").unlink()
+    setting.build()
+    assert (setting.directory / "linux").read_bytes().startswith(b"int newer;\n")
+    assert not (setting.directory / "tree/net/gone.c").exists()
+
+
+@pytest.mark.parametrize("damage", ["linux gone", "linux cut", "json cut", "json of another"])
+def test_damage__is_not_taken_for_a_finished_kernel(setting: Setting, damage: str) -> None:
+    setting.build()
+    linux, record = setting.directory / "linux", setting.directory / "kernel.json"
+    whole = linux.read_bytes()
+    if damage == "linux gone":
+        linux.unlink()
+    elif damage == "linux cut":
+        linux.write_bytes(whole[:5])
+    elif damage == "json cut":
+        record.write_text(record.read_text()[:50])
+    else:
+        record.write_text("[]")
+    setting.build()
+    assert "compiling" in setting.phases()
+    assert linux.read_bytes() == whole
+
+
+def test_unpacking__cut_short_leaves_no_tree(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as context:
+        context.setattr("shutil.copy2", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(KernelError, match=r"building the kernel in .*No space left"):
+            setting.build()
+    assert not (setting.directory / "tree").exists()
+    assert setting.build()["version"] == "6.0.1-test"
+
+
+def test_make__that_fails_says_the_error_and_leaves_the_old_kernel(setting: Setting) -> None:
+    setting.build()
+    before = (setting.directory / "linux").read_bytes()
+    makefile = MAKEFILE.replace("\tcat $^ >$@", "\techo 'main.c:1: error: expected;'; false")
+    (setting.tree / "Makefile").write_text(makefile)
+    with pytest.raises(
+        KernelError, match=r"make of the kernel failed with status 2; .*kernel\.log:\n  .*error: expected"
+    ):
+        setting.build()
+    assert (setting.directory / "linux").read_bytes() == before
+
+
+def test_config__that_lacks_something_is_not_built(setting: Setting) -> None:
+    makefile = MAKEFILE.replace("grep -v '^#'", "grep -v CONFIG_A")
+    (setting.tree / "Makefile").write_text(makefile)
+    with pytest.raises(KernelError, match="CONFIG_A=y cannot be had"):
+        setting.build()
+    with pytest.raises(KernelError, match="CONFIG_A=y cannot be had"):
+        setting.build()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_interrupted__half_a_kernel_is_never_used(setting: Setting, number: int) -> None:
+    (setting.tree / "slow").write_text("")
+    process = setting.process()
+    half = setting.directory / "obj/linux"
+    until(half.exists)
+    process.send_signal(number)
+    process.communicate()
+    assert process.returncode != 0
+    assert not (setting.directory / "linux").exists()
+    # What make left behind ends too; until then it holds the lock.
+    (setting.tree / "slow").unlink()
+    made = setting.build()
+    assert made["version"] == "6.0.1-test"
+    assert b"half" not in (setting.directory / "linux").read_bytes()
+
+
+def test_mark__of_a_killed_make_discards_the_objects(tmp_path: Path) -> None:
+    objects = tmp_path / "obj"
+    objects.mkdir()
+    (objects / "half.o").write_text("half")
+    compile.fresh_objects(objects)
+    assert (objects / "half.o").exists()
+    (objects / compile.MARK).touch()
+    compile.fresh_objects(objects)
+    assert list(objects.iterdir()) == []
+
+
+def test_two_at_once__the_second_waits(setting: Setting) -> None:
+    (setting.tree / "slow").write_text("")
+    first = setting.process()
+    until((setting.directory / "obj/linux").exists)
+    second = setting.process()
+    assert second.stdout is not None
+    assert "waiting for another build" in second.stdout.readline()
+    assert second.poll() is None
+    first.terminate()
+    first.communicate()
+    # It goes on where the first was, and is slow itself.
+    assert "unpacking" not in second.stdout.readline()
+    second.terminate()
+    second.communicate()
+
+
+def test_environment__of_the_caller_does_not_reach_make(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"CC": "cubic", "MAKEFLAGS": "-n", "O": "/nowhere", "ARCH": "arm", "V": "0"}.items():
+        monkeypatch.setenv(name, value)
+    assert setting.build()["version"] == "6.0.1-test"
+
+
+def test_progress__is_one_line_a_phase_in_a_pipe() -> None:
+    stream = io.StringIO()
+    with Progress(stream) as progress:
+        progress.phase("compiling")
+        for count in range(1000):
+            progress.advance(str(count))
+    assert stream.getvalue() == "kernel: compiling\n"

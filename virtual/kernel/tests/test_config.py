@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""The configuration: all congestion controls of the source, and nothing necessary lost on the way."""
+
+from pathlib import Path
+
+import pytest
+
+from virtual.kernel import config
+from virtual.kernel.errors import KernelError
+
+KCONFIG = """\
+config TCP_CONG_CUBIC
+\ttristate "CUBIC TCP"
+config TCP_CONG_NEW2
+\ttristate "something new"
+config TCP_CONG_ADVANCED
+\tbool "TCP: advanced congestion control"
+config TCP_CONG_CUBIC
+\ttristate
+config DEFAULT_TCP_CONG
+\tstring
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "net/ipv4").mkdir(parents=True)
+    (tmp_path / "net/ipv4/Kconfig").write_text(KCONFIG)
+    return tmp_path
+
+
+def test_congestion_controls__are_those_of_the_source(tree: Path) -> None:
+    assert config.congestion_controls(tree) == ["TCP_CONG_CUBIC", "TCP_CONG_NEW2"]
+    asked = config.fragment(tree)
+    assert "CONFIG_TCP_CONG_NEW2=y\n" in asked
+    assert asked.count("CONFIG_TCP_CONG_CUBIC=y\n") == 1
+
+
+def test_congestion_controls__that_went_elsewhere_are_an_error(tree: Path) -> None:
+    (tree / "net/ipv4/Kconfig").write_text("source other\n")
+    with pytest.raises(KernelError, match=r"has no TCP_CONG_\* any more"):
+        config.congestion_controls(tree)
+    (tree / "net/ipv4/Kconfig").unlink()
+    with pytest.raises(KernelError, match="reading the congestion controls"):
+        config.congestion_controls(tree)
+
+
+def test_check__passes_when_all_is_there() -> None:
+    config.check("CONFIG_A=y\nCONFIG_B=3\n# CONFIG_X=y in a comment\n", "CONFIG_B=3\nCONFIG_A=y\n", "6.0")
+
+
+def test_check__names_everything_that_is_lacking() -> None:
+    asked = "CONFIG_A=y\nCONFIG_B=3\nCONFIG_C=y\n"
+    with pytest.raises(KernelError, match=r"configuring Linux 6\.0: CONFIG_B=3, CONFIG_C=y cannot be had there"):
+        config.check(asked, "CONFIG_A=y\nCONFIG_B=4\n# CONFIG_C is not set\n", "6.0")
+
+
+def test_check__lets_pass_what_a_version_does_not_have() -> None:
+    config.check("CONFIG_BASE_FULL=y\n", "", "6.12")
+
+
+def test_fragment__asks_for_everything_that_may_be_missing() -> None:
+    own = config.FRAGMENT.read_text()
+    assert all(f"\n{name}=" in own for name in config.MAY_BE_MISSING), "an exception that is not needed"

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""Patches: conditions decide by content, a patch that does not fit stops the build with its name."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from virtual.kernel import patches
+from virtual.kernel.errors import KernelError
+
+PATCH = """\
+SPDX-License-Identifier: MIT
+Subject: better
+{condition}
+Why.
+
+--- a/file.c
++++ b/file.c
+@@ -1,3 +1,3 @@
+ one
+-two
++TWO
+ three
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "tree/drivers/net").mkdir(parents=True)
+    (tmp_path / "tree/file.c").write_text("one\ntwo\nthree\n")
+    (tmp_path / "patches").mkdir()
+    monkeypatch.setattr(patches, "DIRECTORY", tmp_path / "patches")
+    return tmp_path / "tree"
+
+
+def apply(tree: Path, condition: str = "") -> list[str]:
+    (patches.DIRECTORY / "a.patch").write_text(PATCH.format(condition=condition))
+    return patches.apply_all(tree, "6.0.0")
+
+
+@pytest.mark.parametrize(
+    ("condition", "applied"),
+    [
+        ("", True),
+        ("Unless: file.c has three", False),
+        ("Unless: file.c has four", True),
+        ("Unless: missing.c has three", True),
+        ("Only-if: file.c has one\n", True),
+        ("Only-if: file.c has four", False),
+        ("Only-if: missing.c has one", False),
+        ("Only-if: file.c has one\nUnless: file.c has three", False),
+    ],
+)
+def test_conditions__decide_by_what_the_source_has(tree: Path, condition: str, applied: bool) -> None:
+    assert apply(tree, condition) == (["a.patch"] if applied else [])
+    assert ("TWO" in (tree / "file.c").read_text()) == applied
+
+
+def test_patch__that_does_not_fit_is_an_error_that_names_it(tree: Path) -> None:
+    (tree / "file.c").write_text("quite\nanother\nfile\n")
+    with pytest.raises(KernelError, match=r"applying .*/a\.patch to Linux 6\.0\.0: Hunk #1 FAILED at 1"):
+        apply(tree)
+
+
+def test_patch__for_a_file_that_is_not_there_is_an_error(tree: Path) -> None:
+    (tree / "file.c").unlink()
+    with pytest.raises(KernelError, match=r"applying .*/a\.patch"):
+        apply(tree)
+
+
+def test_hook__is_put_in_once(tree: Path) -> None:
+    makefile = tree / "drivers/net/Makefile"
+    makefile.write_text("obj-y += a.o")
+    patches.hook_in(tree)
+    patches.hook_in(tree)
+    assert makefile.read_text() == "obj-y += a.o\nobj-y += bufferscope/\n"
+
+
+@pytest.mark.parametrize("path", sorted(patches.DIRECTORY.glob("*.patch")), ids=lambda path: path.name)
+def test_shipped_patches__say_what_they_are_for(path: Path) -> None:
+    head, _, body = path.read_text().partition("\n--- ")
+    assert head.startswith("SPDX-License-Identifier: GPL-2.0 OR MIT\nSubject: ")
+    assert len(head.split("\n\n", 1)[1]) > 100, "the reason"
+    assert body
+    stated = [line for line in head.splitlines() if re.match(r"(Unless|Only-if)\b", line)]
+    assert len(stated) == len(patches.CONDITION.findall(head)), "every condition is understood"

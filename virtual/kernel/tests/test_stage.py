@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""Staging: our code is in the tree with the checkout's paths, and only what changed is written."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from virtual.kernel import stage
+from virtual.kernel.errors import KernelError
+
+
+@pytest.fixture(scope="module")
+def staged() -> dict[str, bytes]:
+    stage.make_pipeline()
+    return stage.collect()
+
+
+def test_collect__has_the_driver_and_all_that_it_includes(staged: dict[str, bytes]) -> None:
+    for part in stage.PARTS:
+        assert f"{part}/Kbuild" in staged
+        assert f"{part}/".encode() in staged["Kbuild"]
+    assert staged["softswitch/generated/bufferscope.c"]
+    for name, content in staged.items():
+        for included in re.findall(rb'^#include "((?:\.\./)+[^"]+)"', content, re.MULTILINE):
+            path = (Path("/") / Path(name).parent / included.decode()).resolve().relative_to("/")
+            assert str(path) in staged, f"{name} includes {path}"
+
+
+def test_collect__takes_no_tests_and_no_documents(staged: dict[str, bytes]) -> None:
+    assert not [name for name in staged if "/tests/" in name or name.endswith((".md", ".py"))]
+
+
+def test_write__touches_only_what_changed(tmp_path: Path) -> None:
+    files = {"a/one.c": b"1", "a/two.c": b"2", "Kbuild": b"k"}
+    assert stage.write(files, tmp_path) == 3
+    place = tmp_path / stage.PLACE
+    before = (place / "a/one.c").stat().st_mtime_ns
+    assert stage.write(files, tmp_path) == 0
+    assert stage.write({"a/one.c": b"1", "Kbuild": b"K"}, tmp_path) == 2
+    assert (place / "a/one.c").stat().st_mtime_ns == before
+    assert not (place / "a/two.c").exists()
+
+
+def test_collect__misses_a_part_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match=r"softswitch/driver/Kbuild is missing"):
+        stage.collect(tmp_path)

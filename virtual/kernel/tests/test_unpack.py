@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""Unpacking: what is needed comes out, nothing leaves its directory, damage is said so, a user's tree stays his."""
+
+import io
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from virtual.kernel import unpack
+from virtual.kernel.errors import KernelError
+
+TREE = {
+    "Makefile": "VERSION = 6\n",
+    "kernel/fork.c": "int fork;\n",
+    "arch/um/kernel/time.c": "int time;\n",
+    "arch/arm/mm/mmu.c": "int mmu;\n",
+    "arch/arm/crypto/Kconfig": "config ARM\n",
+    "drivers/gpu/drm/amd/big.h": "int big;\n",
+    "drivers/gpu/drm/Kconfig": "config DRM\n",
+    "drivers/net/veth.c": "int veth;\n",
+    "drivers/net/ethernet/intel/ice.c": "int ice;\n",
+    "sound/core.c": "int sound;\n",
+    ".config": "CONFIG_OLD=y\n",
+    "include/config/auto.conf": "old\n",
+    "kernel/fork.o": "object\n",
+    ".git/HEAD": "ref\n",
+}
+NEEDED = {
+    "Makefile", "kernel/fork.c", "arch/um/kernel/time.c", "arch/arm/crypto/Kconfig", "drivers/gpu/drm/Kconfig",
+    "drivers/net/veth.c",
+}  # fmt: skip
+
+
+def archive(members: dict[str, str], top: str = "linux-6/", mode: str = "w:xz") -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode=mode) as file:  # type: ignore[call-overload]
+        for name, content in members.items():
+            member = tarfile.TarInfo(top + name)
+            member.size, member.mtime = len(content), 1000
+            file.addfile(member, io.BytesIO(content.encode()))
+    return data.getvalue()
+
+
+def files(directory: Path) -> set[str]:
+    return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_archive__gives_what_is_needed_whatever_its_compression(tmp_path: Path, mode: str) -> None:
+    unpack.unpack_archive(io.BytesIO(archive(TREE, mode=mode)), tmp_path, "a.tar", lambda count: None)
+    assert files(tmp_path) == NEEDED
+    assert (tmp_path / "kernel/fork.c").read_text() == "int fork;\n"
+    # make compares times: they must be the archive's.
+    assert (tmp_path / "kernel/fork.c").stat().st_mtime == 1000
+
+
+@pytest.mark.parametrize("name", ["../../evil.c", "/etc/evil.c"])
+def test_archive__refuses_paths_that_leave_the_tree(tmp_path: Path, name: str) -> None:
+    with pytest.raises(KernelError, match="leaves the tree"):
+        unpack.unpack_archive(io.BytesIO(archive({name: "x"}, top="")), tmp_path / "tree", "a.tar", lambda count: None)
+    assert files(tmp_path) == set()
+
+
+def test_archive__links_stay_inside(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as file:
+        for name, target in (("lib/in", "../kernel/fork.c"), ("lib/out", "../../../etc/passwd"), ("lib/abs", "/etc")):
+            member = tarfile.TarInfo("linux/" + name)
+            member.type, member.linkname = tarfile.SYMTYPE, target
+            file.addfile(member)
+    unpack.unpack_archive(io.BytesIO(data.getvalue()), tmp_path, "a.tar", lambda count: None)
+    assert [path.name for path in (tmp_path / "lib").iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.5, 0.9])
+def test_archive__that_is_cut_short_is_an_error(tmp_path: Path, keep: float) -> None:
+    content = {f"kernel/{number}.c": os.urandom(500).hex() for number in range(50)}
+    data = archive(content)
+    with pytest.raises(KernelError, match=r"unpacking a\.tar into .*the file may be damaged"):
+        unpack.unpack_archive(io.BytesIO(data[: int(len(data) * keep)]), tmp_path, "a.tar", lambda count: None)
+
+
+def package(directory: Path, member: str) -> Path:
+    root = directory / "root"
+    (root / "DEBIAN").mkdir(parents=True)
+    (root / "DEBIAN/control").write_text(
+        "Package: linux-source-6.0\nVersion: 6.0-1\nArchitecture: all\nMaintainer: x <x@y>\nDescription: x\n"
+    )
+    (root / "usr/src").mkdir(parents=True)
+    (root / "usr/src" / member).write_bytes(archive(TREE))
+    path = directory / "linux-source-6.0_6.0-1_all.deb"
+    subprocess.run(["dpkg-deb", "--build", "--root-owner-group", root, path], check=True, capture_output=True)
+    return path
+
+
+def test_package__gives_the_archive_inside(tmp_path: Path) -> None:
+    unpack.unpack_package(package(tmp_path, "linux-source-6.0.tar.xz"), tmp_path / "tree", lambda count: None)
+    assert files(tmp_path / "tree") == NEEDED
+
+
+def test_package__without_a_source_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match="it is no kernel source package"):
+        unpack.unpack_package(package(tmp_path, "else.tar.xz"), tmp_path / "tree", lambda count: None)
+
+
+def test_package__that_is_none_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.deb").write_bytes(b"no package")
+    with pytest.raises(KernelError, match="reading the package"):
+        unpack.unpack_package(tmp_path / "a.deb", tmp_path / "tree", lambda count: None)
+
+
+def test_tree__is_copied_and_left_as_it_was(tmp_path: Path) -> None:
+    for name, content in TREE.items():
+        path = tmp_path / "own" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    unpack.copy_tree(tmp_path / "own", tmp_path / "tree", lambda count: None)
+    assert files(tmp_path / "tree") == NEEDED
+    (tmp_path / "tree/kernel/fork.c").write_text("changed\n")
+    assert {name: (tmp_path / "own" / name).read_text() for name in TREE} == TREE
+
+
+def test_space__is_asked_for_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match=r"needs 1000000\.0 GB, only .* GB are free: make room"):
+        unpack.check_space(tmp_path, 10**15)
