@@ -85,18 +85,21 @@ def _papers(short: bool, every: list[Outcome]) -> list[Row]:
         for flows in FLOWS:
             found = run(*PAPER, f"CC={cc}", f"FLOWS={flows}", f"NAME=paper-{cc}{flows}", *length)
             every.append(found)
-            drained = found.summary["drained_fraction"]
-            share = drained["of_bdp"]
             name = f"10 Gb/s, 1 ms, MTU 9000, {flows} {cc}"
-            rows += [
-                _row(f"{name}, wall", found.wall_s, "s", must=90, aim=40, better="lower", note=found.pace),
-                _row(f"{name}, drained", share["median"] if drained["count"] else -1, "BDP",
-                     peer=f"first paper, 3.6: {seen}" if flows == 1 else "",
-                     note=f"{_range(share)} over {drained['count']} {drained['basis']}; to the least mean of an RTT "
-                     f"{_range(drained['of_bdp_mean_over_rtt'])}; "
-                     f"utilization {found.summary['utilization']['mean']:.4f}"),
-            ]  # fmt: skip
+            rows.append(_row(f"{name}, wall", found.wall_s, "s", must=90, aim=40, better="lower", note=found.pace))
+            if found.summary["drained_fraction"]["count"]:
+                rows.append(_drained(name, found, seen if flows == 1 else ""))
     return rows
+
+
+def _drained(name: str, found: Outcome, seen: str) -> Row:
+    drained = found.summary["drained_fraction"]
+    over_rtt = _range(drained["of_bdp_mean_over_rtt"])
+    return _row(
+        f"{name}, drained", drained["of_bdp"]["median"], "BDP", peer=f"first paper, 3.6: {seen}" if seen else "",
+        note=f"{_range(drained['of_bdp'])} ({over_rtt} to the least mean of an RTT) in {drained['count']} "
+        f"{drained['basis']}; utilization {found.summary['utilization']['mean']:.4f}",
+    )  # fmt: skip
 
 
 def _range(share: dict[str, float | None]) -> str:
@@ -132,7 +135,7 @@ def _executors(short: bool, every: list[Outcome]) -> list[Row]:
     return [
         _row("10 Gb/s, 1 Reno: the driver's wall time over the process's", paces[0] / paces[1], "x", better="lower",
              peer=f"process: {paces[1]} s a second, driver: {paces[0]}",
-             note=f"drained {drains[1]} and {drains[0]} BDP"),
+             note=f"drained {drains[1]:.3f} and {drains[0]:.3f} BDP"),
         _row("switch as a process: lateness, most", fidelity["lateness_max_ns"] / 1e3, "us", must=10, better="lower",
              peer="NetEm: 71 us median, 769 worst; MoonEm on bare metal: 0.05 and 0.08 (published)",
              note=f"gap error {fidelity['gap_error_max_ns']:.0f} ns, rate {fidelity['rate_error_fraction']:.1e}"),
