@@ -64,8 +64,11 @@ def _has_netem() -> bool:
 
 
 def tool(name: str) -> str | None:
-    """Path of a program: beside this Python first, where pip puts what it installs."""
-    return shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
+    """Path of a program: beside this Python first, where pip puts what it installs; last where Debian puts those of
+    administrators, which ordinary users do not have in their PATH.
+    """
+    path = (str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin")
+    return shutil.which(name, path=os.pathsep.join(path))
 
 
 def missing(spec: Resolved) -> list[str]:

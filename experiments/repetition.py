@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import statistics
 import sys
 import time
@@ -33,6 +34,7 @@ STOP_S = 10.0
 ABORT_S = 3.0  # for each program when the run has failed anyway
 DRAIN_S = 5.0  # beyond the longest way through the switch
 IDLE_RTT_SAMPLES = 20
+TRACE_EVENT_BYTES = 256  # in a ring, with what the kernel puts around it
 IDLE_RTT_INTERVAL_S = 0.01
 
 
@@ -120,8 +122,21 @@ def variables(spec: Resolved, directory: Path) -> dict[str, Any]:
         "switch_executor": spec.switch,
         "switch_options": switch_options(spec),
         "collector_options": ["--status"],
-        "tracer_options": ["--status", "--port", f"{FIRST_SERVER_PORT}-{last_server_port}"],
+        "tracer_options": [
+            "--status",
+            "--ring-mib",
+            str(trace_ring_mib(spec)),
+            "--port",
+            f"{FIRST_SERVER_PORT}-{last_server_port}",
+        ],
     }
+
+
+def trace_ring_mib(spec: Resolved) -> int:
+    """Room for four times what the tracer finds when it looks, every 20 ms: at most an event for each packet."""
+    events = 4 * spec.rate_bps / (8 * spec.wire_bytes) * 0.02
+    needed_mib = events * TRACE_EVENT_BYTES / (1 << 20)
+    return min(1024, max(16, 1 << math.ceil(math.log2(max(needed_mib, 1)))))
 
 
 def switch_options(spec: Resolved) -> list[str]:

@@ -210,6 +210,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     groups = _groups(spec, given, errors, wrong)
     open_loop = spec.traffic == "open-loop"
     generator = None if open_loop else spec.generator or DEFAULT_GENERATOR[clock]
+    if generator == "iperf3" and clock == "virtual" and not errors.keys() & {"generator", "clock"}:
+        wrong("generator", "waits for its peer by spinning, which never ends in virtual time; allowed: epoll")
     _check_traffic(spec, given, generator, errors, wrong)
     _check_host(spec, groups, host, errors, wrong)
     rtt_ns, rate_bps = units.whole(spec.rtt), units.whole(spec.rate)

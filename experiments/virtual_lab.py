@@ -111,6 +111,7 @@ def memory_mib(spec: Resolved) -> int:
     pool = spec.pool_packets * (spec.frame_bytes + 1024)
     under_way = 8 * (spec.bdp_packets + spec.buffer_packets) * (spec.wire_bytes + 1024)
     rings_mib = RINGS_MIB if spec.switch == "process" else 0
+    rings_mib += repetition.trace_ring_mib(spec)
     return BASE_MIB + rings_mib + (pool + under_way + spec.flows * FLOW_BYTES >> 20)
 
 

@@ -17,7 +17,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from virtual import RUN_DIRECTORY
+from virtual import PYTHON_ALONE, RUN_DIRECTORY
 from virtual.messages import Speaker
 
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x2, 0x4, 0x8  # include/uapi/linux/mount.h
@@ -71,7 +71,7 @@ def run_and_reap(module: str) -> int:
     its memory.
     """
     environment = {
-        "PATH": PATH, "HOME": "/root", "TMPDIR": "/run/tmp", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1",
+        "PATH": PATH, "HOME": "/root", "TMPDIR": "/run/tmp", "LC_ALL": "C.UTF-8", **PYTHON_ALONE,
         "PYTHONHASHSEED": "0", "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }  # fmt: skip
     worker = os.fork()

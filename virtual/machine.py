@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from virtual import PYTHON_ALONE
 from virtual.messages import heard
 
 PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
@@ -71,6 +72,7 @@ def command_line(job: Job) -> list[str]:
         "umid": "machine",
         "init": job.init[0],
         **job.parameters,
+        **PYTHON_ALONE,
         **job.environment,
     }
     line = ["ro", *(f"{name}={_quoted(value)}" for name, value in words.items()), "--", *map(_quoted, job.init[1:])]

@@ -22,7 +22,7 @@ from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import Progress
 
 BUILD = stage.CHECKOUT / "build/virtual"
-STEPS = 800  # lines that make prints for a whole build of Linux 6.12, near enough for the others
+STEPS = 1190  # lines that make prints for a whole build of Linux 6.12, near enough for the others
 # What decides whether a kernel is up to date. The compiler is recorded, but a newer one is no reason to build again.
 DECISIVE = ("source", "patches_digest", "fragment_digest", "unpack_digest", "staged_digest")
 
