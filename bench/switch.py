@@ -18,6 +18,7 @@ from bench import processes
 from bench.report import Row
 from controlplane.policy import TailDrop
 from controlplane.soft import SoftSwitch
+from controlplane.switch import Collector
 from experiments import cell, topology
 from wire.wire import POSTCARD
 
@@ -135,12 +136,11 @@ def _configure(control: SoftSwitch) -> None:
     port = POSTCARD.const["POSTCARD_UDP_PORT"]
     collector = topology.COLLECTOR
     for host in (topology.SENDER, topology.RECEIVER):
-        control.forward(host.mac, host.port)
-    control.collector(
-        collector.port, collector.switch_mac, collector.mac, topology.POSTCARD_SOURCE, collector.ipv4, port, port
-    )
+        control.set_forwarding(host.mac, host.port)
+    addresses = (collector.switch_mac, collector.mac, topology.POSTCARD_SOURCE, collector.ipv4)
+    control.set_collector(Collector(collector.port, *addresses, port, port))
     control.set_policy(topology.RECEIVER.port, TailDrop(FAR_AWAY_PACKETS))
-    control.postcards_on(topology.RECEIVER.port, 1)
+    control.set_postcards(topology.RECEIVER.port, 1)
 
 
 def _udp_forwarded_per_s(control: SoftSwitch, seconds: int) -> float:

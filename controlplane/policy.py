@@ -4,6 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Unit(StrEnum):
+    """What a threshold counts. Which of them a switch can compare with, its Capabilities say."""
+
+    PACKETS = "packets"
+    BYTES = "bytes"
+    CELLS = "cells"
 
 
 @dataclass(frozen=True)
@@ -11,7 +20,7 @@ class TailDrop:
     """A packet that arrives to a queue of `threshold` or more is dropped."""
 
     threshold: int
-    in_bytes: bool = False
+    unit: Unit = Unit.PACKETS
 
 
 @dataclass(frozen=True)
@@ -20,7 +29,7 @@ class Ecn:
 
     threshold: int
     hard_limit: int
-    in_bytes: bool = False
+    unit: Unit = Unit.PACKETS
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,7 @@ class EgressThreshold:
 
     threshold: int
     mark_instead_of_drop: bool = False
-    in_bytes: bool = False
+    unit: Unit = Unit.PACKETS
 
 
 @dataclass(frozen=True)
@@ -37,4 +46,17 @@ class Unwatched:
     """No policy, no depth, no postcards."""
 
 
-Policy = TailDrop | Ecn | EgressThreshold | Unwatched
+Watched = TailDrop | Ecn | EgressThreshold
+Policy = Watched | Unwatched
+
+MODES: dict[str, type[Policy]] = {
+    "tail-drop": TailDrop,
+    "ecn": Ecn,
+    "egress-threshold": EgressThreshold,
+    "unwatched": Unwatched,
+}
+
+
+def mode_of(policy: Policy) -> str:
+    """The name that people write for this kind of policy."""
+    return next(name for name, kind in MODES.items() if isinstance(policy, kind))

@@ -1,45 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""The soft switch's control plane: typed calls over its Unix socket or its device (docs/control-protocol.md).
+"""The soft switch: the interface over its Unix socket or its device (docs/control-protocol.md), and what only it has.
 
-Names of tables, actions and counters are those of the P4 program's P4Info.
+Links, flows, lateness and `request` are for the lab; the rest is what every switch can do.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import os
+import re
 import socket
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unwatched
+from controlplane.identity import refuse_other_program
+from controlplane.lock import only_writer
+from controlplane.program import COPY_BYTES, COUNTERS, MIRROR_SESSION, Entry, ProgramSwitch
+from controlplane.schema import Field, Schema, Table, short
+from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
+from controlplane.targets import TARGETS
 
 MAX_MESSAGE_BYTES = 1 << 20
 TIMEOUT_S = 5.0
-MIRROR_SESSION = 1  # POSTCARD_MIRROR_SESSION of p4src/v1model/bufferscope.p4
-NS_PER_TICK = 1  # the soft switch's clock counts ns
-COUNTERS = (
-    "unknown_hosts",
-    "arrivals",
-    "arrival_drops",
-    "arrival_marks",
-    "departure_drops",
-    "departure_marks",
-    "postcards_made",
-)
-
-
-class SwitchError(RuntimeError):
-    """The switch refused a request, or does not answer; the message says which request and why."""
-
-
-@dataclass(frozen=True)
-class Count:
-    """One cell of a P4 counter."""
-
-    packets: int
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -101,24 +85,27 @@ def _connect(path: str) -> _Transport:
     return _Device(path) if Path(path).is_char_device() else _Socket(path)
 
 
-class SoftSwitch:
+class SoftSwitch(ProgramSwitch):
     """A connection to a running switch. Every method raises SwitchError when the switch refuses or is gone."""
 
+    target = "soft"
+
     def __init__(self, path: str | Path) -> None:
-        self.path = str(path)
+        self.path = self.address = str(path)
         try:
             self._transport = _connect(self.path)
         except OSError as error:
             raise SwitchError(f"no switch answers at {self.path}: {error.strerror or error}; is it running?") from error
 
-    def __enter__(self) -> SoftSwitch:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    @property
+    def capabilities(self) -> Capabilities:
+        return TARGETS["soft"].capabilities
 
     def close(self) -> None:
         self._transport.close()
+
+    def writing(self) -> AbstractContextManager[None]:
+        return only_writer(self.target, str(Path(self.path).absolute()))
 
     def request(self, *words: str | int) -> list[str]:
         """One request; the lines of the reply after `ok`."""
@@ -132,62 +119,84 @@ class SoftSwitch:
             raise SwitchError(f"switch at {self.path}: '{text}': {status.removeprefix('error ')}")
         return lines
 
-    def program(self) -> dict[str, str]:
+    def about(self) -> dict[str, str]:
         """Name and digest of the P4 program, attached ports, sizes."""
         return dict(line.split(" ", 1) for line in self.request("program"))
 
-    def forward(self, mac: str, port: int) -> None:
-        """Frames to `mac` leave on `port`."""
-        self.request("table", "set", "forward", _mac(mac), "=", "send_to", port)
+    def program(self) -> ProgramIdentity:
+        about = self.about()
+        identity = ProgramIdentity(about["name"], about["digest"])
+        refuse_other_program(self, identity)
+        return identity
 
-    def set_policy(self, port: int, policy: Policy) -> None:
-        """The policy of `port`'s queue, from the next packet on."""
-        match policy:
-            case TailDrop(threshold, in_bytes):
-                action: tuple[str | int, ...] = ("tail_drop", threshold, int(in_bytes))
-            case Ecn(threshold, hard_limit, in_bytes):
-                action = ("ecn", threshold, hard_limit, int(in_bytes))
-            case EgressThreshold(threshold, mark, in_bytes):
-                action = ("egress_threshold", threshold, int(mark), int(in_bytes))
-            case Unwatched():
-                action = ("unwatched",)
-        self.request("table", "set", "queue_policy", port, "=", *action)
+    def ports(self) -> dict[str, int]:
+        return {name: int(name) for name in self.about()["ports"].split()}
 
-    def postcards_on(self, port: int, switch_id: int) -> None:
-        """One postcard for each packet of `port`'s queue, saying `switch_id`."""
-        self.request("table", "set", "postcards", port, "=", "report", switch_id, NS_PER_TICK)
+    @cached_property
+    def schema(self) -> Schema:
+        """As the switch itself tells it."""
+        tables = [_table(line) for line in self.request("table", "list")]
+        return Schema(f"the program of the switch at {self.path}", {table.name: table for table in tables})
 
-    def postcards_off(self, port: int) -> None:
-        self.request("table", "set", "postcards", port, "=", "silent")
+    def entries(self, table: str) -> dict[int, Entry]:
+        found = [line.split(" = ") for line in self._dump(table) if not line.startswith("default ")]
+        return {int(key.split(" ")[1], 0): self._entry(table, action.split(" ")) for key, action in found}
 
-    def collector(
-        self,
-        port: int,
-        switch_mac: str,
-        collector_mac: str,
-        switch_addr: str,
-        collector_addr: str,
-        src_port: int,
-        dst_port: int,
-        copy_bytes: int = 256,
-    ) -> None:
-        """Where postcards go: out of `port`, to a collector's UDP socket. Addresses are IPv4.
+    def default_entry(self, table: str) -> Entry:
+        (line,) = [line for line in self._dump(table) if line.startswith("default ")]
+        return self._entry(table, line.split(" ")[2:])
 
-        `copy_bytes` bounds what is copied of a mirrored packet: more than any header the parser reads.
-        """
-        self.request("mirror", "set", MIRROR_SESSION, port, "truncate", copy_bytes)
-        addresses = [int(ipaddress.IPv4Address(address)) for address in (switch_addr, collector_addr)]
-        self.request(
-            "table",
-            "default",
-            "collector",
-            "send_to_collector",
-            _mac(switch_mac),
-            _mac(collector_mac),
-            *map(hex, addresses),
-            src_port,
-            dst_port,
+    def write_entry(self, table: str, key: int, entry: Entry) -> None:
+        self.request("table", "set", table, hex(key), "=", *self._words(table, key, entry))
+
+    def write_default(self, table: str, entry: Entry) -> None:
+        self.request("table", "default", table, *self._words(table, None, entry))
+
+    def delete_entry(self, table: str, key: int) -> None:
+        if key in self.entries(table):
+            self.request("table", "delete", table, hex(key))
+
+    def mirror_port(self) -> int | None:
+        try:
+            found = _numbers(self.request("mirror", "show", MIRROR_SESSION))
+        except SwitchError as error:
+            if "no such mirror session" in str(error):
+                return None
+            raise
+        return found["port"] if found["truncate"] == COPY_BYTES else None
+
+    def set_mirror_port(self, port: int) -> None:
+        self.request("mirror", "set", MIRROR_SESSION, port, "truncate", COPY_BYTES)
+
+    def queue(self, port: int) -> Queue:
+        found = {name: value or None for name, value in self.port(port).items()}
+        return Queue(found["rate"], limit_packets=found["limit_packets"], limit_bytes=found["limit_bytes"])
+
+    def set_queue(self, port: int, queue: Queue) -> None:
+        if queue.rate_pps is not None or queue.limit_cells is not None:
+            raise SwitchError(
+                f"port {port}: {self} serves bits and holds packets or bytes, no packet rate and no cells"
+            )
+        self.set_port(
+            port,
+            rate=queue.rate_bps or 0,
+            limit_packets=queue.limit_packets or 0,
+            limit_bytes=queue.limit_bytes or 0,
         )
+
+    def counter(self, name: str) -> dict[int, Count]:
+        """The cells of a P4 counter that are not zero, by index."""
+        cells = (map(int, line.split()) for line in self.request("counter", "read", name))
+        return {index: Count(packets, size) for index, packets, size in cells}
+
+    def counters(self) -> dict[str, dict[int, Count]]:
+        return {name: self.counter(name) for name in COUNTERS}
+
+    def target_counters(self) -> dict[str, int]:
+        return self.stats()
+
+    def histogram(self, port: int) -> list[tuple[int, int]]:
+        raise SwitchError(f"{self}: counter depth_histogram, port {port}: the program keeps none")
 
     def set_port(self, port: int, **settings: int) -> None:
         """Link and queue of `port`: rate, access (bits/s), delay (ns), limit_packets, limit_bytes; 0 is no bound."""
@@ -217,15 +226,6 @@ class SoftSwitch:
         """Every counter of the switch itself."""
         return _numbers(self.request("stats"))
 
-    def counter(self, name: str) -> dict[int, Count]:
-        """The cells of a P4 counter that are not zero, by index."""
-        cells = (map(int, line.split()) for line in self.request("counter", "read", name))
-        return {index: Count(packets, size) for index, packets, size in cells}
-
-    def counters(self) -> dict[str, dict[int, Count]]:
-        """All P4 counters of the program."""
-        return {name: self.counter(name) for name in COUNTERS}
-
     def lateness(self, port: int) -> list[tuple[int, int]]:
         """(upper edge in ns, frames): how late frames were handed to the kernel on `port`."""
         return [(int(edge), int(count)) for edge, count in (line.split() for line in self.request("lateness", port))]
@@ -233,9 +233,41 @@ class SoftSwitch:
     def reset_lateness(self) -> None:
         self.request("lateness", "reset")
 
+    def _dump(self, table: str) -> list[str]:
+        return self.request("table", "dump", table)
 
-def _mac(address: str) -> str:
-    return "0x" + address.replace(":", "")
+    def _entry(self, table: str, words: list[str]) -> Entry:
+        action, *values = words
+        _, arguments = self.schema.action(self.schema.table(table), action)
+        given = zip((argument.name for argument in arguments), values, strict=True)
+        return Entry(short(action), {name: int(value, 0) for name, value in given})
+
+    def _words(self, table: str, key: int | None, entry: Entry) -> list[str | int]:
+        try:
+            return [entry.action, *self.schema.check(self.schema.table(table), key, *entry)]
+        except SwitchError as error:
+            raise SwitchError(f"{self}: {error}") from None
+
+
+def connect(address: str) -> SoftSwitch:
+    return SoftSwitch(address)
+
+
+def _table(line: str) -> Table:
+    """NAME KEY:MATCH:BITS,... ACTION(ARGUMENT:BITS,...),... as `table list` answers; `-` is no key."""
+    name, keys, actions = line.split(" ")
+    fields = [key.rpartition(":") for key in keys.split(",") if key != "-"]
+    found = re.findall(r"([^,()]+)\(([^()]*)\)", actions)
+    return Table(
+        name,
+        tuple(Field(field.partition(":")[0], int(bits)) for field, _, bits in fields),
+        {action: tuple(_argument(text) for text in arguments.split(",") if text) for action, arguments in found},
+    )
+
+
+def _argument(text: str) -> Field:
+    name, _, bits = text.rpartition(":")
+    return Field(name, int(bits))
 
 
 def _pairs(settings: dict[str, int]) -> list[str | int]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop
+from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit
 from controlplane.soft import FiveTuple, SoftSwitch
+from controlplane.switch import Collector
 from experiments.resolve import Resolved
 from experiments.topology import COLLECTOR, HOSTS, POSTCARD_SOURCE, RECEIVER, SENDER
 from wire import wire
@@ -24,7 +25,7 @@ def configure(switch: SoftSwitch, spec: Resolved, flows: list[Flow]) -> None:
     """Makes the switch ready for traffic. Forwarding comes last: nothing passes a switch that is half configured."""
     links(switch, spec)
     switch.set_policy(BOTTLENECK, policy(spec))
-    switch.collector(
+    collector = Collector(
         COLLECTOR.port,
         switch_mac=COLLECTOR.switch_mac,
         collector_mac=COLLECTOR.mac,
@@ -33,13 +34,14 @@ def configure(switch: SoftSwitch, spec: Resolved, flows: list[Flow]) -> None:
         src_port=POSTCARD_PORT,
         dst_port=POSTCARD_PORT,
     )
-    switch.postcards_on(BOTTLENECK, SWITCH_ID)
+    switch.set_collector(collector)
+    switch.set_postcards(BOTTLENECK, SWITCH_ID)
     for flow in flows:
         if flow.extra_delay_ns:
             five_tuple = FiveTuple(flow.src_addr, flow.dst_addr, TCP, flow.src_port, flow.dst_port)
             switch.set_flow(five_tuple, delay=flow.extra_delay_ns)
     for host in HOSTS:
-        switch.forward(host.mac, host.port)
+        switch.set_forwarding(host.mac, host.port)
 
 
 def links(switch: SoftSwitch, spec: Resolved) -> None:
@@ -54,11 +56,12 @@ def links(switch: SoftSwitch, spec: Resolved) -> None:
 def policy(spec: Resolved) -> Policy:
     """The queue policy of the bottleneck, in the unit that BUF was given in."""
     in_bytes = spec.threshold_bytes is not None
+    unit = Unit.BYTES if in_bytes else Unit.PACKETS
     buffer = spec.threshold_bytes if spec.threshold_bytes is not None else spec.buffer_packets
     if spec.mode == "ecn":
         marks_from = spec.ecn_threshold_bytes if in_bytes else spec.ecn_threshold_packets
         assert marks_from is not None  # resolve sets it with this mode
-        return Ecn(marks_from, hard_limit=buffer, in_bytes=in_bytes)
+        return Ecn(marks_from, buffer, unit)
     if spec.mode == "egress-threshold":
-        return EgressThreshold(buffer, in_bytes=in_bytes)
-    return TailDrop(buffer, in_bytes=in_bytes)
+        return EgressThreshold(buffer, unit=unit)
+    return TailDrop(buffer, unit)

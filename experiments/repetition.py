@@ -15,7 +15,8 @@ from typing import Any
 
 import yaml
 
-from controlplane.soft import SoftSwitch, SwitchError
+from controlplane.soft import SoftSwitch
+from controlplane.switch import SwitchError
 from experiments import backlog, disk, environment, host, kernel, results, topology
 from experiments.cell import RUNTIME
 from experiments.configure import BOTTLENECK, POSTCARD_PORT, configure
@@ -57,7 +58,7 @@ def run(spec: Resolved, number: int, directory: Path, lab: Lab) -> None:
             with SoftSwitch(lab.control) as switch:
                 with timed(phases, "configure"):
                     configure(switch, spec, own_flows)
-                    world = lab.describe(switch.program()) | {"hosts": environment.hosts(), "processors": division}
+                    world = lab.describe(switch.about()) | {"hosts": environment.hosts(), "processors": division}
                 progress.phase("measuring the idle path")
                 with timed(phases, "idle_rtt"):
                     measure_idle_rtt(directory)
@@ -206,7 +207,7 @@ def switch_state(switch: SoftSwitch, before: dict[str, Any]) -> dict[str, Any]:
     """switch.json: settings and all counters at the end, and those from before the traffic."""
     ports = [lab_host.port for lab_host in topology.HOSTS]
     return {
-        "program": switch.program(),
+        "program": switch.about(),
         "bottleneck_port": BOTTLENECK,
         "settings": {str(port): switch.port(port) for port in ports},
         "stats": switch.stats(),

@@ -3,6 +3,7 @@
 
 import yaml
 
+from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit
 from experiments import topology
 from experiments.configure import policy
 from experiments.host import CHECKOUT, Host
@@ -29,11 +30,11 @@ def test_addresses__are_unique() -> None:
 
 
 def test_policy__is_in_the_unit_that_was_given() -> None:
-    def of(**given: object) -> str:
-        return str(policy(resolve(given, HOST)))
+    def of(**given: object) -> Policy:
+        return policy(resolve(given, HOST))
 
-    assert of() == "TailDrop(threshold=163, in_bytes=False)"
-    assert of(buf="300kB") == "TailDrop(threshold=307200, in_bytes=True)"
-    assert of(mode="ecn", ecn_threshold="20p") == "Ecn(threshold=20, hard_limit=163, in_bytes=False)"
-    assert of(mode="ecn", buf="300kB") == "Ecn(threshold=153600, hard_limit=307200, in_bytes=True)"
-    assert of(mode="egress-threshold") == ("EgressThreshold(threshold=163, mark_instead_of_drop=False, in_bytes=False)")
+    assert of() == TailDrop(163, Unit.PACKETS)
+    assert of(buf="300kB") == TailDrop(307200, Unit.BYTES)
+    assert of(mode="ecn", ecn_threshold="20p") == Ecn(20, 163, Unit.PACKETS)
+    assert of(mode="ecn", buf="300kB") == Ecn(153600, 307200, Unit.BYTES)
+    assert of(mode="egress-threshold") == EgressThreshold(163, mark_instead_of_drop=False, unit=Unit.PACKETS)

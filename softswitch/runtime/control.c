@@ -237,15 +237,25 @@ static size_t mirror_set(struct core *core, uint32_t number, struct words *words
 	return accept(text);
 }
 
+static size_t mirror_show(const struct mirror_session *session, struct text *text)
+{
+	text_put(text, "ok\n");
+	text_put_pair(text, "port", session->port);
+	text_put_pair(text, "truncate", session->truncate_bytes == UINT32_MAX ? 0 : session->truncate_bytes);
+	return text_end(text);
+}
+
 static size_t control_mirror(struct core *core, struct words *words, struct text *text)
 {
 	bool set = words_next(words) && words_is(words, "set");
+	bool show = words_is(words, "show");
 	struct mirror_session *session;
 	uint64_t number;
 
-	if (!set && !words_is(words, "delete"))
+	if (!set && !show && !words_is(words, "delete"))
 		return refuse_word(text, "unknown request 'mirror", words,
-				   "mirror set SESSION PORT [truncate BYTES], mirror delete SESSION");
+				   "mirror set SESSION PORT [truncate BYTES], mirror show SESSION, mirror "
+				   "delete SESSION");
 	if (!words_next(words) || !words_number(words, &number) || number > UINT32_MAX)
 		return refuse_word(text, "mirror session", words, "a number of 32 bits");
 	if (set)
@@ -253,7 +263,9 @@ static size_t control_mirror(struct core *core, struct words *words, struct text
 	session = mirror_find(core, (uint32_t)number);
 	if (!session || words_next(words))
 		return refuse_word(text, "no such mirror session, or words after it", words,
-				   "mirror delete SESSION");
+				   "mirror show SESSION, mirror delete SESSION");
+	if (show)
+		return mirror_show(session, text);
 	session->set = false;
 	link_find_lookahead(core);
 	return accept(text);

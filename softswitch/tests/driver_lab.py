@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from controlplane.policy import TailDrop
-from controlplane.soft import SoftSwitch, SwitchError
+from controlplane.soft import SoftSwitch
+from controlplane.switch import Collector, SwitchError
 from hosts.tune import bursts, offloads, tune
 from wire.wire import POSTCARD
 
@@ -46,7 +47,8 @@ REQUESTS: tuple[bytes, ...] = (
     b"table delete queue_policy 2", b"table delete queue_policy 2", b"table set absent 1 = nothing", b"table",
     b"counter read arrivals", b"counter read arrivals 2", b"counter reset arrivals", b"counter read absent",
     b"register read absent 0", b"random seed 5", b"random seed", b"mirror set 1 3 truncate 256", b"mirror set 1 9",
-    b"mirror delete 1", b"mirror delete 1", b"port set 2 rate 1000000000 delay 5", b"port set 2 rate 1", b"port show 2",
+    b"mirror show 1", b"mirror show 2", b"mirror show 1 1", b"mirror delete 1", b"mirror delete 1",
+    b"port set 2 rate 1000000000 delay 5", b"port set 2 rate 1", b"port show 2",
     b"port set 2 rate 0 delay 0", b"port show 4", b"flow set 10.0.0.1 10.0.0.2 tcp 1 2 delay 7",
     b"flow set fd00::1 fd00::2 udp 1 2 access 1000", b"flow set 10.0.0.1 10.0.0.300 tcp 1 2", b"flow clear", b"stats",
     b"stats now", b"lateness 1", b"lateness 4", b"lateness", b"lateness reset", b"lateness 1 2", b"nonsense", b" ",
@@ -254,11 +256,11 @@ def drain(opened: socket.socket) -> list[tuple[bytes, int]]:
 def links(switch: SoftSwitch, rate_bps: int, delay_ns: int) -> None:
     """The bottleneck is port 2; the way back has half its delay."""
     for port in HOSTS:
-        switch.forward(mac(port), port)
+        switch.set_forwarding(mac(port), port)
     switch.set_port(1, rate=10_000_000_000, delay=delay_ns // 2)
     switch.set_port(2, rate=rate_bps, delay=delay_ns)
-    switch.collector(3, "02:bf:00:00:01:03", mac(3), "10.78.0.1", addr(3), 5577, 5577)
-    switch.postcards_on(2, 7)
+    switch.set_collector(Collector(3, "02:bf:00:00:01:03", mac(3), "10.78.0.1", addr(3), 5577, 5577))
+    switch.set_postcards(2, 7)
 
 
 def burst(switch: SoftSwitch) -> dict[str, Any]:
@@ -307,7 +309,7 @@ def transfer(switch: SoftSwitch) -> dict[str, Any]:
 
 def overload(switch: SoftSwitch) -> dict[str, Any]:
     """More frames at once than the pool holds, none of them dropped by the queue."""
-    switch.postcards_off(2)
+    switch.set_postcards(2, None)
     switch.set_policy(2, TailDrop(1_000_000))
     switch.set_port(2, rate=10_000_000)
     before, sent = switch.stats()["pool_exhausted"], link(1)["stats64"]["tx"]
@@ -336,7 +338,7 @@ def down(switch: SoftSwitch) -> dict[str, int]:
 def experiments() -> dict[str, Any]:
     found: dict[str, Any] = {"same_requests": same_requests(), "hosts": set_up_hosts(), "device": device_habits()}
     with SoftSwitch(DEVICE) as switch:
-        found["program"] = switch.program()
+        found["program"] = switch.about()
         links(switch, 1_000_000_000, 2_000_000)
         found["ping"] = ping((56, 8000, 56, 1000))
         found["ping_through_netem"] = through_netem()

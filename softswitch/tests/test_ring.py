@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 
 from controlplane.policy import TailDrop
-from controlplane.soft import SoftSwitch, SwitchError
+from controlplane.soft import SoftSwitch
+from controlplane.switch import Collector, SwitchError
 
 from .core_driver import BUILD
 from .ring_lab import HOSTS, Lab, Switch, build, command, mac, wait_until
@@ -45,7 +46,7 @@ def switch(lab: Lab) -> Iterator[Switch]:
     with Switch(lab) as started:
         with started.client() as control:
             for port in HOSTS:
-                control.forward(mac(port), port)
+                control.set_forwarding(mac(port), port)
         yield started
 
 
@@ -113,9 +114,9 @@ def test_forwarding__unknown_hosts_are_counted(lab: Lab, switch: Switch) -> None
 
 
 def watched(control: SoftSwitch) -> None:
-    control.collector(3, "02:bf:00:00:01:03", mac(3), "10.78.0.1", "10.78.0.2", 5577, 5577)
+    control.set_collector(Collector(3, "02:bf:00:00:01:03", mac(3), "10.78.0.1", "10.78.0.2", 5577, 5577))
     control.set_policy(2, TailDrop(1_000_000))
-    control.postcards_on(2, 1)
+    control.set_postcards(2, 1)
 
 
 def test_burst__of_10007_frames_loses_nothing(lab: Lab) -> None:
@@ -124,7 +125,7 @@ def test_burst__of_10007_frames_loses_nothing(lab: Lab) -> None:
     # Room for all in the ring (slots are as long as frames can be): however slow the machine is, nothing gets lost.
     room = ("--ring-mib", "128", "--packets", "16384")
     with Switch(lab, *room) as switch, lab.packet_socket(1) as sender, switch.client() as control:
-        control.forward(mac(2), 2)
+        control.set_forwarding(mac(2), 2)
         watched(control)
         control.set_port(2, delay=1_000_000)
         before = {port: lab.received_frames(port) for port in (2, 3)}
@@ -155,7 +156,7 @@ def test_ring__overflow_is_counted(lab: Lab) -> None:
 
 def test_receive__frames_longer_than_a_slot_are_counted(lab: Lab) -> None:
     with Switch(lab, "--frame-bytes", "1500") as switch, switch.client() as control:
-        control.forward(mac(2), 2)
+        control.set_forwarding(mac(2), 2)
         with lab.packet_socket(1) as sender, lab.packet_socket(2) as receiver:
             sender.send(ethernet(2, 0x88B5, bytes(2000)))
             sender.send(ethernet(2, 0x88B5, b"x" * 1486))
@@ -230,7 +231,7 @@ def test_kill__leaves_nothing_that_matters(lab: Lab, tmp_path: Path) -> None:
         switch.process.wait()
         assert wait_until(lambda: lab.promiscuity(1) == 0)
     with Switch(lab, directory=tmp_path) as again, again.client() as control:
-        assert control.program()["ports"] == "1 2 3"
+        assert control.about()["ports"] == "1 2 3"
 
 
 def test_start__in_use_is_an_error(lab: Lab, switch: Switch) -> None:
@@ -238,7 +239,7 @@ def test_start__in_use_is_an_error(lab: Lab, switch: Switch) -> None:
         done = refused(lab, "--control", str(switch.control_path), "--port", "1=port1")
         expected = f"opening the control socket {switch.control_path}: in use: another switch answers there"
         assert done == f"softswitch: {expected}\n"
-        assert control.program()["name"] == "bufferscope"
+        assert control.about()["name"] == "bufferscope"
 
 
 def refused(lab: Lab, *words: str) -> str:
@@ -300,7 +301,7 @@ def test_drop_user__keeps_nothing_and_forwards(lab: Lab) -> None:
         assert fields["Uid"].split() == [nobody] * 4
         assert fields["Groups"].split() == []
         assert {int(fields[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")} == {0}
-        control.forward(mac(2), 2)
+        control.set_forwarding(mac(2), 2)
         frames = [ethernet(2, 0x88B5, bytes(60))] * 3
         assert exchange(lab, frames) == frames
 
@@ -331,11 +332,11 @@ def test_control__too_many_clients_are_told(switch: Switch) -> None:
     clients = [switch.client() for _ in range(16)]
     try:
         for client in clients:
-            client.program()
+            client.about()
         with pytest.raises(SwitchError):
-            switch.client().program()
+            switch.client().about()
     finally:
         for client in clients:
             client.close()
     with switch.client() as control:
-        assert control.program()["name"] == "bufferscope"
+        assert control.about()["name"] == "bufferscope"

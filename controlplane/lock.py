@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""One writer at a time, for switches that would let everybody write: a lock file for each address, on this machine.
+
+The kernel drops the lock with its process, so nothing is left to clean up after a crash; the file is removed at the
+end of a good one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from controlplane.switch import SwitchError
+
+DIRECTORIES = (Path("/run/lock"), Path(tempfile.gettempdir()))  # the first that is there; writable for everybody
+TRIES = 20
+
+
+@contextmanager
+def only_writer(target: str, address: str) -> Iterator[None]:
+    """Inside, nobody else on this machine is inside for the same address. SwitchError names who is."""
+    path = lock_file(target, address)
+    descriptor = _take(path, f"{target} switch at {address}")
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def lock_file(target: str, address: str) -> Path:
+    directory = next(one for one in DIRECTORIES if one.is_dir())
+    return directory / f"bufferscope-{hashlib.sha256(f'{target} {address}'.encode()).hexdigest()[:16]}.lock"
+
+
+def _take(path: Path, switch: str) -> int:
+    for _ in range(TRIES):
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise SwitchError(f"{switch}: cannot lock it: {path}: {error.strerror}; are two users at work?") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 64).decode(errors="replace").strip() or "another process"
+            os.close(descriptor)
+            raise SwitchError(f"{switch}: {holder} is writing to it; wait for its end, or end it ({path})") from None
+        if path.exists() and os.fstat(descriptor).st_ino == path.stat().st_ino:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
+            return descriptor
+        os.close(descriptor)  # its holder removed it between our open and our lock: there may be a new one
+    raise SwitchError(f"{switch}: cannot lock it: {path} keeps disappearing")

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""What the control plane asks of the P4 program, the same on every target: which table, action and argument means what.
+
+A backend brings the primitives (entries, defaults, mirror session); what they mean is only here. Names are those of
+p4src/shared; a test holds them against the committed P4Info and bf-rt.json.
+"""
+
+from __future__ import annotations
+
+import abc
+import ipaddress
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched
+from controlplane.switch import Collector, Switch, SwitchError
+
+PROGRAM = "bufferscope"
+MIRROR_SESSION = 1  # POSTCARD_MIRROR_SESSION of the P4 program
+COPY_BYTES = 256  # of a mirrored packet: more than any header the parser reads
+COUNTERS = (
+    "unknown_hosts",
+    "arrivals",
+    "arrival_drops",
+    "arrival_marks",
+    "departure_drops",
+    "departure_marks",
+    "postcards_made",
+)
+ACTIONS: dict[str, dict[str, tuple[str, ...]]] = {
+    "forward": {"send_to": ("egress_port",)},
+    "queue_policy": {
+        "unwatched": (),
+        "tail_drop": ("threshold", "in_bytes"),
+        "ecn": ("threshold", "hard_limit", "in_bytes"),
+        "egress_threshold": ("threshold", "mark_instead_of_drop", "in_bytes"),
+    },
+    "postcards": {"report": ("switch_id", "ns_per_tick"), "silent": ()},
+    "collector": {
+        "send_to_collector": ("switch_mac", "collector_mac", "switch_addr", "collector_addr", "src_port", "dst_port")
+    },
+}
+
+
+class Entry(NamedTuple):
+    """An action, by its short name, and its arguments by name."""
+
+    action: str
+    arguments: Mapping[str, int]
+
+
+class ProgramSwitch(Switch):
+    """The part of a Switch that is tables of the P4 program. Every table here has one key, or none."""
+
+    @abc.abstractmethod
+    def entries(self, table: str) -> dict[int, Entry]:
+        """All entries by key."""
+
+    @abc.abstractmethod
+    def write_entry(self, table: str, key: int, entry: Entry) -> None:
+        """Adds the entry, or replaces the one of the same key."""
+
+    @abc.abstractmethod
+    def delete_entry(self, table: str, key: int) -> None:
+        """Nothing happens if there is none."""
+
+    @abc.abstractmethod
+    def default_entry(self, table: str) -> Entry: ...
+
+    @abc.abstractmethod
+    def write_default(self, table: str, entry: Entry) -> None: ...
+
+    @abc.abstractmethod
+    def mirror_port(self) -> int | None:
+        """Where MIRROR_SESSION goes, None: nowhere, or not as set_mirror_port sets it."""
+
+    @abc.abstractmethod
+    def set_mirror_port(self, port: int) -> None: ...
+
+    def threshold_unit(self, arguments: Mapping[str, int]) -> Unit:
+        """What the threshold of a policy entry counts."""
+        return Unit.BYTES if arguments.get("in_bytes") else Unit.PACKETS
+
+    def unit_arguments(self, unit: Unit) -> Mapping[str, int]:
+        """How a policy entry says what its threshold counts."""
+        if unit not in self.capabilities.depth_units:
+            allowed = ", ".join(self.capabilities.depth_units)
+            raise SwitchError(f"table queue_policy: {self} compares no {unit}; allowed: {allowed}")
+        return {"in_bytes": int(unit is Unit.BYTES)}
+
+    def forwarding(self) -> dict[str, int]:
+        found = self.entries("forward").items()
+        return {mac_text(key): entry.arguments["egress_port"] for key, entry in found if entry.action == "send_to"}
+
+    def set_forwarding(self, mac: str, port: int) -> None:
+        self.write_entry("forward", mac_number(mac), Entry("send_to", {"egress_port": port}))
+
+    def delete_forwarding(self, mac: str) -> None:
+        self.delete_entry("forward", mac_number(mac))
+
+    def policy(self, port: int) -> Policy:
+        entry = self.entries("queue_policy").get(port) or self.default_entry("queue_policy")
+        arguments = entry.arguments
+        unit = self.threshold_unit(arguments)
+        match entry.action:
+            case "tail_drop":
+                return TailDrop(arguments["threshold"], unit)
+            case "ecn":
+                return Ecn(arguments["threshold"], arguments["hard_limit"], unit)
+            case "egress_threshold":
+                return EgressThreshold(arguments["threshold"], bool(arguments["mark_instead_of_drop"]), unit)
+        return Unwatched()
+
+    def set_policy(self, port: int, policy: Policy) -> None:
+        match policy:
+            case TailDrop(threshold, unit):
+                entry = Entry("tail_drop", {"threshold": threshold, **self.unit_arguments(unit)})
+            case Ecn(threshold, hard_limit, unit):
+                bounds = {"threshold": threshold, "hard_limit": hard_limit}
+                entry = Entry("ecn", {**bounds, **self.unit_arguments(unit)})
+            case EgressThreshold(threshold, mark, unit):
+                does = {"threshold": threshold, "mark_instead_of_drop": int(mark)}
+                entry = Entry("egress_threshold", {**does, **self.unit_arguments(unit)})
+            case Unwatched():
+                entry = Entry("unwatched", {})
+        self.write_entry("queue_policy", port, entry)
+
+    def postcards(self, port: int) -> int | None:
+        entry = self.entries("postcards").get(port) or self.default_entry("postcards")
+        return entry.arguments["switch_id"] if entry.action == "report" else None
+
+    def set_postcards(self, port: int, switch_id: int | None) -> None:
+        entry = Entry("silent", {})
+        if switch_id is not None:
+            entry = Entry("report", {"switch_id": switch_id, "ns_per_tick": self.capabilities.time_step_ns})
+        self.write_entry("postcards", port, entry)
+
+    def collector(self) -> Collector | None:
+        port = self.mirror_port()
+        entry = self.default_entry("collector")
+        if port is None or entry.action != "send_to_collector":
+            return None
+        found = entry.arguments
+        return Collector(
+            port=port,
+            switch_mac=mac_text(found["switch_mac"]),
+            collector_mac=mac_text(found["collector_mac"]),
+            switch_addr=str(ipaddress.IPv4Address(found["switch_addr"])),
+            collector_addr=str(ipaddress.IPv4Address(found["collector_addr"])),
+            src_port=found["src_port"],
+            dst_port=found["dst_port"],
+        )
+
+    def set_collector(self, collector: Collector) -> None:
+        arguments = {
+            "switch_mac": mac_number(collector.switch_mac),
+            "collector_mac": mac_number(collector.collector_mac),
+            "switch_addr": int(ipaddress.IPv4Address(collector.switch_addr)),
+            "collector_addr": int(ipaddress.IPv4Address(collector.collector_addr)),
+            "src_port": collector.src_port,
+            "dst_port": collector.dst_port,
+        }
+        self.write_default("collector", Entry("send_to_collector", arguments))
+        self.set_mirror_port(collector.port)
+
+
+def mac_number(text: str) -> int:
+    if not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", text):
+        raise SwitchError(f"{text!r} is no MAC address: six bytes as in 02:bf:00:00:00:01")
+    return int(text.replace(":", ""), 16)
+
+
+def mac_text(number: int) -> str:
+    return number.to_bytes(6, "big").hex(":")

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""What a compiled P4 program offers its control plane: tables, keys, actions and widths, counters, registers.
+
+Loaded from whatever a target has (schema_files.py, or the switch itself), so that a name or a width that does not fit
+is refused before anything is sent. Names are looked up by their end, as P4Info's aliases: `forward` is
+`QueueIngress.forwarding.forward`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from controlplane.switch import SwitchError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A key or an argument: an unsigned integer of `bits`."""
+
+    name: str
+    bits: int
+
+    def refusal(self, value: int) -> str:
+        """Why `value` does not fit, '' if it does."""
+        if 0 <= value < 1 << self.bits:
+            return ""
+        return f"{self.name} {value} does not fit in {self.bits} bits (0 to {(1 << self.bits) - 1})"
+
+
+@dataclass(frozen=True)
+class Table:
+    """`keys` in their order; `actions`: full name -> arguments in their order."""
+
+    name: str
+    keys: tuple[Field, ...]
+    actions: Mapping[str, tuple[Field, ...]]
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class Array:
+    """A counter or a register: `size` cells of `bits` (0: a counter, whose width is the target's)."""
+
+    name: str
+    size: int | None
+    bits: int = 0
+
+
+@dataclass(frozen=True)
+class Schema:
+    """All of a program. `origin` says where it was read from, for messages."""
+
+    origin: str
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    counters: Mapping[str, Array] = field(default_factory=dict)
+    registers: Mapping[str, Array] = field(default_factory=dict)
+
+    def table(self, name: str) -> Table:
+        return self._find("table", self.tables, name)
+
+    def counter(self, name: str) -> Array:
+        return self._find("counter", self.counters, name)
+
+    def register(self, name: str) -> Array:
+        return self._find("register", self.registers, name)
+
+    def action(self, table: Table, name: str) -> tuple[str, tuple[Field, ...]]:
+        """(full name, arguments) of an action of `table`."""
+        full = by_end(table.actions, name)
+        if full is None:
+            allowed = ", ".join(map(short, table.actions))
+            raise SwitchError(f"table {short(table.name)} has no action {name!r} in {self.origin}: it has {allowed}")
+        return full, table.actions[full]
+
+    def check(self, table: Table, key: int | None, name: str, arguments: Mapping[str, int]) -> list[int]:
+        """The arguments in their order, if they fit; else SwitchError names what does not."""
+        where = f"table {short(table.name)}" + ("" if key is None else f", key {key}")
+        keys = () if key is None else table.keys
+        full, wanted = self.action(table, name)
+        if len(keys) != (key is not None):
+            raise SwitchError(f"{where}: has {len(table.keys)} keys in {self.origin}, one is expected")
+        unknown = sorted(set(arguments) ^ {argument.name for argument in wanted})
+        if unknown:
+            takes = ", ".join(argument.name for argument in wanted) or "none"
+            raise SwitchError(f"{where}: action {name} takes {takes} in {self.origin}; not so: {', '.join(unknown)}")
+        fits = [one.refusal(key) for one in keys if key is not None]
+        fits += [one.refusal(arguments[one.name]) for one in wanted]
+        for refusal in filter(None, fits):
+            raise SwitchError(f"{where}: action {short(full)}: {refusal}")
+        return [arguments[one.name] for one in wanted]
+
+    def _find(self, kind: str, within: Mapping[str, T], name: str) -> T:
+        found = by_end(within, name)
+        if found is None:
+            raise SwitchError(f"no {kind} {name!r} in {self.origin}: it has {', '.join(map(short, within)) or 'none'}")
+        return within[found]
+
+
+def by_end(names: Mapping[str, object], name: str) -> str | None:
+    """The full name that ends in `name`, if it is the only one."""
+    if name in names:
+        return name
+    found = [full for full in names if full.endswith(f".{name}")]
+    return found[0] if len(found) == 1 else None
+
+
+def short(name: str) -> str:
+    """A name as people know it: without the controls that it is in."""
+    return name.rpartition(".")[2]

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""Every target in one table: what it can do exactly, and the module that drives it. A fifth target is one row here."""
+
+from __future__ import annotations
+
+import importlib
+from typing import NamedTuple
+
+from controlplane.policy import Unit
+from controlplane.switch import Capabilities, Switch, SwitchError
+
+
+class Target(NamedTuple):
+    """`module` has a function `connect(address)`; it is imported when it is asked for, as its client may be missing."""
+
+    module: str
+    address: str  # what an address of it looks like
+    capabilities: Capabilities
+
+
+TARGETS = {
+    "soft": Target(
+        "controlplane.soft",
+        "/run/switch.sock, or /dev/bufferscope-switch",
+        Capabilities(
+            name="soft",
+            depth_units=(Unit.PACKETS, Unit.BYTES),
+            exact_depth=True,
+            exact_time=True,
+            time_step_ns=1,
+            tail_drop_seen_by_program=True,
+            rate_unit="bps",
+            limit_units=(Unit.PACKETS, Unit.BYTES),
+            links=True,
+            front_panel=False,
+        ),
+    ),
+}
+
+
+def connect(target: str, address: str) -> Switch:
+    """A connection to a running switch that runs our program. SwitchError: unknown target, no answer, not ours."""
+    if target not in TARGETS:
+        raise SwitchError(f"target {target!r} is not known; allowed: {', '.join(TARGETS)}")
+    switch: Switch = importlib.import_module(TARGETS[target].module).connect(address)
+    try:
+        switch.program()
+    except SwitchError:
+        switch.close()
+        raise
+    return switch
