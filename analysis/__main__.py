@@ -3,6 +3,8 @@
 
 Exit status: 0 analysed (the verdict is in summary.json), 1 not analysed and nothing changed, 2 wrong usage, 3 raw files
 are damaged: what could be read was analysed and is marked not valid.
+
+python -m analysis import-artifact FILE [--output TABLE]: reads postcards of the first seed paper's artifact.
 """
 
 from __future__ import annotations
@@ -20,6 +22,11 @@ OK, FAILED, DAMAGED = 0, 1, 3
 
 def main(arguments: list[str] | None = None) -> int:
     """Analyses what the command line names. Prints one line a repetition; errors on stderr, one line each."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["import-artifact"]:
+        from analysis import import_artifact
+
+        return import_artifact.main(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m analysis", description=__doc__.splitlines()[0])
     parser.add_argument(
         "directory", type=Path, help="a repetition (results/<run>/rep-1), or a run with repetitions in it"

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from analysis.flows import MAX_FLOWS
+from analysis.flows import MAX_FLOWS, FiveTuple
 from analysis.join import NONE, Segments, Trace
 from analysis.load import Run
 from analysis.raw import Columns, known
@@ -29,13 +29,13 @@ FIRST_COLUMNS = ("enqueue_mono_ns", "mono_ns", "rx_mono_ns", "flow")
 
 def write_raw_tables(directory: Path, run: Run) -> None:
     """postcards.parquet and tcp.parquet: the raw records. Raises OSError, for example when the disk is full."""
-    _write(directory / "postcards.parquet", run.postcards, run)
-    _write(directory / "tcp.parquet", tcp_columns(run.tcp), run)
+    write_table(directory / "postcards.parquet", run.postcards, run.flows)
+    write_table(directory / "tcp.parquet", tcp_columns(run.tcp), run.flows)
 
 
 def write_joined(directory: Path, run: Run, queue: Columns, segments: Segments, trace: Trace) -> None:
     """joined.parquet. Raises OSError."""
-    _write(directory / "joined.parquet", joined_columns(run, queue, segments, trace), run)
+    write_table(directory / "joined.parquet", joined_columns(run, queue, segments, trace), run.flows)
 
 
 def tcp_columns(tcp: Columns) -> dict[str, np.ndarray | pl.Series]:
@@ -88,12 +88,18 @@ def joined_columns(run: Run, queue: Columns, segments: Segments, trace: Trace) -
     }
 
 
-def _write(path: Path, columns: Mapping[str, np.ndarray | pl.Series], run: Run) -> None:
+def table(columns: Mapping[str, np.ndarray | pl.Series], flows: list[FiveTuple]) -> pl.DataFrame:
+    """Columns in their order in the files, with the text of each row's flow if there are not too many flows."""
     first = [name for name in FIRST_COLUMNS if name in columns]
     frame = pl.DataFrame(dict(columns)).select(pl.col(first), pl.exclude(first))
-    if len(run.flows) < MAX_FLOWS:
-        names = pl.Enum([str(flow) for flow in run.flows])
-        frame = frame.with_columns(five_tuple=pl.col("flow").cat.to(names))
+    if len(flows) < MAX_FLOWS:
+        frame = frame.with_columns(five_tuple=pl.col("flow").cat.to(pl.Enum([str(flow) for flow in flows])))
+    return frame
+
+
+def write_table(path: Path, columns: Mapping[str, np.ndarray | pl.Series], flows: list[FiveTuple]) -> None:
+    """One Parquet file. Raises OSError, for example when the disk is full."""
+    frame = table(columns, flows)
     try:
         frame.write_parquet(path, compression="zstd", compression_level=ZSTD_LEVEL, row_group_size=ROW_GROUP)
     except pl.exceptions.ComputeError as error:  # polars hides what the system said in its text

@@ -22,7 +22,10 @@ _FIELD = re.compile(r"^FIELD\( *(\d+), *(\w+)\)", re.M)
 
 @dataclass(frozen=True)
 class Format:
-    """One .def file. `fields` is (name, bits) in wire order; `byte_order` is "big" or "little"."""
+    """One .def file. `fields` is (name, bits) in wire order; `byte_order` is "big" or "little".
+
+    Our own fields are whole bytes; those of a format of others, big-endian, may be a few bits.
+    """
 
     name: str
     byte_order: str
@@ -48,21 +51,42 @@ class Format:
         """The fields of one record; `data` is at least `length` bytes, what follows is ignored."""
         if len(data) < self.length:
             raise ValueError(f"{self.name}: {len(data)} bytes, a record has {self.length}")
-        values, at = {}, 0
-        for name, bits in self.fields:
-            values[name] = int.from_bytes(data[at : at + bits // 8], self.byte_order)  # type: ignore[arg-type]
-            at += bits // 8
-        return values
+        number = int.from_bytes(data[: self.length], self.byte_order)  # type: ignore[arg-type]
+        return {name: number >> at & (1 << bits) - 1 for name, bits, at in self._shifts()}
 
     def encode(self, **values: int) -> bytes:
         """One record; a field not named is 0, an unknown one or a value too wide is an error."""
         unknown = values.keys() - dict(self.fields).keys()
         if unknown:
             raise ValueError(f"{self.name} has no field {', '.join(sorted(unknown))}")
-        return b"".join(
-            int(values.get(name, 0)).to_bytes(bits // 8, self.byte_order)  # type: ignore[arg-type]
-            for name, bits in self.fields
-        )
+        number = 0
+        for name, bits, at in self._shifts():
+            value = int(values.get(name, 0))
+            if not 0 <= value < 1 << bits:
+                raise OverflowError(f"{self.name}: {name} has {bits} bits, {value} does not fit")
+            number |= value << at
+        return number.to_bytes(self.length, self.byte_order)  # type: ignore[arg-type]
+
+    def columns(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Many big-endian records at once: `rows` is uint8, records x at least `length`; each field as uint64.
+
+        Raises TypeError for formats with a field that reaches into more than eight bytes.
+        """
+        result = {}
+        for name, bits, at in self._shifts():
+            first, last = (8 * self.length - at - bits) // 8, (8 * self.length - at - 1) // 8
+            if self.byte_order != "big" or last - first >= 8:
+                raise TypeError(f"{self.name}: {name} is no column of 64 bits")
+            result[name] = wide(rows[:, first : last + 1]) >> np.uint64(at % 8) & np.uint64((1 << bits) - 1)
+        return result
+
+    def _shifts(self) -> Iterator[tuple[str, int, int]]:
+        """(name, bits, how far above bit 0 of the record as one number) of each field."""
+        at = 8 * self.length if self.byte_order == "big" else 0
+        for name, bits in self.fields:
+            at -= bits if self.byte_order == "big" else 0
+            yield name, bits, at
+            at += bits if self.byte_order == "little" else 0
 
     def beginning(self, length: int) -> Format:
         """The format of the first `length` bytes of a record: an earlier version that later ones only added to."""
@@ -79,6 +103,8 @@ class Format:
 
         Fields that NumPy has no integer for (48 and 128 bits) are rows of bytes: `wide` turns 48 bits into uint64.
         """
+        if any(bits % 8 for _, bits in self.fields):
+            raise TypeError(f"{self.name} has fields that are no whole bytes: use columns()")
         order = ">" if self.byte_order == "big" else "<"
         columns: list[tuple] = [("rx_mono_ns", f"<u{stamp_bytes}")] if stamp_bytes else []
         for name, bits in self.fields:
@@ -99,6 +125,7 @@ POSTCARD = Format.load(HERE / "postcard.def", "big")
 BLOCK = Format.load(HERE / "block.def", "little")
 TCP_RECORD = Format.load(HERE / "tcp_record.def", "little")
 GOODPUT_RECORD = Format.load(HERE / "goodput_record.def", "little")
+ARTIFACT_POSTCARD = Format.load(HERE / "artifact_postcard.def", "big")
 POLICY = Format.load(HERE.parent / "p4src/shared/policy.def", "big").const
 
 STORED_POSTCARD = POSTCARD.dtype(stamp_bytes=BLOCK.const["BLOCK_STAMP_BYTES"])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from wire.wire import (
+    ARTIFACT_POSTCARD,
     BLOCK,
     GOODPUT_RECORD,
     POSTCARD,
@@ -30,6 +31,7 @@ FORMATS = {
     "tcp_record": TCP_RECORD,
     "tcp_record_1": TCP_RECORD_1,
     "goodput_record": GOODPUT_RECORD,
+    "artifact_postcard": ARTIFACT_POSTCARD,
 }
 VECTORS = [
     pytest.param(FORMATS[path.stem], bytes.fromhex(vector["bytes"]), vector["fields"], id=f"{path.stem}-{name}")
@@ -65,12 +67,16 @@ def test_python__reads_and_writes_the_vectors(fmt, data, fields):
     assert fmt.encode(**fields) == data
 
 
-@pytest.mark.parametrize(("fmt", "data", "fields"), [v for v in VECTORS if v.values[0] is not TCP_RECORD_1])
+PYTHON_ONLY = (TCP_RECORD_1, ARTIFACT_POSTCARD)
+OF_WHOLE_BYTES = [v for v in VECTORS if v.values[0] is not ARTIFACT_POSTCARD]
+
+
+@pytest.mark.parametrize(("fmt", "data", "fields"), [v for v in VECTORS if v.values[0] not in PYTHON_ONLY])
 def test_c__reads_the_vectors(fmt, data, fields, decode_in_c):
     assert decode_in_c(fmt.name, data) == fields
 
 
-@pytest.mark.parametrize(("fmt", "data", "fields"), VECTORS)
+@pytest.mark.parametrize(("fmt", "data", "fields"), OF_WHOLE_BYTES)
 def test_numpy_layout__reads_the_vectors(fmt, data, fields):
     row = np.frombuffer(data, dtype=fmt.dtype())
     for name, bits in fmt.fields:
@@ -79,6 +85,20 @@ def test_numpy_layout__reads_the_vectors(fmt, data, fields):
             assert int.from_bytes(column[0].tobytes(), "big") == fields[name]
         else:
             assert int((wide(column) if column.ndim == 2 else column)[0]) == fields[name]
+
+
+@pytest.mark.parametrize(("data", "fields"), [v.values[1:] for v in VECTORS if v.values[0] is ARTIFACT_POSTCARD])
+def test_columns__read_the_vectors_of_bit_fields(data, fields):
+    rows = np.frombuffer(data * 3, dtype=np.uint8).reshape(3, -1)
+    columns = ARTIFACT_POSTCARD.columns(rows)
+    assert {name: column.tolist() for name, column in columns.items()} == {n: [v] * 3 for n, v in fields.items()}
+
+
+def test_columns__are_for_big_endian_fields_of_64_bits():
+    with pytest.raises(TypeError, match="src_addr is no column"):
+        POSTCARD.columns(np.zeros((1, POSTCARD.length), dtype=np.uint8))
+    with pytest.raises(TypeError, match="no whole bytes"):
+        ARTIFACT_POSTCARD.dtype()
 
 
 def test_decode__refuses_a_short_record():

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""Frames of pcap and pcapng files, in batches of NumPy rows.
+
+libpcap reads them: the library of those who define the formats. It knows both, all byte orders, time resolutions and
+several interfaces in one file, and is fuzzed. Damage never raises: what stands before it is used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from ctypes.util import find_library
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from analysis.raw import InputError
+
+ROW_BYTES = 192  # of a frame that are kept: all link, IP and UDP headers and a small datagram
+BATCH_FRAMES = 1 << 16
+_NANOSECONDS = 1  # PCAP_TSTAMP_PRECISION_NANO
+_ERROR_BYTES = 256  # PCAP_ERRBUF_SIZE
+
+# Files that begin so are captures: pcap in us and ns, each in either byte order, and pcapng.
+MAGICS = tuple(map(bytes.fromhex, ("a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1", "0a0d0d0a")))
+
+
+@dataclass
+class Frames:
+    """Some frames of a capture. `rows` are their first ROW_BYTES, zeros where a frame has or kept fewer."""
+
+    link_type: int  # DLT_* of libpcap
+    rows: np.ndarray  # uint8, frames x ROW_BYTES
+    captured_bytes: np.ndarray  # of each frame, at most ROW_BYTES
+    real_ns: np.ndarray  # int64, CLOCK_REALTIME of the machine that captured
+
+
+class Capture:
+    """An open capture file; a context manager. `damage` is one line if the file could not be read to its end."""
+
+    def __init__(self, path: Path) -> None:
+        self.damage: str | None = None
+        self._path = path
+        self._library = _libpcap()
+        reason = ctypes.create_string_buffer(_ERROR_BYTES)
+        name = os.fsencode(path.absolute())
+        self._handle = self._library.pcap_open_offline_with_tstamp_precision(name, _NANOSECONDS, reason)
+        if not self._handle:
+            raise InputError(f"{path}: libpcap cannot read it: {reason.value.decode(errors='replace')}")
+        self.link_type: int = self._library.pcap_datalink(self._handle)
+
+    def __enter__(self) -> Capture:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._library.pcap_close(self._handle)
+
+    def link_type_name(self) -> str:
+        name = self._library.pcap_datalink_val_to_name(self.link_type)
+        return name.decode() if name else f"DLT {self.link_type}"
+
+    def batches(self) -> Iterator[Frames]:
+        """All frames in the file's order."""
+        header, data = ctypes.POINTER(_Header)(), ctypes.c_void_p()
+        more = True
+        while more:
+            rows: list[bytes] = []
+            lengths, times = [], []
+            while len(rows) < BATCH_FRAMES and more:
+                status = self._library.pcap_next_ex(self._handle, ctypes.byref(header), ctypes.byref(data))
+                more = status == 1
+                if more:
+                    frame = header.contents
+                    length = min(frame.captured_bytes, ROW_BYTES)
+                    rows.append(ctypes.string_at(data, length).ljust(ROW_BYTES, b"\0") if length else bytes(ROW_BYTES))
+                    lengths.append(length)
+                    times.append(frame.seconds * 1_000_000_000 + frame.nanoseconds)
+                elif status == -1:
+                    reason = self._library.pcap_geterr(self._handle).decode(errors="replace")
+                    self.damage = f"{self._path}: damaged or cut off: {reason}; what stands before that is used"
+            if rows:
+                yield Frames(
+                    self.link_type,
+                    np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(-1, ROW_BYTES),
+                    np.array(lengths, dtype=np.int64),
+                    np.array(times, dtype=np.int64),
+                )
+
+
+class _Header(ctypes.Structure):
+    """struct pcap_pkthdr; its microseconds are nanoseconds here, as asked for."""
+
+    _fields_ = [
+        ("seconds", ctypes.c_long),
+        ("nanoseconds", ctypes.c_long),
+        ("captured_bytes", ctypes.c_uint32),
+        ("frame_bytes", ctypes.c_uint32),
+    ]
+
+
+@cache
+def _libpcap() -> ctypes.CDLL:
+    name = find_library("pcap")
+    if name is None:
+        raise InputError("captures are read by libpcap, which is not here: install it (Debian: apt install libpcap0.8)")
+    library = ctypes.CDLL(name)
+    library.pcap_open_offline_with_tstamp_precision.restype = ctypes.c_void_p
+    library.pcap_open_offline_with_tstamp_precision.argtypes = [ctypes.c_char_p, ctypes.c_uint, ctypes.c_char_p]
+    library.pcap_next_ex.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    library.pcap_geterr.restype = ctypes.c_char_p
+    library.pcap_geterr.argtypes = [ctypes.c_void_p]
+    library.pcap_datalink.argtypes = [ctypes.c_void_p]
+    library.pcap_datalink_val_to_name.restype = ctypes.c_char_p
+    library.pcap_close.argtypes = [ctypes.c_void_p]
+    library.pcap_close.restype = None
+    return library

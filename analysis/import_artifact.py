@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""python -m analysis import-artifact FILE [--output TABLE.parquet]: postcards of the first seed paper's artifact.
+
+FILE is a pcap or pcapng capture, or bare datagrams one after the other. Says what is in it, and writes the postcards as
+a table like postcards.parquet, or shows the first ones. Exit status as of python -m analysis.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from analysis.artifact import UDP_PORT, Imported, read
+from analysis.raw import InputError
+from analysis.tables import table, write_table
+
+OK, FAILED, DAMAGED = 0, 1, 3
+SHOWN_ROWS = 10
+DESCRIPTION = "Reads postcards that the first seed paper's artifact sent, and shows them or writes them as a table."
+MOST_PORTS = 8  # named on one line
+UNSHOWN = ("flow", "flags")  # said by five_tuple and drop_control
+
+
+def main(arguments: list[str]) -> int:
+    """Prints what was found; errors on stderr, one line each. Without an error the table is there whole."""
+    parser = argparse.ArgumentParser(prog="python -m analysis import-artifact", description=DESCRIPTION)
+    parser.add_argument("file", type=Path, help="pcap or pcapng capture, or bare datagrams one after the other")
+    parser.add_argument("--output", type=Path, help="the table to write (Parquet); default: show the first rows")
+    options = parser.parse_args(arguments)
+    try:
+        imported = read(options.file)
+        print(f"{options.file}: {describe(imported)}")
+        if options.output is not None:
+            write(options.output, options.file, imported)
+        else:
+            show(imported)
+    except InputError as error:
+        print(f"analysis: {error}", file=sys.stderr)
+        return FAILED
+    except OSError as error:
+        print(
+            f"analysis: {options.output}: cannot write it: {error.strerror}; nothing was written",
+            file=sys.stderr,
+        )
+        return FAILED
+    if imported.damage:
+        print(f"analysis: {imported.damage}", file=sys.stderr)
+        return DAMAGED
+    return OK
+
+
+def describe(imported: Imported) -> str:
+    """One line: how many of what."""
+    columns = imported.columns
+    parts = [f"{imported.postcards} postcards"]
+    if imported.postcards:
+        dropped = int((columns["drop_control"] != 0).sum())
+        ports = [str(port) for port in columns["egress_port"].unique().sort()]
+        queues = f"queue of port {', '.join(ports)}" if len(ports) <= MOST_PORTS else f"queues of {len(ports)} ports"
+        parts = [
+            f"{imported.postcards} postcards of {len(imported.flows)} flows ({dropped} say dropped)",
+            queues,
+            f"at most {columns['departure_depth_cells'].to_numpy().max()} cells",
+        ]
+    others = {
+        f"to UDP port {UDP_PORT} that are no postcards": imported.not_postcards,
+        f"to UDP port {UDP_PORT} cut short by the capture": imported.cut_short,
+        "others": imported.other_packets,
+    }
+    return "; ".join(parts + [f"{count} packets {what}" for what, count in others.items() if count])
+
+
+def show(imported: Imported) -> None:
+    """The first rows, without columns that say nothing."""
+    frame = table(imported.columns, imported.flows).head(SHOWN_ROWS)
+    said = [name for name in frame.columns if name not in UNSHOWN and frame[name].null_count() < len(frame)]
+    with pl.Config(tbl_cols=-1, tbl_width_chars=200, tbl_hide_dataframe_shape=True, fmt_str_lengths=100):
+        if said:
+            print(frame.select(said))
+
+
+def write(output: Path, source: Path, imported: Imported) -> None:
+    """The table, in its place only when it is whole. Raises OSError, and InputError if it would replace its source."""
+    if not output.parent.is_dir():
+        raise InputError(f"{output}: there is no directory {output.parent}; make it first")
+    if output.exists() and output.samefile(source):
+        raise InputError(f"{output}: is the capture itself; give --output another name")
+    part = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        write_table(part, imported.columns, imported.flows)
+        part.replace(output)
+    finally:
+        part.unlink(missing_ok=True)
