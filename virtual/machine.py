@@ -19,18 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from virtual import PYTHON_ALONE
+from virtual import PYTHON_ALONE, memory
+from virtual.endings import Silence, said_last, why_it_ended
 from virtual.messages import heard
 
 PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 ADDR_NO_RANDOMIZE = 0x0040000  # include/uapi/linux/personality.h
 POLL_S = 0.05
-# Neither a line on the console nor the end: nothing that a lab does takes that long between two of its messages.
-HANG_S = 120.0
 # A fixed time of day, so that what programs make of it is the same in every run: 2025-01-01T00:00:00Z.
 START_REALTIME_NS = 1_735_689_600 * 10**9
 MAX_COMMAND_LINE = 4000  # COMMAND_LINE_SIZE of arch/um is 4096
-LAST_LINES = 3
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -96,6 +94,9 @@ class Machine:
         self.command = [str(job.kernel), *command_line(job)]
 
     def __enter__(self) -> Machine:
+        shortage = memory.problem(self.job.memory_mib)
+        if shortage:
+            raise MachineError(shortage)
         runner = os.getpid()
 
         def prepare() -> None:
@@ -128,7 +129,7 @@ class Machine:
         """What the inside says, as it says it, until the machine has ended. Raises MachineError if it hangs, or ends
         other than by switching itself off.
         """
-        last_s = time.monotonic()
+        silence = Silence(self.process.pid)
         last_message: dict[str, Any] = {}
         with self.job.console.open("rb") as console:
             left = b""
@@ -136,7 +137,7 @@ class Machine:
                 ended = self.process.poll() is not None
                 data = console.read()
                 if data:
-                    last_s = time.monotonic()
+                    silence.broken()
                     *lines, left = (left + data).split(b"\n")
                     for line in lines:
                         message = heard(line.decode(errors="replace").rstrip("\r"))
@@ -145,20 +146,10 @@ class Machine:
                             yield message
                 if ended:
                     break
-                if time.monotonic() - last_s > HANG_S:
-                    raise MachineError(
-                        f"the virtual machine has said nothing for {HANG_S:.0f} s: does a program in it wait for time "
-                        f"to pass without sleeping? It was ended. Its last message: {last_message or 'none'}; "
-                        f"see {self.job.console}"
-                    )
+                reason = silence.too_long()
+                if reason:
+                    raise MachineError(f"the virtual machine was ended{said_last(last_message)}: {reason}")
                 time.sleep(POLL_S)
         if "end" not in last_message:
-            raise MachineError(self._why_it_ended())
-
-    def _why_it_ended(self) -> str:
-        status = self.process.returncode
-        text = self.job.console.read_text(errors="replace")
-        panic = [line for line in text.splitlines() if "Kernel panic" in line]
-        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-        said = panic[-1:] or [line for line in text.splitlines() if line.strip()][-LAST_LINES:]
-        return f"the virtual machine {how} before its work was done: {' / '.join(said)} (see {self.job.console})"
+            text = self.job.console.read_text(errors="replace")
+            raise MachineError(why_it_ended(self.process.returncode, text, memory.place()))

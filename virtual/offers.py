@@ -29,10 +29,13 @@ def congestion_controls(kernel: Path) -> tuple[str, ...]:
             seed=0,
             environment={"PYTHONPATH": str(CHECKOUT)},
         )
-        with Machine(job) as machine:
-            for message in machine.messages():
-                if "congestion_controls" in message:
-                    return tuple(sorted(map(str, message["congestion_controls"])))
+        try:
+            with Machine(job) as machine:
+                for message in machine.messages():
+                    if "congestion_controls" in message:
+                        return tuple(sorted(map(str, message["congestion_controls"])))
+        except MachineError as error:  # the console's log ends with the directory: its last words are in the error
+            raise MachineError(f"asking {kernel} which congestion controls it has: {error}") from None
     raise MachineError(f"{kernel} did not say which congestion controls it has")
 
 

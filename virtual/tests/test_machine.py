@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from virtual import machine
+from virtual import endings, machine, memory
 from virtual.machine import Job, Machine, MachineError, command_line
 
 CHECKOUT = Path(__file__).parents[2]
@@ -56,9 +56,10 @@ def test_messages__come_until_the_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("echo 'Kernel panic - not syncing: test'; exit 1", "ended with status 1 .*: Kernel panic - not syncing: test"),
-        ("echo last words; kill -9 $$", "was killed by signal 9 .*: last words"),
-        ("echo out of paper", "ended with status 0 before its work was done: out of paper"),
+        ("echo 'Kernel panic - not syncing: test'; exit 1", "ended with status 1,.*: Kernel panic - not syncing: test"),
+        ("echo last words; kill -9 $$", "was ended by signal 9 .*: last words"),
+        ("echo out of paper", "ended with status 0, before its work was done; its last words: out of paper"),
+        ("echo 'Kernel panic - not syncing: Kernel mode signal 7'; kill -6 $$", "where its memory is, is full"),
     ],
 )
 def test_messages__an_end_too_early_is_an_error_that_says_how(tmp_path: Path, script: str, said: str) -> None:
@@ -67,13 +68,21 @@ def test_messages__an_end_too_early_is_an_error_that_says_how(tmp_path: Path, sc
 
 
 def test_messages__a_machine_that_says_nothing_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "HANG_S", 0.2)
+    monkeypatch.setattr(endings, "HANG_S", 0.5)
+    monkeypatch.setattr(endings, "IDLE_SHARE", 0.5)  # the script's start
     with Machine(job(tmp_path, "sleep 60")) as running:
         with pytest.raises(MachineError, match="has said nothing"):
             list(running.messages())
         pid = running.process.pid
     assert running.process.returncode == -signal.SIGKILL
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_machine__without_room_for_its_memory_is_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "problem", lambda needed_mib: f"no room for {needed_mib} MiB")
+    with pytest.raises(MachineError, match="no room for 64 MiB"), Machine(job(tmp_path)):
+        pass
+    assert not (tmp_path / "logs/console.log").exists()
 
 
 def test_machine__ends_with_its_runner_even_after_sigkill(tmp_path: Path) -> None:

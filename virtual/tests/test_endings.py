@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""What is said of a machine that ended or fell silent: the cause first, at what point, and nothing but plain lines."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from virtual import endings
+from virtual.endings import Silence, cpu_s, said_last, state, why_it_ended
+
+PLACE = Path("/dev/shm")
+TALK = '[    1.000001] bufferscope: {"phase":"making the network"}\n[    2.0] bufferscope: {"end_of":"no phase"}\n'
+
+
+@pytest.mark.parametrize(
+    ("status", "console", "said"),
+    [
+        (1, f"{TALK}Kernel panic - not syncing: x\nmore\n", "ended with status 1 while making the network, before its "
+         "work was done; its last words: Kernel panic - not syncing: x"),
+        (-11, "a\n\nb\n", "was ended by signal 11 (SIGSEGV), before its work was done; its last words: a / b"),
+        (0, "", "ended with status 0, before its work was done; it said nothing"),
+        (-9, TALK, "was ended by signal 9 (SIGKILL), by someone, or by this computer's kernel because it ran out of "
+         "memory while making the network, before its work was done; it said nothing"),
+        (-6, f"{TALK}[ 0.0] Kernel panic - not syncing: Kernel mode signal 7\n", "ended while making the network "
+         "because /dev/shm, where its memory is, is full (SIGBUS): make room there, or choose another directory with "
+         "TMPDIR=DIRECTORY in the environment"),
+        (-7, "x\n", "ended because /dev/shm, where its memory is, is full (SIGBUS): make room there, or choose another "
+         "directory with TMPDIR=DIRECTORY in the environment"),
+    ],
+)  # fmt: skip
+def test_why_it_ended__is_one_line_of_plain_words(status: int, console: str, said: str) -> None:
+    assert why_it_ended(status, console, PLACE) == f"the virtual machine {said}"
+
+
+def test_said_last__is_no_json() -> None:
+    assert said_last({"sample": {"drops": 1}, "traffic_s": 0.25}) == " at 0.25 virtual s of the traffic"
+    assert said_last({}) == said_last({"end": 0}) == ""
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endings, "HANG_S", 0.3)
+    monkeypatch.setattr(endings, "LOOK_S", 0.05)
+
+
+def reason(program: str, stop: bool = False) -> str:
+    with subprocess.Popen([sys.executable, "-c", program], start_new_session=True) as process:
+        try:
+            silence = Silence(process.pid)
+            if stop:
+                process.send_signal(signal.SIGSTOP)
+            end_s = time.monotonic() + 10
+            while time.monotonic() < end_s:
+                said = silence.too_long()
+                if said:
+                    return said
+                time.sleep(0.02)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+    return "nothing"
+
+
+def test_silence__of_one_that_computes_is_a_loop(quick: None) -> None:
+    assert "computed all the time: a program in it waits for time to pass without sleeping" in reason("while 1: pass")
+
+
+def test_silence__of_one_that_sleeps_is_no_loop(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endings, "IDLE_SHARE", 0.5)  # its start takes some
+    monkeypatch.setattr(endings, "HANG_S", 1.0)
+    assert "did nothing either" in reason("import time; time.sleep(60)")
+
+
+def test_silence__of_one_that_was_stopped_says_so(quick: None) -> None:
+    assert "was stopped (SIGSTOP, or a debugger) and not continued" in reason("while 1: pass", stop=True)
+
+
+def test_silence__is_not_counted_while_others_have_the_processor(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    silence = Silence(os.getpid())
+    monkeypatch.setattr(endings, "cpu_s", lambda pid: silence.cpu_since_s + 0.1)  # of 0.3 s and more
+    time.sleep(0.5)
+    assert silence.too_long() is None
+
+
+def test_cpu_s__counts_processes_of_the_session() -> None:
+    program = "import os, time\nif os.fork():\n time.sleep(60)\nwhile 1: pass"
+    with subprocess.Popen([sys.executable, "-c", program], start_new_session=True) as process:
+        try:
+            end_s = time.monotonic() + 10
+            while cpu_s(process.pid) < 0.5 and time.monotonic() < end_s:
+                time.sleep(0.05)
+            assert cpu_s(process.pid) >= 0.5
+            assert state(process.pid) == "S"
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert state(process.pid) == ""
