@@ -28,8 +28,8 @@ build: ## compile the switch, the collector and the tracer into build/
 	@$(MAKE) --no-print-directory -C collector
 	@$(MAKE) --no-print-directory -C hosts
 
-kernel: build/deployed ## build the kernel of the virtual-time lab, minutes once (KERNEL_PACKAGE=linux-source-6.12, KERNEL_SOURCE=path)
-	@$(PYTHON) -m virtual.kernel
+kernel: build/deployed ## build the kernel of the virtual-time lab, minutes once (KERNEL_PACKAGE=linux-source-X, KERNEL_SOURCE=path: kept until another is given)
+	@$(PYTHON) -m virtual.kernel --make  # reads which source from make itself, as above
 
 p4: .venv/ready ## compile the P4 program again (needs p4c) and say what changed
 	@$(PYTHON) -m softswitch.translate.compile_p4 p4src/v1model/bufferscope.p4 --output-dir p4src/build

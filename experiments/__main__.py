@@ -7,13 +7,13 @@ summary); 128 + the signal's number when it was asked to end.
 
 from __future__ import annotations
 
-import os
-import re
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.errors import BadValue, RunError, SpecError
+from experiments.make_words import made
 
 if TYPE_CHECKING:
     from experiments.resolve import Resolved
@@ -25,7 +25,6 @@ usage: python -m experiments run [KEY=VALUE]... [--key VALUE]... [--spec FILE] [
        python -m experiments replay RUN=DIRECTORY [FORCE=1] | --make   analyse a run again from its raw files
        python -m experiments parameters          explain every KEY, with its default
 What is on the command line wins over what is in the file (experiments/specs/*.yaml)."""
-MAKE_VARIABLES = ("V", "PYTHON")  # of the Makefile, whatever is made
 OPTIONS = ("spec", "results")  # what is no parameter of the experiment itself
 
 
@@ -53,6 +52,8 @@ def main(arguments: list[str]) -> int:
         return _fail(error.lines())
     except RunError as error:
         return _fail(error.lines)
+    except KeyboardInterrupt as interrupt:  # before the run: after its begin it is an Interrupted
+        return _fail([str(interrupt) or "ended by SIGINT; no run was begun"], 128 + signal.SIGINT)
 
 
 def _run(words: dict[str, object], options: dict[str, str], errors: list[BadValue], only_show: bool) -> int:
@@ -93,16 +94,6 @@ def _resolve(words: dict[str, object], file: str, errors: list[BadValue]) -> Res
     return spec
 
 
-def made() -> list[str]:
-    """KEY=VALUE words that make was called with. Through make's environment, so that no shell reads a value, and a word
-    that is no parameter is seen; make's own default of CC, `cc`, is not among them.
-    """
-    _, _, variables = f" {os.environ.get('MAKEFLAGS', '')}".partition(" -- ")
-    words = re.findall(r"((?:[^\\\s]|\\.)+)", variables)
-    given = [re.sub(r"\\(.)", r"\1", word).replace("$$", "$") for word in words]
-    return [word for word in given if word.partition("=")[0] not in MAKE_VARIABLES]
-
-
 def read_words(words: list[str]) -> tuple[dict[str, object], dict[str, str], list[BadValue]]:
     """Parameters (keys in lower case) and options of the command line, and every word that is neither."""
     given: dict[str, object] = {}
@@ -128,10 +119,10 @@ def read_words(words: list[str]) -> tuple[dict[str, object], dict[str, str], lis
     return given, options, errors
 
 
-def _fail(lines: list[str]) -> int:
+def _fail(lines: list[str], status: int = 1) -> int:
     for line in lines:
         print(f"error: {line}", file=sys.stderr)
-    return 1
+    return status
 
 
 if __name__ == "__main__":

@@ -6,40 +6,53 @@ Exit status: 0 the kernel is there; 1 it is not, and why is on stderr; 128 + the
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from types import FrameType
 from typing import NoReturn
 
-from virtual.kernel.build import BUILD, ensure
+from experiments.make_words import made
+from virtual.kernel import choice
+from virtual.kernel.build import BUILD, INTERRUPTED, ensure
+from virtual.kernel.choice import DEFAULT_PACKAGE
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import Progress
 
 USAGE = f"""\
-usage: python -m virtual.kernel
-Builds {BUILD}/linux and kernel.json, if they are not what the sources say. From the environment (or make):
-  KERNEL_PACKAGE=linux-source-X    the Debian package with the source (default: linux-source-6.12)
-  KERNEL_SOURCE=/path              your own source instead: a tree, a tar archive, or a package file; never modified"""
+usage: python -m virtual.kernel [KERNEL_PACKAGE=linux-source-X | KERNEL_SOURCE=/path] | --make
+Builds {BUILD}/linux and kernel.json, if they are not what the sources say.
+  KERNEL_PACKAGE=linux-source-X    the Debian package with the source (at first: {DEFAULT_PACKAGE})
+  KERNEL_SOURCE=/path              your own source instead: a tree, a tar archive, or a package file; never modified
+  --make                           take these from the command line of the make that calls
+What was chosen last is kept until something else is. The environment chooses nothing."""
 
 
 def main(arguments: list[str]) -> int:
-    if arguments:
-        print(USAGE, file=sys.stdout if arguments[0] in ("-h", "--help") else sys.stderr)
-        return 0 if arguments[0] in ("-h", "--help") else 1
+    if {"-h", "--help"} & set(arguments):
+        print(USAGE)
+        return 0
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     try:
+        given = choice.read_words(made() if arguments == ["--make"] else known(arguments))
         with Progress(sys.stdout) as progress:
-            made = ensure(BUILD, dict(os.environ), progress)
-            progress.done(f"Linux {made['version']} is ready: {BUILD / 'linux'}")
+            kernel = ensure(BUILD, given, progress)
+            progress.done(f"Linux {kernel['version']} from {kernel['source']['name']} is ready: {BUILD / 'linux'}")
     except KernelError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("error: interrupted; what was compiled is kept, the next call goes on from there", file=sys.stderr)
+        print(f"error: {INTERRUPTED}", file=sys.stderr)
         return 128 + signal.SIGINT
     return 0
+
+
+def known(arguments: list[str]) -> list[str]:
+    """All of them, if each is ours. Raises KernelError for the first that is not."""
+    for word in arguments:
+        if word.partition("=")[0] not in choice.KEYS:
+            raise KernelError(f"{word}: unknown; allowed: {', '.join(f'{key}=VALUE' for key in choice.KEYS)}, --make")
+    return arguments
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:

@@ -13,43 +13,51 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from virtual.kernel import compile, config, digests, patches, source, stage, tools, unpack
+from virtual.kernel import choice, compile, config, digests, patches, source, stage, tools, unpack
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import Progress
 
 BUILD = stage.CHECKOUT / "build/virtual"
 STEPS = 1190  # lines that make prints for a whole build of Linux 6.12, near enough for the others
+INTERRUPTED = (
+    "interrupted; the kernel that was there before, if any, is as it was. The next call begins again with what was not "
+    "whole: fetching, unpacking, or the rest of the compiling"
+)
 # What decides whether a kernel is up to date. The compiler is recorded, but a newer one is no reason to build again.
 DECISIVE = ("source", "patches_digest", "fragment_digest", "unpack_digest", "staged_digest")
 
 
-def ensure(directory: Path, environment: dict[str, str], progress: Progress) -> dict[str, Any]:
-    """Make directory/linux and directory/kernel.json what the sources say; returns the latter. Raises KernelError."""
+def ensure(directory: Path, given: Mapping[str, str], progress: Progress) -> dict[str, Any]:
+    """Make directory/linux and directory/kernel.json what the sources say; returns the latter. Raises KernelError.
+
+    `given` chooses another source than the last time (choice.py).
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with locked(directory, progress) as lock:
-            return _ensure(directory, environment, progress, lock)
+            return _ensure(directory, given, progress, lock)
     except OSError as error:
         raise KernelError(f"building the kernel in {directory}: {error}") from error
 
 
-def _ensure(directory: Path, environment: dict[str, str], progress: Progress, lock: int) -> dict[str, Any]:
+def _ensure(directory: Path, given: Mapping[str, str], progress: Progress, lock: int) -> dict[str, Any]:
     begin_s = time.monotonic()
     stage.make_pipeline()
     own = stage.collect()
-    origin = source.find(environment, directory, progress)
-    inputs = describe(origin, own)
-    done = finished(directory, inputs)
-    if done:
-        return done
-    tools.check_build_tools()
+    with choice.kept(given, directory) as chosen:
+        origin = source.find(chosen, directory, progress)
+        inputs = describe(origin, own)
+        done = finished(directory, inputs)
+        if done:
+            return done
+        tools.check_build_tools()
+        names = prepare(origin, inputs, directory, progress)
     tree, objects = directory / "tree", directory / "obj"
     with (directory / "kernel.log").open("wb+") as log:
-        names = prepare(origin, inputs, directory, progress)
         version = source.kernel_version(tree)
         stage.write(own, tree)
         compile.fresh_objects(objects)
@@ -104,38 +112,57 @@ def finished(directory: Path, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def prepare(origin: source.Source, inputs: dict[str, Any], directory: Path, progress: Progress) -> list[str]:
-    """directory/tree, unpacked and patched, unless it is there; returns the names of the patches applied."""
+    """directory/tree, unpacked and patched, unless it is there; returns the names of the patches applied.
+
+    An older tree and what was built of it stay until the new one is known to be a kernel that the patches fit.
+    """
     tree, record = directory / "tree", directory / "tree.json"
     key = {name: inputs[name] for name in ("source", "patches_digest", "unpack_digest")}
     there = digests.read_json(record)
     if tree.is_dir() and {name: there.get(name) for name in key} == key:
         return list(there["patches"])
-    record.unlink(missing_ok=True)
     partial = directory / "tree.partial"
-    for old in (tree, partial, directory / "obj"):
-        if old.exists():
-            progress.phase(f"removing the old {old.name}")
-            shutil.rmtree(old)
-    unpack.check_space(directory)
+    remove(partial, progress)
+    unpack.check_space(directory, unpack.SOURCE_BYTES if tree.is_dir() else unpack.NEEDED_BYTES)
+    try:
+        names = unpack_and_patch(origin, partial, progress)
+    except KernelError:
+        remove(partial, progress)
+        raise
+    record.unlink(missing_ok=True)
+    remove(tree, progress)
+    remove(directory / "obj", progress)
+    partial.rename(tree)
+    digests.write_json(record, key | {"patches": names})
+    return names
+
+
+def remove(old: Path, progress: Progress) -> None:
+    if old.exists():
+        progress.phase(f"removing the old {old.name}")
+        shutil.rmtree(old)
+
+
+def unpack_and_patch(origin: source.Source, target: Path, progress: Progress) -> list[str]:
+    """The needed files of a source in `target`, with our patches; returns their names. Raises KernelError."""
     progress.phase(f"unpacking {origin.path.name}")
-    partial.mkdir()
+    target.mkdir()
 
     def advanced(count: int) -> None:
         progress.advance(f"{count // source.MIB} MiB")
 
     if origin.kind == "tree":
-        unpack.copy_tree(origin.path, partial, advanced)
+        unpack.copy_tree(origin.path, target, advanced)
     elif origin.kind == "package":
-        unpack.unpack_package(origin.path, partial, advanced)
+        unpack.unpack_package(origin.path, target, advanced)
     else:
         with origin.path.open("rb") as stream:
-            unpack.unpack_archive(stream, partial, str(origin.path), advanced)
-    version = source.kernel_version(partial)
+            unpack.unpack_archive(stream, target, str(origin.path), advanced)
+    source.check_tree(target, str(origin.path))
+    version = source.kernel_version(target)
     progress.phase(f"patching Linux {version}")
-    names = patches.apply_all(partial, version)
-    patches.hook_in(partial)
-    partial.rename(tree)
-    digests.write_json(record, key | {"patches": names})
+    names = patches.apply_all(target, version)
+    patches.hook_in(target)
     return names
 
 

@@ -17,6 +17,12 @@ MAY_BE_MISSING = {
     "CONFIG_PREEMPT_NONE": "Linux 7 has voluntary preemption instead",
     "CONFIG_PROC_SYSCTL": "Linux 7 has SYSCTL instead",
 }
+# What the sources of Linux 6.1 to 7.3 have, by the names that setsockopt takes; reno is always there.
+OF_LINUX = (
+    "bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "reno", "scalable",
+    "vegas", "veno", "westwood", "yeah",
+)  # fmt: skip
+NAMES = {"hstcp": "highspeed"}  # where Kconfig has another than the code
 SETTING = re.compile(r"^(CONFIG_\w+)=(.+)$", re.MULTILINE)
 
 
@@ -34,6 +40,12 @@ def congestion_controls(tree: Path) -> list[str]:
     if not found:
         raise KernelError(f"{kconfig} has no TCP_CONG_* any more: look where they went, and change {__file__}")
     return sorted(set(found))
+
+
+def offered(tree: Path) -> tuple[str, ...]:
+    """Names of all congestion controls that a kernel of this source will have. Raises KernelError."""
+    found = (name.removeprefix("TCP_CONG_").lower() for name in congestion_controls(tree))
+    return tuple(sorted({"reno", "cubic", *(NAMES.get(name, name) for name in found)}))
 
 
 def fragment(tree: Path) -> str:

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from virtual.kernel import digests, tools, unpack
+from virtual.kernel.choice import CHOICES, DEFAULT_PACKAGE, PACKAGE, SOURCE
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import Progress
 
-DEFAULT_PACKAGE = "linux-source-6.12"
-CHOICES = "KERNEL_PACKAGE=linux-source-X, or KERNEL_SOURCE=/path/to/tree-or-archive"
+# What is in every source that can be built here, whatever its version.
+OF_A_KERNEL = ("Makefile", "arch/um/Kconfig", "drivers/net/Makefile")
+METAPACKAGE = "linux-source"  # depends on that of the release's own kernel
 MIB = 1 << 20
 
 
@@ -35,37 +37,48 @@ class Source:
         return {"kind": self.kind, "name": self.name, "version": self.version, "digest": self.digest}
 
 
-def find(environment: Mapping[str, str], directory: Path, progress: Progress) -> Source:
-    """The source to build from; fetches a package that is not there yet. directory keeps packages and digests."""
-    package, own = environment.get("KERNEL_PACKAGE", ""), environment.get("KERNEL_SOURCE", "")
-    if package and own:
-        raise KernelError(f"KERNEL_PACKAGE={package} and KERNEL_SOURCE={own}: give one of them")
-    if own:
-        return _own(Path(own).expanduser().absolute(), directory)
-    return _package(package or DEFAULT_PACKAGE, directory, progress)
+def find(choice: Mapping[str, str], directory: Path, progress: Progress) -> Source:
+    """The source to build from; fetches a package that is not there yet. `directory` keeps packages and digests.
+
+    Raises KernelError for what is no source, as far as that can be told without unpacking it.
+    """
+    if SOURCE in choice:
+        return _own(Path(choice[SOURCE]), directory)
+    return _package(choice[PACKAGE], directory, progress)
 
 
 def _own(path: Path, directory: Path) -> Source:
     """A tree, an archive or a package file of the user's. Raises KernelError for anything else."""
     if path.is_dir():
-        for name in ("Makefile", "arch/um/Kconfig", "drivers/net/Makefile"):
-            if not (path / name).is_file():
-                raise KernelError(f"KERNEL_SOURCE={path}: no kernel tree, it has no {name}")
+        check_tree(path, f"{SOURCE}={path}")
         return Source("tree", str(path), "", path, digests.of_listing(unpack.tree_files(path)))
     if not path.is_file():
-        raise KernelError(f"KERNEL_SOURCE={path}: no such file or directory")
+        raise KernelError(f"{SOURCE}={path}: no such file or directory; choose again: {CHOICES}")
     kind, version = "archive", ""
     if path.suffix == ".deb":
         tools.check_package_tools()
         kind, version = "package", _package_version(path)
+    else:
+        unpack.check_archive(path, f"{SOURCE}={path}")
     return Source(kind, str(path), version, path, _digest(path, directory))
+
+
+def check_tree(tree: Path, what: str) -> None:
+    """Raises KernelError if a directory does not hold the source of a kernel."""
+    lacking = [name for name in OF_A_KERNEL if not (tree / name).is_file()]
+    if lacking:
+        raise KernelError(f"{what}: no kernel source, it has no {', '.join(lacking)}")
+    kernel_version(tree)
 
 
 def _package(name: str, directory: Path, progress: Progress) -> Source:
     """The Debian package of that name: the newest that was fetched before, else fetched now."""
     if not re.fullmatch(r"linux-source(-[0-9][0-9.]*)?", name):
-        raise KernelError(f"KERNEL_PACKAGE={name}: not the name of a kernel source package, such as {DEFAULT_PACKAGE}")
+        raise KernelError(f"{PACKAGE}={name}: not the name of a kernel source package, such as {DEFAULT_PACKAGE}")
     packages = directory / "packages"
+    if name == METAPACKAGE:
+        tools.check_package_tools()
+        name, _ = _known(name)
     found = sorted(packages.glob(f"{name}_*.deb"), key=lambda path: path.stat().st_mtime)
     if not found:
         tools.check_package_tools()
@@ -103,7 +116,8 @@ def _fetch(name: str, packages: Path, progress: Progress) -> Path:
     if process.returncode or len(got) != 1:
         raise KernelError(
             f"fetching the package {name}: {said[-1] if said else 'apt-get download left no file'}; "
-            f"check the network, or refresh the package lists (as root: apt-get update), or give {CHOICES}"
+            "check the network, or refresh the package lists (as root: apt-get update), or give another source: "
+            f"{CHOICES}"
         )
     return got[0].rename(packages / got[0].name)
 
@@ -117,9 +131,9 @@ def _known(name: str) -> tuple[str, int]:
         ]
         raise KernelError(
             f"the package {name} is not in the package lists (they have: {', '.join(sorted(known)) or 'none'}): "
-            f"refresh them (as root: apt-get update), or give {CHOICES}"
+            f"refresh them (as root: apt-get update), or give another source: {CHOICES}"
         )
-    if name == "linux-source":
+    if name == METAPACKAGE:
         depends = re.search(r"^Depends:.*\b(linux-source-[0-9.]+)", shown, re.MULTILINE)
         if depends:
             return _known(depends[1])
@@ -136,7 +150,7 @@ def _ask(*command: str) -> str:
 def _package_version(path: Path) -> str:
     version = _ask("dpkg-deb", "--field", str(path), "Version").strip()
     if not version:
-        raise KernelError(f"KERNEL_SOURCE={path}: not a Debian package")
+        raise KernelError(f"{SOURCE}={path}: not a Debian package")
     return version
 
 

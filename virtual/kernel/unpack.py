@@ -7,12 +7,14 @@ stays everywhere; code stays only where this configuration compiles it. One rule
 
 from __future__ import annotations
 
+import lzma
 import os
 import re
 import shutil
 import stat
 import subprocess
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -20,6 +22,7 @@ from typing import IO
 from virtual.kernel.errors import KernelError
 
 NEEDED_BYTES = 600_000_000  # source 290 MB, objects 120 MB in Linux 7.3; the rest is room. A package comes on top
+SOURCE_BYTES = 350_000_000  # where an older source and its objects make room once the new one is whole
 
 # Below these, only what Kconfig and make read is needed, except in the directories that CODE names.
 BARE = ("Documentation", "arch", "drivers", "samples", "sound", "tools")
@@ -42,6 +45,8 @@ NEVER = re.compile(
     """,
     re.VERBOSE,
 )
+# What tarfile raises for files that are none, or not whole; TypeError by ord() of nothing in a header that is cut.
+DAMAGED = (tarfile.TarError, EOFError, OSError, ValueError, TypeError, lzma.LZMAError, zlib.error)
 # As part of what decides whether a tree that was unpacked before can be used again.
 RULES = repr((BARE, CODE.pattern, READ_BY_MAKE.pattern, NEVER.pattern))
 
@@ -53,6 +58,19 @@ def needed(path: str) -> bool:
     if path.split("/", 1)[0] not in BARE:
         return True
     return bool(READ_BY_MAKE.search(path) or CODE.match(path))
+
+
+def check_archive(path: Path, what: str) -> None:
+    """Raises KernelError for a file that is no tar archive in a compression that Python knows. Reads only its start."""
+    try:
+        with tarfile.open(path, "r|*") as archive:
+            first = archive.next()
+    except DAMAGED:
+        first = None
+    if first is None:
+        raise KernelError(
+            f"{what}: neither a directory, nor a tar archive (plain, .gz, .bz2 or .xz), nor a Debian package (.deb)"
+        )
 
 
 def check_space(directory: Path, needed_bytes: int = NEEDED_BYTES) -> None:
@@ -102,7 +120,7 @@ def unpack_archive(stream: IO[bytes], target: Path, what: str, advanced: Callabl
                         shutil.copyfileobj(content, file, 1 << 20)
                         os.fchmod(file.fileno(), 0o755 if member.mode & 0o100 else 0o644)
                     os.utime(where, (member.mtime, member.mtime))
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+    except DAMAGED as error:
         raise KernelError(
             f"unpacking {what} into {target}: {error}; the file may be damaged or the disk full"
         ) from error

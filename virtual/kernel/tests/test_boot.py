@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from virtual import offers
+from virtual.kernel import config
 from virtual.kernel.build import BUILD
 from virtual.machine import Job, Machine
 
@@ -101,6 +103,10 @@ def test_seed__bad_numbers_are_refused() -> None:
         result = subprocess.run([KERNEL, f"bufferscope.seed={bad}"], capture_output=True, text=True, timeout=10)
         assert result.returncode == 1
         assert "not a number from 0 to 2^64 - 1" in result.stderr
+
+
+def test_congestion_controls__are_those_that_are_known_without_booting() -> None:
+    assert set(offers.congestion_controls(KERNEL)) >= set(config.OF_LINUX)
 
 
 def test_panic__ends_the_process_and_leaves_nothing(tmp_path: Path) -> None:

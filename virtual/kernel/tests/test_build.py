@@ -9,13 +9,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from virtual.kernel import build, compile, config, patches, stage
+from virtual.kernel import __main__ as command
+from virtual.kernel import build, choice, compile, config, patches, stage
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import Progress
 
@@ -87,6 +89,7 @@ def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
     monkeypatch.setattr(config, "FRAGMENT", setting.fragment)
     monkeypatch.setattr(patches, "DIRECTORY", setting.patches)
     monkeypatch.setattr("virtual.kernel.unpack.NEEDED_BYTES", 1000)
+    monkeypatch.setattr("virtual.kernel.unpack.SOURCE_BYTES", 1000)
     return setting
 
 
@@ -148,7 +151,7 @@ def test_patch__changed_starts_from_the_source(setting: Setting) -> None:
     )
     made = setting.build()
     assert made["patches"] == ["a.patch"]
-    assert setting.phases()[:4] == ["removing", "removing", "unpacking", "patching"]
+    assert setting.phases()[:4] == ["unpacking", "patching", "removing", "removing"]
     assert (setting.directory / "linux").read_bytes().startswith(b"int other;\n")
 
 
@@ -161,6 +164,119 @@ def test_source__changed_replaces_the_old_one(setting: Setting) -> None:
     setting.build()
     assert (setting.directory / "linux").read_bytes().startswith(b"int newer;\n")
     assert not (setting.directory / "tree/net/gone.c").exists()
+
+
+def packaged(directory: Path, tree: Path, version: str, main: str) -> None:
+    """A package linux-source-<version> in the store of packages, as if it had been fetched."""
+    content, root = directory.parent / f"content-{version}", directory.parent / f"root-{version}"
+    shutil.copytree(tree, content)
+    (content / "main.c").write_text(main)
+    (root / "DEBIAN").mkdir(parents=True)
+    (root / "DEBIAN/control").write_text(
+        f"Package: linux-source-{version}\nVersion: {version}.1-1\nArchitecture: all\n"
+        "Maintainer: nobody <nobody@localhost>\nDescription: test\n"
+    )
+    (root / "usr/src").mkdir(parents=True)
+    with tarfile.open(root / f"usr/src/linux-source-{version}.tar.xz", "w:xz") as archive:
+        archive.add(content, f"linux-source-{version}")
+    (directory / "packages").mkdir(parents=True, exist_ok=True)
+    subprocess.run(
+        ["dpkg-deb", "--build", root, directory / f"packages/linux-source-{version}_{version}.1-1_all.deb"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb missing (not Debian?)")
+def test_package__another_one_is_built_and_stays_chosen(setting: Setting) -> None:
+    for version in ("6.12", "6.1"):
+        packaged(setting.directory, setting.tree, version, f"int from_{version.replace('.', '_')};\n")
+
+    def names(**given: str) -> tuple[str, bytes]:
+        made = build.ensure(setting.directory, given, Progress(io.StringIO()))
+        return made["source"]["name"], (setting.directory / "linux").read_bytes().splitlines()[0]
+
+    assert names() == ("linux-source-6.12", b"int from_6_12;")
+    assert names(KERNEL_PACKAGE="linux-source-6.1") == ("linux-source-6.1", b"int from_6_1;")
+    assert names() == ("linux-source-6.1", b"int from_6_1;")
+    assert names(KERNEL_PACKAGE="linux-source-6.12") == ("linux-source-6.12", b"int from_6_12;")
+
+
+def test_source__chosen_and_interrupted_is_still_the_chosen_one(setting: Setting) -> None:
+    setting.build()
+    other = setting.directory.parent / "other"
+    shutil.copytree(setting.tree, other)
+    (other / "main.c").write_text("int other;\n")
+    (other / "slow").write_text("")
+    words = [setting.directory, setting.fragment, setting.patches, other]
+    with subprocess.Popen([sys.executable, "-c", RUNNER, *map(str, words)], cwd=stage.CHECKOUT) as process:
+        until(
+            lambda: (
+                (setting.directory / "obj/linux").exists() and b"half" in (setting.directory / "obj/linux").read_bytes()
+            )
+        )
+        process.send_signal(signal.SIGTERM)
+    (other / "slow").unlink()
+    build.ensure(setting.directory, {}, Progress(io.StringIO()))
+    assert (setting.directory / "linux").read_bytes().startswith(b"int other;\n")
+
+
+@pytest.mark.parametrize("kind", ["no archive", "no kernel", "damaged", "a tree that is gone", "no kernel tree"])
+def test_source__that_cannot_be_used_changes_nothing(setting: Setting, kind: str) -> None:
+    made = setting.build()
+    before = sorted(str(path) for path in setting.directory.rglob("*") if path.name != "digests.json")
+    bad = setting.directory.parent / "bad.tar"
+    if kind == "no archive":
+        bad.write_text("not a tar archive\n")
+    elif kind == "no kernel":
+        with tarfile.open(bad, "w") as archive:
+            archive.add(setting.tree / "main.c", "top/main.c")
+    elif kind == "damaged":
+        with tarfile.open(bad, "w") as archive:
+            archive.add(setting.tree, "top")
+        bad.write_bytes(bad.read_bytes()[:2000])
+    elif kind == "no kernel tree":
+        shutil.copytree(setting.tree, bad)
+        (bad / "drivers/net/Makefile").unlink()
+    with pytest.raises(KernelError, match=r"bad\.tar"):
+        build.ensure(setting.directory, {"KERNEL_SOURCE": str(bad)}, Progress(io.StringIO()))
+    assert sorted(str(path) for path in setting.directory.rglob("*") if path.name != "digests.json") == before
+    said = io.StringIO()
+    assert build.ensure(setting.directory, {}, Progress(said)) == made
+    assert said.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["KERNEL_PACKAGE=a", "KERNEL_SOURCE=/b"], "KERNEL_PACKAGE=a and KERNEL_SOURCE=/b: give one of them"),
+        (["KERNEL_SOURCE="], "KERNEL_SOURCE has no value"),
+        (["KERNEL_SRC=/x"], "KERNEL_SRC is no parameter of make kernel; allowed: KERNEL_PACKAGE, KERNEL_SOURCE"),
+        (["kernel_source=/x"], "kernel_source is no parameter"),
+    ],
+)
+def test_words__that_choose_no_source_are_errors(words: list[str], said: str) -> None:
+    with pytest.raises(KernelError, match=said):
+        choice.read_words(words)
+
+
+def test_words__of_others_are_left_to_them(tmp_path: Path) -> None:
+    assert choice.read_words(["CC=reno", "KERNEL_SOURCE=x"]) == {"KERNEL_SOURCE": str(Path.cwd() / "x")}
+
+
+def test_command__takes_nothing_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+
+    def ensure(directory: Path, words: object, progress: object) -> dict[str, Any]:
+        given.append(words)
+        return {"version": "1", "source": {"name": "x"}}
+
+    monkeypatch.setattr(command, "ensure", ensure)
+    monkeypatch.setenv("KERNEL_SOURCE", "/nowhere")
+    monkeypatch.setenv("KERNEL_PACKAGE", "linux-source-9")
+    monkeypatch.setenv("MAKEFLAGS", "s -- KERNEL_PACKAGE=linux-source-6.1")
+    assert command.main([]) == command.main(["--make"]) == command.main(["KERNEL_SOURCE=/x"]) == 0
+    assert given == [{}, {"KERNEL_PACKAGE": "linux-source-6.1"}, {"KERNEL_SOURCE": "/x"}]
+    assert command.main(["FLOWS=1"]) == command.main(["KERNEL_SOURCE=/x", "KERNEL_PACKAGE=y"]) == 1
 
 
 @pytest.mark.parametrize("damage", ["linux gone", "linux cut", "json cut", "json of another"])

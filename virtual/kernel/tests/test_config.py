@@ -36,6 +36,12 @@ def test_congestion_controls__are_those_of_the_source(tree: Path) -> None:
     assert asked.count("CONFIG_TCP_CONG_CUBIC=y\n") == 1
 
 
+def test_offered__has_the_names_that_sockets_take(tree: Path) -> None:
+    with (tree / "net/ipv4/Kconfig").open("a") as file:
+        file.write('config TCP_CONG_HSTCP\n\ttristate "High Speed TCP"\n')
+    assert config.offered(tree) == ("cubic", "highspeed", "new2", "reno")
+
+
 def test_congestion_controls__that_went_elsewhere_are_an_error(tree: Path) -> None:
     (tree / "net/ipv4/Kconfig").write_text("source other\n")
     with pytest.raises(KernelError, match=r"has no TCP_CONG_\* any more"):

@@ -6,11 +6,12 @@ apt is played by a script: what it is told must not depend on the network, or on
 
 import io
 import os
+import tarfile
 from pathlib import Path
 
 import pytest
 
-from virtual.kernel import source, tools
+from virtual.kernel import choice, source, tools
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import Progress
 
@@ -44,9 +45,9 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return calls
 
 
-def find(directory: Path, **environment: str) -> source.Source:
+def find(directory: Path, **given: str) -> source.Source:
     (directory / "build").mkdir(exist_ok=True)
-    return source.find(environment, directory / "build", Progress(io.StringIO()))
+    return source.find(given or choice.remembered(directory), directory / "build", Progress(io.StringIO()))
 
 
 def test_package__is_fetched_once(apt: Path, tmp_path: Path) -> None:
@@ -59,6 +60,7 @@ def test_package__is_fetched_once(apt: Path, tmp_path: Path) -> None:
 
 def test_package__of_no_version_is_the_one_it_depends_on(apt: Path, tmp_path: Path) -> None:
     assert find(tmp_path, KERNEL_PACKAGE="linux-source").version == "6.12.1-1"
+    assert find(tmp_path, KERNEL_PACKAGE="linux-source").name == "linux-source-6.12"
     assert apt.read_text() == "linux-source-6.12\n"
 
 
@@ -67,8 +69,8 @@ def test_package__unknown_says_which_are_known_and_what_to_do(apt: Path, tmp_pat
         find(tmp_path, KERNEL_PACKAGE="linux-source-9.9")
     assert str(error.value) == (
         "the package linux-source-9.9 is not in the package lists (they have: linux-source-6.1, linux-source-6.12): "
-        "refresh them (as root: apt-get update), or give KERNEL_PACKAGE=linux-source-X, or "
-        "KERNEL_SOURCE=/path/to/tree-or-archive"
+        "refresh them (as root: apt-get update), or give another source: make kernel KERNEL_PACKAGE=linux-source-X, or "
+        "make kernel KERNEL_SOURCE=/path/to/tree-or-archive"
     )
 
 
@@ -87,24 +89,33 @@ def test_package__names_are_checked(tmp_path: Path, name: str) -> None:
         find(tmp_path, KERNEL_PACKAGE=name)
 
 
-def test_both__are_one_too_many(tmp_path: Path) -> None:
-    with pytest.raises(KernelError, match="give one of them"):
-        find(tmp_path, KERNEL_PACKAGE="linux-source-6.12", KERNEL_SOURCE="/x")
-
-
 def test_own__that_is_not_there_or_no_kernel_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(KernelError, match="no such file or directory"):
         find(tmp_path, KERNEL_SOURCE=str(tmp_path / "nothing"))
-    with pytest.raises(KernelError, match="no kernel tree, it has no Makefile"):
+    with pytest.raises(KernelError, match="no kernel source, it has no Makefile, arch/um/Kconfig"):
         find(tmp_path, KERNEL_SOURCE=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"text\n", b"\xfd7zXZ\0 cut short", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd zstd"]
+)
+def test_own_archive__that_is_none_is_refused_before_anything(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "linux.tar.xz").write_bytes(content)
+    with pytest.raises(KernelError, match=r"linux\.tar\.xz: neither a directory, nor a tar archive \(plain, "):
+        find(tmp_path, KERNEL_SOURCE=str(tmp_path / "linux.tar.xz"))
 
 
 def test_own_archive__is_known_by_its_content(tmp_path: Path) -> None:
     archive = tmp_path / "linux.tar.xz"
-    archive.write_bytes(b"one")
+
+    def write(member: str) -> None:
+        with tarfile.open(archive, "w:xz") as tar:
+            tar.addfile(tarfile.TarInfo(member))
+
+    write("linux/a")
     first = find(tmp_path, KERNEL_SOURCE=str(archive))
     assert first == find(tmp_path, KERNEL_SOURCE=str(archive))
-    archive.write_bytes(b"two2")
+    write("linux/another")
     assert find(tmp_path, KERNEL_SOURCE=str(archive)).digest != first.digest
 
 
@@ -112,10 +123,10 @@ def test_own_tree__is_known_by_its_files(tmp_path: Path) -> None:
     tree = tmp_path / "own"
     for name in ("Makefile", "arch/um/Kconfig", "drivers/net/Makefile"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        (tree / name).write_text("x\n")
+        (tree / name).write_text("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 2\n")
     first = find(tmp_path, KERNEL_SOURCE=str(tree))
     assert (first.kind, first.path) == ("tree", tree)
-    (tree / "Makefile").write_text("other\n")
+    (tree / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 30\n")
     assert find(tmp_path, KERNEL_SOURCE=str(tree)).digest != first.digest
 
 
