@@ -30,9 +30,10 @@ TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "ethtool":
 class Host:
     """What an experiment may ask of this host."""
 
-    congestion_controls: tuple[str, ...] | None  # None: not known before its kernel is built
+    congestion_controls: tuple[str, ...] | None  # None: not known before the kernel is built
     netem: bool
     clock: str = "real"  # the clock it is a host for
+    kernel: str = "this machine's kernel"  # whose congestion controls these are
 
 
 def default_clock() -> str:

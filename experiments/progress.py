@@ -17,7 +17,7 @@ BAR_CELLS = 24
 
 
 class Progress:
-    """What is being done, and how far it is. `expected_s` is the whole repetition's duration."""
+    """What is being done, and how far it is. `expected_s` is the whole repetition's duration, the analysis included."""
 
     def __init__(self, title: str, expected_s: float) -> None:
         self.title = title
@@ -46,6 +46,10 @@ class Progress:
         """Says what is done now, before there is anything to measure."""
         self._show(f"{self.title}: {text}", "", always=not self.live)
 
+    def expect(self, left_s: float) -> None:
+        """The repetition will take that much longer, as is known by now."""
+        self.expected_s = time.monotonic() - self.begin_s + left_s
+
     def sample(self, sample: Sample, what: str = "traffic") -> None:
         """Shows the state of the traffic."""
         self._show(f"{self.title}: {what}", describe(sample), always=False)
@@ -67,7 +71,8 @@ class Progress:
 def describe(sample: Sample) -> str:
     """One line: throughput, queue, drops, postcards, trace, lateness."""
     return (
-        f"{sample.throughput_bps / 1e6:.1f} Mb/s, queue {sample.depth_packets} packets, {sample.drops} drops, "
+        f"{sample.throughput_bps / 1e6:.1f} Mb/s, queue {sample.depth_packets} packets, "
+        f"{sample.drops} drops since the start, "
         f"postcards {sample.postcards_received} ({sample.postcards_missing} missing), "
         f"trace {sample.trace_records} ({sample.trace_lost} lost), "
         f"late p99 {sample.lateness_p99_us:.0f} us"

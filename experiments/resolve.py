@@ -316,7 +316,9 @@ def _check_host(spec: Spec, groups: tuple[Group, ...], host: Host, errors: dict[
     known = host.congestion_controls
     missing = [group.cc for group in groups if known is not None and group.cc not in known]
     if missing and known is not None and "cc" not in errors:
-        wrong("cc", f"has {', '.join(missing)}, which this host lacks; allowed: {', '.join(known)}")
+        what = "is" if len(groups) == 1 else f"names {' and '.join(missing)},"
+        more = " (CLOCK=virtual has all of Linux)" if host.clock == "real" else ""
+        wrong("cc", f"{what} no congestion control of {host.kernel}; allowed: {', '.join(known)}{more}")
     if spec.delay == "tc" and not host.netem and "delay" not in errors:
         wrong("delay", "needs netem, which this host's kernel lacks (CONFIG_NET_SCH_NETEM); allowed: switch")
 

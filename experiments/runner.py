@@ -30,9 +30,9 @@ def run(spec: Resolved, results_directory: Path) -> int:
     with Ending(), processors(spec) as own, results.locked(results_directory):
         for left in results.unanalysed(results_directory):
             print(f"note: {left} was recorded but not analysed: {results.replay_command(left)}", file=sys.stderr)
-        shortage = disk.shortage(spec, results_directory)
-        if shortage:
-            raise RunError(shortage)
+        shortages = [line for line in (disk.shortage(spec, results_directory), memory_shortage(spec, own)) if line]
+        if shortages:
+            raise RunError(*shortages)
         directory = results.create(results_directory, spec.name, time.time())
         print(headline(spec, directory), flush=True)
         try:
@@ -55,6 +55,13 @@ def preflight(spec: Resolved, results_directory: Path) -> None:
         lines.append(problem)
     if lines:
         raise RunError(*lines)
+
+
+def memory_shortage(spec: Resolved, processors: list[int]) -> str | None:
+    """What to tell the user if there is no room for the virtual machines that run at once; None if there is."""
+    from experiments import virtual_lab
+
+    return virtual_lab.memory_problem(spec, len(processors)) if spec.clock == "virtual" else None
 
 
 @contextlib.contextmanager
@@ -103,7 +110,7 @@ def conclude(spec: Resolved, own: Path, begin_s: float) -> bool:
     """Analyses a repetition that began at `begin_s` and shows what came of it. Returns whether it is valid."""
     print("analysing", flush=True)
     summary = analyse(own)
-    show(summary, own, time.monotonic() - begin_s, spec.traffic_ns / 1e9)
+    show(summary, own, spec, time.monotonic() - begin_s)
     return bool(summary.get("valid"))
 
 

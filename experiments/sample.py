@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What a run looks like at one moment: the switch is asked; collector and tracer say it once a second in their logs."""
+"""What a run looks like at one moment: the switch is asked; collector and tracer say it in their logs, as often as
+somebody looks (repetition.status_ms).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ LAST_WORDS_BYTES = 4096
 
 @dataclass(frozen=True)
 class Sample:
-    """Counts are since the start of the traffic; the throughput is that since the sample before."""
+    """Counts are since the start of the traffic, warm-up included; the throughput is that since the sample before."""
 
     throughput_bps: float
     depth_packets: int
@@ -30,7 +32,7 @@ class Sample:
 
 
 class Sampler:
-    """Takes samples of a running repetition. Each costs the switch five requests, so once a second is often enough."""
+    """Takes samples of a running repetition. Each is five requests to the switch: in real time, one a second."""
 
     def __init__(self, switch: SoftSwitch, logs: Path) -> None:
         self.switch = switch

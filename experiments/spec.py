@@ -213,6 +213,8 @@ def validate(given: Mapping[str, object]) -> tuple[Spec, dict[str, BadValue]]:
 
 def unknown_key(key: str) -> str:
     """What to say of a key that does not exist: the nearest that does, else all."""
+    if key.lower() in ("kernel_package", "kernel_source"):
+        return f"is no parameter of an experiment; choose the kernel before it: make kernel {key.upper()}=..."
     near = difflib.get_close_matches(key.lower(), KEYS, n=1)
     shown = [name.upper() for name in KEYS if name != "spec_version"]
     return "is no parameter; " + (f"did you mean {near[0].upper()}?" if near else f"allowed: {', '.join(shown)}")

@@ -16,11 +16,13 @@ def headline(spec: Resolved, directory: Path) -> str:
     groups = " + ".join(f"{group.flows} {group.cc}" for group in spec.groups)
     if spec.load is not None:
         groups = f"{spec.load:g} of the rate in {spec.sizes} packets, {spec.arrivals}, {spec.flows} flows,"
+    clock = "real time" if spec.clock == "real" else f"virtual time (the switch a {spec.switch})"
+    seconds = "s" if spec.clock == "real" else "virtual s"
     unit = "" if spec.threshold_bytes is None else f", {spec.threshold_bytes} bytes"
     return (
-        f"{groups} at {units.show(spec.rate_bps, 'rate')}, {units.show(spec.rtt_ns, 'time')}: BDP {spec.bdp_packets} "
-        f"packets, buffer {spec.buffer_packets} ({spec.buffer_given}{unit}), {spec.mode}, "
-        f"{spec.traffic_ns / 1e9:g} s of traffic{f' x {spec.reps}' if spec.reps > 1 else ''} -> {directory}"
+        f"{clock}: {groups} at {units.show(spec.rate_bps, 'rate')}, {units.show(spec.rtt_ns, 'time')}: "
+        f"BDP {spec.bdp_packets} packets, buffer {spec.buffer_packets} ({spec.buffer_given}{unit}), {spec.mode}, "
+        f"{spec.traffic_ns / 1e9:g} {seconds} of traffic{f' x {spec.reps}' if spec.reps > 1 else ''} -> {directory}"
     )
 
 
@@ -45,12 +47,13 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     late = [at("fidelity", "lateness_us", key) for key in ("p50", "p99", "max")]
     rate_error = at("fidelity", "rate_error_fraction")
     goodput = at("goodput_bps")
+    after = " (after the warm-up)" if at("spec", "warmup_ns") else ""
     found = [
         ("utilization", say("{:.2f} % mean, {:.2f} % in the worst 1 % of windows", *percent)),
         ("goodput", say("{:.1f} Mb/s", goodput / 1e6 if isinstance(goodput, (int, float)) else None)),
         ("queue", say("{:.0f} / {:.0f} / {:.0f} / {:.0f} packets (p1, median, p99, most)", *depth)),
         ("theory", say("mean depth {:.3f} packets, expected {:.3f} (standard error {:.2g})", *theory)),
-        ("drops", say("{} dropped, {} marked", at("drops"), at("marks"))),
+        ("drops", say(f"{{}} dropped, {{}} marked{after}", at("drops"), at("marks"))),
         ("fairness", say("{:.3f} (Jain)", at("jain_index"))),
         ("postcards", say("{} sent, {} received, {} stored, {} analysed", *ledger)),
         ("trace", say("{} records, {} lost", at("ledger", "tcp_events"), at("ledger", "tcp_events_lost"))),
@@ -60,11 +63,19 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in found if value]
 
 
-def show(summary: dict[str, Any], repetition: Path, took_s: float, traffic_s: float) -> None:
+def took(spec: Resolved, took_s: float) -> str:
+    """How long it took, against the traffic: a part of that in real time, another clock's in virtual time."""
+    traffic_s = spec.traffic_ns / 1e9
+    if spec.clock == "virtual":
+        return f"{took_s:.1f} s, for {traffic_s:g} virtual s of traffic"
+    return f"{took_s:.1f} s, {traffic_s:g} of them traffic"
+
+
+def show(summary: dict[str, Any], repetition: Path, spec: Resolved, took_s: float) -> None:
     """Prints the summary; a run that is not valid says so last, on stderr, with every reason."""
     for name, value in rows(summary):
         print(f"  {name:<12} {value}")
-    print(f"  {'took':<12} {took_s:.1f} s, {traffic_s:g} of them traffic")
+    print(f"  {'took':<12} {took(spec, took_s)}")
     print(f"  {'report':<12} {repetition / 'report.html'}", flush=True)
     if not summary.get("valid"):
         print("NOT VALID: do not draw conclusions from this run", file=sys.stderr)

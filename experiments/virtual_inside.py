@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sys
 import time
@@ -18,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments import environment, repetition, results, steps
+from experiments import cost, environment, repetition, results, steps
 from experiments.cell import NETNS, RUNTIME
 from experiments.errors import RunError
 from experiments.lab import CONTROL_SOCKET, Lab
@@ -33,7 +34,8 @@ DRIVER = Path("/dev/bufferscope-switch")
 # The traffic starts at a fixed time that no set-up reaches: how long that took can then not show in any result.
 START_MONO_NS = 60 * 10**9
 LEAD_S = 1.0  # for the program that sends, of the start
-LOOKS = 100  # at the traffic
+LEAST_LOOKS = 100  # at the traffic
+LOOK_EVERY_S = 10.0  # of wall time, about: a runner that hears nothing for much longer takes it for a hang
 # What all of TCP may use. By default a sixteenth of the memory, which is little here: windows would be held down.
 TCP_MEMORY = Path("/proc/sys/net/ipv4/tcp_mem")
 TCP_MEMORY_SHARE = 0.5
@@ -85,10 +87,16 @@ def _lab(spec: Resolved, planned: list[steps.Step], outcome: dict[str, Any]) -> 
         start_programs=lambda _variables, log: steps.run(planned, log),
         settle=lambda _: None,
         traffic_start_ns=traffic_start_ns,
-        tick_s=lambda _: spec.traffic_ns / 1e9 / LOOKS,
+        tick_s=tick_s,
         describe=environment.describe,
         record=record,
     )
+
+
+def tick_s(spec: Resolved) -> float:
+    """Virtual time between two looks. Decided by the spec alone: a look is part of what happens in the machine."""
+    looks = max(LEAST_LOOKS, math.ceil(cost.traffic_s(spec) / LOOK_EVERY_S))
+    return spec.traffic_ns / 1e9 / looks
 
 
 def _start_mono_ns(spec: Resolved) -> int:

@@ -7,22 +7,23 @@ Needs no privilege: every namespace, qdisc and interface is of the kernel inside
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments import environment, host, playbooks, repetition, results, virtual_inside
+from experiments import cost, environment, host, playbooks, repetition, results, virtual_inside
 from experiments.errors import RunError
 from experiments.host import Host
 from experiments.lab import PLAYBOOKS
 from experiments.progress import Progress
 from experiments.resolve import Resolved
 from experiments.sample import Sample
-from virtual import RUN_DIRECTORY, offers
-from virtual.kernel.build import BUILD, ensure
+from virtual import RUN_DIRECTORY, memory, offers
+from virtual.kernel import choice, config
+from virtual.kernel.build import BUILD, INTERRUPTED, ensure
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import Progress as BuildProgress
 from virtual.machine import Job, Machine, MachineError
@@ -37,28 +38,43 @@ FLOW_BYTES = 1 << 20
 
 
 def probe() -> Host:
-    """What the virtual-time kernel offers; one that is not built yet is not asked. Raises RunError."""
+    """What the virtual-time kernel offers: asked where it is built, else what its source is known to have. RunError."""
+    chosen = choice.remembered(BUILD)
     try:
-        known = offers.congestion_controls(KERNEL) if KERNEL.exists() else None
-    except MachineError as error:
+        if KERNEL.exists() and built_from(chosen):
+            known: tuple[str, ...] | None = offers.congestion_controls(KERNEL)
+        elif choice.PACKAGE in chosen:
+            known = config.OF_LINUX
+        else:
+            source = Path(chosen[choice.SOURCE])
+            known = config.offered(source) if source.is_dir() else None
+    except (MachineError, KernelError) as error:
         raise RunError(str(error)) from None
-    return Host(known, netem=True, clock="virtual")
+    return Host(known, netem=True, clock="virtual", kernel="the virtual-time kernel")
+
+
+def built_from(chosen: Mapping[str, str]) -> bool:
+    """Whether the kernel that is there comes from the source that is chosen now."""
+    source = read_json(KERNEL_JSON).get("source")
+    return isinstance(source, dict) and source.get("name") in chosen.values()
 
 
 def prepare() -> None:
     """Builds the kernel, if it is not what the sources say. Raises RunError."""
     try:
         with BuildProgress(sys.stdout) as progress:
-            ensure(BUILD, dict(os.environ), progress)
+            ensure(BUILD, {}, progress)
     except KernelError as error:
         raise RunError(str(error)) from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(INTERRUPTED) from None
 
 
 def run(spec: Resolved, number: int, directory: Path, processor: int | None) -> None:
     """Runs repetition `number` and leaves its raw files in `directory`. Raises RunError, Interrupted."""
     title = f"repetition {number} of {spec.reps}" if spec.reps > 1 else spec.name
     begin_s = time.monotonic()
-    with Progress(title, expected_s(spec)) as progress:
+    with Progress(title, cost.repetition_s(spec)) as progress:
         progress.phase("planning the hosts' set-up")
         write_job(spec, number, directory)
         phases = {"plan": round(time.monotonic() - begin_s, 3)}
@@ -77,10 +93,10 @@ def run(spec: Resolved, number: int, directory: Path, processor: int | None) -> 
         try:
             with Machine(job) as machine:
                 for message in machine.messages():
-                    show(progress, spec, message)
                     pace.hear(message)
+                    show(progress, spec, message, pace)
         except MachineError as error:
-            raise RunError(*outcome_lines(directory), str(error)) from None
+            raise RunError(*outcome_lines(directory), *failed(error, job)) from None
         phases["machine"] = round(time.monotonic() - begin_s - phases["plan"], 3)
     record(spec, directory, job, phases, pace)
 
@@ -126,17 +142,21 @@ def switch_parameters(spec: Resolved) -> dict[str, str]:
     return {f"bufferscope_switch.{name}": str(value) for name, value in values.items()}
 
 
-def expected_s(spec: Resolved) -> float:
-    """Wall time of a repetition, from the packets it will carry."""
-    return 6 + spec.packets * (60e-6 if spec.switch == "driver" else 180e-6)
+def memory_problem(spec: Resolved, machines: int) -> str | None:
+    """Why `machines` repetitions at once cannot have their memory; None if they can."""
+    return memory.problem(memory_mib(spec), machines)
 
 
-def show(progress: Progress, spec: Resolved, message: dict[str, Any]) -> None:
+def show(progress: Progress, spec: Resolved, message: dict[str, Any], pace: Pace) -> None:
     if "phase" in message:
         progress.phase(str(message["phase"]))
     elif "sample" in message:
-        at_s = float(message["traffic_s"])
-        progress.sample(Sample(**message["sample"]), f"traffic, {at_s:.2f} of {spec.traffic_ns / 1e9:g} virtual s")
+        at_s, traffic_s = float(message["traffic_s"]), spec.traffic_ns / 1e9
+        left_s = pace.left_s(traffic_s)
+        if left_s is not None:
+            progress.expect(left_s + cost.analysis_s(spec))
+        what = "warm-up" if at_s < (spec.start_spread_ns + spec.warmup_ns) / 1e9 else "traffic"
+        progress.sample(Sample(**message["sample"]), f"{what}, {at_s:.4g} of {traffic_s:g} virtual s")
 
 
 class Pace:
@@ -151,10 +171,19 @@ class Pace:
             self.seen = [*self.seen[:1], (time.monotonic(), at_s)]
 
     def wall_s_per_traffic_s(self) -> float | None:
+        pace = self._pace()
+        return None if pace is None else round(pace, 3)
+
+    def left_s(self, traffic_s: float) -> float | None:
+        """Wall time until `traffic_s` of traffic are done; None if nothing is known yet."""
+        pace = self._pace()
+        return None if pace is None else pace * max(0.0, traffic_s - self.seen[-1][1])
+
+    def _pace(self) -> float | None:
         if len(self.seen) < 2:
             return None
         (first_s, from_s), (last_s, to_s) = self.seen
-        return round((last_s - first_s) / (to_s - from_s), 3) if to_s > from_s else None
+        return (last_s - first_s) / (to_s - from_s) if to_s > from_s else None
 
 
 def record(spec: Resolved, directory: Path, job: Job, phases: dict[str, float], pace: Pace) -> None:
@@ -176,9 +205,20 @@ def record(spec: Resolved, directory: Path, job: Job, phases: dict[str, float], 
     results.write_json(directory / results.RECORDED, world)
 
 
+def failed(error: MachineError, job: Job) -> list[str]:
+    """What to say of a machine that did not come to its end; its console is there if it was started at all."""
+    return [str(error), *([f"its console is in {job.console}"] if job.console.exists() else [])]
+
+
 def outcome_lines(directory: Path) -> list[str]:
+    """What the inside said of its failure, with the paths that the user knows."""
     lines = read_json(directory / virtual_inside.OUTCOME).get("lines")
-    return [str(line) for line in lines] if isinstance(lines, list) else []
+    return [outside(str(line), directory) for line in lines] if isinstance(lines, list) else []
+
+
+def outside(text: str, directory: Path) -> str:
+    """A text of the inside with the repetition's own directory for the name that it has in there."""
+    return text.replace(str(RUN_DIRECTORY), str(directory))
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -1,9 +1,23 @@
 # SPDX-License-Identifier: MIT
 """What the runner makes of what a virtual machine says, without booting one."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from experiments import virtual_lab
+from experiments import __main__, cost, virtual_inside, virtual_lab
+from experiments.host import Host
+from experiments.resolve import Resolved, resolve
+from experiments.virtual_inside import LEAST_LOOKS, tick_s
+from virtual import RUN_DIRECTORY
+from virtual.kernel import choice, config
+
+HOST = Host(config.OF_LINUX, netem=True, clock="virtual")
+
+
+def resolved(**given: object) -> Resolved:
+    return resolve(given, HOST)
 
 
 @pytest.mark.parametrize(
@@ -23,3 +37,59 @@ def test_pace__is_wall_time_over_the_time_of_the_traffic(monkeypatch, samples, e
         monkeypatch.setattr(virtual_lab.time, "monotonic", lambda at=wall_s: at)
         pace.hear({"sample": {}, "traffic_s": traffic_s})
     assert pace.wall_s_per_traffic_s() == expected
+
+
+def test_pace__says_how_long_the_rest_will_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    pace = virtual_lab.Pace()
+    assert pace.left_s(3.0) is None
+    for wall_s, traffic_s in ((1.0, 0.0), (2.0, 0.5), (12.0, 1.5)):
+        monkeypatch.setattr(virtual_lab.time, "monotonic", lambda at=wall_s: at)
+        pace.hear({"sample": {}, "traffic_s": traffic_s})
+    assert pace.left_s(3.0) == 15.0
+
+
+def test_tick__is_a_hundredth_of_what_is_short_and_about_ten_seconds_of_wall_time_of_what_is_long() -> None:
+    short, long = resolved(), resolved(rate="10gbit", rtt="1ms", mtu="9000", duration="1000s")
+    assert tick_s(short) == short.traffic_ns / 1e9 / LEAST_LOOKS
+    looks = long.traffic_ns / 1e9 / tick_s(long)
+    assert looks > 10 * LEAST_LOOKS
+    assert cost.traffic_s(long) / looks == pytest.approx(10, rel=0.01)
+
+
+def test_outcome__has_the_users_paths(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    lines = [f"{RUN_DIRECTORY}: the disk is full", f"see {RUN_DIRECTORY}/logs/a.log"]
+    (tmp_path / virtual_inside.OUTCOME).write_text(json.dumps({"lines": lines}))
+    assert virtual_lab.outcome_lines(tmp_path) == [f"{tmp_path}: the disk is full", f"see {tmp_path}/logs/a.log"]
+
+
+@pytest.fixture
+def unbuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout in which no kernel was built yet."""
+    monkeypatch.setattr(virtual_lab, "BUILD", tmp_path)
+    monkeypatch.setattr(virtual_lab, "KERNEL", tmp_path / "linux")
+    monkeypatch.setattr(virtual_lab, "KERNEL_JSON", tmp_path / "kernel.json")
+    monkeypatch.setattr(virtual_lab, "prepare", lambda: pytest.fail("a kernel would be built"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("cc", "said"),
+    [("nosuch", "CC=nosuch is no congestion control of the virtual-time kernel; allowed: bbr, bic, "),
+     ("cubic:1,rno:2", "CC=cubic:1,rno:2 names rno, no congestion control of the virtual-time kernel; allowed: bbr, ")],
+)  # fmt: skip
+def test_cc__that_no_linux_has_is_refused_before_a_kernel_is_built(
+    unbuilt: Path, capsys: pytest.CaptureFixture[str], cc: str, said: str
+) -> None:
+    assert __main__.main(["run", "CLOCK=virtual", f"CC={cc}"]) == 1
+    assert capsys.readouterr().err.startswith(f"error: {said}")
+
+
+def test_probe__of_a_tree_of_the_users_reads_what_it_has(unbuilt: Path) -> None:
+    kconfig = unbuilt / "source/net/ipv4/Kconfig"
+    kconfig.parent.mkdir(parents=True)
+    kconfig.write_text('config TCP_CONG_NEW\n\ttristate "new"\n')
+    (unbuilt / choice.FILE).write_text(json.dumps({choice.SOURCE: str(unbuilt / "source")}))
+    assert virtual_lab.probe().congestion_controls == ("cubic", "new", "reno")
+    (unbuilt / choice.FILE).write_text(json.dumps({choice.SOURCE: str(unbuilt / "source.tar")}))
+    assert virtual_lab.probe().congestion_controls is None
