@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis import metrics, open_loop, rules
+from analysis import metrics, open_loop
 from analysis.analyse import Analysis
 from analysis.application import application
 from analysis.drain import drained_fraction
@@ -16,6 +16,7 @@ from analysis.exactness import switch_kind
 from analysis.join import NONE
 from analysis.ledger import number
 from analysis.loss import flows_losing_per_rtt
+from analysis.theory import many_flows, single_flow
 from analysis.validity import idle_rtt
 
 MAX_EVENTS = 1000  # loss events listed one by one; all are counted
@@ -135,7 +136,7 @@ def _spread(values: list[float | None]) -> dict[str, float | None]:
 
 
 def _bdp_packets(spec: dict[str, Any]) -> float:
-    return rules.bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
+    return single_flow.bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
 
 
 def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
@@ -145,7 +146,7 @@ def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
         "min_utilization_after": _spread([event.min_utilization for event in a.events]),
         "min_utilization_10rtt_after": _spread([event.min_utilization_10rtt for event in a.events]),
         "flows_losing_per_rtt": flows_losing_per_rtt(a.queue, a.window, a.run.spec["rtt_ns"]),
-        "flows_losing_per_rtt_bound": rules.flows_seeing_loss(bdp, flows, delta) if flows and delta else None,
+        "flows_losing_per_rtt_bound": many_flows.flows_seeing_loss(bdp, flows, delta) if flows and delta else None,
         "longest_rtt_ns": a.rtt_max_ns,
         "list": [
             {
@@ -166,7 +167,7 @@ def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
 
 
 def _rules(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
-    """What the literature asks for and predicts, for this rate, RTT, buffer and number of flows (rules.py)."""
+    """What the literature asks for and predicts, for this rate, RTT, buffer and number of flows (theory/)."""
     spec = a.run.spec
     bdp = _bdp_packets(spec)
     buffer = spec["buffer_packets"]
@@ -174,18 +175,18 @@ def _rules(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
     return {
         "bdp_packets_exact": bdp,
         "buffer_over_bdp": buffer / bdp,
-        "sqrt_n_packets": rules.sqrt_rule(bdp, flows) if flows else None,
-        "almost_fair_packets": rules.almost_fair_buffer(bdp, flows, delta) if flows and delta else None,
-        "almost_fair_utilization": rules.almost_fair_utilization(flows, delta) if flows and delta else None,
+        "sqrt_n_packets": many_flows.sqrt_rule(bdp, flows) if flows else None,
+        "almost_fair_packets": many_flows.almost_fair_buffer(bdp, flows, delta) if flows and delta else None,
+        "almost_fair_utilization": many_flows.almost_fair_utilization(flows, delta) if flows and delta else None,
         "single_flow": [
             {
                 "cc": cc,
                 "in_this_run": cc in used,
-                "buffer_packets": rules.single_flow_buffer(cc, bdp),
-                "min_utilization": rules.min_utilization(cc, buffer, bdp),
-                "drained_packets": rules.drained_packets(cc, buffer, bdp),
+                "buffer_packets": single_flow.single_flow_buffer(cc, bdp),
+                "min_utilization": single_flow.min_utilization(cc, buffer, bdp),
+                "drained_packets": single_flow.drained_packets(cc, buffer, bdp),
             }
-            for cc in (*rules.ALGORITHMS, *sorted(used - set(rules.ALGORITHMS)))
+            for cc in (*single_flow.ALGORITHMS, *sorted(used - set(single_flow.ALGORITHMS)))
         ],
     }
 

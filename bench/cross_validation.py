@@ -20,8 +20,8 @@ import numpy as np
 
 from analysis.load import load
 from analysis.metrics import arrivals_in, bottleneck, measurement_window
-from analysis.rules import bdp_packets
 from analysis.theory import sawtooth
+from analysis.theory.single_flow import bdp_packets
 from bench import depth_figure, lab
 from bench.lab import Outcome
 from bench.report import RESULTS, Row

@@ -25,8 +25,8 @@ MIN_ROOM_PERCENT = 8  # of the axis below 100 %: nothing is made of a difference
 
 def prepare(a: Analysis) -> Data:
     """Both curves, thinned, and the two horizontal lines."""
-    from analysis import rules
     from analysis.metrics import UTILIZATION_WINDOW_RTTS, sliding_starts
+    from analysis.theory import single_flow
 
     rtt_ns, spec = a.run.spec["rtt_ns"], a.run.spec
     curves = {}
@@ -40,8 +40,8 @@ def prepare(a: Analysis) -> Data:
         )
     predicted = None
     if len(a.run.traffic) == 1:
-        bdp = rules.bdp_packets(spec["rate_bps"], rtt_ns, spec["wire_bytes"])
-        predicted = rules.min_utilization(a.run.traffic[0]["cc"], spec["buffer_packets"], bdp)
+        bdp = single_flow.bdp_packets(spec["rate_bps"], rtt_ns, spec["wire_bytes"])
+        predicted = single_flow.min_utilization(a.run.traffic[0]["cc"], spec["buffer_packets"], bdp)
     return {
         "facts": common.run_facts(a),
         **curves,

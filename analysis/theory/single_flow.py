@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What the literature predicts, one function a formula. Buffers and BDP are packets unless said otherwise.
+"""One long flow at a bottleneck: what buffer it needs, and how much of the link it uses with less.
 
-"First paper" is Spang, Arslan, McKeown 2021, Updating the Theory of Buffer Sizing; "second paper" is Appenzeller,
-Keslassy, McKeown 2004, Sizing Router Buffers.
+Windows, buffers and BDPs are packets.
 """
 
 from __future__ import annotations
-
-import math
 
 # Window after a loss over window before it. Reno: RFC 5681, 3.1. Cubic: beta_cubic as Linux has it
 # (net/ipv4/tcp_cubic.c). Scalable: net/ipv4/tcp_scalable.c. All as in the first paper, 3.5.
@@ -68,28 +65,3 @@ def single_flow_buffer(cc: str, bdp: float, utilization: float = 1.0) -> float |
     if cc not in DECREASE:
         return None
     return max(utilization / DECREASE[cc] - 1, 0.0) * bdp
-
-
-def sqrt_rule(bdp: float, flows: int) -> float:
-    """BDP / sqrt(n) for n long flows that are not synchronized (second paper, section 3; first paper, Theorem 4)."""
-    return bdp / math.sqrt(flows)
-
-
-def almost_fair_buffer(bdp: float, flows: int, delta: float) -> float:
-    """Delta BDP / sqrt(n): full utilization of n Delta-almost fair flows (first paper, Theorem 6)."""
-    return delta * sqrt_rule(bdp, flows)
-
-
-def almost_fair_window(bdp: float, buffer: float, flows: int, delta: float) -> float:
-    """BDP + B - Delta BDP / sqrt(n): the aggregate window stays above this (first paper, Theorem 5)."""
-    return bdp + buffer - almost_fair_buffer(bdp, flows, delta)
-
-
-def almost_fair_utilization(flows: int, delta: float) -> float:
-    """1 - Delta / sqrt(n), whatever the buffer (first paper, Theorem 7). Not below 0."""
-    return max(1 - delta / math.sqrt(flows), 0.0)
-
-
-def flows_seeing_loss(bdp: float, flows: int, delta: float) -> float:
-    """n^2 / (Delta BDP) + sqrt(n): Theorems 5 to 7 hold if no more flows see a loss in one RTT (first paper)."""
-    return flows**2 / (delta * bdp) + math.sqrt(flows)
