@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The rules for many flows against the numbers that the papers print."""
 
+import math
+
+import numpy as np
 import pytest
 
 from analysis.theory import many_flows
@@ -23,3 +26,128 @@ def test_almost_fair__has_the_first_papers_numbers():
 
 def test_flows_seeing_loss__grows_from_sqrt_n():
     assert many_flows.flows_seeing_loss(165, 16, 2) == pytest.approx(4 + 256 / 330)
+
+
+def test_sqrt_rule__is_a_hundred_times_what_equation_3_asks_for_one_flow():
+    # 4.6: "if 10,000 flows share a link, and s = 1, then ... another 100-fold"
+    rule = many_flows.sqrt_rule(1e6, 10_000)
+    assert rule / many_flows.desynchronized_buffer(1e6, 10_000, 1, 1) == pytest.approx(100)
+    # "if only s = c n extra flows lose packets, then the required buffer size is c BDP"
+    assert many_flows.desynchronized_buffer(1e6, 10_000, 1, 0.3 * 10_000) == pytest.approx(0.3e6)
+    assert many_flows.desynchronized_buffer(1e6, 10_000, 2, 100) == pytest.approx(
+        many_flows.almost_fair_buffer(1e6, 10_000, 2)
+    )
+    assert many_flows.desynchronized_window(165, 165, 16, 2, 4) == many_flows.almost_fair_window(165, 165, 16, 2)
+
+
+def test_section_7_1__needs_10_gbit_or_100_mbit_or_next_to_nothing():
+    # 100 ms x 100 Gb/s, 10,000 flows: a single flow's rule 10 Gbit, Theorem 5's 100 Mbit, and 99 % without either
+    bdp_bits = 0.1 * 100e9
+    assert bdp_bits == 10**10
+    assert many_flows.almost_fair_buffer(bdp_bits, 10_000, 1) == pytest.approx(100e6)
+    assert many_flows.almost_fair_utilization(10_000, 1) == pytest.approx(0.99)
+    assert many_flows.buffer_for_utilization(bdp_bits, 10_000, 1, 0.99) == pytest.approx(0, abs=1)
+
+
+@pytest.mark.parametrize(("flows", "delta", "wanted"), [(16, 2, 0.9), (64, 4, 0.95), (100, 1, 1), (10_000, 4, 0.97)])
+def test_buffer_for_utilization__leaves_a_window_that_has_it(flows, delta, wanted):
+    buffer = many_flows.buffer_for_utilization(1000, flows, delta, wanted)
+    window = many_flows.almost_fair_window(1000, buffer, flows, delta)
+    assert min(window / 1000, 1) == pytest.approx(wanted)
+    assert many_flows.buffer_for_utilization(1000, flows, delta, 1) == pytest.approx(
+        many_flows.almost_fair_buffer(1000, flows, delta)
+    )
+
+
+def aggregate_after(windows, losing):
+    """One RTT of Reno: those that lose halve, the others add one packet (first paper, appendix A)."""
+    return sum(w / 2 if i in losing else w + 1 for i, w in enumerate(windows))
+
+
+@pytest.mark.parametrize("delta", [1.0, 1.5, 3.0])
+@pytest.mark.parametrize(("flows", "bdp"), [(9, 200), (64, 1000), (400, 4000)])
+def test_theorem_5__holds_for_windows_and_losers_chosen_for_the_worst(flows, bdp, delta):
+    largest = delta * bdp / flows
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        windows = rng.uniform(max(2, bdp / flows / delta), largest, flows)
+        losing = np.argsort(-windows)[: int(many_flows.flows_seeing_loss(bdp, flows, delta))]  # the largest ones
+        after = aggregate_after(windows, set(losing.tolist()))
+        assert after >= windows.sum() - many_flows.almost_fair_buffer(bdp, flows, delta) - 1e-9
+
+
+def test_theorem_5__needs_its_conditions():
+    # Twice as many losers of equal windows: the aggregate falls below the bound.
+    bdp, flows = 4000, 100
+    losers = set(range(2 * int(many_flows.flows_seeing_loss(bdp, flows, 1) + 10)))
+    assert aggregate_after([bdp / flows] * flows, losers) < bdp - many_flows.almost_fair_buffer(bdp, flows, 1)
+    assert many_flows.least_window() == 2
+    assert many_flows.least_window(717 / 1024) == pytest.approx(1024 / 717)
+    assert many_flows.almost_fair_least_window(165, 16, 2) == pytest.approx(165 / 32)
+
+
+def test_figure_10__bound_is_between_one_flow_and_all_of_them():
+    # 5.6: n^2 / (2 BDP) + sqrt(n), BDP 165 packets
+    assert many_flows.flows_seeing_loss(165, 128, 2) == pytest.approx(128**2 / 330 + 128**0.5)
+    assert 1 <= many_flows.flows_seeing_loss(165, 1, 2) < 1.01
+
+
+def test_losing_fraction__is_the_bdp_rule_when_all_lose_and_nothing_when_few_do():
+    assert many_flows.fraction_losing_buffer(1000, 10, 1) == pytest.approx(1000)
+    assert many_flows.fraction_losing_buffer(1000, 10, 0) == 0
+    buffer = many_flows.fraction_losing_buffer(1000, 20, 0.5)
+    window = (1000 + buffer) / 20
+    assert aggregate_after([window] * 20, set(range(10))) == pytest.approx(1000)
+
+
+def test_theorem_8__holds_for_random_cycles_and_gives_a_factor_of_two_away():
+    # All fair flows at R; in the next RTT 1/8 of them at 3/4 R, 1/8 at 5/4 R, at random (appendix B)
+    bdp, flows, delta, risk = 10_000.0, 200, 1.0, 0.05
+    rng = np.random.default_rng(5)
+    change = rng.choice([-0.25, 0.25, 0], p=[1 / 8, 1 / 8, 6 / 8], size=(20_000, flows)).sum(axis=1) * bdp / flows
+    printed = many_flows.bbr_buffer(bdp, flows, delta, risk)
+    assert (change < -many_flows.bbr_buffer_sharp(bdp, flows, delta, risk)).mean() <= risk
+    assert (change < -printed).mean() == 0
+    assert printed == pytest.approx(many_flows.sqrt_rule(bdp, flows) * math.sqrt(math.log(20) / 2))
+    # 7.1 gives BBR BDP / sqrt(n) without a risk: that is exp(-2) for Delta = 1
+    assert many_flows.bbr_buffer(bdp, flows, 1, math.exp(-2)) == pytest.approx(many_flows.sqrt_rule(bdp, flows))
+
+
+@pytest.mark.parametrize("risk", [math.exp(-0.5), 0.1, 0.001])
+def test_lemma_9__is_kept_by_flows_that_halve_at_random(risk):
+    bdp, flows, delta = 5000.0, 300, 1.5
+    share = delta * flows / bdp
+    found = np.random.default_rng(6).binomial(flows, share, 100_000)
+    assert (found > many_flows.random_decrease_flows(bdp, flows, delta, risk)).mean() <= risk
+    assert many_flows.random_decrease_flows(bdp, flows, delta) == pytest.approx(flows**2 * delta / bdp + flows**0.5)
+
+
+def test_appendix_c__fewer_flows_leave_the_window_growing():
+    flows, window = 100, 30.0
+    least = many_flows.least_flows_that_shrink_window(flows, window)
+    before = flows * window
+    assert aggregate_after([window] * flows, set(range(int(least)))) > before
+    assert aggregate_after([window] * flows, set(range(int(least) + 1))) <= before
+    # 4.2: one fair flow that halves, BDP / n < n - 1
+    assert aggregate_after([50.0] * 60, {0}) > 60 * 50
+    assert many_flows.least_flows_that_shrink_window(60, 50) > 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: many_flows.sqrt_rule(100, 0),
+        lambda: many_flows.almost_fair_buffer(100, 10, 0.5),
+        lambda: many_flows.buffer_for_utilization(100, 10, 1, 1.5),
+        lambda: many_flows.desynchronized_buffer(100, 10, 1, -1),
+        lambda: many_flows.bbr_buffer(100, 10, 1, 0),
+        lambda: many_flows.random_decrease_flows(100, 10, 1, 1),
+        lambda: many_flows.fraction_losing_buffer(100, 10, 2),
+        lambda: many_flows.least_flows_that_shrink_window(10, 0),
+        lambda: many_flows.least_window(1),
+        lambda: many_flows.least_window(0.5, math.nan),
+    ],
+)
+def test_many_flows__refuses_what_has_no_meaning(call):
+    with pytest.raises(ValueError, match="allowed"):
+        call()

@@ -50,3 +50,44 @@ def test_unknown_algorithm__has_no_rule():
 def test_queue_and_utilization__follow_the_window():
     assert [single_flow.queue_length(w, 100, 50) for w in (80, 100, 130, 200)] == [0, 0, 30, 50]
     assert [single_flow.utilization_of_window(w, 100) for w in (50, 100, 150)] == [0.5, 1, 1]
+
+
+def test_bdp__of_the_first_papers_lab_is_its_165_packets():
+    # 3.6: 165 packets; 10 Gb/s and MTU 9000 make that of an RTT of 1.19 ms, "1 ms of delay" and what hosts add
+    assert single_flow.bdp_packets(10**10, 1_193_000, 9038) == pytest.approx(165, abs=0.1)
+    assert single_flow.bdp_rule(165) == single_flow.synchronized_buffer(165, 50) == 165
+
+
+def test_newer_algorithms__need_60_to_75_percent_less():
+    # Abstract, and 1: Cubic 0.4 BDP, BBR 0.25 BDP
+    assert 1 - (single_flow.single_flow_buffer("bbr", 1) or 0) == 0.75
+    assert 1 - (single_flow.single_flow_buffer("cubic", 1) or 0) == pytest.approx(0.6, abs=0.03)
+
+
+def test_variability__of_the_queue_makes_the_rule_larger_by_as_much():
+    # 3.3: "the B >= BDP rule for TCP Reno would become B >= (1 + eps) BDP"
+    assert single_flow.decrease_buffer(0.5, 100, variability=0.2) == pytest.approx(120)
+    assert single_flow.decrease_buffer(0.7, 100, 0.6) == 0
+
+
+def test_decrease__of_any_beta_is_the_rule_of_table_1():
+    for beta in (0.3, 0.5, 0.9):
+        buffer = single_flow.decrease_buffer(beta, 1000)
+        assert buffer == pytest.approx((1 / beta - 1) * 1000)
+        assert single_flow.decrease_utilization(beta, buffer, 1000) == pytest.approx(1)
+        assert single_flow.decrease_utilization(beta, buffer / 2, 1000) < 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: single_flow.decrease_buffer(1, 100),
+        lambda: single_flow.decrease_buffer(0.5, 100, 1.1),
+        lambda: single_flow.decrease_buffer(0.5, 100, 1, -0.1),
+        lambda: single_flow.decrease_utilization(0, 1, 100),
+        lambda: single_flow.synchronized_buffer(100, 0),
+    ],
+)
+def test_single_flow__refuses_what_has_no_meaning(call):
+    with pytest.raises(ValueError, match="allowed"):
+        call()

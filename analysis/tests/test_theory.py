@@ -124,14 +124,6 @@ def test_packet_sizes__moments_are_those_of_the_docstring():
         packet_sizes.packet_sizes("pareto", 1500)
 
 
-def test_bursts__are_as_the_second_paper_has_them():
-    # Section 4: flows of 14 packets (2, 4, 8) queue more than flows of 16 (2, 4, 8, 2 by its own R = l mod 2^n - 1).
-    assert queues.burst_mean_queue(0.8, (2, 4, 8)) > queues.burst_mean_queue(0.8, (2, 4, 8, 2))
-    assert queues.burst_mean_queue(0.8, (1,)) == pytest.approx(queues.md1_mean_depth(0.8) - 0.8)
-    assert queues.burst_queue_tail(0.8, (2, 4, 8), 0) == 1
-    assert queues.burst_queue_tail(0.8, (1,), 10) == pytest.approx(math.exp(-5))
-
-
 def test_sawtooth__period_is_the_second_papers():
     # Appendix B: 1.5 x 142^2 / 1000 = 30.2 s for its Figure 4.
     assert sawtooth.period(1000, 142, 142) == pytest.approx(30.2, abs=0.05)
@@ -155,3 +147,16 @@ def test_sawtooth__window_and_queue_end_the_period_at_their_most(buffer, decreas
     assert time_s == pytest.approx(end_s, rel=1e-3)
     with pytest.raises(ValueError, match="between 0 and 1"):
         sawtooth.period(capacity, bdp, buffer, 1.0)
+
+
+@pytest.mark.parametrize("decrease", [0.5, 717 / 1024, 7 / 8])
+def test_sawtooth__mean_utilization_is_that_of_its_windows(decrease):
+    bdp = 200.0
+    for buffer in (0.0, 20.0, 100.0, 400.0):
+        least, _ = sawtooth.extremes(bdp, buffer, decrease)
+        end_s = sawtooth.period(1.0, bdp, buffer, decrease)
+        times = (np.arange(20_000) + 0.5) / 20_000 * end_s
+        sent = np.mean([min(sawtooth.window(t, 1.0, bdp, least) / bdp, 1) for t in times])
+        assert sawtooth.mean_utilization(bdp, buffer, decrease) == pytest.approx(sent, rel=1e-4)
+    assert sawtooth.mean_utilization(bdp, 0) == pytest.approx(0.75)
+    assert sawtooth.mean_utilization(bdp, bdp) == pytest.approx(1)

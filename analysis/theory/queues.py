@@ -15,13 +15,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from analysis.theory.checks import check_load
+
 # Of distributions: beyond, the sum over states costs seconds, and at any load below 1 nothing is left to be summed.
 MOST_STATES = 4096
-
-
-def _check_load(load: float, below: float = 1.0) -> None:
-    if not 0 < load < below:
-        raise ValueError(f"a load of {load} has no steady state here; allowed: above 0, below {below:g}")
 
 
 def second_moment(services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray) -> float:
@@ -36,7 +33,7 @@ def mg1_mean_depth(load: float, service_second_moment: float) -> float:
     M/G/1, FIFO, no limit of the queue. `service_second_moment` is E[S^2] / E[S]^2. Packets. ValueError unless
     0 < load < 1.
     """
-    _check_load(load)
+    check_load(load)
     return load + load**2 * service_second_moment / (2 * (1 - load))
 
 
@@ -50,7 +47,7 @@ def mg1_mean_wait(load: float, service_second_moment: float) -> float:
 
     M/G/1, FIFO, no limit. With E[N] above it obeys Little's law: E[N] = rho (E[W] + 1).
     """
-    _check_load(load)
+    check_load(load)
     return load * service_second_moment / (2 * (1 - load))
 
 
@@ -63,7 +60,7 @@ def mg1_depth_distribution(
     service) (Ramaswami 1988, A stable recursion for the steady state vector in Markov chains of M/G/1 type: no term is
     negative, so nothing cancels).
     """
-    _check_load(load)
+    check_load(load)
     return (1 - load) * _relative(load, services, probabilities, states)
 
 
@@ -81,7 +78,7 @@ def mg1k_depth_distribution(
     proportions q_j, j < K, as without limit; then p_j = q_j / (q_0 + rho Q), Q = sum q_j, and p_K = 1 - Q / (q_0 +
     rho Q) (Cooper 1981, Introduction to Queueing Theory, 5.9). Any load above 0. ValueError for more than MOST_STATES.
     """
-    _check_load(load, below=np.inf)
+    check_load(load, below=np.inf)
     if not 1 <= buffer < MOST_STATES:
         raise ValueError(f"a buffer of {buffer} packets; allowed: 1 to {MOST_STATES - 1}")
     relative = _relative(load, services, probabilities, buffer)
@@ -121,25 +118,3 @@ def _arrivals(
         exactly[k] = term.sum()
         term = term * means / (k + 1)
     return float(exactly[0]), np.cumsum(exactly[::-1])[::-1][:count]
-
-
-def burst_mean_queue(load: float, bursts: Sequence[int]) -> float:
-    """E[Q] = rho E[X^2] / (2 (1 - rho) E[X]) - rho E[X] / 2, packets (second paper, section 4).
-
-    Bursts of X packets that arrive as a Poisson process, each of `bursts` equally likely (short flows in slow start:
-    2, 4, 8, ...). The second term takes away that a burst leaves packet by packet. The packet in transmission is not
-    counted: single packets give the number waiting in M/D/1. ValueError unless 0 < load < 1.
-    """
-    _check_load(load)
-    sizes = np.asarray(bursts, dtype=np.float64)
-    return float(load / (2 * (1 - load)) * (sizes**2).mean() / sizes.mean() - load * sizes.mean() / 2)
-
-
-def burst_queue_tail(load: float, bursts: Sequence[int], buffer: float) -> float:
-    """P(Q >= b) = exp(-b (2 (1 - rho) / rho) E[X] / E[X^2]) (second paper, section 4 and appendix C).
-
-    The effective-bandwidth approximation of the same queue; an estimate of the tail, not a bound.
-    """
-    _check_load(load)
-    sizes = np.asarray(bursts, dtype=np.float64)
-    return float(np.exp(-buffer * 2 * (1 - load) / load * sizes.mean() / (sizes**2).mean()))

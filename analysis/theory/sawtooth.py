@@ -14,6 +14,8 @@ import math
 def window(time_s: float, capacity: float, bdp: float, first: float | None = None) -> float:
     """W(t) = sqrt(2 C t + W(0)^2) packets (second paper, equation 9), where the link is busy.
 
+    Solves dW/dt = C / W (equation 8). The line before equation 9 has W(0) for W(0)^2.
+
     `first` is W(0), by default the BDP: the queue is just empty when the period begins. Below the BDP the RTT is
     BDP / C, and W(t) = W(0) + C t / BDP until it reaches the BDP.
     """
@@ -49,3 +51,14 @@ def extremes(bdp: float, buffer: float, decrease: float = 0.5) -> tuple[float, f
     if not 0 < decrease < 1:
         raise ValueError(f"a window that falls to {decrease} of itself; allowed: between 0 and 1")
     return decrease * (bdp + buffer), bdp + buffer
+
+
+def mean_utilization(bdp: float, buffer: float, decrease: float = 0.5) -> float:
+    """(W_max^2 - W_min^2) / (2 C T): packets of a period over what the link could have sent, with T of period().
+
+    Derived from the same model: a window's worth leaves each RTT, and each RTT adds one packet, so that a period sends
+    the integral of W dW. 1 where the queue never empties, 3/4 for Reno without a buffer (where the first paper's 3.5
+    has 1/2 as the least). ValueError unless 0 < decrease < 1.
+    """
+    lowest, highest = extremes(bdp, buffer, decrease)
+    return (highest**2 - lowest**2) / 2 / period(1.0, bdp, buffer, decrease)

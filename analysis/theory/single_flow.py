@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
 """One long flow at a bottleneck: what buffer it needs, and how much of the link it uses with less.
 
-Windows, buffers and BDPs are packets.
+Windows are packets in flight; windows, buffers and BDPs are packets unless said otherwise. Everything here follows from
+Assumption 1 and Assumption 3 of the first paper: the queue is the window less the BDP, and losses begin where the
+window is BDP + B. They fail where packets come in bursts (its 3.6: below about twenty packets of buffer).
 """
 
 from __future__ import annotations
+
+from analysis.theory.checks import check_at_least, check_share
 
 # Window after a loss over window before it. Reno: RFC 5681, 3.1. Cubic: beta_cubic as Linux has it
 # (net/ipv4/tcp_cubic.c). Scalable: net/ipv4/tcp_scalable.c. All as in the first paper, 3.5.
@@ -18,6 +22,24 @@ def bdp_packets(rate_bps: int, rtt_ns: int, wire_bytes: int) -> float:
     return rate_bps * rtt_ns / (8e9 * wire_bytes)
 
 
+def bdp_rule(bdp: float) -> float:
+    """B = C x RTT: the least buffer that keeps the link of one Reno flow busy (first paper, 3.1; second paper, 1.2, 2).
+
+    Assumes that the window halves. Whether the sender falls silent after a loss, as the second paper has it, or sends
+    on (PRR), makes no difference (first paper, 3.5).
+    """
+    return bdp
+
+
+def synchronized_buffer(bdp: float, flows: int) -> float:
+    """B = 2 T_p C = C x RTT for any number of flows that lose together (second paper, 3.1, equations 2 and 3).
+
+    Their windows add up to one sawtooth: W_max = BDP + B, and W_max / 2 = BDP.
+    """
+    check_at_least("flows", flows, 1)
+    return bdp
+
+
 def queue_length(in_flight: float, bdp: float, buffer: float) -> float:
     """Q = W - BDP, within 0 and B (first paper, Assumption 1)."""
     return min(max(in_flight - bdp, 0.0), buffer)
@@ -26,6 +48,28 @@ def queue_length(in_flight: float, bdp: float, buffer: float) -> float:
 def utilization_of_window(in_flight: float, bdp: float) -> float:
     """min(W / BDP, 1) (first paper, Lemma 2)."""
     return min(in_flight / bdp, 1.0)
+
+
+def decrease_buffer(decrease: float, bdp: float, utilization: float = 1.0, variability: float = 0.0) -> float:
+    """(u / beta - 1) BDP: least buffer for a utilization u right after a loss, of a flow whose window falls to beta W.
+
+    First paper, 3.5 ("decrease by beta on a loss", W' = beta W) and Table 1, (1/b - 1) BDP. With `variability` eps > 0
+    the queue may be off Assumption 1 by that share of itself: (1 - eps)(W - BDP) <= Q <= (1 + eps)(W - BDP). Losses can
+    then begin at W = BDP + B / (1 + eps), so that all becomes (1 + eps) times as much, as its 3.3 states for Reno,
+    (1 + eps) BDP. Never below 0. ValueError unless 0 < beta < 1, 0 <= u <= 1 and eps >= 0.
+    """
+    check_share("the decrease", decrease)
+    check_share("a utilization", utilization, ends=True)
+    check_at_least("variability", variability, 0)
+    return max((utilization / decrease - 1) * (1 + variability), 0.0) * bdp
+
+
+def decrease_utilization(decrease: float, buffer: float, bdp: float) -> float:
+    """min(beta (1 + B / BDP), 1): utilization right after a loss, of a flow whose window falls to beta W (first paper,
+    3.5). ValueError unless 0 < beta < 1.
+    """
+    check_share("the decrease", decrease)
+    return utilization_of_window(decrease * (bdp + buffer), bdp)
 
 
 def min_utilization(cc: str, buffer: float, bdp: float) -> float | None:
@@ -37,7 +81,7 @@ def min_utilization(cc: str, buffer: float, bdp: float) -> float | None:
         return min(BBR_DRAIN + buffer / bdp, 1.0)
     if cc not in DECREASE:
         return None
-    return utilization_of_window(DECREASE[cc] * (bdp + buffer), bdp)
+    return decrease_utilization(DECREASE[cc], buffer, bdp)
 
 
 def drained_packets(cc: str, buffer: float, bdp: float) -> float | None:
@@ -57,11 +101,12 @@ def drained_packets(cc: str, buffer: float, bdp: float) -> float | None:
 def single_flow_buffer(cc: str, bdp: float, utilization: float = 1.0) -> float | None:
     """Least buffer for a utilization of a single flow: (u/beta - 1) BDP; BBR v1: (u - 3/4) BDP. Never below 0.
 
-    First paper, 3.5 and Table 1: BDP for Reno, 3/7 BDP for Cubic (beta rounded to 7/10), 1/7 BDP for Scalable, 1/4 BDP
-    for BBR. None for an algorithm that it has no rule for.
+    First paper, 3.5 and Table 1: BDP for Reno, 3/7 BDP for Cubic (beta rounded to 7/10; with 717/1024 it is 0.4282),
+    1/7 BDP for Scalable, 1/4 BDP for BBR while it probes for bandwidth and packets are lost. None for an algorithm that
+    it has no rule for (BBRv2 is one: "as soon as the algorithm is described in sufficient detail").
     """
     if cc == "bbr":
         return max(utilization - BBR_DRAIN, 0.0) * bdp
     if cc not in DECREASE:
         return None
-    return max(utilization / DECREASE[cc] - 1, 0.0) * bdp
+    return decrease_buffer(DECREASE[cc], bdp, utilization)

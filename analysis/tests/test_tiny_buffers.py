@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""Very small buffers and M/M/1/B against the papers' numbers, sums written out, and simulated queues."""
+
+import math
+
+import numpy as np
+import pytest
+
+from analysis.theory import many_flows, mm1b, queues, tiny_buffers
+
+
+def test_drop_bound__at_75_percent_load_and_20_packets_is_0_3_percent():
+    # Infocom paper, II
+    assert round(tiny_buffers.drop_bound(0.75, 20), 3) == 0.003
+    assert tiny_buffers.buffer_for_drops(0.75, tiny_buffers.drop_bound(0.75, 20)) == pytest.approx(20)
+
+
+@pytest.mark.parametrize("load", [0.3, 0.5, 0.75, 0.95])
+@pytest.mark.parametrize("buffer", [1, 3, 10, 20])
+def test_drop_bound__is_above_the_loss_of_md1_with_so_many_packets(load, buffer):
+    # Lemma 2; M/D/1/B's loss to the letter
+    assert queues.mg1k_depth_distribution(load, (1,), (1,), buffer)[-1] <= tiny_buffers.drop_bound(load, buffer)
+
+
+def test_theorem_1__has_the_papers_examples():
+    # II: W_max = 64, rho = 0.5, theta = 90 %: "a buffer size of 15 packets"
+    assert math.ceil(tiny_buffers.poisson_buffer(0.5, 64, 0.9)) == 15
+    # I: 64 KB of 1 KB packets, rho of about 0.5: "twelve packets plus some small additive constant"
+    constant = -math.log2(2 * (1 - 0.9))
+    assert tiny_buffers.poisson_buffer(0.5, 64, 0.9) - constant == pytest.approx(12)
+
+
+def test_introduction__compares_125_000_with_3950_and_with_a_dozen_packets():
+    # 1000 flows, 10 Gb/s, 100 ms, 64 KB windows, 1 KB packets
+    bdp = 10e9 * 0.1 / 8 / 1000
+    assert bdp == 125_000
+    assert many_flows.sqrt_rule(bdp, 1000) == pytest.approx(3950, abs=5)
+    load = tiny_buffers.peak_load(bdp, 1000, 64)
+    assert load * 10e9 == pytest.approx(5e9, rel=0.03)  # "the peak rate is roughly 5Gbps"
+    assert 12 < tiny_buffers.poisson_buffer(load, 64, 0.9) < 16
+
+
+def test_figures_1_and_4__have_the_papers_loads():
+    # III: 100 Mb/s, 100 ms, packets of 1000 bytes, windows of 32: 0.026, 0.26, 0.52 and 1 (CCR version, Figure 1)
+    bdp = 100e6 * 0.1 / 8 / 1000
+    for flows, load in ((1, 0.026), (10, 0.26), (20, 0.52), (40, 1)):
+        assert tiny_buffers.peak_load(bdp, flows, 32) == pytest.approx(load, rel=0.025)
+    flow_bps = 32 * 1000 * 8 / 0.1
+    assert flow_bps == pytest.approx(2.5e6, rel=0.03)  # IV
+
+
+@pytest.mark.parametrize("wanted", [0, 0.5, 0.9, 0.999999])
+@pytest.mark.parametrize("load", [0.05, 0.5, 0.95])
+def test_theorem_1__utilization_of_its_buffer_is_the_wanted_one(wanted, load):
+    buffer = tiny_buffers.poisson_buffer(load, 64, wanted)
+    assert tiny_buffers.poisson_utilization(load, 64, buffer) == pytest.approx(wanted, abs=1e-9)
+    assert tiny_buffers.poisson_buffer(load, 1, 0) == 0
+
+
+def test_theorem_1__holds_for_simulated_poisson_reno():
+    """50 flows: Poisson at W / RTT, +1 an RTT up to W_max, to nothing at a loss (appendix I), B from Theorem 1."""
+    flows, largest, load, wanted = 50, 16, 0.5, 0.8
+    buffer = math.ceil(tiny_buffers.poisson_buffer(load, largest, wanted))
+    capacity = flows * largest / load  # packets an RTT
+    rng = np.random.default_rng(9)
+    windows, queue, sent, rtts = np.full(flows, float(largest)), 0.0, 0, 3000
+    for _ in range(rtts):
+        counts = rng.poisson(windows)
+        times = np.sort(rng.random(counts.sum()))
+        owners = rng.permutation(np.repeat(np.arange(flows), counts))
+        lost, last = np.zeros(flows, dtype=bool), 0.0
+        for time, owner in zip(times, owners, strict=True):
+            queue = max(queue - (time - last) * capacity, 0.0)
+            last = time
+            if math.ceil(queue) >= buffer:
+                lost[owner] = True
+            else:
+                queue += 1
+                sent += 1
+        queue = max(queue - (1 - last) * capacity, 0.0)
+        windows = np.where(lost, 0.0, np.minimum(windows + 1, largest))
+    assert sent / (rtts * load * capacity) >= wanted
+
+
+@pytest.mark.parametrize("load", [1e-3, 0.5, 0.9, 1 - 1e-5, 1 - 1e-13, 1.0, 1 + 1e-12, 1 + 3e-5, 1.2, 50.0])
+@pytest.mark.parametrize("buffer", [1, 2, 20, 300])
+def test_mm1b__is_the_sum_written_out(load, buffer):
+    states = np.longdouble(load) ** np.arange(buffer + 1)
+    assert mm1b.loss(load, buffer) == pytest.approx(float(states[-1] / states.sum()), rel=1e-9)
+    expected = float((states * np.arange(buffer + 1)).sum() / states.sum())
+    assert mm1b.mean_depth(load, buffer) == pytest.approx(expected, rel=1e-6)
+    assert mm1b.utilization(load, buffer) == pytest.approx(1 - float(states[0] / states.sum()), rel=1e-9)
+
+
+def test_mm1b__in_heavy_load_is_what_prasad_et_al_use():
+    # Their section 5: p = 1 / B, d = B / (2 C)
+    assert mm1b.loss(1, 1000) == pytest.approx(mm1b.heavy_load_loss(1000), rel=1e-3)
+    assert mm1b.mean_depth(1, 1000) == 500
+
+
+def test_mm1b__neither_overflows_nor_vanishes():
+    assert mm1b.loss(1.5, 100_000) == pytest.approx(1 / 3)
+    assert mm1b.loss(0.5, 100_000) == 0
+    assert mm1b.log_loss(0.5, 100_000) == pytest.approx(-100_001 * math.log(2))
+    assert mm1b.mean_depth(0.5, 10**9) == pytest.approx(1)
+    assert mm1b.mean_depth(2, 10**9) == pytest.approx(10**9 - 1)
+
+
+@pytest.mark.parametrize("fair", [0.1, 2, 32, 1e4, 1e9])
+@pytest.mark.parametrize("buffer", [1, 10, 100])
+def test_tcp_equation__and_queue_agree_on_the_load(fair, buffer):
+    load = tiny_buffers.tcp_mm1b_load(fair, buffer)
+    rate = tiny_buffers.tcp_rate(mm1b.loss(load, buffer), 1.0)
+    assert rate == pytest.approx(load * fair, rel=1e-6)
+
+
+@pytest.mark.parametrize("wanted", [0.3, 0.8, 0.95])
+def test_tcp_equation__buffer_for_a_load_gives_it(wanted):
+    buffer = tiny_buffers.tcp_mm1b_buffer(64, wanted)
+    assert buffer > 1
+    assert tiny_buffers.tcp_mm1b_load(64, buffer) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_tcp_equation__log_sized_buffers_keep_the_load_and_constant_ones_do_not():
+    # IV-A, conclusions 1 and 2: C = N W / (2 tau) and C = 2 N W / tau, W to infinity
+    windows = [10.0**k for k in (2, 4, 8, 16, 32, 64)]
+    kept = [tiny_buffers.tcp_mm1b_load(w / 2, 8 * math.log2(w)) for w in windows]
+    approximate = [tiny_buffers.tcp_mm1b_load_approximate(w / 2, 8 * math.log2(w)) for w in windows]
+    assert min(kept) > 0.8
+    assert kept[-1] == pytest.approx(2 ** (-2 / 8), rel=0.01)  # p = rho^B = W^-2
+    assert approximate[-1] == pytest.approx(kept[-1], rel=0.01)
+    lost = [tiny_buffers.tcp_mm1b_load(2 * w, 20) for w in windows]
+    assert lost == sorted(lost, reverse=True)
+    assert lost[-1] < 0.01
+    assert tiny_buffers.tcp_mm1b_load(2 * 64, 200, largest_window=64) == 0.5  # windows limited: half the link
+
+
+def test_tcp_loss__is_the_tcp_equation_the_other_way_round():
+    assert tiny_buffers.tcp_loss(tiny_buffers.tcp_rate(0.01, 0.1) * 0.1) == pytest.approx(0.01)
+    assert tiny_buffers.tcp_loss(0.5) == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tiny_buffers.drop_bound(1, 10),
+        lambda: tiny_buffers.drop_bound(0.5, -1),
+        lambda: tiny_buffers.buffer_for_drops(0.5, 1),
+        lambda: tiny_buffers.poisson_buffer(0.5, 64, 1),
+        lambda: tiny_buffers.poisson_buffer(1.2, 64, 0.9),
+        lambda: tiny_buffers.poisson_buffer(0.5, 0.5, 0.9),
+        lambda: tiny_buffers.tcp_rate(0, 0.1),
+        lambda: tiny_buffers.tcp_mm1b_load(10, 0),
+        lambda: tiny_buffers.tcp_mm1b_buffer(10, 1),
+        lambda: tiny_buffers.peak_load(0, 1, 1),
+        lambda: mm1b.loss(0, 10),
+        lambda: mm1b.loss(math.nan, 10),
+        lambda: mm1b.mean_depth(0.5, 0),
+    ],
+)
+def test_tiny_buffers__refuse_what_has_no_meaning(call):
+    with pytest.raises(ValueError, match=r"allowed"):
+        call()

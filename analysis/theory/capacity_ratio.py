@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""The buffer with which TCP transfers are fastest, by how loss and delay grow with it.
+
+Prasad, Dovrolis, Thottan 2007, Router Buffer Sizing Revisited: The Role of the Output/Input Capacity Ratio. Buffers B
+and C T_o, the BDP without queueing, are packets; `capacity` C is packets/s, times are s. Flows are small (S-model:
+mostly in slow start) or large (L-model: mostly in congestion avoidance; five congestion events or more, section 4).
+Loss falls as a power, p = a B^-b (PL-form), where the link is slower than what feeds it (Gamma = C_out / C_in well
+below 1), and exponentially, p = a e^(-b B) (EX-form), where it is faster (Gamma > 1). Assumes heavy-tailed closed-loop
+traffic that fills the link, and a mean queueing delay of f B / C, which ends where the users have no more to offer
+(6.1).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from scipy import optimize
+
+from analysis.theory.checks import check_at_least, check_positive
+
+L_MODEL_K = 1.22  # section 4: "we set k=1.22"
+S_MODEL_V = 1.0  # section 4: RTTs that a retransmitted packet costs; with SACK one
+MM1B_A, MM1B_B, MM1B_F = 1.0, 1.0, 0.5  # the PL-form of M/M/1/B in heavy load (7.1)
+TYPICAL_B, TYPICAL_F = 0.5, 0.4  # of the paper's simulations with Gamma = 0.1 (7.1)
+EX_LARGEST_PACKETS = 10  # with the EX-form "zero or very low (less than 10 packets)" (7.2)
+
+
+def ratio(output_bps: float, input_bps: float) -> float:
+    """Gamma = C_out / C_in; C_in is the highest rate at which one flow can arrive (section 1)."""
+    check_positive("an output capacity", output_bps)
+    check_positive("an input capacity", input_bps)
+    return output_bps / input_bps
+
+
+def slow_start_rtts(segments: int) -> int:
+    """D = 1 + ceil(log2(M / 2)): RTTs to transfer M segments in slow start, from a first window of two, one of them for
+    the connection (section 4).
+
+    As printed. Windows of 2, 4, 8 ... that add up to M take 1 + ceil(log2(M / 2 + 1)), one more where M is a power of
+    2. Less than 2 segments count as 2.
+    """
+    check_at_least("segments", segments, 1)
+    return 1 + max((segments - 1).bit_length() - 1, 0)
+
+
+def s_model_throughput(size_bytes: float, segments: int, rtt_s: float, loss: float, v: float = S_MODEL_V) -> float:
+    """R_S = S / (T (D(S) + v p M(S))) bytes/s of a flow of S bytes, M segments (equation 1). ValueError for T <= 0."""
+    check_positive("an RTT", rtt_s)
+    return size_bytes / (rtt_s * (slow_start_rtts(segments) + v * loss * segments))
+
+
+def l_model_throughput(mss_bytes: float, rtt_s: float, loss: float, k: float = L_MODEL_K) -> float:
+    """R_L = k L / (T sqrt(p)) bytes/s of a flow in congestion avoidance (equation 2). ValueError unless T, p > 0."""
+    check_positive("an RTT", rtt_s)
+    check_positive("a loss rate", loss)
+    return k * mss_bytes / (rtt_s * math.sqrt(loss))
+
+
+def rtt(base_rtt_s: float, buffer: float, capacity: float, f: float) -> float:
+    """T(B) = T_o + f B / C (equation 6)."""
+    check_positive("a capacity", capacity)
+    return base_rtt_s + f * buffer / capacity
+
+
+def pl_loss(buffer: float, a: float, b: float) -> float:
+    """p(B) = a B^-b (equation 5)."""
+    check_positive("a buffer", buffer)
+    return a * buffer**-b
+
+
+def ex_loss(buffer: float, a: float, b: float) -> float:
+    """p(B) = a e^(-b B) (equation 9)."""
+    return a * math.exp(-b * buffer)
+
+
+def mm1b_s_buffer(pipe: float, segments: int, v: float = S_MODEL_V) -> float:
+    """B_S = sqrt(2 v M / D x C T_o): best for a flow of M segments through M/M/1/B in heavy load, where p = 1 / B and d
+    = B / (2 C) (equation 3).
+
+    1 Gb/s, 60 ms, 1500 bytes: 0.031, 0.062 and 0.163 C T_o for 10 kB, 100 kB and 1 MB. The paper prints 0.03, 0.06 and
+    0.15 (1.125 MB); the last is 8 % off its own formula.
+    """
+    check_positive("C T_o", pipe)
+    return math.sqrt(2 * v * segments / slow_start_rtts(segments) * pipe)
+
+
+def mm1b_l_buffer(pipe: float) -> float:
+    """B_L = 2 C T_o: best for a flow in congestion avoidance through the same queue (equation 4)."""
+    return 2 * pipe
+
+
+def pl_l_buffer(pipe: float, b: float = TYPICAL_B, f: float = TYPICAL_F) -> float:
+    """B = b / (f (2 - b)) C T_o: L-model, PL-form (equation 7); a does not matter. By default what the paper's
+    simulations had, 0.83 C T_o.
+
+    math.inf for b >= 2, where more is always better. ValueError unless b > 0 and f > 0.
+    """
+    check_positive("b", b)
+    check_positive("f", f)
+    return b / (f * (2 - b)) * pipe if b < 2 else math.inf
+
+
+def pl_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: float = S_MODEL_V) -> float:
+    """The B that solves a b v M C T_o B^-(1+b) = a v M f (1 - b) B^-b + f D: S-model, PL-form (equation 8, with v = 1).
+
+    Has exactly one solution: left less right falls from infinity to below 0. ValueError unless all are above 0.
+    """
+    for name, value in (("C T_o", pipe), ("a", a), ("b", b), ("f", f), ("v", v)):
+        check_positive(name, value)
+    lossy, rtts = a * v * segments, slow_start_rtts(segments)
+
+    def slope(log_buffer: float) -> float:
+        # Divided by f D, so that neither end overflows within the bracket
+        return lossy * math.exp(-b * log_buffer) * (b * pipe * math.exp(-log_buffer) / f - (1 - b)) / rtts - 1
+
+    low = high = math.log(pipe)
+    while slope(low) < 0:
+        low -= 2
+    while slope(high) > 0:
+        high += 2
+    return math.exp(float(optimize.brentq(slope, low, high, xtol=1e-14)))
+
+
+class Best(NamedTuple):
+    """Where throughput is highest with the EX-form.
+
+    `stationary` is the buffer where its derivative is 0 and changes sign (None: nowhere above 0); `buffer` is the best
+    one: at 0, there, or math.inf.
+    """
+
+    buffer: float
+    stationary: float | None
+
+
+def ex_l_buffer(pipe: float, b: float, f: float, largest: float = math.inf) -> Best:
+    """L-model, EX-form: 2 / (f b) (f - b C T_o / 2) is where throughput is *least* (equation 10), so that the best
+    buffer is an end: 0, or the largest there is.
+
+    R is proportional to e^(bB/2) / (C T_o + f B). The paper's choice, which is that for `largest` = math.inf: 0 where
+    equation 10 is positive (throughput falls at B = 0), else math.inf. But beyond its least throughput grows without
+    limit as long as the two forms hold, so with a finite `largest`, up to which they do, both ends are compared.
+    """
+    for name, value in (("C T_o", pipe), ("b", b), ("f", f), ("the largest buffer", largest)):
+        check_positive(name, value)
+    least = 2 / (f * b) * (f - b * pipe / 2)
+    if least <= 0:
+        return Best(largest, None)
+    if largest < math.inf and b * largest / 2 > math.log1p(f * largest / pipe):
+        return Best(largest, least)
+    return Best(0.0, least)
+
+
+def ex_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: float = S_MODEL_V) -> Best:
+    """S-model, EX-form: the best buffer, 0 or the larger root of f D / (v M) + (a f - a b C T_o) e^(-bB) = a b f B
+    e^(-bB) (equation 11).
+
+    With x = b B + b C T_o / f - 1 that is x e^-x = D / (v M a) e^(1 - b C T_o / f): two roots or none. Throughput is
+    least at the smaller one, if that is above 0, and highest at the larger. (The paper prints S for C in the throughput
+    above equation 11.) ValueError unless all are above 0.
+    """
+    for name, value in (("C T_o", pipe), ("a", a), ("b", b), ("f", f), ("v", v)):
+        check_positive(name, value)
+    rtts = slow_start_rtts(segments)
+    # ln of both sides: x - ln x = y, which has its least, 1, at x = 1. In logarithms, because e^(b C T_o / f)
+    # overflows.
+    y = math.log(v * segments * a / rtts) + b * pipe / f - 1
+    if y <= 1:
+        return Best(0.0, None)
+    x = float(optimize.brentq(lambda x: x - math.log(x) - y, 1.0, 2 * y + 2, xtol=1e-13))
+    root = (x + 1) / b - pipe / f
+    if root <= 0:
+        return Best(0.0, None)
+
+    def log_time(buffer: float) -> float:  # of a transfer, up to a constant
+        return math.log(rtts + v * segments * a * math.exp(-b * buffer)) + math.log(pipe + f * buffer)
+
+    return Best(root if log_time(root) < log_time(0.0) else 0.0, root)

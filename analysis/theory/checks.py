@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+"""What a closed form refuses: one line that says what was given and what is allowed. NaN is refused by each."""
+
+from __future__ import annotations
+
+
+def check_load(load: float, below: float = 1.0) -> None:
+    """ValueError unless 0 < load < `below`: a queue without a steady state has no mean."""
+    if not 0 < load < below:
+        raise ValueError(f"a load of {load} has no steady state here; allowed: above 0, below {below:g}")
+
+
+def check_share(what: str, value: float, ends: bool = False) -> None:
+    """ValueError unless `value` is between 0 and 1; with `ends` it may be either."""
+    if not (0 <= value <= 1 if ends else 0 < value < 1):
+        raise ValueError(f"{what} of {value}; allowed: {'0 to 1' if ends else 'between 0 and 1'}")
+
+
+def check_at_least(what: str, value: float, least: float) -> None:
+    """ValueError unless `value` is `least` or more."""
+    if not value >= least:
+        raise ValueError(f"{what} of {value}; allowed: {least:g} or more")
+
+
+def check_positive(what: str, value: float) -> None:
+    """ValueError unless `value` is more than 0."""
+    if not value > 0:
+        raise ValueError(f"{what} of {value}; allowed: more than 0")

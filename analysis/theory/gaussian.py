@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""The sum of many independent sawtooths is Gaussian: utilization of a buffer, and the buffer for a utilization.
+
+Second paper, section 3.2; first paper, Theorem 4. Windows, buffers and BDPs are packets. Assumes n long Reno flows
+whose windows are independent, each uniform between 2/3 and 4/3 of its mean. In-phase synchronization is common below
+100 flows and very rare above 500 (second paper, 3.2); the mean window must be above two packets (5.1.1).
+Lost utilization is computed as such, not as 1 - u: it can be 1e-300.
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy import special
+
+from analysis.theory.checks import check_at_least, check_positive, check_share
+
+# 1 / sqrt(12) (4/3 - 2/3): standard deviation of one window over its mean (second paper, 3.2)
+_SPREAD = 1 / (3 * math.sqrt(3))
+_FACTOR = 1 / (2 * math.sqrt(2) * _SPREAD)  # 3 sqrt(3) / (2 sqrt(2)) of equation 6
+
+
+def queue_deviation(bdp: float, mean_queue: float, flows: float) -> float:
+    """(BDP + Q) / (3 sqrt(3) sqrt(n)) packets: standard deviation of the aggregate window and of the queue (3.2).
+
+    With Q = B this is the paper's upper bound. ValueError unless n >= 1.
+    """
+    check_at_least("flows", flows, 1)
+    return _SPREAD * (bdp + mean_queue) / math.sqrt(flows)
+
+
+def lost_utilization(bdp: float, buffer: float, flows: float, mean_queue: float | None = None) -> float:
+    """erfc(3 sqrt(3) / (2 sqrt(2)) B sqrt(n) / (BDP + Q)): at most this share of the link is lost (equation 6).
+
+    The chance that the queue is outside 0 .. B, when its mean is in the middle. `mean_queue` Q only scales the windows;
+    by default it is B, the paper's bound. The Model column of its Figure 15 is this with Q = 0, and with the 64 kB FIFO
+    of the line card (5.2.2) added to B. Its example of B = 1.5 BDP / sqrt(n), n = 10,000, is misprinted: 99.99988 % for
+    99.988 %. ValueError unless n >= 1 and B >= 0.
+    """
+    check_at_least("flows", flows, 1)
+    check_at_least("a buffer", buffer, 0)
+    scale = bdp + (buffer if mean_queue is None else mean_queue)
+    return float(special.erfc(_FACTOR * buffer * math.sqrt(flows) / scale))
+
+
+def utilization(bdp: float, buffer: float, flows: float, mean_queue: float | None = None) -> float:
+    """erf(...) = 1 - lost_utilization: a lower bound on the utilization (second paper, equation 6)."""
+    return 1 - lost_utilization(bdp, buffer, flows, mean_queue)
+
+
+def buffer_for_loss_of(lost: float, bdp: float, flows: float) -> float:
+    """Least buffer for which equation 6 loses no more than the share `lost`: B = x BDP / (1 - x), x = erfcinv(lost) 2
+    sqrt(2) / (3 sqrt(3) sqrt(n)).
+
+    math.inf where x >= 1: for so few flows the bound never gets there. ValueError unless 0 < lost <= 1 and n >= 1.
+    """
+    check_at_least("flows", flows, 1)
+    check_positive("lost utilization", lost)
+    check_share("lost utilization", lost, ends=True)
+    x = float(special.erfcinv(lost)) / (_FACTOR * math.sqrt(flows))
+    return x * bdp / (1 - x) if x < 1 else math.inf
+
+
+def required_buffer(wanted: float, bdp: float, flows: float) -> float:
+    """buffer_for_loss_of(1 - wanted): second paper, Figure 11, "Minimum required buffer to achieve 98, 99.5 and 99.9
+    percent utilization". math.inf for 1: a Gaussian has no end.
+    """
+    check_share("a utilization", wanted, ends=True)
+    return math.inf if wanted == 1 else buffer_for_loss_of(1 - wanted, bdp, flows)
+
+
+def empty_probability(bdp: float, buffer: float, flows: float) -> float:
+    """P(W < BDP) for n independent windows, uniform in (1 +- 1/3) (BDP + B) / n (first paper, Theorem 4), as a
+    Gaussian: Phi(-B / sigma), sigma = (BDP + B) / (3 sqrt(3 n)).
+
+    Their mean is BDP + B, a full queue; equation 6 puts it in the middle. The theorem's bound is 0.02 for B >= BDP /
+    sqrt(n) as n grows; this is 1.0e-7. ValueError unless n >= 1 and B >= 0.
+    """
+    check_at_least("a buffer", buffer, 0)
+    return float(special.ndtr(-buffer / queue_deviation(bdp, buffer, flows)))
+
+
+def loss_of_window(window: float) -> float:
+    """l = 0.76 / w^2: loss rate of a Reno flow with a mean window of w packets (second paper, 5.1.1, after Morris).
+
+    Half the window is four times the loss. Never more than 1. ValueError unless w > 0.
+    """
+    check_positive("a window", window)
+    return min(0.76 / window**2, 1.0)

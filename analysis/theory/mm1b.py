@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""M/M/1/B: Poisson arrivals, exponential services, at most B packets, the one in transmission included.
+
+Both the Infocom paper (its equation 3) and Prasad et al. (section 5) reckon with it. `load` is what is offered, in mean
+services; it may be 1 or more. ValueError unless load > 0 and B >= 1. B need not be whole where a formula is inverted.
+"""
+
+from __future__ import annotations
+
+import math
+
+from analysis.theory.checks import check_at_least, check_positive
+
+
+def loss(load: float, buffer: float) -> float:
+    """p = (1 - rho) rho^B / (1 - rho^(B+1)): what share of packets finds B of them (Infocom paper, equation 3; Prasad
+    et al., section 5); 1 / (B + 1) at rho = 1.
+
+    The CCR version of the Infocom paper prints another second factor there, which is not the M/M/1/B queue's.
+    """
+    return math.exp(log_loss(load, buffer))
+
+
+def log_loss(load: float, buffer: float) -> float:
+    """ln(p) of the same, also where p itself is too small for a floating-point number."""
+    check_positive("a load", load)
+    check_at_least("a buffer", buffer, 1)
+    log = math.log(load)
+    if abs(log) * (buffer + 1) < 1e-9:
+        return -math.log(buffer + 1)
+    # Above 1 with rho^B divided out, so that nothing overflows.
+    shift = buffer * log if log < 0 else 0.0
+    return shift + math.log(math.expm1(-abs(log)) / math.expm1(-abs(log) * (buffer + 1)))
+
+
+def heavy_load_loss(buffer: float) -> float:
+    """p = 1 / B: the limit for rho -> 1 as Prasad et al. have it (section 5); to the letter it is 1 / (B + 1)."""
+    check_at_least("a buffer", buffer, 1)
+    return 1 / buffer
+
+
+def mean_depth(load: float, buffer: int) -> float:
+    """Packets in the queue over time, the one in transmission included: sum n rho^n / sum rho^n, n = 0 .. B; B / 2 at
+    rho = 1, from which d = B / (2 C) in Prasad et al., section 5.
+    """
+    check_positive("a load", load)
+    check_at_least("a buffer", buffer, 1)
+    log = math.log(load)
+    if abs(log) * (buffer + 1) < 1e-4:  # first order in log(load); what is left out is below 1e-9 of B
+        return buffer / 2 + log * buffer * (buffer + 2) / 12
+    if log > 0:  # counted from the full queue down it is the queue of load 1 / rho
+        return buffer - mean_depth(1 / load, buffer)
+    empty = -math.expm1((buffer + 1) * log)
+    return load / -math.expm1(log) - (buffer + 1) * math.exp((buffer + 1) * log) / empty
+
+
+def utilization(load: float, buffer: float) -> float:
+    """rho (1 - p): share of the time in which the link sends."""
+    return load * (1 - loss(load, buffer))

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""Short flows, which never leave slow start: bursts that arrive as a Poisson process, and the queue that they make.
+
+Second paper, section 4 and appendix C. Queues and bursts are packets. Assumes infinitely fast access links (a burst
+arrives whole), bursts that are independent of each other, and no limit of the queue. Neither rate, RTT nor the number
+of flows matters, only the load and the sizes. `bursts` lists burst sizes; `weights`, if given, how often each comes
+(any scale), else all are equally likely. ValueError for a load that is not between 0 and 1, and for sizes below 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy import optimize
+
+from analysis.theory.checks import check_at_least, check_load, check_share
+
+FIRST_BURST = 2  # packets of the first burst: W is set to two initially (second paper, appendix A)
+
+
+def slow_start_bursts(flow_packets: int, first: int = FIRST_BURST) -> tuple[int, ...]:
+    """{2, 4, ..., 2^(n-1), R}: the bursts of a flow of so many packets, the last with what remains (section 4).
+
+    14 packets are 2, 4, 8. The paper prints R = l mod (2^n - 1), and for 16 packets {2, 4, 8, 4}; neither makes the sum
+    l. R = l - (2^n - 2) does: 2, 4, 8, 2. `first` is another initial window (10: RFC 6928). ValueError below 1 packet.
+    """
+    check_at_least("a flow's packets", flow_packets, 1)
+    check_at_least("the first burst", first, 1)
+    bursts, left, size = [], flow_packets, first
+    while left > 0:
+        bursts.append(min(size, left))
+        left -= bursts[-1]
+        size *= 2
+    return tuple(bursts)
+
+
+def mixed_bursts(flows: Mapping[int, float], first: int = FIRST_BURST) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """(bursts, weights) of flows of several sizes: `flows` has packets of a flow -> how many such flows come (any
+    scale).
+
+    Each flow brings all its bursts, so that a long one brings more of them.
+    """
+    counts: dict[int, float] = {}
+    for packets, weight in flows.items():
+        check_at_least("a share of flows", weight, 0)
+        for burst in slow_start_bursts(packets, first):
+            counts[burst] = counts.get(burst, 0) + weight
+    if not sum(counts.values()) > 0:
+        raise ValueError("a mix without flows; allowed: at least one size with a weight above 0")
+    return tuple(counts), tuple(counts.values())
+
+
+def mean_queue(
+    load: float, bursts: Sequence[float] | np.ndarray, weights: Sequence[float] | np.ndarray | None = None
+) -> float:
+    """E[Q] = rho E[X^2] / (2 (1 - rho) E[X]) - rho E[X] / 2, as printed (section 4).
+
+    For single packets it is the number waiting in M/D/1, without the one in transmission. Otherwise it is too low, see
+    mean_depth. (The paper's E[N] just before lacks the 1 / E[X] and is this first term: unfinished work, not jobs.)
+    """
+    check_load(load)
+    first, second, _ = _moments(bursts, weights)
+    return load / (2 * (1 - load)) * second / first - load * first / 2
+
+
+def mean_depth(
+    load: float, bursts: Sequence[float] | np.ndarray, weights: Sequence[float] | np.ndarray | None = None
+) -> float:
+    """E[D] = rho E[X^2] / (2 (1 - rho) E[X]) + rho / 2: packets in the queue over time, the one in transmission
+    included.
+
+    Derived, to hold measurements against. The first term is the mean unfinished work of M/G/1, in packets, with each
+    burst already counted by what is left of it, so nothing is to be taken away for bursts leaving packet by packet (the
+    paper takes rho E[X] / 2). While the link is busy, half a packet of the one in transmission is gone on average.
+    Without that one: - rho / 2 instead.
+    """
+    check_load(load)
+    first, second, _ = _moments(bursts, weights)
+    return load / (2 * (1 - load)) * second / first + load / 2
+
+
+def decay(
+    load: float,
+    bursts: Sequence[float] | np.ndarray,
+    weights: Sequence[float] | np.ndarray | None = None,
+    order: int | None = None,
+) -> float:
+    """kappa, 1/packets: the tail falls as exp(-kappa b), where the effective bandwidth alpha(kappa) = C (equations 11,
+    12).
+
+    alpha(s) = lambda E[e^(sX) - 1] / (s E[X]). `order` 2 and 3 are the paper's, with that many terms of the
+    exponential: kappa_2 = 2 (1 - rho) / rho E[X] / E[X^2], and the root of its quadratic equation. None solves equation
+    12 itself. Terms left out are positive, so kappa < kappa_3 < kappa_2: the approximations promise too thin a tail.
+    ValueError for other orders.
+    """
+    check_load(load)
+    first, second, third = _moments(bursts, weights)
+    spare = (1 - load) / load
+    if order == 2:
+        return 2 * spare * first / second
+    # -p + sqrt(p^2 + q) as q / (p + sqrt(p^2 + q)): nothing cancels where the load is near 1
+    half, constant = 1.5 * second / third, 6 * spare * first / third
+    cubic = constant / (half + math.sqrt(half**2 + constant))
+    if order == 3:
+        return cubic
+    if order is not None:
+        raise ValueError(f"order {order}; allowed: 2, 3, or None for the exact decay")
+    sizes, probabilities = _normalized(bursts, weights)
+
+    def off(kappa: float) -> float:
+        # alpha(kappa) = C over lambda, less lambda on both sides: nothing cancels where the load is near 1
+        return float(np.dot(probabilities, _beyond_linear(kappa * sizes)) / (kappa * first) - spare)
+
+    low = cubic / 2
+    while off(low) > 0:
+        low /= 2
+    return float(optimize.brentq(off, low, cubic, xtol=1e-300, rtol=1e-14)) if off(cubic) > 0 else cubic
+
+
+def tail(
+    load: float,
+    bursts: Sequence[float] | np.ndarray,
+    buffer: float,
+    weights: Sequence[float] | np.ndarray | None = None,
+    order: int | None = 2,
+) -> float:
+    """P(Q >= b) = (C - alpha(0)) / (kappa alpha'(kappa)) exp(-kappa b): Cramer's estimate (appendix C, equation 13).
+
+    By default of second order, where the factor is 1: exp(-b 2 (1 - rho) / rho E[X] / E[X^2]), what section 4 uses. An
+    estimate for large b, not a bound. `order` as in decay.
+    """
+    check_at_least("a buffer", buffer, 0)
+    kappa = decay(load, bursts, weights, order)
+    return min(_factor(load, kappa, bursts, weights, order) * math.exp(-kappa * buffer), 1.0)
+
+
+def buffer_for_tail(
+    load: float,
+    bursts: Sequence[float] | np.ndarray,
+    risk: float,
+    weights: Sequence[float] | np.ndarray | None = None,
+    order: int | None = 2,
+) -> float:
+    """Least b with P(Q >= b) <= risk: ln(factor / risk) / kappa, not below 0 (section 4: "choose a buffer size B such
+    that P(Q >= B) is small"; 5.1.2 takes 0.025, which delays flows by 12.5 % at most). ValueError unless 0 < risk < 1.
+    """
+    check_share("a risk", risk)
+    kappa = decay(load, bursts, weights, order)
+    return max(math.log(_factor(load, kappa, bursts, weights, order) / risk) / kappa, 0.0)
+
+
+def _factor(
+    load: float,
+    kappa: float,
+    bursts: Sequence[float] | np.ndarray,
+    weights: Sequence[float] | np.ndarray | None,
+    order: int | None,
+) -> float:
+    first, second, third = _moments(bursts, weights)
+    if order == 2:
+        return 1.0
+    if order == 3:
+        return (1 - load) / load * first / (kappa / 2 * second + kappa**2 / 3 * third)
+    sizes, probabilities = _normalized(bursts, weights)
+    # (C - lambda) / (lambda E[X e^(kappa X)] / E[X] - C), from alpha'(kappa) with alpha(kappa) = C
+    spare = (1 - load) / load
+    return spare / (float(np.dot(probabilities, sizes * np.expm1(kappa * sizes))) / first - spare)
+
+
+def _beyond_linear(x: np.ndarray) -> np.ndarray:
+    """e^x - 1 - x for x >= 0, to the last digits; e^700 where it is more."""
+    series = x**2 / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6))))
+    return np.where(x < 0.01, series, np.expm1(np.minimum(x, 700.0)) - x)
+
+
+def _normalized(
+    bursts: Sequence[float] | np.ndarray, weights: Sequence[float] | np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    sizes = np.asarray(bursts, dtype=np.float64)
+    shares = np.ones(len(sizes)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if not len(sizes) or len(shares) != len(sizes) or not (sizes >= 1).all() or not (shares >= 0).all():
+        raise ValueError("bursts are sizes of 1 packet or more, each with a weight that is not negative")
+    return sizes, shares / shares.sum()
+
+
+def _moments(
+    bursts: Sequence[float] | np.ndarray, weights: Sequence[float] | np.ndarray | None
+) -> tuple[float, float, float]:
+    """E[X], E[X^2], E[X^3]."""
+    sizes, probabilities = _normalized(bursts, weights)
+    return float(probabilities @ sizes), float(probabilities @ sizes**2), float(probabilities @ sizes**3)
