@@ -76,10 +76,11 @@ def _overlay(stored: np.dtype, fields: tuple[tuple[str, int], ...], order: str) 
 
 
 _POSTCARD = _overlay(wire.STORED_POSTCARD, wire.POSTCARD.fields, ">")
+_POSTCARD_1 = _overlay(wire.STORED_POSTCARD_1, wire.POSTCARD_1.fields, ">")
 _TCP = _overlay(wire.STORED_TCP_RECORD, wire.TCP_RECORD.fields, "<")
 _TCP_1 = _overlay(wire.TCP_RECORD_1.dtype(), wire.TCP_RECORD_1.fields, "<")
 _LAYOUTS = {
-    wire.BLOCK.const["BLOCK_POSTCARDS"]: {wire.POSTCARD.const["POSTCARD_VERSION"]: _POSTCARD},
+    wire.BLOCK.const["BLOCK_POSTCARDS"]: {1: _POSTCARD_1, wire.POSTCARD.const["POSTCARD_VERSION"]: _POSTCARD},
     wire.BLOCK.const["BLOCK_TCP"]: {1: _TCP_1, wire.TCP_RECORD.const["TCP_RECORD_VERSION"]: _TCP},
 }
 _UNKNOWN_BIT = {name: np.uint64(1 << index) for index, (name, _) in enumerate(wire.TCP_RECORD.fields)}
@@ -181,7 +182,7 @@ def _read(
         layout = layouts[block.header["record_version"]]
         records = np.frombuffer(block.payload, dtype=layout)
         if "version" in (layout.names or ()):
-            known = records["version"] == wire.POSTCARD.const["POSTCARD_VERSION"]
+            known = records["version"] == block.header["record_version"]
             if not known.all():
                 raw.bad_records += len(records) - int(known.sum())
                 records = records[known]

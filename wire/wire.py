@@ -128,14 +128,19 @@ GOODPUT_RECORD = Format.load(HERE / "goodput_record.def", "little")
 ARTIFACT_POSTCARD = Format.load(HERE / "artifact_postcard.def", "big")
 POLICY = Format.load(HERE.parent / "p4src/shared/policy.def", "big").const
 
+POSTCARD_1 = POSTCARD.beginning(POSTCARD.const["POSTCARD_1_BYTES"])  # of version 1: depths in packets and bytes
 STORED_POSTCARD = POSTCARD.dtype(stamp_bytes=BLOCK.const["BLOCK_STAMP_BYTES"])
+STORED_POSTCARD_1 = POSTCARD_1.dtype(stamp_bytes=BLOCK.const["BLOCK_STAMP_BYTES"])
 STORED_TCP_RECORD = TCP_RECORD.dtype()
 STORED_GOODPUT_RECORD = GOODPUT_RECORD.dtype()
 TCP_RECORD_1 = TCP_RECORD.beginning(TCP_RECORD.const["TCP_RECORD_1_BYTES"])  # of version 1: all its fields are known
 
 # Kind of raw file -> record versions that can be read -> bytes of such a record.
 RECORD_BYTES = {
-    BLOCK.const["BLOCK_POSTCARDS"]: {POSTCARD.const["POSTCARD_VERSION"]: STORED_POSTCARD.itemsize},
+    BLOCK.const["BLOCK_POSTCARDS"]: {
+        1: STORED_POSTCARD_1.itemsize,
+        POSTCARD.const["POSTCARD_VERSION"]: STORED_POSTCARD.itemsize,
+    },
     BLOCK.const["BLOCK_TCP"]: {1: TCP_RECORD_1.length, TCP_RECORD.const["TCP_RECORD_VERSION"]: TCP_RECORD.length},
     BLOCK.const["BLOCK_GOODPUT"]: {GOODPUT_RECORD.const["GOODPUT_RECORD_VERSION"]: STORED_GOODPUT_RECORD.itemsize},
 }

@@ -102,7 +102,7 @@ def _records(path: Path, scenario: simulate.Scenario, count: int, gap_ns: int) -
 
 
 def _block(kind: str, version: int, rows: np.ndarray, first: int) -> bytes:
-    # 10 000 records of 94 or 144 bytes: the second kind passes the limit of a block, so it is cut
+    # 10 000 records of 99 or 144 bytes: the second kind passes the limit of a block, so it is cut
     parts = []
     step = simulate.BLOCK["BLOCK_MAX_PAYLOAD_BYTES"] // rows.itemsize
     for at in range(0, len(rows), step):

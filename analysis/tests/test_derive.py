@@ -155,10 +155,10 @@ def test_derive__makes_figures_and_report_of_little_data(fresh, change):
     if change == "short":
         (directory / "postcards.bsp").write_bytes((directory / "postcards.bsp").read_bytes()[:60_000])
     if change == "noise":  # whole blocks, mad values
-        record = simulate.wire.STORED_POSTCARD.itemsize
+        record, version = simulate.wire.STORED_POSTCARD.itemsize, simulate.CARD["POSTCARD_VERSION"]
         random = __import__("random").Random(1)
-        body = b"".join(random.randbytes(8) + b"\x01" + random.randbytes(record - 9) for _ in range(3000))
-        (directory / "postcards.bsp").write_bytes(simulate.wire.encode_block(1, 1, record, body))
+        body = b"".join(random.randbytes(8) + bytes([version]) + random.randbytes(record - 9) for _ in range(3000))
+        (directory / "postcards.bsp").write_bytes(simulate.wire.encode_block(1, version, record, body))
     summary, damage = derive(directory)
     assert summary["valid"] is False
     assert bool(damage) == (change == "short")

@@ -95,13 +95,22 @@ def test_load__of_the_wrong_kind_says_so(fresh):
 
 
 def test_load__leaves_out_postcards_of_another_version(tmp_path):
-    record = wire.STORED_POSTCARD.itemsize
-    good = struct.pack("<Q", 5) + wire.POSTCARD.encode(version=1, packet_bytes=100)
+    version, record = simulate.CARD["POSTCARD_VERSION"], wire.STORED_POSTCARD.itemsize
+    good = struct.pack("<Q", 5) + wire.POSTCARD.encode(version=version, packet_bytes=100)
     bad = struct.pack("<Q", 6) + wire.POSTCARD.encode(version=9)
     path = tmp_path / "postcards.bsp"
-    path.write_bytes(wire.encode_block(simulate.BLOCK["BLOCK_POSTCARDS"], 1, record, good + bad + good))
+    path.write_bytes(wire.encode_block(simulate.BLOCK["BLOCK_POSTCARDS"], version, record, good + bad + good))
     columns, _, raw = load_postcards(path)
     assert (raw.records, raw.bad_records, columns["packet_bytes"].tolist()) == (2, 1, [100, 100])
+
+
+def test_load__reads_postcards_of_version_1(tmp_path):
+    card = struct.pack("<Q", 5) + wire.POSTCARD_1.encode(version=1, packet_bytes=100, tcp_ack=7)
+    path = tmp_path / "postcards.bsp"
+    path.write_bytes(wire.encode_block(simulate.BLOCK["BLOCK_POSTCARDS"], 1, len(card), card * 2))
+    columns, _, raw = load_postcards(path)
+    assert (raw.records, raw.bad_records, columns["packet_bytes"].tolist()) == (2, 0, [100, 100])
+    assert (columns["tcp_ack"].tolist(), columns["depth_unit"].tolist()) == ([7, 7], [0, 0])
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -109,13 +118,13 @@ def test_load__survives_noise(tmp_path, seed):
     noise = random.Random(seed)
     path = tmp_path / "postcards.bsp"
     kind = simulate.BLOCK["BLOCK_POSTCARDS"]
-    record = wire.STORED_POSTCARD.itemsize
+    version, record = simulate.CARD["POSTCARD_VERSION"], wire.STORED_POSTCARD.itemsize
     parts = []
     for _ in range(noise.randrange(4)):
         body = b"".join(
-            noise.randbytes(8) + b"\x01" + noise.randbytes(record - 9) for _ in range(noise.randrange(1, 50))
+            noise.randbytes(8) + bytes([version]) + noise.randbytes(record - 9) for _ in range(noise.randrange(1, 50))
         )
-        parts.append(wire.encode_block(kind, 1, record, body, first_record=noise.randrange(1 << 40)))
+        parts.append(wire.encode_block(kind, version, record, body, first_record=noise.randrange(1 << 40)))
     path.write_bytes(b"".join(parts) + noise.randbytes(noise.randrange(3000)))
     columns, flows, raw = load_postcards(path)
     assert raw.records == len(columns["flow"]) == len(columns["enqueue_mono_ns"])

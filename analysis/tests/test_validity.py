@@ -126,7 +126,8 @@ def _rewrite(directory, change, scenario=None):
     """Stores the same run with its postcards changed: change(list of stored bytes) -> list."""
     scenario = scenario or simulate.Scenario()
     cards = change(simulate.stored_postcards(scenario, simulate.Simulation(scenario).run()))
-    (directory / "postcards.bsp").write_bytes(simulate.blocks(simulate.BLOCK["BLOCK_POSTCARDS"], 1, cards))
+    kind, version = simulate.BLOCK["BLOCK_POSTCARDS"], simulate.CARD["POSTCARD_VERSION"]
+    (directory / "postcards.bsp").write_bytes(simulate.blocks(kind, version, cards))
 
 
 def test_verdict__sees_a_gap_between_postcards(fresh):

@@ -37,6 +37,8 @@ control MakePostcard(inout headers_t hdr, in metadata_t meta) {
         hdr.postcard.dst_port = 0;
         hdr.postcard.tcp_seq = 0;
         hdr.postcard.tcp_ack = 0;
+        hdr.postcard.depth_cells = meta.queue.depth_cells;
+        hdr.postcard.depth_unit = meta.queue.depth_unit;
     }
 
     action copy_ipv4() {

@@ -20,6 +20,8 @@ struct queue_facts_t {
     @field_list(KEPT_BY_POSTCARDS) bit<32> depth_bytes;
     @field_list(KEPT_BY_POSTCARDS) bit<32> threshold;
     @field_list(KEPT_BY_POSTCARDS) bit<16> packet_bytes;
+    bit<32> depth_cells;            // Tofino only, so 0 in the copies that v1model makes
+    bit<8> depth_unit;              // POSTCARD_DEPTH_*, the same
 }
 
 struct policy_t {

@@ -16,6 +16,7 @@ from wire.wire import (
     BLOCK,
     GOODPUT_RECORD,
     POSTCARD,
+    POSTCARD_1,
     STORED_POSTCARD,
     TCP_RECORD,
     TCP_RECORD_1,
@@ -28,6 +29,7 @@ from wire.wire import (
 ROOT = Path(__file__).resolve().parents[2]
 FORMATS = {
     "postcard": POSTCARD,
+    "postcard_1": POSTCARD_1,
     "tcp_record": TCP_RECORD,
     "tcp_record_1": TCP_RECORD_1,
     "goodput_record": GOODPUT_RECORD,
@@ -56,9 +58,9 @@ def decode_in_c(tmp_path_factory):
 
 def stored_cards(count: int, **header: int) -> bytes:
     cards = b"".join(
-        (1000 + index).to_bytes(8, "little") + POSTCARD.encode(version=1, card_seq=index) for index in range(count)
+        (1000 + index).to_bytes(8, "little") + POSTCARD.encode(version=2, card_seq=index) for index in range(count)
     )
-    return encode_block(KIND, 1, STORED_POSTCARD.itemsize, cards, **header)
+    return encode_block(KIND, 2, STORED_POSTCARD.itemsize, cards, **header)
 
 
 @pytest.mark.parametrize(("fmt", "data", "fields"), VECTORS)
@@ -67,7 +69,7 @@ def test_python__reads_and_writes_the_vectors(fmt, data, fields):
     assert fmt.encode(**fields) == data
 
 
-PYTHON_ONLY = (TCP_RECORD_1, ARTIFACT_POSTCARD)
+PYTHON_ONLY = (POSTCARD_1, TCP_RECORD_1, ARTIFACT_POSTCARD)
 OF_WHOLE_BYTES = [v for v in VECTORS if v.values[0] is not ARTIFACT_POSTCARD]
 
 
@@ -102,8 +104,8 @@ def test_columns__are_for_big_endian_fields_of_64_bits():
 
 
 def test_decode__refuses_a_short_record():
-    with pytest.raises(ValueError, match="85 bytes, a record has 86"):
-        POSTCARD.decode(bytes(85))
+    with pytest.raises(ValueError, match="90 bytes, a record has 91"):
+        POSTCARD.decode(bytes(90))
 
 
 def test_encode__refuses_unknown_fields_and_wide_values():
@@ -151,6 +153,13 @@ def test_reader__reads_every_version_of_a_tcp_record(version, fmt):
     assert fmt.decode(found.payload) == dict.fromkeys(dict(fmt.fields), 0) | {"snd_nxt": 7}
     with pytest.raises(RawFileError, match="this reader knows"):
         list(read_blocks(encode_block(kind, version, fmt.length + 8, bytes(fmt.length + 8)), kind))
+
+
+@pytest.mark.parametrize(("version", "fmt"), [(1, POSTCARD_1), (2, POSTCARD)])
+def test_reader__reads_every_version_of_a_postcard(version, fmt):
+    card = bytes(8) + fmt.encode(version=version, card_seq=7)
+    (found,) = read_blocks(encode_block(KIND, version, len(card), card * 3), KIND)
+    assert fmt.decode(found.payload[8:])["card_seq"] == 7
 
 
 def test_earlier_version__is_cut_where_a_field_ends():
