@@ -18,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 
 _CONST = re.compile(r"^CONST\((\w+), *(\w+)\)", re.M)
 _FIELD = re.compile(r"^FIELD\( *(\d+), *(\w+)\)", re.M)
+_EIGHT_BUCKETS = re.compile(r"^EIGHT_BUCKETS\((\d+), (\d+), (\d+)\)", re.M)
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,8 @@ BLOCK = Format.load(HERE / "block.def", "little")
 TCP_RECORD = Format.load(HERE / "tcp_record.def", "little")
 GOODPUT_RECORD = Format.load(HERE / "goodput_record.def", "little")
 ARTIFACT_POSTCARD = Format.load(HERE / "artifact_postcard.def", "big")
-POLICY = Format.load(HERE.parent / "p4src/shared/policy.def", "big").const
+_SHARED = HERE.parent / "p4src/shared"
+POLICY = Format.load(_SHARED / "policy.def", "big").const
 
 POSTCARD_1 = POSTCARD.beginning(POSTCARD.const["POSTCARD_1_BYTES"])  # of version 1: depths in packets and bytes
 STORED_POSTCARD = POSTCARD.dtype(stamp_bytes=BLOCK.const["BLOCK_STAMP_BYTES"])
@@ -144,6 +146,15 @@ RECORD_BYTES = {
     BLOCK.const["BLOCK_TCP"]: {1: TCP_RECORD_1.length, TCP_RECORD.const["TCP_RECORD_VERSION"]: TCP_RECORD.length},
     BLOCK.const["BLOCK_GOODPUT"]: {GOODPUT_RECORD.const["GOODPUT_RECORD_VERSION"]: STORED_GOODPUT_RECORD.itemsize},
 }
+
+# Of each bucket of the switch's depth histogram the lowest depth, in the unit in which the switch counts depths.
+DEPTH_BUCKETS = tuple(
+    lowest + index * width
+    for _, lowest, width in (
+        tuple(map(int, line)) for line in _EIGHT_BUCKETS.findall((_SHARED / "depth_buckets.def").read_text())
+    )
+    for index in range(8)
+)
 
 
 @dataclass(frozen=True)

@@ -68,25 +68,26 @@ control QueuePolicy(in bit<9> egress_port, inout metadata_t meta) {
     }
 }
 
-/* What becomes of a packet that comes to a queue of `depth` (in the unit of the threshold). */
-control ArrivalVerdict(in bit<32> depth, inout metadata_t meta) {
+/* What becomes of a packet that came to a queue of `depth` (in the unit of the threshold). Where `limits` is false
+ * somebody else limits the queue, Tofino's traffic manager, and only ECN is left to decide.
+ */
+control ArrivalVerdict(in bit<32> depth, inout metadata_t meta)(bool limits) {
     apply {
         meta.drop = 0;
         meta.mark = 0;
-        if (meta.queue.policy == (bit<8>)POLICY_TAIL_DROP) {
-            if (depth >= meta.queue.threshold) {
+        bit<32> room = meta.queue.threshold |-| depth;      // Tofino compares a difference with 0, not two fields
+        if (meta.queue.policy == (bit<8>)POLICY_ECN) {
+            if (limits && depth >= meta.policy.hard_limit) {
                 meta.drop = 1;
-            }
-        } else if (meta.queue.policy == (bit<8>)POLICY_ECN) {
-            if (depth >= meta.policy.hard_limit) {
-                meta.drop = 1;
-            } else if (depth >= meta.queue.threshold) {
+            } else if (room == 0) {
                 if (meta.queue.flags & (bit<8>)POSTCARD_ECT != 0) {
                     meta.mark = 1;
                 } else {
                     meta.drop = 1;
                 }
             }
+        } else if (limits && meta.queue.policy == (bit<8>)POLICY_TAIL_DROP && room == 0) {
+            meta.drop = 1;
         }
     }
 }
@@ -96,13 +97,12 @@ control DepartureVerdict(in bit<32> depth, inout metadata_t meta) {
     apply {
         meta.drop = 0;
         meta.mark = 0;
-        if (meta.queue.policy == (bit<8>)POLICY_EGRESS_THRESHOLD) {
-            if (depth >= meta.queue.threshold) {
-                if (meta.policy.mark_instead_of_drop == 1 && meta.queue.flags & (bit<8>)POSTCARD_ECT != 0) {
-                    meta.mark = 1;
-                } else {
-                    meta.drop = 1;
-                }
+        bit<32> room = meta.queue.threshold |-| depth;
+        if (meta.queue.policy == (bit<8>)POLICY_EGRESS_THRESHOLD && room == 0) {
+            if (meta.policy.mark_instead_of_drop == 1 && meta.queue.flags & (bit<8>)POSTCARD_ECT != 0) {
+                meta.mark = 1;
+            } else {
+                meta.drop = 1;
             }
         }
     }

@@ -10,6 +10,7 @@
 #include <core.p4>
 #include <v1model.p4>
 
+#include "names.p4"
 #include "../shared/headers.p4"
 #include "../shared/metadata.p4"
 #include "../shared/parser.p4"
@@ -17,6 +18,7 @@
 #include "../shared/forwarding.p4"
 #include "../shared/queue_policy.p4"
 #include "../shared/ecn.p4"
+#include "../shared/depth_histogram.p4"
 #include "../shared/make_postcard.p4"
 #include "queue_length.p4"
 
@@ -46,7 +48,8 @@ control QueueIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
     QueuePolicy() queue_policy;
     ReadEcn() read_ecn;
     ReadDepth() read_depth;
-    ArrivalVerdict() arrival_verdict;
+    DepthHistogram() depth_histogram;
+    ArrivalVerdict(true) arrival_verdict;
     MarkCe() mark_ce;
     CountAdmitted() count_admitted;
 
@@ -77,6 +80,7 @@ control QueueIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
                     standard_metadata.ingress_global_timestamp * (bit<48>)meta.ns_per_tick;
                 read_ecn.apply(hdr, meta);
                 read_depth.apply(port, meta.queue.depth_packets, meta.queue.depth_bytes);
+                depth_histogram.apply(port, meta.queue.depth_packets);
                 depth = meta.queue.depth_packets;
                 if (meta.policy.threshold_in_bytes == 1) {
                     depth = meta.queue.depth_bytes;

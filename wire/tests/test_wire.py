@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The formats: Python and C agree with the vectors, raw files are read up to the first damage, and no copies exist."""
 
+import itertools
 import json
 import random
 import re
@@ -14,6 +15,7 @@ import pytest
 from wire.wire import (
     ARTIFACT_POSTCARD,
     BLOCK,
+    DEPTH_BUCKETS,
     GOODPUT_RECORD,
     POSTCARD,
     POSTCARD_1,
@@ -166,6 +168,14 @@ def test_earlier_version__is_cut_where_a_field_ends():
     assert TCP_RECORD_1.fields == TCP_RECORD.fields[:-1]
     with pytest.raises(ValueError, match="no field ends after 145 bytes"):
         TCP_RECORD.beginning(145)
+
+
+def test_depth_buckets__are_exact_below_16_and_then_no_wider_than_an_eighth():
+    widths = [above - lowest for lowest, above in itertools.pairwise(DEPTH_BUCKETS)]
+    assert DEPTH_BUCKETS[:16] == tuple(range(16))
+    assert len(DEPTH_BUCKETS) == 128
+    assert all(8 * width <= lowest for lowest, width in zip(DEPTH_BUCKETS[16:], widths[16:], strict=False))
+    assert DEPTH_BUCKETS[-1] + widths[-1] == 1 << 18, "more cells than a Tofino's buffer has"
 
 
 def test_definitions__have_one_entry_a_line():
