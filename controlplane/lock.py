@@ -17,14 +17,17 @@ from pathlib import Path
 
 from controlplane.switch import SwitchError
 
-DIRECTORIES = (Path("/run/lock"), Path(tempfile.gettempdir()))  # the first that is there; writable for everybody
+DIRECTORIES: tuple[Path, ...] = (
+    Path("/run/lock"),
+    Path(tempfile.gettempdir()),
+)  # the first that is there; writable for everybody
 TRIES = 20
 
 
 @contextmanager
-def only_writer(target: str, address: str) -> Iterator[None]:
-    """Inside, nobody else on this machine is inside for the same address. SwitchError names who is."""
-    path = lock_file(target, address)
+def only_writer(target: str, address: str, key: str = "") -> Iterator[None]:
+    """Inside, nobody else on this machine is inside for the same `key` (else: address). SwitchError names who is."""
+    path = lock_file(target, key or address)
     descriptor = _take(path, f"{target} switch at {address}")
     try:
         yield
@@ -33,9 +36,9 @@ def only_writer(target: str, address: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def lock_file(target: str, address: str) -> Path:
+def lock_file(target: str, key: str) -> Path:
     directory = next(one for one in DIRECTORIES if one.is_dir())
-    return directory / f"bufferscope-{hashlib.sha256(f'{target} {address}'.encode()).hexdigest()[:16]}.lock"
+    return directory / f"bufferscope-{hashlib.sha256(f'{target} {key}'.encode()).hexdigest()[:16]}.lock"
 
 
 def _take(path: Path, switch: str) -> int:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import abc
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched
-from controlplane.switch import Collector, Switch, SwitchError
+from controlplane.switch import Collector, Count, Switch, SwitchError
+from wire.wire import DEPTH_BUCKETS
 
 PROGRAM = "bufferscope"
 MIRROR_SESSION = 1  # POSTCARD_MIRROR_SESSION of the P4 program
@@ -70,6 +71,10 @@ class ProgramSwitch(Switch):
 
     @abc.abstractmethod
     def write_default(self, table: str, entry: Entry) -> None: ...
+
+    @abc.abstractmethod
+    def read_counter(self, name: str, cells: Iterable[int]) -> dict[int, Count]:
+        """Those of `cells` that are not zero, by index."""
 
     @abc.abstractmethod
     def mirror_port(self) -> int | None:
@@ -163,6 +168,16 @@ class ProgramSwitch(Switch):
         }
         self.write_default("collector", Entry("send_to_collector", arguments))
         self.set_mirror_port(collector.port)
+
+    def counters(self) -> dict[str, dict[int, Count]]:
+        cells = sorted(set(self.ports().values()) | set(self.forwarding().values()))
+        return {name: self.read_counter(name, cells) for name in COUNTERS}
+
+    def histogram(self, port: int) -> list[tuple[int, int]]:
+        first = port * len(DEPTH_BUCKETS)
+        cells = self.read_counter("depth_histogram", range(first, first + len(DEPTH_BUCKETS)))
+        nothing = Count(0, 0)
+        return [(depth, cells.get(first + at, nothing).packets) for at, depth in enumerate(DEPTH_BUCKETS)]
 
 
 def mac_number(text: str) -> int:

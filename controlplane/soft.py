@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,7 @@ from controlplane.targets import TARGETS
 
 MAX_MESSAGE_BYTES = 1 << 20
 TIMEOUT_S = 5.0
+MAX_CELLS = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -192,11 +194,20 @@ class SoftSwitch(ProgramSwitch):
     def counters(self) -> dict[str, dict[int, Count]]:
         return {name: self.counter(name) for name in COUNTERS}
 
+    def read_counter(self, name: str, cells: Iterable[int]) -> dict[int, Count]:
+        wanted = set(cells)
+        return {index: count for index, count in self.counter(name).items() if index in wanted}
+
+    def register(self, name: str) -> list[int]:
+        """All cells of a register."""
+        lines = self.request("register", "read", name, 0, MAX_CELLS)
+        return [int(line.split()[1], 0) for line in lines]
+
+    def set_register(self, name: str, index: int, value: int) -> None:
+        self.request("register", "write", name, index, value)
+
     def target_counters(self) -> dict[str, int]:
         return self.stats()
-
-    def histogram(self, port: int) -> list[tuple[int, int]]:
-        raise SwitchError(f"{self}: counter depth_histogram, port {port}: the program keeps none")
 
     def set_port(self, port: int, **settings: int) -> None:
         """Link and queue of `port`: rate, access (bits/s), delay (ns), limit_packets, limit_bytes; 0 is no bound."""

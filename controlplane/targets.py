@@ -35,6 +35,22 @@ TARGETS = {
             front_panel=False,
         ),
     ),
+    "bmv2": Target(
+        "controlplane.bmv2",
+        "127.0.0.1:9090",
+        Capabilities(
+            name="bmv2",
+            depth_units=(Unit.PACKETS, Unit.BYTES),
+            exact_depth=False,  # its pipelines run concurrently: packets between the two are missed
+            exact_time=False,
+            time_step_ns=1000,
+            tail_drop_seen_by_program=True,
+            rate_unit="pps",
+            limit_units=(Unit.PACKETS,),
+            links=False,
+            front_panel=False,
+        ),
+    ),
 }
 
 

@@ -3,45 +3,20 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import struct
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from controlplane.lock import lock_file
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit, Unwatched
 from controlplane.soft import FiveTuple, SoftSwitch
-from controlplane.switch import Collector, Count, FrontPanel, Queue, SwitchError
+from controlplane.switch import Collector, Count, SwitchError
 from softswitch.tests.core_driver import Core
 
 
 @pytest.fixture
-def core() -> Core:
-    return Core("p4")
-
-
-@pytest.fixture
-def switch(core: Core, tmp_path: Path) -> Iterator[SoftSwitch]:
-    path = tmp_path / "switch.sock"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
-        listening.bind(str(path))
-        listening.listen()
-
-        def serve() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                while request := connection.recv(4096):
-                    connection.send("\n".join([*core.control(request.decode()), ""]).encode())
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        with SoftSwitch(path) as client:
-            yield client
-        thread.join()
+def switch(soft: SoftSwitch) -> SoftSwitch:
+    return soft
 
 
 def frame(source_port: int = 1) -> bytes:
@@ -87,70 +62,6 @@ def test_set_policy__is_what_the_table_says(switch: SoftSwitch, policy, action: 
     done, *given = entry.split(" = ")[1].split()
     assert done.endswith(name)
     assert given == arguments
-
-
-@pytest.mark.parametrize(
-    "policy", [TailDrop(163), TailDrop(9, Unit.BYTES), Ecn(20, 163), EgressThreshold(30, True), Unwatched()]
-)
-def test_policy__reads_back_what_was_set(switch: SoftSwitch, policy) -> None:
-    assert switch.policy(2) == Unwatched()
-    switch.set_policy(2, policy)
-    assert (switch.policy(2), switch.policy(1)) == (policy, Unwatched())
-
-
-def test_tables__read_back_what_was_set(switch: SoftSwitch) -> None:
-    assert (switch.forwarding(), switch.collector(), switch.postcards(2)) == ({}, None, None)
-    collector = Collector(3, "02:bf:00:00:01:03", "02:bf:00:00:00:03", "10.78.0.1", "10.78.0.2", 5577, 5578)
-    switch.set_collector(collector)
-    switch.set_forwarding("02:BF:00:00:00:02", 2)
-    switch.set_forwarding("02:bf:00:00:00:01", 1)
-    switch.set_postcards(2, 7)
-    switch.set_queue(2, Queue(rate_bps=200_000_000, limit_packets=100))
-    assert switch.collector() == collector
-    assert switch.forwarding() == {"02:bf:00:00:00:01": 1, "02:bf:00:00:00:02": 2}
-    assert (switch.postcards(2), switch.postcards(1)) == (7, None)
-    assert switch.queue(2) == Queue(rate_bps=200_000_000, limit_packets=100)
-    assert switch.ports() == {"1": 1, "2": 2, "3": 3}
-    switch.delete_forwarding("02:bf:00:00:00:01")
-    switch.delete_forwarding("02:bf:00:00:00:01")
-    switch.set_postcards(2, None)
-    switch.set_queue(2, Queue())
-    assert switch.forwarding() == {"02:bf:00:00:00:02": 2}
-    assert (switch.postcards(2), switch.queue(2)) == (None, Queue())
-
-
-@pytest.mark.parametrize(
-    ("ask", "says"),
-    [
-        (
-            lambda s: s.set_policy(2, TailDrop(2**32)),
-            "table queue_policy, key 2: action tail_drop: threshold 4294967296",
-        ),
-        (lambda s: s.set_policy(512, TailDrop(1)), "table queue_policy, key 512: .*does not fit in 9 bits"),
-        (lambda s: s.set_policy(2, TailDrop(1, Unit.CELLS)), "compares no cells; allowed: packets, bytes"),
-        (lambda s: s.set_postcards(2, 2**16), "table postcards, key 2: action report: switch_id 65536"),
-        (lambda s: s.set_forwarding("02:bf", 2), "'02:bf' is no MAC address"),
-        (lambda s: s.set_queue(2, Queue(rate_pps=5)), "port 2: soft switch at .* serves bits"),
-        (lambda s: s.set_front_panel(2, FrontPanel(10**9)), "port 2 has no cable"),
-        (lambda s: s.histogram(2), "depth_histogram, port 2"),
-    ],
-)
-def test_what_does_not_fit__is_one_line_and_changes_nothing(switch: SoftSwitch, ask, says: str) -> None:
-    before = switch.forwarding(), switch.policy(2), switch.postcards(2), switch.queue(2)
-    with pytest.raises(SwitchError, match=says) as refusal:
-        ask(switch)
-    assert "\n" not in str(refusal.value)
-    assert (switch.forwarding(), switch.policy(2), switch.postcards(2), switch.queue(2)) == before
-
-
-def test_writing__is_for_one_at_a_time(switch: SoftSwitch) -> None:
-    with switch.writing():
-        with pytest.raises(SwitchError, match=f"process {os.getpid()} is writing to it"), switch.writing():
-            pass
-        assert lock_file("soft", switch.path).exists()
-    assert not lock_file("soft", switch.path).exists()
-    with switch.writing():
-        pass
 
 
 def test_postcards__are_sent_and_counted(core: Core, switch: SoftSwitch) -> None:

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""BMv2's simple_switch through Thrift: tables, mirror sessions, counters, registers, queue depth and rate.
+
+Thrift rather than P4Runtime, which has no call for queues. BMv2 shapes packets a second and drops in silence when a
+queue is full: thresholds must lie below its own limit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from controlplane import bmv2_client, bmv2_queues
+from controlplane.identity import BUILD, committed_digest, refuse_other_program
+from controlplane.lock import only_writer
+from controlplane.program import MIRROR_SESSION, PROGRAM, Entry, ProgramSwitch
+from controlplane.schema import Field, Schema, short
+from controlplane.schema_files import from_p4info
+from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
+from controlplane.targets import TARGETS
+
+CONTEXT = 0  # simple_switch has one
+
+
+class Bmv2Switch(ProgramSwitch):
+    """A connection to a running simple_switch at HOST:PORT (its --thrift-port)."""
+
+    target = "bmv2"
+
+    def __init__(self, address: str) -> None:
+        self.address = ":".join(map(str, bmv2_client.split_address(address)))
+        self._client = bmv2_client.connect(self.address)
+        self._types = self._client.standard_types
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return TARGETS["bmv2"].capabilities
+
+    def close(self) -> None:
+        self._client.transport.close()
+
+    def writing(self) -> AbstractContextManager[None]:
+        return only_writer(self.target, self.address, self._here())
+
+    def program(self) -> ProgramIdentity:
+        with self._asking("its program"):
+            same = self._client.standard.bm_get_config_md5() == self._committed_md5()
+            loaded = None if same else self._client.standard.bm_get_config()
+        name, digest = (PROGRAM, committed_digest()) if loaded is None else (_program_name(loaded), "of another build")
+        identity = ProgramIdentity(name, digest)
+        refuse_other_program(self, identity)
+        return identity
+
+    def ports(self) -> dict[str, int]:
+        with self._asking("its ports"):
+            return {port.iface_name: port.port_num for port in self._client.standard.bm_dev_mgr_show_ports()}
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Of this checkout: `program` makes sure that the switch runs it."""
+        path = BUILD / f"{PROGRAM}.p4info.txtpb"
+        return from_p4info(path.read_text(), path.name)
+
+    def entries(self, table: str) -> dict[int, Entry]:
+        return {key: entry for key, (_, entry) in self._rows(table).items()}
+
+    def default_entry(self, table: str) -> Entry:
+        with self._asking(f"table {table}, default"):
+            found = self._client.standard.bm_mt_get_default_entry(CONTEXT, self.schema.table(table).name)
+        return self._entry(table, found)
+
+    def write_entry(self, table: str, key: int, entry: Entry) -> None:
+        known = self.schema.table(table)
+        action, data = self._action(table, key, entry)
+        handle = self._rows(table).get(key, (None,))[0]
+        with self._asking(f"table {table}, key {key:#x}, action {entry.action} {dict(entry.arguments)}"):
+            if handle is not None:
+                self._client.standard.bm_mt_modify_entry(CONTEXT, known.name, handle, action, data)
+                return
+            match = self._types.BmMatchParam(
+                type=self._types.BmMatchParamType.EXACT,
+                exact=self._types.BmMatchParamExact(_bytes(key, known.keys[0])),
+            )
+            options = self._types.BmAddEntryOptions()
+            self._client.standard.bm_mt_add_entry(CONTEXT, known.name, [match], action, data, options)
+
+    def write_default(self, table: str, entry: Entry) -> None:
+        action, data = self._action(table, None, entry)
+        with self._asking(f"table {table}, default, action {entry.action} {dict(entry.arguments)}"):
+            self._client.standard.bm_mt_set_default_action(CONTEXT, self.schema.table(table).name, action, data)
+
+    def delete_entry(self, table: str, key: int) -> None:
+        handle = self._rows(table).get(key, (None,))[0]
+        if handle is not None:
+            with self._asking(f"table {table}, key {key:#x}, delete"):
+                self._client.standard.bm_mt_delete_entry(CONTEXT, self.schema.table(table).name, handle)
+
+    def mirror_port(self) -> int | None:
+        types = self._client.simple_switch_types
+        with self._asking(f"mirror session {MIRROR_SESSION}"):
+            try:
+                found = self._client.simple_switch.mirroring_session_get(MIRROR_SESSION)
+            except types.InvalidMirroringOperation:
+                return None
+        return found.port if found.mgid is None else None
+
+    def set_mirror_port(self, port: int) -> None:
+        config = self._client.simple_switch_types.MirroringSessionConfig(port=port)
+        with self._asking(f"mirror session {MIRROR_SESSION}, port {port}"):
+            self._client.simple_switch.mirroring_session_add(MIRROR_SESSION, config)
+
+    def queue(self, port: int) -> Queue:
+        """As it was set through this control plane on this machine (bmv2_queues.py): BMv2 itself cannot say."""
+        return self._notes().read().get(port, Queue(limit_packets=bmv2_queues.DEFAULT_LIMIT_PACKETS))
+
+    def set_queue(self, port: int, queue: Queue) -> None:
+        if queue.rate_bps is not None or queue.limit_bytes is not None or queue.limit_cells is not None:
+            raise SwitchError(
+                f"port {port}: {self} serves packets a second and holds packets: no bit rate, bytes or cells"
+            )
+        if port not in self.ports().values():
+            raise SwitchError(f"port {port}: {self} has no such port: {', '.join(map(str, self.ports().values()))}")
+        limit = bmv2_queues.UNBOUNDED_PACKETS if queue.limit_packets is None else queue.limit_packets
+        if not 0 < limit <= bmv2_queues.UNBOUNDED_PACKETS:
+            raise SwitchError(f"port {port}: {self}: a limit of {limit} packets: 1 to {bmv2_queues.UNBOUNDED_PACKETS}")
+        if queue.rate_pps is not None and not 0 < queue.rate_pps < 10**9:
+            raise SwitchError(
+                f"port {port}: {self}: a rate of {queue.rate_pps} packets/s: 1 to {10**9 - 1}, a ns a packet"
+            )
+        with self._asking(f"queue of port {port}, {limit} packets, {queue.rate_pps or 'no bound of'} packets/s"):
+            self._client.simple_switch.set_egress_queue_depth(port, limit)
+            self._client.simple_switch.set_egress_queue_rate(port, queue.rate_pps or 0)
+        self._notes().write(port, queue)
+
+    def read_counter(self, name: str, cells: Iterable[int]) -> dict[int, Count]:
+        full = self.schema.counter(name).name
+        with self._asking(f"counter {name}"):
+            values = {cell: self._client.standard.bm_counter_read(CONTEXT, full, cell) for cell in cells}
+        return {cell: Count(value.packets, value.bytes) for cell, value in values.items() if value.packets}
+
+    def target_counters(self) -> dict[str, int]:
+        """BMv2 counts nothing itself. What was admitted and has not departed is queued now, or was lost in silence."""
+        found = {}
+        admitted, departed = self.register("admitted_packets"), self.register("departed_packets")
+        for port in self.ports().values():
+            found[f"port.{port}.queued_or_lost_packets"] = (admitted[port] - departed[port]) % 2**32
+        elapsed_us, since_1970_us = self.clock_us()
+        return {**found, "elapsed_us": elapsed_us, "since_1970_us": since_1970_us}
+
+    def register(self, name: str) -> list[int]:
+        """All cells of a register."""
+        array = self.schema.register(name)
+        with self._asking(f"register {name}"):
+            values = self._client.standard.bm_register_read_all(CONTEXT, array.name)
+        return [value % (1 << array.bits) for value in values]
+
+    def set_register(self, name: str, index: int, value: int) -> None:
+        array = self.schema.register(name)
+        if refusal := Field("value", array.bits).refusal(value):
+            raise SwitchError(f"{self}: register {name}, index {index}: {refusal}")
+        with self._asking(f"register {name}, index {index}, value {value}"):
+            self._client.standard.bm_register_write(CONTEXT, array.name, index, value)
+
+    def clock_us(self) -> tuple[int, int]:
+        """(us since simple_switch started, as its stamps count; us since 1970), read one after another."""
+        with self._asking("its clock"):
+            return (
+                self._client.simple_switch.get_time_elapsed_us(),
+                self._client.simple_switch.get_time_since_epoch_us(),
+            )
+
+    def _notes(self) -> bmv2_queues.Notes:
+        with self._asking("its clock"):
+            before_us = self._client.simple_switch.get_time_since_epoch_us()
+            elapsed_us = self._client.simple_switch.get_time_elapsed_us()
+            after_us = self._client.simple_switch.get_time_since_epoch_us()
+        return bmv2_queues.Notes(self._here(), bmv2_queues.Life(before_us - elapsed_us, after_us - elapsed_us))
+
+    def _rows(self, table: str) -> dict[int, tuple[int, Entry]]:
+        """Key -> (BMv2's handle, entry)."""
+        with self._asking(f"table {table}"):
+            rows = self._client.standard.bm_mt_get_entries(CONTEXT, self.schema.table(table).name)
+        return {
+            int.from_bytes(row.match_key[0].exact.key, "big"): (row.entry_handle, self._entry(table, row.action_entry))
+            for row in rows
+        }
+
+    def _entry(self, table: str, found: object) -> Entry:
+        name, data = getattr(found, "action_name", None), getattr(found, "action_data", None) or []
+        if name is None:
+            return Entry("NoAction", {})
+        _, arguments = self.schema.action(self.schema.table(table), name)
+        given = zip((argument.name for argument in arguments), data, strict=True)
+        return Entry(short(name), {one: int.from_bytes(value, "big") for one, value in given})
+
+    def _action(self, table: str, key: int | None, entry: Entry) -> tuple[str, list[bytes]]:
+        known = self.schema.table(table)
+        try:
+            values = self.schema.check(known, key, *entry)
+        except SwitchError as error:
+            raise SwitchError(f"{self}: {error}") from None
+        name, arguments = self.schema.action(known, entry.action)
+        return name, [_bytes(value, argument) for value, argument in zip(values, arguments, strict=True)]
+
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[None]:
+        """Turns everything that a Thrift call can raise into one line that says what was asked."""
+        from thrift.Thrift import TException
+
+        try:
+            yield
+        except (TException, OSError, EOFError) as error:
+            code = getattr(error, "code", None)
+            kinds = [getattr(self._types, name) for name in dir(self._types) if name.endswith("OperationErrorCode")]
+            if code is None:
+                raise SwitchError(f"{self}: {what}: lost the connection ({str(error) or 'closed'})") from error
+            own = type(error).__name__.removeprefix("Invalid") + "ErrorCode"
+            names: dict[int, str] = next((kind._VALUES_TO_NAMES for kind in kinds if kind.__name__ == own), {})
+            raise SwitchError(f"{self}: {what}: {names.get(code, f'error {code}')}") from error
+
+    def _here(self) -> str:
+        """The address and the network namespace that it is in: another's 127.0.0.1 is another switch."""
+        return f"{self.address} in {Path('/proc/self/ns/net').readlink()}"
+
+    @staticmethod
+    def _committed_md5() -> bytes:
+        return hashlib.md5((BUILD / f"{PROGRAM}.json").read_bytes(), usedforsecurity=False).digest()
+
+
+def connect(address: str) -> Bmv2Switch:
+    return Bmv2Switch(address)
+
+
+def _program_name(config: str) -> str:
+    """What p4c wrote into the JSON: the path of the P4 file."""
+    try:
+        return PurePosixPath(json.loads(config)["program"]).stem
+    except (ValueError, KeyError, TypeError):
+        return "?"
+
+
+def _bytes(value: int, field: Field) -> bytes:
+    return value.to_bytes((field.bits + 7) // 8, "big")

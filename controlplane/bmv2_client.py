@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""BMv2's Thrift client: the modules that BMv2 generated when it was built, found where BMv2 is installed.
+
+Only its two packages are taken from there, nothing else of that directory: our environment must not see the system's
+other packages. The Thrift library is ours (requirements.txt).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from controlplane.switch import SwitchError
+
+PACKAGES = ("bm_runtime", "sswitch_runtime")
+DIRECTORY_VARIABLE = "BMV2_PYTHON"  # for an installation that none of `_directories` knows
+TIMEOUT_MS = 5000
+DEFAULT_PORT = 9090  # simple_switch's own
+
+
+class Client(NamedTuple):
+    """A connection: two Thrift services on one transport, and the modules with their types."""
+
+    transport: Any
+    standard: Any
+    simple_switch: Any
+    standard_types: ModuleType
+    simple_switch_types: ModuleType
+    directory: Path
+
+    def is_current(self) -> bool:
+        """Whether this client knows the calls that we make: read-back came to BMv2 with them."""
+        wanted = ("mirroring_session_get", "mirroring_session_add", "set_egress_queue_rate", "get_time_since_epoch_us")
+        return hasattr(self.standard, "bm_mt_get_default_entry") and all(
+            hasattr(self.simple_switch, name) for name in wanted
+        )
+
+
+def connect(address: str) -> Client:
+    """A client of the simple_switch at HOST:PORT. SwitchError: no modules, too old, or nobody answers."""
+    host, port = split_address(address)
+    directory = load_packages()
+    from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+    from thrift.protocol.TMultiplexedProtocol import TMultiplexedProtocol
+    from thrift.transport.TSocket import TSocket
+    from thrift.transport.TTransport import TBufferedTransport, TTransportException
+
+    try:
+        standard, standard_types = _modules("bm_runtime.standard", "Standard")
+        simple_switch, simple_switch_types = _modules("sswitch_runtime", "SimpleSwitch")
+    except ImportError as error:
+        raise SwitchError(f"bmv2 switch at {address}: the client modules in {directory} do not load: {error}") from None
+    logging.getLogger("thrift.transport.TSocket").setLevel(logging.CRITICAL)  # what it says, we say in one line
+    socket = TSocket(host, port)
+    socket.setTimeout(TIMEOUT_MS)
+    transport = TBufferedTransport(socket)
+    protocol = TBinaryProtocol(transport)
+    client = Client(
+        transport,
+        standard.Client(TMultiplexedProtocol(protocol, "standard")),
+        simple_switch.Client(TMultiplexedProtocol(protocol, "simple_switch")),
+        standard_types,
+        simple_switch_types,
+        directory,
+    )
+    if not client.is_current():
+        raise SwitchError(
+            f"bmv2 switch at {address}: the modules in {directory} are of a BMv2 too old: use 1.15 or newer"
+        )
+    try:
+        transport.open()
+    except (TTransportException, OSError):
+        raise SwitchError(
+            f"no bmv2 switch answers at {address}: is simple_switch running with that --thrift-port?"
+        ) from None
+    return client
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """HOST:PORT, HOST or :PORT."""
+    host, colon, port = address.rpartition(":") if ":" in address else (address, "", "")
+    if colon and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise SwitchError(f"bmv2 address {address!r} is not HOST:PORT, as in 127.0.0.1:{DEFAULT_PORT}")
+    return host or "127.0.0.1", int(port or DEFAULT_PORT)
+
+
+def load_packages() -> Path:
+    """Makes BMv2's packages importable; the directory that they are in. SwitchError says where they were sought."""
+    sought = list(dict.fromkeys(_directories()))
+    for directory in sought:
+        if all((directory / name / "__init__.py").is_file() for name in PACKAGES):
+            for name in PACKAGES:
+                _load(name, directory / name)
+            return directory
+    raise SwitchError(
+        f"BMv2's Python modules {' and '.join(PACKAGES)} are not found: install BMv2 with Thrift "
+        f"(make deploy TARGET=bmv2), or set {DIRECTORY_VARIABLE} to their directory; sought in "
+        + ", ".join(map(str, sought))
+    )
+
+
+def _directories() -> Iterator[Path]:
+    if given := os.environ.get(DIRECTORY_VARIABLE):
+        yield Path(given)
+        return
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    prefixes = [Path("/usr/local"), Path("/usr")]
+    if found := shutil.which("simple_switch"):
+        prefixes.insert(0, Path(found).resolve().parent.parent)
+    for prefix in prefixes:
+        for python in (version, "python3"):
+            for packages in ("site-packages", "dist-packages"):
+                yield prefix / "lib" / python / packages
+
+
+def _load(name: str, directory: Path) -> None:
+    if name in sys.modules:
+        return
+    file = directory / "__init__.py"
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=[str(directory)])
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+def _modules(package: str, service: str) -> tuple[Any, ModuleType]:
+    return importlib.import_module(f"{package}.{service}"), importlib.import_module(f"{package}.ttypes")

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""Schemas from what compilers write: P4Info in text form (p4c), and bf-rt.json (the Tofino compiler, and its driver).
+
+P4Info's text form is read by a few lines here: the protobuf classes would be a dependency of hundreds of files for
+four messages.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from controlplane.schema import Array, Field, Schema, Table
+
+_TOKEN = re.compile(r'(?:\s|#[^\n]*\n)*([{}:]|"(?:[^"\\\n]|\\.)*"|[-+.\w]+)')
+
+
+def from_p4info(text: str, origin: str) -> Schema:
+    """ValueError if `text` is no P4Info in text form."""
+    info = _parse_text(text)
+    actions: dict[str, tuple[str, tuple[Field, ...]]] = {}
+    for action in info["actions"]:
+        (preamble,) = action["preamble"]
+        actions[preamble["id"][0]] = (preamble["name"][0], tuple(map(_p4info_field, action["params"])))
+    tables = {}
+    for table in info["tables"]:
+        name = table["preamble"][0]["name"][0]
+        own = dict(actions[reference["id"][0]] for reference in table["action_refs"])
+        tables[name] = Table(name, tuple(map(_p4info_field, table["match_fields"])), own, int(table["size"][0]))
+    counters = {array.name: array for array in map(_p4info_array, info["counters"])}
+    registers = {array.name: array for array in map(_p4info_array, info["registers"])}
+    return Schema(origin, tables, counters, registers)
+
+
+def from_bfrt(content: Mapping[str, Any], origin: str) -> Schema:
+    """From bf-rt.json, read as JSON. Counters and registers are tables there, keyed by their index."""
+    tables, counters, registers = {}, {}, {}
+    for table in content["tables"]:
+        name = table["name"]
+        keys = tuple(Field(key["name"], bits_of(key["type"])) for key in table["key"])
+        if table["table_type"] == "Counter":
+            counters[name] = Array(name, table["size"])
+        elif table["table_type"] == "Register":
+            widths = [bits_of(data["singleton"]["type"]) for data in table["data"] if "singleton" in data]
+            registers[name] = Array(name, table["size"], max(widths, default=0))
+        else:
+            actions = {
+                action["name"]: tuple(Field(data["name"], bits_of(data["type"])) for data in action["data"])
+                for action in table.get("action_specs", [])
+            }
+            tables[name] = Table(name, keys, actions, table.get("size"))
+    return Schema(origin, tables, counters, registers)
+
+
+def load_bfrt(text: str, origin: str) -> Schema:
+    return from_bfrt(json.loads(text), origin)
+
+
+def bits_of(kind: Mapping[str, Any]) -> int:
+    """The width of a bf-rt.json type: `bytes` says it, the others are what their names say. 0: no number."""
+    if kind["type"] == "bytes":
+        return int(kind["width"])
+    if kind["type"] == "bool":
+        return 1
+    found = re.fullmatch(r"u?int(\d+)", kind["type"])
+    return int(found[1]) if found else 0
+
+
+def _p4info_field(message: Mapping[str, Any]) -> Field:
+    return Field(message["name"][0], int(message["bitwidth"][0]))
+
+
+def _p4info_array(message: Mapping[str, Any]) -> Array:
+    bits = 0
+    if message["type_spec"]:
+        bits = int(message["type_spec"][0]["bitstring"][0]["bit"][0]["bitwidth"][0])
+    return Array(message["preamble"][0]["name"][0], int(message["size"][0]), bits)
+
+
+def _parse_text(text: str) -> dict[str, list[Any]]:
+    """A protobuf message in text form: each field's values in their order; numbers and enums as text."""
+    top: dict[str, list[Any]] = defaultdict(list)
+    open_messages = [top]
+    tokens = iter(_tokens(text))
+    for token in tokens:
+        if token == "}":
+            open_messages.pop()
+            if not open_messages:
+                raise ValueError("has a } too many")
+        elif next(tokens, "") == "{":
+            inner: dict[str, list[Any]] = defaultdict(list)
+            open_messages[-1][token].append(inner)
+            open_messages.append(inner)
+        else:
+            open_messages[-1][token].append(next(tokens, "").strip('"'))
+    if len(open_messages) != 1:
+        raise ValueError("ends within {")
+    return top
+
+
+def _tokens(text: str) -> Iterator[str]:
+    position = 0
+    while found := _TOKEN.match(text, position):
+        yield found[1]
+        position = found.end()
+    if text[position:].strip():
+        raise ValueError(f"is no protobuf text at {text[position : position + 20]!r}")

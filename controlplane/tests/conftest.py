@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""Switches for the tests: the compiled program itself behind a socket, and whatever else each target has."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from controlplane import lock
+from controlplane.soft import SoftSwitch
+from controlplane.switch import Switch
+from controlplane.tests.bmv2_lab import Bmv2Lab, needs_bmv2
+from softswitch.tests.core_driver import Core
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Locks and notes of the tests are theirs, and go with them."""
+    kept = lock.DIRECTORIES
+    lock.DIRECTORIES = (tmp_path_factory.mktemp("locks"),)
+    yield
+    lock.DIRECTORIES = kept
+
+
+@pytest.fixture
+def core() -> Core:
+    return Core("p4")
+
+
+@contextmanager
+def served(core: Core, path: Path) -> Iterator[None]:
+    """Inside, clients of `path` are answered by the core, one after another."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        listening.bind(str(path))
+        listening.listen()
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    while request := connection.recv(4096):
+                        connection.send("\n".join([*core.control(request.decode()), ""]).encode())
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.fixture
+def soft(core: Core, tmp_path: Path) -> Iterator[SoftSwitch]:
+    with served(core, tmp_path / "switch.sock"), SoftSwitch(tmp_path / "switch.sock") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def bmv2_lab() -> Iterator[Bmv2Lab]:
+    with Bmv2Lab() as lab:
+        yield lab
+
+
+@pytest.fixture
+def bmv2(bmv2_lab: Bmv2Lab) -> Iterator[Switch]:
+    with bmv2_lab.client() as client:
+        yield client
+
+
+EVERY_SWITCH = ["soft", pytest.param("bmv2", marks=needs_bmv2)]
+
+
+@pytest.fixture(params=EVERY_SWITCH)
+def switch(request: pytest.FixtureRequest) -> Switch:
+    """Each target in turn, running our program with ports 1, 2 and 3."""
+    return request.getfixturevalue(request.param)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""BMv2's simple_switch as it runs: frames through it, what it counts, its queue, and how it goes away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from controlplane import bmv2_client
+from controlplane.bmv2 import Bmv2Switch
+from controlplane.policy import TailDrop, Unwatched
+from controlplane.switch import Collector, Count, Queue, SwitchError
+from controlplane.targets import connect
+from controlplane.tests.bmv2_lab import Bmv2Lab, needs_bmv2
+
+PROGRAMS = Path(__file__).parents[2] / "softswitch/tests/translate/programs/build"
+FRAME = bytes.fromhex("02bf0000000202bf00000001") + b"\x88\xb5" + bytes(86)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+class TestRunning:
+    pytestmark = needs_bmv2
+
+    def test_frames__are_forwarded_counted_and_told_of(self, bmv2: Bmv2Switch, bmv2_lab: Bmv2Lab) -> None:
+        bmv2.set_collector(Collector(3, "02:bf:00:00:01:03", "02:bf:00:00:00:03", "10.78.0.1", "10.78.0.2", 5577, 5577))
+        bmv2.set_policy(2, TailDrop(5))
+        bmv2.set_postcards(2, 7)
+        bmv2.set_queue(2, Queue(rate_pps=5, limit_packets=10))
+        bmv2.set_forwarding("02:bf:00:00:00:02", 2)
+        with bmv2_lab.packet_socket(1) as sender, bmv2_lab.packet_socket(2) as receiver:
+            for _ in range(8):
+                sender.send(FRAME)
+                time.sleep(0.01)
+            assert wait_until(lambda: bmv2.counters()["arrivals"] == {2: Count(8, 800)})
+            drops = bmv2.counters()["arrival_drops"]
+            assert drops
+            passed = 8 - drops[2].packets
+            assert [receiver.recv(2000) for _ in range(passed)] == [FRAME] * passed
+        assert wait_until(lambda: bmv2.counters()["postcards_made"].get(3, Count(0, 0)).packets == 8)
+        assert bmv2.target_counters()["port.2.queued_or_lost_packets"] == 0
+        assert sum(packets for _, packets in bmv2.histogram(2)) == 8
+        assert [packets for _, packets in bmv2.histogram(1)] == [0] * len(bmv2.histogram(1))
+        bmv2.set_policy(2, Unwatched())
+        bmv2.set_postcards(2, None)
+        bmv2.delete_forwarding("02:bf:00:00:00:02")
+        bmv2.set_queue(2, Queue())
+
+    def test_registers__are_read_and_written(self, bmv2: Bmv2Switch) -> None:
+        bmv2.set_register("admitted_bytes", 7, 2**32 - 1)
+        values = bmv2.register("admitted_bytes")
+        assert (len(values), values[7]) == (512, 2**32 - 1)
+        bmv2.set_register("admitted_bytes", 7, 0)
+        for name, index, value, says in (
+            ("admitted_bytes", 7, 2**32, "register admitted_bytes, index 7: value 4294967296 does not fit in 32 bits"),
+            ("admitted_bytes", 512, 1, "register admitted_bytes, index 512, value 1: INVALID_INDEX"),
+            ("absent", 1, 1, "no register 'absent' in .*: it has .*admitted_bytes"),
+        ):
+            with pytest.raises(SwitchError, match=says):
+                bmv2.set_register(name, index, value)
+
+    def test_clock__ticks_in_microseconds(self, bmv2: Bmv2Switch) -> None:
+        elapsed_us, since_1970_us = bmv2.clock_us()
+        assert 0 < elapsed_us < 600e6
+        assert abs(since_1970_us / 1e6 - time.time()) < 1
+
+    def test_queue__of_a_port_that_is_not_there_is_refused(self, bmv2: Bmv2Switch) -> None:
+        with pytest.raises(SwitchError, match=r"port 9: bmv2 switch at .* has no such port: 1, 2, 3"):
+            bmv2.set_queue(9, Queue())
+        with pytest.raises(SwitchError, match="a limit of 0 packets: 1 to 2147483647"):
+            bmv2.set_queue(2, Queue(limit_packets=0))
+        with pytest.raises(SwitchError, match="a rate of 1000000000 packets/s"):
+            bmv2.set_queue(2, Queue(rate_pps=10**9))
+
+    def test_restart__forgets_what_was_noted(self) -> None:
+        with Bmv2Lab() as lab:
+            with lab.client() as switch:
+                assert switch.queue(2) == Queue(limit_packets=64)
+                switch.set_queue(2, Queue(rate_pps=77, limit_packets=99))
+            with lab.client() as switch:
+                assert switch.queue(2) == Queue(rate_pps=77, limit_packets=99)
+                assert switch.queue(1) == Queue(limit_packets=64)
+                lab.stop()
+                with pytest.raises(SwitchError, match=r"bmv2 switch at 127.0.0.1:9090: table forward: lost the conn"):
+                    switch.forwarding()
+            with pytest.raises(SwitchError, match=r"no bmv2 switch answers at 127.0.0.1:9090: is "):
+                lab.client()
+            lab.start()
+            with lab.client() as switch:
+                assert switch.queue(2) == Queue(limit_packets=64)
+
+    def test_program__of_others_is_refused(self) -> None:
+        with Bmv2Lab(PROGRAMS / "clones.json") as lab, lab.client() as switch, pytest.raises(SwitchError) as refusal:
+            switch.program()
+        assert "runs the program 'clones', not 'bufferscope'" in str(refusal.value)
+
+
+def test_modules__missing_is_one_line_that_says_where_they_were_sought(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("BMV2_PYTHON", str(tmp_path))
+    with pytest.raises(SwitchError, match=f"bm_runtime and sswitch_runtime are not found: .*sought in {tmp_path}"):
+        connect("bmv2", "127.0.0.1:9090")
+
+
+@pytest.mark.parametrize(
+    ("address", "means"),
+    [("10.0.0.1:9091", ("10.0.0.1", 9091)), (":9091", ("127.0.0.1", 9091)), ("box", ("box", 9090))],
+)
+def test_address__has_defaults(address: str, means: tuple[str, int]) -> None:
+    assert bmv2_client.split_address(address) == means
+
+
+@pytest.mark.parametrize("address", ["box:", "box:0", "box:65536", "box:http", "box:٣"])
+def test_address__with_a_bad_port_is_refused(address: str) -> None:
+    with pytest.raises(SwitchError, match=r"is not HOST:PORT, as in 127.0.0.1:9090"):
+        bmv2_client.split_address(address)

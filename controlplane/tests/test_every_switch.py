@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""What every switch must do alike: what was set reads back, and what does not fit is one line and changes nothing.
+
+Tests leave the switch as they found it: starting some of them takes seconds, so they are shared.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched
+from controlplane.program import COUNTERS
+from controlplane.switch import Collector, Queue, Switch, SwitchError
+
+COLLECTOR = Collector(3, "02:bf:00:00:01:03", "02:bf:00:00:00:03", "10.78.0.1", "10.78.0.2", 5577, 5578)
+
+
+def in_its_unit(switch: Switch, policy: Policy) -> Policy:
+    """The policy in a unit that this switch compares."""
+    units = switch.capabilities.depth_units
+    return policy if isinstance(policy, Unwatched) or policy.unit in units else _replace(policy, units[0])
+
+
+def _replace(policy: Policy, unit: Unit) -> Policy:
+    return type(policy)(**{**vars(policy), "unit": unit})
+
+
+def test_program__is_ours(switch: Switch) -> None:
+    assert switch.program().name == "bufferscope"
+
+
+def test_ports__are_three(switch: Switch) -> None:
+    assert sorted(switch.ports().values())[:3] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "policy", [TailDrop(168), TailDrop(9000, Unit.BYTES), Ecn(24, 168), EgressThreshold(32, True), Unwatched()], ids=str
+)
+def test_policy__reads_back_what_was_set(switch: Switch, policy: Policy) -> None:
+    assert switch.policy(2) == Unwatched()
+    wanted = in_its_unit(switch, policy)
+    switch.set_policy(2, wanted)
+    assert (switch.policy(2), switch.policy(1)) == (wanted, Unwatched())
+    switch.set_policy(2, Unwatched())
+    assert switch.policy(2) == Unwatched()
+
+
+def test_tables__read_back_what_was_set(switch: Switch) -> None:
+    assert (switch.forwarding(), switch.postcards(2)) == ({}, None)
+    switch.set_collector(COLLECTOR)
+    switch.set_forwarding("02:BF:00:00:00:02", 2)
+    switch.set_forwarding("02:bf:00:00:00:01", 1)
+    switch.set_forwarding("02:bf:00:00:00:01", 3)
+    switch.set_postcards(2, 7)
+    assert switch.collector() == COLLECTOR
+    assert switch.forwarding() == {"02:bf:00:00:00:01": 3, "02:bf:00:00:00:02": 2}
+    assert (switch.postcards(2), switch.postcards(1)) == (7, None)
+    switch.delete_forwarding("02:bf:00:00:00:01")
+    switch.delete_forwarding("02:bf:00:00:00:01")
+    assert switch.forwarding() == {"02:bf:00:00:00:02": 2}
+    switch.delete_forwarding("02:bf:00:00:00:02")
+    switch.set_postcards(2, None)
+    assert (switch.forwarding(), switch.postcards(2)) == ({}, None)
+
+
+def test_queue__reads_back_what_is_in_force(switch: Switch) -> None:
+    unit = switch.capabilities.limit_units[0]
+    rate = {"rate_bps": 200_000_000} if switch.capabilities.rate_unit == "bps" else {"rate_pps": 1000}
+    asked = Queue(**rate, **{f"limit_{unit}": 104})
+    switch.set_queue(2, asked)
+    assert switch.queue(2) == asked
+    switch.set_queue(2, Queue())
+    assert switch.queue(2) == Queue()
+
+
+def test_counters__are_those_of_the_program(switch: Switch) -> None:
+    assert set(switch.counters()) == set(COUNTERS)
+    assert all(isinstance(value, int) for value in switch.target_counters().values())
+    depths = [depth for depth, _ in switch.histogram(2)]
+    assert depths == sorted(set(depths))
+    assert depths[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (
+            lambda s, u: s.set_policy(2, TailDrop(2**32, u)),
+            "policy, key 2.*tail_drop: threshold 4294967296 does",
+        ),
+        (
+            lambda s, u: s.set_policy(2, EgressThreshold(-1, unit=u)),
+            "key 2.*egress_threshold: threshold -1 does not",
+        ),
+        (lambda s, u: s.set_policy(512, Unwatched()), "queue_policy, key 512.*does not fit in 9 bits"),
+        (lambda s, u: s.set_postcards(2, 2**16), "table postcards, key 2.*report: switch_id 65536 does not fit"),
+        (lambda s, u: s.set_forwarding("02:bf", 2), "'02:bf' is no MAC address"),
+        (lambda s, u: s.set_queue(2, Queue(rate_bps=5, rate_pps=5)), "port 2: .* switch at .*"),
+    ],
+    ids=range(6),
+)
+def test_what_does_not_fit__is_one_line_and_changes_nothing(switch: Switch, ask, says: str) -> None:
+    before = switch.forwarding(), switch.policy(2), switch.postcards(2), switch.queue(2)
+    with pytest.raises(SwitchError, match=says) as refusal:
+        ask(switch, switch.capabilities.depth_units[0])
+    assert "\n" not in str(refusal.value)
+    assert (switch.forwarding(), switch.policy(2), switch.postcards(2), switch.queue(2)) == before
+
+
+@pytest.mark.parametrize("unit", list(Unit))
+def test_units__that_it_cannot_compare_are_refused(switch: Switch, unit: Unit) -> None:
+    if unit not in switch.capabilities.depth_units:
+        with pytest.raises(SwitchError, match=f"compares no {unit}; allowed: "):
+            switch.set_policy(2, TailDrop(5, unit))
+    assert switch.policy(2) == Unwatched()
+
+
+def test_writing__is_for_one_at_a_time(switch: Switch) -> None:
+    with switch.writing(), pytest.raises(SwitchError, match="is writing to it"), switch.writing():
+        pass
+    with switch.writing():
+        pass
