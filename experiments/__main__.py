@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from experiments.cell import Interrupted
 from experiments.errors import BadValue, RunError, SpecError
 from experiments.make_words import made
 
@@ -54,6 +55,8 @@ def main(arguments: list[str]) -> int:
         return _fail(error.lines)
     except KeyboardInterrupt as interrupt:  # before the run: after its begin it is an Interrupted
         return _fail([str(interrupt) or "ended by SIGINT; no run was begun"], 128 + signal.SIGINT)
+    except Interrupted as interrupted:
+        return _fail([f"ended by {interrupted}; no run was begun"], 128 + interrupted.signal)
 
 
 def _run(words: dict[str, object], options: dict[str, str], errors: list[BadValue], only_show: bool) -> int:

@@ -36,7 +36,7 @@ def shortage(spec: Resolved, directory: Path) -> str | None:
         return None
     return (
         f"{directory} has {_mib(free)} free, this experiment may write {_mib(needed)}: "
-        "make room, choose another directory with --results, or lower DURATION, RATE or REPS"
+        "make room, choose another directory with RESULTS=, or lower DURATION, RATE or REPS"
     )
 
 

@@ -24,7 +24,7 @@ EXPLAINED = {
     "sizes": "with TRAFFIC=open-loop: IP packets of fixed (MTU), exponential or bimodal size (default fixed)",
     "arrivals": "with TRAFFIC=open-loop: poisson or cbr (default poisson)",
     "delay": "where the RTT comes from: switch, or tc (netem on the receiver)",
-    "reps": "repetitions, one after the other",
+    "reps": "repetitions, one after the other (CLOCK=virtual: as many at once as there are free processors)",
     "seed": "deals RTT_SPREAD's delays, chooses ports, draws starts and open-loop traffic; each repetition differs",
     "name": "names the directory in results/ (default: from CC and FLOWS)",
     "target": "what runs the P4 program: soft",
@@ -44,6 +44,7 @@ def explain() -> str:
     lines.append(
         f"{'SPEC':<14} {'':<10} a file with these keys, such as experiments/specs/default.yaml; the command line wins"
     )
+    lines.append(f"{'RESULTS':<14} {'results':<10} the directory that run directories are made in")
     lines.append(
         "Parameters come after make: make experiment FLOWS=1. The environment (FLOWS=1 make experiment) sets none."
     )

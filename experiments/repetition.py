@@ -184,7 +184,7 @@ def check_programs(directory: Path) -> None:
     if free < disk.RESERVE_BYTES:
         raise RunError(
             f"{directory}: the disk is full ({free >> 20} MiB left, {disk.RESERVE_BYTES >> 20} MiB are kept to close "
-            "files properly): what was recorded so far is readable; make room, or choose another disk with --results"
+            "files properly): what was recorded so far is readable; make room, or choose another disk with RESULTS="
         )
 
 

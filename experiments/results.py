@@ -3,8 +3,9 @@
 
 A repetition is recorded when it has environment.json, and complete when it has summary.json. One that ended before it
 was recorded gets the file ABORTED with one line that says why; where even the runner was killed, the next command does
-that, and names each one that is recorded but was never analysed. A lock on the results directory makes sure that what
-looks unfinished is not still running.
+that, and names each one that is recorded but was never analysed. A lock in each run directory, which the kernel takes
+away with the last process of the run, tells what looks unfinished and still runs. So several may run in one results
+directory, as far as the machine can carry them (machine.py).
 """
 
 from __future__ import annotations
@@ -29,49 +30,70 @@ LOCK = ".lock"
 
 
 @contextlib.contextmanager
-def locked(results: Path) -> Iterator[None]:
-    """Holds the results directory for one experiment, and marks what a killed one left. RunError if it is held."""
+def tended(results: Path) -> Iterator[None]:
+    """Marks what a killed experiment left, and keeps others from beginning one here until the body has: a moment.
+
+    Raises RunError if `results` cannot hold any.
+    """
     try:
         results.mkdir(parents=True, exist_ok=True)
-        file = (results / LOCK).open("a+")
+        file = (results / LOCK).open("a")
     except OSError as error:
-        raise RunError(f"{results} cannot hold results: {error.strerror}; choose another with --results") from None
+        raise RunError(f"{results} cannot hold results: {error.strerror}; choose another with RESULTS=") from None
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise RunError(
-                f"another experiment (process {file.read(20).strip() or 'unknown'}) runs with {results}; "
-                "two would disturb each other: wait until it ends"
-            ) from None
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
         mark_killed(results)
         yield
 
 
+@contextlib.contextmanager
+def running(run: Path) -> Iterator[None]:
+    """While the body runs, or any process that was forked in it, so does the experiment: nobody takes it for killed."""
+    lock = run / LOCK
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+def is_running(run: Path) -> bool:
+    """Whether a runner, or a process of its, still works on this run."""
+    try:
+        with (run / LOCK).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # no lock: it came to its end
+        return False
+    return False
+
+
+def _left(results: Path) -> Iterator[Path]:
+    """Repetitions of experiments that run no more."""
+    for run in sorted(results.iterdir()):
+        if run.name != LATEST and run.is_dir() and not is_running(run):
+            yield from (path for path in sorted(run.glob("rep-*")) if path.is_dir())
+
+
 def mark_killed(results: Path) -> list[Path]:
-    """Marks each repetition that ended with its runner. Only for the holder of the lock. Returns what it marked."""
+    """Marks each repetition that ended with its runner. Returns what it marked."""
     marked = []
-    for repetition in sorted(results.glob("*/rep-*")):
-        if repetition.parent.name == LATEST or not repetition.is_dir():
-            continue
+    for repetition in _left(results):
         if not is_recorded(repetition) and not (repetition / ABORTED).exists():
-            abort(repetition, "the runner was killed before the end")
-            marked.append(repetition)
+            with contextlib.suppress(OSError):  # somebody else's
+                abort(repetition, "the runner was killed before the end")
+                marked.append(repetition)
     return marked
 
 
 def unanalysed(results: Path) -> list[Path]:
-    """Repetitions that are recorded to their end but have no summary. Only for the holder of the lock."""
+    """Repetitions of experiments that run no more, recorded to their end but without a summary."""
     return [
         repetition
-        for repetition in sorted(results.glob("*/rep-*"))
-        if repetition.parent.name != LATEST
-        and is_recorded(repetition)
-        and not any((repetition / name).exists() for name in (ABORTED, SUMMARY))
+        for repetition in _left(results)
+        if is_recorded(repetition) and not any((repetition / name).exists() for name in (ABORTED, SUMMARY))
     ]
 
 

@@ -27,13 +27,15 @@ EXIT_NOT_VALID = 2
 def run(spec: Resolved, results_directory: Path) -> int:
     """Runs the whole experiment; returns the exit status of the command line. Raises RunError."""
     preflight(spec, results_directory)
-    with Ending(), processors(spec) as own, results.locked(results_directory):
-        for left in results.unanalysed(results_directory):
-            print(f"note: {left} was recorded but not analysed: {results.replay_command(left)}", file=sys.stderr)
-        shortages = [line for line in (disk.shortage(spec, results_directory), memory_shortage(spec, own)) if line]
-        if shortages:
-            raise RunError(*shortages)
-        directory = results.create(results_directory, spec.name, time.time())
+    with Ending(), processors(spec) as own, contextlib.ExitStack() as until_the_end:
+        with results.tended(results_directory):
+            for left in results.unanalysed(results_directory):
+                print(f"note: {left} was recorded but not analysed: {results.replay_command(left)}", file=sys.stderr)
+            shortages = [line for line in (disk.shortage(spec, results_directory), memory_shortage(spec, own)) if line]
+            if shortages:
+                raise RunError(*shortages)
+            directory = results.create(results_directory, spec.name, time.time())
+            until_the_end.enter_context(results.running(directory))
         print(headline(spec, directory), flush=True)
         try:
             valid = repeat_all(spec, directory, own)

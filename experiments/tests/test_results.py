@@ -3,6 +3,7 @@
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from experiments.disk import estimate_bytes, shortage
 from experiments.errors import RunError
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import resolve
+from experiments.tests.conftest import wait_for
 
 NOON_S = 1_767_268_800.0  # 2026-01-01 12:00:00 UTC
 
@@ -78,22 +80,61 @@ def test_replay_command__survives_the_shell() -> None:
     assert shlex.split(results.replay_command(Path("a b;c'd")))[2] == "RUN=a b;c'd"
 
 
-def test_locked__one_experiment_at_a_time(tmp_path: Path) -> None:
-    other = (
-        f"from experiments import results; from pathlib import Path\nwith results.locked(Path({str(tmp_path)!r})): pass"
+def other(tmp_path: Path, calls: str) -> str:
+    """What another process prints that calls results.*; t is the results directory."""
+    program = f"from experiments import results; from pathlib import Path; t = Path({str(tmp_path)!r}); print({calls})"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=10
     )
-    with results.locked(tmp_path):
-        refused = subprocess.run(
-            [sys.executable, "-c", other], cwd=CHECKOUT, capture_output=True, text=True, check=False
-        )
-        assert refused.returncode != 0
-        assert f"another experiment (process {os.getpid()})" in refused.stderr
-    assert subprocess.run([sys.executable, "-c", other], cwd=CHECKOUT, check=False).returncode == 0
+    return done.stdout.strip()
 
 
-def test_locked__says_why_a_directory_cannot_hold_results(tmp_path: Path) -> None:
+def test_running__is_not_taken_for_killed_by_another(tmp_path: Path) -> None:
+    run = results.create(tmp_path, "x", NOON_S)
+    with results.tended(tmp_path), results.running(run):
+        own = results.create_repetition(run, 1)
+        assert other(tmp_path, "results.mark_killed(t)") == "[]"
+        (own / "environment.json").write_text("{}")
+        assert other(tmp_path, "results.unanalysed(t)") == "[]"
+    assert sorted(path.name for path in run.iterdir()) == ["rep-1"]
+    assert other(tmp_path, "[path.name for path in results.unanalysed(t)]") == "['rep-1']"
+
+
+def test_running__ends_with_its_last_process_even_after_sigkill(tmp_path: Path) -> None:
+    run = results.create(tmp_path, "x", NOON_S)
+    own = results.create_repetition(run, 1)
+    program = (
+        "import os, time; from experiments import results; from pathlib import Path\n"
+        f"with results.running(Path({str(run)!r})):\n"
+        " os.fork(); print('ready', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=CHECKOUT, stdout=subprocess.PIPE, start_new_session=True
+    ) as runner:
+        assert runner.stdout
+        assert runner.stdout.readline() == runner.stdout.readline() == b"ready\n"
+        runner.kill()
+        runner.wait()
+        assert results.mark_killed(tmp_path) == []  # its child goes on
+        os.killpg(runner.pid, signal.SIGKILL)
+    assert wait_for(lambda: results.mark_killed(tmp_path) == [own])
+
+
+def test_tended__lets_the_next_one_begin_when_this_one_has(tmp_path: Path) -> None:
+    with results.tended(tmp_path), results.running(results.create(tmp_path, "x", NOON_S)):
+        waiting = subprocess.Popen(
+            [sys.executable, "-c", "from experiments import results; from pathlib import Path; import sys\n"
+             "with results.tended(Path(sys.argv[1])): print('begun')", str(tmp_path)],
+            cwd=CHECKOUT, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(0.5)
+    assert waiting.communicate(timeout=10)[0] == "begun\n"
+
+
+def test_tended__says_why_a_directory_cannot_hold_results(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(RunError, match="choose another with --results"), results.locked(tmp_path / "file"):
+    with pytest.raises(RunError, match="choose another with RESULTS="), results.tended(tmp_path / "file"):
         pass
 
 
@@ -110,5 +151,5 @@ def test_shortage__names_what_is_needed(tmp_path: Path) -> None:
     host = Host(("cubic",), netem=False)
     assert shortage(resolve({}, host), tmp_path) is None
     large = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "80000s"}, host)
-    assert "choose another directory with --results" in (shortage(large, tmp_path) or "")
+    assert "choose another directory with RESULTS=" in (shortage(large, tmp_path) or "")
     assert estimate_bytes(large) > 10**12

@@ -191,7 +191,7 @@ class TestRun:
         own = the_repetition(tmp_path, "kill")
         assert (own / "environment.json").exists()
         assert not (own / "summary.json").exists()
-        with results.locked(tmp_path):
+        with results.tended(tmp_path):
             assert not (own / "ABORTED").exists()
 
     def test_full_disk__ends_with_one_line_and_readable_files(self, tmp_path: Path) -> None:

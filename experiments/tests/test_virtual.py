@@ -107,6 +107,22 @@ def test_run__repetitions_side_by_side_are_what_they_are_alone(first: Path, tmp_
     assert not set(raw(tmp_path, 2)[:2]) & set(raw(first))
 
 
+def test_run__two_experiments_at_once_share_a_results_directory(first: Path, tmp_path: Path) -> None:
+    words = [(*SHORT, "NAME=one"), (*SHORT, "SEED=2", "NAME=two")]
+    runners = [
+        subprocess.Popen(
+            command(tmp_path, *own), cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for own in words
+    ]
+    ends = [runner.communicate(timeout=120) for runner in runners]
+    assert [runner.returncode for runner in runners] == [0, 0], ends
+    assert [errors for _, errors in ends] == ["", ""]
+    assert not list(tmp_path.glob("*/rep-1/ABORTED"))
+    own = next(tmp_path.glob("*-one/rep-1/postcards.bsp"))
+    assert own.read_bytes() == (first / "latest/rep-1/postcards.bsp").read_bytes()
+
+
 def test_run__the_switch_as_a_process_is_late_by_little(tmp_path: Path) -> None:
     summary = run(tmp_path, *SHORT, "SWITCH=process")
     assert summary["valid"], summary["reasons"]
