@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from controlplane import bmv2_client, bmv2_queues
 from controlplane.identity import BUILD, committed_digest, refuse_other_program
 from controlplane.lock import only_writer
-from controlplane.program import MIRROR_SESSION, PROGRAM, Entry, ProgramSwitch
+from controlplane.program import ACTIONS, MIRROR_SESSION, PROGRAM, Entry, ProgramSwitch
 from controlplane.schema import Field, Schema, short
 from controlplane.schema_files import from_p4info
 from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
@@ -164,6 +164,23 @@ class Bmv2Switch(ProgramSwitch):
             raise SwitchError(f"{self}: register {name}, index {index}: {refusal}")
         with self._asking(f"register {name}, index {index}, value {value}"):
             self._client.standard.bm_register_write(CONTEXT, array.name, index, value)
+
+    def reset(self) -> None:
+        """Tables, registers, counters and the mirror session as they were when simple_switch was started.
+
+        Not by bm_reset_state, which also takes the entries that the program has as constants.
+        """
+        standard = self._client.standard
+        with self._asking("reset"):
+            for table in ACTIONS:
+                standard.bm_mt_clear_entries(CONTEXT, self.schema.table(table).name, True)
+            for register in self.schema.registers.values():
+                standard.bm_register_reset(CONTEXT, register.name)
+            for counter in self.schema.counters.values():
+                standard.bm_counter_reset_all(CONTEXT, counter.name)
+        if self.mirror_port() is not None:
+            with self._asking(f"mirror session {MIRROR_SESSION}, delete"):
+                self._client.simple_switch.mirroring_session_delete(MIRROR_SESSION)
 
     def clock_us(self) -> tuple[int, int]:
         """(us since simple_switch started, as its stamps count; us since 1970), read one after another."""

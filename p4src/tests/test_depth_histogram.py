@@ -5,55 +5,74 @@ import bisect
 import collections
 import json
 
+from controlplane.policy import TailDrop
 from p4src.tests import frames
-from p4src.tests.conftest import RECEIVER_PORT, ROOT, SENDER_PORT
+from p4src.tests.abilities import needs
+from p4src.tests.under_test import RECEIVER_PORT, ROOT, SENDER_PORT, UNWATCHED
 from wire.wire import DEPTH_BUCKETS
+
+DEEPEST = 2**32 - 1
 
 
 def histogram(switch):
-    """Packets by (port, bucket), of the buckets that are not empty."""
-    switch.outputs()
-    cells = (map(int, line.split()) for line in switch.control("counter read depth_histogram"))
-    return {divmod(cell, len(DEPTH_BUCKETS)): packets for cell, packets, _ in cells}
+    """Packets by bucket, of the buckets that are not empty."""
+    buckets = switch.histogram(RECEIVER_PORT)
+    assert tuple(lowest for lowest, _ in buckets) == DEPTH_BUCKETS
+    return {number: packets for number, (_, packets) in enumerate(buckets) if packets}
 
 
 def bucket_of(depth):
     return bisect.bisect_right(DEPTH_BUCKETS, depth) - 1
 
 
+@needs("held_queue")
 def test_histogram__counts_what_the_postcards_say(switch):
     """Drops included: they too found a depth."""
-    for number in range(600):
-        switch.send(number // 200 * 1_000_000, SENDER_PORT, frames.tcp(1514))
+    switch.policy(TailDrop(70))
+    with switch.held():
+        for _ in range(80):
+            switch.send(0, SENDER_PORT, frames.tcp(1514))
     found = [card.depth_packets for card in switch.postcards()]
-    expected = collections.Counter((RECEIVER_PORT, bucket_of(depth)) for depth in found)
+    expected = collections.Counter(map(bucket_of, found))
     assert histogram(switch) == expected
-    assert len(expected) > 20
+    assert len(expected) > 30
 
 
+def test_histogram__counts_every_postcard(switch):
+    """Whatever the depths were, each is counted once where its postcard says."""
+    switch.slow_link()
+    for number in range(300):
+        switch.send(number // 100 * 1_000_000, SENDER_PORT, frames.tcp(1514))
+    cards = switch.postcards()
+    assert len(cards) == 300
+    assert histogram(switch) == collections.Counter(bucket_of(card.depth_packets) for card in cards)
+
+
+@needs("register_presets")
 def test_buckets__begin_at_their_lowest_depth(switch):
-    switch.policy("tail_drop 0xffffffff 0")
+    switch.policy(TailDrop(DEEPEST))
     expected = collections.Counter()
     depths = {max(lowest + more, 0) for lowest in DEPTH_BUCKETS for more in (-1, 0, 1)}
     for number, depth in enumerate(sorted(depths), 1):
-        switch.control(f"register write admitted_packets {RECEIVER_PORT} {depth}")
-        switch.control(f"register write departed_packets {RECEIVER_PORT} 0")
-        switch.send(number * 1_000_000, SENDER_PORT, frames.tcp(60))
-        switch.run((number + 1) * 1_000_000 - 1)
-        expected[RECEIVER_PORT, bucket_of(depth)] += 1
+        switch.preset("admitted_packets", depth)
+        switch.preset("departed_packets", 0)
+        switch.send(number * 100_000, SENDER_PORT, frames.tcp(60))
+        switch.outputs()
+        expected[bucket_of(depth)] += 1
     assert histogram(switch) == expected
     assert len(expected) == len(DEPTH_BUCKETS)
 
 
+@needs("register_presets")
 def test_deepest_bucket__has_no_end(switch):
-    switch.policy("tail_drop 0xffffffff 0")
-    switch.control(f"register write admitted_packets {RECEIVER_PORT} 0xfffffff0")
+    switch.policy(TailDrop(DEEPEST))
+    switch.preset("admitted_packets", 0xFFFFFFF0)
     switch.send(0, SENDER_PORT, frames.tcp(60))
-    assert histogram(switch) == {(RECEIVER_PORT, len(DEPTH_BUCKETS) - 1): 1}
+    assert histogram(switch) == {len(DEPTH_BUCKETS) - 1: 1}
 
 
 def test_histogram__knows_only_watched_queues(switch):
-    switch.policy("unwatched")
+    switch.policy(UNWATCHED)
     switch.send(0, SENDER_PORT, frames.tcp(60))
     assert histogram(switch) == {}
 

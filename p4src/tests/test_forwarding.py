@@ -8,7 +8,7 @@ from scapy.layers.inet import IP, TCP, fragment
 from scapy.packet import Raw
 
 from p4src.tests import frames
-from p4src.tests.conftest import COLLECTOR_PORT, RECEIVER_PORT, SENDER_PORT
+from p4src.tests.under_test import COLLECTOR_PORT, RECEIVER_PORT, SENDER_PORT
 
 PASSES = {
     "tcp": frames.tcp(),
@@ -72,6 +72,6 @@ def test_garbage__is_counted_and_never_changed(switch):
             bytes.fromhex("02bf00000002") + chance.randbytes(6) + ether_type + chance.randbytes(chance.randrange(90))
         )
         sent.append(frame)
-        switch.send(at * 1_000_000, SENDER_PORT, frame)
+        switch.send(at * 10_000, SENDER_PORT, frame)
     assert switch.frames_to(RECEIVER_PORT) == sent
     assert len(switch.postcards()) == len(sent)

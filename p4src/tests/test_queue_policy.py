@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Each policy at one below the threshold, at it, and one above, in packets and in bytes; marks; what postcards say.
 
-Frames that arrive at the same nanosecond find the depths 0, 1, 2, ...: the first is in transmission and still counts.
+Frames that arrive before any of them leaves find the depths 0, 1, 2, ...: one in transmission still counts.
 """
 
 import pytest
@@ -9,17 +9,29 @@ from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
+from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit
 from p4src.tests import frames
-from p4src.tests.conftest import RECEIVER_PORT, SENDER_PORT
+from p4src.tests.abilities import needs
+from p4src.tests.under_test import RECEIVER_PORT, SENDER_PORT, UNWATCHED
 
 ECT, CE = 2, 3
 FRAME_BYTES = 1000
 THRESHOLD = 5
+UNITS = [
+    pytest.param(Unit.PACKETS, 1, id="packets"),
+    pytest.param(Unit.BYTES, FRAME_BYTES, id="bytes", marks=needs("byte_thresholds")),
+]
+
+
+def send(switch, count, ecn=0, make=frames.tcp):
+    for _ in range(count):
+        switch.send(0, SENDER_PORT, make(FRAME_BYTES, ecn=ecn))
 
 
 def arrive(switch, count, ecn=0, make=frames.tcp):
-    for _ in range(count):
-        switch.send(0, SENDER_PORT, make(FRAME_BYTES, ecn=ecn))
+    """All of them before any leaves."""
+    with switch.held():
+        send(switch, count, ecn, make)
 
 
 def summary(switch):
@@ -33,10 +45,11 @@ def ecn_of(frame):
     return packet[IPv6].tc & 3 if IPv6 in packet else packet[IP].tos & 3
 
 
-@pytest.mark.parametrize(("in_bytes", "unit"), [(0, 1), (1, FRAME_BYTES)], ids=["packets", "bytes"])
+@needs("held_queue", "drops_seen")
+@pytest.mark.parametrize(("unit", "size"), UNITS)
 @pytest.mark.parametrize("ecn", [0, ECT, CE])
-def test_tail_drop__admits_below_the_threshold_only(switch, in_bytes, unit, ecn):
-    switch.policy(f"tail_drop {THRESHOLD * unit} {in_bytes}")
+def test_tail_drop__admits_below_the_threshold_only(switch, unit, size, ecn):
+    switch.policy(TailDrop(THRESHOLD * size, unit))
     arrive(switch, THRESHOLD + 1, ecn)
     assert summary(switch) == [(depth, depth >= THRESHOLD, False) for depth in range(THRESHOLD + 1)]
     assert len(switch.frames_to(RECEIVER_PORT)) == THRESHOLD
@@ -44,17 +57,20 @@ def test_tail_drop__admits_below_the_threshold_only(switch, in_bytes, unit, ecn)
     assert switch.counter("arrival_drops", RECEIVER_PORT) == (1, FRAME_BYTES)
 
 
+@needs("held_queue", "byte_thresholds", "drops_seen")
 def test_tail_drop__byte_threshold_is_reached_exactly(switch):
     """At 4999 of 5000 bytes a frame is admitted whole, at 5000 none is."""
-    switch.policy("tail_drop 5000 1")
-    for length in (1000, 1000, 1000, 1999, 60, 60):
-        switch.send(0, SENDER_PORT, frames.tcp(length))
+    switch.policy(TailDrop(5000, Unit.BYTES))
+    with switch.held():
+        for length in (1000, 1000, 1000, 1999, 60, 60):
+            switch.send(0, SENDER_PORT, frames.tcp(length))
     found = sorted((card.depth_bytes, card.has("DROPPED")) for card in switch.postcards())
     assert found == [(0, False), (1000, False), (2000, False), (3000, False), (4999, False), (5059, True)]
 
 
+@needs("exact_time", "bit_rate")
 def test_tail_drop__admits_again_once_a_packet_has_wholly_left(switch):
-    switch.policy("tail_drop 1 0")
+    switch.policy(TailDrop(1))
     transmission_ns = (FRAME_BYTES + 24) * 8 * 1000 // 200
     for at in (0, transmission_ns - 1, transmission_ns):
         switch.send(at, SENDER_PORT, frames.tcp(FRAME_BYTES))
@@ -65,25 +81,28 @@ def test_tail_drop__admits_again_once_a_packet_has_wholly_left(switch):
     ]
 
 
+@needs("held_queue")
 @pytest.mark.parametrize("make", [frames.tcp, frames.tcp6])
 def test_ecn__marks_capable_packets_from_the_threshold_on(switch, make):
-    switch.policy(f"ecn {THRESHOLD} 1000 0")
+    switch.policy(Ecn(THRESHOLD, 1000))
     arrive(switch, THRESHOLD + 2, ECT, make)
     assert summary(switch) == [(depth, False, depth >= THRESHOLD) for depth in range(THRESHOLD + 2)]
     assert [ecn_of(frame) for frame in switch.frames_to(RECEIVER_PORT)] == [ECT] * THRESHOLD + [CE] * 2
     assert switch.counter("arrival_marks", RECEIVER_PORT)[0] == 2
 
 
+@needs("held_queue")
 def test_ecn__drops_packets_that_are_not_capable(switch):
-    switch.policy(f"ecn {THRESHOLD} 1000 0")
+    switch.policy(Ecn(THRESHOLD, 1000))
     arrive(switch, THRESHOLD + 2)
     assert [card.has("DROPPED") for card in switch.postcards()].count(True) == 2
     assert len(switch.frames_to(RECEIVER_PORT)) == THRESHOLD
 
 
+@needs("held_queue")
 @pytest.mark.parametrize("ecn", [ECT, CE])
 def test_ecn__hard_limit_drops_everything(switch, ecn):
-    switch.policy(f"ecn {THRESHOLD} {THRESHOLD + 3} 0")
+    switch.policy(Ecn(THRESHOLD, THRESHOLD + 3))
     arrive(switch, THRESHOLD + 5, ecn)
     dropped = [card.has("DROPPED") for card in switch.postcards()]
     assert len(switch.frames_to(RECEIVER_PORT)) == THRESHOLD + 3
@@ -91,8 +110,8 @@ def test_ecn__hard_limit_drops_everything(switch, ecn):
 
 
 def test_ecn__a_ce_that_came_along_is_not_ours(switch):
-    switch.policy("ecn 0 1000 0")
-    arrive(switch, 1, CE)
+    switch.policy(Ecn(0, 1000))
+    send(switch, 1, CE)
     assert summary(switch) == [(0, False, False)]
     assert ecn_of(switch.frames_to(RECEIVER_PORT)[0]) == CE
 
@@ -100,7 +119,7 @@ def test_ecn__a_ce_that_came_along_is_not_ours(switch):
 @pytest.mark.parametrize("ecn", [1, 2])
 @pytest.mark.parametrize("identification", range(0, 65536, 1021))
 def test_ecn_mark__keeps_the_ipv4_checksum_right(switch, ecn, identification):
-    switch.policy("ecn 0 1000 0")
+    switch.policy(Ecn(0, 1000))
     switch.send(0, SENDER_PORT, frames.tcp(60, ecn=ecn, id=identification))
     marked = switch.frames_to(RECEIVER_PORT)[0]
     rebuilt = Ether(marked)
@@ -109,7 +128,7 @@ def test_ecn_mark__keeps_the_ipv4_checksum_right(switch, ecn, identification):
 
 
 def test_ecn_mark__leaves_ip_options_alone(switch):
-    switch.policy("ecn 0 1000 0")
+    switch.policy(Ecn(0, 1000))
     sent = frames.tcp(200, ecn=ECT, options=frames.IP_OPTIONS)
     switch.send(0, SENDER_PORT, sent)
     marked = switch.frames_to(RECEIVER_PORT)[0]
@@ -119,10 +138,11 @@ def test_ecn_mark__leaves_ip_options_alone(switch):
     assert marked == bytes(expected)
 
 
-@pytest.mark.parametrize(("in_bytes", "unit"), [(0, 1), (1, FRAME_BYTES)], ids=["packets", "bytes"])
-def test_egress_threshold__drops_on_departure_while_too_many_stay_behind(switch, in_bytes, unit):
+@needs("held_queue")
+@pytest.mark.parametrize(("unit", "size"), UNITS)
+def test_egress_threshold__drops_on_departure_while_too_many_stay_behind(switch, unit, size):
     """Of 8 packets the first three leave 7, 6 and 5 behind and are dropped; the rest leave fewer."""
-    switch.policy(f"egress_threshold {THRESHOLD * unit} 0 {in_bytes}")
+    switch.policy(EgressThreshold(THRESHOLD * size, unit=unit))
     arrive(switch, 8)
     cards = summary(switch)
     assert [dropped for _, dropped, _ in cards] == [True] * 3 + [False] * 5
@@ -131,34 +151,38 @@ def test_egress_threshold__drops_on_departure_while_too_many_stay_behind(switch,
     assert not any(card.has("AT_INGRESS") for card in switch.postcards())
 
 
+@needs("exact_time", "bit_rate")
 def test_egress_threshold__a_dropped_packet_takes_no_link_time(switch):
-    switch.policy(f"egress_threshold {THRESHOLD} 0 0")
+    switch.policy(EgressThreshold(THRESHOLD))
     arrive(switch, 8)
     transmission_ns = (FRAME_BYTES + 24) * 8 * 1000 // 200
     left = [card.enqueue_switch_ns + card.sojourn_ns for card in switch.postcards() if not card.has("DROPPED")]
     assert left == [transmission_ns * nth for nth in range(1, 6)]
 
 
+@needs("held_queue")
 @pytest.mark.parametrize(("ecn", "marked"), [(ECT, 3), (0, 0)])
 def test_egress_threshold__can_mark_instead(switch, ecn, marked):
-    switch.policy(f"egress_threshold {THRESHOLD} 1 0")
+    switch.policy(EgressThreshold(THRESHOLD, mark_instead_of_drop=True))
     arrive(switch, 8, ecn)
     assert [flag for _, _, flag in summary(switch)].count(True) == marked
     assert len(switch.frames_to(RECEIVER_PORT)) == (8 if marked else 5)
 
 
+@needs("held_queue", "drops_seen")
 def test_policy__changes_while_traffic_runs(switch):
-    switch.policy("tail_drop 2 0")
-    arrive(switch, 3)
-    switch.run(0)
-    switch.policy("tail_drop 4 0")
-    arrive(switch, 3)
+    switch.policy(TailDrop(2))
+    with switch.held():
+        send(switch, 3)
+        switch.policy(TailDrop(4))
+        send(switch, 3)
     assert [card.threshold for card in switch.postcards() if card.has("DROPPED")] == [2, 4]
     assert len(switch.frames_to(RECEIVER_PORT)) == 4
 
 
+@needs("held_queue")
 def test_unwatched_queue__has_no_limit_and_no_postcards(switch):
-    switch.policy("unwatched")
+    switch.policy(UNWATCHED)
     arrive(switch, 50)
     assert len(switch.frames_to(RECEIVER_PORT)) == 50
     assert switch.postcards() == []

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""What a test may ask of a target before it asks the program: one table, consulted by `@needs(...)`, never edited out.
+
+Most follow from the control plane's Capabilities; what only a test wants is said by the target's own class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from controlplane.switch import Capabilities
+
+
+class Ability(NamedTuple):
+    """`otherwise` ends the sentence "skipped: on this target ..."."""
+
+    has: Callable[[Capabilities], bool] | None  # None: the target's class says it
+    otherwise: str
+
+
+ABILITIES = {
+    "exact_time": Ability(lambda can: can.exact_time, "stamps are readings of a wall clock"),
+    "bit_rate": Ability(lambda can: can.rate_unit == "bps", "queues are served by packets, not by bits"),
+    "byte_thresholds": Ability(lambda can: can.byte_thresholds, "thresholds cannot be in bytes"),
+    "drops_seen": Ability(
+        lambda can: can.tail_drop_seen_by_program, "the traffic manager drops on arrival, not the program"
+    ),
+    "exact_depth": Ability(lambda can: can.exact_depth, "depths may be off by the packets between the pipelines"),
+    "held_queue": Ability(None, "packets cannot be made to wait in the queue while others come"),
+    "register_presets": Ability(None, "the program's counters cannot be brought to given values"),
+}
+
+
+def needs(*abilities: str) -> pytest.MarkDecorator:
+    """Skips the test, visibly, on targets that lack one of `abilities`."""
+    unknown = set(abilities) - ABILITIES.keys()
+    if unknown:
+        raise ValueError(f"no ability {', '.join(sorted(unknown))}; there are {', '.join(ABILITIES)}")
+    return pytest.mark.needs(*abilities)
+
+
+def lacking(abilities: tuple[str, ...], can: Capabilities, own: frozenset[str]) -> list[str]:
+    """Why a target cannot run a test that needs `abilities`; nothing if it can. `own`: what the target's class says."""
+    has = {name for name, ability in ABILITIES.items() if (ability.has(can) if ability.has else name in own)}
+    return [ABILITIES[name].otherwise for name in abilities if name not in has]

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""BMv2's simple_switch with the committed JSON, its ports veths in a network namespace of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from controlplane import targets
+from controlplane.switch import SwitchError
+from experiments import kernel
+from p4src.tests.packet_ports import PacketPorts
+from p4src.tests.realtime_target import MARKER_PORT, RealTimeSwitch
+from p4src.tests.under_test import COLLECTOR_PORT, RECEIVER_PORT, SENDER_PORT
+
+T = TypeVar("T")
+ROOT = Path(__file__).resolve().parents[2]
+JSON = ROOT / "p4src/build/bufferscope.json"
+PORTS = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, MARKER_PORT)
+THRIFT_PORT = 9090
+MTU_BYTES = 9600
+START_S = 20.0
+
+
+def why_not() -> str | None:
+    """Why this machine cannot run it, None: it can."""
+    if shutil.which("simple_switch") is None:
+        return "no simple_switch on the PATH (docs/bmv2.md says where to get it)"
+    if os.geteuid() != 0:
+        return "needs root, for a network namespace"
+    return None
+
+
+class Bmv2(RealTimeSwitch):
+    """A running simple_switch; close() ends it and removes its namespace."""
+
+    own_abilities = frozenset({"held_queue", "register_presets"})
+    min_frame_bytes = 14  # a veth takes no less
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._namespace = f"suite{os.getpid()}"
+        self._process: subprocess.Popen[bytes] | None = None
+        with contextlib.ExitStack() as undo:
+            undo.callback(self.close)
+            self._make_ports()
+            self._start()
+            self.ports = self._inside(lambda: PacketPorts({port: f"host{port}" for port in PORTS}))
+            self.control = self._connect()
+            undo.pop_all()
+
+    def restart(self) -> Bmv2:
+        """With nothing in tables, registers, counters and sessions."""
+        self.control.reset()
+        self.start()
+        return self
+
+    def preset(self, register: str, value: int, port: int = RECEIVER_PORT) -> None:
+        self.control.set_register(register, port, value)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        subprocess.run(["ip", "netns", "delete", self._namespace], capture_output=True)
+
+    def _make_ports(self) -> None:
+        _run("ip", "netns", "add", self._namespace)
+        inside = ("ip", "netns", "exec", self._namespace)
+        _run(*inside, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
+        _run("ip", "-n", self._namespace, "link", "set", "lo", "up")
+        for port in PORTS:
+            names = (f"port{port}", f"host{port}")
+            peer = ("type", "veth", "peer", "name", names[1], "mtu", MTU_BYTES)
+            _run("ip", "-n", self._namespace, "link", "add", names[0], "mtu", MTU_BYTES, *peer)
+            for name in names:
+                _run("ip", "-n", self._namespace, "link", "set", name, "up")
+
+    def _start(self) -> None:
+        interfaces = [word for port in PORTS for word in ("-i", f"{port}@port{port}")]
+        command = ["ip", "netns", "exec", self._namespace, "simple_switch", *interfaces]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*command, "--thrift-port", str(THRIFT_PORT), JSON],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=kernel.die_with_parent,
+            )
+
+    def _connect(self):
+        end = time.monotonic() + START_S
+        while True:
+            assert self._process is not None
+            assert self._process.poll() is None, f"simple_switch ended: {self._log.read_text(errors='replace')}"
+            try:
+                return self._inside(lambda: targets.connect("bmv2", f"127.0.0.1:{THRIFT_PORT}"))
+            except SwitchError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+
+    def _inside(self, function: Callable[[], T]) -> T:
+        """Calls `function` in the namespace, in a thread of its own; sockets that it opens stay there."""
+        result: list[T] = []
+        error: list[BaseException] = []
+
+        def enter() -> None:
+            try:
+                with kernel.in_network_namespace(Path("/run/netns", self._namespace)):
+                    result.append(function())
+            except BaseException as raised:
+                error.append(raised)
+
+        thread = threading.Thread(target=enter)
+        thread.start()
+        thread.join()
+        if error:
+            raise error[0]
+        return result[0]
+
+
+def _run(*words: object) -> None:
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    assert done.returncode == 0, (words, done.stderr)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""Frames into and out of network interfaces by packet sockets, one a port of the switch under test."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+
+ETH_P_ALL = 3  # include/uapi/linux/if_ether.h
+SOL_PACKET, PACKET_AUXDATA, PACKET_IGNORE_OUTGOING = 263, 8, 23  # include/uapi/linux/if_packet.h
+TP_STATUS_VLAN_VALID, TP_STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
+AUXDATA = struct.Struct("=IIIHHHH")  # struct tpacket_auxdata: status, len, snaplen, mac, net, vlan_tci, vlan_tpid
+SO_RCVBUFFORCE = 33
+RECEIVE_BUFFER_BYTES = 32 << 20
+MAX_FRAME_BYTES = 1 << 16
+MAC_ADDRESSES_BYTES = 12
+
+
+class PacketPorts:
+    """`interfaces`: port -> name of the interface whose other end is that port of the switch; a context manager.
+
+    Open it in the network namespace of the interfaces; the sockets stay there.
+    """
+
+    def __init__(self, interfaces: dict[int, str]) -> None:
+        self._sockets: dict[int, socket.socket] = {}
+        try:
+            for port, name in interfaces.items():
+                opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+                self._sockets[port] = opened
+                opened.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+                opened.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+                opened.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
+                opened.bind((name, ETH_P_ALL))
+                opened.setblocking(False)
+        except OSError:
+            self.close()
+            raise
+        self._ports = {opened.fileno(): port for port, opened in self._sockets.items()}
+        self._poll = select.poll()
+        for number in self._ports:
+            self._poll.register(number, select.POLLIN)
+
+    def close(self) -> None:
+        for opened in self._sockets.values():
+            opened.close()
+
+    def send(self, port: int, frame: bytes) -> None:
+        """Raises OSError for a frame that the interface does not take (shorter than 14 bytes, longer than its MTU)."""
+        self._sockets[port].send(frame)
+
+    def receive(self, timeout_s: float) -> list[tuple[int, bytes]]:
+        """(port, frame) of all that is there, waiting for the first; [] when time is up."""
+        found = []
+        for number, _ in self._poll.poll(timeout_s * 1000):
+            port = self._ports[number]
+            while (frame := self._one(self._sockets[port])) is not None:
+                found.append((port, frame))
+        return found
+
+    def until(self, done_s: float) -> list[tuple[int, bytes]]:
+        """As `receive`, up to a time of time.monotonic()."""
+        return self.receive(max(0.0, done_s - time.monotonic()))
+
+    @staticmethod
+    def _one(opened: socket.socket) -> bytes | None:
+        try:
+            frame, messages, _, _ = opened.recvmsg(MAX_FRAME_BYTES, socket.CMSG_SPACE(AUXDATA.size))
+        except BlockingIOError:
+            return None
+        for level, kind, data in messages:
+            if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
+                return _with_tag(frame, data)
+        return frame
+
+
+def _with_tag(frame: bytes, auxdata: bytes) -> bytes:
+    """The frame with the VLAN tag that the kernel took out of it on its way here."""
+    status, *_, tag, tpid = AUXDATA.unpack(auxdata[: AUXDATA.size])
+    if not status & TP_STATUS_VLAN_VALID:
+        return frame
+    ether_type = tpid if status & TP_STATUS_VLAN_TPID_VALID else 0x8100
+    return frame[:MAC_ADDRESSES_BYTES] + struct.pack(">HH", ether_type, tag) + frame[MAC_ADDRESSES_BYTES:]

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""A switch that runs by itself, in real time, between packet sockets.
+
+Nothing here waits "long enough": markers, frames of ours that take the same way behind the test's frames, say when a
+pipeline is done. A queue is held by a marker that its rate makes wait.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from controlplane.policy import Policy, Unwatched
+from controlplane.switch import Queue
+from p4src.tests.packet_ports import PacketPorts
+from p4src.tests.under_test import (
+    COLLECTOR_PORT,
+    RATE_BPS,
+    RECEIVER_PORT,
+    SENDER_PORT,
+    UNWATCHED,
+    SwitchUnderTest,
+)
+
+MARKER_PORT = 4  # where markers go in and out that belong to no queue of the test
+TIME_SCALE = 20  # a ns of `at_ns` takes so many here, and a slow link is so much slower
+SLOW_PPS = RATE_BPS // 8 // 1538 // TIME_SCALE
+HOLD_PPS = 5  # markers that hold a queue each wait for 0.2 s
+HOLD_MARKERS, HOLD_PACKETS_A_MARKER = 3, 50  # at least; more where more packets are to come
+ANSWER_S = 5.0
+LIMIT_PACKETS = 16384
+MARKER_TYPE = b"\x88\xb6"  # local experimental EtherType 2
+MARKER_BYTES = 64
+
+
+class RealTimeSwitch(SwitchUnderTest):
+    """`ports`: sockets at the four ports of the suite (SENDER, RECEIVER, COLLECTOR, MARKER)."""
+
+    ports: PacketPorts
+
+    def start(self) -> None:
+        """Before each test, with nothing configured and nothing on its way."""
+        self._sent: list[tuple[int, bytes]] = []
+        self._entered: set[int] = set()  # ports that frames went in by since the last settle
+        self._watched: dict[int, Policy] = {}
+        self._markers = 0
+        self._holding = False
+        self._epoch = time.monotonic()
+        self._last_ns = 0
+        self.ports.receive(0)
+        for port in (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, MARKER_PORT):
+            self.control.set_forwarding(_marker_mac(port), self.number(port))
+            self.control.set_queue(self.number(port), Queue(limit_packets=LIMIT_PACKETS))
+        self._served_pps: int | None = None
+        self.configure()
+
+    def policy(self, policy: Policy, port: int = RECEIVER_PORT) -> None:
+        super().policy(policy, port)
+        self._watched[port] = policy
+
+    def put_in(self, at_ns: int, port: int, frame: bytes) -> None:
+        """Back to back with the frame before if it has the same `at_ns` or the queue is held, else TIME_SCALE times as
+        long after it."""
+        if at_ns > self._last_ns and not self._holding:
+            self._last_ns = at_ns
+            time.sleep(max(0.0, self._epoch + at_ns * TIME_SCALE / 1e9 - time.monotonic()))
+        self.ports.send(port, frame)
+        self._entered.add(port)
+
+    def slow_link(self) -> None:
+        self._served_pps = SLOW_PPS
+        self._serve(SLOW_PPS)
+
+    @contextmanager
+    def held(self, packets: int = 0) -> Iterator[None]:
+        self.settle()
+        with self._unwatched(RECEIVER_PORT):
+            self._serve(HOLD_PPS)
+            self._markers_through([(MARKER_PORT, RECEIVER_PORT)])  # leaves at once, and lets the next ones wait
+            waiting = max(HOLD_MARKERS, packets // HOLD_PACKETS_A_MARKER)
+            opens = time.monotonic() + waiting / HOLD_PPS
+            for _ in range(waiting):
+                self._send_marker(MARKER_PORT, RECEIVER_PORT)
+            self._markers_through([(MARKER_PORT, MARKER_PORT)])
+            self._serve(self._served_pps)
+        self._holding = True
+        try:
+            yield
+        finally:
+            self._holding = False
+        self.settle()
+        assert time.monotonic() < opens, "this machine is too slow: the queue opened before all frames were there"
+
+    def settle(self) -> None:
+        if self._entered:
+            ways, self._entered = [(port, MARKER_PORT) for port in sorted(self._entered)], set()
+            self._markers_through(ways)
+
+    def outputs(self) -> list[tuple[int, bytes]]:
+        """Once ingress is done, a marker goes through each queue; the collector's last, behind what the others made."""
+        self.settle()
+        with self._unwatched(SENDER_PORT), self._unwatched(RECEIVER_PORT), self._unwatched(COLLECTOR_PORT):
+            self._markers_through([(MARKER_PORT, SENDER_PORT), (MARKER_PORT, RECEIVER_PORT)])
+            self._markers_through([(MARKER_PORT, COLLECTOR_PORT)])
+        return self._sent
+
+    @contextmanager
+    def _unwatched(self, port: int) -> Iterator[None]:
+        """Lets markers through the queue of `port` uncounted."""
+        policy = self._watched.get(port, UNWATCHED)
+        if isinstance(policy, Unwatched):
+            yield
+            return
+        self.control.set_policy(self.number(port), UNWATCHED)
+        try:
+            yield
+        finally:
+            self.control.set_policy(self.number(port), policy)
+
+    def _serve(self, rate_pps: int | None) -> None:
+        self.control.set_queue(self.number(RECEIVER_PORT), Queue(rate_pps=rate_pps, limit_packets=LIMIT_PACKETS))
+
+    def _send_marker(self, enters: int, leaves: int) -> bytes:
+        self._markers += 1
+        header = bytes.fromhex(_marker_mac(leaves).replace(":", "")) + bytes(6) + MARKER_TYPE
+        marker = (header + self._markers.to_bytes(4, "big")).ljust(MARKER_BYTES, b"\0")
+        self.ports.send(enters, marker)
+        return marker
+
+    def _markers_through(self, ways: list[tuple[int, int]]) -> None:
+        """Sends a marker in and out by each way (ports), and collects what comes until all are out."""
+        waiting = {(leaves, self._send_marker(enters, leaves)) for enters, leaves in ways}
+        end = time.monotonic() + ANSWER_S
+        while waiting:
+            received = self.ports.until(end)
+            assert received, f"the switch let no marker through within {ANSWER_S:g} s: {sorted(ways)}"
+            waiting.difference_update(received)
+            self._sent += [output for output in received if output[1][12:14] != MARKER_TYPE]
+
+
+def _marker_mac(port: int) -> str:
+    return f"02:bf:00:00:ff:{port:02x}"

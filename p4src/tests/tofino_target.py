@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""A Tofino or its model that already runs our program (docs/tofino.md: how to bring one up). Never run by its authors.
+
+$BUFFERSCOPE_TOFINO: HOST:PORT of its BF Runtime server. $BUFFERSCOPE_TOFINO_PORTS: the four ports of the suite and the
+interfaces of this machine that are cabled to them, as in "1/0=enp1s0f0 1/1=enp1s0f1 1/2=enp1s0f2 1/3=enp1s0f3". Both
+have defaults for the model with the interfaces that the SDE's veth_setup.sh makes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from controlplane import targets
+from p4src.tests.packet_ports import PacketPorts
+from p4src.tests.realtime_target import MARKER_PORT, RealTimeSwitch
+from p4src.tests.under_test import COLLECTOR_PORT, RECEIVER_PORT, SENDER_PORT
+
+ADDRESS_VARIABLE, PORTS_VARIABLE = "BUFFERSCOPE_TOFINO", "BUFFERSCOPE_TOFINO_PORTS"
+SUITE_PORTS = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, MARKER_PORT)
+MODEL_ADDRESS = "127.0.0.1:50052"
+MODEL_INTERFACES = {port: f"veth{2 * port + 1}" for port in SUITE_PORTS}  # device port n is at veth2n, its peer is ours
+
+
+def why_not() -> str | None:
+    """Why this machine has none, None: it has."""
+    if os.environ.get(ADDRESS_VARIABLE):
+        return None
+    if not os.environ.get("SDE_INSTALL"):
+        return f"no SDE ($SDE_INSTALL) and no switch named by ${ADDRESS_VARIABLE}"
+    if shutil.which("tofino-model") is None:
+        return f"no tofino-model on the PATH and no switch named by ${ADDRESS_VARIABLE}"
+    return None
+
+
+class Tofino(RealTimeSwitch):
+    """A connection. The program's arrays keep what other tests counted: `counter` is the difference since restart()."""
+
+    own_abilities = frozenset()
+    min_frame_bytes = 60  # Ethernet's; the MAC pads what is shorter
+
+    def __init__(self) -> None:
+        self.control = targets.connect("tofino", os.environ.get(ADDRESS_VARIABLE) or MODEL_ADDRESS)  # type: ignore
+        wanted = dict(pair.split("=") for pair in os.environ.get(PORTS_VARIABLE, "").split())
+        known = self.control.ports()
+        if wanted:
+            self._numbers = dict(zip(SUITE_PORTS, (known[name] for name in wanted), strict=True))
+            interfaces = dict(zip(SUITE_PORTS, wanted.values(), strict=True))
+        else:
+            self._numbers, interfaces = {port: port for port in SUITE_PORTS}, MODEL_INTERFACES
+        self.ports = PacketPorts(interfaces)
+
+    def restart(self) -> Tofino:
+        self._before: dict[tuple[str, int], tuple[int, int]] = {}
+        self.start()
+        for name, cells in self.control.counters().items():
+            self._before.update({(name, cell): (count.packets, count.bytes) for cell, count in cells.items()})
+        return self
+
+    def close(self) -> None:
+        self.ports.close()
+        self.control.close()
+
+    def number(self, port: int) -> int:
+        return self._numbers.get(port, port)
+
+    def counter(self, name: str, port: int) -> tuple[int, int]:
+        packets, size = super().counter(name, port)
+        before = self._before.get((name, self.number(port)), (0, 0))
+        return packets - before[0], size - before[1]
+
+    def preset(self, register: str, value: int, port: int = RECEIVER_PORT) -> None:
+        raise NotImplementedError("see own_abilities")

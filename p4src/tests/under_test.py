@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""A switch as the suite sees it, whatever executes the program: frames in, frames and postcards out, and the control
+plane's calls. Each target is a subclass that says how frames get in and out and how time passes there.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from controlplane.policy import Policy, TailDrop, Unwatched
+from controlplane.program import ProgramSwitch
+from controlplane.switch import Collector, Queue
+from p4src.tests import frames
+from wire.wire import POSTCARD
+
+ROOT = Path(__file__).resolve().parents[2]
+SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT = 1, 2, 3
+SWITCH_ID = 7
+BUFFER_PACKETS = 163
+RATE_BPS = 200_000_000
+POSTCARD_HEADERS_BYTES = 14 + 20 + 8
+UDP_PORT = POSTCARD.const["POSTCARD_UDP_PORT"]
+COLLECTOR = Collector(
+    COLLECTOR_PORT, frames.SWITCH_MAC, frames.COLLECTOR_MAC, frames.SWITCH, frames.COLLECTOR, UDP_PORT, UDP_PORT
+)
+CLOCK_FIELDS = ("enqueue_switch_ns", "sojourn_ns")  # of a postcard: what the switch read from its clock
+
+
+@dataclass(frozen=True)
+class Postcard:
+    """One postcard as the collector's port got it."""
+
+    fields: dict[str, int]
+
+    def __getattr__(self, name: str) -> int:
+        try:
+            return self.fields[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def has(self, flag: str) -> bool:
+        return bool(self.fields["flags"] & POSTCARD.const[f"POSTCARD_{flag}"])
+
+
+class SwitchUnderTest(abc.ABC):
+    """Configured as the lab has it: three ports, the queue towards the receiver watched, postcards to the third port.
+
+    `port` is always the suite's number; a target whose ports have other numbers translates.
+    """
+
+    own_abilities: ClassVar[frozenset[str]]
+    min_frame_bytes: ClassVar[int]  # shorter ones cannot be sent into this target, or not without padding
+    control: ProgramSwitch
+
+    def configure(self) -> None:
+        """From nothing to the lab's configuration."""
+        for mac, port in ((frames.SENDER_MAC, SENDER_PORT), (frames.RECEIVER_MAC, RECEIVER_PORT)):
+            self.control.set_forwarding(mac, self.number(port))
+        self.collector_at(COLLECTOR_PORT)
+        self.policy(TailDrop(BUFFER_PACKETS))
+        self.postcards_of(RECEIVER_PORT)
+
+    # Control
+
+    def number(self, port: int) -> int:
+        """The data plane's number of a port of the suite."""
+        return port
+
+    def policy(self, policy: Policy, port: int = RECEIVER_PORT) -> None:
+        """In force for what is sent from now on."""
+        self.settle()
+        self.control.set_policy(self.number(port), policy)
+
+    def postcards_of(self, port: int, switch_id: int | None = SWITCH_ID) -> None:
+        self.settle()
+        self.control.set_postcards(self.number(port), switch_id)
+
+    def collector_at(self, port: int) -> None:
+        self.control.set_collector(Collector(**{**vars(COLLECTOR), "port": self.number(port)}))
+
+    def counter(self, name: str, port: int) -> tuple[int, int]:
+        """(packets, bytes), once all that was sent has gone through."""
+        self.outputs()
+        count = self.control.counters()[name].get(self.number(port))
+        return (count.packets, count.bytes) if count else (0, 0)
+
+    def histogram(self, port: int) -> list[tuple[int, int]]:
+        self.outputs()
+        return self.control.histogram(self.number(port))
+
+    def rate(self, rate_bps: int) -> None:
+        """The link's behind RECEIVER_PORT's queue (ability bit_rate)."""
+        self.control.set_queue(self.number(RECEIVER_PORT), Queue(rate_bps=rate_bps))
+
+    @abc.abstractmethod
+    def preset(self, register: str, value: int, port: int = RECEIVER_PORT) -> None:
+        """Writes a cell of a register of the program (ability register_presets)."""
+
+    # Frames
+
+    def send(self, at_ns: int, port: int, frame: bytes) -> None:
+        """Frames go in in the order of the calls; what `at_ns` is worth, the target's abilities say."""
+        if len(frame) < self.min_frame_bytes:
+            pytest.skip(f"{self.control.target}: a frame of {len(frame)} bytes cannot be sent into it as it is")
+        self.put_in(at_ns, port, frame)
+
+    @abc.abstractmethod
+    def put_in(self, at_ns: int, port: int, frame: bytes) -> None: ...
+
+    @abc.abstractmethod
+    def slow_link(self) -> None:
+        """Frames of 1514 bytes leave RECEIVER_PORT's queue at most every 61 us of `at_ns`, so that it can fill."""
+
+    @contextmanager
+    def held(self, packets: int = 0) -> Iterator[None]:
+        """What is sent within comes to the queue of RECEIVER_PORT before any of it leaves (ability held_queue).
+
+        `packets`: about how many, if many.
+        """
+        yield
+
+    @abc.abstractmethod
+    def settle(self) -> None:
+        """Returns when ingress is done with all that was sent."""
+
+    @abc.abstractmethod
+    def outputs(self) -> list[tuple[int, bytes]]:
+        """(port, frame) of everything that has come out, once all that was sent has gone through; per port in order."""
+
+    def frames_to(self, port: int) -> list[bytes]:
+        return [frame for out, frame in self.outputs() if out == port]
+
+    def postcards(self) -> list[Postcard]:
+        cards = [POSTCARD.decode(frame[POSTCARD_HEADERS_BYTES:]) for frame in self.frames_to(COLLECTOR_PORT)]
+        ports = {self.number(port): port for port in (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT)}
+        for card in cards:
+            for name in ("ingress_port", "egress_port"):
+                card[name] = ports.get(card[name], card[name])
+        return [Postcard(card) for card in cards]
+
+    def known(self, fields: dict[str, int]) -> dict[str, int]:
+        """The fields of a postcard that a test can know: all where time is exact, else those not read from a clock."""
+        if self.control.capabilities.exact_time:
+            return fields
+        return {name: value for name, value in fields.items() if name not in CLOCK_FIELDS}
+
+
+UNWATCHED = Unwatched()
