@@ -18,6 +18,8 @@ from wire import wire
 
 CARD = wire.POSTCARD.const
 MAX_CLOCK_STEP_NS = 1_000_000  # a slewing clock moves half of that between two blocks, a second apart
+SEGMENTS_WITHOUT_EVENT = 10  # of a flow: handshake, FINs, its share of the generator's own connection
+MAX_HIDDEN_EVENTS = 0.01
 MAX_NUMBER = 1 << 64  # no counter is wider
 Entries = dict[str, int | None]
 
@@ -125,6 +127,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "tcp_events_stored": number(tracer, "stored"),
         "tcp_events_rows": run.raw["tcp"].records,
         "tcp_events_lost": number(tracer, "lost"),
+        "tcp_events_hidden": _hidden_events(run),
         "backlog_drops": _sum(run.documents["environment"].get("frames_lost_in_backlog")),
         "ring_drops": sum_stats(switch, "rx_ring_drops"),
         "tx_errors": sum_stats(switch, "tx_errors"),
@@ -146,6 +149,21 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "postcards_duplicate": sum(stream.duplicates for stream in cards),
     }
     return {name: None if value is None else int(value) for name, value in entries.items()}
+
+
+def _hidden_events(run: Run) -> int | None:
+    """Segments that the kernel's TCP received or sent again and the tracer was not told of: no tracer can count those.
+
+    The sender's namespace has the traffic's sockets alone. A connection's handshake has no events, nor has
+    what is still under way when it is closed.
+    """
+    tracer = run.documents["tracer"]
+    counts = [number(tracer, name) for name in ("kernel_segments_received", "kernel_segments_resent", "events")]
+    if None in counts:
+        return None
+    received, resent, events = (int(count or 0) for count in counts)
+    without_event = SEGMENTS_WITHOUT_EVENT * len(run.traffic) + run.spec["bdp_packets"] + run.spec["buffer_packets"]
+    return max(0, received + resent - events - int(without_event))
 
 
 def _sink_entries(run: Run) -> dict[str, Any]:
@@ -211,7 +229,7 @@ _SOURCES = {
         "postcards_received", "postcards_stored", "collector_kernel_drops", "collector_host_drops",
         "collector_unstamped", "collector_write_errors", "postcards_malformed",
     ),
-    "tracer": ("tcp_events", "tcp_events_stored", "tcp_events_lost", "tracer_write_errors"),
+    "tracer": ("tcp_events", "tcp_events_stored", "tcp_events_lost", "tcp_events_hidden", "tracer_write_errors"),
     "traffic_sink": ("goodput_records", "goodput_write_errors", "connections_refused"),
 }  # fmt: skip
 
@@ -227,6 +245,12 @@ def ledger_reasons(run: Run, entries: Entries) -> list[str]:
                     f"ledger: {here} {what}, {there} {next_what} ({there - here:+d}); see logs/ and run again"
                 )
     reasons += [f"ledger: {entries[name]} {text}" for name, text in _ZERO.items() if entries.get(name)]
+    hidden, events = entries.get("tcp_events_hidden") or 0, entries.get("tcp_events") or 0
+    if hidden > MAX_HIDDEN_EVENTS * (hidden + events):
+        reasons.append(
+            f"ledger: of {hidden} segments ({hidden / (hidden + events):.1%}) the kernel did not tell the tracer; "
+            f"allowed are {MAX_HIDDEN_EVENTS:.0%}: run again on a quieter machine, or with CLOCK=virtual"
+        )
     for document, names in _SOURCES.items():
         unknown = [name for name in names if name in entries and entries[name] is None]
         if unknown and document not in run.unread:

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../lib/snmp.h"
+
 enum { MAX_WORDS = 64 };
 
 /* Splits line in place at blanks and colons. Returns how many words there are, at most MAX_WORDS. */
@@ -44,24 +46,14 @@ static void take_udp(struct losses *losses, const char *name, const char *value)
 		losses->udp_checksum += strtoull(value, NULL, 10);
 }
 
-/* snmp: two lines a protocol, the names and then the values. The kernel's order differs between versions. */
 static void read_snmp(struct losses *losses)
 {
 	FILE *file = fopen("/proc/self/net/snmp", "re");
-	char *names[MAX_WORDS], *values[MAX_WORDS];
-	char name_line[4096], value_line[4096];
-	unsigned int count, others;
 
 	if (!file)
 		return;
-	while (fgets(name_line, sizeof(name_line), file) && fgets(value_line, sizeof(value_line), file)) {
-		count = split(name_line, names);
-		others = split(value_line, values);
-		if (!count || strcmp(names[0], "Udp"))
-			continue;
-		for (unsigned int index = 1; index < count && index < others; index++)
-			take_udp(losses, names[index], values[index]);
-	}
+	snmp_counter(file, "Udp", "RcvbufErrors", &losses->udp_receive_buffer);
+	snmp_counter(file, "Udp", "InCsumErrors", &losses->udp_checksum);
 	fclose(file);
 }
 

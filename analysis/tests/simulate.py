@@ -355,6 +355,7 @@ def _documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
         },
         "tracer": {
             "events": records, "stored": records, "lost": 0, "write_errors": 0, "bpf_ns_per_event": 250.0,
+            "kernel_segments_received": records, "kernel_segments_resent": 0,
             "bpf_runs": records, "user_ns_per_event": 90.0,
         },
         "switch": {

@@ -52,6 +52,7 @@ def test_verdict__of_a_run_in_which_nothing_went_wrong(known):
         ("collector", ("host_drops",), {"interface": 2, "backlog": 1}, ["3 datagrams were dropped by the"]),
         ("collector", ("kernel_drops",), None, ["collector.json: does not say collector_kernel_drops"]),
         ("tracer", ("lost",), 9, ["9 TCP events were not stored by the tracer"]),
+        ("tracer", ("kernel_segments_received",), 10**6, ["segments (", "the kernel did not tell the tracer"]),
         ("tracer", ("events",), lambda n: n + 9, ["TCP events happened", "(-9)"]),
         ("environment", ("frames_lost_in_backlog", "sender/eth0"), 2, ["2 frames were lost by the kernel between"]),
         ("environment", ("frames_lost_in_backlog",), None, ["environment.json: does not say backlog_drops"]),

@@ -4,15 +4,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../lib/report.h"
+#include "netns.h"
 
 static uint64_t half(const uint8_t *address)
 {
@@ -43,8 +41,9 @@ static bool as_halves(const struct sockaddr *address, uint64_t upper_lo, uint64_
 	return false;
 }
 
-static int take(struct local_addresses *addresses)
+static int take(void *context)
 {
+	struct local_addresses *addresses = context;
 	struct ifaddrs *list;
 	int err = getifaddrs(&list) ? -errno : 0;
 
@@ -73,20 +72,10 @@ static int take(struct local_addresses *addresses)
 
 int local_addresses_read(struct local_addresses *addresses, const char *netns_path)
 {
-	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	int there = open(netns_path, O_RDONLY | O_CLOEXEC);
-	int err = here < 0 || there < 0 || setns(there, CLONE_NEWNET) ? -errno : 0;
+	int err;
 
 	addresses->count = 0;
-	if (!err) {
-		err = take(addresses);
-		if (setns(here, CLONE_NEWNET))
-			err = -errno;
-	}
-	if (here >= 0)
-		close(here);
-	if (there >= 0)
-		close(there);
+	err = netns_call(netns_path, take, addresses);
 	if (err == -E2BIG)
 		complain("network namespace %s has more than %d addresses: trace with --source bpf",
 			 netns_path, MAX_LOCAL_ADDRESSES);

@@ -39,6 +39,8 @@ static void print_all(FILE *file, const struct account *account)
 		",\n \"lost_in_rings\":%" PRIu64 ",\"lost_unwritten\":%" PRIu64 ",\"lost_unseen\":%" PRIu64,
 		counts.lost_in_rings, account->writer->unwritten, counts.lost_unseen);
 	account->source->operations->print(account->source, file);
+	fprintf(file, ",\n \"kernel_segments_received\":%" PRIu64 ",\"kernel_segments_resent\":%" PRIu64,
+		account->segments.received, account->segments.resent);
 	fprintf(file, ",\n \"user_ns_per_event\":%.1f",
 		counts.events ? (double)account->user_ns / (double)counts.events : 0);
 	fprintf(file, ",\"first_mono_ns\":%" PRIu64 ",\"last_mono_ns\":%" PRIu64 "}\n",

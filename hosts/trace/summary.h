@@ -9,12 +9,14 @@
 #include <stdio.h>
 
 #include "block_writer.h"
+#include "segments.h"
 #include "source.h"
 
 struct account {
 	const struct source *source;
 	const struct block_writer *writer;
-	uint64_t user_ns; /* CPU time of this process since the trace began */
+	struct segments segments; /* of the namespace while the trace ran, by the kernel's count */
+	uint64_t user_ns;	  /* CPU time of this process since the trace began */
 	uint64_t first_mono_ns, last_mono_ns;
 };
 

@@ -18,6 +18,7 @@
 #include "block_writer.h"
 #include "options.h"
 #include "privileges.h"
+#include "segments.h"
 #include "source.h"
 #include "summary.h"
 
@@ -37,6 +38,7 @@ struct trace {
 	struct source source;
 	struct block_writer writer;
 	struct summary summary;
+	struct segment_counter segments;
 	struct account account;
 	bool draining; /* the source is stopped: read to the end, whatever signals say */
 };
@@ -94,6 +96,8 @@ static int prepare(struct trace *trace)
 					TCP_RECORD_BYTES);
 	if (!err)
 		err = summary_open(&trace->summary, trace->options.summary);
+	if (!err)
+		err = segments_open(&trace->segments, trace->options.netns);
 	if (!err && trace->options.drop_user)
 		err = privileges_drop(trace->options.drop_user, trace->options.summary);
 	return err ? err : trace->source.operations->start(&trace->source);
@@ -161,6 +165,7 @@ static int finish(struct trace *trace, uint64_t cpu_before_ns)
 	int written = block_writer_close(&trace->writer);
 	bool lost = trace->source.operations->tell_losses(&trace->source);
 
+	trace->account.segments = segments_since(&trace->segments);
 	trace->account.user_ns = cpu_time_ns() - cpu_before_ns;
 	return summary_commit(&trace->summary, &trace->account) || drained || written || lost ? -EIO : 0;
 }
@@ -197,6 +202,7 @@ int main(int argc, char **argv)
 	if (err) {
 		summary_discard(&trace.summary);
 		block_writer_discard(&trace.writer);
+		segments_close(&trace.segments);
 		source_close(&trace.source);
 		return EXIT_SETUP;
 	}
@@ -206,6 +212,7 @@ int main(int argc, char **argv)
 
 	run(&trace);
 	err = finish(&trace, cpu_before_ns);
+	segments_close(&trace.segments);
 	if (source_close(&trace.source))
 		err = -EIO;
 	return err ? EXIT_TROUBLE : 0;

@@ -116,6 +116,8 @@ def test_tracefs__sees_what_bpf_sees_and_what_the_namespace_counts(pair, tmp_pat
     assert summary["retransmit_events"] > 10
     # all that came, but two handshakes and what comes after a FIN
     assert 0 < grown["InSegs"] - grown["TCPBacklogCoalesce"] - summary["probe_events"] <= 12
+    assert summary["kernel_segments_received"] == grown["InSegs"] - grown["TCPBacklogCoalesce"]
+    assert summary["kernel_segments_resent"] == grown["RetransSegs"]
     assert len({address(record, "dst") for record in tracefs}) == 2
 
     apart_ns, pairs = [], 0
