@@ -42,6 +42,7 @@ class Lab:
     claim_processors: Callable[[], dict[str, list[int]]]
     start_programs: Callable[[dict[str, Any], Path], None]  # the roles' variables, and where the log goes
     settle: Callable[[dict[str, list[int]]], None]  # when all programs run
+    align: Callable[[], None]  # waits for a moment that does not tell how long it took to get there
     traffic_start_ns: Callable[[Resolved], int]  # on CLOCK_MONOTONIC; all flows are connected by then
     tick_s: Callable[[Resolved], float]  # how often the traffic is looked at
     describe: Callable[[dict[str, str]], dict[str, Any]]  # of the switch's program: the world that results come from
@@ -63,6 +64,7 @@ def real() -> Lab:
         claim_processors=processors.keep_one_free,
         start_programs=lambda variables, log: playbooks.run(PLAYBOOKS, variables, log),
         settle=settle,
+        align=lambda: None,
         traffic_start_ns=lambda spec: time.monotonic_ns() + LEAD_NS + spec.connect_ns,
         tick_s=lambda _: 1.0,
         describe=lambda program: environment.describe(program) | environment.machine(),

@@ -61,6 +61,7 @@ def run(spec: Resolved, number: int, directory: Path, lab: Lab) -> None:
                     world = lab.describe(switch.about()) | {"hosts": environment.hosts(), "processors": division}
                 progress.phase("measuring the idle path")
                 with timed(phases, "idle_rtt"):
+                    lab.align()
                     measure_idle_rtt(directory)
                 world["load"] = {"before": environment.load()}
                 with timed(phases, "traffic"):
@@ -69,6 +70,7 @@ def run(spec: Resolved, number: int, directory: Path, lab: Lab) -> None:
                 progress.phase("draining the switch, closing files")
                 with timed(phases, "drain"):
                     drain(switch, spec)
+                    lab.align()
                     world["frames_lost_in_backlog"] = backlog.lost()
                     results.write_json(directory / "switch.json", switch_state(switch, before))
             with timed(phases, "stop"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,10 +40,11 @@ def in_order(steps: list[Step]) -> list[Step]:
     return sorted(steps, key=lambda step: (plays.index(step.play), hosts.index(step.host)))
 
 
-def run(steps: list[Step], log: Path) -> None:
-    """Runs each step in its host's namespace. Raises RunError with the program's own sentence at the first failure."""
+def run(steps: list[Step], log: Path, before_each: Callable[[], None]) -> None:
+    """Runs each step in its host's namespace, after `before_each`. At the first failure: RunError, in its own words."""
     with log.open("a") as output:
         for step in steps:
+            before_each()
             try:
                 done = subprocess.run(
                     topology.inside(step.host, *step.argv), cwd=step.chdir, stdin=subprocess.DEVNULL,

@@ -25,15 +25,18 @@ from experiments.errors import RunError
 from experiments.lab import CONTROL_SOCKET, Lab
 from experiments.resolve import Resolved
 from experiments.sample import Sample
+from hosts import moment
 from virtual import RUN_DIRECTORY
 from virtual.messages import Speaker
 
 JOB = Path("logs/job.json")
 OUTCOME = Path("logs/outcome.json")
 DRIVER = Path("/dev/bufferscope-switch")
-# The traffic starts at a fixed time that no set-up reaches: how long that took can then not show in any result.
+# The traffic starts at a fixed time that no set-up reaches, and every step before it at a whole STEP_NS: how long these
+# took can then not show in any result. Waiting takes no time here.
 START_MONO_NS = 60 * 10**9
-LEAD_S = 1.0  # for the program that sends, of the start
+STEP_NS = 200_000_000
+LEAD_NS = 10**9  # for the program that sends, of the start
 LEAST_LOOKS = 100  # at the traffic
 LOOK_EVERY_S = 10.0  # of wall time, about: a runner that hears nothing for much longer takes it for a hang
 # What all of TCP may use. By default a sixteenth of the memory, which is little here: windows would be held down.
@@ -71,11 +74,14 @@ def _lab(spec: Resolved, planned: list[steps.Step], outcome: dict[str, Any]) -> 
 
     def traffic_start_ns(_: Resolved) -> int:
         start_ns = _start_mono_ns(spec)
-        left_s = (start_ns - spec.connect_ns) / 1e9 - LEAD_S - time.monotonic()
-        if left_s < 0:
+        begin_ns = start_ns - spec.connect_ns - LEAD_NS
+        if begin_ns < time.monotonic_ns():
             raise RunError(f"the set-up took {time.monotonic():.1f} s of virtual time, {start_ns / 1e9:.0f} are kept")
-        time.sleep(left_s)
+        moment.sleep_until(begin_ns)
         return start_ns
+
+    def align() -> None:
+        moment.wait_for_whole(STEP_NS)
 
     def record(_directory: Path, world: dict[str, Any]) -> None:
         outcome["world"] = world
@@ -84,8 +90,9 @@ def _lab(spec: Resolved, planned: list[steps.Step], outcome: dict[str, Any]) -> 
         control=DRIVER if spec.switch == "driver" else CONTROL_SOCKET,
         progress=progress,
         claim_processors=dict,
-        start_programs=lambda _variables, log: steps.run(planned, log),
+        start_programs=lambda _variables, log: steps.run(planned, log, align),
         settle=lambda _: None,
+        align=align,
         traffic_start_ns=traffic_start_ns,
         tick_s=tick_s,
         describe=environment.describe,

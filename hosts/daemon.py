@@ -34,6 +34,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
+from hosts import moment
+
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 POLL_MS = 10  # how often the log is looked at while waiting for the ready line
 KILL_WAIT_S = 2.0  # a killed process that is not gone by then hangs in the kernel
@@ -163,6 +165,7 @@ def _keep(files: Files, command: list[str], argv: list[str], log: Path, report_f
     try:
         os.setsid()
         _leave_callers_files(log, report_fd)
+        moment.wait_for_whole()
         try:
             # stdin, stdout and stderr are the keeper's own: /dev/null and the log.
             child = subprocess.Popen(command, start_new_session=True)

@@ -3,9 +3,8 @@
 
 from pathlib import Path
 
-# For every Python inside: compiled modules are its own, never those that the host happens to have. Looking for a file
-# that is not there takes virtual time, and every ns of that changes what the kernel draws at random.
-PYTHON_ALONE = {"PYTHONPYCACHEPREFIX": "/run/pycache", "PYTHONNOUSERSITE": "1"}
+# For every Python inside: nothing of the user's own is imported, and no compiled module is left behind.
+PYTHON_ALONE = {"PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 # Where the job's directory is inside, whatever it is outside.
 RUN_DIRECTORY = Path("/run/bufferscope/run")

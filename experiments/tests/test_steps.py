@@ -64,5 +64,5 @@ def test_run__stops_at_a_failure_with_the_programs_own_sentence(
     monkeypatch.setattr(steps.topology, "inside", lambda _host, *argv: list(argv))
     good = Step("p", "sender", "tune", ["echo", '{"changed": true}'], "/")
     with pytest.raises(RunError, match=said):
-        steps.run([good, replace(good, argv=["sh", "-c", command]), good], tmp_path / "log")
+        steps.run([good, replace(good, argv=["sh", "-c", command]), good], tmp_path / "log", lambda: None)
     assert (tmp_path / "log").read_text().count('"changed"') == 1

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Whole runs in virtual time: exact, the same bytes again, by any user, and gone without a trace however they end."""
 
+import compileall
 import contextlib
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -34,14 +38,38 @@ def command(results: Path, *words: str) -> list[str]:
     return [sys.executable, "-m", "experiments", "run", *words, "--results", str(results)]
 
 
-def run(results: Path, *words: str, user: int | None = None) -> dict[str, object]:
+def run(
+    results: Path,
+    *words: str,
+    user: int | None = None,
+    checkout: Path = CHECKOUT,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, object]:
     """The summary of a run that must succeed."""
     done = subprocess.run(
-        command(results, *words), cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=120, user=user
+        command(results, *words),
+        cwd=checkout,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        user=user,
     )
     assert done.returncode == 0, done.stderr + done.stdout
     summary: dict[str, object] = json.loads((results / "latest/rep-1/summary.json").read_text())
     return summary
+
+
+def copy_checkout(to: Path) -> None:
+    """What git tracks; what was built is linked to."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, check=True).stdout.split(b"\0")
+    for name in filter(None, map(os.fsdecode, names)):
+        if (CHECKOUT / name).exists():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(CHECKOUT / name, to / name)
+    for built in ("build", ".venv"):
+        (to / built).symlink_to(CHECKOUT / built)
 
 
 def raw(results: Path, repetition: int = 1) -> list[str]:
@@ -99,6 +127,19 @@ def test_run__one_seed_gives_the_same_bytes_wherever_its_files_go(first: Path, t
 def test_run__another_seed_is_another_sample(first: Path, tmp_path: Path) -> None:
     run(tmp_path, *SHORT, "SEED=2")
     assert not set(raw(tmp_path)[:2]) & set(raw(first))
+
+
+def test_run__set_up_that_takes_other_steps_gives_the_same_bytes(tmp_path: Path) -> None:
+    """A module not compiled before is looked for in vain, which takes time; BBR draws at random and shows it."""
+    checkout = tmp_path / "checkout"
+    copy_checkout(checkout)
+    bbr = ("CLOCK=virtual", "CC=bbr", "FLOWS=4", "RATE=50mbit", "RTT=4ms", "DURATION=0.4s", "WARMUP=0.2s")
+    run(tmp_path / "without", *bbr, checkout=checkout, environment={"PYTHONDONTWRITEBYTECODE": "1"})
+    assert not list(checkout.rglob("__pycache__"))
+    for package in ("experiments", "virtual", "controlplane", "wire", "hosts"):
+        assert compileall.compile_dir(checkout / package, quiet=1)
+    run(tmp_path / "with", *bbr, checkout=checkout)
+    assert raw(tmp_path / "with") == raw(tmp_path / "without")
 
 
 def test_run__repetitions_side_by_side_are_what_they_are_alone(first: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from hosts import moment
 from hosts.traffic.outcome import StoppedError
 
 PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
@@ -67,7 +68,9 @@ def carry_out(name: str, arguments: Sequence[str], text: str, seconds: float) ->
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
         given.write(text.encode())
         given.seek(0)
-        program = start([built(name), *arguments], given, said)
+        argv = [built(name), *arguments]
+        moment.wait_for_whole()
+        program = start(argv, given, said)
         errors = _wait(name, program, seconds + REPORT_SECONDS)
         end_all([program])
         said.seek(0)
