@@ -15,11 +15,11 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from controlplane import bmv2_client, bmv2_queues
-from controlplane.identity import BUILD, committed_digest, refuse_other_program
+from controlplane.identity import committed_digest, refuse_other_program
 from controlplane.lock import only_writer
 from controlplane.program import ACTIONS, MIRROR_SESSION, PROGRAM, Entry, ProgramSwitch
 from controlplane.schema import Field, Schema, short
-from controlplane.schema_files import from_p4info
+from controlplane.schema_files import BUILD, from_p4info
 from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
 from controlplane.targets import TARGETS
 
@@ -73,6 +73,9 @@ class Bmv2Switch(ProgramSwitch):
             found = self._client.standard.bm_mt_get_default_entry(CONTEXT, self.schema.table(table).name)
         return self._entry(table, found)
 
+    def check_entry(self, table: str, key: int | None, entry: Entry) -> None:
+        self._action(table, key, entry)
+
     def write_entry(self, table: str, key: int, entry: Entry) -> None:
         known = self.schema.table(table)
         action, data = self._action(table, key, entry)
@@ -117,24 +120,26 @@ class Bmv2Switch(ProgramSwitch):
         """As it was set through this control plane on this machine (bmv2_queues.py): BMv2 itself cannot say."""
         return self._notes().read().get(port, Queue(limit_packets=bmv2_queues.DEFAULT_LIMIT_PACKETS))
 
-    def set_queue(self, port: int, queue: Queue) -> None:
+    def check_queue(self, port: int, queue: Queue) -> None:
         if queue.rate_bps is not None or queue.limit_bytes is not None or queue.limit_cells is not None:
-            raise SwitchError(
-                f"port {port}: {self} serves packets a second and holds packets: no bit rate, bytes or cells"
-            )
+            raise SwitchError(f"port {port}: {self} serves packets a second and holds packets, nothing else")
         if port not in self.ports().values():
             raise SwitchError(f"port {port}: {self} has no such port: {', '.join(map(str, self.ports().values()))}")
-        limit = bmv2_queues.UNBOUNDED_PACKETS if queue.limit_packets is None else queue.limit_packets
+        limit = _limit(queue)
         if not 0 < limit <= bmv2_queues.UNBOUNDED_PACKETS:
             raise SwitchError(f"port {port}: {self}: a limit of {limit} packets: 1 to {bmv2_queues.UNBOUNDED_PACKETS}")
         if queue.rate_pps is not None and not 0 < queue.rate_pps < 10**9:
-            raise SwitchError(
-                f"port {port}: {self}: a rate of {queue.rate_pps} packets/s: 1 to {10**9 - 1}, a ns a packet"
-            )
+            raise SwitchError(f"port {port}: {self}: a rate of {queue.rate_pps} packets/s: 1 to {10**9 - 1}")
+
+    def set_queue(self, port: int, queue: Queue) -> None:
+        self.check_queue(port, queue)
+        limit = _limit(queue)
+        notes = self._notes()
+        notes.write(port, None)  # until both are set, nobody knows
         with self._asking(f"queue of port {port}, {limit} packets, {queue.rate_pps or 'no bound of'} packets/s"):
             self._client.simple_switch.set_egress_queue_depth(port, limit)
             self._client.simple_switch.set_egress_queue_rate(port, queue.rate_pps or 0)
-        self._notes().write(port, queue)
+        notes.write(port, queue)
 
     def read_counter(self, name: str, cells: Iterable[int]) -> dict[int, Count]:
         full = self.schema.counter(name).name
@@ -258,6 +263,10 @@ def _program_name(config: str) -> str:
         return PurePosixPath(json.loads(config)["program"]).stem
     except (ValueError, KeyError, TypeError):
         return "?"
+
+
+def _limit(queue: Queue) -> int:
+    return bmv2_queues.UNBOUNDED_PACKETS if queue.limit_packets is None else queue.limit_packets
 
 
 def _bytes(value: int, field: Field) -> bytes:

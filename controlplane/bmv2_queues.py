@@ -50,9 +50,11 @@ class Notes:
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
-    def write(self, port: int, queue: Queue) -> None:
-        """Whole or not at all. SwitchError if it cannot be written."""
-        queues = {**self.read(), port: queue}
+    def write(self, port: int, queue: Queue | None) -> None:
+        """Notes what was set, None: that it is not known. Whole or not at all; SwitchError if it cannot be written."""
+        queues = {number: one for number, one in self.read().items() if number != port}
+        if queue is not None:
+            queues[port] = queue
         note = {"life": self._life, "queues": {str(number): asdict(one) for number, one in queues.items()}}
         draft = self._path.with_suffix(f".{os.getpid()}")
         try:

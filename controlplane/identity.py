@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from controlplane.program import PROGRAM
+from controlplane.schema_files import BUILD
 from controlplane.switch import ProgramIdentity, Switch, SwitchError
-
-BUILD = Path(__file__).resolve().parents[1] / "p4src/build"
 
 
 def committed_digest() -> str:

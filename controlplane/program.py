@@ -59,6 +59,10 @@ class ProgramSwitch(Switch):
         """All entries by key."""
 
     @abc.abstractmethod
+    def check_entry(self, table: str, key: int | None, entry: Entry) -> None:
+        """SwitchError if names or widths do not fit the program on the switch; changes nothing."""
+
+    @abc.abstractmethod
     def write_entry(self, table: str, key: int, entry: Entry) -> None:
         """Adds the entry, or replaces the one of the same key."""
 
@@ -117,19 +121,23 @@ class ProgramSwitch(Switch):
                 return EgressThreshold(arguments["threshold"], bool(arguments["mark_instead_of_drop"]), unit)
         return Unwatched()
 
+    def check_policy(self, port: int, policy: Policy) -> None:
+        self.check_entry("queue_policy", port, self._policy_entry(policy))
+
     def set_policy(self, port: int, policy: Policy) -> None:
+        self.write_entry("queue_policy", port, self._policy_entry(policy))
+
+    def _policy_entry(self, policy: Policy) -> Entry:
         match policy:
             case TailDrop(threshold, unit):
-                entry = Entry("tail_drop", {"threshold": threshold, **self.unit_arguments(unit)})
+                return Entry("tail_drop", {"threshold": threshold, **self.unit_arguments(unit)})
             case Ecn(threshold, hard_limit, unit):
                 bounds = {"threshold": threshold, "hard_limit": hard_limit}
-                entry = Entry("ecn", {**bounds, **self.unit_arguments(unit)})
+                return Entry("ecn", {**bounds, **self.unit_arguments(unit)})
             case EgressThreshold(threshold, mark, unit):
                 does = {"threshold": threshold, "mark_instead_of_drop": int(mark)}
-                entry = Entry("egress_threshold", {**does, **self.unit_arguments(unit)})
-            case Unwatched():
-                entry = Entry("unwatched", {})
-        self.write_entry("queue_policy", port, entry)
+                return Entry("egress_threshold", {**does, **self.unit_arguments(unit)})
+        return Entry("unwatched", {})
 
     def postcards(self, port: int) -> int | None:
         entry = self.entries("postcards").get(port) or self.default_entry("postcards")

@@ -11,10 +11,13 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from controlplane.program import PROGRAM
 from controlplane.schema import Array, Field, Schema, Table
 
+BUILD = Path(__file__).resolve().parents[1] / "p4src/build"
 _TOKEN = re.compile(r'(?:\s|#[^\n]*\n)*([{}:]|"(?:[^"\\\n]|\\.)*"|[-+.\w]+)')
 
 
@@ -57,6 +60,15 @@ def from_bfrt(content: Mapping[str, Any], origin: str) -> Schema:
 
 def load_bfrt(text: str, origin: str) -> Schema:
     return from_bfrt(json.loads(text), origin)
+
+
+def committed_schemas() -> list[Schema]:
+    """What p4src/build holds of our program: P4Info, and a bf-rt.json for each Tofino it was compiled for."""
+    info = BUILD / f"{PROGRAM}.p4info.txtpb"
+    found = [from_p4info(info.read_text(), info.name)]
+    for path in sorted(BUILD.rglob("*bf-rt.json")):
+        found.append(load_bfrt(path.read_text(), str(path.relative_to(BUILD))))
+    return found
 
 
 def bits_of(kind: Mapping[str, Any]) -> int:

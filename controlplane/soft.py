@@ -148,6 +148,9 @@ class SoftSwitch(ProgramSwitch):
         (line,) = [line for line in self._dump(table) if line.startswith("default ")]
         return self._entry(table, line.split(" ")[2:])
 
+    def check_entry(self, table: str, key: int | None, entry: Entry) -> None:
+        self._words(table, key, entry)
+
     def write_entry(self, table: str, key: int, entry: Entry) -> None:
         self.request("table", "set", table, hex(key), "=", *self._words(table, key, entry))
 
@@ -174,11 +177,12 @@ class SoftSwitch(ProgramSwitch):
         found = {name: value or None for name, value in self.port(port).items()}
         return Queue(found["rate"], limit_packets=found["limit_packets"], limit_bytes=found["limit_bytes"])
 
-    def set_queue(self, port: int, queue: Queue) -> None:
+    def check_queue(self, port: int, queue: Queue) -> None:
         if queue.rate_pps is not None or queue.limit_cells is not None:
-            raise SwitchError(
-                f"port {port}: {self} serves bits and holds packets or bytes, no packet rate and no cells"
-            )
+            raise SwitchError(f"port {port}: {self} serves bits and holds packets or bytes, nothing else")
+
+    def set_queue(self, port: int, queue: Queue) -> None:
+        self.check_queue(port, queue)
         self.set_port(
             port,
             rate=queue.rate_bps or 0,

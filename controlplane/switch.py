@@ -138,6 +138,10 @@ class Switch(abc.ABC):
         """The policy of `port`'s queue, from the next packet on."""
 
     @abc.abstractmethod
+    def check_policy(self, port: int, policy: Policy) -> None:
+        """Raises what set_policy would, and changes nothing."""
+
+    @abc.abstractmethod
     def postcards(self, port: int) -> int | None:
         """The switch id in the postcards of `port`'s queue, None: it makes none."""
 
@@ -157,6 +161,14 @@ class Switch(abc.ABC):
     @abc.abstractmethod
     def set_queue(self, port: int, queue: Queue) -> None:
         """The whole setting: what is None has no bound. What is in force after rounding, `queue` says."""
+
+    def holds(self, asked: Queue, found: Queue) -> bool:
+        """Whether `found` is what asking for `asked` gives, after whatever this target rounds."""
+        return asked == found
+
+    @abc.abstractmethod
+    def check_queue(self, port: int, queue: Queue) -> None:
+        """Raises what set_queue would of these values, and changes nothing."""
 
     @abc.abstractmethod
     def counters(self) -> dict[str, dict[int, Count]]:

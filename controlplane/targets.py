@@ -51,6 +51,22 @@ TARGETS = {
             front_panel=False,
         ),
     ),
+    "fake": Target(
+        "controlplane.fake",
+        "any name",
+        Capabilities(
+            name="fake",
+            depth_units=(Unit.PACKETS, Unit.BYTES),
+            exact_depth=True,
+            exact_time=True,
+            time_step_ns=1,
+            tail_drop_seen_by_program=True,
+            rate_unit="bps",
+            limit_units=(Unit.PACKETS, Unit.BYTES),
+            links=False,
+            front_panel=False,
+        ),
+    ),
 }
 
 

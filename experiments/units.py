@@ -23,6 +23,7 @@ DIMENSIONS: dict[str, dict[str, int]] = {
     "time": {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9},
     "bytes": {"b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3},
     "packets": {"p": 1},
+    "cells": {"c": 1},
     "bdp": {"bdp": 1},
     "rtt": {"rtt": 1},
 }  # fmt: skip
@@ -30,7 +31,7 @@ ALIASES = {
     "nsec": "ns", "nsecs": "ns", "usec": "us", "usecs": "us", "msec": "ms", "msecs": "ms", "sec": "s", "secs": "s",
     "bits": "bit",
 }  # fmt: skip
-EXAMPLES = {"rate": "200mbit", "time": "10ms", "bytes": "300kB", "packets": "166p", "bdp": "0.5bdp", "rtt": "1000rtt"}
+EXAMPLES = {"rate": "200mbit", "time": "10ms", "bytes": "300kB", "packets": "166p", "cells": "30000c", "bdp": "0.5bdp", "rtt": "1000rtt"}
 
 _QUANTITY = re.compile(r"([+-]?)([0-9]{1,18}(?:\.[0-9]{1,18})?)([A-Za-z]{0,8})")
 _UNIT_OF = {unit: (dimension, factor) for dimension, units in DIMENSIONS.items() for unit, factor in units.items()}

@@ -19,7 +19,7 @@ from typing import TypeVar
 import pytest
 
 from controlplane.bmv2 import Bmv2Switch
-from controlplane.identity import BUILD
+from controlplane.schema_files import BUILD
 from controlplane.switch import SwitchError
 
 T = TypeVar("T")

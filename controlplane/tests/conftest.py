@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from controlplane import lock
+from controlplane.fake import MEMORIES, FakeSwitch
 from controlplane.soft import SoftSwitch
 from controlplane.switch import Switch
 from controlplane.tests.bmv2_lab import Bmv2Lab, needs_bmv2
@@ -51,9 +52,11 @@ def served(core: Core, path: Path) -> Iterator[None]:
 
         thread = threading.Thread(target=serve)
         thread.start()
-        yield
-        listening.shutdown(socket.SHUT_RDWR)
-        thread.join()
+        try:
+            yield
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 @pytest.fixture
@@ -74,7 +77,14 @@ def bmv2(bmv2_lab: Bmv2Lab) -> Iterator[Switch]:
         yield client
 
 
-EVERY_SWITCH = ["soft", pytest.param("bmv2", marks=needs_bmv2)]
+@pytest.fixture
+def fake() -> Iterator[FakeSwitch]:
+    with FakeSwitch("test") as client:
+        yield client
+    del MEMORIES["test"]
+
+
+EVERY_SWITCH = ["soft", "fake", pytest.param("bmv2", marks=needs_bmv2)]
 
 
 @pytest.fixture(params=EVERY_SWITCH)

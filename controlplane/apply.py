@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""Brings a switch to what a switch.yaml asks: reads everything back, and writes only what differs.
+
+A second apply therefore changes nothing, and one after a lost connection does what the first did not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import NamedTuple
+
+from controlplane.desired import Desired, DesiredPort
+from controlplane.policy import Ecn, EgressThreshold, Policy, Unwatched, mode_of
+from controlplane.switch import Collector, FrontPanel, Queue, Switch, SwitchError
+from experiments.units import show
+
+
+class Change(NamedTuple):
+    """One difference, what is there and what is asked for in words, and what makes it so."""
+
+    what: str
+    before: str
+    after: str
+    do: Callable[[], None]
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.before} -> {self.after}"
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What an apply did. `in_force`: settings that the switch rounded, as they are now."""
+
+    changes: list[Change]
+    in_force: list[str]
+
+
+class ApplyError(SwitchError):
+    """Some of the changes are made and some are not; the message says which, a line each."""
+
+    def __init__(self, error: SwitchError, done: list[Change], failed: Change, left: list[Change]) -> None:
+        self.lines = [
+            f"{error}",
+            f"applied {len(done)} of {len(done) + 1 + len(left)} changes; applying again does the rest",
+            *(f"applied      {change}" for change in done),
+            f"not certain  {failed}",
+            *(f"not applied  {change}" for change in left),
+        ]
+        super().__init__(self.lines[0])
+
+
+def plan(switch: Switch, desired: Desired) -> list[Change]:
+    """What `apply` would do, in its order. Forwarding opens last: nothing passes a switch that is half configured."""
+    return [
+        *_front_panels(switch, desired.ports),
+        *_closed_forwarding(switch, desired),
+        *_queues(switch, desired.ports),
+        *_policies(switch, desired.ports),
+        *_collector(switch, desired.collector),
+        *_postcards(switch, desired.ports),
+        *_opened_forwarding(switch, desired),
+    ]
+
+
+def apply(switch: Switch, desired: Desired) -> Applied:
+    """As the only writer. Raises ApplyError if the switch refuses or is gone in between."""
+    with switch.writing():
+        changes = plan(switch, desired)
+        for at, change in enumerate(changes):
+            try:
+                change.do()
+            except SwitchError as error:
+                raise ApplyError(error, changes[:at], change, changes[at + 1 :]) from error
+        left = plan(switch, desired)
+        if left:
+            raise SwitchError(f"{switch}: took every change, but reads back otherwise: {'; '.join(map(str, left))}")
+        return Applied(changes, list(_rounded(switch, desired.ports)))
+
+
+def _front_panels(switch: Switch, ports: dict[int, DesiredPort]) -> Iterator[Change]:
+    for number, port in ports.items():
+        wanted = port.front_panel
+        if wanted is not None and (found := switch.front_panel(number)) != wanted:
+            what = f"port {port.name} front panel"
+            yield Change(what, _cable(found), _cable(wanted), partial(switch.set_front_panel, number, wanted))
+
+
+def _queues(switch: Switch, ports: dict[int, DesiredPort]) -> Iterator[Change]:
+    for number, port in ports.items():
+        wanted = port.queue
+        if wanted is not None and not switch.holds(wanted, found := switch.queue(number)):
+            what = f"port {port.name} queue"
+            yield Change(what, queue_words(found), queue_words(wanted), partial(switch.set_queue, number, wanted))
+
+
+def _policies(switch: Switch, ports: dict[int, DesiredPort]) -> Iterator[Change]:
+    for name, number in switch.ports().items():
+        wanted = ports[number].policy if number in ports else Unwatched()
+        if (found := switch.policy(number)) != wanted:
+            what = f"port {name} policy"
+            yield Change(what, words(found), words(wanted), partial(switch.set_policy, number, wanted))
+
+
+def _postcards(switch: Switch, ports: dict[int, DesiredPort]) -> Iterator[Change]:
+    for name, number in switch.ports().items():
+        wanted = ports[number].switch_id if number in ports else None
+        if (found := switch.postcards(number)) != wanted:
+            what = f"port {name} postcards"
+            yield Change(
+                what, postcard_words(found), postcard_words(wanted), partial(switch.set_postcards, number, wanted)
+            )
+
+
+def _collector(switch: Switch, wanted: Collector | None) -> Iterator[Change]:
+    if wanted is not None and (found := switch.collector()) != wanted:
+        yield Change("collector", _target(found), _target(wanted), partial(switch.set_collector, wanted))
+
+
+def _closed_forwarding(switch: Switch, desired: Desired) -> Iterator[Change]:
+    if desired.forwarding is None:
+        return
+    for mac, port in sorted(switch.forwarding().items()):
+        if mac not in desired.forwarding:
+            yield Change(f"forwarding {mac}", f"port {port}", "none", partial(switch.delete_forwarding, mac))
+
+
+def _opened_forwarding(switch: Switch, desired: Desired) -> Iterator[Change]:
+    found = switch.forwarding()
+    for mac, port in (desired.forwarding or {}).items():
+        if found.get(mac) != port:
+            before = f"port {found[mac]}" if mac in found else "none"
+            yield Change(f"forwarding {mac}", before, f"port {port}", partial(switch.set_forwarding, mac, port))
+
+
+def _rounded(switch: Switch, ports: dict[int, DesiredPort]) -> Iterator[str]:
+    for number, port in ports.items():
+        if port.queue is not None and (found := switch.queue(number)) != port.queue:
+            yield f"port {port.name} queue: {queue_words(port.queue)} is {queue_words(found)} in this switch"
+
+
+def words(policy: Policy) -> str:
+    """A policy as people say it."""
+    match policy:
+        case Unwatched():
+            return "unwatched"
+        case Ecn(threshold, hard_limit, unit):
+            return f"ecn marks from {threshold}, drops from {hard_limit} {unit}"
+        case EgressThreshold(threshold, True, unit):
+            return f"egress-threshold marks from {threshold} {unit}"
+    return f"{mode_of(policy)} from {policy.threshold} {policy.unit}"
+
+
+def queue_words(queue: Queue) -> str:
+    said = []
+    for one in fields(queue):
+        value = getattr(queue, one.name)
+        if value is not None and one.name == "rate_bps":
+            said.append(show(value, "rate"))
+        elif value is not None:
+            kind, _, unit = one.name.partition("_")
+            said.append(f"{value} packets/s" if kind == "rate" else f"at most {value} {unit}")
+    return ", ".join(said) or "no bound"
+
+
+def _cable(settings: FrontPanel | None) -> str:
+    if settings is None:
+        return "not set up"
+    enabled = "" if settings.enabled else ", disabled"
+    return f"{show(settings.speed_bps, 'rate')}, fec {settings.fec}, autoneg {settings.auto_negotiation}{enabled}"
+
+
+def postcard_words(switch_id: int | None) -> str:
+    return "off" if switch_id is None else f"on, switch id {switch_id}"
+
+
+def _target(collector: Collector | None) -> str:
+    if collector is None:
+        return "none"
+    return (
+        f"port {collector.port}, {collector.switch_mac} {collector.switch_addr}:{collector.src_port} to "
+        f"{collector.collector_mac} {collector.collector_addr}:{collector.dst_port}"
+    )

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: MIT
+"""What each command of `python -m controlplane` does but the live table (watch.py). Each returns the exit status."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from controlplane import apply
+from controlplane.desired import desired
+from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched, mode_of
+from controlplane.spec import SwitchSpec, load
+from controlplane.switch import Queue, Switch, SwitchError
+from controlplane.targets import connect
+from controlplane.threshold import DIMENSIONS, Traffic, convert
+from experiments import units
+
+DIFFERENT = 2
+
+
+class Opened(NamedTuple):
+    """A connected switch, and the file that named it."""
+
+    switch: Switch
+    spec: SwitchSpec | None
+
+
+@contextmanager
+def opened(options: argparse.Namespace) -> Iterator[Opened]:
+    """The switch of --file, or of --target and --address, which win over the file's."""
+    spec = None if options.file is None else load(options.file)
+    target = options.target or (spec.target if spec else None)
+    address = options.address or (spec.address if spec else None)
+    if target is None or address is None:
+        raise SwitchError("which switch? give --file, or --target and --address")
+    with connect(target, address) as switch:
+        yield Opened(switch, spec)
+
+
+def port_number(switch: Switch, name: str) -> int:
+    known = switch.ports()
+    if name not in known:
+        raise SwitchError(f"{switch}: no port {name!r}; it has {', '.join(known) or 'none'}")
+    return known[name]
+
+
+def apply_file(options: argparse.Namespace) -> int:
+    with opened(options) as (switch, spec):
+        wanted = desired(_needed(spec), switch, str(options.file))
+        _say(f"note: {note}" for note in wanted.notes)
+        done = apply.apply(switch, wanted)
+        _say(f"changed  {change}" for change in done.changes)
+        _say(f"note: {line}" for line in done.in_force)
+        print(f"{len(done.changes)} changes on {switch}" if done.changes else f"nothing to change on {switch}")
+    return 0
+
+
+def diff(options: argparse.Namespace) -> int:
+    with opened(options) as (switch, spec):
+        wanted = desired(_needed(spec), switch, str(options.file))
+        _say(f"note: {note}" for note in wanted.notes)
+        changes = apply.plan(switch, wanted)
+        _say(f"would change  {change}" for change in changes)
+        if not changes:
+            print(f"no difference on {switch}")
+    return DIFFERENT if changes else 0
+
+
+def ports(options: argparse.Namespace) -> int:
+    table = Table("port", "number", "queue", "policy", "postcards")
+    with opened(options) as (switch, _):
+        for name, number in switch.ports().items():
+            described = apply.queue_words(switch.queue(number)), apply.words(switch.policy(number))
+            table.add_row(name, str(number), *described, apply.postcard_words(switch.postcards(number)))
+    Console().print(table)
+    return 0
+
+
+def threshold(options: argparse.Namespace) -> int:
+    with opened(options) as (switch, spec):
+        number = port_number(switch, options.port)
+        if options.what == "get":
+            print(apply.words(switch.policy(number)))
+            return 0
+        if options.value is None:
+            raise SwitchError("threshold set: give a value, as in `threshold set 2 163p`")
+        with switch.writing():
+            policy = switch.policy(number)
+            if isinstance(policy, Unwatched):
+                raise SwitchError(f"port {options.port}: no policy watches its queue; `mode` sets one")
+            value, unit = _depth("threshold", options.value, switch, number, _traffic(options, spec, switch, number))
+            if isinstance(policy, Ecn) and unit is not policy.unit:
+                raise SwitchError(f"port {options.port}: its hard limit is in {policy.unit}: set both with `mode`")
+            _set_policy(switch, options.port, number, replace(policy, threshold=value, unit=unit))
+    return 0
+
+
+def mode(options: argparse.Namespace) -> int:
+    with opened(options) as (switch, spec):
+        number = port_number(switch, options.port)
+        if options.mode is None:
+            print(mode_of(switch.policy(number)))
+            return 0
+        with switch.writing():
+            traffic = _traffic(options, spec, switch, number)
+            policy = _policy(options, switch, number, traffic)
+            _set_policy(switch, options.port, number, policy)
+    return 0
+
+
+def postcards(options: argparse.Namespace) -> int:
+    with opened(options) as (switch, _):
+        number = port_number(switch, options.port)
+        with switch.writing():
+            if options.what == "on" and switch.collector() is None:
+                raise SwitchError(f"{switch}: has no collector, so nobody would get postcards: apply a file with one")
+            switch.set_postcards(number, options.switch_id if options.what == "on" else None)
+        print(f"port {options.port} postcards: {apply.postcard_words(switch.postcards(number))}")
+    return 0
+
+
+def counters(options: argparse.Namespace) -> int:
+    with opened(options) as (switch, _):
+        names = {number: name for name, number in switch.ports().items()}
+        table = Table("counter", "port", "packets", "bytes", title=str(switch))
+        for counter, cells in switch.counters().items():
+            for cell, count in sorted(cells.items()):
+                table.add_row(counter, names.get(cell, str(cell)), f"{count.packets:,}", f"{count.bytes:,}")
+        own = Table("the target's own", "value")
+        for name, value in switch.target_counters().items():
+            if value:
+                own.add_row(name, f"{value:,}")
+    Console().print(table, own)
+    return 0
+
+
+def histogram(options: argparse.Namespace) -> int:
+    with opened(options) as (switch, _):
+        buckets = switch.histogram(port_number(switch, options.port))
+        unit = switch.capabilities.depth_units[0]
+    total = sum(packets for _, packets in buckets)
+    table = Table(f"depth from ({unit})", "packets", "share", title=f"port {options.port}: {total:,} packets")
+    for depth, packets in buckets:
+        if packets:
+            table.add_row(str(depth), f"{packets:,}", f"{packets / total:.2%}")
+    Console().print(table)
+    return 0
+
+
+def _policy(options: argparse.Namespace, switch: Switch, number: int, traffic: Traffic) -> Policy:
+    """The policy that `mode` asks for; a threshold that is not given is the one in force."""
+    if options.mode == "unwatched":
+        return Unwatched()
+    found = switch.policy(number)
+    if options.threshold is not None:
+        value, unit = _depth("--threshold", options.threshold, switch, number, traffic)
+    elif not isinstance(found, Unwatched):
+        value, unit = found.threshold, found.unit
+    else:
+        raise SwitchError(f"port {options.port}: has no threshold yet; give --threshold")
+    if options.mode == "tail-drop":
+        return TailDrop(value, unit)
+    if options.mode == "egress-threshold":
+        return EgressThreshold(value, options.mark, unit)
+    if options.hard_limit is None:
+        raise SwitchError(f"port {options.port}: ecn needs --hard-limit, where even what could be marked is dropped")
+    limit, limit_unit = _depth("--hard-limit", options.hard_limit, switch, number, traffic)
+    if limit_unit is not unit or limit < value:
+        raise SwitchError(f"port {options.port}: the hard limit, {limit} {limit_unit}, is not above {value} {unit}")
+    return Ecn(value, limit, unit)
+
+
+def _set_policy(switch: Switch, name: str, number: int, policy: Policy) -> None:
+    if isinstance(policy, Ecn) and policy.hard_limit < policy.threshold:
+        raise SwitchError(f"port {name}: its hard limit is {policy.hard_limit} {policy.unit}: set both with `mode`")
+    before = switch.policy(number)
+    switch.set_policy(number, policy)
+    print(f"port {name} policy: {apply.words(before)} -> {apply.words(switch.policy(number))}")
+
+
+def _depth(what: str, text: str, switch: Switch, number: int, traffic: Traffic) -> tuple[int, Unit]:
+    try:
+        found = convert(units.parse(text, DIMENSIONS), switch.capabilities, traffic)
+    except ValueError as error:
+        raise SwitchError(f"{what} {text} {error}") from None
+    if found.note:
+        print(f"note: {found.note}")
+    return found.value, Unit(found.unit)
+
+
+def _traffic(options: argparse.Namespace, spec: SwitchSpec | None, switch: Switch, number: int) -> Traffic:
+    """From the command line, else the file, else what is in force."""
+    port = spec.ports.get(options.port) if spec else None
+    try:
+        rate = units.parse(options.rate, ("rate",)) if options.rate else port.rate if port else None
+        rtt = units.parse(options.rtt, ("time",)) if options.rtt else spec.rtt if spec else None
+        mtu = int(options.mtu) if options.mtu else spec.mtu if spec else None
+        traffic = Traffic(mtu, None if rate is None else units.whole(rate), None if rtt is None else units.whole(rtt))
+        return traffic if rate is not None else replace(traffic, rate_bps=_rate_in_force(switch.queue(number), traffic))
+    except ValueError as error:
+        raise SwitchError(f"--rate, --rtt or --mtu {error}") from None
+
+
+def _rate_in_force(queue: Queue, traffic: Traffic) -> int | None:
+    if queue.rate_pps is not None and traffic.mtu_bytes is not None:
+        return queue.rate_pps * traffic.wire_bits
+    return queue.rate_bps
+
+
+def _needed(spec: SwitchSpec | None) -> SwitchSpec:
+    if spec is None:
+        raise SwitchError("what should the switch be? give --file, as controlplane/switch.example.yaml")
+    return spec
+
+
+def _say(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""A switch.yaml in the terms of one switch: its port numbers, its units. Everything that cannot be is told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched
+from controlplane.spec import PolicySpec, PortSpec, SwitchSpec
+from controlplane.spec_file import SpecFileError
+from controlplane.switch import Capabilities, Collector, FrontPanel, Queue, Switch, SwitchError
+from controlplane.threshold import Traffic, convert, convert_rate
+from experiments.units import Quantity, whole
+
+
+@dataclass
+class DesiredPort:
+    """`queue` and `front_panel` None: as they are."""
+
+    name: str
+    policy: Policy = field(default_factory=Unwatched)
+    switch_id: int | None = None
+    queue: Queue | None = None
+    front_panel: FrontPanel | None = None
+
+
+@dataclass
+class Desired:
+    """Ports by number. `notes`: every rounding, a line each."""
+
+    ports: dict[int, DesiredPort] = field(default_factory=dict)
+    forwarding: dict[str, int] | None = None
+    collector: Collector | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def desired(spec: SwitchSpec, switch: Switch, origin: str) -> Desired:
+    """Raises SpecFileError with every line that this switch cannot do."""
+    return _Reading(spec, switch, origin).read()
+
+
+class _Reading:
+    """One pass over a spec; keeps what is wrong, to tell all of it at the end."""
+
+    def __init__(self, spec: SwitchSpec, switch: Switch, origin: str) -> None:
+        self._spec, self._switch, self._origin = spec, switch, origin
+        self._ports = switch.ports()
+        self._capabilities: Capabilities = switch.capabilities
+        self._errors: list[str] = []
+        self._result = Desired()
+        self._rtt_ns = None if spec.rtt is None else self._try("rtt", lambda: whole(spec.rtt), 1)
+
+    def read(self) -> Desired:
+        for name, port in self._spec.ports.items():
+            number = self._port(f"ports.{name}", name)
+            if number is not None:
+                self._result.ports[number] = self._one_port(f"ports.{name}", number, name, port)
+        if self._spec.forwarding is not None:
+            found = {mac: self._port(f"forwarding.{mac}", name) for mac, name in self._spec.forwarding.items()}
+            self._result.forwarding = {mac: number for mac, number in found.items() if number is not None}
+        if self._spec.collector is not None:
+            given = self._spec.collector.model_dump()
+            number = self._port("collector.port", given.pop("port"))
+            self._result.collector = None if number is None else Collector(number, **given)
+        if self._result.collector is None and any(port.switch_id is not None for port in self._result.ports.values()):
+            self._wrong("collector", "is missing: some port sends postcards, and nobody would get them")
+        if self._errors:
+            raise SpecFileError(*self._errors)
+        return self._result
+
+    def _one_port(self, where: str, number: int, name: str, port: PortSpec) -> DesiredPort:
+        wanted = DesiredPort(name, switch_id=port.postcards)
+        rate_bps = None if port.rate is None else self._try(f"{where}.rate", lambda: whole(port.rate), 1)
+        traffic = Traffic(self._spec.mtu, rate_bps, self._rtt_ns)
+        if port.rate is not None or port.limit is not None:
+            wanted.queue = self._queue(where, rate_bps, port.limit, traffic)
+        if port.speed is not None:
+            wanted.front_panel = self._front_panel(where, port)
+        if port.policy is not None:
+            wanted.policy = self._policy(f"{where}.policy", port.policy, traffic)
+        self._check(where, number, wanted)
+        if wanted.switch_id is not None and isinstance(wanted.policy, Unwatched):
+            self._wrong(f"{where}.postcards", "asks for postcards of a queue that no policy watches: give it a policy")
+        return wanted
+
+    def _check(self, where: str, number: int, wanted: DesiredPort) -> None:
+        """What only the switch knows: widths and bounds."""
+        try:
+            self._switch.check_policy(number, wanted.policy)
+            if wanted.queue is not None:
+                self._switch.check_queue(number, wanted.queue)
+        except SwitchError as error:
+            self._wrong(where, str(error))
+
+    def _queue(self, where: str, rate_bps: int | None, limit: Quantity | None, traffic: Traffic) -> Queue:
+        settings: dict[str, int] = {}
+        if rate_bps is not None:
+            rate = self._try(f"{where}.rate", lambda: convert_rate(rate_bps, self._capabilities, traffic), None)
+            if rate is not None:
+                settings[f"rate_{rate.unit}"] = rate.value
+                self._note(f"{where}.rate", rate.note)
+        if limit is not None:
+            allowed = self._capabilities.limit_units
+            if limit.dimension not in allowed:
+                self._wrong(f"{where}.limit", f"{limit.text}: {self._capabilities.name} holds {' or '.join(allowed)}")
+            else:
+                settings[f"limit_{limit.dimension}"] = self._try(f"{where}.limit", lambda: whole(limit), 1)
+        return Queue(**settings)
+
+    def _front_panel(self, where: str, port: PortSpec) -> FrontPanel | None:
+        if not self._capabilities.front_panel:
+            self._wrong(f"{where}.speed", f"{self._capabilities.name} has no cables: leave speed, fec, ... out")
+            return None
+        speed_bps = self._try(f"{where}.speed", lambda: whole(port.speed), 1)
+        return FrontPanel(speed_bps, port.fec or "none", port.auto_negotiation or "default")
+
+    def _policy(self, where: str, given: PolicySpec, traffic: Traffic) -> Policy:
+        if given.mode == "unwatched":
+            return Unwatched()
+        threshold = self._depth(f"{where}.threshold", given.threshold, traffic)
+        if given.mode == "tail-drop":
+            return TailDrop(*threshold)
+        if given.mode == "egress-threshold":
+            return EgressThreshold(threshold[0], given.mark, threshold[1])
+        hard_limit = self._depth(f"{where}.hard_limit", given.hard_limit, traffic)
+        if hard_limit[1] is not threshold[1]:
+            self._wrong(
+                f"{where}.hard_limit", f"is in {hard_limit[1]}, the threshold in {threshold[1]}: give both in one"
+            )
+        elif hard_limit[0] < threshold[0]:
+            self._wrong(f"{where}.hard_limit", f"{hard_limit[0]} is below the threshold, {threshold[0]} {threshold[1]}")
+        return Ecn(threshold[0], hard_limit[0], threshold[1])
+
+    def _depth(self, where: str, quantity: Quantity, traffic: Traffic) -> tuple[int, Unit]:
+        found = self._try(where, lambda: convert(quantity, self._capabilities, traffic), None)
+        if found is None:
+            return 1, self._capabilities.depth_units[0]
+        self._note(where, found.note)
+        return found.value, Unit(found.unit)
+
+    def _port(self, where: str, name: str) -> int | None:
+        if name not in self._ports:
+            self._wrong(where, f"the switch has no port {name!r}; it has {_listed(self._ports)}")
+        return self._ports.get(name)
+
+    def _try(self, where: str, what: Callable[[], Any], otherwise: Any) -> Any:
+        try:
+            return what()
+        except ValueError as error:
+            self._wrong(where, str(error))
+            return otherwise
+
+    def _wrong(self, where: str, problem: str) -> None:
+        self._errors.append(f"{self._origin}: {where}: {problem}")
+
+    def _note(self, where: str, note: str) -> None:
+        if note:
+            self._result.notes.append(f"{where}: {note}")
+
+
+def _listed(names: dict[str, int]) -> str:
+    shown = list(names)
+    return ", ".join(shown[:40]) + (f", ... ({len(shown)} in all)" if len(shown) > 40 else "") or "none"

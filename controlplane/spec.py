@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: MIT
+"""What a switch.yaml may say, each value checked by itself. What needs the switch (port names, units) is desired.py.
+
+Everything is text in the file; a mistake is one line: file, key, value, what is allowed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from controlplane import spec_file
+from controlplane.policy import MODES
+from controlplane.spec_file import SpecFileError
+from controlplane.targets import TARGETS
+from controlplane.threshold import DIMENSIONS
+from experiments import units
+from wire.wire import POSTCARD
+
+MTU_BYTES = (64, 10_000)
+WORDS = {"on": True, "yes": True, "true": True, "off": False, "no": False, "false": False}
+FECS = ("none", "firecode", "reed-solomon")
+NEGOTIATIONS = ("default", "on", "off")
+
+
+def _quantity(*dimensions: str) -> Callable[[object], units.Quantity]:
+    def read(value: object) -> units.Quantity:
+        quantity = units.parse(value, dimensions)
+        if not quantity.amount:
+            raise ValueError("is zero; allowed: more than that, or leave the key out")
+        return quantity
+
+    return read
+
+
+def _whole(low: int, high: int) -> Callable[[object], int]:
+    def read(value: object) -> int:
+        if not re.fullmatch(r"[0-9]{1,12}", str(value)) or not low <= int(str(value)) <= high:
+            raise ValueError(f"is not a whole number from {low} to {high}")
+        return int(str(value))
+
+    return read
+
+
+def _one_of(*allowed: str) -> Callable[[object], str]:
+    def read(value: object) -> str:
+        if value not in allowed:
+            near = difflib.get_close_matches(str(value), allowed, n=1)
+            raise ValueError(f"did you mean {near[0]}?" if near else f"is not known; allowed: {', '.join(allowed)}")
+        return str(value)
+
+    return read
+
+
+def _mac(value: object) -> str:
+    if not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", str(value)):
+        raise ValueError("is no MAC address; allowed: six bytes as in 02:bf:00:00:00:01")
+    return str(value).lower()
+
+
+def _ipv4(value: object) -> str:
+    try:
+        return str(ipaddress.IPv4Address(str(value)))
+    except ValueError:
+        raise ValueError("is no IPv4 address; allowed: as in 10.78.0.2") from None
+
+
+def _switch(value: object) -> bool:
+    if str(value).lower() not in WORDS:
+        raise ValueError("is neither on nor off")
+    return WORDS[str(value).lower()]
+
+
+def _switch_id(value: object) -> int | None:
+    if str(value).lower() == "off":
+        return None
+    try:
+        return _whole(0, 2**16 - 1)(value)
+    except ValueError:
+        raise ValueError("is neither a switch id from 0 to 65535 nor off") from None
+
+
+Read = BeforeValidator
+Rate = Annotated[Any, Read(_quantity("rate"))]
+Mac = Annotated[str, Read(_mac)]
+Depth = Annotated[Any, Read(_quantity(*DIMENSIONS))]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class PolicySpec(_Strict):
+    """`threshold` is where the mode acts; `hard_limit` is ECN's; `mark` makes egress-threshold mark what it can."""
+
+    mode: Annotated[str, Read(_one_of(*MODES))]
+    threshold: Depth = None
+    hard_limit: Depth = None
+    mark: Annotated[bool, Read(_switch)] = False
+
+    @model_validator(mode="after")
+    def _fits_its_mode(self) -> PolicySpec:
+        if (self.threshold is None) != (self.mode == "unwatched"):
+            raise ValueError("needs a threshold" if self.threshold is None else "has a threshold, but watches nothing")
+        if (self.hard_limit is None) != (self.mode != "ecn"):
+            raise ValueError("needs a hard_limit" if self.mode == "ecn" else "has a hard_limit, which only ecn knows")
+        if self.mark and self.mode != "egress-threshold":
+            raise ValueError("has `mark`, which only egress-threshold knows: ecn always marks")
+        return self
+
+
+class PortSpec(_Strict):
+    """What is not said of a port stays as it is, but a policy or postcards that are not said are switched off."""
+
+    rate: Rate = None
+    limit: Annotated[Any, Read(_quantity("packets", "bytes", "cells"))] = None
+    speed: Rate = None
+    fec: Annotated[str, Read(_one_of(*FECS))] | None = None
+    auto_negotiation: Annotated[str, Read(_one_of(*NEGOTIATIONS))] | None = None
+    policy: PolicySpec | None = None
+    postcards: Annotated[int | None, Read(_switch_id)] = None
+
+    @model_validator(mode="after")
+    def _cable_has_a_speed(self) -> PortSpec:
+        if self.speed is None and (self.fec or self.auto_negotiation):
+            raise ValueError("has fec or auto_negotiation without a speed")
+        return self
+
+
+class CollectorSpec(_Strict):
+    port: str
+    switch_mac: Mac
+    collector_mac: Mac
+    switch_addr: Annotated[str, Read(_ipv4)]
+    collector_addr: Annotated[str, Read(_ipv4)]
+    src_port: Annotated[int, Read(_whole(1, 65535))] = POSTCARD.const["POSTCARD_UDP_PORT"]
+    dst_port: Annotated[int, Read(_whole(1, 65535))] = POSTCARD.const["POSTCARD_UDP_PORT"]
+
+
+class SwitchSpec(_Strict):
+    """A whole switch.yaml. `forwarding`: MAC -> name of a port; given, it is all of the table, left out, it stays."""
+
+    version: Literal["1"] = "1"
+    target: Annotated[str, Read(_one_of(*TARGETS))]
+    address: Annotated[str, Field(min_length=1)]
+    mtu: Annotated[int, Read(_whole(*MTU_BYTES))] | None = None
+    rtt: Annotated[Any, Read(_quantity("time"))] = None
+    ports: dict[str, PortSpec] = Field(default_factory=dict)
+    forwarding: dict[Mac, str] | None = None
+    collector: CollectorSpec | None = None
+
+
+def load(path: Path) -> SwitchSpec:
+    """Raises SpecFileError with every mistake, a line each."""
+    return validate(spec_file.load(path), str(path))
+
+
+def validate(content: Mapping[str, Any], origin: str) -> SwitchSpec:
+    """The spec that `content` says. `origin` goes before each line of SpecFileError."""
+    try:
+        return SwitchSpec.model_validate(_empty_is_nothing(content))
+    except ValidationError as failure:
+        raise SpecFileError(*(_line(origin, error) for error in failure.errors())) from None
+
+
+def _empty_is_nothing(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`"1":` with nothing behind it is a port of which nothing is said."""
+    ports = content.get("ports")
+    if not isinstance(ports, dict):
+        return content
+    return {**content, "ports": {name: {} if port in ("", None) else port for name, port in ports.items()}}
+
+
+def _line(origin: str, error: Any) -> str:
+    where = ".".join(str(part) for part in error["loc"] if part != "[key]") or "file"
+    given = error["input"]
+    shown = f"={given}" if isinstance(given, (str, int, float)) and str(given) not in error["loc"] else ""
+    if error["type"] == "extra_forbidden":
+        problem, shown = _unknown_key(error["loc"]), ""
+    elif error["type"] == "missing":
+        problem, shown = "is missing", ""
+    elif error["type"] == "literal_error":
+        problem = "is a version that this bufferscope does not read; allowed: 1"
+    elif "error" in error.get("ctx", {}):
+        problem = str(error["ctx"]["error"])
+    elif error["type"] in ("model_type", "dict_type"):
+        problem = "is not a mapping"
+    else:
+        problem = "is not text"
+    line = f"{origin}: {where}{shown} {problem}"
+    return line if line.isprintable() else ascii(line)  # a terminal must not obey what a file says
+
+
+def _unknown_key(location: tuple[Any, ...]) -> str:
+    models: dict[str, type[BaseModel]] = {"policy": PolicySpec, "collector": CollectorSpec}
+    within = SwitchSpec if len(location) == 1 else models.get(str(location[-2]), PortSpec)
+    near = difflib.get_close_matches(str(location[-1]), within.model_fields, n=1)
+    allowed = ", ".join(within.model_fields)
+    return f"is not known; did you mean {near[0]}?" if near else f"is not known; allowed: {allowed}"

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""Applying a switch.yaml: all of it, once; only what differs; and again after the connection was lost anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from controlplane.apply import ApplyError, apply, plan
+from controlplane.desired import desired
+from controlplane.fake import MEMORIES, FakeSwitch
+from controlplane.policy import Ecn, TailDrop, Unwatched
+from controlplane.spec import load, validate
+from controlplane.spec_file import load as load_file
+from controlplane.switch import Queue, Switch, SwitchError
+
+EXAMPLE = Path(__file__).parents[1] / "switch.example.yaml"
+CHANGES = 7  # a queue, a policy, postcards, the collector, three hosts
+
+
+def wanted(switch: Switch, **other: object):
+    return desired(validate({**load_file(EXAMPLE), **other}, "example"), switch, "example")
+
+
+def test_apply__second_time_changes_nothing(fake: FakeSwitch) -> None:
+    assert len(apply(fake, wanted(fake)).changes) == CHANGES
+    assert fake.policy(2) == TailDrop(163)
+    assert fake.queue(2) == Queue(rate_bps=200_000_000, limit_packets=20_000)
+    writes = fake.memory.writes
+    assert apply(fake, wanted(fake)).changes == []
+    assert fake.memory.writes == writes
+
+
+def test_plan__changes_nothing_and_says_what_would(fake: FakeSwitch) -> None:
+    apply(fake, wanted(fake))
+    fake.set_policy(2, Ecn(5, 9))
+    fake.set_postcards(1, 3)
+    fake.set_forwarding("02:bf:00:00:00:09", 1)
+    fake.set_forwarding("02:bf:00:00:00:01", 3)
+    writes = fake.memory.writes
+    assert [str(change) for change in plan(fake, wanted(fake))] == [
+        "forwarding 02:bf:00:00:00:09: port 1 -> none",
+        "port 2 policy: ecn marks from 5, drops from 9 packets -> tail-drop from 163 packets",
+        "port 1 postcards: on, switch id 3 -> off",
+        "forwarding 02:bf:00:00:00:01: port 3 -> port 1",
+    ]
+    assert fake.memory.writes == writes
+    assert len(apply(fake, wanted(fake)).changes) == 4
+    assert plan(fake, wanted(fake)) == []
+
+
+def test_plan__what_the_file_leaves_out_stays_or_is_switched_off(fake: FakeSwitch) -> None:
+    apply(fake, wanted(fake))
+    less = wanted(fake, ports={}, forwarding=None)
+    less.forwarding = None
+    assert [str(change) for change in plan(fake, less)] == [
+        "port 2 policy: tail-drop from 163 packets -> unwatched",
+        "port 2 postcards: on, switch id 1 -> off",
+    ]
+    apply(fake, less)
+    assert fake.policy(2) == Unwatched()
+    assert len(fake.forwarding()) == 3
+    assert fake.queue(2) == Queue(rate_bps=200_000_000, limit_packets=20_000)
+
+
+@pytest.mark.parametrize("writes", range(CHANGES + 1))  # the collector is two writes
+def test_apply__after_a_lost_connection_does_the_rest(fake: FakeSwitch, writes: int) -> None:
+    fake.memory.writes_left = writes
+    with pytest.raises(ApplyError, match="fake switch at test: lost the connection") as failure:
+        apply(fake, wanted(fake))
+    lines = failure.value.lines
+    done = sum(line.startswith("applied      ") for line in lines)
+    left = sum(line.startswith("not applied  ") for line in lines)
+    assert (done + 1 + left, sum(line.startswith("not certain  ") for line in lines)) == (CHANGES, 1)
+    assert lines[1] == f"applied {done} of {CHANGES} changes; applying again does the rest"
+    assert done in (writes, writes - 1)
+    assert len(apply(fake, wanted(fake)).changes) == CHANGES - done
+    assert plan(fake, wanted(fake)) == []
+
+
+def test_apply__second_writer_is_refused_before_anything_changes(fake: FakeSwitch) -> None:
+    with fake.writing(), pytest.raises(SwitchError, match="another connection is writing to it"):
+        apply(FakeSwitch("test"), wanted(fake))
+    assert fake.memory.writes == 0
+
+
+def test_apply__a_switch_that_keeps_something_else_is_told(fake: FakeSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake, "set_queue", lambda port, queue: None)
+    with pytest.raises(SwitchError, match="reads back otherwise: port 2 queue: no bound -> 200mbit"):
+        apply(fake, wanted(fake))
+
+
+def test_apply__is_the_same_on_every_switch(switch: Switch) -> None:
+    """Also those whose queues serve packets."""
+    limit = switch.capabilities.limit_units[0][0]
+    ports = {"2": {"rate": "100mbit", "limit": f"2000{limit}", "policy": {"mode": "tail-drop", "threshold": "0.5bdp"}}}
+    names = {str(number): name for name, number in switch.ports().items()}
+    given = {**load_file(EXAMPLE), "ports": {names[port]: settings for port, settings in ports.items()}}
+    given["forwarding"] = {mac: names[port] for mac, port in given["forwarding"].items()}
+    given["collector"] = {**given["collector"], "port": names["3"]}
+    asked = desired(validate(given, "example"), switch, "example")
+    nothing = desired(validate({**given, "ports": {}, "forwarding": {}}, "example"), switch, "example")
+    assert apply(switch, asked).changes
+    assert apply(switch, asked).changes == []
+    apply(switch, nothing)
+    assert (switch.policy(2), switch.forwarding()) == (Unwatched(), {})
+    switch.set_queue(2, Queue())
+
+
+def test_example__is_for_a_running_soft_switch() -> None:
+    assert load(EXAMPLE).target == "soft"
+    assert "test" not in MEMORIES

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""switch.yaml: the example is good, and each mistake is one line that says where, what, and what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from controlplane.desired import desired
+from controlplane.fake import FakeSwitch
+from controlplane.policy import TailDrop, Unit
+from controlplane.spec import load
+from controlplane.spec_file import SpecFileError
+from controlplane.switch import Queue
+
+EXAMPLE = Path(__file__).parents[1] / "switch.example.yaml"
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "switch.yaml"
+    path.write_text(text)
+    return path
+
+
+def lines(path: Path, switch: FakeSwitch | None = None) -> list[str]:
+    """What is wrong with the file, without its name."""
+    with pytest.raises(SpecFileError) as refusal:
+        _read(path, switch)
+    assert all(line.startswith(f"{path}: ") and "\n" not in line for line in refusal.value.lines)
+    return [line.removeprefix(f"{path}: ") for line in refusal.value.lines]
+
+
+def _read(path: Path, switch: FakeSwitch | None) -> None:
+    spec = load(path)
+    assert switch is not None, "the file is good by itself"
+    desired(spec, switch, str(path))
+
+
+def test_example__is_what_the_lab_has(fake: FakeSwitch) -> None:
+    wanted = desired(load(EXAMPLE), fake, "example")
+    assert wanted.ports[2].policy == TailDrop(163, Unit.PACKETS)
+    assert wanted.ports[2].queue == Queue(rate_bps=200_000_000, limit_packets=20_000)
+    assert wanted.ports[2].switch_id == 1
+    assert wanted.notes == ["ports.2.policy.threshold: 1bdp is 162.549 full packets: 163"]
+    assert wanted.forwarding is not None
+    assert len(wanted.forwarding) == 3
+    assert wanted.collector is not None
+    assert (wanted.collector.port, wanted.collector.dst_port) == (3, 5577)
+
+
+HEAD = "target: fake\naddress: test\nmtu: 1500\nrtt: 10ms\n"
+CARDS = "collector: {port: '3', switch_mac: '02:bf:00:00:01:03', collector_mac: '02:bf:00:00:00:03', "
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("address: x\n", "target is missing"),
+        (HEAD.replace("fake", "sotf"), "target=sotf did you mean soft?"),
+        (HEAD + "speed: 1\n", "speed is not known; allowed: version, target,"),
+        (HEAD + "version: 9\n", "version=9 is a version that this bufferscope does not read; allowed: 1"),
+        (HEAD.replace("1500", "15"), "mtu=15 is not a whole number from 64 to 10000"),
+        (HEAD.replace("10ms", "10"), "rtt=10 is a bare number, it needs a unit; allowed: ns, us, ms, s as in 10ms"),
+        (HEAD + "ports: 5\n", "ports=5 is not a mapping"),
+        (HEAD + "ports: {'2': fast}\n", "ports.2=fast is not a mapping"),
+        (HEAD + "ports: {'2': {rate: 0bit}}\n", "ports.2.rate=0bit is zero; allowed: more than that, or leave the key"),
+        (HEAD + "ports: {'2': {rat: 1bit}}\n", "ports.2.rat is not known; did you mean rate?"),
+        (HEAD + "ports: {'2': {fec: none}}\n", "ports.2 has fec or auto_negotiation without a speed"),
+        (HEAD + "ports: {'2': {postcards: 65536}}\n", "ports.2.postcards=65536 is neither a switch id from 0 to 65535"),
+        (
+            HEAD + "ports: {'2': {policy: {mode: taildrop, threshold: 1p}}}\n",
+            "ports.2.policy.mode=taildrop did you mean",
+        ),
+        (HEAD + "ports: {'2': {policy: {mode: ecn, threshold: 1p}}}\n", "ports.2.policy needs a hard_limit"),
+        (HEAD + "ports: {'2': {policy: {mode: tail-drop}}}\n", "ports.2.policy needs a threshold"),
+        (
+            HEAD + "ports: {'2': {policy: {mode: tail-drop, threshold: 5q}}}\n",
+            "ports.2.policy.threshold=5q has the unknown unit 'q'; allowed: p as in 166p; b, kb",
+        ),
+        (HEAD + "forwarding: {'02:bf': '2'}\n", "forwarding.02:bf is no MAC address"),
+        (
+            HEAD + CARDS + "switch_addr: 10.0.0.300, collector_addr: 10.0.0.2}\n",
+            "collector.switch_addr=10.0.0.300 is no IPv4",
+        ),
+        (HEAD + "mtu: 9000\n", "is not YAML: mtu is given twice, line 5"),
+        (HEAD + "ports: &a {'2': {}}\nforwarding: *a\n", "is not YAML: an alias, write it out, line 6"),
+        (HEAD + "ports: !!python/name:os.system x\n", "is not YAML: a tag, tag:yaml.org,2002:python/name:os.system"),
+        (HEAD + "ports: {'2': {'\x1b[2J': 1}}", "is not YAML: "),
+        ("- 1\n", "is not a mapping; see controlplane/switch.example.yaml"),
+        ("target: [fake\n", "is not YAML: "),
+    ],
+)
+def test_load__one_mistake_is_one_line(tmp_path: Path, text: str, says: str) -> None:
+    (line,) = lines(written(tmp_path, text))
+    assert line.startswith(says)
+    assert line.isprintable()
+
+
+def test_load__tells_every_mistake(tmp_path: Path) -> None:
+    path = written(tmp_path, HEAD + "ports: {'2': {rate: 5q, limit: 5ms}, '3': {policy: {mode: x}}}\n")
+    assert [line.split("=")[0] for line in lines(path)] == ["ports.2.rate", "ports.2.limit", "ports.3.policy.mode"]
+
+
+def test_load__a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    assert lines(tmp_path / "absent.yaml") == ["cannot be read: No such file or directory"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("ports: {'9': {}}\n", "ports.9: the switch has no port '9'; it has 1, 2, 3"),
+        ("forwarding: {'02:bf:00:00:00:01': eth0}\n", "forwarding.02:bf:00:00:00:01: the switch has no port 'eth0'"),
+        ("ports: {'2': {speed: 10gbit}}\n", "ports.2.speed: fake has no cables"),
+        ("ports: {'2': {limit: 5c}}\n", "ports.2.limit: 5c: fake holds packets or bytes"),
+        (
+            "ports: {'2': {policy: {mode: tail-drop, threshold: 5c}}}\n",
+            "ports.2.policy.threshold: is in cells, which fake",
+        ),
+        (
+            "ports: {'2': {policy: {mode: tail-drop, threshold: 1bdp}}}\n",
+            "ports.2.policy.threshold: needs the rate of the",
+        ),
+        (
+            "ports: {'2': {policy: {mode: ecn, threshold: 9p, hard_limit: 5p}}}\n",
+            "ports.2.policy.hard_limit: 5 is below",
+        ),
+        (
+            "ports: {'2': {policy: {mode: ecn, threshold: 9p, hard_limit: 9kb}}}\n",
+            "ports.2.policy.hard_limit: is in bytes",
+        ),
+        (
+            "ports: {'2': {policy: {mode: tail-drop, threshold: 4294967296p}}}\n",
+            "ports.2: fake switch at test: table queue_policy, key 2: action tail_drop: threshold 4294967296 does not"
+            " fit in 32 bits",
+        ),
+        (
+            "ports: {'2': {policy: {mode: tail-drop, threshold: 1p}, postcards: 1}}\n",
+            "collector: is missing: some port sends postcards, and nobody would get them",
+        ),
+    ],
+)
+def test_desired__what_this_switch_cannot_do_is_one_line(tmp_path: Path, fake, text: str, says: str) -> None:
+    (line,) = lines(written(tmp_path, HEAD + text), fake)
+    assert line.startswith(says)
+
+
+def test_desired__postcards_of_an_unwatched_queue_are_refused(tmp_path: Path, fake: FakeSwitch) -> None:
+    text = HEAD + "ports: {'2': {postcards: 1}}\n" + CARDS + "switch_addr: 10.0.0.3, collector_addr: 10.0.0.2}\n"
+    assert lines(written(tmp_path, text), fake) == [
+        "ports.2.postcards: asks for postcards of a queue that no policy watches: give it a policy"
+    ]

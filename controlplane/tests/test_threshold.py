@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""Thresholds in every unit, on switches that compare packets and bytes, and on one that compares cells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from controlplane.policy import Unit
+from controlplane.targets import TARGETS
+from controlplane.threshold import DIMENSIONS, Converted, Traffic, convert, convert_rate
+from experiments import units
+
+SOFT = TARGETS["soft"].capabilities
+IN_CELLS = replace(SOFT, name="cells", depth_units=(Unit.CELLS,), cell_bytes=80)
+LAB = Traffic(mtu_bytes=1500, rate_bps=200_000_000, rtt_ns=10_000_000)
+
+
+def parse(text: str) -> units.Quantity:
+    return units.parse(text, DIMENSIONS)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit"), [("163p", 163, Unit.PACKETS), ("300kB", 307_200, Unit.BYTES), ("1p", 1, Unit.PACKETS)]
+)
+def test_convert__what_the_target_compares_is_exact(text: str, value: int, unit: Unit) -> None:
+    assert convert(parse(text), SOFT, Traffic()) == Converted(value, unit)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "note"),
+    [
+        ("1bdp", 163, "1bdp is 162.549 full packets: 163"),
+        ("0.5bdp", 81, "0.5bdp is 81.274 full packets: 81"),
+        ("0.001bdp", 1, "0.001bdp is 0.163 full packets: 1"),
+        ("61520ns", 1, ""),  # 1538 bytes at 200 Mbit/s
+        ("250us", 4, "250us is 4.064 full packets: 4"),
+    ],
+)
+def test_convert__times_and_bdps_are_the_nearest_packets(text: str, value: int, note: str) -> None:
+    assert convert(parse(text), SOFT, LAB) == Converted(value, Unit.PACKETS, note)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "note"),
+    [
+        ("30000c", 30_000, ""),
+        (
+            "163p",
+            163 * 19,
+            "163p; 163 packets of 1514 bytes are 3097 cells of 80 bytes, which hold more of smaller ones",
+        ),
+        ("1bdp", 163 * 19, "1bdp is 162.549 full packets: 163; 163 packets of 1514 bytes are 3097 cells of 80 bytes"),
+        ("300kB", 3840, "300kB is 3840 cells of 80 bytes, 307200 bytes; the last cell of each packet is rarely full"),
+        ("1b", 1, "1b is 1 cells of 80 bytes, 80 bytes"),
+    ],
+)
+def test_convert__says_what_cells_round(text: str, value: int, note: str) -> None:
+    found = convert(parse(text), IN_CELLS, LAB)
+    assert (found.value, found.unit) == (value, Unit.CELLS)
+    assert found.note.startswith(note)
+    assert bool(found.note) == bool(note)
+
+
+@pytest.mark.parametrize(
+    ("text", "capabilities", "traffic", "says"),
+    [
+        ("30000c", SOFT, LAB, "is in cells, which soft .*allowed: packets, bytes, time or bdp|p, b"),
+        ("1bdp", SOFT, Traffic(1500, 10**9), "needs the base RTT; give `rtt`"),
+        ("1bdp", SOFT, Traffic(1500, None, 1), "needs the rate"),
+        ("1ms", SOFT, Traffic(None, 10**9), "needs the size of full packets"),
+        ("5p", IN_CELLS, Traffic(), "needs the size of full packets"),
+        ("5p", replace(IN_CELLS, cell_bytes=None), LAB, "needs the cell size of cells"),
+        ("0.5p", SOFT, LAB, "is not a whole number of p"),
+    ],
+)
+def test_convert__says_what_it_needs(text: str, capabilities, traffic: Traffic, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        convert(parse(text), capabilities, traffic)
+
+
+def test_convert_rate__is_of_full_packets_where_packets_are_served() -> None:
+    assert convert_rate(50_000_000, SOFT, Traffic()) == Converted(50_000_000, "bps")
+    found = convert_rate(50_000_000, TARGETS["bmv2"].capabilities, LAB)
+    assert (found.value, found.unit) == (4064, "pps")
+    assert found.note == (
+        "50000000 bit/s is 4064 packets/s, 50003456 bit/s of full packets (1538 bytes on the wire), not of others"
+    )

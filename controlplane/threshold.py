@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""Thresholds and rates as people give them (packets, bytes, cells, time, BDP; bit/s) in what a target can compare.
+
+Amounts are fractions until the last step. What a target cannot express exactly is said in a note.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from controlplane.policy import Unit
+from controlplane.switch import Capabilities
+from experiments.units import Quantity, nearest, whole
+
+DIMENSIONS = ("packets", "bytes", "cells", "time", "bdp")
+ETHERNET_BYTES = 14  # the header, in every length the switch counts
+WIRE_BYTES = 24  # preamble, FCS and gap, on the wire only
+NS_PER_S = 10**9
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What packets, times and BDPs are converted with. None: not known, so what needs it is refused."""
+
+    mtu_bytes: int | None = None
+    rate_bps: int | None = None
+    rtt_ns: int | None = None
+
+    @property
+    def frame_bytes(self) -> int:
+        """Of a full packet, as switches count it."""
+        if self.mtu_bytes is None:
+            raise ValueError("needs the size of full packets; give `mtu` as well")
+        return self.mtu_bytes + ETHERNET_BYTES
+
+    @property
+    def wire_bits(self) -> int:
+        return 8 * (self.frame_bytes + WIRE_BYTES)
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A whole number of `unit`. `note` says what was rounded, '' if nothing was."""
+
+    value: int
+    unit: str
+    note: str = ""
+
+
+def convert(quantity: Quantity, capabilities: Capabilities, traffic: Traffic) -> Converted:
+    """The queue length `quantity` in a unit that the target compares. ValueError says what cannot be, and what can."""
+    units = capabilities.depth_units
+    if quantity.dimension == "cells":
+        if Unit.CELLS not in units:
+            raise ValueError(
+                f"is in cells, which {capabilities.name} does not have; allowed: p, b, kb, mb, gb, times, bdp"
+            )
+        return Converted(whole(quantity), Unit.CELLS)
+    if quantity.dimension == "bytes" and Unit.BYTES in units:
+        return Converted(whole(quantity), Unit.BYTES)
+    if quantity.dimension == "bytes":
+        return _bytes_in_cells(whole(quantity), capabilities, quantity.text)
+    packets = _packets(quantity, traffic)
+    if Unit.PACKETS in units:
+        return packets
+    return _packets_in_cells(packets, capabilities, traffic, quantity.text)
+
+
+def convert_rate(rate_bps: int, capabilities: Capabilities, traffic: Traffic) -> Converted:
+    """The rate in what the target's queues are served in, bps or pps. ValueError as above."""
+    if capabilities.rate_unit == "bps":
+        return Converted(rate_bps, "bps")
+    exact = Fraction(rate_bps, traffic.wire_bits)
+    packets = max(1, nearest(exact))
+    bits = f"{packets} packets/s, {packets * traffic.wire_bits} bit/s"
+    note = f"{rate_bps} bit/s is {bits} of full packets ({traffic.wire_bits // 8} bytes on the wire), not of others"
+    return Converted(packets, "pps", note)
+
+
+def _packets(quantity: Quantity, traffic: Traffic) -> Converted:
+    if quantity.dimension == "packets":
+        return Converted(whole(quantity), Unit.PACKETS)
+    if traffic.rate_bps is None:
+        raise ValueError("needs the rate of the port's queue; give `rate` as well")
+    if quantity.dimension == "time":
+        exact = quantity.amount * traffic.rate_bps / (NS_PER_S * traffic.wire_bits)
+    else:
+        if traffic.rtt_ns is None:
+            raise ValueError("needs the base RTT; give `rtt` as well")
+        exact = quantity.amount * traffic.rate_bps * traffic.rtt_ns / (NS_PER_S * traffic.wire_bits)
+    packets = max(1, nearest(exact))
+    note = "" if packets == exact else f"{quantity.text} is {_decimal(exact)} full packets: {packets}"
+    return Converted(packets, Unit.PACKETS, note)
+
+
+def _packets_in_cells(packets: Converted, capabilities: Capabilities, traffic: Traffic, text: str) -> Converted:
+    cell_bytes = _cell_bytes(capabilities)
+    cells_each = -(-traffic.frame_bytes // cell_bytes)
+    cells = packets.value * cells_each
+    note = f"{packets.value} packets of {traffic.frame_bytes} bytes are {cells} cells of {cell_bytes} bytes"
+    return Converted(cells, Unit.CELLS, f"{packets.note or text}; {note}, which hold more of smaller ones")
+
+
+def _bytes_in_cells(size: int, capabilities: Capabilities, text: str) -> Converted:
+    cell_bytes = _cell_bytes(capabilities)
+    cells = max(1, nearest(Fraction(size, cell_bytes)))
+    note = f"{text} is {cells} cells of {cell_bytes} bytes, {cells * cell_bytes} bytes"
+    return Converted(cells, Unit.CELLS, f"{note}; the last cell of each packet is rarely full")
+
+
+def _cell_bytes(capabilities: Capabilities) -> int:
+    if capabilities.cell_bytes is None:
+        raise ValueError(f"needs the cell size of {capabilities.name}, which only a connection knows")
+    return capabilities.cell_bytes
+
+
+def _decimal(exact: Fraction) -> str:
+    return f"{float(exact):.3f}".rstrip("0").rstrip(".")
