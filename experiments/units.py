@@ -31,7 +31,10 @@ ALIASES = {
     "nsec": "ns", "nsecs": "ns", "usec": "us", "usecs": "us", "msec": "ms", "msecs": "ms", "sec": "s", "secs": "s",
     "bits": "bit",
 }  # fmt: skip
-EXAMPLES = {"rate": "200mbit", "time": "10ms", "bytes": "300kB", "packets": "166p", "cells": "30000c", "bdp": "0.5bdp", "rtt": "1000rtt"}
+EXAMPLES = {
+    "rate": "200mbit", "time": "10ms", "bytes": "300kB", "packets": "166p", "cells": "30000c", "bdp": "0.5bdp",
+    "rtt": "1000rtt",
+}  # fmt: skip
 
 _QUANTITY = re.compile(r"([+-]?)([0-9]{1,18}(?:\.[0-9]{1,18})?)([A-Za-z]{0,8})")
 _UNIT_OF = {unit: (dimension, factor) for dimension, units in DIMENSIONS.items() for unit, factor in units.items()}
