@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from controlplane import targets
+from controlplane.bmv2 import Bmv2Switch
 from controlplane.switch import SwitchError
 from experiments import kernel
 from p4src.tests.packet_ports import PacketPorts
@@ -43,6 +44,7 @@ class Bmv2(RealTimeSwitch):
 
     own_abilities = frozenset({"held_queue", "register_presets"})
     min_frame_bytes = 14  # a veth takes no less
+    control: Bmv2Switch
 
     def __init__(self, log: Path) -> None:
         self._log = log
@@ -99,13 +101,15 @@ class Bmv2(RealTimeSwitch):
                 preexec_fn=kernel.die_with_parent,
             )
 
-    def _connect(self):
+    def _connect(self) -> Bmv2Switch:
         end = time.monotonic() + START_S
         while True:
             assert self._process is not None
             assert self._process.poll() is None, f"simple_switch ended: {self._log.read_text(errors='replace')}"
             try:
-                return self._inside(lambda: targets.connect("bmv2", f"127.0.0.1:{THRIFT_PORT}"))
+                switch = self._inside(lambda: targets.connect("bmv2", f"127.0.0.1:{THRIFT_PORT}"))
+                assert isinstance(switch, Bmv2Switch)
+                return switch
             except SwitchError:
                 if time.monotonic() > end:
                     raise

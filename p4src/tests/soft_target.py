@@ -33,6 +33,7 @@ class _Call:
 class SoftCore(SwitchUnderTest):
     own_abilities = frozenset({"held_queue", "register_presets"})
     min_frame_bytes = 1
+    control: SoftSwitch
 
     def __init__(self, ports: tuple[int, ...] = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT)) -> None:
         self.core = Core("p4", ports, packets=8192, frame_bytes=9216)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""BMv2 and the soft switch execute the same compiled program: whatever comes in, the same must come out and be kept.
+
+7,200 packets, most of them not as they should be, in 300 random states of tables and registers; frames are compared
+byte by byte but for what was read from a clock, registers and counters after each state. $DIFFERENTIAL=SEED:INDEX
+runs the packets up to INDEX of that seed in their state again, and compares registers after each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from controlplane.program import Entry
+from p4src.tests import bmv2_target
+from softswitch.tests.differential.compare import (
+    FRAMES_PER_STATE,
+    STATES_WITHOUT_MIRROR,
+    Case,
+    Different,
+    Pair,
+    case_of,
+    state_of,
+)
+from softswitch.tests.differential.states import State
+
+SEED = 1
+STATES = 300
+
+
+@pytest.fixture(scope="module")
+def bmv2(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bmv2_target.Bmv2]:
+    if reason := bmv2_target.why_not():
+        pytest.skip(f"bmv2: {reason}")
+    switch = bmv2_target.Bmv2(tmp_path_factory.mktemp("bmv2") / "simple_switch.log")
+    yield switch
+    switch.close()
+
+
+@pytest.mark.software
+def test_random_packets_and_states__give_the_same_frames_and_registers(bmv2):
+    seed, _, wanted = os.environ.get("DIFFERENTIAL", f"{SEED}:").partition(":")
+    if wanted:
+        replay(Pair(bmv2), int(seed), int(wanted))
+        return
+    counted = run(bmv2, int(seed), 0, STATES_WITHOUT_MIRROR) + run(bmv2, int(seed), STATES_WITHOUT_MIRROR, STATES)
+    assert counted["packets"] == STATES * FRAMES_PER_STATE >= 5000
+    assert min(counted.values()) > 100, "something is hardly tried"
+
+
+@pytest.mark.software
+class TestComparison:
+    """It can fail: each kind of difference is seen, at the packet after which it shows."""
+
+    NUMBER = 100  # of a state with a mirror session
+
+    def test_another_table_entry__is_seen_in_frames(self, bmv2):
+        pair, state = Pair(bmv2), state_of(SEED, self.NUMBER)
+        pair.set(state)
+        for port, entry in state.policies.items():
+            if port in (1, 2, 3):
+                other = "unwatched" if entry and entry.action != "unwatched" else "tail_drop"
+                arguments = {} if other == "unwatched" else {"threshold": 0, "in_bytes": 0}
+                pair.soft.control.write_entry("queue_policy", port, Entry(other, arguments))
+        with pytest.raises(Different, match=r"frames differ. Again: .* DIFFERENTIAL=1:24\d\d"):
+            compare_all(pair, SEED, self.NUMBER, state)
+
+    def test_another_register__is_seen(self, bmv2):
+        pair, state = Pair(bmv2), state_of(SEED, self.NUMBER)
+        pair.set(state)
+        pair.soft.control.set_register("departed_bytes", 510, 1 ^ state.registers["departed_bytes", 510])
+        with pytest.raises(Different, match=r"departed_bytes\[510\]: soft"):
+            pair.compare_registers(case_of(SEED, self.NUMBER * FRAMES_PER_STATE, state))
+
+    def test_a_packet_more__is_seen_in_counters(self, bmv2):
+        pair, state = Pair(bmv2), state_of(SEED, self.NUMBER)
+        pair.set(state)
+        case = case_of(SEED, self.NUMBER * FRAMES_PER_STATE, state)
+        pair.soft.put_in(0, 1, b"\xff" * 5 + bytes(55))  # to a host that nobody knows
+        pair.soft.outputs()
+        with pytest.raises(Different, match=r"unknown_hosts\[1\].packets: soft 1, BMv2 None"):
+            pair.compare_registers(case)
+
+
+def run(bmv2: bmv2_target.Bmv2, seed: int, first: int, end: int) -> Counter[str]:
+    """From an empty switch through some states; the mirror session, once made, stays."""
+    pair = Pair(bmv2)
+    for number in range(first, end):
+        state = state_of(seed, number)
+        pair.set(state)
+        last = compare_all(pair, seed, number, state)
+        try:
+            pair.compare_registers(last)
+        except Different:
+            replay(Pair(bmv2), seed, last.index)  # says after which packet
+            raise
+    pair.compare_histograms()
+    return pair.counted
+
+
+def compare_all(pair: Pair, seed: int, number: int, state: State) -> Case:
+    """The frames of all packets of a state; the last packet."""
+    for index in range(number * FRAMES_PER_STATE, (number + 1) * FRAMES_PER_STATE):
+        case = case_of(seed, index, state)
+        pair.compare(case)
+    return case
+
+
+def replay(pair: Pair, seed: int, index: int) -> None:
+    number = index // FRAMES_PER_STATE
+    state = state_of(seed, number)
+    pair.set(state)
+    for each in range(number * FRAMES_PER_STATE, index + 1):
+        case = case_of(seed, each, state)
+        pair.compare(case)
+        pair.compare_registers(case)
