@@ -51,7 +51,7 @@ def test_histogram__counts_every_postcard(switch):
 @needs("register_presets")
 def test_buckets__begin_at_their_lowest_depth(switch):
     switch.policy(TailDrop(DEEPEST))
-    expected = collections.Counter()
+    expected: collections.Counter[int] = collections.Counter()
     depths = {max(lowest + more, 0) for lowest in DEPTH_BUCKETS for more in (-1, 0, 1)}
     for number, depth in enumerate(sorted(depths), 1):
         switch.preset("admitted_packets", depth)

@@ -9,8 +9,9 @@ import re
 import sys
 from pathlib import Path
 
+from p4src.compile.output import write_whole
+
 from .errors import BadProgram, ManyProblems
-from .output import write_whole
 from .translate import translate
 
 
@@ -22,11 +23,11 @@ def main(arguments: list[str] | None = None) -> int:
         ),
     )
     parser.add_argument("program", type=Path, metavar="PROGRAM.json", help="what p4c-bm2-ss wrote")
-    parser.add_argument("--digest", required=True, metavar="HEX", help="SHA-256 of the sources, from compile_p4")
+    parser.add_argument("--digest", required=True, metavar="HEX", help="SHA-256 of the sources, from p4src.compile")
     parser.add_argument("-o", "--output", required=True, type=Path, metavar="FILE.c")
     given = parser.parse_args(arguments)
     if not re.fullmatch(r"[0-9a-f]{64}", given.digest):
-        return _fail(f"--digest {given.digest}: 64 hexadecimal digits are needed, as compile_p4 writes them")
+        return _fail(f"--digest {given.digest}: 64 hexadecimal digits are needed, as p4src.compile writes them")
     try:
         program = json.loads(given.program.read_text(encoding="utf-8"))
     except OSError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .compile_p4 import CannotCompile, normalise_path, sources
+from p4src.compile.sources import CannotCompile, normalise_path, sources
 
 
 class SourceLines:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from p4src.compile.v1model import check
 from softswitch.translate.__main__ import main as translate
-from softswitch.translate.compile_p4 import check
 
 from .conftest import FLAGS, HERE, PROGRAMS, ROOT, RUNTIME, cc, compiled, write_pipeline
 
@@ -134,7 +134,7 @@ def test_bad_input__is_one_line_and_writes_nothing(
 def test_bad_digest__or_output_directory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, digest = compiled("clones")
     assert translate([str(source), "--digest", "12", "-o", str(tmp_path / "out.c")]) == 1
-    assert capsys.readouterr().err == "--digest 12: 64 hexadecimal digits are needed, as compile_p4 writes them\n"
+    assert capsys.readouterr().err == "--digest 12: 64 hexadecimal digits are needed, as p4src.compile writes them\n"
     missing = tmp_path / "missing" / "out.c"
     assert translate([str(source), "--digest", digest, "-o", str(missing)]) == 1
     assert capsys.readouterr().err == f"writing {missing}: No such file or directory\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The helper that calls p4c: digests over all included files, normalised paths, errors."""
+"""What calls p4c: digests over all included files, normalised paths, errors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from softswitch.translate.compile_p4 import check, digest, main, normalise, normalise_path, sources
+from p4src.compile.sources import digest, normalise, normalise_path, sources
+from p4src.compile.v1model import check, main
 
+ROOT = Path(__file__).resolve().parents[2]
 P4C = shutil.which("p4c-bm2-ss")
 
 
@@ -44,7 +46,7 @@ def test_digest__changes_with_any_source_and_with_its_name(tree: Path) -> None:
 
 def test_check__prints_the_command_that_refreshes(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["p4/main.p4", "--output-dir", "out", "--check"]
-    refresh = "python -m softswitch.translate.compile_p4 p4/main.p4 --output-dir out"
+    refresh = "python -m p4src.compile.v1model p4/main.p4 --output-dir out"
     assert main(arguments) == 1
     assert capsys.readouterr().err == (
         f"out/main.json, out/main.p4info.txtpb, out/main.sha256: missing; make it with: {refresh}\n"
@@ -97,7 +99,7 @@ def test_paths__are_relative_and_without_detours(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not P4C, reason="p4c-bm2-ss is not installed")
 def test_compile__writes_three_files_or_leaves_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    programs = Path(__file__).parent / "programs"
+    programs = ROOT / "softswitch/tests/translate/programs"
     for name in ("begin.p4", "names.p4"):
         shutil.copy(programs / name, tmp_path)
     monkeypatch.chdir(tmp_path)

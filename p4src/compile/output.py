@@ -18,3 +18,11 @@ def write_whole(path: Path, text: str) -> None:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
+
+
+def write_changed(path: Path, text: str) -> bool:
+    """`write_whole` unless the file already says so; whether it was written."""
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return False
+    write_whole(path, text)
+    return True

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""What a P4 program is made of: its files, their digest, and paths that are the same on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import posixpath
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"\n]+)"', re.M)
+
+
+class CannotCompile(Exception):
+    """One line, or the compiler's own messages."""
+
+
+def sources(program: Path) -> list[Path]:
+    """The program and every file it includes with quotes, whatever the conditions around them."""
+    found: dict[Path, None] = {}
+    waiting = [program.resolve()]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise CannotCompile(f"reading {path}: {error.strerror}; {program} includes it") from error
+        except UnicodeDecodeError as error:
+            raise CannotCompile(f"reading {path}: not UTF-8 text ({error.reason})") from error
+        found[path] = None
+        waiting += [(path.parent / name).resolve() for name in _INCLUDE.findall(text)]
+    return list(found)
+
+
+def digest(program: Path, root: Path) -> str:
+    """SHA-256 in hex of all sources, with their paths relative to `root`, in order of these paths."""
+    total = hashlib.sha256()
+    for path in sorted(sources(program), key=lambda source: relative(source, root)):
+        content = path.read_bytes()
+        total.update(f"{relative(path, root)}\0{len(content)}\0".encode() + content)
+    return total.hexdigest()
+
+
+def relative(path: Path, root: Path) -> str:
+    return Path(os.path.relpath(path.resolve(), root.resolve())).as_posix()
+
+
+def normalise_path(name: str, root: Path) -> str:
+    """A path of the compiler's output, relative to `root` and without detours; of p4c's own files the name alone."""
+    name = relative(Path(name), root) if posixpath.isabs(name) else posixpath.normpath(name)
+    return posixpath.basename(name) if name.startswith("../") else name
+
+
+def normalise(value: Any, root: Path) -> Any:
+    """The compiler's JSON with all paths normalised."""
+    if isinstance(value, list):
+        return [normalise(item, root) for item in value]
+    if isinstance(value, dict):
+        return {
+            key: normalise_path(item, root)
+            if key in ("filename", "program") and isinstance(item, str) and item
+            else normalise(item, root)
+            for key, item in value.items()
+        }
+    return value
+
+
+def find_compiler(variable: str, names: tuple[str, ...], page: str) -> str:
+    """The compiler that the environment variable names, else the first of `names` on the PATH."""
+    told = os.environ.get(variable)
+    for name in (told,) if told else names:
+        path = shutil.which(name)
+        if path:
+            return path
+    wanted = f"{told} (${variable})" if told else " or ".join(names)
+    raise CannotCompile(
+        f"{wanted} is not installed, and the P4 program has to be compiled again: install it as {page} says, "
+        f"or set {variable} to its {names[0]}"
+    )
+
+
+def check_digest(program: Path, root: Path, files: list[Path], refresh: str) -> str | None:
+    """What is to be done when compiled `files`, the last of them the digest, are missing or older than the sources."""
+    missing = [str(path) for path in files if not path.exists()]
+    if missing:
+        return f"{', '.join(missing)}: missing; make it with: {refresh}"
+    if files[-1].read_text(encoding="utf-8").strip() != digest(program, root):
+        return f"{files[-1]}: does not match {program} and what it includes; compile again with: {refresh}"
+    return None

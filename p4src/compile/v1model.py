@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""Compiles a v1model program with p4c-bm2-ss and keeps what it made, so that machines without p4c can build the switch.
+
+DIR/NAME.json          what softswitch.translate reads; paths of sources relative to the root
+DIR/NAME.p4info.txtpb  the control plane's view of it
+DIR/NAME.sha256        of the program and all files it includes; written last, `--check` compares it
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from p4src.compile.output import write_changed
+from p4src.compile.sources import CannotCompile, check_digest, digest, find_compiler, normalise, relative
+
+P4C_PAGE = "https://github.com/p4lang/p4c#getting-started-with-p4c"
+SUFFIXES = (".json", ".p4info.txtpb", ".sha256")
+
+
+def compile_p4(program: Path, output_dir: Path, root: Path) -> list[tuple[Path, bool]]:
+    """Compiles and writes the three files; returns each with whether it changed."""
+    wanted = digest(program, root)
+    compiler = find_compiler("P4C", ("p4c-bm2-ss",), P4C_PAGE)
+    with tempfile.TemporaryDirectory() as directory:
+        made, info = Path(directory) / "program.json", Path(directory) / "p4info.txtpb"
+        command = [compiler, "--Wdisable=unused", "-o", str(made), "--p4runtime-files", str(info)]
+        result = subprocess.run(
+            [*command, relative(program, root)], cwd=root, capture_output=True, text=True, check=False
+        )
+        sys.stderr.write(result.stderr)
+        if result.returncode or not made.exists() or not info.exists():
+            raise CannotCompile(f"{compiler} could not compile {program} (status {result.returncode})")
+        text = json.dumps(normalise(json.loads(made.read_text()), root), indent=1) + "\n"
+        contents = (text, info.read_text(), wanted + "\n")
+    output_dir.mkdir(parents=True, exist_ok=True)
+    paths = _files(program, output_dir)
+    return [(path, write_changed(path, content)) for path, content in zip(paths, contents, strict=True)]
+
+
+def check(program: Path, output_dir: Path, root: Path) -> str | None:
+    """What is to be done when the compiled files are older than the sources; None when they are not."""
+    refresh = f"python -m p4src.compile.v1model {program} --output-dir {output_dir}"
+    if root != Path():
+        refresh += f" --root {root}"
+    return check_digest(program, root, _files(program, output_dir), refresh)
+
+
+def _files(program: Path, output_dir: Path) -> list[Path]:
+    return [output_dir / (program.stem + suffix) for suffix in SUFFIXES]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m p4src.compile.v1model", description="Compiles a P4 program with p4c-bm2-ss."
+    )
+    parser.add_argument("program", type=Path, metavar="SOURCE.p4")
+    parser.add_argument("--output-dir", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--root", type=Path, default=Path(), help="what paths are relative to (default: .)")
+    parser.add_argument("--check", action="store_true", help="compile nothing; fail when the sources have changed")
+    given = parser.parse_args(arguments)
+    try:
+        if given.check:
+            problem = check(given.program, given.output_dir, given.root)
+            if problem:
+                print(problem, file=sys.stderr)
+            return 1 if problem else 0
+        for path, changed in compile_p4(given.program, given.output_dir, given.root):
+            print(f"{path}: {'changed' if changed else 'unchanged'}")
+    except CannotCompile as error:
+        print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"writing {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
