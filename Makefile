@@ -32,7 +32,7 @@ kernel: build/deployed ## build the kernel of the virtual-time lab, minutes once
 	@$(PYTHON) -m virtual.kernel --make  # reads which source from make itself, as above
 
 p4: .venv/ready ## compile the P4 program again (needs p4c) and say what changed
-	@$(PYTHON) -m p4src.compile.v1model p4src/v1model/bufferscope.p4 --output-dir p4src/build
+	@$(PYTHON) -m p4src.compile
 
 test: .venv/ready-dev build/deployed kernel ## set everything up and run all tests, with coverage
 	@mkdir -p build/coverage && find build/coverage -name '*.gcda' -delete

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Headers in wire order; those of a postcard are only valid in postcards.
+ * Headers in wire order: those of a packet, and those that stand before them in a postcard.
  */
 #ifndef SHARED_DEPARSER_P4
 #define SHARED_DEPARSER_P4
 
 #include "headers.p4"
 
-control PacketDeparser(packet_out packet, in headers_t hdr) {
+control PostcardDeparser(packet_out packet, in headers_t hdr) {
     apply {
         packet.emit(hdr.outer_ethernet);
         packet.emit(hdr.outer_ipv4);
         packet.emit(hdr.outer_udp);
         packet.emit(hdr.postcard);
+    }
+}
+
+control PacketDeparser(packet_out packet, in headers_t hdr) {
+    apply {
         packet.emit(hdr.ethernet);
         packet.emit(hdr.ipv4);
         packet.emit(hdr.ipv6);

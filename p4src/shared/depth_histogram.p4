@@ -17,7 +17,7 @@ control DepthHistogram(in bit<9> port, in bit<32> depth) {
 
     /* Each bucket is one prefix of the depth: what no entry knows is deeper than all of them. */
     table depth_bucket {
-        key = { depth: lpm; }
+        key = { depth: PREFIX; }
         actions = { in_bucket; }
         const default_action = in_bucket((depth_bucket_t)(DEPTH_BUCKETS - 1));
         const entries = {

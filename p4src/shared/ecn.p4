@@ -17,24 +17,40 @@ control ReadEcn(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
-/* Sets CE, and POSTCARD_CE_MARKED unless the packet brought CE along.
- * The IPv4 checksum is updated by difference (RFC 1624, equation 3): options stay out of it, and what was wrong
- * before stays wrong. The word with the ECN bits grows by at most 2, so one carry can come out of the sum.
+/* Sets CE and POSTCARD_CE_MARKED in an ECN-capable packet, unless it brought CE along.
+ * The IPv4 checksum is updated by difference (RFC 1624, equation 3): options stay out of it, and what was wrong before
+ * stays wrong. The word with the ECN bits grows by 1 or 2, so the checksum, its complement, falls by as much, and by
+ * one more where it would fall below 0: the carry of ones' complement.
  */
 control MarkCe(inout headers_t hdr, inout metadata_t meta) {
+    action mark_ipv4(bit<16> fall) {
+        hdr.ipv4.checksum = hdr.ipv4.checksum - fall;
+        hdr.ipv4.ecn = ECN_CE;
+        meta.queue.flags = meta.queue.flags | (bit<8>)POSTCARD_CE_MARKED;
+    }
+
+    action mark_ipv6() {
+        hdr.ipv6.ecn = ECN_CE;
+        meta.queue.flags = meta.queue.flags | (bit<8>)POSTCARD_CE_MARKED;
+    }
+
     apply {
-        bit<2> before = ECN_CE;
         if (hdr.ipv4.isValid()) {
-            before = hdr.ipv4.ecn;
-            bit<32> sum = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(ECN_CE - before);
-            hdr.ipv4.checksum = ~((bit<16>)sum + (bit<16>)(sum >> 16));
-            hdr.ipv4.ecn = ECN_CE;
-        } else if (hdr.ipv6.isValid()) {
-            before = hdr.ipv6.ecn;
-            hdr.ipv6.ecn = ECN_CE;
-        }
-        if (before != ECN_CE) {
-            meta.queue.flags = meta.queue.flags | (bit<8>)POSTCARD_CE_MARKED;
+            if (hdr.ipv4.ecn == ECN_ECT0) {
+                if (hdr.ipv4.checksum == 0) {
+                    mark_ipv4(2);
+                } else {
+                    mark_ipv4(1);
+                }
+            } else if (hdr.ipv4.ecn == ECN_ECT1) {
+                if (hdr.ipv4.checksum[15:1] == 0) {
+                    mark_ipv4(3);
+                } else {
+                    mark_ipv4(2);
+                }
+            }
+        } else if (hdr.ipv6.isValid() && hdr.ipv6.ecn != ECN_CE) {
+            mark_ipv6();
         }
     }
 }

@@ -16,6 +16,8 @@ const bit<8> PROTOCOL_UDP = 17;
 
 /* RFC 3168, section 5. Any value but 0 is ECN-capable. */
 const bit<2> ECN_NOT_ECT = 0;
+const bit<2> ECN_ECT1 = 1;
+const bit<2> ECN_ECT0 = 2;
 const bit<2> ECN_CE = 3;
 
 /* ::ffff:0:0/96, RFC 4291 section 2.5.5.2: how IPv4 addresses stand in a postcard. */

@@ -62,9 +62,6 @@ control QueuePolicy(in bit<9> egress_port, inout metadata_t meta) {
     apply {
         queue_policy.apply();
         postcards.apply();
-        if (meta.policy.threshold_in_bytes == 1) {
-            meta.queue.flags = meta.queue.flags | (bit<8>)POSTCARD_BYTE_THRESHOLD;
-        }
     }
 }
 
@@ -72,10 +69,17 @@ control QueuePolicy(in bit<9> egress_port, inout metadata_t meta) {
  * somebody else limits the queue, Tofino's traffic manager, and only ECN is left to decide.
  */
 control ArrivalVerdict(in bit<32> depth, inout metadata_t meta)(bool limits) {
-    apply {
+    bit<32> room;
+
+    /* Tofino compares a difference with 0, not two fields, and takes the difference in an action of its own. */
+    action compare() {
+        room = meta.queue.threshold |-| depth;
         meta.drop = 0;
         meta.mark = 0;
-        bit<32> room = meta.queue.threshold |-| depth;      // Tofino compares a difference with 0, not two fields
+    }
+
+    apply {
+        compare();
         if (meta.queue.policy == (bit<8>)POLICY_ECN) {
             if (limits && depth >= meta.policy.hard_limit) {
                 meta.drop = 1;
@@ -94,10 +98,16 @@ control ArrivalVerdict(in bit<32> depth, inout metadata_t meta)(bool limits) {
 
 /* What becomes of a packet that leaves a queue in which `depth` stay behind. */
 control DepartureVerdict(in bit<32> depth, inout metadata_t meta) {
-    apply {
+    bit<32> room;
+
+    action compare() {
+        room = meta.queue.threshold |-| depth;
         meta.drop = 0;
         meta.mark = 0;
-        bit<32> room = meta.queue.threshold |-| depth;
+    }
+
+    apply {
+        compare();
         if (meta.queue.policy == (bit<8>)POLICY_EGRESS_THRESHOLD && room == 0) {
             if (meta.policy.mark_instead_of_drop == 1 && meta.queue.flags & (bit<8>)POSTCARD_ECT != 0) {
                 meta.mark = 1;

@@ -14,4 +14,7 @@ typedef bit<7> depth_bucket_t;
 /* One entry a host; testbeds have tens. */
 const bit<32> HOSTS = 1024;
 
+/* The mirror session that sends copies to the collector's port. */
+#define POSTCARD_MIRROR_SESSION 1
+
 #endif

@@ -22,7 +22,6 @@
 #include "../shared/make_postcard.p4"
 #include "queue_length.p4"
 
-const bit<32> POSTCARD_MIRROR_SESSION = 1;
 const bit<32> INSTANCE_TYPE_NORMAL = 0;
 
 /* A lost postcard shows as a gap: packets are numbered before they are mirrored, apart for each origin,
@@ -84,6 +83,7 @@ control QueueIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
                 depth = meta.queue.depth_packets;
                 if (meta.policy.threshold_in_bytes == 1) {
                     depth = meta.queue.depth_bytes;
+                    meta.queue.flags = meta.queue.flags | (bit<8>)POSTCARD_BYTE_THRESHOLD;
                 }
                 arrival_verdict.apply(depth, meta);
                 if (meta.drop == 1) {
@@ -172,4 +172,14 @@ control PostcardChecksum(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 
-V1Switch(V1Parser(), NoChecksumToVerify(), QueueIngress(), QueueEgress(), PostcardChecksum(), PacketDeparser()) main;
+control V1Deparser(packet_out packet, in headers_t hdr) {
+    PostcardDeparser() postcard_deparser;
+    PacketDeparser() packet_deparser;
+
+    apply {
+        postcard_deparser.apply(packet, hdr);
+        packet_deparser.apply(packet, hdr);
+    }
+}
+
+V1Switch(V1Parser(), NoChecksumToVerify(), QueueIngress(), QueueEgress(), PostcardChecksum(), V1Deparser()) main;

@@ -5,6 +5,7 @@
 #define V1MODEL_NAMES_P4
 
 #define PACKET_COUNTER(size) counter(size, CounterType.packets)
+#define PREFIX lpm
 typedef bit<32> counter_index_t;
 
 #endif

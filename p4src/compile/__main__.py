@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""`make p4`: compiles the program for every architecture whose compiler is installed, one line for each."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from p4src.compile import tofino, v1model
+from p4src.compile.sources import CannotCompile
+
+ROOT = Path()
+V1MODEL = Path("p4src/v1model/bufferscope.p4")
+
+
+def main() -> int:
+    failed = not _attempt("v1model", _v1model)
+    try:
+        compiler = tofino.find()
+    except CannotCompile as error:
+        return int(_without_tofino(str(error)) or failed)
+    for generation in tofino.GENERATIONS:
+        failed |= not _attempt(generation.target, lambda chip=generation: _tofino(chip, compiler))
+    return int(failed)
+
+
+def _attempt(name: str, compile_one) -> bool:
+    try:
+        print(f"{name}: {compile_one()}", flush=True)
+    except CannotCompile as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return False
+    except OSError as error:
+        print(f"{name}: writing {error.filename}: {error.strerror}", file=sys.stderr)
+        return False
+    return True
+
+
+def _v1model() -> str:
+    changed = [path.name for path, changed in v1model.compile_p4(V1MODEL, tofino.BUILD, ROOT) if changed]
+    return f"compiled; {_changes(changed)}"
+
+
+def _tofino(generation: tofino.Generation, compiler: str) -> str:
+    resources, changed = tofino.compile_tofino(generation, ROOT, compiler)
+    return f"{resources.line()}; {_changes([path.name for path in changed])}"
+
+
+def _changes(names: list[str]) -> str:
+    return f"changed: {', '.join(names)}" if names else "nothing changed"
+
+
+def _without_tofino(why: str) -> bool:
+    """Whether what is committed for Tofino has become wrong; says so, or why it was left alone."""
+    problems = [problem for generation in tofino.GENERATIONS if (problem := tofino.check(generation, ROOT))]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(f"tofino, tofino2: {why if problems else 'up to date, not compiled again: no bf-p4c, no $P4C_TOFINO'}")
+    return bool(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

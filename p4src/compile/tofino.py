@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Compiles the TNA program for both generations of Tofino, and keeps what tells others about it, not the binary.
+
+p4src/build/GENERATION/bf-rt.json         the control plane's view: tables, actions, counters, registers, not debugging
+p4src/build/GENERATION/resources.json     what the program takes of the chip (resources.py), and the compiler's version
+p4src/build/GENERATION/bufferscope.sha256 of the sources; written last
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from p4src.compile.output import write_changed
+from p4src.compile.resources import Resources, read_resources
+from p4src.compile.sources import CannotCompile, check_digest, digest, find_compiler
+
+PROGRAM = Path("p4src/tna/bufferscope.p4")
+BUILD = Path("p4src/build")
+PAGE = "https://github.com/p4lang/open-p4studio"
+FILES = ("bf-rt.json", "resources.json", "bufferscope.sha256")
+
+
+# Shared controls have parts for other targets, and metadata that only some packets have a use for.
+WARNINGS = ("--Wdisable=unused", "--Wdisable=uninitialized-out-param")
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What differs between the generations; `stages` are those that one pipe has."""
+
+    target: str
+    architecture: str
+    stages: int
+
+
+GENERATIONS = (Generation("tofino", "tna", 12), Generation("tofino2", "t2na", 20))
+
+
+def files(generation: Generation) -> list[Path]:
+    return [BUILD / generation.target / name for name in FILES]
+
+
+def find() -> str:
+    return find_compiler("P4C_TOFINO", ("bf-p4c",), PAGE)
+
+
+def compile_tofino(generation: Generation, root: Path, compiler: str) -> tuple[Resources, list[Path]]:
+    """Compiles and writes the three files; returns what the program takes, and the files that changed."""
+    wanted = digest(root / PROGRAM, root)
+    with tempfile.TemporaryDirectory() as directory:
+        interface, context = Path(directory) / "bf-rt.json", Path(directory) / "pipe/context.json"
+        chip = ["-b", generation.target, "-a", generation.architecture]
+        command = [compiler, *chip, *WARNINGS, "--bf-rt-schema", str(interface), "-o", directory, str(PROGRAM)]
+        # The open compiler asks its environment too which architecture it is.
+        environment = {**os.environ, "P4C_DEFAULT_ARCH": generation.architecture}
+        result = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+        if result.returncode or not interface.exists() or not context.exists():
+            sys.stderr.write(result.stdout + result.stderr)
+            raise CannotCompile(f"{compiler} could not compile {PROGRAM} for {generation.target} ({result.returncode})")
+        resources = read_resources(json.loads(context.read_text()), generation.stages)
+        texts = [_interface(interface), json.dumps(resources.as_json(), indent=1) + "\n", wanted + "\n"]
+    paths = [root / path for path in files(generation)]
+    paths[0].parent.mkdir(parents=True, exist_ok=True)
+    return resources, [path for path, text in zip(paths, texts, strict=True) if write_changed(path, text)]
+
+
+def _interface(path: Path) -> str:
+    """bf-rt.json without the tables for snapshots, a debugger's view of every field that fills nine tenths of it."""
+    interface = json.loads(path.read_text())
+    interface["tables"] = [table for table in interface["tables"] if not table["name"].startswith("pipe.snapshot.")]
+    return json.dumps(interface, indent=1) + "\n"
+
+
+def check(generation: Generation, root: Path) -> str | None:
+    """What is to be done when the compiled files are missing or older than the sources; None when they are not."""
+    return check_digest(root / PROGRAM, root, [root / path for path in files(generation)], "make p4")

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""What is committed for Tofino: as new as its sources, within each generation's stages, with the names of v1model."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p4src.compile import __main__ as make_p4
+from p4src.compile import tofino
+from p4src.compile.resources import Phv, read_resources
+
+ROOT = Path(__file__).resolve().parents[2]
+CHIPS = [pytest.param(generation, id=generation.target) for generation in tofino.GENERATIONS]
+STAGE_BUDGET = {"tofino": 12, "tofino2": 20}
+
+# Registers by which v1model learns its queue's length: Tofino's traffic manager knows it.
+V1MODEL_ONLY = {"admitted_packets", "admitted_bytes", "departed_packets", "departed_bytes"}
+
+
+def read(generation: tofino.Generation, name: str) -> dict[str, Any]:
+    return json.loads((ROOT / tofino.BUILD / generation.target / name).read_text())
+
+
+def last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+@pytest.mark.parametrize("generation", CHIPS)
+def test_compiled_program__is_not_older_than_its_sources(generation):
+    problem = tofino.check(generation, ROOT)
+    assert problem is None, problem
+
+
+@pytest.mark.parametrize("generation", CHIPS)
+def test_compiled_program__fits_into_the_stages(generation):
+    resources = read(generation, "resources.json")
+    assert resources["target"] == generation.target
+    assert resources["stages"] == len(resources["stage"])
+    assert 0 < resources["stages"] <= STAGE_BUDGET[generation.target] == generation.stages
+    placed = {name for stage in resources["stage"] for name in stage["ingress"] + stage["egress"]}
+    tables = {
+        table["name"].removeprefix("pipe.")
+        for table in read(generation, "bf-rt.json")["tables"]
+        if table["table_type"] == "MatchAction_Direct"
+    }
+    assert tables <= placed
+
+
+@pytest.mark.parametrize("generation", CHIPS)
+def test_nothing_of_this_machine_is_in_it(generation):
+    for path in tofino.files(generation):
+        assert not re.search(r"/tmp|/home|/root|/work", (ROOT / path).read_text()), path
+
+
+@pytest.mark.parametrize("generation", CHIPS)
+def test_tables__have_the_keys_and_actions_of_v1model(generation):
+    """One control plane writes both: same names, same widths."""
+    ours = {last(t["name"]): _signature(t) for t in read(generation, "bf-rt.json")["tables"] if "action_specs" in t}
+    program = json.loads((ROOT / "p4src/build/bufferscope.json").read_text())
+    widths = {
+        (header["name"], field[0]): field[1]
+        for header in program["headers"]
+        for field in next(t for t in program["header_types"] if t["name"] == header["header_type"])["fields"]
+    }
+    actions = {action["name"]: action for action in program["actions"]}
+    theirs = {}
+    for table in (table for pipeline in program["pipelines"] for table in pipeline["tables"] if not _hidden(table)):
+        keys = [widths[key["target"][0], key["target"][1]] for key in table["key"]]
+        theirs[last(table["name"])] = (
+            keys,
+            {last(n): [(p["name"], p["bitwidth"]) for p in actions[n]["runtime_data"]] for n in table["actions"]},
+        )
+    assert ours == theirs
+
+
+def _hidden(table: dict) -> bool:
+    return table["name"].startswith("tbl_")
+
+
+def _signature(table: dict) -> tuple:
+    keys = [key["type"]["width"] for key in table["key"] if not key["name"].startswith("$")]
+    actions = {
+        last(action["name"]): [(data["name"], data["type"]["width"]) for data in action["data"]]
+        for action in table["action_specs"]
+    }
+    return keys, actions
+
+
+@pytest.mark.parametrize("generation", CHIPS)
+def test_counters_and_registers__have_the_names_of_v1model(generation):
+    program = json.loads((ROOT / "p4src/build/bufferscope.json").read_text())
+    theirs = {last(array["name"]): array["size"] for array in program["counter_arrays"] + program["register_arrays"]}
+    ours = {
+        last(table["name"]): table["size"]
+        for table in read(generation, "bf-rt.json")["tables"]
+        if table["table_type"] in ("Counter", "Register")
+    }
+    assert ours == {name: size for name, size in theirs.items() if name not in V1MODEL_ONLY}
+
+
+def _memory(kind: str, *units: int, **more: Any) -> dict:
+    return {"memory_type": kind, "memory_units_and_vpns": [{"memory_units": list(units), "vpns": [0]}], **more}
+
+
+def test_resources__count_what_is_placed_once():
+    """Two tables share a block in one stage, a counter has a spare bank, a parser table lies in no stage."""
+    context = {
+        "compiler_version": "9", "target": "tofino",
+        "tables": [
+            {"name": "a", "direction": "ingress", "table_type": "match", "match_attributes": {"stage_tables": [
+                {"stage_number": 0, "logical_table_id": 1, "memory_resource_allocation": _memory("sram", 4, 5)}]}},
+            {"name": "b", "direction": "ingress", "table_type": "match", "match_attributes": {"stage_tables": [
+                {"stage_number": 0, "logical_table_id": 0, "memory_resource_allocation": _memory("sram", 5)},
+                {"stage_number": 2, "logical_table_id": 0, "memory_resource_allocation": _memory("tcam", 5)}]}},
+            {"name": "c", "direction": "egress", "table_type": "statistics", "stage_tables": [
+                {"stage_number": 0, "memory_resource_allocation": _memory("sram", 7, spare_bank_memory_unit=8)}]},
+            {"name": "d", "direction": "egress", "table_type": "condition", "stage_tables": [
+                {"stage_number": 1, "logical_table_id": 3}]},
+            {"name": "p", "direction": "ingress", "table_type": "match", "stage_tables": [
+                {"stage_number": -1, "logical_table_id": 0}]},
+        ],
+        "phv_allocation": [
+            {"stage_number": 0, "egress": [], "ingress": [
+                {"phv_number": 3, "container_type": "normal", "records": [
+                    {"phv_lsb": 0, "phv_msb": 8}, {"phv_lsb": 4, "phv_msb": 15}]}]},
+            {"stage_number": 1, "ingress": [], "egress": [
+                {"phv_number": 3, "container_type": "normal", "records": [{"phv_lsb": 0, "phv_msb": 1}]}]},
+        ],
+    }  # fmt: skip
+    found = read_resources(context, 12)
+    assert (found.stages, found.tables, found.sram_blocks, found.tcam_blocks) == (3, 3, 4, 1)
+    assert [(stage.ingress, stage.sram_blocks, stage.tcam_blocks) for stage in found.stage] == [
+        (["b", "a"], 4, 0), ([], 0, 0), (["b"], 0, 1),
+    ]  # fmt: skip
+    assert found.phv == {"normal": Phv(containers=1, bits=16)}
+    assert found.line() == ("3 of 12 stages, 3 tables, 4 SRAM and 1 TCAM blocks, PHV: 1 normal containers (16 bits)")
+
+
+@pytest.fixture
+def without_tofino_compiler(monkeypatch):
+    monkeypatch.setenv("P4C_TOFINO", "/nowhere/bf-p4c")
+    monkeypatch.setattr(make_p4, "_v1model", lambda: "compiled; nothing changed")
+    monkeypatch.chdir(ROOT)
+
+
+def test_without_a_compiler__what_is_up_to_date_is_left_alone(without_tofino_compiler, capsys):
+    assert make_p4.main() == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "v1model: compiled; nothing changed",
+        "tofino, tofino2: up to date, not compiled again: no bf-p4c, no $P4C_TOFINO",
+    ]
+
+
+def test_without_a_compiler__what_is_old_is_an_error(without_tofino_compiler, capsys, monkeypatch):
+    monkeypatch.setattr(tofino, "PROGRAM", Path("p4src/v1model/bufferscope.p4"))
+    assert make_p4.main() == 1
+    printed = capsys.readouterr()
+    assert printed.err.count("compile again with: make p4") == 2
+    assert "/nowhere/bf-p4c ($P4C_TOFINO) is not installed" in printed.out

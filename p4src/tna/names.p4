@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * The architecture of the generation that is compiled for, and what shared controls use under one name.
+ */
+#ifndef TNA_NAMES_P4
+#define TNA_NAMES_P4
+
+#include <core.p4>
+#if __TARGET_TOFINO__ == 1
+#include <tna.p4>
+#else
+#include <t2na.p4>
+#endif
+
+#define PACKET_COUNTER(size) Counter<bit<64>, counter_index_t>(size, CounterType_t.PACKETS)
+#define PORT_COUNTER Counter<bit<64>, PortId_t>(PORTS, CounterType_t.PACKETS_AND_BYTES)
+/* The compiler takes no constant entries in lpm tables. */
+#define PREFIX ternary
+typedef bit<16> counter_index_t;
+
+#endif
