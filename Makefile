@@ -7,16 +7,22 @@ V ?= 0
 export V
 
 .DEFAULT_GOAL := help
-.PHONY: help experiment parameters deploy replay build kernel p4 test check lint format bench clean
+.PHONY: help experiment parameters advise advise-parameters deploy replay build kernel p4 test check lint format bench clean
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
 
 experiment: deploy ## run one experiment: make experiment CC=cubic FLOWS=16 BUF=0.5bdp (see make parameters)
 	@$(PYTHON) -m experiments run --make  # reads the parameters from make itself: none passes through a shell
 
 parameters: .venv/ready ## explain every parameter of make experiment, with defaults
 	@$(PYTHON) -m experiments parameters
+
+advise: .venv/ready ## what buffer a link needs by each rule: make advise RATE=100gbit RTT=100ms FLOWS=10000 CC=reno UTIL=0.99
+	@$(PYTHON) -m analysis advise --make  # reads the parameters from make itself, as above
+
+advise-parameters: .venv/ready ## explain every parameter of make advise, with defaults
+	@$(PYTHON) -m analysis advise parameters
 
 deploy: build/deployed ## install what hosts need and build the binaries; skipped when nothing changed
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """python -m analysis DIRECTORY [--force]: every derived file of a repetition, or of each one of a run, from raw files.
 
+python -m analysis advise [KEY=VALUE]...: what buffer each rule asks for (analysis/advise/; a directory of that name is
+./advise).
+
 Exit status: 0 analysed (the verdict is in summary.json), 1 not analysed and nothing changed, 2 wrong usage, 3 raw files
 are damaged: what could be read was analysed and is marked not valid.
 
@@ -22,6 +25,11 @@ OK, FAILED, DAMAGED = 0, 1, 3
 
 def main(arguments: list[str] | None = None) -> int:
     """Analyses what the command line names. Prints one line a repetition; errors on stderr, one line each."""
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == ["advise"]:
+        from analysis.advise.command import main as advise
+
+        return advise(words[1:])
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["import-artifact"]:
         from analysis import import_artifact
@@ -36,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="replace earlier results even if raw files are damaged since, or the new ones are not valid",
     )
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(words)
     with _pool() as pool:
         return max(_analyse(directory, options.force, pool) for directory in _repetitions(options.directory))
 

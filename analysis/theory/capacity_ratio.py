@@ -37,8 +37,8 @@ def slow_start_rtts(segments: int) -> int:
     """D = 1 + ceil(log2(M / 2)): RTTs to transfer M segments in slow start, from a first window of two, one of them for
     the connection (section 4).
 
-    As printed. Windows of 2, 4, 8 ... that add up to M take 1 + ceil(log2(M / 2 + 1)), one more where M is a power of
-    2. Less than 2 segments count as 2.
+    As printed. Windows of 2, 4, 8 ... that add up to M take 1 + ceil(log2(M / 2 + 1)), one more where M is 2^k or 2^k -
+    1. Less than 2 segments count as 2.
     """
     check_at_least("segments", segments, 1)
     return 1 + max((segments - 1).bit_length() - 1, 0)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""The link that is asked about: rates in bit/s, times in ns, windows and buffers in packets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.theory import short_flows, single_flow, tiny_buffers
+
+WIRE_EXTRA_BYTES = 38  # Ethernet header, FCS, preamble and gap
+
+
+@dataclass(frozen=True)
+class Link:
+    """One bottleneck and its traffic; what is None was not given.
+
+    `utilization` is wanted of the link; `delta` is Delta of almost fairness; `losing` is s, how many flows beyond n^2 /
+    (Delta BDP) see a loss in one RTT; `risk` is the chance that is accepted; `window_bytes` is the largest window of a
+    flow; `input_bps` is the highest rate at which one flow can arrive; `flow_packets` has packets of a short flow ->
+    how many such flows come.
+    """
+
+    rate_bps: int
+    rtt_ns: int
+    flows: int
+    cc: str
+    utilization: float
+    mtu_bytes: int = 1500
+    delta: float = 1.0
+    losing: float | None = None
+    risk: float = 0.025
+    window_bytes: float = 65536.0
+    input_bps: int | None = None
+    load: float | None = None
+    flow_packets: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that a full packet takes on the link."""
+        return self.mtu_bytes + WIRE_EXTRA_BYTES
+
+    @property
+    def bdp(self) -> float:
+        """C x RTT in full packets."""
+        return single_flow.bdp_packets(self.rate_bps, self.rtt_ns, self.wire_bytes)
+
+    @property
+    def fair_window(self) -> float:
+        """BDP / n: each flow's share of the pipe."""
+        return self.bdp / self.flows
+
+    @property
+    def largest_window(self) -> float:
+        """W_max in full packets, at least 1."""
+        return max(self.window_bytes / self.mtu_bytes, 1.0)
+
+    @property
+    def peak_load(self) -> float:
+        """What all flows together offer with their largest windows, over the link's capacity."""
+        return tiny_buffers.peak_load(self.bdp, self.flows, self.largest_window)
+
+    @property
+    def gamma(self) -> float | None:
+        """Output over input capacity."""
+        return None if self.input_bps is None else self.rate_bps / self.input_bps
+
+    @property
+    def bursts(self) -> tuple[tuple[int, ...], tuple[float, ...]]:
+        """Bursts of the short flows, and their weights."""
+        return short_flows.mixed_bursts(dict(self.flow_packets))
+
+    def bytes(self, packets: float) -> float:
+        """So many packets as bytes on the wire: what the literature's rate x time counts."""
+        return packets * self.wire_bytes
+
+    def time_s(self, packets: float) -> float:
+        """How long the link takes for them."""
+        return self.bytes(packets) * 8 / self.rate_bps

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""What kind of memory holds a buffer of so many bytes. The sizes are the papers'; SRAM and PACKAGE set others."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+# Second paper, abstract: "only 10Mbits of buffering, which can easily be implemented using fast, on-chip SRAM".
+SRAM_BYTES = 10_000_000 // 8
+# Second paper, 1.3: "commercial packet processor ASICs have been built with 256Mbits of embedded DRAM".
+PACKAGE_BYTES = 256 * 2**20 // 8
+SOURCE = (
+    "on-chip SRAM up to 10 Mbit (second paper, abstract), the switch's package up to 256 Mbit (its 1.3: embedded DRAM "
+    "of packet processors), off-chip DRAM or HBM beyond; these are of 2004, SRAM= and PACKAGE= set yours"
+)
+
+
+class Limits(NamedTuple):
+    """Largest buffers of the first two classes, bytes."""
+
+    sram_bytes: float = SRAM_BYTES
+    package_bytes: float = PACKAGE_BYTES
+
+
+def memory_class(size_bytes: float, limits: Limits = Limits()) -> str:  # noqa: B008 (immutable)
+    """on-chip SRAM, package, or off-chip; 'none' for what has no end."""
+    if math.isinf(size_bytes):
+        return "none"
+    if size_bytes <= limits.sram_bytes:
+        return "on-chip SRAM"
+    return "package" if size_bytes <= limits.package_bytes else "off-chip"
+
+
+def ram_bits(size_bytes: float) -> int:
+    """The smallest power of two of bits that holds so much: RAM comes in such sizes (second paper, Figure 15, RAM)."""
+    return 1 << max(math.ceil(size_bytes * 8) - 1, 0).bit_length()

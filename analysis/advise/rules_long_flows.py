@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: MIT
+"""Long flows: the rules of the first paper and of the second one, sections 2 and 3. Numbers are analysis/theory/'s."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from analysis.advise.amounts import si
+from analysis.advise.link import Link
+from analysis.advise.rule import Condition, Rule
+from analysis.theory import gaussian, many_flows, single_flow
+
+BURST_PACKETS = 20  # first paper, 3.6: below about twenty packets bursts are lost, whatever the rule
+SYNCHRONIZED_BELOW, DESYNCHRONIZED_ABOVE = 100, 500  # flows; second paper, 3.2
+LEAST_MEAN_WINDOW = 2  # packets; second paper, 5.1.1: below, timeouts
+# Delta of almost fairness where the first paper measured it (5.6)
+MEASURED_DELTA = {"reno": 4.0, "cubic": 4.0, "scalable": 4.0, "bbr": 10.0}
+
+
+def reno(link: Link) -> Condition:
+    """The flows are Reno's."""
+    return Condition("Reno: windows halve, one packet more each RTT", link.cc == "reno")
+
+
+def _many(link: Link) -> bool:
+    return link.flows > 1
+
+
+def _one_or_together(link: Link) -> Condition:
+    if link.flows == 1:
+        return Condition("a single flow", True)
+    text = f"all {link.flows} flows lose packets together (common below 100 flows, very rare above 500)"
+    return Condition(text, False if link.flows > DESYNCHRONIZED_ABOVE else None)
+
+
+def _apart(link: Link) -> Condition:
+    text = f"{link.flows} windows are independent (usual above 500 flows, not below 100)"
+    if link.flows > DESYNCHRONIZED_ABOVE:
+        return Condition(text, True)
+    return Condition(text, False if link.flows < SYNCHRONIZED_BELOW else None)
+
+
+def _mean_window(link: Link, buffer: float) -> Condition:
+    window = (link.bdp + buffer) / link.flows
+    return Condition(f"mean window above {LEAST_MEAN_WINDOW} packets: {window:.3g}", window > LEAST_MEAN_WINDOW)
+
+
+def _fair(link: Link, ask: Callable[[Link], float]) -> Condition:
+    measured = replace(link, delta=max(MEASURED_DELTA[link.cc], link.delta))
+    text = f"windows stay within {link.delta:g} x of BDP/n"
+    if measured != link:
+        needed = si(link.bytes(ask(measured)), "B")
+        text += f"; the first paper measured about {measured.delta:g} x, which asks for {needed}"
+    return Condition(text, None)
+
+
+def _almost_fair(link: Link, ask: Callable[[Link], float]) -> list[Condition]:
+    least = many_flows.almost_fair_least_window(link.bdp, link.flows, link.delta)
+    needed = many_flows.least_window(single_flow.DECREASE.get(link.cc, 0.5))
+    losing = many_flows.flows_seeing_loss(link.bdp, link.flows, link.delta)
+    if link.losing is not None:
+        losing += link.losing - math.sqrt(link.flows)
+    return [
+        Condition("windows fall by a fixed share at a loss", link.cc in single_flow.DECREASE),
+        _fair(link, ask),
+        Condition(f"least window {needed:.2g} packets or more: {least:.3g}", least >= needed),
+        Condition(f"at most {losing:.4g} of {link.flows} flows see a loss in one RTT", None),
+        Condition("one RTT for all flows", None),
+    ]
+
+
+def _one_flow(link: Link) -> float:
+    buffer = single_flow.single_flow_buffer(link.cc, link.bdp, link.utilization)
+    if buffer is None:
+        raise ValueError(f"no rule for {link.cc}; allowed: {', '.join(single_flow.ALGORITHMS)}")
+    return buffer
+
+
+def _one_flow_conditions(link: Link) -> list[Condition]:
+    found = [_one_or_together(link)]
+    if link.cc == "bbr":
+        found.append(Condition("BBR v1 that probes for bandwidth, and loses packets when it sends 5/4", None))
+    return [
+        *found,
+        Condition(f"buffer of {BURST_PACKETS} packets or more, for bursts", _one_flow(link) >= BURST_PACKETS),
+    ]
+
+
+def _sqrt_n(link: Link) -> float:
+    return many_flows.sqrt_rule(link.bdp, link.flows)
+
+
+def _sqrt_n_conditions(link: Link) -> list[Condition]:
+    return [_apart(link), reno(link), _mean_window(link, _sqrt_n(link))]
+
+
+def _gaussian(link: Link) -> float:
+    return gaussian.required_buffer(link.utilization, link.bdp, link.flows)
+
+
+def _gaussian_conditions(link: Link) -> list[Condition]:
+    buffer = _gaussian(link)
+    return [
+        _apart(link),
+        reno(link),
+        _mean_window(link, buffer if buffer < math.inf else 0),
+        Condition("the bound gets to UTIL with some buffer", buffer < math.inf),
+    ]
+
+
+def _theorem_6(link: Link) -> float:
+    return many_flows.almost_fair_buffer(link.bdp, link.flows, link.delta)
+
+
+def _theorem_7(link: Link) -> float:
+    theory = many_flows.buffer_for_utilization(link.bdp, link.flows, link.delta, link.utilization)
+    return max(theory, float(BURST_PACKETS))
+
+
+def _theorem_7_conditions(link: Link) -> list[Condition]:
+    bound = many_flows.almost_fair_utilization(link.flows, link.delta)
+    text = f"without a buffer at least {bound:.4g} of the link is used"
+    if _theorem_7(link) == BURST_PACKETS:
+        text += f", UTIL is {link.utilization:g}: only bursts need room, about twenty packets (3.6)"
+    return [Condition(text, True), *_almost_fair(link, _theorem_7)]
+
+
+def _equation_3(link: Link) -> float:
+    return many_flows.desynchronized_buffer(link.bdp, link.flows, link.delta, link.losing or 0.0)
+
+
+def _theorem_8(link: Link) -> float:
+    return many_flows.bbr_buffer(link.bdp, link.flows, link.delta, link.risk)
+
+
+def _theorem_8_conditions(link: Link) -> list[Condition]:
+    return [
+        Condition("all flows are BBR v1 that probes for bandwidth", None if link.cc == "bbr" else False),
+        _fair(link, _theorem_8),
+        Condition("cycles begin at random, and one RTT for all flows", None),
+    ]
+
+
+LONG_FLOWS = (
+    Rule(
+        key="bdp",
+        name="BDP",
+        formula="C x RTT",
+        source="first paper, 3.1; second paper, 2 and 3.1",
+        ask=lambda link: single_flow.bdp_rule(link.bdp),
+        conditions=lambda link: [_one_or_together(link), reno(link)],
+        aim="full",
+        runs_of="one",
+    ),
+    Rule(
+        key="one-flow",
+        name="one flow, UTIL",
+        formula="(UTIL/beta - 1) BDP; BBR: (UTIL - 3/4) BDP",
+        source="first paper, 3.5",
+        ask=_one_flow,
+        conditions=_one_flow_conditions,
+        aim="target",
+        runs_of="one",
+    ),
+    Rule(
+        key="sqrt-n",
+        name="BDP/sqrt(n)",
+        formula="BDP / sqrt(n)",
+        source="second paper, 3.2; first paper, Theorem 4",
+        applies=_many,
+        ask=_sqrt_n,
+        conditions=_sqrt_n_conditions,
+        aim="full",
+    ),
+    Rule(
+        key="gaussian",
+        name="Gaussian, UTIL",
+        formula="UTIL = erf(3 sqrt(3) / (2 sqrt(2)) B sqrt(n) / (BDP + B))",
+        source="second paper, equation 6",
+        applies=_many,
+        ask=_gaussian,
+        conditions=_gaussian_conditions,
+        aim="target",
+    ),
+    Rule(
+        key="theorem-6",
+        name="Theorem 6",
+        formula="DELTA BDP / sqrt(n)",
+        source="first paper, Theorems 5 and 6",
+        applies=_many,
+        ask=_theorem_6,
+        conditions=lambda link: _almost_fair(link, _theorem_6),
+        aim="full",
+    ),
+    Rule(
+        key="theorem-7",
+        name="Theorem 7, UTIL",
+        formula="(DELTA / sqrt(n) - (1 - UTIL)) BDP, at least 20 packets",
+        source="first paper, Theorems 5 and 7, Lemma 2",
+        applies=_many,
+        ask=_theorem_7,
+        conditions=_theorem_7_conditions,
+        aim="target",
+    ),
+    Rule(
+        key="equation-3",
+        name="equation 3, LOSING",
+        formula="LOSING DELTA BDP / n",
+        source="first paper, equation 3",
+        applies=lambda link: link.flows > 1 and link.losing is not None,
+        ask=_equation_3,
+        conditions=lambda link: _almost_fair(link, _equation_3),
+        aim="full",
+    ),
+    Rule(
+        key="theorem-8",
+        name="Theorem 8, RISK",
+        formula="DELTA BDP sqrt(ln(1 / RISK) / (2 n))",
+        source="first paper, Theorem 8",
+        applies=lambda link: link.flows > 1 and link.cc == "bbr",
+        ask=_theorem_8,
+        conditions=_theorem_8_conditions,
+        aim="full",
+    ),
+)

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+"""Short flows, smooth traffic through tiny buffers, and the fastest transfers: second paper, section 4; Enachescu et
+al.; Prasad et al. Numbers are analysis/theory/'s.
+"""
+
+from __future__ import annotations
+
+import math
+
+from analysis.advise.link import Link
+from analysis.advise.rule import Condition, Rule
+from analysis.advise.rules_long_flows import reno
+from analysis.theory import capacity_ratio, short_flows, tiny_buffers
+
+SHORT_FLOW_PACKETS = 90  # second paper, section 4: fewer never leave slow start
+MUCH_BELOW_ONE = 0.1  # the Gamma of Prasad et al.'s simulations with the PL-form (their Table 1)
+
+
+def _load(link: Link) -> float:
+    if link.load is None:
+        raise ValueError("no load is given; allowed: above 0, below 1")
+    return link.load
+
+
+def _has_load(link: Link) -> bool:
+    return link.load is not None
+
+
+def _has_short_flows(link: Link) -> bool:
+    return bool(link.flow_packets)
+
+
+def _slower_than_inputs(link: Link) -> bool:
+    return link.gamma is not None and link.gamma < 1
+
+
+def _smooth(link: Link) -> Condition:
+    text = "senders pace, or access links are much slower than this one"
+    if link.gamma is None:
+        return Condition(text, None)
+    # Theorem 2 of the Infocom paper: a log(W) factor slower, of a size that it does not say
+    slow = link.gamma > math.log2(max(link.largest_window, 2))
+    return Condition(f"{text}: {link.gamma:.3g} x", None if slow else False)
+
+
+def _burst_tail(link: Link, order: int | None) -> float:
+    bursts, weights = link.bursts
+    return short_flows.buffer_for_tail(_load(link), bursts, link.risk, weights, order)
+
+
+def _burst_conditions(link: Link) -> list[Condition]:
+    largest = max(packets for packets, _ in link.flow_packets)
+    faster = None if link.gamma is None else link.gamma <= 1
+    return [
+        Condition(
+            f"flows never leave slow start (fewer than {SHORT_FLOW_PACKETS} packets): {largest}",
+            largest < SHORT_FLOW_PACKETS,
+        ),
+        Condition("flows are many, and begin at random (Poisson)", None),
+        Condition("bursts arrive whole: access links are no slower than this one (else less is needed)", faster),
+        Condition(f"two terms of a series are enough; all of them ask for {_burst_tail(link, None):.4g} packets", None),
+    ]
+
+
+def _theorem_1(link: Link) -> float:
+    if link.utilization >= 1 or link.peak_load >= 1:
+        return math.inf
+    return tiny_buffers.poisson_buffer(link.peak_load, link.largest_window, link.utilization)
+
+
+def _theorem_1_conditions(link: Link) -> list[Condition]:
+    share = link.peak_load
+    return [
+        Condition(f"all flows' largest windows together stay below the link's rate: {share:.3g} of it", share < 1),
+        _smooth(link),
+        Condition(f"UTIL {link.utilization:g} is a share of what those windows offer, below 1", link.utilization < 1),
+    ]
+
+
+def _tcp_equation(link: Link) -> float:
+    return math.inf if link.utilization >= 1 else tiny_buffers.tcp_mm1b_buffer(link.fair_window, link.utilization)
+
+
+def _tcp_equation_conditions(link: Link) -> list[Condition]:
+    wanted, largest = link.utilization * link.fair_window, link.largest_window
+    return [
+        Condition(f"windows may be {wanted:.3g} packets: WINDOW is {largest:.3g}", largest >= wanted),
+        Condition("UTIL is below 1", link.utilization < 1),
+        reno(link),
+        _smooth(link),
+        Condition("the queue is M/M/1/B (a heuristic of the paper, not a theorem)", None),
+    ]
+
+
+def _pl_conditions(link: Link) -> list[Condition]:
+    gamma = link.gamma or 0.0
+    return [
+        Condition(f"much slower than its inputs: C_out/C_in = {gamma:.3g}", True if gamma <= MUCH_BELOW_ONE else None),
+        Condition("heavy-tailed transfers, most of their packets in congestion avoidance", None),
+        Condition("loss falls as B^-0.5, delay is 0.4 B/C: typical of the paper's simulations, not of this link", None),
+    ]
+
+
+def _mean_segments(link: Link) -> int:
+    """Packets of the mean short flow."""
+    total = sum(weight for _, weight in link.flow_packets)
+    return max(round(sum(packets * weight for packets, weight in link.flow_packets) / total), 1)
+
+
+def _s_conditions(link: Link) -> list[Condition]:
+    return [
+        Condition(f"transfers of {_mean_segments(link)} packets, mostly in slow start", None),
+        Condition("loss is 1/B, delay B/(2C), as of M/M/1/B in heavy load: simple, but not real traffic", None),
+    ]
+
+
+def _ex_conditions(link: Link) -> list[Condition]:
+    gamma = link.gamma or 0.0
+    return [
+        Condition(f"faster than its inputs: C_out/C_in = {gamma:.3g}", gamma > 1),
+        Condition("many lightly loaded inputs, independent of each other", None),
+    ]
+
+
+OTHER_TRAFFIC = (
+    Rule(
+        key="short-flows",
+        name="short flows, RISK",
+        formula="P(Q >= B) = RISK, bursts of slow start",
+        source="second paper, 4 and appendix C",
+        applies=_has_short_flows,
+        ask=lambda link: _burst_tail(link, 2),
+        conditions=_burst_conditions,
+    ),
+    Rule(
+        key="md1",
+        name="paced short flows",
+        formula="P(Q >= B) = RISK, single packets (M/D/1)",
+        source="second paper, 4",
+        applies=_has_load,
+        ask=lambda link: short_flows.buffer_for_tail(_load(link), (1,), link.risk),
+        conditions=lambda link: [Condition("slow access links space all packets out (Poisson)", _smooth(link).holds)],
+    ),
+    Rule(
+        key="rho-b",
+        name="LOAD^B",
+        formula="LOAD^B = RISK",
+        source="Infocom paper, II",
+        applies=_has_load,
+        ask=lambda link: tiny_buffers.buffer_for_drops(_load(link), link.risk),
+        conditions=lambda link: [Condition("packets are Poisson", _smooth(link).holds)],
+    ),
+    Rule(
+        key="theorem-1",
+        name="tiny: Theorem 1",
+        formula="log(W^2 / (2 (1 - UTIL))) / log(1 / rho), rho = n W / BDP",
+        source="Infocom paper, Theorem 1",
+        ask=_theorem_1,
+        conditions=_theorem_1_conditions,
+    ),
+    Rule(
+        key="tcp-equation",
+        name="tiny: TCP equation",
+        formula="p(UTIL, B) of M/M/1/B = 3 / (2 (UTIL BDP / n)^2)",
+        source="Infocom paper, IV-A",
+        applies=lambda link: link.flows > 1,
+        ask=_tcp_equation,
+        conditions=_tcp_equation_conditions,
+    ),
+    Rule(
+        key="l-model",
+        name="large transfers",
+        formula="b / (f (2 - b)) BDP with b = 0.5, f = 0.4; 2 BDP with M/M/1/B (equation 4)",
+        source="Prasad et al., equation 7",
+        applies=_slower_than_inputs,
+        ask=lambda link: capacity_ratio.pl_l_buffer(link.bdp),
+        conditions=_pl_conditions,
+    ),
+    Rule(
+        key="s-model",
+        name="small transfers",
+        formula="sqrt(2 M/D BDP)",
+        source="Prasad et al., equation 3",
+        applies=lambda link: _has_short_flows(link) and (link.gamma is None or link.gamma < 1),
+        ask=lambda link: capacity_ratio.mm1b_s_buffer(link.bdp, _mean_segments(link)),
+        conditions=_s_conditions,
+    ),
+    Rule(
+        key="ex-form",
+        name="slow inputs",
+        formula="zero, or less than ten packets",
+        source="Prasad et al., 7.2",
+        applies=lambda link: link.gamma is not None and link.gamma >= 1,
+        ask=lambda link: float(capacity_ratio.EX_LARGEST_PACKETS),
+        conditions=_ex_conditions,
+    ),
+)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""Advice as a table for people, with the assumptions beneath, and as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sys
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from analysis.advise import rules
+from analysis.advise.amounts import si, whole
+from analysis.advise.evidence import Runs, Verdict
+from analysis.advise.link import Link
+from analysis.advise.memory import SOURCE, memory_class, ram_bits
+from analysis.advise.parameters import Question
+from analysis.advise.rule import Advice
+from experiments.units import show as show_units
+
+MARKS = {True: "yes", False: "NO", None: "?"}
+LEAST_WIDTH = 120  # where no terminal says how wide it is, or it is narrower than the table
+MOST_PROBLEMS = 5  # listed
+INDENT = (0, 0, 0, 5)
+OBJECTIVES = {"full": "full use", "target": "UTIL", None: "other"}
+
+
+class Row(NamedTuple):
+    """One rule's advice, and what our runs say of it."""
+
+    advice: Advice
+    verdict: Verdict
+
+
+def print_table(question: Question, rows: list[Row], runs: Runs) -> None:
+    """The link, the table, the assumptions, and where the evidence is from; to stdout."""
+    width = shutil.get_terminal_size((0, 0)).columns if sys.stdout.isatty() else 0
+    console = Console(width=max(width, LEAST_WIDTH) if width < LEAST_WIDTH else width, highlight=False)
+    link = question.link
+    for line in _headline(link):
+        console.print(Text(line))
+    console.print()
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name, justify in (
+        ("", "right"), ("rule", "left"), ("buffer", "right"), ("", "right"), ("packets", "right"), ("time", "right"),
+        ("memory", "left"), ("holds", "left"), ("our runs", "left"),
+    ):  # fmt: skip
+        table.add_column(name, justify=justify, no_wrap=name in ("buffer", "", "packets", "time", "memory"))  # type: ignore[arg-type]
+    for number, (advice, verdict) in enumerate(rows, 1):
+        cells = _cells(question, advice)
+        said = _said(verdict) if advice.rule.aim else "-"
+        table.add_row(str(number), Text(advice.rule.name), *cells, MARKS[advice.holds], Text(said))
+    console.print(table)
+    console.print()
+    for number, (advice, verdict) in enumerate(rows, 1):
+        console.print(Text(f"{number:>2} {advice.rule.formula}  ({advice.rule.source})"), style="bold")
+        for condition in advice.conditions:
+            console.print(Padding(Text(f"{MARKS[condition.holds]:<4} {condition.text}"), INDENT, expand=False))
+        if advice.rule.aim and verdict.flows:
+            console.print(Padding(Text(_evidence_line(verdict)), INDENT, expand=False))
+    console.print()
+    for line in _footnotes(question, runs):
+        console.print(Text(line))
+
+
+def as_json(question: Question, rows: list[Row], runs: Runs) -> str:
+    """All of it, in SI units; a buffer without end is null."""
+    link = question.link
+    document = {
+        "link": {
+            "rate_bps": link.rate_bps, "rtt_ns": link.rtt_ns, "flows": link.flows, "cc": link.cc,
+            "utilization": link.utilization, "mtu_bytes": link.mtu_bytes, "wire_bytes": link.wire_bytes,
+            "bdp_packets": link.bdp, "bdp_bits": link.rate_bps * link.rtt_ns / 1e9, "delta": link.delta,
+            "losing": link.losing, "risk": link.risk, "window_bytes": link.window_bytes, "input_bps": link.input_bps,
+            "load": link.load, "flow_packets": [list(size) for size in link.flow_packets],
+        },
+        "memory": {**question.limits._asdict(), "source": SOURCE},
+        "rules": [_row_document(question, row) for row in rows],
+        "not_asked": rules.not_asked(link),
+        "evidence": {
+            "runs": len(runs.runs), "left_out": runs.left_out, "sources": runs.sources, "problems": runs.problems
+        },
+    }  # fmt: skip
+    return json.dumps(document, indent=2, allow_nan=False)
+
+
+def _row_document(question: Question, row: Row) -> dict[str, Any]:
+    advice, verdict = row
+    rule, size = advice.rule, question.link.bytes(advice.packets)
+    endless = math.isinf(advice.packets)
+    return {
+        "key": rule.key,
+        "name": rule.name,
+        "source": rule.source,
+        "objective": OBJECTIVES[rule.aim],
+        "buffer": None
+        if endless
+        else {
+            "packets": advice.packets,
+            "bytes": size,
+            "bits": size * 8,
+            "time_s": question.link.time_s(advice.packets),
+            "ram_bits": ram_bits(size),
+        },
+        "memory": memory_class(size, question.limits),
+        "holds": advice.holds,
+        "conditions": [condition._asdict() for condition in advice.conditions],
+        "measured": {"verdict": verdict.word, **verdict._asdict()} if rule.aim else None,
+    }
+
+
+def _headline(link: Link) -> list[str]:
+    n = f"{link.flows} flow{'s' if link.flows > 1 else ''}"
+    rate, rtt = show_units(link.rate_bps, "rate"), show_units(link.rtt_ns, "time")
+    size = link.bytes(link.bdp)
+    bdp = f"BDP {si(size, 'B')} = {si(size * 8, 'bit')} = {link.bdp:,.{1 if link.bdp < 1000 else 0}f} packets"
+    return [
+        f"{rate}, RTT {rtt}, {n} of {link.cc}, UTIL {link.utilization:g}, MTU {link.mtu_bytes}",
+        f"{bdp}, BDP/n = {link.fair_window:.4g} packets",
+    ]
+
+
+def _cells(question: Question, advice: Advice) -> tuple[str, str, str, str, str]:
+    if math.isinf(advice.packets):
+        return "no end", "", "", "", ""
+    size = question.link.bytes(advice.packets)
+    memory = memory_class(size, question.limits)
+    return (
+        si(size, "B"),
+        si(size * 8, "bit"),
+        whole(advice.packets),
+        si(question.link.time_s(advice.packets), "s"),
+        memory,
+    )
+
+
+def _said(verdict: Verdict) -> str:
+    return f"{verdict.word} ({verdict.kept} of {verdict.enough})" if verdict.enough else verdict.word
+
+
+def _evidence_line(verdict: Verdict) -> str:
+    assert verdict.flows is not None
+    assert verdict.bdp is not None
+    span = f"{verdict.flows[0]} to {verdict.flows[1]} flows, BDP {verdict.bdp[0]:.4g} to {verdict.bdp[1]:.4g} packets"
+    near = f", {verdict.nearest:.3g} x of it or more," if verdict.nearest is not None else ""
+    return (
+        f"runs: {verdict.kept} of {verdict.enough} with so much buffer{near} did what it promises, "
+        f"{verdict.kept_with_less} of {verdict.less} with less ({span})"
+    )
+
+
+def _footnotes(question: Question, runs: Runs) -> list[str]:
+    lines = [
+        "Bytes are rate x time, as the papers count: packets of MTU + 38 bytes on the wire; k is 1000.",
+        f"Memory: {SOURCE}.",
+        "holds: every assumption does (yes), one does not (NO), or these inputs do not say (?).",
+        f"Our runs: {len(runs.runs)} counted, {runs.left_out} not (not valid, mixed, or not tail-drop)"
+        + ("" if runs.runs else f"; none in {question.evidence}, so no rule is said to be supported")
+        + ". -: runs of long flows do not measure this.",
+    ]
+    missing = rules.not_asked(question.link)
+    if missing:
+        lines.append(f"More rules with {', '.join(missing)}; make advise-parameters explains all.")
+    lines += [f"Not read: {problem}" for problem in runs.problems[:MOST_PROBLEMS]]
+    if len(runs.problems) > MOST_PROBLEMS:
+        lines.append(f"Not read: {len(runs.problems) - MOST_PROBLEMS} more")
+    return lines

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: MIT
+"""What `make advise` says: the papers' own examples, assumptions, memory, and one line for each mistake."""
+
+import json
+import math
+import os
+import subprocess
+
+import pytest
+
+from analysis.__main__ import main
+from analysis.advise import command, memory, parameters, rules
+from analysis.advise.link import Link
+from analysis.theory import many_flows
+from experiments.errors import SpecError
+from experiments.host import CHECKOUT
+
+
+@pytest.fixture
+def advice(capsys, tmp_path):
+    """A function: words -> the JSON document, without any runs."""
+
+    def ask(*words):
+        assert main(["advise", *words, f"EVIDENCE={tmp_path}", "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return ask
+
+
+def by_key(document):
+    return {rule["key"]: rule for rule in document["rules"]}
+
+
+def test_section_7_1__comes_out(advice):
+    # First paper: 100 ms x 100 Gb/s, 10,000 Reno flows. Single flow: a 10 Gbit buffer. Theorem 5: 100 Mbit. "An
+    # instantaneous utilization higher than 99%": a few tens of packets.
+    document = advice("RATE=100gbit", "RTT=100ms", "FLOWS=10000", "CC=reno", "UTIL=0.99")
+    assert document["link"]["bdp_bits"] == 10**10
+    found = by_key(document)
+    assert found["bdp"]["buffer"]["bits"] == pytest.approx(10e9)
+    assert found["bdp"]["memory"] == "off-chip"
+    assert found["bdp"]["holds"] is False
+    for key in ("sqrt-n", "theorem-6"):
+        assert found[key]["buffer"]["bits"] == pytest.approx(100e6)
+        assert found[key]["buffer"]["time_s"] == pytest.approx(1e-3)
+        assert found[key]["memory"] == "package"
+    assert 10 <= found["theorem-7"]["buffer"]["packets"] <= 99
+    assert found["theorem-7"]["memory"] == "on-chip SRAM"
+
+
+def test_section_7_1__of_bbr_needs_100_mbit(advice):
+    found = by_key(advice("CC=bbr", f"RISK={math.exp(-2):.15f}"))
+    assert found["theorem-8"]["buffer"]["bits"] == pytest.approx(100e6)
+    assert found["bdp"]["holds"] is False
+    assert found["one-flow"]["buffer"]["packets"] == pytest.approx((0.99 - 0.75) * 1e10 / 8 / 1538)
+
+
+def test_second_papers_abstract__comes_out(advice):
+    # 2.5 Gb/s, 10,000 flows: 99 % less; 10 Gb/s, 250 ms, 50,000 flows: about 10 Mbit, on chip
+    small = by_key(advice("RATE=2.5gbit", "RTT=250ms", "FLOWS=10000"))
+    assert small["sqrt-n"]["buffer"]["bits"] == pytest.approx(0.01 * small["bdp"]["buffer"]["bits"])
+    large = by_key(advice("RATE=10gbit", "RTT=250ms", "FLOWS=50000"))
+    assert large["bdp"]["buffer"]["bits"] == pytest.approx(2.5e9)
+    assert large["sqrt-n"]["buffer"]["bits"] == pytest.approx(11.2e6, rel=0.01)
+    assert large["sqrt-n"]["buffer"]["ram_bits"] == 2**24
+
+
+def test_infocom_papers_example__comes_out(advice):
+    # 1000 flows, 10 Gb/s, 100 ms, windows of 64 KB in packets of 1 KB: 125,000, 3950, and a dozen packets and some
+    found = by_key(
+        advice("RATE=10gbit", "RTT=100ms", "FLOWS=1000", "MTU=962", "WINDOW=64p", "UTIL=90%", "INPUT=10mbit")
+    )
+    assert found["bdp"]["buffer"]["packets"] == pytest.approx(125_000)
+    assert found["sqrt-n"]["buffer"]["packets"] == pytest.approx(3950, abs=5)
+    assert 12 < found["theorem-1"]["buffer"]["packets"] < 16
+    assert found["ex-form"]["holds"] is None
+
+
+def test_short_flows__are_asked_of_load_and_sizes(advice):
+    found = by_key(advice("LOAD=0.8", "FLOW_SIZES=14p"))
+    assert found["short-flows"]["buffer"]["packets"] == pytest.approx(-math.log(0.025) * 12)  # kappa = 1/12
+    assert found["md1"]["buffer"]["packets"] == pytest.approx(-math.log(0.025) * 2)
+    assert found["rho-b"]["buffer"]["packets"] == pytest.approx(math.log(0.025) / math.log(0.8))
+    same = by_key(advice("FLOW_SIZES=21000b"))  # 14 packets of 1500, at the papers' load
+    assert same["short-flows"]["buffer"] == found["short-flows"]["buffer"]
+    assert by_key(advice("FLOW_SIZES=14p:1,2000p:1"))["short-flows"]["holds"] is False
+    assert "short-flows" not in by_key(advice("LOAD=50%"))
+
+
+def test_capacity_ratio__decides_which_of_prasads_rules_there_is(advice):
+    slow_output = by_key(advice("INPUT=1tbit", "FLOW_SIZES=30p"))
+    assert slow_output["l-model"]["buffer"]["packets"] == pytest.approx(0.8333 * 1e10 / 8 / 1538, rel=1e-3)
+    assert {"s-model"} <= set(slow_output)
+    assert "ex-form" not in slow_output
+    fast_output = by_key(advice("INPUT=1gbit", "FLOW_SIZES=30p"))
+    assert fast_output["ex-form"]["buffer"]["packets"] == 10
+    assert not {"s-model", "l-model"} & set(fast_output)
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "holds"),
+    [
+        (("FLOWS=1",), "bdp", True),
+        (("FLOWS=10",), "bdp", None),
+        (("FLOWS=1", "CC=cubic"), "bdp", False),
+        (("FLOWS=1", "CC=cubic"), "one-flow", True),
+        (("FLOWS=1", "CC=cubic", "RATE=1mbit"), "one-flow", False),  # below twenty packets
+        (("FLOWS=50",), "sqrt-n", False),
+        (("FLOWS=300",), "sqrt-n", None),
+        (("FLOWS=501",), "sqrt-n", True),
+        (("FLOWS=501", "CC=bbr"), "sqrt-n", False),
+        (("FLOWS=1000000",), "sqrt-n", False),  # windows of less than two packets
+        (("FLOWS=10000",), "theorem-6", None),
+        (("FLOWS=500000",), "theorem-6", False),
+        (("CC=bbr",), "theorem-6", False),
+        (("WINDOW=1MB",), "theorem-1", False),  # congested by the windows alone
+        (("UTIL=1",), "gaussian", False),
+        (("UTIL=1",), "theorem-1", False),
+    ],
+)
+def test_assumptions__hold_or_not_or_are_open(advice, words, key, holds):
+    found = by_key(advice(*words))[key]
+    assert found["holds"] is holds
+    assert found["conditions"]
+
+
+def test_buffer_without_end__is_null_and_needs_no_memory(advice):
+    found = by_key(advice("UTIL=1"))["gaussian"]
+    assert (found["buffer"], found["memory"]) == (None, "none")
+    full = by_key(advice("UTIL=100%", "DELTA=2"))
+    assert full["theorem-7"]["buffer"] == pytest.approx(full["theorem-6"]["buffer"])
+
+
+def test_losing__brings_equation_3(advice):
+    document = advice("LOSING=1")
+    assert by_key(document)["equation-3"]["buffer"]["bits"] == pytest.approx(1e10 / 10_000)
+    assert not any("LOSING" in text for text in document["not_asked"])
+    assert any("LOSING" in text for text in advice()["not_asked"])
+
+
+def test_without_runs__no_rule_is_said_to_be_supported(advice):
+    for rule in advice()["rules"]:
+        if rule["measured"] is not None:
+            assert rule["measured"]["verdict"] == "not measured yet"
+            assert rule["measured"]["enough"] == 0
+
+
+def test_table__names_every_rule_with_its_source_and_assumptions(capsys, tmp_path):
+    words = ["CC=bbr", "LOAD=0.5", "FLOW_SIZES=14p", "LOSING=3", f"EVIDENCE={tmp_path}"]
+    wide = ""
+    for into in ("1tbit", "1gbit"):
+        assert main(["advise", *words, f"INPUT={into}"]) == 0
+        wide += capsys.readouterr().out
+    for rule in rules.RULES:
+        assert rule.name in wide
+        assert rule.source in wide
+    assert "1.25 GB" in wide
+    assert "10 Gbit" in wide
+    assert "not measured yet" in wide
+    assert max(map(len, wide.splitlines())) <= 120
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("RATE=1kbit", "RTT=1ns", "FLOWS=1", "MTU=65535"),
+        ("RATE=1000tbit", "RTT=1000s", "FLOWS=1000000000000", "MTU=46"),
+        ("FLOWS=1000000000000", "UTIL=0.001", "DELTA=1000000"),
+        ("FLOWS=2", "UTIL=0.999999999999", "RISK=0.000000000000001", "LOAD=0.999999", "FLOW_SIZES=1000000000p"),
+        ("LOAD=0.000001", "FLOW_SIZES=1p", "WINDOW=1b", "INPUT=1kbit"),
+        ("RATE=1kbit", "FLOWS=1000", "UTIL=1", "CC=bbr"),
+    ],
+)
+@pytest.mark.parametrize("cc", ["reno", "scalable"])
+def test_extremes__have_an_answer(advice, words, cc):
+    document = advice(*words, *(() if any(word.startswith("CC=") for word in words) else (f"CC={cc}",)))
+    for rule in document["rules"]:
+        if rule["buffer"] is not None:
+            assert rule["buffer"]["packets"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("RATE=1",), "RATE=1 is a bare number, it needs a unit; allowed: bit, kbit, mbit, gbit, tbit"),
+        (("RATE=0gbit",), "RATE=0gbit is out of bounds; allowed: 1kbit to 1000tbit"),
+        (("RTT=10gbit",), "RTT=10gbit has a unit of rate (gbit); allowed: ns, us, ms, s"),
+        (("FLOWS=0",), "FLOWS=0 is not a whole number within bounds; allowed: 1 to 1000000000000"),
+        (("FLOWS=2.5",), "FLOWS=2.5 is not a whole number"),
+        (("CC=vegas",), "CC=vegas has no rule in the papers; allowed: reno, cubic, scalable, bbr"),
+        (("UTIL=0",), "UTIL=0 is out of bounds; allowed: 0.001 to 1, or percent as in 99%"),
+        (("UTIL=101%",), "UTIL=101% is out of bounds"),
+        (("UTIL=nan",), "UTIL=nan is not a decimal number"),
+        (("DELTA=0.5",), "DELTA=0.5 is out of bounds; allowed: 1 to 1e+06"),
+        (("LOAD=1",), "LOAD=1 is out of bounds; allowed: above 0 to below 1"),
+        (("FLOW_SIZES=14",), "FLOW_SIZES=14 is a bare number, it needs a unit; allowed: p as in 166p; b, kb, mb, gb"),
+        (("FLOW_SIZES=14p:x",), "FLOW_SIZES=14p:x cannot be read at '14p:x'; allowed: sizes in packets or bytes"),
+        (("FLOW_SIZES=0p",), "FLOW_SIZES=0p has nothing at '0p'"),
+        (("FLOW_SIZES=2.5p",), "FLOW_SIZES=2.5p is not a whole number of p"),
+        (("WINDOW=0p",), "WINDOW=0p is zero; allowed: more than that"),
+        (("FLOW=1",), "FLOW is no parameter; did you mean FLOWS?"),
+        (("SPEC=x",), "SPEC is no parameter; allowed: RATE, RTT"),
+        (("PACKAGE=1kB",), "PACKAGE=1kB is less than SRAM; allowed: as much or more"),
+        (("EVIDENCE=/nowhere",), "EVIDENCE=/nowhere is no directory; allowed: one with runs or tables"),
+        (("JSON=yes",), "JSON=yes is not known; allowed: 0, 1"),
+        (("hello",), "hello is no parameter; write KEY=VALUE or --key VALUE"),
+        (("RTT=",), "RTT has no value; give one, or leave the key out for its default"),
+        (("RTT=1ms", "RTT=2ms"), "RTT=2ms is given twice; give it once"),
+        (("CC=\x1b[31m",), "'CC=\\x1b[31m has no rule in the papers"),
+    ],
+)
+def test_mistakes__get_one_line_and_no_advice(capsys, words, says):
+    assert main(["advise", *words]) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert len(output.err.splitlines()) == 1
+    assert output.err.startswith(f"error: {says}")
+
+
+def test_mistakes__are_all_reported_at_once(capsys):
+    assert main(["advise", "RATE=1", "CC=vegas", "NOPE=1", "x"]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 4
+
+
+def test_parameters__are_explained_with_defaults_that_can_be_given(capsys):
+    assert main(["advise", "parameters"]) == 0
+    said = capsys.readouterr().out
+    for key, row in parameters.PARAMETERS.items():
+        assert f"{key.upper()} " in said
+        if row.default is not None:
+            row.read(row.default)
+    assert "make advise FLOWS=1" in said
+    assert parameters.read({}).link == Link(10**11, 10**8, 10_000, "reno", 0.99)
+
+
+def test_spellings__of_options_are_those_of_experiments(capsys, tmp_path):
+    assert main(["advise", "--rate", "10gbit", "--flow-sizes", "14p", "--evidence", str(tmp_path), "JSON=1"]) == 0
+    link = json.loads(capsys.readouterr().out)["link"]
+    assert (link["rate_bps"], link["flow_packets"], link["load"]) == (10**10, [[14, 1.0]], 0.8)
+    assert main(["advise", "--help"]) == 0
+    assert capsys.readouterr().out.startswith("usage:")
+
+
+def test_make__hands_parameters_on_through_no_shell(tmp_path):
+    (tmp_path / "runs").mkdir()
+    base = ["make", "--no-print-directory", "-o", ".venv/ready", "advise", "JSON=1", f"EVIDENCE={tmp_path}/runs"]
+    environment = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MFLAGS")}
+
+    def run(*words):
+        return subprocess.run(
+            [*base, *words], cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
+        )
+
+    done = run("CC=cubic", "FLOWS=7", "UTIL=95%")
+    link = json.loads(done.stdout)["link"]
+    assert (done.returncode, link["cc"], link["flows"], link["utilization"]) == (0, "cubic", 7, 0.95)
+    value = f"a b;touch {tmp_path}/x;`touch {tmp_path}/x`$$(touch {tmp_path}/x)"
+    done = run(f"CC={value}")
+    assert done.returncode != 0
+    assert done.stderr.splitlines()[0].startswith("error: CC=a b;touch")
+    assert not (tmp_path / "x").exists()
+
+
+def test_memory__classes_are_the_second_papers():
+    assert memory.memory_class(10e6 / 8) == "on-chip SRAM"  # abstract: 10 Mbits
+    assert memory.memory_class(10e6 / 8 + 1) == "package"
+    assert memory.memory_class(2**28 / 8) == "package"  # 1.3: 256 Mbits
+    assert memory.memory_class(2**28 / 8 + 1) == "off-chip"
+    assert memory.memory_class(0.02 * 40e9 * 0.25 / 8) == "package"  # 1.3: 2 % of 250 ms at 40 Gb/s needs no other chip
+    assert memory.memory_class(100, memory.Limits(50, 99)) == "off-chip"
+
+
+@pytest.mark.parametrize(
+    ("packets", "bits"),
+    [  # second paper, Figure 15, columns Pkts and RAM
+        (64, 2**20), (129, 2**21), (258, 2**22), (387, 2**23), (46, 2**20), (91, 2**21), (182, 2**22), (273, 2**22),
+        (37, 2**19), (74, 2**20), (148, 2**21), (222, 2**22), (32, 2**19), (128, 2**21), (192, 2**22),
+    ],
+)  # fmt: skip
+def test_memory__ram_sizes_are_those_of_figure_15(packets, bits):
+    assert memory.ram_bits(packets * 1500) == bits
+
+
+def test_memory__overrides_are_in_force(advice):
+    document = advice("SRAM=1gb", "PACKAGE=2gb")
+    assert by_key(document)["sqrt-n"]["memory"] == "on-chip SRAM"
+    assert by_key(document)["bdp"]["memory"] == "package"
+
+
+def test_theorem_7__asks_for_a_burst_where_theory_asks_for_nothing():
+    link = parameters.read({"flows": "10000", "util": "0.99"}).link
+    assert many_flows.buffer_for_utilization(link.bdp, 10_000, 1, 0.99) < 1
+    found = {advice.rule.key: advice for advice in rules.advise(link)}
+    assert found["theorem-7"].packets == 20
+    with pytest.raises(SpecError):
+        parameters.read({"util": "2"})
+    assert command.USAGE.startswith("usage")

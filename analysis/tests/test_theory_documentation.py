@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""docs/theory.md lists every public function of analysis/theory/, and nothing that does not exist."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+
+from analysis import theory
+from analysis.__main__ import main
+from experiments.host import CHECKOUT
+
+TEXT = (CHECKOUT / "docs/theory.md").read_text()
+
+
+def public_functions():
+    for found in pkgutil.iter_modules(theory.__path__):
+        if found.name == "checks":
+            continue
+        module = importlib.import_module(f"analysis.theory.{found.name}")
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            if function.__module__ == module.__name__ and not name.startswith("_"):
+                yield f"{found.name}.{name}", function
+
+
+def test_documentation__lists_every_function_once():
+    table = TEXT[TEXT.index("## Every function") : TEXT.index("## Numbers in print")]
+    listed = re.findall(r"`([a-z0-9_]+\.[a-z0-9_]+)`", table)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == {name for name, _ in public_functions()}
+
+
+def test_every_function__says_what_it_computes():
+    for name, function in public_functions():
+        assert function.__doc__, name
+        assert re.search(r"[=/(]", function.__doc__), name
+
+
+def test_documentation__example_of_advise_works(capsys):
+    command = re.search(r"^    make advise (.*)$", TEXT, re.MULTILINE)
+    assert command
+    assert main(["advise", *command[1].split()]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for amount in ("1.25 GB 10 Gbit", "12.5 MB 100 Mbit", "246.1 kbit 20 2.461 us"):
+        assert amount in said
