@@ -36,6 +36,12 @@ def test_s_model__has_the_buffers_of_section_5(size_bytes, share, printed_bytes,
     assert round(buffer / PIPE, 2) == (share if size_bytes < 1e6 else 0.16)
 
 
+def test_testbed__buffers_of_30_kb_and_38_mb_are_20_and_26_564_packets():
+    # 3.1; the second only with megabytes of 2^20
+    assert 30_000 / 1500 == 20
+    assert round(38 * 2**20 / 1500) == 26_564
+
+
 def test_gamma__of_the_introduction_is_10():
     # Section 1: 10 Mb/s out, flows of at most 1 Mb/s in
     assert ratio.ratio(10e6, 1e6) == 10

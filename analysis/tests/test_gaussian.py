@@ -100,6 +100,8 @@ def test_abstract__has_the_second_papers_memories():
     # 1.1, 1.3: 10 Gb/s, 250 ms: 2.5 Gbits; 40 Gb/s: 10 Gbits, 1.25 Gbytes
     assert 10e9 * 0.25 == 2.5e9
     assert 40e9 * 0.25 / 8 == 1.25e9
+    # Ten DRAMs of 1 Gbit, but SRAMs of 36 Mbit are 278, not "over 300"
+    assert (math.ceil(40e9 * 0.25 / 1e9), math.ceil(40e9 * 0.25 / 36e6)) == (10, 278)
     # "2.5 Gb/s ... 10,000 flows ... by 99%"; "10 Gb/s ... 50,000 flows ... only 10 Mbits" (11.2)
     assert many_flows.sqrt_rule(1, 10_000) == pytest.approx(1 - 0.99)
     assert many_flows.sqrt_rule(10e9 * 0.25, 50_000) == pytest.approx(11.2e6, rel=0.005)

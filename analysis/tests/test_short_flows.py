@@ -44,6 +44,13 @@ def test_mean_queue__of_14_packets_is_larger_than_of_16():
     assert short_flows.mean_depth(0.8, (2, 4, 8)) > short_flows.mean_depth(0.8, (2, 4, 8, 2))
 
 
+def test_short_flows__are_those_below_90_packets():
+    # Section 4: "fewer than 90 packets, assuming a typical maximum window size of 65kB" (2 W - 2 are sent when bursts
+    # have doubled up to a window of W)
+    window = 65_535 / 1460
+    assert 2 * window - 2 == pytest.approx(90, abs=3)
+
+
 @pytest.mark.parametrize("load", [0.1, 0.5, 0.8, 0.99])
 def test_single_packets__are_md1(load):
     # Section 4: "an M/D/1 model by setting X_i = 1"

@@ -45,6 +45,9 @@ def test_figures_1_and_4__have_the_papers_loads():
     bdp = 100e6 * 0.1 / 8 / 1000
     for flows, load in ((1, 0.026), (10, 0.26), (20, 0.52), (40, 1)):
         assert tiny_buffers.peak_load(bdp, flows, 32) == pytest.approx(load, rel=0.025)
+    # Figure 3: "from 3.2Mb/s to 3.4Gb/s to keep the peak load at about 80%"
+    for rate_bps, flows in ((3.2e6, 1), (3.4e9, 1063)):
+        assert tiny_buffers.peak_load(rate_bps * 0.1 / 8000, flows, 32) == pytest.approx(0.8, abs=0.001)
     flow_bps = 32 * 1000 * 8 / 0.1
     assert flow_bps == pytest.approx(2.5e6, rel=0.03)  # IV
 
