@@ -56,8 +56,9 @@ def plan(switch: Switch, desired: Desired) -> list[Change]:
     return [
         *_front_panels(switch, desired.ports),
         *_closed_forwarding(switch, desired),
-        *_queues(switch, desired.ports),
         *_policies(switch, desired.ports),
+        *_queues(switch, desired.ports),
+        *_deflection(switch, desired.deflect),
         *_collector(switch, desired.collector),
         *_postcards(switch, desired.ports),
         *_opened_forwarding(switch, desired),
@@ -111,6 +112,14 @@ def _postcards(switch: Switch, ports: dict[int, DesiredPort]) -> Iterator[Change
             yield Change(
                 what, postcard_words(found), postcard_words(wanted), partial(switch.set_postcards, number, wanted)
             )
+
+
+def _deflection(switch: Switch, ports: list[int]) -> Iterator[Change]:
+    found = switch.deflection() if ports else {}
+    for port in ports:
+        if port not in found.values():
+            before = ", ".join(f"pipe {pipe} to port {to}" for pipe, to in found.items())
+            yield Change("deflection", before, f"to port {port} in its pipe", partial(switch.set_deflection, port))
 
 
 def _collector(switch: Switch, wanted: Collector | None) -> Iterator[Change]:

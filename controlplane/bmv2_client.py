@@ -8,7 +8,6 @@ other packages. The Thrift library is ours (requirements.txt).
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import logging
 import os
 import shutil
@@ -18,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from controlplane.borrowed import load_package
 from controlplane.switch import SwitchError
 
 PACKAGES = ("bm_runtime", "sswitch_runtime")
@@ -98,7 +98,7 @@ def load_packages() -> Path:
     for directory in sought:
         if all((directory / name / "__init__.py").is_file() for name in PACKAGES):
             for name in PACKAGES:
-                _load(name, directory / name)
+                load_package(name, directory / name)
             return directory
     raise SwitchError(
         f"BMv2's Python modules {' and '.join(PACKAGES)} are not found: install BMv2 with Thrift "
@@ -119,17 +119,6 @@ def _directories() -> Iterator[Path]:
         for python in (version, "python3"):
             for packages in ("site-packages", "dist-packages"):
                 yield prefix / "lib" / python / packages
-
-
-def _load(name: str, directory: Path) -> None:
-    if name in sys.modules:
-        return
-    file = directory / "__init__.py"
-    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=[str(directory)])
-    assert spec is not None
-    assert spec.loader is not None
-    sys.modules[name] = module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
 
 
 def _modules(package: str, service: str) -> tuple[Any, ModuleType]:

@@ -33,6 +33,7 @@ class Desired:
     ports: dict[int, DesiredPort] = field(default_factory=dict)
     forwarding: dict[str, int] | None = None
     collector: Collector | None = None
+    deflect: list[int] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -64,6 +65,10 @@ class _Reading:
             given = self._spec.collector.model_dump()
             number = self._port("collector.port", given.pop("port"))
             self._result.collector = None if number is None else Collector(number, **given)
+        deflect = [self._port(f"deflect.{name}", name) for name in self._spec.deflect]
+        self._result.deflect = [number for number in deflect if number is not None]
+        if deflect and self._capabilities.tail_drop_seen_by_program:
+            self._wrong("deflect", f"{self._capabilities.name} drops in the program: leave it out")
         if self._result.collector is None and any(port.switch_id is not None for port in self._result.ports.values()):
             self._wrong("collector", "is missing: some port sends postcards, and nobody would get them")
         if self._errors:
@@ -81,6 +86,9 @@ class _Reading:
         if port.policy is not None:
             wanted.policy = self._policy(f"{where}.policy", port.policy, traffic)
         self._check(where, number, wanted)
+        owned = not self._capabilities.tail_drop_seen_by_program and isinstance(wanted.policy, TailDrop | Ecn)
+        if owned and port.limit is not None:
+            self._wrong(f"{where}.limit", "the policy's threshold is the queue's limit here: leave it out")
         if wanted.switch_id is not None and isinstance(wanted.policy, Unwatched):
             self._wrong(f"{where}.postcards", "asks for postcards of a queue that no policy watches: give it a policy")
         return wanted

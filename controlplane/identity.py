@@ -13,11 +13,11 @@ def committed_digest() -> str:
     return (BUILD / f"{PROGRAM}.sha256").read_text().strip()
 
 
-def refuse_other_program(switch: Switch, identity: ProgramIdentity) -> None:
-    """SwitchError unless name and, where the target knows it, digest are those of this checkout."""
+def refuse_other_program(switch: Switch, identity: ProgramIdentity, ours: str | None = None) -> None:
+    """SwitchError unless name and, where the target knows it, digest are this checkout's (`ours`: that of a build)."""
     if identity.name != PROGRAM:
         raise SwitchError(f"{switch}: runs the program {identity.name!r}, not {PROGRAM!r}: nothing was changed on it")
-    ours = committed_digest()
+    ours = ours or committed_digest()
     if identity.digest is not None and identity.digest != ours:
         raise SwitchError(
             f"{switch}: runs another version of {PROGRAM} ({identity.digest[:12]}) than this checkout ({ours[:12]}): "

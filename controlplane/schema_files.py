@@ -71,6 +71,15 @@ def committed_schemas() -> list[Schema]:
     return found
 
 
+def committed_tofino(chip: str) -> tuple[Schema | None, str | None]:
+    """(tables, digest of the P4 sources) of our program as it was compiled for tf1 or tf2; None: it was not."""
+    directory = BUILD / {"tf1": "tofino", "tf2": "tofino2"}[chip]
+    tables, digest = directory / "bf-rt.json", directory / f"{PROGRAM}.sha256"
+    if not tables.exists() or not digest.exists():
+        return None, None
+    return load_bfrt(tables.read_text(), f"{directory.name}/{tables.name}"), digest.read_text().strip()
+
+
 def bits_of(kind: Mapping[str, Any]) -> int:
     """The width of a bf-rt.json type: `bytes` says it, the others are what their names say. 0: no number."""
     if kind["type"] == "bytes":

@@ -144,7 +144,10 @@ class CollectorSpec(_Strict):
 
 
 class SwitchSpec(_Strict):
-    """A whole switch.yaml. `forwarding`: MAC -> name of a port; given, it is all of the table, left out, it stays."""
+    """A whole switch.yaml. `forwarding`: MAC -> name of a port; given, it is all of the table, left out, it stays.
+
+    `deflect`: ports, one a pipe, that what the traffic manager refuses comes to (tofino).
+    """
 
     version: Literal["1"] = "1"
     target: Annotated[str, Read(_one_of(*TARGETS))]
@@ -154,6 +157,7 @@ class SwitchSpec(_Strict):
     ports: dict[str, PortSpec] = Field(default_factory=dict)
     forwarding: dict[Mac, str] | None = None
     collector: CollectorSpec | None = None
+    deflect: list[str] = Field(default_factory=list)
 
 
 def load(path: Path) -> SwitchSpec:
@@ -191,6 +195,8 @@ def _line(origin: str, error: Any) -> str:
         problem = str(error["ctx"]["error"])
     elif error["type"] in ("model_type", "dict_type"):
         problem = "is not a mapping"
+    elif error["type"] == "list_type":
+        problem = "is not a list"
     else:
         problem = "is not text"
     line = f"{origin}: {where}{shown} {problem}"

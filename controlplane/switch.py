@@ -34,7 +34,8 @@ class Capabilities:
     links: bool  # has propagation delays and access rates
     front_panel: bool  # has cables, whose speed and FEC are to be set
     cell_bytes: int | None = None  # where depths are in cells; read from the switch
-    hysteresis_cells: int = 0  # dropping ends this far below the limit where it began; read from the switch
+    queued_extra_bytes: int = 0  # that lie in the queue with each frame, and take cells
+    hysteresis_cells: int = 0  # dropping ends this far below the limit where it began
 
     @property
     def byte_thresholds(self) -> bool:
@@ -189,6 +190,14 @@ class Switch(abc.ABC):
     def set_front_panel(self, port: int, settings: FrontPanel | None) -> None:
         """Sets the port up, or with None takes it down."""
         raise SwitchError(f"{self}: port {port} has no cable whose speed could be set: leave `speed` out")
+
+    def deflection(self) -> dict[int, int]:
+        """Pipe -> port that what the traffic manager refuses there comes to; empty where the program sees its drops."""
+        return {}
+
+    def set_deflection(self, port: int) -> None:
+        """What the queues of this port's pipe refuse comes to egress as if for `port`."""
+        raise SwitchError(f"{self}: port {port}: nothing is deflected here, the program itself drops")
 
     def __enter__(self) -> Self:
         return self

@@ -51,6 +51,23 @@ TARGETS = {
             front_panel=False,
         ),
     ),
+    "tofino": Target(
+        "controlplane.tofino",
+        "127.0.0.1:50052",
+        Capabilities(
+            name="tofino",
+            depth_units=(Unit.CELLS,),
+            exact_depth=False,  # the depth at enqueue is the traffic manager's, some clocks old
+            exact_time=False,
+            time_step_ns=1,
+            tail_drop_seen_by_program=False,
+            rate_unit="bps",
+            limit_units=(Unit.CELLS,),
+            links=False,
+            front_panel=True,
+            queued_extra_bytes=22,  # watched_h (p4src/tna/internal_headers.p4) and the FCS
+        ),
+    ),
     "fake": Target(
         "controlplane.fake",
         "any name",

@@ -96,9 +96,12 @@ def _packets(quantity: Quantity, traffic: Traffic) -> Converted:
 
 def _packets_in_cells(packets: Converted, capabilities: Capabilities, traffic: Traffic, text: str) -> Converted:
     cell_bytes = _cell_bytes(capabilities)
-    cells_each = -(-traffic.frame_bytes // cell_bytes)
+    cells_each = -(-(traffic.frame_bytes + capabilities.queued_extra_bytes) // cell_bytes)
     cells = packets.value * cells_each
-    note = f"{packets.value} packets of {traffic.frame_bytes} bytes are {cells} cells of {cell_bytes} bytes"
+    each = f"{traffic.frame_bytes} bytes"
+    if capabilities.queued_extra_bytes:
+        each = f"{traffic.frame_bytes} + {capabilities.queued_extra_bytes} bytes"
+    note = f"{packets.value} packets of {each} are {cells} cells of {cell_bytes} bytes"
     return Converted(cells, Unit.CELLS, f"{packets.note or text}; {note}, which hold more of smaller ones")
 
 

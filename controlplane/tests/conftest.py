@@ -13,9 +13,12 @@ import pytest
 
 from controlplane import lock
 from controlplane.fake import MEMORIES, FakeSwitch
+from controlplane.schema_files import committed_tofino
 from controlplane.soft import SoftSwitch
 from controlplane.switch import Switch
+from controlplane.tests.bfrt_memory import Device, MemoryTables
 from controlplane.tests.bmv2_lab import Bmv2Lab, needs_bmv2
+from controlplane.tofino import TofinoSwitch
 from softswitch.tests.core_driver import Core
 
 
@@ -84,7 +87,23 @@ def fake() -> Iterator[FakeSwitch]:
     del MEMORIES["test"]
 
 
-EVERY_SWITCH = ["soft", "fake", pytest.param("bmv2", marks=needs_bmv2)]
+def tofino_of(chip: str) -> TofinoSwitch:
+    if committed_tofino(chip)[0] is None:
+        pytest.skip(f"p4src/build has no bf-rt.json for {chip} (make p4 with the Tofino compiler)")
+    return TofinoSwitch("memory", MemoryTables(Device(chip)))
+
+
+@pytest.fixture
+def tofino1() -> TofinoSwitch:
+    return tofino_of("tf1")
+
+
+@pytest.fixture
+def tofino2() -> TofinoSwitch:
+    return tofino_of("tf2")
+
+
+EVERY_SWITCH = ["soft", "fake", "tofino1", "tofino2", pytest.param("bmv2", marks=needs_bmv2)]
 
 
 @pytest.fixture(params=EVERY_SWITCH)

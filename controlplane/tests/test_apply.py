@@ -93,8 +93,7 @@ def test_apply__a_switch_that_keeps_something_else_is_told(fake: FakeSwitch, mon
 
 def test_apply__is_the_same_on_every_switch(switch: Switch) -> None:
     """Also those whose queues serve packets."""
-    limit = switch.capabilities.limit_units[0][0]
-    ports = {"2": {"rate": "100mbit", "limit": f"2000{limit}", "policy": {"mode": "tail-drop", "threshold": "0.5bdp"}}}
+    ports = {"2": {"rate": "100mbit", "policy": {"mode": "tail-drop", "threshold": "0.5bdp"}, "postcards": "1"}}
     names = {str(number): name for name, number in switch.ports().items()}
     given = {**load_file(EXAMPLE), "ports": {names[port]: settings for port, settings in ports.items()}}
     given["forwarding"] = {mac: names[port] for mac, port in given["forwarding"].items()}

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Every name that the control plane uses is one of the compiled program, or of the SDE's fixed tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane.identity import committed_digest
+from controlplane.program import ACTIONS, COUNTERS
+from controlplane.schema import Schema, short
+from controlplane.schema_files import committed_schemas, committed_tofino, from_p4info
+from controlplane.sde_tables import CHIPS, FIXED_TABLES, on_chip
+from controlplane.switch import SwitchError
+from controlplane.targets import TARGETS
+from wire.wire import DEPTH_BUCKETS
+
+ROOT = Path(__file__).parents[2]
+SHARED = Path(os.environ.get("SDE_INSTALL", "/absent"), "share/bf_rt_shared")
+SCHEMAS = committed_schemas()
+
+
+def test_schemas__are_of_every_target() -> None:
+    assert [schema.origin for schema in SCHEMAS] == [
+        "bufferscope.p4info.txtpb", "tofino/bf-rt.json", "tofino2/bf-rt.json",
+    ]  # fmt: skip
+    for chip in CHIPS:
+        assert committed_tofino(chip)[0] is not None
+    assert len(committed_digest()) == 64
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.origin)
+def test_names__exist_in_the_compiled_program(schema: Schema) -> None:
+    for name, actions in ACTIONS.items():
+        table = schema.table(name)
+        assert len(table.keys) == (name != "collector")
+        for action, arguments in actions.items():
+            _, compiled = schema.action(table, action)
+            assert tuple(argument.name for argument in compiled) == arguments
+    for name in COUNTERS:
+        assert schema.counter(name).size == 512
+    assert schema.counter("depth_histogram").size == 512 * len(DEPTH_BUCKETS)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS[1:], ids=lambda schema: schema.origin)
+def test_names__mean_the_same_width_on_every_target(schema: Schema) -> None:
+    for name, actions in ACTIONS.items():
+        assert [key.bits for key in schema.table(name).keys] == [key.bits for key in SCHEMAS[0].table(name).keys]
+        for action in actions:
+            widths = [schema_.action(schema_.table(name), action)[1] for schema_ in (SCHEMAS[0], schema)]
+            assert widths[0] == widths[1]
+
+
+def test_queued_extra_bytes__are_the_internal_header_and_the_fcs() -> None:
+    source = (ROOT / "p4src/tna/internal_headers.p4").read_text()
+    (body,) = re.findall(r"header watched_h \{(.*?)\}", source, re.S)
+    widths = {"kind_t": 4} | {f"bit<{bits}>": bits for bits in range(1, 129)}
+    bits = sum(widths[kind] for kind in re.findall(r"^\s*(\S+) \w+;", body, re.M))
+    assert TARGETS["tofino"].capabilities.queued_extra_bytes == bits // 8 + 4
+
+
+def test_find__says_what_there_is() -> None:
+    with pytest.raises(SwitchError, match=r"no table 'absent' in bufferscope.p4info.txtpb: it has forward, "):
+        SCHEMAS[0].table("absent")
+    with pytest.raises(SwitchError, match=r"table forward has no action 'flood' in .*: it has send_to"):
+        SCHEMAS[0].action(SCHEMAS[0].table("forward"), "flood")
+
+
+@pytest.mark.parametrize("text", ["tables {", "tables { size: 5 } }", "tables { ! }", '"'])
+def test_p4info__that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"ends within|too many|no protobuf text"):
+        from_p4info(text, "x")
+
+
+@pytest.mark.hardware
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no SDE: SDE_INSTALL/share/bf_rt_shared is not there")
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("name", FIXED_TABLES)
+def test_fixed_tables__are_the_sdes(name: str, chip: str) -> None:
+    fixed = FIXED_TABLES[name]
+    file = SHARED / Path(on_chip(fixed.file, chip)).name
+    (table,) = [one for one in json.loads(file.read_text())["tables"] if one["name"] == on_chip(name, chip)]
+    assert {key["name"]: key["type"]["type"] for key in table["key"]} == dict(fixed.keys)
+    common = _types(table["data"])
+    assert dict(fixed.data).items() <= common.items()
+    actions = {action["name"]: action["data"] for action in table.get("action_specs", [])}
+    for action, arguments in fixed.actions.items():
+        assert dict(arguments).items() <= {**common, **_types(actions[action])}.items()
+
+
+def _types(data: list[dict[str, Any]]) -> dict[str, str]:
+    singles = [one.get("singleton", one) for one in data]
+    return {one["name"]: one["type"]["type"] for one in singles if "name" in one}
+
+
+def test_short__is_the_last_part() -> None:
+    assert short("pipe.QueueIngress.forwarding.forward") == "forward"

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: MIT
+"""Tofino through BF Runtime: our program's tables, and the SDE's for ports, mirror sessions and the traffic manager.
+
+Ingress cannot see the queue, so tail drop is the traffic manager's: the threshold of tail-drop, and ecn's hard limit,
+are its limit in cells. What it refuses is deflected to egress, where it gets its postcard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from functools import cached_property
+
+from controlplane import sde_tables
+from controlplane.bfrt import Row, Tables, Value
+from controlplane.identity import refuse_other_program
+from controlplane.policy import Ecn, Policy, TailDrop, Unit
+from controlplane.program import ACTIONS, COUNTERS, MIRROR_SESSION, Entry, ProgramSwitch
+from controlplane.schema import Schema, by_end, short
+from controlplane.schema_files import committed_tofino
+from controlplane.switch import Capabilities, Count, FrontPanel, ProgramIdentity, Queue, SwitchError
+from controlplane.targets import TARGETS
+from controlplane.tofino_queues import PIPE_SHIFT, ROUNDING, TrafficManager
+
+COPY_BYTES = 128  # of a mirrored packet: 32 bytes of facts (p4src/tna/internal_headers.p4), 74 of headers, rounded up
+SPEEDS_GBPS = (1, 10, 25, 40, 50, 100, 200, 400)
+FECS = {"none": "BF_FEC_TYP_NONE", "firecode": "BF_FEC_TYP_FIRECODE", "reed-solomon": "BF_FEC_TYP_REED_SOLOMON"}
+SHORT_FECS = {"BF_FEC_TYP_FC": "firecode", "BF_FEC_TYP_RS": "reed-solomon"}  # as some SDEs spell them
+NEGOTIATIONS = {"default": "PM_AN_DEFAULT", "on": "PM_AN_FORCE_ENABLE", "off": "PM_AN_FORCE_DISABLE"}
+
+
+class TofinoSwitch(ProgramSwitch):
+    """A connection to bf_switchd's BF Runtime; `tables` is how (bfrt_client.py, or a test's)."""
+
+    target = "tofino"
+
+    def __init__(self, address: str, tables: Tables) -> None:
+        self.address = address
+        self._tables = tables
+
+    @cached_property
+    def _queues(self) -> TrafficManager:
+        with self._naming():
+            return TrafficManager(self._tables)
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        return replace(TARGETS["tofino"].capabilities, cell_bytes=self._queues.cell_bytes)
+
+    def close(self) -> None:
+        self._tables.close()
+
+    def writing(self) -> AbstractContextManager[None]:
+        return self._writing()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._naming():
+            binding = self._tables.bound()
+            binding.__enter__()
+        try:
+            yield
+        finally:
+            binding.__exit__(None, None, None)
+
+    def program(self) -> ProgramIdentity:
+        ours, digest = committed_tofino(self._tables.chip)
+        alike = ours is not None and used(self._tables.schema) == used(ours)
+        identity = ProgramIdentity(self._tables.program_name, digest if alike else "of other tables")
+        refuse_other_program(self, identity, digest)
+        return identity
+
+    @cached_property
+    def _names(self) -> dict[str, int]:
+        with self._naming():
+            rows = self._tables.read_all(sde_tables.PORT_NAMES)
+        return {str(key["$PORT_NAME"]): row.number("$DEV_PORT") for key, row in rows}
+
+    def ports(self) -> dict[str, int]:
+        return dict(self._names)
+
+    def entries(self, table: str) -> dict[int, Entry]:
+        found = self._tables.schema.table(table)
+        with self._naming():
+            rows = self._tables.read_all(found.name)
+        return {_number(key[found.keys[0].name]): _entry(row) for key, row in rows}
+
+    def default_entry(self, table: str) -> Entry:
+        with self._naming():
+            return _entry(self._tables.read_default(self._tables.schema.table(table).name))
+
+    def check_entry(self, table: str, key: int | None, entry: Entry) -> None:
+        with self._naming():
+            self._tables.schema.check(self._tables.schema.table(table), key, *entry)
+
+    def write_entry(self, table: str, key: int, entry: Entry) -> None:
+        self.check_entry(table, key, entry)
+        found = self._tables.schema.table(table)
+        with self._naming():
+            self._tables.add_or_modify(found.name, {found.keys[0].name: key}, self._row(table, entry))
+
+    def write_default(self, table: str, entry: Entry) -> None:
+        self.check_entry(table, None, entry)
+        with self._naming():
+            self._tables.modify_default(self._tables.schema.table(table).name, self._row(table, entry))
+
+    def delete_entry(self, table: str, key: int) -> None:
+        found = self._tables.schema.table(table)
+        if key in self.entries(table):
+            with self._naming():
+                self._tables.delete(found.name, {found.keys[0].name: key})
+
+    def mirror_port(self) -> int | None:
+        with self._naming():
+            rows = self._tables.read(sde_tables.MIRROR, [{"$sid": MIRROR_SESSION}])
+        if not rows or not rows[0].fields["$session_enable"] or not rows[0].fields["$ucast_egress_port_valid"]:
+            return None
+        as_set = rows[0].fields["$direction"], rows[0].number("$max_pkt_len")
+        return rows[0].number("$ucast_egress_port") if as_set == ("EGRESS", COPY_BYTES) else None
+
+    def set_mirror_port(self, port: int) -> None:
+        settings: dict[str, Value] = {
+            "$session_enable": True,
+            "$direction": "EGRESS",
+            "$ucast_egress_port": port,
+            "$ucast_egress_port_valid": True,
+            "$max_pkt_len": COPY_BYTES,
+        }
+        with self._naming():
+            self._tables.add_or_modify(sde_tables.MIRROR, {"$sid": MIRROR_SESSION}, Row(settings, "$normal"))
+
+    def threshold_unit(self, arguments: Mapping[str, int]) -> Unit:
+        return Unit.CELLS
+
+    def policy(self, port: int) -> Policy:
+        """With the traffic manager's limit where that is what drops: what is in force, not what was asked for."""
+        found = super().policy(port)
+        if isinstance(found, TailDrop | Ecn):
+            with self._naming():
+                limit = self._queues.limit_cells(port)
+            limit = self._queues.total_cells if limit is None else limit
+            found = replace(found, threshold=limit) if isinstance(found, TailDrop) else replace(found, hard_limit=limit)
+        return found
+
+    def check_policy(self, port: int, policy: Policy) -> None:
+        super().check_policy(port, policy)
+        with self._naming():
+            self._queues.check_limit(port, _limit_of(policy))
+
+    def set_policy(self, port: int, policy: Policy) -> None:
+        self.check_policy(port, policy)
+        owned = isinstance(super().policy(port), TailDrop | Ecn)
+        limit = _limit_of(policy)
+        super().set_policy(port, policy)
+        if limit is not None or owned:
+            with self._naming():
+                self._queues.set_limit_cells(port, limit)
+
+    def queue(self, port: int) -> Queue:
+        """Its limit is that of the policy where the traffic manager drops for it, and then not told here."""
+        owned = isinstance(super().policy(port), TailDrop | Ecn)
+        with self._naming():
+            rate_bps, rate_pps = self._queues.rate(port)
+            return Queue(rate_bps, rate_pps, limit_cells=None if owned else self._queues.limit_cells(port))
+
+    def check_queue(self, port: int, queue: Queue) -> None:
+        if queue.limit_packets is not None or queue.limit_bytes is not None:
+            raise SwitchError(f"port {port}: {self} holds cells, not packets or bytes")
+        if queue.rate_bps is not None and queue.rate_pps is not None:
+            raise SwitchError(f"port {port}: {self} serves either bits or packets, not both")
+        for rate in (queue.rate_bps, queue.rate_pps):
+            if rate is not None and not 0 < rate < 2**32 * 1000:
+                raise SwitchError(f"port {port}: {self} serves no rate of {rate}")
+        with self._naming():
+            self._queues.check_limit(port, queue.limit_cells)
+
+    def set_queue(self, port: int, queue: Queue) -> None:
+        self.check_queue(port, queue)
+        owned = isinstance(super().policy(port), TailDrop | Ecn)
+        if owned and queue.limit_cells is not None:
+            raise SwitchError(f"port {port}: {self}: the policy's threshold is the queue's limit: give no other")
+        with self._naming():
+            self._queues.set_rate(port, queue.rate_bps, queue.rate_pps)
+            if not owned:
+                self._queues.set_limit_cells(port, queue.limit_cells)
+
+    def holds(self, asked: Queue, found: Queue) -> bool:
+        """Rates are rounded to the chip's mantissa and exponent."""
+        if replace(asked, rate_bps=None, rate_pps=None) != replace(found, rate_bps=None, rate_pps=None):
+            return False
+        pairs = ((asked.rate_bps, found.rate_bps), (asked.rate_pps, found.rate_pps))
+        return all(a == f or (a is not None and f is not None and abs(a - f) <= a // ROUNDING + 1) for a, f in pairs)
+
+    def deflection(self) -> dict[int, int]:
+        pipes = sorted({port >> PIPE_SHIFT for port in self.ports().values()})
+        with self._naming():
+            return {pipe: self._queues.deflected_to(pipe) for pipe in pipes}
+
+    def set_deflection(self, port: int) -> None:
+        with self._naming():
+            self._queues.deflect_to(port)
+
+    def read_counter(self, name: str, cells: Iterable[int]) -> dict[int, Count]:
+        table = self._tables.schema.counter(name).name
+        wanted = list(cells)
+        with self._naming():
+            rows = self._tables.read(table, [{"$COUNTER_INDEX": cell} for cell in wanted])
+        counts = (
+            Count(row.number("$COUNTER_SPEC_PKTS"), _number(row.fields.get("$COUNTER_SPEC_BYTES", 0))) for row in rows
+        )
+        return {cell: count for cell, count in zip(wanted, counts, strict=True) if count.packets}
+
+    def target_counters(self) -> dict[str, int]:
+        watched = {name: port for name, port in self.ports().items() if self.front_panel(port) is not None}
+        with self._naming():
+            return self._queues.counters(watched)
+
+    def front_panel(self, port: int) -> FrontPanel | None:
+        with self._naming():
+            rows = self._tables.read(sde_tables.PORT, [{"$DEV_PORT": port}])
+        if not rows:
+            return None
+        found = rows[0].fields
+        fec, negotiation = str(found["$FEC"]), str(found["$AUTO_NEGOTIATION"])
+        return FrontPanel(
+            speed_bps=_speed_bps(str(found["$SPEED"])),
+            fec=SHORT_FECS.get(fec) or _named(FECS, fec),
+            auto_negotiation=_named(NEGOTIATIONS, negotiation),
+            enabled=bool(found["$PORT_ENABLE"]),
+        )
+
+    def set_front_panel(self, port: int, settings: FrontPanel | None) -> None:
+        key = {"$DEV_PORT": port}
+        if settings is None:
+            with self._naming():
+                self._tables.delete(sde_tables.PORT, key)
+            return
+        gbps, rest = divmod(settings.speed_bps, 10**9)
+        if rest or gbps not in SPEEDS_GBPS:
+            speeds = ", ".join(f"{speed}gbit" for speed in SPEEDS_GBPS)
+            raise SwitchError(f"port {port}: {self} has no speed of {settings.speed_bps} bit/s; allowed: {speeds}")
+        row = Row(
+            {
+                "$SPEED": f"BF_SPEED_{gbps}G",
+                "$FEC": FECS[settings.fec],
+                "$AUTO_NEGOTIATION": NEGOTIATIONS[settings.auto_negotiation],
+                "$PORT_ENABLE": settings.enabled,
+            }
+        )
+        with self._naming():
+            self._tables.add_or_modify(sde_tables.PORT, key, row)
+
+    def _row(self, table: str, entry: Entry) -> Row:
+        full, _ = self._tables.schema.action(self._tables.schema.table(table), entry.action)
+        return Row(dict(entry.arguments), full)
+
+    def unit_arguments(self, unit: Unit) -> Mapping[str, int]:
+        return {**super().unit_arguments(unit), "in_bytes": 0}
+
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        """Adds who refused."""
+        try:
+            yield
+        except SwitchError as error:
+            raise SwitchError(str(error) if str(self) in str(error) else f"{self}: {error}") from None
+
+
+def connect(address: str) -> TofinoSwitch:
+    from controlplane.bfrt_client import BfrtTables
+
+    return TofinoSwitch(address, BfrtTables(address))
+
+
+def used(schema: Schema) -> dict[str, object]:
+    """What the control plane uses of a program, with every width: what has to be alike for it to be ours."""
+    found: dict[str, object] = {}
+    for name, actions in ACTIONS.items():
+        table = by_end(schema.tables, name)
+        if table is not None:
+            known = schema.tables[table]
+            own = {short(action): arguments for action, arguments in known.actions.items()}
+            found[name] = known.keys, {action: own.get(action) for action in actions}
+    for name in (*COUNTERS, "depth_histogram"):
+        found[name] = by_end(schema.counters, name) is not None
+    return found
+
+
+def _limit_of(policy: Policy) -> int | None:
+    """What the traffic manager drops from, None: it does not drop for this policy."""
+    if isinstance(policy, TailDrop):
+        return policy.threshold
+    return policy.hard_limit if isinstance(policy, Ecn) else None
+
+
+def _entry(row: Row) -> Entry:
+    assert row.action is not None
+    return Entry(short(row.action), {name: _number(value) for name, value in row.fields.items()})
+
+
+def _number(value: Value) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def _speed_bps(name: str) -> int:
+    """BF_SPEED_100G and its variants; 0 for BF_SPEED_NONE."""
+    digits = "".join(letter for letter in name.removeprefix("BF_SPEED_").split("G")[0] if letter.isdigit())
+    return int(digits or 0) * 10**9
+
+
+def _named(names: Mapping[str, str], value: str) -> str:
+    return next((name for name, known in names.items() if known == value), value)
