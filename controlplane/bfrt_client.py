@@ -167,9 +167,7 @@ class BfrtTables(Tables):
         try:
             grpc.channel_ready_future(channel).result(timeout=TIMEOUT_S)
         except grpc.FutureTimeoutError:
-            raise SwitchError(
-                f"no tofino switch answers at {self._address}: does bf_switchd run, with its BF Runtime?"
-            ) from None
+            raise SwitchError(f"no tofino switch answers at {self._address}: does bf_switchd run there?") from None
         finally:
             channel.close()
         number = random.randrange(1, 2**31)  # must differ from every other client's
