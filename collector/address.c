@@ -13,14 +13,6 @@
 
 #include "lib/report.h"
 
-int number_parse(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *value)
-{
-	if (whole_number(text, low, high, value))
-		return 0;
-	complain("%s %s: give a whole number from %" PRIu64 " to %" PRIu64, option, text, low, high);
-	return -EINVAL;
-}
-
 static int bad_address(const char *option, const char *text)
 {
 	complain(
@@ -76,7 +68,7 @@ int address_parse(const char *option, const char *text, struct address *address)
 	memset(address, 0, sizeof(*address));
 	if (!colon || strlen(text) >= sizeof(address->text))
 		return bad_address(option, text);
-	err = number_parse(option, colon + 1, 1, UINT16_MAX, &port);
+	err = parse_number(option, colon + 1, 1, UINT16_MAX, &port);
 	if (err)
 		return err;
 	strcpy(address->text, text);
@@ -91,4 +83,9 @@ int address_parse(const char *option, const char *text, struct address *address)
 	else
 		good = set_ipv4(address, text, length, (uint16_t)port);
 	return good ? 0 : bad_address(option, text);
+}
+
+int address_read(void *to, const char *name, char *text)
+{
+	return address_parse(name, text, to);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Values of a command line: an IPv4 or IPv6 address with a port, and a whole number.
+ * A value of a command line: an IPv4 or IPv6 address with a port.
  */
 #ifndef COLLECTOR_ADDRESS_H
 #define COLLECTOR_ADDRESS_H
@@ -18,8 +18,7 @@ struct address {
  * line. */
 int address_parse(const char *option, const char *text, struct address *address);
 
-/* A whole number in [low, high] that is all of text, told about as address_parse does: 0, or -EINVAL after one
- * line. */
-int number_parse(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *value);
+/* The same, as a row of lib/options.h calls it; to is a struct address. */
+int address_read(void *to, const char *name, char *text);
 
 #endif

@@ -67,7 +67,7 @@ int collector_open(struct collector *collector, const struct options *options)
 		goto fail_receiver;
 	losses_read(&collector->losses);
 	collector->now_ns = mono_now_ns();
-	status_open(&collector->status, options->status, collector->now_ns);
+	status_open(&collector->status, options->status, options->status_ms, collector->now_ns);
 	return 0;
 
 fail_receiver:

@@ -34,11 +34,10 @@ static int run(const struct options *options)
 int main(int argc, char **argv)
 {
 	struct options options;
+	int err = options_parse(&options, argc, argv);
 
-	if (options_parse(&options, argc, argv))
-		return EXIT_SETUP;
-	if (options.help)
-		return EXIT_SUCCESS;
+	if (err)
+		return err > 0 ? EXIT_SUCCESS : EXIT_SETUP;
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is a full disk, to be counted, not a death */
 	if (options.synthetic_count)
 		return synthetic_run(&options);

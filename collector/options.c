@@ -3,11 +3,9 @@
 #include "options.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "lib/options.h"
 #include "lib/report.h"
 
 enum {
@@ -30,70 +28,13 @@ static const char help_text[] =
 	"  --summary FILE            what was received, lost and stored, as JSON, at the end; must not "
 	"exist\n"
 	"  --status                  a JSON line a second on stdout\n"
+	"  --status-ms N             every N ms instead\n"
 	"  --receive-buffer BYTES    socket buffer to ask the kernel for (default 268435456)\n"
 	"  --buffers N               block buffers of 1 MiB between socket and disk (default 64)\n"
 	"\n"
 	"Exit status: 0 stopped cleanly (lost postcards are data: see the summary), 1 not all that was "
 	"received\n"
 	"could be stored or the summary not written, 2 could not start.\n";
-
-enum {
-	OPTION_LISTEN = 1,
-	OPTION_OUTPUT,
-	OPTION_SUMMARY,
-	OPTION_STATUS,
-	OPTION_DISCARD,
-	OPTION_SYNTHETIC,
-	OPTION_RECEIVE_BUFFER,
-	OPTION_BUFFERS,
-	OPTION_HELP,
-};
-
-static const struct option known[] = {
-	{"listen", required_argument, NULL, OPTION_LISTEN},
-	{"output", required_argument, NULL, OPTION_OUTPUT},
-	{"summary", required_argument, NULL, OPTION_SUMMARY},
-	{"status", no_argument, NULL, OPTION_STATUS},
-	{"discard", no_argument, NULL, OPTION_DISCARD},
-	{"synthetic", required_argument, NULL, OPTION_SYNTHETIC},
-	{"receive-buffer", required_argument, NULL, OPTION_RECEIVE_BUFFER},
-	{"buffers", required_argument, NULL, OPTION_BUFFERS},
-	{"help", no_argument, NULL, OPTION_HELP},
-	{0},
-};
-
-static int set(struct options *options, int option, const char *value)
-{
-	switch (option) {
-	case OPTION_LISTEN:
-		return address_parse("--listen", value, &options->listen);
-	case OPTION_OUTPUT:
-		options->output = value;
-		return 0;
-	case OPTION_SUMMARY:
-		options->summary = value;
-		return 0;
-	case OPTION_STATUS:
-		options->status = true;
-		return 0;
-	case OPTION_DISCARD:
-		options->discard = true;
-		return 0;
-	case OPTION_SYNTHETIC:
-		return number_parse("--synthetic", value, 1, 1ULL << 40, &options->synthetic_count);
-	case OPTION_RECEIVE_BUFFER:
-		return number_parse("--receive-buffer", value, 1, MAX_RECEIVE_BUFFER_BYTES,
-				    &options->receive_buffer_bytes);
-	case OPTION_BUFFERS:
-		/* Two: one being filled while the other is written. */
-		return number_parse("--buffers", value, 2, MAX_BUFFERS, &options->buffers);
-	case OPTION_HELP:
-		fputs(help_text, stdout);
-		options->help = true;
-		return 0;
-	}
-	return -EINVAL;
-}
 
 static const char *misfit(const struct options *options)
 {
@@ -117,29 +58,30 @@ static const char *misfit(const struct options *options)
 
 int options_parse(struct options *options, int argc, char **argv)
 {
+	const struct option_row rows[] = {
+		OPTION_READ("listen", address_read, &options->listen),
+		OPTION_TEXT("output", &options->output),
+		OPTION_TEXT("summary", &options->summary),
+		OPTION_FLAG("status", &options->status),
+		OPTION_NUMBER("status-ms", &options->status_ms, 1, 3600000),
+		OPTION_FLAG("discard", &options->discard),
+		OPTION_NUMBER("synthetic", &options->synthetic_count, 1, 1ULL << 40),
+		OPTION_NUMBER("receive-buffer", &options->receive_buffer_bytes, 1, MAX_RECEIVE_BUFFER_BYTES),
+		/* Two: one being filled while the other is written. */
+		OPTION_NUMBER("buffers", &options->buffers, 2, MAX_BUFFERS),
+		OPTIONS_END,
+	};
 	const char *problem;
-	int option, err;
+	int err;
 
 	*options = (struct options){
 		.receive_buffer_bytes = DEFAULT_RECEIVE_BUFFER_BYTES,
 		.buffers = DEFAULT_BUFFERS,
+		.status_ms = 1000,
 	};
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
-		if (option == '?' || option == ':') {
-			complain("%s: %s; collector --help lists the options", argv[optind - 1],
-				 option == ':' ? "its value is missing"
-					       : "no such option, or a value it does not take");
-			return -EINVAL;
-		}
-		err = set(options, option, optarg);
-		if (err || options->help)
-			return err;
-	}
-	if (optind < argc) {
-		complain("%s: not an option; collector --help lists the options", argv[optind]);
-		return -EINVAL;
-	}
+	err = options_read(rows, help_text, argc, argv);
+	if (err)
+		return err;
 	problem = misfit(options);
 	if (problem) {
 		complain("%s", problem);

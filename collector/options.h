@@ -10,15 +10,15 @@ struct options {
 	struct address listen;
 	const char *output;  /* raw file; NULL with discard */
 	const char *summary; /* JSON; NULL: to stdout (discard and synthetic only) */
-	bool status;	     /* a JSON line a second on stdout */
+	bool status;	     /* JSON lines on stdout */
 	bool discard;
-	bool help;
+	uint64_t status_ms;	  /* between two of them */
 	uint64_t synthetic_count; /* 0: receive */
 	uint64_t receive_buffer_bytes;
 	uint64_t buffers;
 };
 
-/* 0, or -EINVAL after one line on what is wrong and what is allowed. */
+/* 0; 1 when help was asked for and given; -EINVAL after one line on what is wrong and what is allowed. */
 int options_parse(struct options *options, int argc, char **argv);
 
 #endif

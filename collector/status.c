@@ -10,13 +10,14 @@
 
 #include "collect.h"
 
-enum { STATUS_NS = 1000000000 };
+enum { NS_PER_MS = 1000000 };
 
-void status_open(struct status *status, bool json, uint64_t now_ns)
+void status_open(struct status *status, bool json, uint64_t every_ms, uint64_t now_ns)
 {
 	*status = (struct status){
 		.json = json,
 		.terminal = isatty(STDERR_FILENO),
+		.every_ns = every_ms * NS_PER_MS,
 		.started_ns = now_ns,
 		.last_ns = now_ns,
 	};
@@ -24,7 +25,7 @@ void status_open(struct status *status, bool json, uint64_t now_ns)
 
 bool status_is_due(const struct status *status, uint64_t now_ns)
 {
-	return (status->json || status->terminal) && now_ns - status->last_ns >= STATUS_NS;
+	return (status->json || status->terminal) && now_ns - status->last_ns >= status->every_ns;
 }
 
 /* A pipe that polls writable takes PIPE_BUF bytes at once; a line is shorter. */

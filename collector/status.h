@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One line a second for who watches: for a person on a terminal (stderr), as JSON for a program (stdout).
+ * A line every now and then for who watches: for a person on a terminal (stderr), as JSON for a program (stdout).
  */
 #ifndef COLLECTOR_STATUS_H
 #define COLLECTOR_STATUS_H
@@ -12,11 +12,12 @@ struct collector;
 struct status {
 	bool json;
 	bool terminal;
+	uint64_t every_ns;
 	uint64_t started_ns, last_ns; /* CLOCK_MONOTONIC */
 	uint64_t last_received;
 };
 
-void status_open(struct status *status, bool json, uint64_t now_ns);
+void status_open(struct status *status, bool json, uint64_t every_ms, uint64_t now_ns);
 bool status_is_due(const struct status *status, uint64_t now_ns);
 
 /* Never waits for a slow reader: a line it has no room for is left out. */

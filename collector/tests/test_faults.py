@@ -266,7 +266,7 @@ def refused(build: Path, *arguments: object) -> str:
         (["--listen", "x" * 500 + ":5577", "--discard"], "ADDRESS:PORT"),
         (["--listen", "192.0.2.1:5577", "--discard"], "no interface of this network namespace"),
         (["--listen"], "--listen: its value is missing"),
-        (["--colour"], "--colour: no such option"),
+        (["--colour"], "--colour: not an option (collector --help lists them)"),
         (["--status=yes"], "does not take"),
         (["postcards.bsp"], "postcards.bsp: not an option"),
         (["--listen", ":5577", "--discard", "--output", "x"], "leave out"),
@@ -324,13 +324,13 @@ def test_collector__says_that_a_directory_is_missing(sanitized, tmp_path, missin
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--count", "5"], "give --to"),
-        (["--to", ":5577", "--count", "5"], "give --to"),
+        (["--count", "5"], "--to ADDRESS:PORT is missing"),
+        (["--to", ":5577", "--count", "5"], "--to :5577: give an address, too"),
         (["--to", "127.0.0.1:1", "--count", "0"], "from 1"),
         (["--to", "127.0.0.1:1", "--count", "5", "--batch", "65"], "from 1 to 64"),
         (["--to", "127.0.0.1:1", "--count", "5", "--method", "magic"], "segment or sendmmsg"),
         (["--to", "127.0.0.1:1", "--count", "5", "--source", "[::1]:9"], "two of IPv4"),
-        (["--to", "127.0.0.1:1", "--rate"], "--rate: no such option, or its value is missing"),
+        (["--to", "127.0.0.1:1", "--rate"], "--rate: its value is missing"),
     ],
 )
 def test_generator__wrong_options_are_refused_in_one_line(build, options, says):

@@ -3,10 +3,9 @@
 #include "options.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "../../lib/options.h"
 #include "../../lib/report.h"
 
 enum { MAX_RING_MIB = 1024 };
@@ -30,21 +29,23 @@ static const char USAGE[] =
 	"auto)\n"
 	"  --btf FILE         the kernel's types, for bpf (default /sys/kernel/btf/vmlinux)\n"
 	"  --status           one line of JSON a second on stdout\n"
+	"  --status-ms N      every N ms instead\n"
 	"  --verbose          what libbpf and the verifier say, on stderr\n";
 
-static int parse_ports(struct options *options, char *text)
+static int read_ports(void *to, const char *name, char *text)
 {
+	struct options *options = to;
 	char *dash = strchr(text, '-');
 	uint64_t first, last;
 	int err;
 
 	if (dash)
 		*dash = '\0';
-	err = parse_number("--port", text, 0, 65535, &first);
+	err = parse_number(name, text, 0, 65535, &first);
 	if (err)
 		return err;
 	last = first;
-	err = dash ? parse_number("--port", dash + 1, first, 65535, &last) : 0;
+	err = dash ? parse_number(name, dash + 1, first, 65535, &last) : 0;
 	if (err)
 		return err;
 	options->first_port = (uint16_t)first;
@@ -52,118 +53,49 @@ static int parse_ports(struct options *options, char *text)
 	return 0;
 }
 
-static int parse_ring(struct options *options, const char *text)
+static int read_ring(void *to, const char *name, char *text)
 {
+	struct options *options = to;
 	uint64_t mib;
-	int err = parse_number("--ring-mib", text, 1, MAX_RING_MIB, &mib);
+	int err = parse_number(name, text, 1, MAX_RING_MIB, &mib);
 
 	if (!err && mib & (mib - 1)) {
-		complain("--ring-mib '%s': give a power of two (1, 2, 4, ... %d)", text, MAX_RING_MIB);
+		complain("%s '%s': give a power of two (1, 2, 4, ... %d)", name, text, MAX_RING_MIB);
 		err = -EINVAL;
 	}
 	options->ring_bytes = mib << 20;
 	return err;
 }
 
-static int parse_source(struct options *options, const char *text)
-{
-	static const char *const CHOICES[] = {
-		[SOURCE_AUTO] = "auto", [SOURCE_BPF] = "bpf", [SOURCE_TRACEFS] = "tracefs"};
-
-	for (size_t i = 0; i < sizeof(CHOICES) / sizeof(CHOICES[0]); i++) {
-		if (!strcmp(text, CHOICES[i])) {
-			options->source = (enum source_choice)i;
-			return 0;
-		}
-	}
-	complain("--source '%s': give auto, bpf or tracefs", text);
-	return -EINVAL;
-}
-
-static int check_required(const struct options *options)
-{
-	const char *missing = !options->output	  ? "--output FILE"
-			      : !options->summary ? "--summary FILE"
-			      : !options->netns	  ? "--netns PATH"
-						  : NULL;
-
-	if (!missing && options->btf && options->source == SOURCE_TRACEFS) {
-		complain("--btf is of --source bpf: leave one of them out");
-		return -EINVAL;
-	}
-	if (!missing)
-		return 0;
-	complain("%s is missing (tcp_trace --help lists the options)", missing);
-	return -EINVAL;
-}
-
 int options_parse(struct options *options, int argc, char **argv)
 {
-	enum { OUTPUT = 256, SUMMARY, NETNS, PORT, SOURCE, RING, DROP_USER, BTF, STATUS, VERBOSE, HELP };
-	static const struct option LONG[] = {
-		{"output", required_argument, NULL, OUTPUT},
-		{"summary", required_argument, NULL, SUMMARY},
-		{"netns", required_argument, NULL, NETNS},
-		{"port", required_argument, NULL, PORT},
-		{"source", required_argument, NULL, SOURCE},
-		{"ring-mib", required_argument, NULL, RING},
-		{"drop-user", required_argument, NULL, DROP_USER},
-		{"btf", required_argument, NULL, BTF},
-		{"status", no_argument, NULL, STATUS},
-		{"verbose", no_argument, NULL, VERBOSE},
-		{"help", no_argument, NULL, HELP},
-		{NULL, 0, NULL, 0},
+	static const char *const sources[] = {
+		[SOURCE_AUTO] = "auto", [SOURCE_BPF] = "bpf", [SOURCE_TRACEFS] = "tracefs", NULL};
+	const struct option_row rows[] = {
+		OPTION_NEEDED_TEXT("output", "FILE", &options->output),
+		OPTION_NEEDED_TEXT("summary", "FILE", &options->summary),
+		OPTION_NEEDED_TEXT("netns", "PATH", &options->netns),
+		OPTION_READ("port", read_ports, options),
+		OPTION_CHOICE("source", &options->source, sources),
+		OPTION_READ("ring-mib", read_ring, options),
+		OPTION_TEXT("drop-user", &options->drop_user),
+		OPTION_TEXT("btf", &options->btf),
+		OPTION_FLAG("status", &options->status),
+		OPTION_NUMBER("status-ms", &options->status_ms, 1, 3600000),
+		OPTION_FLAG("verbose", &options->verbose),
+		OPTIONS_END,
 	};
-	int option, err = 0;
+	int err;
 
 	*options = (struct options){
 		.ring_bytes = 16 << 20,
 		.last_port = 65535,
+		.status_ms = 1000,
 	};
-	while (!err && (option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
-		switch (option) {
-		case OUTPUT:
-			options->output = optarg;
-			break;
-		case SUMMARY:
-			options->summary = optarg;
-			break;
-		case NETNS:
-			options->netns = optarg;
-			break;
-		case PORT:
-			err = parse_ports(options, optarg);
-			break;
-		case SOURCE:
-			err = parse_source(options, optarg);
-			break;
-		case RING:
-			err = parse_ring(options, optarg);
-			break;
-		case DROP_USER:
-			options->drop_user = optarg;
-			break;
-		case BTF:
-			options->btf = optarg;
-			break;
-		case STATUS:
-			options->status = true;
-			break;
-		case VERBOSE:
-			options->verbose = true;
-			break;
-		case HELP:
-			fputs(USAGE, stdout);
-			return 1;
-		default:
-			return -EINVAL; /* getopt_long has said it */
-		}
+	err = options_read(rows, USAGE, argc, argv);
+	if (!err && options->btf && options->source == SOURCE_TRACEFS) {
+		complain("--btf is of --source bpf: leave one of them out");
+		err = -EINVAL;
 	}
-	if (err)
-		return err;
-	if (optind < argc) {
-		complain("'%s' is not an option (tcp_trace --help lists them)", argv[optind]);
-		return -EINVAL;
-	}
-	return check_required(options);
+	return err;
 }

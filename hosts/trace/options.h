@@ -23,6 +23,7 @@ struct options {
 	uint64_t ring_bytes; /* of each CPU; a power of two of at least a page */
 	uint16_t first_port;
 	uint16_t last_port;
+	uint64_t status_ms; /* between two lines of status */
 	bool status;
 	bool verbose;
 };

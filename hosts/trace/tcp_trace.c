@@ -129,7 +129,7 @@ static void run(struct trace *trace)
 			block_writer_flush(&trace->writer);
 			flush_ns = now_ns;
 		}
-		if (now_ns - status_ns >= 1000 * (uint64_t)NS_PER_MS) {
+		if (now_ns - status_ns >= trace->options.status_ms * NS_PER_MS) {
 			print_status(trace, &previous_events, (double)(now_ns - status_ns) / 1e9);
 			status_ns = now_ns;
 		}

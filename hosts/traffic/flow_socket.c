@@ -28,7 +28,7 @@ __attribute__((format(printf, 3, 4))) static int fail(struct flow *flow, int err
 
 static int open_socket(struct flow *flow, const struct path *path)
 {
-	struct sockaddr_storage any = {.ss_family = path->server.ss_family};
+	struct sockaddr_storage any = {.ss_family = path->server.address.ss_family};
 	const int one = 1, mss = (int)path->mss_bytes;
 	socklen_t length;
 
@@ -58,7 +58,7 @@ static int open_socket(struct flow *flow, const struct path *path)
 
 int flow_connect(struct flow *flow, const struct path *path)
 {
-	struct sockaddr_storage server = path->server;
+	struct sockaddr_storage server = path->server.address;
 	socklen_t length = sizeof(struct sockaddr_in);
 	int err = open_socket(flow, path);
 

@@ -4,14 +4,12 @@
 #ifndef TRAFFIC_FLOW_SOCKET_H
 #define TRAFFIC_FLOW_SOCKET_H
 
-#include <sys/socket.h>
-
 #include "flow_list.h"
+#include "server.h"
 
 /* What all flows have in common. */
 struct path {
-	struct sockaddr_storage server; /* the port is each flow's own */
-	const char *server_text;
+	struct server server;
 	uint64_t mss_bytes; /* 0: as the path has it */
 	bool ecn;	    /* a connection without it is a failure */
 };

@@ -3,7 +3,6 @@
 // what is due already is sent at once, and how late each one was is counted.
 #include <arpa/inet.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "../../lib/clock_ns.h"
+#include "../../lib/options.h"
 #include "../../lib/report.h"
 #include "files.h"
 #include "open_loop.h"
@@ -51,141 +51,42 @@ static const char USAGE[] =
 	"  --show                  print the schedule (ns from the start, IP bytes, flow), and send "
 	"nothing\n";
 
-static int parse_choice(const char *option, const char *text, const char *const *choices, int count,
-			int *value)
-{
-	for (*value = 0; *value < count; ++*value)
-		if (!strcmp(text, choices[*value]))
-			return 0;
-	complain("%s '%s': give %s, %s%s%s", option, text, choices[0], choices[1], count > 2 ? " or " : "",
-		 count > 2 ? choices[2] : "");
-	return -EINVAL;
-}
-
-static int parse_server(struct open_loop *run, const char *text)
-{
-	struct sockaddr_in *ipv4 = (struct sockaddr_in *)&run->server;
-	struct sockaddr_in6 *ipv6 = (struct sockaddr_in6 *)&run->server;
-
-	run->server_text = text;
-	run->server.ss_family = strchr(text, ':') ? AF_INET6 : AF_INET;
-	if (inet_pton(run->server.ss_family, text,
-		      run->server.ss_family == AF_INET ? (void *)&ipv4->sin_addr
-						       : (void *)&ipv6->sin6_addr) == 1)
-		return 0;
-	complain("--server '%s': give an IPv4 or IPv6 address in numbers", text);
-	return -EINVAL;
-}
-
 static int parse_options(struct open_loop *run, int argc, char **argv)
 {
-	static const char *const arrivals[] = {"poisson", "cbr"};
-	static const char *const sizes[] = {"fixed", "exponential", "bimodal"};
-	enum {
-		SERVER = 256,
-		SERVER_PORT,
-		RATE,
-		LOAD,
-		DURATION,
-		REPORT,
-		ARRIVALS,
-		SIZES,
-		MTU,
-		FLOWS,
-		CLIENT_PORT,
-		SEED,
-		START,
-		SHOW,
-		HELP,
-	};
-	static const struct option LONG[] = {
-		{"server", required_argument, NULL, SERVER},
-		{"server-port", required_argument, NULL, SERVER_PORT},
-		{"rate-bps", required_argument, NULL, RATE},
-		{"load-ppm", required_argument, NULL, LOAD},
-		{"duration-ns", required_argument, NULL, DURATION},
-		{"report", required_argument, NULL, REPORT},
-		{"arrivals", required_argument, NULL, ARRIVALS},
-		{"sizes", required_argument, NULL, SIZES},
-		{"mtu", required_argument, NULL, MTU},
-		{"flows", required_argument, NULL, FLOWS},
-		{"first-client-port", required_argument, NULL, CLIENT_PORT},
-		{"seed", required_argument, NULL, SEED},
-		{"start-mono-ns", required_argument, NULL, START},
-		{"show", no_argument, NULL, SHOW},
-		{"help", no_argument, NULL, HELP},
-		{0},
-	};
+	static const char *const arrivals[] = {[ARRIVALS_POISSON] = "poisson", [ARRIVALS_CBR] = "cbr", NULL};
+	static const char *const sizes[] = {[SIZES_FIXED] = "fixed",
+					    [SIZES_EXPONENTIAL] = "exponential",
+					    [SIZES_BIMODAL] = "bimodal",
+					    NULL};
 	struct schedule_options *drawn = &run->drawn;
-	int option, choice = 0, err = 0;
+	const struct option_row rows[] = {
+		OPTION_READ("server", read_server, &run->server),
+		OPTION_NUMBER("server-port", &run->server_port, 1, 65535),
+		OPTION_NEEDED_NUMBER("rate-bps", &drawn->rate_bps, 1, 1000000000000),
+		OPTION_NEEDED_NUMBER("load-ppm", &drawn->load_ppm, 1, 10000000),
+		OPTION_NEEDED_NUMBER("duration-ns", &run->duration_ns, 1, MOST_NS),
+		OPTION_TEXT("report", &run->report),
+		OPTION_CHOICE("arrivals", &drawn->arrivals, arrivals),
+		OPTION_CHOICE("sizes", &drawn->sizes, sizes),
+		OPTION_NUMBER("mtu", &drawn->mtu_bytes, LEAST_IP_BYTES, 9216),
+		OPTION_NUMBER("flows", &drawn->flows, 1, MOST_DATAGRAM_FLOWS),
+		OPTION_NUMBER("first-client-port", &run->first_client_port, 1, 65535),
+		OPTION_NUMBER("seed", &drawn->seed, 0, UINT64_MAX),
+		OPTION_NUMBER("start-mono-ns", &run->planned_start_mono_ns, 0, MOST_NS),
+		OPTION_FLAG("show", &run->show),
+		OPTIONS_END,
+	};
+	int err;
 
 	*run = (struct open_loop){
 		.first_client_port = 30000,
 		.drawn = {.mtu_bytes = 1500, .flows = 1, .seed = 1},
 	};
-	while (!err && (option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
-		switch (option) {
-		case SERVER:
-			err = parse_server(run, optarg);
-			break;
-		case SERVER_PORT:
-			err = parse_number("--server-port", optarg, 1, 65535, &run->server_port);
-			break;
-		case RATE:
-			err = parse_number("--rate-bps", optarg, 1, 1000000000000, &drawn->rate_bps);
-			break;
-		case LOAD:
-			err = parse_number("--load-ppm", optarg, 1, 10000000, &drawn->load_ppm);
-			break;
-		case DURATION:
-			err = parse_number("--duration-ns", optarg, 1, MOST_NS, &run->duration_ns);
-			break;
-		case REPORT:
-			run->report = optarg;
-			break;
-		case ARRIVALS:
-			err = parse_choice("--arrivals", optarg, arrivals, 2, &choice);
-			drawn->arrivals = (enum arrivals)choice;
-			break;
-		case SIZES:
-			err = parse_choice("--sizes", optarg, sizes, 3, &choice);
-			drawn->sizes = (enum sizes)choice;
-			break;
-		case MTU:
-			err = parse_number("--mtu", optarg, LEAST_IP_BYTES, 9216, &drawn->mtu_bytes);
-			break;
-		case FLOWS:
-			err = parse_number("--flows", optarg, 1, MOST_DATAGRAM_FLOWS, &drawn->flows);
-			break;
-		case CLIENT_PORT:
-			err = parse_number("--first-client-port", optarg, 1, 65535, &run->first_client_port);
-			break;
-		case SEED:
-			err = parse_number("--seed", optarg, 0, UINT64_MAX, &drawn->seed);
-			break;
-		case START:
-			err = parse_number("--start-mono-ns", optarg, 0, MOST_NS,
-					   &run->planned_start_mono_ns);
-			break;
-		case SHOW:
-			run->show = true;
-			break;
-		case HELP:
-			fputs(USAGE, stdout);
-			return 1;
-		default:
-			return -EINVAL; /* getopt_long has said it */
-		}
-	}
+	err = options_read(rows, USAGE, argc, argv);
 	if (err)
 		return err;
-	if (optind < argc || !drawn->rate_bps || !drawn->load_ppm || !run->duration_ns ||
-	    (!run->show && (!run->server_text || !run->server_port || !run->report))) {
-		complain("%s%s (open_loop --help lists the options)", optind < argc ? argv[optind] : "",
-			 optind < argc ? ": not an option"
-				       : "--server, --server-port, --rate-bps, --load-ppm, --duration-ns and "
-					 "--report "
-					 "are needed");
+	if (!run->show && (!run->server.text || !run->server_port || !run->report)) {
+		complain("--server, --server-port and --report are needed, or --show alone");
 		return -EINVAL;
 	}
 	if (run->first_client_port + drawn->flows > 65536) {
@@ -211,9 +112,10 @@ static int open_flow(struct open_loop *run, uint32_t index)
 {
 	const int fragment_never = IP_PMTUDISC_DO;
 	uint16_t client_port = (uint16_t)(run->first_client_port + index);
-	bool ipv6 = run->server.ss_family == AF_INET6;
+	bool ipv6 = run->server.address.ss_family == AF_INET6;
 	socklen_t length = ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-	struct sockaddr_storage any = {.ss_family = run->server.ss_family}, server = run->server;
+	struct sockaddr_storage any = {.ss_family = run->server.address.ss_family},
+				server = run->server.address;
 	struct datagram_flow *flow = run->flows + index;
 	const char *doing = "making its socket";
 
@@ -237,7 +139,7 @@ static int open_flow(struct open_loop *run, uint32_t index)
 		goto failed;
 	return 0;
 failed:
-	complain("flow from port %d to %s port %" PRIu64 ": %s: %s", client_port, run->server_text,
+	complain("flow from port %d to %s port %" PRIu64 ": %s: %s", client_port, run->server.text,
 		 run->server_port, doing, strerror(errno));
 	return -errno;
 }
@@ -277,7 +179,7 @@ static int send_one(struct open_loop *run, const struct departure *departure)
 {
 	static const char zeros[9216];
 	struct datagram_flow *flow = run->flows + departure->flow;
-	int headers = run->server.ss_family == AF_INET6 ? IPV6_UDP_BYTES : IPV4_UDP_BYTES;
+	int headers = run->server.address.ss_family == AF_INET6 ? IPV6_UDP_BYTES : IPV4_UDP_BYTES;
 	size_t payload =
 		departure->ip_bytes > (uint32_t)headers ? departure->ip_bytes - (uint32_t)headers : 0;
 
@@ -291,7 +193,7 @@ static int send_one(struct open_loop *run, const struct departure *departure)
 		return 0;
 	}
 	complain("sending %" PRIu32 " bytes to %s port %" PRIu64 ": %s%s", departure->ip_bytes,
-		 run->server_text, run->server_port, strerror(errno),
+		 run->server.text, run->server_port, strerror(errno),
 		 errno == ECONNREFUSED ? "; is traffic_sink running there?"
 		 : errno == EMSGSIZE   ? "; is the MTU smaller than --mtu?"
 				       : "");

@@ -4,9 +4,8 @@
 #ifndef TRAFFIC_OPEN_LOOP_H
 #define TRAFFIC_OPEN_LOOP_H
 
-#include <sys/socket.h>
-
 #include "schedule.h"
+#include "server.h"
 
 enum { LATENESS_BUCKETS = 64 };
 
@@ -23,8 +22,7 @@ struct datagram_flow {
 };
 
 struct open_loop {
-	struct sockaddr_storage server;
-	const char *server_text;
+	struct server server;
 	uint64_t server_port;
 	uint64_t first_client_port;
 	uint64_t planned_start_mono_ns;

@@ -3,14 +3,13 @@
 // another, then they are cut off. Every wait is for a socket or for a moment on CLOCK_MONOTONIC.
 #include "tcp_flows.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../lib/clock_ns.h"
+#include "../../lib/options.h"
 #include "../../lib/report.h"
 #include "files.h"
 
@@ -42,87 +41,23 @@ static const char USAGE[] =
 	"  --mss N                   segment size\n"
 	"  --ecn                     a connection without ECN is an error\n";
 
-static int parse_server(struct path *path, const char *text)
-{
-	struct sockaddr_in *ipv4 = (struct sockaddr_in *)&path->server;
-	struct sockaddr_in6 *ipv6 = (struct sockaddr_in6 *)&path->server;
-
-	path->server_text = text;
-	path->server.ss_family = strchr(text, ':') ? AF_INET6 : AF_INET;
-	if (inet_pton(path->server.ss_family, text,
-		      path->server.ss_family == AF_INET ? (void *)&ipv4->sin_addr
-							: (void *)&ipv6->sin6_addr) == 1)
-		return 0;
-	complain("--server '%s': give an IPv4 or IPv6 address in numbers", text);
-	return -EINVAL;
-}
-
 static int parse_options(struct run *run, int argc, char **argv)
 {
-	enum { SERVER = 256, DURATION, REPORT, START, INTERVAL, SETUP, DRAIN, MSS, ECN, HELP };
-	static const struct option LONG[] = {
-		{"server", required_argument, NULL, SERVER},
-		{"duration-ns", required_argument, NULL, DURATION},
-		{"report", required_argument, NULL, REPORT},
-		{"start-mono-ns", required_argument, NULL, START},
-		{"connect-interval-ns", required_argument, NULL, INTERVAL},
-		{"setup-ns", required_argument, NULL, SETUP},
-		{"drain-ns", required_argument, NULL, DRAIN},
-		{"mss", required_argument, NULL, MSS},
-		{"ecn", no_argument, NULL, ECN},
-		{"help", no_argument, NULL, HELP},
-		{0},
+	const struct option_row rows[] = {
+		OPTION_NEEDED_READ("server", "ADDRESS", read_server, &run->path.server),
+		OPTION_NEEDED_NUMBER("duration-ns", &run->duration_ns, 1, MOST_NS),
+		OPTION_NEEDED_TEXT("report", "FILE", &run->report),
+		OPTION_NUMBER("start-mono-ns", &run->planned_start_mono_ns, 0, MOST_NS),
+		OPTION_NUMBER("connect-interval-ns", &run->connect_interval_ns, 1, MOST_NS),
+		OPTION_NUMBER("setup-ns", &run->setup_ns, 1, MOST_NS),
+		OPTION_NUMBER("drain-ns", &run->drain_ns, 0, MOST_NS),
+		OPTION_NUMBER("mss", &run->path.mss_bytes, 88, 9216),
+		OPTION_FLAG("ecn", &run->path.ecn),
+		OPTIONS_END,
 	};
-	int option, err = 0;
 
 	*run = (struct run){.connect_interval_ns = 100000, .setup_ns = 30000000000};
-	while (!err && (option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
-		switch (option) {
-		case SERVER:
-			err = parse_server(&run->path, optarg);
-			break;
-		case DURATION:
-			err = parse_number("--duration-ns", optarg, 1, MOST_NS, &run->duration_ns);
-			break;
-		case REPORT:
-			run->report = optarg;
-			break;
-		case START:
-			err = parse_number("--start-mono-ns", optarg, 0, MOST_NS,
-					   &run->planned_start_mono_ns);
-			break;
-		case INTERVAL:
-			err = parse_number("--connect-interval-ns", optarg, 1, MOST_NS,
-					   &run->connect_interval_ns);
-			break;
-		case SETUP:
-			err = parse_number("--setup-ns", optarg, 1, MOST_NS, &run->setup_ns);
-			break;
-		case DRAIN:
-			err = parse_number("--drain-ns", optarg, 0, MOST_NS, &run->drain_ns);
-			break;
-		case MSS:
-			err = parse_number("--mss", optarg, 88, 9216, &run->path.mss_bytes);
-			break;
-		case ECN:
-			run->path.ecn = true;
-			break;
-		case HELP:
-			fputs(USAGE, stdout);
-			return 1;
-		default:
-			return -EINVAL; /* getopt_long has said it */
-		}
-	}
-	if (err)
-		return err;
-	if (optind < argc || !run->path.server_text || !run->duration_ns || !run->report) {
-		complain("%s%s (tcp_flows --help lists the options)", optind < argc ? argv[optind] : "",
-			 optind < argc ? ": not an option"
-				       : "--server, --duration-ns and --report are needed");
-		return -EINVAL;
-	}
-	return 0;
+	return options_read(rows, USAGE, argc, argv);
 }
 
 static int wait_for(struct run *run, int operation, struct flow *flow, uint32_t wanted)
@@ -312,7 +247,7 @@ static bool tell(const struct run *run)
 
 		if (*flow->error && failed++ < MOST_ERRORS)
 			complain("flow from port %d to %s port %d: %s", flow->client_port,
-				 run->path.server_text, flow->server_port, flow->error);
+				 run->path.server.text, flow->server_port, flow->error);
 	}
 	if (failed > MOST_ERRORS)
 		complain("%" PRIu32 " flows more failed: see the report", failed - MOST_ERRORS);

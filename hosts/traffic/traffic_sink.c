@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Receives what tcp_flows and open_loop send, throws it away, and counts it per flow and interval, in one thread.
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../../lib/options.h"
 #include "../../lib/report.h"
 #include "files.h"
 #include "flow_list.h"
@@ -40,75 +40,59 @@ static const char USAGE[] =
 	"  --output FILE    bytes per flow and interval (wire/goodput_record.def in blocks); must not exist\n"
 	"  --summary FILE   totals as JSON, at the end\n";
 
-static int parse_endpoint(struct options *options, char *text, bool udp)
+static int add_endpoint(struct options *options, const char *name, const char *port_text, const char *cc)
 {
-	char *cc = udp ? NULL : strchr(text, '=');
 	uint64_t port;
-	int err;
+	int err = parse_number(name, port_text, 1, 65535, &port);
+
+	if (err)
+		return err;
+	if (options->count == MOST_LISTENERS) {
+		complain("more than %d ports: give fewer", MOST_LISTENERS);
+		return -EINVAL;
+	}
+	options->endpoints[options->count++] =
+		(struct endpoint){.udp = !strcmp(name, "--udp"), .port = (uint16_t)port, .cc = cc};
+	return 0;
+}
+
+static int read_udp(void *to, const char *name, char *text)
+{
+	return add_endpoint(to, name, text, NULL);
+}
+
+static int read_tcp(void *to, const char *name, char *text)
+{
+	char *cc = strchr(text, '=');
 
 	if (cc)
 		*cc++ = '\0';
-	err = parse_number(udp ? "--udp" : "--tcp", text, 1, 65535, &port);
-	if (!err && cc && (!*cc || strlen(cc) >= CC_NAME_BYTES)) {
-		complain("--tcp %s=%s: give the name of a congestion control after '='", text, cc);
-		err = -EINVAL;
+	if (cc && (!*cc || strlen(cc) >= CC_NAME_BYTES)) {
+		complain("%s %s=%s: give the name of a congestion control after '='", name, text, cc);
+		return -EINVAL;
 	}
-	if (!err && options->count == MOST_LISTENERS) {
-		complain("more than %d ports: give fewer", MOST_LISTENERS);
-		err = -EINVAL;
-	}
-	if (!err)
-		options->endpoints[options->count++] =
-			(struct endpoint){.udp = udp, .port = (uint16_t)port, .cc = cc};
-	return err;
+	return add_endpoint(to, name, text, cc);
 }
 
 static int parse_options(struct options *options, int argc, char **argv)
 {
-	enum { TCP = 256, UDP, INTERVAL, OUTPUT, SUMMARY, HELP };
-	static const struct option LONG[] = {
-		{"tcp", required_argument, NULL, TCP},
-		{"udp", required_argument, NULL, UDP},
-		{"interval-ns", required_argument, NULL, INTERVAL},
-		{"output", required_argument, NULL, OUTPUT},
-		{"summary", required_argument, NULL, SUMMARY},
-		{"help", no_argument, NULL, HELP},
-		{0},
+	const struct option_row rows[] = {
+		OPTION_READ("tcp", read_tcp, options),
+		OPTION_READ("udp", read_udp, options),
+		OPTION_NUMBER("interval-ns", &options->interval_ns, 10000, 1000000000000),
+		OPTION_NEEDED_TEXT("output", "FILE", &options->output),
+		OPTION_NEEDED_TEXT("summary", "FILE", &options->summary),
+		OPTIONS_END,
 	};
-	int option, err = 0;
+	int err;
 
 	options->interval_ns = 100000000;
-	while (!err && (option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
-		switch (option) {
-		case TCP:
-		case UDP:
-			err = parse_endpoint(options, optarg, option == UDP);
-			break;
-		case INTERVAL:
-			err = parse_number("--interval-ns", optarg, 10000, 1000000000000,
-					   &options->interval_ns);
-			break;
-		case OUTPUT:
-			options->output = optarg;
-			break;
-		case SUMMARY:
-			options->summary = optarg;
-			break;
-		case HELP:
-			fputs(USAGE, stdout);
-			return 1;
-		default:
-			return -EINVAL; /* getopt_long has said it */
-		}
+	err = options_read(rows, USAGE, argc, argv);
+	if (!err && !options->count) {
+		complain("no port is given: --tcp PORT[=CC] or --udp PORT");
+		err = -EINVAL;
 	}
-	if (err)
-		return err;
-	if (optind < argc || !options->count || !options->output || !options->summary) {
-		complain("%s%s (traffic_sink --help lists the options)", optind < argc ? argv[optind] : "",
-			 optind < argc ? ": not an option" : "a port, --output and --summary are needed");
-		return -EINVAL;
-	}
-	return 0;
+	return err;
 }
 
 static void print_flow(FILE *file, const struct sink_flow *flow)

@@ -19,7 +19,7 @@ BUILD_FILES = ("Kbuild", "Makefile")
 # What make descends into; each has its Kbuild file, and is taken with its directories.
 PARTS = ("softswitch/driver", "hosts/trace/kernel_event")
 # What those include and link, by paths relative to themselves.
-SHARED = {"softswitch/runtime": (".c", ".h"), "wire": (".h", ".def"), "lib": (".h",)}
+SHARED = {"softswitch/runtime": (".c", ".h"), "wire": (".h", ".def")}
 # The P4 program as C, and the target of softswitch/Makefile that makes it.
 GENERATED = "softswitch/generated/bufferscope.c"
 GENERATED_FROM = "build/obj/softswitch/bufferscope.c"

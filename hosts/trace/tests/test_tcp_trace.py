@@ -247,7 +247,7 @@ def run_tracer(directory, *words, tracer=TRACER, **options):
         (["--source", "tracefs", "--btf", "/etc/hostname"], "--btf is of --source bpf: leave one of them out"),
         (["--ring-mib", "3"], "--ring-mib '3': give a power of two"),
         (["--drop-user", "no-such-user"], "--drop-user no-such-user: there is no such user"),
-        (["rubbish"], "'rubbish' is not an option"),
+        (["rubbish"], "rubbish: not an option (tcp_trace --help lists them)"),
     ],
 )
 def test_trace__what_is_wrong_is_one_line_and_nothing_is_left(tmp_path, words, message):
@@ -286,5 +286,17 @@ def test_trace__missing_option_is_named(tmp_path):
 
 def test_trace__help_names_every_option():
     done = subprocess.run([TRACER, "--help"], capture_output=True, text=True, check=True)
-    for option in ("output", "summary", "netns", "port", "ring-mib", "drop-user", "source", "btf", "status", "verbose"):
+    for option in (
+        "output",
+        "summary",
+        "netns",
+        "port",
+        "ring-mib",
+        "drop-user",
+        "source",
+        "btf",
+        "status",
+        "status-ms",
+        "verbose",
+    ):
         assert f"--{option}" in done.stdout

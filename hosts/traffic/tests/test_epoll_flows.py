@@ -112,7 +112,7 @@ def test_offsets__are_those_of_the_seed_and_cover_the_spread():
 @pytest.mark.parametrize(
     ("options", "lines", "says"),
     [
-        ([], "", "--server, --duration-ns and --report are needed"),
+        ([], "", "--server ADDRESS is missing (tcp_flows --help lists the options)"),
         (["--server", "host"], "", "--server 'host': give an IPv4 or IPv6 address in numbers"),
         (["--duration-ns", "0"], "", "--duration-ns '0': give a whole number from 1"),
         (None, "", "standard input names no flow"),

@@ -87,7 +87,7 @@ def test_schedule__cbr_is_even_and_flows_are():
     ("options", "says"),
     [
         (["--sizes", "pareto"], "--sizes 'pareto': give fixed, exponential or bimodal"),
-        (["--arrivals", "burst"], "--arrivals 'burst': give poisson, cbr"),
+        (["--arrivals", "burst"], "--arrivals 'burst': give poisson or cbr"),
         (["--mtu", "45"], "--mtu '45': give a whole number from 46"),
         (["--first-client-port", "65000", "--flows", "1000"], "their ports go beyond 65535"),
         (["extra"], "extra: not an option"),
