@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(words: dict[str, object], options: dict[str, str], errors: list[BadValue], only_show: bool) -> int:
-    spec = _resolve(words, options.get("spec", ""), errors)
+    spec = _resolve(words, options.get("spec", ""), errors, only_show)
     if only_show:
         import yaml
 
@@ -68,13 +68,12 @@ def _run(words: dict[str, object], options: dict[str, str], errors: list[BadValu
         return 0
     from experiments import host, runner, virtual_lab
 
-    if spec.clock == "virtual":
-        virtual_lab.prepare()
+    if spec.clock == "virtual" and virtual_lab.prepare():
         spec = _resolve(words, options.get("spec", ""), errors)  # once more, now that its kernel can be asked
     return runner.run(spec, Path(options.get("results") or host.CHECKOUT / "results").absolute())
 
 
-def _resolve(words: dict[str, object], file: str, errors: list[BadValue]) -> Resolved:
+def _resolve(words: dict[str, object], file: str, errors: list[BadValue], only_show: bool = False) -> Resolved:
     """The experiment of the file and the words together. Raises SpecError with the errors of both, and `errors`."""
     from experiments import host, virtual_lab
     from experiments.resolve import resolve
@@ -83,6 +82,8 @@ def _resolve(words: dict[str, object], file: str, errors: list[BadValue]) -> Res
     from_file = load_yaml(Path(file)) if file else {}
     given = from_file | words
     if str(given.get("clock", host.default_clock())).strip().lower() == "virtual":
+        if not only_show:
+            print("looking at the virtual-time kernel and the parameters", flush=True)
         found = virtual_lab.probe()
     else:
         found = host.probe(want_netem=str(given.get("delay", "")).strip().lower() == "tc")

@@ -7,12 +7,16 @@ The figures are from the reference machine with other work on it (docs/measureme
 
 from __future__ import annotations
 
+import math
+
 from experiments.resolve import Resolved
 
 SETUP_S = 9.0  # the plan, the boot, the hosts, and their end
 PACKET_S = 40e-6  # two TCP stacks, the switch, postcard and trace record
 BYTE_S = 4e-9  # copies and checksums
 PROCESS_FACTOR = 3.0  # a switch that is a process waits, wakes and copies, too
+LEAST_LOOKS = 100  # at the traffic
+LOOK_EVERY_S = 10.0  # of wall time, about: a runner that hears nothing for much longer takes it for a hang
 ANALYSIS_S = 6.0  # most of it figures
 ANALYSIS_PACKET_S = 20e-6
 
@@ -21,6 +25,14 @@ def traffic_s(spec: Resolved) -> float:
     """Of the traffic alone."""
     packet_s = PACKET_S + BYTE_S * spec.frame_bytes
     return spec.packets * packet_s * (PROCESS_FACTOR if spec.switch == "process" else 1.0)
+
+
+def tick_s(spec: Resolved) -> float:
+    """Virtual time between two looks at the traffic. Decided by the spec alone: a look is part of what happens in the
+    machine, and the same spec must give the same bytes.
+    """
+    looks = max(LEAST_LOOKS, math.ceil(traffic_s(spec) / LOOK_EVERY_S))
+    return spec.traffic_ns / 1e9 / looks
 
 
 def analysis_s(spec: Resolved) -> float:

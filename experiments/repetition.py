@@ -17,7 +17,7 @@ import yaml
 
 from controlplane.soft import SoftSwitch
 from controlplane.switch import SwitchError
-from experiments import backlog, disk, environment, host, kernel, results, topology
+from experiments import backlog, cost, disk, environment, host, kernel, results, topology
 from experiments.cell import RUNTIME
 from experiments.configure import BOTTLENECK, POSTCARD_PORT, configure
 from experiments.errors import RunError
@@ -124,9 +124,9 @@ def variables(spec: Resolved, directory: Path) -> dict[str, Any]:
         "switch_frame_bytes": max(spec.mtu_bytes, topology.COLLECTOR_MTU_BYTES) + 18,
         "switch_executor": spec.switch,
         "switch_options": switch_options(spec),
-        "collector_options": ["--status"],
+        "collector_options": status_options(spec),
         "tracer_options": [
-            "--status",
+            *status_options(spec),
             "--ring-mib",
             str(trace_ring_mib(spec)),
             "--port",
@@ -140,6 +140,12 @@ def trace_ring_mib(spec: Resolved) -> int:
     events = 4 * spec.rate_bps / (8 * spec.wire_bytes) * 0.02
     needed_mib = events * TRACE_EVENT_BYTES / (1 << 20)
     return min(1024, max(16, 1 << math.ceil(math.log2(max(needed_mib, 1)))))
+
+
+def status_options(spec: Resolved) -> list[str]:
+    """How often collector and tracer say how far they are: each second, in virtual time twice between two looks."""
+    every_ms = max(1, int(cost.tick_s(spec) * 500)) if spec.clock == "virtual" else 1000
+    return ["--status", "--status-ms", str(every_ms)]
 
 
 def switch_options(spec: Resolved) -> list[str]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a run looks like at one moment: the switch is asked; collector and tracer say it in their logs, as often as
-somebody looks (repetition.status_ms).
+somebody looks (repetition.status_options).
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import sys
 import time
@@ -37,8 +36,6 @@ DRIVER = Path("/dev/bufferscope-switch")
 START_MONO_NS = 60 * 10**9
 STEP_NS = 200_000_000
 LEAD_NS = 10**9  # for the program that sends, of the start
-LEAST_LOOKS = 100  # at the traffic
-LOOK_EVERY_S = 10.0  # of wall time, about: a runner that hears nothing for much longer takes it for a hang
 # What all of TCP may use. By default a sixteenth of the memory, which is little here: windows would be held down.
 TCP_MEMORY = Path("/proc/sys/net/ipv4/tcp_mem")
 TCP_MEMORY_SHARE = 0.5
@@ -94,16 +91,10 @@ def _lab(spec: Resolved, planned: list[steps.Step], outcome: dict[str, Any]) -> 
         settle=lambda _: None,
         align=align,
         traffic_start_ns=traffic_start_ns,
-        tick_s=tick_s,
+        tick_s=cost.tick_s,
         describe=environment.describe,
         record=record,
     )
-
-
-def tick_s(spec: Resolved) -> float:
-    """Virtual time between two looks. Decided by the spec alone: a look is part of what happens in the machine."""
-    looks = max(LEAST_LOOKS, math.ceil(cost.traffic_s(spec) / LOOK_EVERY_S))
-    return spec.traffic_ns / 1e9 / looks
 
 
 def _start_mono_ns(spec: Resolved) -> int:

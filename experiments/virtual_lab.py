@@ -59,8 +59,9 @@ def built_from(chosen: Mapping[str, str]) -> bool:
     return isinstance(source, dict) and source.get("name") in chosen.values()
 
 
-def prepare() -> None:
-    """Builds the kernel, if it is not what the sources say. Raises RunError."""
+def prepare() -> bool:
+    """Builds the kernel, if it is not what the sources say; returns whether it did. Raises RunError."""
+    before = read_json(KERNEL_JSON)
     try:
         with BuildProgress(sys.stdout) as progress:
             ensure(BUILD, {}, progress)
@@ -68,6 +69,7 @@ def prepare() -> None:
         raise RunError(str(error)) from None
     except KeyboardInterrupt:
         raise KeyboardInterrupt(INTERRUPTED) from None
+    return read_json(KERNEL_JSON) != before
 
 
 def run(spec: Resolved, number: int, directory: Path, processor: int | None) -> None:

@@ -3,6 +3,7 @@
 
 import re
 import shlex
+import subprocess
 
 import pytest
 
@@ -54,3 +55,12 @@ def test_spec_files__that_are_named_exist() -> None:
     for path in (CHECKOUT / "README.md", CHECKOUT / "experiments/README.md", CHECKOUT / "experiments/parameters.py"):
         for spec in re.findall(r"experiments/specs/[\w-]+\.yaml", path.read_text()):
             assert (CHECKOUT / spec).is_file(), f"{path} names {spec}"
+
+
+def test_architecture__names_every_directory() -> None:
+    command = ["git", "-c", f"safe.directory={CHECKOUT}", "ls-files"]
+    tracked = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.splitlines()
+    top = {path.partition("/")[0] for path in tracked if "/" in path and not path.startswith(".")}
+    text = (CHECKOUT / "ARCHITECTURE.md").read_text()
+    assert sorted(name for name in top if f"`{name}/`" not in text) == []
+    assert sorted(name for name in top - {"docs"} if not (CHECKOUT / name / "README.md").exists()) == []

@@ -106,7 +106,7 @@ def test_running__ends_with_its_last_process_even_after_sigkill(tmp_path: Path) 
     program = (
         "import os, time; from experiments import results; from pathlib import Path\n"
         f"with results.running(Path({str(run)!r})):\n"
-        " os.fork(); print('ready', flush=True); time.sleep(60)"
+        " os.fork(); os.write(1, b'ready\\n'); time.sleep(60)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program], cwd=CHECKOUT, stdout=subprocess.PIPE, start_new_session=True

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from experiments import __main__, cost, virtual_inside, virtual_lab
+from experiments.cost import LEAST_LOOKS, tick_s
 from experiments.host import Host
 from experiments.resolve import Resolved, resolve
-from experiments.virtual_inside import LEAST_LOOKS, tick_s
 from virtual import RUN_DIRECTORY
 from virtual.kernel import choice, config
 
