@@ -1,10 +1,31 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What has to be there before Ansible can run: Python, and an environment of it in .venv with the packages of the
-# requirements file given. Everything else is installed by ansible/playbooks/deploy.yml.
+# requirements file given. Everything else is installed by ansible/playbooks/deploy.yml, which needs root for it: so an
+# ordinary user is told here of all that is missing, once.
 set -eu
 
 requirements=$1
+cd "$(dirname "$0")/.."
+
+# The packages of the parts that this machine plays in the lab, as the role packages will find them; there is no YAML yet.
+wanted() {
+	awk -v "groups=$(sed -n 's/^packages_groups: *\[\(.*\)\].*/\1/p' ansible/inventories/lab/group_vars/machines.yml)" '
+		BEGIN { count = split(groups, names, /[ ,]+/); for (i = 1; i <= count; i++) plays[names[i]] = 1 }
+		{ sub(/#.*/, "") }
+		/^[a-z]/ { inside = /^packages_by_group:/; next }
+		!inside { next }
+		match($0, /^  [a-z_0-9]+:/) { group = substr($0, 3, RLENGTH - 3); $0 = substr($0, RLENGTH + 1) }
+		group in plays { gsub(/[][,]/, " "); print }
+	' ansible/roles/packages/defaults/main.yml
+}
+
+is_installed() {
+	case $(dpkg-query --show --showformat='${db:Status-Abbrev}' "$1" 2>/dev/null) in
+	ii*) return 0 ;;
+	esac
+	return 1
+}
 
 # A minimal Debian has no Python at all, another one no venv; a python3 that is too old is not ours to replace.
 missing=
@@ -14,11 +35,17 @@ elif python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
 	python3 -c 'import ensurepip, venv' 2>/dev/null || missing=python3-venv
 fi
 
-if [ -n "$missing" ]; then
-	if [ "$(id -u)" -ne 0 ]; then
-		echo "$missing missing: install it (apt-get install $missing), or run this as root" >&2
+if [ "$(id -u)" -ne 0 ]; then
+	if command -v dpkg-query >/dev/null; then
+		for package in $(wanted | tr ' ' '\n' | sort -u); do
+			is_installed "$package" || missing="$missing${missing:+ }$package"
+		done
+	fi
+	if [ -n "$missing" ]; then
+		echo "error: these Debian packages are missing: $missing; install them as root: apt-get install $missing" >&2
 		exit 1
 	fi
+elif [ -n "$missing" ]; then
 	echo "installing $missing"
 	apt-get update -qq
 	# shellcheck disable=SC2086 # two names

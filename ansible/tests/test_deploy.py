@@ -73,3 +73,13 @@ def test_deploy__nothing_to_copy_is_one_sentence(tmp_path: Path) -> None:
     assert played.status == 2
     (line,) = played.stderr.strip().splitlines()
     assert f"{tmp_path}/build/softswitch missing on this machine: build first (make build)" in line
+
+
+def test_deploy__tells_an_ordinary_user_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "id").write_text("#!/bin/sh\necho 1000\n")
+    (tmp_path / "id").chmod(0o755)
+    variables: dict[str, object] = {"packages_groups": ["x"], "packages_by_group": {"x": ["no-such-b", "no-such-a"]}}
+    done = play(DEPLOY, prefix=("env", f"PATH={tmp_path}:{os.environ['PATH']}"), variables=variables)
+    assert done.status != 0
+    names = "no-such-a no-such-b"
+    assert f"these Debian packages are missing: {names}; install them as root: apt-get install {names}" in done.stderr

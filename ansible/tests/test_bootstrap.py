@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""What an ordinary user is told before anything is done: every Debian package that is missing, in one line."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible.tests.conftest import ANSIBLE, CHECKOUT
+
+BOOTSTRAP = ANSIBLE / "bootstrap.sh"
+
+
+def wanted() -> set[str]:
+    """As the role packages has them, for the parts that the lab's machine plays."""
+    parts = yaml.safe_load((ANSIBLE / "inventories/lab/group_vars/machines.yml").read_text())["packages_groups"]
+    by_group = yaml.safe_load((ANSIBLE / "roles/packages/defaults/main.yml").read_text())["packages_by_group"]
+    return {name for part in parts for name in by_group.get(part, [])}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A directory at the head of PATH: an ordinary user, and a dpkg-query that knows the packages in `installed`."""
+    installed = tmp_path / "installed"
+    programs = {
+        "id": "echo 1000",
+        "dpkg-query": f'for word; do name=$word; done; grep -qx "$name" {installed} && printf "ii "',
+        "apt-get": "echo apt-get was called >&2; exit 1",
+    }
+    for name, body in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    return tmp_path
+
+
+def bootstrap(machine: Path, *installed: str) -> subprocess.CompletedProcess[str]:
+    """With requirements that do not exist: what gets so far is not to install anything."""
+    (machine / "installed").write_text("".join(f"{name}\n" for name in installed))
+    environment = os.environ | {"PATH": f"{machine}:{os.environ['PATH']}"}
+    return subprocess.run(
+        [BOOTSTRAP, "/nowhere/requirements.txt"],
+        cwd=CHECKOUT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_bootstrap__names_all_that_an_ordinary_user_lacks(machine: Path) -> None:
+    done = bootstrap(machine)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    found = re.fullmatch(
+        r"error: these Debian packages are missing: (.*); install them as root: apt-get install \1", line
+    )
+    assert found, line
+    assert set(found[1].split()) - {"python3-venv"} == wanted()
+
+
+def test_bootstrap__names_only_what_is_lacking(machine: Path) -> None:
+    done = bootstrap(machine, *(wanted() - {"flex", "bpftool"}))
+    assert done.stderr == (
+        "error: these Debian packages are missing: bpftool flex; install them as root: apt-get install bpftool flex\n"
+    )
+
+
+def test_bootstrap__goes_on_where_nothing_is_lacking(machine: Path) -> None:
+    done = bootstrap(machine, *wanted())
+    assert "Debian packages" not in done.stderr
+    assert "installing the Python packages of /nowhere/requirements.txt" in done.stdout
