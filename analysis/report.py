@@ -12,7 +12,7 @@ import jinja2
 
 from analysis.exactness import LIMITS
 from analysis.figures import names
-from analysis.figures.common import si, traffic_text
+from analysis.figures.common import count, si, traffic_text
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 MAX_FLOWS_LISTED = 256
@@ -20,8 +20,7 @@ MAX_FLOWS_LISTED = 256
 CAPTIONS = {
     "queue_and_windows": "Queue depth and drops (top), the sum of all flows' windows (middle) and each flow's window "
     "(bottom), on one time axis. The queue follows the aggregate window: it holds what exceeds the BDP.",
-    "queue_depth_distribution": "Queue depth that packets found on arrival, dropped ones included. The square root of "
-    "n rule says that the shaded part of the buffer is not needed; with open-loop traffic, dots are queueing theory's.",
+    "queue_depth_distribution": "Queue depth that packets found on arrival, dropped ones included.",
     "window_distribution": "Packets in flight of each flow at every ACK, and of all flows together (right). The dashed "
     "line is the fair share.",
     "utilization": "Share of the link's rate that left the queue on the wire, frame overhead included.",
@@ -34,7 +33,7 @@ def render(summary: dict[str, Any], environment: dict[str, Any], figures: Path) 
     """The page. `figures` holds <name>.svg of each figure. Raises OSError if one is missing."""
     loader = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     loader.filters.update(
-        number=number, percent=percent, si=lambda value, unit: "–" if value is None else si(value, unit)
+        count=count, number=number, percent=percent, si=lambda value, unit: "–" if value is None else si(value, unit)
     )
     images = {
         name: "data:image/svg+xml;base64," + base64.b64encode((figures / f"{name}.svg").read_bytes()).decode()
@@ -43,7 +42,8 @@ def render(summary: dict[str, Any], environment: dict[str, Any], figures: Path) 
     return loader.from_string(TEMPLATE.read_text()).render(
         s=summary,
         images=images,
-        captions=CAPTIONS,
+        captions=captions(summary),
+        kept_up=kept_up(summary),
         names=names(summary["spec"]),
         lab=lab_line(summary, environment),
         exact=LIMITS.get(summary["lab"]["switch"], LIMITS["driver"]) if summary["clock"] == "virtual" else None,
@@ -54,6 +54,26 @@ def render(summary: dict[str, Any], environment: dict[str, Any], figures: Path) 
         mix=traffic_text(summary["spec"]),
         used=[rule for rule in summary["rules"]["single_flow"] if rule["in_this_run"]],
     )
+
+
+def captions(summary: dict[str, Any]) -> dict[str, str]:
+    """What each figure shows; of what is in some pictures only, no word under the others."""
+    depth, needed = CAPTIONS["queue_depth_distribution"], summary["rules"]["sqrt_n_packets"]
+    if summary.get("open_loop"):
+        model = summary["open_loop"].get("model")
+        depth += f" Dots are what {model} has in theory." if model else ""
+    elif needed and needed < summary["buffer_packets"]:
+        depth += " Shaded is what the buffer has beyond BDP/√n: by that rule the queue need never be so short."
+    return CAPTIONS | {"queue_depth_distribution": depth}
+
+
+def kept_up(summary: dict[str, Any]) -> str:
+    """What a valid run says of its times."""
+    if summary["clock"] != "virtual":
+        return "the emulation kept up with real time"
+    if summary["lab"]["switch"] == "process":
+        return f"no frame left more than {LIMITS['process'].lateness_ns / 1e3:g} µs of virtual time late"
+    return "every frame left in the very ns of virtual time that it was due"
 
 
 def lab_line(summary: dict[str, Any], environment: dict[str, Any]) -> str:

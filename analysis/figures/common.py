@@ -37,7 +37,7 @@ def run_facts(a: Analysis) -> Data:
     buffer = spec["buffer_packets"]
     text = (
         f"{traffic_text(spec)}, {si(spec['rate_bps'], 'b/s')}, RTT {si(spec['rtt_ns'] / 1e9, 's')}, "
-        f"buffer {buffer} packets ({buffer / spec['bdp_packets']:.2f} BDP), {spec['mode']}"
+        f"buffer {count(buffer, 'packet')} ({buffer / spec['bdp_packets']:.2f} BDP), {spec['mode']}"
     )
     return {
         "text": text,
@@ -56,6 +56,13 @@ def traffic_text(spec: Data) -> str:
     if spec.get("traffic") == "open-loop":
         return f"{spec['load']:g} of the rate open-loop ({spec['sizes']} packets, {spec['arrivals']})"
     return " + ".join(f"{group.get('flows')} {group['cc']}" for group in spec["groups"])
+
+
+def count(number: float | None, noun: str) -> str:
+    """A number of things: "1 packet", "2 packets"."""
+    whole = number is not None and float(number).is_integer()
+    shown = "–" if number is None else f"{int(number):,}".replace(",", "\u2009") if whole else f"{number:.4g}"
+    return f"{shown} {noun}{'' if number == 1 else 's'}"
 
 
 def si(value: float, unit: str) -> str:

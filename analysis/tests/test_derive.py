@@ -13,10 +13,11 @@ import polars as pl
 import pytest
 
 from analysis import derive as derive_module
+from analysis import report
 from analysis.__main__ import main
 from analysis.derive import convert, derive
 from analysis.figures import NAMES
-from analysis.figures.common import envelope, pick_flows, si
+from analysis.figures.common import count, envelope, pick_flows, si
 from analysis.report import number, percent
 from analysis.tests import simulate
 
@@ -119,6 +120,35 @@ def test_report__is_one_file_that_fetches_nothing(fresh):
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:|//|\.|/)""", page)
     assert "<strong>Valid.</strong>" in page
     assert "NOT VALID" not in page
+
+
+@pytest.mark.parametrize(
+    ("clock", "switch", "said"),
+    [
+        ("real", "process", "the emulation kept up with real time"),
+        ("virtual", "process", "no frame left more than 10 µs of virtual time late"),
+        ("virtual", "driver", "every frame left in the very ns of virtual time that it was due"),
+    ],
+)
+def test_report__says_of_a_valid_run_what_its_clock_allows(clock, switch, said):
+    assert report.kept_up({"clock": clock, "lab": {"switch": switch}}) == said
+
+
+def test_report__says_under_a_figure_only_what_is_in_it():
+    def depth(buffer, needed, **more):
+        summary = {"buffer_packets": buffer, "rules": {"sqrt_n_packets": needed}, "open_loop": None, **more}
+        return report.captions(summary)["queue_depth_distribution"]
+
+    assert "Shaded" in depth(163, 40.75)
+    assert "Shaded" not in depth(163, 163.2)
+    assert "Shaded" not in depth(163, None)
+    assert "Dots are what M/D/1 has in theory." in depth(163, 40.75, open_loop={"model": "M/D/1"})
+    assert "Shaded" not in depth(163, 40.75, open_loop={"model": None})
+
+
+def test_count__has_one_of_one_thing():
+    assert [count(n, "packet") for n in (1, 2, 1.0, 2.5, 12345, None)] == [
+        "1 packet", "2 packets", "1 packet", "2.5 packets", "12\u2009345 packets", "– packets"]  # fmt: skip
 
 
 def test_report__marks_a_run_that_is_not_valid_loudly(fresh):
