@@ -72,7 +72,7 @@ def describe(sample: Sample) -> str:
     """One line: throughput, queue, drops, postcards, trace, lateness."""
     return (
         f"{sample.throughput_bps / 1e6:.1f} Mb/s, queue {sample.depth_packets} packets, "
-        f"{sample.drops} drops since the start, "
+        f"{sample.drops} drops so far, "
         f"postcards {sample.postcards_received} ({sample.postcards_missing} missing), "
         f"trace {sample.trace_records} ({sample.trace_lost} lost), "
         f"late p99 {sample.lateness_p99_us:.0f} us"

@@ -50,6 +50,6 @@ def test_progress__writes_plain_lines_where_there_is_no_terminal() -> None:
         progress.sample(SAMPLE)
     assert output.getvalue().splitlines() == [
         "cubic16: making the network (0 of about 18 s)",
-        "cubic16: traffic (0 of about 18 s), 196.8 Mb/s, queue 154 packets, 705 drops since the start, "
+        "cubic16: traffic (0 of about 18 s), 196.8 Mb/s, queue 154 packets, 705 drops so far, "
         "postcards 62978 (0 missing), trace 33873 (0 lost), late p99 2785 us",
     ]
