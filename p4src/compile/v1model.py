@@ -22,8 +22,8 @@ P4C_PAGE = "https://github.com/p4lang/p4c#getting-started-with-p4c"
 SUFFIXES = (".json", ".p4info.txtpb", ".sha256")
 
 
-def compile_p4(program: Path, output_dir: Path, root: Path) -> list[tuple[Path, bool]]:
-    """Compiles and writes the three files; returns each with whether it changed."""
+def compile_p4(program: Path, output_dir: Path, root: Path, warnings: bool = True) -> list[tuple[Path, bool]]:
+    """Compiles and writes the three files; returns each with whether it changed. Shows errors always."""
     wanted = digest(program, root)
     compiler = find_compiler("P4C", ("p4c-bm2-ss",), P4C_PAGE)
     with tempfile.TemporaryDirectory() as directory:
@@ -32,8 +32,10 @@ def compile_p4(program: Path, output_dir: Path, root: Path) -> list[tuple[Path, 
         result = subprocess.run(
             [*command, relative(program, root)], cwd=root, capture_output=True, text=True, check=False
         )
-        sys.stderr.write(result.stderr)
-        if result.returncode or not made.exists() or not info.exists():
+        failed = bool(result.returncode) or not made.exists() or not info.exists()
+        if warnings or failed:
+            sys.stderr.write(result.stderr)
+        if failed:
             raise CannotCompile(f"{compiler} could not compile {program} (status {result.returncode})")
         text = json.dumps(normalise(json.loads(made.read_text()), root), indent=1) + "\n"
         contents = (text, info.read_text(), wanted + "\n")

@@ -17,4 +17,15 @@
 #define PREFIX ternary
 typedef bit<16> counter_index_t;
 
+/* A register that gives each port's packets one number after the other. */
+#define CARD_SEQUENCE(name) \
+    Register<bit<32>, PortId_t>(PORTS) name; \
+    RegisterAction<bit<32>, PortId_t, bit<32>>(name) next_##name = { \
+        void apply(inout bit<32> next, out bit<32> number) { \
+            number = next; \
+            next = next + 1; \
+        } \
+    }
+#define NEXT_CARD(name, port, number) number = next_##name.execute(port)
+
 #endif

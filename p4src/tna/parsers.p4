@@ -5,12 +5,11 @@
 #define TNA_PARSERS_P4
 
 #include "names.p4"
+#include "egress.p4"
 #include "internal_headers.p4"
 #include "../shared/deparser.p4"
 #include "../shared/parser.p4"
 #include "../shared/sizes.p4"
-
-const MirrorType_t MIRROR_POSTCARD = 1;
 
 parser IngressParser(packet_in packet, out headers_t hdr, out ingress_metadata_t meta,
                      out ingress_intrinsic_metadata_t ig_intr_md) {

@@ -54,9 +54,14 @@ def make(*words: str) -> None:
 
 @cache
 def library(pipeline: str) -> ctypes.CDLL:
-    """The core with a pipeline: "test" (by hand) or "p4" (the compiled program)."""
-    make(f"PIPELINE={pipeline}", "library")
-    loaded = ctypes.CDLL(str(BUILD / ("softswitch-test.so" if pipeline == "test" else "softswitch.so")))
+    """The core with a pipeline: "test" (by hand), "p4" (the program), or the path of another program's JSON."""
+    if pipeline.endswith(".json"):
+        name = f"softswitch-{Path(pipeline).stem}"
+        make(f"P4_JSON={ROOT / pipeline}", f"OBJ={BUILD}/obj/{name}", f"BIN={BUILD}/{name}", "library")
+    else:
+        name = "softswitch-test" if pipeline == "test" else "softswitch"
+        make(f"PIPELINE={pipeline}", "library")
+    loaded = ctypes.CDLL(str(BUILD / f"{name}.so"))
     loaded.core_memory_bytes.restype = ctypes.c_size_t
     loaded.core_create.restype = ctypes.c_void_p
     loaded.core_next_event_ns.restype = ctypes.c_uint64

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: MIT
+"""The ingress and egress of the TNA program, for both generations, with packets: between them stands a traffic manager
+made up in programs/tna_pipelines.p4, and the soft switch's core runs it. TNA parsers and the chip are not in this.
+
+A packet, of any length, takes three cells there; it comes to its queue 400 ns after it came in.
+"""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import random
+from pathlib import Path
+
+import pytest
+from scapy.layers.inet import IP
+from scapy.layers.l2 import Ether
+
+from p4src.compile import tofino, v1model
+from p4src.tests import frames
+from p4src.tests.under_test import (
+    COLLECTOR,
+    COLLECTOR_PORT,
+    POSTCARD_HEADERS_BYTES,
+    RATE_BPS,
+    RECEIVER_PORT,
+    ROOT,
+    SENDER_PORT,
+    SWITCH_ID,
+    Postcard,
+)
+from softswitch.tests.core_driver import Core, wire_bits
+from wire.wire import DEPTH_BUCKETS, POLICY, POSTCARD
+
+PROGRAMS = Path("p4src/tests/programs")
+REFUSED_PORT = 4  # where the traffic manager sends what it refuses
+CELLS = 3
+INGRESS_NS = 400
+ECT, CE = 2, 3
+UNIT = {name: POSTCARD.const[f"POSTCARD_DEPTH_{name}"] for name in ("CELLS", "UNKNOWN")}
+GENERATIONS = [generation.target for generation in tofino.GENERATIONS]
+
+
+class Pipelines:
+    """Three hosts' ports and one for refused packets; the queue towards the receiver is watched, and reported."""
+
+    def __init__(self, generation: str) -> None:
+        ports = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, REFUSED_PORT)
+        self.core = Core(str(PROGRAMS / f"build/{generation}.json"), ports, packets=8192)
+        for mac, port in ((frames.SENDER_MAC, SENDER_PORT), (frames.RECEIVER_MAC, RECEIVER_PORT)):
+            self.core.set(f"table set forward 0x{mac.replace(':', '')} = send_to {port}")
+        where = [COLLECTOR.switch_mac, COLLECTOR.collector_mac]
+        words = ["0x" + mac.replace(":", "") for mac in where] + ["0x0a4e0001", "0x0a4e0002", "5577", "5577"]
+        self.core.set(
+            f"port set {RECEIVER_PORT} rate {RATE_BPS}",
+            f"mirror set 1 {COLLECTOR_PORT}",
+            "table default collector send_to_collector " + " ".join(words),
+            f"register write mirror_drop_port 0 {REFUSED_PORT}",
+            f"table set postcards {RECEIVER_PORT} = report {SWITCH_ID} 1",
+        )
+        self.limit(10**6)
+        self.policy("tail_drop 99 0")
+        self._sent: list = []
+
+    def limit(self, cells: int, port: int = RECEIVER_PORT) -> None:
+        """The traffic manager's."""
+        self.core.set(f"register write queue_limit_cells {port} {cells}")
+
+    def policy(self, action: str, port: int = RECEIVER_PORT) -> None:
+        self.core.set(f"table set queue_policy {port} = {action}")
+
+    def send(self, frame: bytes, at_ns: int = 0, count: int = 1) -> None:
+        for _ in range(count):
+            assert self.core.receive(at_ns, SENDER_PORT, frame) == 0
+
+    def frames_to(self, port: int) -> list[bytes]:
+        self._sent += self.core.run()
+        return [output.frame for output in self._sent if output.port == port]
+
+    def postcards(self) -> list[Postcard]:
+        found = [frame[POSTCARD_HEADERS_BYTES:] for frame in self.frames_to(COLLECTOR_PORT)]
+        assert {len(card) for card in found} <= {POSTCARD.length}
+        return [Postcard(POSTCARD.decode(card)) for card in found]
+
+    def counter(self, name: str) -> dict[int, int]:
+        """Packets by cell, those not zero."""
+        self.frames_to(COLLECTOR_PORT)
+        status, *lines = self.core.control(f"counter read {name}")
+        assert status == "ok"
+        return {int(cell): int(packets) for cell, packets, _ in (line.split() for line in lines)}
+
+
+@pytest.fixture(params=GENERATIONS)
+def switch(request: pytest.FixtureRequest) -> Pipelines:
+    return Pipelines(request.param)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_compiled_harness__is_not_older_than_its_sources(generation, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    problem = v1model.check(PROGRAMS / f"{generation}.p4", PROGRAMS / "build", Path())
+    assert problem is None, problem
+
+
+def flags(card: Postcard) -> set[str]:
+    return {name for name in ("DROPPED", "AT_INGRESS", "CE_MARKED", "ECT") if card.has(name)}
+
+
+def ecn_of(frame: bytes) -> int:
+    return Ether(frame)[IP].tos & 3
+
+
+def test_postcard__says_what_the_packet_was(switch):
+    switch.send(frames.tcp(1000, ecn=ECT, seq=77))
+    (card,) = switch.postcards()
+    assert switch.frames_to(RECEIVER_PORT) == [frames.tcp(1000, ecn=ECT, seq=77)]
+    assert flags(card) == {"ECT"}
+    assert (card.version, card.switch_id) == (POSTCARD.const["POSTCARD_VERSION"], SWITCH_ID)
+    assert (card.ingress_port, card.egress_port, card.queue_id) == (SENDER_PORT, RECEIVER_PORT, 0)
+    assert (card.policy, card.threshold, card.packet_bytes) == (POLICY["POLICY_TAIL_DROP"], 99, 1000)
+    assert (card.depth_unit, card.depth_cells, card.depth_packets, card.depth_bytes) == (UNIT["CELLS"], 0, 0, 0)
+    assert (card.src_port, card.dst_port, card.tcp_seq) == (30000, 5201, 77)
+
+
+def test_refused_packets__get_postcards_of_their_own_numbers(switch):
+    switch.limit(5 * CELLS)
+    switch.send(frames.tcp(1000), count=8)
+    queued, refused = [[c for c in switch.postcards() if c.has("AT_INGRESS") == at] for at in (False, True)]
+    assert [(c.card_seq, c.depth_cells, c.depth_unit) for c in queued] == [
+        (n, n * CELLS, UNIT["CELLS"]) for n in range(5)
+    ]
+    assert [(c.card_seq, c.depth_cells, c.depth_unit) for c in refused] == [(n, 0, UNIT["UNKNOWN"]) for n in range(3)]
+    assert all(flags(c) == {"DROPPED", "AT_INGRESS"} and c.egress_port == RECEIVER_PORT for c in refused)
+    assert [(c.enqueue_switch_ns, c.sojourn_ns) for c in refused] == [(INGRESS_NS, 0)] * 3
+    assert len(switch.frames_to(RECEIVER_PORT)) == 5
+    assert switch.frames_to(REFUSED_PORT) == []
+    assert (switch.counter("arrivals"), switch.counter("arrival_drops")) == ({RECEIVER_PORT: 8}, {RECEIVER_PORT: 3})
+    assert switch.counter("departure_drops") == {}
+
+
+def test_refused_packets__count_without_postcards_too(switch):
+    switch.core.set(f"table set postcards {RECEIVER_PORT} = silent")
+    switch.limit(CELLS)
+    switch.send(frames.tcp(1000), count=3)
+    assert switch.postcards() == []
+    assert switch.frames_to(REFUSED_PORT) == []
+    assert switch.counter("arrival_drops") == {RECEIVER_PORT: 2}
+
+
+@pytest.mark.parametrize("ecn", [1, ECT])
+def test_ecn__marks_capable_packets_by_the_depth_at_enqueue(switch, ecn):
+    switch.policy(f"ecn {3 * CELLS} 500 0")
+    switch.send(frames.tcp(1000, ecn=ecn), count=6)
+    assert ["CE_MARKED" in flags(card) for card in switch.postcards()] == [False] * 3 + [True] * 3
+    assert [ecn_of(frame) for frame in switch.frames_to(RECEIVER_PORT)] == [ecn] * 3 + [CE] * 3
+    for frame in switch.frames_to(RECEIVER_PORT):
+        rebuilt = Ether(frame)
+        del rebuilt[IP].chksum
+        assert bytes(rebuilt) == frame
+    assert (switch.counter("arrival_marks"), switch.counter("departure_marks")) == ({RECEIVER_PORT: 3}, {})
+
+
+def test_ecn__drops_the_others_on_departure_and_the_traffic_manager_drops_all(switch):
+    switch.policy(f"ecn {2 * CELLS} 12 0")
+    switch.limit(4 * CELLS)
+    switch.send(frames.tcp(1000), count=6)
+    cards = switch.postcards()
+    assert [flags(card) for card in cards if not card.has("AT_INGRESS")] == [set()] * 2 + [{"DROPPED"}] * 2
+    assert [card.card_seq for card in cards if not card.has("AT_INGRESS")] == [0, 1, 2, 3]
+    assert len(switch.frames_to(RECEIVER_PORT)) == 2
+    assert (switch.counter("departure_drops"), switch.counter("arrival_drops")) == (
+        {RECEIVER_PORT: 2}, {RECEIVER_PORT: 2},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("mark", "ecn", "what"), [(0, ECT, "DROPPED"), (1, ECT, "CE_MARKED"), (1, 0, "DROPPED")])
+def test_egress_threshold__goes_by_the_depth_at_dequeue(switch, mark, ecn, what):
+    """Of 8 packets the first three leave 21, 18 and 15 cells behind."""
+    switch.policy(f"egress_threshold {5 * CELLS} {mark} 0")
+    switch.send(frames.tcp(1000, ecn=ecn), count=8)
+    cards = switch.postcards()
+    assert [card.has(what) for card in cards] == [True] * 3 + [False] * 5
+    assert [card.depth_cells for card in cards] == [n * CELLS for n in range(8)]
+    assert len(switch.frames_to(RECEIVER_PORT)) == (8 if what == "CE_MARKED" else 5)
+    counted = {"DROPPED": "departure_drops", "CE_MARKED": "departure_marks"}
+    assert {name: switch.counter(counter) for name, counter in counted.items()} == {
+        **{key: {} for key in counted}, what: {RECEIVER_PORT: 3},
+    }  # fmt: skip
+
+
+def test_tail_drop__is_the_traffic_managers_alone(switch):
+    """Its limit may lie above the threshold in the table, by its units or for a moment: no packet is dropped twice."""
+    switch.policy(f"tail_drop {CELLS} 0")
+    switch.limit(4 * CELLS)
+    switch.send(frames.tcp(1000), count=4)
+    assert [flags(card) for card in switch.postcards()] == [set()] * 4
+
+
+def test_unwatched_packets__pass_unchanged_and_unknown_ones_do_not(switch):
+    switch.policy("unwatched")
+    switch.limit(0)
+    switch.send(frames.tcp(1000, ecn=ECT), count=3)
+    switch.send(frames.tcp(100, dst="02:bf:00:00:00:77"))
+    assert switch.frames_to(RECEIVER_PORT) == [frames.tcp(1000, ecn=ECT)] * 3
+    assert switch.postcards() == []
+    assert (switch.counter("arrivals"), switch.counter("unknown_hosts")) == ({}, {SENDER_PORT: 1})
+
+
+def test_postcards__never_make_postcards(switch):
+    switch.policy("tail_drop 1000 0", COLLECTOR_PORT)
+    switch.core.set(f"table set postcards {COLLECTOR_PORT} = report {SWITCH_ID} 1")
+    switch.send(frames.udp(100), count=3)
+    assert len(switch.postcards()) == 3
+    assert switch.counter("postcards_made") == {COLLECTOR_PORT: 3}
+
+
+def test_calibration__numbers_tell_of_every_arrival(switch):
+    """1009 packets in bursts that overflow the queue; the histogram has all that were queued."""
+    switch.limit(7 * CELLS)
+    for number in range(1009):
+        switch.send(frames.tcp(1514, seq=number), at_ns=number // 13 * 200_000)
+    cards = switch.postcards()
+    assert sorted(card.tcp_seq for card in cards) == list(range(1009))
+    streams = [[card.card_seq for card in cards if card.has("AT_INGRESS") == at] for at in (False, True)]
+    assert [sorted(stream) for stream in streams] == [list(range(len(stream))) for stream in streams]
+    assert min(map(len, streams)) > 100
+    assert switch.counter("arrivals") == {RECEIVER_PORT: 1009}
+    assert switch.counter("depth_histogram") == collections.Counter(
+        RECEIVER_PORT * len(DEPTH_BUCKETS) + bisect.bisect_right(DEPTH_BUCKETS, card.depth_cells) - 1
+        for card in cards
+        if not card.has("AT_INGRESS")
+    )
+
+
+def test_sequence_numbers__wrap(switch):
+    switch.core.set(f"register write egress_card_seq {RECEIVER_PORT} 0xfffffffe")
+    switch.send(frames.tcp(), count=3)
+    assert [card.card_seq for card in switch.postcards()] == [0xFFFFFFFE, 0xFFFFFFFF, 0]
+
+
+def test_times__are_exact_wherever_the_stamps_wrap(switch):
+    """Arrivals around the wraps of 18, 32 and 48 bits, and stays from 62 us to 0.6 s, which is past 18 bits."""
+    chance = random.Random(3)
+    around = [1 << 18, 5 << 18, 1 << 32, 3 << 32, (1 << 40) + 5, 1 << 47, (1 << 48) - (1 << 33)]
+    arrivals = sorted(base + chance.randrange(-1000, 1000) for base in around for _ in range(6))
+    switch.core.set(f"port set {RECEIVER_PORT} rate 1000000")
+    for number, at_ns in enumerate(arrivals):
+        switch.send(frames.tcp(1514, seq=number), at_ns=at_ns)
+    ready, expected = 0, []
+    for at_ns in arrivals:
+        ready = max(ready, at_ns) + wire_bits(1514) * 1000
+        expected.append((at_ns + INGRESS_NS, ready - at_ns))
+    assert [
+        (c.enqueue_switch_ns, c.sojourn_ns) for c in sorted(switch.postcards(), key=lambda c: c.tcp_seq)
+    ] == expected
