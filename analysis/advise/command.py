@@ -6,6 +6,7 @@ Exit status: 0 advised; 1 not, and why is on stderr, one line a mistake.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +53,11 @@ def main(words: list[str]) -> int:
         for line in error.lines():
             print(f"error: {line}", file=sys.stderr)
         return 1
-    _answer(question, directory, as_json)
+    try:
+        _answer(question, directory, as_json)
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # the latter is rich's; whoever reads may stop (`| head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -239,6 +240,16 @@ def test_spellings__of_options_are_those_of_experiments(capsys, tmp_path):
     assert (link["rate_bps"], link["flow_packets"], link["load"]) == (10**10, [[14, 1.0]], 0.8)
     assert main(["advise", "--help"]) == 0
     assert capsys.readouterr().out.startswith("usage:")
+
+
+@pytest.mark.parametrize("more", [(), ("JSON=1",)])
+def test_reader__may_stop_reading(more):
+    words = [sys.executable, "-m", "analysis", "advise", *more]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(words, cwd=CHECKOUT, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_make__hands_parameters_on_through_no_shell(tmp_path):

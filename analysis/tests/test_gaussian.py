@@ -96,6 +96,12 @@ def test_loss__of_half_the_window_is_four_times_as_much():
     assert gaussian.loss_of_window(0.1) == 1
 
 
+def test_ends_of_what_is_allowed__have_answers():
+    assert gaussian.utilization(100, 0, 1) == 0
+    assert gaussian.empty_probability(100, 0, 1) == 0.5
+    assert gaussian.buffer_for_loss_of(1, 100, 1) == 0
+
+
 def test_abstract__has_the_second_papers_memories():
     # 1.1, 1.3: 10 Gb/s, 250 ms: 2.5 Gbits; 40 Gb/s: 10 Gbits, 1.25 Gbytes
     assert 10e9 * 0.25 == 2.5e9

@@ -92,6 +92,12 @@ def test_figure_10__bound_is_between_one_flow_and_all_of_them():
     assert 1 <= many_flows.flows_seeing_loss(165, 1, 2) < 1.01
 
 
+def test_ends_of_what_is_allowed__have_answers():
+    assert many_flows.desynchronized_buffer(100, 10, 1, 0) == 0
+    assert many_flows.sqrt_rule(100, 1) == many_flows.almost_fair_buffer(100, 1, 1) == 100
+    assert many_flows.least_flows_that_shrink_window(1, 2) == 0.5
+
+
 def test_losing_fraction__is_the_bdp_rule_when_all_lose_and_nothing_when_few_do():
     assert many_flows.fraction_losing_buffer(1000, 10, 1) == pytest.approx(1000)
     assert many_flows.fraction_losing_buffer(1000, 10, 0) == 0

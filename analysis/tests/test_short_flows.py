@@ -2,6 +2,7 @@
 """Bursts of short flows against the second paper's numbers, known queues, and queues simulated packet by packet."""
 
 import math
+from decimal import Context, Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -82,6 +83,25 @@ def test_tail__thickens_with_the_order_towards_the_exact_one(load, bursts):
     )
 
 
+@pytest.mark.parametrize("order", [2, 3, None])
+@pytest.mark.parametrize("bursts", [(2, 4, 8), (3,), (1, 50)])
+def test_tail__has_the_factor_of_equation_13(order, bursts):
+    """(C - alpha(0)) / (kappa alpha'(kappa)), with C = 1, lambda = rho, and alpha' by differences."""
+    load, sizes = 0.8, np.array(bursts, dtype=float)
+
+    def alpha(s):  # equation 11, its exponential cut off as equation 14 has it
+        growth = np.expm1(s * sizes)
+        if order:
+            growth = sum((s * sizes) ** k / math.factorial(k) for k in range(1, order + 1))
+        return load / (s * sizes.mean()) * growth.mean()
+
+    kappa = short_flows.decay(load, bursts, order=order)
+    slope = (alpha(kappa * (1 + 1e-5)) - alpha(kappa * (1 - 1e-5))) / (2e-5 * kappa)
+    assert alpha(kappa) == pytest.approx(1)
+    expected = (1 - load) / (kappa * slope) * math.exp(-kappa * 30)
+    assert short_flows.tail(load, bursts, 30, order=order) == pytest.approx(expected, rel=1e-6)
+
+
 def test_tail__of_second_order_is_section_4s():
     assert short_flows.tail(0.8, (2, 4, 8), 0) == 1
     assert short_flows.tail(0.8, (1,), 10) == pytest.approx(math.exp(-5))
@@ -114,6 +134,15 @@ def test_tail__exact_is_that_of_a_simulated_queue_and_of_md1(load):
 def test_buffer__for_a_tail_has_that_tail(order, risk):
     buffer = short_flows.buffer_for_tail(0.8, SLOW_START_14, risk, order=order)
     assert short_flows.tail(0.8, SLOW_START_14, buffer, order=order) == pytest.approx(risk, rel=1e-9)
+
+
+@pytest.mark.parametrize("load", ["0.9999999", "0.99999", "0.998", "0.996", "0.99", "0.9"])
+def test_decay__exact_has_all_its_digits(load):
+    kappa = Decimal(short_flows.decay(float(load), (4,)))
+    with localcontext(Context(prec=40)):
+        growth = ((kappa * 4).exp() - 1) / (kappa * 4)  # 1 / rho
+        spare = (growth - 1) / (1 / Decimal(float(load)) - 1)
+    assert float(spare) == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("order", [2, 3, None])

@@ -138,6 +138,20 @@ def test_tcp_equation__log_sized_buffers_keep_the_load_and_constant_ones_do_not(
     assert tiny_buffers.tcp_mm1b_load(2 * 64, 200, largest_window=64) == 0.5  # windows limited: half the link
 
 
+@pytest.mark.parametrize(("fair", "buffer"), [(4, 1), (64, 20), (1e9, 100)])
+def test_tcp_equation__with_the_papers_approximation_is_equations_2_and_3(fair, buffer):
+    load = tiny_buffers.tcp_mm1b_load_approximate(fair, buffer)
+    assert load * fair == pytest.approx(math.sqrt(3 / (2 * load ** (buffer + 1))))
+    assert tiny_buffers.tcp_mm1b_load_approximate(0.5, buffer) == 1
+
+
+def test_ends_of_what_is_allowed__have_answers():
+    assert tiny_buffers.tcp_mm1b_buffer(2, 0.1) == 1
+    assert tiny_buffers.poisson_utilization(0.5, 1, 0) == 0.5
+    assert tiny_buffers.drop_bound(0.5, 0) == 1
+    assert mm1b.loss(0.5, 1) == pytest.approx(1 / 3)
+
+
 def test_tcp_loss__is_the_tcp_equation_the_other_way_round():
     assert tiny_buffers.tcp_loss(tiny_buffers.tcp_rate(0.01, 0.1) * 0.1) == pytest.approx(0.01)
     assert tiny_buffers.tcp_loss(0.5) == 1
