@@ -118,7 +118,7 @@ PARAMETERS: dict[str, Parameter] = {
         "1", _number(1, 10**6), "Delta of almost fairness; 1: all windows equal. The first paper saw 4, of BBR 10 (5.6)"
     ),
     "losing": Parameter(
-        None, _number(0, 10**12), "flows beyond n^2/(DELTA BDP) that see a loss in one RTT (equation 3); none: sqrt(n)"
+        None, _number(0, 10**12), "flows beyond n^2/(DELTA BDP) that see a loss in one RTT (equation 3, Theorem 6)"
     ),
     "risk": Parameter(
         "0.025",

@@ -59,16 +59,20 @@ def _fair(link: Link, ask: Callable[[Link], float]) -> Condition:
 def _almost_fair(link: Link, ask: Callable[[Link], float]) -> list[Condition]:
     least = many_flows.almost_fair_least_window(link.bdp, link.flows, link.delta)
     needed = many_flows.least_window(single_flow.DECREASE.get(link.cc, 0.5))
-    losing = many_flows.flows_seeing_loss(link.bdp, link.flows, link.delta)
-    if link.losing is not None:
-        losing += link.losing - math.sqrt(link.flows)
     return [
         Condition("windows fall by a fixed share at a loss", link.cc in single_flow.DECREASE),
         _fair(link, ask),
         Condition(f"least window {needed:.2g} packets or more: {least:.3g}", least >= needed),
-        Condition(f"at most {losing:.4g} of {link.flows} flows see a loss in one RTT", None),
+        _few_lose(link),
         Condition("one RTT for all flows", None),
     ]
+
+
+def _few_lose(link: Link) -> Condition:
+    """No more than n^2 / (Delta BDP) + sqrt(n): known if LOSING says how many there are beyond the first term."""
+    most = many_flows.flows_seeing_loss(link.bdp, link.flows, link.delta)
+    holds = None if link.losing is None else link.losing <= math.sqrt(link.flows)
+    return Condition(f"at most {most:.4g} of {link.flows} flows see a loss in one RTT", holds)
 
 
 def _one_flow(link: Link) -> float:
@@ -129,6 +133,14 @@ def _theorem_7_conditions(link: Link) -> list[Condition]:
 
 def _equation_3(link: Link) -> float:
     return many_flows.desynchronized_buffer(link.bdp, link.flows, link.delta, link.losing or 0.0)
+
+
+def _equation_3_conditions(link: Link) -> list[Condition]:
+    extra, beyond = link.losing or 0.0, math.sqrt(link.flows)
+    most = many_flows.flows_seeing_loss(link.bdp, link.flows, link.delta) - beyond + extra
+    given = Condition(f"at most {most:.4g} of {link.flows} flows see a loss in one RTT, as LOSING says", True)
+    few_lose = _few_lose(link)
+    return [given if found == few_lose else found for found in _almost_fair(link, _equation_3)]
 
 
 def _theorem_8(link: Link) -> float:
@@ -211,7 +223,7 @@ LONG_FLOWS = (
         source="first paper, equation 3",
         applies=lambda link: link.flows > 1 and link.losing is not None,
         ask=_equation_3,
-        conditions=lambda link: _almost_fair(link, _equation_3),
+        conditions=_equation_3_conditions,
         aim="full",
     ),
     Rule(

@@ -36,6 +36,8 @@ def _slower_than_inputs(link: Link) -> bool:
 
 def _smooth(link: Link) -> Condition:
     text = "senders pace, or access links are much slower than this one"
+    if link.cc == "bbr":
+        return Condition(f"{text}: BBR paces (first paper, 3.6)", True)
     if link.gamma is None:
         return Condition(text, None)
     # Theorem 2 of the Infocom paper: a log(W) factor slower, of a size that it does not say
@@ -72,6 +74,7 @@ def _theorem_1_conditions(link: Link) -> list[Condition]:
     share = link.peak_load
     return [
         Condition(f"all flows' largest windows together stay below the link's rate: {share:.3g} of it", share < 1),
+        reno(link),
         _smooth(link),
         Condition(f"UTIL {link.utilization:g} is a share of what those windows offer, below 1", link.utilization < 1),
     ]

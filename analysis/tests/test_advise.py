@@ -139,6 +139,18 @@ def test_losing__brings_equation_3(advice):
     assert any("LOSING" in text for text in advice()["not_asked"])
 
 
+@pytest.mark.parametrize(("losing", "theorem_6"), [(99, None), (100, None), (101, False)])
+def test_losing__decides_whether_few_enough_flows_lose_for_theorem_6(advice, losing, theorem_6):
+    # sqrt(10,000) flows beyond n^2 / BDP may; whether windows are fair stays open
+    found = by_key(advice(f"LOSING={losing}"))
+    assert found["theorem-6"]["holds"] is theorem_6
+    assert found["equation-3"]["holds"] is None
+    texts = {key: [c for c in found[key]["conditions"] if "see a loss" in c["text"]] for key in found}
+    assert texts["theorem-6"] == [{"text": "at most 223 of 10000 flows see a loss in one RTT", "holds": losing <= 100}]
+    assert texts["equation-3"][0]["text"].startswith(f"at most {123 + losing} of 10000")
+    assert texts["equation-3"][0]["holds"] is True
+
+
 def test_without_runs__no_rule_is_said_to_be_supported(advice):
     for rule in advice()["rules"]:
         if rule["measured"] is not None:
