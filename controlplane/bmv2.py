@@ -117,8 +117,9 @@ class Bmv2Switch(ProgramSwitch):
             self._client.simple_switch.mirroring_session_add(MIRROR_SESSION, config)
 
     def queue(self, port: int) -> Queue:
-        """As it was set through this control plane on this machine (bmv2_queues.py): BMv2 itself cannot say."""
-        return self._notes().read().get(port, Queue(limit_packets=bmv2_queues.DEFAULT_LIMIT_PACKETS))
+        """As this control plane set it last: BMv2 itself cannot say (bmv2_queues.py)."""
+        with self._asking(f"queue of port {port}"):
+            return self._notes.read(port)
 
     def check_queue(self, port: int, queue: Queue) -> None:
         if queue.rate_bps is not None or queue.limit_bytes is not None or queue.limit_cells is not None:
@@ -133,13 +134,12 @@ class Bmv2Switch(ProgramSwitch):
 
     def set_queue(self, port: int, queue: Queue) -> None:
         self.check_queue(port, queue)
-        limit = _limit(queue)
-        notes = self._notes()
-        notes.write(port, None)  # until both are set, nobody knows
-        with self._asking(f"queue of port {port}, {limit} packets, {queue.rate_pps or 'no bound of'} packets/s"):
+        limit, rate = _limit(queue), queue.rate_pps or 0
+        with self._asking(f"queue of port {port}, {limit} packets, {rate or 'no bound of'} packets/s"):
+            self._notes.forget(port)  # until both are set, nobody knows
             self._client.simple_switch.set_egress_queue_depth(port, limit)
-            self._client.simple_switch.set_egress_queue_rate(port, queue.rate_pps or 0)
-        notes.write(port, queue)
+            self._client.simple_switch.set_egress_queue_rate(port, rate)
+            self._notes.write(port, limit, rate)
 
     def read_counter(self, name: str, cells: Iterable[int]) -> dict[int, Count]:
         full = self.schema.counter(name).name
@@ -195,12 +195,9 @@ class Bmv2Switch(ProgramSwitch):
                 self._client.simple_switch.get_time_since_epoch_us(),
             )
 
+    @property
     def _notes(self) -> bmv2_queues.Notes:
-        with self._asking("its clock"):
-            before_us = self._client.simple_switch.get_time_since_epoch_us()
-            elapsed_us = self._client.simple_switch.get_time_elapsed_us()
-            after_us = self._client.simple_switch.get_time_since_epoch_us()
-        return bmv2_queues.Notes(self._here(), bmv2_queues.Life(before_us - elapsed_us, after_us - elapsed_us))
+        return bmv2_queues.Notes(self._client.simple_switch, self._client.simple_switch_types)
 
     def _rows(self, table: str) -> dict[int, tuple[int, Entry]]:
         """Key -> (BMv2's handle, entry)."""

@@ -5,16 +5,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from controlplane import bmv2_client
+from controlplane.apply import ApplyError, apply
 from controlplane.bmv2 import Bmv2Switch
+from controlplane.desired import Desired, desired
 from controlplane.policy import TailDrop, Unwatched
+from controlplane.spec import validate
+from controlplane.spec_file import load
 from controlplane.switch import Collector, Count, Queue, SwitchError
 from controlplane.targets import connect
 from controlplane.tests.bmv2_lab import Bmv2Lab, needs_bmv2
+from controlplane.tests.test_spec import EXAMPLE
 
 PROGRAMS = Path(__file__).parents[2] / "softswitch/tests/translate/programs/build"
 FRAME = bytes.fromhex("02bf0000000202bf00000001") + b"\x88\xb5" + bytes(86)
@@ -27,6 +33,20 @@ def wait_until(condition: Callable[[], bool], seconds: float = 10) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+def lab_file(switch: Bmv2Switch) -> Desired:
+    """The example, with BMv2's names of the ports."""
+    content = load(EXAMPLE)
+    content["ports"] = {f"to{name}": settings for name, settings in content["ports"].items()}
+    content["forwarding"] = {mac: f"to{name}" for mac, name in content["forwarding"].items()}
+    content["collector"]["port"] = "to3"
+    return desired(validate(content, "example"), switch, "example")
+
+
+def stop_and_ask(lab: Bmv2Lab, switch: Bmv2Switch, _: object) -> None:
+    lab.stop()
+    switch.forwarding()
 
 
 class TestRunning:
@@ -98,6 +118,20 @@ class TestRunning:
             lab.start()
             with lab.client() as switch:
                 assert switch.queue(2) == Queue(limit_packets=64)
+
+    def test_apply__after_a_restart_in_its_middle_does_all_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What BMv2 had taken is gone with it, and so is what was noted of its queues."""
+        with Bmv2Lab() as lab:
+            with lab.client() as switch:
+                wanted = lab_file(switch)
+                monkeypatch.setattr(switch, "set_collector", partial(stop_and_ask, lab, switch))
+                with pytest.raises(ApplyError, match="lost the connection") as failure:
+                    apply(switch, wanted)
+                assert failure.value.lines[1] == "applied 2 of 7 changes; applying again does the rest"
+            lab.start()
+            with lab.client() as switch:
+                assert len(apply(switch, wanted).changes) == 7
+                assert apply(switch, wanted).changes == []
 
     def test_program__of_others_is_refused(self) -> None:
         with Bmv2Lab(PROGRAMS / "clones.json") as lab, lab.client() as switch, pytest.raises(SwitchError) as refusal:
