@@ -24,7 +24,8 @@ advise: .venv/ready ## what buffer a link needs by each rule: make advise RATE=1
 advise-parameters: .venv/ready ## explain every parameter of make advise, with defaults
 	@$(PYTHON) -m analysis advise parameters
 
-deploy: build/deployed ## install what hosts need and build the binaries; skipped when nothing changed
+deploy: build/deployed ## install what hosts need: make deploy [TARGET=soft|bmv2|tofino] [INVENTORY=path]; nothing is done twice
+	@$(if $(filter-out soft,$(TARGET)),$(PYTHON) -m experiments deploy --make)  # reads TARGET from make itself, as below
 
 replay: .venv/ready ## rebuild every derived file of a run from its raw ones: make replay RUN=results/latest [FORCE=1]
 	@$(PYTHON) -m experiments replay --make  # reads RUN from make itself, as above

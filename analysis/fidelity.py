@@ -10,18 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from analysis import wall_clock
 from analysis.exactness import in_virtual_time, inexact
 from analysis.ledger import number, ports_with_packets, sum_stats
 from analysis.load import Run
+from analysis.targets import Rules, rules
 from wire import wire
 
 CARD = wire.POSTCARD.const
 MAX_LATENESS_RTT_FRACTION = 0.05  # p99, of the base RTT
-MAX_RATE_ERROR = 1e-3
 # Back-to-back time that a rate is judged by, in gaps of full frames: each end is off by up to one frame's lateness, so
 # over fewer of them a tenth of a gap, which any scheduler takes, would pass for 0.1 % of the rate.
 MIN_RATE_GAPS = 100
 MAX_CLAMPED_FRACTION = 1e-3  # of the switch's arrivals: their times, and so depths, are a little off
+PERCENTS = {"p50": 50.0, "p99": 99.0, "p999": 99.9}
+LINE_PORT = 2  # of a delay line, towards the receiver: LINE_TO_RECEIVER of experiments/topology.py
 POSTCARD_DELAY_NS = (-1_000_000, 10_000_000_000)  # from departure to receive stamp; a lone CPU may well stall a while
 
 
@@ -63,8 +66,37 @@ def lateness_max_ns(lateness: Any, *, collectors: bool, ports: set[str]) -> floa
 
 
 def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[str, Any]:
-    """What the switch says of its bottleneck port, and what its postcards say of each other. None: not recorded."""
-    switch = run.documents["switch"]
+    """What the switch says of its bottleneck port, and what its postcards say of each other. None: not recorded, or not
+    known of this target; `absent` has the reasons of the latter.
+    """
+    delay = queue["rx_mono_ns"] - queue["enqueue_mono_ns"] - queue["sojourn_ns"]
+    own = rules(run)
+    soft = soft_facts(run.documents["switch"], port)
+    if not own.exact_time:
+        line = run.documents["switch"].get("line")
+        known = wall_clock.link_facts(run, queue) | wall_clock.clock_facts(run)
+        absent: dict[str, Any] = dict.fromkeys(wall_clock.NOT_KNOWN)
+        absent["lateness_us"] = histogram_percentiles(None, **PERCENTS)
+        found = absent | known | {
+            "absent": wall_clock.NOT_KNOWN,
+            "line": soft_facts(line, LINE_PORT) if isinstance(line, dict) else None,
+        }  # fmt: skip
+    else:
+        found = soft | {"absent": {}, "line": None}
+    errors = depth_errors(queue)
+    return found | {
+        **cpu_fractions(run.documents["environment"]),
+        "postcard_delay_us": {"min": float(delay.min()) / 1e3, "max": float(delay.max()) / 1e3} if len(delay) else None,
+        "depths": len(errors),
+        "depth_mismatches": int(np.count_nonzero(errors > own.depth_error_packets)),
+        "depth_error_packets": {"p99": float(np.percentile(errors, 99)), "max": int(errors.max())}
+        if len(errors)
+        else None,
+    }
+
+
+def soft_facts(switch: dict[str, Any], port: int | None) -> dict[str, Any]:
+    """What our soft switch counts of a port: the bottleneck's, or that of a delay line."""
     found = switch.get("stats")
     stats: dict[str, Any] = found if isinstance(found, dict) else {}
     lateness = switch.get("lateness")
@@ -74,11 +106,10 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
     clamped, arrived = number(stats, "arrivals_clamped"), sum_stats(switch, "rx_frames")
     loop_gap_ns = number(stats, "loop_gap_max_ns")
     collectors = ports_with_packets(switch, "postcards_made")
-    delay = queue["rx_mono_ns"] - queue["enqueue_mono_ns"] - queue["sojourn_ns"]
     return {
         "departures": number(stats, f"departures.{port}"),
         "lateness_frames": sum(count for _, count in pairs) if (pairs := histogram(buckets)) is not None else None,
-        "lateness_us": histogram_percentiles(buckets, p50=50, p99=99, p999=99.9),
+        "lateness_us": histogram_percentiles(buckets, **PERCENTS),
         "lateness_max_ns": lateness_max_ns(lateness, collectors=False, ports=collectors),
         "postcard_lateness_max_ns": lateness_max_ns(lateness, collectors=True, ports=collectors),
         "gap_error_max_ns": number(stats, f"gap_error_max_ns.{port}"),
@@ -89,9 +120,6 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
         "clock_steps": number(stats, "clock_steps"),
         "realtime_step_max_ns": number(stats, "realtime_step_max_ns"),
         "arrivals_clamped_fraction": clamped / arrived if arrived and clamped is not None else None,
-        **cpu_fractions(run.documents["environment"]),
-        "postcard_delay_us": {"min": float(delay.min()) / 1e3, "max": float(delay.max()) / 1e3} if len(delay) else None,
-        "depth_mismatches": depth_mismatches(queue),
     }
 
 
@@ -115,13 +143,18 @@ def cpu_fractions(environment: dict[str, Any]) -> dict[str, float | None]:
 
 
 def depth_mismatches(queue: dict[str, np.ndarray]) -> int:
-    """Packets whose depth is not what arrivals and departures of the others make it: an independent recount.
+    """Packets whose depth is not what arrivals and departures of the others make it."""
+    return int(np.count_nonzero(depth_errors(queue)))
 
-    Packets that came at the same ns as another are left out: their order is not known here.
+
+def depth_errors(queue: dict[str, np.ndarray]) -> np.ndarray:
+    """By how many packets each depth is off what arrivals and departures of the others make it: an independent recount.
+
+    Packets that came at the same ns as another are left out (0): their order is not known here.
     """
     came, flags = queue["enqueue_mono_ns"], queue["flags"]
     if not len(came):
-        return 0
+        return np.zeros(0, dtype=np.int64)
     both = np.uint8(CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"])
     admitted = (flags & both) != both
     left = (came + queue["sojourn_ns"])[admitted]
@@ -129,15 +162,15 @@ def depth_mismatches(queue: dict[str, np.ndarray]) -> int:
         left = np.sort(left)
     gone = np.searchsorted(left, came, side="right")
     depth = np.cumsum(admitted) - admitted - gone + int(queue["depth_packets"][0])
-    wrong = queue["depth_packets"] != depth
-    suspects = np.flatnonzero(wrong)
+    error = np.abs(queue["depth_packets"].astype(np.int64) - depth)
+    suspects = np.flatnonzero(error)
     if len(left):  # one that leaves in the very ns of an arrival may be counted either way
         leaving = (gone[suspects] > 0) & (left[np.maximum(gone[suspects] - 1, 0)] == came[suspects])
-        wrong[suspects[leaving & (queue["depth_packets"][suspects] == depth[suspects] + 1)]] = False
+        error[suspects[leaving & (queue["depth_packets"][suspects] == depth[suspects] + 1)]] = 0
     same = came[1:] == came[:-1]
-    wrong[1:] &= ~same
-    wrong[:-1] &= ~same
-    return int(np.count_nonzero(wrong))
+    error[1:][same] = 0
+    error[:-1][same] = 0
+    return error
 
 
 def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete: bool) -> list[str]:
@@ -145,38 +178,63 @@ def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete
 
     `complete`: no postcard is missing, so they can be held against each other.
     """
-    reasons = inexact(run, facts) if in_virtual_time(run) else _real_time_reasons(run, facts, port)
-    return reasons + _common_reasons(run, facts, port, complete)
+    own = rules(run)
+    if in_virtual_time(run):
+        reasons = inexact(run, facts)
+    elif not own.exact_time:
+        line = facts["line"]
+        reasons = _rate_reasons(run, facts, own) + wall_clock.clock_reasons(facts)
+        reasons += _lateness_reasons(run, line, "port 2 of the delay line") + _soft_reasons(line) if line else []
+    else:
+        reasons = _lateness_reasons(run, facts, f"port {port}") + _rate_reasons(run, facts, own) + _soft_reasons(facts)
+    return reasons + _common_reasons(run, facts, port, complete, own)
 
 
-def _real_time_reasons(run: Run, facts: dict[str, Any], port: int | None) -> list[str]:
-    reasons = []
+def _lateness_reasons(run: Run, facts: dict[str, Any], where: str) -> list[str]:
     late, allowed = facts["lateness_us"]["p99"], MAX_LATENESS_RTT_FRACTION * run.spec["rtt_ns"] / 1e3
-    if late is not None and late > allowed:
-        reasons.append(
-            f"fidelity: 1 % of frames left port {port} {late:.0f} us late or later; allowed are {allowed:.0f} us (5 % "
-            "of the base RTT): lower RATE, raise RTT, or leave the machine idle"
-        )
-    error = facts["rate_error_fraction"]
-    span_ns, gap_ns = facts["back_to_back_ns"], run.spec["wire_bytes"] * 8e9 / run.spec["rate_bps"]
-    if error is not None and span_ns >= MIN_RATE_GAPS * gap_ns and abs(error) > MAX_RATE_ERROR:
-        reasons.append(f"fidelity: the link's real rate was off by {-error:+.3%}; allowed is 0.1 %: lower RATE")
+    if late is None or late <= allowed:
+        return []
+    return [
+        f"fidelity: 1 % of frames left {where} {late:.0f} us late or later; allowed are {allowed:.0f} us (5 % "
+        "of the base RTT): lower RATE, raise RTT, or leave the machine idle"
+    ]
+
+
+def _rate_reasons(run: Run, facts: dict[str, Any], own: Rules) -> list[str]:
+    error, span_ns = facts["rate_error_fraction"], facts["back_to_back_ns"]
+    gap_ns = run.spec["wire_bytes"] * 8e9 / run.spec["rate_bps"]
+    if error is None or span_ns < MIN_RATE_GAPS * gap_ns or abs(error) <= own.max_rate_error:
+        return []
+    return [
+        f"fidelity: the link's real rate was off by {-error:+.3%}; allowed is {100 * own.max_rate_error:g} %: "
+        "lower RATE"
+    ]
+
+
+def _soft_reasons(facts: dict[str, Any]) -> list[str]:
     clamped = facts["arrivals_clamped_fraction"]
-    if clamped is not None and clamped > MAX_CLAMPED_FRACTION:
-        reasons.append(
-            f"fidelity: {clamped:.2%} of arrivals were read too late and moved to a later virtual time; allowed is "
-            f"{MAX_CLAMPED_FRACTION:.1%}: lower RATE, or leave the machine idle"
-        )
-    return reasons
+    if clamped is None or clamped <= MAX_CLAMPED_FRACTION:
+        return []
+    return [
+        f"fidelity: {clamped:.2%} of arrivals were read too late and moved to a later virtual time; allowed is "
+        f"{MAX_CLAMPED_FRACTION:.1%}: lower RATE, or leave the machine idle"
+    ]
 
 
-def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete: bool) -> list[str]:
+def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete: bool, own: Rules) -> list[str]:
     reasons = []
     late = facts["lateness_us"]["p99"]
-    known = {
-        "lateness": late, "departures": facts["departures"], "rate error": facts["back_to_back_ns"],
-        "clock steps": facts["clock_steps"], "clamped arrivals": facts["arrivals_clamped_fraction"],
-    }  # fmt: skip
+    soft = facts
+    if not own.exact_time:
+        soft = facts["line"] or {}
+        known = {
+            "rate error": facts["back_to_back_ns"], "its clock's offset": facts["clock_moved_ns"],
+            "its clock's uncertainty": facts["clock_uncertainty_ns"],
+        }  # fmt: skip
+    else:
+        known = {"lateness": late, "departures": facts["departures"], "rate error": facts["back_to_back_ns"]}
+    if soft:
+        known |= {"clock steps": soft["clock_steps"], "clamped arrivals": soft["arrivals_clamped_fraction"]}
     if in_virtual_time(run):
         known["gap error"] = facts["gap_error_max_ns"]
     unknown = [name for name, value in known.items() if value is None]
@@ -188,9 +246,9 @@ def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete:
             f"switch.json: its lateness histogram of port {port} counts {counted:.0f} frames, {departures:.0f} "
             "departed; it is damaged"
         )
-    if facts["clock_steps"]:
+    if soft and soft["clock_steps"]:
         reasons.append(
-            f"fidelity: CLOCK_REALTIME stepped {facts['clock_steps']} times (by up to {facts['realtime_step_max_ns']} "
+            f"fidelity: CLOCK_REALTIME stepped {soft['clock_steps']} times (by up to {soft['realtime_step_max_ns']} "
             "ns) under the switch's arrival stamps: stop whatever sets the clock"
         )
     delay, (low, high) = facts["postcard_delay_us"], (limit / 1e3 for limit in POSTCARD_DELAY_NS)
@@ -199,9 +257,13 @@ def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete:
             f"clocks: postcards were received {delay['min']:.0f} to {delay['max']:.0f} us after departure; allowed are "
             f"{low:.0f} to {high:.0f} us: switch and collector are not on one clock, or the collector stood still"
         )
-    if complete and facts["depth_mismatches"]:
+    wrong = facts["depth_mismatches"]
+    if complete and wrong > own.depth_error_fraction * facts["depths"]:
+        by = f" by more than {own.depth_error_packets} packets" if own.depth_error_packets else ""
+        what = "a fault of the switch: please report it with this run"
+        if own.depth_error_fraction:
+            what = f"allowed are {own.depth_error_fraction:.0%} of them: lower RATE, or leave the machine idle"
         reasons.append(
-            f"queue: {facts['depth_mismatches']} packets report a depth that the others' arrivals and departures "
-            "contradict; a fault of the switch: please report it with this run"
+            f"queue: {wrong} packets report a depth that the others' arrivals and departures contradict{by}; {what}"
         )
     return reasons

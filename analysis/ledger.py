@@ -20,6 +20,7 @@ CARD = wire.POSTCARD.const
 MAX_CLOCK_STEP_NS = 1_000_000  # a slewing clock moves half of that between two blocks, a second apart
 SEGMENTS_WITHOUT_EVENT = 10  # of a flow: handshake, FINs, its share of the generator's own connection
 MAX_HIDDEN_EVENTS = 0.01
+ENDS = ("before", "after")  # the traffic
 MAX_NUMBER = 1 << 64  # no counter is wider
 Entries = dict[str, int | None]
 
@@ -116,6 +117,8 @@ def streams(postcards: dict[str, np.ndarray]) -> list[Stream]:
 def ledger(run: Run, cards: list[Stream]) -> Entries:
     """From the switch to the tables, over the whole run, and every counter of something lost. None: not recorded."""
     switch, collector, tracer = (run.documents[name] for name in ("switch", "collector", "tracer"))
+    line = switch.get("line")
+    links = line if isinstance(line, dict) else switch  # where our soft switch is, it counts
     malformed = [number(collector, name) for name in ("short", "bad_version", "trailing")]
     entries: dict[str, Any] = {
         "switch_packets": counter_packets(switch, "arrivals"),
@@ -129,15 +132,15 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "tcp_events_lost": number(tracer, "lost"),
         "tcp_events_hidden": _hidden_events(run),
         "backlog_drops": _sum(run.documents["environment"].get("frames_lost_in_backlog")),
-        "ring_drops": sum_stats(switch, "rx_ring_drops"),
-        "tx_errors": sum_stats(switch, "tx_errors"),
-        "queue_drops": sum_stats(switch, "queue_drops"),
-        "oversize": sum_stats(switch, "oversize"),
-        "truncated": sum_stats(switch, "rx_truncated"),
-        "checksums_missing": sum_stats(switch, "rx_checksum_missing"),
-        "clone_drops": number(switch, "stats", "clone_drops"),
-        "pool_exhausted": number(switch, "stats", "pool_exhausted"),
-        "arrivals_clamped": number(switch, "stats", "arrivals_clamped"),
+        "ring_drops": sum_stats(links, "rx_ring_drops"),
+        "tx_errors": sum_stats(links, "tx_errors"),
+        "queue_drops": sum_stats(links, "queue_drops"),
+        "oversize": sum_stats(links, "oversize"),
+        "truncated": sum_stats(links, "rx_truncated"),
+        "checksums_missing": sum_stats(links, "rx_checksum_missing"),
+        "clone_drops": number(links, "stats", "clone_drops"),
+        "pool_exhausted": number(links, "stats", "pool_exhausted"),
+        "arrivals_clamped": number(links, "stats", "arrivals_clamped"),
         "collector_kernel_drops": number(collector, "kernel_drops"),
         "collector_host_drops": _sum(collector.get("host_drops")),
         "collector_unstamped": number(collector, "unstamped"),
@@ -145,6 +148,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "tracer_write_errors": number(tracer, "write_errors"),
         "postcards_malformed": None if None in malformed else sum(value or 0 for value in malformed),
         **_sink_entries(run),
+        **_path_entries(run),
         "postcards_missing": sum(stream.missing for stream in cards),
         "postcards_duplicate": sum(stream.duplicates for stream in cards),
     }
@@ -179,6 +183,52 @@ def _sink_entries(run: Run) -> dict[str, Any]:
     }
 
 
+def _path_entries(run: Run) -> dict[str, Any]:
+    """Frames at every station of both directions since the start of the traffic, where a switch stands on the path that
+    does not count what it loses; nothing with the soft switch alone, which does.
+    """
+    switch = run.documents["switch"]
+    earlier, line = switch.get("before"), switch.get("line")
+    if not isinstance(line, dict):
+        return {}
+    before: dict[str, Any] = earlier if isinstance(earlier, dict) else {}
+    passed = run.documents["environment"].get("frames_passed")
+
+    def counted(name: str) -> int | None:
+        return _difference(counter_packets(before, name), counter_packets(switch, name))
+
+    def kernel(interface: str, way: str) -> int | None:
+        ends = [number(passed, when, interface, way) if isinstance(passed, dict) else None for when in ENDS]
+        return _difference(*ends)
+
+    def at_line(port: int) -> int | None:
+        name = f"port.{port}.rx_frames"
+        return _difference(number(before, "line", "stats", name), number(line, "stats", name))
+
+    arrivals, dropped = counted("arrivals"), _add(counted("arrival_drops"), counted("departure_drops"))
+    return {
+        "frames_sent": kernel("sender/eth0", "sent"),
+        "frames_at_switch": _add(arrivals, counted("unknown_hosts")),
+        "frames_admitted": _difference(dropped, arrivals),
+        "frames_at_line": at_line(1),
+        "frames_delivered": kernel("receiver/eth0", "received"),
+        "replies_sent": kernel("receiver/eth0", "sent"),
+        "replies_at_line": at_line(2),
+        "replies_delivered": kernel("sender/eth0", "received"),
+        "postcards_at_switch": counted("postcards_made"),
+        "postcards_on_the_wire": kernel("collector/eth0", "received"),
+    }
+
+
+def _difference(before: float | None, after: float | None) -> int | None:
+    return None if before is None or after is None else int(after - before)
+
+
+def _add(*values: int | None) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
 # Neighbours in a chain must be equal. Each with the end of its clause.
 _CHAINS = (
     (
@@ -194,6 +244,24 @@ _CHAINS = (
         ("tcp_events_rows", "could be read from tcp.bst"),
     ),
     (("goodput_records", "goodput records were stored"), ("goodput_rows", "could be read from goodput.bsg")),
+    (
+        ("frames_sent", "frames left the sender"),
+        ("frames_at_switch", "were counted by the switch's program"),
+    ),
+    (
+        ("frames_admitted", "frames were admitted and not dropped by the switch's program"),
+        ("frames_at_line", "came to the delay line behind it"),
+        ("frames_delivered", "came to the receiver"),
+    ),
+    (
+        ("replies_sent", "frames left the receiver"),
+        ("replies_at_line", "came to the delay line"),
+        ("replies_delivered", "came to the sender"),
+    ),
+    (
+        ("postcards_at_switch", "postcards were made by the switch"),
+        ("postcards_on_the_wire", "frames came to the collector"),
+    ),
 )
 # Counters that must be zero: what each means and what helps.
 _ZERO = {
@@ -220,10 +288,14 @@ _ZERO = {
     "postcards_duplicate": "postcards came twice",
 }
 _SOURCES = {
-    "environment": ("backlog_drops",),
+    "environment": (
+        "backlog_drops", "frames_sent", "frames_delivered", "replies_sent", "replies_delivered",
+        "postcards_on_the_wire",
+    ),
     "switch": (
         "switch_packets", "postcards_sent", "ring_drops", "tx_errors", "queue_drops", "oversize", "truncated",
-        "checksums_missing", "clone_drops", "pool_exhausted", "arrivals_clamped",
+        "checksums_missing", "clone_drops", "pool_exhausted", "arrivals_clamped", "frames_at_switch", "frames_admitted",
+        "frames_at_line", "replies_at_line", "postcards_at_switch",
     ),
     "collector": (
         "postcards_received", "postcards_stored", "collector_kernel_drops", "collector_host_drops",

@@ -72,7 +72,9 @@ def load(directory: Path) -> Run:
     unread = {problem.partition(".json:")[0] for problem in problems}
     with ThreadPoolExecutor(1) as second:
         tcp_job = second.submit(load_tcp, directory / TCP_FILE)
-        postcards, postcard_flows, postcards_raw = load_postcards(directory / POSTCARDS_FILE)
+        postcards, postcard_flows, postcards_raw = load_postcards(
+            directory / POSTCARDS_FILE, clock_offset_ns(documents["switch"])
+        )
         tcp, tcp_flows, tcp_raw = tcp_job.result()
     flows, renumber = _merge(postcard_flows.tuples(), tcp_flows.tuples())
     tcp["flow"] = renumber[tcp["flow"]]
@@ -86,6 +88,13 @@ def load(directory: Path) -> Run:
             problems.append(f"{GOODPUT_FILE}: missing, so what the sink received is unknown; run the experiment again")
     run.traffic = _traffic(run)
     return run
+
+
+def clock_offset_ns(switch: dict[str, Any]) -> int:
+    """CLOCK_MONOTONIC minus the switch's clock, as the runner measured it; 0 of one that runs on CLOCK_MONOTONIC."""
+    clock = switch.get("clock")
+    offset = clock.get("offset_ns") if isinstance(clock, dict) else None
+    return offset if isinstance(offset, int) and not isinstance(offset, bool) and abs(offset) < 1 << 62 else 0
 
 
 def _merge(first: list[FiveTuple], second: list[FiveTuple]) -> tuple[list[FiveTuple], np.ndarray]:

@@ -94,12 +94,15 @@ _POSTCARD_NOT_COLUMNS = {
 _TCP_NOT_COLUMNS = {"netns_inode", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo", "src_port", "dst_port"}
 
 
-def load_postcards(path: Path) -> tuple[dict[str, np.ndarray], FlowTable, RawFile]:
-    """Postcards by enqueue_mono_ns (int64, CLOCK_MONOTONIC); integer columns as in wire/postcard.def, and `flow`."""
+def load_postcards(path: Path, clock_offset_ns: int = 0) -> tuple[dict[str, np.ndarray], FlowTable, RawFile]:
+    """Postcards by enqueue_mono_ns (int64, CLOCK_MONOTONIC); integer columns as in wire/postcard.def, and `flow`.
+
+    `clock_offset_ns`: CLOCK_MONOTONIC minus the switch's clock.
+    """
     raw = RawFile(path.name)
     names = [name for name in _POSTCARD.names or () if name not in _POSTCARD_NOT_COLUMNS]
     columns, flows = _read(path, wire.BLOCK.const["BLOCK_POSTCARDS"], names, _postcard_words, raw)
-    columns["enqueue_mono_ns"] = switch_time(columns.pop("enqueue_switch_ns"), columns["rx_mono_ns"])
+    columns["enqueue_mono_ns"] = switch_time(columns.pop("enqueue_switch_ns"), columns["rx_mono_ns"], clock_offset_ns)
     columns["rx_mono_ns"] = columns["rx_mono_ns"].view(np.int64)
     columns["sojourn_ns"] = columns["sojourn_ns"].view(np.int64)
     _sort(columns, "enqueue_mono_ns", "depth_packets")  # those that came at once found each other in the queue

@@ -13,6 +13,7 @@ import jinja2
 from analysis.exactness import LIMITS
 from analysis.figures import names
 from analysis.figures.common import count, si, traffic_text
+from analysis.targets import SOFT
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 MAX_FLOWS_LISTED = 256
@@ -78,10 +79,17 @@ def kept_up(summary: dict[str, Any]) -> str:
 
 def lab_line(summary: dict[str, Any], environment: dict[str, Any]) -> str:
     """Which clock, which kernel, what the switch was, what a second cost."""
-    lab = summary["lab"]
+    lab, line = summary["lab"], summary["fidelity"]["line"]
     processor = environment.get("cpu")
     model = processor.get("model") if isinstance(processor, dict) else None
-    words = [f"Linux {lab['kernel'] or 'of unknown version'}", f"the switch a {lab['switch']}"]
+    words = [f"Linux {lab['kernel'] or 'of unknown version'}"]
+    if lab["target"] == SOFT:
+        words.append(f"the switch a {lab['switch']}")
+    else:
+        programs = "".join(f" ({name} {version})" for name, version in lab["programs"].items())
+        words.append(
+            f"the switch {lab['target']}{programs}, with a wall clock{', behind it a delay line' * bool(line)}"
+        )
     if summary["clock"] != "virtual":
         return f"in real time: {', '.join(words)}{f', {model}' if model else ''}"
     if lab["wall_s_per_traffic_s"] is not None:

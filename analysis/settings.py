@@ -14,6 +14,8 @@ from analysis.ledger import counter_packets, number
 from analysis.load import Run
 from analysis.metrics import MIN_FRAME_BYTES, WIRE_EXTRA_BYTES
 from analysis.raw import Columns
+from analysis.targets import capabilities, rules
+from controlplane.targets import TARGETS
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -30,8 +32,8 @@ def settings_reasons(run: Run, queue: Columns, port: int | None, complete: bool)
         *_lab_reasons(run),
         *_switch_reasons(run, port),
         *_threshold_reasons(run, queue),
-        *_verdict_reasons(run, queue),
-        *(_spacing_reasons(run, queue) if complete else ()),
+        *(_verdict_reasons(run, queue) if rules(run).drops_tell else ()),
+        *(_spacing_reasons(run, queue) if complete and rules(run).exact_time else ()),
     ]
 
 
@@ -45,6 +47,11 @@ def _lab_reasons(run: Run) -> list[str]:
     found = "virtual" if "virtual_machine" in run.documents["environment"] else "real"
     if found != clock and "environment" not in run.unread:
         reasons.append(f"environment.json: is of a run in {found} time, spec.yaml asks for {clock}")
+    target, ran = run.spec.get("target", "soft"), run.documents["switch"].get("target", "soft")
+    if target not in TARGETS:
+        reasons.append(f"spec.yaml: target {target!r} is none of {', '.join(TARGETS)}; of another version, or damaged")
+    elif ran != target and "switch" not in run.unread:
+        reasons.append(f"switch.json: is of a {ran} switch, spec.yaml asks for {target}")
     program = run.documents["switch"].get("program")
     executor = program.get("executor") if isinstance(program, dict) else None
     if executor != switch and not (executor is None and clock == "real") and "switch" not in run.unread:
@@ -59,16 +66,27 @@ def _switch_reasons(run: Run, port: int | None) -> list[str]:
     switch, spec = run.documents["switch"], run.spec
     found = switch.get("settings")
     settings: dict[str, Any] = found if isinstance(found, dict) else {}
-    rate = number(settings, str(port), "rate")
-    delays = [number(settings, name, "delay") for name in settings]
+    unit = can.rate_unit if (can := capabilities(run)) else "bps"
+    rate = number(settings, str(port), "rate" if run.spec.get("target", "soft") == "soft" else f"rate_{unit}")
+    asked_rate = spec.get("rate_pps") if unit == "pps" else spec["rate_bps"]
+    line = switch.get("line")
+    links: Any = line.get("settings") if isinstance(line, dict) else settings
+    delays = [number(links, name, "delay") for name in links] if isinstance(links, dict) else []
     unsaid = [] if switch.get("bottleneck_port") == port else ["bottleneck_port"]
     unsaid += ["the bottleneck's rate"] if rate is None else []
     unsaid += ["the delays of its ports"] if not delays or None in delays else []
     if unsaid:
         return [f"switch.json: does not say {', '.join(unsaid)}; whether the switch was set as asked is unknown"]
     reasons = []
-    if rate != spec["rate_bps"]:
-        reasons.append(f"settings: port {port} had a rate of {rate} bit/s, spec.yaml asks for {spec['rate_bps']}")
+    if rate != asked_rate:
+        of = "packets/s" if unit == "pps" else "bit/s"
+        reasons.append(f"settings: port {port} had a rate of {rate} {of}, spec.yaml asks for {asked_rate}")
+    limit = number(settings, str(port), "limit_packets")
+    if limit and limit <= spec["buffer_packets"]:
+        reasons.append(
+            f"settings: the switch's own queue holds {limit:.0f} packets, no more than the policy's "
+            f"{spec['buffer_packets']}: it may drop in silence"
+        )
     asked = 0 if spec.get("delay") == "tc" else spec["rtt_ns"]
     total = sum(delay for delay in delays if delay is not None)
     if total != asked:

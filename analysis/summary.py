@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis import metrics, open_loop
+from analysis import metrics, open_loop, targets
 from analysis.analyse import Analysis
 from analysis.application import application
 from analysis.drain import drained_fraction
@@ -42,6 +42,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         "clock": spec.get("clock", "real"),
         "lab": _lab(a),
         "spec": spec,
+        "rate": _rate(a),
         "bdp_packets": spec["bdp_packets"],
         "buffer_packets": spec["buffer_packets"],
         "measured_s": seconds,
@@ -109,10 +110,28 @@ def _lab(a: Analysis) -> dict[str, Any]:
     """What carried the packets, and the wall time that a second of traffic took (None in real time)."""
     environment = a.run.documents["environment"]
     kernel = environment.get("kernel")
+    programs = environment.get("target_programs")
     return {
+        "target": targets.target(a.run),
+        "programs": programs if isinstance(programs, dict) else {},
         "switch": switch_kind(a.run),
         "kernel": kernel.get("release") if isinstance(kernel, dict) else None,
         "wall_s_per_traffic_s": number(environment, "virtual_machine", "wall_s_per_traffic_s"),
+    }
+
+
+def _rate(a: Analysis) -> dict[str, Any]:
+    """What was asked for, what the target keeps for it, and what back-to-back departures were, where they tell."""
+    spec = a.run.spec
+    pps = spec.get("rate_pps")
+    kept_bps = pps * 8 * spec["wire_bytes"] if isinstance(pps, int) else None
+    return {
+        "asked_bps": spec["rate_bps"],
+        "kept_pps": pps,
+        "kept_bps_of_full_packets": kept_bps,
+        "rounding_error_fraction": None if kept_bps is None else kept_bps / spec["rate_bps"] - 1,
+        "measured_pps": a.fidelity.get("measured_pps"),
+        "measured_bps": a.fidelity.get("measured_bps"),
     }
 
 

@@ -43,12 +43,14 @@ def near32(value: int, reference: int) -> int:
     return reference + ((value - reference + (1 << 31)) % (1 << 32)) - (1 << 31)
 
 
-def switch_time(switch_ns: np.ndarray, rx_mono_ns: np.ndarray) -> np.ndarray:
-    """48-bit switch times as int64 on the receiver's CLOCK_MONOTONIC, for a switch that runs on the same clock.
+def switch_time(switch_ns: np.ndarray, rx_mono_ns: np.ndarray, offset_ns: int = 0) -> np.ndarray:
+    """48-bit switch times as int64 on the receiver's CLOCK_MONOTONIC, which is `offset_ns` ahead of the switch's clock
+    (0: they are the same).
 
     Each is the time with these 48 bits that is nearest to its receive stamp: right as long as a postcard takes less
     than 39 hours, either way.
     """
     shift = np.uint64(64 - SWITCH_TIME_BITS)
-    behind = (rx_mono_ns.astype(np.uint64) - switch_ns.astype(np.uint64)) << shift
+    ahead = np.uint64(offset_ns % (1 << 64))
+    behind = (rx_mono_ns.astype(np.uint64) - switch_ns.astype(np.uint64) - ahead) << shift
     return rx_mono_ns.astype(np.int64) - (behind.view(np.int64) >> np.int64(shift))

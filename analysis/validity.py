@@ -12,13 +12,13 @@ from analysis.ledger import Entries, ledger_reasons, number
 from analysis.load import Run, one_line
 from analysis.metrics import MIN_FRAME_BYTES, WIRE_EXTRA_BYTES, Columns, Window, is_time
 from analysis.settings import settings_reasons
+from analysis.targets import rules
 from hosts.traffic.idle_rtt import HEADER, PAYLOAD
 
 MAX_IDLE_RTT_ERROR, MAX_IDLE_RTT_ERROR_NS = 0.05, 200_000  # the larger: hosts take their time over a ping as well
 MAX_MISSING_WINDOW_RTTS = 10
 # The echo request of hosts/traffic/idle_rtt.py: Ethernet, IPv4, ICMP, payload; it is shorter than the shortest frame.
 ECHO_WIRE_BYTES = max(14 + 20 + HEADER.size + len(PAYLOAD), MIN_FRAME_BYTES) + WIRE_EXTRA_BYTES
-MAX_UTILIZATION = 1.001
 
 
 def reasons_against(
@@ -47,10 +47,12 @@ def reasons_against(
 
 def idle_rtt(run: Run) -> dict[str, int | float | None]:
     """Asked and measured round trip of the idle path. Expected is what was asked and the time that the echo request
-    itself takes on the bottleneck, in whole ns as the switch counts it; the reply comes back over links of no rate."""
+    itself takes on the bottleneck (on targets where it does), in whole ns as the switch counts it; the reply comes back
+    over links of no rate."""
     idle, asked = run.documents["idle_rtt"], run.spec["rtt_ns"]
     least = number(idle, "min_ns")
-    expected = asked + ECHO_WIRE_BYTES * 8 * 10**9 // run.spec["rate_bps"]
+    on_link_ns = ECHO_WIRE_BYTES * 8 * 10**9 // run.spec["rate_bps"] if rules(run).echo_takes_link_time else 0
+    expected = asked + on_link_ns
     error = least / expected - 1 if least is not None else None
     return {
         "asked": asked,
@@ -133,7 +135,7 @@ def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
     elif "idle_rtt" not in run.unread:
         reasons.append("idle_rtt.json: does not say min_ns; the path's delay is unknown")
     most = utilization["max"]
-    if most is not None and most > MAX_UTILIZATION:
+    if most is not None and most > rules(run).max_utilization:
         reasons.append(
             f"link: {most:.2%} of its rate left it in one window, which cannot be: the switch's rate is not rate_bps "
             "of spec.yaml"

@@ -12,10 +12,21 @@ import importlib
 import os
 import subprocess
 import sys
+from types import ModuleType
 
 from bench import report
 
-PARTS = ("analysis", "collector", "tracer", "switch", "single_flow", "experiment", "virtual", "cross_validation")
+PARTS = (
+    "analysis",
+    "collector",
+    "tracer",
+    "switch",
+    "targets",
+    "single_flow",
+    "experiment",
+    "virtual",
+    "cross_validation",
+)
 
 
 def main() -> int:
@@ -33,8 +44,11 @@ def main() -> int:
         for part in [part for part, module in parts.items() if getattr(module, "NEEDS_ROOT", True)]:
             print(f"bench: {part}: SKIPPED: it needs root (namespaces, packet rings, BPF)", file=sys.stderr)
             del parts[part]
-        if not parts:
-            return 2
+    for part in [part for part, module in parts.items() if why_not(module)]:
+        print(f"bench: {part}: SKIPPED: {why_not(parts[part])}", file=sys.stderr)
+        del parts[part]
+    if not parts:
+        return 2
     facts = report.machine()
     before = report.previous()
     rows: list[report.Row] = []
@@ -51,6 +65,11 @@ def main() -> int:
     if not options.short:
         print(f"written to {report.save(rows, facts)}")
     return 1 if failed or not all(row.reaches(row.must) for row in rows) else 0
+
+
+def why_not(part: ModuleType) -> str:
+    """Why a part cannot be measured here, '' if it can."""
+    return "" if not hasattr(part, "missing") else str(part.missing())
 
 
 if __name__ == "__main__":

@@ -18,11 +18,12 @@ from bench import processes
 from bench.report import Row
 from controlplane.policy import TailDrop
 from controlplane.soft import SoftSwitch
-from controlplane.switch import Collector
+from controlplane.switch import Collector, Switch
 from experiments import cell, topology
 from wire.wire import POSTCARD
 
 SECONDS, RUNS = 8, 3
+PORTS = [word for host in topology.HOSTS for word in ("--port", f"{host.port}={host.switch_interface}")]
 FAR_AWAY_PACKETS = 1_000_000  # a threshold that is never reached
 UDP_FRAME_BYTES, FCS_BYTES = 64, 4
 JUMBO_RATE_BPS, JUMBO_RTT_NS, JUMBO_BUFFER_PACKETS = 10_000_000_000, 1_000_000, 138
@@ -36,22 +37,22 @@ def measure(short: bool) -> list[Row]:
 
 
 def _at_mtu_1500(seconds: int, runs: int) -> list[dict]:
-    _network(1500)
+    network(1500)
     rows = []
     for bursts in (False, True):
-        _let_tcp_burst(bursts)
+        let_tcp_burst(bursts)
         # The bound is for hosts as they are in a run; with bursts the bridge hardly looks at single packets.
         bounds = ({"aim": 2.5}, {"aim": 0.4}) if bursts else ({"must": 1.8, "aim": 2.5}, {"must": 0.4, "aim": 0.6})
         hosts = "hosts that send bursts" if bursts else "hosts as in a run"
         rows += _tcp_beside_the_bridge(seconds, runs, hosts, *bounds)
     udp = []
     for _ in range(runs):
-        with _soft_switch() as (control, _):
+        with soft_switch() as (control, _):
             udp.append(_udp_forwarded_per_s(control, seconds) / 1e3)
     return [*rows, _row("64-byte UDP forwarded with postcards", udp, "k/s", must=200, aim=300)]
 
 
-def _let_tcp_burst(bursts: bool) -> None:
+def let_tcp_burst(bursts: bool) -> None:
     """In a run hosts send segments one by one (hosts/tune/bursts.py); that costs them more than it costs the switch."""
     for host in (topology.SENDER, topology.RECEIVER):
         segments = "65535" if bursts else "1"
@@ -63,7 +64,7 @@ def _tcp_beside_the_bridge(seconds: int, runs: int, hosts: str, rate_bounds: dic
     for _ in range(runs):
         with _kernel_bridge():
             bridge.append(processes.iperf3_bps(seconds) / 1e9)
-        with _soft_switch() as (_, counts):
+        with soft_switch() as (_, counts):
             switch.append(processes.iperf3_bps(seconds) / 1e9)
         missing += counts["missing"]
     ratios = [ours / theirs for ours, theirs in zip(switch, bridge, strict=True)]
@@ -76,10 +77,10 @@ def _tcp_beside_the_bridge(seconds: int, runs: int, hosts: str, rate_bounds: dic
 
 
 def _at_mtu_9000(seconds: int, runs: int) -> list[dict]:
-    _network(9000)
+    network(9000)
     rates = []
     for _ in range(runs):
-        with _soft_switch() as (control, _):
+        with soft_switch() as (control, _):
             for port in (topology.SENDER.port, topology.RECEIVER.port):
                 control.set_port(port, delay=JUMBO_RTT_NS // 2)
             control.set_port(topology.RECEIVER.port, rate=JUMBO_RATE_BPS)
@@ -92,7 +93,7 @@ def _row(name: str, values: list[float], unit: str, **more) -> dict:
     return dict(name=f"switch: {name}", value=statistics.median(values), samples=values, unit=unit, **more)
 
 
-def _network(mtu_bytes: int) -> None:
+def network(mtu_bytes: int) -> None:
     topology.build(mtu_bytes)
     interfaces: dict[str, tuple[str, ...]] = {host.name: (topology.INTERFACE,) for host in topology.HOSTS}
     interfaces[topology.SWITCH] = tuple(host.switch_interface for host in topology.HOSTS)
@@ -114,25 +115,31 @@ def _kernel_bridge() -> Iterator[None]:
 
 
 @contextmanager
-def _soft_switch() -> Iterator[tuple[SoftSwitch, dict]]:
+def soft_switch() -> Iterator[tuple[SoftSwitch, dict]]:
     """The switch and a collector that stores; after it the dictionary holds the collector's counts."""
-    counts: dict = {}
     socket = cell.RUNTIME / "switch.sock"
-    ports = [word for host in topology.HOSTS for word in ("--port", f"{host.port}={host.switch_interface}")]
+    with (
+        collected() as counts,
+        processes.daemon(topology.SWITCH, "build/softswitch", "--control", socket, "--frame-bytes", "9216", *PORTS),
+        SoftSwitch(socket) as control,
+    ):
+        configure(control)
+        yield control, counts
+
+
+@contextmanager
+def collected() -> Iterator[dict]:
+    """A collector that stores; after it the dictionary holds its counts."""
+    counts: dict = {}
     with tempfile.TemporaryDirectory(dir="build") as disk:
         arguments = ["--output", f"{disk}/postcards.bsp", "--summary", f"{disk}/collector.json"]
         listen = f":{POSTCARD.const['POSTCARD_UDP_PORT']}"
-        with (
-            processes.daemon(topology.COLLECTOR.name, "build/collector", "--listen", listen, *arguments),
-            processes.daemon(topology.SWITCH, "build/softswitch", "--control", socket, "--frame-bytes", "9216", *ports),
-            SoftSwitch(socket) as control,
-        ):
-            _configure(control)
-            yield control, counts
+        with processes.daemon(topology.COLLECTOR.name, "build/collector", "--listen", listen, *arguments):
+            yield counts
         counts.update(json.loads((Path(disk) / "collector.json").read_text()))
 
 
-def _configure(control: SoftSwitch) -> None:
+def configure(control: Switch) -> None:
     port = POSTCARD.const["POSTCARD_UDP_PORT"]
     collector = topology.COLLECTOR
     for host in (topology.SENDER, topology.RECEIVER):

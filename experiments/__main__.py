@@ -24,9 +24,10 @@ usage: python -m experiments run [KEY=VALUE]... [--key VALUE]... [--spec FILE] [
        python -m experiments show [the same]     print what would be run, in SI units, and run nothing
        python -m experiments run --make          take KEY=VALUE from the command line of the make that calls
        python -m experiments replay RUN=DIRECTORY [FORCE=1] | --make   analyse a run again from its raw files
+       python -m experiments deploy [TARGET=soft|bmv2|tofino] [INVENTORY=PATH] | --make   prepare machines for a target
        python -m experiments parameters          explain every KEY, with its default
 What is on the command line wins over what is in the file (experiments/specs/*.yaml)."""
-OPTIONS = ("spec", "results")  # what is no parameter of the experiment itself
+OPTIONS = ("spec", "results", "inventory")  # what is no parameter of the experiment itself
 
 
 def main(arguments: list[str]) -> int:
@@ -41,13 +42,17 @@ def main(arguments: list[str]) -> int:
 
             print(explain())
             return 0
-        if command not in ("run", "show", "replay"):
+        if command not in ("run", "show", "replay", "deploy"):
             raise RunError(*USAGE.splitlines())
         words, options, errors = read_words(made() if rest == ["--make"] else rest)
         if command == "replay":
             from experiments.replay import replay
 
             return replay(words | options, errors)
+        if command == "deploy":
+            from experiments.deploy import deploy
+
+            return deploy(words, options, errors)
         return _run(words, options, errors, only_show=command == "show")
     except SpecError as error:
         return _fail(error.lines())
@@ -81,7 +86,7 @@ def _resolve(words: dict[str, object], file: str, errors: list[BadValue], only_s
 
     from_file = load_yaml(Path(file)) if file else {}
     given = from_file | words
-    if str(given.get("clock", host.default_clock())).strip().lower() == "virtual":
+    if str(given.get("clock", _default_clock(given))).strip().lower() == "virtual":
         if not only_show:
             print("looking at the virtual-time kernel and the parameters", flush=True)
         found = virtual_lab.probe()
@@ -96,6 +101,13 @@ def _resolve(words: dict[str, object], file: str, errors: list[BadValue], only_s
     if errors:
         raise SpecError(errors)
     return spec
+
+
+def _default_clock(given: dict[str, object]) -> str:
+    """Only the soft switch has another time than the machine's."""
+    from experiments import host
+
+    return host.default_clock() if str(given.get("target", "soft")).strip().lower() == "soft" else "real"
 
 
 def read_words(words: list[str]) -> tuple[dict[str, object], dict[str, str], list[BadValue]]:

@@ -10,24 +10,34 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterable
 
-from experiments import topology
 from experiments.errors import RunError
 
 COUNTERS = ("dropped", "errors", "carrier_errors")
 
 
-def lost() -> dict[str, int]:
+def lost(namespaces: Iterable[str]) -> dict[str, int]:
     """Frames lost by each interface of the lab on sending, since it was made: `NAMESPACE/INTERFACE` -> frames."""
+    counted = statistics(namespaces).items()
+    return {name: sum(stats["tx"].get(counter, 0) for counter in COUNTERS) for name, stats in counted}
+
+
+def passed(namespaces: Iterable[str]) -> dict[str, dict[str, int]]:
+    """Frames that the kernel counts on each interface of the lab: `NAMESPACE/INTERFACE` -> received, sent."""
+    counted = statistics(namespaces).items()
+    return {name: {"received": stats["rx"]["packets"], "sent": stats["tx"]["packets"]} for name, stats in counted}
+
+
+def statistics(namespaces: Iterable[str]) -> dict[str, dict[str, dict[str, int]]]:
+    """The kernel's counters of each interface but loopback, `rx` and `tx` apart. Raises RunError."""
     found = {}
-    for name in (topology.SWITCH, *(host.name for host in topology.HOSTS)):
+    for name in namespaces:
         command = ["ip", "-netns", name, "-json", "-statistics", "link", "show"]
         shown = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if shown.returncode != 0:
             raise RunError(f"read the interface counters of {name}: {' '.join(shown.stderr.split())}")
         for link in json.loads(shown.stdout):
-            if link["link_type"] == "loopback":
-                continue
-            sent = link["stats64"]["tx"]
-            found[f"{name}/{link['ifname']}"] = sum(sent.get(counter, 0) for counter in COUNTERS)
+            if link["link_type"] != "loopback":
+                found[f"{name}/{link['ifname']}"] = link["stats64"]
     return found

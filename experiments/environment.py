@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -40,16 +41,27 @@ def machine() -> dict[str, Any]:
     }
 
 
+def target_programs(target: str) -> dict[str, str]:
+    """Versions of the programs of a target that are not ours."""
+    found = {}
+    for name in host.PROGRAMS.get(target, ()):
+        done = subprocess.run(
+            [name, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        found[name] = (done.stdout.splitlines() or [""])[0].strip()
+    return found
+
+
 def kernel_names() -> dict[str, str]:
     return {"release": platform.release(), "version": platform.version(), "machine": platform.machine()}
 
 
-def hosts() -> dict[str, Any]:
-    """Sysctls, offloads and queues of every namespace of the lab, as they are now."""
+def hosts(namespaces: Iterable[str]) -> dict[str, Any]:
+    """Sysctls, offloads and queues of namespaces of the lab, as they are now."""
     from hosts.tune import inventory
 
     shown = {}
-    for name in (topology.SWITCH, *(lab_host.name for lab_host in topology.HOSTS)):
+    for name in namespaces:
         with kernel.in_network_namespace(topology.netns(name)):
             shown[name] = inventory.show()
     return shown

@@ -26,6 +26,10 @@ BINARIES = ("softswitch", "collector", "tcp_trace", "tcp_flows", "open_loop", "t
 TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "ethtool": "ethtool", "iperf3": "iperf3"}
 
 
+# Programs of a target that are not ours; make deploy TARGET=... installs them or says how to get them.
+PROGRAMS = {"bmv2": ("simple_switch",)}
+
+
 @dataclass(frozen=True)
 class Host:
     """What an experiment may ask of this host."""
@@ -84,10 +88,20 @@ def missing(spec: Resolved) -> list[str]:
     ]
     if not tool("ansible-playbook"):
         lines.append("ansible-playbook is missing; install it: pip install -r requirements.txt")
+    lines += missing_programs(spec.target)
     unbuilt = [name for name in BINARIES if not os.access(BUILD / name, os.X_OK)]
     if unbuilt:
         lines.append(f"{', '.join(f'build/{name}' for name in unbuilt)} missing; build first: make build")
     return lines
+
+
+def missing_programs(target: str) -> list[str]:
+    """What of a target's own programs is not there, a line each."""
+    return [
+        f"{name} is missing, which TARGET={target} runs: make deploy TARGET={target} installs it or says how to get it"
+        for name in PROGRAMS.get(target, ())
+        if not tool(name)
+    ]
 
 
 def _missing_for_real_time() -> list[str]:

@@ -18,6 +18,7 @@ from experiments.cell import RUNTIME
 from experiments.progress import Progress
 from experiments.resolve import Resolved
 from experiments.sample import Sample
+from experiments.switches import SWITCH_DAEMONS, Switches, in_the_lab
 
 CONTROL_SOCKET = RUNTIME / "switch.sock"
 PLAYBOOKS = ("prepare", "start")
@@ -37,7 +38,7 @@ class Shown(Protocol):
 class Lab:
     """The parts of a repetition that depend on the machine it runs on."""
 
-    control: Path  # the switch's: a socket or a character device
+    switches: Callable[[Resolved], AbstractContextManager[Switches]]  # connections to them, when they are started
     progress: Callable[[str, Resolved], AbstractContextManager[Shown]]
     claim_processors: Callable[[], dict[str, list[int]]]
     start_programs: Callable[[dict[str, Any], Path], None]  # the roles' variables, and where the log goes
@@ -57,9 +58,12 @@ def real() -> Lab:
 
     def settle(division: dict[str, list[int]]) -> None:
         processors.move(int((RUNTIME / "softswitch.pid").read_text()), division["switch"])
+        for file in (RUNTIME / f"{name}.pid" for name in SWITCH_DAEMONS):
+            if file.exists():  # a program of many threads, which one processor makes wait for each other
+                processors.move(int(file.read_text()), sorted({*division["switch"], *division["others"]}))
 
     return Lab(
-        control=CONTROL_SOCKET,
+        switches=lambda spec: in_the_lab(spec, CONTROL_SOCKET),
         progress=progress,
         claim_processors=processors.keep_one_free,
         start_programs=lambda variables, log: playbooks.run(PLAYBOOKS, variables, log),

@@ -23,13 +23,14 @@ EXPLAINED = {
     "load": "with TRAFFIC=open-loop: share of RATE that is offered, in bits on the wire (default 0.8)",
     "sizes": "with TRAFFIC=open-loop: IP packets of fixed (MTU), exponential or bimodal size (default fixed)",
     "arrivals": "with TRAFFIC=open-loop: poisson or cbr (default poisson)",
-    "delay": "where the RTT comes from: switch, or tc (netem on the receiver)",
+    "delay": "where the RTT comes from: switch (its links, or a delay line behind one that has none; the default), or "
+    "tc (netem on the receiver; the default on a testbed)",
     "reps": "repetitions, one after the other (CLOCK=virtual: as many at once as there are free processors)",
     "seed": "deals RTT_SPREAD's delays, chooses ports, draws starts and open-loop traffic; each repetition differs",
     "name": "names the directory in results/ (default: from CC and FLOWS)",
-    "target": "what runs the P4 program: soft",
+    "target": "what runs the P4 program: soft, bmv2 (simple_switch), tofino (on a testbed); see docs/target-*.md",
     "clock": "real, on this machine's own kernel (as root the default), or virtual (docs/virtual-time.md)",
-    "switch": "what runs the P4 program: process, or with CLOCK=virtual a network driver (driver, its default)",
+    "switch": "the soft switch as a process, or with CLOCK=virtual as a network driver (driver, its default)",
     "spec_version": "",
 }
 
@@ -45,6 +46,7 @@ def explain() -> str:
         f"{'SPEC':<14} {'':<10} a file with these keys, such as experiments/specs/default.yaml; the command line wins"
     )
     lines.append(f"{'RESULTS':<14} {'results':<10} the directory that run directories are made in")
+    lines.append(f"{'INVENTORY':<14} {'':<10} with TARGET=tofino: its machines (default ansible/inventories/testbed)")
     lines.append(
         "Parameters come after make: make experiment FLOWS=1. The environment (FLOWS=1 make experiment) sets none."
     )

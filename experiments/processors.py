@@ -8,6 +8,7 @@ up to several ms. Everything that is started in the cell inherits the other proc
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 
 def keep_one_free() -> dict[str, list[int]]:
@@ -20,5 +21,8 @@ def keep_one_free() -> dict[str, list[int]]:
 
 
 def move(pid: int, processors: list[int]) -> None:
-    """Moves a process of one thread to `processors`. Raises OSError if it has ended."""
-    os.sched_setaffinity(pid, processors)
+    """Moves a process with all its threads, and its children, to `processors`. Raises OSError if it has ended."""
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(thread.name), processors)
+        for child in (thread / "children").read_text().split():
+            move(int(child), processors)

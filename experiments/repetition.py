@@ -9,28 +9,27 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from controlplane.soft import SoftSwitch
 from controlplane.switch import SwitchError
 from experiments import backlog, cost, disk, environment, host, kernel, results, topology
 from experiments.cell import RUNTIME
-from experiments.configure import BOTTLENECK, POSTCARD_PORT, configure
+from experiments.configure import POSTCARD_PORT, configure
 from experiments.errors import RunError
 from experiments.lab import Lab, Shown
 from experiments.resolve import FIRST_CLIENT_PORT, FIRST_SERVER_PORT, Resolved
-from experiments.sample import Sampler, queue_length
+from experiments.sample import Sampler
+from experiments.switches import SWITCH_DAEMONS, Switches, groups, layout
 from experiments.traffic import LAST_CLIENT_PORT, Flow, Traffic, flows
 from hosts import daemon
 from hosts.traffic import idle_rtt
 
 # In this order: the tracer's events and the switch's postcards have ended when what records them does.
-# Of the two sinks one runs; the other was never started, and has nothing to stop.
-DAEMONS = ("tcp_trace", "iperf_servers", "traffic_sink", "collector", "softswitch")
+# Of the two sinks and of other switches than the soft one, those that were never started have nothing to stop.
+DAEMONS = ("tcp_trace", "iperf_servers", "traffic_sink", "collector", *SWITCH_DAEMONS, "softswitch")
 STOP_S = 10.0
 ABORT_S = 3.0  # for each program when the run has failed anyway
 DRAIN_S = 5.0  # beyond the longest way through the switch
@@ -50,29 +49,35 @@ def run(spec: Resolved, number: int, directory: Path, lab: Lab) -> None:
             division = lab.claim_processors()
             progress.phase("making the network")
             with timed(phases, "network"):
-                topology.build(spec.mtu_bytes, spec.switch)
+                topology.build(spec.mtu_bytes, spec.switch, layout(spec))
             progress.phase("preparing hosts, starting programs")
             with timed(phases, "start"):
                 lab.start_programs(variables(spec, directory), directory / "logs/ansible.log")
             lab.settle(division)
-            with SoftSwitch(lab.control) as switch:
+            with lab.switches(spec) as switches:
                 with timed(phases, "configure"):
-                    configure(switch, spec, own_flows)
-                    world = lab.describe(switch.about()) | {"hosts": environment.hosts(), "processors": division}
+                    configure(switches, spec, own_flows)
+                    about = {"hosts": environment.hosts(layout(spec).namespaces), "processors": division}
+                    about["target_programs"] = environment.target_programs(spec.target)
+                    world = lab.describe(switches.about()) | about
                 progress.phase("measuring the idle path")
                 with timed(phases, "idle_rtt"):
                     lab.align()
                     measure_idle_rtt(directory)
                 world["load"] = {"before": environment.load()}
                 with timed(phases, "traffic"):
-                    before = carry_traffic(switch, spec, number, directory, lab, progress)
+                    if switches.line:
+                        world["frames_passed"] = {"before": backlog.passed(layout(spec).namespaces)}
+                    before = carry_traffic(switches, spec, number, directory, lab, progress)
                 world["load"]["after"] = environment.load()
                 progress.phase("draining the switch, closing files")
                 with timed(phases, "drain"):
-                    drain(switch, spec)
+                    drain(switches, spec)
                     lab.align()
-                    world["frames_lost_in_backlog"] = backlog.lost()
-                    results.write_json(directory / "switch.json", switch_state(switch, before))
+                    world["frames_lost_in_backlog"] = backlog.lost(layout(spec).namespaces)
+                    if switches.line:
+                        world["frames_passed"]["after"] = backlog.passed(layout(spec).namespaces)
+                    results.write_json(directory / "switch.json", switches.state() | {"before": before})
             with timed(phases, "stop"):
                 stop()
         except SwitchError as error:
@@ -112,6 +117,7 @@ def variables(spec: Resolved, directory: Path) -> dict[str, Any]:
     window_rtt_share = (spec.rtt_ns + spec.rtt_spread_ns) / spec.rtt_ns
     window_packets = spec.bdp_packets * window_rtt_share + spec.buffer_packets
     return {
+        "run_groups": ":".join(groups(spec)),
         "run_dir": str(directory),
         "logs_dir": str(directory / "logs"),
         "runtime_dir": str(RUNTIME),
@@ -170,12 +176,12 @@ def measure_idle_rtt(directory: Path) -> None:
 
 
 def carry_traffic(
-    switch: SoftSwitch, spec: Resolved, number: int, directory: Path, lab: Lab, progress: Shown
+    switches: Switches, spec: Resolved, number: int, directory: Path, lab: Lab, progress: Shown
 ) -> dict[str, Any]:
-    """Starts the flows and watches over them until they end. Returns the switch's counters from before."""
-    before = {"stats": switch.stats(), "counters": counters(switch)}
-    switch.reset_lateness()
-    sampler = Sampler(switch, directory / "logs")
+    """Starts the flows and watches over them until they end. Returns the switches' counters from before."""
+    before = switches.before()
+    switches.reset_lateness()
+    sampler = Sampler(switches, directory / "logs")
     with Traffic(spec, number, directory, lab.traffic_start_ns(spec)) as traffic:
         while not traffic.ended_within(lab.tick_s(spec)):
             progress.sample(sampler.take())
@@ -196,39 +202,18 @@ def check_programs(directory: Path) -> None:
         )
 
 
-def drain(switch: SoftSwitch, spec: Resolved) -> None:
-    """Waits until nothing is under way in the switch: an empty queue, and no frame for twice the longest way."""
+def drain(switches: Switches, spec: Resolved) -> None:
+    """Waits until nothing is under way in the switches: an empty queue, and no frame for twice the longest way."""
     quiet_s = 2 * (spec.rtt_ns + spec.rtt_spread_ns) / 1e9
     deadline = time.monotonic() + quiet_s + DRAIN_S
-    last_change, last = time.monotonic(), switch.stats()
-    while time.monotonic() - last_change < quiet_s or queue_length(switch):
+    last_change, last = time.monotonic(), switches.frames_moved()
+    while time.monotonic() - last_change < quiet_s or switches.queue_length():
         if time.monotonic() > deadline:
             return  # something still sends; the ledger will show whether that matters
         time.sleep(min(0.05, quiet_s / 4))
-        now = switch.stats()
-        moved = [name for name in now if name.endswith("x_frames") and now[name] != last.get(name)]
-        if moved:
+        now = switches.frames_moved()
+        if now != last:
             last_change, last = time.monotonic(), now
-
-
-def switch_state(switch: SoftSwitch, before: dict[str, Any]) -> dict[str, Any]:
-    """switch.json: settings and all counters at the end, and those from before the traffic."""
-    ports = [lab_host.port for lab_host in topology.HOSTS]
-    return {
-        "program": switch.about(),
-        "bottleneck_port": BOTTLENECK,
-        "settings": {str(port): switch.port(port) for port in ports},
-        "stats": switch.stats(),
-        "counters": counters(switch),
-        "lateness": {str(port): switch.lateness(port) for port in ports},
-        "before": before,
-    }
-
-
-def counters(switch: SoftSwitch) -> dict[str, dict[str, dict[str, int]]]:
-    return {
-        name: {str(index): asdict(count) for index, count in cells.items()} for name, cells in switch.counters().items()
-    }
 
 
 def stop() -> None:

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from experiments import units
+from controlplane.targets import TARGETS
+from experiments import capabilities, units
 from experiments.errors import BadValue, SpecError
 from experiments.host import Host
 from experiments.spec import (
@@ -74,6 +75,7 @@ class Resolved:
     mode: str
     groups: tuple[Group, ...]
     rate_bps: int
+    rate_pps: int | None  # what stands for it on a target that counts packets: full ones, to the nearest whole number
     rtt_ns: int
     rtt_spread_ns: int
     mtu_bytes: int
@@ -214,8 +216,15 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         wrong("generator", "waits for its peer by spinning, which never ends in virtual time; allowed: epoll")
     _check_traffic(spec, given, generator, errors, wrong)
     _check_host(spec, groups, host, errors, wrong)
-    rtt_ns, rate_bps = units.whole(spec.rtt), units.whole(spec.rate)
+    can = TARGETS[spec.target].capabilities
+
+    def refused(key: str, problem: str) -> None:
+        if not errors.keys() & {key, "target"}:
+            wrong(key, problem)
+
     wire_bytes = spec.mtu + ETHERNET_BYTES + ETHERNET_WIRE_EXTRA_BYTES
+    capabilities.refuse(spec, clock, wire_bytes, can, refused)
+    rtt_ns, rate_bps = units.whole(spec.rtt), units.whole(spec.rate)
     bdp = Fraction(rate_bps * rtt_ns, 8 * 10**9 * wire_bytes)
     duration_ns, warmup_ns = (_time_ns(quantity, rtt_ns) for quantity in (spec.duration, spec.warmup))
     if not errors.keys() & {"duration", "rtt"} and duration_ns < UTILIZATION_WINDOW_RTTS * rtt_ns:
@@ -235,10 +244,11 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         switch=spec.switch or ("driver" if clock == "virtual" else "process"),
         traffic=spec.traffic,
         generator=generator,
-        delay=spec.delay,
+        delay=spec.delay or capabilities.default_delay(can),
         mode=spec.mode,
         groups=groups,
         rate_bps=rate_bps,
+        rate_pps=capabilities.rate_pps(rate_bps, wire_bytes, can),
         rtt_ns=rtt_ns,
         rtt_spread_ns=units.whole(spec.rtt_spread),
         mtu_bytes=spec.mtu,
@@ -314,12 +324,13 @@ def _check_traffic(
 
 def _check_host(spec: Spec, groups: tuple[Group, ...], host: Host, errors: dict[str, BadValue], wrong: Any) -> None:
     known = host.congestion_controls
-    missing = [group.cc for group in groups if known is not None and group.cc not in known]
+    testbed = capabilities.on_testbed(TARGETS[spec.target].capabilities)  # of whose hosts this machine knows nothing
+    missing = [group.cc for group in groups if known is not None and group.cc not in known and not testbed]
     if missing and known is not None and "cc" not in errors:
         what = "is" if len(groups) == 1 else f"names {' and '.join(missing)},"
         more = " (CLOCK=virtual has all of Linux)" if host.clock == "real" else ""
         wrong("cc", f"{what} no congestion control of {host.kernel}; allowed: {', '.join(known)}{more}")
-    if spec.delay == "tc" and not host.netem and "delay" not in errors:
+    if spec.delay == "tc" and not host.netem and "delay" not in errors and not testbed:
         wrong("delay", "needs netem, which this host's kernel lacks (CONFIG_NET_SCH_NETEM); allowed: switch")
 
 

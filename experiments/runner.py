@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from experiments import cell, disk, host, machine, results
+from controlplane.targets import TARGETS
+from experiments import capabilities, cell, disk, host, machine, results
 from experiments.analyse import analyse
 from experiments.cell import Interrupted
+from experiments.deploy import inventory_of
 from experiments.errors import RunError
 from experiments.resolve import Resolved
 from experiments.side_by_side import run_each
@@ -48,6 +50,8 @@ def run(spec: Resolved, results_directory: Path) -> int:
 
 def preflight(spec: Resolved, results_directory: Path) -> None:
     """Everything that would stop the run later, before anything is touched."""
+    if capabilities.on_testbed(TARGETS[spec.target].capabilities):
+        inventory_of(spec.target, "")
     lines = host.missing(spec)
     for path in (host.CHECKOUT, results_directory):
         if path.is_relative_to(cell.RUN):

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from controlplane.soft import SoftSwitch
-from experiments.configure import BOTTLENECK
+from experiments.switches import BOTTLENECK, Counters, Switches, packets_waiting
 
 LAST_WORDS_BYTES = 4096
 
@@ -32,42 +31,39 @@ class Sample:
 
 
 class Sampler:
-    """Takes samples of a running repetition. Each is five requests to the switch: in real time, one a second."""
+    """Takes samples of a running repetition from the P4 program's counters, which every switch has. Each costs some ten
+    requests: in real time, one a second.
+    """
 
-    def __init__(self, switch: SoftSwitch, logs: Path) -> None:
-        self.switch = switch
+    def __init__(self, switches: Switches, logs: Path) -> None:
+        self.switches = switches
         self.logs = logs
         self.last_mono_ns = time.monotonic_ns()
-        self.last_bytes = self._bytes_out()
+        self.last_bytes = bytes_out(switches.measured.counters())
 
     def take(self) -> Sample:
-        now_ns, bytes_out = time.monotonic_ns(), self._bytes_out()
-        throughput_bps = 8e9 * (bytes_out - self.last_bytes) / max(1, now_ns - self.last_mono_ns)
-        self.last_mono_ns, self.last_bytes = now_ns, bytes_out
-        drops = [self.switch.counter(name).get(BOTTLENECK) for name in ("arrival_drops", "departure_drops")]
+        counters, now_ns = self.switches.measured.counters(), time.monotonic_ns()
+        now_bytes = bytes_out(counters)
+        throughput_bps = 8e9 * (now_bytes - self.last_bytes) / max(1, now_ns - self.last_mono_ns)
+        self.last_mono_ns, self.last_bytes = now_ns, now_bytes
+        drops = [counters[name].get(BOTTLENECK) for name in ("arrival_drops", "departure_drops")]
         collector, tracer = last_object(self.logs / "collector.log"), last_object(self.logs / "tcp_trace.log")
         return Sample(
             throughput_bps=throughput_bps,
-            depth_packets=queue_length(self.switch),
+            depth_packets=packets_waiting(counters),
             drops=sum(count.packets for count in drops if count),
             postcards_received=int(collector.get("received", 0)),
             postcards_missing=int(collector.get("missing", 0)),
             trace_records=int(tracer.get("stored", 0)),
             trace_lost=int(tracer.get("lost", 0)),
-            lateness_p99_us=percentile(self.switch.lateness(BOTTLENECK), 0.99) / 1e3,
+            lateness_p99_us=percentile(self.switches.lateness(), 0.99) / 1e3,
         )
 
-    def _bytes_out(self) -> int:
-        return self.switch.stats()[f"port.{BOTTLENECK}.tx_bytes"]
 
-
-def queue_length(switch: SoftSwitch) -> int:
-    """Packets in the bottleneck queue now, by the P4 program's own account (modulo 2^32, as there)."""
-    admitted, departed = (
-        int(switch.request("register", "read", name, BOTTLENECK)[0].split()[-1])
-        for name in ("admitted_packets", "departed_packets")
-    )
-    return (admitted - departed) % 2**32
+def bytes_out(counters: Counters) -> int:
+    """Frame bytes that came to the bottleneck queue and were not dropped: what left it, but for those still in it."""
+    came, *dropped = (counters[name].get(BOTTLENECK) for name in ("arrivals", "arrival_drops", "departure_drops"))
+    return (came.bytes if came else 0) - sum(count.bytes for count in dropped if count)
 
 
 def percentile(histogram: list[tuple[int, int]], share: float) -> int:

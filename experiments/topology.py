@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The lab's network inside a cell: four namespaces, a veth pair from each host to the switch, fixed addresses.
+"""The lab's network inside a cell: a namespace for each host and for the switch, a veth pair from each host to the
+switch, fixed addresses. Behind a switch without propagation delay stands another namespace, the delay line.
+
+    sender --1 switch 2-- receiver        sender --1 bmv2_switch 2--to_switch line to_receiver-- receiver
+                 3-- collector                   3-- collector
 
 The only place where the lab's names, ports and addresses are; Ansible's lab inventory has the same names (a test
 compares). Everything is static: no ARP, no duplicate address detection, no router solicitation, so that the only
@@ -16,7 +20,8 @@ from experiments import kernel
 from experiments.cell import NETNS
 from experiments.errors import RunError
 
-SWITCH = "switch"
+SWITCH = "switch"  # the soft switch; that of another target is called TARGET_switch
+LINE = "line"
 INTERFACE = "eth0"
 IPV6_MIN_MTU_BYTES = 1280  # RFC 8200 section 5
 POSTCARD_SOURCE = "10.78.0.1"
@@ -54,6 +59,24 @@ SENDER = LabHost("sender", 1, "10.77.0.1", "fd77::1")
 RECEIVER = LabHost("receiver", 2, "10.77.0.2", "fd77::2")
 COLLECTOR = LabHost("collector", 3, "10.78.0.2")
 HOSTS = (SENDER, RECEIVER, COLLECTOR)
+# The delay line's ports, and what it calls its interface towards the switch; the other one is as the switch has it.
+LINE_TO_SENDER, LINE_TO_RECEIVER = 1, 2
+LINE_INTERFACE = "to_switch"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which namespaces there are besides the hosts: the switch, and whether a delay line stands behind it."""
+
+    switch: str = SWITCH
+    line: bool = False
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        return (self.switch, *([LINE] if self.line else []), *(host.name for host in HOSTS))
+
+
+SOFT = Layout()
 
 
 def netns(name: str) -> Path:
@@ -66,30 +89,50 @@ def inside(name: str, *command: str) -> list[str]:
     return ["nsenter", f"--net={netns(name)}", *command]
 
 
-def build(mtu_bytes: int, switch: str = "process") -> None:
+def build(mtu_bytes: int, switch: str = "process", layout: Layout = SOFT) -> None:
     """Makes the whole network, up and ready. For a fresh cell: nothing is undone if it fails.
 
     A switch that is a process is at the other ends of veths; a driver has the hosts' interfaces already.
     """
-    _ip([f"netns add {name}" for name in (SWITCH, *(host.name for host in HOSTS))])
-    for name in (SWITCH, *(host.name for host in HOSTS)):
+    _ip([f"netns add {name}" for name in layout.namespaces])
+    for name in layout.namespaces:
         _silence_ipv6(name, keep=name in (SENDER.name, RECEIVER.name) and mtu_bytes >= IPV6_MIN_MTU_BYTES)
     mtus_bytes = {host: COLLECTOR_MTU_BYTES if host is COLLECTOR else mtu_bytes for host in HOSTS}
     if switch == "driver":
         for host in HOSTS:
             _ip(_driver_lines(host, mtus_bytes[host]))
     else:
-        _ip([_veth(host, mtus_bytes[host]) for host in HOSTS])
-        _ip([f"link set {host.switch_interface} up" for host in HOSTS], SWITCH)
+        _ip([_veth(host, mtus_bytes[host], _neighbour(host, layout)) for host in HOSTS])
+        # Loopback: where a switch that is another program's has its control plane.
+        _ip(["link set lo up", *(f"link set {host.switch_interface} up" for host in HOSTS if host is not RECEIVER)],
+            layout.switch)  # fmt: skip
+        _ip([f"link set {RECEIVER.switch_interface} up"], _neighbour(RECEIVER, layout))
+        if layout.line:
+            _join_line(mtu_bytes, layout)
     for host in HOSTS:
         _ip(_host_lines(host, with_ipv6=bool(host.ipv6) and mtu_bytes >= IPV6_MIN_MTU_BYTES), host.name)
 
 
-def _veth(host: LabHost, mtu_bytes: int) -> str:
+def _neighbour(host: LabHost, layout: Layout) -> str:
+    """The namespace at the other end of a host's veth."""
+    return LINE if host is RECEIVER and layout.line else layout.switch
+
+
+def _veth(host: LabHost, mtu_bytes: int, neighbour: str) -> str:
     return (
         f"link add {INTERFACE} netns {host.name} address {host.mac} mtu {mtu_bytes} type veth "
-        f"peer name {host.switch_interface} netns {SWITCH} address {host.switch_mac} mtu {mtu_bytes}"
+        f"peer name {host.switch_interface} netns {neighbour} address {host.switch_mac} mtu {mtu_bytes}"
     )
+
+
+def _join_line(mtu_bytes: int, layout: Layout) -> None:
+    """The switch's port towards the receiver, which here is the line's."""
+    _ip([
+        f"link add {RECEIVER.switch_interface} netns {layout.switch} mtu {mtu_bytes} type veth "
+        f"peer name {LINE_INTERFACE} netns {LINE} mtu {mtu_bytes}"
+    ])  # fmt: skip
+    _ip([f"link set {RECEIVER.switch_interface} up"], layout.switch)
+    _ip([f"link set {LINE_INTERFACE} up"], LINE)
 
 
 def _driver_lines(host: LabHost, mtu_bytes: int) -> list[str]:

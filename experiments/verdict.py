@@ -45,6 +45,7 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     theory = [at("open_loop", "mean_depth_packets", key) for key in ("measured", "theory", "standard_error")]
     late = [at("fidelity", "lateness_us", key) for key in ("p50", "p99", "max")]
+    line_late = [at("fidelity", "line", "lateness_us", key) for key in ("p50", "p99", "max")]
     rate_error = at("fidelity", "rate_error_fraction")
     goodput = at("goodput_bps")
     after = " (after the warm-up)" if at("spec", "warmup_ns") else ""
@@ -58,6 +59,11 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("postcards", say("{} sent, {} received, {} stored, {} analysed", *ledger)),
         ("trace", say("{} records, {} lost", at("ledger", "tcp_events"), at("ledger", "tcp_events_lost"))),
         ("lateness", say("{:.0f} us median, {:.0f} p99, {:.0f} most", *late)),
+        (
+            "kept rate",
+            say("{} packets/s; {:.1f} measured back to back", at("rate", "kept_pps"), at("rate", "measured_pps")),
+        ),
+        ("delay line", say("late {:.0f} us median, {:.0f} p99, {:.0f} most", *line_late)),
         ("rate error", say("{:.4f} %", 100 * rate_error if isinstance(rate_error, (int, float)) else None)),
     ]
     return [(name, value) for name, value in found if value]

@@ -24,6 +24,7 @@ from experiments.errors import RunError
 from experiments.lab import CONTROL_SOCKET, Lab
 from experiments.resolve import Resolved
 from experiments.sample import Sample
+from experiments.switches import in_the_lab
 from hosts import moment
 from virtual import RUN_DIRECTORY
 from virtual.messages import Speaker
@@ -84,7 +85,7 @@ def _lab(spec: Resolved, planned: list[steps.Step], outcome: dict[str, Any]) -> 
         outcome["world"] = world
 
     return Lab(
-        control=DRIVER if spec.switch == "driver" else CONTROL_SOCKET,
+        switches=lambda spec: in_the_lab(spec, DRIVER if spec.switch == "driver" else CONTROL_SOCKET),
         progress=progress,
         claim_processors=dict,
         start_programs=lambda _variables, log: steps.run(planned, log, align),

@@ -61,7 +61,7 @@ def test_deploy__copies_what_a_remote_host_needs_and_nothing_twice(tmp_path: Pat
 def test_deploy__nothing_to_copy_is_one_sentence(tmp_path: Path) -> None:
     inventory = {
         "machines": {"hosts": {"host": {"ansible_connection": "local"}}},
-        "switches": {"hosts": {"host": {}}},
+        "soft": {"hosts": {"host": {}}},
     }
     (tmp_path / "hosts.json").write_text(json.dumps(inventory))
     variables: dict[str, object] = {

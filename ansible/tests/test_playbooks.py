@@ -20,7 +20,7 @@ PLAYBOOKS = sorted((ANSIBLE / "playbooks").glob("*.yml"))
 ROLES = sorted((ANSIBLE / "roles").iterdir())
 
 
-@pytest.mark.parametrize("inventory", ["lab", "testbed.example"])
+@pytest.mark.parametrize("inventory", ["lab", "testbed.example", "testbed-soft.example"])
 def test_playbooks__parse_with_both_inventories(inventory: str) -> None:
     played = play("--syntax-check", "-i", ANSIBLE / "inventories" / inventory, *PLAYBOOKS)
     assert played.status == 0, played.stderr
@@ -37,10 +37,17 @@ def test_roles__read_preflight_install_configure_ensure(role: Path) -> None:
 def test_lab_inventory__has_the_names_of_the_topology() -> None:
     command = [Path(sys.executable).parent / "ansible-inventory", "-i", ANSIBLE / "inventories/lab", "--list"]
     inventory = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    assert set(inventory["namespaces"]["hosts"]) == {topology.SWITCH, *(host.name for host in topology.HOSTS)}
-    switch = inventory["_meta"]["hostvars"][topology.SWITCH]
-    assert switch["switch_ports"] == [f"{host.port}={host.switch_interface}" for host in topology.HOSTS]
-    assert switch["tune_interfaces"] == [host.switch_interface for host in topology.HOSTS]
+    bmv2 = topology.Layout("bmv2_switch", line=True)
+    assert set(inventory["namespaces"]["hosts"]) == {*topology.SOFT.namespaces, *bmv2.namespaces}
+    for name in (topology.SWITCH, bmv2.switch):
+        switch = inventory["_meta"]["hostvars"][name]
+        assert switch["switch_ports"] == [f"{host.port}={host.switch_interface}" for host in topology.HOSTS]
+        assert switch["tune_interfaces"] == [host.switch_interface for host in topology.HOSTS]
+    line = inventory["_meta"]["hostvars"][topology.LINE]
+    interfaces = [topology.LINE_INTERFACE, topology.RECEIVER.switch_interface]
+    ports = [topology.LINE_TO_SENDER, topology.LINE_TO_RECEIVER]
+    assert line["switch_ports"] == [f"{port}={name}" for port, name in zip(ports, interfaces, strict=True)]
+    assert line["tune_interfaces"] == interfaces
     assert inventory["_meta"]["hostvars"]["sender"]["bufferscope_interface"] == topology.INTERFACE
 
 

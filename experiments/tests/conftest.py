@@ -13,7 +13,7 @@ import pytest
 # Handed down to every process, so that experiments which somebody else runs here are not taken for left-overs.
 os.environ["BUFFERSCOPE_TESTS"] = str(os.getpid())
 MARK = f"BUFFERSCOPE_TESTS={os.getpid()}".encode()
-LAB_NAMES = {"sender", "receiver", "collector", "switch"}
+LAB_NAMES = {"sender", "receiver", "collector", "switch", "bmv2_switch", "line"}
 
 
 def world() -> dict[str, set[str]]:

@@ -15,7 +15,7 @@ HOST = Host(("cubic",), netem=False)
 
 def test_names__are_those_of_the_inventory() -> None:
     inventory = yaml.safe_load((LAB / "hosts.yml").read_text())
-    names = {host.name for host in topology.HOSTS} | {topology.SWITCH}
+    names = {*topology.SOFT.namespaces, *topology.Layout("bmv2_switch", line=True).namespaces}
     assert set(inventory["namespaces"]["hosts"]) == names
 
 

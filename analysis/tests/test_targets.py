@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""Runs whose switch has a wall clock and a rate in packets: what is measured instead, what is null, what is wrong."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from analysis.analyse import analyse
+from analysis.report import render
+from analysis.summary import summarize
+from analysis.targets import COMPUTED, MEASURED, rules
+from analysis.tests import simulate
+from analysis.tests.test_validity import _change
+from wire import wire
+
+OFFSET_NS = 1_234_567_890_123  # CLOCK_MONOTONIC is so far ahead of the switch's clock
+SCENARIO = simulate.Scenario()
+
+
+def _their_clock(card: bytes) -> bytes:
+    """A stored postcard as a switch of another clock, that counts us, would have stamped it."""
+    values = wire.POSTCARD.decode(card[8:])
+    ticks = (values["enqueue_switch_ns"] - OFFSET_NS) % (1 << 48) // 1000
+    sojourn = values["sojourn_ns"] // 1000
+    return card[:8] + wire.POSTCARD.encode(**values | {"enqueue_switch_ns": ticks * 1000, "sojourn_ns": sojourn * 1000})
+
+
+def as_bmv2(directory):
+    """Rewrites a run of the soft switch: the same packets through BMv2, behind it the soft switch as a delay line."""
+    truth = simulate.Simulation(SCENARIO).run()
+    cards = [_their_clock(card) for card in simulate.stored_postcards(SCENARIO, truth)]
+    kind, version = simulate.BLOCK["BLOCK_POSTCARDS"], simulate.CARD["POSTCARD_VERSION"]
+    (directory / "postcards.bsp").write_bytes(simulate.blocks(kind, version, cards))
+    spec = yaml.safe_load((directory / "spec.yaml").read_text())
+    spec |= {"target": "bmv2", "rate_pps": round(SCENARIO.rate_bps / (8 * spec["wire_bytes"]))}
+    (directory / "spec.yaml").write_text(yaml.safe_dump(spec))
+    soft = json.loads((directory / "switch.json").read_text())
+    dropped = sum(bool(card["flags"] & simulate.CARD["POSTCARD_DROPPED"]) for card in truth.cards)
+    admitted, echoes = len(cards) - dropped, 20
+    drops = {"2": {"packets": dropped, "bytes": 0}}
+    counters = {**soft["counters"], "arrival_drops": drops, "departure_drops": {}, "unknown_hosts": {}}
+    counts = {"port.1.rx_frames": admitted + echoes, "port.2.rx_frames": 500 + echoes}
+    halves = {"1": {"rate": 0, "delay": SCENARIO.rtt_ns // 2}, "2": {"rate": 0, "delay": SCENARIO.rtt_ns // 2}}
+    switch = {
+        "target": "bmv2", "program": {"name": "bufferscope", "digest": "ab" * 32}, "bottleneck_port": 2,
+        "settings": {"2": {"rate_pps": spec["rate_pps"], "limit_packets": 8000}},
+        "stats": {"port.2.queued_or_lost_packets": 0}, "counters": counters,
+        "clock": {"offset_ns": OFFSET_NS, "uncertainty_ns": 20_000},
+        "line": {"settings": halves, "lateness": soft["lateness"], "stats": soft["stats"] | counts},
+        "before": {
+            "counters": {name: {} for name in counters},
+            "clock": {"offset_ns": OFFSET_NS + 900, "uncertainty_ns": 22_000},
+            "line": {"stats": dict.fromkeys(counts, echoes)},
+        },
+    }  # fmt: skip
+    (directory / "switch.json").write_text(json.dumps(switch))
+    environment = json.loads((directory / "environment.json").read_text())
+    after = {
+        "sender/eth0": {"sent": len(cards) + 22, "received": 520},
+        "receiver/eth0": {"sent": 522, "received": admitted + 20},
+        "collector/eth0": {"sent": 0, "received": len(cards) + 20},
+    }  # fmt: skip
+    # Two frames more of each host were sent before the switch was there.
+    before = {"sender/eth0": {"sent": 22, "received": 20}, "receiver/eth0": {"sent": 22, "received": 20}}
+    before["collector/eth0"] = {"sent": 0, "received": 20}
+    environment |= {"frames_passed": {"before": before, "after": after}, "target_programs": {"simple_switch": "1.15.5"}}
+    (directory / "environment.json").write_text(json.dumps(environment))
+    return directory
+
+
+@pytest.fixture
+def bmv2(fresh):
+    return as_bmv2(fresh())
+
+
+def test_rules__follow_from_what_the_target_can_do(known_runs, bmv2):
+    assert rules(known_runs("two_flows").analysis.run) == COMPUTED
+    own = rules(analyse(bmv2).run)
+    assert (own.exact_time, own.max_rate_error, own.echo_takes_link_time) == (False, MEASURED.max_rate_error, False)
+
+
+def test_bmv2__clock_is_joined_and_the_run_is_valid(known_runs, bmv2):
+    soft, a = known_runs("two_flows").analysis, analyse(bmv2)
+    assert a.reasons == []
+    assert len(a.queue["flags"]) == len(soft.queue["flags"])
+    assert abs(a.queue["enqueue_mono_ns"] - soft.queue["enqueue_mono_ns"]).max() <= 1000
+    assert a.utilization["mean"] == pytest.approx(soft.utilization["mean"], abs=1e-3)
+
+
+def test_bmv2__says_rate_and_clock_and_why_the_rest_is_null(bmv2, tmp_path):
+    a = analyse(bmv2)
+    summary = summarize(a)
+    assert summary["lab"]["target"] == "bmv2"
+    assert summary["lab"]["programs"] == {"simple_switch": "1.15.5"}
+    rate = summary["rate"]
+    assert rate["kept_pps"] == 4064
+    assert rate["rounding_error_fraction"] == pytest.approx(4064 * 8 * 1538 / 50e6 - 1)
+    assert rate["measured_pps"] == pytest.approx(4063.7, rel=2e-3)
+    facts = summary["fidelity"]
+    assert facts["clock_moved_ns"] == 900
+    assert facts["clock_uncertainty_ns"] == 22_000
+    assert set(facts["lateness_us"].values()) == {None}
+    assert all(facts[name] is None for name in facts["absent"] if name != "lateness_us")
+    assert all(facts["absent"].values())
+    assert facts["line"]["lateness_us"]["p99"] == 20.0
+    figures = tmp_path / "figures"
+    figures.mkdir()
+    from analysis.figures import names
+
+    for name in names(summary["spec"]):
+        (figures / f"{name}.svg").write_text("<svg/>")
+    page = render(summary, a.run.documents["environment"], figures)
+    assert "simple_switch 1.15.5" in page
+    assert "4\u2009064 packets/s" in page
+    assert facts["absent"]["lateness_us"] in page
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value", "said"),
+    [
+        ("switch", ["clock", "offset_ns"], OFFSET_NS + 400_000, "clock moved by 399 us against CLOCK_MONOTONIC"),
+        ("switch", ["settings", "2", "rate_pps"], 4000, "port 2 had a rate of 4000 packets/s, spec.yaml asks for 4064"),
+        ("switch", ["settings", "2", "limit_packets"], 20, "own queue holds 20 packets, no more than the policy's 20"),
+        ("switch", ["line", "settings", "1", "delay"], 0, "delays add up to 5000000 ns"),
+        ("switch", ["line", "stats", "port.1.rx_ring_drops"], 3, "3 frames were dropped by the kernel"),
+        ("switch", ["line", "lateness", "2"], [[9_000_000, 1000]], "port 2 of the delay line 9000 us late or later"),
+        ("switch", ["line", "stats", "clock_steps"], 1, "CLOCK_REALTIME stepped 1 times"),
+        ("switch", ["target"], "soft", "is of a soft switch, spec.yaml asks for bmv2"),
+        ("switch", ["clock"], None, "does not say its clock's offset"),
+        (
+            "switch", ["line", "stats", "port.1.rx_frames"], lambda n: n - 1,
+            "were admitted and not dropped by the switch's program",
+        ),
+        (
+            "environment", ["frames_passed", "after", "sender/eth0", "sent"], lambda n: n + 1,
+            "frames left the sender",
+        ),
+        (
+            "environment", ["frames_passed", "after", "sender/eth0", "received"], lambda n: n - 2,
+            "came to the sender (-2)",
+        ),
+        (
+            "environment", ["frames_passed", "after", "collector/eth0", "received"], lambda n: n - 1,
+            "frames came to the collector (-1)",
+        ),
+        ("environment", ["frames_passed"], None, "does not say frames_sent"),
+    ],
+)  # fmt: skip
+def test_bmv2__what_is_wrong_is_named(bmv2, name, path, value, said):
+    _change(bmv2, name, path, value)
+    reasons = analyse(bmv2).reasons
+    assert any(said in reason for reason in reasons), reasons
+
+
+def test_bmv2__a_rate_that_it_does_not_keep_is_seen(bmv2):
+    spec = yaml.safe_load((bmv2 / "spec.yaml").read_text())
+    (bmv2 / "spec.yaml").write_text(yaml.safe_dump(spec | {"rate_bps": 51_000_000}))
+    assert any("the link's real rate was off by" in reason for reason in analyse(bmv2).reasons)
+
+
+def test_target__that_this_version_does_not_know_is_held_to_what_is_exact(fresh):
+    directory = fresh()
+    spec = yaml.safe_load((directory / "spec.yaml").read_text())
+    (directory / "spec.yaml").write_text(yaml.safe_dump(spec | {"target": "abacus"}))
+    a = analyse(directory)
+    assert rules(a.run) == COMPUTED
+    assert any("target 'abacus' is none of" in reason for reason in a.reasons)

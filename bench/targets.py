@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""The soft switch beside BMv2: TCP through the same compiled program on the same veths, one after the other, a postcard
+for every packet. Neither has a rate: what limits is the machine, whose cores switch, hosts and collector share.
+
+A pair of runs gives one ratio; the median of the ratios counts.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bench import processes
+from bench.report import Row
+from bench.switch import PORTS, RUNS, SECONDS, collected, configure, let_tcp_burst, network, soft_switch
+from controlplane.switch import Queue
+from controlplane.targets import TARGETS, connect
+from experiments import cell, environment, host, kernel, topology
+
+LIMIT_PACKETS = 100_000  # of BMv2's queues, 64 by default: it would drop in silence
+JSON = host.CHECKOUT / "p4src/build/bufferscope.json"
+
+
+def missing() -> str:
+    """Why it cannot be measured here."""
+    return "; ".join(host.missing_programs("bmv2"))
+
+
+def measure(short: bool) -> list[Row]:
+    seconds, runs = (2, 1) if short else (SECONDS, RUNS)
+    return [Row(**row) for row in cell.run(lambda: _side_by_side(seconds, runs))]
+
+
+def _side_by_side(seconds: int, runs: int) -> list[dict]:
+    network(1500)
+    version = environment.target_programs("bmv2")["simple_switch"]
+    rows = []
+    for bursts in (False, True):
+        let_tcp_burst(bursts)
+        hosts = "hosts that send bursts" if bursts else "hosts as in a run"
+        soft, bmv2, lost = [], [], 0
+        for _ in range(runs):
+            with bmv2_switch() as counts:
+                bmv2.append(processes.iperf3_bps(seconds) / 1e6)
+            lost += counts["missing"]
+            with soft_switch() as (_, counts):
+                soft.append(processes.iperf3_bps(seconds) / 1e6)
+            lost += counts["missing"]
+        ratios = [ours / theirs for ours, theirs in zip(soft, bmv2, strict=True)]
+        rows.append(
+            {
+                "name": f"targets: soft switch over BMv2, TCP, MTU 1500, a postcard a packet, {hosts}",
+                "value": statistics.median(ratios),
+                "samples": ratios,
+                "unit": "x",
+                "must": 11,
+                "aim": 20,
+                "peer": f"simple_switch {version} {_median(bmv2)} Mb/s, ours {_median(soft)}",
+                "note": f"postcards missing: {lost}",
+            }
+        )
+    return rows
+
+
+def _median(values: list[float]) -> str:
+    return f"{statistics.median(values):.0f}"
+
+
+@contextmanager
+def bmv2_switch() -> Iterator[dict]:
+    """simple_switch in the place of ours, and a collector that stores: its counts are in the dictionary afterwards."""
+    address = TARGETS["bmv2"].address
+    port = address.rpartition(":")[2]
+    arguments = ["--json", JSON, "--thrift-port", port, "--runtime-dir", cell.RUNTIME, *PORTS]
+    with (
+        collected() as counts,
+        processes.daemon(topology.SWITCH, sys.executable, "-m", "hosts.bmv2", *arguments),
+    ):
+        with kernel.in_network_namespace(topology.netns(topology.SWITCH)):
+            control = connect("bmv2", address)
+        with control:
+            for one in topology.HOSTS:
+                control.set_queue(one.port, Queue(limit_packets=LIMIT_PACKETS))
+            configure(control)
+            yield counts

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""What an experiment may not ask of its target. Every rule follows from the target's row of capabilities
+(controlplane/targets.py), so that another target needs no line here; each refusal names the capability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from controlplane.switch import Capabilities
+from experiments import units
+from experiments.spec import Spec
+
+LEAST_PPS = 100
+MAX_RATE_ROUNDING = Fraction(1, 2 * LEAST_PPS)
+Wrong = Callable[[str, str], None]
+
+
+def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, wrong: Wrong) -> None:
+    """Calls `wrong` with the key and the problem for each thing that the target cannot do."""
+    who = f"TARGET={can.name}"
+    if not can.exact_time:
+        if clock == "virtual":
+            wrong("clock", f"needs a switch whose time can be virtual, {who} has a wall clock (capability exact_time: "
+                  "no); allowed: real")  # fmt: skip
+        if spec.switch is not None:
+            wrong("switch", f"says how the soft switch runs, {who} is another one (capability exact_time: no); "
+                  "allowed: no SWITCH")  # fmt: skip
+    if not can.links and spec.rtt_spread.amount:
+        wrong("rtt_spread", f"needs a delay for each flow, {who} has no links (capability links: no); allowed: 0ns")
+    if spec.traffic == "open-loop" and (can.rate_unit != "bps" or not can.exact_depth):
+        wrong("traffic", "is held against theory of a link of bits per second whose depth is exact, which "
+              f"{who} has not (capabilities rate_unit: {can.rate_unit}, exact_depth: {_yes(can.exact_depth)}); "
+              "allowed: long")  # fmt: skip
+    if not can.byte_thresholds:
+        for key, quantity in (("buf", spec.buf), ("ecn_threshold", spec.ecn_threshold)):
+            if quantity is not None and quantity.dimension == "bytes":
+                wrong(key, f"is in bytes, {who} compares {', '.join(can.depth_units)} (capability depth_units); "
+                      "allowed: p, bdp or time, which are rounded to these")  # fmt: skip
+    if on_testbed(can) and spec.delay == "switch":
+        wrong("delay", f"needs a switch that delays, {who} is one with cables (capability links: no); allowed: tc")
+    _refuse_rate(spec, wire_bytes, can, wrong)
+
+
+def _refuse_rate(spec: Spec, wire_bytes: int, can: Capabilities, wrong: Wrong) -> None:
+    """A rate in packets per second is a whole number of them: said in the result, but not if it is another rate."""
+    pps = rate_pps(units.whole(spec.rate), wire_bytes, can)
+    if pps is None:
+        return
+    exact = Fraction(units.whole(spec.rate), 8 * wire_bytes)
+    if abs(pps - exact) > MAX_RATE_ROUNDING * exact:
+        least = units.show(8 * wire_bytes * LEAST_PPS, "rate")
+        wrong("rate", f"is {float(exact):.2f} packets of {wire_bytes} bytes a second, of which TARGET={can.name} keeps "
+              f"whole ones (capability rate_unit: pps); allowed: {least} ({LEAST_PPS} a second) and more")  # fmt: skip
+
+
+def rate_pps(rate_bps: int, wire_bytes: int, can: Capabilities) -> int | None:
+    """The packets per second that stand for a rate, all of full size; None where the target has bits per second."""
+    return units.nearest(Fraction(rate_bps, 8 * wire_bytes)) if can.rate_unit == "pps" else None
+
+
+def on_testbed(can: Capabilities) -> bool:
+    """Whether it is a machine of its own, with cables, and no part of the lab."""
+    return can.front_panel
+
+
+def default_delay(can: Capabilities) -> str:
+    """Where the RTT comes from unless DELAY says so: in the lab from links, the target's or those of a delay line."""
+    return "tc" if on_testbed(can) else "switch"
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

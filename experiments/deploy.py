@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""`make deploy TARGET=...`: what machines need for a target, installed by Ansible. `soft` is what make itself deploys.
+
+BMv2 runs on this machine, in the lab; a Tofino is on the machines of an inventory. Ansible's own words are shown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from experiments import host
+from experiments.errors import BadValue, RunError, SpecError
+from experiments.spec import RUN_TARGETS, validate
+
+ANSIBLE = host.CHECKOUT / "ansible"
+LAB = ANSIBLE / "inventories/lab"
+TESTBED = ANSIBLE / "inventories/testbed"
+STAMPS = host.BUILD
+KEYS = ("target", "inventory")
+
+
+def deploy(words: dict[str, object], options: dict[str, str], errors: list[BadValue]) -> int:
+    """Returns the exit status. Words of `make experiment` are no mistake here: it deploys first. Raises SpecError."""
+    _, wrong = validate(words)
+    errors += [wrong[key] for key in wrong if key == "target" or key not in words or wrong[key].value is None]
+    if errors:
+        raise SpecError(errors)
+    target = str(words.get("target", RUN_TARGETS[0])).strip().lower()
+    if target == RUN_TARGETS[0] and "inventory" not in options:
+        return 0  # build/deployed is all of it
+    inventory = inventory_of(target, options.get("inventory", ""))
+    stamp = STAMPS / f"deployed-{target}"
+    if inventory == LAB and _is_newer(stamp, STAMPS / "deployed") and not host.missing_programs(target):
+        return 0
+    print(f"deploying TARGET={target} on the machines of {inventory}", flush=True)
+    done = subprocess.run(
+        [_tool("ansible-playbook"), "-i", str(inventory), "-e", json.dumps({"target": target}),
+         str(ANSIBLE / "playbooks/deploy.yml")],
+        env=environment(), stdin=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise RunError(f"TARGET={target} is not deployed: what is missing is said above")
+    if inventory == LAB:
+        stamp.touch()
+    return 0
+
+
+def inventory_of(target: str, given: str) -> Path:
+    """The inventory whose machines a target runs on. Raises RunError if there is none, or no machine for it."""
+    inventory = Path(given).absolute() if given else LAB if _has_group(LAB, target) else TESTBED
+    if not inventory.exists():
+        how = "" if given else f"copy {TESTBED.name}.example to {TESTBED.name} beside it and fill in your machines, or "
+        raise RunError(
+            f"TARGET={target} needs an inventory of its machines, {inventory} is not there: {how}"
+            "name one with INVENTORY="
+        )
+    if not _has_group(inventory, target):
+        raise RunError(
+            f"{inventory} has no machine in the group {target}: add it, as inventories/testbed.example shows"
+        )
+    return inventory
+
+
+def read_inventory(inventory: Path) -> dict[str, Any]:
+    """Groups and variables, as ansible-inventory --list says them. Raises RunError with its words."""
+    command = [_tool("ansible-inventory"), "-i", str(inventory), "--list"]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RunError(f"{inventory} is no inventory: {' '.join(done.stderr.split())[:300]}")
+    content = json.loads(done.stdout)
+    return content if isinstance(content, dict) else {}
+
+
+def environment() -> dict[str, str]:
+    """Ours, not the user's own configuration of Ansible, and no make that calls."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "MAKE", "MFLAGS"))}
+    kept.pop("CC", None)  # a congestion control to make, a compiler to whatever Ansible builds
+    return kept | {"ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg")}
+
+
+def _has_group(inventory: Path, target: str) -> bool:
+    group = read_inventory(inventory).get(target)
+    return isinstance(group, dict) and bool(group.get("hosts"))
+
+
+def _is_newer(file: Path, other: Path) -> bool:
+    return file.exists() and (not other.exists() or file.stat().st_mtime >= other.stat().st_mtime)
+
+
+def _tool(name: str) -> str:
+    found = host.tool(name)
+    if found is None:
+        raise RunError(f"{name} is missing; install it: pip install -r requirements.txt")
+    return found

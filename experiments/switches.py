@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""The switches of a run behind one handle: the one that is measured, whatever its target, and the soft switch that has
+the links: the measured one itself, or a delay line behind one that has none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from controlplane.soft import SoftSwitch
+from controlplane.switch import Count, Switch
+from controlplane.targets import TARGETS, connect
+from experiments import clock_join, kernel, topology
+from experiments.resolve import Resolved
+from experiments.spec import RUN_TARGETS
+from experiments.topology import HOSTS, LINE_TO_RECEIVER, LINE_TO_SENDER, RECEIVER
+
+BOTTLENECK = RECEIVER.port
+Counters = dict[str, dict[int, Count]]
+# What a switch that is another program is called: its namespace, its host in the inventory, its daemon.
+SWITCH_DAEMONS = tuple(f"{name}_switch" for name in RUN_TARGETS if name != "soft")
+
+
+@dataclass(frozen=True)
+class Switches:
+    """`links` is None where neither has them: then netem delays."""
+
+    measured: Switch
+    links: SoftSwitch | None
+
+    @property
+    def line(self) -> SoftSwitch | None:
+        """The delay line, if there is one."""
+        return None if self.links is self.measured else self.links
+
+    @property
+    def bottleneck_link(self) -> int:
+        """The port of `links` that frames leave on towards the receiver."""
+        return LINE_TO_RECEIVER if self.line else BOTTLENECK
+
+    def counters(self) -> dict[str, dict[str, dict[str, int]]]:
+        """P4 counters of the measured switch as JSON holds them."""
+        return {
+            name: {str(index): asdict(count) for index, count in cells.items()}
+            for name, cells in self.measured.counters().items()
+        }
+
+    def about(self) -> dict[str, Any]:
+        """Name and digest of the program, and what runs it."""
+        if isinstance(self.measured, SoftSwitch):
+            return dict(self.measured.about())
+        return asdict(self.measured.program())
+
+    def clock(self) -> dict[str, int] | None:
+        """How the measured switch's clock stands to CLOCK_MONOTONIC now; None if it is that one, or cannot be read."""
+        read_us = getattr(self.measured, "clock_us", None)
+        if read_us is None:
+            return None
+        return asdict(clock_join.measure(lambda: 1000 * read_us()[0], self.measured.capabilities.time_step_ns))
+
+    def state(self) -> dict[str, Any]:
+        """What switch.json says of the end: program, settings, counters, and those of a delay line apart."""
+        measured = self.measured
+        found: dict[str, Any] = {
+            "target": measured.target,
+            "capabilities": asdict(measured.capabilities),
+            "program": self.about(),
+            "bottleneck_port": BOTTLENECK,
+            "stats": measured.target_counters(),
+            "counters": self.counters(),
+        }
+        if isinstance(measured, SoftSwitch):
+            return found | _soft_state(measured, [host.port for host in HOSTS])
+        settings = {str(host.port): asdict(measured.queue(host.port)) for host in HOSTS}
+        line = self.line
+        ports = [LINE_TO_SENDER, LINE_TO_RECEIVER]
+        about = {"line": _soft_state(line, ports) | {"stats": line.stats()}} if line else {}
+        return found | {"settings": settings, "clock": self.clock()} | about
+
+    def before(self) -> dict[str, Any]:
+        """What switch.json says of the moment before the traffic."""
+        found: dict[str, Any] = {"stats": self.measured.target_counters(), "counters": self.counters()}
+        return found | {"clock": self.clock()} | ({"line": {"stats": self.line.stats()}} if self.line else {})
+
+    def reset_lateness(self) -> None:
+        if self.links:
+            self.links.reset_lateness()
+
+    def lateness(self) -> list[tuple[int, int]]:
+        """(upper edge in ns, frames) of the link towards the receiver."""
+        return self.links.lateness(self.bottleneck_link) if self.links else []
+
+    def queue_length(self) -> int:
+        """Packets in the bottleneck queue now."""
+        return packets_waiting(self.measured.counters())
+
+    def frames_moved(self) -> dict[str, int]:
+        """Counters that stand still when nothing passes the links."""
+        if not self.links:
+            return {}
+        return {name: value for name, value in self.links.stats().items() if name.endswith("x_frames")}
+
+
+def packets_waiting(counters: Counters) -> int:
+    """Packets in watched queues, as the program counts them: each that came and has no postcard yet."""
+    came, told = (sum(count.packets for count in counters[name].values()) for name in ("arrivals", "postcards_made"))
+    return max(0, came - told)
+
+
+def _soft_state(switch: SoftSwitch, ports: list[int]) -> dict[str, Any]:
+    return {
+        "settings": {str(port): switch.port(port) for port in ports},
+        "lateness": {str(port): switch.lateness(port) for port in ports},
+    }
+
+
+def layout(spec: Resolved) -> topology.Layout:
+    """The namespaces that a run of `spec` in the lab needs."""
+    if spec.target == "soft":
+        return topology.SOFT
+    return topology.Layout(f"{spec.target}_switch", line=not TARGETS[spec.target].capabilities.links)
+
+
+def groups(spec: Resolved) -> list[str]:
+    """The groups of the inventory that play a part in a run of `spec`."""
+    line = [] if TARGETS[spec.target].capabilities.links else ["lines"]
+    return [spec.target, *line, "collectors", "senders", "receivers"]
+
+
+@contextlib.contextmanager
+def in_the_lab(spec: Resolved, control: Path) -> Iterator[Switches]:
+    """Connections to the started switches; `control` is the soft switch's."""
+    with SoftSwitch(control) as soft:
+        if spec.target == "soft":
+            yield Switches(soft, soft)
+            return
+        with kernel.in_network_namespace(topology.netns(layout(spec).switch)):
+            measured = connect(spec.target, TARGETS[spec.target].address)
+        with measured:
+            yield Switches(measured, soft)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""Other targets than the soft switch: their network, what they are told, how they are deployed, a run on BMv2."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from controlplane.switch import Queue
+from controlplane.targets import TARGETS
+from experiments import deploy, host, topology
+from experiments.configure import BOTTLENECK, queue
+from experiments.errors import RunError, SpecError
+from experiments.host import CHECKOUT, Host
+from experiments.resolve import Resolved, resolve
+from experiments.spec import RUN_TARGETS
+from experiments.switches import groups, layout
+
+HOST = Host(("cubic", "reno"), netem=True)
+BMV2 = {"target": "bmv2", "rate": "50mbit", "rtt": "20ms", "flows": "4"}
+
+
+def bmv2(**more: str) -> Resolved:
+    return resolve(BMV2 | more, HOST)
+
+
+def test_rate__becomes_full_packets_a_second_to_the_nearest() -> None:
+    assert bmv2().rate_pps == 4064  # 50e6 / (8 * 1538) = 4063.7
+    assert bmv2(mtu="9000").rate_pps == 692
+    assert resolve({}, HOST).rate_pps is None
+
+
+def test_queue__of_the_switch_itself_is_deeper_than_any_threshold() -> None:
+    for buffer in ("1bdp", "5000p", "3000kB"):
+        spec = bmv2(buf=buffer)
+        own = queue(spec, BOTTLENECK)
+        assert own == Queue(rate_pps=4064, limit_packets=spec.pool_packets)
+        assert spec.pool_packets > 4 * spec.buffer_packets
+    assert queue(bmv2(), topology.SENDER.port).rate_pps is None
+
+
+def test_layout__has_a_delay_line_behind_a_switch_without_links() -> None:
+    assert layout(resolve({}, HOST)) == topology.SOFT
+    own = layout(bmv2())
+    assert own.namespaces == ("bmv2_switch", "line", "sender", "receiver", "collector")
+    assert groups(bmv2()) == ["bmv2", "lines", "collectors", "senders", "receivers"]
+    assert groups(resolve({}, HOST)) == ["soft", "collectors", "senders", "receivers"]
+
+
+def test_targets__that_can_be_run_are_those_of_the_control_plane_but_the_fake_one() -> None:
+    assert set(RUN_TARGETS) == set(TARGETS) - {"fake"}
+
+
+def test_virtual_time__needs_a_switch_that_has_it() -> None:
+    with pytest.raises(SpecError) as failure:
+        bmv2(clock="virtual", switch="driver")
+    lines = failure.value.lines()
+    assert len(lines) == 2
+    assert "CLOCK=virtual needs a switch whose time can be virtual" in "".join(lines)
+    assert all("TARGET=bmv2" in line and "(capability exact_time: no)" in line for line in lines)
+
+
+def test_preflight__names_the_program_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "tool", lambda name: None if name == "simple_switch" else f"/bin/{name}")
+    assert [line for line in host.missing(bmv2()) if "simple_switch" in line] == [
+        "simple_switch is missing, which TARGET=bmv2 runs: make deploy TARGET=bmv2 installs it or says how to get it"
+    ]
+    assert not [line for line in host.missing(resolve({}, HOST)) if "simple_switch" in line]
+
+
+def said_by_deploy(*words: str) -> tuple[int, list[str]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments", "deploy", *words], cwd=CHECKOUT, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stderr.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("TARGET=abacus",), "error: TARGET=abacus is not known; allowed: soft, bmv2"),
+        (("TRAGET=bmv2",), "error: TRAGET is no parameter; did you mean TARGET?"),
+        (("TARGET=bmv2", "INVENTORY=/nowhere"), "/nowhere is not there: name one with INVENTORY="),
+    ],
+)
+def test_deploy__bad_input_is_one_line(words: tuple[str, ...], said: str) -> None:
+    status, lines = said_by_deploy(*words)
+    assert (status, len(lines)) == (1, 1)
+    assert said in lines[0]
+
+
+def test_deploy__of_the_soft_switch_alone_is_makes_own() -> None:
+    assert said_by_deploy("TARGET=soft", "FLOWS=3") == (0, [])
+
+
+def test_inventory__without_a_machine_for_the_target_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "hosts.json").write_text(json.dumps({"machines": {"hosts": {"one": {}}}}))
+    with pytest.raises(RunError, match="has no machine in the group bmv2"):
+        deploy.inventory_of("bmv2", str(tmp_path / "hosts.json"))
+    (tmp_path / "broken.yml").write_text("a: [")
+    with pytest.raises(RunError, match=r"has no machine|is no inventory"):
+        deploy.inventory_of("bmv2", str(tmp_path / "broken.yml"))
+
+
+@pytest.mark.software
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces")
+@pytest.mark.skipif(not host.tool("simple_switch"), reason="no simple_switch on the PATH (docs/target-bmv2.md)")
+def test_run__on_bmv2_accounts_for_every_frame(tmp_path: Path) -> None:
+    words = [f"{key.upper()}={value}" for key, value in BMV2.items()]
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments", "run", *words, "DURATION=1.5s", "WARMUP=0.5s", "NAME=t", "--results",
+         str(tmp_path)],
+        cwd=CHECKOUT, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    if "another experiment is running" in done.stderr:
+        pytest.skip("another experiment is running on this machine")
+    assert done.returncode in (0, 2), done.stderr
+    (own,) = tmp_path.glob("*-t/rep-1")
+    summary = json.loads((own / "summary.json").read_text())
+    # A busy machine may make the emulation late, and then the run says so; nothing may be lost on any machine.
+    late = ("fidelity", "queue: ", "link: ", "delay: ")
+    assert all(reason.startswith(late) for reason in summary["reasons"]), summary["reasons"]
+    ledger = summary["ledger"]
+    assert ledger["switch_packets"] == ledger["postcards_rows"] > 3000
+    assert ledger["frames_sent"] == ledger["frames_at_switch"] > 3000
+    assert ledger["frames_admitted"] == ledger["frames_at_line"] == ledger["frames_delivered"]
+    assert ledger["replies_sent"] == ledger["replies_delivered"] > 500
+    assert ledger["postcards_at_switch"] == ledger["postcards_on_the_wire"]
+    assert 0.5 < summary["utilization"]["mean"] < 1.05
+    assert summary["queue_depth_packets"]["max"] <= summary["buffer_packets"]
+    assert summary["rate"]["kept_pps"] == 4064
+    assert summary["fidelity"]["lateness_us"]["p99"] is None
+    assert summary["fidelity"]["line"]["lateness_us"]["p99"] > 0
+    world = json.loads((own / "environment.json").read_text())
+    assert world["program"]["digest"] == (CHECKOUT / "p4src/build/bufferscope.sha256").read_text().strip()
+    assert world["target_programs"]["simple_switch"]
+    assert world["hosts"].keys() == {"bmv2_switch", "line", "sender", "receiver", "collector"}
+    assert json.loads((own / "switch.json").read_text())["clock"]["uncertainty_ns"] < 5_000_000
+    assert (own / "report.html").exists()
