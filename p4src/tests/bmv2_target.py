@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from controlplane import targets
+from controlplane import bmv2_client, targets
 from controlplane.bmv2 import Bmv2Switch
 from controlplane.switch import SwitchError
 from experiments import kernel
@@ -28,27 +29,35 @@ PORTS = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, MARKER_PORT)
 THRIFT_PORT = 9090
 MTU_BYTES = 9600
 START_S = 20.0
+_numbers = itertools.count()  # of switches in this process
 
 
 def why_not() -> str | None:
     """Why this machine cannot run it, None: it can."""
     if shutil.which("simple_switch") is None:
-        return "no simple_switch on the PATH (docs/bmv2.md says where to get it)"
+        return "no simple_switch on the PATH (make deploy TARGET=bmv2)"
     if os.geteuid() != 0:
         return "needs root, for a network namespace"
+    try:
+        bmv2_client.load_packages()
+    except SwitchError as error:
+        return str(error)
     return None
 
 
 class Bmv2(RealTimeSwitch):
     """A running simple_switch; close() ends it and removes its namespace."""
 
-    own_abilities = frozenset({"held_queue", "register_presets"})
+    own_abilities = frozenset({"held_queue", "register_presets", "counted_bytes"})
     min_frame_bytes = 14  # a veth takes no less
+    most_unsettled = (
+        16  # the capture ring that simple_switch reads a port by holds 32 frames and loses others in silence
+    )
     control: Bmv2Switch
 
     def __init__(self, log: Path) -> None:
         self._log = log
-        self._namespace = f"suite{os.getpid()}"
+        self._namespace = f"suite{os.getpid()}n{next(_numbers)}"
         self._process: subprocess.Popen[bytes] | None = None
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)

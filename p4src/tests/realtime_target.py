@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
-from controlplane.policy import Policy, Unwatched
+from controlplane.policy import Policy, Unit, Unwatched
 from controlplane.switch import Queue
 from p4src.tests.packet_ports import PacketPorts
 from p4src.tests.under_test import (
@@ -25,7 +26,8 @@ from p4src.tests.under_test import (
 
 MARKER_PORT = 4  # where markers go in and out that belong to no queue of the test
 TIME_SCALE = 20  # a ns of `at_ns` takes so many here, and a slow link is so much slower
-SLOW_PPS = RATE_BPS // 8 // 1538 // TIME_SCALE
+WIRE_BYTES = 1538  # of a frame of 1514 bytes
+SLOW_PPS = RATE_BPS // 8 // WIRE_BYTES // TIME_SCALE
 HOLD_PPS = 5  # markers that hold a queue each wait for 0.2 s
 HOLD_MARKERS, HOLD_PACKETS_A_MARKER = 3, 50  # at least; more where more packets are to come
 ANSWER_S = 5.0
@@ -38,12 +40,14 @@ class RealTimeSwitch(SwitchUnderTest):
     """`ports`: sockets at the four ports of the suite (SENDER, RECEIVER, COLLECTOR, MARKER)."""
 
     ports: PacketPorts
+    most_unsettled: ClassVar[int] = 1000  # frames that may be on their way to ingress
 
     def start(self) -> None:
         """Before each test, with nothing configured and nothing on its way."""
         self._sent: list[tuple[int, bytes]] = []
         self._entered: set[int] = set()  # ports that frames went in by since the last settle
         self._watched: dict[int, Policy] = {}
+        self._unsettled = 0
         self._markers = 0
         self._holding = False
         self._epoch = time.monotonic()
@@ -51,7 +55,7 @@ class RealTimeSwitch(SwitchUnderTest):
         self.ports.receive(0)
         for port in (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, MARKER_PORT):
             self.control.set_forwarding(_marker_mac(port), self.number(port))
-            self.control.set_queue(self.number(port), Queue(limit_packets=LIMIT_PACKETS))
+            self.control.set_queue(self.number(port), self._queue(None))
         self._served_pps: int | None = None
         self.configure()
 
@@ -67,6 +71,9 @@ class RealTimeSwitch(SwitchUnderTest):
             time.sleep(max(0.0, self._epoch + at_ns * TIME_SCALE / 1e9 - time.monotonic()))
         self.ports.send(port, frame)
         self._entered.add(port)
+        self._unsettled += 1
+        if self._unsettled >= self.most_unsettled:
+            self.settle()
 
     def slow_link(self) -> None:
         self._served_pps = SLOW_PPS
@@ -95,6 +102,7 @@ class RealTimeSwitch(SwitchUnderTest):
     def settle(self) -> None:
         if self._entered:
             ways, self._entered = [(port, MARKER_PORT) for port in sorted(self._entered)], set()
+            self._unsettled = 0
             self._markers_through(ways)
 
     def outputs(self) -> list[tuple[int, bytes]]:
@@ -116,10 +124,18 @@ class RealTimeSwitch(SwitchUnderTest):
         try:
             yield
         finally:
-            self.control.set_policy(self.number(port), policy)
+            self.control.set_policy(self.number(port), self.expressible(policy))
 
     def _serve(self, rate_pps: int | None) -> None:
-        self.control.set_queue(self.number(RECEIVER_PORT), Queue(rate_pps=rate_pps, limit_packets=LIMIT_PACKETS))
+        self.control.set_queue(self.number(RECEIVER_PORT), self._queue(rate_pps))
+
+    def _queue(self, rate_pps: int | None) -> Queue:
+        """With a limit of its own that no test reaches, if the target has one in packets."""
+        can = self.control.capabilities
+        limit = LIMIT_PACKETS if Unit.PACKETS in can.limit_units else None
+        if can.rate_unit == "pps" or rate_pps is None:
+            return Queue(rate_pps=rate_pps, limit_packets=limit)
+        return Queue(rate_bps=rate_pps * 8 * WIRE_BYTES, limit_packets=limit)
 
     def _send_marker(self, enters: int, leaves: int) -> bytes:
         self._markers += 1
@@ -136,7 +152,10 @@ class RealTimeSwitch(SwitchUnderTest):
             received = self.ports.until(end)
             assert received, f"the switch let no marker through within {ANSWER_S:g} s: {sorted(ways)}"
             waiting.difference_update(received)
-            self._sent += [output for output in received if output[1][12:14] != MARKER_TYPE]
+            self._keep(received)
+
+    def _keep(self, received: list[tuple[int, bytes]]) -> None:
+        self._sent += [output for output in received if output[1][12:14] != MARKER_TYPE]
 
 
 def _marker_mac(port: int) -> str:

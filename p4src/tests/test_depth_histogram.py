@@ -29,10 +29,11 @@ def bucket_of(depth):
 def test_histogram__counts_what_the_postcards_say(switch):
     """Drops included: they too found a depth."""
     switch.policy(TailDrop(70))
+    packet = frames.tcp(1514)
     with switch.held():
         for _ in range(80):
-            switch.send(0, SENDER_PORT, frames.tcp(1514))
-    found = [card.depth_packets for card in switch.postcards()]
+            switch.send(0, SENDER_PORT, packet)
+    found = [switch.depth_of(card) for card in switch.postcards()]
     expected = collections.Counter(map(bucket_of, found))
     assert histogram(switch) == expected
     assert len(expected) > 30
@@ -45,7 +46,7 @@ def test_histogram__counts_every_postcard(switch):
         switch.send(number // 100 * 1_000_000, SENDER_PORT, frames.tcp(1514))
     cards = switch.postcards()
     assert len(cards) == 300
-    assert histogram(switch) == collections.Counter(bucket_of(card.depth_packets) for card in cards)
+    assert histogram(switch) == collections.Counter(bucket_of(switch.depth_of(card)) for card in cards)
 
 
 @needs("register_presets")

@@ -100,23 +100,24 @@ def test_calibration__a_prime_number_of_packets_gives_as_many_postcards(switch):
         assert stream == list(range(len(stream)))
         assert len(stream) > 100 or not switch.control.capabilities.exact_time
     assert len(switch.frames_to(RECEIVER_PORT)) == sum(not card.has("DROPPED") for card in cards)
-    assert switch.counter("arrivals", RECEIVER_PORT)[0] == 1009
-    assert switch.counter("postcards_made", COLLECTOR_PORT)[0] == 1009
+    assert switch.counter("arrivals", RECEIVER_PORT) == 1009
+    assert switch.counter("postcards_made", COLLECTOR_PORT) == 1009
 
 
 @needs("held_queue", "drops_seen")
 def test_calibration__a_prime_number_of_packets_with_known_drops(switch):
     """1009 packets in two bursts to a queue of 250: 500 are queued and 509 dropped, on whatever clock."""
     switch.policy(TailDrop(250))
-    for burst, numbers in enumerate((range(505), range(505, 1009))):
+    packets = [frames.tcp(1514, seq=number) for number in range(1009)]
+    for burst, part in enumerate((packets[:505], packets[505:])):
         with switch.held(packets=505):
-            for number in numbers:
-                switch.send(burst * 10_000_000, SENDER_PORT, frames.tcp(1514, seq=number))
+            for packet in part:
+                switch.send(burst * 10_000_000, SENDER_PORT, packet)
         cards = switch.postcards()
     assert sorted(card.tcp_seq for card in cards) == list(range(1009))
     for at_ingress, count in ((False, 500), (True, 509)):
         assert [card.card_seq for card in cards if card.has("AT_INGRESS") == at_ingress] == list(range(count))
-    assert switch.counter("arrival_drops", RECEIVER_PORT) == (509, 509 * 1514)
+    assert switch.counter("arrival_drops", RECEIVER_PORT) == 509
     assert len(switch.frames_to(RECEIVER_PORT)) == 500
 
 
@@ -150,7 +151,7 @@ def test_switched_off__packets_still_count(switch):
     switch.postcards_of(RECEIVER_PORT, None)
     switch.send(0, SENDER_PORT, frames.tcp(100))
     assert switch.postcards() == []
-    assert switch.counter("arrivals", RECEIVER_PORT) == (1, 100)
+    assert switch.counter("arrivals", RECEIVER_PORT) == 1
 
 
 @needs("exact_time", "bit_rate")

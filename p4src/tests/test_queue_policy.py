@@ -24,8 +24,9 @@ UNITS = [
 
 
 def send(switch, count, ecn=0, make=frames.tcp):
+    packet = make(FRAME_BYTES, ecn=ecn)
     for _ in range(count):
-        switch.send(0, SENDER_PORT, make(FRAME_BYTES, ecn=ecn))
+        switch.send(0, SENDER_PORT, packet)
 
 
 def arrive(switch, count, ecn=0, make=frames.tcp):
@@ -54,7 +55,7 @@ def test_tail_drop__admits_below_the_threshold_only(switch, unit, size, ecn):
     assert summary(switch) == [(depth, depth >= THRESHOLD, False) for depth in range(THRESHOLD + 1)]
     assert len(switch.frames_to(RECEIVER_PORT)) == THRESHOLD
     assert {ecn_of(frame) for frame in switch.frames_to(RECEIVER_PORT)} == {ecn}
-    assert switch.counter("arrival_drops", RECEIVER_PORT) == (1, FRAME_BYTES)
+    assert switch.counter("arrival_drops", RECEIVER_PORT) == 1
 
 
 @needs("held_queue", "byte_thresholds", "drops_seen")
@@ -88,7 +89,7 @@ def test_ecn__marks_capable_packets_from_the_threshold_on(switch, make):
     arrive(switch, THRESHOLD + 2, ECT, make)
     assert summary(switch) == [(depth, False, depth >= THRESHOLD) for depth in range(THRESHOLD + 2)]
     assert [ecn_of(frame) for frame in switch.frames_to(RECEIVER_PORT)] == [ECT] * THRESHOLD + [CE] * 2
-    assert switch.counter("arrival_marks", RECEIVER_PORT)[0] == 2
+    assert switch.counter("arrival_marks", RECEIVER_PORT) == 2
 
 
 @needs("held_queue")
@@ -127,6 +128,22 @@ def test_ecn_mark__keeps_the_ipv4_checksum_right(switch, ecn, identification):
     assert bytes(rebuilt) == marked
 
 
+@pytest.mark.parametrize("ecn", [1, 2])
+@pytest.mark.parametrize("checksum", [0, 1, 2, 3, 4, 0xFFFB, 0xFFFC, 0xFFFD, 0xFFFE])
+def test_ecn_mark__checksum_borrows_and_carries_right(switch, ecn, checksum):
+    """0xffff is the checksum of no header that says anything."""
+    switch.policy(Ecn(0, 1000))
+    blank = Ether(frames.tcp(60, ecn=ecn, id=0))[IP].chksum
+    difference = (blank - checksum) % 0xFFFF
+    sent = frames.tcp(60, ecn=ecn, id=difference)
+    assert Ether(sent)[IP].chksum == checksum
+    switch.send(0, SENDER_PORT, sent)
+    marked = switch.frames_to(RECEIVER_PORT)[0]
+    rebuilt = Ether(marked)
+    del rebuilt[IP].chksum
+    assert bytes(rebuilt) == marked
+
+
 def test_ecn_mark__leaves_ip_options_alone(switch):
     switch.policy(Ecn(0, 1000))
     sent = frames.tcp(200, ecn=ECT, options=frames.IP_OPTIONS)
@@ -147,7 +164,7 @@ def test_egress_threshold__drops_on_departure_while_too_many_stay_behind(switch,
     cards = summary(switch)
     assert [dropped for _, dropped, _ in cards] == [True] * 3 + [False] * 5
     assert [depth for depth, _, _ in cards] == list(range(8)), "the queue grows beyond the threshold in this mode"
-    assert switch.counter("departure_drops", RECEIVER_PORT)[0] == 3
+    assert switch.counter("departure_drops", RECEIVER_PORT) == 3
     assert not any(card.has("AT_INGRESS") for card in switch.postcards())
 
 
@@ -186,3 +203,21 @@ def test_unwatched_queue__has_no_limit_and_no_postcards(switch):
     arrive(switch, 50)
     assert len(switch.frames_to(RECEIVER_PORT)) == 50
     assert switch.postcards() == []
+
+
+@needs("counted_bytes")
+@pytest.mark.parametrize(
+    ("policy", "counter"),
+    [
+        (TailDrop(0), "arrival_drops"),
+        (Ecn(0, 1000), "arrival_marks"),
+        (EgressThreshold(0), "departure_drops"),
+        (EgressThreshold(0, mark_instead_of_drop=True), "departure_marks"),
+    ],
+)
+def test_counters__count_packets_and_bytes_of_frames(switch, policy, counter):
+    switch.policy(policy)
+    for length in (60, 1000, 1514):
+        switch.send(0, SENDER_PORT, frames.tcp(length, ecn=ECT))
+    assert switch.counted_bytes(counter, RECEIVER_PORT) == switch.counted_bytes("arrivals", RECEIVER_PORT) == 2574
+    assert switch.counter(counter, RECEIVER_PORT) == 3

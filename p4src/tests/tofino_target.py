@@ -12,12 +12,14 @@ import os
 import shutil
 
 from controlplane import targets
+from controlplane.switch import Count
 from p4src.tests.packet_ports import PacketPorts
 from p4src.tests.realtime_target import MARKER_PORT, RealTimeSwitch
 from p4src.tests.under_test import COLLECTOR_PORT, RECEIVER_PORT, SENDER_PORT
 
 ADDRESS_VARIABLE, PORTS_VARIABLE = "BUFFERSCOPE_TOFINO", "BUFFERSCOPE_TOFINO_PORTS"
 SUITE_PORTS = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, MARKER_PORT)
+MIRRORED_S = 0.2
 MODEL_ADDRESS = "127.0.0.1:50052"
 MODEL_INTERFACES = {port: f"veth{2 * port + 1}" for port in SUITE_PORTS}  # device port n is at veth2n, its peer is ours
 
@@ -34,7 +36,7 @@ def why_not() -> str | None:
 
 
 class Tofino(RealTimeSwitch):
-    """A connection. The program's arrays keep what other tests counted: `counter` is the difference since restart()."""
+    """A connection. The program's counters keep what other tests counted: differences since restart() are told."""
 
     own_abilities = frozenset()
     min_frame_bytes = 60  # Ethernet's; the MAC pads what is shorter
@@ -51,23 +53,34 @@ class Tofino(RealTimeSwitch):
         self.ports = PacketPorts(interfaces)
 
     def restart(self) -> Tofino:
-        self._before: dict[tuple[str, int], tuple[int, int]] = {}
         self.start()
-        for name, cells in self.control.counters().items():
-            self._before.update({(name, cell): (count.packets, count.bytes) for cell, count in cells.items()})
+        counters = self.control.counters().items()
+        self._before = {(name, cell): count for name, cells in counters for cell, count in cells.items()}
+        self._buckets_before = dict(self.control.histogram(self.number(RECEIVER_PORT)))
         return self
 
     def close(self) -> None:
         self.ports.close()
         self.control.close()
 
+    def outputs(self) -> list[tuple[int, bytes]]:
+        """Mirrored copies go round by the mirror buffer, behind which no marker can be put: time must do."""
+        super().outputs()
+        while received := self.ports.receive(MIRRORED_S):
+            self._keep(received)
+        return self._sent
+
     def number(self, port: int) -> int:
         return self._numbers.get(port, port)
 
-    def counter(self, name: str, port: int) -> tuple[int, int]:
-        packets, size = super().counter(name, port)
-        before = self._before.get((name, self.number(port)), (0, 0))
-        return packets - before[0], size - before[1]
+    def count(self, name: str, port: int) -> Count:
+        now = super().count(name, port)
+        before = self._before.get((name, self.number(port)), Count(0, 0))
+        return Count(now.packets - before.packets, now.bytes - before.bytes)
+
+    def histogram(self, port: int) -> list[tuple[int, int]]:
+        assert port == RECEIVER_PORT, "only this port's buckets are noted by restart()"
+        return [(lowest, packets - self._buckets_before[lowest]) for lowest, packets in super().histogram(port)]
 
     def preset(self, register: str, value: int, port: int = RECEIVER_PORT) -> None:
         raise NotImplementedError("see own_abilities")

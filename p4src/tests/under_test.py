@@ -8,15 +8,15 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
-from controlplane.policy import Policy, TailDrop, Unwatched
+from controlplane.policy import Policy, TailDrop, Unit, Unwatched
 from controlplane.program import ProgramSwitch
-from controlplane.switch import Collector, Queue
+from controlplane.switch import Collector, Count, Queue
 from p4src.tests import frames
 from wire.wire import POSTCARD
 
@@ -30,7 +30,9 @@ UDP_PORT = POSTCARD.const["POSTCARD_UDP_PORT"]
 COLLECTOR = Collector(
     COLLECTOR_PORT, frames.SWITCH_MAC, frames.COLLECTOR_MAC, frames.SWITCH, frames.COLLECTOR, UDP_PORT, UDP_PORT
 )
+FULL_FRAME_BYTES = 1514
 CLOCK_FIELDS = ("enqueue_switch_ns", "sojourn_ns")  # of a postcard: what the switch read from its clock
+DEPTH_FIELDS = ("depth_packets", "depth_bytes", "depth_cells", "depth_unit", "threshold")
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,18 @@ class SwitchUnderTest(abc.ABC):
         return port
 
     def policy(self, policy: Policy, port: int = RECEIVER_PORT) -> None:
-        """In force for what is sent from now on."""
+        """In force for what is sent from now on. Where depths are in cells, a packet is as many as a full one fills."""
         self.settle()
-        self.control.set_policy(self.number(port), policy)
+        self.control.set_policy(self.number(port), self.expressible(policy))
+
+    def expressible(self, policy: Policy) -> Policy:
+        can = self.control.capabilities
+        if isinstance(policy, Unwatched) or policy.unit in can.depth_units:
+            return policy
+        assert can.cell_bytes, f"{can.name} compares no {policy.unit}, and it has no cells"
+        each = -(-FULL_FRAME_BYTES // can.cell_bytes)
+        bounds = {name: getattr(policy, name) * each for name in ("threshold", "hard_limit") if hasattr(policy, name)}
+        return replace(policy, unit=Unit.CELLS, **bounds)
 
     def postcards_of(self, port: int, switch_id: int | None = SWITCH_ID) -> None:
         self.settle()
@@ -85,11 +96,17 @@ class SwitchUnderTest(abc.ABC):
     def collector_at(self, port: int) -> None:
         self.control.set_collector(Collector(**{**vars(COLLECTOR), "port": self.number(port)}))
 
-    def counter(self, name: str, port: int) -> tuple[int, int]:
-        """(packets, bytes), once all that was sent has gone through."""
+    def counter(self, name: str, port: int) -> int:
+        """Packets, once all that was sent has gone through."""
+        return self.count(name, port).packets
+
+    def counted_bytes(self, name: str, port: int) -> int:
+        """Of the frames, Ethernet header included (ability counted_bytes)."""
+        return self.count(name, port).bytes
+
+    def count(self, name: str, port: int) -> Count:
         self.outputs()
-        count = self.control.counters()[name].get(self.number(port))
-        return (count.packets, count.bytes) if count else (0, 0)
+        return self.control.counters()[name].get(self.number(port), Count(0, 0))
 
     def histogram(self, port: int) -> list[tuple[int, int]]:
         self.outputs()
@@ -146,10 +163,16 @@ class SwitchUnderTest(abc.ABC):
         return [Postcard(card) for card in cards]
 
     def known(self, fields: dict[str, int]) -> dict[str, int]:
-        """The fields of a postcard that a test can know: all where time is exact, else those not read from a clock."""
-        if self.control.capabilities.exact_time:
-            return fields
-        return {name: value for name, value in fields.items() if name not in CLOCK_FIELDS}
+        """The fields of a postcard that a test can know: those read from a clock where time is exact, those that count
+        packets where the target counts packets, and all others."""
+        can = self.control.capabilities
+        unknown = {*(() if can.exact_time else CLOCK_FIELDS)}
+        unknown.update(() if Unit.PACKETS in can.depth_units else DEPTH_FIELDS)
+        return {name: value for name, value in fields.items() if name not in unknown}
+
+    def depth_of(self, card: Postcard) -> int:
+        """What the packet found in the queue, in the first unit that the target compares."""
+        return card.depth_packets if Unit.PACKETS in self.control.capabilities.depth_units else card.depth_cells
 
 
 UNWATCHED = Unwatched()
