@@ -15,12 +15,19 @@ CHIPS = ("tf1", "tf2")
 
 @dataclass(frozen=True)
 class Fixed:
-    """One table: the file that has it, its keys, data (also that of the actions we use), and those actions."""
+    """One table: the file that has it, its keys, data (also that of the actions we use), and those actions.
+
+    `also`: data that only one of the chips has.
+    """
 
     file: str
     keys: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
     actions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    also: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def data_on(self, chip: str) -> dict[str, str]:
+        return {**self.data, **self.also.get(chip, {})}
 
 
 _QUEUE = {"pg_id": "uint8", "pg_queue": "uint8"}
@@ -80,6 +87,7 @@ FIXED_TABLES: dict[str, Fixed] = {
             "mirror_drop_dev_port": "uint32",
             "mirror_drop_queue_nr": "uint8",
         },
+        also={"tf2": {"mirror_drop_enable": "bool"}},
     ),
     TM_PIPE_SHAPING: Fixed(_TM_FILE, {}, {"packet_ifg_compensation": "uint8"}),
     TM_QUEUE_MAP: Fixed(_TM_FILE, _QUEUE, {"dev_port": "uint32", "queue_nr": "uint8"}),

@@ -130,6 +130,18 @@ class TofinoSwitch(ProgramSwitch):
         with self._naming():
             self._tables.add_or_modify(sde_tables.MIRROR, {"$sid": MIRROR_SESSION}, Row(settings, "$normal"))
 
+    def postcards(self, port: int) -> int | None:
+        """None too where they would tell wrong times."""
+        with self._naming():
+            whole = self._queues.stamps_are_whole()
+        return super().postcards(port) if whole else None
+
+    def set_postcards(self, port: int, switch_id: int | None) -> None:
+        if switch_id is not None:
+            with self._naming():
+                self._queues.make_stamps_whole()
+        super().set_postcards(port, switch_id)
+
     def threshold_unit(self, arguments: Mapping[str, int]) -> Unit:
         return Unit.CELLS
 
@@ -195,7 +207,8 @@ class TofinoSwitch(ProgramSwitch):
     def deflection(self) -> dict[int, int]:
         pipes = sorted({port >> PIPE_SHIFT for port in self.ports().values()})
         with self._naming():
-            return {pipe: self._queues.deflected_to(pipe) for pipe in pipes}
+            found = {pipe: self._queues.deflected_to(pipe) for pipe in pipes}
+        return {pipe: port for pipe, port in found.items() if port is not None}
 
     def set_deflection(self, port: int) -> None:
         with self._naming():

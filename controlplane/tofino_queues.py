@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from controlplane import sde_tables
-from controlplane.bfrt import Key, Row, Tables, one
+from controlplane.bfrt import Key, Row, Tables, Value, one
 from controlplane.switch import SwitchError
 
 PIPE_SHIFT = 7  # a device port is its pipe and 7 bits of the port within (bf-drivers, include/dvm/bf_drv_intf.h)
@@ -125,15 +125,29 @@ class TrafficManager:
             found[f"pipe.{pipe}.mirror_drops"] = self._tables.read_default(name, pipe).number("drop_count_packets")
         return found
 
-    def deflected_to(self, pipe: int) -> int:
-        """The port that the pipe's refused packets come to."""
-        return self._tables.read_default(self._name(sde_tables.TM_PIPE), pipe).number("mirror_drop_dev_port")
+    def deflected_to(self, pipe: int) -> int | None:
+        """The port that the pipe's refused packets come to, None: to none."""
+        row = self._tables.read_default(self._name(sde_tables.TM_PIPE), pipe)
+        return row.number("mirror_drop_dev_port") if row.fields.get("mirror_drop_enable", True) else None
 
     def deflect_to(self, port: int) -> None:
         """What queues in this port's pipe refuse comes to egress as if for `port`, whose first queue it takes."""
         place = self.place(port)
-        row = Row({"mirror_drop_pg_id": place.key["pg_id"], "mirror_drop_pg_queue": place.key["pg_queue"]})
-        self._tables.modify_default(self._name(sde_tables.TM_PIPE), row, place.pipe)
+        settings: dict[str, Value] = {
+            "mirror_drop_pg_id": place.key["pg_id"],
+            "mirror_drop_pg_queue": place.key["pg_queue"],
+        }
+        if "mirror_drop_enable" in sde_tables.FIXED_TABLES[sde_tables.TM_PIPE].data_on(self._tables.chip):
+            settings["mirror_drop_enable"] = True
+        self._tables.modify_default(self._name(sde_tables.TM_PIPE), Row(settings), place.pipe)
+
+    def stamps_are_whole(self) -> bool:
+        """Whether stamps of packets are ns of the pipelines' clock, as p4src/tna/queue_time.p4 needs them."""
+        return self._tables.read_default(self._name(sde_tables.TM)).number("timestamp_shift_bits") == 0
+
+    def make_stamps_whole(self) -> None:
+        if not self.stamps_are_whole():
+            self._tables.modify_default(self._name(sde_tables.TM), Row({"timestamp_shift_bits": 0}))
 
     def _find(self, port: int) -> Place:
         pipe, name, key = port >> PIPE_SHIFT, self._name(sde_tables.TM_PORT), {"dev_port": port}

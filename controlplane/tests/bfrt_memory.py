@@ -49,7 +49,8 @@ class Device:
             at: dict[str, Value] = dict.fromkeys(
                 ("mirror_drop_pg_id", "mirror_drop_pg_queue", "mirror_drop_queue_nr"), 0
             )
-            self._default(sde_tables.TM_PIPE, pipe, **at, mirror_drop_dev_port=pipe << 7)
+            off: dict[str, Value] = {"mirror_drop_enable": False} if chip == "tf2" else {}
+            self._default(sde_tables.TM_PIPE, pipe, **at, **off, mirror_drop_dev_port=pipe << 7)
             self._default(sde_tables.TM_PIPE_SHAPING, pipe, packet_ifg_compensation=0)
             self._default(sde_tables.TM_MIRROR_COUNTERS, pipe, drop_count_packets=0)
         for name, port in PORTS.items():
@@ -212,7 +213,7 @@ class MemoryTables(Tables):
             arguments = self.schema.tables[table].actions[row.action or ""]
             _check_fields(table, {one.name: f"uint{one.bits}" for one in arguments}, row.fields, whole=True)
             return
-        known = {**fixed.data, **fixed.actions.get(row.action or "", {})}
+        known = {**fixed.data_on(self.chip), **fixed.actions.get(row.action or "", {})}
         if row.action is not None and row.action not in fixed.actions:
             raise SwitchError(f"table {table}: no action {row.action}")
         _check_fields(table, known, row.fields, whole=False)
