@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+"""What a target cannot do skips a test with its reason; nothing else does."""
+
+import pytest
+
+from controlplane.targets import TARGETS
+from p4src.tests.abilities import ABILITIES, lacking, needs
+
+OWN = frozenset(name for name, ability in ABILITIES.items() if ability.has is None)
+
+
+def test_soft_switch__lacks_nothing():
+    assert lacking(tuple(ABILITIES), TARGETS["soft"].capabilities, OWN) == []
+
+
+def test_bmv2__lacks_what_its_capabilities_say():
+    reasons = lacking(tuple(ABILITIES), TARGETS["bmv2"].capabilities, OWN)
+    assert reasons == [ABILITIES[name].otherwise for name in ("exact_time", "bit_rate", "exact_depth")]
+
+
+def test_own_abilities__come_from_the_target_alone():
+    assert lacking(tuple(OWN), TARGETS["soft"].capabilities, frozenset()) == [ABILITIES[name].otherwise for name in OWN]
+
+
+def test_needs__refuses_an_ability_that_nobody_has():
+    with pytest.raises(ValueError, match="no ability exact_tme; there are exact_time"):
+        needs("exact_time", "exact_tme")
