@@ -53,6 +53,7 @@ class Tofino(RealTimeSwitch):
         self.ports = PacketPorts(interfaces)
 
     def restart(self) -> Tofino:
+        self.control.set_deflection(self.number(MARKER_PORT))  # all four ports are taken to be in one pipe
         self.start()
         counters = self.control.counters().items()
         self._before = {(name, cell): count for name, cells in counters for cell, count in cells.items()}
