@@ -118,7 +118,7 @@ def _deflection(switch: Switch, ports: list[int]) -> Iterator[Change]:
     found = switch.deflection() if ports else {}
     for port in ports:
         if port not in found.values():
-            before = ", ".join(f"pipe {pipe} to port {to}" for pipe, to in found.items())
+            before = ", ".join(f"pipe {pipe} to port {to}" for pipe, to in found.items()) or "off"
             yield Change("deflection", before, f"to port {port} in its pipe", partial(switch.set_deflection, port))
 
 

@@ -26,13 +26,15 @@ class Row:
     action: str | None = None
 
     def number(self, name: str) -> int:
-        value = self.fields[name]
-        assert isinstance(value, int)
+        value = self.fields.get(name)
+        if not isinstance(value, int):
+            raise SwitchError(f"the switch tells {name} as {value!r}, which is no number")
         return value
 
     def numbers(self, name: str) -> list[int]:
-        value = self.fields[name]
-        assert isinstance(value, list)
+        value = self.fields.get(name)
+        if not isinstance(value, list):
+            raise SwitchError(f"the switch tells {name} as {value!r}, which is no list of numbers")
         return value
 
 
@@ -54,7 +56,8 @@ class Tables(abc.ABC):
     def read_all(self, table: str) -> list[tuple[Key, Row]]: ...
 
     @abc.abstractmethod
-    def read_default(self, table: str, pipe: int | None = None) -> Row: ...
+    def read_default(self, table: str, pipe: int | None = None) -> Row:
+        """Nothing in it where the table has none."""
 
     @abc.abstractmethod
     def add_or_modify(self, table: str, key: Key, row: Row) -> None: ...

@@ -116,10 +116,12 @@ class BfrtTables(Tables):
 
     def read_default(self, table: str, pipe: int | None = None) -> Row:
         handle = self._table(table)
-        with self._asking(f"table {table}, default"):
-            for data, _ in handle.default_entry_get(self._target(pipe), {"from_hw": True}, p4_name=self.program_name):
-                return _row(data)
-        raise SwitchError(f"table {table}, default: the switch told none")
+        try:
+            with self._asking(f"table {table}, default"):
+                found = handle.default_entry_get(self._target(pipe), {"from_hw": True}, p4_name=self.program_name)
+                return next((_row(data) for data, _ in found), Row())
+        except _NotFound:
+            return Row()
 
     def add_or_modify(self, table: str, key: Key, row: Row) -> None:
         handle = self._table(table, write=True)

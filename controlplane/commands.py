@@ -16,7 +16,7 @@ from controlplane import apply
 from controlplane.desired import desired
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched, mode_of
 from controlplane.spec import SwitchSpec, load
-from controlplane.switch import Queue, Switch, SwitchError
+from controlplane.switch import Switch, SwitchError
 from controlplane.targets import connect
 from controlplane.threshold import DIMENSIONS, Traffic, convert
 from experiments import units
@@ -198,19 +198,21 @@ def _traffic(options: argparse.Namespace, spec: SwitchSpec | None, switch: Switc
     """From the command line, else the file, else what is in force."""
     port = spec.ports.get(options.port) if spec else None
     try:
-        rate = units.parse(options.rate, ("rate",)) if options.rate else port.rate if port else None
+        rate = units.parse(options.rate, ("rate",)) if options.rate else (port.rate or port.speed) if port else None
         rtt = units.parse(options.rtt, ("time",)) if options.rtt else spec.rtt if spec else None
         mtu = int(options.mtu) if options.mtu else spec.mtu if spec else None
         traffic = Traffic(mtu, None if rate is None else units.whole(rate), None if rtt is None else units.whole(rtt))
-        return traffic if rate is not None else replace(traffic, rate_bps=_rate_in_force(switch.queue(number), traffic))
+        return traffic if rate is not None else replace(traffic, rate_bps=_rate_in_force(switch, number, traffic))
     except ValueError as error:
         raise SwitchError(f"--rate, --rtt or --mtu {error}") from None
 
 
-def _rate_in_force(queue: Queue, traffic: Traffic) -> int | None:
+def _rate_in_force(switch: Switch, number: int, traffic: Traffic) -> int | None:
+    """Of the queue, else of the cable."""
+    queue, cable = switch.queue(number), switch.front_panel(number)
     if queue.rate_pps is not None and traffic.mtu_bytes is not None:
         return queue.rate_pps * traffic.wire_bits
-    return queue.rate_bps
+    return queue.rate_bps if queue.rate_bps is not None or cable is None else cable.speed_bps
 
 
 def _needed(spec: SwitchSpec | None) -> SwitchSpec:

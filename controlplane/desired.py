@@ -65,24 +65,39 @@ class _Reading:
             given = self._spec.collector.model_dump()
             number = self._port("collector.port", given.pop("port"))
             self._result.collector = None if number is None else Collector(number, **given)
-        deflect = [self._port(f"deflect.{name}", name) for name in self._spec.deflect]
-        self._result.deflect = [number for number in deflect if number is not None]
-        if deflect and self._capabilities.tail_drop_seen_by_program:
-            self._wrong("deflect", f"{self._capabilities.name} drops in the program: leave it out")
+        self._deflect()
         if self._result.collector is None and any(port.switch_id is not None for port in self._result.ports.values()):
             self._wrong("collector", "is missing: some port sends postcards, and nobody would get them")
         if self._errors:
             raise SpecFileError(*self._errors)
         return self._result
 
+    def _deflect(self) -> None:
+        if self._capabilities.tail_drop_seen_by_program:
+            if self._spec.deflect:
+                self._wrong("deflect", f"{self._capabilities.name} drops in the program: leave it out")
+            return
+        for name in self._spec.deflect:
+            internal = name not in self._ports and name.isascii() and name.isdigit() and len(name) <= 9
+            number = int(name) if internal else self._port(f"deflect.{name}", name)
+            if number is not None:
+                self._result.deflect.append(number)
+        if not self._spec.deflect and any(port.switch_id is not None for port in self._result.ports.values()):
+            found = self._switch.deflection()
+            for pipe, number in found.items():
+                self._note("deflect", f"is not given: what pipe {pipe} refuses comes to device port {number}")
+            if not found:
+                self._note("deflect", "is not given, and off in the switch: what it refuses gets no postcard")
+
     def _one_port(self, where: str, number: int, name: str, port: PortSpec) -> DesiredPort:
         wanted = DesiredPort(name, switch_id=port.postcards)
         rate_bps = None if port.rate is None else self._try(f"{where}.rate", lambda: whole(port.rate), 1)
-        traffic = Traffic(self._spec.mtu, rate_bps, self._rtt_ns)
+        speed_bps = None if port.speed is None else self._try(f"{where}.speed", lambda: whole(port.speed), 1)
+        traffic = Traffic(self._spec.mtu, speed_bps if rate_bps is None else rate_bps, self._rtt_ns)
         if port.rate is not None or port.limit is not None:
             wanted.queue = self._queue(where, rate_bps, port.limit, traffic)
-        if port.speed is not None:
-            wanted.front_panel = self._front_panel(where, port)
+        if speed_bps is not None:
+            wanted.front_panel = self._front_panel(where, port, speed_bps)
         if port.policy is not None:
             wanted.policy = self._policy(f"{where}.policy", port.policy, traffic)
         self._check(where, number, wanted)
@@ -117,11 +132,10 @@ class _Reading:
                 settings[f"limit_{limit.dimension}"] = self._try(f"{where}.limit", lambda: whole(limit), 1)
         return Queue(**settings)
 
-    def _front_panel(self, where: str, port: PortSpec) -> FrontPanel | None:
+    def _front_panel(self, where: str, port: PortSpec, speed_bps: int) -> FrontPanel | None:
         if not self._capabilities.front_panel:
             self._wrong(f"{where}.speed", f"{self._capabilities.name} has no cables: leave speed, fec, ... out")
             return None
-        speed_bps = self._try(f"{where}.speed", lambda: whole(port.speed), 1)
         return FrontPanel(speed_bps, port.fec or "none", port.auto_negotiation or "default")
 
     def _policy(self, where: str, given: PolicySpec, traffic: Traffic) -> Policy:

@@ -146,7 +146,7 @@ class CollectorSpec(_Strict):
 class SwitchSpec(_Strict):
     """A whole switch.yaml. `forwarding`: MAC -> name of a port; given, it is all of the table, left out, it stays.
 
-    `deflect`: ports, one a pipe, that what the traffic manager refuses comes to (tofino).
+    `deflect`: ports, one a pipe, that what the traffic manager refuses comes to (tofino); a number is a device port.
     """
 
     version: Literal["1"] = "1"

@@ -23,7 +23,7 @@ from controlplane.switch import Capabilities, Count, FrontPanel, ProgramIdentity
 from controlplane.targets import TARGETS
 from controlplane.tofino_queues import PIPE_SHIFT, ROUNDING, TrafficManager
 
-COPY_BYTES = 128  # of a mirrored packet: 32 bytes of facts (p4src/tna/internal_headers.p4), 74 of headers, rounded up
+COPY_BYTES = 108  # of a copy: 32 of facts (p4src/tna/internal_headers.p4), 74 of headers, in words
 SPEEDS_GBPS = (1, 10, 25, 40, 50, 100, 200, 400)
 FECS = {"none": "BF_FEC_TYP_NONE", "firecode": "BF_FEC_TYP_FIRECODE", "reed-solomon": "BF_FEC_TYP_REED_SOLOMON"}
 SHORT_FECS = {"BF_FEC_TYP_FC": "firecode", "BF_FEC_TYP_RS": "reed-solomon"}  # as some SDEs spell them
@@ -219,9 +219,10 @@ class TofinoSwitch(ProgramSwitch):
         wanted = list(cells)
         with self._naming():
             rows = self._tables.read(table, [{"$COUNTER_INDEX": cell} for cell in wanted])
-        counts = (
-            Count(row.number("$COUNTER_SPEC_PKTS"), _number(row.fields.get("$COUNTER_SPEC_BYTES", 0))) for row in rows
-        )
+            counts = [
+                Count(row.number("$COUNTER_SPEC_PKTS"), _number(row.fields.get("$COUNTER_SPEC_BYTES", 0)))
+                for row in rows
+            ]
         return {cell: count for cell, count in zip(wanted, counts, strict=True) if count.packets}
 
     def target_counters(self) -> dict[str, int]:
@@ -308,7 +309,8 @@ def _limit_of(policy: Policy) -> int | None:
 
 
 def _entry(row: Row) -> Entry:
-    assert row.action is not None
+    if row.action is None:
+        return Entry("NoAction", {})
     return Entry(short(row.action), {name: _number(value) for name, value in row.fields.items()})
 
 

@@ -19,6 +19,7 @@ from controlplane.sde_tables import FIXED_TABLES, Fixed
 from controlplane.switch import SwitchError
 
 PORTS = {"1/0": 1, "1/1": 2, "1/2": 3, "17/0": 128 + 8}
+INTERNAL_PORT = 100  # no front panel has it
 CELLS = {"tf1": (80, 277_760), "tf2": (176, 422_400)}  # bytes, in all
 PORTS_PER_GROUP, QUEUES_PER_PORT = 4, 8
 PROVIDED = {sde_tables.TM_PORT, sde_tables.TM_QUEUE_MAP, sde_tables.PORT_NAMES, sde_tables.TM}
@@ -56,6 +57,7 @@ class Device:
         for name, port in PORTS.items():
             self._entry(sde_tables.PORT_NAMES, None, {"$PORT_NAME": name}, {"$DEV_PORT": port})
             self._add_port(port)
+        self._add_port(INTERNAL_PORT)
 
     def _add_port(self, port: int) -> None:
         """Its queues are shuffled in the group, so that whoever takes the port's for the group's is found out."""

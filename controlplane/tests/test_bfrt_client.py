@@ -24,7 +24,7 @@ pytestmark = pytest.mark.hardware
 
 def test_apply__through_the_real_client_changes_nothing_twice(bfrt: Server, tofino_client: Switch) -> None:
     wanted = desired(validate(SPEC, "spec"), tofino_client, "spec")
-    assert len(apply(tofino_client, wanted).changes) == 10
+    assert len(apply(tofino_client, wanted).changes) == 11
     writes = bfrt.service.device.writes
     assert apply(tofino_client, wanted).changes == []
     assert bfrt.service.device.writes == writes

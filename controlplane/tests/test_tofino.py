@@ -34,7 +34,7 @@ SPEC = {
         "port": "1/2", "switch_mac": "02:bf:00:00:01:03", "collector_mac": "02:bf:00:00:00:03",
         "switch_addr": "10.78.0.1", "collector_addr": "10.78.0.2",
     },
-    "deflect": ["17/0"],
+    "deflect": ["17/0", "100"],
 }  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def test_postcards__go_through_an_egress_mirror_session(device: Device, switch: 
     collector = Collector(3, "02:bf:00:00:01:03", "02:bf:00:00:00:03", "10.78.0.1", "10.78.0.2", 5577, 5577)
     switch.set_collector(collector)
     (row,) = device.entries[sde_tables.MIRROR, None].values()
-    assert (row.action, row.fields["$direction"], row.fields["$max_pkt_len"]) == ("$normal", "EGRESS", 128)
+    assert (row.action, row.fields["$direction"], row.fields["$max_pkt_len"]) == ("$normal", "EGRESS", 108)
     assert switch.collector() == collector
     device.entries[sde_tables.MIRROR, None] = {
         key: Row({**row.fields, "$direction": "INGRESS"}, row.action)
@@ -171,12 +171,30 @@ def test_apply__sets_up_a_whole_switch_once(device: Device, switch: TofinoSwitch
     done = apply(switch, wanted)
     assert [change.what for change in done.changes] == [
         "port 1/0 front panel", "port 1/1 front panel", "port 1/2 front panel", "port 1/1 policy", "port 1/1 queue",
-        "deflection", "collector", "port 1/1 postcards", "forwarding 02:bf:00:00:00:01", "forwarding 02:bf:00:00:00:02",
+        "deflection", "deflection", "collector", "port 1/1 postcards",
+        "forwarding 02:bf:00:00:00:01", "forwarding 02:bf:00:00:00:02",
     ]  # fmt: skip
     assert done.in_force == ["port 1/1 queue: 10gbit is 9994.24mbit in this switch"]
     writes = device.writes
     assert apply(switch, wanted).changes == []
     assert device.writes == writes
+
+
+def test_apply__says_where_refused_packets_come_to_if_the_file_does_not(switch: TofinoSwitch) -> None:
+    wanted = desired(validate({**SPEC, "deflect": []}, "spec"), switch, "spec")
+    if switch._tables.chip == "tf1":
+        assert wanted.notes[1:] == [
+            "deflect: is not given: what pipe 0 refuses comes to device port 0",
+            "deflect: is not given: what pipe 1 refuses comes to device port 128",
+        ]
+    else:
+        assert wanted.notes[1:] == ["deflect: is not given, and off in the switch: what it refuses gets no postcard"]
+
+
+def test_threshold__in_bdp_is_of_the_cable_where_no_rate_is_given(switch: TofinoSwitch) -> None:
+    ports = {"1/1": {"speed": "10gbit", "policy": {"mode": "tail-drop", "threshold": "1bdp"}}}
+    wanted = desired(validate({**SPEC, "ports": ports}, "spec"), switch, "spec")
+    assert "1bdp is 138.305 full packets" in wanted.notes[0]
 
 
 @pytest.mark.parametrize("writes", [0, 3, 4, 5, 7, 11])
