@@ -31,6 +31,7 @@ def settings_reasons(run: Run, queue: Columns, port: int | None, complete: bool)
     return [
         *_lab_reasons(run),
         *_switch_reasons(run, port),
+        *_unit_reasons(queue),
         *_threshold_reasons(run, queue),
         *(_verdict_reasons(run, queue) if rules(run).drops_tell else ()),
         *(_spacing_reasons(run, queue) if complete and rules(run).exact_time else ()),
@@ -103,6 +104,17 @@ def limits(spec: dict[str, Any]) -> tuple[int | None, int, str, str]:
     marks_from = spec.get(f"ecn_threshold_{unit}")
     threshold = hard if spec["mode"] != "ecn" else marks_from if isinstance(marks_from, int) else None
     return threshold, hard, unit, f"depth_{unit}"
+
+
+def _unit_reasons(queue: Columns) -> list[str]:
+    """Depths that the switch told in cells of its buffer, or not at all, are not made packets here."""
+    others = np.count_nonzero(queue["depth_unit"] != CARD["POSTCARD_DEPTH_EXACT"])
+    if not others:
+        return []
+    return [
+        f"queue: {others} postcards tell no depth in packets and bytes, and what is shown of depths takes it for 0; "
+        "cells, where the switch told them, are in the column depth_cells of postcards.parquet"
+    ]
 
 
 def _threshold_reasons(run: Run, queue: Columns) -> list[str]:

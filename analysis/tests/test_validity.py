@@ -167,6 +167,15 @@ def test_verdict__sees_a_queue_above_its_threshold(fresh):
     )
 
 
+def test_verdict__sees_depths_in_cells(fresh):
+    directory = fresh()
+    unit = simulate.CARD["POSTCARD_DEPTH_CELLS"]
+    _rewrite(directory, lambda cards: _altered(cards, 2000, depth_unit=unit, depth_packets=0, depth_cells=57))
+    assert any(
+        reason.startswith("queue: 1 postcards tell no depth in packets") for reason in analyse(directory).reasons
+    )
+
+
 def test_verdict__sees_drops_below_the_threshold(fresh):
     directory = fresh()
     flags = simulate.CARD["POSTCARD_DROPPED"] | 0x70
