@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,26 @@ def test_desired__postcards_of_an_unwatched_queue_are_refused(tmp_path: Path, fa
     assert lines(written(tmp_path, text), fake) == [
         "ports.2.postcards: asks for postcards of a queue that no policy watches: give it a policy"
     ]
+
+
+PIECES = (b"", b"\x00", b"\x1b[2J", b"\xff", b"- ", b"*a", b"&a ", b"{", b": ", b"\n", b"!!x ", b"0")
+
+
+def test_load__of_broken_files_ends_in_printable_lines(tmp_path: Path, fake: FakeSwitch) -> None:
+    """The example with bytes changed, left out and put in: a spec, or lines that a terminal can show; nothing else."""
+    rng = random.Random(1)
+    path = tmp_path / "switch.yaml"
+    refusals = []
+    for _ in range(400):
+        text = bytearray(EXAMPLE.read_bytes())
+        for _ in range(rng.choice((1, 1, 3, 30))):
+            at = rng.randrange(len(text))
+            text[at : at + rng.choice((0, 1, 8))] = rng.choice(PIECES)
+        path.write_bytes(text)
+        try:
+            _read(path, fake)
+        except SpecFileError as error:
+            refusals.append(error.lines)
+    assert 100 < len(refusals) < 400
+    assert all(refusals)
+    assert all(line.startswith(str(path)) and line.isprintable() for lines in refusals for line in lines)

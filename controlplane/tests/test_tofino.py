@@ -102,6 +102,31 @@ def test_policy__is_what_the_traffic_manager_does(device: Device, switch: Tofino
     assert switch.policy(2) == TailDrop(queues.total_cells, Unit.CELLS)
 
 
+@pytest.mark.parametrize(
+    ("changed", "action", "limit"),
+    [
+        ({"tail_drop_enable": False, "dynamic_baf": "DISABLE"}, "shared_pool", None),
+        ({"dynamic_baf": "3%"}, "shared_pool", None),
+        ({"dynamic_baf": "DISABLE"}, "shared_pool", 2024),
+        ({}, "buffer_only", 24),
+    ],
+)
+def test_limit__is_what_really_drops(device: Device, switch: TofinoSwitch, changed, action: str, limit) -> None:
+    """A queue that may grow, or leaves the dropping to ingress, has no limit of its own."""
+    place = switch._queues.place(2)
+    table = sde_tables.on_chip(sde_tables.TM_QUEUE_BUFFER, device.chip)
+    device.entries[table, 0][tuple(sorted(place.key.items()))] = Row({**buffer(switch, 2).fields, **changed}, action)
+    assert switch.queue(2) == Queue(limit_cells=limit)
+
+
+def test_place__that_another_port_has_is_refused(device: Device, switch: TofinoSwitch) -> None:
+    table = sde_tables.on_chip(sde_tables.TM_QUEUE_MAP, device.chip)
+    for key in device.entries[table, 0]:
+        device.entries[table, 0][key] = Row({"dev_port": 1, "queue_nr": 0})
+    with pytest.raises(SwitchError, match=r"table tf[12].tm.queue.map, key .*, pipe 0: is port 1's, not port 2's"):
+        switch.queue(2)
+
+
 def test_rate__is_rounded_by_the_chip_and_read_back(device: Device, switch: TofinoSwitch) -> None:
     asked = Queue(rate_bps=1_234_567_000)
     switch.set_queue(2, asked)
