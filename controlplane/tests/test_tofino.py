@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -288,3 +289,38 @@ def test_sde__missing_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path) -> 
     monkeypatch.setenv("SDE_INSTALL", str(tmp_path))
     with pytest.raises(SwitchError, match=r"has no BF Runtime client: .*client.py is not there; an SDE of "):
         connect("tofino", "127.0.0.1:50052")
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (
+            "class ClientInterface:\n    def __init__(self, grpc_addr, client_id, device_id): ...\n",
+            "knows no independent clients: an SDE of 9.7 or newer, or open-p4studio, is needed",
+        ),
+        (
+            "import a_module_that_nobody_has\n",
+            "does not load: No module named 'a_module_that_nobody_has'; pip",
+        ),
+        (
+            "raise TypeError('Descriptors cannot be created directly.\\nmore')\n",
+            "does not load: Descriptors cannot be created",
+        ),
+    ],
+    ids=["old", "incomplete", "other-protobuf"],
+)
+def test_sde__that_cannot_serve_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path, source: str, says: str) -> None:
+    package = tmp_path / "lib/python3.11/site-packages/tofino/bfrt_grpc"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "client.py").write_text(source)
+    for name in [name for name in sys.modules if name.split(".")[0] == "bfrt_grpc"]:
+        monkeypatch.delitem(sys.modules, name)  # and put back at the end
+    monkeypatch.setenv("SDE_INSTALL", str(tmp_path))
+    try:
+        with pytest.raises(SwitchError, match=says) as refusal:
+            connect("tofino", "127.0.0.1:50052")
+    finally:
+        for name in [name for name in sys.modules if name.split(".")[0] == "bfrt_grpc"]:
+            del sys.modules[name]
+    assert "\n" not in str(refusal.value)
