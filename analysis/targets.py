@@ -29,7 +29,7 @@ class Rules:
 
 # Of a switch whose departures are computed, and of one that says when they happened.
 COMPUTED = Rules(True, 0, 0.0, 1e-3, 1.001)
-MEASURED = Rules(False, 4, 0.05, 1e-2, 1.05)
+MEASURED = Rules(False, 4, 0.01, 1e-2, 1.02)
 
 
 def rules(run: Run) -> Rules:

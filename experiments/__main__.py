@@ -75,7 +75,8 @@ def _run(words: dict[str, object], options: dict[str, str], errors: list[BadValu
 
     if spec.clock == "virtual" and virtual_lab.prepare():
         spec = _resolve(words, options.get("spec", ""), errors)  # once more, now that its kernel can be asked
-    return runner.run(spec, Path(options.get("results") or host.CHECKOUT / "results").absolute())
+    directory = Path(options.get("results") or host.CHECKOUT / "results").absolute()
+    return runner.run(spec, directory, options.get("inventory", ""))
 
 
 def _resolve(words: dict[str, object], file: str, errors: list[BadValue], only_show: bool = False) -> Resolved:

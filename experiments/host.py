@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from controlplane.targets import TARGETS
+from experiments import capabilities
+
 if TYPE_CHECKING:
     from experiments.resolve import Resolved
 
@@ -79,12 +82,13 @@ def tool(name: str) -> str | None:
 def missing(spec: Resolved) -> list[str]:
     """Everything that `spec` needs and this host lacks, one line each with what to do; empty if nothing."""
     lines = []
-    if spec.clock == "real":
+    in_the_lab = not capabilities.on_testbed(TARGETS[spec.target].capabilities)
+    if spec.clock == "real" and in_the_lab:
         lines += _missing_for_real_time()
     lines += [
         f"{name} is missing; install it: apt-get install {package}"
         for name, package in TOOLS.items()
-        if not tool(name) and (name != "iperf3" or spec.generator == "iperf3")
+        if in_the_lab and not tool(name) and (name != "iperf3" or spec.generator == "iperf3")
     ]
     if not tool("ansible-playbook"):
         lines.append("ansible-playbook is missing; install it: pip install -r requirements.txt")

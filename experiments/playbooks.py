@@ -19,6 +19,7 @@ from experiments.errors import RunError
 from experiments.steps import Step, in_order
 
 ANSIBLE = host.CHECKOUT / "ansible"
+LAB = ANSIBLE / "inventories/lab"
 TIMEOUT_S = 120
 
 
@@ -33,22 +34,27 @@ def plan(playbooks: tuple[str, ...], variables: dict[str, Any], log: Path, scrat
     return in_order([Step(**json.loads(line)) for line in file.read_text().splitlines()])
 
 
-def run(playbooks: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path = RUNTIME) -> None:
-    """Runs `playbooks` (names in ansible/playbooks) one after the other. Raises RunError with what failed."""
+def run(
+    playbooks: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path = RUNTIME, inventory: Path = LAB,
+    more_s: float = 0.0,
+) -> None:  # fmt: skip
+    """Runs `playbooks` (names in ansible/playbooks) one after the other; they may take `more_s` longer than others.
+    Raises RunError with what failed.
+    """
     variables_file = scratch / "vars.json"
     variables_file.write_text(json.dumps(variables))
     program = host.tool("ansible-playbook")
     assert program  # found by host.missing before
-    command = [program, "-i", str(ANSIBLE / "inventories/lab"), "-e", f"@{variables_file}", "-v"]
+    command = [program, "-i", str(inventory), "-e", f"@{variables_file}", "-v"]
     command += [str(ANSIBLE / f"playbooks/{name}.yml") for name in playbooks]
     with log.open("a") as output:
         try:
             done = subprocess.run(
                 command, env=_environment(scratch), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE,
-                timeout=TIMEOUT_S, text=True, errors="replace", check=False,
+                timeout=TIMEOUT_S + more_s, text=True, errors="replace", check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            raise RunError(f"ansible-playbook has not ended after {TIMEOUT_S} s: see {log}") from None
+            raise RunError(f"ansible-playbook has not ended after {TIMEOUT_S + more_s:.0f} s: see {log}") from None
         output.write(done.stderr)
     if done.returncode != 0:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]

@@ -15,19 +15,24 @@ from types import FrameType
 
 from controlplane.targets import TARGETS
 from experiments import capabilities, cell, disk, host, machine, results
+from experiments import testbed as testbed_module
 from experiments.analyse import analyse
 from experiments.cell import Interrupted
 from experiments.deploy import inventory_of
 from experiments.errors import RunError
 from experiments.resolve import Resolved
 from experiments.side_by_side import run_each
+from experiments.testbed import Testbed
 from experiments.verdict import headline, show
 
 EXIT_NOT_VALID = 2
 
 
-def run(spec: Resolved, results_directory: Path) -> int:
-    """Runs the whole experiment; returns the exit status of the command line. Raises RunError."""
+def run(spec: Resolved, results_directory: Path, inventory: str = "") -> int:
+    """Runs the whole experiment, on the machines of `inventory` if its target has a testbed; returns the exit status of
+    the command line. Raises RunError.
+    """
+    testbed = testbed_of(spec, inventory)
     preflight(spec, results_directory)
     with Ending(), processors(spec) as own, contextlib.ExitStack() as until_the_end:
         with results.tended(results_directory):
@@ -40,7 +45,7 @@ def run(spec: Resolved, results_directory: Path) -> int:
             until_the_end.enter_context(results.running(directory))
         print(headline(spec, directory), flush=True)
         try:
-            valid = repeat_all(spec, directory, own)
+            valid = repeat_all(spec, directory, own, testbed)
         except Interrupted as interrupted:
             print(f"error: ended by {interrupted}; what was recorded is in {directory}", file=sys.stderr)
             return 128 + interrupted.signal
@@ -50,8 +55,6 @@ def run(spec: Resolved, results_directory: Path) -> int:
 
 def preflight(spec: Resolved, results_directory: Path) -> None:
     """Everything that would stop the run later, before anything is touched."""
-    if capabilities.on_testbed(TARGETS[spec.target].capabilities):
-        inventory_of(spec.target, "")
     lines = host.missing(spec)
     for path in (host.CHECKOUT, results_directory):
         if path.is_relative_to(cell.RUN):
@@ -61,6 +64,13 @@ def preflight(spec: Resolved, results_directory: Path) -> None:
         lines.append(problem)
     if lines:
         raise RunError(*lines)
+
+
+def testbed_of(spec: Resolved, inventory: str) -> Testbed | None:
+    """The machines of an experiment that is not in the lab. Raises RunError if something of them is not known."""
+    if not capabilities.on_testbed(TARGETS[spec.target].capabilities):
+        return None
+    return testbed_module.load(inventory_of(spec.target, inventory), spec.target)
 
 
 def memory_shortage(spec: Resolved, processors: list[int]) -> str | None:
@@ -81,7 +91,7 @@ def processors(spec: Resolved) -> Iterator[list[int]]:
             yield []
 
 
-def repeat_all(spec: Resolved, directory: Path, own: list[int]) -> bool:
+def repeat_all(spec: Resolved, directory: Path, own: list[int], testbed: Testbed | None = None) -> bool:
     """Every repetition, those in virtual time side by side. Returns whether all are valid."""
     numbers = list(range(1, spec.reps + 1))
     verdicts = []
@@ -92,18 +102,22 @@ def repeat_all(spec: Resolved, directory: Path, own: list[int]) -> bool:
     else:
         for number in numbers:
             begin = time.monotonic()
-            record(spec, number, directory, *own)
+            record(spec, number, directory, own[0] if own else None, testbed)
             verdicts.append(conclude(spec, directory / f"rep-{number}", begin))
     return all(verdicts)
 
 
-def record(spec: Resolved, number: int, directory: Path, processor: int | None = None) -> None:
+def record(
+    spec: Resolved, number: int, directory: Path, processor: int | None = None, testbed: Testbed | None = None
+) -> None:
     """One repetition up to its raw files. One that does not come to its end is marked."""
     from experiments import lab, repetition, virtual_lab
 
     own = results.create_repetition(directory, number)
     try:
-        if spec.clock == "virtual":
+        if testbed:
+            testbed_module.run(spec, number, own, testbed)
+        elif spec.clock == "virtual":
             virtual_lab.run(spec, number, own, processor)
         else:
             cell.run(lambda: repetition.run(spec, number, own, lab.real()))

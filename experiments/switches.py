@@ -14,7 +14,7 @@ from typing import Any
 from controlplane.soft import SoftSwitch
 from controlplane.switch import Count, Switch
 from controlplane.targets import TARGETS, connect
-from experiments import clock_join, kernel, topology
+from experiments import capabilities, clock_join, kernel, topology
 from experiments.resolve import Resolved
 from experiments.spec import RUN_TARGETS
 from experiments.topology import HOSTS, LINE_TO_RECEIVER, LINE_TO_SENDER, RECEIVER
@@ -127,7 +127,8 @@ def layout(spec: Resolved) -> topology.Layout:
 
 def groups(spec: Resolved) -> list[str]:
     """The groups of the inventory that play a part in a run of `spec`."""
-    line = [] if TARGETS[spec.target].capabilities.links else ["lines"]
+    can = TARGETS[spec.target].capabilities
+    line = [] if can.links or capabilities.on_testbed(can) else ["lines"]
     return [spec.target, *line, "collectors", "senders", "receivers"]
 
 

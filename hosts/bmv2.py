@@ -75,12 +75,14 @@ def answers(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def run(argv: list[str], thrift_port: int) -> str | None:
+def run(argv: list[str], thrift_port: int, boost: bool = True) -> str | None:
     """Runs simple_switch until somebody wants the end. Returns what went wrong, None if nothing did."""
     if answers(thrift_port):
         return f"TCP port {thrift_port} is taken already: does another simple_switch run here?"
     # Its own words go where errors go: on standard output there is one line.
-    switch = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=_prepare)
+    switch = subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=_boosted if boost else _end_with_parent
+    )
     try:
         deadline = time.monotonic() + READY_S
         while switch.poll() is None and not answers(thrift_port):
@@ -107,10 +109,14 @@ def _end(switch: subprocess.Popen[bytes]) -> None:
         switch.wait()
 
 
-def _prepare() -> None:
-    """Of what follows the first is needed; who may not have the rest, or whose kernel is older, does without."""
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _boosted() -> None:
+    """Who may not have it, or whose kernel is older, does without."""
+    _end_with_parent()
     libc = ctypes.CDLL(None)
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
     number = SYS_SCHED_SETATTR.get(platform.machine())
     if number:
@@ -132,13 +138,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--thrift-port", type=int, required=True)
     parser.add_argument("--runtime-dir", type=Path, required=True, help="for its notification socket")
     parser.add_argument("--port", action="append", default=[], metavar="NUMBER=INTERFACE")
+    parser.add_argument("--no-boost", action="store_true", help="no priority, slice and timers but what it has itself")
     given = parser.parse_args(arguments)
     error = problem(given.program, given.json, given.port)
     if error is None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _stop)
         argv = command(given.program, given.json, given.thrift_port, given.port, given.runtime_dir)
-        error = run(argv, given.thrift_port)
+        error = run(argv, given.thrift_port, not given.no_boost)
     if error:
         print(f"bmv2: {error}", file=sys.stderr, flush=True)
     return 1 if error else 0

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""A repetition on a testbed: the machines of an inventory, reached by Ansible, and a switch that runs whether there is
+an experiment or not. It is checked, its bottleneck gets the experiment's policy, and afterwards the one that it had.
+
+Sender and collector are one machine: its CLOCK_MONOTONIC is that of postcards' receive stamps and of the TCP trace.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from controlplane.policy import Ecn, Policy, Unwatched
+from controlplane.switch import Switch, SwitchError
+from controlplane.targets import connect
+from controlplane.threshold import Traffic as Conversion
+from controlplane.threshold import convert
+from experiments import environment, playbooks, repetition, results, traffic
+from experiments.configure import SWITCH_ID, policy
+from experiments.deploy import read_inventory
+from experiments.errors import RunError
+from experiments.progress import Progress
+from experiments.resolve import Resolved
+from experiments.switches import Counters, groups, packets_waiting
+from experiments.units import Quantity, parse
+
+EXPECTED_OVERHEAD_S = 30.0
+DRAIN_S = 2.0
+IDLE_SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Testbed:
+    """What the runner needs of an inventory."""
+
+    inventory: Path
+    address: str  # of the switch's control plane
+    bottleneck: str  # front-panel name of the port towards the receiver
+    receiver_address: str  # in the experiment's network
+
+
+def load(inventory: Path, target: str) -> Testbed:
+    """Raises RunError with everything that is missing, a line each."""
+    content = read_inventory(inventory)
+    hostvars = content.get("_meta", {}).get("hostvars", {})
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    lines = []
+    for group in (target, "senders", "receivers", "collectors"):
+        names = content.get(group, {}).get("hosts", [])
+        if len(names) != 1:
+            lines.append(f"{inventory}: the group {group} has {len(names)} hosts; allowed: 1")
+        else:
+            found[group] = (names[0], hostvars.get(names[0], {}))
+
+    def variable(group: str, name: str, example: str) -> str:
+        host, own = found.get(group, ("", {}))
+        if group in found and name not in own:
+            lines.append(f"{inventory}: host {host} has no {name}, as in {name}: {example}")
+        return str(own.get(name, ""))
+
+    address = variable(target, "switch_address", "192.0.2.10:50052")
+    bottleneck = variable(target, "bottleneck_port", "2/0")
+    receiver = variable("receivers", "bufferscope_address", "198.51.100.1")
+    places = {variable(group, "ansible_host", "192.0.2.12") for group in ("senders", "collectors")}
+    if {"senders", "collectors"} <= found.keys() and len(places) > 1:
+        lines.append(
+            f"{inventory}: sender and collector are two machines ({', '.join(sorted(places))}), whose clocks nothing "
+            "joins; allowed: one machine under both names"
+        )
+    if lines:
+        raise RunError(*lines)
+    return Testbed(inventory, address, bottleneck, receiver)
+
+
+def run(spec: Resolved, number: int, directory: Path, testbed: Testbed) -> None:
+    """Runs repetition `number` and leaves its raw files in `directory`. Raises RunError."""
+    own_flows = traffic.flows(spec, number)
+    repetition.write_spec(spec, number, own_flows, directory)
+    title = f"repetition {number} of {spec.reps}" if spec.reps > 1 else spec.name
+    try:
+        with (
+            Progress(title, spec.traffic_ns / 1e9 + EXPECTED_OVERHEAD_S) as progress,
+            connect(spec.target, testbed.address) as switch,
+            _played(spec, number, directory, testbed) as play,
+            switch.writing(),
+            _configured(switch, spec, testbed) as port,
+        ):
+            world = {"program": asdict(switch.program()), "testbed": {"inventory": str(testbed.inventory)}}
+            before = {"stats": switch.target_counters(), "counters": _plain(switch.counters())}
+            progress.phase("measuring the idle path, carrying the traffic")
+            play("traffic")
+            _drain(switch)
+            results.write_json(directory / "switch.json", _state(switch, port) | {"before": before})
+    except SwitchError as error:
+        raise RunError(str(error)) from None
+    results.write_json(directory / results.RECORDED, environment.machine() | world)
+
+
+@contextmanager
+def _played(spec: Resolved, number: int, directory: Path, testbed: Testbed) -> Iterator[Callable[..., None]]:
+    """Hosts prepared and programs started; in the end stopped, and their files fetched, whatever happened."""
+    with tempfile.TemporaryDirectory(prefix="bufferscope-") as scratch:
+        variables = repetition.variables(spec, directory) | {
+            "run_groups": ":".join(groups(spec)),
+            "receiver_address": testbed.receiver_address,
+            "idle_samples": IDLE_SAMPLES,
+            "traffic_plan": traffic.plan(spec, number, 0) | {"server": testbed.receiver_address},
+            "traffic_program": traffic.PROGRAM[spec.traffic],
+        }
+
+        def play(*names: str) -> None:
+            more_s = spec.traffic_ns / 1e9 + spec.connect_ns / 1e9 if "traffic" in names else 0.0
+            log = directory / "logs/ansible.log"
+            playbooks.run(names, variables, log, Path(scratch), testbed.inventory, more_s)
+
+        try:
+            play("prepare", "start")
+            yield play
+        finally:
+            play("stop")
+
+
+@contextmanager
+def _configured(switch: Switch, spec: Resolved, testbed: Testbed) -> Iterator[int]:
+    """The bottleneck's port number, with the experiment's policy and postcards on it; afterwards it has what it had."""
+    ports = switch.ports()
+    if testbed.bottleneck not in ports:
+        shown = ", ".join(sorted(ports)) or "none: make deploy TARGET=tofino sets them up"
+        raise RunError(f"{switch} has no port {testbed.bottleneck!r} (bottleneck_port); allowed: {shown}")
+    if switch.collector() is None:
+        raise RunError(f"{switch} sends postcards nowhere: give its switch.yaml a collector, and deploy again")
+    port = ports[testbed.bottleneck]
+    former, cards = switch.policy(port), switch.postcards(port)
+    try:
+        switch.set_policy(port, own_policy(spec, switch))
+        switch.set_postcards(port, SWITCH_ID)
+        yield port
+    finally:
+        switch.set_policy(port, former)
+        switch.set_postcards(port, cards)
+
+
+def own_policy(spec: Resolved, switch: Switch) -> Policy:
+    """The experiment's policy in the unit that the switch compares: packets become cells where it has only those."""
+    asked = policy(spec)
+    units = switch.capabilities.depth_units
+    if isinstance(asked, Unwatched) or asked.unit in units:
+        return asked
+    conversion = Conversion(spec.mtu_bytes, spec.rate_bps, spec.rtt_ns)
+
+    def depth(packets: int) -> int:
+        quantity: Quantity = parse(f"{packets}p", ("packets",))
+        return convert(quantity, switch.capabilities, conversion).value
+
+    if isinstance(asked, Ecn):
+        return replace(asked, threshold=depth(asked.threshold), hard_limit=depth(asked.hard_limit), unit=units[0])
+    return replace(asked, threshold=depth(asked.threshold), unit=units[0])
+
+
+def _drain(switch: Switch) -> None:
+    """Until every packet that came has its postcard, or for DRAIN_S: the ledger shows whether that mattered."""
+    deadline = time.monotonic() + DRAIN_S
+    while packets_waiting(switch.counters()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _state(switch: Switch, port: int) -> dict[str, Any]:
+    return {
+        "target": switch.target,
+        "capabilities": asdict(switch.capabilities),
+        "program": asdict(switch.program()),
+        "bottleneck_port": port,
+        "settings": {str(port): asdict(switch.queue(port)) | {"policy": asdict(switch.policy(port))}},
+        "stats": switch.target_counters(),
+        "counters": _plain(switch.counters()),
+        "histogram": switch.histogram(port),
+    }
+
+
+def _plain(counters: Counters) -> dict[str, dict[str, dict[str, int]]]:
+    return {name: {str(at): asdict(count) for at, count in cells.items()} for name, cells in counters.items()}

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""Runs on machines of an inventory: what of it is refused, what is asked of the switch (a fake one) and of Ansible
+(which plays nothing here).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane import fake
+from controlplane.policy import Ecn, TailDrop, Unit, Unwatched
+from controlplane.switch import Collector, Count
+from experiments import results, testbed
+from experiments.errors import RunError
+from experiments.host import CHECKOUT, Host
+from experiments.resolve import Resolved, resolve
+
+ADDRESS = "testbed"
+COLLECTOR = Collector(3, "02:00:00:00:01:03", "02:00:00:00:00:04", "203.0.113.1", "203.0.113.2", 5577, 5577)
+
+
+def spec(**given: str) -> Resolved:
+    asked = {"target": "tofino", "rate": "10gbit", "rtt": "1ms", "mtu": "9000", "flows": "2"}
+    return resolve(asked | given, Host(("cubic",), netem=False))
+
+
+def inventory(tmp_path: Path, **changed: dict[str, Any]) -> Path:
+    hosts: dict[str, dict[str, Any]] = {
+        "tofino1": {"switch_address": "192.0.2.10:50052", "bottleneck_port": "2/0"},
+        "sender": {"ansible_host": "192.0.2.12"},
+        "receiver": {"ansible_host": "192.0.2.13", "bufferscope_address": "198.51.100.1"},
+        "collector": {"ansible_host": "192.0.2.12"},
+    }
+    for name, variables in changed.items():
+        hosts[name] = variables
+    groups = {"tofino": "tofino1", "senders": "sender", "receivers": "receiver", "collectors": "collector"}
+    content = {group: {"hosts": {name: hosts[name]}} for group, name in groups.items()}
+    (tmp_path / "hosts.json").write_text(json.dumps(content))
+    return tmp_path / "hosts.json"
+
+
+def test_inventory__says_where_everything_is(tmp_path: Path) -> None:
+    found = testbed.load(inventory(tmp_path), "tofino")
+    assert (found.address, found.bottleneck, found.receiver_address) == ("192.0.2.10:50052", "2/0", "198.51.100.1")
+
+
+def test_inventory__of_the_example_is_complete() -> None:
+    found = testbed.load(CHECKOUT / "ansible/inventories/testbed.example", "tofino")
+    assert found.bottleneck == "2/0"
+
+
+def test_inventory__lines_for_all_that_is_missing(tmp_path: Path) -> None:
+    broken = inventory(tmp_path, tofino1={"switch_address": "x"}, collector={"ansible_host": "192.0.2.99"})
+    with pytest.raises(RunError) as failure:
+        testbed.load(broken, "tofino")
+    first, second = failure.value.lines
+    assert "host tofino1 has no bottleneck_port, as in bottleneck_port: 2/0" in first
+    assert "sender and collector are two machines (192.0.2.12, 192.0.2.99), whose clocks nothing joins" in second
+
+
+@pytest.fixture
+def switch() -> Iterator[fake.FakeSwitch]:
+    fake.MEMORIES.pop(ADDRESS, None)
+    one = fake.connect(ADDRESS)
+    one.memory.ports = {"1/0": 1, "2/0": 2, "3/0": 3}
+    one.set_collector(COLLECTOR)
+    yield one
+    fake.MEMORIES.pop(ADDRESS, None)
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch, switch: fake.FakeSwitch) -> list[tuple[str, ...]]:
+    """The playbooks that were asked for, with the policy that was in force meanwhile."""
+    seen: list[Any] = []
+
+    def play(names: tuple[str, ...], variables: dict[str, Any], *_: object) -> None:
+        seen.append((*names, switch.policy(2)))
+        if "traffic" in names:
+            assert variables["traffic_plan"]["server"] == "198.51.100.1"
+            assert variables["run_groups"] == "tofino:collectors:senders:receivers"
+            switch.memory.counters["arrivals"] = {2: Count(7, 700)}
+            switch.memory.counters["postcards_made"] = {3: Count(7, 700)}
+
+    monkeypatch.setattr(testbed.playbooks, "run", play)
+    monkeypatch.setattr(testbed, "connect", lambda target, address: fake.connect(address))
+    return seen
+
+
+def run(tmp_path: Path, one: testbed.Testbed, asked: Resolved | None = None) -> Path:
+    directory = results.create_repetition(tmp_path, 1)
+    testbed.run(asked or spec(), 1, directory, one)
+    return directory
+
+
+def on(tmp_path: Path) -> testbed.Testbed:
+    return replace(testbed.load(inventory(tmp_path), "tofino"), address=ADDRESS)
+
+
+def test_run__sets_the_policy_and_puts_back_the_one_before(
+    tmp_path: Path, switch: fake.FakeSwitch, played: list[Any]
+) -> None:
+    switch.set_policy(2, TailDrop(5))
+    own = run(tmp_path, on(tmp_path))
+    assert [entry[:-1] for entry in played] == [("prepare", "start"), ("traffic",), ("stop",)]
+    assert played[1][-1] == TailDrop(spec().buffer_packets)
+    assert switch.policy(2) == TailDrop(5)
+    assert switch.postcards(2) is None
+    assert switch.memory.writer is None
+    state = json.loads((own / "switch.json").read_text())
+    assert state["bottleneck_port"] == 2
+    assert state["counters"]["arrivals"]["2"]["packets"] == 7
+    assert state["before"]["counters"]["arrivals"] == {}
+    assert "testbed" in json.loads((own / results.RECORDED).read_text())
+
+
+def test_run__that_fails_stops_the_programs_and_puts_the_policy_back(
+    tmp_path: Path, switch: fake.FakeSwitch, played: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = testbed.playbooks.run
+
+    def fail(names: tuple[str, ...], *rest: Any) -> None:
+        before(names, *rest)
+        if "traffic" in names:
+            raise RunError("FAILED   sender: no")
+
+    monkeypatch.setattr(testbed.playbooks, "run", fail)
+    with pytest.raises(RunError, match="FAILED   sender: no"):
+        run(tmp_path, on(tmp_path))
+    assert [entry[:-1] for entry in played] == [("prepare", "start"), ("traffic",), ("stop",)]
+    assert switch.policy(2) == Unwatched()
+
+
+def test_run__names_what_the_switch_lacks(tmp_path: Path, switch: fake.FakeSwitch, played: list[Any]) -> None:
+    switch.memory.ports = {"1/0": 1}
+    with pytest.raises(RunError, match=r"has no port '2/0' \(bottleneck_port\); allowed: 1/0"):
+        run(tmp_path, on(tmp_path))
+
+
+def test_policy__is_in_cells_where_there_are_only_cells(
+    switch: fake.FakeSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    can = replace(switch.capabilities, depth_units=(Unit.CELLS,), cell_bytes=80, queued_extra_bytes=22)
+    monkeypatch.setattr(fake.FakeSwitch, "capabilities", property(lambda _: can))
+    each = -(-(9014 + 22) // 80)
+    assert testbed.own_policy(spec(buf="138p"), switch) == TailDrop(138 * each, Unit.CELLS)
+    asked = spec(mode="ecn", buf="100p", ecn_threshold="40p")
+    assert testbed.own_policy(asked, switch) == Ecn(40 * each, 100 * each, Unit.CELLS)
