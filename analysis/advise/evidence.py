@@ -9,19 +9,21 @@ utilization, that the 1st percentile over windows of ten RTTs has it. Nothing is
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from analysis import run_table
 from analysis.advise.link import Link
 from analysis.advise.rule import Rule
+from analysis.run_table import INDEX
 
 NONEMPTY = 0.99
 NEAR = 1.25  # times what a rule asks for: a run with more buffer is no support
 TABLES = (".parquet", ".csv")
-# Columns of a run table; in a summary the same names, joined by "_", without "spec".
+OTHER_TABLES = ("least_buffer", "distributions")  # of a sweep and of a repetition, not of runs
+# Columns of a run table (analysis/run_table.py) that are asked; other tables need only these.
 COLUMNS = (
     "valid", "cc", "flows", "traffic", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets", "utilization_p01",
     "queue_nonempty_fraction",
@@ -92,10 +94,18 @@ def load(directory: Path) -> Runs:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Summaries and tables, but not the tables of packets that lie beside a summary."""
+    """Summaries and tables, but not what was made of a summary: tables beside it, the index of a directory above."""
     found = sorted(path for path in directory.rglob("*") if path.name == "summary.json" or path.suffix in TABLES)
     repetitions = {path.parent for path in found if path.name == "summary.json"}
-    return [path for path in found if path.name == "summary.json" or path.parent not in repetitions]
+    above = {parent for repetition in repetitions for parent in repetition.parents}
+    return [
+        path
+        for path in found
+        if path.name == "summary.json"
+        or not (
+            path.parent in repetitions or path.stem in OTHER_TABLES or (path.name == INDEX and path.parent in above)
+        )
+    ]
 
 
 def judge(rule: Rule, asked: Link, runs: list[Run]) -> Verdict:
@@ -137,37 +147,9 @@ def _reached(rule: Rule, link: Link, run: Run) -> bool | None:
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
     """Rows of a table that has all columns, or the one of a summary. ValueError says what is wrong."""
     if path.suffix == ".json":
-        document = json.loads(path.read_text())
-        if not isinstance(document, dict):
-            raise ValueError("is not a summary")
-        yield _flatten(document)
-        return
-    import polars
-
-    try:
-        table = (
-            polars.read_parquet(path) if path.suffix == ".parquet" else polars.read_csv(path, infer_schema_length=None)
-        )
-    except polars.exceptions.PolarsError as error:
-        raise ValueError(f"is no table: {error}") from None
-    table = table.rename({name: name.replace(".", "_").removeprefix("spec_") for name in table.columns})
-    missing = [name for name in COLUMNS if name not in table.columns]
-    if missing:
-        raise ValueError(f"is no run table: it has no column {missing[0]}; needed: {', '.join(COLUMNS)}")
-    yield from table.select(COLUMNS).iter_rows(named=True)
-
-
-def _flatten(summary: Mapping[str, Any]) -> dict[str, Any]:
-    spec, utilization = summary.get("spec"), summary.get("utilization")
-    if not isinstance(spec, dict) or not isinstance(utilization, dict):
-        raise ValueError("is not a summary: it has no spec or no utilization")
-    row = {name: spec.get(name, summary.get(name)) for name in COLUMNS}
-    groups = spec.get("groups") or []
-    row["cc"] = groups[0].get("cc") if len(groups) == 1 else None
-    row["flows"] = sum(group.get("flows", 0) for group in groups)
-    row["utilization_p01"] = utilization.get("p01")
-    row["traffic"] = spec.get("traffic", "long")  # before there was other traffic, specs did not say
-    return row
+        yield run_table.read_repetition(path.parent, path.parent)
+    else:
+        yield from run_table.read_table(path, COLUMNS).iter_rows(named=True)
 
 
 def _run(row: Mapping[str, Any]) -> Run | None:
@@ -175,7 +157,8 @@ def _run(row: Mapping[str, Any]) -> Run | None:
     numbers = [row[name] for name in ("flows", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets")]
     usable = all(isinstance(value, (int, float)) and value > 0 for value in numbers)
     cc = row["cc"]
-    if row["valid"] is not True or row["traffic"] != "long" or row["mode"] != "tail-drop" or not usable or not cc:
+    long_flows = row["traffic"] == "long" and row["mode"] == "tail-drop"
+    if row["valid"] is not True or not long_flows or not usable or not cc or "," in cc:
         return None
     return Run(
         str(cc), int(numbers[0]), int(numbers[1]), int(numbers[2]), int(numbers[3]), float(numbers[4]),

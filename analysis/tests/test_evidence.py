@@ -107,6 +107,8 @@ def test_summary__of_the_analysis_is_read(tmp_path, known_runs):
     (tmp_path / "rep-1").mkdir()
     (tmp_path / "rep-1/summary.json").write_text(json.dumps(summary))
     table(tmp_path / "rep-1", {}, name="joined.parquet")  # tables of packets beside a summary are not asked
+    table(tmp_path, {}, name="index.parquet")  # nor is what was made of the summaries, which would count them twice
+    table(tmp_path, {}, name="least_buffer.parquet")
     found = evidence.load(tmp_path)
     assert found.problems == []
     run = found.runs[0]

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: MIT
+"""The table of all runs, a row a repetition: `results/index.parquet`, made from summary.json and environment.json.
+
+The index is a cache that cannot disagree: a row is taken from it only while its summary is the file that it was made
+of, everything else is read again. Where no summary is (a committed table), the index is all there is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars
+
+INDEX = "index.parquet"
+SUMMARY = "summary.json"
+ENVIRONMENT = "environment.json"
+THINNED = "THINNED"  # in a repetition: its first line says what was kept
+SWEEP_RUNS = "runs"  # results/<sweep>/runs/<job>/rep-1
+REPETITION = re.compile(r"rep-([0-9]{1,9})")
+JOB_REPETITION = re.compile(r".*-r([0-9]{1,9})")  # a sweep's jobs are one repetition each, and named so
+EARLIER_ATTEMPTS = "attempt-*"  # beside rep-1 in a job's directory
+NOT_OF_A_POINT = ("name", "spec_version", "buffer_given", "seed", "reps", "repetition", "extra_delays_ns")
+
+_TEXT, _WHOLE, _NUMBER, _TRUTH = polars.String(), polars.Int64(), polars.Float64(), polars.Boolean()
+# README.md beside this says what the numbers count; names without a remark there are summary.json's own.
+SCHEMA: dict[str, polars.DataType] = {
+    "run": _TEXT, "sweep": _TEXT, "point": _TEXT, "repetition": _WHOLE, "seed": _WHOLE, "attempt": _WHOLE,
+    "clock": _TEXT, "target": _TEXT, "valid": _TRUTH, "reasons": _TEXT,
+    "cc": _TEXT, "flows": _WHOLE, "traffic": _TEXT, "mode": _TEXT,
+    "rate_bps": _WHOLE, "rtt_ns": _WHOLE, "mtu_bytes": _WHOLE, "buffer_packets": _WHOLE, "bdp_packets": _WHOLE,
+    "buffer_over_bdp": _NUMBER, "ecn_threshold_packets": _WHOLE,
+    "utilization_mean": _NUMBER, "utilization_p01": _NUMBER, "goodput_bps": _NUMBER, "goodput_p01_bps": _NUMBER,
+    "application_goodput_p01_bps": _NUMBER, "queue_nonempty_fraction": _NUMBER,
+    "depth_mean_packets": _NUMBER, "depth_p01_packets": _WHOLE, "depth_p50_packets": _WHOLE,
+    "depth_p99_packets": _WHOLE, "depth_max_packets": _WHOLE,
+    "arrivals": _WHOLE, "drops": _WHOLE, "marks": _WHOLE, "jain_index": _NUMBER, "delta": _NUMBER,
+    "window_p01_packets": _WHOLE, "window_p50_packets": _WHOLE, "window_p99_packets": _WHOLE,
+    "in_flight_mean_packets": _NUMBER, "flows_losing_per_rtt": _NUMBER, "loss_events": _WHOLE,
+    "drained_of_bdp": _NUMBER, "min_utilization_after_loss": _NUMBER,
+    "ledger_missing": _WHOLE, "lateness_max_us": _NUMBER, "wall_s": _NUMBER, "kept": _TEXT,
+    "commit": _TEXT, "p4_digest": _TEXT, "kernel_digest": _TEXT, "measured_s": _NUMBER,
+    "summary_mtime_ns": _WHOLE,
+}  # fmt: skip
+COLUMNS = tuple(SCHEMA)
+
+
+class Place(NamedTuple):
+    """Where a repetition lies, as far as the table tells it: nothing of this is in the summary."""
+
+    run: str  # path below the results
+    sweep: str | None
+    repetition: int
+    attempt: int  # 1, or more where runs that were not valid were done again
+    kept: str  # all, tables or summary
+    summary_mtime_ns: int | None
+
+
+def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """The row of one repetition; None for what was not measured. Raises ValueError if `summary` is none."""
+    spec = summary.get("spec")
+    if not isinstance(spec, dict) or not isinstance(summary.get("utilization"), dict):
+        raise ValueError("is not a summary: it has no spec or no utilization")
+
+    def at(*path: str, of: Mapping[str, Any] = summary) -> Any:
+        value: Any = of
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    groups = [group for group in spec.get("groups") or [] if isinstance(group, dict)]
+    buffer, exact_bdp = at("buffer_packets"), at("rules", "bdp_packets_exact")
+    buffer = spec.get("buffer_packets") if buffer is None else buffer
+    lost = [at("ledger", name) for name in ("postcards_missing", "tcp_events_lost")]
+    values = place._asdict() | {
+        "point": point(spec),
+        "seed": spec.get("seed"),
+        "clock": spec.get("clock", "real"),
+        "target": spec.get("target", "soft"),
+        "valid": summary.get("valid") is True,
+        "reasons": "; ".join(map(str, summary.get("reasons") or [])),
+        "cc": mix(groups),
+        "flows": sum(group.get("flows") or 0 for group in groups) + (spec.get("datagram_flows") or 0),
+        "traffic": spec.get("traffic", "long"),  # before there was other traffic, specs did not say
+        **{name: spec.get(name) for name in ("mode", "rate_bps", "rtt_ns", "mtu_bytes", "ecn_threshold_packets")},
+        "buffer_packets": buffer,
+        "bdp_packets": spec.get("bdp_packets", at("bdp_packets")),
+        "buffer_over_bdp": buffer / exact_bdp if _is_number(buffer) and exact_bdp else None,
+        "utilization_mean": at("utilization", "mean"),
+        "utilization_p01": at("utilization", "p01"),
+        **{
+            name: summary.get(name)
+            for name in (
+                "goodput_bps", "goodput_p01_bps", "application_goodput_p01_bps", "queue_nonempty_fraction", "arrivals",
+                "drops", "marks", "jain_index", "measured_s",
+            )
+        },
+        **{
+            f"depth_{name}_packets": at("queue_depth_packets", name) for name in ("mean", "p01", "p50", "p99", "max")
+        },
+        "delta": at("almost_fairness", "delta"),
+        **{f"window_{name}_packets": at("almost_fairness", f"window_{name}_packets") for name in ("p01", "p50", "p99")},
+        "in_flight_mean_packets": at("aggregate_window_packets", "in_flight_mean"),
+        "flows_losing_per_rtt": at("loss", "flows_losing_per_rtt"),
+        "loss_events": at("loss", "events"),
+        "drained_of_bdp": at("drained_fraction", "of_bdp", "median"),
+        "min_utilization_after_loss": at("utilization", "min_after_loss"),
+        "ledger_missing": sum(lost) if all(_is_number(value) for value in lost) else None,
+        "lateness_max_us": at("fidelity", "lateness_us", "max"),
+        "wall_s": _wall_s(at("phases_s", of=environment)),
+        "commit": at("git", "commit", of=environment),
+        "p4_digest": at("program", "digest", of=environment),
+        "kernel_digest": at("virtual_machine", "kernel", "binary_digest", of=environment),
+    }  # fmt: skip
+    return {name: _typed(values[name], kind) for name, kind in SCHEMA.items()}
+
+
+def point(spec: Mapping[str, Any]) -> str:
+    """A short stable name of a resolved spec's parameters, the same for all its repetitions."""
+    parameters = {key: value for key, value in spec.items() if key not in NOT_OF_A_POINT}
+    return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def mix(groups: list[dict[str, Any]]) -> str | None:
+    """One algorithm's name, or cubic:8,bbr:8; None without any."""
+    if len(groups) == 1:
+        return str(groups[0].get("cc"))
+    return ",".join(f"{group.get('cc')}:{group.get('flows')}" for group in groups) or None
+
+
+def place(repetition: Path, results: Path) -> Place:
+    """What the directory of a repetition below `results` tells by its name and by what lies in it and beside it."""
+    run = repetition.parent
+    of_sweep = run.parent.name == SWEEP_RUNS
+    number = (JOB_REPETITION.fullmatch(run.name) if of_sweep else None) or REPETITION.fullmatch(repetition.name)
+    try:
+        changed = (repetition / SUMMARY).stat().st_mtime_ns
+    except FileNotFoundError:
+        changed = None
+    return Place(
+        run=str(repetition.relative_to(results)),
+        sweep=run.parent.parent.name if of_sweep else None,
+        repetition=int(number[1]) if number else 1,
+        attempt=1 + len(list(run.glob(EARLIER_ATTEMPTS))),
+        kept=kept(repetition),
+        summary_mtime_ns=changed,
+    )
+
+
+def kept(repetition: Path) -> str:
+    """What of a repetition was kept when it was thinned: the first line of THINNED; all where there is none."""
+    try:
+        return (repetition / THINNED).read_text().split("\n", 1)[0].strip()
+    except OSError:
+        return "all"
+
+
+def read_repetition(repetition: Path, results: Path) -> dict[str, Any]:
+    """The row of a directory with a summary. Raises ValueError if that cannot be read or is none, OSError."""
+    summary = json.loads((repetition / SUMMARY).read_text())
+    if not isinstance(summary, dict):
+        raise ValueError("is not a summary")
+    try:
+        environment = json.loads((repetition / ENVIRONMENT).read_text())
+    except (OSError, ValueError):
+        environment = {}
+    return row(summary, environment if isinstance(environment, dict) else {}, place(repetition, results))
+
+
+def repetitions(results: Path) -> Iterator[Path]:
+    """Every analysed repetition of a results directory, or of a sweep's or a run's; by name."""
+    for directory in _directories(results):
+        if REPETITION.fullmatch(directory.name):
+            if (directory / SUMMARY).exists():
+                yield directory
+        elif directory.name == SWEEP_RUNS:
+            for job in _directories(directory):
+                yield from _of_run(job)
+        else:
+            yield from _of_run(directory)
+            if (directory / SWEEP_RUNS).is_dir():
+                for job in _directories(directory / SWEEP_RUNS):
+                    yield from _of_run(job)
+
+
+def read(results: Path) -> polars.DataFrame:
+    """The table of every analysed repetition below `results`, fresh. Summaries that cannot be read have no row."""
+    known = _index(results)
+    if known is not None and next(repetitions(results), None) is None:
+        return known
+    cached = {} if known is None else {entry["run"]: entry for entry in known.iter_rows(named=True)}
+    rows = []
+    for repetition in repetitions(results):
+        earlier, now = cached.get(str(repetition.relative_to(results))), place(repetition, results)
+        if earlier and all(earlier[name] == value for name, value in now._asdict().items()):
+            rows.append(earlier)
+            continue
+        try:
+            rows.append(read_repetition(repetition, results))
+        except (OSError, ValueError, RecursionError):
+            continue  # being replaced, or broken: replay says of what
+    return polars.DataFrame(rows, schema=SCHEMA)
+
+
+def write(results: Path) -> polars.DataFrame:
+    """Brings `results/index.parquet` up to date, in one step for whoever reads it meanwhile; returns the table."""
+    table = read(results)
+    temporary = results / f".{INDEX}.{os.getpid()}"
+    try:
+        table.write_parquet(temporary)
+        temporary.replace(results / INDEX)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return table
+
+
+def read_table(path: Path, needed: tuple[str, ...]) -> polars.DataFrame:
+    """Columns `needed` of a run table of anybody's, Parquet or CSV: also with a summary's names (spec.rate_bps,
+    utilization.p01). Raises ValueError if it is no run table.
+    """
+    try:
+        table = (
+            polars.read_parquet(path) if path.suffix == ".parquet" else polars.read_csv(path, infer_schema_length=None)
+        )
+    except polars.exceptions.PolarsError as error:
+        raise ValueError(f"is no table: {error}") from None
+    table = table.rename({name: name.replace(".", "_").removeprefix("spec_") for name in table.columns})
+    missing = [name for name in needed if name not in table.columns]
+    if missing:
+        raise ValueError(f"is no run table: it has no column {missing[0]}; needed: {', '.join(needed)}")
+    return table.select(needed)
+
+
+def _directories(parent: Path) -> list[Path]:
+    """Not links: results/latest would count a run twice."""
+    try:
+        return sorted(Path(entry.path) for entry in os.scandir(parent) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _of_run(run: Path) -> Iterator[Path]:
+    for directory in _directories(run):
+        if REPETITION.fullmatch(directory.name) and (directory / SUMMARY).exists():
+            yield directory
+
+
+def _index(results: Path) -> polars.DataFrame | None:
+    """The index as it is on the disk; None if there is none with these columns."""
+    try:
+        table = polars.read_parquet(results / INDEX)
+    except (OSError, polars.exceptions.PolarsError):
+        return None
+    return table if dict(table.schema) == SCHEMA else None
+
+
+def _typed(value: Any, kind: polars.DataType) -> Any:
+    """The value if it is of the column's kind, else None: a summary of another version may hold anything."""
+    if kind == _TEXT:
+        return value if isinstance(value, str) else None
+    if kind == _TRUTH:
+        return value if isinstance(value, bool) else None
+    if not _is_number(value):
+        return None
+    return int(value) if kind == _WHOLE else float(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _wall_s(phases: Any) -> float | None:
+    """Wall time of the repetition without its analysis; what passed in virtual time is not of the wall."""
+    if not isinstance(phases, dict):
+        return None
+    found = [value for name, value in phases.items() if _is_number(value) and not str(name).startswith("virtual_")]
+    return round(sum(found), 3) if found else None

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""The run table: one row a repetition, the same numbers as in summary.json, and never out of date."""
+
+import json
+import shutil
+
+import polars
+import pytest
+
+from analysis import run_table
+from analysis.summary import summarize
+
+ENVIRONMENT = {
+    "git": {"commit": "c" * 40, "dirty": False},
+    "program": {"name": "bufferscope", "digest": "d" * 64},
+    "virtual_machine": {"kernel": {"binary_digest": "e" * 64}},
+    "phases_s": {"plan": 1.5, "machine": 4.25, "virtual_traffic": 99.0},
+}
+
+
+@pytest.fixture
+def summary(known_runs):
+    return summarize(known_runs("two_flows").analysis)
+
+
+def repetition(results, summary, run="20260101T000000Z-a/rep-1"):
+    directory = results / run
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "summary.json").write_text(json.dumps(summary))
+    (directory / "environment.json").write_text(json.dumps(ENVIRONMENT))
+    return directory
+
+
+def test_row__has_the_numbers_of_the_summary(tmp_path, summary):
+    directory = repetition(tmp_path, summary)
+    row = run_table.read_repetition(directory, tmp_path)
+    assert tuple(row) == run_table.COLUMNS
+    # What a simulated repetition cannot have: no buffer was in bytes, no ECN, no sweep.
+    assert {name for name, value in row.items() if value is None} <= {
+        "sweep", "ecn_threshold_packets", "lateness_max_us", "application_goodput_p01_bps",
+    }  # fmt: skip
+    for name, value in {
+        "run": "20260101T000000Z-a/rep-1", "repetition": 1, "attempt": 1, "kept": "all",
+        "valid": summary["valid"], "reasons": "; ".join(summary["reasons"]), "flows": 2,
+        "utilization_p01": summary["utilization"]["p01"], "delta": summary["almost_fairness"]["delta"],
+        "depth_p99_packets": summary["queue_depth_packets"]["p99"], "drops": summary["drops"],
+        "drained_of_bdp": summary["drained_fraction"]["of_bdp"]["median"],
+        "window_p50_packets": summary["almost_fairness"]["window_p50_packets"],
+        "buffer_over_bdp": pytest.approx(summary["rules"]["buffer_over_bdp"]),
+        "ledger_missing": 0, "wall_s": 5.75, "commit": "c" * 40, "p4_digest": "d" * 64, "kernel_digest": "e" * 64,
+    }.items():  # fmt: skip
+        assert row[name] == value, name
+
+
+def test_point__is_the_same_for_other_seeds_and_not_for_other_parameters(summary):
+    spec = summary["spec"]
+    same = spec | {"seed": 77, "reps": 5, "repetition": 3, "name": "x", "buffer_given": "1bdp", "extra_delays_ns": []}
+    assert run_table.point(same) == run_table.point(spec)
+    assert run_table.point(spec | {"rtt_ns": spec["rtt_ns"] + 1}) != run_table.point(spec)
+
+
+def test_mix__names_the_flows_of_each():
+    groups = [{"cc": "cubic", "flows": 8}, {"cc": "bbr", "flows": 2}]
+    assert run_table.mix(groups) == "cubic:8,bbr:2"
+    assert run_table.mix(groups[:1]) == "cubic"
+    assert run_table.mix([]) is None
+
+
+def test_sweep__job_and_attempt_come_from_where_it_lies(tmp_path, summary):
+    directory = repetition(tmp_path, summary, "small/runs/reno-n2-0123abcd-r3/rep-1")
+    repetition(tmp_path, summary, "small/runs/reno-n2-0123abcd-r3/attempt-1")
+    (directory / "THINNED").write_text("summary\nmore words\n")
+    (row,) = run_table.read(tmp_path).to_dicts()
+    assert (row["sweep"], row["repetition"], row["attempt"], row["kept"]) == ("small", 3, 2, "summary")
+    for inside in ("small", "small/runs"):
+        assert run_table.read(tmp_path / inside)["sweep"].to_list() == ["small"]
+
+
+def test_index__is_fresh_whatever_happens_to_the_runs(tmp_path, summary):
+    first, second = repetition(tmp_path, summary), repetition(tmp_path, summary, "20260101T000001Z-b/rep-1")
+    (tmp_path / "latest").symlink_to(second.parent.name)
+    written = run_table.write(tmp_path)
+    assert written.height == 2
+    assert polars.read_parquet(tmp_path / "index.parquet").equals(written)
+    assert run_table.read(tmp_path).equals(written)
+    (first / "summary.json").write_text(json.dumps(summary | {"drops": 12345}))
+    assert 12345 in run_table.read(tmp_path)["drops"].to_list()
+    shutil.rmtree(first.parent)
+    assert run_table.read(tmp_path)["run"].to_list() == ["20260101T000001Z-b/rep-1"]
+    (second / "summary.json").write_text("{")
+    assert run_table.read(tmp_path).height == 0
+    assert list(tmp_path.glob(".index*")) == []
+
+
+def test_index__alone_is_read_as_it_is(tmp_path, summary):
+    repetition(tmp_path / "results", summary)
+    written = run_table.write(tmp_path / "results")
+    (tmp_path / "committed").mkdir()
+    shutil.copy(tmp_path / "results/index.parquet", tmp_path / "committed")
+    assert run_table.read(tmp_path / "committed").equals(written)
+
+
+def test_index__of_another_version_or_none_is_made_anew(tmp_path, summary):
+    assert run_table.read(tmp_path / "nowhere").height == 0
+    repetition(tmp_path, summary)
+    for content in (b"PAR1 no", b""):
+        (tmp_path / "index.parquet").write_bytes(content)
+        assert run_table.read(tmp_path).height == 1
+    polars.DataFrame({"run": ["20260101T000000Z-a/rep-1"]}).write_parquet(tmp_path / "index.parquet")
+    assert run_table.read(tmp_path)["flows"].to_list() == [2]
+
+
+def test_row__of_a_strange_summary_has_holes_not_lies(summary):
+    strange = summary | {"drops": "many", "almost_fairness": None, "ledger": {}, "reasons": ["a", "b"]}
+    row = run_table.row(strange, {}, run_table.Place("x", None, 1, 1, "all", None))
+    assert (row["drops"], row["delta"], row["ledger_missing"], row["commit"]) == (None, None, None, None)
+    assert row["reasons"] == "a; b"
+    with pytest.raises(ValueError, match="no spec or no utilization"):
+        run_table.row({"spec": {}}, {}, run_table.Place("x", None, 1, 1, "all", None))
