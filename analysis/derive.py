@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from analysis import distributions
 from analysis.analyse import analyse
 from analysis.figures.drawing import draw_all
 from analysis.join import join
@@ -23,7 +24,7 @@ from analysis.metrics import bottleneck
 from analysis.raw import InputError
 from analysis.report import render
 from analysis.summary import summarize
-from analysis.tables import write_joined, write_raw_tables
+from analysis.tables import write_frame, write_joined, write_raw_tables
 
 SUMMARY = "summary.json"
 SCRATCH = ".derived"
@@ -50,6 +51,9 @@ def derive(directory: Path, force: bool = False, pool: Executor | None = None) -
         analysis = analyse(directory, write_early)
         written.append(
             writer.submit(write_joined, scratch, analysis.run, analysis.queue, analysis.segments, analysis.trace)
+        )
+        written.append(
+            writer.submit(lambda: write_frame(scratch / distributions.NAME, distributions.distributions(analysis)))
         )
         drawn = draw_all(analysis, figures, pool)
         summary = summarize(analysis)

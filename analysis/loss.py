@@ -100,12 +100,16 @@ def _windows(windows: WindowSeries, start_ns: int, end_ns: int) -> tuple[int | N
     return before, int(after.min()) if len(after) else None
 
 
-def flows_losing_per_rtt(queue: Columns, window: Window, rtt_ns: int) -> float | None:
-    """Mean number of flows that saw a drop, over the base RTTs in which any did (first seed paper, 5.6, Figure 10)."""
+def flows_losing(queue: Columns, window: Window, rtt_ns: int) -> np.ndarray:
+    """How many flows saw a drop in each of the base RTTs in which any did, in time order (first seed paper, 5.6)."""
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     drops = rows.start + np.flatnonzero(dropped(queue)[rows])
-    if not len(drops):
-        return None
     rtt = (queue["enqueue_mono_ns"][drops] - window.start_ns) // rtt_ns
     pairs = np.unique(rtt << 16 | queue["flow"][drops])
-    return len(pairs) / len(np.unique(pairs >> 16))
+    return np.unique(pairs >> 16, return_counts=True)[1]
+
+
+def flows_losing_per_rtt(queue: Columns, window: Window, rtt_ns: int) -> float | None:
+    """Their mean (first seed paper, Figure 10); None without drops."""
+    flows = flows_losing(queue, window, rtt_ns)
+    return float(flows.mean()) if len(flows) else None

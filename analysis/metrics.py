@@ -131,6 +131,14 @@ def sliding_starts(window: Window, width_ns: int, step_ns: int) -> np.ndarray:
     return np.arange(window.start_ns, last + 1, max(step_ns, 1), dtype=np.int64)
 
 
+def utilization_windows(link: Link, window: Window, rtt_ns: int) -> np.ndarray:
+    """Utilization of each sliding window of 10 base RTTs, one every RTT; none if the measurement was shorter."""
+    width = UTILIZATION_WINDOW_RTTS * rtt_ns
+    if window.length_ns < width:
+        return np.empty(0)
+    return link.utilization(sliding_starts(window, width, rtt_ns), width)
+
+
 def utilization(link: Link, window: Window, rtt_ns: int) -> dict[str, float | None]:
     """Mean over the measurement window; percentile and extremes over sliding windows of 10 base RTTs, one every RTT.
 
@@ -138,9 +146,9 @@ def utilization(link: Link, window: Window, rtt_ns: int) -> dict[str, float | No
     stood for the bits).
     """
     width = UTILIZATION_WINDOW_RTTS * rtt_ns
-    if window.length_ns < width:
+    values = utilization_windows(link, window, rtt_ns)
+    if not len(values):
         return {"mean": None, "p01": None, "min": None, "max": None, "window_s": width / 1e9}
-    values = link.utilization(sliding_starts(window, width, rtt_ns), width)
     mean = link.utilization(np.array([window.start_ns]), window.length_ns)[0]
     return {
         "mean": float(mean),

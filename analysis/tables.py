@@ -98,8 +98,12 @@ def table(columns: Mapping[str, np.ndarray | pl.Series], flows: list[FiveTuple])
 
 
 def write_table(path: Path, columns: Mapping[str, np.ndarray | pl.Series], flows: list[FiveTuple]) -> None:
+    """One Parquet file of columns and their flows' text. Raises OSError, for example when the disk is full."""
+    write_frame(path, table(columns, flows))
+
+
+def write_frame(path: Path, frame: pl.DataFrame) -> None:
     """One Parquet file. Raises OSError, for example when the disk is full."""
-    frame = table(columns, flows)
     try:
         frame.write_parquet(path, compression="zstd", compression_level=ZSTD_LEVEL, row_group_size=ROW_GROUP)
     except pl.exceptions.ComputeError as error:  # polars hides what the system said in its text

@@ -21,7 +21,9 @@ from analysis.figures.common import count, envelope, pick_flows, si
 from analysis.report import number, percent
 from analysis.tests import simulate
 
-DERIVED = ["joined.parquet", "postcards.parquet", "report.html", "summary.json", "tcp.parquet"]
+DERIVED = [
+    "distributions.parquet", "joined.parquet", "postcards.parquet", "report.html", "summary.json", "tcp.parquet",
+]  # fmt: skip
 KEYS = {  # of design and contract
     "valid", "reasons", "clock", "spec", "bdp_packets", "buffer_packets", "utilization", "goodput_bps",
     "queue_depth_packets", "queue_nonempty_fraction", "drops", "marks", "drop_fraction", "jain_index", "flows",

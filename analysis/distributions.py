@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""distributions.parquet: how often each value occurred in the measurement window, small enough to be kept of every run.
+
+A long table: `what`, `flow` (the experiment's id of it, null where a value is of no one flow), `value`, `count`.
+Figures of many runs are drawn from these, so that packets need not be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from analysis import metrics
+from analysis.loss import flows_losing, longest_rtt_ns
+from analysis.raw import Columns
+from wire import wire
+
+if TYPE_CHECKING:
+    from analysis.analyse import Analysis
+
+NAME = "distributions.parquet"
+SCHEMA = {"what": pl.String, "flow": pl.Int32, "value": pl.Int64, "count": pl.Int64}
+CARD = wire.POSTCARD.const
+EVENT = wire.TCP_RECORD.const
+# Of the time that a full packet takes on the link: whoever sends faster than twice its rate sends a burst.
+BURST_GAP = 0.5
+
+
+def distributions(a: Analysis) -> pl.DataFrame:
+    """The table, by what, flow and value:
+
+    * `queue_depth_packets`: what arriving packets found, dropped ones included;
+    * `in_flight_packets`: each flow's at every ACK;
+    * `burst_packets`: see `bursts`;
+    * `flows_losing`: flows with a drop, of each base RTT in which any has one (first seed paper, 5.6);
+    * `flows_signalled_per_excursion`: see `signalled`;
+    * `utilization_ppm_10rtt`: of sliding windows of 10 base RTTs, one every RTT, in millionths.
+
+    What could not be measured has no rows.
+    """
+    frames = [
+        pl.DataFrame({"value": values.astype(np.int64)})
+        .group_by("value")
+        .agg(count=pl.len().cast(pl.Int64))
+        .with_columns(what=pl.lit(what), flow=pl.lit(flow, pl.Int32))
+        for what, flow, values in _values(a)
+    ]
+    table = pl.concat([pl.DataFrame(schema=SCHEMA), *(frame.select(list(SCHEMA)) for frame in frames)])
+    return table.sort("what", "flow", "value")
+
+
+def _values(a: Analysis) -> Iterator[tuple[str, int | None, np.ndarray]]:
+    spec, window, rtt_ns = a.run.spec, a.window, a.run.spec["rtt_ns"]
+    rows = metrics.arrivals_in(a.queue, window.start_ns, window.end_ns)
+    packet_ns = spec["wire_bytes"] * 8e9 / spec["rate_bps"]
+    yield "queue_depth_packets", None, a.queue["depth_packets"][rows]
+    yield "burst_packets", None, bursts(a.queue, window, packet_ns * BURST_GAP)
+    yield "flows_losing", None, flows_losing(a.queue, window, rtt_ns)
+    yield "flows_signalled_per_excursion", None, signalled(a.queue, window, full_rtt_ns(spec))
+    yield "utilization_ppm_10rtt", None, np.rint(metrics.utilization_windows(a.link, window, rtt_ns) * 1e6)
+    for entry, of_flow in metrics.experiment_groups(a.run, a.trace):
+        inside = metrics.rows_in(a.run, of_flow, window)
+        acks = inside[a.run.tcp["event"][inside] == EVENT["TCP_EVENT_PROBE"]]
+        yield "in_flight_packets", entry["id"], a.trace.in_flight[acks]
+
+
+def bursts(queue: Columns, window: metrics.Window, gap_ns: float) -> np.ndarray:
+    """Packets in each burst that came to the queue: of one flow, each at most `gap_ns` after the one before.
+
+    A packet with none so near to it is a burst of one. Packets of other flows may come between: the sender knows
+    nothing of them. Dropped packets count.
+    """
+    rows = metrics.arrivals_in(queue, window.start_ns, window.end_ns)
+    flow, came = queue["flow"][rows], queue["enqueue_mono_ns"][rows]
+    order = np.argsort(flow, kind="stable")
+    flow, came = flow[order], came[order]
+    begins = np.ones(len(flow), dtype=bool)
+    begins[1:] = (flow[1:] != flow[:-1]) | (came[1:] - came[:-1] > gap_ns)
+    return np.diff(np.flatnonzero(begins), append=len(flow))
+
+
+def full_rtt_ns(spec: dict[str, Any]) -> int:
+    """The RTT while the queue is at its threshold: of marking in mode ecn, else where packets are dropped."""
+    threshold = spec.get("ecn_threshold_packets") if spec["mode"] == "ecn" else None
+    return longest_rtt_ns(spec["rtt_ns"], threshold or spec["buffer_packets"], spec["wire_bytes"], spec["rate_bps"])
+
+
+def signalled(queue: Columns, window: metrics.Window, rtt_ns: int) -> np.ndarray:
+    """Flows of which a packet was dropped or marked, in each excursion of the queue to its threshold.
+
+    An excursion begins with a signal, and lasts for the RTT that the queue makes then (`rtt_ns`): so long no packet
+    that came was sent by somebody who knew of it. All who are told in that time slow down together, which is what
+    Theorem 5 of the first seed paper counts. The next signal after it begins another.
+    """
+    rows = metrics.arrivals_in(queue, window.start_ns, window.end_ns)
+    told = rows.start + np.flatnonzero(queue["flags"][rows] & (CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"]))
+    times, flow = queue["enqueue_mono_ns"][told], queue["flow"][told]
+    found = []
+    at = 0
+    while at < len(told):
+        end = max(int(np.searchsorted(times, times[at] + rtt_ns)), at + 1)
+        found.append(len(np.unique(flow[at:end])))
+        at = end
+    return np.array(found, dtype=np.int64)
