@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""Intervals and fits against what is known exactly: least squares, tables, and laws that points were drawn from."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.statistics import Bounds, bootstrap, power_law
+
+
+def test_bootstrap__of_two_runs_has_three_means() -> None:
+    # 1/4 both low, 1/2 mixed, 1/4 both high: 2.5 % and 97.5 % are the runs themselves
+    assert bootstrap([3.0, 1.0]) == (2.0, 1.0, 3.0, 2)
+
+
+def test_bootstrap__of_three_runs_counts_all_27_resamples() -> None:
+    found = bootstrap([0.0, 0.0, 3.0])
+    assert found is not None
+    # The mean is 3 x Binomial(3, 1/3) / 3: 0 with 8/27, 3 with 1/27 > 2.5 %
+    assert (found.value, found.low, found.high) == (1.0, 0.0, 3.0)
+
+
+def test_bootstrap__one_run_has_no_interval_and_none_no_value() -> None:
+    assert bootstrap([0.5]) == (0.5, None, None, 1)
+    assert bootstrap([None, math.nan]) is None
+    assert bootstrap([None, 2.0, 2.0]) == (2.0, 2.0, 2.0, 2)
+
+
+def test_bootstrap__is_the_same_twice_and_near_the_normal_interval() -> None:
+    values = np.random.default_rng(1).normal(10, 2, 40)
+    found = bootstrap(values)
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found == bootstrap(values[::-1])._replace(value=found.value)  # type: ignore[union-attr]
+    half = 1.96 * values.std() / math.sqrt(len(values))
+    assert found.low == pytest.approx(values.mean() - half, abs=0.1 * half)
+    assert found.high == pytest.approx(values.mean() + half, abs=0.1 * half)
+
+
+def test_bootstrap__covers_as_often_as_its_documentation_says() -> None:
+    random = np.random.default_rng(7)
+    for runs, said in ((3, 3 / 4), (5, 5 / 6)):
+        found = [bootstrap(random.normal(0, 1, runs)) for _ in range(400)]
+        covered = np.mean([i.low <= 0 <= i.high for i in found if i is not None])  # type: ignore[operator]
+        assert covered == pytest.approx(said, abs=0.06)
+
+
+def test_power_law__of_numbers_is_least_squares_with_its_t_interval() -> None:
+    x = np.array([1.0, 2, 4, 8, 16, 32])
+    y = 160 * x**-0.5 * np.exp(np.random.default_rng(3).normal(0, 0.1, len(x)))
+    line = stats.linregress(np.log(x), np.log(y))
+    half = stats.t.ppf(0.975, 4) * line.stderr
+    fit = power_law([Bounds(a, b, b) for a, b in zip(x, y, strict=True)])
+    assert fit.exponent == pytest.approx(line.slope, abs=1e-4)
+    assert fit.factor == pytest.approx(math.exp(line.intercept), rel=1e-4)
+    assert fit.exponent_low == pytest.approx(line.slope - half, abs=1e-3)
+    assert fit.exponent_high == pytest.approx(line.slope + half, abs=1e-3)
+    assert fit.factor_low == pytest.approx(
+        math.exp(line.intercept - stats.t.ppf(0.975, 4) * line.intercept_stderr), rel=1e-2
+    )
+    assert (fit.points, fit.censored, fit.given) == (6, 0, False)
+    assert fit.at(4) == pytest.approx(fit.factor * 4**fit.exponent)
+
+
+def test_power_law__narrow_intervals_are_numbers() -> None:
+    x = np.array([1.0, 2, 4, 8, 16])
+    y = 160 * x**-0.5 * np.exp(np.random.default_rng(4).normal(0, 0.2, len(x)))
+    numbers = power_law([Bounds(a, b, b) for a, b in zip(x, y, strict=True)])
+    narrow = power_law([Bounds(a, b * 0.999, b * 1.001) for a, b in zip(x, y, strict=True)])
+    assert narrow.exponent == pytest.approx(numbers.exponent, abs=1e-3)
+    assert narrow.exponent_low == pytest.approx(numbers.exponent_low, abs=5e-3)
+
+
+def test_power_law__censored_points_pull_only_from_their_side() -> None:
+    known = [Bounds(n, 0.95 * 160 / math.sqrt(n), 1.05 * 160 / math.sqrt(n)) for n in (1, 2, 4, 8)]
+    alone = power_law(known)
+    assert alone.exponent == pytest.approx(-0.5, abs=0.02)
+    agrees = power_law([*known, Bounds(16, 0, 100)])  # at most 100: the law says 40
+    assert agrees.exponent == pytest.approx(alone.exponent, abs=0.02)
+    assert agrees.censored == 1
+    contradicts = power_law([*known, Bounds(16, 240, math.inf)])  # more than 240: it says 40
+    assert contradicts.exponent > alone.exponent + 0.1
+    # Taken for the number 240 it would be known from above, too
+    as_number = power_law([*known, Bounds(16, 240, 240)])
+    assert contradicts.exponent >= as_number.exponent - 0.01
+
+
+def test_power_law__interval_holds_the_truth_about_as_often_as_it_says() -> None:
+    random = np.random.default_rng(5)
+    x = np.array([1.0, 2, 4, 8, 16, 32])
+    held = 0
+    trials = 60
+    for _ in range(trials):
+        y = 160 * x**-0.5 * np.exp(random.normal(0, 0.15, len(x)))
+        width = 1.05
+        found = power_law([Bounds(a, b / width, b * width) for a, b in zip(x, y, strict=True)])
+        assert found.exponent_low is not None
+        assert found.exponent_high is not None
+        held += found.exponent_low <= -0.5 <= found.exponent_high
+    assert held / trials >= 0.88
+
+
+def test_power_law__with_a_given_exponent_fits_the_factor_alone() -> None:
+    points = [Bounds(n, y, y) for n, y in ((1, 0.5), (4, 0.2), (16, 0.15))]
+    fit = power_law(points, exponent=-0.5)
+    logs = np.log([0.5, 0.4, 0.6])
+    assert fit.exponent == -0.5
+    assert fit.exponent_low is None
+    assert fit.factor == pytest.approx(math.exp(logs.mean()), rel=1e-4)
+    half = stats.t.ppf(0.975, 2) * logs.std(ddof=1) / math.sqrt(3)
+    assert fit.factor_high == pytest.approx(math.exp(logs.mean() + half), rel=1e-2)
+    assert fit.given
+
+
+def test_power_law__through_points_that_a_line_meets_has_finite_intervals() -> None:
+    points = [Bounds(n, 0.8 * 160 / math.sqrt(n), 1.25 * 160 / math.sqrt(n)) for n in (1, 2, 4, 8, 16, 32)]
+    fit = power_law(points)
+    assert fit.exponent == pytest.approx(-0.5, abs=0.05)
+    assert fit.exponent_low is not None
+    assert fit.exponent_high is not None
+    assert -0.9 < fit.exponent_low < -0.5 < fit.exponent_high < -0.1
+
+
+@pytest.mark.parametrize(
+    ("points", "exponent"),
+    [
+        ([Bounds(1, 2, 2)], None),
+        ([Bounds(1, 2, 2), Bounds(1, 3, 3)], None),
+        ([Bounds(1, 0, 2), Bounds(2, 0, 2)], None),
+        ([Bounds(1, 0, 2)], -0.5),
+        ([Bounds(0, 1, 2), Bounds(1, 1, 2)], None),
+        ([Bounds(1, 3, 2), Bounds(2, 1, 2)], None),
+        ([Bounds(1, 0, math.inf), Bounds(2, 1, 2)], None),
+    ],
+)
+def test_power_law__refuses_what_it_cannot_fit(points: list[Bounds], exponent: float | None) -> None:
+    with pytest.raises(ValueError, match="fitted"):
+        power_law(points, exponent)
+
+
+def test_power_law__two_points_give_a_law_without_an_interval() -> None:
+    fit = power_law([Bounds(1, 10, 10), Bounds(4, 5, 5)])
+    assert fit.exponent == pytest.approx(-0.5, abs=1e-3)
+    assert fit.exponent_low is None
+    assert fit.factor_low is None
