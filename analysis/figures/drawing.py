@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from analysis.figures import NAMES, names
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from analysis.analyse import Analysis
 
 PNG_DPI = 150
@@ -45,8 +47,13 @@ def draw(name: str, data: dict[str, Any], directory: str) -> None:
     """Writes <directory>/<name>.png and .svg. Raises OSError, for example when the disk is full."""
     warm_up()
     figure = importlib.import_module(f"analysis.figures.{name}").draw(data)
-    figure.savefig(Path(directory) / f"{name}.png", dpi=PNG_DPI, metadata={"Software": "bufferscope"})
-    figure.savefig(Path(directory) / f"{name}.svg", dpi=PNG_DPI, metadata={"Date": None, "Creator": "bufferscope"})
+    save(figure, Path(directory), name)
+
+
+def save(figure: Figure, directory: Path, name: str, dpi: int = PNG_DPI) -> None:
+    """Writes <directory>/<name>.png and .svg. Raises OSError."""
+    figure.savefig(directory / f"{name}.png", dpi=dpi, metadata={"Software": "bufferscope"})
+    figure.savefig(directory / f"{name}.svg", dpi=dpi, metadata={"Date": None, "Creator": "bufferscope"})
 
 
 def draw_all(a: Analysis, directory: Path, pool: Executor | None) -> list[Future[None]]:

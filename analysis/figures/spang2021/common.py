@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""What the figures of the first seed paper share: sizes for print, one colour an algorithm, the line that names the
+runs, how an algorithm that no kernel has is shown, and the row of a table of facts.
+
+Each figure_*.py has SWEEPS, the stems of the sweeps it draws from; prepare(runs), which reads stored runs and gives
+plain data; draw(data); facts(data), what was measured beside what was predicted.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from analysis.figures.common import BLUE, GREEN, GREY, PURPLE, RED, SKY, Data
+from analysis.statistics import Interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from analysis.figures.spang2021.runs import Runs
+
+COLUMN_IN, PAGE_IN = 3.5, 7.1  # widths of a column and of a page of a journal
+PNG_DPI = 300
+SMALL: dict[str, Any] = {  # of a column's width: 7 pt is what journals ask for at least
+    "font.size": 7.5, "axes.labelsize": 7.5, "axes.titlesize": 7.5, "xtick.labelsize": 7, "ytick.labelsize": 7,
+    "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.width": 0.6, "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5, "lines.linewidth": 0.9, "lines.markersize": 3.2, "legend.fontsize": 7,
+    "hatch.linewidth": 0.5,
+}  # fmt: skip
+LABEL_POINTS = 7
+FOOTER_POINTS = 5
+
+# The paper's algorithms in its order; each has one colour and one marker wherever it is drawn.
+NAMES = {"reno": "Reno", "cubic": "Cubic", "bbr": "BBR", "bbr2": "BBRv2", "scalable": "Scalable"}
+COLORS = {"reno": BLUE, "cubic": RED, "bbr": GREEN, "bbr2": SKY, "scalable": PURPLE}
+MARKERS = {"reno": "o", "cubic": "s", "bbr": "^", "bbr2": "v", "scalable": "D"}
+
+
+class Fact(NamedTuple):
+    """One number: what the paper says, what the theory predicts for this very run, what was measured."""
+
+    what: str
+    paper: str  # its own words or number, "" if it has none
+    predicted: float | None
+    measured: Interval | None  # None: not measured
+    unit: str
+    reason: str = ""  # why measured and predicted differ, as far as known
+
+
+def name(cc: str) -> str:
+    """How an algorithm is written."""
+    return NAMES.get(cc, cc)
+
+
+def color(cc: str) -> str:
+    """Its colour; of one that the paper does not have, grey."""
+    return COLORS.get(cc, GREY)
+
+
+def absence(runs: Runs, stem: str, cc: str) -> str:
+    """Why there is nothing of an algorithm: in no kernel at hand, or no valid run."""
+    controls = runs.controls(stem)
+    if controls and cc not in controls:
+        return f"{name(cc)}: not measured,\nno kernel at hand has it"
+    return f"{name(cc)}: no valid run"
+
+
+# Drawing --------------------------------------------------------------------------------------------------------------
+
+
+def new_figure(width_in: float, height_in: float, rows: int = 1, columns: int = 1, **grid: Any) -> tuple[Figure, Any]:
+    """A figure and its axes as an array of rows x columns, tidied."""
+    from matplotlib.figure import Figure
+
+    from analysis.figures.common import tidy
+
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.03, h_pad=0.03, wspace=0.03, hspace=0.03)  # type: ignore[union-attr,call-arg]
+    axes = figure.subplots(rows, columns, squeeze=False, **grid)
+    for ax in axes.flat:
+        tidy(ax)
+    return figure, axes
+
+
+def footer(figure: Figure, provenance: Data) -> None:
+    """Under the figure: the runs it was drawn from, and how many were left out because they are not valid."""
+    used, left_out = provenance["used"], provenance["left_out"]
+    shown = ", ".join(used) if len(used) <= 4 else _by_sweep(used)
+    clocks = " and ".join(f"{clock} time" for clock in provenance["clocks"])
+    text = f"From {shown or 'no run'}" + (f" ({clocks}; commit {', '.join(provenance['commits'])})." if used else ".")
+    if left_out:
+        text += f" Not drawn: {len(left_out)} not valid: {', '.join(run for run, _ in left_out[:3])}"
+        text += f" and {len(left_out) - 3} more." if len(left_out) > 3 else "."
+    width = round(figure.get_figwidth() * 72 / FOOTER_POINTS * 1.75)
+    figure.supxlabel("\n".join(textwrap.wrap(text, width)), fontsize=FOOTER_POINTS, color=GREY, x=0.01, ha="left")
+
+
+def _by_sweep(used: list[str]) -> str:
+    stems = [run.split("/")[0] for run in used]
+    return ", ".join(f"{stems.count(stem)} runs of {stem}" for stem in dict.fromkeys(stems))
+
+
+def absent(ax: Axes, text: str) -> None:
+    """A panel without data says why, on grey, so that it cannot be taken for zero."""
+    ax.set_facecolor("#F4F4F4")
+    ax.grid(visible=False)
+    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=GREY, fontsize=LABEL_POINTS)
+
+
+def label_right(ax: Axes, labels: Sequence[tuple[float, str, str]], gap_points: float = LABEL_POINTS + 1) -> None:
+    """(y, text, colour): each written outside the right edge at its height, moved apart where they would touch."""
+    height_points = ax.get_window_extent().height * 72 / ax.figure.dpi  # before layout: near enough
+    low, high = ax.get_ylim()
+    log = ax.get_yscale() == "log"
+    place = (lambda y: np.log(y / low) / np.log(high / low)) if log else (lambda y: (y - low) / (high - low))
+    ordered = sorted(labels, key=lambda label: label[0])
+    at = [float(place(y)) * height_points for y, _, _ in ordered]
+    for _ in range(50):  # push neighbours apart until all have room
+        for i in range(len(at) - 1):
+            short = gap_points - (at[i + 1] - at[i])
+            if short > 0.01:
+                at[i], at[i + 1] = at[i] - short / 2, at[i + 1] + short / 2
+    for (_, text, shade), y in zip(ordered, at, strict=True):
+        ax.annotate(
+            text, (1, y / height_points), xycoords="axes fraction", xytext=(3, 0), textcoords="offset points",
+            va="center", fontsize=LABEL_POINTS, color=shade, annotation_clip=False,
+        )  # fmt: skip
+
+
+def interval_bars(ax: Axes, x: Iterable[float], intervals: Iterable[Interval], shade: str, marker: str = "o") -> None:
+    """Estimates as markers, intervals as bars; of a single run the marker alone, hollow."""
+    for at, found in zip(x, intervals, strict=True):
+        one = found.low is None or found.high is None
+        if found.low is not None and found.high is not None:
+            ax.plot([at, at], [found.low, found.high], color=shade, linewidth=0.9, solid_capstyle="butt")
+        ax.plot(at, found.value, marker, color=shade, markerfacecolor="white" if one else shade, markeredgewidth=0.8)
+
+
+def save(figure: Figure, directory: Path, stem: str) -> None:
+    """Writes <directory>/<stem>.png and .svg, the same bytes from the same data. Raises OSError."""
+    from analysis.figures.drawing import save as save_both
+
+    save_both(figure, directory, stem, PNG_DPI)
+
+
+def render(figure_module: Any, data: Data, directory: Path) -> None:
+    """Draws one figure in the style of all, and saves it under its module's name. Raises OSError."""
+    import matplotlib
+
+    from analysis.figures.drawing import STYLE
+
+    with matplotlib.rc_context(STYLE | SMALL):  # type: ignore[arg-type]
+        save(figure_module.draw(data), directory, figure_module.__name__.rpartition(".")[2])

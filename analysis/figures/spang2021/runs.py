@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""The stored runs that figures are drawn from: rows of the run table, and the small tables that lie beside them.
+
+A figure asks for the runs it wants; those that are not valid are never handed out, and both are remembered, so that the
+figure can name its runs and say how many it left out.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analysis import distributions, run_table
+from analysis.raw import InputError
+
+PREFIX = "spang2021-"  # of the names of its sweeps in results/
+
+
+class Run:
+    """One repetition: its row of the run table, and its files as far as they were kept."""
+
+    def __init__(self, row: dict[str, Any], results: Path) -> None:
+        self.row = row
+        self.directory = results / row["run"]
+
+    def __getitem__(self, column: str) -> Any:
+        return self.row[column]
+
+    @property
+    def name(self) -> str:
+        """Of the sweep's job: enough to find the run."""
+        return str(Path(self.row["run"]).parent.name)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """summary.json. Raises InputError."""
+        return self._document("summary.json")
+
+    @cached_property
+    def environment(self) -> dict[str, Any]:
+        """environment.json. Raises InputError."""
+        return self._document("environment.json")
+
+    def table(self, name: str) -> pl.DataFrame:
+        """postcards, tcp or joined, whole. Raises InputError if it was not kept."""
+        return self._parquet(f"{name}.parquet")
+
+    def distribution(self, what: str, flow: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(values, how often each occurred), by value; of one flow, or of all together. Raises InputError."""
+        rows = self._distributions.filter(pl.col("what") == what)
+        if flow is not None:
+            rows = rows.filter(pl.col("flow") == flow)
+        counts = rows.group_by("value").agg(pl.col("count").sum()).sort("value")
+        return counts["value"].to_numpy(), counts["count"].to_numpy()
+
+    @cached_property
+    def _distributions(self) -> pl.DataFrame:
+        return self._parquet(distributions.NAME)
+
+    def flow_ids(self) -> list[int]:
+        """The experiment's flows whose windows were traced."""
+        rows = self._distributions.filter(pl.col("what") == "in_flight_packets")
+        return rows["flow"].drop_nulls().unique().sort().to_list()
+
+    def _parquet(self, name: str) -> pl.DataFrame:
+        try:
+            return pl.read_parquet(self.directory / name)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            why = f"of this run only {self.row['kept']} was kept" if self.row["kept"] != "all" else str(error)
+            raise InputError(f"{self.directory / name}: {why.splitlines()[0]}; run the sweep again") from None
+
+    def _document(self, name: str) -> dict[str, Any]:
+        try:
+            document = json.loads((self.directory / name).read_text())
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.directory / name}: {error}") from None
+        return document if isinstance(document, dict) else {}
+
+
+@dataclass
+class Runs:
+    """What lies in a results directory. `smoke` takes the short versions of the sweeps instead."""
+
+    results: Path
+    smoke: bool = False
+    used: dict[str, Run] = field(default_factory=dict)
+    left_out: dict[str, Run] = field(default_factory=dict)
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """The run table of all sweeps."""
+        return run_table.read(self.results)
+
+    def sweep(self, stem: str) -> str:
+        """The directory's name of a sweep: experiments/specs/spang2021/<stem>.yaml."""
+        return f"{PREFIX}{stem}" + ("-smoke" if self.smoke else "")
+
+    def select(self, stem: str, *conditions: pl.Expr, **equal: Any) -> list[Run]:
+        """The valid runs of a sweep with these values, by flows, buffer and repetition."""
+        rows = self.table.filter(pl.col("sweep") == self.sweep(stem), *conditions, **equal)
+        rows = rows.sort("cc", "flows", "buffer_packets", "mode", "repetition", "run")
+        found = [Run(row, self.results) for row in rows.iter_rows(named=True)]
+        valid = [run for run in found if run["valid"]]
+        self.used |= {run["run"]: run for run in valid}
+        self.left_out |= {run["run"]: run for run in found if not run["valid"]}
+        return valid
+
+    def controls(self, stem: str) -> frozenset[str]:
+        """Every congestion control that the kernels of a sweep's runs have; empty if no run tells."""
+        rows = self.table.filter(pl.col("sweep") == self.sweep(stem))
+        found: set[str] = set()
+        for row in rows.unique(["kernel_digest", "target", "clock"], maintain_order=True).iter_rows(named=True):
+            try:
+                sender = Run(row, self.results).environment.get("hosts", {}).get("sender", {})
+            except InputError:
+                continue
+            found |= set(sender.get("congestion_controls", ()))
+        return frozenset(found)
+
+    def provenance(self) -> dict[str, Any]:
+        """What `select` gave so far: used runs, and those left out with the reason, for the figure and its page."""
+        used = list(self.used.values())
+        return {
+            "used": sorted(f"{run['sweep']}/{run.name}" for run in used),
+            "left_out": sorted((f"{run['sweep']}/{run.name}", run["reasons"]) for run in self.left_out.values()),
+            "clocks": sorted({run["clock"] for run in used}),
+            "commits": sorted({(run["commit"] or "unknown")[:10] for run in used}),
+        }

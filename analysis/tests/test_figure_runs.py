@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Which stored runs figures get, and what they say of them."""
+
+import json
+
+import polars as pl
+import pytest
+
+from analysis import distributions
+from analysis.figures.spang2021 import common
+from analysis.figures.spang2021.runs import Runs
+from analysis.raw import InputError
+from analysis.statistics import Interval
+from analysis.summary import summarize
+
+KERNEL = {"hosts": {"sender": {"congestion_controls": ["reno", "cubic"]}}, "git": {"commit": "0123456789ab"}}
+
+
+@pytest.fixture
+def results(tmp_path, known_runs):
+    """A sweep of two valid runs and one that is not, and a short sweep of one run."""
+    analysis = known_runs("two_flows").analysis
+    for sweep, job, valid in [
+        ("spang2021-some", "reno-2-r2", True),
+        ("spang2021-some", "reno-2-r1", True),
+        ("spang2021-some", "reno-2-r3", False),
+        ("spang2021-some-smoke", "reno-2-r1", True),
+    ]:
+        directory = tmp_path / sweep / "runs" / job / "rep-1"
+        directory.mkdir(parents=True)
+        summary = summarize(analysis) | {"valid": valid, "reasons": [] if valid else ["a postcard was lost"]}
+        (directory / "summary.json").write_text(json.dumps(summary))
+        (directory / "environment.json").write_text(json.dumps(KERNEL))
+        distributions.distributions(analysis).write_parquet(directory / distributions.NAME)
+    return tmp_path
+
+
+def test_select__gives_valid_runs_by_repetition_and_remembers_the_others(results):
+    runs = Runs(results)
+    assert [run.name for run in runs.select("some", cc="reno", flows=2)] == ["reno-2-r1", "reno-2-r2"]
+    assert runs.select("some", cc="cubic") == []
+    assert runs.select("some", pl.col("flows") > 2) == []
+    assert runs.select("other") == []
+    told = runs.provenance()
+    assert told["used"] == ["spang2021-some/reno-2-r1", "spang2021-some/reno-2-r2"]
+    assert told["left_out"] == [("spang2021-some/reno-2-r3", "a postcard was lost")]
+    assert told["clocks"] == ["real"]
+    assert told["commits"] == ["0123456789"]
+
+
+def test_select__takes_the_short_sweeps_when_asked(results):
+    runs = Runs(results, smoke=True)
+    assert [run["sweep"] for run in runs.select("some")] == ["spang2021-some-smoke"]
+
+
+def test_distribution__is_of_one_flow_or_of_all(results, known_runs):
+    run = Runs(results).select("some")[0]
+    assert run.flow_ids() == [0, 1]
+    each = [dict(zip(*run.distribution("in_flight_packets", flow), strict=True)) for flow in (0, 1)]
+    values, counts = run.distribution("in_flight_packets")
+    assert (values[1:] > values[:-1]).all()
+    assert {int(v): int(c) for v, c in zip(values, counts, strict=True)} == {
+        int(v): int(each[0].get(v, 0) + each[1].get(v, 0)) for v in set(each[0]) | set(each[1])
+    }
+
+
+def test_table__that_was_not_kept_is_one_line(results):
+    run = Runs(results).select("some")[0]
+    with pytest.raises(InputError, match=r"reno-2-r1/rep-1/postcards\.parquet: .*; run the sweep again"):
+        run.table("postcards")
+
+
+def test_absence__tells_a_kernel_without_it_from_a_run_that_is_missing(results):
+    runs = Runs(results)
+    assert runs.controls("some") == {"reno", "cubic"}
+    assert common.absence(runs, "some", "bbr2") == "BBRv2: not measured,\nno kernel at hand has it"
+    assert common.absence(runs, "some", "cubic") == "Cubic: no valid run"
+    assert common.absence(runs, "other", "bbr2") == "BBRv2: no valid run"
+
+
+def test_footer__names_few_runs_and_counts_many():
+    def text(used, left_out=()):
+        figure, _ = common.new_figure(common.COLUMN_IN, 2)
+        common.footer(figure, {"used": used, "left_out": left_out, "clocks": ["virtual"], "commits": ["abc"]})
+        return figure.get_supxlabel().replace("\n", " ")
+
+    assert text(["s/a", "s/b"]) == "From s/a, s/b (virtual time; commit abc)."
+    assert "From 5 runs of s, 1 runs of t (" in text(["s/a", "s/b", "s/c", "s/d", "s/e", "t/a"])
+    assert text([]) == "From no run."
+    assert text(["s/a"], [("s/b", "why")]).endswith("Not drawn: 1 not valid: s/b.")
+    assert text(["s/a"], [(f"s/{i}", "why") for i in range(5)]).endswith(
+        "Not drawn: 5 not valid: s/0, s/1, s/2 and 2 more."
+    )
+
+
+def test_label_right__keeps_labels_apart_and_in_order():
+    _, axes = common.new_figure(common.COLUMN_IN, 2)
+    ax = axes[0, 0]
+    ax.set_ylim(0, 1)
+    common.label_right(ax, [(0.5, "b", "k"), (0.5, "c", "k"), (0.1, "a", "k")])
+    drawn = sorted((note.xy[1], note.get_text()) for note in ax.texts)
+    assert [word for _, word in drawn] == ["a", "b", "c"]
+    assert drawn[2][0] > drawn[1][0] > drawn[0][0]
+
+
+def test_interval_bars__draw_no_bar_for_one_run():
+    _, axes = common.new_figure(common.COLUMN_IN, 2)
+    common.interval_bars(axes[0, 0], [1, 2], [Interval(3, 2, 4, 3), Interval(5, None, None, 1)], "k")
+    assert [len(line.get_xdata()) for line in axes[0, 0].lines] == [2, 1, 1]
