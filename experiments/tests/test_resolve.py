@@ -13,7 +13,7 @@ from experiments.resolve import Resolved, resolve
 from experiments.spec import KEYS, load_yaml
 
 HOST = Host(("bbr", "cubic", "reno"), netem=False)
-SPECS = sorted((Path(__file__).parents[1] / "specs").glob("**/*.yaml"))
+SPECS = sorted((Path(__file__).parents[1] / "specs").glob("*.yaml"))  # sweeps are in directories of their own
 
 
 def resolved(**given: object) -> Resolved:
