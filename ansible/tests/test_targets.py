@@ -132,6 +132,28 @@ def test_tofino__of_the_first_generation_has_files_of_its_own(deploy: Callable[.
     assert conf["chip_list"][0]["chip_family"] == "Tofino"
 
 
+def test_tofino__other_sources_are_built_again_when_that_failed_once(
+    deploy: Callable[..., Played], sde: Path
+) -> None:
+    compiler = sde / "install/bin/bf-p4c"
+    sources = ["p4src/tna/bufferscope.p4"]
+    assert deploy(tofino_sources=sources).status == 0
+    compiler.write_text(COMPILER.replace("mkdir -p", 'echo "no stage left" >&2; exit 1; mkdir -p'))
+    sources += ["p4src/tna/names.p4"]
+    assert deploy(tofino_sources=sources).status != 0
+    compiler.write_text(COMPILER)
+    again = deploy(tofino_sources=sources)
+    assert again.status == 0, again.stderr
+    assert calls(sde) == 2
+
+
+def test_tofino__a_parser_that_selects_nothing_is_one_sentence(deploy: Callable[..., Played], sde: Path) -> None:
+    warning = 'echo "bufferscope.bfa:9: warning: Can\'t match parser state due to previous match" >&2\nmkdir -p'
+    (sde / "install/bin/bf-p4c").write_text(COMPILER.replace("mkdir -p", warning))
+    assert "built a parser that takes every packet for the same" in sentence(deploy())
+    assert not (sde / "install/share/tofinopd/bufferscope/pipe/tofino.bin").exists()
+
+
 def sentence(played: Played) -> str:
     assert played.status == 2, played.stdout + played.stderr
     (line,) = played.stderr.strip().splitlines()
