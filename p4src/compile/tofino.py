@@ -68,8 +68,8 @@ def compile_tofino(generation: Generation, root: Path, compiler: str) -> tuple[R
         if BLIND_PARSER in result.stdout + result.stderr:
             raise CannotCompile(
                 f"{compiler} compiles {PROGRAM} for {generation.target} into a parser that takes every packet for the "
-                "same, a fault of p4c from February to September 2026 (https://github.com/p4lang/p4c/pull/5753): use one "
-                "that is older or newer"
+                "same, a fault of p4c from February to September 2026 (https://github.com/p4lang/p4c/pull/5753): use "
+                "one that is older or newer"
             )
         resources = read_resources(json.loads(context.read_text()), generation.stages)
         texts = [_interface(interface), json.dumps(resources.as_json(), indent=1) + "\n", wanted + "\n"]

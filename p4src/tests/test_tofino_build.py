@@ -149,7 +149,7 @@ def test_compiler__that_leaves_the_parser_blind_is_refused(tmp_path, monkeypatch
         "#!/bin/sh\n"
         'while [ $# -gt 1 ]; do case "$1" in --bf-rt-schema) schema=$2 ;; -o) out=$2 ;; esac; shift; done\n'
         'mkdir -p "$out/pipe"; echo "{}" >"$schema"; echo "{}" >"$out/pipe/context.json"\n'
-        "echo \"bufferscope.bfa:12: warning: Can't match parser state due to previous match\" >&2\n"
+        'echo "bufferscope.bfa:12: warning: Can\'t match parser state due to previous match" >&2\n'
     )
     compiler.chmod(0o755)
     monkeypatch.chdir(ROOT)
