@@ -63,6 +63,9 @@ clean: ## remove everything that was built (results stay)
 
 # What must be redone when what has changed.
 
+# Goals that read stored runs or compute, for which any machine with Python will do.
+ALONE := replay parameters advise advise-parameters
+
 # CC is a congestion control here: make would hand it down as the C compiler.
 AS_IF_ALONE := env -u CC -u MAKEFLAGS -u MFLAGS
 
@@ -70,12 +73,13 @@ SOURCES := $(wildcard $(shell git ls-files softswitch collector hosts lib wire p
 
 build/deployed: .venv/ready $(SOURCES)
 	@echo "preparing this machine: packages and build (a minute or more the first time)"
+	@ansible/bootstrap.sh deploy
 	@mkdir -p build
 	@$(AS_IF_ALONE) ANSIBLE_CONFIG=ansible/ansible.cfg .venv/bin/ansible-playbook ansible/playbooks/deploy.yml
 	@touch $@
 
 .venv/ready: requirements.txt
-	@ansible/bootstrap.sh requirements.txt
+	@ansible/bootstrap.sh requirements.txt $(if $(filter-out $(ALONE),$(MAKECMDGOALS)),,alone)
 	@touch $@
 
 .venv/ready-dev: requirements-dev.txt .venv/ready

@@ -72,8 +72,11 @@ def _analyse(directory: Path, force: bool, pool: Executor) -> int:
     from analysis.derive import derive
     from analysis.raw import InputError
 
+    compared: list[str] = []
     try:
-        summary, damage = derive(directory, force, pool)
+        summary, damage = derive(
+            directory, force, pool, lambda files, changed: compared.append(_comparison(files, changed))
+        )
     except InputError as error:
         print(f"analysis: {error}", file=sys.stderr)
         return FAILED
@@ -95,8 +98,15 @@ def _analyse(directory: Path, force: bool, pool: Executor) -> int:
     verdict = "valid" if summary["valid"] else f"NOT VALID: {summary['reasons'][0]}"
     more = f" (and {len(summary['reasons']) - 1} more)" if len(summary["reasons"]) > 1 else ""
     utilization = "unknown" if used is None else f"{used:.2%}"
-    print(f"{directory}: utilization {utilization}, {summary['drops']} drops, {verdict}{more}")
+    print(f"{directory}: utilization {utilization}, {summary['drops']} drops, {verdict}{more}{''.join(compared)}")
     return DAMAGED if damage else OK
+
+
+def _comparison(files: int, changed: list[str]) -> str:
+    """How files that were made again compare with those that were there: another version makes others."""
+    if not changed:
+        return f"; all {files} files are byte for byte what they were"
+    return f"; {len(changed)} of {files} files are not what they were: {', '.join(changed)}"
 
 
 if __name__ == "__main__":

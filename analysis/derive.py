@@ -6,10 +6,11 @@ summary last. Whatever goes wrong before that leaves earlier results as they wer
 from __future__ import annotations
 
 import fcntl
+import filecmp
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,8 +31,16 @@ SUMMARY = "summary.json"
 SCRATCH = ".derived"
 
 
-def derive(directory: Path, force: bool = False, pool: Executor | None = None) -> tuple[dict[str, Any], list[str]]:
+def derive(
+    directory: Path,
+    force: bool = False,
+    pool: Executor | None = None,
+    when_compared: Callable[[int, list[str]], object] = lambda files, changed: None,
+) -> tuple[dict[str, Any], list[str]]:
     """Analyses a repetition and writes its derived files. Returns the summary, and a line for each damaged raw file.
+
+    The same raw files give the same bytes, whatever machine it is and whenever. If there were results already,
+    `when_compared` gets how many files there are now, and the names of those that are not what they were.
 
     `pool` draws the figures; without one they are drawn here. Raises InputError if it cannot be analysed, or (unless
     `force`) if a raw file is damaged and there are earlier results, or if those are valid and the new ones are not.
@@ -67,7 +76,10 @@ def derive(directory: Path, force: bool = False, pool: Executor | None = None) -
         page = render(summary, analysis.run.documents["environment"], figures)
         (scratch / "report.html").write_text(page, encoding="utf-8")
         (scratch / SUMMARY).write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
-        _put_in_place(scratch, directory)
+        files = sorted(path.relative_to(scratch) for path in scratch.rglob("*") if path.is_file())
+        if (directory / SUMMARY).exists():
+            when_compared(len(files), [str(file) for file in files if not _same(scratch / file, directory / file)])
+        _put_in_place(scratch, directory, files)
     return summary, _damage(analysis.run)
 
 
@@ -127,8 +139,11 @@ def _scratch(directory: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _put_in_place(scratch: Path, directory: Path) -> None:
-    files = sorted(path.relative_to(scratch) for path in scratch.rglob("*") if path.is_file())
+def _same(one: Path, other: Path) -> bool:
+    return other.is_file() and filecmp.cmp(one, other, shallow=False)
+
+
+def _put_in_place(scratch: Path, directory: Path, files: list[Path]) -> None:
     (directory / "figures").mkdir(exist_ok=True)
     for file in sorted(files, key=lambda path: path.name == SUMMARY):
         (scratch / file).replace(directory / file)

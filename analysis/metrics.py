@@ -15,6 +15,7 @@ import numpy as np
 from analysis.join import NONE, Segments, Trace
 from analysis.load import Run
 from analysis.raw import Columns, known
+from analysis.sums import dot
 from analysis.unwrap import group_starts, spans
 from wire import wire
 
@@ -273,7 +274,7 @@ def goodput_p01_bps(good: Goodput, window: Window, rtt_ns: int) -> float | None:
 
 def jain_index(values: np.ndarray) -> float | None:
     """(sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has all (Jain, Chiu, Hawe 1984)."""
-    squares = float(np.dot(values.astype(np.float64), values))
+    squares = dot(values.astype(np.float64), values)
     return float(values.sum()) ** 2 / (len(values) * squares) if squares else None
 
 
@@ -323,8 +324,8 @@ def _trace_numbers(run: Run, trace: Trace, flow: int, window: Window) -> dict[st
     rtt_min = rtt_min[(rtt_min > 0) & (rtt_min < 0xFFFFFFFF)]  # the kernel's value while it has none is all ones
     return {
         "retransmits": int(np.count_nonzero(tcp["event"][inside] == EVENT["TCP_EVENT_RETRANSMIT"])),
-        "cwnd_packets_mean": float(np.dot(tcp["cwnd_packets"][rows], held_ns) / total) if total else None,
-        "in_flight_packets_mean": float(np.dot(trace.in_flight[rows], held_ns) / total) if total else None,
+        "cwnd_packets_mean": dot(tcp["cwnd_packets"][rows], held_ns) / float(total) if total else None,
+        "in_flight_packets_mean": dot(trace.in_flight[rows], held_ns) / float(total) if total else None,
         "srtt_us_mean": float(srtt.mean()) if len(srtt) else None,
         "rtt_min_us": int(rtt_min.min()) if len(rtt_min) else None,
     }

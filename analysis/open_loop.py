@@ -15,6 +15,7 @@ from analysis.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
 from analysis.ledger import number
 from analysis.load import Run
 from analysis.metrics import MIN_FRAME_BYTES, WIRE_EXTRA_BYTES, Columns, Window, arrivals_in, dropped
+from analysis.sums import dot
 from analysis.theory import packet_sizes, queues
 
 BATCHES = 20  # of a run, for the standard error: long enough to be independent of each other
@@ -48,10 +49,10 @@ def model(spec: dict[str, Any]) -> Model | None:
     if spec["mode"] == "ecn":  # datagrams are not ECN-capable: refused where others are marked
         buffer = min(buffer, spec.get("ecn_threshold_packets") or buffer)
     letter, moment = "D" if sizes == "fixed" else "G", queues.second_moment(services, probabilities)
-    mean_service_ns = float(np.dot(services, probabilities)) * 1e9
+    mean_service_ns = dot(services, probabilities) * 1e9
     if limited and buffer < queues.MOST_STATES:
         depth = queues.mg1k_depth_distribution(load, services, probabilities, buffer)
-        mean = float(np.dot(np.arange(len(depth)), depth))
+        mean = dot(np.arange(len(depth)), depth)
         return Model(f"M/{letter}/1/{buffer}", mean_service_ns, moment, mean, float(depth[-1]), depth)
     if load >= 1:
         return None

@@ -16,6 +16,7 @@ from analysis.exactness import switch_kind
 from analysis.join import NONE
 from analysis.ledger import number
 from analysis.loss import flows_losing_per_rtt
+from analysis.sums import dot
 from analysis.theory import many_flows, single_flow
 from analysis.validity import idle_rtt
 
@@ -143,10 +144,10 @@ def _aggregate(a: Analysis) -> dict[str, float | None]:
         return dict.fromkeys(("in_flight_mean", "in_flight_min", "in_flight_max", "cwnd_mean"))
     inside = a.windows.in_flight_packets[held > 0]
     return {
-        "in_flight_mean": float(np.dot(a.windows.in_flight_packets, held) / held.sum()),
+        "in_flight_mean": dot(a.windows.in_flight_packets, held) / float(held.sum()),
         "in_flight_min": int(inside.min()),
         "in_flight_max": int(inside.max()),
-        "cwnd_mean": float(np.dot(a.windows.cwnd_packets, held) / held.sum()),
+        "cwnd_mean": dot(a.windows.cwnd_packets, held) / float(held.sum()),
     }
 
 

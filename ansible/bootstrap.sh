@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: MIT
 # What has to be there before Ansible can run: Python, and an environment of it in .venv with the packages of the
 # requirements file given. Everything else is installed by ansible/playbooks/deploy.yml, which needs root for it: so an
-# ordinary user is told here of all that is missing, once.
+# ordinary user is told here of all that is missing, once. With "alone" after the file nothing but Python is asked for:
+# stored runs can be analysed on any machine. With "deploy" instead of a file the packages are looked for, and no more.
 set -eu
 
 requirements=$1
+alone=${2:-}
 cd "$(dirname "$0")/.."
 
 # The packages of the parts that this machine plays in the lab, as the role packages will find them; there is no YAML yet.
@@ -36,7 +38,7 @@ elif python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
 fi
 
 if [ "$(id -u)" -ne 0 ]; then
-	if command -v dpkg-query >/dev/null; then
+	if [ "$alone" != alone ] && command -v dpkg-query >/dev/null; then
 		for package in $(wanted | tr ' ' '\n' | sort -u); do
 			is_installed "$package" || missing="$missing${missing:+ }$package"
 		done
@@ -56,6 +58,8 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
 	echo "bufferscope needs Python 3.11 or newer as python3; this one is $(python3 --version)" >&2
 	exit 1
 }
+
+[ "$requirements" != deploy ] || exit 0
 
 [ -x .venv/bin/python ] || python3 -m venv .venv
 echo "installing the Python packages of $requirements into .venv"

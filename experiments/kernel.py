@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,7 +42,11 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
 
 
 def die_with_parent(sig: int = signal.SIGKILL) -> None:
-    """The kernel sends `sig` to the caller when its parent ends, however that ends."""
+    """The kernel sends `sig` to the caller when its parent ends, however that ends. Linux only: elsewhere, where stored
+    runs can be analysed too, nothing happens.
+    """
+    if not sys.platform.startswith("linux"):
+        return
     _checked("prctl", _libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(sig), 0, 0, 0))
 
 

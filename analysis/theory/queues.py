@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from analysis.sums import dot
 from analysis.theory.checks import check_load
 
 # Of distributions: beyond, the sum over states costs seconds, and at any load below 1 nothing is left to be summed.
@@ -24,7 +25,7 @@ MOST_STATES = 4096
 def second_moment(services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray) -> float:
     """E[S^2] / E[S]^2 of a discrete service: 1 for equal packets, 2 for exponential ones."""
     values, weights = np.asarray(services, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
-    return float(np.dot(weights, values**2) * weights.sum() / np.dot(weights, values) ** 2)
+    return dot(weights, values**2) * float(weights.sum()) / dot(weights, values) ** 2
 
 
 def mg1_mean_depth(load: float, service_second_moment: float) -> float:
@@ -96,7 +97,7 @@ def _relative(
     result[:1] = 1.0
     for i in range(1, states):
         # sum_{j=1}^{i-1} p_j A_{i+1-j}
-        result[i] = (at_least[i] + np.dot(result[1:i], at_least[i:1:-1])) / none
+        result[i] = (at_least[i] + dot(result[1:i], at_least[i:1:-1])) / none
         if result[i] > 1e200:  # far beyond a load of 1 only the last states matter
             result[: i + 1] /= result[i]
     return result
@@ -110,7 +111,7 @@ def _arrivals(
     """
     values, weights = np.asarray(services, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
     weights = weights / weights.sum()
-    means = load * values / np.dot(weights, values)
+    means = load * values / dot(weights, values)
     far = count + int(means.max() + 12 * np.sqrt(means.max()) + 60)  # beyond, e^-m m^k / k! is nothing
     exactly = np.zeros(far)
     term = weights * np.exp(-means)

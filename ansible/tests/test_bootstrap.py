@@ -38,12 +38,14 @@ def machine(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def bootstrap(machine: Path, *installed: str) -> subprocess.CompletedProcess[str]:
+def bootstrap(
+    machine: Path, *installed: str, words: tuple[str, ...] = ("/nowhere/requirements.txt",)
+) -> subprocess.CompletedProcess[str]:
     """With requirements that do not exist: what gets so far is not to install anything."""
     (machine / "installed").write_text("".join(f"{name}\n" for name in installed))
     environment = os.environ | {"PATH": f"{machine}:{os.environ['PATH']}"}
     return subprocess.run(
-        [BOOTSTRAP, "/nowhere/requirements.txt"],
+        [BOOTSTRAP, *words],
         cwd=CHECKOUT,
         env=environment,
         capture_output=True,
@@ -74,3 +76,31 @@ def test_bootstrap__goes_on_where_nothing_is_lacking(machine: Path) -> None:
     done = bootstrap(machine, *wanted())
     assert "Debian packages" not in done.stderr
     assert "installing the Python packages of /nowhere/requirements.txt" in done.stdout
+
+
+def test_bootstrap__asks_for_python_alone_where_stored_runs_are_read(machine: Path) -> None:
+    done = bootstrap(machine, words=("/nowhere/requirements.txt", "alone"))
+    assert "Debian packages" not in done.stderr
+    assert "installing the Python packages" in done.stdout
+
+
+def test_bootstrap__looks_for_packages_before_hosts_are_prepared(machine: Path) -> None:
+    assert "Debian packages are missing: " in bootstrap(machine, words=("deploy",)).stderr
+    done = bootstrap(machine, *wanted(), words=("deploy",))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("goals", "command"),
+    [
+        (("replay",), "ansible/bootstrap.sh requirements.txt alone"),
+        (("advise",), "ansible/bootstrap.sh requirements.txt alone"),
+        (("experiment",), "ansible/bootstrap.sh requirements.txt"),
+        (("replay", "experiment"), "ansible/bootstrap.sh requirements.txt"),
+    ],
+)
+def test_make__asks_for_what_its_goal_needs(goals: tuple[str, ...], command: str) -> None:
+    done = subprocess.run(
+        ["make", "-n", "-W", "requirements.txt", *goals], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    )
+    assert command in [line.strip() for line in done.stdout.splitlines()]

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""The same raw files give the same bytes: on another kind of processor, with other threads, in another place, by
+somebody without any right, where no program but Python is to be found.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from analysis import derive as derive_module
+from analysis.__main__ import _comparison, main
+from analysis.figures import NAMES
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+# Kernels of NumPy's BLAS for the oldest processor it knows, one thread, another order of hashes, place and language.
+ELSEWHERE = {
+    "OPENBLAS_CORETYPE": "Prescott", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "PYTHONHASHSEED": "7",
+    "TZ": "Asia/Tokyo", "LC_ALL": "C", "HOME": "/nonexistent", "PATH": "/nonexistent",
+}  # fmt: skip
+# Root without its rights: what drops them is in every Linux distribution.
+POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]
+
+
+def _files(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_replay__elsewhere_gives_the_same_bytes(fresh, tmp_path):
+    directory = fresh()
+    assert main([str(directory)]) == 0
+    before = _files(directory)
+    assert any(file.endswith(".png") for file in before)
+    copy = Path(shutil.copytree(directory, tmp_path / "another place/rep-1"))
+    setpriv = shutil.which(POWERLESS[0])
+    drop = [setpriv, *POWERLESS[1:]] if os.geteuid() == 0 and setpriv else []
+    done = subprocess.run(
+        [*drop, sys.executable, "-m", "experiments", "replay", f"RUN={copy.parent}"],
+        cwd=CHECKOUT, env=ELSEWHERE | {"MPLCONFIGDIR": str(tmp_path)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "files are byte for byte what they were" in done.stdout
+    after = _files(copy)
+    assert after.keys() == before.keys()
+    assert [file for file, data in after.items() if data != before[file]] == []
+
+
+def test_replay__names_files_that_came_out_otherwise(fresh, monkeypatch):
+    monkeypatch.setattr(derive_module, "draw_all", _blank)
+    directory = fresh("no_loss")
+    said: list[str] = []
+
+    def derive() -> str:
+        derive_module.derive(directory, when_compared=lambda *found: said.append(_comparison(*found)))
+        return said.pop() if said else ""
+
+    assert derive() == ""  # there was nothing to compare with
+    assert re.fullmatch(r"; all \d+ files are byte for byte what they were", derive())
+    (directory / "report.html").write_text("of another version")
+    (directory / "figures/utilization.svg").unlink()
+    assert re.fullmatch(r"; 2 of \d+ files are not what they were: figures/utilization.svg, report.html", derive())
+
+
+def _blank(analysis, directory, pool):
+    for name in NAMES:
+        (directory / f"{name}.svg").write_text("<svg/>")
+    return []
