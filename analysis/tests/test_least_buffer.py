@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""What runs with several buffers say of the least one."""
+
+import math
+
+from analysis.least_buffer import bounds, by_buffer, verdict
+
+
+def test_verdict__is_open_where_repetitions_are_on_both_sides() -> None:
+    assert verdict([0.995, 0.999], 0.99) is True
+    assert verdict([0.98, 0.95], 0.99) is False
+    assert verdict([0.98, 0.999], 0.99) is None
+    assert verdict([0.99], 0.99) is True
+    assert verdict([None], 0.99) is None
+
+
+def test_bounds__lie_between_the_largest_that_fails_and_the_smallest_that_does_not() -> None:
+    assert bounds({3: [0.5], 100: [0.999], 20: [0.9], 30: [0.995]}, 0.99, x=4) == (4, 20, 30)
+
+
+def test_bounds__are_wide_where_buffers_contradict_each_other() -> None:
+    assert bounds({10: [0.9], 20: [0.995], 30: [0.98], 40: [0.999]}, 0.99)[1:] == (10, 40)
+    assert bounds({10: [0.9], 20: [0.9, 0.999], 40: [0.999]}, 0.99)[1:] == (10, 40)
+
+
+def test_bounds__are_open_where_nothing_was_small_or_large_enough() -> None:
+    assert bounds({10: [0.995], 20: [0.999]}, 0.99)[1:] == (0, 10)
+    assert bounds({10: [0.5], 20: [0.9]}, 0.99)[1:] == (20, math.inf)
+    assert bounds({}, 0.99)[1:] == (0, math.inf)
+
+
+def test_by_buffer__collects_repetitions() -> None:
+    rows = [
+        {"buffer_packets": 20, "queue_nonempty_fraction": 0.9},
+        {"buffer_packets": 10, "queue_nonempty_fraction": None},
+        {"buffer_packets": 20, "queue_nonempty_fraction": 0.8},
+    ]
+    assert by_buffer(rows, "queue_nonempty_fraction") == {20: [0.9, 0.8], 10: [None]}
