@@ -151,12 +151,12 @@ def tidy(ax: Axes) -> None:
     ax.margins(x=0)
 
 
-def level(ax: Axes, y: float, text: str, color: str = BLACK, style: str = "--") -> None:
+def level(ax: Axes, y: float, text: str, color: str = BLACK, style: str = "--", size: float = 8) -> None:
     """A horizontal line with its meaning written at the right end, outside the axes."""
     ax.axhline(y, color=color, linewidth=0.9, linestyle=style)
     ax.annotate(
         text, (1, y), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
-        va="center", fontsize=8, color=color, annotation_clip=False,
+        va="center", fontsize=size, color=color, annotation_clip=False,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from analysis.figures import common
 from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, RED, Data
+from analysis.figures.steps import queue_steps, value_steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,25 +77,16 @@ def _queue(a: Analysis, moment: int, start: int, end: int) -> tuple[np.ndarray, 
     left = came + a.queue["sojourn_ns"][rows]
     is_dropped = (flags & wire.POSTCARD.const["POSTCARD_DROPPED"]) != 0
     refused = is_dropped & ((flags & wire.POSTCARD.const["POSTCARD_AT_INGRESS"]) != 0)
-    arrival = np.column_stack((came[~refused], depth[~refused].astype(np.int64) + 1))
-    order = np.argsort(left[~refused], kind="stable")
-    departed = left[~refused][order]
-    admitted = np.searchsorted(came[~refused], departed, side="right")
-    departure = np.column_stack((departed, admitted - np.arange(1, len(departed) + 1)))  # first in, first out
-    steps = np.concatenate((arrival, np.maximum(departure, 0)))
-    steps = steps[np.argsort(steps[:, 0], kind="stable")]
-    steps = steps[(steps[:, 0] >= start) & (steps[:, 0] <= end)]
+    steps = queue_steps(came, left, depth, refused, start, end)
     shown = is_dropped & (came >= start)
     drops = np.array([(came[shown] - moment) / 1e6, depth[shown]])
     first = shown & (came >= moment) & (came < moment + rtt)
-    return np.array([(steps[:, 0] - moment) / 1e6, steps[:, 1]]), drops, set(a.queue["flow"][rows][first].tolist())
+    return np.array([(steps[0] - moment) / 1e6, steps[1]]), drops, set(a.queue["flow"][rows][first].tolist())
 
 
 def _steps(times: np.ndarray, values: np.ndarray, moment: int, start: int, end: int) -> np.ndarray:
-    first, last = np.searchsorted(times, (start, end))
-    first = max(first - 1, 0)  # the value that held when the span began
-    at = np.maximum(times[first:last], start)
-    return np.array([(at - moment) / 1e6, values[first:last]], dtype=np.float64)
+    at, held = value_steps(times, values, start, end)
+    return np.array([(at - moment) / 1e6, held], dtype=np.float64)
 
 
 def draw(data: Data) -> Figure:

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+"""Figure 1: one Reno flow, B = BDP, the RTTs around one loss. Its window, which PRR lowers bit by bit, over the queue.
+
+Dashed is the fluid model: a loss at W = BDP + B is known one RTT of a full queue later, and from then on one packet is
+sent for every two acknowledged (first paper, 3.1), until the window is half; the queue is the window less the BDP.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analysis.figures.common import BLACK, GREY, RED, Data, level
+from analysis.figures.spang2021 import common
+from analysis.figures.spang2021.common import Fact
+from analysis.figures.spang2021.trace import Trace
+from analysis.loss import AFTERMATH_RTTS
+from analysis.statistics import bootstrap
+from analysis.theory.single_flow import DECREASE, queue_length
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.figures.spang2021.runs import Run, Runs
+
+SWEEPS = ("single-flow",)
+CC = "reno"
+BEFORE_RTTS, AFTER_RTTS = 0.7, 3.6  # longest RTTs, about the first drop
+
+
+def prepare(runs: Runs) -> Data:
+    """The steps around one loss of the first valid run, and what each run says of all its losses."""
+    found = [run for run in runs.select(SWEEPS[0], cc=CC, flows=1) if run["buffer_packets"] == run["bdp_packets"]]
+    losses = [_losses(run) for run in found]
+    data: Data = {"provenance": runs.provenance(), "zoom": None, "losses": losses, "absent": ""}
+    if not losses or not losses[0]["each"]:
+        data["absent"] = common.absence(runs, SWEEPS[0], CC) if not losses else "no loss in the measurement window"
+        return data
+    return data | {"zoom": _zoom(Trace(found[0]), losses[0]["each"])}
+
+
+def _losses(run: Run) -> Data:
+    """Each loss of a run with the RTTs after it: when it was known, how far window and queue fell. Times in ns."""
+    trace = Trace(run)
+    flow = trace.flows[0]["id"]
+    times, window = trace.window(flow)
+    drops, _, _ = trace.signals(trace.start_ns, trace.end_ns)
+    aftermath_ns = AFTERMATH_RTTS * trace.longest_rtt_ns
+    first = drops[np.diff(drops, prepend=trace.start_ns - aftermath_ns) >= aftermath_ns]
+    each = []
+    for drop in first[first + aftermath_ns <= trace.end_ns].tolist():
+        again, _ = trace.retransmissions(drop, drop + aftermath_ns)
+        before = int(window[np.searchsorted(times, drop, side="right") - 1])
+        after = slice(*np.searchsorted(times, (drop, drop + aftermath_ns)))
+        halved = times[after][window[after] <= before / 2]
+        if not len(again) or not len(halved):
+            continue  # none of both belongs to a loss that the sender answered as Reno does
+        came = trace.queue["enqueue_mono_ns"][trace.arrivals(int(again[0]), int(halved[0]))]
+        depths = trace.queue["depth_packets"][trace.arrivals(drop, drop + aftermath_ns)]
+        each.append(
+            {
+                "drop_ns": drop, "before": before, "least": int(window[after].min()), "queue": int(depths.min()),
+                "settled": int(window[np.searchsorted(times, drop + aftermath_ns - trace.rtt_ns)]),
+                "known_ns": int(again[0]) - drop, "halved_ns": int(halved[0] - again[0]),
+                "silent_ns": int(np.diff(came).max(initial=0)),
+            }
+        )  # fmt: skip
+    model = {
+        "bdp": trace.bdp, "buffer": trace.buffer, "full_rtt_ns": trace.longest_rtt_ns, "packet_ns": trace.packet_ns,
+    }  # fmt: skip
+    return {"each": each, "model": model}
+
+
+def _zoom(trace: Trace, each: list[Data]) -> Data:
+    """Steps in ms since the first drop of the first loss that has room on both sides."""
+    drop = each[min(1, len(each) - 1)]["drop_ns"]
+    start = drop - round(BEFORE_RTTS * trace.longest_rtt_ns)
+    end = drop + round(AFTER_RTTS * trace.longest_rtt_ns)
+    flow = trace.flows[0]["id"]
+
+    def ms(steps: np.ndarray) -> np.ndarray:
+        return np.array([(steps[0] - drop) / 1e6, steps[1]], dtype=np.float64)
+
+    drops, _, depths = trace.signals(start, end)
+    again, _ = trace.retransmissions(start, end)
+    times, window = trace.window(flow)
+    return {
+        "span_ms": ((start - drop) / 1e6, (end - drop) / 1e6),
+        "window": ms(trace.window_steps(flow, start, end)),
+        "queue": ms(trace.queue_steps(start, end)),
+        "drops": ms(np.array([drops, depths])),
+        "again": ms(np.array([again, window[np.maximum(np.searchsorted(times, again, side="right") - 1, 0)]])),
+        "model": _model(trace, (end - drop) / 1e6),
+        "bdp": trace.bdp,
+        "buffer": trace.buffer,
+        "rtt_ms": trace.rtt_ns / 1e6,
+        "full_rtt_ms": trace.longest_rtt_ns / 1e6,
+    }
+
+
+def _model(trace: Trace, end_ms: float) -> np.ndarray:
+    """(ms, window) of the fluid model's corners: full, known, halved, and one packet more each RTT."""
+    top = trace.bdp + trace.buffer
+    full_ms, drained_ms = trace.longest_rtt_ns / 1e6, top * trace.packet_ns / 1e6
+    half = DECREASE[CC] * top
+    halved_ms = full_ms + drained_ms
+    grown = half + (end_ms - halved_ms) / (trace.rtt_ns / 1e6)
+    return np.array([[0, full_ms, halved_ms, end_ms], [top, top, half, grown]])
+
+
+def draw(data: Data) -> Figure:
+    """Window above, queue beneath, on one time axis; 0 is the drop."""
+    figure, axes = common.new_figure(common.COLUMN_IN, 3.5, 2, sharex=True, height_ratios=(1.15, 1))
+    upper, lower = axes[:, 0]
+    common.footer(figure, data["provenance"])
+    zoom = data["zoom"]
+    if zoom is None:
+        for ax in (upper, lower):
+            common.absent(ax, data["absent"])
+        return figure
+    bdp, buffer = zoom["bdp"], zoom["buffer"]
+    _draw_window(upper, zoom)
+    _draw_queue(lower, zoom)
+    upper.set_ylim(0, (bdp + buffer) * 1.18)
+    lower.set_ylim(0, buffer * 1.18)
+    lower.set_xlim(*zoom["span_ms"])
+    lower.set_xlabel(
+        f"time since the drop (ms); RTT {zoom['rtt_ms']:.3g} ms, {zoom['full_rtt_ms']:.3g} ms at full queue"
+    )
+    figure.align_ylabels()
+    return figure
+
+
+def _draw_window(ax: Any, zoom: Data) -> None:
+    bdp, buffer, blue = zoom["bdp"], zoom["buffer"], common.color(CC)
+    ax.step(*zoom["window"], where="post", color=blue)
+    ax.plot(*zoom["model"], "--", color=BLACK, linewidth=0.7)
+    ax.plot(*zoom["again"], "o", color=BLACK, markerfacecolor="white", markeredgewidth=0.8, zorder=4)
+    level(ax, bdp, "BDP", GREY, ":", common.LABEL_POINTS)
+    level(ax, bdp + buffer, "BDP + B", GREY, ":", common.LABEL_POINTS)
+    sent_ms, at = zoom["again"][:, 0]
+    note = {"fontsize": common.LABEL_POINTS, "ha": "left", "va": "center"}
+    ax.annotate("sent again", (sent_ms, at), xytext=(5, 5), textcoords="offset points", **note)
+    middle = (zoom["model"][0][1] + zoom["model"][0][2]) / 2
+    ax.annotate(
+        "PRR: one packet sent\nfor two acknowledged", (middle, bdp + 0.5 * buffer), xytext=(12, 11),
+        textcoords="offset points", **note,
+    )  # fmt: skip
+    ax.annotate(
+        "fluid\nmodel", (middle, bdp + 0.5 * buffer), xytext=(-8, -8), textcoords="offset points",
+        fontsize=common.LABEL_POINTS, ha="right", va="center",
+    )  # fmt: skip
+    ax.set_ylabel("window\n(packets in flight)")
+
+
+def _draw_queue(ax: Any, zoom: Data) -> None:
+    bdp, buffer = zoom["bdp"], zoom["buffer"]
+    ax.step(*zoom["queue"], where="post", color=common.color(CC), linewidth=0.6)
+    times, window = zoom["model"]
+    ax.plot(times, [queue_length(w, bdp, buffer) for w in window], "--", color=BLACK, linewidth=0.7)
+    ax.plot(*zoom["drops"], "x", color=RED, markersize=5, markeredgewidth=1.2, zorder=4, clip_on=False)
+    ax.annotate(
+        "dropped", (zoom["drops"][0].mean(), buffer), xytext=(0, 7), textcoords="offset points", ha="center",
+        va="center", fontsize=common.LABEL_POINTS, color=RED,
+    )  # fmt: skip
+    level(ax, buffer, f"B = {buffer}", GREY, ":", common.LABEL_POINTS)
+    ax.set_ylabel("queue depth\n(packets)")
+
+
+def facts(data: Data) -> list[Fact]:
+    """Medians over each run's losses; intervals over runs."""
+    kept = [run for run in data["losses"] if run["each"]]
+    if not kept:
+        return []
+    model = kept[0]["model"]
+    bdp, buffer, top = model["bdp"], model["buffer"], model["bdp"] + model["buffer"]
+    half = DECREASE[CC] * top
+
+    def measured(key: str, scale: float = 1.0) -> Any:
+        return bootstrap(float(np.median([loss[key] for loss in run["each"]])) / scale for run in kept)
+
+    full_ms, drain_ms = model["full_rtt_ns"] / 1e6, top * model["packet_ns"] / 1e6
+    two_us = 2 * model["packet_ns"] / 1e3
+    dip = "just before recovery ends PRR has a burst fewer in flight than the new window"
+    known = (
+        "a full queue makes the RTT 2.4 ms, and two more packets must be acknowledged; the paper read it off its figure"
+    )
+    sacks = "receivers put SACKs together: an ACK each 5 % of the RTT (tcp_comp_sack_delay_ns), a burst for each"
+    return [
+        Fact("window at the drop", "BDP + B", top, measured("before"), "packets"),
+        Fact("window after recovery", "half of it", half, measured("settled"), "packets"),
+        Fact("least window", "half of it", half, measured("least"), "packets", dip),
+        Fact("least queue depth", "nearly empty", queue_length(half, bdp, buffer), measured("queue"), "packets"),
+        Fact("from the drop until it is known", "about 1.5 ms", full_ms, measured("known_ns", 1e6), "ms", known),
+        Fact("from then until the window is half", "2 ms", drain_ms, measured("halved_ns", 1e6), "ms"),
+        Fact("longest silence meanwhile", "PRR never stops sending", two_us, measured("silent_ns", 1e3), "us", sacks),
+    ]

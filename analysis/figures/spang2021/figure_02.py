@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""Figure 2: the queue over time of one Reno, Cubic, BBR and Scalable flow, B = BDP, and what share of it each drains.
+
+Dashed is how far the rule of each lets the queue fall (first paper, 3.5): (1 - beta) (BDP + B), for BBR BDP / 4, from
+the deepest queue, which is B where packets are lost. Least and largest depth of each pixel column are drawn, so that no
+packet is left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures.common import BLACK, GREY, Data, envelope
+from analysis.figures.spang2021 import common
+from analysis.figures.spang2021.common import Fact
+from analysis.figures.spang2021.trace import Trace
+from analysis.statistics import Interval, bootstrap
+from analysis.theory.single_flow import drained_packets
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from analysis.figures.spang2021.runs import Run, Runs
+
+SWEEPS = ("single-flow",)
+CCS = ("reno", "cubic", "bbr", "scalable")
+COLUMNS = 700  # of an axis of COLUMN_IN at PNG_DPI
+PAPER = {  # its 3.6
+    "reno": "a full BDP, (almost) empty", "cubic": "60-70 %", "bbr": "about 25 %", "scalable": "11-25 %",
+}  # fmt: skip
+SACKS = (
+    "in recovery receivers put SACKs together (tcp_comp_sack_delay_ns: 5 % of the RTT), so packets come in bursts; the "
+    "least depth lies between two"
+)
+
+
+def prepare(runs: Runs) -> Data:
+    """Of each algorithm the first run's queue, and the share drained of every run."""
+    panels = []
+    for cc in CCS:
+        found = [run for run in runs.select(SWEEPS[0], cc=cc, flows=1) if run["buffer_packets"] == run["bdp_packets"]]
+        if found:
+            panels.append({"cc": cc, "absent": ""} | _queue(Trace(found[0])) | _drained(found))
+        else:
+            panels.append({"cc": cc, "absent": common.absence(runs, SWEEPS[0], cc)})
+    return {"provenance": runs.provenance(), "panels": panels}
+
+
+def _queue(trace: Trace) -> Data:
+    """What arriving packets found over the measurement window, in s since its start."""
+    rows = trace.arrivals(trace.start_ns, trace.end_ns)
+    seconds = (trace.queue["enqueue_mono_ns"][rows] - trace.start_ns) / 1e9
+    end_s = (trace.end_ns - trace.start_ns) / 1e9
+    return {
+        "line": envelope(seconds, trace.queue["depth_packets"][rows].astype(np.int64), 0, end_s, COLUMNS),
+        "deepest": int(trace.queue["depth_packets"][rows].max(initial=0)), "rtt_us": trace.rtt_ns / 1e3,
+        "end_s": end_s, "bdp": trace.bdp, "buffer": trace.buffer,
+    }  # fmt: skip
+
+
+def _drained(found: list[Run]) -> Data:
+    """Shares of the BDP, one number a run: to the least depth, and to the least mean over one RTT."""
+    each = [run.summary["drained_fraction"] for run in found]
+    return {
+        "drained": bootstrap(one["of_bdp"]["median"] for one in each),
+        "drained_mean": bootstrap(one["of_bdp_mean_over_rtt"]["median"] for one in each),
+        "basis": each[0]["basis"],
+        "drops": sum(run["drops"] or 0 for run in found),
+        "rtt_min_us": min((flow["rtt_min_us"] for run in found for flow in run.summary["flows"] if flow["rtt_min_us"]),
+                          default=None),
+    }  # fmt: skip
+
+
+def draw(data: Data) -> Figure:
+    """A panel an algorithm, on one time axis."""
+    panels = data["panels"]
+    figure, axes = common.new_figure(common.COLUMN_IN, 4.2, len(panels), sharex=True, sharey=True)
+    common.footer(figure, data["provenance"])
+    shown = [panel for panel in panels if not panel["absent"]]
+    if shown:
+        axes[0, 0].set_xlim(0, max(panel["end_s"] for panel in shown))
+        axes[0, 0].set_ylim(0, max(panel["buffer"] for panel in shown) * 1.25)
+    for ax, panel in zip(axes[:, 0], panels, strict=True):
+        if panel["absent"]:
+            common.absent(ax, panel["absent"])
+        else:
+            _draw_panel(ax, panel)
+    axes[-1, 0].set_xlabel("time (s)")
+    axes[len(panels) // 2, 0].set_ylabel("queue depth (packets)", y=1.15)
+    return figure
+
+
+def _draw_panel(ax: Axes, panel: Data) -> None:
+    cc, buffer, bdp = panel["cc"], panel["buffer"], panel["bdp"]
+    ax.plot(*panel["line"], color=common.color(cc), linewidth=0.5)
+    ax.axhline(buffer, color=GREY, linewidth=0.7, linestyle=":")
+    falls = drained_packets(cc, buffer, bdp)
+    labels = [(buffer, "B = BDP", GREY)]
+    title = f"{common.name(cc)} drains {_percent(panel['drained'])} of a BDP"
+    if falls is not None:
+        floor = max(panel["deepest"] - falls, 0)
+        ax.axhline(floor, color=BLACK, linewidth=0.8, linestyle="--", clip_on=False)
+        labels.append((floor, "rule", BLACK))
+        title += f"; rule: {falls / bdp:.0%}"
+    common.label_right(ax, labels)
+    ax.set_title(title, loc="left", pad=2)
+
+
+def _percent(found: Interval | None) -> str:
+    if found is None:
+        return "an unknown share"
+    spread = "" if found.low is None or found.high is None else f" ({found.low:.0%} to {found.high:.0%})"
+    return f"{found.value:.0%}{spread}"
+
+
+def facts(data: Data) -> list[Fact]:
+    """Medians over each run's losses (of BBR: probing cycles); intervals over runs."""
+    rows = []
+    for panel in data["panels"]:
+        cc = panel["cc"]
+        if panel["absent"]:
+            rows.append(Fact(f"{common.name(cc)} drains", PAPER[cc], None, None, "BDP", panel["absent"]))
+            continue
+        falls = drained_packets(cc, panel["buffer"], panel["bdp"])
+        rule = None if falls is None else falls / panel["bdp"]
+        why = SACKS if cc in ("cubic", "scalable") else _of_probes(panel) if cc == "bbr" else ""
+        rows.append(Fact(f"{common.name(cc)} drains", PAPER[cc], rule, panel["drained"], "BDP", why))
+        if cc != "bbr":  # whose probe lasts one RTT: a mean over that flattens it
+            what = f"{common.name(cc)}, to the least mean over one RTT"
+            rows.append(Fact(what, PAPER[cc], rule, panel["drained_mean"], "BDP"))
+    return rows
+
+
+def _of_probes(panel: Data) -> str:
+    """Why BBR's probes need not do what the rule says of those in which packets are lost."""
+    reasons = []
+    if not panel["drops"]:
+        reasons.append(
+            "the rule is of probes that lose packets, but here none is lost: the queue is empty between probes"
+        )
+    if panel["rtt_min_us"] and panel["rtt_min_us"] < 0.99 * panel["rtt_us"]:
+        reasons.append(
+            f"the kernel takes {panel['rtt_min_us'] / 1e3:.3g} ms for the least RTT (a sample from timestamps, which "
+            "count ms), so a probe is shorter than an RTT"
+        )
+    return "; ".join(reasons)

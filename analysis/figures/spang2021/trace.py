@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""One run packet by packet: its queue, its flows' windows, its losses. For the figures that show time."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analysis.figures.spang2021.runs import Run
+from analysis.figures.steps import queue_steps, value_steps
+from analysis.raw import Columns
+from analysis.theory.single_flow import bdp_packets
+from wire import wire
+
+CARD = wire.POSTCARD.const
+EVENT = wire.TCP_RECORD.const
+REFUSED = CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
+
+
+class Trace:
+    """Times are ns on the run's clock. Needs postcards.parquet and tcp.parquet; InputError if they were not kept."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        summary, spec = run.summary, run.summary["spec"]
+        self.start_ns, self.end_ns = summary["measurement_window_mono_ns"]
+        self.traffic_ns = summary["traffic_start_mono_ns"]
+        self.rtt_ns, self.buffer = spec["rtt_ns"], spec["buffer_packets"]
+        self.longest_rtt_ns = summary["loss"]["longest_rtt_ns"]
+        self.bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
+        self.packet_ns = spec["wire_bytes"] * 8e9 / spec["rate_bps"]
+        self.flows: list[dict[str, Any]] = summary["flows"]
+
+    @cached_property
+    def queue(self) -> Columns:
+        """Postcards of the bottleneck, by arrival."""
+        cards = self.run.table("postcards").filter(pl.col("egress_port") == self.run.summary["bottleneck_port"])
+        names = ("enqueue_mono_ns", "sojourn_ns", "depth_packets", "flags")
+        columns = {name: cards[name].to_numpy() for name in names}
+        return columns | {"flow": self._ids(cards)}
+
+    @cached_property
+    def records(self) -> Columns:
+        """The trace's records, by time."""
+        records = self.run.table("tcp")
+        names = ("mono_ns", "event", "cwnd_packets", "in_flight_packets", "ca_state")
+        return {name: records[name].to_numpy() for name in names} | {"flow": self._ids(records)}
+
+    def _ids(self, table: pl.DataFrame) -> np.ndarray:
+        """The experiment's id of each row's flow, -1 of others."""
+        ids = {flow["five_tuple"]: flow["id"] for flow in self.flows}
+        return table["five_tuple"].cast(pl.String).replace_strict(ids, default=-1, return_dtype=pl.Int32).to_numpy()
+
+    def arrivals(self, start_ns: int, end_ns: int) -> slice:
+        """Rows of `queue` that came in [start, end)."""
+        first, last = np.searchsorted(self.queue["enqueue_mono_ns"], (start_ns, end_ns))
+        return slice(int(first), int(last))
+
+    def queue_steps(self, start_ns: int, end_ns: int) -> np.ndarray:
+        """The queue's length in [start, end]: 2 x steps, ns and packets."""
+        rows = self.arrivals(start_ns - 3 * self.longest_rtt_ns, end_ns)
+        came, sojourn, depth, flags = (
+            self.queue[name][rows] for name in ("enqueue_mono_ns", "sojourn_ns", "depth_packets", "flags")
+        )
+        return queue_steps(came, came + sojourn, depth, (flags & REFUSED) == REFUSED, start_ns, end_ns)
+
+    def signals(self, start_ns: int, end_ns: int, flag: int = CARD["POSTCARD_DROPPED"]) -> tuple[np.ndarray, ...]:
+        """(times, flows, depths found) of packets that were dropped, or marked, in [start, end)."""
+        rows = self.arrivals(start_ns, end_ns)
+        at = rows.start + np.flatnonzero(self.queue["flags"][rows] & flag)
+        return self.queue["enqueue_mono_ns"][at], self.queue["flow"][at], self.queue["depth_packets"][at]
+
+    def window(self, flow: int, column: str = "in_flight_packets") -> tuple[np.ndarray, np.ndarray]:
+        """(times, packets in flight or cwnd) of a flow at each of its records."""
+        mine = self.records["flow"] == flow
+        return self.records["mono_ns"][mine], self.records[column][mine].astype(np.int64)
+
+    def window_steps(self, flow: int, start_ns: int, end_ns: int, column: str = "in_flight_packets") -> np.ndarray:
+        """The same as steps in [start, end]: 2 x steps, ns and packets."""
+        return value_steps(*self.window(flow, column), start_ns, end_ns)
+
+    def retransmissions(self, start_ns: int, end_ns: int) -> tuple[np.ndarray, np.ndarray]:
+        """(times, flows) of segments that were sent again in [start, end)."""
+        times = self.records["mono_ns"]
+        inside = (times >= start_ns) & (times < end_ns) & (self.records["event"] == EVENT["TCP_EVENT_RETRANSMIT"])
+        return times[inside], self.records["flow"][inside]
