@@ -92,16 +92,19 @@ def signalled(queue: Columns, window: metrics.Window, rtt_ns: int) -> np.ndarray
     """Flows of which a packet was dropped or marked, in each excursion of the queue to its threshold.
 
     An excursion begins with a signal, and lasts for the RTT that the queue makes then (`rtt_ns`): so long no packet
-    that came was sent by somebody who knew of it. All who are told in that time slow down together, which is what
-    Theorem 5 of the first seed paper counts. The next signal after it begins another.
+    that came was sent by somebody who knew of it. It goes on while every packet is still dropped or marked. All who
+    are told in that time slow down together, which is what Theorem 5 of the first seed paper counts.
     """
     rows = metrics.arrivals_in(queue, window.start_ns, window.end_ns)
-    told = rows.start + np.flatnonzero(queue["flags"][rows] & (CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"]))
-    times, flow = queue["enqueue_mono_ns"][told], queue["flow"][told]
+    times, flow = queue["enqueue_mono_ns"][rows], queue["flow"][rows]
+    is_told = (queue["flags"][rows] & (CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"])) != 0
+    told, spared = np.flatnonzero(is_told), np.flatnonzero(~is_told)
     found = []
-    at = 0
+    at = 0  # of `told`
     while at < len(told):
-        end = max(int(np.searchsorted(times, times[at] + rtt_ns)), at + 1)
-        found.append(len(np.unique(flow[at:end])))
-        at = end
+        answered = np.searchsorted(times, times[told[at]] + rtt_ns)
+        over = np.searchsorted(spared, answered)
+        end = np.searchsorted(told, spared[over]) if over < len(spared) else len(told)
+        found.append(len(np.unique(flow[told[at:end]])))
+        at = max(int(end), at + 1)
     return np.array(found, dtype=np.int64)

@@ -77,12 +77,14 @@ def test_flows_signalled__are_those_told_within_one_rtt_of_a_full_queue(known):
     packets = scenario.ecn_threshold if scenario.mode == "ecn" else scenario.threshold
     rtt_ns = scenario.rtt_ns + packets * (scenario.frame_bytes + 24) * 8e9 / scenario.rate_bps
     excursions: list[set[int]] = []
-    until = 0
+    until, over = 0, True
     for card, flow in _arrivals(known):
-        if card["flags"] & SIGNALLED:
-            if card["enqueue_ns"] >= until:
-                excursions.append(set())
-                until = card["enqueue_ns"] + round(rtt_ns)
+        told = bool(card["flags"] & SIGNALLED)
+        over = over or (card["enqueue_ns"] >= until and not told)
+        if told and over:
+            excursions.append(set())
+            until, over = card["enqueue_ns"] + round(rtt_ns), False
+        if told:
             excursions[-1].add(flow)
     expected = Counter(len(flows) for flows in excursions)
     assert _counts(distributions.distributions(known.analysis), "flows_signalled_per_excursion") == expected
@@ -106,15 +108,16 @@ def test_bursts__end_with_the_gap_and_may_be_interleaved():
 
 
 def test_signalled__starts_anew_when_the_answer_can_have_come():
-    flags = np.array([0, DROPPED, DROPPED, 0, CARD["POSTCARD_CE_MARKED"], DROPPED], dtype=np.uint8)
+    mark = CARD["POSTCARD_CE_MARKED"]
+    flags = np.array([0, DROPPED, DROPPED, 0, mark, DROPPED, 0, mark], dtype=np.uint8)
     queue = {
-        "enqueue_mono_ns": np.array([0, 10, 15, 16, 20, 30]), "flags": flags,
-        "flow": np.array([0, 1, 2, 3, 2, 1], dtype=np.uint16),
+        "enqueue_mono_ns": np.array([0, 10, 15, 16, 20, 30, 31, 32]), "flags": flags,
+        "flow": np.array([0, 1, 2, 3, 2, 1, 0, 1], dtype=np.uint16),
     }  # fmt: skip
     window = Window(0, 0, 100, 0)
-    assert distributions.signalled(queue, window, 11).tolist() == [2, 1]
-    assert distributions.signalled(queue, window, 10).tolist() == [2, 1, 1]
-    assert distributions.signalled(queue, window, 1).tolist() == [1, 1, 1, 1]
+    assert distributions.signalled(queue, window, 6).tolist() == [2, 2, 1]
+    assert distributions.signalled(queue, window, 7).tolist() == [2, 1]  # still marking and dropping at 20 and 30
+    assert distributions.signalled(queue, window, 22).tolist() == [2]
     assert distributions.signalled(queue, Window(0, 40, 100, 0), 10).tolist() == []
 
 
