@@ -30,7 +30,7 @@ def test_bounds__are_open_where_nothing_was_small_or_large_enough() -> None:
 
 
 def test_by_buffer__collects_repetitions() -> None:
-    rows = [
+    rows: list[dict[str, object]] = [
         {"buffer_packets": 20, "queue_nonempty_fraction": 0.9},
         {"buffer_packets": 10, "queue_nonempty_fraction": None},
         {"buffer_packets": 20, "queue_nonempty_fraction": 0.8},
