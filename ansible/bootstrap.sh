@@ -10,9 +10,11 @@ requirements=$1
 alone=${2:-}
 cd "$(dirname "$0")/.."
 
-# The packages of the parts that this machine plays in the lab, as the role packages will find them; there is no YAML yet.
+# The packages of some parts (of all that this machine plays in the lab, if none is named), as the role packages will find
+# them; there is no YAML yet.
 wanted() {
-	awk -v "groups=$(sed -n 's/^packages_groups: *\[\(.*\)\].*/\1/p' ansible/inventories/lab/group_vars/machines.yml)" '
+	lab=$(sed -n 's/^packages_groups: *\[\(.*\)\].*/\1/p' ansible/inventories/lab/group_vars/machines.yml)
+	awk -v "groups=${*:-$lab}" '
 		BEGIN { count = split(groups, names, /[ ,]+/); for (i = 1; i <= count; i++) plays[names[i]] = 1 }
 		{ sub(/#.*/, "") }
 		/^[a-z]/ { inside = /^packages_by_group:/; next }
@@ -20,6 +22,12 @@ wanted() {
 		match($0, /^  [a-z_0-9]+:/) { group = substr($0, 3, RLENGTH - 3); $0 = substr($0, RLENGTH + 1) }
 		group in plays { gsub(/[][,]/, " "); print }
 	' ansible/roles/packages/defaults/main.yml
+}
+
+lacking() {
+	for package in $(wanted "$@" | tr ' ' '\n' | sort -u); do
+		is_installed "$package" || printf '%s ' "$package"
+	done
 }
 
 is_installed() {
@@ -39,10 +47,9 @@ fi
 
 if [ "$(id -u)" -ne 0 ]; then
 	if [ "$alone" != alone ] && command -v dpkg-query >/dev/null; then
-		for package in $(wanted | tr ' ' '\n' | sort -u); do
-			is_installed "$package" || missing="$missing${missing:+ }$package"
-		done
+		missing="$missing${missing:+ }$(lacking)"
 	fi
+	missing=${missing% }
 	if [ -n "$missing" ]; then
 		echo "error: these Debian packages are missing: $missing; install them as root: apt-get install $missing" >&2
 		exit 1
@@ -52,6 +59,19 @@ elif [ -n "$missing" ]; then
 	apt-get update -qq
 	# shellcheck disable=SC2086 # two names
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null
+fi
+
+# What tests of pages want, and nothing else: where it cannot be had they are skipped, and say so.
+if [ "$(basename "$requirements")" = requirements-dev.txt ] && command -v dpkg-query >/dev/null; then
+	for_tests=$(lacking testers)
+	if [ -n "$for_tests" ] && [ "$(id -u)" -eq 0 ]; then
+		echo "installing ${for_tests% }"
+		# shellcheck disable=SC2086 # some names
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $for_tests; } >/dev/null ||
+			echo "warning: ${for_tests% } could not be installed; the tests that need them will be skipped" >&2
+	elif [ -n "$for_tests" ]; then
+		echo "note: tests that need ${for_tests% } will be skipped; to run them, as root: apt-get install ${for_tests% }"
+	fi
 fi
 
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {

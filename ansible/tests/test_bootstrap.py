@@ -104,3 +104,25 @@ def test_make__asks_for_what_its_goal_needs(goals: tuple[str, ...], command: str
         ["make", "-n", "-W", "requirements.txt", *goals], cwd=CHECKOUT, capture_output=True, text=True, check=True
     )
     assert command in [line.strip() for line in done.stdout.splitlines()]
+
+
+def test_bootstrap__lets_an_ordinary_user_test_without_a_browser(machine: Path) -> None:
+    done = bootstrap(machine, *wanted(), "fonts-dejavu-core", words=("/nowhere/requirements-dev.txt",))
+    assert "note: tests that need chromium chromium-driver will be skipped; to run them, as root: apt-get install" in (
+        done.stdout
+    )
+    assert "installing the Python packages" in done.stdout
+
+
+def test_bootstrap__goes_on_where_a_browser_cannot_be_installed(machine: Path) -> None:
+    (machine / "id").write_text("#!/bin/sh\necho 0\n")
+    done = bootstrap(machine, *wanted(), words=("/nowhere/requirements-dev.txt",))
+    assert "warning: chromium chromium-driver fonts-dejavu-core could not be installed; the tests that need them" in (
+        done.stderr
+    )
+    assert "installing the Python packages" in done.stdout
+
+
+def test_bootstrap__asks_for_no_browser_where_nobody_tests(machine: Path) -> None:
+    done = bootstrap(machine, *wanted())
+    assert "chromium" not in done.stdout + done.stderr
