@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
+from analysis import page
 from analysis.exactness import LIMITS
 from analysis.figures import names
-from analysis.figures.common import count, si, traffic_text
+from analysis.figures.common import traffic_text
+from analysis.page.figure import embed
+from analysis.page.text import number
 from analysis.targets import SOFT
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -32,17 +32,10 @@ LEDGER_CHAIN = ("switch_packets", "postcards_sent", "postcards_received", "postc
 
 def render(summary: dict[str, Any], environment: dict[str, Any], figures: Path) -> str:
     """The page. `figures` holds <name>.svg of each figure. Raises OSError if one is missing."""
-    loader = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    loader.filters.update(
-        count=count, number=number, percent=percent, si=lambda value, unit: "–" if value is None else si(value, unit)
-    )
-    images = {
-        name: "data:image/svg+xml;base64," + base64.b64encode((figures / f"{name}.svg").read_bytes()).decode()
-        for name in names(summary["spec"])
-    }
-    return loader.from_string(TEMPLATE.read_text()).render(
+    return page.render(
+        TEMPLATE,
         s=summary,
-        images=images,
+        images={name: embed(figures / f"{name}.svg") for name in names(summary["spec"])},
         captions=captions(summary),
         kept_up=kept_up(summary),
         names=names(summary["spec"]),
@@ -105,19 +98,3 @@ def facts(environment: dict[str, Any]) -> list[tuple[str, str]]:
             if isinstance(item, (str, int, float, bool)) and item != "" and len(str(item)) <= 160:
                 result.append((f"{key} {name}".replace("_", " ").strip(), str(item)))
     return result
-
-
-def number(value: float | int | None, digits: int = 4) -> str:
-    """A number for reading: whole ones in full with thin spaces, others to `digits` significant digits."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e15):
-        return f"{int(value):,}".replace(",", "\u2009")
-    return f"{value:.{digits}g}"
-
-
-def percent(value: float | None, digits: int = 2) -> str:
-    """A share in percent."""
-    return "–" if value is None else f"{value * 100:.{digits}f} %"

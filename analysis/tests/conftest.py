@@ -10,6 +10,7 @@ import pytest
 
 from analysis.analyse import Analysis, analyse
 from analysis.tests import simulate
+from analysis.tests.browser import Browser, needed
 
 
 @dataclass
@@ -70,3 +71,12 @@ def fresh(tmp_path, known_runs):
         return Path(shutil.copytree(known_runs(name).directory, tmp_path / "run" / "rep-1"))
 
     return get
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """A real browser, one for all tests; they are skipped where there is none."""
+    needed()
+    opened = Browser(tmp_path_factory.mktemp("browser"))
+    yield opened
+    opened.close()

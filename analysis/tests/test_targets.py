@@ -111,7 +111,7 @@ def test_bmv2__says_rate_and_clock_and_why_the_rest_is_null(bmv2, tmp_path):
     from analysis.figures import names
 
     for name in names(summary["spec"]):
-        (figures / f"{name}.svg").write_text("<svg/>")
+        (figures / f"{name}.svg").write_text('<svg viewBox="0 0 4 3"/>')
     page = render(summary, a.run.documents["environment"], figures)
     assert "simple_switch 1.15.5" in page
     assert "4\u2009064 packets/s" in page

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""Pages in a real browser: Debian's Chromium without a window, driven by Selenium, with no way to the network.
+
+`Browser` opens a page as a screen of some size shows it, light or dark, and tells what a test asks of every page:
+errors that the console has, figures that show nothing, how wide it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+
+# Draws each image of a figure on a canvas: whether it can be decoded, and how many colours it has, which is more than
+# one only if there is a picture.
+_PICTURES = """
+const done = arguments[arguments.length - 1];
+Promise.all([...document.querySelectorAll(".picture svg")].map(async svg => {
+  const box = svg.getBoundingClientRect(), image = new Image(), canvas = document.createElement("canvas");
+  image.src = svg.querySelector("image").href.baseVal;
+  let colours = 0;
+  try {
+    await image.decode();
+    canvas.width = 300; canvas.height = 200;
+    const context = canvas.getContext("2d");
+    context.drawImage(image, 0, 0, 300, 200);
+    const data = new Uint32Array(context.getImageData(0, 0, 300, 200).data.buffer);
+    colours = new Set(data).size;
+  } catch (error) { colours = -1; }
+  return { name: svg.getAttribute("aria-label"), wide: box.width, high: box.height, colours: colours };
+})).then(done);
+"""
+
+
+class Browser:
+    """One window. Closed by `close`."""
+
+    def __init__(self, profile: Path) -> None:
+        from selenium import webdriver
+        from selenium.webdriver.chrome.options import Options
+        from selenium.webdriver.chrome.service import Service
+
+        assert BROWSER
+        assert DRIVER
+        options = Options()
+        options.binary_location = BROWSER
+        for word in (
+            "headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "disable-background-networking",
+            "disable-component-update", "no-first-run", "hide-scrollbars", f"user-data-dir={profile}",
+            "host-resolver-rules=MAP * ~NOTFOUND",
+        ):  # fmt: skip
+            options.add_argument(f"--{word}")
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        # The driver's path is given, so that Selenium looks for none; and it may not load one.
+        self.driver = webdriver.Chrome(
+            options=options, service=Service(DRIVER, env=os.environ | {"SE_OFFLINE": "true", "HOME": str(profile)})
+        )
+        self.driver.set_script_timeout(60)
+        self.width = 0  # of the screen, pixels
+
+    def command(self, name: str, **values: Any) -> Any:
+        """A command of the browser's own protocol, which can do what WebDriver cannot."""
+        return self.driver.execute_cdp_cmd(name, values)
+
+    def open(self, path: Path, width: int = 1280, dark: bool = False, script: bool = True) -> None:
+        """The page as a screen of `width` x 800 shows it; 500 and less is a phone, whose pointer is a finger."""
+        phone, self.width = width <= 500, width
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=phone)
+        self.command("Emulation.setEmulatedMedia", media="", features=[
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])  # fmt: skip
+        self.command("Emulation.setScriptExecutionDisabled", value=not script)
+        self.driver.get(path.absolute().as_uri())
+
+    def run(self, script: str, *values: Any) -> Any:
+        """What `return` in a script gives."""
+        return self.driver.execute_script(script, *values)
+
+    def errors(self) -> list[str]:
+        """What the console has said since the last call, warnings too."""
+        return [f"{entry['level']}: {entry['message']}" for entry in self.driver.get_log("browser")]
+
+    def pictures(self) -> list[dict[str, Any]]:
+        """Of each figure: name, width and height on the page, and number of colours (-1: not a picture)."""
+        return self.driver.execute_async_script(_PICTURES)
+
+    def overflow(self) -> int:
+        """Pixels that the page is wider than the screen."""
+        return self.run("return document.documentElement.scrollWidth") - self.width
+
+    def screenshot(self, path: Path | None = None, whole: bool = False) -> bytes:
+        """PNG of what is seen, or of the whole page; also written to `path`."""
+        picture = base64.b64decode(self.command("Page.captureScreenshot", captureBeyondViewport=whole)["data"])
+        if path:
+            path.write_bytes(picture)
+        return picture
+
+    def pdf(self) -> bytes:
+        """The page on paper, of the size that it asks for."""
+        return base64.b64decode(self.command("Page.printToPDF", preferCSSPageSize=True, printBackground=True)["data"])
+
+    def brightness(self) -> float:
+        """Mean of what is seen, 0 black to 1 white."""
+        import numpy as np
+        from PIL import Image
+
+        return float(np.asarray(Image.open(io.BytesIO(self.screenshot())).convert("L")).mean() / 255)
+
+    def close(self) -> None:
+        """Ends browser and driver."""
+        self.driver.quit()
+
+
+def needed() -> None:
+    """Skips where there is no browser, and says how to get one."""
+    if not (BROWSER and DRIVER):
+        pytest.skip("no browser: apt-get install chromium chromium-driver")
