@@ -17,6 +17,7 @@ import os
 import sys
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -44,8 +45,13 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="replace earlier results even if raw files are damaged since, or the new ones are not valid",
     )
+    parser.add_argument(
+        "--alone",
+        action="store_true",
+        help="draw in this process: slower for one, faster where many are analysed at once",
+    )
     options = parser.parse_args(words)
-    with _pool() as pool:
+    with nullcontext() if options.alone else _pool() as pool:
         return max(_analyse(directory, options.force, pool) for directory in _repetitions(options.directory))
 
 
@@ -68,7 +74,7 @@ def _repetitions(directory: Path) -> list[Path]:
     return found or [directory]
 
 
-def _analyse(directory: Path, force: bool, pool: Executor) -> int:
+def _analyse(directory: Path, force: bool, pool: Executor | None) -> int:
     from analysis.derive import derive
     from analysis.raw import InputError
 

@@ -18,6 +18,7 @@ import yaml
 from analysis.flows import FiveTuple
 from analysis.raw import Columns, InputError, RawFile, load_goodput, load_postcards, load_tcp
 from analysis.theory.packet_sizes import SIZES
+from analysis.thinned import kept
 
 POSTCARDS_FILE = "postcards.bsp"
 TCP_FILE = "tcp.bst"
@@ -62,6 +63,12 @@ class Run:
 def load(directory: Path) -> Run:
     """Everything of one repetition. Raises InputError if there is no usable spec.yaml or no postcards.bsp."""
     spec = _spec(directory / "spec.yaml")
+    part = kept(directory)
+    if part != "all":
+        raise InputError(
+            f"{directory}: its raw files were removed when its analysis was valid (kept: {part}), so that cannot be "
+            "done again; what it gave is there, and spec.yaml has what it takes to measure it again"
+        )
     if not (directory / POSTCARDS_FILE).is_file():
         raise InputError(f"{directory / POSTCARDS_FILE}: missing; give the directory of a repetition (rep-<k>)")
     problems: list[str] = []

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 import polars
 
+from analysis.thinned import kept
+
 INDEX = "index.parquet"
 SUMMARY = "summary.json"
 ENVIRONMENT = "environment.json"
-THINNED = "THINNED"  # in a repetition: its first line says what was kept
 SWEEP_RUNS = "runs"  # results/<sweep>/runs/<job>/rep-1
 REPETITION = re.compile(r"rep-([0-9]{1,9})")
 JOB_REPETITION = re.compile(r".*-r([0-9]{1,9})")  # a sweep's jobs are one repetition each, and named so
@@ -150,14 +151,6 @@ def place(repetition: Path, results: Path) -> Place:
         kept=kept(repetition),
         summary_mtime_ns=changed,
     )
-
-
-def kept(repetition: Path) -> str:
-    """What of a repetition was kept when it was thinned: the first line of THINNED; all where there is none."""
-    try:
-        return (repetition / THINNED).read_text().split("\n", 1)[0].strip()
-    except OSError:
-        return "all"
 
 
 def read_repetition(repetition: Path, results: Path) -> dict[str, Any]:

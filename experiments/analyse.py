@@ -18,22 +18,23 @@ from experiments.errors import RunError
 LAST_LINES = 3
 
 
-def analyse(repetition: Path) -> dict[str, Any]:
+def analyse(repetition: Path, alone: bool = False) -> dict[str, Any]:
     """Derives tables, figures, report and summary of `repetition`; returns the summary. Raises RunError, Interrupted.
 
     Under sudo, the run is given to the user who asked for it, and analysed as this user: root has no part in reading
     files, and a result is nothing that only root can remove. The analysis and its helpers end with this process.
+    `alone` has it done without helpers, which load matplotlib once each: for many at once.
     """
     log = repetition / "logs/analysis.log"
-    user = _sudo_user()
+    user = sudo_user()
     if user:
         _give(repetition, user)
     environment = os.environ | ({"HOME": user.pw_dir, "USER": user.pw_name} if user else {})
     identity: dict[str, Any] = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
     with log.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "analysis", str(repetition)], cwd=host.CHECKOUT, env=environment,
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+            [sys.executable, "-m", "analysis", *(["--alone"] if alone else []), str(repetition)], cwd=host.CHECKOUT,
+            env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
             preexec_fn=kernel.die_with_parent, **identity,
         )  # fmt: skip
         try:
@@ -63,7 +64,7 @@ def _summary(repetition: Path) -> dict[str, Any]:
     return summary
 
 
-def _sudo_user() -> pwd.struct_passwd | None:
+def sudo_user() -> pwd.struct_passwd | None:
     """Who called sudo; None when root itself did. SUDO_UID is our parent's word, used only to lose rights by."""
     uid = os.environ.get("SUDO_UID", "")
     try:

@@ -13,6 +13,7 @@ from experiments.resolve import Resolved
 RESERVE_BYTES = 64 << 20
 DERIVED_SHARE = 1.5  # Parquet of postcards, of trace records and of their join, against the raw files
 LOGS_AND_FIGURES_BYTES = 16 << 20
+SUMMARY_BYTES = 4 << 20  # summary, report and distributions
 
 
 def estimate_bytes(spec: Resolved) -> int:
@@ -21,6 +22,16 @@ def estimate_bytes(spec: Resolved) -> int:
 
     record_bytes = wire.POSTCARD.length + wire.BLOCK.const["BLOCK_STAMP_BYTES"] + wire.TCP_RECORD.length
     return int(spec.packets * record_bytes * (1 + DERIVED_SHARE)) + LOGS_AND_FIGURES_BYTES
+
+
+def kept_bytes(spec: Resolved, keep: str) -> int:
+    """What is left of that at most when a sweep has thinned it (experiments/sweep/thin.py)."""
+    if keep == "summary":
+        return SUMMARY_BYTES
+    everything = estimate_bytes(spec)
+    if keep == "tables":
+        return int((everything - LOGS_AND_FIGURES_BYTES) * DERIVED_SHARE / (1 + DERIVED_SHARE)) + LOGS_AND_FIGURES_BYTES
+    return everything
 
 
 def free_bytes(directory: Path) -> int:
@@ -35,10 +46,10 @@ def shortage(spec: Resolved, directory: Path) -> str | None:
     if needed <= free:
         return None
     return (
-        f"{directory} has {_mib(free)} free, this experiment may write {_mib(needed)}: "
+        f"{directory} has {mib(free)} free, this experiment may write {mib(needed)}: "
         "make room, choose another directory with RESULTS=, or lower DURATION, RATE or REPS"
     )
 
 
-def _mib(count: int) -> str:
+def mib(count: int) -> str:
     return f"{count / (1 << 20):,.0f} MiB"

@@ -38,9 +38,7 @@ def run(spec: Resolved, results_directory: Path, inventory: str = "") -> int:
         with results.tended(results_directory):
             for left in results.unanalysed(results_directory):
                 print(f"note: {left} was recorded but not analysed: {results.replay_command(left)}", file=sys.stderr)
-            shortages = [line for line in (disk.shortage(spec, results_directory), memory_shortage(spec, own)) if line]
-            if shortages:
-                raise RunError(*shortages)
+            check_room(spec, results_directory, own)
             directory = results.create(results_directory, spec.name, time.time())
             until_the_end.enter_context(results.running(directory))
         print(headline(spec, directory), flush=True)
@@ -71,6 +69,13 @@ def testbed_of(spec: Resolved, inventory: str) -> Testbed | None:
     if not capabilities.on_testbed(TARGETS[spec.target].capabilities):
         return None
     return testbed_module.load(inventory_of(spec.target, inventory), spec.target)
+
+
+def check_room(spec: Resolved, directory: Path, own: list[int]) -> None:
+    """Raises RunError if the disk or the memory cannot hold the experiment."""
+    shortages = [line for line in (disk.shortage(spec, directory), memory_shortage(spec, own)) if line]
+    if shortages:
+        raise RunError(*shortages)
 
 
 def memory_shortage(spec: Resolved, processors: list[int]) -> str | None:

@@ -29,7 +29,7 @@ DIMENSIONS: dict[str, dict[str, int]] = {
 }  # fmt: skip
 ALIASES = {
     "nsec": "ns", "nsecs": "ns", "usec": "us", "usecs": "us", "msec": "ms", "msecs": "ms", "sec": "s", "secs": "s",
-    "bits": "bit",
+    "bits": "bit", "pkt": "p", "pkts": "p",
 }  # fmt: skip
 EXAMPLES = {
     "rate": "200mbit", "time": "10ms", "bytes": "300kB", "packets": "166p", "cells": "30000c", "bdp": "0.5bdp",

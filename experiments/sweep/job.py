@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""One job of a sweep: the runner's own repetition, in the job's directory, what it prints in a file there.
+
+Ends with the process that started it, however that ends; what it leaves then is done again (state.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from experiments import kernel, results, runner
+from experiments.analyse import analyse
+from experiments.cell import Interrupted
+from experiments.errors import RunError
+from experiments.resolve import Resolved
+from experiments.sweep import plan
+from experiments.sweep.state import REPETITION, RUNS, State, look, make_room
+from experiments.sweep.thin import thin
+
+LOG = "job.log"
+LOOK_AGAIN_S = 2.0
+
+
+def run(directory: Path, name: str) -> int:
+    """Runs the job `name` of the sweep in `directory`; returns 0 valid, 2 not valid, 1 aborted.
+
+    Raises RunError if there is no such job.
+    """
+    kernel.die_with_parent()
+    job, keep = plan.read_job(directory, name)
+    own = directory.absolute() / RUNS / name
+    own.mkdir(parents=True, exist_ok=True)
+    with _said_to(own / LOG), results.running(own), runner.Ending():
+        try:
+            return _run(job.spec, own, keep)
+        except Interrupted as interrupted:
+            return 128 + interrupted.signal
+        except RunError as error:
+            _abort(own, error.lines)
+        except Exception as error:
+            traceback.print_exc()
+            _abort(own, [f"internal error: {type(error).__name__}: {error}"])
+        return 1
+
+
+def _run(spec: Resolved, own: Path, keep: str) -> int:
+    repetition = own / REPETITION
+    seen = look(own)
+    if seen.state is not State.VALID:
+        if seen.state is not State.RECORDED:
+            make_room(own)
+            testbed = runner.testbed_of(spec, "")
+            with _processors(spec) as processors:
+                runner.check_room(spec, own, processors)
+                runner.record(spec, 1, own, processors[0] if processors else None, testbed)
+        if not analyse(repetition, alone=spec.clock == "virtual").get("valid"):
+            return runner.EXIT_NOT_VALID
+    thin(repetition, keep)
+    return 0
+
+
+@contextlib.contextmanager
+def _processors(spec: Resolved) -> Iterator[list[int]]:
+    """The runner's claim on processors; waits while other experiments have them, however long that is."""
+    with contextlib.ExitStack() as held:
+        while True:
+            try:
+                found = held.enter_context(runner.processors(spec))
+                break
+            except RunError as refused:
+                print(f"waiting: {refused}", flush=True)
+                time.sleep(LOOK_AGAIN_S)
+        yield found
+
+
+def _abort(own: Path, lines: list[str]) -> None:
+    """Marks the attempt with all that was said, whether it got as far as a directory or not."""
+    print(*lines, sep="\n", flush=True)
+    with contextlib.suppress(OSError):
+        (own / REPETITION).mkdir(exist_ok=True)
+        results.abort(own / REPETITION, "; ".join(lines))
+
+
+@contextlib.contextmanager
+def _said_to(log: Path) -> Iterator[None]:
+    """All that this process and those that it starts print goes to `log`."""
+    with log.open("a") as file:
+        os.dup2(file.fileno(), sys.stdout.fileno())
+        os.dup2(file.fileno(), sys.stderr.fileno())
+        yield
+        sys.stdout.flush()
+        sys.stderr.flush()

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""From a sweep to its jobs: every point checked as an experiment before anything runs, names that do not change, a
+random order with all first repetitions before the second ones; and the file that jobs read their parameters from.
+
+Every repetition has one seed for all points (common random numbers): what differs between two points of a repetition
+is then the points' own doing as far as that is possible.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments import results
+from experiments.errors import BadValue, RunError, SpecError
+from experiments.host import Host
+from experiments.resolve import Resolved, resolve
+from experiments.sweep.spec import Point, Sweep
+
+PLAN = "plan.json"
+FORMAT_VERSION = 1
+JOB_ID = re.compile(r"[a-z0-9-]{1,100}")  # the only thing of a sweep that a shell sees
+
+
+class Job(NamedTuple):
+    """One run: a repetition of a point, in the directory runs/<id>."""
+
+    id: str
+    point: Point
+    repetition: int
+    spec: Resolved
+
+
+def jobs(sweep: Sweep, probe: Callable[[str], Host]) -> list[Job]:
+    """All jobs of a sweep without a search, in the order in which they are to run. Raises SpecError."""
+    checked = check(sweep, sweep.points, probe)
+    unique = {job_id(spec, 1): (point, spec) for point, spec in checked}
+    planned = [
+        repetition(sweep, point, spec, number)
+        for number in range(1, sweep.reps + 1)
+        for point, spec in shuffled(list(unique.values()), f"order {sweep.seed} {number}")
+    ]
+    return planned
+
+
+def shuffled(items: list[Any], seed: str) -> list[Any]:
+    random.Random(seed).shuffle(items)
+    return items
+
+
+def check(
+    sweep: Sweep, points: Iterable[Point], probe: Callable[[str], Host], more: Point | None = None
+) -> list[tuple[Point, Resolved]]:
+    """Each point as an experiment, with `more` parameters. Raises SpecError with all that is wrong, once each.
+
+    `probe` gives the host for a clock: what it offers is asked once.
+    """
+    found: list[tuple[Point, Resolved]] = []
+    errors: dict[tuple[str, str, str], BadValue] = {}
+    known = cache(probe)
+    for point in points:
+        given = {**sweep.given(point), **(more or {}), "reps": "1", "seed": "0"}
+        try:
+            found.append((point, resolve(given, known(str(given.get("clock", "")).strip().lower()))))
+        except SpecError as failure:
+            for error in failure.errors:
+                where = sweep.file if error.key.lower() in sweep.base else f"{sweep.file}, {describe(point)}"
+                errors.setdefault((error.key, str(error.value), error.problem), error._replace(origin=where))
+    if errors:
+        raise SpecError(list(errors.values()))
+    clocks = {spec.clock for _, spec in found}
+    if len(clocks) > 1:
+        raise SpecError([BadValue("clock", None, "differs between points; allowed: one for all", sweep.file)])
+    return found
+
+
+def describe(point: Point) -> str:
+    """A point in the words of the spec."""
+    return " ".join(f"{key}={value}" for key, value in point.items()) or "the only point"
+
+
+def repetition(sweep: Sweep, point: Point, spec: Resolved, number: int) -> Job:
+    """The job of repetition `number` (from 1) of a point."""
+    seeded = replace(spec, seed=seed(sweep.seed, number), reps=1)
+    name = job_id(seeded, number)
+    return Job(name, point, number, replace(seeded, name=name))
+
+
+def seed(of_sweep: int, number: int) -> int:
+    return int.from_bytes(hashlib.sha256(f"{of_sweep} {number}".encode()).digest()[:4], "big")
+
+
+def job_id(spec: Resolved, number: int) -> str:
+    """A name that says what it is to people and is stable: the same parameters and seed always have it."""
+    from analysis import run_table  # loads polars, which a job does not need
+
+    flows = "-".join(re.sub(r"[^a-z0-9]", "-", group.cc) for group in spec.groups)[:40] or spec.traffic
+    code = hashlib.sha256(f"{run_table.point(spec.to_dict())} {spec.seed}".encode()).hexdigest()[:10]
+    return f"{flows}-n{spec.flows}-b{spec.buffer_packets}-{code}-r{number}"
+
+
+def write(directory: Path, sweep: Sweep, planned: Iterable[Job]) -> None:
+    """The file that jobs, and whoever wants to know what this directory is, read."""
+    content = {
+        "format_version": FORMAT_VERSION,
+        "sweep": {
+            "name": sweep.name, "about": sweep.about, "keep": sweep.keep, "reps": sweep.reps, "seed": sweep.seed,
+            "base": sweep.base, "points": sweep.points, "search": sweep.search._asdict() if sweep.search else None,
+            "file": sweep.file,
+        },
+        "jobs": {
+            job.id: {"point": job.point, "repetition": job.repetition, "spec": job.spec.to_dict()} for job in planned
+        },
+    }  # fmt: skip
+    results.write_json(directory / PLAN, content)
+
+
+def read_job(directory: Path, name: str) -> tuple[Job, str]:
+    """The job of that name, and what is to be kept of its run. Raises RunError."""
+    if not JOB_ID.fullmatch(name):
+        raise RunError(f"{name!a} is no job: a job's name has small letters, digits and '-' only")
+    path = directory / PLAN
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be read: {error}") from None
+    entry = content.get("jobs", {}).get(name)
+    if content.get("format_version") != FORMAT_VERSION or entry is None:
+        raise RunError(f"{path} has no job {name}")
+    return Job(name, entry["point"], entry["repetition"], Resolved.from_dict(entry["spec"])), content["sweep"]["keep"]

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""How far a sweep is: a bar with the time left on a terminal, a plain line now and then anywhere else."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+PLAIN_EVERY_S = 30.0
+BAR_CELLS = 24
+
+
+class Progress:
+    """`cost_s` is what all jobs together are expected to take, one after the other, by the costs of cost.py; how these
+    compare with this machine's, and how many run at once, is seen by what is done.
+    """
+
+    def __init__(self, title: str, jobs: int, cost_s: float, at_once: int) -> None:
+        self.title = title
+        self.jobs = jobs
+        self.cost_s = cost_s
+        self.at_once = at_once
+        self.begin_s = time.monotonic()
+        self.last_plain_s = float("-inf")
+        self.live = None
+        if sys.stdout.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            console = Console(highlight=False)
+            self.live = Live("", console=console, auto_refresh=False, transient=True, redirect_stderr=False)
+
+    def __enter__(self) -> Progress:
+        if self.live:
+            self.live.start()
+            self.live.console.show_cursor(True)
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.live:
+            self.live.stop()
+
+    def left_s(self, done_cost_s: float, elapsed_s: float) -> float:
+        """Time left when jobs of `done_cost_s` were done in `elapsed_s`: as the costs have it, and more and more as it
+        really was."""
+        left_s = max(0.0, self.cost_s - done_cost_s)
+        trust = min(1.0, done_cost_s / max(self.cost_s, 1e-9) * 10)  # of what was seen: all when a tenth is done
+        seen = elapsed_s / done_cost_s if done_cost_s else 0.0
+        return left_s * (trust * seen + (1 - trust) / self.at_once)
+
+    def show(self, done: int, not_valid: int, done_cost_s: float, running: list[str], always: bool = False) -> None:
+        """Says it, if it is time."""
+        now_s = time.monotonic()
+        if not (always or self.live or now_s - self.last_plain_s >= PLAIN_EVERY_S):
+            return
+        elapsed_s = now_s - self.begin_s
+        left = self.left_s(done_cost_s, elapsed_s)
+        bad = f", {not_valid} not valid" if not_valid else ""
+        head = f"{self.title}: {done} of {self.jobs} runs{bad}, {duration(elapsed_s)}, about {duration(left)} left"
+        if self.live:
+            from rich.text import Text
+
+            cells = min(BAR_CELLS, int(BAR_CELLS * done / max(self.jobs, 1)))
+            bar = "━" * cells + "╌" * (BAR_CELLS - cells)
+            text = Text(f"{bar} {head}\n{', '.join(running)}", no_wrap=True, overflow="ellipsis")
+            self.live.update(text, refresh=True)
+        else:
+            self.last_plain_s = now_s
+            print(head, flush=True)
+
+
+def duration(seconds: float) -> str:
+    """For people: 45 s, 12 min, 3 h 05 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02} min"

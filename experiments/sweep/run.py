@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""`make sweep`, top to bottom: plan, say what it takes, run what is missing in rounds, say what came of it.
+
+What is done is what has a summary in its place (state.py), so it can be stopped in any way and called again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from analysis import run_table
+from experiments import cost, disk, results, runner
+from experiments.analyse import sudo_user
+from experiments.cell import Interrupted
+from experiments.errors import RunError
+from experiments.host import Host
+from experiments.lab import EXPECTED_OVERHEAD_S
+from experiments.resolve import Resolved
+from experiments.sweep import engine, plan
+from experiments.sweep.plan import Job
+from experiments.sweep.progress import Progress, duration
+from experiments.sweep.spec import Sweep
+from experiments.sweep.state import REPETITION, RUNS, Seen, State, look, may_run
+from experiments.sweep.thin import thin
+
+ATTEMPTS = 3
+INDEX_EVERY_S = 30.0
+MOST_SHOWN = 20  # lines about runs that failed
+ALL_VALID, NOTHING, SOME_NOT_VALID = 0, 1, 2
+
+
+class Options(NamedTuple):
+    """What is not of the spec: `at_once` and `attempts` are None unless the user says them."""
+
+    results: Path
+    at_once: int | None = None
+    attempts: int | None = None
+
+
+def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
+    """Does what is missing of the sweep; returns the exit status. Raises SpecError, RunError."""
+    if sweep.search:
+        raise RunError(f"{sweep.file}: searches cannot be run yet")
+    jobs = plan.jobs(sweep, probe)
+    engine.program()
+    _check(jobs)
+    directory = options.results / sweep.name
+    with runner.Ending(), _alone(directory, options.results):
+        try:
+            finish(sweep, jobs, directory, options)
+        except Interrupted as interrupted:
+            run_table.write(options.results)
+            print(f"\nstopped by {interrupted}; the same command goes on with it", file=sys.stderr)
+            return 128 + interrupted.signal
+        run_table.write(options.results)
+    return conclude(jobs, directory)
+
+
+def finish(sweep: Sweep, jobs: list[Job], directory: Path, options: Options) -> None:
+    """Runs jobs until each is valid or has had its attempts. Raises RunError if there is no room for them."""
+    plan.write(directory, sweep, jobs)
+    virtual = jobs[0].spec.clock == "virtual"
+    # The same spec gives the same bytes in virtual time: only what failed for another reason can come out differently.
+    attempts = {State.NOT_VALID: options.attempts or (1 if virtual else ATTEMPTS)}
+    todo = []
+    for job in jobs:
+        seen = look(directory / RUNS / job.id)
+        if seen.state is State.VALID:
+            thin(directory / RUNS / job.id / REPETITION, sweep.keep)  # what was killed while it did
+        elif may_run(seen, attempts.get(seen.state, options.attempts or ATTEMPTS)):
+            todo.append(job)
+    at_once = how_many(jobs, options.at_once)
+    print(headline(sweep, jobs, todo, at_once, directory), flush=True)
+    shortage = disk_shortage(sweep, todo, at_once, directory)
+    if shortage:
+        raise RunError(shortage)
+    with Progress(sweep.name, len(jobs), sum(cost_s(job.spec) for job in todo), at_once) as progress:
+        for _ in range(options.attempts or ATTEMPTS):
+            if not todo:
+                break
+            watch = Watch(jobs, todo, directory, options.results, progress)
+            engine.run(directory, [job.id for job in todo], at_once, watch)
+            todo = [
+                job
+                for job in todo
+                if may_run(
+                    seen := look(directory / RUNS / job.id), attempts.get(seen.state, options.attempts or ATTEMPTS)
+                )
+            ]
+
+
+class Watch:
+    """Called while jobs run: shows how far they are, keeps the index fresh, and ends all when the disk is full."""
+
+    def __init__(self, jobs: list[Job], todo: list[Job], directory: Path, results: Path, progress: Progress) -> None:
+        self.todo, self.directory, self.results, self.progress = todo, directory, results, progress
+        self.done_before = len(jobs) - len(todo)
+        self.begin_s = time.time()
+        self.left = {job.id: job for job in todo}
+        self.not_valid = 0
+        self.done_cost_s = 0.0
+        self.last_index_s = time.monotonic()
+        self.new = False
+
+    def __call__(self) -> None:
+        for job in list(self.left.values()):
+            own = self.directory / RUNS / job.id
+            if _newer(own / REPETITION, self.begin_s) and not (own / results.LOCK).exists():
+                del self.left[job.id]
+                self.new = True
+                self.not_valid += look(own).state is not State.VALID
+                self.done_cost_s += cost_s(job.spec)
+        running = [name for name in self.left if (self.directory / RUNS / name / results.LOCK).exists()]
+        done = self.done_before + len(self.todo) - len(self.left)
+        self.progress.show(done, self.not_valid, self.done_cost_s, running)
+        if self.new and time.monotonic() - self.last_index_s > INDEX_EVERY_S:
+            run_table.write(self.results)
+            self.last_index_s, self.new = time.monotonic(), False
+        free = disk.free_bytes(self.directory)
+        if free < disk.RESERVE_BYTES:
+            raise RunError(
+                f"{self.directory}: the disk is full ({disk.mib(free)} left): make room, then the same command goes on"
+            )
+
+
+def _newer(repetition: Path, than_s: float) -> bool:
+    """Whether an attempt came to its end since then."""
+    for name in (results.SUMMARY, results.ABORTED):
+        with contextlib.suppress(OSError):
+            if (repetition / name).stat().st_mtime >= than_s:
+                return True
+    return False
+
+
+def cost_s(spec: Resolved) -> float:
+    """What a job takes by the clock on the wall, about."""
+    if spec.clock == "virtual":
+        return cost.repetition_s(spec)
+    return (spec.connect_ns + spec.traffic_ns) / 1e9 + EXPECTED_OVERHEAD_S + cost.analysis_s(spec)
+
+
+def how_many(jobs: list[Job], asked: int | None) -> int:
+    """Jobs at once: in real time one, else one a processor, less if the memory is not there. Raises RunError."""
+    if jobs[0].spec.clock != "virtual":
+        if asked and asked > 1:
+            raise RunError("JOBS: in real time runs would disturb each other; allowed: 1")
+        return 1
+    at_once = asked or len(os.sched_getaffinity(0))
+    largest = max((job.spec for job in jobs), key=lambda spec: spec.pool_packets * spec.frame_bytes)
+    while at_once > 1 and runner.memory_shortage(largest, [0] * at_once):
+        at_once -= 1
+    problem = runner.memory_shortage(largest, [0])
+    if problem:
+        raise RunError(problem)
+    return at_once
+
+
+def headline(sweep: Sweep, jobs: list[Job], todo: list[Job], at_once: int, directory: Path) -> str:
+    """What is going to be done, how long it takes, what it needs."""
+    points = len({tuple(sorted(job.point.items())) for job in jobs})
+    done = f", {len(jobs) - len(todo)} done" if len(todo) < len(jobs) else ""
+    estimate = duration(sum(cost_s(job.spec) for job in todo) / at_once)
+    clock = "virtual time" if jobs[0].spec.clock == "virtual" else "real time"
+    return (
+        f"{sweep.name}: {points} points, {len(jobs)} runs in {clock}{done}; {at_once} at once, about {estimate}; "
+        f"{disk.mib(disk_needed(sweep, todo, at_once))} of disk at most (keep: {sweep.keep}) -> {directory}"
+    )
+
+
+def disk_needed(sweep: Sweep, todo: list[Job], at_once: int) -> int:
+    """What the jobs leave, and what those that run at once have before they are thinned."""
+    whole = sorted((disk.estimate_bytes(job.spec) for job in todo), reverse=True)[:at_once]
+    return sum(disk.kept_bytes(job.spec, sweep.keep) for job in todo) + sum(whole)
+
+
+def disk_shortage(sweep: Sweep, todo: list[Job], at_once: int, directory: Path) -> str | None:
+    needed, free = disk_needed(sweep, todo, at_once) + disk.RESERVE_BYTES, disk.free_bytes(directory)
+    if needed <= free:
+        return None
+    return (
+        f"{directory} has {disk.mib(free)} free, this sweep may need {disk.mib(needed)}: make room, choose another "
+        "directory with RESULTS=, or keep less of each run with KEEP=tables or KEEP=summary"
+    )
+
+
+def conclude(jobs: list[Job], directory: Path) -> int:
+    """Says what came of the jobs; returns the exit status."""
+    seen = [(job, look(directory / RUNS / job.id)) for job in jobs]
+    failed = [(job, one) for job, one in seen if one.state is not State.VALID]
+    valid = len(seen) - len(failed)
+    print(f"{directory.name}: {valid} of {len(seen)} runs are valid -> {directory}", flush=True)
+    for job, one in failed[:MOST_SHOWN]:
+        print(_line(job, one, directory), file=sys.stderr)
+    if len(failed) > MOST_SHOWN:
+        print(f"  and {len(failed) - MOST_SHOWN} more", file=sys.stderr)
+    if failed:
+        print("ATTEMPTS=<more> tries these again; the others are not touched", file=sys.stderr)
+        return SOME_NOT_VALID if valid else NOTHING
+    return ALL_VALID
+
+
+def _line(job: Job, seen: Seen, directory: Path) -> str:
+    reason = seen.reason if len(seen.reason) <= 300 else seen.reason[:297] + "..."
+    what = f"{plan.describe(job.point)}, repetition {job.repetition}"
+    line = f"  {seen.state.value}: {what}: {reason or 'no trace'} ({directory / RUNS / job.id})"
+    return line if line.isprintable() else ascii(line)
+
+
+def _check(jobs: list[Job]) -> None:
+    """What would stop every job. Raises RunError."""
+    from experiments import host
+
+    lines = {line: None for job in jobs for line in host.missing(job.spec)}
+    if lines:
+        raise RunError(*lines)
+
+
+@contextlib.contextmanager
+def _alone(directory: Path, parent: Path) -> Iterator[None]:
+    """Holds the sweep's directory, which it makes, against another sweep. Raises RunError."""
+    try:
+        new = [path for path in (parent, directory, directory / RUNS) if not path.exists()]
+        (directory / RUNS).mkdir(parents=True, exist_ok=True)
+        user = sudo_user()
+        for path in new if user else ():
+            assert user
+            os.chown(path, user.pw_uid, user.pw_gid)
+        file = (directory / results.LOCK).open("a")
+    except OSError as error:
+        raise RunError(f"{directory} cannot hold a sweep: {error.strerror}; choose another with RESULTS=") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(
+                f"{directory}: another make sweep works on it; wait for it, or name another: NAME="
+            ) from None
+        yield

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""What a sweep is asked to be: a YAML file (the loader of experiment specs, so values are text), words after make over
+it, every error at once. Which experiments it stands for is in plan.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments import units
+from experiments.errors import BadValue, SpecError
+from experiments.spec import KEYS, load_yaml, unknown_key
+
+KEEP = ("all", "tables", "summary")
+CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p01"}  # of the run table
+# A sweep says these for all its runs; a run's own are derived from them.
+OF_THE_SWEEP = ("reps", "seed", "name", "spec_version")
+SECTIONS = ("name", "about", "keep", "reps", "seed", "base", "grid", "points", "search", "smoke")
+SMOKE_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "search")
+SEARCH = ("criterion", "least", "low", "high", "width", "most_reps")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MOST_RUNS = 100_000
+MOST_REPS = 1000
+
+Point = dict[str, str]
+
+
+class Search(NamedTuple):
+    """The least buffer for which `criterion` is at least `least`, between `low` and `high`, to `width`."""
+
+    criterion: str
+    least: float
+    low: str
+    high: str
+    width: float  # of the interval, over its lower end
+    most_reps: int  # of one buffer, where repetitions do not agree
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep with nothing left open but its experiments' own parameters, which are text."""
+
+    name: str
+    about: str
+    keep: str
+    reps: int
+    seed: int
+    base: Point
+    points: tuple[Point, ...]  # what each changes in `base`
+    search: Search | None
+    file: str
+
+    def given(self, point: Point) -> dict[str, object]:
+        """The parameters of an experiment at `point`."""
+        return {**self.base, **point}
+
+
+def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
+    """The sweep of `file`, with `words` (keys in lower case) instead of what it says. Raises SpecError."""
+    content = load_yaml(file)
+    errors: list[BadValue] = []
+
+    def wrong(key: str, value: object, problem: str, origin: str = str(file)) -> None:
+        errors.append(BadValue(key, value, problem, origin))
+
+    _check_keys(content, SECTIONS, "", wrong)
+    if smoke:
+        content = _overridden(content, wrong)
+    changed = dict(words)
+    own = {key: changed.pop(key) for key in ("keep", "reps", "seed", "name") if key in changed}
+    base = _parameters(content.get("base", {}), "base", wrong)
+    grid = _grid(content.get("grid", {}), wrong)
+    listed = _points(content.get("points", [{}]), wrong)
+    points = tuple(
+        {**point, **dict(zip(grid, values, strict=True))}
+        for point in listed
+        for values in itertools.product(*grid.values())
+    )
+    for key in sorted(set(grid) & {key for point in listed for key in point}):
+        wrong(key, None, "is in grid and in points; allowed: one of them")
+    varied = set(grid) | {key for point in points for key in point}
+    for key, value in changed.items():
+        if key not in KEYS or key in OF_THE_SWEEP:
+            wrong(key.upper(), None, _unknown(key), "")
+        elif key in varied:
+            wrong(key.upper(), value, "is what the sweep varies; allowed: what stays the same in it", "")
+        else:
+            base[key] = str(value)
+    if len(points) > MOST_RUNS:
+        wrong("grid", None, f"makes {len(points)} points; allowed: {MOST_RUNS}")
+    search = _search(content["search"], {*base, *varied}, wrong) if "search" in content else None
+    sweep = Sweep(
+        name=_name(own.get("name"), content.get("name"), changed, own.get("seed"), smoke, wrong),
+        about=_text(content.get("about", ""), "about", wrong),
+        keep=_keep(own.get("keep", content.get("keep", "all")), wrong),
+        reps=_whole("reps", own.get("reps", content.get("reps", "1")), 1, MOST_REPS, wrong),
+        seed=_whole("seed", own.get("seed", content.get("seed", "1")), 0, 2**32 - 1, wrong),
+        base=base,
+        points=points,
+        search=search,
+        file=str(file),
+    )
+    if search and search.most_reps < sweep.reps:
+        sweep = replace(sweep, search=search._replace(most_reps=sweep.reps))
+    if errors:
+        raise SpecError(errors)
+    return sweep
+
+
+def _overridden(content: dict[str, Any], wrong: Any) -> dict[str, Any]:
+    """The content with what `smoke` says instead: mappings key by key, everything else as a whole."""
+    smoke = content.get("smoke")
+    if not isinstance(smoke, dict):
+        wrong("smoke", None, "is missing, or no mapping: this sweep has no smoke version; leave SMOKE=1 out")
+        return content
+    _check_keys(smoke, SMOKE_SECTIONS, "smoke.", wrong)
+    merged = dict(content)
+    for key, value in smoke.items():
+        both = isinstance(value, dict) and isinstance(content.get(key), dict)
+        merged[key] = {**content[key], **value} if both else value
+    return merged
+
+
+def _check_keys(content: Mapping[str, object], allowed: tuple[str, ...], where: str, wrong: Any) -> None:
+    for key in content:
+        if key not in allowed:
+            wrong(f"{where}{key}", None, f"is no part of a sweep; allowed: {', '.join(allowed)}")
+
+
+def _unknown(key: str) -> str:
+    if key in OF_THE_SWEEP:
+        return "is derived for each run of a sweep; allowed: name, reps and seed at the top of the spec"
+    return unknown_key(key)
+
+
+def _parameters(content: object, where: str, wrong: Any) -> Point:
+    """Parameters of an experiment, as text; whether their values make sense is asked for each point."""
+    if not isinstance(content, dict):
+        wrong(where, None, "is no mapping of parameters; allowed: lines such as `rtt: 10ms`")
+        return {}
+    found = {}
+    for key, value in content.items():
+        if key not in KEYS or key in OF_THE_SWEEP:
+            wrong(f"{where}.{key}", None, _unknown(key))
+        elif not isinstance(value, str) or not value:
+            wrong(f"{where}.{key}", None, "has no single value; several are what grid and points are for")
+        else:
+            found[key] = value
+    return found
+
+
+def _grid(content: object, wrong: Any) -> dict[str, list[str]]:
+    if not isinstance(content, dict):
+        wrong("grid", None, "is no mapping; allowed: lines such as `flows: [1, 4]`")
+        return {}
+    found: dict[str, list[str]] = {}
+    for key, values in content.items():
+        if key not in KEYS or key in OF_THE_SWEEP:
+            wrong(f"grid.{key}", None, _unknown(key))
+        elif not isinstance(values, list) or not values or not all(isinstance(v, str) and v for v in values):
+            wrong(f"grid.{key}", None, "is no list of values; allowed: [1, 4], a mix in quotes (['cubic:8,bbr:8'])")
+        elif len(set(values)) < len(values):
+            wrong(f"grid.{key}", None, "has a value twice; allowed: each once")
+        else:
+            found[key] = values
+    return found
+
+
+def _points(content: object, wrong: Any) -> list[Point]:
+    if not isinstance(content, list) or not content:
+        wrong("points", None, "is no list; allowed: lines such as `- {cc: reno, flows: 1}`")
+        return [{}]
+    return [_parameters(point, f"points[{number}]", wrong) for number, point in enumerate(content, 1)]
+
+
+def _search(content: object, given: set[str], wrong: Any) -> Search | None:
+    if not isinstance(content, dict):
+        wrong("search", None, f"is no mapping; allowed: {', '.join(SEARCH)}")
+        return None
+    _check_keys(content, SEARCH, "search.", wrong)
+    missing = [key for key in SEARCH[:4] if key not in content]
+    for key in missing:
+        wrong(f"search.{key}", None, "is missing")
+    if "buf" in given:
+        wrong("buf", None, "is what is searched for; allowed: nothing about it in base, grid, points and after make")
+    if missing:
+        return None
+    criterion = content["criterion"]
+    if criterion not in CRITERIA:
+        wrong("search.criterion", criterion, f"is not known; allowed: {', '.join(CRITERIA)}")
+    for key in ("low", "high"):
+        try:
+            units.parse(content[key], ("bdp", "packets"))
+        except ValueError as error:
+            wrong(f"search.{key}", content[key], str(error))
+    return Search(
+        str(criterion),
+        _share("search.least", content["least"], 0.0, 1.0, wrong),
+        str(content["low"]),
+        str(content["high"]),
+        _share("search.width", content.get("width", "0.1"), 0.001, 1.0, wrong),
+        _whole("search.most_reps", content.get("most_reps", "10"), 1, MOST_REPS, wrong),
+    )
+
+
+def _name(given: object, of_file: object, changed: Mapping[str, object], seed: object, smoke: bool, wrong: Any) -> str:
+    """The directory's name: NAME, or the file's with what was changed, so that other runs have another directory."""
+    if given is None:
+        changes = [f"{key}-{value}" for key, value in sorted({**changed, **({"seed": seed} if seed else {})}.items())]
+        words = [str(of_file or ""), *(["smoke"] if smoke else []), *changes]
+        given = "-".join([words[0], *(re.sub(r"[^A-Za-z0-9.]+", "-", word).lower() for word in words[1:])])
+    if not isinstance(given, str) or not NAME.fullmatch(given) or given in ("latest", "runs"):
+        wrong("name", given, "cannot name a directory; allowed: 1 to 64 letters, digits, '.', '_' and '-' (NAME=...)")
+        return "sweep"
+    return given
+
+
+def _text(value: object, key: str, wrong: Any) -> str:
+    if not isinstance(value, str):
+        wrong(key, None, "is no text; allowed: a sentence")
+        return ""
+    return value
+
+
+def _keep(value: object, wrong: Any) -> str:
+    if value not in KEEP:
+        wrong("keep", value, f"is not known; allowed: {', '.join(KEEP)}")
+        return "all"
+    return str(value)
+
+
+def _whole(key: str, value: object, low: int, high: int, wrong: Any) -> int:
+    if not re.fullmatch(r"[0-9]{1,10}", str(value)) or not low <= int(str(value)) <= high:
+        wrong(key, value, f"is no whole number of the allowed ones; allowed: {low} to {high}")
+        return low
+    return int(str(value))
+
+
+def _share(key: str, value: object, low: float, high: float, wrong: Any) -> float:
+    if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,9})?", str(value)) or not low <= float(str(value)) <= high:
+        wrong(key, value, f"is no number of the allowed ones; allowed: {low:g} to {high:g}")
+        return low
+    return float(str(value))

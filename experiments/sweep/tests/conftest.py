@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""A small sweep, and a machine that is asked nothing."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from experiments.host import Host
+from experiments.sweep.spec import Sweep, read
+
+SPEC = """\
+name: small
+about: Three algorithms with one and four flows.
+keep: summary
+reps: 2
+seed: 7
+base: {clock: virtual, rate: 100mbit, rtt: 4ms, duration: 50rtt, warmup: 20rtt, buf: 20pkt}
+grid: {cc: [reno, cubic, bbr], flows: ['1', '4']}
+smoke: {reps: 1, base: {rate: 50mbit}, grid: {flows: ['2']}}
+"""
+
+
+def probe(clock: str) -> Host:
+    return Host(("bbr", "cubic", "reno"), netem=True, clock="virtual")
+
+
+@pytest.fixture
+def write_spec(tmp_path: Path) -> Callable[..., Path]:
+    """A function: text, and (old, new) replacements in it -> a spec file."""
+
+    def write(*changes: tuple[str, str], text: str = SPEC) -> Path:
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new, 1)
+        path = tmp_path / "spec.yaml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def small(write_spec: Callable[..., Path]) -> Sweep:
+    return read(write_spec(), {}, smoke=False)

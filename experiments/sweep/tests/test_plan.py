@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""Plans: every point checked before anything runs, names that stay, a random order, first repetitions first."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis import run_table
+from experiments.errors import RunError, SpecError
+from experiments.host import CHECKOUT, Host
+from experiments.resolve import Resolved
+from experiments.sweep import plan
+from experiments.sweep.spec import Sweep, read
+from experiments.sweep.tests.conftest import probe
+from virtual.kernel.config import OF_LINUX
+
+SHIPPED = sorted((CHECKOUT / "experiments/specs").glob("*/*.yaml"))
+
+
+def every_linux(clock: str) -> Host:
+    return Host(OF_LINUX, netem=True, clock="virtual")
+
+
+def test_order__is_random_with_all_first_repetitions_first(small: Sweep) -> None:
+    jobs = plan.jobs(small, probe)
+    assert [job.repetition for job in jobs] == [1] * 6 + [2] * 6
+    first, second = ([job.point for job in jobs if job.repetition == number] for number in (1, 2))
+    assert sorted(map(str, first)) == sorted(map(str, second)) == sorted(map(str, small.points))
+    assert first != second
+    assert first != list(small.points)
+    assert jobs == plan.jobs(small, probe)
+    assert [job.point for job in plan.jobs(replace(small, seed=8), probe)][:6] != first
+
+
+def test_seed__is_of_the_repetition_and_common_to_all_points(small: Sweep) -> None:
+    seeds = {(job.repetition, job.spec.seed) for job in plan.jobs(small, probe)}
+    assert len(seeds) == 2
+    assert len({seed for _, seed in seeds}) == 2
+
+
+def test_names__stay_and_differ_where_runs_do(small: Sweep) -> None:
+    names = {job.id for job in plan.jobs(small, probe)}
+    assert len(names) == 12
+    assert all(plan.JOB_ID.fullmatch(name) for name in names)
+    more = replace(small, reps=5, points=(*small.points, {"cc": "reno", "flows": "9"}))
+    assert names < {job.id for job in plan.jobs(more, probe)}  # what is done already still counts
+    assert not names & {job.id for job in plan.jobs(replace(small, seed=8), probe)}
+    mix = replace(small, points=({"cc": "cubic:3,bbr:2"},))
+    assert plan.jobs(mix, probe)[0].id.startswith("cubic-bbr-n5-b20-")
+
+
+def test_point__given_in_two_ways_is_run_once(small: Sweep) -> None:
+    twice = replace(small, points=({"cc": "reno", "buf": "20p"}, {"cc": "reno", "buf": "20pkt"}))
+    assert len(plan.jobs(twice, probe)) == 2  # repetitions of one
+
+
+def test_points__are_checked_and_each_error_is_said_once(write_spec: Callable[..., Path]) -> None:
+    file = write_spec(("[reno, cubic, bbr]", "[reno, vegas]"), ("rtt: 4ms", "rtt: '4'"))
+    with pytest.raises(SpecError) as failure:
+        plan.jobs(read(file, {}, smoke=False), probe)
+    lines = failure.value.lines()
+    assert len(lines) == 2
+    assert lines[0].startswith(f"{file}: RTT=4 is a bare number")
+    assert f"{file}, cc=vegas flows=1: CC=vegas is no congestion control" in lines[1]
+
+
+@pytest.mark.parametrize("smoke", [False, True])
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_sweeps__can_be_planned(file: Path, smoke: bool) -> None:
+    sweep = read(file, {}, smoke)
+    found = plan.check(sweep, sweep.points, every_linux)
+    assert len(found) == len(sweep.points)
+
+
+def test_file__gives_jobs_back_as_they_were(small: Sweep, tmp_path: Path) -> None:
+    jobs = plan.jobs(small, probe)
+    plan.write(tmp_path, small, jobs)
+    assert [plan.read_job(tmp_path, job.id) for job in jobs] == [(job, "summary") for job in jobs]
+    for name in ("x", "../x", "a b", "$(x)"):
+        with pytest.raises(RunError):
+            plan.read_job(tmp_path, name)
+
+
+def test_point_of_a_row__is_the_point_of_the_plan(small: Sweep) -> None:
+    job = plan.jobs(small, probe)[0]
+    as_in_a_summary = json.loads(json.dumps(job.spec.to_dict())) | {"repetition": 1, "extra_delays_ns": []}
+    again = Resolved.from_dict(json.loads(json.dumps(job.spec.to_dict())))
+    assert run_table.point(as_in_a_summary) == run_table.point(job.spec.to_dict()) == run_table.point(again.to_dict())

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""Sweep specs: what they stand for, what words and SMOKE change, and one clear line for each thing that is wrong."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from experiments.errors import SpecError
+from experiments.sweep.spec import Sweep, read
+
+Write = Callable[..., Path]
+
+
+def errors(file: Path, words: dict[str, object] | None = None, smoke: bool = False) -> list[str]:
+    with pytest.raises(SpecError) as failure:
+        read(file, words or {}, smoke)
+    return failure.value.lines()
+
+
+def test_points__are_the_product_of_grid_and_list(small: Sweep, write_spec: Write) -> None:
+    assert len(small.points) == 6
+    assert {"cc": "reno", "flows": "4"} in small.points
+    listed = write_spec(("grid:", "points: [{buf: 10pkt, rtt: 2ms}, {buf: 20pkt}]\ngrid:"))
+    points = read(listed, {}, smoke=False).points
+    assert len(points) == 12
+    assert {"buf": "10pkt", "rtt": "2ms", "cc": "bbr", "flows": "1"} in points
+
+
+def test_words__replace_what_stays_the_same_and_name_another_directory(write_spec: Write) -> None:
+    file = write_spec()
+    sweep = read(file, {"rate": "1gbit", "clock": "real"}, smoke=False)
+    assert (sweep.base["rate"], sweep.base["clock"], sweep.name) == ("1gbit", "real", "small-clock-real-rate-1gbit")
+    assert read(file, {"reps": "9", "keep": "all"}, smoke=False).name == "small"  # more of the same runs
+    assert read(file, {"seed": "9"}, smoke=False).name == "small-seed-9"
+    assert read(file, {"seed": "9", "name": "mine"}, smoke=False).name == "mine"
+    assert errors(file, {"cc": "reno"}) == ["CC=reno is what the sweep varies; allowed: what stays the same in it"]
+    assert "did you mean RATE" in errors(file, {"rat": "1"})[0]
+
+
+def test_smoke__replaces_key_by_key(write_spec: Write) -> None:
+    sweep = read(write_spec(), {}, smoke=True)
+    assert (sweep.reps, sweep.base["rate"], sweep.base["rtt"], sweep.name) == (1, "50mbit", "4ms", "small-smoke")
+    assert [point["flows"] for point in sweep.points] == ["2", "2", "2"]
+    assert "no smoke version" in errors(write_spec(text="name: a\nbase: {buf: 1p}\n"), smoke=True)[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("about:", "colour: red\nabout:", "colour is no part of a sweep; allowed: name, about"),
+        ("name: small", "name: a/b", "name=a/b cannot name a directory"),
+        ("keep: summary", "keep: some", "keep=some is not known; allowed: all, tables, summary"),
+        ("reps: 2", "reps: 0", "reps=0 is no whole number of the allowed ones; allowed: 1 to 1000"),
+        ("reps: 2", "reps: [2]", "reps=a list is no whole number"),
+        ("rate: 100mbit", "rates: 100mbit", "base.rates is no parameter; did you mean RATE?"),
+        ("rate: 100mbit", "rate: [1mbit, 2mbit]", "base.rate has no single value"),
+        ("rate: 100mbit", "seed: '3'", "base.seed is derived for each run of a sweep"),
+        ("cc: [reno, cubic, bbr]", "cc: reno", "grid.cc is no list of values"),
+        ("cc: [reno, cubic, bbr]", "cc: [reno, reno]", "grid.cc has a value twice"),
+        ("grid:", "points: [{flows: '3'}]\ngrid:", "flows is in grid and in points"),
+        ("grid:", "points: {}\ngrid:", "points is no list"),
+        ("grid:", "search: {criterion: nonempty, least: '1', low: 1p, high: 9p}\ngrid:", "buf is what is"),
+        ("base:", "base: {rtt: 1ms}\nbase:", "base is given twice in line 7"),
+    ],
+)
+def test_errors__are_one_line_each(write_spec: Write, old: str, new: str, said: str) -> None:
+    lines = errors(write_spec((old, new)))
+    assert len(lines) == 1
+    assert lines[0].startswith(f"{write_spec()}: ")
+    assert said in lines[0]
+
+
+def test_errors__come_all_at_once(write_spec: Write) -> None:
+    search = "search: {criterion: x, least: '2', low: 1s, high: 2bdp, width: no}\ngrid:"
+    lines = errors(write_spec(("keep: summary", "keep: x"), ("buf: 20pkt", "mtu: '1500'"), ("grid:", search)))
+    assert len(lines) == 5
+    for part in ("keep=x", "search.criterion=x", "search.least=2", "search.low=1s", "search.width=no"):
+        assert any(part in line for line in lines), part

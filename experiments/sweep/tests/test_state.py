@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""What a job's directory tells, what is kept of it, and what makes room for another attempt."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from analysis.load import load
+from analysis.raw import InputError
+from analysis.thinned import kept
+from experiments import disk
+from experiments.resolve import resolve
+from experiments.sweep.progress import Progress, duration
+from experiments.sweep.state import State, look, make_room, may_run
+from experiments.sweep.tests.conftest import probe
+from experiments.sweep.thin import thin
+
+
+def attempt(run: Path, files: Mapping[str, object]) -> Path:
+    """A repetition with such files, "_" for the dot in their names."""
+    name = "rep-1"
+    (run / name).mkdir(parents=True)
+    for file, content in files.items():
+        (run / name / file.replace("_", ".")).write_text(content if isinstance(content, str) else json.dumps(content))
+    return run / name
+
+
+@pytest.mark.parametrize(
+    ("files", "state", "attempts", "reason"),
+    [
+        ({}, State.TO_DO, 0, ""),
+        ({"spec_yaml": "x"}, State.TO_DO, 0, ""),
+        ({"environment_json": "{}"}, State.RECORDED, 0, ""),
+        ({"summary_json": "{"}, State.TO_DO, 0, ""),
+        ({"summary_json": {"valid": True}}, State.VALID, 1, ""),
+        ({"summary_json": {"valid": False, "reasons": ["late", "lost"]}}, State.NOT_VALID, 1, "late; lost"),
+        ({"ABORTED": "disk full\n"}, State.ABORTED, 1, "disk full"),
+        ({"ABORTED": "no summary\n", "environment_json": "{}"}, State.ABORTED, 1, "no summary"),
+    ],
+)
+def test_state__is_what_lies_in_the_directory(
+    tmp_path: Path, files: dict[str, object], state: State, attempts: int, reason: str
+) -> None:
+    if files:
+        attempt(tmp_path, files)
+    assert look(tmp_path) == (state, attempts, reason)
+
+
+def test_attempts__are_kept_apart_and_counted(tmp_path: Path) -> None:
+    for number in (1, 2):
+        attempt(tmp_path, {"summary_json": {"valid": False, "reasons": [f"late {number}"]}})
+        assert look(tmp_path).attempts == number
+        make_room(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["attempt-1", "attempt-2"]
+    attempt(tmp_path, {"spec_yaml": "killed"})
+    make_room(tmp_path)
+    assert not (tmp_path / "rep-1").exists()
+    assert look(tmp_path) == (State.TO_DO, 2, "")
+
+
+def test_may_run__until_the_attempts_are_used_up(tmp_path: Path) -> None:
+    assert may_run(look(tmp_path), 1)
+    attempt(tmp_path, {"ABORTED": "why"})
+    assert may_run(look(tmp_path), 2)
+    assert not may_run(look(tmp_path), 1)
+    attempt(tmp_path / "valid", {"summary_json": {"valid": True}})
+    assert not may_run(look(tmp_path / "valid"), 9)
+
+
+RAW = {"postcards_bsp": "x", "tcp_bst": "x", "goodput_bsg": "x"}
+TABLES = {"postcards_parquet": "x", "tcp_parquet": "x", "joined_parquet": "x"}
+REST = {"summary_json": {"valid": True}, "distributions_parquet": "x", "report_html": "x", "spec_yaml": "x"}
+
+
+@pytest.mark.parametrize(("keep", "gone"), [("all", set()), ("tables", set(RAW)), ("summary", {*RAW, *TABLES, "logs"})])
+def test_thin__removes_what_the_rule_says_and_leaves_a_note(tmp_path: Path, keep: str, gone: set[str]) -> None:
+    repetition = attempt(tmp_path, {**RAW, **TABLES, **REST})
+    (repetition / "logs").mkdir()
+    (repetition / "logs/console.log").write_text("x")
+    before = {path.name for path in repetition.iterdir()}
+    thin(repetition, keep)
+    note = {"THINNED"} if keep != "all" else set()
+    assert {path.name for path in repetition.iterdir()} == before - {name.replace("_", ".") for name in gone} | note
+    assert kept(repetition) == keep
+    (repetition / "tcp.bst").write_text("a thinning that was killed left this")
+    thin(repetition, keep)
+    assert (repetition / "tcp.bst").exists() == (keep == "all")
+
+
+def test_thin__never_says_that_more_is_left_than_is(tmp_path: Path) -> None:
+    repetition = attempt(tmp_path, {**RAW, **TABLES, **REST})
+    thin(repetition, "summary")
+    thin(repetition, "tables")
+    assert kept(repetition) == "summary"
+
+
+def test_replay__of_a_thinned_repetition_says_why_it_cannot_be(fresh_spec: Path) -> None:
+    thin(fresh_spec, "summary")
+    with pytest.raises(InputError, match=r"raw files were removed .* \(kept: summary\)"):
+        load(fresh_spec)
+
+
+@pytest.fixture
+def fresh_spec(tmp_path: Path) -> Path:
+    spec = resolve({"clock": "virtual", "cc": "reno"}, probe("virtual"))
+    content = spec.to_dict() | {"repetition": 1, "extra_delays_ns": []}
+    return attempt(tmp_path, {**RAW, "spec_yaml": json.dumps(content)})
+
+
+def test_disk__shrinks_with_what_is_kept() -> None:
+    spec = resolve({"clock": "virtual", "rate": "10gbit", "duration": "2s", "cc": "reno"}, probe("virtual"))
+    whole, tables, summary = (disk.kept_bytes(spec, keep) for keep in ("all", "tables", "summary"))
+    assert whole == disk.estimate_bytes(spec)
+    assert whole > tables > summary > 0
+
+
+def test_time_left__goes_from_the_expected_to_the_seen() -> None:
+    progress = Progress("x", jobs=100, cost_s=1000.0, at_once=2)
+    assert progress.left_s(0.0, 0.0) == 500.0
+    assert progress.left_s(500.0, 1000.0) == 1000.0  # twice as slow as one after the other should have been
+    assert 1900 > progress.left_s(10.0, 20.0) > 500.0
+    assert progress.left_s(1000.0, 10.0) == 0.0
+    assert [duration(s) for s in (5, 89, 600, 7500)] == ["5 s", "89 s", "10 min", "2 h 05 min"]

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""Whole sweeps in virtual time: killed, stopped, resumed, retried; and an engine that ends with what started it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from analysis import run_table
+from experiments import host, virtual_lab
+from experiments.errors import RunError
+from experiments.host import CHECKOUT
+from experiments.sweep import engine
+from experiments.sweep.state import State, look
+from experiments.tests.conftest import MARK, wait_for
+
+pytestmark = pytest.mark.skipif(not host.tool("parallel"), reason="GNU parallel missing: apt-get install parallel")
+TINY = """\
+name: tiny
+keep: summary
+base: {clock: virtual, rate: 50mbit, rtt: 4ms, duration: 50rtt, warmup: 20rtt, buf: 10pkt, cc: reno}
+grid: {flows: ['1', '2']}
+"""
+
+
+def command(file: Path, results: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "experiments.sweep", "run", f"SPEC={file}", f"RESULTS={results}", *words]
+
+
+def processes_of(directory: Path) -> list[str]:
+    """Processes that these tests started and that work on that sweep."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "environ").read_bytes().split(b"\0")
+            alive = (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            continue
+        if MARK in words and f"BUFFERSCOPE_SWEEP={directory}".encode() in words and alive:
+            found.append(process.name)
+    return found
+
+
+@pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+def test_sweep__killed_and_stopped_is_gone_on_with_by_the_same_command(tmp_path: Path) -> None:
+    file, results = tmp_path / "tiny.yaml", tmp_path / "results"
+    file.write_text(TINY)
+    runs = results / "tiny/runs"
+
+    def begin() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            command(file, results), cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    killed = begin()
+    assert wait_for(lambda: len(list(runs.glob("*/rep-1/spec.yaml"))) == 2, 60), killed.communicate(timeout=5)
+    other = subprocess.run(command(file, results), cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert (other.returncode, other.stderr.count("\n")) == (1, 1)
+    assert "another make sweep works on it" in other.stderr
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert wait_for(lambda: not processes_of(results / "tiny"), 5), processes_of(results / "tiny")
+
+    stopped = begin()
+    assert wait_for(lambda: bool(processes_of(results / "tiny")), 60)
+    stopped.send_signal(signal.SIGINT)
+    _, said = stopped.communicate(timeout=60)
+    assert stopped.returncode == 128 + signal.SIGINT
+    assert "stopped by SIGINT; the same command goes on with it" in said
+    assert not processes_of(results / "tiny")
+
+    done = subprocess.run(command(file, results), cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert "tiny: 2 of 2 runs are valid" in done.stdout
+    table = run_table.read(results)
+    assert (results / "index.parquet").exists()
+    assert sorted(table["flows"].to_list()) == [1, 2]
+    assert (table["valid"].all(), set(table["kept"]), set(table["attempt"])) == (True, {"summary"}, {1})
+    for run in runs.iterdir():
+        assert look(run).state is State.VALID
+        assert (run / "rep-1/report.html").exists()
+        assert not (run / "rep-1/postcards.bsp").exists()
+
+    # Nothing is done twice; what is removed is done again, and what fails is said and left for another attempt.
+    first, second = sorted(runs.iterdir())
+    before = (first / "rep-1/summary.json").stat().st_mtime_ns
+    (second / "rep-1/summary.json").write_text(json.dumps({"valid": False, "reasons": ["it was late"]}))
+    again = subprocess.run(command(file, results), cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert again.returncode == 2
+    assert "not valid: flows=" in again.stderr
+    assert "it was late" in again.stderr
+    assert (first / "rep-1/summary.json").stat().st_mtime_ns == before
+    more = subprocess.run(
+        command(file, results, "ATTEMPTS=2"), cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    assert more.returncode == 0, more.stderr
+    assert sorted(run_table.read(results)["attempt"].to_list()) == [1, 2]
+
+
+def test_engine__runs_each_job_once_and_so_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "said"
+    body = 'echo "begin {}" >>"$BUFFERSCOPE_SWEEP/said"; sleep 0.3; echo "end {}" >>"$BUFFERSCOPE_SWEEP/said"; exit 2'
+    monkeypatch.setattr(engine, "COMMAND", body)
+    engine.run(tmp_path, ["a-1", "b-2", "c-3", "d-4"], 2, lambda: None)
+    lines = log.read_text().splitlines()
+    names = ("a-1", "b-2", "c-3", "d-4")
+    assert sorted(lines) == sorted(f"{what} {name}" for what in ("begin", "end") for name in names)
+    at_once = [sum(1 if line.startswith("begin") else -1 for line in lines[: n + 1]) for n in range(len(lines))]
+    assert max(at_once) == 2
+
+
+@pytest.mark.parametrize("name", ["a b", "$(touch x)", "a;b", "", "../a", "A"])
+def test_engine__takes_no_name_that_a_shell_could_read_otherwise(tmp_path: Path, name: str) -> None:
+    with pytest.raises(RunError, match="is no name of a job"):
+        engine.run(tmp_path, [name], 1, lambda: None)
+
+
+def test_engine__that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "tool", lambda name: "/bin/true")
+    with pytest.raises(RunError, match="GNU parallel is missing"):
+        engine.program()
+
+
+def test_engine__ends_its_jobs_when_it_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "COMMAND", "sleep 60; echo {}")
+
+    def stop() -> None:
+        if processes_of(tmp_path):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        engine.run(tmp_path, ["a"], 1, stop)
+    assert wait_for(lambda: not processes_of(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "SPEC is missing; say which sweep"),
+        (["SPEC=nowhere.yaml"], "nowhere.yaml: spec file cannot be read"),
+        (["SPEC=x", "SMOKE=2"], "SMOKE=2 is not allowed; allowed: 0 to 1"),
+        (["SPEC=x", "JOBS=0"], "JOBS=0 is not allowed"),
+    ],
+)
+def test_command_line__refuses_in_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from experiments.sweep.__main__ import main
+
+    assert main(["run", *words]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert said in lines[0]
+
+
+def test_show__says_what_would_be_run(capsys: pytest.CaptureFixture[str], write_spec: Callable[..., Path]) -> None:
+    from experiments.sweep.__main__ import main
+
+    results = write_spec().parent / "none"
+    assert main(["show", f"SPEC={write_spec()}", f"RESULTS={results}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 13
+    assert "small: 6 points, 12 runs in virtual time" in lines[-1]
+    assert not results.exists()
