@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from controlplane import commands, watch
 from controlplane.apply import ApplyError
 from controlplane.policy import MODES
-from controlplane.spec_file import SpecFileError
+from controlplane.spec_file import SpecFileError, printable
 from controlplane.switch import SwitchError
 from controlplane.targets import TARGETS
 
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
 
 def _fail(lines: list[str]) -> int:
     for line in lines:
-        print(f"error: {line}", file=sys.stderr)
+        print(f"error: {printable(line)}", file=sys.stderr)
     return 1
 
 

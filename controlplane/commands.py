@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -15,7 +15,8 @@ from rich.table import Table
 from controlplane import apply
 from controlplane.desired import desired
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched, mode_of
-from controlplane.spec import SwitchSpec, load
+from controlplane.spec import MTU_BYTES, SwitchSpec, load, quantity, whole_number
+from controlplane.spec_file import printable
 from controlplane.switch import Switch, SwitchError
 from controlplane.targets import connect
 from controlplane.threshold import DIMENSIONS, Traffic, convert
@@ -86,6 +87,8 @@ def threshold(options: argparse.Namespace) -> int:
     with opened(options) as (switch, spec):
         number = port_number(switch, options.port)
         if options.what == "get":
+            if options.value is not None:
+                raise SwitchError(f"threshold get: {options.value} is for `threshold set`; leave it out")
             print(apply.words(switch.policy(number)))
             return 0
         if options.value is None:
@@ -104,6 +107,7 @@ def threshold(options: argparse.Namespace) -> int:
 def mode(options: argparse.Namespace) -> int:
     with opened(options) as (switch, spec):
         number = port_number(switch, options.port)
+        _refuse_what_the_mode_ignores(options)
         if options.mode is None:
             print(mode_of(switch.policy(number)))
             return 0
@@ -153,6 +157,16 @@ def histogram(options: argparse.Namespace) -> int:
     return 0
 
 
+def _refuse_what_the_mode_ignores(options: argparse.Namespace) -> None:
+    takes = {"--threshold": ("tail-drop", "ecn", "egress-threshold"), "--hard-limit": ("ecn",),
+             "--mark": ("egress-threshold",)}  # fmt: skip
+    given = {"--threshold": options.threshold, "--hard-limit": options.hard_limit, "--mark": options.mark or None}
+    for name, value in given.items():
+        if value is not None and options.mode not in takes[name]:
+            what = f"mode {options.mode}" if options.mode else "mode without a policy only shows it, and"
+            raise SwitchError(f"{what} takes no {name}; allowed: with {', '.join(takes[name])}")
+
+
 def _policy(options: argparse.Namespace, switch: Switch, number: int, traffic: Traffic) -> Policy:
     """The policy that `mode` asks for; a threshold that is not given is the one in force."""
     if options.mode == "unwatched":
@@ -171,8 +185,12 @@ def _policy(options: argparse.Namespace, switch: Switch, number: int, traffic: T
     if options.hard_limit is None:
         raise SwitchError(f"port {options.port}: ecn needs --hard-limit, where even what could be marked is dropped")
     limit, limit_unit = _depth("--hard-limit", options.hard_limit, switch, number, traffic)
-    if limit_unit is not unit or limit < value:
-        raise SwitchError(f"port {options.port}: the hard limit, {limit} {limit_unit}, is not above {value} {unit}")
+    if limit_unit is not unit:
+        raise SwitchError(
+            f"port {options.port}: --hard-limit is in {limit_unit}, the threshold in {unit}: give both in one"
+        )
+    if limit < value:
+        raise SwitchError(f"port {options.port}: --hard-limit, {limit}, is below the threshold, {value} {unit}")
     return Ecn(value, limit, unit)
 
 
@@ -186,7 +204,7 @@ def _set_policy(switch: Switch, name: str, number: int, policy: Policy) -> None:
 
 def _depth(what: str, text: str, switch: Switch, number: int, traffic: Traffic) -> tuple[int, Unit]:
     try:
-        found = convert(units.parse(text, DIMENSIONS), switch.capabilities, traffic)
+        found = convert(quantity(*DIMENSIONS)(text), switch.capabilities, traffic)
     except ValueError as error:
         raise SwitchError(f"{what} {text} {error}") from None
     if found.note:
@@ -197,14 +215,24 @@ def _depth(what: str, text: str, switch: Switch, number: int, traffic: Traffic) 
 def _traffic(options: argparse.Namespace, spec: SwitchSpec | None, switch: Switch, number: int) -> Traffic:
     """From the command line, else the file, else what is in force."""
     port = spec.ports.get(options.port) if spec else None
+    rate = _option("--rate", options.rate, quantity("rate")) or ((port.rate or port.speed) if port else None)
+    rtt = _option("--rtt", options.rtt, quantity("time")) or (spec.rtt if spec else None)
+    mtu = _option("--mtu", options.mtu, whole_number(*MTU_BYTES)) or (spec.mtu if spec else None)
     try:
-        rate = units.parse(options.rate, ("rate",)) if options.rate else (port.rate or port.speed) if port else None
-        rtt = units.parse(options.rtt, ("time",)) if options.rtt else spec.rtt if spec else None
-        mtu = int(options.mtu) if options.mtu else spec.mtu if spec else None
         traffic = Traffic(mtu, None if rate is None else units.whole(rate), None if rtt is None else units.whole(rtt))
         return traffic if rate is not None else replace(traffic, rate_bps=_rate_in_force(switch, number, traffic))
     except ValueError as error:
-        raise SwitchError(f"--rate, --rtt or --mtu {error}") from None
+        raise SwitchError(f"rate or rtt {error}") from None
+
+
+def _option(name: str, text: str | None, read: Callable[[object], Any]) -> Any:
+    """What an option says, None where it is not given."""
+    if text is None:
+        return None
+    try:
+        return read(text)
+    except ValueError as error:
+        raise SwitchError(f"{name} {text} {error}") from None
 
 
 def _rate_in_force(switch: Switch, number: int, traffic: Traffic) -> int | None:
@@ -223,4 +251,4 @@ def _needed(spec: SwitchSpec | None) -> SwitchSpec:
 
 def _say(lines: Iterable[str]) -> None:
     for line in lines:
-        print(line)
+        print(printable(line))

@@ -65,8 +65,10 @@ class _Reading:
             given = self._spec.collector.model_dump()
             number = self._port("collector.port", given.pop("port"))
             self._result.collector = None if number is None else Collector(number, **given)
+            if number in self._result.ports and self._result.ports[number].switch_id is not None:
+                self._wrong("collector.port", "sends postcards of its own queue: they would lie in what they measure")
         self._deflect()
-        if self._result.collector is None and any(port.switch_id is not None for port in self._result.ports.values()):
+        if self._spec.collector is None and any(port.switch_id is not None for port in self._result.ports.values()):
             self._wrong("collector", "is missing: some port sends postcards, and nobody would get them")
         if self._errors:
             raise SpecFileError(*self._errors)

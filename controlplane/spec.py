@@ -24,22 +24,27 @@ from experiments import units
 from wire.wire import POSTCARD
 
 MTU_BYTES = (64, 10_000)
+MAX_SHOWN = 100  # characters of a value, in a message
 WORDS = {"on": True, "yes": True, "true": True, "off": False, "no": False, "false": False}
 FECS = ("none", "firecode", "reed-solomon")
 NEGOTIATIONS = ("default", "on", "off")
 
 
-def _quantity(*dimensions: str) -> Callable[[object], units.Quantity]:
+def quantity(*dimensions: str) -> Callable[[object], units.Quantity]:
+    """A reader of quantities above zero. Raises ValueError, whose text follows the value in a message."""
+
     def read(value: object) -> units.Quantity:
-        quantity = units.parse(value, dimensions)
-        if not quantity.amount:
-            raise ValueError("is zero; allowed: more than that, or leave the key out")
-        return quantity
+        found = units.parse(value, dimensions)
+        if not found.amount:
+            raise ValueError("is zero; allowed: more than that, or leave it out")
+        return found
 
     return read
 
 
-def _whole(low: int, high: int) -> Callable[[object], int]:
+def whole_number(low: int, high: int) -> Callable[[object], int]:
+    """A reader of decimal numbers from `low` to `high`. Raises ValueError as above."""
+
     def read(value: object) -> int:
         if not re.fullmatch(r"[0-9]{1,12}", str(value)) or not low <= int(str(value)) <= high:
             raise ValueError(f"is not a whole number from {low} to {high}")
@@ -71,6 +76,15 @@ def _ipv4(value: object) -> str:
         raise ValueError("is no IPv4 address; allowed: as in 10.78.0.2") from None
 
 
+def _once(value: object) -> object:
+    """The same address in two spellings is given twice, too."""
+    if isinstance(value, dict):
+        spelled = [str(mac).lower() for mac in value]
+        if twice := sorted({mac for mac in spelled if spelled.count(mac) > 1}):
+            raise ValueError(f"has {twice[0]} twice, in two spellings")
+    return value
+
+
 def _switch(value: object) -> bool:
     if str(value).lower() not in WORDS:
         raise ValueError("is neither on nor off")
@@ -81,15 +95,15 @@ def _switch_id(value: object) -> int | None:
     if str(value).lower() == "off":
         return None
     try:
-        return _whole(0, 2**16 - 1)(value)
+        return whole_number(0, 2**16 - 1)(value)
     except ValueError:
         raise ValueError("is neither a switch id from 0 to 65535 nor off") from None
 
 
 Read = BeforeValidator
-Rate = Annotated[Any, Read(_quantity("rate"))]
+Rate = Annotated[Any, Read(quantity("rate"))]
 Mac = Annotated[str, Read(_mac)]
-Depth = Annotated[Any, Read(_quantity(*DIMENSIONS))]
+Depth = Annotated[Any, Read(quantity(*DIMENSIONS))]
 
 
 class _Strict(BaseModel):
@@ -119,7 +133,7 @@ class PortSpec(_Strict):
     """What is not said of a port stays as it is, but a policy or postcards that are not said are switched off."""
 
     rate: Rate = None
-    limit: Annotated[Any, Read(_quantity("packets", "bytes", "cells"))] = None
+    limit: Annotated[Any, Read(quantity("packets", "bytes", "cells"))] = None
     speed: Rate = None
     fec: Annotated[str, Read(_one_of(*FECS))] | None = None
     auto_negotiation: Annotated[str, Read(_one_of(*NEGOTIATIONS))] | None = None
@@ -139,8 +153,8 @@ class CollectorSpec(_Strict):
     collector_mac: Mac
     switch_addr: Annotated[str, Read(_ipv4)]
     collector_addr: Annotated[str, Read(_ipv4)]
-    src_port: Annotated[int, Read(_whole(1, 65535))] = POSTCARD.const["POSTCARD_UDP_PORT"]
-    dst_port: Annotated[int, Read(_whole(1, 65535))] = POSTCARD.const["POSTCARD_UDP_PORT"]
+    src_port: Annotated[int, Read(whole_number(1, 65535))] = POSTCARD.const["POSTCARD_UDP_PORT"]
+    dst_port: Annotated[int, Read(whole_number(1, 65535))] = POSTCARD.const["POSTCARD_UDP_PORT"]
 
 
 class SwitchSpec(_Strict):
@@ -152,10 +166,10 @@ class SwitchSpec(_Strict):
     version: Literal["1"] = "1"
     target: Annotated[str, Read(_one_of(*TARGETS))]
     address: Annotated[str, Field(min_length=1)]
-    mtu: Annotated[int, Read(_whole(*MTU_BYTES))] | None = None
-    rtt: Annotated[Any, Read(_quantity("time"))] = None
+    mtu: Annotated[int, Read(whole_number(*MTU_BYTES))] | None = None
+    rtt: Annotated[Any, Read(quantity("time"))] = None
     ports: dict[str, PortSpec] = Field(default_factory=dict)
-    forwarding: dict[Mac, str] | None = None
+    forwarding: Annotated[dict[Mac, str] | None, Read(_once)] = None
     collector: CollectorSpec | None = None
     deflect: list[str] = Field(default_factory=list)
 
@@ -184,7 +198,7 @@ def _empty_is_nothing(content: Mapping[str, Any]) -> Mapping[str, Any]:
 def _line(origin: str, error: Any) -> str:
     where = ".".join(str(part) for part in error["loc"] if part != "[key]") or "file"
     given = error["input"]
-    shown = f"={given}" if isinstance(given, (str, int, float)) and str(given) not in error["loc"] else ""
+    shown = f"={_short(given)}" if isinstance(given, (str, int, float)) and str(given) not in error["loc"] else ""
     if error["type"] == "extra_forbidden":
         problem, shown = _unknown_key(error["loc"]), ""
     elif error["type"] == "missing":
@@ -199,8 +213,12 @@ def _line(origin: str, error: Any) -> str:
         problem = "is not a list"
     else:
         problem = "is not text"
-    line = f"{origin}: {where}{shown} {problem}"
-    return line if line.isprintable() else ascii(line)  # a terminal must not obey what a file says
+    return f"{origin}: {where}{shown} {problem}"
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}... ({len(text)} characters)"
 
 
 def _unknown_key(location: tuple[Any, ...]) -> str:

@@ -15,12 +15,17 @@ MAX_BYTES = 1 << 20
 _PLAIN = {f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map")}
 
 
+def printable(line: str) -> str:
+    """The line as a terminal may show it: it must not obey what a file or a command line says."""
+    return line if line.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
+
+
 class SpecFileError(Exception):
     """The file says nothing that could be applied. One line an error in `lines`."""
 
     def __init__(self, *lines: str) -> None:
-        super().__init__("; ".join(lines))
-        self.lines = list(lines)
+        self.lines = [printable(line) for line in lines]
+        super().__init__("; ".join(self.lines))
 
 
 class _Loader(yaml.BaseLoader):

@@ -20,6 +20,7 @@ from controlplane import apply, commands
 from controlplane.policy import Unwatched
 from controlplane.switch import Count, Switch, SwitchError
 
+INTERVAL_S = (0.01, 3600)
 COLUMNS = ("arrivals", "arrival_drops", "departure_drops", "arrival_marks", "departure_marks")
 
 
@@ -34,8 +35,11 @@ class Reading(NamedTuple):
 
 def watch(options: argparse.Namespace) -> int:
     """Until Ctrl-C, or --count readings."""
-    if options.interval <= 0:
-        raise SwitchError(f"--interval {options.interval:g}: more than 0 seconds")
+    low, high = INTERVAL_S
+    if not low <= options.interval <= high:
+        raise SwitchError(f"--interval {options.interval:g} is out of bounds; allowed: {low} to {high} seconds")
+    if options.count is not None and options.count < 1:
+        raise SwitchError(f"--count {options.count} is out of bounds; allowed: 1 or more, or leave it out")
     with commands.opened(options) as (switch, _):
         before = read(switch)
         left = options.count

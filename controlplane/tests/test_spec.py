@@ -65,7 +65,7 @@ CARDS = "collector: {port: '3', switch_mac: '02:bf:00:00:01:03', collector_mac: 
         (HEAD.replace("10ms", "10"), "rtt=10 is a bare number, it needs a unit; allowed: ns, us, ms, s as in 10ms"),
         (HEAD + "ports: 5\n", "ports=5 is not a mapping"),
         (HEAD + "ports: {'2': fast}\n", "ports.2=fast is not a mapping"),
-        (HEAD + "ports: {'2': {rate: 0bit}}\n", "ports.2.rate=0bit is zero; allowed: more than that, or leave the key"),
+        (HEAD + "ports: {'2': {rate: 0bit}}\n", "ports.2.rate=0bit is zero; allowed: more than that, or leave it"),
         (HEAD + "ports: {'2': {rat: 1bit}}\n", "ports.2.rat is not known; did you mean rate?"),
         (HEAD + "ports: {'2': {fec: none}}\n", "ports.2 has fec or auto_negotiation without a speed"),
         (HEAD + "ports: {'2': {postcards: 65536}}\n", "ports.2.postcards=65536 is neither a switch id from 0 to 65535"),
@@ -80,6 +80,11 @@ CARDS = "collector: {port: '3', switch_mac: '02:bf:00:00:01:03', collector_mac: 
             "ports.2.policy.threshold=5q has the unknown unit 'q'; allowed: p as in 166p; b, kb",
         ),
         (HEAD + "forwarding: {'02:bf': '2'}\n", "forwarding.02:bf is no MAC address"),
+        (
+            HEAD + "forwarding: {'02:bf:00:00:00:0a': '1', '02:bf:00:00:00:0A': '2'}\n",
+            "forwarding has 02:bf:00:00:00:0a twice, in two spellings",
+        ),
+        (HEAD.replace("1500", "9" * 5000), f"mtu={'9' * 100}... (5000 characters) is not a whole number from 64"),
         (
             HEAD + CARDS + "switch_addr: 10.0.0.300, collector_addr: 10.0.0.2}\n",
             "collector.switch_addr=10.0.0.300 is no IPv4",
@@ -139,6 +144,19 @@ def test_load__a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
             "ports: {'2': {policy: {mode: tail-drop, threshold: 1p}, postcards: 1}}\n",
             "collector: is missing: some port sends postcards, and nobody would get them",
         ),
+        (
+            "ports: {'3': {policy: {mode: tail-drop, threshold: 1p}, postcards: 1}}\n"
+            + CARDS
+            + "switch_addr: 10.0.0.3, collector_addr: 10.0.0.2}\n",
+            "collector.port: sends postcards of its own queue: they would lie in what they measure",
+        ),
+        (
+            "ports: {'2': {policy: {mode: tail-drop, threshold: 1p}, postcards: 1}}\n"
+            + CARDS.replace("3", "9", 1)
+            + "switch_addr: 10.0.0.3, collector_addr: 10.0.0.2}\n",
+            "collector.port: the switch has no port '9'; it has 1, 2, 3",
+        ),
+        ("ports: {'\"\\e[2J\"': {}}\n".replace("'", ""), "ports.\\x1b[2J: the switch has no port"),
     ],
 )
 def test_desired__what_this_switch_cannot_do_is_one_line(tmp_path: Path, fake, text: str, says: str) -> None:
