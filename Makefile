@@ -28,7 +28,7 @@ advise-parameters: .venv/ready ## explain every parameter of make advise, with d
 	@$(PYTHON) -m analysis advise parameters
 
 deploy: build/deployed ## install what hosts need: make deploy [TARGET=soft|bmv2|tofino] [INVENTORY=path]; nothing is done twice
-	@$(if $(filter-out soft,$(TARGET)),$(PYTHON) -m experiments deploy --make)  # reads TARGET from make itself, as below
+	@$(if $(filter-out soft,$(TARGET))$(INVENTORY)$(TOLD_TO_DEPLOY),$(PYTHON) -m experiments deploy --make)
 
 replay: .venv/ready ## rebuild every derived file of a run from its raw ones: make replay RUN=results/latest [FORCE=1]
 	@$(PYTHON) -m experiments replay --make  # reads RUN from make itself, as above
@@ -68,6 +68,8 @@ clean: ## remove everything that was built (results stay)
 
 # Goals that read stored runs or compute, for which any machine with Python will do.
 ALONE := replay parameters advise advise-parameters
+# `make deploy WORD=...` has every word read, so that none is ignored; of another goal they are that one's to read.
+TOLD_TO_DEPLOY = $(and $(filter deploy,$(MAKECMDGOALS)),$(MAKEOVERRIDES))
 
 # CC is a congestion control here: make would hand it down as the C compiler.
 AS_IF_ALONE := env -u CC -u MAKEFLAGS -u MFLAGS

@@ -67,6 +67,8 @@ def preflight(spec: Resolved, results_directory: Path) -> None:
 def testbed_of(spec: Resolved, inventory: str) -> Testbed | None:
     """The machines of an experiment that is not in the lab. Raises RunError if something of them is not known."""
     if not capabilities.on_testbed(TARGETS[spec.target].capabilities):
+        if inventory:
+            raise RunError(f"INVENTORY={inventory}: TARGET={spec.target} runs in the lab of this machine; leave it out")
         return None
     return testbed_module.load(inventory_of(spec.target, inventory), spec.target)
 

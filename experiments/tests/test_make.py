@@ -45,6 +45,25 @@ def test_made__are_the_words_of_the_command_line(tmp_path: Path, words: tuple[st
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "is_called"),
+    [
+        (("deploy",), False),
+        (("experiment", "CC=cubic"), False),
+        (("experiment", "TARGET=bmv2"), True),
+        (("deploy", "TARGET=bmv2"), True),
+        (("deploy", "INVENTORY=/nowhere"), True),
+        (("deploy", "target=tofino"), True),
+        (("deploy", "TARGT=tofino"), True),
+    ],
+)
+def test_deploy__is_told_every_word(words: tuple[str, ...], is_called: bool) -> None:
+    """What make does not look at is refused there, and not ignored."""
+    command = ["make", "--no-print-directory", "--dry-run", "--assume-old=build/deployed", *words]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    assert ("-m experiments deploy --make" in done.stdout) is is_called, done.stdout
+
+
 @pytest.fixture
 def analysed(monkeypatch: pytest.MonkeyPatch) -> list[list[str] | None]:
     """What the analysis is called with; its own tests are in analysis/."""
