@@ -68,6 +68,7 @@ clean: ## remove everything that was built (results stay)
 
 # Goals that read stored runs or compute, for which any machine with Python will do.
 ALONE := replay parameters advise advise-parameters
+
 # `make deploy WORD=...` has every word read, so that none is ignored; of another goal they are that one's to read.
 TOLD_TO_DEPLOY = $(and $(filter deploy,$(MAKECMDGOALS)),$(MAKEOVERRIDES))
 
