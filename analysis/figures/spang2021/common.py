@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.figures.common import BLUE, GREEN, GREY, PURPLE, RED, SKY, Data
+from analysis.figures.common import BLUE, GREEN, GREY, PURPLE, RED, SKY, Data, tidy
 from analysis.statistics import Interval
 
 if TYPE_CHECKING:
@@ -76,8 +76,6 @@ def absence(runs: Runs, stem: str, cc: str) -> str:
 def new_figure(width_in: float, height_in: float, rows: int = 1, columns: int = 1, **grid: Any) -> tuple[Figure, Any]:
     """A figure and its axes as an array of rows x columns, tidied."""
     from matplotlib.figure import Figure
-
-    from analysis.figures.common import tidy
 
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.03, h_pad=0.03, wspace=0.03, hspace=0.03)  # type: ignore[union-attr,call-arg]

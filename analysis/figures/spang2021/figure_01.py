@@ -15,7 +15,6 @@ from analysis.figures.common import BLACK, GREY, RED, Data, level
 from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.common import Fact
 from analysis.figures.spang2021.trace import Trace
-from analysis.loss import AFTERMATH_RTTS
 from analysis.statistics import bootstrap
 from analysis.theory.single_flow import DECREASE, queue_length
 
@@ -45,23 +44,20 @@ def _losses(run: Run) -> Data:
     trace = Trace(run)
     flow = trace.flows[0]["id"]
     times, window = trace.window(flow)
-    drops, _, _ = trace.signals(trace.start_ns, trace.end_ns)
-    aftermath_ns = AFTERMATH_RTTS * trace.longest_rtt_ns
-    first = drops[np.diff(drops, prepend=trace.start_ns - aftermath_ns) >= aftermath_ns]
     each = []
-    for drop in first[first + aftermath_ns <= trace.end_ns].tolist():
-        again, _ = trace.retransmissions(drop, drop + aftermath_ns)
+    for drop, _, end in trace.losses():
+        again, _ = trace.retransmissions(drop, end)
         before = int(window[np.searchsorted(times, drop, side="right") - 1])
-        after = slice(*np.searchsorted(times, (drop, drop + aftermath_ns)))
+        after = slice(*np.searchsorted(times, (drop, end)))
         halved = times[after][window[after] <= before / 2]
         if not len(again) or not len(halved):
             continue  # none of both belongs to a loss that the sender answered as Reno does
         came = trace.queue["enqueue_mono_ns"][trace.arrivals(int(again[0]), int(halved[0]))]
-        depths = trace.queue["depth_packets"][trace.arrivals(drop, drop + aftermath_ns)]
+        depths = trace.queue["depth_packets"][trace.arrivals(drop, end)]
         each.append(
             {
                 "drop_ns": drop, "before": before, "least": int(window[after].min()), "queue": int(depths.min()),
-                "settled": int(window[np.searchsorted(times, drop + aftermath_ns - trace.rtt_ns)]),
+                "settled": int(window[np.searchsorted(times, end - trace.rtt_ns)]),
                 "known_ns": int(again[0]) - drop, "halved_ns": int(halved[0] - again[0]),
                 "silent_ns": int(np.diff(came).max(initial=0)),
             }

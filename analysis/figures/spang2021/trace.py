@@ -11,6 +11,7 @@ import polars as pl
 
 from analysis.figures.spang2021.runs import Run
 from analysis.figures.steps import queue_steps, value_steps
+from analysis.loss import AFTERMATH_RTTS
 from analysis.raw import Columns
 from analysis.theory.single_flow import bdp_packets
 from wire import wire
@@ -72,6 +73,20 @@ class Trace:
         rows = self.arrivals(start_ns, end_ns)
         at = rows.start + np.flatnonzero(self.queue["flags"][rows] & flag)
         return self.queue["enqueue_mono_ns"][at], self.queue["flow"][at], self.queue["depth_packets"][at]
+
+    def losses(self) -> list[tuple[int, list[int], int]]:
+        """(first drop, flows that lost, end) of each loss: drops less than AFTERMATH_RTTS longest RTTs apart are one,
+        and so long after the first its consequences last. Those not wholly in the measurement window are left out.
+        """
+        aftermath_ns = AFTERMATH_RTTS * self.longest_rtt_ns
+        times, flows, _ = self.signals(self.start_ns, self.end_ns)
+        first = np.flatnonzero(np.diff(times, prepend=self.start_ns - aftermath_ns) >= aftermath_ns)
+        found = []
+        for rows in np.split(np.arange(len(times)), first)[1:]:
+            start = int(times[rows[0]])
+            if start + aftermath_ns <= self.end_ns:
+                found.append((start, sorted(set(flows[rows].tolist()) - {-1}), start + aftermath_ns))
+        return found
 
     def window(self, flow: int, column: str = "in_flight_packets") -> tuple[np.ndarray, np.ndarray]:
         """(times, packets in flight or cwnd) of a flow at each of its records."""

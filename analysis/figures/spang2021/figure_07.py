@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""Figure 7: the windows of 16 Reno flows at every ACK, B = BDP, flow by flow, with the fair share (BDP + B) / n.
+
+Shaded is the range of the windows that Theorem 4's assumption allows, from 2/3 to 4/3 of the fair share, in which they
+would be uniform (second paper, 3.1; first paper, 5.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures.common import BLACK, GREY, Data
+from analysis.figures.spang2021 import common
+from analysis.figures.spang2021.common import Fact
+from analysis.statistics import bootstrap
+from analysis.theory.single_flow import bdp_packets
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from analysis.figures.spang2021.runs import Run, Runs
+
+SWEEPS = ("reno-depth",)
+CC, FLOWS = "reno", 16
+UNIFORM = (2 / 3, 4 / 3)  # of the fair share
+TALLEST = 2.1  # rows that the tallest distribution reaches over
+PAPER_RANGES = "0-10 and 40-60 packets occur"
+
+
+def prepare(runs: Runs) -> Data:
+    """Each flow's distribution in the first valid run; of every run its spread and how far from uniform it is."""
+    found = [run for run in runs.select(SWEEPS[0], cc=CC, flows=FLOWS) if run["buffer_packets"] == run["bdp_packets"]]
+    data: Data = {"provenance": runs.provenance(), "flows": [], "runs": [_spread(run) for run in found]}
+    if not found:
+        return data | {"absent": common.absence(runs, SWEEPS[0], CC)}
+    flows = [found[0].distribution("in_flight_packets", flow) for flow in found[0].flow_ids()]
+    flows.sort(key=lambda one: float(np.average(one[0], weights=one[1])))
+    return data | {"flows": flows, "fair": _fair(found[0])}
+
+
+def _fair(run: Run) -> float:
+    spec = run.summary["spec"]
+    bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
+    return float((bdp + run["buffer_packets"]) / run["flows"])
+
+
+def _spread(run: Run) -> Data:
+    """Of one run, windows in fair shares."""
+    fair = _fair(run)
+    values, counts = run.distribution("in_flight_packets")
+    shares = values / fair
+    low, high = UNIFORM
+    outside = counts[(shares < low) | (shares > high)].sum() / counts.sum()
+    mean = np.average(shares, weights=counts)
+    each = [run.distribution("in_flight_packets", flow) for flow in run.flow_ids()]
+    means = [float(np.average(one[0], weights=one[1])) for one in each]
+    return {
+        "fair": fair, "outside": float(outside), "mean": float(mean),
+        "deviation": float(np.sqrt(np.average((shares - mean) ** 2, weights=counts))),
+        "distance": _distance(shares, counts),
+        "least": int(values[0]), "largest": int(values[-1]),
+        "least_mean": min(means) / fair, "largest_mean": max(means) / fair,
+    }  # fmt: skip
+
+
+def _distance(shares: np.ndarray, counts: np.ndarray) -> float:
+    """Kolmogorov's: the largest difference between the distribution functions of the windows and of the uniform one."""
+    low, high = UNIFORM
+    uniform = np.clip((shares - low) / (high - low), 0, 1)
+    upto = np.cumsum(counts) / counts.sum()
+    below = np.concatenate(([0.0], upto[:-1]))
+    return float(max(np.abs(upto - uniform).max(), np.abs(below - uniform).max()))
+
+
+def draw(data: Data) -> Figure:
+    """A row a flow, by mean window; all rows have one scale of height."""
+    figure, axes = common.new_figure(common.COLUMN_IN, 3.9)
+    ax = axes[0, 0]
+    common.footer(figure, data["provenance"])
+    if not data["flows"]:
+        common.absent(ax, data["absent"])
+        return figure
+    fair, flows = data["fair"], data["flows"]
+    ax.grid(visible=False)
+    ax.axvspan(UNIFORM[0] * fair, UNIFORM[1] * fair, color="#E8E8E8", linewidth=0)
+    ax.axvline(fair, color=BLACK, linewidth=0.8, linestyle="--", zorder=3 + 2 * len(flows))
+    height = TALLEST / max(float((counts / counts.sum()).max()) for _, counts in flows)
+    for row, (values, counts) in enumerate(flows):
+        _draw_flow(ax, len(flows) - 1 - row, values, counts, height, zorder=3 + 2 * row)
+    top = len(flows) - 1 + TALLEST
+    largest = max(int(values[-1]) for values, _ in flows)
+    ax.set_xlim(0, largest + 2)
+    ax.set_ylim(-0.3, top + 1.3)
+    ax.set_yticks([0, len(flows) - 1], [f"{len(flows)}th", "1st"])
+    ax.set_ylabel("flows, by mean window (tick)", labelpad=-4)
+    ax.set_xlabel("window (packets in flight at every ACK)")
+    note = {"fontsize": common.LABEL_POINTS, "va": "top"}
+    ax.text(fair, top + 1.2, f" fair share {fair:.1f}", ha="left", **note)
+    ax.text(UNIFORM[0] * fair - 0.8, top + 1.2, "uniform in\nTheorem 4", ha="right", color=GREY, **note)
+    return figure
+
+
+def _draw_flow(ax: Axes, base: float, values: np.ndarray, counts: np.ndarray, height: float, zorder: int) -> None:
+    first = int(values[0])
+    full = np.zeros(int(values[-1]) - first + 3)
+    full[values - first + 1] = counts * height / counts.sum()
+    x = np.arange(len(full)) + first - 1.5
+    ax.fill_between(x, base, base + full, step="post", color=common.color(CC), alpha=0.8, linewidth=0, zorder=zorder)
+    ax.step(x, base + full, where="post", color="white", linewidth=0.5, zorder=zorder + 1)
+    mean = float(np.average(values, weights=counts))
+    ax.plot([mean, mean], [base - 0.25, base + 0.35], color=BLACK, linewidth=1.2, zorder=zorder + 40)
+
+
+def facts(data: Data) -> list[Fact]:
+    """Over runs; windows in shares of the fair one, (BDP + B) / n."""
+    found = data["runs"]
+    if not found:
+        return []
+    low, high = UNIFORM
+    fair, deviation = found[0]["fair"], (high - low) / 12**0.5
+    wide = "a window halves from whatever it was when its flow lost, and flows lose at different sizes"
+    acks = "counted at ACKs, of which large windows have more; over time windows add up to less than BDP + B"
+
+    def row(what: str, paper: str, predicted: float | None, key: str, unit: str, reason: str = "") -> Fact:
+        return Fact(what, paper, predicted, bootstrap(one[key] for one in found), unit, reason)
+
+    return [
+        row("windows outside 2/3 to 4/3 of the fair share", PAPER_RANGES, 0.0, "outside", "of ACKs", wide),
+        row("distance from the uniform distribution", "clearly not uniform", 0.0, "distance", "Kolmogorov's", wide),
+        row("standard deviation of windows", "", deviation, "deviation", "fair shares", wide),
+        row("mean window", "close to (BDP + B) / n", 1.0, "mean", "fair shares", acks),
+        row("least mean window of a flow", "some half the size", 1.0, "least_mean", "fair shares"),
+        row("largest mean window of a flow", "some two to three times", 1.0, "largest_mean", "fair shares"),
+        row("least window", "0-10", low * fair, "least", "packets"),
+        row("largest window", "40-60", high * fair, "largest", "packets"),
+    ]

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""Figure 8: 16 Reno flows whose packets are marked, or dropped, when the queue exceeds one BDP: the queue over time,
+and of how many flows a packet was dropped or marked in each excursion to that threshold.
+
+A queue that drops lets none in above its threshold; one that marks is overshot, and then marks packets of more flows,
+which slow down together (first paper, 5.4). Theorem 5 allows n^2 / (Delta BDP) + sqrt(n) flows, with the run's Delta.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures.common import BLACK, GREY, ORANGE, Data, envelope
+from analysis.figures.spang2021 import common
+from analysis.figures.spang2021.common import Fact
+from analysis.figures.spang2021.trace import Trace
+from analysis.statistics import bootstrap
+from analysis.theory.many_flows import flows_seeing_loss
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from analysis.figures.spang2021.runs import Run, Runs
+
+SWEEPS = ("ecn",)
+CC, FLOWS = "reno", 16
+MODES = {"tail-drop": "drop", "ecn": "ECN"}
+COLORS = {"tail-drop": common.color(CC), "ecn": ORANGE}
+SPAN_RTTS = 150  # of base RTTs, in the middle of the measurement
+COLUMNS = 900
+
+
+def prepare(runs: Runs) -> Data:
+    """Of each mode the first run's queue; the distribution of signalled flows, and the spread of the queue, of all."""
+    data: Data = {"modes": {}}
+    for mode in MODES:
+        found = runs.select(SWEEPS[0], cc=CC, flows=FLOWS, mode=mode)
+        if found:
+            data["modes"][mode] = _queue(Trace(found[0])) | {"runs": [_run(run) for run in found]}
+    absent = "" if len(data["modes"]) == len(MODES) else common.absence(runs, SWEEPS[0], CC)
+    return data | {"provenance": runs.provenance(), "absent": absent}
+
+
+def _queue(trace: Trace) -> Data:
+    """What arriving packets found, in ms since the span's start."""
+    middle = (trace.start_ns + trace.end_ns) // 2
+    start = max(middle - SPAN_RTTS * trace.rtt_ns // 2, trace.start_ns)
+    end = min(start + SPAN_RTTS * trace.rtt_ns, trace.end_ns)
+    rows = trace.arrivals(start, end)
+    ms = (trace.queue["enqueue_mono_ns"][rows] - start) / 1e6
+    span_ms = (end - start) / 1e6
+    depth = trace.queue["depth_packets"][rows].astype(np.int64)
+    return {"line": envelope(ms, depth, 0, span_ms, COLUMNS), "span_ms": span_ms}
+
+
+def _run(run: Run) -> Data:
+    """One run: flows signalled (excursions by number of flows), quantiles of the queue, what Theorem 5 allows."""
+    flows, excursions = run.distribution("flows_signalled_per_excursion")
+    depth, packets = run.distribution("queue_depth_packets")
+    upto = np.cumsum(packets) / packets.sum()
+    low, high = (float(depth[np.searchsorted(upto, share)]) for share in (0.01, 0.99))
+    threshold = run["ecn_threshold_packets"] if run["mode"] == "ecn" else run["buffer_packets"]
+    bdp = run["buffer_packets"] / run["buffer_over_bdp"]
+    allowed = flows_seeing_loss(bdp, run["flows"], run["delta"]) if run["delta"] else None
+    some = excursions.sum()
+    return {
+        "excursions": np.bincount(flows, weights=excursions, minlength=run["flows"] + 1) / max(some, 1),
+        "flows_mean": float(np.average(flows, weights=excursions)) if some else None,
+        "all_flows": float(excursions[flows == run["flows"]].sum() / some) if some else None,
+        "threshold": threshold, "bdp": bdp, "allowed": allowed, "low": low, "spread": high - low,
+        "overshoot": float(depth[-1] - threshold), "utilization_p01": run["utilization_p01"],
+        "drops": run["drops"],
+    }  # fmt: skip
+
+
+def draw(data: Data) -> Figure:
+    """Left the queue of each mode on one scale; right the flows that one excursion told."""
+    figure, axes = common.new_figure(common.PAGE_IN, 3.0, 2, 2, width_ratios=(1.9, 1), sharex="col", sharey="col")
+    common.footer(figure, data["provenance"])
+    modes = data["modes"]
+    deepest = max((mode["line"][1].max(initial=0) for mode in modes.values()), default=1)
+    for (mode, word), (left, right) in zip(MODES.items(), axes, strict=True):
+        if mode not in modes:
+            common.absent(left, data["absent"])
+            common.absent(right, data["absent"])
+            continue
+        _draw_queue(left, modes[mode], mode, word)
+        _draw_excursions(right, modes[mode]["runs"], mode, word)
+        left.set_ylim(0, deepest * 1.1)
+        left.set_xlim(0, modes[mode]["span_ms"])
+    axes[-1, 0].set_xlabel("time (ms)")
+    axes[-1, 1].set_xlabel("flows told in one excursion")
+    for row in axes:
+        row[0].set_ylabel("queue depth\n(packets)")
+        row[1].set_ylabel("share of\nexcursions (%)")
+    figure.align_ylabels()
+    return figure
+
+
+def _draw_queue(ax: Axes, mode: Data, name: str, word: str) -> None:
+    threshold = mode["runs"][0]["threshold"]
+    ax.plot(*mode["line"], color=COLORS[name], linewidth=0.6)
+    ax.axhline(threshold, color=GREY, linewidth=0.7, linestyle=":")
+    spread = bootstrap(run["spread"] for run in mode["runs"])
+    ax.set_title(f"{word} at {threshold} packets: 98 % of the queue within {spread} packets", loc="left", pad=2)
+
+
+def _draw_excursions(ax: Axes, runs: list[Data], name: str, word: str) -> None:
+    share = np.mean([run["excursions"] for run in runs], axis=0) * 100
+    ax.bar(np.arange(len(share)), share, width=0.8, color=COLORS[name])
+    for at in range(1, len(share)):
+        each = [run["excursions"][at] * 100 for run in runs]
+        if len(each) > 1:
+            ax.plot([at, at], [min(each), max(each)], color=BLACK, linewidth=0.7)
+    allowed = [run["allowed"] for run in runs if run["allowed"]]
+    if allowed:
+        ax.axvline(np.mean(allowed), color=BLACK, linewidth=0.8, linestyle="--")
+        ax.text(
+            np.mean(allowed) + 0.3, 0.97, "Theorem 5\nallows", transform=ax.get_xaxis_transform(), va="top",
+            fontsize=common.LABEL_POINTS,
+        )  # fmt: skip
+    ax.set_xlim(0.3, len(share) - 0.3)
+    ax.set_xticks([1, 4, 8, 12, 16] if len(share) == FLOWS + 1 else [1, len(share) - 1])
+    mean = bootstrap(run["flows_mean"] for run in runs)
+    ax.set_title(f"{word}: mean {mean.value:.1f} of {len(share) - 1}" if mean else f"{word}: none", loc="left", pad=2)
+
+
+def facts(data: Data) -> list[Fact]:
+    """Of each mode, over runs."""
+    rows = []
+    together = "all grow by a packet an RTT, so in the RTT until they are told all that they grew by is told"
+    bunched = (
+        "each flow adds a packet an RTT; marks come back an RTT late, and flows in step add theirs in one part of it"
+    )
+    for mode, word in MODES.items():
+        runs = data["modes"].get(mode, {}).get("runs", [])
+        if not runs:
+            rows.append(Fact(f"{word}: flows told in an excursion", "", None, None, "flows", data["absent"]))
+            continue
+
+        def row(what: str, paper: str, predicted: float | None, key: str, unit: str, reason: str = "") -> Fact:
+            return Fact(f"{word}: {what}", paper, predicted, bootstrap(run[key] for run in runs), unit, reason)  # noqa: B023
+
+        allowed = [run["allowed"] for run in runs if run["allowed"]]
+        most = float(np.mean(allowed)) if allowed and mode == "tail-drop" else float(FLOWS) if mode == "ecn" else None
+        told = "more than with drops" if mode == "ecn" else "about sqrt(n)"
+        rows += [
+            row("flows told in an excursion", told, most, "flows_mean", "flows", together),
+            row("excursions that tell all flows", "", 1.0 if mode == "ecn" else 0.0, "all_flows", "of excursions"),
+            row("1st to 99th percentile of the queue", "fluctuates much more" if mode == "ecn" else "", None,
+                "spread", "packets"),
+            row("1st percentile of the queue", "", None, "low", "packets"),
+            row("deepest queue above the threshold", "regularly overshot" if mode == "ecn" else "never",
+                float(FLOWS) if mode == "ecn" else 0.0, "overshoot", "packets", bunched if mode == "ecn" else ""),
+            row("utilization, 1st percentile", "", 1.0, "utilization_p01", ""),
+        ]  # fmt: skip
+    return rows

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""Figure 9: four Reno flows, their windows and the queue around losses; and how far the queue falls at each loss,
+beside what the losers' windows say.
+
+Each flow that loses halves its window, so the queue falls by half of what these windows are together: one large window
+counts as much as two of half its size (first paper, 5.5).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analysis.figures.common import BLACK, BLUE, GREEN, GREY, PURPLE, RED, SKY, Data, level, tidy
+from analysis.figures.spang2021 import common
+from analysis.figures.spang2021.common import Fact
+from analysis.figures.spang2021.trace import Trace
+from analysis.loss import min_mean_depth
+from analysis.statistics import bootstrap
+from analysis.theory.single_flow import DECREASE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from analysis.figures.spang2021.runs import Run, Runs
+
+SWEEPS = ("four-flows",)
+CC, FLOWS = "reno", 4
+FLOW_COLORS = (BLUE, "#E69F00", GREEN, PURPLE)
+SPAN_RTTS = 220  # of base RTTs
+
+
+def prepare(runs: Runs) -> Data:
+    """Steps of the first valid run where its losses differ most, and every loss of every run."""
+    found = [run for run in runs.select(SWEEPS[0], cc=CC, flows=FLOWS) if run["buffer_packets"] == run["bdp_packets"]]
+    data: Data = {"provenance": runs.provenance(), "runs": [_run(run) for run in found], "zoom": None}
+    if not found:
+        return data | {"absent": common.absence(runs, SWEEPS[0], CC)}
+    return data | {"zoom": _zoom(Trace(found[0]), data["runs"][0]["losses"])}
+
+
+def _run(run: Run) -> Data:
+    """Each loss of a run: losers, half of their windows together, and how far the queue fell (packets)."""
+    trace = Trace(run)
+    windows = {flow["id"]: trace.window(flow["id"]) for flow in trace.flows}
+    losses = []
+    for start, losers, end in trace.losses():
+        before = {flow: int(window[np.searchsorted(times, start, side="right") - 1])
+                  for flow, (times, window) in windows.items()}  # fmt: skip
+        least = min_mean_depth(trace.queue, start, end, trace.rtt_ns)
+        if least is None:
+            continue
+        losses.append(
+            {
+                "start_ns": start, "losers": losers, "windows": before,
+                "half": sum(before[flow] for flow in losers) * (1 - DECREASE[CC]),
+                "fall": float(trace.signals(start, start + 1)[2][0] - least),
+            }
+        )  # fmt: skip
+    return {"losses": losses, "jain": run["jain_index"], "delta": run["delta"], "bdp": trace.bdp}
+
+
+def _zoom(trace: Trace, losses: list[Data]) -> Data:
+    """Queue and windows, in ms, over the span in which the numbers of losers differ most."""
+    span = SPAN_RTTS * trace.rtt_ns
+    margin = span // 8  # before the first loss and after the last
+    starts = [trace.start_ns] + [loss["start_ns"] - margin for loss in losses]
+    starts = [min(max(start, trace.start_ns), max(trace.end_ns - span, trace.start_ns)) for start in starts]
+
+    def kinds(start: int) -> int:
+        return len({len(loss["losers"]) for loss in losses if start <= loss["start_ns"] < start + span - margin})
+
+    start = max(starts, key=kinds)  # of equals the first
+    end = min(start + span, trace.end_ns)
+
+    def ms(steps: np.ndarray) -> np.ndarray:
+        return np.array([(steps[0] - start) / 1e6, steps[1]], dtype=np.float64)
+
+    drops, flows, _ = trace.signals(start, end)
+    return {
+        "span_ms": (end - start) / 1e6,
+        "queue": ms(trace.queue_steps(start, end)),
+        "windows": {flow["id"]: ms(trace.window_steps(flow["id"], start, end)) for flow in trace.flows},
+        "drops": {flow["id"]: (drops[flows == flow["id"]] - start) / 1e6 for flow in trace.flows},
+        "losses": [
+            ((loss["start_ns"] - start) / 1e6, len(loss["losers"]), loss["half"], loss["fall"])
+            for loss in losses
+            if start <= loss["start_ns"] < end
+        ],
+        "bdp": trace.bdp,
+        "buffer": trace.buffer,
+    }
+
+
+def draw(data: Data) -> Figure:
+    """Left the windows over the queue; right each loss of all runs, measured over predicted."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(common.PAGE_IN, 3.3), layout="constrained")
+    halves: Any = figure.subfigures(1, 2, width_ratios=(1.9, 1))
+    left, right = halves
+    upper, lower = left.subplots(2, 1, sharex=True, height_ratios=(1.2, 1))
+    scatter = right.subplots()
+    for ax in (upper, lower, scatter):
+        tidy(ax)
+    common.footer(figure, data["provenance"])
+    if data["zoom"] is None:
+        for ax in (upper, lower, scatter):
+            common.absent(ax, data["absent"])
+        return figure
+    _draw_windows(upper, data["zoom"])
+    _draw_queue(lower, data["zoom"])
+    lower.set_xlim(0, data["zoom"]["span_ms"])
+    left.align_ylabels()
+    _draw_losses(scatter, data["runs"])
+    return figure
+
+
+def _draw_windows(ax: Axes, zoom: Data) -> None:
+    top = max(steps[1].max(initial=0) for steps in zoom["windows"].values()) * 1.25
+    for (flow, steps), shade in zip(zoom["windows"].items(), FLOW_COLORS, strict=True):
+        ax.step(*steps, where="post", color=shade, linewidth=0.8)
+        row = top * (0.96 - 0.05 * flow)
+        ax.plot(zoom["drops"][flow], np.full(len(zoom["drops"][flow]), row), "x", color=shade, markersize=3.2)
+    fair = (zoom["bdp"] + zoom["buffer"]) / FLOWS
+    level(ax, fair, "(BDP+B)/4", GREY, ":", common.LABEL_POINTS)
+    ax.annotate(
+        "drops", (1, 0.885), xycoords="axes fraction", xytext=(4, 0), textcoords="offset points", va="center",
+        fontsize=common.LABEL_POINTS, annotation_clip=False,
+    )  # fmt: skip
+    ax.set_ylim(0, top)
+    ax.set_ylabel("window (packets)")
+
+
+def _draw_queue(ax: Axes, zoom: Data) -> None:
+    ax.step(*zoom["queue"], where="post", color=BLACK, linewidth=0.5, rasterized=zoom["queue"].shape[1] > 4000)
+    level(ax, zoom["buffer"], f"B = {zoom['buffer']}", GREY, ":", common.LABEL_POINTS)
+    for at, losers, half, _ in zoom["losses"]:
+        floor = max(zoom["buffer"] - half, 0)
+        ax.plot([at, at + zoom["span_ms"] * 0.035], [floor, floor], color=RED, linewidth=1.2)
+        ax.annotate(
+            f"{losers}", (at, zoom["buffer"]), xytext=(0, 5), textcoords="offset points", ha="center", va="center",
+            fontsize=common.LABEL_POINTS,
+        )  # fmt: skip
+    ax.set_ylim(0, zoom["buffer"] * 1.2)
+    ax.annotate(
+        "flows\nthat lost", (1, 1), xycoords="axes fraction", xytext=(4, 0), textcoords="offset points", va="center",
+        fontsize=common.LABEL_POINTS, annotation_clip=False,
+    )  # fmt: skip
+    ax.set_ylabel("queue (packets)")
+    ax.set_xlabel("time (ms); red: how far half of the losers' windows lets the queue fall")
+
+
+def _draw_losses(ax: Axes, runs: list[Data]) -> None:
+    losses = [loss for run in runs for loss in run["losses"]]
+    top = max([loss["half"] for loss in losses] + [loss["fall"] for loss in losses] + [1]) * 1.08
+    ax.plot([0, top], [0, top], "--", color=BLACK, linewidth=0.8)
+    for losers, (marker, shade) in enumerate((("o", SKY), ("s", BLUE), ("^", GREEN), ("D", RED)), start=1):
+        some = [(loss["half"], loss["fall"]) for loss in losses if len(loss["losers"]) == losers]
+        if not some:
+            continue
+        x, y = np.array(some).T
+        ax.plot(x, y, marker, color=shade, markersize=3, markeredgecolor="white", markeredgewidth=0.3, clip_on=False)
+        ax.annotate(
+            f"{losers} lost" if losers > 1 else "1 flow lost", (x.mean(), y.mean()), xytext=(9, -9), color=shade,
+            textcoords="offset points", ha="center" if losers == FLOWS else "left", va="center",
+            fontsize=common.LABEL_POINTS,
+        )  # fmt: skip
+    ax.annotate(
+        "as predicted", (top * 0.15, top * 0.15), xytext=(8, -3), textcoords="offset points", va="center",
+        fontsize=common.LABEL_POINTS,
+    )  # fmt: skip
+    ax.set_xlim(0, top)
+    ax.set_ylim(0, top)
+    ax.set_xlabel("predicted: half the losers' windows")
+    ax.set_ylabel("measured: fall of the queue (packets)")
+
+
+def facts(data: Data) -> list[Fact]:
+    """Medians over each run's losses; intervals over runs."""
+    kept = [run for run in data["runs"] if run["losses"]]
+    if not kept:
+        return []
+    mean = "to the least mean over one RTT; those that did not lose add a packet an RTT meanwhile"
+    rows = [
+        Fact("fall of the queue over half the losers' windows", "1", 1.0,
+             bootstrap(float(np.median([loss["fall"] / loss["half"] for loss in run["losses"]])) for run in kept),
+             "", mean),
+    ]  # fmt: skip
+    for losers in range(1, FLOWS + 1):
+        some = [[loss for loss in run["losses"] if len(loss["losers"]) == losers] for run in kept]
+        each = [losses for losses in some if losses]
+        if not each:
+            continue
+        rows.append(
+            Fact(f"fall of the queue when {losers} of {FLOWS} flows lose", "",
+                 float(np.mean([np.median([loss["half"] for loss in losses]) for losses in each])),
+                 bootstrap(float(np.median([loss["fall"] for loss in losses])) for losses in each), "packets")
+        )  # fmt: skip
+    share = [
+        float(np.median([max(loss["windows"].values()) / min(loss["windows"].values()) for loss in run["losses"]]))
+        for run in kept
+    ]
+    rows.append(Fact("largest window over the least, at losses", "one flow about twice the others", 1.0,
+                     bootstrap(share), ""))  # fmt: skip
+    together = [float(np.mean([len(loss["losers"]) == FLOWS for loss in run["losses"]])) for run in kept]
+    rows.append(Fact("losses that hit all flows", "", None, bootstrap(together), "of losses"))
+    return rows

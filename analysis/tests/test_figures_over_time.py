@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT
+"""Figures 1, 2, 7, 8 and 9 of the first seed paper, from simulated sweeps whose every packet is known."""
+
+import importlib
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis import derive as derive_module
+from analysis.derive import derive
+from analysis.figures.spang2021 import common
+from analysis.figures.spang2021.runs import Runs
+from analysis.figures.spang2021.trace import Trace
+from analysis.loss import AFTERMATH_RTTS
+from analysis.tests import simulate
+
+DROPPED = simulate.CARD["POSTCARD_DROPPED"]
+RETRANSMIT = simulate.EVENT["TCP_EVENT_RETRANSMIT"]
+BDP = 41  # packets: 50 Mb/s x 10 ms / (8 x 1538 bytes), rounded
+LONG: dict[str, Any] = {"threshold": BDP, "duration_ns": 2_000_000_000, "warmup_ns": 500_000_000}
+ECN: dict[str, Any] = {"mode": "ecn", "ecn_threshold": BDP, "threshold": 3 * BDP}
+JOBS = {
+    "spang2021-single-flow/runs/reno-r1": simulate.Scenario(flows=1, **LONG),
+    "spang2021-single-flow/runs/reno-r2": simulate.Scenario(flows=1, seed=2, **LONG),
+    "spang2021-reno-depth/runs/16-r1": simulate.Scenario(flows=16, **LONG),
+    "spang2021-ecn/runs/drop-r1": simulate.Scenario(flows=16, **LONG),
+    "spang2021-ecn/runs/ecn-r1": simulate.Scenario(flows=16, **LONG | ECN),
+    "spang2021-four-flows/runs/r1": simulate.Scenario(flows=4, **LONG),
+}
+FIGURES = [importlib.import_module(f"analysis.figures.spang2021.figure_{n}") for n in ("01", "02", "07", "08", "09")]
+KERNEL = {"sender": {"congestion_controls": ["reno", "cubic", "bbr"]}}
+
+
+@pytest.fixture(scope="module")
+def truths():
+    """What happened in each job."""
+    return {job: simulate.Simulation(scenario).run() for job, scenario in JOBS.items()}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory, truths):
+    """The sweeps, analysed; their own figures are left out."""
+    top = tmp_path_factory.mktemp("results")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(derive_module, "draw_all", lambda *_: [])
+        patch.setattr(derive_module, "render", lambda *_: "")
+        for job, truth in truths.items():
+            simulate.write_run(top / job / "rep-1", JOBS[job], truth)
+            environment = top / job / "rep-1/environment.json"
+            environment.write_text(json.dumps(json.loads(environment.read_text()) | {"hosts": KERNEL}))
+            derive(top / job / "rep-1")
+    return top
+
+
+def _measured(rows, what):
+    (row,) = [row for row in rows if row.what == what]
+    return row.measured
+
+
+def _losses(truth, scenario):
+    """(first drop, flows that lost, end) of each loss, by a plain loop over the packets."""
+    longest = scenario.rtt_ns + round(scenario.threshold * (scenario.frame_bytes + 24) * 8e9 / scenario.rate_bps)
+    aftermath = AFTERMATH_RTTS * longest
+    start = simulate.START_NS + scenario.warmup_ns
+    found: list[tuple[int, set[int], int]] = []
+    last = start - aftermath
+    for card, flow in zip(truth.cards, truth.arrival_flow, strict=True):
+        at = card["enqueue_ns"]
+        if at >= start and card["flags"] & DROPPED:
+            if at - last >= aftermath:
+                found.append((at, set(), at + aftermath))
+            found[-1][1].add(flow)
+            last = at
+    return [(at, sorted(flows), end) for at, flows, end in found if end <= start + scenario.duration_ns]
+
+
+@pytest.mark.parametrize("job", ["spang2021-single-flow/runs/reno-r1", "spang2021-four-flows/runs/r1"])
+def test_losses__are_drops_with_their_consequences(results, truths, job):
+    runs = Runs(results).select(job.split("/")[0].removeprefix("spang2021-"))
+    trace = Trace(next(run for run in runs if run.name == job.rpartition("/")[2]))
+    expected = _losses(truths[job], JOBS[job])
+    assert [loss[:2] for loss in trace.losses()] == [loss[:2] for loss in expected]
+    assert len(expected) >= 2
+
+
+def test_figure_01__measures_each_loss_as_it_happened(results, truths):
+    data = FIGURES[0].prepare(Runs(results))
+    job = "spang2021-single-flow/runs/reno-r1"
+    truth, each = truths[job], data["losses"][0]["each"]
+    expected = _losses(truth, JOBS[job])
+    assert [loss["drop_ns"] for loss in each] == [at for at, _, _ in expected]
+    for loss, (at, _, _) in zip(each, expected, strict=True):
+        last = [r for r in truth.records if r["mono_ns"] <= at][-1]
+        again = next(r["mono_ns"] for r in truth.records if r["mono_ns"] >= at and r["event"] == RETRANSMIT)
+        assert (
+            loss["before"] == before["packets_out"] - before["sacked_out"] - before["lost_out"] + before["retrans_out"]
+        )
+        assert loss["known_ns"] == again - at
+    rows = FIGURES[0].facts(data)
+    assert _measured(rows, "window at the drop").value == pytest.approx(2 * BDP, abs=2)
+    assert _measured(rows, "window at the drop").runs == 2
+    assert [(row.what, row.predicted) for row in rows][:2] == [
+        ("window at the drop", pytest.approx(2 * BDP, abs=0.5)), ("window after recovery", pytest.approx(BDP, abs=0.5)),
+    ]  # fmt: skip
+    assert data["zoom"]["drops"].shape[1] >= 1
+    assert data["zoom"]["drops"][0][0] == 0
+
+
+def test_figure_02__shows_what_is_missing_and_why(results):
+    data = FIGURES[1].prepare(Runs(results))
+    assert [panel["absent"] for panel in data["panels"]] == [
+        "", "Cubic: no valid run", "BBR: no valid run", "Scalable: not measured,\nno kernel at hand has it",
+    ]  # fmt: skip
+    reno = Runs(results).select("single-flow", cc="reno")
+    drained = [run.summary["drained_fraction"]["of_bdp"]["median"] for run in reno]
+    assert data["panels"][0]["drained"].value == pytest.approx(np.mean(drained))
+    assert data["panels"][0]["line"][1].max() == BDP
+    rows = FIGURES[1].facts(data)
+    assert _measured(rows, "Cubic drains") is None
+
+
+def test_figure_07__counts_windows_of_each_flow(results, truths):
+    data = FIGURES[2].prepare(Runs(results))
+    scenario, truth = JOBS["spang2021-reno-depth/runs/16-r1"], truths["spang2021-reno-depth/runs/16-r1"]
+    fair = (50e6 * 0.01 / (8 * 1538) + BDP) / 16
+    start = simulate.START_NS + scenario.warmup_ns
+    windows = [
+        r["packets_out"] - r["sacked_out"] - r["lost_out"] + r["retrans_out"]
+        for r in truth.records
+        if r["event"] != RETRANSMIT and start <= r["mono_ns"]
+    ]
+    outside = sum(not 2 / 3 <= w / fair <= 4 / 3 for w in windows) / len(windows)
+    assert len(data["flows"]) == 16
+    assert data["runs"][0]["outside"] == pytest.approx(outside, rel=0.02)  # the window ends with the last packet
+    assert data["fair"] == pytest.approx(fair, rel=1e-3)
+
+
+def test_distance__is_nothing_for_uniform_windows():
+    shares = np.linspace(2 / 3, 4 / 3, 2001)
+    assert FIGURES[2]._distance(shares, np.ones(2001)) == pytest.approx(0, abs=1e-3)
+    assert FIGURES[2]._distance(np.array([1.0]), np.array([7])) == pytest.approx(0.5)
+    assert FIGURES[2]._distance(np.array([0.1, 3.0]), np.array([1, 1])) == pytest.approx(0.5)
+    assert FIGURES[2]._distance(np.array([3.0]), np.array([1])) == 1
+
+
+def test_figure_08__counts_flows_told_above_each_mode_s_own_threshold(results):
+    data = FIGURES[3].prepare(Runs(results))
+    for mode, threshold in (("tail-drop", BDP), ("ecn", BDP)):
+        (run,) = data["modes"][mode]["runs"]
+        assert run["threshold"] == threshold
+        assert run["excursions"].sum() == pytest.approx(1)
+        assert 1 <= run["flows_mean"] <= 16
+    assert data["modes"]["tail-drop"]["runs"][0]["overshoot"] == 0
+    assert data["modes"]["ecn"]["runs"][0]["overshoot"] > 0  # simulated senders do not heed marks
+    rows = FIGURES[3].facts(data)
+    assert _measured(rows, "drop: deepest queue above the threshold").value == 0
+
+
+def test_figure_09__predicts_the_fall_from_the_losers_windows(results, truths):
+    data = FIGURES[4].prepare(Runs(results))
+    job = "spang2021-four-flows/runs/r1"
+    losses, expected = data["runs"][0]["losses"], _losses(truths[job], JOBS[job])
+    assert [loss["losers"] for loss in losses] == [flows for _, flows, _ in expected]
+    for loss in losses:
+        assert loss["half"] == sum(loss["windows"][flow] for flow in loss["losers"]) / 2
+        assert 0 <= loss["fall"] <= BDP
+    assert [number for _, number, _, _ in data["zoom"]["losses"]] == [
+        len(loss["losers"]) for loss in losses[: len(data["zoom"]["losses"])]
+    ]
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.__name__[-9:])
+def test_figures__are_drawn_alike_twice_and_name_their_runs(figure, results, tmp_path):
+    for copy in ("a", "b"):
+        (tmp_path / copy).mkdir()
+        common.render(figure, figure.prepare(Runs(results)), tmp_path / copy)
+    name = figure.__name__.rpartition(".")[2]
+    for kind in ("png", "svg"):
+        first, second = ((tmp_path / copy / f"{name}.{kind}").read_bytes() for copy in ("a", "b"))
+        assert first == second
+        assert len(first) > 4000
+    assert "From spang2021-" in (tmp_path / "a" / f"{name}.svg").read_text()
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.__name__[-9:])
+def test_figures__without_runs_say_so(figure, tmp_path):
+    data = figure.prepare(Runs(tmp_path))
+    common.render(figure, data, tmp_path)
+    text = (tmp_path / f"{figure.__name__.rpartition('.')[2]}.svg").read_text()
+    assert "no valid run" in text
+    assert "From no run." in text
+    assert all(row.measured is None for row in figure.facts(data))
