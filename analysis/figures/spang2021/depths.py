@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""Panels of queue-depth distributions, one above the other for more and more flows (Figures 4 and 6).
+
+The square root of n rule says how far below full the queue never falls; what is below that is shaded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures.common import BLACK, GREY, Data
+from analysis.figures.spang2021 import common
+from analysis.figures.spang2021.series import bdp, grouped, pooled
+from analysis.statistics import bootstrap
+from analysis.theory import many_flows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from analysis.figures.spang2021.common import Fact
+    from analysis.figures.spang2021.runs import Run
+
+SHADE = "#DEDEDE"
+ROOM = 0.92  # of a row for the highest distribution
+ROUGHEST = 48  # bins at most of a distribution: packets are few and rows low
+
+
+def panel(runs: list[Run], times: float) -> Data:
+    """Rows by flows, of runs with one buffer; the rule is `times` BDP / sqrt(n)."""
+    exact, buffer = bdp(runs[0]), runs[0]["buffer_packets"]
+    width = buffer // ROUGHEST + 1
+    rows = []
+    for flows, those in grouped(runs, "flows").items():
+        values, counts = pooled(those, "queue_depth_packets")
+        bins = np.bincount(values // width, weights=counts)
+        floor = buffer - times * many_flows.sqrt_rule(exact, flows)
+        rows.append(
+            {
+                "flows": flows,
+                "density": bins / counts.sum() / width,
+                "floor": floor,
+                "below": bootstrap(_share_below(run, floor) for run in those),
+                "used": bootstrap(buffer - run["depth_p01_packets"] for run in those),
+                "p01": bootstrap(run["depth_p01_packets"] for run in those),
+            }
+        )
+    return {"buffer": buffer, "bdp": exact, "width": width, "rows": rows, "times": times}
+
+
+def _share_below(run: Run, floor: float) -> float:
+    values, counts = run.distribution("queue_depth_packets")
+    return float(counts[values < floor].sum() / counts.sum())
+
+
+def draw(ax: Axes, found: Data, shade: str) -> None:
+    """The rows, least flows at the bottom; each as high as its own largest bin."""
+    width, buffer = found["width"], found["buffer"]
+    for at, row in enumerate(found["rows"]):
+        if row["floor"] > 0:
+            ax.fill([0, row["floor"], row["floor"], 0], [at, at, at + 1, at + 1], color=SHADE, linewidth=0, zorder=0)
+        height = row["density"] / row["density"].max() * ROOM
+        edges = np.arange(len(height) + 1) * width - 0.5
+        ax.stairs(height + at, edges, baseline=at, fill=True, color=shade, alpha=0.9, linewidth=0, zorder=2)
+        ax.plot([row["p01"].value] * 2, [at, at + 0.32], color=BLACK, linewidth=1.0, zorder=3, solid_capstyle="butt")
+        ax.axhline(at, color="#C8C8C8", linewidth=0.4, zorder=1)
+    ax.axvline(buffer, color=BLACK, linewidth=0.8, linestyle=":")
+    ax.set_xlim(-0.5, buffer * 1.03 + 1)
+    ax.set_ylim(0, len(found["rows"]))
+    ax.grid(visible=False)
+    ax.set_yticks(np.arange(len(found["rows"])) + 0.5, [str(row["flows"]) for row in found["rows"]])
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel("queue depth (packets)")
+
+
+def legend(figure: Figure, times: float) -> None:
+    """What shade, tick and dots mean, once for all panels, above them."""
+    rule = "BDP/√n" if times == 1 else f"{times:g} BDP/√n"
+    text = f"grey: below B − {rule}; dotted line: B; tick: 1st percentile; each row as high as its largest bin"
+    figure.suptitle(text, fontsize=common.LABEL_POINTS - 0.5, color=GREY, x=0.01, ha="left")
+
+
+def facts(found: Data, what: str, paper: str) -> list[Fact]:
+    """How much of the buffer the queue used, and how many packets found it in the region that the rule rules out."""
+    rows = []
+    for row in found["rows"]:
+        rule = min(found["buffer"] - row["floor"], found["buffer"])
+        where = f"{what}, n = {row['flows']}"
+        rows.append(common.Fact(f"{where}: B less the 1st percentile of depth", paper, rule, row["used"], "packets"))
+        if row["floor"] > 0:
+            rows.append(common.Fact(f"{where}: share of packets in the shaded region", "", 0.0, row["below"], ""))
+    return rows

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""Almost fairness, as Figures 11a and 11b have it: 1st and 99th percentile of all windows over the fair share BDP/n.
+
+Delta is the larger of p99 / (BDP/n) and (BDP/n) / p1 (first paper, definition in 4.1, measurement in 5.6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from analysis.figures.common import GREY, Data
+from analysis.figures.spang2021 import common
+from analysis.figures.spang2021.series import ALGORITHMS, bdp, series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from analysis.figures.spang2021.common import Fact
+    from analysis.figures.spang2021.runs import Run
+
+SIDESTEP = 1.05
+
+
+def curves(found: dict[str, list[Run]], absent: dict[str, str], by: str) -> Data:
+    """Of each algorithm: both ends of the windows over the fair share, and Delta, by a column; or why there is none."""
+    data: Data = {}
+    for cc in ALGORITHMS:
+        runs = found.get(cc, [])
+        if not runs:
+            data[cc] = {"absent": absent.get(cc, "")}
+            continue
+        data[cc] = {
+            "upper": series(runs, by, lambda run: _over_share(run, "window_p99_packets")),
+            "lower": series(runs, by, lambda run: _over_share(run, "window_p01_packets")),
+            "delta": series(runs, by, "delta"),
+        }
+    return data
+
+
+def _over_share(run: Run, column: str) -> float | None:
+    return None if run[column] is None else run[column] * run["flows"] / bdp(run)
+
+
+def draw(ax: Axes, data: Data, x_label: str, log_x: bool) -> None:
+    """Upper ends filled, lower ends hollow, one colour an algorithm; the fair share is the line at 1."""
+    from matplotlib.lines import Line2D
+
+    present = {cc: curve for cc, curve in data.items() if "absent" not in curve}
+    if not present:
+        common.absent(ax, "no valid run")
+        return
+    values = sorted({x for curve in present.values() for x in curve["upper"]})
+    ax.set_yscale("log", base=2)
+    ax.set_ylabel("window / fair share BDP/n,\n99th (filled) and 1st percentile")
+    ax.set_xlabel(x_label)
+    if log_x:
+        ax.set_xscale("log", base=2)
+        ax.set_xlim(values[0] / 1.25, values[-1] * 1.25)
+        ax.set_xticks(values, [str(x) for x in values])
+        ax.minorticks_off()
+    else:
+        ax.set_xlim(0, values[-1] * 1.05)
+    ax.axhline(1, color=GREY, linewidth=0.7, linestyle=":")
+    floor = min((found.value for curve in present.values() for found in curve["lower"].values() if found.value > 0),
+                default=0.25)  # fmt: skip
+    span = values[-1] - values[0] or 1
+    for at, (cc, curve) in enumerate(present.items()):
+        shift = at - (len(present) - 1) / 2
+        for end in ("upper", "lower"):
+            found = {x: value for x, value in curve[end].items() if value.value > 0}
+            x = [v * SIDESTEP**shift if log_x else v + shift * span * 0.006 for v in found]
+            shade = common.color(cc)
+            for place, value in zip(x, found.values(), strict=True):
+                if value.low is not None and value.high is not None:
+                    ax.plot([place] * 2, [max(value.low, floor / 2), value.high], color=shade, linewidth=0.9)
+            ax.plot(x, [value.value for value in found.values()], common.MARKERS[cc] + "-", color=shade, linewidth=0.5,
+                    markerfacecolor=shade if end == "upper" else "white", markeredgewidth=0.8)  # fmt: skip
+    ax.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
+    handles = [
+        Line2D([], [], color=common.color(cc), marker=common.MARKERS[cc], label=common.name(cc)) for cc in present
+    ]
+    handles += [
+        Line2D([], [], color="none", label=curve["absent"].replace("\n", " ").replace(", ", ",\n"))
+        for curve in data.values()
+        if curve.get("absent")
+    ]
+    ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handlelength=1.2)
+
+
+def facts(data: Data, where: str, paper: dict[str, str], only: Sequence[float] | None = None) -> list[Fact]:
+    """Delta and both ends of each algorithm at each value, or at some. The theory predicts none of them."""
+    rows = []
+    for cc, curve in data.items():
+        if "absent" in curve:
+            if curve["absent"]:
+                rows.append(common.Fact(curve["absent"].replace("\n", " "), "", None, None, ""))
+            continue
+        for x in curve["upper"]:
+            if only is not None and x not in only:
+                continue
+            at = f"{common.name(cc)}, {where.format(x)}"
+            rows.append(common.Fact(f"{at}: Δ", paper.get(cc, ""), None, curve["delta"].get(x), ""))
+            rows.append(common.Fact(f"{at}: 99th percentile over BDP/n", "", None, curve["upper"].get(x), ""))
+            rows.append(common.Fact(f"{at}: 1st percentile over BDP/n", "", None, curve["lower"].get(x), ""))
+    return rows

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""Figure 3: utilization of one flow against the size of the buffer, with the model's line; and the bursts in which its
+packets come, which the model does not know: they make the cliff below about twenty packets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analysis.figures.common import BLACK, GREY, Data
+from analysis.figures.spang2021 import common
+from analysis.figures.spang2021.series import ALGORITHMS, bdp, grouped, nearest, pooled, series
+from analysis.statistics import bootstrap
+from analysis.theory import single_flow
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from analysis.figures.spang2021.common import Fact
+    from analysis.figures.spang2021.runs import Runs
+
+SWEEPS = ("single-flow-buffers",)
+CLIFF_PACKETS = 20  # first paper, 3.6
+BURSTS_OF_BDP = 0.25  # at which buffer bursts are shown: no cliff there, but losses
+# 3.6: "well-predicted by our models above a queue depth of about twenty packets. Below ... falls off quickly"; for BBR
+# "no utilization 'cliff' below 20 packets".
+PAPER = "as the model above about 20 packets, falls off quickly below"
+PAPER_BBR = "as the model, no cliff below 20 packets"
+
+
+def prepare(runs: Runs) -> Data:
+    """Of each algorithm: 1st percentile of utilization by buffer, the model's line, and burst sizes at one buffer."""
+    panels = {cc: _panel(runs, cc) for cc in ALGORITHMS}
+    return {"panels": panels, "provenance": runs.provenance()}
+
+
+def _panel(runs: Runs, cc: str) -> Data:
+    found = runs.select(SWEEPS[0], cc=cc, flows=1)
+    if not found:
+        return {"absent": common.absence(runs, SWEEPS[0], cc)}
+    exact = bdp(found[0])
+    measured = series(found, "buffer_packets", "utilization_p01")
+    of_buffer = grouped(found, "buffer_packets")
+    shown = int(nearest(of_buffer, BURSTS_OF_BDP * exact))
+    sizes, counts = pooled(of_buffer[shown], "burst_packets")
+    packets = sizes * counts
+    buffers = np.linspace(0, max(measured), 400)
+    return {
+        "bdp": exact,
+        "measured": measured,
+        "model": {buffer: single_flow.min_utilization(cc, buffer, exact) for buffer in measured},
+        "line": np.array([buffers, [single_flow.min_utilization(cc, buffer, exact) for buffer in buffers]]),
+        "bursts_at": shown,
+        # Share of packets that came in a burst of so many or more
+        "bursts": np.array([sizes, packets[::-1].cumsum()[::-1] / packets.sum()]),
+        "burst_p99": bootstrap(_burst_percentile(run, 99) for run in of_buffer[shown]),
+    }
+
+
+def _burst_percentile(run: Any, percent: float) -> float:
+    """Size of the burst in which that share of all packets, or a smaller one, came."""
+    sizes, counts = run.distribution("burst_packets")
+    share = (sizes * counts).cumsum() / (sizes * counts).sum()
+    return float(sizes[np.searchsorted(share, percent / 100)])
+
+
+def draw(data: Data) -> Figure:
+    """A column for each algorithm: utilization above, bursts below."""
+    figure, axes = common.new_figure(common.PAGE_IN, 3.5, 2, len(ALGORITHMS), height_ratios=(1.6, 1))
+    present = [panel for panel in data["panels"].values() if "absent" not in panel]
+    least = min((value.low or value.value for panel in present for value in panel["measured"].values()), default=0.5)
+    bottom = max(np.floor(least * 10 - 0.5) / 10, 0) * 100
+    largest = max((panel["bursts"][0].max() for panel in present), default=10)
+    for (cc, panel), upper, lower in zip(data["panels"].items(), axes[0], axes[1], strict=True):
+        upper.set_title(common.name(cc), color=common.color(cc), loc="left", pad=3)
+        for ax in (upper, lower):
+            if ax is not axes[0, 0] and ax is not axes[1, 0]:
+                ax.tick_params(labelleft=False)
+        if "absent" in panel:
+            common.absent(upper, panel["absent"].replace(", ", ",\n"))
+            lower.set_visible(False)
+            upper.set_xticks([])
+            upper.set_yticks([])
+            continue
+        _draw_utilization(upper, cc, panel, bottom)
+        _draw_bursts(lower, cc, panel, largest)
+    axes[0, 0].set_ylabel("utilization, p1 of\n10-RTT windows (%)")
+    axes[1, 0].set_ylabel("packets in bursts\nof k or more (%)")
+    common.footer(figure, data["provenance"])
+    return figure
+
+
+def _draw_utilization(ax: Axes, cc: str, panel: Data, bottom: float) -> None:
+    buffers, utilization = panel["line"]
+    ax.plot(buffers, utilization * 100, "--", color=BLACK, linewidth=0.8, zorder=1)
+    measured = {buffer: _percent(found) for buffer, found in panel["measured"].items()}
+    ax.plot(list(measured), [found.value for found in measured.values()], color=common.color(cc), linewidth=0.5)
+    common.interval_bars(ax, measured, measured.values(), common.color(cc), common.MARKERS[cc])
+    ax.axvspan(0, CLIFF_PACKETS, color="#F0F0F0", linewidth=0, zorder=0)
+    ax.set_xlim(0, max(measured) * 1.04)
+    ax.set_ylim(bottom, 101.5)
+    ax.set_xlabel("buffer (packets)")
+    bounds = (panel["bdp"], "BDP")
+    ax.axvline(bounds[0], color=GREY, linewidth=0.6, linestyle=":")
+    ax.annotate(bounds[1], (bounds[0], 0.02), xycoords=("data", "axes fraction"), xytext=(-2, 0),
+                textcoords="offset points", ha="right", fontsize=common.FOOTER_POINTS + 1, color=GREY)  # fmt: skip
+    if cc == "reno":
+        ax.annotate("model", (0.62, 0.62), xycoords="axes fraction", fontsize=common.LABEL_POINTS, color=BLACK)
+
+
+def _percent(found: Any) -> Any:
+    low, high = (None if value is None else value * 100 for value in (found.low, found.high))
+    return found._replace(value=found.value * 100, low=low, high=high)
+
+
+def _draw_bursts(ax: Axes, cc: str, panel: Data, largest: float) -> None:
+    sizes, share = panel["bursts"]
+    ax.step(sizes, share * 100, where="post", color=common.color(cc))
+    ax.axvline(CLIFF_PACKETS, color=GREY, linewidth=0.6, linestyle=":")
+    ax.set_xscale("log")
+    ax.set_xlim(0.9, largest * 1.2)
+    ax.set_ylim(0, 103)
+    ax.set_xticks([1, 10, 100] if largest > 60 else [1, 10], ["1", "10", "100"] if largest > 60 else ["1", "10"])
+    ax.set_xlabel(f"burst k (packets)\nB = {panel['bursts_at']} packets")
+
+
+def facts(data: Data) -> list[Fact]:
+    """Utilization at some buffers against the model, how far off it is above the cliff, and the bursts."""
+    rows = []
+    for cc, panel in data["panels"].items():
+        who = common.name(cc)
+        if "absent" in panel:
+            rows.append(common.Fact(panel["absent"].replace("\n", " "), "drawn in panel d", None, None, ""))
+            continue
+        paper = PAPER_BBR if cc == "bbr" else PAPER
+        wanted = (5, CLIFF_PACKETS, 0.25 * panel["bdp"], panel["bdp"])
+        for buffer in dict.fromkeys(nearest(panel["measured"], value) for value in wanted):
+            what = f"{who}: utilization with B = {buffer} packets ({buffer / panel['bdp']:.2f} BDP)"
+            rows.append(common.Fact(what, paper, panel["model"][buffer], panel["measured"][buffer], ""))
+        off = [
+            abs(found.value - panel["model"][buffer])
+            for buffer, found in panel["measured"].items()
+            if buffer >= CLIFF_PACKETS
+        ]
+        if off:
+            what = f"{who}: largest distance from the model, B of {CLIFF_PACKETS} packets or more"
+            rows.append(common.Fact(what, "well-predicted", 0.0, bootstrap([max(off)]), ""))
+        what = f"{who}: burst in which 99 % of packets, or a smaller one, came (B = {panel['bursts_at']} packets)"
+        rows.append(common.Fact(what, "bursts vary the queue by about 20 packets; BBR paces", None,
+                                panel["burst_p99"], "packets"))  # fmt: skip
+    return rows

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Figure 4: distributions of the queue's depth for more and more Reno flows and three buffers. The square root of n
+rule says that the queue does not fall into the shaded region.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.figures.common import Data
+from analysis.figures.spang2021 import common, depths
+from analysis.figures.spang2021.series import bdp, grouped
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.figures.spang2021.common import Fact
+    from analysis.figures.spang2021.runs import Runs
+
+SWEEPS = ("reno-depth",)
+RULE = 1.0  # x BDP/sqrt(n), as the paper shades it
+# Caption: "As the number of flows increases, the queue stays close to its maximum value ... they are a good estimate"
+PAPER = "BDP/√n is a good estimate"
+
+
+def prepare(runs: Runs) -> Data:
+    """One panel for each buffer, the largest first."""
+    found = grouped(runs.select(SWEEPS[0], cc="reno"), "buffer_packets")
+    panels = [depths.panel(those, RULE) for _, those in sorted(found.items(), reverse=True)]
+    over = [found[panel["buffer"]][0]["buffer_packets"] / bdp(found[panel["buffer"]][0]) for panel in panels]
+    return {"panels": panels, "over": over, "provenance": runs.provenance()}
+
+
+def draw(data: Data) -> Figure:
+    """Panels side by side, the deepest buffer on the left."""
+    panels = data["panels"]
+    figure, axes = common.new_figure(common.PAGE_IN, 2.9, 1, max(len(panels), 1), sharey=len(panels) > 1)
+    if not panels:
+        common.absent(axes[0, 0], "no valid run")
+    for ax, panel, over in zip(axes[0], panels, data["over"], strict=False):
+        depths.draw(ax, panel, common.color("reno"))
+        ax.set_title(f"B = {over:.2g} BDP ({panel['buffer']} packets)", loc="left", pad=3)
+    axes[0, 0].set_ylabel("Reno flows")
+    if panels:
+        depths.legend(figure, RULE)
+    common.footer(figure, data["provenance"])
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """For every buffer and number of flows."""
+    rows = []
+    for panel, over in zip(data["panels"], data["over"], strict=True):
+        rows += depths.facts(panel, f"B = {over:.2g} BDP", PAPER)
+    return rows

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""Figure 5a: the least buffer with which 99 % of packets meet a queue that is not empty, against the number of flows.
+Its exponent is fitted where Reno's mean window is at least four packets: below, Theorem 6's conditions fail.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from analysis.figures.common import BLACK, GREY, Data
+from analysis.figures.spang2021 import common
+from analysis.figures.spang2021.series import ALGORITHMS, bdp, grouped, nearest
+from analysis.least_buffer import bounds, by_buffer
+from analysis.statistics import Bounds, Interval, PowerLaw, bootstrap, power_law
+from analysis.theory import many_flows, single_flow
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from analysis.figures.spang2021.common import Fact
+    from analysis.figures.spang2021.runs import Run, Runs
+
+SWEEPS = ("least-buffer",)
+NONEMPTY = 0.99  # first paper, 5.1: "99 % of packets (or more) experienced a non-empty queue"
+LEAST_WINDOW = 4.0  # packets; twice what Theorem 6 asks for, as windows vary by a factor of two at least
+SIDESTEP = 1.06  # so that algorithms do not hide each other
+
+
+def prepare(runs: Runs) -> Data:
+    """Of each algorithm: bounds by flows, the fitted law, and mean windows at the least buffer."""
+    curves = {cc: _curve(runs, cc) for cc in ALGORITHMS}
+    exact = next((curve["bdp"] for curve in curves.values() if "bdp" in curve), math.nan)
+    return {"curves": curves, "bdp": exact, "provenance": runs.provenance()}
+
+
+def _curve(runs: Runs, cc: str) -> Data:
+    found = runs.select(SWEEPS[0], cc=cc)
+    if not found:
+        return {"absent": common.absence(runs, SWEEPS[0], cc)}
+    by_flows = grouped(found, "flows")
+    points = {flows: _least(those) for flows, those in by_flows.items()}
+    windows = {
+        flows: bootstrap(_mean_window(run) for run in at_least(those, points[flows]))
+        for flows, those in by_flows.items()
+    }
+    usable = [points[n] for n, window in windows.items() if window is not None and window.value >= LEAST_WINDOW]
+    return {"bdp": bdp(found[0]), "points": points, "windows": windows, "law": _fit(usable)}
+
+
+def _least(runs: list[Run]) -> Bounds:
+    column = "queue_nonempty_fraction"
+    return bounds(by_buffer((run.row for run in runs), column), NONEMPTY, float(runs[0]["flows"]))
+
+
+def at_least(runs: list[Run], point: Bounds) -> list[Run]:
+    """The runs with the buffer that is nearest to the least one."""
+    buffer = nearest({run["buffer_packets"] for run in runs}, point.middle)
+    return [run for run in runs if run["buffer_packets"] == buffer]
+
+
+def _mean_window(run: Run) -> float | None:
+    total = run["in_flight_mean_packets"]
+    return None if total is None else total / run["flows"]
+
+
+def _fit(points: list[Bounds]) -> PowerLaw | None:
+    try:
+        return power_law(points)
+    except ValueError:  # too few: the figure says so by having no line
+        return None
+
+
+def draw(data: Data) -> Figure:
+    """Both axes logarithmic; bars from the largest buffer that is not enough to the smallest that is."""
+    figure, axes = common.new_figure(common.PAGE_IN * 0.72, 3.3)
+    ax = axes[0, 0]
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    ax.set_xlabel("flows n")
+    ax.set_ylabel("least buffer (packets)")
+    present = {cc: curve for cc, curve in data["curves"].items() if "absent" not in curve}
+    missing = [curve["absent"].replace("\n", " ") for curve in data["curves"].values() if "absent" in curve]
+    if not present:
+        common.absent(ax, "no valid run")
+        common.footer(figure, data["provenance"])
+        return figure
+    flows = sorted({n for curve in present.values() for n in curve["points"]})
+    ax.set_xlim(flows[0] / 1.3, flows[-1] * 1.3)
+    ax.set_xticks(flows, [str(n) for n in flows])
+    ax.minorticks_off()
+    for at, (cc, curve) in enumerate(present.items()):
+        _draw_points(ax, cc, curve, SIDESTEP ** (at - (len(present) - 1) / 2))
+    _draw_rules(ax, data, present, flows)
+    _draw_legend(ax, present, missing)
+    common.footer(figure, data["provenance"])
+    return figure
+
+
+def _draw_points(ax: Axes, cc: str, curve: Data, step: float) -> None:
+    shade = common.color(cc)
+    for n, point in curve["points"].items():
+        low, high = max(point.low, 1.0), min(point.high, 4 * curve["bdp"])
+        ax.plot([n * step] * 2, [low, high], color=shade, linewidth=1.1, solid_capstyle="butt")
+        if point.censored:  # an arrow towards where it may be
+            ax.plot(n * step, point.middle, "v" if point.low <= 0 else "^", color=shade, markerfacecolor="white")
+        else:
+            ax.plot(n * step, point.middle, common.MARKERS[cc], color=shade)
+    if curve["law"]:
+        fitted = [n for n, window in curve["windows"].items() if window and window.value >= LEAST_WINDOW]
+        ax.plot(fitted, [curve["law"].at(n) for n in fitted], color=shade, linewidth=0.6, zorder=1)
+
+
+def _draw_rules(ax: Axes, data: Data, present: Data, flows: list[int]) -> None:
+    ax.plot(flows, [many_flows.sqrt_rule(data["bdp"], n) for n in flows], "--", color=BLACK, linewidth=0.9)
+    end = flows[-1]
+    ax.annotate("BDP/√n", (end, many_flows.sqrt_rule(data["bdp"], end)), xytext=(4, 9), textcoords="offset points",
+                ha="right", fontsize=common.LABEL_POINTS)  # fmt: skip
+    edge = window_edge(present.get("reno", {}))
+    if edge is not None:
+        ax.axvspan(edge, flows[-1] * 1.3, color="#F0F0F0", linewidth=0, zorder=0)
+        ax.annotate(
+            f"Reno's mean window\nbelow {LEAST_WINDOW:g} packets", (0.985, 0.985), xycoords="axes fraction", va="top",
+            ha="right", fontsize=common.LABEL_POINTS - 0.5, color=GREY,
+        )  # fmt: skip
+
+
+def window_edge(curve: Data) -> float | None:
+    """Between the last number of flows with a mean window of LEAST_WINDOW and the first without; None if all have."""
+    small = [n for n, window in curve.get("windows", {}).items() if window and window.value < LEAST_WINDOW]
+    large = [n for n, window in curve.get("windows", {}).items() if window and window.value >= LEAST_WINDOW]
+    return math.sqrt(max(large) * min(small)) if small and large else None
+
+
+def _draw_legend(ax: Axes, present: Data, missing: list[str]) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = []
+    for cc, curve in present.items():
+        law = curve["law"]
+        text = common.name(cc) + (f": {power_text(law)}" if law else "")
+        handles.append(Line2D([], [], color=common.color(cc), marker=common.MARKERS[cc], label=text))
+    handles += [Line2D([], [], color="none", label=text.replace(", no", ",\nno")) for text in missing]
+    ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handlelength=1.2)
+
+
+def power_text(law: PowerLaw) -> str:
+    """n to its exponent, with the interval."""
+    text = f"n^({law.exponent:.2f})"
+    if law.exponent_low is not None and law.exponent_high is not None:
+        text += f", {law.exponent_low:.2f} to {law.exponent_high:.2f}"
+    return text.replace("-", "\u2212")
+
+
+def facts(data: Data) -> list[Fact]:
+    """The exponents, and the least buffer of each algorithm and number of flows beside the rule."""
+    rows = []
+    for cc, curve in data["curves"].items():
+        who = common.name(cc)
+        if "absent" in curve:
+            rows.append(common.Fact(curve["absent"].replace("\n", " "), "drawn in the paper", None, None, ""))
+            continue
+        law = curve["law"]
+        if law:
+            found = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
+            what = f"{who}: exponent of n, mean window of {LEAST_WINDOW:g} packets or more ({law.points} points)"
+            rows.append(common.Fact(what, '"follows a square-root of n rule for TCP Reno"', -0.5, found, ""))
+        for n, point in curve["points"].items():
+            window = curve["windows"][n]
+            what = f"{who}, n = {n}: least buffer" + (f" (mean window {window.value:.3g})" if window else "")
+            rule = single_flow.single_flow_buffer(cc, curve["bdp"]) if n == 1 else None
+            predicted = many_flows.sqrt_rule(curve["bdp"], n) if rule is None else rule
+            paper = "(1/b − 1) BDP, for BBR BDP/4" if n == 1 else "BDP/√n" if cc == "reno" else "similar for large n"
+            rows.append(common.Fact(what, paper, predicted, as_interval(point), "packets"))
+    return rows
+
+
+def as_interval(point: Bounds) -> Interval:
+    """Bounds as an estimate: its middle, or the one bound that is known."""
+    low = point.low if point.low > 0 else None
+    return Interval(point.middle, low if not point.censored else None, None if point.censored else point.high, 1)

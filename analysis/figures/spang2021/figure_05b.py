@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""Figure 5b: utilization with a buffer of 20 packets against the number of flows, beside Theorem 7's 1 - Delta/sqrt(n):
+for Delta = 1, and for the Delta that was measured; and how fast what is lost shrinks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.figures.common import BLACK, GREY, Data
+from analysis.figures.spang2021 import common
+from analysis.figures.spang2021.figure_05a import power_text
+from analysis.figures.spang2021.series import ALGORITHMS, Series, series
+from analysis.statistics import Bounds, Interval, PowerLaw, power_law
+from analysis.theory import many_flows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from analysis.figures.spang2021.common import Fact
+    from analysis.figures.spang2021.runs import Runs
+
+SWEEPS = ("twenty-packets",)
+MANY = 64  # flows from which on the link should be well used
+SIDESTEP = 1.05
+
+
+def prepare(runs: Runs) -> Data:
+    """Of each algorithm: 1st percentile of utilization and Delta by flows, and laws of what is lost."""
+    curves: Data = {}
+    for cc in ALGORITHMS:
+        found = runs.select(SWEEPS[0], cc=cc)
+        if not found:
+            curves[cc] = {"absent": common.absence(runs, SWEEPS[0], cc)}
+            continue
+        utilization = series(found, "flows", "utilization_p01")
+        curves[cc] = {
+            "utilization": utilization,
+            "delta": series(found, "flows", "delta"),
+            "free": _law(utilization, None),
+            "root": _law(utilization, -0.5),
+        }
+    return {"curves": curves, "provenance": runs.provenance()}
+
+
+def _law(utilization: Series, exponent: float | None) -> PowerLaw | None:
+    """1 - u = c n^p; a point without a loss has no logarithm and is left out."""
+    points = [Bounds(n, 1 - found.value, 1 - found.value) for n, found in utilization.items() if found.value < 1]
+    try:
+        return power_law(points, exponent)
+    except ValueError:
+        return None
+
+
+def draw(data: Data) -> Figure:
+    """Left: utilization. Right: what is lost, both axes logarithmic, where a power is a line."""
+    figure, (axes,) = common.new_figure(common.PAGE_IN, 2.9, 1, 2)
+    left, right = axes
+    present = {cc: curve for cc, curve in data["curves"].items() if "absent" not in curve}
+    missing = [curve["absent"].replace("\n", " ") for curve in data["curves"].values() if "absent" in curve]
+    if not present:
+        for ax in axes:
+            common.absent(ax, "no valid run")
+        common.footer(figure, data["provenance"])
+        return figure
+    flows = sorted({n for curve in present.values() for n in curve["utilization"]})
+    for ax in axes:
+        ax.set_xscale("log", base=2)
+        ax.set_xlim(flows[0] / 1.25, flows[-1] * 1.25)
+        ax.set_xticks(flows, [str(n) for n in flows])
+        ax.set_xlabel("flows n")
+        ax.minorticks_off()
+    for at, (cc, curve) in enumerate(present.items()):
+        _draw_curve(left, right, cc, curve, SIDESTEP ** (at - (len(present) - 1) / 2))
+    bound = [many_flows.almost_fair_utilization(n, 1) for n in flows]
+    left.plot(flows, [u * 100 for u in bound], "--", color=BLACK, linewidth=0.9)
+    right.plot(flows, [100 / n**0.5 for n in flows], "--", color=BLACK, linewidth=0.9)
+    right.annotate("1/√n", (flows[-1], 100 / flows[-1] ** 0.5), xytext=(0, 4), textcoords="offset points",
+                   ha="right", fontsize=common.LABEL_POINTS)  # fmt: skip
+    left.annotate("1 − 1/√n", (flows[len(flows) // 2], bound[len(flows) // 2] * 100), xytext=(4, -8),
+                  textcoords="offset points", fontsize=common.LABEL_POINTS)  # fmt: skip
+    measured = {n: u for n, u in measured_bound(present.get("reno", {})).items() if u > 0}
+    left.plot(list(measured), [u * 100 for u in measured.values()], ":", color=common.color("reno"), linewidth=1.0)
+    if measured:
+        n, u = next(iter(measured.items()))
+        left.annotate("1 − Δ/√n,\nReno's own Δ", (n, u * 100), xytext=(-4, 0), textcoords="offset points", ha="right",
+                      va="center", fontsize=common.LABEL_POINTS, color=common.color("reno"))  # fmt: skip
+    left.set_ylim(0, 104)
+    left.set_ylabel("utilization, p1 of 10-RTT windows (%)")
+    right.set_yscale("log")
+    right.set_ylabel("not used (%)")
+    _draw_legend(right, present, missing)
+    common.footer(figure, data["provenance"])
+    return figure
+
+
+def measured_bound(curve: Data) -> dict[int, float]:
+    """Theorem 7 with the Delta of each number of flows."""
+    return {n: many_flows.almost_fair_utilization(n, delta.value) for n, delta in curve.get("delta", {}).items()}
+
+
+def _draw_curve(left: Axes, right: Axes, cc: str, curve: Data, step: float) -> None:
+    shade, marker = common.color(cc), common.MARKERS[cc]
+    found = curve["utilization"]
+    at = [n * step for n in found]
+    common.interval_bars(left, at, [_percent(u, lost=False) for u in found.values()], shade, marker)
+    left.plot(at, [u.value * 100 for u in found.values()], color=shade, linewidth=0.5)
+    lost = [(x, _percent(u, lost=True)) for x, u in zip(at, found.values(), strict=True) if u.value < 1]
+    common.interval_bars(right, [x for x, _ in lost], [u for _, u in lost], shade, marker)
+    if curve["free"]:
+        right.plot(list(found), [curve["free"].at(n) * 100 for n in found], color=shade, linewidth=0.6, zorder=1)
+
+
+def _percent(found: Interval, lost: bool) -> Interval:
+    def of(value: float | None) -> float | None:
+        return None if value is None else 100 * (max(1 - value, 1e-6) if lost else value)
+
+    ends = (of(found.high), of(found.low)) if lost else (of(found.low), of(found.high))
+    return Interval(float(of(found.value) or 0), *ends, found.runs)
+
+
+def _draw_legend(ax: Axes, present: Data, missing: list[str]) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = []
+    for cc, curve in present.items():
+        law = curve["free"]
+        text = common.name(cc) + (f": {power_text(law).replace(', ', chr(10))}" if law else "")
+        handles.append(Line2D([], [], color=common.color(cc), marker=common.MARKERS[cc], label=text))
+    handles += [Line2D([], [], color="none", label=text.replace(", ", ",\n")) for text in missing]
+    ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handlelength=1.2)
+    ax.grid(axis="y", color=GREY, alpha=0.15, linewidth=0.5)
+
+
+def facts(data: Data) -> list[Fact]:
+    """How what is lost shrinks, and the utilization of each number of flows beside Theorem 7 for Delta = 1."""
+    rows = []
+    for cc, curve in data["curves"].items():
+        who = common.name(cc)
+        if "absent" in curve:
+            rows.append(common.Fact(curve["absent"].replace("\n", " "), "drawn in the paper", None, None, ""))
+            continue
+        free, root = curve["free"], curve["root"]
+        if free:
+            found = Interval(free.exponent, free.exponent_low, free.exponent_high, free.points)
+            rows.append(common.Fact(f"{who}: exponent of 1 − u in n", "rate of 1/√n", -0.5, found, ""))
+        if root:
+            found = Interval(root.factor, root.factor_low, root.factor_high, root.points)
+            what = f"{who}: c of 1 − u = c/√n (residuals of a factor {2.718281828**root.deviation:.2f})"
+            rows.append(common.Fact(what, "Δ; slightly underpredicted", 1.0, found, ""))
+        theorem = measured_bound(curve)
+        for n, u in curve["utilization"].items():
+            delta = curve["delta"].get(n)
+            own = f" (1 − Δ/√n with its Δ of {delta.value:.3g}: {theorem[n]:.3g})" if delta else ""
+            paper = "1 − 1/√n, slightly underpredicts" + ("; at least 0.9 asked for" if n >= MANY else "")
+            bound = many_flows.almost_fair_utilization(n, 1)
+            rows.append(common.Fact(f"{who}, n = {n}: utilization, B = 20 packets{own}", paper, bound, u, ""))
+    return rows

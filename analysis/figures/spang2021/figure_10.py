@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""Figure 10: how many Reno flows lose a packet in a base RTT in which any does, against the number of flows, B = 1 BDP;
+with the bound that Theorem 5 needs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures.common import BLACK, GREY, Data
+from analysis.figures.spang2021 import common
+from analysis.figures.spang2021.series import bdp, grouped, nearest, series
+from analysis.statistics import bootstrap
+from analysis.theory import many_flows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.figures.spang2021.common import Fact
+    from analysis.figures.spang2021.runs import Run, Runs
+
+SWEEPS = ("reno-depth",)
+PLOTTED_DELTA = 2.0  # "The bound n^2/(2 BDP) + sqrt(n) of Theorem 5 is also plotted" (5.6)
+PAPER = "a good estimate for few flows, an overestimate for many"
+
+
+def prepare(runs: Runs) -> Data:
+    """Mean and 99th percentile over such RTTs, by flows, of the runs whose buffer is one BDP."""
+    found = runs.select(SWEEPS[0], cc="reno")
+    if found:
+        buffer = nearest({run["buffer_packets"] for run in found}, bdp(found[0]))
+        found = [run for run in found if run["buffer_packets"] == buffer]
+    flows = list(grouped(found, "flows"))
+    exact = bdp(found[0]) if found else None
+    dense = np.geomspace(flows[0], flows[-1], 200) if flows else np.empty(0)
+    return {
+        "mean": series(found, "flows", "flows_losing_per_rtt"),
+        "p99": series(found, "flows", _p99),
+        "delta": series(found, "flows", "delta"),
+        "bound": {n: many_flows.flows_seeing_loss(exact, n, PLOTTED_DELTA) for n in flows if exact},
+        "line": np.array([dense, [many_flows.flows_seeing_loss(exact or 1, n, PLOTTED_DELTA) for n in dense]]),
+        "bdp": exact,
+        "provenance": runs.provenance(),
+    }
+
+
+def _p99(run: Run) -> float | None:
+    values, counts = run.distribution("flows_losing")
+    if not len(values):
+        return None
+    return float(values[np.searchsorted(counts.cumsum(), 0.99 * counts.sum())])
+
+
+def draw(data: Data) -> Figure:
+    """Both axes logarithmic."""
+    figure, axes = common.new_figure(common.COLUMN_IN, 2.6)
+    ax = axes[0, 0]
+    if not data["mean"]:
+        common.absent(ax, "no valid run with a loss")
+        common.footer(figure, data["provenance"])
+        return figure
+    flows = list(data["bound"])
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=2)
+    ax.set_xticks(flows, [str(n) for n in flows])
+    ax.set_yticks(flows, [str(n) for n in flows])
+    ax.minorticks_off()
+    ax.set_xlim(flows[0] / 1.2, flows[-1] * 1.2)
+    ax.set_ylim(0.85, flows[-1] * 1.2)
+    ax.plot(*data["line"], "--", color=BLACK, linewidth=0.9, label=r"$n^2$/(2 BDP) + √n")
+    ax.plot(flows, flows, ":", color=GREY, linewidth=0.8, label="all n")
+    shade = common.color("reno")
+    common.interval_bars(ax, data["mean"], data["mean"].values(), shade)
+    ax.plot(list(data["mean"]), [found.value for found in data["mean"].values()], color=shade, linewidth=0.5)
+    ax.plot([], [], "o-", color=shade, linewidth=0.5, label="mean")
+    ax.plot(list(data["p99"]), [found.value for found in data["p99"].values()], "_", color=shade, markersize=6,
+            markeredgewidth=1.0, label="99th percentile")  # fmt: skip
+    ax.set_xlabel("Reno flows n")
+    ax.set_ylabel("flows with a loss, of an RTT with any")
+    ax.legend(loc="upper left", frameon=False, handlelength=1.6)
+    common.footer(figure, data["provenance"])
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """Of each number of flows; and beside the bound with the Delta that was measured."""
+    rows = []
+    for n, bound in data["bound"].items():
+        found = data["mean"].get(n)
+        rows.append(common.Fact(f"n = {n}: flows that lose in an RTT, mean", PAPER, bound, found, "flows"))
+        what = f"n = {n}: flows that lose in an RTT, 99th percentile"
+        delta = data["delta"].get(n)
+        if delta and data["bdp"]:
+            own = many_flows.flows_seeing_loss(data["bdp"], n, delta.value)
+            what += f" (bound with the measured Δ of {delta.value:.3g})"
+            rows.append(common.Fact(what, "", own, data["p99"].get(n), "flows"))
+    if not rows:
+        rows.append(common.Fact("flows that lose in an RTT", PAPER, None, bootstrap([]), "flows"))
+    return rows

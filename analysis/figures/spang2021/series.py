@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""Numbers of runs as estimates: one interval for each point of an axis, over the repetitions of that point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analysis.statistics import Interval, bootstrap
+
+if TYPE_CHECKING:
+    from analysis.figures.spang2021.runs import Run
+
+ALGORITHMS = ("reno", "cubic", "bbr", "bbr2", "scalable")  # the paper's, in its order
+
+Series = dict[Any, Interval]
+
+
+def grouped(runs: Iterable[Run], by: str) -> dict[Any, list[Run]]:
+    """The runs of each value of a column, by value."""
+    found: dict[Any, list[Run]] = {}
+    for run in runs:
+        found.setdefault(run[by], []).append(run)
+    return dict(sorted(found.items()))
+
+
+def series(runs: Iterable[Run], by: str, number: str | Callable[[Run], float | None]) -> Series:
+    """The mean of a column, or of what `number` makes of a run, over the runs of each value of `by`."""
+    of = number if callable(number) else lambda run: run[number]
+    estimates = {value: bootstrap(of(run) for run in those) for value, those in grouped(runs, by).items()}
+    return {value: found for value, found in estimates.items() if found is not None}
+
+
+def pooled(runs: Iterable[Run], what: str) -> tuple[np.ndarray, np.ndarray]:
+    """(values, how often each occurred) of a distribution over all runs."""
+    total: dict[int, int] = {}
+    for run in runs:
+        for value, count in zip(*run.distribution(what), strict=True):
+            total[int(value)] = total.get(int(value), 0) + int(count)
+    values = np.array(sorted(total), dtype=np.int64)
+    return values, np.array([total[value] for value in values], dtype=np.int64)
+
+
+def bdp(run: Run) -> float:
+    """C x RTT of a run in packets, not rounded."""
+    return float(run["buffer_packets"] / run["buffer_over_bdp"])
+
+
+def exactly(value: float) -> Interval:
+    """What is no mean of repetitions: a number of the runs pooled."""
+    return Interval(value, None, None, 1)
+
+
+def nearest(values: Iterable[float], wanted: float) -> float:
+    """That of `values` nearest to `wanted`."""
+    return min(values, key=lambda value: abs(value - wanted))

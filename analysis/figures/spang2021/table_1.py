@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""Table 1: the least buffer of every rule, whether its conditions hold on our own runs, and what was measured."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, NamedTuple
+
+from analysis.figures.common import BLACK, Data
+from analysis.figures.spang2021 import common, table_rows
+from analysis.figures.spang2021.table_rows import Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.figures.spang2021.common import Fact
+    from analysis.figures.spang2021.runs import Runs
+    from analysis.statistics import Interval
+
+SWEEPS = (table_rows.SEARCH, table_rows.SMALL, table_rows.PACKETS)
+POINTS = 5.6
+LINE_IN, PADDING_IN = 0.098, 0.055
+MARKS = {True: "✓", False: "✗", None: "?"}
+HOLDS, FAILS, OPEN = "#00734F", "#B03A00", "#767676"
+
+
+class Column(NamedTuple):
+    """Title, left edge as a share of the width, characters that fit."""
+
+    title: str
+    x: float
+    width: int
+
+
+COLUMNS = (
+    Column("least buffer", 0.0, 20),
+    Column("assumes", 0.155, 30),
+    Column("source", 0.375, 10),
+    Column("conditions on our runs", 0.455, 41),
+    Column("predicted", 0.745, 11),
+    Column("measured", 0.825, 13),
+    Column("verdict", 0.915, 14),
+)
+
+
+def prepare(runs: Runs) -> Data:
+    """The rows of the paper's table, in its order."""
+    return {"rows": table_rows.rows(runs), "provenance": runs.provenance()}
+
+
+def draw(data: Data) -> Figure:
+    """Text in columns, rows as high as they need."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    cells = [_cells(row) for row in data["rows"]]
+    lines = [max(len(cell) for cell in row) for row in cells]
+    head, foot = 0.28, 0.34
+    height = head + foot + sum(count * LINE_IN + PADDING_IN for count in lines)
+    figure = Figure(figsize=(common.PAGE_IN, height))
+    left, span = 0.012, 0.98
+
+    def write(x: float, y_in: float, text: str, color: str = BLACK, weight: str = "normal") -> None:
+        figure.text(left + x * span, 1 - y_in / height, text, fontsize=POINTS, color=color, va="top", weight=weight)
+
+    def rule(y_in: float, width: float) -> None:
+        y = 1 - y_in / height
+        figure.add_artist(
+            Line2D([left, left + span], [y, y], color=BLACK if width > 0.4 else "#C8C8C8", linewidth=width)
+        )
+
+    for column in COLUMNS:
+        write(column.x, 0.1, column.title, weight="bold")
+    y_in = head
+    rule(y_in - 0.04, 0.7)
+    for row, count in zip(cells, lines, strict=True):
+        for column, cell in zip(COLUMNS, row, strict=True):
+            for number, (text, color) in enumerate(cell):
+                write(column.x, y_in + number * LINE_IN, text, color)
+        y_in += count * LINE_IN + PADDING_IN
+        rule(y_in - 0.03, 0.3)
+    figure.text(left, 0.06 / height, _source(data), fontsize=common.FOOTER_POINTS, color=OPEN, va="bottom")
+    return figure
+
+
+def _source(data: Data) -> str:
+    provenance = data["provenance"]
+    sweeps = list(dict.fromkeys(run.split("/")[0] for run in provenance["used"]))
+    text = f"From {len(provenance['used'])} runs of {', '.join(sweeps)}." if sweeps else "From no run."
+    if provenance["left_out"]:
+        text += f" {len(provenance['left_out'])} runs that are not valid were left out."
+    return f"{text} Buffers are packets. ✓ holds, ✗ does not, ? no run says. [...]: the paper's references."
+
+
+def _cells(row: Row) -> list[list[tuple[str, str]]]:
+    """Each column's lines with their colours."""
+    conditions = []
+    for condition in row.conditions:
+        color = {True: HOLDS, False: FAILS, None: OPEN}[condition.holds]
+        wrapped = textwrap.wrap(f"{MARKS[condition.holds]} {condition.text}", COLUMNS[3].width, subsequent_indent="   ")
+        conditions += [(line, color) for line in wrapped]
+    plain = (
+        row.rule,
+        row.assumes,
+        row.source,
+        None,
+        _value(row.predicted),
+        _measured(row.measured),
+        row.verdict,
+    )
+    return [
+        conditions or [("", BLACK)]
+        if text is None
+        else [(line, BLACK) for line in textwrap.wrap(text, column.width) or [""]]
+        for text, column in zip(plain, COLUMNS, strict=True)
+    ]
+
+
+def _value(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"
+
+
+def _measured(found: Interval | None) -> str:
+    if found is None:
+        return "–"
+    text = f"{found.value:.3g}"
+    return text if found.low is None or found.high is None else f"{text} ({found.low:.3g} to {found.high:.3g})"
+
+
+def facts(data: Data) -> list[Fact]:
+    """A row a rule; whether its conditions hold stands beside it."""
+    rows = []
+    for row in data["rows"]:
+        checks = "; ".join(f"{MARKS[condition.holds]} {condition.text}" for condition in row.conditions)
+        what = f"{row.assumes} ({row.source})" + (f": {checks}" if checks else "")
+        rows.append(common.Fact(what, row.rule, row.predicted, row.measured, row.unit, row.verdict))
+    return rows
