@@ -94,9 +94,8 @@ def test_figure_01__measures_each_loss_as_it_happened(results, truths):
     for loss, (at, _, _) in zip(each, expected, strict=True):
         last = [r for r in truth.records if r["mono_ns"] <= at][-1]
         again = next(r["mono_ns"] for r in truth.records if r["mono_ns"] >= at and r["event"] == RETRANSMIT)
-        assert (
-            loss["before"] == before["packets_out"] - before["sacked_out"] - before["lost_out"] + before["retrans_out"]
-        )
+        in_flight = last["packets_out"] - last["sacked_out"] - last["lost_out"] + last["retrans_out"]
+        assert loss["before"] == in_flight
         assert loss["known_ns"] == again - at
     rows = FIGURES[0].facts(data)
     assert _measured(rows, "window at the drop").value == pytest.approx(2 * BDP, abs=2)
