@@ -7,7 +7,7 @@ V ?= 0
 export V
 
 .DEFAULT_GOAL := help
-.PHONY: help experiment parameters sweep advise advise-parameters deploy replay build kernel p4 test check lint format bench clean
+.PHONY: help experiment parameters sweep figures advise advise-parameters deploy replay build kernel p4 test check lint format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
@@ -20,6 +20,9 @@ parameters: .venv/ready ## explain every parameter of make experiment, with defa
 
 sweep: deploy ## run a sweep, or go on with it: make sweep SPEC=experiments/specs/... [SMOKE=1] [JOBS=2] [KEEP=all|tables|summary]
 	@$(PYTHON) -m experiments.sweep run --make  # reads the parameters from make itself, as above
+
+figures: deploy ## run what is missing for a paper's figures, and draw them: make figures PAPER=spang2021 [FIGURE=5a] [SMOKE=1] [PUBLISH=1]
+	@$(PYTHON) -m experiments.figures --make  # reads the words from make itself, as above
 
 advise: .venv/ready ## what buffer a link needs by each rule: make advise RATE=100gbit RTT=100ms FLOWS=10000 CC=reno UTIL=0.99
 	@$(PYTHON) -m analysis advise --make  # reads the parameters from make itself, as above

@@ -53,13 +53,13 @@ def _sweep(arguments: list[str], only_show: bool) -> int:
     from experiments.sweep import plan, run, spec
 
     words, options, errors = read_words(arguments)
-    smoke, at_once, attempts = (_whole(words, key, errors, most) for key, most in LIMITS.items())
+    smoke, at_once, attempts = (whole(words, key, errors, most) for key, most in LIMITS.items())
     if "spec" not in options and not any(error.key == "SPEC" for error in errors):
         errors.append(BadValue("SPEC", None, "is missing; say which sweep: make sweep SPEC=experiments/specs/..."))
     if errors:
         raise SpecError(errors)
     sweep = spec.read(Path(options["spec"]), words, bool(smoke))
-    probe = _prober(build=not only_show)
+    probe = prober(build=not only_show)
     chosen = run.Options(Path(options.get("results") or host.CHECKOUT / "results").absolute(), at_once, attempts)
     if only_show:
         jobs = plan.jobs(sweep, probe)
@@ -73,7 +73,7 @@ def _sweep(arguments: list[str], only_show: bool) -> int:
 LIMITS = {"smoke": 1, "jobs": 1024, "attempts": 100}
 
 
-def _whole(words: dict[str, object], key: str, errors: list[BadValue], most: int) -> int | None:
+def whole(words: dict[str, object], key: str, errors: list[BadValue], most: int) -> int | None:
     """A word that is no parameter of an experiment, taken out of `words`."""
     value = words.pop(key, None)
     if value is None:
@@ -85,7 +85,7 @@ def _whole(words: dict[str, object], key: str, errors: list[BadValue], most: int
     return int(str(value))
 
 
-def _prober(build: bool):  # type: ignore[no-untyped-def]
+def prober(build: bool):  # type: ignore[no-untyped-def]
     """What the host of a clock offers; the kernel of virtual time is built first, unless nothing is to be run."""
     from experiments import host, virtual_lab
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 SWEEPS = ("least-buffer",)
 NONEMPTY = 0.99  # first paper, 5.1: "99 % of packets (or more) experienced a non-empty queue"
 LEAST_WINDOW = 4.0  # packets; twice what Theorem 6 asks for, as windows vary by a factor of two at least
+PAPER = '"follows a square-root of n rule for TCP Reno"'  # 5.1, as the next
+PAPER_OTHERS = '"similar buffer requirements for a large numbers of flows (and smaller ... for smaller numbers"'
+RULES = {"reno": "BDP", "cubic": "3/7 BDP", "scalable": "1/7 BDP", "bbr": "1/4 BDP"}  # Table 1
 SIDESTEP = 1.06  # so that algorithms do not hide each other
 
 
@@ -165,13 +168,13 @@ def facts(data: Data) -> list[Fact]:
         if law:
             found = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
             what = f"{who}: exponent of n, mean window of {LEAST_WINDOW:g} packets or more ({law.points} points)"
-            rows.append(common.Fact(what, '"follows a square-root of n rule for TCP Reno"', -0.5, found, ""))
+            rows.append(common.Fact(what, PAPER if cc == "reno" else PAPER_OTHERS, -0.5, found, ""))
         for n, point in curve["points"].items():
             window = curve["windows"][n]
             what = f"{who}, n = {n}: least buffer" + (f" (mean window {window.value:.3g})" if window else "")
             rule = single_flow.single_flow_buffer(cc, curve["bdp"]) if n == 1 else None
             predicted = many_flows.sqrt_rule(curve["bdp"], n) if rule is None else rule
-            paper = "(1/b − 1) BDP, for BBR BDP/4" if n == 1 else "BDP/√n" if cc == "reno" else "similar for large n"
+            paper = RULES.get(cc, "") if n == 1 else "BDP/√n" if cc == "reno" else "similar for large n"
             rows.append(common.Fact(what, paper, predicted, as_interval(point), "packets"))
     return rows
 

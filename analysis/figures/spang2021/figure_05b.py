@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from analysis.figures.spang2021.runs import Runs
 
 SWEEPS = ("twenty-packets",)
-MANY = 64  # flows from which on the link should be well used
 SIDESTEP = 1.05
 
 
@@ -153,7 +152,7 @@ def facts(data: Data) -> list[Fact]:
         for n, u in curve["utilization"].items():
             delta = curve["delta"].get(n)
             own = f" (1 − Δ/√n with its Δ of {delta.value:.3g}: {theorem[n]:.3g})" if delta else ""
-            paper = "1 − 1/√n, slightly underpredicts" + ("; at least 0.9 asked for" if n >= MANY else "")
+            paper = "1 − 1/√n, slightly underpredicts"
             bound = many_flows.almost_fair_utilization(n, 1)
             rows.append(common.Fact(f"{who}, n = {n}: utilization, B = 20 packets{own}", paper, bound, u, ""))
     return rows

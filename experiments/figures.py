@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""`make figures PAPER=spang2021`: runs what is missing of the paper's sweeps, then draws. Stopped at any time, the same
+command goes on.
+
+    python -m experiments.figures PAPER=NAME [FIGURE=5a] [SMOKE=1] [RESULTS=DIRECTORY] [JOBS=N] [ATTEMPTS=N]
+    python -m experiments.figures ... DRAW=only      draws from what is stored, and runs nothing
+    python -m experiments.figures ... PUBLISH=1      and copies figures, page and run table to docs/results/
+
+Exit status: 0 drawn from valid runs alone; 1 nothing drawn; 2 drawn, but some runs are missing or not valid (the
+figures say which); 128 + the signal's number when it was stopped.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from analysis.raw import InputError
+from experiments import host
+from experiments.errors import BadValue, RunError, SpecError
+from experiments.make_words import made
+from experiments.sweep import run, spec
+from experiments.sweep.__main__ import prober, whole
+
+PAPERS = ("spang2021",)
+SPECS = host.CHECKOUT / "experiments/specs"
+DOCS = host.CHECKOUT / "docs/results"
+KEYS = ("paper", "figure", "smoke", "results", "jobs", "attempts", "draw", "publish")
+STOPPED = 128
+
+
+class Asked(NamedTuple):
+    """What the words say."""
+
+    paper: str
+    figures: tuple[str, ...]
+    smoke: bool
+    options: run.Options
+    only_draw: bool
+    publish: bool
+
+    @property
+    def output(self) -> Path:
+        return self.options.results / "figures" / (self.paper + ("-smoke" if self.smoke else ""))
+
+
+def main(arguments: list[str]) -> int:
+    """Returns the exit status."""
+    if {"-h", "--help", "help"} & set(arguments):
+        print(__doc__)
+        return 0
+    try:
+        asked = read(made() if arguments == ["--make"] else arguments)
+        status = 0 if asked.only_draw else measure(asked)
+        return status if status >= STOPPED else max(status, draw(asked))
+    except (SpecError, RunError, InputError, OSError) as error:
+        lines = error.lines() if isinstance(error, SpecError) else getattr(error, "lines", [str(error)])
+        for line in lines:
+            print(f"error: {line}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return STOPPED + 2
+
+
+def read(words: list[str]) -> Asked:
+    """Raises SpecError with all that is wrong."""
+    from analysis.figures.spang2021 import paper
+    from experiments.__main__ import read_words
+
+    given, options, errors = read_words(words)
+    given |= options
+    for key in sorted(set(given) - set(KEYS)):
+        allowed = ", ".join(name.upper() for name in KEYS)
+        errors.append(BadValue(key.upper(), None, f"is no word of make figures; allowed: {allowed}"))
+    name = str(given.get("paper", ""))
+    if name not in PAPERS:
+        errors.append(BadValue("PAPER", name or None, f"is not known; allowed: {', '.join(PAPERS)}"))
+    draws = given.get("draw", "")
+    if draws not in ("", "only"):
+        errors.append(BadValue("DRAW", draws, "is not known; allowed: only"))
+    figures = paper.NAMES
+    try:
+        figures = paper.choose(str(given["figure"]) if "figure" in given else None)
+    except ValueError as error:
+        errors.append(BadValue("FIGURE", given["figure"], str(error)))
+    numbers = {key: whole(given, key, errors, most) for key, most in LIMITS.items()}
+    if numbers["publish"] and "figure" in given:
+        errors.append(BadValue("PUBLISH", "1", "publishes all figures; leave FIGURE out"))
+    if errors:
+        raise SpecError(errors)
+    results = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute()
+    chosen = run.Options(results, numbers["jobs"], numbers["attempts"])
+    return Asked(name, figures, bool(numbers["smoke"]), chosen, draws == "only", bool(numbers["publish"]))
+
+
+LIMITS = {"smoke": 1, "publish": 1, "jobs": 1024, "attempts": 100}
+
+
+def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> int:
+    """Runs what is missing: the first repetitions of all sweeps before the second ones, so that a set that was stopped
+    early has every figure. Returns the worst status of a sweep; one that cannot be run keeps no other from it.
+    """
+    from analysis.figures.spang2021 import paper
+
+    files = [SPECS / asked.paper / f"{stem}.yaml" for stem in paper.sweeps(asked.figures)]
+    whole_sweeps = [spec.read(file, {}, asked.smoke) for file in files]
+    probe = probe or prober(build=True)
+    worst, refused = 0, {}
+    for repetitions in range(1, max(sweep.reps for sweep in whole_sweeps) + 1):
+        for sweep in whole_sweeps:
+            if repetitions > sweep.reps or sweep.name in refused:
+                continue
+            print(f"repetition {repetitions} of {sweep.reps}: {sweep.about}", flush=True)
+            try:
+                status = run.run(replace(sweep, reps=repetitions), probe, asked.options)
+            except RunError as error:
+                refused[sweep.name] = error.lines
+                continue
+            if status >= STOPPED:
+                return status
+            worst = max(worst, status)
+    for lines in refused.values():
+        for line in lines:
+            print(f"error: {line}", file=sys.stderr)
+    return max(worst, 2) if refused else worst
+
+
+def draw(asked: Asked) -> int:
+    """Draws, says where, and what was left out."""
+    from analysis.figures.spang2021 import paper, publish
+
+    if asked.publish:
+        made_files = publish.publish(asked.options.results, asked.output, DOCS, asked.smoke)
+        print(f"published {len(made_files)} files -> {DOCS}")
+        return 0
+    drawn = paper.draw(asked.options.results, asked.output, asked.figures, asked.smoke)
+    without = [figure.name for figure in drawn if not figure.used]
+    left_out = {run_name for figure in drawn for run_name, _ in figure.left_out}
+    print(f"{len(drawn)} figures from {len({name for f in drawn for name in f.used})} runs -> {asked.output}")
+    if without:
+        print(f"no valid run for {', '.join(without)}", file=sys.stderr)
+    if left_out:
+        print(f"{len(left_out)} runs are not valid and were left out; the figures list them", file=sys.stderr)
+    return 2 if without or left_out else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
