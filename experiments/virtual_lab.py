@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments import cost, environment, host, playbooks, repetition, results, virtual_inside
+from experiments import cost, environment, host, plans, repetition, results, virtual_inside
 from experiments.errors import RunError
 from experiments.host import Host
 from experiments.lab import PLAYBOOKS
@@ -109,7 +109,7 @@ def write_job(spec: Resolved, number: int, directory: Path) -> None:
     scratch.mkdir()
     try:
         variables = repetition.variables(spec, RUN_DIRECTORY)
-        planned = playbooks.plan(PLAYBOOKS, variables, directory / "logs/plan.log", scratch)
+        planned = plans.plan(PLAYBOOKS, variables, directory / "logs/plan.log", scratch)
     finally:
         shutil.rmtree(scratch)
     content = {"spec": spec.to_dict(), "repetition": number, "steps": [vars(step) for step in planned]}

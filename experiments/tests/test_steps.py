@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import playbooks, repetition, steps
+from experiments import plans, playbooks, repetition, steps
 from experiments.errors import RunError
 from experiments.host import Host
 from experiments.resolve import Resolved, resolve
@@ -66,3 +66,29 @@ def test_run__stops_at_a_failure_with_the_programs_own_sentence(
     with pytest.raises(RunError, match=said):
         steps.run([good, replace(good, argv=["sh", "-c", command]), good], tmp_path / "log", lambda: None)
     assert (tmp_path / "log").read_text().count('"changed"') == 1
+
+
+def test_plan__that_is_known_is_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "DIRECTORY", tmp_path / "plans")
+    spec = resolve({"clock": "virtual"}, HOST)
+
+    def asked(spec: Resolved) -> list[Step]:
+        return plans.plan(("prepare", "start"), repetition.variables(spec, RUN_DIRECTORY), tmp_path / "log", tmp_path)
+
+    first = asked(spec)
+    assert first == planned(tmp_path / "a", spec)
+
+    def not_again(*_: object) -> list[Step]:
+        raise RunError("asked again")
+
+    monkeypatch.setattr(playbooks, "plan", not_again)
+    assert asked(replace(spec, seed=77, name="other")) == first
+    with pytest.raises(RunError, match="asked again"):
+        asked(replace(spec, mtu_bytes=9000))
+    for broken in (tmp_path / "plans").iterdir():
+        broken.write_text('[{"argv": 1}]')
+    with pytest.raises(RunError, match="asked again"):
+        asked(spec)
+    known = {str(path.relative_to(playbooks.ANSIBLE)) for path in plans._files(playbooks.ANSIBLE)}
+    assert {"playbooks/start.yml", "roles/tune/defaults/main.yml", "inventories/lab/hosts.yml"} <= known
+    assert not any(path.startswith(("tests/", "inventories/testbed")) for path in known)
