@@ -49,8 +49,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _sweep(arguments: list[str], only_show: bool) -> int:
+    from analysis import run_table
     from experiments import host
     from experiments.sweep import plan, run, spec
+    from experiments.sweep.state import REPETITION, RUNS
 
     words, options, errors = read_words(arguments)
     smoke, at_once, attempts = (whole(words, key, errors, most) for key, most in LIMITS.items())
@@ -62,10 +64,13 @@ def _sweep(arguments: list[str], only_show: bool) -> int:
     probe = prober(build=not only_show)
     chosen = run.Options(Path(options.get("results") or host.CHECKOUT / "results").absolute(), at_once, attempts)
     if only_show:
-        jobs = plan.jobs(sweep, probe)
-        for job in jobs:
+        table = run_table.read(chosen.results)
+        first = run.planned(sweep, probe).next(table, set())
+        for job in first.jobs:
             print(f"{job.id}  {plan.describe(job.point)}")
-        print(run.headline(sweep, jobs, jobs, run.how_many(jobs, at_once), chosen.results / sweep.name))
+        done = set(table.filter(table["valid"])["run"])
+        left = [job for job in first.jobs if f"{sweep.name}/{RUNS}/{job.id}/{REPETITION}" not in done]
+        print(run.headline(sweep, first, left, run.how_many(first.jobs, at_once), chosen.results / sweep.name))
         return 0
     return run.run(sweep, probe, chosen)
 

@@ -12,15 +12,15 @@ BAR_CELLS = 24
 
 
 class Progress:
-    """`cost_s` is what all jobs together are expected to take, one after the other, by the costs of cost.py; how these
-    compare with this machine's, and how many run at once, is seen by what is done.
+    """`cost_s` is what `jobs` together are expected to take, one after the other, by the costs of cost.py; how these
+    compare with this machine's, and how many run at once, is seen by what is done. `done` jobs need nothing more.
     """
 
-    def __init__(self, title: str, jobs: int, cost_s: float, at_once: int) -> None:
+    def __init__(self, title: str, at_once: int) -> None:
         self.title = title
-        self.jobs = jobs
-        self.cost_s = cost_s
         self.at_once = at_once
+        self.jobs = self.done = self.not_valid = 0
+        self.cost_s = self.done_cost_s = 0.0
         self.begin_s = time.monotonic()
         self.last_plain_s = float("-inf")
         self.live = None
@@ -41,27 +41,36 @@ class Progress:
         if self.live:
             self.live.stop()
 
-    def left_s(self, done_cost_s: float, elapsed_s: float) -> float:
-        """Time left when jobs of `done_cost_s` were done in `elapsed_s`: as the costs have it, and more and more as it
-        really was."""
-        left_s = max(0.0, self.cost_s - done_cost_s)
-        trust = min(1.0, done_cost_s / max(self.cost_s, 1e-9) * 10)  # of what was seen: all when a tenth is done
-        seen = elapsed_s / done_cost_s if done_cost_s else 0.0
+    def expect(self, jobs: int, done: int, cost_s: float) -> None:
+        """There are so many jobs, so many are done, and the others are expected to cost that."""
+        self.jobs, self.done, self.cost_s = jobs, done, self.done_cost_s + cost_s
+
+    def finished(self, cost_s: float, valid: bool) -> None:
+        """A job of that cost came to its end."""
+        self.done += 1
+        self.not_valid += not valid
+        self.done_cost_s += cost_s
+
+    def left_s(self, elapsed_s: float) -> float:
+        """Time left when what is done took `elapsed_s`: as the costs have it, and more and more as it really was."""
+        left_s = max(0.0, self.cost_s - self.done_cost_s)
+        trust = min(1.0, self.done_cost_s / max(self.cost_s, 1e-9) * 10)  # of what was seen: all when a tenth is done
+        seen = elapsed_s / self.done_cost_s if self.done_cost_s else 0.0
         return left_s * (trust * seen + (1 - trust) / self.at_once)
 
-    def show(self, done: int, not_valid: int, done_cost_s: float, running: list[str], always: bool = False) -> None:
+    def show(self, running: list[str]) -> None:
         """Says it, if it is time."""
         now_s = time.monotonic()
-        if not (always or self.live or now_s - self.last_plain_s >= PLAIN_EVERY_S):
+        if not (self.live or now_s - self.last_plain_s >= PLAIN_EVERY_S):
             return
         elapsed_s = now_s - self.begin_s
-        left = self.left_s(done_cost_s, elapsed_s)
-        bad = f", {not_valid} not valid" if not_valid else ""
-        head = f"{self.title}: {done} of {self.jobs} runs{bad}, {duration(elapsed_s)}, about {duration(left)} left"
+        bad = f", {self.not_valid} not valid" if self.not_valid else ""
+        times = f"{duration(elapsed_s)}, about {duration(self.left_s(elapsed_s))} left"
+        head = f"{self.title}: {self.done} of {self.jobs} runs{bad}, {times}"
         if self.live:
             from rich.text import Text
 
-            cells = min(BAR_CELLS, int(BAR_CELLS * done / max(self.jobs, 1)))
+            cells = min(BAR_CELLS, int(BAR_CELLS * self.done / max(self.jobs, 1)))
             bar = "━" * cells + "╌" * (BAR_CELLS - cells)
             text = Text(f"{bar} {head}\n{', '.join(running)}", no_wrap=True, overflow="ellipsis")
             self.live.update(text, refresh=True)

@@ -15,22 +15,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import polars
+
 from analysis import run_table
-from experiments import cost, disk, results, runner
+from experiments import disk, results, runner
 from experiments.analyse import sudo_user
 from experiments.cell import Interrupted
 from experiments.errors import RunError
 from experiments.host import Host
-from experiments.lab import EXPECTED_OVERHEAD_S
-from experiments.resolve import Resolved
 from experiments.sweep import engine, plan
 from experiments.sweep.plan import Job
 from experiments.sweep.progress import Progress, duration
+from experiments.sweep.rounds import ATTEMPTS, Attempts, Round, cost_s
+from experiments.sweep.searches import Searches
 from experiments.sweep.spec import Sweep
-from experiments.sweep.state import REPETITION, RUNS, Seen, State, look, may_run
+from experiments.sweep.state import REPETITION, RUNS, Seen, State, look
 from experiments.sweep.thin import thin
 
-ATTEMPTS = 3
 INDEX_EVERY_S = 30.0
 MOST_SHOWN = 20  # lines about runs that failed
 ALL_VALID, NOTHING, SOME_NOT_VALID = 0, 1, 2
@@ -46,66 +47,99 @@ class Options(NamedTuple):
 
 def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
     """Does what is missing of the sweep; returns the exit status. Raises SpecError, RunError."""
-    if sweep.search:
-        raise RunError(f"{sweep.file}: searches cannot be run yet")
-    jobs = plan.jobs(sweep, probe)
+    jobs = planned(sweep, probe)
     engine.program()
-    _check(jobs)
+    _check(jobs.first)
     directory = options.results / sweep.name
     with runner.Ending(), _alone(directory, options.results):
         try:
-            finish(sweep, jobs, directory, options)
+            asked = finish(sweep, jobs, directory, options)
         except Interrupted as interrupted:
-            run_table.write(options.results)
             print(f"\nstopped by {interrupted}; the same command goes on with it", file=sys.stderr)
             return 128 + interrupted.signal
-        run_table.write(options.results)
-    return conclude(jobs, directory)
+    for line in jobs.lines(directory):
+        print(line)
+    return conclude(asked, directory)
 
 
-def finish(sweep: Sweep, jobs: list[Job], directory: Path, options: Options) -> None:
-    """Runs jobs until each is valid or has had its attempts. Raises RunError if there is no room for them."""
-    plan.write(directory, sweep, jobs)
-    virtual = jobs[0].spec.clock == "virtual"
-    # The same spec gives the same bytes in virtual time: only what failed for another reason can come out differently.
-    attempts = {State.NOT_VALID: options.attempts or (1 if virtual else ATTEMPTS)}
-    todo = []
+def planned(sweep: Sweep, probe: Callable[[str], Host]) -> Jobs | Searches:
+    return Searches(sweep, probe) if sweep.search else Jobs(sweep, probe)
+
+
+class Jobs:
+    """The jobs of a sweep, all known from the beginning. Searches (searches.py) learn theirs from what was measured."""
+
+    def __init__(self, sweep: Sweep, probe: Callable[[str], Host]) -> None:
+        self.first = plan.jobs(sweep, probe)
+
+    def next(self, table: polars.DataFrame, given_up: set[str]) -> Round:
+        """What is to be done, by the run table and the jobs that will have no valid run."""
+        return Round(self.first, 0, 0.0)
+
+    def write_tables(self, directory: Path, table: polars.DataFrame, given_up: set[str]) -> None:
+        """Writes what the sweep gives beside its runs: nothing."""
+
+    def lines(self, directory: Path) -> list[str]:
+        """What to say of it: nothing that the index does not."""
+        return []
+
+
+def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Options) -> list[Job]:
+    """Runs jobs until none is left. Returns all of them. Raises RunError if there is no room for them."""
+    virtual = jobs.first[0].spec.clock == "virtual"
+    at_once = how_many(jobs.first, options.at_once)
+    attempts = Attempts(options.attempts, virtual)
+    table = run_table.write(options.results)
+    said = False
+    with Progress(sweep.name, at_once) as progress:
+        while True:
+            now = jobs.next(table, given_up(directory, attempts))
+            plan.write(directory, sweep, now.jobs)
+            todo = [job for job in now.jobs if attempts.left(look(directory / RUNS / job.id))]
+            if not said:
+                print(headline(sweep, now, todo, at_once, directory), flush=True)
+                tidy(sweep, now.jobs, directory)
+                said = True
+            shortage = disk_shortage(sweep, todo, at_once, directory)
+            if shortage:
+                raise RunError(shortage)
+            done = len(now.jobs) - len(todo)
+            progress.expect(len(now.jobs) + now.more, done, sum(cost_s(job.spec) for job in todo) + now.more_cost_s)
+            rounds = options.attempts or ATTEMPTS
+            while todo and rounds:
+                watch = Watch(todo, directory, options.results, progress)
+                engine.run(directory, [job.id for job in todo], at_once, watch)
+                todo = [job for job in todo if attempts.left(look(directory / RUNS / job.id))]
+                rounds -= 1
+            table = run_table.write(options.results)
+            jobs.write_tables(directory, table, given_up(directory, attempts))
+            if todo or not now.more:  # what is left though it was tried comes to no end
+                return now.jobs
+
+
+def given_up(directory: Path, attempts: Attempts) -> set[str]:
+    """Jobs that came to their last attempt without a valid run."""
+    return {
+        run.name
+        for run in (directory / RUNS).iterdir()
+        if (seen := look(run)).state is not State.VALID and not attempts.left(seen)
+    }
+
+
+def tidy(sweep: Sweep, jobs: list[Job], directory: Path) -> None:
+    """Thins what is valid: whoever did it may have been killed while it did, and the rule may be another now."""
     for job in jobs:
-        seen = look(directory / RUNS / job.id)
-        if seen.state is State.VALID:
-            thin(directory / RUNS / job.id / REPETITION, sweep.keep)  # what was killed while it did
-        elif may_run(seen, attempts.get(seen.state, options.attempts or ATTEMPTS)):
-            todo.append(job)
-    at_once = how_many(jobs, options.at_once)
-    print(headline(sweep, jobs, todo, at_once, directory), flush=True)
-    shortage = disk_shortage(sweep, todo, at_once, directory)
-    if shortage:
-        raise RunError(shortage)
-    with Progress(sweep.name, len(jobs), sum(cost_s(job.spec) for job in todo), at_once) as progress:
-        for _ in range(options.attempts or ATTEMPTS):
-            if not todo:
-                break
-            watch = Watch(jobs, todo, directory, options.results, progress)
-            engine.run(directory, [job.id for job in todo], at_once, watch)
-            todo = [
-                job
-                for job in todo
-                if may_run(
-                    seen := look(directory / RUNS / job.id), attempts.get(seen.state, options.attempts or ATTEMPTS)
-                )
-            ]
+        if look(directory / RUNS / job.id).state is State.VALID:
+            thin(directory / RUNS / job.id / REPETITION, sweep.keep)
 
 
 class Watch:
     """Called while jobs run: shows how far they are, keeps the index fresh, and ends all when the disk is full."""
 
-    def __init__(self, jobs: list[Job], todo: list[Job], directory: Path, results: Path, progress: Progress) -> None:
-        self.todo, self.directory, self.results, self.progress = todo, directory, results, progress
-        self.done_before = len(jobs) - len(todo)
+    def __init__(self, todo: list[Job], directory: Path, results: Path, progress: Progress) -> None:
+        self.directory, self.results, self.progress = directory, results, progress
         self.begin_s = time.time()
         self.left = {job.id: job for job in todo}
-        self.not_valid = 0
-        self.done_cost_s = 0.0
         self.last_index_s = time.monotonic()
         self.new = False
 
@@ -115,11 +149,8 @@ class Watch:
             if _newer(own / REPETITION, self.begin_s) and not (own / results.LOCK).exists():
                 del self.left[job.id]
                 self.new = True
-                self.not_valid += look(own).state is not State.VALID
-                self.done_cost_s += cost_s(job.spec)
-        running = [name for name in self.left if (self.directory / RUNS / name / results.LOCK).exists()]
-        done = self.done_before + len(self.todo) - len(self.left)
-        self.progress.show(done, self.not_valid, self.done_cost_s, running)
+                self.progress.finished(cost_s(job.spec), look(own).state is State.VALID)
+        self.progress.show([name for name in self.left if (self.directory / RUNS / name / results.LOCK).exists()])
         if self.new and time.monotonic() - self.last_index_s > INDEX_EVERY_S:
             run_table.write(self.results)
             self.last_index_s, self.new = time.monotonic(), False
@@ -139,13 +170,6 @@ def _newer(repetition: Path, than_s: float) -> bool:
     return False
 
 
-def cost_s(spec: Resolved) -> float:
-    """What a job takes by the clock on the wall, about."""
-    if spec.clock == "virtual":
-        return cost.repetition_s(spec)
-    return (spec.connect_ns + spec.traffic_ns) / 1e9 + EXPECTED_OVERHEAD_S + cost.analysis_s(spec)
-
-
 def how_many(jobs: list[Job], asked: int | None) -> int:
     """Jobs at once: in real time one, else one a processor, less if the memory is not there. Raises RunError."""
     if jobs[0].spec.clock != "virtual":
@@ -162,15 +186,16 @@ def how_many(jobs: list[Job], asked: int | None) -> int:
     return at_once
 
 
-def headline(sweep: Sweep, jobs: list[Job], todo: list[Job], at_once: int, directory: Path) -> str:
+def headline(sweep: Sweep, now: Round, todo: list[Job], at_once: int, directory: Path) -> str:
     """What is going to be done, how long it takes, what it needs."""
-    points = len({tuple(sorted(job.point.items())) for job in jobs})
-    done = f", {len(jobs) - len(todo)} done" if len(todo) < len(jobs) else ""
-    estimate = duration(sum(cost_s(job.spec) for job in todo) / at_once)
-    clock = "virtual time" if jobs[0].spec.clock == "virtual" else "real time"
+    done = f", {len(now.jobs) - len(todo)} done" if len(todo) < len(now.jobs) else ""
+    estimate = duration((sum(cost_s(job.spec) for job in todo) + now.more_cost_s) / at_once)
+    clock = "virtual time" if now.jobs[0].spec.clock == "virtual" else "real time"
+    runs = f"{len(now.jobs)} runs" if not now.more else f"about {len(now.jobs) + now.more} runs"
+    needed = disk_needed(sweep, todo, at_once) + now.more * disk.kept_bytes(now.jobs[0].spec, sweep.keep)
     return (
-        f"{sweep.name}: {points} points, {len(jobs)} runs in {clock}{done}; {at_once} at once, about {estimate}; "
-        f"{disk.mib(disk_needed(sweep, todo, at_once))} of disk at most (keep: {sweep.keep}) -> {directory}"
+        f"{sweep.name}: {len(sweep.points)} points, {runs} in {clock}{done}; {at_once} at once, about {estimate}; "
+        f"{disk.mib(needed)} of disk at most (keep: {sweep.keep}) -> {directory}"
     )
 
 

@@ -56,13 +56,6 @@ def look(run: Path) -> Seen:
     return Seen(State.RECORDED if results.is_recorded(repetition) else State.TO_DO, earlier)
 
 
-def may_run(seen: Seen, attempts: int) -> bool:
-    """Whether there is something left to do for a job that may have so many attempts."""
-    if seen.state in (State.TO_DO, State.RECORDED):
-        return True
-    return seen.state is not State.VALID and seen.attempts < attempts
-
-
 def make_room(run: Path) -> None:
     """Moves an attempt that came to an end away, and removes one that did not: then the next may begin."""
     seen, repetition = look(run), run / REPETITION

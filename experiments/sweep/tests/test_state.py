@@ -13,7 +13,8 @@ from analysis.thinned import kept
 from experiments import disk
 from experiments.resolve import resolve
 from experiments.sweep.progress import Progress, duration
-from experiments.sweep.state import State, look, make_room, may_run
+from experiments.sweep.rounds import Attempts
+from experiments.sweep.state import Seen, State, look, make_room
 from experiments.sweep.tests.conftest import probe
 from experiments.sweep.thin import thin
 
@@ -60,13 +61,23 @@ def test_attempts__are_kept_apart_and_counted(tmp_path: Path) -> None:
     assert look(tmp_path) == (State.TO_DO, 2, "")
 
 
-def test_may_run__until_the_attempts_are_used_up(tmp_path: Path) -> None:
-    assert may_run(look(tmp_path), 1)
-    attempt(tmp_path, {"ABORTED": "why"})
-    assert may_run(look(tmp_path), 2)
-    assert not may_run(look(tmp_path), 1)
-    attempt(tmp_path / "valid", {"summary_json": {"valid": True}})
-    assert not may_run(look(tmp_path / "valid"), 9)
+@pytest.mark.parametrize(
+    ("asked", "virtual", "state", "tries"),
+    [
+        (None, False, State.ABORTED, 3),
+        (None, False, State.NOT_VALID, 3),
+        (None, True, State.ABORTED, 3),
+        (None, True, State.NOT_VALID, 1),  # it would give the same bytes again
+        (2, True, State.NOT_VALID, 2),
+        (5, False, State.ABORTED, 5),
+    ],
+)
+def test_attempts__are_left_until_they_are_used_up(asked: int | None, virtual: bool, state: State, tries: int) -> None:
+    attempts = Attempts(asked, virtual)
+    assert [attempts.left(Seen(state, number)) for number in range(1, 7)] == [number < tries for number in range(1, 7)]
+    assert not attempts.left(Seen(State.VALID, 1))
+    assert attempts.left(Seen(State.TO_DO, 9))
+    assert attempts.left(Seen(State.RECORDED, 9))
 
 
 RAW = {"postcards_bsp": "x", "tcp_bst": "x", "goodput_bsg": "x"}
@@ -117,9 +128,16 @@ def test_disk__shrinks_with_what_is_kept() -> None:
 
 
 def test_time_left__goes_from_the_expected_to_the_seen() -> None:
-    progress = Progress("x", jobs=100, cost_s=1000.0, at_once=2)
-    assert progress.left_s(0.0, 0.0) == 500.0
-    assert progress.left_s(500.0, 1000.0) == 1000.0  # twice as slow as one after the other should have been
-    assert 1900 > progress.left_s(10.0, 20.0) > 500.0
-    assert progress.left_s(1000.0, 10.0) == 0.0
+    progress = Progress("x", at_once=2)
+    progress.expect(jobs=100, done=0, cost_s=1000.0)
+    assert progress.left_s(0.0) == 500.0
+    progress.finished(10.0, valid=True)
+    assert 500.0 < progress.left_s(20.0) < 1900.0
+    progress.finished(490.0, valid=False)
+    assert progress.left_s(1000.0) == 1000.0  # twice as slow as one after the other should have been
+    assert (progress.done, progress.not_valid) == (2, 1)
+    progress.expect(jobs=200, done=2, cost_s=1500.0)  # more than was thought
+    assert progress.left_s(1000.0) == 3000.0
+    progress.finished(1500.0, valid=True)
+    assert progress.left_s(9000.0) == 0.0
     assert [duration(s) for s in (5, 89, 600, 7500)] == ["5 s", "89 s", "10 min", "2 h 05 min"]

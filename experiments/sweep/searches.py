@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""The searches of a sweep, a point each, all going forward together so that the processors stay busy.
+
+They keep nothing of their own: what was asked follows from the runs that lie there, so a search goes on where it was,
+and least_buffer.parquet is made of the run table at any time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import polars
+
+from analysis.run_table import mix
+from experiments.errors import BadValue, SpecError
+from experiments.host import Host
+from experiments.resolve import Resolved
+from experiments.sweep import plan
+from experiments.sweep.plan import Job
+from experiments.sweep.rounds import Round, cost_s
+from experiments.sweep.search import Step, found, next_steps, steps_at_most
+from experiments.sweep.spec import CRITERIA, Point, Search, Sweep
+from experiments.sweep.state import REPETITION, RUNS
+
+TABLE = "least_buffer.parquet"
+SCHEMA: dict[str, Any] = {
+    "point": polars.String, "cc": polars.String, "flows": polars.Int64, "mode": polars.String,
+    "rate_bps": polars.Int64, "rtt_ns": polars.Int64, "mtu_bytes": polars.Int64, "bdp_packets": polars.Int64,
+    "criterion": polars.String, "least": polars.Float64, "width": polars.Float64,
+    "low_packets": polars.Int64, "high_packets": polars.Int64, "runs": polars.Int64, "note": polars.String,
+}  # fmt: skip
+
+
+@dataclass
+class One:
+    """The search of one point between two buffers, in packets; `spec` is that of the smaller."""
+
+    point: Point
+    spec: Resolved
+    low: int
+    high: int
+    jobs: dict[tuple[int, int], Job] = field(default_factory=dict)  # (packets, repetition) -> the job
+
+
+class Searches:
+    """Gives jobs as Jobs of run.py does, each round those that the results of the earlier ones ask for."""
+
+    def __init__(self, sweep: Sweep, probe: Callable[[str], Host]) -> None:
+        assert sweep.search
+        self.sweep, self.probe, self.search = sweep, cache(probe), sweep.search
+        self.ones = _ones(sweep, sweep.search, self.probe)
+        self.first = [self._job(one, one.low, 1) for one in self.ones]
+
+    def next(self, table: polars.DataFrame, given_up: set[str]) -> Round:
+        """All jobs that were asked for by now, those of earlier rounds included."""
+        values = self._values(table)
+        jobs: list[Job] = []
+        more, more_cost_s = 0, 0.0
+        for one in self.ones:
+            asked, steps, _ = self._replay(one, values, given_up)
+            jobs += asked
+            if steps:
+                expected = self._expected(one) - len(asked)
+                more += max(expected, 1)
+                more_cost_s += max(expected, 1) * cost_s(one.spec)
+        rounds = sorted({job.repetition for job in jobs})
+        ordered = [
+            job
+            for number in rounds
+            for job in self._shuffled([job for job in jobs if job.repetition == number], number)
+        ]
+        return Round(ordered, more, more_cost_s)
+
+    def write_tables(self, directory: Path, table: polars.DataFrame, given_up: set[str]) -> None:
+        """Writes least_buffer.parquet, in one step."""
+        values = self._values(table)
+        rows = [self._row(one, values, given_up) for one in self.ones]
+        temporary = directory / f".{TABLE}.{os.getpid()}"
+        try:
+            polars.DataFrame(rows, schema=SCHEMA).write_parquet(temporary)
+            temporary.replace(directory / TABLE)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def lines(self, directory: Path) -> list[str]:
+        """What was found, a line a point."""
+        rows = polars.read_parquet(directory / TABLE).iter_rows(named=True)
+        return [
+            f"  {plan.describe(one.point)}: {_interval(row)} of {row['bdp_packets']} packets of BDP, {row['runs']} runs"
+            + (f" ({row['note']})" if row["note"] else "")
+            for one, row in zip(self.ones, rows, strict=True)
+        ]
+
+    def _values(self, table: polars.DataFrame) -> dict[str, float | None]:
+        """The criterion's number of each valid run."""
+        valid = table.filter(polars.col("valid"))
+        return dict(zip(valid["run"], valid[CRITERIA[self.search.criterion]], strict=True))
+
+    def _shuffled(self, jobs: list[Job], number: int) -> list[Job]:
+        return plan.shuffled(jobs, f"order {self.sweep.seed} {number}")
+
+    def _replay(
+        self, one: One, values: dict[str, float | None], given_up: set[str]
+    ) -> tuple[list[Job], list[Step], dict[int, list[float | None]]]:
+        """The search from its begin, with what was measured: jobs asked for, the steps that wait for runs, numbers."""
+        measured: dict[int, list[float | None]] = {}
+        jobs: list[Job] = []
+        while steps := next_steps(measured, one.low, one.high, self.sweep.reps, self.search):
+            missing = False
+            for step in steps:
+                known = measured.setdefault(step.packets, [])
+                for number in range(len(known) + 1, step.repetitions + 1):
+                    job = self._job(one, step.packets, number)
+                    jobs.append(job)
+                    run = f"{self.sweep.name}/{RUNS}/{job.id}/{REPETITION}"
+                    if run in values:
+                        known.append(values[run])
+                    elif job.id in given_up:
+                        known.append(None)
+                    else:
+                        missing = True
+            if missing:
+                return jobs, steps, measured
+        return jobs, [], measured
+
+    def _job(self, one: One, packets: int, number: int) -> Job:
+        key = (packets, number)
+        if key not in one.jobs:
+            (point, spec), *_ = plan.check(self.sweep, [one.point], self.probe, {"buf": f"{packets}p"})
+            one.jobs[key] = plan.repetition(self.sweep, {**point, "buf": f"{packets}p"}, spec, number)
+        return one.jobs[key]
+
+    def _expected(self, one: One) -> int:
+        return steps_at_most(one.low, one.high, self.search.width) * self.sweep.reps
+
+    def _row(self, one: One, values: dict[str, float | None], given_up: set[str]) -> dict[str, Any]:
+        *_, measured = self._replay(one, values, given_up)
+        result = found(measured, one.low, one.high, self.sweep.reps, self.search)
+        spec = one.spec
+        return {
+            "point": plan.describe(one.point), "cc": mix([group._asdict() for group in spec.groups]),
+            "flows": spec.flows, "mode": spec.mode, "rate_bps": spec.rate_bps, "rtt_ns": spec.rtt_ns,
+            "mtu_bytes": spec.mtu_bytes, "bdp_packets": spec.bdp_packets, "criterion": self.search.criterion,
+            "least": self.search.least, "width": self.search.width, "low_packets": result.low,
+            "high_packets": result.high, "runs": result.runs, "note": result.note,
+        }  # fmt: skip
+
+
+def _ones(sweep: Sweep, search: Search, probe: Callable[[str], Host]) -> list[One]:
+    """Both ends of each point's range, checked. Raises SpecError."""
+    low = plan.check(sweep, sweep.points, probe, {"buf": search.low})
+    high = plan.check(sweep, sweep.points, probe, {"buf": search.high})
+    ones = [
+        One(point, least, least.buffer_packets, most.buffer_packets)
+        for (point, least), (_, most) in zip(low, high, strict=True)
+    ]
+    for one in ones:
+        if one.low > one.high:
+            where = f"{sweep.file}, {plan.describe(one.point)}"
+            problem = f"is {one.low} packets, more than high={search.high}, {one.high}; allowed: less than that"
+            raise SpecError([BadValue("search.low", search.low, problem, where)])
+    return ones
+
+
+def _interval(row: dict[str, Any]) -> str:
+    low, high = row["low_packets"], row["high_packets"]
+    if high is None:
+        return "no bound" if low is None else f"more than {low}"
+    return f"at most {high}" if low is None else f"more than {low}, at most {high}"

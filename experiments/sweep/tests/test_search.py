@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""The search for the least buffer, on functions whose answer is known."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from experiments.sweep.search import Found, Step, found, next_steps, steps_at_most
+from experiments.sweep.spec import Search
+
+SEARCH = Search("nonempty", 0.99, "3p", "249p", 0.1, most_reps=8)
+LOW, HIGH = 3, 249
+Measure = Callable[[int, int], float | None]  # packets, repetition
+
+
+def searched(measure: Measure, reps: int = 2, search: Search = SEARCH) -> tuple[Found, dict[int, list[float | None]]]:
+    """The result, and all that was measured for it."""
+    measured: dict[int, list[float | None]] = {}
+    for _ in range(100):
+        steps = next_steps(measured, LOW, HIGH, reps, search)
+        if not steps:
+            return found(measured, LOW, HIGH, reps, search), measured
+        for step in steps:
+            values = measured.setdefault(step.packets, [])
+            assert len(values) < step.repetitions
+            values += [measure(step.packets, number) for number in range(len(values), step.repetitions)]
+    raise AssertionError("the search does not end")
+
+
+@pytest.mark.parametrize("least", range(LOW + 1, HIGH + 1, 7))
+def test_search__of_a_sharp_edge_is_as_narrow_as_asked_and_holds_it(least: int) -> None:
+    result, measured = searched(lambda packets, _: 1.0 if packets >= least else 0.5)
+    assert result.low is not None
+    assert result.high is not None
+    assert result.low < least <= result.high
+    assert result.high - result.low <= max(1, 0.1 * result.low)
+    assert result.note == ""
+    assert len(measured) <= steps_at_most(LOW, HIGH, SEARCH.width) + 1
+    assert result.runs == 2 * len(measured)
+
+
+def test_search__outside_of_its_range_says_so_after_its_ends() -> None:
+    assert searched(lambda *_: 1.0)[0] == Found(None, LOW, 4, "at most 3, the least that was tried")
+    assert searched(lambda *_: 0.2)[0] == Found(HIGH, None, 4, "more than 249, the most that was tried")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_search__with_noise_is_wider_or_has_more_repetitions_but_holds_the_edge(seed: int) -> None:
+    draws = random.Random(seed)
+
+    def noisy(packets: int, _: int) -> float:
+        return 0.99 + 0.0002 * (packets - 60) + draws.uniform(-0.004, 0.004)  # 20 packets of noise each way
+
+    result, measured = searched(noisy)
+    assert result.low is not None
+    assert result.high is not None
+    # Two repetitions that agree by chance misplace an edge by no more than the noise itself
+    assert result.low < 60 + 20
+    assert result.high > 60 - 20
+    assert max(len(values) for values in measured.values()) <= SEARCH.most_reps
+    if result.high - result.low > max(1, 0.1 * result.low):
+        assert "repetitions disagree" in result.note
+
+
+def test_search__with_an_open_zone_gives_that_zone() -> None:
+    """Between 40 and 80 packets every other repetition succeeds, and no number of them decides it."""
+
+    def measure(packets: int, repetition: int) -> float:
+        return 0.5 if packets < 40 else 1.0 if packets > 80 else 0.98 + 0.02 * (repetition % 2)
+
+    result, _ = searched(measure)
+    assert result.low is not None
+    assert result.high is not None
+    assert 35 <= result.low < 40
+    assert 80 < result.high <= 89
+    assert "repetitions disagree with" in result.note
+
+
+def test_search__that_is_not_monotone_is_said() -> None:
+    result, _ = searched(lambda packets, _: 1.0 if packets < 10 else 0.5)
+    assert (result.low, result.high) == (None, None)
+    assert result.note == "not monotone: 3 packets are enough and 249 are not"
+
+
+def test_search__goes_on_with_runs_that_are_not_valid() -> None:
+    result, _ = searched(lambda packets, number: None if number == 1 else 1.0 if packets >= 100 else 0.5)
+    assert result.low is not None
+    assert result.high is not None
+    assert result.low < 100 <= result.high
+    assert "runs are not valid" in result.note
+    nothing, _ = searched(lambda *_: None)
+    assert (nothing.low, nothing.high, nothing.runs) == (None, None, 0)
+
+
+def test_next_steps__are_the_ends_first_then_what_is_missing() -> None:
+    assert next_steps({}, LOW, HIGH, 2, SEARCH) == [Step(3, 2), Step(249, 2)]
+    assert next_steps({3: [0.5], 249: [1.0, 1.0]}, LOW, HIGH, 2, SEARCH) == [Step(3, 2)]
+    assert next_steps({3: [0.5] * 2, 249: [0.9, 1.0]}, LOW, HIGH, 2, SEARCH) == [Step(249, 4)]
+    assert next_steps({3: [0.5] * 2, 249: [1.0] * 2}, LOW, HIGH, 2, SEARCH) == [Step(27, 2)]
+    assert found({3: [0.5] * 2, 249: [1.0] * 2}, LOW, HIGH, 2, SEARCH) == Found(3, 249, 4, "not finished")
+
+
+def test_search__of_one_buffer_ends() -> None:
+    measured = {5: [1.0]}
+    assert next_steps({}, 5, 5, 1, SEARCH) == [Step(5, 1)]
+    assert next_steps(measured, 5, 5, 1, SEARCH) == []
