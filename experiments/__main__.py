@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.cell import Interrupted
-from experiments.errors import BadValue, RunError, SpecError
-from experiments.make_words import made
+from experiments.errors import BadValue, RunError, SpecError, fail
+from experiments.words import made, read_words
 
 if TYPE_CHECKING:
     from experiments.resolve import Resolved
@@ -27,7 +27,6 @@ usage: python -m experiments run [KEY=VALUE]... [--key VALUE]... [--spec FILE] [
        python -m experiments deploy [TARGET=soft|bmv2|tofino] [INVENTORY=PATH] | --make   prepare machines for a target
        python -m experiments parameters          explain every KEY, with its default
 What is on the command line wins over what is in the file (experiments/specs/*.yaml)."""
-OPTIONS = ("spec", "results", "inventory")  # what is no parameter of the experiment itself
 
 
 def main(arguments: list[str]) -> int:
@@ -55,13 +54,13 @@ def main(arguments: list[str]) -> int:
             return deploy(words, options, errors)
         return _run(words, options, errors, only_show=command == "show")
     except SpecError as error:
-        return _fail(error.lines())
+        return fail(error.lines())
     except RunError as error:
-        return _fail(error.lines)
+        return fail(error.lines)
     except KeyboardInterrupt as interrupt:  # before the run: after its begin it is an Interrupted
-        return _fail([str(interrupt) or "ended by SIGINT; no run was begun"], 128 + signal.SIGINT)
+        return fail([str(interrupt) or "ended by SIGINT; no run was begun"], 128 + signal.SIGINT)
     except Interrupted as interrupted:
-        return _fail([f"ended by {interrupted}; no run was begun"], 128 + interrupted.signal)
+        return fail([f"ended by {interrupted}; no run was begun"], 128 + interrupted.signal)
 
 
 def _run(words: dict[str, object], options: dict[str, str], errors: list[BadValue], only_show: bool) -> int:
@@ -109,37 +108,6 @@ def _default_clock(given: dict[str, object]) -> str:
     from experiments import host
 
     return host.default_clock() if str(given.get("target", "soft")).strip().lower() == "soft" else "real"
-
-
-def read_words(words: list[str]) -> tuple[dict[str, object], dict[str, str], list[BadValue]]:
-    """Parameters (keys in lower case) and options of the command line, and every word that is neither."""
-    given: dict[str, object] = {}
-    options: dict[str, str] = {}
-    errors = []
-    left = list(words)
-    while left:
-        word = left.pop(0)
-        key, equals, value = word.partition("=")
-        if word.startswith("--") and not equals and left:
-            value, equals = left.pop(0), "="
-        name = key.removeprefix("--").lower().replace("-", "_")
-        if not equals or not name:
-            errors.append(BadValue(word, None, "is no parameter; write KEY=VALUE or --key VALUE"))
-        elif not value:
-            errors.append(BadValue(name.upper(), None, "has no value; give one, or leave the key out for its default"))
-        elif name in given or name in options:
-            errors.append(BadValue(name.upper(), value, "is given twice; give it once"))
-        elif name in OPTIONS:
-            options[name] = value
-        else:
-            given[name] = value
-    return given, options, errors
-
-
-def _fail(lines: list[str], status: int = 1) -> int:
-    for line in lines:
-        print(f"error: {line}", file=sys.stderr)
-    return status
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
 
@@ -47,3 +48,10 @@ class RunError(Exception):
     def __init__(self, *lines: str) -> None:
         super().__init__("; ".join(lines))
         self.lines = list(lines)
+
+
+def fail(lines: list[str], status: int = 1) -> int:
+    """Says each line on stderr; returns the exit status of the command."""
+    for line in lines:
+        print(f"error: {line}", file=sys.stderr)
+    return status

@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.__main__ import read_words
-from experiments.errors import BadValue, SpecError
-from experiments.make_words import made
+from experiments.errors import BadValue, SpecError, fail
+from experiments.words import made, read_words
 
 if TYPE_CHECKING:
     from analysis.advise.parameters import Question
@@ -50,9 +49,7 @@ def main(words: list[str]) -> int:
                 [BadValue("EVIDENCE", question.evidence, "is no directory; allowed: one with runs or tables")]
             )
     except SpecError as error:
-        for line in error.lines():
-            print(f"error: {line}", file=sys.stderr)
-        return 1
+        return fail(error.lines())
     try:
         _answer(question, directory, as_json)
         sys.stdout.flush()

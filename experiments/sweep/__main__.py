@@ -11,10 +11,9 @@ import re
 import sys
 from pathlib import Path
 
-from experiments.__main__ import read_words
 from experiments.cell import Interrupted
-from experiments.errors import BadValue, RunError, SpecError
-from experiments.make_words import made
+from experiments.errors import BadValue, RunError, SpecError, fail
+from experiments.words import made, read_words
 
 USAGE = """\
 usage: python -m experiments.sweep run SPEC=FILE [KEY=VALUE]... [SMOKE=1] [RESULTS=DIRECTORY] | --make
@@ -39,13 +38,13 @@ def main(arguments: list[str]) -> int:
             raise RunError(*USAGE.splitlines())
         return _sweep(made() if rest == ["--make"] else rest, only_show=command == "show")
     except SpecError as error:
-        return _fail(error.lines())
+        return fail(error.lines())
     except RunError as error:
-        return _fail(error.lines)
+        return fail(error.lines)
     except KeyboardInterrupt:
-        return _fail(["ended by SIGINT; no run was begun"], 130)
+        return fail(["ended by SIGINT; no run was begun"], 130)
     except Interrupted as interrupted:
-        return _fail([f"ended by {interrupted}"], 128 + interrupted.signal)
+        return fail([f"ended by {interrupted}"], 128 + interrupted.signal)
 
 
 def _sweep(arguments: list[str], only_show: bool) -> int:
@@ -102,12 +101,6 @@ def prober(build: bool):  # type: ignore[no-untyped-def]
         return virtual_lab.probe()
 
     return probe
-
-
-def _fail(lines: list[str], status: int = 1) -> int:
-    for line in lines:
-        print(f"error: {line}", file=sys.stderr)
-    return status
 
 
 if __name__ == "__main__":
