@@ -182,7 +182,7 @@ def facts(data: Data) -> list[Fact]:
     known = (
         "a full queue makes the RTT 2.4 ms, and two more packets must be acknowledged; the paper read it off its figure"
     )
-    sacks = "receivers put SACKs together: an ACK each 5 % of the RTT (tcp_comp_sack_delay_ns), a burst for each"
+    sacks = "receivers put SACKs together: an ACK each 5 % of the RTT that they estimate, a burst of packets for each"
     return [
         Fact("window at the drop", "BDP + B", top, measured("before"), "packets"),
         Fact("window after recovery", "half of it", half, measured("settled"), "packets"),
