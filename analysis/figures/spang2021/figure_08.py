@@ -72,7 +72,7 @@ def _run(run: Run) -> Data:
         "all_flows": float(excursions[flows == run["flows"]].sum() / some) if some else None,
         "threshold": threshold, "bdp": bdp, "allowed": allowed, "low": low, "spread": high - low,
         "overshoot": float(depth[-1] - threshold), "utilization_p01": run["utilization_p01"],
-        "drops": run["drops"],
+        "losing": run["flows_losing_per_rtt"],
     }  # fmt: skip
 
 
@@ -131,30 +131,49 @@ def _draw_excursions(ax: Axes, runs: list[Data], name: str, word: str) -> None:
 def facts(data: Data) -> list[Fact]:
     """Of each mode, over runs."""
     rows = []
-    together = "all grow by a packet an RTT, so in the RTT until they are told all that they grew by is told"
-    bunched = (
-        "each flow adds a packet an RTT; marks come back an RTT late, and flows in step add theirs in one part of it"
-    )
     for mode, word in MODES.items():
         runs = data["modes"].get(mode, {}).get("runs", [])
-        if not runs:
-            rows.append(Fact(f"{word}: flows told in an excursion", "", None, None, "flows", data["absent"]))
-            continue
-
-        def row(what: str, paper: str, predicted: float | None, key: str, unit: str, reason: str = "") -> Fact:
-            return Fact(f"{word}: {what}", paper, predicted, bootstrap(run[key] for run in runs), unit, reason)  # noqa: B023
-
-        allowed = [run["allowed"] for run in runs if run["allowed"]]
-        most = float(np.mean(allowed)) if allowed and mode == "tail-drop" else float(FLOWS) if mode == "ecn" else None
-        told = "more than with drops" if mode == "ecn" else "about sqrt(n)"
-        rows += [
-            row("flows told in an excursion", told, most, "flows_mean", "flows", together),
-            row("excursions that tell all flows", "", 1.0 if mode == "ecn" else 0.0, "all_flows", "of excursions"),
-            row("1st to 99th percentile of the queue", "fluctuates much more" if mode == "ecn" else "", None,
-                "spread", "packets"),
-            row("1st percentile of the queue", "", None, "low", "packets"),
-            row("deepest queue above the threshold", "regularly overshot" if mode == "ecn" else "never",
-                float(FLOWS) if mode == "ecn" else 0.0, "overshoot", "packets", bunched if mode == "ecn" else ""),
-            row("utilization, 1st percentile", "", 1.0, "utilization_p01", ""),
-        ]  # fmt: skip
+        if runs:
+            found = _facts_of_drops(runs) if mode == "tail-drop" else _facts_of_marks(runs)
+        else:
+            found = [Fact("flows told in an excursion", "", None, None, "flows", data["absent"])]
+        rows += [fact._replace(what=f"{word}: {fact.what}") for fact in found]
     return rows
+
+
+TOGETHER = "every flow grows by a packet an RTT, so in the RTT until they are told most have one too many"
+UNDERSHOOT = "all recover together, and PRR has fewer packets in flight than the new window just before it ends"
+BUNCHED = "marks come back an RTT late; flows that are in step add their packets in one part of an RTT"
+
+
+def _fact(runs: list[Data], what: str, paper: str, predicted: float | None, key: str, unit: str, why: str = "") -> Fact:
+    return Fact(what, paper, predicted, bootstrap(run[key] for run in runs), unit, why)
+
+
+def _facts_of_drops(runs: list[Data]) -> list[Fact]:
+    each = [run["allowed"] for run in runs if run["allowed"]]
+    allowed = float(np.mean(each)) if each else None
+    return [
+        _fact(runs, "flows that lose in a base RTT with a loss", "about sqrt(n)", allowed, "losing", "flows"),
+        _fact(runs, "flows told in an excursion", "about sqrt(n)", allowed, "flows_mean", "flows", TOGETHER),
+        _fact(runs, "excursions that tell all flows", "", 0.0, "all_flows", "of excursions"),
+        _fact(runs, "1st to 99th percentile of the queue", "", None, "spread", "packets"),
+        _fact(runs, "1st percentile of the queue", "", None, "low", "packets"),
+        _fact(runs, "deepest queue above the threshold", "never", 0.0, "overshoot", "packets"),
+        _fact(runs, "utilization, 1st percentile", "", 1.0, "utilization_p01", ""),
+    ]
+
+
+def _facts_of_marks(runs: list[Data]) -> list[Fact]:
+    """If all flows halve together, one flow's rule holds: with B = BDP the queue falls to 0, and no further."""
+    more, over = "fluctuates much more", "regularly overshot"
+    return [
+        _fact(
+            runs, "flows told in an excursion", "more than with drops", float(FLOWS), "flows_mean", "flows", TOGETHER
+        ),
+        _fact(runs, "excursions that tell all flows", "", 1.0, "all_flows", "of excursions"),
+        _fact(runs, "1st to 99th percentile of the queue", more, None, "spread", "packets"),
+        _fact(runs, "1st percentile of the queue", "", 0.0, "low", "packets"),
+        _fact(runs, "deepest queue above the threshold", over, float(FLOWS), "overshoot", "packets", BUNCHED),
+        _fact(runs, "utilization, 1st percentile", "", 1.0, "utilization_p01", "", UNDERSHOOT),
+    ]
