@@ -7,6 +7,8 @@ python -m analysis advise [KEY=VALUE]...: what buffer each rule asks for (analys
 Exit status: 0 analysed (the verdict is in summary.json), 1 not analysed and nothing changed, 2 wrong usage, 3 raw files
 are damaged: what could be read was analysed and is marked not valid.
 
+python -m analysis import FROM=... OUTPUT=...: captures of others as run directories (analysis/importing/).
+
 python -m analysis import-artifact FILE [--output TABLE]: reads postcards of the first seed paper's artifact.
 """
 
@@ -32,6 +34,10 @@ def main(arguments: list[str] | None = None) -> int:
 
         return advise(words[1:])
     arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["import"]:
+        from analysis.importing.command import main as import_
+
+        return import_(arguments[1:])
     if arguments[:1] == ["import-artifact"]:
         from analysis import import_artifact
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import DTypeLike
 
 from analysis.capture import MAGICS, Capture, Frames
 from analysis.flows import WORDS, FiveTuple, FlowTable
 from analysis.raw import Columns, InputError, load_postcards
+from analysis.tables import nulls
 from wire import wire
 
 FORMAT = wire.ARTIFACT_POSTCARD
@@ -147,9 +147,9 @@ class _Parts:
         )
 
 
-def _datagrams(frames: Frames) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Of each frame: is it IPv4 UDP to the artifact's port (not, where too few bytes were captured to tell), where does
-    its payload begin, has that the right length and is no fragment, and were enough bytes of it captured.
+def udp_payloads(frames: Frames, port: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each frame: where its UDP payload begins, how many bytes that has (-1: it is no datagram to `port`, or too few
+    bytes were captured to tell; -2: it is, but in fragments), and whether all of them were captured.
     """
     rows, captured = frames.rows, frames.captured_bytes
     numbers = np.arange(len(rows))
@@ -172,10 +172,19 @@ def _datagrams(frames: Frames) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
     udp = ip + ip_bytes
     fragment = word(ip + 6)
     ours = is_ipv4 & (rows[numbers, ip + 9] == UDP) & (fragment & 0x1FFF == 0)
-    ours &= (captured >= udp + 6) & (word(udp + 2) == UDP_PORT)
+    ours &= (captured >= udp + 6) & (word(udp + 2) == port)
     payload = udp + UDP_HEADER_BYTES
-    whole = (word(udp + 4) == UDP_HEADER_BYTES + DATAGRAM_BYTES) & (fragment & 0x2000 == 0)
-    return ours, payload, whole, captured >= payload + FORMAT.length
+    length = np.where(fragment & 0x2000 == 0, np.maximum(word(udp + 4) - UDP_HEADER_BYTES, 0), -2)
+    length = np.where(ours, length, -1)
+    return payload, length, captured >= payload + length
+
+
+def _datagrams(frames: Frames) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of each frame: is it IPv4 UDP to the artifact's port (not, where too few bytes were captured to tell), where does
+    its payload begin, has that the right length and is no fragment, and were enough bytes of it captured.
+    """
+    payload, length, _ = udp_payloads(frames, UDP_PORT)
+    return length != -1, payload, length == DATAGRAM_BYTES, frames.captured_bytes >= payload + FORMAT.length
 
 
 def _flow_words(fields: Columns) -> np.ndarray:
@@ -194,16 +203,12 @@ def _columns(fields: Columns, rows: int) -> dict[str, pl.Series]:
     known = {name: fields[name] for name in SAME} | {"flags": flags}
     ours, _, _ = load_postcards(Path("/dev/null"))  # no postcards, but every column with its type
     columns = {
-        name: pl.Series(name, known[name].astype(none.dtype)) if name in known else _nulls(name, rows, none.dtype)
+        name: pl.Series(name, known[name].astype(none.dtype)) if name in known else nulls(name, rows, none.dtype)
         for name, none in ours.items()
     }
     times = fields.get("rx_real_ns")
-    columns["rx_real_ns"] = _nulls("rx_real_ns", rows, np.int64) if times is None else pl.Series("rx_real_ns", times)
+    columns["rx_real_ns"] = nulls("rx_real_ns", rows, np.int64) if times is None else pl.Series("rx_real_ns", times)
     for name, kind in OWN.items():
         columns[name] = pl.Series(name, fields[name].astype(kind))
     columns["enqueue_time"] = columns["enqueue_time"].set(columns["enqueue_time"] == 0, None)
     return columns
-
-
-def _nulls(name: str, rows: int, kind: DTypeLike) -> pl.Series:
-    return pl.Series(name, np.zeros(rows, dtype=kind)).set(pl.repeat(True, rows, eager=True), None)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from analysis import imported
 from analysis.flows import FiveTuple
 from analysis.raw import Columns, InputError, RawFile, load_goodput, load_postcards, load_tcp
 from analysis.theory.packet_sizes import SIZES
@@ -83,6 +84,8 @@ def load(directory: Path) -> Run:
             directory / POSTCARDS_FILE, clock_offset_ns(documents["switch"])
         )
         tcp, tcp_flows, tcp_raw = tcp_job.result()
+    if imported.is_imported(spec):
+        imported.complete(spec, postcards)
     flows, renumber = _merge(postcard_flows.tuples(), tcp_flows.tuples())
     tcp["flow"] = renumber[tcp["flow"]]
     if not tcp_raw.present:

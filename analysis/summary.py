@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis import metrics, open_loop, targets
+from analysis import imported, metrics, open_loop, targets
 from analysis.analyse import Analysis
 from analysis.application import application
 from analysis.drain import drained_fraction
@@ -91,6 +91,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         "traffic_start_mono_ns": window.traffic_start_ns,
         "bottleneck_port": a.port,
     }  # fmt: skip
+    imported.mask(document)
     return plain(document)
 
 

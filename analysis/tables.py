@@ -14,7 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import DTypeLike
 
+from analysis import imported
 from analysis.flows import MAX_FLOWS, FiveTuple
 from analysis.join import NONE, Segments, Trace
 from analysis.load import Run
@@ -29,13 +31,27 @@ FIRST_COLUMNS = ("enqueue_mono_ns", "mono_ns", "rx_mono_ns", "flow")
 
 def write_raw_tables(directory: Path, run: Run) -> None:
     """postcards.parquet and tcp.parquet: the raw records. Raises OSError, for example when the disk is full."""
-    write_table(directory / "postcards.parquet", run.postcards, run.flows)
+    write_table(directory / "postcards.parquet", card_columns(run), run.flows)
     write_table(directory / "tcp.parquet", tcp_columns(run.tcp), run.flows)
 
 
 def write_joined(directory: Path, run: Run, queue: Columns, segments: Segments, trace: Trace) -> None:
     """joined.parquet. Raises OSError."""
     write_table(directory / "joined.parquet", joined_columns(run, queue, segments, trace), run.flows)
+
+
+def card_columns(run: Run) -> Mapping[str, np.ndarray | pl.Series]:
+    """The postcards, null in columns of which somebody else's do not tell."""
+    missing = imported.never_told(run.spec)
+    return {
+        name: nulls(name, len(values), values.dtype) if name in missing else values
+        for name, values in run.postcards.items()
+    }
+
+
+def nulls(name: str, rows: int, kind: DTypeLike) -> pl.Series:
+    """A column without a value."""
+    return pl.Series(name, np.zeros(rows, dtype=kind)).set(pl.repeat(True, rows, eager=True), None)
 
 
 def tcp_columns(tcp: Columns) -> dict[str, np.ndarray | pl.Series]:
@@ -66,10 +82,11 @@ def joined_columns(run: Run, queue: Columns, segments: Segments, trace: Trace) -
         return pl.Series(name, values[np.maximum(at, 0)]).set(pl.Series(missing), None)
 
     came, flags = card("enqueue_mono_ns"), card("flags")
+    unknown_sojourn = nulls("sojourn_ns", len(rows), np.int64)
     return {
         "enqueue_mono_ns": came,
         "flow": card("flow"),
-        "sojourn_ns": card("sojourn_ns"),
+        "sojourn_ns": card("sojourn_ns") if "sojourn_ns" not in imported.never_told(run.spec) else unknown_sojourn,
         "depth_packets": card("depth_packets"),
         "dropped": (flags & CARD["POSTCARD_DROPPED"]) != 0,
         "ce_marked": (flags & CARD["POSTCARD_CE_MARKED"]) != 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis import open_loop
+from analysis import imported, open_loop
 from analysis.exactness import idle_rtt_reason, in_virtual_time
 from analysis.fidelity import fidelity_reasons
 from analysis.ledger import Entries, ledger_reasons, number
@@ -31,6 +31,8 @@ def reasons_against(
     utilization: dict[str, float | None],
 ) -> list[str]:
     """Why this run is not valid; empty if it is."""
+    if imported.is_imported(run.spec):
+        return [imported.REASON, *run.spec["imported"].get("notes", [])]
     complete = not (
         entries["postcards_missing"] or entries["postcards_duplicate"] or run.raw["postcards"].damaged_bytes
     )

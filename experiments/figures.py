@@ -21,9 +21,9 @@ from typing import NamedTuple
 from analysis.raw import InputError
 from experiments import host
 from experiments.errors import BadValue, RunError, SpecError
-from experiments.make_words import made
 from experiments.sweep import run, spec
 from experiments.sweep.__main__ import prober, whole
+from experiments.words import made, read_words
 
 PAPERS = ("spang2021",)
 SPECS = host.CHECKOUT / "experiments/specs"
@@ -68,7 +68,6 @@ def main(arguments: list[str]) -> int:
 def read(words: list[str]) -> Asked:
     """Raises SpecError with all that is wrong."""
     from analysis.figures.spang2021 import paper
-    from experiments.__main__ import read_words
 
     given, options, errors = read_words(words)
     given |= options

@@ -91,6 +91,8 @@ def footer(figure: Figure, provenance: Data) -> None:
     shown = ", ".join(used) if len(used) <= 4 else _by_sweep(used)
     clocks = " and ".join(f"{clock} time" for clock in provenance["clocks"])
     text = f"From {shown or 'no run'}" + (f" ({clocks}; commit {', '.join(provenance['commits'])})." if used else ".")
+    if provenance.get("imported"):
+        text += f" {provenance['imported']} of them imported, without a ledger."
     if left_out:
         text += f" Not drawn: {len(left_out)} not valid: {', '.join(run for run, _ in left_out[:3])}"
         text += f" and {len(left_out) - 3} more." if len(left_out) > 3 else "."

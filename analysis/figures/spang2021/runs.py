@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import distributions, run_table
+from analysis import distributions, imported, run_table
 from analysis.raw import InputError
 
 PREFIX = "spang2021-"  # of the names of its sweeps in results/
@@ -36,6 +36,11 @@ class Run:
     def name(self) -> str:
         """Of the sweep's job: enough to find the run."""
         return str(Path(self.row["run"]).parent.name)
+
+    @property
+    def is_imported(self) -> bool:
+        """Somebody else's, of which nobody kept a ledger: drawn, and said so."""
+        return (self.row["reasons"] or "").startswith(imported.REASON)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -106,9 +111,9 @@ class Runs:
         rows = self.table.filter(pl.col("sweep") == self.sweep(stem), *conditions, **equal)
         rows = rows.sort("cc", "flows", "buffer_packets", "mode", "repetition", "run")
         found = [Run(row, self.results) for row in rows.iter_rows(named=True)]
-        valid = [run for run in found if run["valid"]]
+        valid = [run for run in found if run["valid"] or run.is_imported]
         self.used |= {run["run"]: run for run in valid}
-        self.left_out |= {run["run"]: run for run in found if not run["valid"]}
+        self.left_out |= {run["run"]: run for run in found if run not in valid}
         return valid
 
     def controls(self, stem: str) -> frozenset[str]:
@@ -130,5 +135,6 @@ class Runs:
             "used": sorted(f"{run['sweep']}/{run.name}" for run in used),
             "left_out": sorted((f"{run['sweep']}/{run.name}", run["reasons"]) for run in self.left_out.values()),
             "clocks": sorted({run["clock"] for run in used}),
+            "imported": sum(run.is_imported for run in used),
             "commits": sorted({(run["commit"] or "unknown")[:10] for run in used}),
         }

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""Runs that others recorded (analysis/importing): what their postcards do not tell is worked out where the data allow
+it, and null where they do not; and the verdict, which can only be that nobody kept a ledger.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from analysis.unwrap import unwrap32
+from wire import wire
+
+CARD = wire.POSTCARD.const
+REASON = "imported: no ledger, so nobody knows whether everything was recorded"
+HEADER_BYTES = 14 + 20 + 20 + 12  # Ethernet, IPv4, TCP with timestamps
+NULL_DEPTHS: dict[str, Any] = dict.fromkeys(("mean", "p01", "p50", "p99", "max", "time_mean"))
+
+
+def is_imported(spec: dict[str, Any]) -> bool:
+    return isinstance(spec.get("imported"), dict)
+
+
+def unknown(spec: dict[str, Any]) -> frozenset[str]:
+    """Columns of the postcards that the source did not tell."""
+    names = spec["imported"].get("unknown_postcard_fields") if is_imported(spec) else None
+    return frozenset(str(name) for name in names) if isinstance(names, list) else frozenset()
+
+
+def never_told(spec: dict[str, Any]) -> frozenset[str]:
+    """Those of them that nothing else tells, either: null in the tables."""
+    return unknown(spec) - ({"packet_bytes"} if unknown(spec) else set())
+
+
+def complete(spec: dict[str, Any], cards: dict[str, np.ndarray]) -> None:
+    """Fills depth_packets from cells, and packet_bytes from sequence numbers, where the source told neither.
+
+    As the first seed paper's loader does it, a packet of MTU bytes takes MTU / cell bytes cells.
+    """
+    cell_bytes = spec["imported"].get("cell_bytes")
+    if isinstance(cell_bytes, int) and cell_bytes > 0:
+        packets = np.rint(cards["depth_cells"] * (cell_bytes / spec["mtu_bytes"]))
+        cards["depth_packets"] = packets.astype(cards["depth_packets"].dtype)
+    if "packet_bytes" in unknown(spec):
+        cards["packet_bytes"] = _packet_bytes(cards, spec["mtu_bytes"]).astype(cards["packet_bytes"].dtype)
+
+
+def _packet_bytes(cards: dict[str, np.ndarray], mtu_bytes: int) -> np.ndarray:
+    """Frame lengths: a packet's payload ends where the next sequence number of its flow begins; where that is further
+    than a full packet, or not seen, it was a full one.
+    """
+    most = mtu_bytes - (HEADER_BYTES - 14)
+    payload = np.full(len(cards["flow"]), most, dtype=np.int64)
+    for flow in np.unique(cards["flow"]):
+        rows = np.flatnonzero(cards["flow"] == flow)
+        seq = unwrap32(cards["tcp_seq"][rows], np.zeros(1, dtype=np.int64))
+        starts, which = np.unique(seq, return_inverse=True)
+        step = np.diff(starts, append=starts[-1] + most)
+        payload[rows] = np.minimum(step, most)[which]
+    return payload + HEADER_BYTES
+
+
+def mask(summary: dict[str, Any]) -> None:
+    """Takes numbers out of a summary that rest on what is not known, and says what the others rest on."""
+    spec = summary["spec"]
+    if not is_imported(spec):
+        return
+    missing = unknown(spec)
+    summary["imported"] = spec["imported"]["what"]
+    summary["fidelity"] = {name: _nothing(value) for name, value in summary["fidelity"].items()}
+    if "sojourn_ns" in missing:
+        summary["queue_delay_ns"] = _nothing(summary["queue_delay_ns"])
+        summary["queue_depth_packets"] |= {"time_mean": None}
+    if "depth_bytes" in missing:
+        summary["queue_depth_bytes"] = _nothing(summary["queue_depth_bytes"])
+    if "policy" in missing:
+        summary["marks"] = None
+        for flow in summary["flows"]:
+            flow["marks"] = None
+    if not summary["arrivals"]:  # a trace without postcards
+        for name in ("drops", "marks", "goodput_bps", "goodput_p01_bps", "jain_index"):
+            summary[name] = None
+        summary["utilization"] = _nothing(summary["utilization"]) | {"window_s": summary["utilization"]["window_s"]}
+
+
+def _nothing(value: Any) -> Any:
+    """The same shape, without a number in it."""
+    if isinstance(value, dict):
+        return {name: _nothing(item) for name, item in value.items()}
+    return None if isinstance(value, (int, float)) else value

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""Postcards in pcap and pcapng files: ours (wire/postcard.def, UDP 5577) and the artifact's (analysis/artifact.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from analysis import artifact
+from analysis.capture import MAGICS, Capture
+from analysis.importing.fields import Addresses, Cards
+from analysis.importing.text import CARDS_UNKNOWN, TOFINO_CELL_BYTES
+from analysis.raw import InputError
+from wire import wire
+
+CARD = wire.POSTCARD.const
+PORT = CARD["POSTCARD_UDP_PORT"]
+VERSIONS = {1: wire.POSTCARD_1, CARD["POSTCARD_VERSION"]: wire.POSTCARD}
+WORDS = {"src_addr", "dst_addr"}  # which are 128 bits
+
+
+@dataclass
+class Found:
+    """What a capture held; `damage` is one line if it could not be read to its end."""
+
+    cards: Cards
+    others: int
+    damage: str | None
+
+
+def is_capture(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(4) in MAGICS
+    except OSError:
+        return False
+
+
+def read(path: Path) -> Found:
+    """Our postcards if there are any, else the artifact's. Raises InputError if there are neither."""
+    own = _own(path)
+    if len(own.cards.columns["mono_ns"]):
+        return own
+    imported = artifact.read(path)
+    if not imported.postcards:
+        raise InputError(
+            f"{path}: {own.others} packets, and none is a postcard; allowed: ours, to UDP port {PORT}, {len(VERSIONS)} "
+            f"versions, or the artifact's, to UDP port {artifact.UDP_PORT}"
+        )
+    return Found(_of_artifact(imported), imported.other_packets + imported.not_postcards, imported.damage)
+
+
+def _own(path: Path) -> Found:
+    parts: list[dict[str, np.ndarray]] = []
+    others = 0
+    with Capture(path) as capture:
+        if capture.link_type not in artifact.LINK_LAYERS:
+            raise InputError(
+                f"{path}: link type {capture.link_type_name()} is not known here; allowed are Ethernet, raw IP"
+            )
+        for frames in capture.batches():
+            at, payload_bytes, captured = artifact.udp_payloads(frames, PORT)
+            good = np.zeros(len(at), dtype=bool)
+            for version, layout in VERSIONS.items():
+                rows = np.flatnonzero((payload_bytes == layout.length) & captured & ~good)
+                cards = frames.rows[rows[:, None], at[rows][:, None] + np.arange(layout.length)]
+                of_version = cards[:, 0] == version
+                rows, cards = rows[of_version], cards[of_version]
+                good[rows] = True
+                parts.append(_columns(cards, layout) | {"mono_ns": frames.real_ns[rows]})
+            others += int(np.count_nonzero(~good))
+        damage = capture.damage
+    empty = _columns(np.zeros((0, wire.POSTCARD.length), dtype=np.uint8), wire.POSTCARD) | {
+        "mono_ns": np.zeros(0, np.int64)
+    }
+    whole = {
+        name: np.concatenate([none, *(part.get(name, np.zeros(len(part["mono_ns"]), none.dtype)) for part in parts)])
+        for name, none in empty.items()
+    }
+    order = np.argsort(whole["mono_ns"], kind="stable")
+    whole = {name: values[order] for name, values in whole.items()}
+    ends = Addresses(*(whole.pop(name) for name in ("src_addr", "dst_addr", "src_port", "dst_port")))
+    return Found(Cards(whole, ends), others, damage)
+
+
+def _columns(cards: np.ndarray, layout: wire.Format) -> dict[str, np.ndarray]:
+    """Every field but the version, addresses as two halves."""
+    result, at = {}, 0
+    for name, bits in layout.fields:
+        field = cards[:, at : at + bits // 8]
+        at += bits // 8
+        if name in WORDS:
+            result[name] = np.column_stack([wire.wide(field[:, :8]), wire.wide(field[:, 8:])])
+        elif name != "version":
+            result[name] = wire.wide(field)
+    return result
+
+
+def _of_artifact(imported: artifact.Imported) -> Cards:
+    """Times are those at which a postcard was captured: soon after its packet left the queue."""
+    columns, flows = imported.columns, imported.flows
+    flow = columns["flow"].to_numpy()
+    real = columns["rx_real_ns"]
+    if real.is_null().any():
+        raise InputError(
+            "bare datagrams have no times, and without them there is no queue over time; allowed: a capture"
+        )
+    has = CARD["POSTCARD_HAS_IP"] | CARD["POSTCARD_HAS_PORTS"] | CARD["POSTCARD_HAS_TCP"]
+    dropped = columns["drop_control"].to_numpy() != 0
+
+    def halves(numbers: list[int]) -> np.ndarray:
+        table = np.array([(n >> 64, n & ((1 << 64) - 1)) for n in numbers], dtype=np.uint64).reshape(-1, 2)
+        return table[flow]
+
+    ends = Addresses(
+        halves([f.src for f in flows]), halves([f.dst for f in flows]),
+        np.array([f.src_port for f in flows], dtype=np.uint16)[flow],
+        np.array([f.dst_port for f in flows], dtype=np.uint16)[flow],
+    )  # fmt: skip
+    found = {
+        "mono_ns": real.to_numpy(), "enqueue_switch_ns": real.to_numpy(),
+        "flags": np.where(dropped, has | CARD["POSTCARD_DROPPED"], has),
+        **{name: columns[name].to_numpy() for name in ("ingress_port", "egress_port", "tcp_seq", "tcp_ack")},
+        "ip_protocol": np.full(len(flow), 6),
+        "depth_cells": columns["departure_depth_cells"].to_numpy(),
+        "depth_unit": np.full(len(flow), CARD["POSTCARD_DEPTH_CELLS"]),
+    }  # fmt: skip
+    return Cards(found, ends, set(CARDS_UNKNOWN) - {"ingress_port"}, TOFINO_CELL_BYTES)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""`python -m analysis import FROM=... OUTPUT=...`: the command line behind `make import`.
+
+Exit status: 0 imported and analysed; 1 not, and why is on stderr; 3 a source was damaged: what stood before it is used.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from analysis.importing import sources, write
+from analysis.raw import InputError
+from experiments import units
+from experiments.errors import BadValue, SpecError
+from experiments.spec import MODES
+from experiments.words import made, read_words
+
+USAGE = """\
+usage: python -m analysis import FROM=SOURCE[,SOURCE...] OUTPUT=DIRECTORY [KEY=VALUE]...
+       python -m analysis import --make    take KEY=VALUE from the command line of the make that calls
+SOURCE is a directory with trace.tr, postcards.tr and config.json; such a file, or a text trace of tcp_probe; a pcap or
+pcapng file with postcards; postgresql://... of the published data set, its pg_dump, or a directory with its tables as
+CSV or Parquet.
+  EXPERIMENT  which one of a database: its id, or all (each into OUTPUT/runs/<id>)
+  RATE RTT    of the bottleneck and of the path; sources do not tell. Default: the published data's, 10gbit and 1.2ms
+  MTU CC MODE BUF FLOWS        what the source does not say, else 9000, unknown, tail-drop, the deepest queue, all flows
+  WARMUP DURATION              the part to measure, else the middle third, as in the first seed paper"""
+KEYS = ("from", "output", "experiment", "rate", "rtt", "mtu", "cc", "mode", "buf", "flows", "warmup", "duration")
+OK, FAILED, DAMAGED = 0, 1, 3
+
+
+def main(words: list[str]) -> int:
+    """Imports and analyses; returns the exit status."""
+    if {"-h", "--help", "help"} & set(words):
+        print(USAGE)
+        return OK
+    try:
+        given, options, errors = read_words(made() if words == ["--make"] else words)
+        asked = _read({key: str(value) for key, value in (given | options).items()}, errors)
+        return _import(asked)
+    except SpecError as error:
+        lines = error.lines()
+    except InputError as error:
+        lines = [str(error)]
+    except OSError as error:
+        lines = [f"{error.filename or 'OUTPUT'}: {error.strerror}; nothing was imported"]
+    for line in lines:
+        print(f"error: {line}", file=sys.stderr)
+    return FAILED
+
+
+def _read(given: dict[str, str], errors: list[BadValue]) -> sources.Asked:
+    """Every value, or SpecError with a line for each that is wrong."""
+
+    def value(key: str, read):  # type: ignore[no-untyped-def]
+        if key not in given:
+            return None
+        try:
+            return read(given[key])
+        except ValueError as error:
+            errors.append(BadValue(key.upper(), given[key], str(error)))
+            return None
+
+    errors += [
+        BadValue(key.upper(), None, f"is no parameter of import; allowed: {', '.join(KEYS).upper()}")
+        for key in given
+        if key not in KEYS
+    ]
+    errors += [BadValue(key.upper(), None, "is missing") for key in ("from", "output") if key not in given]
+    asked = sources.Asked(
+        sources=[word for word in given.get("from", "").split(",") if word],
+        output=Path(given.get("output", ".")),
+        experiment=given.get("experiment"),
+        rate_bps=value("rate", lambda text: units.whole(units.parse(text, ("rate",)))),
+        rtt_ns=value("rtt", _time),
+        mtu_bytes=value("mtu", lambda text: _whole(text, 576, 65535)),
+        cc=value("cc", _name),
+        mode=value("mode", _mode),
+        buffer_packets=value("buf", lambda text: max(1, units.whole(units.parse(text, ("packets",))))),
+        flows=value("flows", lambda text: _whole(text, 1, 65535)),
+        warmup_ns=value("warmup", lambda text: _time(text, 0)),
+        duration_ns=value("duration", _time),
+    )
+    if errors:
+        raise SpecError(errors)
+    return asked
+
+
+def _time(text: str, least: int = 1) -> int:
+    found = units.whole(units.parse(text, ("time",)))
+    if not least <= found < 1 << 60:
+        raise ValueError("is out of bounds; allowed: 1ns to years")
+    return found
+
+
+def _whole(text: str, low: int, high: int) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
+        raise ValueError(f"is not a whole number within bounds; allowed: {low} to {high}")
+    return int(text)
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", text):
+        raise ValueError("is no congestion control's name; allowed: as in cubic")
+    return text
+
+
+def _mode(text: str) -> str:
+    if text not in MODES:
+        raise ValueError(f"is not known; allowed: {', '.join(MODES)}")
+    return text
+
+
+def _import(asked: sources.Asked) -> int:
+    """Each experiment into a directory of its own, whole or not at all."""
+    from analysis.__main__ import main as analyse
+
+    status = OK
+    several = asked.experiment == "all"
+    if not several and asked.output.exists() and any(asked.output.iterdir()):
+        raise InputError(f"{asked.output}: is there and not empty; allowed: a new directory, as OUTPUT=results/theirs")
+    for found in sources.read(asked):
+        run = asked.output / "runs" / found.name if several else asked.output
+        if (run / "rep-1").exists():
+            print(f"{run}: is there already")
+            continue
+        repetition = run / ".importing"
+        shutil.rmtree(repetition, ignore_errors=True)
+        repetition.mkdir(parents=True)
+        try:
+            write.write(repetition, found.cards, found.events, found.conditions, found.source)
+            repetition.rename(run / "rep-1")
+        finally:
+            shutil.rmtree(repetition, ignore_errors=True)
+        for line in (*found.source.said, *found.source.notes):
+            print(f"{run}: {line}")
+        for line in found.damage:
+            print(f"error: {line}", file=sys.stderr)
+        status = max(status, DAMAGED if found.damage else OK, analyse(["--", str(run / "rep-1")]))
+    return status

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""Columns of text to columns of numbers. What is wrong is refused with file, line and what is allowed: nothing is
+guessed, and nothing is left out in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from analysis.flows import FiveTuple
+from analysis.raw import InputError
+
+LINE = "line"  # the column that says where a row stood
+SHOWN_CHARACTERS = 60
+
+
+class Field(NamedTuple):
+    """One column: how it is called here, what is allowed, and how it is read (null: it cannot be)."""
+
+    name: str
+    allowed: str
+    read: Callable[[pl.Expr], pl.Expr]
+
+
+def whole(name: str, bits: int) -> Field:
+    """An integer from 0."""
+    return Field(name, f"a whole number from 0 to {(1 << bits) - 1}", lambda text: _bounded(text, 10, bits))
+
+
+def hexadecimal(name: str, bits: int) -> Field:
+    """An integer from 0, as 0x and hexadecimal digits, which may be without 0x."""
+    return Field(name, f"a hexadecimal number of at most {bits} bits", lambda text: _bounded(text, 16, bits))
+
+
+def seconds(name: str) -> Field:
+    """A time in s with a decimal point, as ns, not one of which is lost to floating point."""
+    return Field(name, "a time in seconds, as 1892945.576997", _nanoseconds)
+
+
+def text(name: str, pattern: str, allowed: str) -> Field:
+    """Text of a form."""
+    return Field(name, allowed, lambda column: pl.when(column.str.contains(f"^(?:{pattern})$")).then(column))
+
+
+def _bounded(column: pl.Expr, base: int, bits: int) -> pl.Expr:
+    digits = column.str.strip_prefix("0x") if base == 16 else column
+    pattern = "^[0-9a-fA-F]{1,16}$" if base == 16 else r"^[0-9]{1,18}(\.0+)?$"  # pandas writes 1.0 for 1 at times
+    digits = pl.when(digits.str.contains(pattern)).then(digits.str.replace(r"\.0+$", ""))
+    if bits == 64:  # only cookies are so wide, and these are only told apart
+        return digits.str.to_integer(base=base, dtype=pl.UInt64, strict=False)
+    value = digits.str.to_integer(base=base, dtype=pl.Int64, strict=False)
+    return pl.when(value < (1 << bits)).then(value)
+
+
+def _nanoseconds(column: pl.Expr) -> pl.Expr:
+    parts = column.str.extract_groups(r"^([0-9]{1,9})(?:\.([0-9]{1,12}))?$")
+    fraction = parts.struct.field("2").fill_null("").str.slice(0, 9).str.pad_end(9, "0")
+    return parts.struct.field("1").cast(pl.Int64) * 1_000_000_000 + fraction.str.to_integer(
+        dtype=pl.Int64, strict=False
+    )
+
+
+def typed(frame: pl.DataFrame, fields: Iterable[Field], where: str) -> dict[str, np.ndarray | pl.Series]:
+    """Each field as numbers (NumPy) or text (Series). Raises InputError for the first that is missing or wrong."""
+    result: dict[str, np.ndarray | pl.Series] = {}
+    for part in fields:
+        if part.name not in frame.columns:
+            raise InputError(f"{where}: has no {part.name}; allowed: files that have it, {part.allowed}")
+        values = frame.select(part.read(pl.col(part.name)).alias(part.name))[part.name]
+        wrong = values.is_null()
+        if wrong.any():
+            row = int(wrong.arg_max() or 0)
+            found = frame[part.name][row]
+            shown = "nothing" if found is None else ascii(found[:SHOWN_CHARACTERS])
+            raise InputError(f"{where}, line {frame[LINE][row]}: {part.name} is {shown}; allowed: {part.allowed}")
+        result[part.name] = values if values.dtype == pl.String else values.to_numpy()
+    return result
+
+
+@dataclass
+class Cards:
+    """Postcards of others: columns as in wire/postcard.def, `mono_ns` (when they were received) and flow words.
+
+    `unknown`: columns of ours that the source does not tell. `cell_bytes`: if depths are in cells of a buffer.
+    """
+
+    columns: dict[str, np.ndarray]
+    addresses: Addresses
+    unknown: set[str] = field(default_factory=set)
+    cell_bytes: int | None = None
+
+
+@dataclass
+class Events:
+    """TCP events of others: columns as in wire/tcp_record.def; `told` names those that a probe or a retransmit told."""
+
+    columns: dict[str, np.ndarray]
+    addresses: Addresses
+    told: dict[int, set[str]]
+    lost: int = 0  # that the source says were lost
+    others: int = 0  # lines of other events
+    cut: int = 0  # last lines that were not whole
+
+
+@dataclass
+class Addresses:
+    """Of each row: two addresses as pairs of 64-bit halves, two ports."""
+
+    src: np.ndarray  # rows x 2, uint64
+    dst: np.ndarray
+    src_port: np.ndarray
+    dst_port: np.ndarray
+
+
+def addresses(src: Iterable[str], dst: Iterable[str], ports: tuple[np.ndarray, np.ndarray], say: str) -> Addresses:
+    """From texts. Raises InputError naming the first that is no address, with `say` before it."""
+    known: dict[str, tuple[int, int]] = {}
+
+    def halves(texts: Iterable[str]) -> np.ndarray:
+        series = pl.Series(texts, dtype=pl.String)
+        for one in series.unique():
+            if one not in known:
+                try:
+                    number = FiveTuple.of("tcp", one.strip("[]"), "::", 0, 0).src
+                except ValueError:
+                    raise InputError(f"{say}: {ascii(one)[:SHOWN_CHARACTERS]} is no IP address") from None
+                known[one] = (number >> 64, number & ((1 << 64) - 1))
+        table = pl.DataFrame(
+            {"a": list(known), "hi": [v[0] for v in known.values()], "lo": [v[1] for v in known.values()]},
+            schema={"a": pl.String, "hi": pl.UInt64, "lo": pl.UInt64},
+        )
+        found = pl.DataFrame({"a": series}).join(table, on="a", how="left", maintain_order="left")
+        return found.select("hi", "lo").to_numpy()
+
+    return Addresses(halves(src), halves(dst), *(np.asarray(port).astype(np.uint16) for port in ports))

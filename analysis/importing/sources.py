@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+"""From what FROM= names to experiments: of which kind each source is, and what they say together."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analysis.importing import captures, tables, text, write
+from analysis.importing.fields import LINE, Cards, Events
+from analysis.raw import InputError
+
+TRACE, POSTCARDS, CONFIG = "trace.tr", "postcards.tr", "config.json"
+ARTIFACT_RATE_BPS, ARTIFACT_RTT_NS, ARTIFACT_MTU_BYTES = 10_000_000_000, 1_200_000, 9000
+ALLOWED = (
+    f"a directory with {TRACE}, {POSTCARDS} or {CONFIG}, such a file, a pcap or pcapng file with postcards, "
+    "postgresql://..., a pg_dump, or a directory with its tables as CSV or Parquet"
+)
+SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass
+class Asked:
+    """What the command line says; None: nothing."""
+
+    sources: list[str]
+    output: Path
+    experiment: str | None = None
+    rate_bps: int | None = None
+    rtt_ns: int | None = None
+    mtu_bytes: int | None = None
+    cc: str | None = None
+    mode: str | None = None
+    buffer_packets: int | None = None
+    flows: int | None = None
+    warmup_ns: int | None = None
+    duration_ns: int | None = None
+
+
+@dataclass
+class Experiment:
+    """What is known of one."""
+
+    name: str
+    cards: Cards | None
+    events: Events | None
+    conditions: write.Conditions
+    source: write.Source
+    damage: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Parts:
+    cards: list[Cards] = field(default_factory=list)
+    events: list[Events] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+    source: write.Source = field(default_factory=lambda: write.Source("files"))
+    damage: list[str] = field(default_factory=list)
+
+
+def read(asked: Asked) -> Iterator[Experiment]:
+    """Every experiment that was asked for, one after the other. Raises InputError."""
+    if not asked.sources:
+        raise InputError(f"FROM names nothing; allowed: {ALLOWED}")
+    databases = [tables.opened(source) for source in asked.sources]
+    if any(databases):
+        if len(databases) > 1 or databases[0] is None:
+            raise InputError("FROM names a database and something else; allowed: one database alone, or files")
+        yield from _of_database(asked, databases[0])
+    else:
+        yield _of_files(asked)
+
+
+def _of_files(asked: Asked) -> Experiment:
+    parts = _Parts()
+    for name in asked.sources:
+        path = Path(name)
+        if path.is_dir():
+            found = [path / part for part in (TRACE, POSTCARDS, CONFIG) if (path / part).exists()]
+            found += [p for p in (path / f"{TRACE}.gz", path / f"{POSTCARDS}.gz") if p.exists()]
+            if not found:
+                raise InputError(f"{path}: is a directory with nothing of that kind; allowed: {ALLOWED}")
+            for part in found:
+                _add(parts, part)
+        else:
+            _add(parts, path)
+    if len(parts.cards) > 1:
+        raise InputError("FROM names postcards twice; allowed: one file of postcards")
+    events = text.joined(parts.events, **_counts(parts.events)) if parts.events else None
+    cards = parts.cards[0] if parts.cards else None
+    return _experiment(asked, "files", cards, events, parts.config, parts.source, parts.damage)
+
+
+def _counts(events: list[Events]) -> dict[str, int]:
+    return {name: sum(getattr(part, name) for part in events) for name in ("lost", "others", "cut")}
+
+
+def _add(parts: _Parts, path: Path) -> None:
+    if not path.is_file():
+        raise InputError(f"{path}: is not there; allowed: {ALLOWED}")
+    if path.name == CONFIG:
+        parts.config = _config(path)
+    elif captures.is_capture(path):
+        found = captures.read(path)
+        parts.cards.append(found.cards)
+        parts.source.said += [f"{found.others} other packets in {path.name}"] * bool(found.others)
+        parts.damage += [found.damage] if found.damage else []
+    elif (kind := text.kind(path)) == "trace":
+        parts.events.append(text.read_trace(path))
+    elif kind == "postcards":
+        cards, cut = text.read_cards(path)
+        parts.cards.append(cards)
+        parts.source.notes += [f"the last line of {path.name} is not whole, and left out"] * cut
+    else:
+        raise InputError(f"{path}: is of no kind known here; allowed: {ALLOWED}")
+    parts.source.files.append(write.digest(path))
+
+
+def _config(path: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is no JSON: {' '.join(str(error).split())[:120]}") from None
+    if not isinstance(config, dict):
+        raise InputError(f"{path}: is no JSON object; allowed: what the artifact's experiment.py writes")
+    return config
+
+
+def _of_database(asked: Asked, database: tables.Database) -> Iterator[Experiment]:
+    found = database.rows(tables.EXPERIMENTS, None)
+    if found is None:
+        raise InputError(
+            f"{database.where}: has no table {tables.EXPERIMENTS}; allowed: the published data set's tables"
+        )
+    frame, where = found
+    if "id" not in frame.columns:
+        raise InputError(f"{where}: has no column id; allowed: the published data set's tables")
+    ids = frame["id"].to_list()
+    if asked.experiment is None and len(ids) != 1:
+        shown = ", ".join(map(str, ids[:3]))
+        raise InputError(f"{where}: has {len(ids)} experiments ({shown}...); say which: EXPERIMENT=id, or all")
+    chosen = ids if asked.experiment in (None, "all") else [asked.experiment]
+    for one in chosen:
+        if one not in ids:
+            raise InputError(f"{where}: has no experiment {one!a}; it has {len(ids)}, as {ids[0] if ids else 'none'}")
+        if not SAFE_NAME.fullmatch(str(one)):
+            raise InputError(f"{where}: experiment {one!a} cannot name a directory; allowed: letters, digits, . _ -")
+        yield _from_tables(asked, database, str(one), frame.filter(pl.col("id") == one).row(0, named=True))
+
+
+def _from_tables(asked: Asked, database: tables.Database, name: str, config: dict[str, Any]) -> Experiment:
+    source = write.Source(f"tables of {Path(database.where).name}")
+    cards, events = None, []
+    if found := database.rows(tables.POSTCARDS, name):
+        frame, where = found
+        if len(frame):
+            cards = text.cards(frame.rename({"absolute_timestamp": "time"}, strict=False), where)
+    if (found := database.rows(tables.TRACES, name)) and len(found[0]):
+        frame, where = found
+        renamed = {"absolute_timestamp": "time", "srtt_us": "srtt"}
+        events.append(text.probes(frame.rename(renamed, strict=False), where))
+    if (found := database.rows(tables.RETRANSMITS, name)) and len(found[0]):
+        frame, where = found
+        events.append(text.retransmits(frame.rename({"absolute_timestamp": "time"}, strict=False), where))
+    if cards is None and not events:
+        raise InputError(
+            f"{database.where}: has nothing of experiment {name} in {tables.POSTCARDS} and {tables.TRACES}"
+        )
+    histogram = database.rows(tables.HISTOGRAMS, name)
+    if histogram and cards is not None:
+        _compare(*histogram, cards, source)
+    joined = text.joined(events) if events else None
+    return _experiment(asked, name, cards, joined, config, source, [])
+
+
+def _compare(frame: pl.DataFrame, where: str, cards: Cards, source: write.Source) -> None:
+    """The data set's own histogram must count the postcards that it has."""
+    if not len(frame):
+        return
+    for name in ("count", "queue_depth_packets"):
+        if name not in frame.columns:
+            raise InputError(f"{where}: has no column {name}; allowed: the published data set's tables")
+    counts = frame["count"].cast(pl.Float64, strict=False)
+    if counts.is_null().any():
+        line = frame[LINE][int(counts.is_null().arg_max() or 0)]
+        raise InputError(f"{where}, line {line}: count is no number; allowed: a whole number from 0")
+    there, here = int(counts.sum()), len(cards.columns["mono_ns"])
+    if there != here:
+        source.notes.append(f"queue_depth_histograms counts {there} packets, postcard_traces has {here}")
+
+
+def _experiment(
+    asked: Asked, name: str, cards: Cards | None, events: Events | None, config: dict[str, Any], source: write.Source,
+    damage: list[str],
+) -> Experiment:  # fmt: skip
+    """With what the command line says, else the source, else what the published data have."""
+
+    def number(key: str) -> float | None:
+        try:
+            value = float(config[key])
+        except (KeyError, TypeError, ValueError):
+            return None
+        return value if 0 < value < 1e12 else None
+
+    buffer = number("max_queue_depth_packets")
+    flows = number("num_flows")
+    if events is not None:
+        source.said += [f"{events.others} lines of other events"] * bool(events.others)
+        source.notes += [f"the kernel lost {events.lost} events of the trace"] * bool(events.lost)
+        source.notes += ["the last line of the trace is not whole, and left out"] * bool(events.cut)
+    action = config.get("action")
+    conditions = write.Conditions(
+        rate_bps=asked.rate_bps or ARTIFACT_RATE_BPS,
+        rtt_ns=asked.rtt_ns or ARTIFACT_RTT_NS,
+        mtu_bytes=asked.mtu_bytes or int(number("mtu_bytes") or ARTIFACT_MTU_BYTES),
+        cc=asked.cc or (str(config["algorithm"]) if config.get("algorithm") else "unknown"),
+        flows=asked.flows or (int(flows) if flows else None),
+        mode=asked.mode or write.MODES.get(str(action), "tail-drop"),
+        buffer_packets=asked.buffer_packets or (max(1, round(buffer)) if buffer else None),
+        warmup_ns=asked.warmup_ns,
+        duration_ns=asked.duration_ns,
+    )
+    if cards is not None:
+        order = np.argsort(cards.columns["mono_ns"], kind="stable")
+        if (np.diff(order) < 0).any():
+            source.notes.append("postcards were not in the order of their times")
+    source.document = {key: value for key, value in config.items() if isinstance(value, (str, int, float, bool))}
+    return Experiment(name, cards, events, conditions, source, damage)

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: MIT
+"""Text traces: lines of the kernel's trace_pipe with tcp:tcp_probe and tcp:tcp_retransmit_skb (what the artifact's
+trace.tr and the tool tcp_probe hold, gzipped or not, of any kernel since 4.16), and the artifact's postcards.tr.
+
+Lines are split by polars' regular expressions, a column each. A last line without an end is what the writer was killed
+in; it is counted. Any other line that is not of its form is an error.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from analysis.importing.fields import (
+    LINE,
+    Addresses,
+    Cards,
+    Events,
+    addresses,
+    hexadecimal,
+    seconds,
+    text,
+    typed,
+    whole,
+)
+from analysis.raw import InputError
+from wire import wire
+
+EVENT, CARD = wire.TCP_RECORD.const, wire.POSTCARD.const
+PROBE, RETRANSMIT = EVENT["TCP_EVENT_PROBE"], EVENT["TCP_EVENT_RETRANSMIT"]
+GZIP_MAGIC = b"\x1f\x8b"
+TOFINO_CELL_BYTES = 80
+# comm-pid, sometimes the thread group, [cpu], sometimes flags, time, event, its fields.
+TRACE_LINE = (
+    r"^\s*.+-\d+\s+(?:\(\s*[-\d]+\)\s+)?\[(?<cpu>\d+)\]\s+(?:[^\s:]{4,6}\s+)?"
+    r"(?<time>\d+\.\d+):\s+(?<event>\w+):\s?(?<rest>.*)$"
+)
+LOST_LINE = r"^CPU:\s*\d+ \[LOST (\d+) EVENTS\]\s*$"
+TRACE_FORM = "a line of trace_pipe: comm-pid [cpu] flags seconds: event: fields"
+CARD_FORM = "a line of the artifact's collector: seconds: postcard: name=value ..."
+ADDRESS = r"[0-9a-fA-F:.]+|\[[0-9a-fA-F:.]+\]"
+PROBE_FIELDS = {  # of the trace: of ours
+    "data_len": "data_bytes", "snd_nxt": "snd_nxt", "snd_una": "snd_una", "snd_cwnd": "cwnd_packets",
+    "ssthresh": "ssthresh_packets", "snd_wnd": "snd_wnd_bytes", "rcv_wnd": "rcv_wnd_bytes", "srtt": "srtt_us",
+}  # fmt: skip
+ALWAYS_TOLD = {"mono_ns", "event", "src_port", "dst_port", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo"}
+# What the postcards of the artifact do not tell, whichever form they come in: its logs also got ingress ports wrong.
+CARDS_UNKNOWN = frozenset(
+    {
+        "switch_id", "ingress_port", "queue_id", "policy", "card_seq", "sojourn_ns", "depth_bytes", "threshold",
+        "packet_bytes", "tcp_flags",
+    }
+)  # fmt: skip
+
+
+def lines(path: Path) -> tuple[pl.DataFrame, int]:
+    """(`text` and `line` from 1, how many last lines without an end there are: it is left out). Raises InputError."""
+    try:
+        data = path.read_bytes()
+        data = gzip.decompress(data) if data[:2] == GZIP_MAGIC else data
+    except OSError as error:
+        raise InputError(f"{path}: not readable: {error.strerror or error}") from None
+    except (EOFError, zlib.error) as error:
+        raise InputError(f"{path}: damaged gzip: {error}; get the file again") from None
+    rows = data.decode("ascii", errors="replace").split("\n")
+    cut = int(bool(rows.pop()))
+    frame = pl.DataFrame({"text": rows}, schema={"text": pl.String}).with_row_index(LINE, offset=1)
+    return frame.filter(pl.col("text").str.strip_chars() != ""), cut
+
+
+def kind(path: Path) -> str | None:
+    """`trace` or `postcards` by what the first lines say; None if they are neither."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(1 << 16)
+        head = zlib.decompressobj(31).decompress(head, 1 << 16) if head[:2] == GZIP_MAGIC else head
+    except (OSError, zlib.error):
+        return None
+    for line in head.decode("ascii", errors="replace").split("\n")[:200]:
+        if ": postcard: " in line:
+            return "postcards"
+        if any(f" {event}: " in line for event in ("tcp_probe", "tcp_retransmit_skb")) or "# tracer: " in line:
+            return "trace"
+    return None
+
+
+def read_trace(path: Path) -> Events:
+    """All TCP events of a trace. Raises InputError."""
+    frame, cut = lines(path)
+    frame = frame.filter(~pl.col("text").str.starts_with("#"))
+    lost = frame["text"].str.extract(LOST_LINE, 1)
+    frame = frame.filter(lost.is_null())
+    parts = pl.col("text").str.extract_groups(TRACE_LINE)
+    frame = frame.with_columns(parts.struct.unnest())
+    _refuse(frame, "event", str(path), TRACE_FORM)
+    probes = frame.filter(pl.col("event") == "tcp_probe")
+    resent = frame.filter(pl.col("event") == "tcp_retransmit_skb")
+    both = [_probes(probes, str(path)), _retransmits(resent, str(path))]
+    return joined(both, lost=int(lost.cast(pl.Int64, strict=False).sum() or 0), cut=cut,
+                  others=len(frame) - len(probes) - len(resent))  # fmt: skip
+
+
+def _probes(frame: pl.DataFrame, where: str) -> Events:
+    names = [*PROBE_FIELDS, "src", "dest", "sock_cookie"]
+    frame = frame.with_columns(*(_value(name) for name in names))
+    return probes(frame, where)
+
+
+def probes(frame: pl.DataFrame, where: str) -> Events:
+    """Of columns of text that are called as in the trace, and `time`."""
+    sequence = (
+        frame.select(pl.col("snd_nxt").str.starts_with("0x").fill_null(True).all()).item() if len(frame) else True
+    )
+    number = hexadecimal if sequence else whole  # a database has them as numbers
+    values = typed(
+        frame,
+        [
+            seconds("time"), whole("data_len", 32), number("snd_nxt", 32), number("snd_una", 32), whole("snd_cwnd", 32),
+            whole("ssthresh", 32), whole("snd_wnd", 32), whole("rcv_wnd", 32), whole("srtt", 32),
+            text("src", rf"(?:{ADDRESS}):\d{{1,5}}", "address:port"),
+            text("dest", rf"(?:{ADDRESS}):\d{{1,5}}", "address:port"),
+        ],
+        where,
+    )  # fmt: skip
+    columns = {ours: np.asarray(values[theirs]) for theirs, ours in PROBE_FIELDS.items()}
+    columns["mono_ns"] = np.asarray(values["time"])
+    columns["event"] = np.full(len(frame), PROBE)
+    told = ALWAYS_TOLD | set(PROBE_FIELDS.values())
+    if "sock_cookie" in frame.columns and not frame["sock_cookie"].is_null().any():  # since Linux 5.0
+        columns["socket_cookie"] = np.asarray(typed(frame, [hexadecimal("sock_cookie", 64)], where)["sock_cookie"])
+        told = told | {"socket_cookie"}
+    columns["data_bytes"] = np.minimum(columns["data_bytes"], 0xFFFF)  # 16 bits of ours: a segment put together by GRO
+    ends = []
+    for name in ("src", "dest"):
+        series = pl.Series(values[name])
+        parts = pl.DataFrame({"text": series}).select(
+            pl.col("text").str.extract(r"^(.*):\d+$", 1).alias("address"),
+            pl.col("text").str.extract(r":(\d+)$", 1).alias("port"),
+        )
+        port = np.asarray(typed(parts.with_columns(frame[LINE]), [whole("port", 16)], where)["port"])
+        ends.append((parts["address"], port))
+    (src, src_port), (dst, dst_port) = ends
+    return Events(columns, addresses(src, dst, (src_port, dst_port), where), {PROBE: told})
+
+
+def _retransmits(frame: pl.DataFrame, where: str) -> Events:
+    frame = frame.with_columns(
+        *(_value(name) for name in ("family", "sport", "dport", "saddr", "daddr", "saddrv6", "daddrv6"))
+    )
+    return retransmits(frame, where)
+
+
+def retransmits(frame: pl.DataFrame, where: str) -> Events:
+    """Of columns of text that are called as in the trace, and `time`. Which bytes were sent again they do not tell."""
+    for name in ("saddr", "daddr"):  # of IPv6 connections the IPv4 columns are zeros
+        if f"{name}v6" in frame.columns:
+            wide = pl.col(f"{name}v6")
+            use = wide.is_not_null() & ~wide.str.starts_with("::ffff:") & (pl.col(name) == "0.0.0.0")
+            frame = frame.with_columns(pl.when(use).then(wide).otherwise(pl.col(name)).alias(name))
+    address = "an IP address"
+    values = typed(
+        frame,
+        [seconds("time"), whole("sport", 16), whole("dport", 16), text("saddr", ADDRESS, address),
+         text("daddr", ADDRESS, address)],
+        where,
+    )  # fmt: skip
+    columns = {"mono_ns": np.asarray(values["time"]), "event": np.full(len(frame), RETRANSMIT)}
+    ports = (np.asarray(values["sport"]), np.asarray(values["dport"]))
+    found = addresses(pl.Series(values["saddr"]), pl.Series(values["daddr"]), ports, where)
+    return Events(columns, found, {RETRANSMIT: set(ALWAYS_TOLD)})
+
+
+def joined(parts: list[Events], **counts: int) -> Events:
+    """Several as one. A column that one of them lacks is 0 there."""
+    names = {name for part in parts for name in part.columns}
+    size = [len(part.columns["mono_ns"]) for part in parts]
+    columns = {
+        name: np.concatenate(
+            [part.columns.get(name, np.zeros(n, dtype=np.int64)) for part, n in zip(parts, size, strict=True)]
+        )
+        for name in names
+    }
+    ends = Addresses(
+        *(
+            np.concatenate([getattr(p.addresses, name) for p in parts])
+            for name in ("src", "dst", "src_port", "dst_port")
+        )
+    )
+    told = {event: names for part in parts for event, names in part.told.items()}
+    return Events(columns, ends, told, **counts)
+
+
+def read_cards(path: Path) -> tuple[Cards, int]:
+    """(all postcards of a log, last lines that are not whole). Raises InputError."""
+    frame, cut = lines(path)
+    frame = frame.with_columns(time=pl.col("text").str.extract(r"^(\d+\.\d+): postcard: ", 1), rest=pl.col("text"))
+    _refuse(frame, "time", str(path), CARD_FORM)
+    names = (
+        "ipv4_src_addr", "ipv4_dst_addr", "src_port", "dst_port", "seq_no", "ack_no", "queue_depth_cells",
+        "was_dropped", "egress_port",
+    )  # fmt: skip
+    return cards(frame.with_columns(*(_value(name) for name in names)), str(path)), cut
+
+
+def cards(frame: pl.DataFrame, where: str) -> Cards:
+    """Of columns of text that are called as in the log, and `time`."""
+    ipv4 = r"(?:\d{1,3}\.){3}\d{1,3}"
+    if "was_dropped" in frame.columns:  # a database may have it as truth
+        frame = frame.with_columns(pl.col("was_dropped").replace({"t": "1", "f": "0", "true": "1", "false": "0"}))
+    values = typed(
+        frame,
+        [
+            seconds("time"), text("ipv4_src_addr", ipv4, "an IPv4 address"),
+            text("ipv4_dst_addr", ipv4, "an IPv4 address"),
+            whole("src_port", 16), whole("dst_port", 16), whole("seq_no", 32), whole("ack_no", 32),
+            whole("queue_depth_cells", 32), whole("was_dropped", 3), whole("egress_port", 16),
+        ],
+        where,
+    )  # fmt: skip
+    has = CARD["POSTCARD_HAS_IP"] | CARD["POSTCARD_HAS_PORTS"] | CARD["POSTCARD_HAS_TCP"]
+    columns = {
+        "mono_ns": np.asarray(values["time"]),
+        "enqueue_switch_ns": np.asarray(values["time"]),
+        "flags": np.where(np.asarray(values["was_dropped"]) != 0, has | CARD["POSTCARD_DROPPED"], has),
+        "egress_port": np.asarray(values["egress_port"]),
+        "ip_protocol": np.full(len(frame), 6),
+        "tcp_seq": np.asarray(values["seq_no"]),
+        "tcp_ack": np.asarray(values["ack_no"]),
+        "depth_cells": np.asarray(values["queue_depth_cells"]),
+        "depth_unit": np.full(len(frame), CARD["POSTCARD_DEPTH_CELLS"]),
+    }
+    ports = (np.asarray(values["src_port"]), np.asarray(values["dst_port"]))
+    ends = addresses(pl.Series(values["ipv4_src_addr"]), pl.Series(values["ipv4_dst_addr"]), ports, where)
+    return Cards(columns, ends, set(CARDS_UNKNOWN), TOFINO_CELL_BYTES)
+
+
+def _value(name: str) -> pl.Expr:
+    return pl.col("rest").str.extract(rf"(?:^|\s){name}=(\S+)", 1).alias(name)
+
+
+def _refuse(frame: pl.DataFrame, column: str, where: str, form: str) -> None:
+    wrong = frame[column].is_null()
+    if wrong.any():
+        row = int(wrong.arg_max() or 0)
+        raise InputError(
+            f"{where}, line {frame[LINE][row]}: {frame['text'][row][:60]!a} is no such line; allowed: {form}"
+        )

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: MIT
+"""What was read of a source as a run directory: raw files of our formats that hold what the source told and nothing
+else, spec.yaml with the conditions as far as they are known, and environment.json, which says where it all came from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from analysis.flows import FiveTuple
+from analysis.importing.fields import Addresses, Cards, Events
+from analysis.load import POSTCARDS_FILE, SPEC_VERSION, TCP_FILE
+from wire import wire
+
+ROWS_PER_BLOCK = 5_000  # of either kind: less than a block may hold
+SSH = 22  # the artifact's hosts were watched over the link that was measured
+WIRE_EXTRA_BYTES = 14 + 24  # Ethernet's header; FCS, preamble and gap
+MODES = {"drop": "egress-threshold", "ecn": "ecn"}  # what the artifact's program did: it decides on departure
+
+
+@dataclass
+class Conditions:
+    """Of the experiment; what nobody said has the artifact's value."""
+
+    rate_bps: int
+    rtt_ns: int
+    mtu_bytes: int
+    cc: str
+    flows: int | None  # None: all that are found
+    mode: str
+    buffer_packets: int | None  # None: the deepest queue that was seen
+    warmup_ns: int | None = None  # None: the first third
+    duration_ns: int | None = None  # None: the second third, as the first seed paper's notebooks take it
+
+
+@dataclass
+class Source:
+    """Where it all came from, for environment.json."""
+
+    what: str
+    files: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what is not as it should be
+    said: list[str] = field(default_factory=list)  # what else was in it
+    document: dict[str, Any] = field(default_factory=dict)  # the experiment as the source describes it
+
+
+def digest(path: Path) -> dict[str, Any]:
+    """A file's name, size and SHA-256."""
+    with path.open("rb") as file:
+        return {
+            "name": path.name,
+            "bytes": path.stat().st_size,
+            "sha256": hashlib.file_digest(file, "sha256").hexdigest(),
+        }
+
+
+def write(directory: Path, cards: Cards | None, events: Events | None, conditions: Conditions, source: Source) -> None:
+    """Everything but derived files, into an empty `directory`. Raises OSError."""
+    _write_raw(
+        directory / POSTCARDS_FILE, _stored_cards(cards), "BLOCK_POSTCARDS", wire.POSTCARD.const["POSTCARD_VERSION"]
+    )
+    _write_raw(directory / TCP_FILE, _stored_events(events), "BLOCK_TCP", wire.TCP_RECORD.const["TCP_RECORD_VERSION"])
+    start, end = _span(cards, events)
+    flows = _flows(cards, events, conditions)
+    spec = _spec(cards, conditions, source, start, end, len(flows))
+    (directory / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
+    traffic = {"start_mono_ns": start, "end_mono_ns": end, "flows": flows, "errors": [], "groups": []}
+    (directory / "traffic.json").write_text(json.dumps(traffic, indent=1) + "\n")
+    environment = {"imported": {"what": source.what, "files": source.files, "experiment": source.document}}
+    (directory / "environment.json").write_text(json.dumps(environment, indent=1, default=str) + "\n")
+
+
+def _spec(
+    cards: Cards | None, conditions: Conditions, source: Source, start: int, end: int, flows: int
+) -> dict[str, Any]:
+    wire_bytes = conditions.mtu_bytes + WIRE_EXTRA_BYTES
+    third = max((end - start) // 3, 1)
+    buffer = conditions.buffer_packets or _deepest(cards, conditions.mtu_bytes)
+    return {
+        "spec_version": SPEC_VERSION, "name": "imported", "target": "imported", "clock": "real", "traffic": "long",
+        "mode": conditions.mode,
+        "groups": [{"cc": conditions.cc, "flows": flows}],
+        "rate_bps": conditions.rate_bps, "rtt_ns": conditions.rtt_ns, "mtu_bytes": conditions.mtu_bytes,
+        "wire_bytes": wire_bytes,
+        "bdp_packets": max(1, round(conditions.rate_bps * conditions.rtt_ns / (8e9 * wire_bytes))),
+        "buffer_packets": max(1, buffer),
+        "warmup_ns": third if conditions.warmup_ns is None else conditions.warmup_ns,
+        "duration_ns": conditions.duration_ns or third,
+        "imported": {
+            "what": source.what,
+            "notes": source.notes,
+            "unknown_postcard_fields": sorted(cards.unknown) if cards else [],
+            "cell_bytes": cards.cell_bytes if cards else None,
+        },
+    }  # fmt: skip
+
+
+def _deepest(cards: Cards | None, mtu_bytes: int) -> int:
+    if cards is None or not len(cards.columns["mono_ns"]):
+        return 1
+    if cards.cell_bytes:
+        return round(int(cards.columns["depth_cells"].max()) * cards.cell_bytes / mtu_bytes)
+    return int(cards.columns["depth_packets"].max())
+
+
+def _span(cards: Cards | None, events: Events | None) -> tuple[int, int]:
+    times = [part.columns["mono_ns"] for part in (cards, events) if part is not None and len(part.columns["mono_ns"])]
+    return (int(min(t.min() for t in times)), int(max(t.max() for t in times))) if times else (0, 1)
+
+
+def _flows(cards: Cards | None, events: Events | None, conditions: Conditions) -> list[dict[str, Any]]:
+    """The flows of the experiment: those with most packets (else trace records), as many as there were; not SSH's."""
+    part: Cards | Events | None = cards if cards is not None and len(cards.columns["mono_ns"]) else events
+    if part is None:
+        return []
+    ends = part.addresses
+    words = np.column_stack([ends.src, ends.dst, ends.src_port.astype(np.uint64), ends.dst_port.astype(np.uint64)])
+    found, counts = np.unique(words, axis=0, return_counts=True)
+    keep = np.flatnonzero((found[:, 4] != SSH) & (found[:, 5] != SSH))
+    keep = keep[np.argsort(-counts[keep], kind="stable")][: conditions.flows]
+    flows = [
+        FiveTuple(int(r[0]) << 64 | int(r[1]), int(r[2]) << 64 | int(r[3]), 6, int(r[4]), int(r[5]))
+        for r in found[keep]
+    ]
+    flows.sort(key=lambda flow: (flow.src_port, flow.dst_port, flow.src, flow.dst))
+    return [
+        {
+            "id": number, "cc": conditions.cc, "protocol": "tcp",
+            "src_addr": _text(flow.src), "dst_addr": _text(flow.dst),
+            "src_port": flow.src_port, "dst_port": flow.dst_port,
+        }
+        for number, flow in enumerate(flows)
+    ]  # fmt: skip
+
+
+def _text(number: int) -> str:
+    from analysis.flows import address_text
+
+    return address_text(number)
+
+
+def _stored_cards(cards: Cards | None) -> np.ndarray:
+    size = 0 if cards is None else len(cards.columns["mono_ns"])
+    rows = np.zeros(size, dtype=wire.STORED_POSTCARD)
+    if cards is None:
+        return rows
+    rows["version"] = wire.POSTCARD.const["POSTCARD_VERSION"]
+    rows["rx_mono_ns"] = cards.columns["mono_ns"]
+    for name, values in cards.columns.items():
+        if name == "mono_ns":
+            continue
+        if rows.dtype[name].subdtype is None:
+            rows[name] = values
+        else:  # 48 bits
+            count = rows.dtype[name].shape[0]
+            rows[name] = np.ascontiguousarray(values, dtype=">u8").view(np.uint8).reshape(-1, 8)[:, 8 - count :]
+    for name in ("src", "dst"):
+        rows[f"{name}_addr"] = (
+            np.ascontiguousarray(getattr(cards.addresses, name), dtype=">u8").view(np.uint8).reshape(-1, 16)
+        )
+    _ports(rows, cards.addresses)
+    return rows
+
+
+def _stored_events(events: Events | None) -> np.ndarray:
+    size = 0 if events is None else len(events.columns["mono_ns"])
+    rows = np.zeros(size, dtype=wire.STORED_TCP_RECORD)
+    if events is None:
+        return rows
+    for name, values in events.columns.items():
+        rows[name] = values
+    for name in ("src", "dst"):
+        rows[f"{name}_addr_hi"], rows[f"{name}_addr_lo"] = getattr(events.addresses, name).T
+    _ports(rows, events.addresses)
+    for event, told in events.told.items():
+        unknown = sum(
+            1 << bit for bit, (name, _) in enumerate(wire.TCP_RECORD.fields) if name not in told | {"unknown_fields"}
+        )
+        rows["unknown_fields"][rows["event"] == event] = unknown
+    return rows
+
+
+def _ports(rows: np.ndarray, ends: Addresses) -> None:
+    rows["src_port"], rows["dst_port"] = ends.src_port, ends.dst_port
+
+
+def _write_raw(path: Path, rows: np.ndarray, kind: str, version: int) -> None:
+    with path.open("wb") as file:
+        for block in _blocks(rows, wire.BLOCK.const[kind], version):
+            file.write(block)
+
+
+def _blocks(rows: np.ndarray, kind: int, version: int) -> Iterator[bytes]:
+    for first in range(0, len(rows), ROWS_PER_BLOCK):
+        payload = rows[first : first + ROWS_PER_BLOCK].tobytes()
+        yield wire.encode_block(kind, version, rows.dtype.itemsize, payload, first_record=first)

@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: MIT
+"""Captures of others become runs: what they told is there, what they did not is null, what is broken is named."""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import socket
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from analysis import derive as derive_module
+from analysis.__main__ import main
+from analysis.figures.spang2021.runs import Runs
+from analysis.importing import command, sources, text
+from analysis.raw import InputError
+from analysis.tests import foreign, simulate
+from wire import wire
+
+CONDITIONS = ["RATE=50mbit", "RTT=10ms"]
+EXPERIMENT = f"EXPERIMENT={foreign.EXPERIMENT}"
+POSTGRES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/nowhere"))
+
+
+@pytest.fixture(autouse=True)
+def no_figures(monkeypatch):
+    monkeypatch.setattr(derive_module, "draw_all", lambda *_: [])
+    monkeypatch.setattr(derive_module, "render", lambda *_: "")
+    monkeypatch.setattr("analysis.__main__._pool", contextlib.nullcontext)
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """A simulated scenario and what happened in it."""
+    scenario = simulate.Scenario()
+    return scenario, simulate.Simulation(scenario).run()
+
+
+def imported(source, output, *words) -> Path:
+    assert main(["import", f"FROM={source}", f"OUTPUT={output}", *CONDITIONS, *words]) == 0
+    return Path(output) / "rep-1"
+
+
+def check(repetition: Path, recorded, exact_time: bool) -> dict:
+    """A run directory against the truth."""
+    scenario, truth = recorded
+    cards, tcp = (pl.read_parquet(repetition / f"{name}.parquet") for name in ("postcards", "tcp"))
+    expected = foreign.cards(truth)
+    assert cards["enqueue_mono_ns"].to_list() == [ns for ns, _ in expected]
+    assert sorted(cards["tcp_seq"]) == sorted(int(str(row["seq_no"])) for _, row in expected)
+    cells = cards["depth_cells"].to_numpy()
+    assert np.array_equal(cards["depth_packets"], np.rint(cells * foreign.CELL_BYTES / foreign.MTU))
+    assert sorted(cards["depth_packets"]) == sorted(card["depth_packets"] for card in truth.cards)
+    for name in ("sojourn_ns", "depth_bytes", "threshold", "policy", "card_seq", "switch_id"):
+        assert cards[name].null_count() == len(cards), name
+    in_order = [card for card in truth.cards if card["tcp_flags"] == 0x10]
+    assert abs(int((cards["packet_bytes"] == scenario.frame_bytes).sum()) - len(in_order)) <= 2 * scenario.flows
+    times = sorted(record["mono_ns"] if exact_time else record["mono_ns"] // 1000 * 1000 for record in truth.records)
+    assert tcp["mono_ns"].to_list() == times
+    assert sorted(tcp["cwnd_packets"].drop_nulls()) == sorted(
+        record["cwnd_packets"] for record in truth.records if record["event"] == simulate.EVENT["TCP_EVENT_PROBE"]
+    )
+    assert tcp["packets_out"].null_count() == len(tcp)
+    summary = json.loads((repetition / "summary.json").read_text())
+    assert summary["valid"] is False
+    assert summary["reasons"][0].startswith("imported: no ledger")
+    assert summary["in_flight_from"] == "snd_nxt - snd_una"
+    assert summary["queue_delay_ns"] == dict.fromkeys(("mean", "p50", "p99", "max"))
+    assert (summary["marks"], summary["buffer_packets"], len(summary["flows"])) == (
+        None,
+        scenario.threshold,
+        scenario.flows,
+    )
+    assert (repetition / "distributions.parquet").exists()
+    return summary
+
+
+def test_text__of_the_artifact_is_a_run(tmp_path, recorded, capsys):
+    foreign.write_text(tmp_path / "their run", *recorded)
+    repetition = imported(tmp_path / "their run", tmp_path / "out")
+    summary = check(repetition, recorded, exact_time=False)
+    assert summary["reasons"][1:] == ["the last line of the trace is not whole, and left out"]
+    scenario, truth = recorded
+    window = summary["measurement_window_mono_ns"]
+    inside = [card for card in truth.cards if window[0] <= card["enqueue_ns"] + card["sojourn_ns"] < window[1]]
+    bits = sum(
+        8 * (card["packet_bytes"] + 24) for card in inside if not card["flags"] & simulate.CARD["POSTCARD_DROPPED"]
+    )
+    assert summary["utilization"]["mean"] == pytest.approx(bits / scenario.rate_bps / summary["measured_s"], abs=2e-3)
+    files = json.loads((repetition / "environment.json").read_text())["imported"]["files"]
+    assert {file["name"] for file in files} == {"trace.tr", "postcards.tr", "config.json"}
+    assert "lines of other events" in capsys.readouterr().out
+    assert main([str(repetition)]) == 0  # and it can be replayed
+    assert "byte for byte" in capsys.readouterr().out
+
+
+def test_tables__as_csv_and_as_a_dump_are_the_same_run(tmp_path, recorded):
+    found = foreign.tables(*recorded)
+    foreign.write_csv(tmp_path / "csv", found)
+    foreign.write_dump(tmp_path / "cc_traces.db", found)
+    one = imported(tmp_path / "csv", tmp_path / "one", EXPERIMENT)
+    other = imported(tmp_path / "cc_traces.db", tmp_path / "other", EXPERIMENT)
+    for directory in (one, other):
+        check(directory, recorded, exact_time=True)
+    for name in ("postcards.bsp", "tcp.bst", "joined.parquet", "distributions.parquet"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+    assert json.loads((other / "environment.json").read_text())["imported"]["experiment"]["note"] == "a\tnote"
+
+
+def test_tables__say_which_experiments_there_are(tmp_path, recorded, capsys):
+    foreign.write_csv(tmp_path / "csv", foreign.tables(*recorded))
+    assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={tmp_path}/out"]) == 1
+    assert (
+        f"has 2 experiments ({foreign.EXPERIMENT}, another...); say which: EXPERIMENT=id, or all"
+        in capsys.readouterr().err
+    )
+    assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={tmp_path}/out", "EXPERIMENT=third"]) == 1
+    assert "has no experiment 'third'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_figures__are_drawn_from_what_was_imported(tmp_path, recorded):
+    foreign.write_csv(tmp_path / "csv", {name: (c, r[:1] if name == "experiments" else r) for name, (c, r)
+                                         in foreign.tables(*recorded).items()})  # fmt: skip
+    sweep = tmp_path / "results/spang2021-reno-depth"
+    assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={sweep}", "EXPERIMENT=all", *CONDITIONS]) == 0
+    runs = Runs(tmp_path / "results")
+    (run,) = runs.select("reno-depth", cc="reno", flows=recorded[0].flows)
+    assert (run["valid"], run.is_imported, run.name) == (False, True, foreign.EXPERIMENT)
+    depths, counts = run.distribution("queue_depth_packets")
+    assert counts.sum() == run.summary["arrivals"]
+    assert depths.max() == run.summary["queue_depth_packets"]["max"]
+    assert runs.provenance()["imported"] == 1
+    assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={sweep}", "EXPERIMENT=all", *CONDITIONS]) == 0  # goes on
+
+
+def test_histogram__that_counts_otherwise_is_told(tmp_path, recorded):
+    found = foreign.tables(*recorded)
+    columns, rows = found["queue_depth_histograms"]
+    at = columns.index("count")
+    rows[0][at] = int(str(rows[0][at])) + 7
+    foreign.write_csv(tmp_path / "csv", found)
+    repetition = imported(tmp_path / "csv", tmp_path / "out", EXPERIMENT)
+    total = len(recorded[1].cards)
+    reasons = json.loads((repetition / "summary.json").read_text())["reasons"]
+    assert reasons[1:] == [f"queue_depth_histograms counts {total + 7} packets, postcard_traces has {total}"]
+
+
+@pytest.fixture
+def server(tmp_path_factory):
+    """A PostgreSQL of our own in a temporary directory, on a Unix socket: no network, gone afterwards."""
+    if not POSTGRES.is_dir():
+        pytest.skip("no PostgreSQL here (Debian: postgresql)")
+    directory = tmp_path_factory.mktemp("pg", numbered=True)
+    short = Path("/tmp") / f"bufferscope-pg-{os.getpid()}"
+    shutil.rmtree(short, ignore_errors=True)
+    short.mkdir(mode=0o777)
+    user: dict = {}
+    if os.geteuid() == 0:  # it refuses root
+        user = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+        shutil.chown(short, "nobody", "nogroup")
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+    log = (directory / "log").open("w")
+
+    def run(*words):
+        subprocess.run(
+            [str(word) for word in words], check=True, stdout=log, stderr=log, env=environment, cwd="/", **user
+        )
+
+    run(POSTGRES / "initdb", "-D", short / "data", "-U", "postgres", "--auth=trust", "--no-sync", "-E", "UTF8")
+    run(
+        POSTGRES / "pg_ctl",
+        "-D",
+        short / "data",
+        "-w",
+        "-o",
+        f"-k {short} -c listen_addresses='' -F",
+        "-l",
+        short / "log",
+        "start",
+    )
+    try:
+        yield f"postgresql:///postgres?host={short}&user=postgres"
+    finally:
+        run(POSTGRES / "pg_ctl", "-D", short / "data", "-m", "immediate", "stop")
+        shutil.rmtree(short)
+
+
+def test_tables__of_a_real_server_and_of_its_dump_are_the_same_run(tmp_path, recorded, server):
+    import psycopg
+
+    found = foreign.tables(*recorded)
+    foreign.write_csv(tmp_path / "csv", found)
+    whole = ("data_len", "snd_nxt", "snd_una", "snd_cwnd", "sport", "dport", "src_port", "dst_port", "seq_no",
+             "num_flows",
+             "queue_depth_cells", "was_dropped", "egress_port", "count", "srtt_us")  # fmt: skip
+    with psycopg.connect(server) as connection:
+        for name, (columns, rows) in found.items():
+            kinds = [
+                "bigint" if c in whole else "double precision" if "timestamp" in c and "post" not in c else "text"
+                for c in columns
+            ]
+            listed = ", ".join(f'"{column}" {kind}' for column, kind in zip(columns, kinds, strict=True))
+            connection.execute(f"create table {name} ({listed})")
+            with connection.cursor().copy(f"copy {name} from stdin") as copy:
+                for row in rows:
+                    copy.write_row([None if value is None else str(value) for value in row])
+    dump = subprocess.run([POSTGRES / "pg_dump", server], check=True, capture_output=True).stdout
+    (tmp_path / "cc_traces.db").write_bytes(dump)
+    one = imported(server, tmp_path / "one", EXPERIMENT)
+    other = imported(tmp_path / "cc_traces.db", tmp_path / "other", EXPERIMENT)
+    summary = json.loads((one / "summary.json").read_text())
+    assert summary["arrivals"] > 1000
+    for name in ("postcards.bsp", "tcp.bst", "joined.parquet"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+    cards = pl.read_parquet(one / "postcards.parquet")
+    assert sorted(cards["depth_packets"]) == sorted(card["depth_packets"] for card in recorded[1].cards)
+    error = np.abs(cards["enqueue_mono_ns"].to_numpy() - np.array([ns for ns, _ in foreign.cards(recorded[1])]))
+    assert error.max() < 1000  # what a double keeps of a time
+
+
+def pcap(path: Path, datagrams: list[tuple[int, bytes]], port: int) -> Path:
+    """A capture of UDP datagrams, ns."""
+    frames = [struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)]
+    for ns, payload in datagrams:
+        udp = struct.pack(">HHHH", 4444, port, 8 + len(payload), 0) + payload
+        ip = struct.pack(
+            ">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, bytes(4), socket.inet_aton("10.0.0.9")
+        )
+        frame = bytes(12) + b"\x08\x00" + ip + udp
+        frames += [struct.pack("<IIII", ns // 10**9, ns % 10**9, len(frame), len(frame)), frame]
+    path.write_bytes(b"".join(frames))
+    return path
+
+
+def test_capture__of_our_own_postcards_has_all_that_they_tell(tmp_path, recorded, known_runs):
+    scenario, truth = recorded
+    stored = simulate.stored_postcards(scenario, truth)
+    cards = [(int.from_bytes(card[:8], "little"), card[8:]) for card in stored]
+    cards[5:5] = [(cards[5][0], b"no postcard"), (cards[5][0], bytes([9]) + cards[5][1][1:])]  # of a version unknown
+    path = pcap(tmp_path / "own.pcap", cards, wire.POSTCARD.const["POSTCARD_UDP_PORT"])
+    repetition = imported(path, tmp_path / "out")
+    own = known_runs("two_flows").analysis.run.postcards
+    found = pl.read_parquet(repetition / "postcards.parquet")
+    for name, values in own.items():
+        if name not in ("flow", "rx_mono_ns"):
+            assert np.array_equal(found[name], values), name
+    summary = json.loads((repetition / "summary.json").read_text())
+    assert summary["queue_delay_ns"]["mean"] > 0
+    assert summary["in_flight_from"] is None
+
+
+def test_trace__alone_gives_windows_and_nothing_of_a_queue(tmp_path, recorded):
+    path = tmp_path / "tcp_probe.log"
+    path.write_text("\n".join(["CPU:3 [LOST 12 EVENTS]", *foreign.trace_lines(recorded[1])]) + "\n")
+    repetition = imported(path, tmp_path / "out", "CC=reno")
+    summary = json.loads((repetition / "summary.json").read_text())
+    assert summary["reasons"][1:] == ["the kernel lost 12 events of the trace"]
+    assert (summary["utilization"]["mean"], summary["drops"], summary["goodput_bps"]) == (None, None, None)
+    assert all(flow["cwnd_packets_mean"] > 1 for flow in summary["flows"])
+    assert summary["almost_fairness"]["window_p50_packets"] > 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  <idle>-0     [003] ..s2 12.000001: tcp_probe: family=AF_INET src=10.0.0.1:5 dest=10.0.0.2:6 mark=0x0 "
+        "data_len=0 snd_nxt=0x35a5a298 snd_una=0x35a4a298 snd_cwnd=10 ssthresh=2147483647 snd_wnd=65536 srtt=105 "
+        "rcv_wnd=65536 "
+        "sock_cookie=ab41 skbaddr=00000000deadbeef skaddr=00000000deadbeef",  # Linux 6
+        "  a b-7  ( 123) [003] 12.000001: tcp_probe: src=[fd00::1]:5 dest=[fd00::2]:6 mark=0x0 "
+        "data_len=0 snd_nxt=0x35a5a298 snd_una=0x35a4a298 snd_cwnd=10 ssthresh=2147483647 snd_wnd=65536 srtt=105 "
+        "rcv_wnd=65536",  # 4.16
+    ],
+)
+def test_trace__of_other_kernels_is_read(tmp_path, line):
+    (tmp_path / "t").write_text(line + "\n")
+    events = text.read_trace(tmp_path / "t")
+    assert {name: int(values[0]) for name, values in events.columns.items() if name != "socket_cookie"} == {
+        "mono_ns": 12_000_001_000, "event": 1, "data_bytes": 0, "snd_nxt": 0x35A5A298, "snd_una": 0x35A4A298,
+        "cwnd_packets": 10, "ssthresh_packets": 2147483647, "snd_wnd_bytes": 65536, "rcv_wnd_bytes": 65536,
+        "srtt_us": 105,
+    }  # fmt: skip
+    assert (events.addresses.src_port[0], events.addresses.dst_port[0]) == (5, 6)
+
+
+BREAKS = [  # what is changed in the text files, and the one line that it is answered with
+    ("trace.tr", "snd_cwnd=10 ", "snd_cwnd=ten ",
+     "trace.tr, line 3: snd_cwnd is 'ten'; allowed: a whole number from 0 to 4294967295"),
+    ("trace.tr", " snd_una=",  " una=",
+     "trace.tr, line 3: snd_una is nothing; allowed: a hexadecimal number of at most 32 bits"),
+    ("trace.tr", "src=10.77.0.1:", "src=10.77.0.999:", "trace.tr: '10.77.0.999' is no IP address"),
+    ("trace.tr", "[000] ..s2 ", "[000",
+     "is no such line; allowed: a line of trace_pipe: comm-pid [cpu] flags seconds: event: fields"),
+    ("postcards.tr", "dst_port=5201", "dst_port=75201",
+     "postcards.tr, line 1: dst_port is '75201'; allowed: a whole number from 0 to 65535"),
+    ("postcards.tr", ": postcard: ", ": postcart: ", "postcards.tr, line 1: "),
+    ("config.json", '"id"', "id", "config.json: is no JSON: "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "old", "new", "answer"), BREAKS)
+def test_text__that_is_broken_gets_one_line(tmp_path, recorded, capsys, name, old, new, answer):
+    foreign.write_text(tmp_path / "run", *recorded)
+    path = tmp_path / "run" / name
+    content = path.read_text()
+    assert old in content
+    path.write_text(content.replace(old, new, 1))
+    assert main(["import", f"FROM={tmp_path}/run", f"OUTPUT={tmp_path}/out"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert answer in err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ((), ["FROM is missing", "OUTPUT is missing"]),
+        (("FROM=/nowhere", "OUTPUT=x"), ["/nowhere: is not there; allowed: a directory with trace.tr"]),
+        (("FROM=x", "OUTPUT=x", "RATE=fast", "SPEED=1"), ["RATE", "SPEED is no parameter of import; allowed: FROM"]),
+        (("FROM=postgresql:///x?host=/nowhere", "OUTPUT=x"), ["allowed: a running PostgreSQL"]),
+    ],
+)
+def test_command__says_what_is_wrong(words, answer, capsys):
+    assert command.main(list(words)) == 1
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == len(answer)
+    assert all(part in err for part in answer)
+
+
+def test_parsers__survive_anything(tmp_path, recorded):
+    """Bytes changed, cut out and doubled at random: what comes of it is a run's data, or one line."""
+    scenario, truth = recorded
+    foreign.write_text(tmp_path / "run", scenario, truth)
+    found = {name: (columns, rows[:30]) for name, (columns, rows) in foreign.tables(scenario, truth).items()}
+    foreign.write_dump(tmp_path / "dump", found)
+    foreign.write_csv(tmp_path / "csv", found)
+    originals = {
+        "trace.tr": (tmp_path / "run/trace.tr").read_bytes()[:4000],
+        "postcards.tr": (tmp_path / "run/postcards.tr").read_bytes()[:4000],
+        "cc.db": (tmp_path / "dump").read_bytes(),
+        "own.pcap": pcap(
+            tmp_path / "p", [(1, card[8:]) for card in simulate.stored_postcards(scenario, truth)[:20]], 5577
+        ).read_bytes(),
+    }
+    chance = random.Random(11)
+    read = refused = 0
+    lines: list[str] = []
+    for turn in range(240):
+        name = list(originals)[turn % len(originals)]
+        data = bytearray(originals[name])
+        for _ in range(chance.randrange(1, 4)):
+            at, size = chance.randrange(len(data)), chance.randrange(1, 40)
+            kind = chance.randrange(4)
+            if kind == 0:
+                data[at] = chance.randrange(256)
+            elif kind == 1:
+                del data[at : at + size]
+            elif kind == 2:
+                data[at:at] = data[max(0, at - size) : at]
+            else:
+                data[at:at] = chance.choice([b"\t", b"\n", b"=", b"99999999999999999999", b"\\N", b"\x00", b"-1"])
+        (tmp_path / name).write_bytes(data)
+        try:
+            for one in sources.read(sources.Asked([str(tmp_path / name)], tmp_path, foreign.EXPERIMENT)):
+                command.write.write(_empty(tmp_path / "fuzzed"), one.cards, one.events, one.conditions, one.source)
+            read += 1
+        except InputError as error:
+            refused += 1
+            lines.append(str(error))
+    assert read > 40
+    assert refused > 40
+    assert [line for line in lines if "\n" in line] == []
+
+
+def _empty(directory: Path) -> Path:
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    return directory
