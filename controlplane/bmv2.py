@@ -50,7 +50,7 @@ class Bmv2Switch(ProgramSwitch):
         with self._asking("its program"):
             same = self._client.standard.bm_get_config_md5() == self._committed_md5()
             loaded = None if same else self._client.standard.bm_get_config()
-        name, digest = (PROGRAM, committed_digest()) if loaded is None else (_program_name(loaded), "of another build")
+        name, digest = (PROGRAM, committed_digest()) if loaded is None else (_program_name(loaded), "unknown")
         identity = ProgramIdentity(name, digest)
         refuse_other_program(self, identity)
         return identity
@@ -243,7 +243,7 @@ class Bmv2Switch(ProgramSwitch):
 
     def _here(self) -> str:
         """The address and the network namespace that it is in: another's 127.0.0.1 is another switch."""
-        return f"{self.address} in {Path('/proc/self/ns/net').readlink()}"
+        return f"{bmv2_client.resolved(self.address)} in {Path('/proc/self/ns/net').readlink()}"
 
     @staticmethod
     def _committed_md5() -> bytes:

@@ -11,6 +11,7 @@ import importlib
 import logging
 import os
 import shutil
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +48,12 @@ class Client(NamedTuple):
 def connect(address: str) -> Client:
     """A client of the simple_switch at HOST:PORT. SwitchError: no modules, too old, or nobody answers."""
     host, port = split_address(address)
-    directory = load_packages()
+    try:
+        directory = load_packages()
+    except SwitchError:
+        raise
+    except Exception as error:  # generated for another Python or Thrift: any kind
+        raise SwitchError(f"bmv2 switch at {address}: BMv2's Python modules do not load: {error}") from None
     from thrift.protocol.TBinaryProtocol import TBinaryProtocol
     from thrift.protocol.TMultiplexedProtocol import TMultiplexedProtocol
     from thrift.transport.TSocket import TSocket
@@ -56,12 +62,12 @@ def connect(address: str) -> Client:
     try:
         standard, standard_types = _modules("bm_runtime.standard", "Standard")
         simple_switch, simple_switch_types = _modules("sswitch_runtime", "SimpleSwitch")
-    except ImportError as error:
+    except Exception as error:
         raise SwitchError(f"bmv2 switch at {address}: the client modules in {directory} do not load: {error}") from None
     logging.getLogger("thrift.transport.TSocket").setLevel(logging.CRITICAL)  # what it says, we say in one line
-    socket = TSocket(host, port)
-    socket.setTimeout(TIMEOUT_MS)
-    transport = TBufferedTransport(socket)
+    connection = TSocket(host, port)
+    connection.setTimeout(TIMEOUT_MS)
+    transport = TBufferedTransport(connection)
     protocol = TBinaryProtocol(transport)
     client = Client(
         transport,
@@ -90,6 +96,17 @@ def split_address(address: str) -> tuple[str, int]:
     if colon and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         raise SwitchError(f"bmv2 address {address!r} is not HOST:PORT, as in 127.0.0.1:{DEFAULT_PORT}")
     return host or "127.0.0.1", int(port or DEFAULT_PORT)
+
+
+def resolved(address: str) -> str:
+    """HOST:PORT with the host as an IP address: localhost and 127.0.0.1 are one switch."""
+    host, port = split_address(address)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return f"{host}:{port}"
+    numbers = sorted(str(one[4][0]) for one in found if one[0] == socket.AF_INET) or [str(found[0][4][0])]
+    return f"{numbers[0]}:{port}"
 
 
 def load_packages() -> Path:

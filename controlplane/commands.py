@@ -122,6 +122,10 @@ def postcards(options: argparse.Namespace) -> int:
     with opened(options) as (switch, _):
         number = port_number(switch, options.port)
         with switch.writing():
+            if options.what == "on" and isinstance(switch.policy(number), Unwatched):
+                raise SwitchError(
+                    f"port {options.port}: no policy watches its queue, so it has no postcards; `mode` sets one"
+                )
             if options.what == "on" and switch.collector() is None:
                 raise SwitchError(f"{switch}: has no collector, so nobody would get postcards: apply a file with one")
             switch.set_postcards(number, options.switch_id if options.what == "on" else None)
@@ -197,6 +201,8 @@ def _policy(options: argparse.Namespace, switch: Switch, number: int, traffic: T
 def _set_policy(switch: Switch, name: str, number: int, policy: Policy) -> None:
     if isinstance(policy, Ecn) and policy.hard_limit < policy.threshold:
         raise SwitchError(f"port {name}: its hard limit is {policy.hard_limit} {policy.unit}: set both with `mode`")
+    if problem := switch.silent_drops(policy, switch.queue(number)):
+        raise SwitchError(f"port {name}: {problem}, with `apply`")
     before = switch.policy(number)
     switch.set_policy(number, policy)
     print(f"port {name} policy: {apply.words(before)} -> {apply.words(switch.policy(number))}")

@@ -116,6 +116,9 @@ class _Reading:
             self._switch.check_policy(number, wanted.policy)
             if wanted.queue is not None:
                 self._switch.check_queue(number, wanted.queue)
+            queue = wanted.queue or self._switch.queue(number)
+            if problem := self._switch.silent_drops(wanted.policy, queue):
+                self._wrong(f"{where}.limit", problem)
         except SwitchError as error:
             self._wrong(where, str(error))
 

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Self
 
-from controlplane.policy import Policy, Unit
+from controlplane.policy import Ecn, Policy, TailDrop, Unit
 
 
 class SwitchError(RuntimeError):
@@ -170,6 +170,19 @@ class Switch(abc.ABC):
     @abc.abstractmethod
     def check_queue(self, port: int, queue: Queue) -> None:
         """Raises what set_queue would of these values, and changes nothing."""
+
+    def silent_drops(self, policy: Policy, queue: Queue) -> str:
+        """Why the queue would drop in silence before `policy` does, '' if it would not."""
+        if not isinstance(policy, TailDrop | Ecn):
+            return ""
+        most = policy.hard_limit if isinstance(policy, Ecn) else policy.threshold
+        limit = {Unit.PACKETS: queue.limit_packets, Unit.BYTES: queue.limit_bytes}.get(policy.unit)
+        if limit is None or limit > most:
+            return ""
+        return (
+            f"the queue itself holds {limit} {policy.unit} and drops the rest in silence, before the policy does at "
+            f"{most}: give it a limit above that"
+        )
 
     @abc.abstractmethod
     def counters(self) -> dict[str, dict[int, Count]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -145,6 +146,22 @@ def test_modules__missing_is_one_line_that_says_where_they_were_sought(
     monkeypatch.setenv("BMV2_PYTHON", str(tmp_path))
     with pytest.raises(SwitchError, match=f"bm_runtime and sswitch_runtime are not found: .*sought in {tmp_path}"):
         connect("bmv2", "127.0.0.1:9090")
+
+
+def test_modules__that_do_not_load_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As those of another Python."""
+    for name in bmv2_client.PACKAGES:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("print 1\n")
+    monkeypatch.setenv("BMV2_PYTHON", str(tmp_path))
+    with pytest.raises(SwitchError, match="BMv2's Python modules do not load: Missing parentheses"):
+        connect("bmv2", "127.0.0.1:9090")
+
+
+def test_address__of_one_switch_in_two_spellings_is_one_to_the_lock() -> None:
+    assert bmv2_client.resolved("localhost:9090") == bmv2_client.resolved(":9090") == "127.0.0.1:9090"
+    assert bmv2_client.resolved("no-such-host.invalid:9090") == "no-such-host.invalid:9090"
 
 
 @pytest.mark.parametrize(

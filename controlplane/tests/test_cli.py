@@ -8,7 +8,7 @@ import pytest
 from controlplane.__main__ import main
 from controlplane.fake import FakeSwitch
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit, Unwatched
-from controlplane.switch import Count, ProgramIdentity
+from controlplane.switch import Count, ProgramIdentity, Queue
 from controlplane.tests.test_spec import EXAMPLE
 
 FAKE = ("--target", "fake", "--address", "test")
@@ -60,6 +60,20 @@ def test_threshold__is_set_in_any_unit(run, fake: FakeSwitch) -> None:
     assert fake.policy(2) == EgressThreshold(307_200, True, Unit.BYTES)
 
 
+def test_policy__behind_a_queue_that_drops_in_silence_is_refused(run, fake: FakeSwitch) -> None:
+    """BMv2's own queues hold 64 packets until told otherwise."""
+    fake.set_queue(2, Queue(limit_packets=64))
+    fake.set_policy(2, TailDrop(63))
+    said = "port 2: the queue itself holds 64 packets and drops the rest in silence, before the policy does at"
+    for words in (("threshold", "set", "2", "64p"), ("mode", "2", "ecn", "--threshold", "9p", "--hard-limit", "99p")):
+        status, _, err = run(*words)
+        assert (status, len(err)) == (1, 1)
+        assert said in err[0]
+    assert run("threshold", "set", "2", "62p")[0] == 0
+    assert run("threshold", "set", "2", "90kB")[0] == 0
+    assert run("mode", "2", "egress-threshold", "--threshold", "99p")[0] == 0
+
+
 def test_mode__keeps_the_threshold_unless_told(run, fake: FakeSwitch) -> None:
     assert run("mode", "2")[1] == ["unwatched"]
     assert run("mode", "2", "tail-drop", "--threshold", "40p")[1] == [
@@ -74,7 +88,11 @@ def test_mode__keeps_the_threshold_unless_told(run, fake: FakeSwitch) -> None:
     assert fake.policy(2) == Unwatched()
 
 
-def test_postcards__need_a_collector(run, fake: FakeSwitch) -> None:
+def test_postcards__need_a_policy_and_a_collector(run, fake: FakeSwitch) -> None:
+    assert run("postcards", "on", "2")[2] == [
+        "error: port 2: no policy watches its queue, so it has no postcards; `mode` sets one"
+    ]
+    fake.set_policy(2, TailDrop(5))
     assert run("postcards", "on", "2")[2] == [
         "error: fake switch at test: has no collector, so nobody would get postcards: apply a file with one"
     ]

@@ -118,6 +118,10 @@ def test_load__a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         ("ports: {'9': {}}\n", "ports.9: the switch has no port '9'; it has 1, 2, 3"),
         ("forwarding: {'02:bf:00:00:00:01': eth0}\n", "forwarding.02:bf:00:00:00:01: the switch has no port 'eth0'"),
         ("ports: {'2': {speed: 10gbit}}\n", "ports.2.speed: fake has no cables"),
+        (
+            "ports: {'2': {limit: 5p, policy: {mode: tail-drop, threshold: 5p}}}\n",
+            "ports.2.limit: the queue itself holds 5 packets and drops the rest in silence, before the policy does",
+        ),
         ("ports: {'2': {limit: 5c}}\n", "ports.2.limit: 5c: fake holds packets or bytes"),
         (
             "ports: {'2': {policy: {mode: tail-drop, threshold: 5c}}}\n",
