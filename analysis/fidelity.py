@@ -205,8 +205,9 @@ def _rate_reasons(run: Run, facts: dict[str, Any], own: Rules) -> list[str]:
     gap_ns = run.spec["wire_bytes"] * 8e9 / run.spec["rate_bps"]
     if error is None or span_ns < MIN_RATE_GAPS * gap_ns or abs(error) <= own.max_rate_error:
         return []
+    rate_error = 1 / (1 + error) - 1  # `error` is that of the time that packets take
     return [
-        f"fidelity: the link's real rate was off by {-error:+.3%}; allowed is {100 * own.max_rate_error:g} %: "
+        f"fidelity: the link's real rate was off by {rate_error:+.3%}; allowed is {100 * own.max_rate_error:g} %: "
         "lower RATE"
     ]
 
