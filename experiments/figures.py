@@ -131,10 +131,6 @@ def draw(asked: Asked) -> int:
     """Draws, says where, and what was left out."""
     from analysis.figures.spang2021 import paper, publish
 
-    if asked.publish:
-        made_files = publish.publish(asked.options.results, asked.output, DOCS, asked.smoke)
-        print(f"published {len(made_files)} files -> {DOCS}")
-        return 0
     drawn = paper.draw(asked.options.results, asked.output, asked.figures, asked.smoke)
     without = [figure.name for figure in drawn if not figure.used]
     left_out = {run_name for figure in drawn for run_name, _ in figure.left_out}
@@ -143,6 +139,9 @@ def draw(asked: Asked) -> int:
         print(f"no valid run for {', '.join(without)}", file=sys.stderr)
     if left_out:
         print(f"{len(left_out)} runs are not valid and were left out; the figures list them", file=sys.stderr)
+    if asked.publish:
+        files = publish.publish(drawn, asked.options.results, asked.output, DOCS, asked.smoke)
+        print(f"published {len(files)} files -> {DOCS}")
     return 2 if without or left_out else 0
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from analysis import run_table
 from analysis.figures.spang2021 import document, paper
+from analysis.figures.spang2021.paper import Drawn
 from analysis.raw import InputError
 
 PICTURES = "spang2021"
@@ -16,11 +17,10 @@ TABLE = "spang2021-runs.parquet"
 MOST_BYTES = 8 << 20  # of a repository that everybody clones
 
 
-def publish(results: Path, figures: Path, docs: Path, smoke: bool = False) -> list[Path]:
-    """Draws all figures into `figures`, and copies them with page and table into `docs`; returns what is there now.
-    Raises InputError if they are too large or reasons do not fit, and then changes nothing in `docs`; OSError.
+def publish(drawn: list[Drawn], results: Path, figures: Path, docs: Path, smoke: bool = False) -> list[Path]:
+    """Copies all that was `drawn` into `figures` with page and table into `docs`; returns what is there now. Raises
+    InputError if they are too large or reasons do not fit, and then changes nothing in `docs`; OSError.
     """
-    drawn = paper.draw(results, figures, paper.NAMES, smoke)
     reasons = document.read_reasons(docs / REASONS)
     page = document.page(drawn, results, smoke, reasons, PICTURES)
     pictures = [figures / f"{figure.name}.{kind}" for figure in drawn for kind in ("png", "svg")]

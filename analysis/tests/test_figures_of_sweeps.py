@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: MIT
+"""Figures 3 to 6, 10, 11 and Table 1 of the first seed paper, from simulated sweeps whose every packet is known."""
+
+import itertools
+import json
+import math
+import shutil
+
+import numpy as np
+import polars as pl
+import pytest
+
+from analysis import derive as derive_module
+from analysis import run_table
+from analysis.derive import derive
+from analysis.figures.spang2021 import document, paper, publish
+from analysis.figures.spang2021.runs import Runs
+from analysis.figures.spang2021.table_rows import Row
+from analysis.raw import InputError
+from analysis.statistics import Interval
+from analysis.tests import simulate
+from analysis.theory import many_flows, single_flow
+
+DROPPED = simulate.CARD["POSTCARD_DROPPED"]
+BDP = 50e6 * 10e-3 / (8 * 1538)  # of the simulation's default link
+FULL = 41  # packets: one BDP
+KERNEL = {"hosts": {"sender": {"congestion_controls": ["reno", "cubic", "bbr"]}}}
+
+
+def _job(cc, flows, buffer, seed=1):
+    return (cc, flows, buffer, seed)
+
+
+SWEEPS = {
+    "single-flow-buffers": [_job("reno", 1, 5), _job("reno", 1, FULL), _job("reno", 1, FULL, 2)],
+    "reno-depth": [_job("reno", n, FULL) for n in (1, 4, 16)] + [_job("reno", 4, FULL, 2), _job("reno", 16, 20)],
+    "others-depth": [_job("cubic", 4, FULL)],
+    "least-buffer": [_job("reno", 1, b) for b in (5, 20, FULL, 70)] + [_job("reno", 4, b) for b in (5, 20, FULL)],
+    "twenty-packets": [_job("reno", n, 20) for n in (1, 4, 16)],
+    "fairness-flows": [_job("cubic", 4, FULL)],
+    "fairness-buffers": [_job("reno", 16, FULL), _job("reno", 16, 20)],
+}
+
+
+def _scenario(cc, flows, buffer, seed):
+    return simulate.Scenario(
+        flows=flows, threshold=buffer, seed=seed, ccs=(cc,), duration_ns=1_000_000_000, warmup_ns=500_000_000
+    )
+
+
+@pytest.fixture(scope="module")
+def truths():
+    """What happened in each job."""
+    return {job: simulate.Simulation(_scenario(*job)).run() for job in {j for jobs in SWEEPS.values() for j in jobs}}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory, truths):
+    """The sweeps, analysed, without the runs' own figures; a run that is in several is copied."""
+    top = tmp_path_factory.mktemp("results")
+    made = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(derive_module, "draw_all", lambda *_: [])
+        patch.setattr(derive_module, "render", lambda *_: "")
+        for number, (job, truth) in enumerate(truths.items()):
+            simulate.write_run(made / str(number), _scenario(*job), truth)
+            environment = made / str(number) / "environment.json"
+            environment.write_text(json.dumps(json.loads(environment.read_text()) | KERNEL))
+            derive(made / str(number))
+    places = {job: made / str(number) for number, job in enumerate(truths)}
+    for stem, jobs in SWEEPS.items():
+        for cc, flows, buffer, seed in jobs:
+            run = top / f"spang2021-{stem}/runs/{cc}-n{flows}-b{buffer}-r{seed}/rep-1"
+            shutil.copytree(places[cc, flows, buffer, seed], run)
+    return top
+
+
+def _arrivals(truth, scenario):
+    """(card, flow) of each packet of the measurement window, by a plain loop."""
+    start = simulate.START_NS + scenario.warmup_ns
+    end = start + scenario.duration_ns
+    pairs = zip(truth.cards, truth.arrival_flow, strict=True)
+    return [(card, flow) for card, flow in pairs if start <= card["enqueue_ns"] < end]
+
+
+def _depths(truths, job):
+    return np.array([card["depth_packets"] for card, _ in _arrivals(truths[job], _scenario(*job))])
+
+
+def _figure(name, results):
+    module = paper.load(name)
+    data = module.prepare(Runs(results))
+    return data, {fact.what: fact for fact in module.facts(data)}
+
+
+def test_figure_03__has_the_models_line_and_says_what_is_missing(results):
+    data, facts = _figure("figure_03", results)
+    reno = data["panels"]["reno"]
+    assert set(reno["measured"]) == {5, FULL}
+    assert reno["measured"][FULL].runs == 2
+    assert reno["measured"][5].low is None
+    assert reno["model"][5] == pytest.approx(0.5 * (1 + 5 / BDP))
+    assert reno["bdp"] == pytest.approx(BDP)
+    assert data["panels"]["bbr2"]["absent"] == "BBRv2: not measured,\nno kernel at hand has it"
+    assert data["panels"]["bbr"]["absent"] == "BBR: no valid run"
+    assert facts["BBRv2: not measured, no kernel at hand has it"].measured is None
+
+
+def test_figure_03__counts_bursts_as_packets_that_came_close_together(results, truths):
+    data, _ = _figure("figure_03", results)
+    job = _job("reno", 1, 5)  # the buffer nearest to a quarter of the BDP
+    times = [card["enqueue_ns"] for card, _ in _arrivals(truths[job], _scenario(*job))]
+    gap = 1538 * 8e9 / 50e6 / 2
+    sizes = [1]
+    for before, now in itertools.pairwise(times):
+        if now - before <= gap:
+            sizes[-1] += 1
+        else:
+            sizes.append(1)
+    expected = {size: sum(s for s in sizes if s >= size) / sum(sizes) for size in sorted(set(sizes))}
+    shown, share = data["panels"]["reno"]["bursts"]
+    assert dict(zip(shown.tolist(), share.tolist(), strict=True)) == pytest.approx(expected)
+
+
+def test_figure_04__measures_depth_below_full_and_below_the_rule(results, truths):
+    data, facts = _figure("figure_04", results)
+    assert [panel["buffer"] for panel in data["panels"]] == [FULL, 20]
+    of_four = [_depths(truths, _job("reno", 4, FULL, seed)) for seed in (1, 2)]
+    used = facts["B = 1 BDP, n = 4: B less the 1st percentile of depth"]
+    assert used.predicted == pytest.approx(BDP / 2)
+    p01 = [np.percentile(depth, 1, method="inverted_cdf") for depth in of_four]
+    assert used.measured.value == pytest.approx(FULL - np.mean(p01))
+    shaded = facts["B = 1 BDP, n = 4: share of packets in the shaded region"]
+    assert shaded.measured.value == pytest.approx(np.mean([(depth < FULL - BDP / 2).mean() for depth in of_four]))
+    density = data["panels"][0]["rows"][1]["density"]
+    assert density.sum() * data["panels"][0]["width"] == pytest.approx(1)
+
+
+def test_figure_05a__bounds_hold_the_least_buffer(results, truths):
+    data, _ = _figure("figure_05a", results)
+    for flows, buffers in ((1, (5, 20, FULL, 70)), (4, (5, 20, FULL))):
+        enough = {b: (_depths(truths, _job("reno", flows, b)) > 0).mean() >= 0.99 for b in buffers}
+        low = max((b for b in buffers if not any(enough[c] for c in buffers if c <= b)), default=0)
+        high = min((b for b in buffers if all(enough[c] for c in buffers if c >= b)), default=math.inf)
+        assert data["curves"]["reno"]["points"][flows] == (flows, low, high)
+
+
+def test_figure_05b__fits_what_is_lost(results):
+    data, facts = _figure("figure_05b", results)
+    reno = data["curves"]["reno"]
+    assert set(reno["utilization"]) == {1, 4, 16}
+    lost = {n: 1 - found.value for n, found in reno["utilization"].items() if found.value < 1}
+    slope, _ = np.polyfit(np.log(list(lost)), np.log(list(lost.values())), 1)
+    assert reno["free"].exponent == pytest.approx(slope, abs=1e-3)
+    factor = math.exp(np.mean([math.log(value * math.sqrt(n)) for n, value in lost.items()]))
+    assert reno["root"].factor == pytest.approx(factor, rel=1e-3)
+    bound = next(fact for what, fact in facts.items() if what.startswith("Reno, n = 4: utilization"))
+    assert bound.predicted == many_flows.almost_fair_utilization(4, 1)
+
+
+def test_figure_06__shades_twice_the_rule(results, truths):
+    data, _ = _figure("figure_06", results)
+    (row,) = data["panels"]["cubic"]["rows"]
+    assert row["floor"] == pytest.approx(FULL - 2 * BDP / 2)
+    assert data["panels"]["cubic"]["buffer"] == FULL
+    assert "absent" in data["panels"]["bbr2"]
+
+
+def test_figure_10__counts_flows_that_lose_in_an_rtt_with_a_loss(results, truths):
+    data, _ = _figure("figure_10", results)
+    job = _job("reno", 16, FULL)
+    scenario = _scenario(*job)
+    losers: dict[int, set[int]] = {}
+    for card, flow in _arrivals(truths[job], scenario):
+        if card["flags"] & DROPPED:
+            since = card["enqueue_ns"] - simulate.START_NS - scenario.warmup_ns
+            losers.setdefault(since // scenario.rtt_ns, set()).add(flow)
+    assert data["mean"][16].value == pytest.approx(np.mean([len(flows) for flows in losers.values()]))
+    assert data["bound"][16] == pytest.approx(16**2 / (2 * BDP) + 4)
+    assert 20 not in data["bound"]
+
+
+@pytest.mark.parametrize(("name", "x"), [("figure_11a", 16), ("figure_11b", FULL)])
+def test_figure_11__has_both_ends_of_the_windows_over_the_fair_share(results, truths, name, x):
+    data, _ = _figure(name, results)
+    job = _job("reno", 16, FULL)
+    start = simulate.START_NS + 500_000_000
+    windows = [
+        record["packets_out"] - record["sacked_out"] - record["lost_out"] + record["retrans_out"]
+        for record in truths[job].records
+        if start <= record["mono_ns"] < start + 1_000_000_000 and record["event"] == simulate.EVENT["TCP_EVENT_PROBE"]
+    ]
+    p99 = np.percentile(windows, 99, method="inverted_cdf")
+    assert data["curves"]["reno"]["upper"][x].value == pytest.approx(p99 * 16 / BDP)
+
+
+def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
+    data, facts = _figure("table_1", results)
+    rows = data["rows"]
+    assert [row.rule.split(":")[0] for row in rows] == [
+        "BDP", "BDP", "(1/b − 1) BDP", "(1/b − 1) BDP", "3/7 BDP", "1/7 BDP", "1/4 BDP", "Θ(BDP/√n)", "O(BDP/√n)",
+        "O(BDP/√n)", "O(p BDP − n + np)", "O(s BDP/n)", "O(1)", "O(1)",
+    ]  # fmt: skip
+    assert len(facts) == len(rows)
+    reno = rows[1]
+    assert reno.predicted == pytest.approx(single_flow.bdp_rule(BDP))
+    full, halves = reno.conditions
+    assert full.holds is not None
+    assert halves.text.startswith("reno: W after a loss over before: 0.")
+    assert rows[4].measured is None
+    assert rows[4].verdict == "not measured"
+    lose = rows[8].conditions[0]
+    assert lose.text.split(" flows")[0].replace(".", "").isdigit()
+
+
+@pytest.mark.parametrize(
+    ("kind", "predicted", "measured", "says"),
+    [
+        ("number", 100.0, Interval(110, 105, 115, 1), "within 20% (+10%)"),
+        ("number", 100.0, Interval(70, 65, 75, 1), "not within 20% (−30%)"),
+        ("most", 100.0, Interval(90, 80, 95, 1), "enough"),
+        ("most", 100.0, Interval(110, 105, 120, 1), "not enough"),
+        ("least", 0.9, Interval(0.95, None, None, 1), "kept"),
+        ("least", 0.9, Interval(0.8, 0.7, 0.85, 1), "broken"),
+        ("distance", 0.0, Interval(0.1, None, None, 1), "within 20%"),
+        ("distance", 0.0, Interval(0.3, None, None, 1), "not within 20%"),
+        ("number", None, Interval(1, None, None, 1), "not measured"),
+    ],
+)
+def test_verdict__is_of_the_whole_interval(kind, predicted, measured, says):
+    assert Row("", "", "", [], predicted, measured, kind).verdict == says
+
+
+# All together ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def drawn(results, tmp_path_factory):
+    """Every figure, and where they are."""
+    output = tmp_path_factory.mktemp("figures")
+    return paper.draw(results, output), output
+
+
+def test_draw__makes_every_figure_and_the_page_of_facts(drawn):
+    figures, output = drawn
+    for name in paper.NAMES:
+        assert (output / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+        assert "</svg>" in (output / f"{name}.svg").read_text()
+    page = (output / paper.PAGE).read_text()
+    assert page.count("\n## ") == len(paper.NAMES) + 1
+    assert "BBRv2: not measured, no kernel at hand has it" in page
+    assert "![Figure 5a](./figure_05a.png)" in page
+    assert f"{len({run for figure in figures for run in figure.used})} valid runs in real time" in page
+
+
+@pytest.mark.parametrize("name", paper.NAMES)
+def test_figure__of_no_runs_says_that_there_is_nothing(tmp_path, name):
+    module, runs = paper.load(name), Runs(tmp_path)
+    data = module.prepare(runs)
+    assert not data["provenance"]["used"]
+    module.draw(data)
+    facts = module.facts(data)
+    assert not any(fact.measured for fact in facts)
+    drawn = paper.Drawn(name, module, facts, [], [])
+    assert "No run was found." in document.page([drawn], tmp_path, smoke=False, reasons={})
+
+
+def test_draw__leaves_out_runs_that_are_not_valid_and_lists_them(results, tmp_path):
+    copied = tmp_path / "results"
+    shutil.copytree(results, copied)
+    bad = copied / "spang2021-twenty-packets/runs/reno-n4-b20-r1/rep-1/summary.json"
+    bad.write_text(json.dumps(json.loads(bad.read_text()) | {"valid": False, "reasons": ["a postcard was lost"]}))
+    (figure,) = paper.draw(copied, tmp_path / "out", ("figure_05b",))
+    assert figure.left_out == [("spang2021-twenty-packets/reno-n4-b20-r1", "a postcard was lost")]
+    assert not any("n4" in run for run in figure.used)
+    assert "Not drawn: 1 not valid" in (tmp_path / "out/figure_05b.svg").read_text()
+
+
+def test_publish__keeps_what_people_wrote_and_refreshes_numbers(results, drawn, tmp_path, monkeypatch):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    drawn_of = (drawn[0], results, drawn[1])
+    (docs / publish.REASONS).write_text(
+        "# Reasons\n\n## Figure 10\n\nBecause *flows* wait.\n\n## Overview\n\nAll of it.\n"
+    )
+    publish.publish(*drawn_of, docs)
+    page = (docs / paper.PAGE).read_text()
+    assert "![Figure 10](spang2021/figure_10.png)\n\nBecause *flows* wait.\n" in page
+    assert page.index("All of it.") < page.index("## What was asked")
+    assert (docs / "spang2021/figure_10.svg").exists()
+    table = pl.read_parquet(docs / publish.TABLE)
+    assert table.columns == list(run_table.COLUMNS)
+    assert len(table) == sum(map(len, SWEEPS.values()))
+
+    (docs / paper.PAGE).write_text("old")
+    publish.publish(*drawn_of, docs)
+    assert (docs / paper.PAGE).read_text() == page
+    with monkeypatch.context() as patch:
+        patch.setattr(publish, "MOST_BYTES", 10_000)
+        with pytest.raises(InputError, match=r"the figures have .* MiB, allowed are 0; the largest is"):
+            publish.publish(*drawn_of, docs)
+    (docs / publish.REASONS).write_text("## Figure 12\n\nNo.\n")
+    with pytest.raises(InputError, match="'Figure 12', which is not drawn; allowed: Overview, Figure 1"):
+        publish.publish(*drawn_of, docs)
+
+
+def test_choose__knows_figures_as_people_write_them():
+    assert paper.choose(None) == paper.NAMES
+    assert paper.choose("5a") == ("figure_05a",)
+    assert paper.choose("5") == ("figure_05a", "figure_05b")
+    assert paper.choose("figure_04") == paper.choose("Figure 4") == ("figure_04",)
+    assert paper.choose("table1") == paper.choose("Table-1") == ("table_1",)
+    assert paper.sweeps(paper.choose("11")) == ("reno-depth", "fairness-flows", "fairness-buffers")
+    with pytest.raises(ValueError, match="allowed: 1, 2, 3, 4, 5a, 5b"):
+        paper.choose("12")
+
+
+def test_read_reasons__of_no_file_is_nothing(tmp_path):
+    assert document.read_reasons(tmp_path / "none.md") == {}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""make figures: its words, the order of sweeps, and one figure of a short sweep really measured and drawn."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments import figures, host, virtual_lab
+from experiments.errors import RunError, SpecError
+from experiments.host import CHECKOUT, Host
+from experiments.sweep import run
+from experiments.sweep.spec import Sweep
+
+
+def refused(*words: str) -> list[str]:
+    with pytest.raises(SpecError) as failure:
+        figures.read(list(words))
+    return failure.value.lines()
+
+
+def test_words__are_all_checked_before_anything_runs() -> None:
+    assert refused("PAPER=x", "FIGURE=99", "CC=reno", "DRAW=no", "JOBS=0") == [
+        "CC is no word of make figures; allowed: PAPER, FIGURE, SMOKE, RESULTS, JOBS, ATTEMPTS, DRAW, PUBLISH",
+        "PAPER=x is not known; allowed: spang2021",
+        "DRAW=no is not known; allowed: only",
+        "FIGURE=99 is not known; allowed: 1, 2, 3, 4, 5a, 5b, 6, 7, 8, 9, 10, 11a, 11b, table1",
+        "JOBS=0 is not allowed; allowed: 1 to 1024",
+    ]
+    assert refused() == ["PAPER is not known; allowed: spang2021"]
+    assert refused("PAPER=spang2021", "FIGURE=5", "PUBLISH=1") == ["PUBLISH=1 publishes all figures; leave FIGURE out"]
+
+
+def test_words__say_where_figures_go(tmp_path: Path) -> None:
+    asked = figures.read(["PAPER=spang2021", "SMOKE=1", f"RESULTS={tmp_path}", "FIGURE=5", "JOBS=3"])
+    assert asked.output == tmp_path / "figures/spang2021-smoke"
+    assert asked.figures == ("figure_05a", "figure_05b")
+    assert asked.options == run.Options(tmp_path, 3, None)
+
+
+class Sweeps:
+    """In place of runs: what was asked for."""
+
+    def __init__(self, status: int = 0, refuses: str = "") -> None:
+        self.asked: list[tuple[str, int]] = []
+        self.status, self.refuses = status, refuses
+
+    def __call__(self, sweep: Sweep, probe: object, options: run.Options) -> int:
+        self.asked.append((sweep.name.removeprefix("spang2021-"), sweep.reps))
+        if sweep.name.endswith(self.refuses or "nothing"):
+            raise RunError("the disk is too small")
+        return self.status
+
+
+def probe(clock: str) -> Host:
+    raise AssertionError("nothing is run")
+
+
+def test_measure__takes_first_repetitions_of_all_sweeps_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sweeps = Sweeps()
+    monkeypatch.setattr(figures.run, "run", sweeps)
+    asked = figures.read(["PAPER=spang2021", "FIGURE=5", f"RESULTS={tmp_path}"])
+    assert figures.measure(asked, probe) == 0
+    small = "twenty-packets"
+    assert sweeps.asked == [("least-buffer", 1), (small, 1), ("least-buffer", 2), (small, 2), (small, 3)]
+
+
+def test_measure__goes_on_without_a_sweep_that_cannot_be_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweeps = Sweeps(refuses="least-buffer")
+    monkeypatch.setattr(figures.run, "run", sweeps)
+    asked = figures.read(["PAPER=spang2021", "FIGURE=5", f"RESULTS={tmp_path}"])
+    assert figures.measure(asked, probe) == 2
+    assert [name for name, _ in sweeps.asked] == ["least-buffer"] + 3 * ["twenty-packets"]
+    assert capsys.readouterr().err == "error: the disk is too small\n"
+
+
+def test_measure__ends_when_it_is_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sweeps = Sweeps(status=130)
+    monkeypatch.setattr(figures.run, "run", sweeps)
+    asked = figures.read(["PAPER=spang2021", f"RESULTS={tmp_path}"])
+    assert figures.measure(asked, probe) == 130
+    assert len(sweeps.asked) == 1
+
+
+@pytest.mark.skipif(not host.tool("parallel"), reason="GNU parallel missing: apt-get install parallel")
+@pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+def test_figures__are_measured_once_and_drawn_from_what_is_stored(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "experiments.figures", "PAPER=spang2021", "FIGURE=9", f"RESULTS={tmp_path}"]
+    done = subprocess.run([*command, "SMOKE=1"], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "spang2021-four-flows-smoke: 1 of 1 runs are valid" in done.stdout
+    picture = tmp_path / "figures/spang2021-smoke/figure_09.png"
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    (summary,) = tmp_path.glob("spang2021-four-flows-smoke/runs/*/rep-1/summary.json")
+    measured = summary.stat().st_mtime_ns
+    drawn = picture.read_bytes()
+    picture.unlink()
+    again = subprocess.run([*command, "SMOKE=1"], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert summary.stat().st_mtime_ns == measured
+    assert picture.read_bytes() == drawn
+    short = subprocess.run([*command, "DRAW=only"], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert short.returncode == 2
+    assert "no valid run for figure_09" in short.stderr
