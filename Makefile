@@ -7,7 +7,7 @@ V ?= 0
 export V
 
 .DEFAULT_GOAL := help
-.PHONY: help experiment parameters sweep figures advise advise-parameters deploy replay import build kernel p4 test check lint format bench clean
+.PHONY: help experiment parameters sweep figures advise advise-parameters deploy replay import export build kernel p4 test check lint format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
@@ -38,6 +38,9 @@ replay: .venv/ready ## rebuild every derived file of a run from its raw ones: ma
 
 import: .venv/ready ## somebody else's captures as a run: make import FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms
 	@$(PYTHON) -m analysis import --make  # reads its words from make itself, as above
+
+export: .venv/ready ## a run in other formats: make export RUN=results/latest FORMAT=csv|parquet|pcapng|flent|telemetry-report OUTPUT=path
+	@$(PYTHON) -m analysis export --make  # reads its words from make itself, as above
 
 build: ## compile the switch, the collector and the tracer into build/
 	@$(MAKE) --no-print-directory -C softswitch
@@ -73,7 +76,7 @@ clean: ## remove everything that was built (results stay)
 # What must be redone when what has changed.
 
 # Goals that read stored runs or compute, for which any machine with Python will do.
-ALONE := replay import parameters advise advise-parameters
+ALONE := replay import export parameters advise advise-parameters
 
 # `make deploy WORD=...` has every word read, so that none is ignored; of another goal they are that one's to read.
 TOLD_TO_DEPLOY = $(and $(filter deploy,$(MAKECMDGOALS)),$(MAKEOVERRIDES))

@@ -9,6 +9,8 @@ are damaged: what could be read was analysed and is marked not valid.
 
 python -m analysis import FROM=... OUTPUT=...: captures of others as run directories (analysis/importing/).
 
+python -m analysis export RUN --format F --output PATH: a run in the formats of others (analysis/exporting/).
+
 python -m analysis import-artifact FILE [--output TABLE]: reads postcards of the first seed paper's artifact.
 """
 
@@ -38,6 +40,10 @@ def main(arguments: list[str] | None = None) -> int:
         from analysis.importing.command import main as import_
 
         return import_(arguments[1:])
+    if arguments[:1] == ["export"]:
+        from analysis.exporting.command import main as export
+
+        return export(arguments[1:])
     if arguments[:1] == ["import-artifact"]:
         from analysis import import_artifact
 

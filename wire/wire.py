@@ -81,6 +81,26 @@ class Format:
             result[name] = wide(rows[:, first : last + 1]) >> np.uint64(at % 8) & np.uint64((1 << bits) - 1)
         return result
 
+    def rows(self, count: int, **values: np.ndarray | int) -> np.ndarray:
+        """The opposite of `columns`: `count` big-endian records as uint8, records x `length`. A field not named is 0;
+        an unknown one, or a value too wide, is an error.
+        """
+        unknown = values.keys() - dict(self.fields).keys()
+        if unknown:
+            raise ValueError(f"{self.name} has no field {', '.join(sorted(unknown))}")
+        result = np.zeros((count, self.length), dtype=np.uint8)
+        for name, bits, at in self._shifts():
+            if name not in values:
+                continue
+            column = np.broadcast_to(np.asarray(values[name], dtype=np.uint64), (count,))
+            if bits < 64 and (column >> np.uint64(bits)).any():
+                raise OverflowError(f"{self.name}: {name} has {bits} bits, {column.max()} does not fit")
+            for byte in range((8 * self.length - at - bits) // 8, (8 * self.length - at - 1) // 8 + 1):
+                shift = 8 * (self.length - 1 - byte) - at
+                part = column >> np.uint64(shift) if shift >= 0 else column << np.uint64(-shift)
+                result[:, byte] |= (part & np.uint64(0xFF)).astype(np.uint8)
+        return result
+
     def _shifts(self) -> Iterator[tuple[str, int, int]]:
         """(name, bits, how far above bit 0 of the record as one number) of each field."""
         at = 8 * self.length if self.byte_order == "big" else 0
@@ -127,6 +147,10 @@ BLOCK = Format.load(HERE / "block.def", "little")
 TCP_RECORD = Format.load(HERE / "tcp_record.def", "little")
 GOODPUT_RECORD = Format.load(HERE / "goodput_record.def", "little")
 ARTIFACT_POSTCARD = Format.load(HERE / "artifact_postcard.def", "big")
+TELEMETRY_REPORT = Format.load(HERE / "telemetry_report.def", "big")
+DATAGRAM = Format.load(HERE / "datagram.def", "big")
+PACKET_HEADERS = Format.load(HERE / "packet_headers.def", "big")
+PCAPNG_PACKET = Format.load(HERE / "pcapng_packet.def", "little")
 _SHARED = HERE.parent / "p4src/shared"
 POLICY = Format.load(_SHARED / "policy.def", "big").const
 

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""A run as a data file of Flent (format 4), as its own test tcp_nup leaves it, so that every plot of that test can be
+made: each flow's goodput, their sum, mean and Jain's index, and what a ping would have met.
+
+A step is ten base RTTs, the window of utilization. Goodput is new payload that left the queue. "Ping" is the base RTT
+and the mean time that packets were in the queue: nobody pinged.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analysis.load import Run, load
+from analysis.metrics import UTILIZATION_WINDOW_RTTS, bottleneck, jain_index, measurement_window
+from analysis.raw import InputError
+from wire import wire
+
+FORMAT_VERSION = 4  # of flent/resultset.py
+TEST = "tcp_nup"
+PING = "Ping (ms) ICMP"
+LONGEST_UNLIMITED = 0x7FFFFFFF
+
+
+def write(repetition: Path, output: Path) -> int:
+    """The whole run from the start of its traffic. Returns how many steps. Raises InputError, OSError."""
+    document = data(repetition)
+    with output.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
+        file.write(json.dumps(document, indent=1, allow_nan=False).encode())
+    return len(document["x_values"])
+
+
+def data(repetition: Path) -> dict[str, Any]:
+    """The document. Raises InputError."""
+    run = load(repetition)
+    _, queue = bottleneck(run)
+    window = measurement_window(run, queue)
+    start, end = window.traffic_start_ns, window.end_ns
+    step = UTILIZATION_WINDOW_RTTS * run.spec["rtt_ns"]
+    steps = (end - start) // step
+    joined = repetition / "joined.parquet"
+    if steps < 1 or not joined.is_file():
+        raise InputError(
+            f"{repetition}: has no joined.parquet, or ended within {step} ns; allowed: a run that is analysed"
+        )
+    table = pl.read_parquet(joined, columns=["enqueue_mono_ns", "flow", "sojourn_ns", "new_bytes", "dropped"])
+    left = table["enqueue_mono_ns"].to_numpy() + table["sojourn_ns"].fill_null(0).to_numpy()
+    at = (left - start) // step
+    inside = (at >= 0) & (at < steps)
+    x = [(index + 0.5) * step / 1e9 for index in range(steps)]
+    offset = _realtime_minus_mono_ns(repetition)
+    t = [(start + offset + int(value * 1e9)) / 1e9 for value in x]
+    flow, fresh = table["flow"].to_numpy(), table["new_bytes"].to_numpy()
+    rates = np.zeros((len(run.traffic), steps))
+    for row, entry in enumerate(run.traffic):
+        chosen = inside & (flow == entry["flow"])
+        rates[row] = np.bincount(at[chosen], weights=fresh[chosen], minlength=steps) * 8e3 / step  # Mbit/s
+    stayed = inside & ~table["dropped"].to_numpy()
+    counts = np.bincount(at[stayed], minlength=steps)
+    delay = np.bincount(at[stayed], weights=table["sojourn_ns"].fill_null(0).to_numpy()[stayed], minlength=steps)
+    ping = [run.spec["rtt_ns"] / 1e6 + d / c / 1e6 if c else None for d, c in zip(delay, counts, strict=True)]
+    results: dict[str, list[float | None]] = {
+        "TCP upload avg": rates.mean(axis=0).tolist(),
+        "TCP upload sum": rates.sum(axis=0).tolist(),
+        "TCP upload fairness": [jain_index(rates[:, index]) for index in range(steps)],
+        PING: ping,
+    }
+    raw: dict[str, list[dict[str, float]]] = {
+        PING: [{"t": when, "val": value} for when, value in zip(t, ping, strict=True) if value is not None]
+    }
+    for row, entry in enumerate(run.traffic):
+        name = f"TCP upload::{row + 1}"
+        results[name] = rates[row].tolist()
+        raw[name] = _raw(run, entry["flow"], start, step, t, rates[row])
+    return {
+        "version": FORMAT_VERSION,
+        "metadata": _metadata(run, start + offset, steps * step / 1e9, step / 1e9, results, repetition),
+        "x_values": x,
+        "results": results,
+        "raw_values": raw,
+    }
+
+
+def _raw(run: Run, flow: int, start: int, step: int, t: list[float], rates: np.ndarray) -> list[dict[str, float]]:
+    """Each step's rate, with window, RTT and pacing rate of the flow's last trace record before its end."""
+    tcp = run.tcp
+    rows = np.flatnonzero(tcp["flow"] == flow)
+    ends = start + step * (1 + np.arange(len(t)))
+    last = np.searchsorted(tcp["mono_ns"][rows], ends, side="right") - 1
+    result = []
+    for index, when in enumerate(t):
+        point = {"t": when, "val": float(rates[index])}
+        if last[index] >= 0:
+            row = rows[last[index]]
+            point |= {"tcp_cwnd": int(tcp["cwnd_packets"][row]), "tcp_rtt": int(tcp["srtt_us"][row]) / 1e3}
+            if tcp["ssthresh_packets"][row] < LONGEST_UNLIMITED:
+                point["tcp_ssthresh"] = int(tcp["ssthresh_packets"][row])
+        result.append(point)
+    return result
+
+
+def _metadata(
+    run: Run, real_ns: int, length_s: float, step_s: float, results: dict[str, Any], repetition: Path
+) -> dict[str, Any]:
+    when = datetime.fromtimestamp(real_ns // 10**9, UTC).replace(microsecond=real_ns % 10**9 // 1000)
+    text = when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    spec = run.spec
+    mix = "+".join(group["cc"] for group in spec["groups"])
+    title = f"{mix}, {len(run.traffic)} flows, buffer {spec['buffer_packets']}"
+    return {
+        "NAME": TEST, "TITLE": title, "TIME": text, "T0": text, "LENGTH": length_s, "TOTAL_LENGTH": length_s,
+        "STEP_SIZE": step_s, "HOST": "receiver", "HOSTS": ["receiver"], "LOCAL_HOST": "sender", "IP_VERSION": 4,
+        "NOTE": f"exported by bufferscope from {repetition.parent.name}/{repetition.name}; Ping is the base RTT and "
+        "the mean time in the queue: nobody pinged",
+        "TEST_PARAMETERS": {"upload_streams": str(len(run.traffic))},
+        "SERIES_META": {name: {"UNITS": "ms" if name == PING else "Mbits/s"} for name in results},
+        "DATA_FILENAME": None, "BATCH_NAME": None, "BATCH_TIME": None, "BATCH_TITLE": None, "BATCH_UUID": None,
+        "FLENT_VERSION": None, "HTTP_GETTER_URLLIST": None, "HTTP_GETTER_DNS": None, "HTTP_GETTER_WORKERS": None,
+    }  # fmt: skip
+
+
+def _realtime_minus_mono_ns(repetition: Path) -> int:
+    """As the collector kept it; 0 where nobody did, so that times count from 1970."""
+    data = (repetition / "postcards.bsp").open("rb").read(1 << 21)
+    for block in wire.read_blocks(data, wire.BLOCK.const["BLOCK_POSTCARDS"]):
+        return int(block.header["realtime_minus_mono_ns"]) & ((1 << 63) - 1)
+    return 0

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""A run's tables as CSV or Parquet files in a directory, with every column's type and meaning in schema.json."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from analysis.raw import InputError
+from wire import wire
+
+TABLES = ("postcards", "tcp", "joined", "distributions")
+# Columns that are no field of a definition in wire/.
+MEANINGS = {
+    "enqueue_mono_ns": "CLOCK_MONOTONIC when the packet came to the queue",
+    "rx_mono_ns": "CLOCK_MONOTONIC when the collector's kernel got the postcard",
+    "flow": "number of the 5-tuple in this file; in distributions: the experiment's id of the flow, null: all",
+    "five_tuple": "source > destination and protocol of the flow",
+    "in_flight_packets": "packets_out - sacked_out - lost_out + retrans_out, else (snd_nxt - snd_una) / mss",
+    "dropped": "the queue policy refused the packet",
+    "ce_marked": "this switch set CE",
+    "seq": "TCP sequence number that does not wrap",
+    "payload_bytes": "TCP payload of the packet",
+    "new_bytes": "payload that left the queue here for the first time",
+    "retransmission": "its bytes had come to the queue before",
+    "reordered": "came after later bytes, for the first time",
+    "trace_age_ns": "age of the trace record that the window is from",
+    "packet_rtt_ns": "from arrival at the queue to the ACK that covers the packet's last byte",
+    "retransmit_mono_ns": "CLOCK_MONOTONIC of the trace's record of this retransmission",
+    "what": "which distribution: analysis/README.md",
+    "value": "a value that occurred, in the unit that `what` names",
+    "count": "how often it occurred in the measurement window",
+}
+
+
+def write(repetition: Path, output: Path, kind: str) -> int:
+    """All tables that there are, into the empty directory `output`. Returns how many rows. InputError, OSError."""
+    found = [name for name in TABLES if (repetition / f"{name}.parquet").is_file()]
+    if not found:
+        raise InputError(f"{repetition}: has no tables; allowed: a run that is analysed and whose tables were kept")
+    schema: dict[str, Any] = {}
+    rows = 0
+    for name in found:
+        frame = pl.scan_parquet(repetition / f"{name}.parquet")
+        columns = frame.collect_schema()
+        target = output / f"{name}.{kind}"
+        if kind == "csv":
+            frame.sink_csv(target)
+        else:
+            target.write_bytes((repetition / f"{name}.parquet").read_bytes())
+        count = int(frame.select(pl.len()).collect().item())
+        rows += count
+        schema[name] = {
+            "file": target.name,
+            "rows": count,
+            "columns": {column: {"type": _type(kind), "meaning": meaning(column)} for column, kind in columns.items()},
+        }
+    (output / "schema.json").write_text(json.dumps(schema, indent=1) + "\n")
+    return rows
+
+
+def _type(kind: Any) -> str:
+    """Without the list of an enumeration's values."""
+    return "text" if kind in (pl.String, pl.Categorical) or isinstance(kind, pl.Enum) else str(kind).lower()
+
+
+def meaning(column: str) -> str:
+    """Of a column: its remark in the definition of its format, or what is said here."""
+    return MEANINGS.get(column) or _remarks().get(column, "")
+
+
+def _remarks() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in ("tcp_record", "postcard"):
+        text = (wire.HERE / f"{name}.def").read_text()
+        found.update(re.findall(r"^FIELD\(\d+, (\w+)\)\s*(?:// (.*))?$", text, re.M))
+    return found
