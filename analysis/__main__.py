@@ -11,6 +11,8 @@ python -m analysis import FROM=... OUTPUT=...: captures of others as run directo
 
 python -m analysis export RUN --format F --output PATH: a run in the formats of others (analysis/exporting/).
 
+python -m analysis sweep-report DIRECTORY [--figures DIRECTORY]: the page of a sweep (analysis/sweep_report/).
+
 python -m analysis import-artifact FILE [--output TABLE]: reads postcards of the first seed paper's artifact.
 """
 
@@ -44,6 +46,10 @@ def main(arguments: list[str] | None = None) -> int:
         from analysis.exporting.command import main as export
 
         return export(arguments[1:])
+    if words[:1] == ["sweep-report"]:
+        from analysis.sweep_report.command import main as sweep_report
+
+        return sweep_report(words[1:])
     if arguments[:1] == ["import-artifact"]:
         from analysis import import_artifact
 

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: MIT
+"""What figures of sweeps share: which parameter is the horizontal axis, which make the lines and which the panels; and
+how a measure is drawn, every repetition as a dot, their mean with its bootstrap interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from analysis.figures.common import DISTINCT, GREY, Data, si, tidy
+from analysis.figures.spang2021.common import COLORS
+from analysis.figures.spang2021.common import name as cc_name
+from analysis.statistics import Interval, bootstrap
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from analysis.sweep_report.stored import Row, Stored
+
+ALONG = ("buf", "flows", "rate", "rtt", "load", "ecn_threshold", "mtu")  # what is most wanted along the axis
+TITLES = {
+    "cc": "congestion control", "flows": "flows", "buf": "buffer (packets)", "rate": "rate of the link",
+    "rtt": "base RTT", "mtu": "MTU (bytes)", "ecn_threshold": "ECN threshold (packets)", "load": "load",
+}  # fmt: skip
+MOST_LINES, MOST_PANELS = 8, 6  # more cannot be told apart
+LOG_FROM = 6.0  # times: from there on an axis is logarithmic
+MARKERS = "os^Dvp<>"
+DODGE = 0.012  # of the axis: lines beside each other, so that intervals do not hide each other
+
+
+class Layout(NamedTuple):
+    """`x` is the parameter along the axis; `lines` and `panels` those whose values get one of their own each."""
+
+    x: str
+    lines: tuple[str, ...]
+    panels: tuple[str, ...]
+
+
+class Measure(NamedTuple):
+    """A quantity of a run: its axis, the number of a row (None: not measured), a level worth a line, the largest number
+    there can be, and how much the axis spans at least: nothing is made of a difference that is none.
+    """
+
+    title: str
+    of: Callable[[Row], float | None]
+    level: float | None = None
+    most: float | None = None
+    least_span: float = 0.0
+
+
+def layout(parameters: dict[str, list[Any]]) -> Layout:
+    """Along the axis what is most wanted of the numeric parameters with most values; then algorithms make lines; what
+    is left makes lines too as long as they can be told apart, else panels.
+    """
+    numeric = [key for key, values in parameters.items() if all(isinstance(v, (int, float)) for v in values)]
+    wanted = sorted(numeric, key=lambda key: (-len(parameters[key]), ALONG.index(key) if key in ALONG else len(ALONG)))
+    x = wanted[0] if wanted else "cc"
+    rest = sorted((key for key in parameters if key != x), key=lambda key: (key != "cc", len(parameters[key])))
+    lines: list[str] = []
+    panels: list[str] = []
+    count = 1
+    for key in rest:
+        count *= len(parameters[key])
+        (lines if count <= MOST_LINES and not panels else panels).append(key)
+    return Layout(x, tuple(lines or rest[:1]), tuple(key for key in rest if key not in (lines or rest[:1])))
+
+
+def words(key: str, value: Any) -> str:
+    """A value of a parameter as people say it."""
+    if value is None:
+        return f"no {key}"
+    if key == "cc":
+        return cc_name(str(value))
+    if key == "flows":
+        return f"{value} flow{'' if value == 1 else 's'}"
+    if key == "buf":
+        return f"buffer {value}"
+    if key == "rate":
+        return si(value, "b/s")
+    if key == "rtt":
+        return f"RTT {si(value / 1e9, 's')}"
+    return str(value) if isinstance(value, str) and key in ("mode", "traffic", "clock", "target") else f"{key} {value}"
+
+
+def grouped(sweep: Stored, measures: Sequence[Measure]) -> Data:
+    """For each panel, line and value along the axis: what each repetition measured, one list a measure."""
+    plan = layout(sweep.parameters)
+    found: dict[str, dict[str, dict[Any, list[list[float]]]]] = {}
+    lines: dict[str, Any] = {}
+    for row in sorted(sweep.valid, key=lambda row: [_key(sweep.value(row, key)) for key in plan.lines + plan.panels]):
+        panel = ", ".join(words(key, sweep.value(row, key)) for key in plan.panels)
+        line = ", ".join(words(key, sweep.value(row, key)) for key in plan.lines)
+        lines[line] = row["cc"]
+        cell = found.setdefault(panel, {}).setdefault(line, {})
+        values = cell.setdefault(sweep.value(row, plan.x), [[] for _ in measures])
+        for into, measure in zip(values, measures, strict=True):
+            value = measure.of(row)
+            if value is not None:
+                into.append(float(value))
+    xs = sorted({x for panel in found.values() for line in panel.values() for x in line}, key=_key)
+    one_each = len(set(lines.values())) == len(lines)
+    return {
+        "facts": facts(sweep),
+        "x": plan.x,
+        "xs": xs,
+        "panels": dict(list(found.items())[:MOST_PANELS]),
+        "panels_left_out": max(len(found) - MOST_PANELS, 0),
+        "colors": {
+            line: COLORS.get(cc, GREY) if one_each and cc in COLORS else DISTINCT[i % len(DISTINCT)]
+            for i, (line, cc) in enumerate(lines.items())
+        },
+        "measures": [{k: v for k, v in measure._asdict().items() if k != "of"} for measure in measures],
+    }
+
+
+def any_measured(data: Data, measure: int = 0) -> bool:
+    """Whether there is anything to draw of a measure."""
+    return any(
+        values[measure] for panel in data["panels"].values() for line in panel.values() for values in line.values()
+    )
+
+
+def facts(sweep: Stored) -> Data:
+    """What every figure says of its sweep: its name, how many runs it draws and how many not, and why."""
+    left_out = len(sweep.rows) - len(sweep.valid)
+    return {
+        "text": f"{sweep.name}: {len(sweep.valid)} valid runs"
+        + (f"; not drawn: {left_out} that are not valid or missing" if left_out else "")
+    }
+
+
+def _key(value: Any) -> tuple[bool, Any]:
+    return (isinstance(value, str), value) if value is not None else (True, "")
+
+
+# Drawing --------------------------------------------------------------------------------------------------------------
+
+
+def new_figure(data: Data, rows: int, row_in: float = 2.6) -> tuple[Figure, Any]:
+    """A figure of report width, `rows` axes in each panel, titled; axes as an array rows x panels."""
+    from matplotlib.figure import Figure
+
+    panels = max(len(data["panels"]), 1)
+    figure = Figure(figsize=(10, 0.7 + row_in * rows), layout="constrained")
+    axes = figure.subplots(rows, panels, squeeze=False, sharex=True, sharey="row")
+    for ax in axes.flat:
+        tidy(ax)
+    for ax, title in zip(axes[0], data["panels"], strict=False):
+        ax.set_title(title, fontsize=9)
+    more = f"; {data['panels_left_out']} more panels would not fit" if data["panels_left_out"] else ""
+    figure.suptitle(data["facts"]["text"] + more, fontsize=9, color=GREY, x=0.01, ha="left")
+    return figure, axes
+
+
+def positions(data: Data) -> dict[Any, float]:
+    """Where the values along the axis lie: numbers where they are, words one after the other."""
+    if is_numeric(data):
+        return {x: float(x) for x in data["xs"]}
+    return {x: float(i) for i, x in enumerate(data["xs"])}
+
+
+def is_numeric(data: Data) -> bool:
+    """Whether the axis has numbers."""
+    return all(isinstance(x, (int, float)) for x in data["xs"])
+
+
+def is_log(data: Data) -> bool:
+    """Whether they span so much that the axis is logarithmic."""
+    return is_numeric(data) and data["xs"][0] > 0 and data["xs"][-1] >= LOG_FROM * data["xs"][0]
+
+
+def shifted(data: Data, at: float, line: int, lines: int) -> float:
+    """`at`, moved so that lines stand beside each other."""
+    part = DODGE * (line - (lines - 1) / 2)
+    low, high = min(positions(data).values()), max(positions(data).values())
+    if is_log(data):
+        return at * (high / low) ** part
+    return at + part * ((high - low) or 1)
+
+
+def label_x(ax: Axes, data: Data) -> None:
+    """The horizontal axis: a tick at each value that was measured, as far as there is room."""
+    from matplotlib.ticker import NullLocator
+
+    where = positions(data)
+    if is_log(data):
+        ax.set_xscale("log")
+    low, high = min(where.values()), max(where.values())
+    room = 0.06
+    if is_log(data):
+        ax.set_xlim(low * (high / low) ** -room, high * (high / low) ** room)
+    else:
+        span = (high - low) or 1
+        ax.set_xlim(low - room * span, high + room * span)
+    ticks = thinned(list(where.items()), data)
+    shown = [_tick(data["x"], x) for x, _ in ticks]
+    ax.set_xticks([at for _, at in ticks], shown)
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xlabel(str(TITLES.get(data["x"], data["x"])))
+
+
+def thinned(places: list[tuple[Any, float]], data: Data) -> list[tuple[Any, float]]:
+    """Those of the values whose labels would not touch."""
+    import math
+
+    scale = math.log if is_log(data) else float
+    span = scale(places[-1][1]) - scale(places[0][1]) or 1
+    kept: list[tuple[Any, float]] = []
+    for x, at in places:
+        if not kept or scale(at) - scale(kept[-1][1]) >= 0.055 * span * max(len(data["panels"]), 1):
+            kept.append((x, at))
+    return kept
+
+
+def _tick(key: str, value: Any) -> str:
+    if key in ("rate", "rtt"):
+        return words(key, value).removeprefix("RTT ")
+    return words(key, value) if isinstance(value, str) or value is None else f"{value:g}"
+
+
+def draw_measures(figure: Figure, axes: Any, data: Data) -> None:
+    """Each measure in its row: dots are repetitions, lines go through their means, bars are bootstrap intervals."""
+    where = positions(data)
+    for row, measure in enumerate(data["measures"]):
+        for column, (_, lines) in enumerate(data["panels"].items()):
+            ax = axes[row, column]
+            for number, (line, cells) in enumerate(lines.items()):
+                color = data["colors"][line]
+                found = [(x, bootstrap(values[row]), values[row]) for x, values in sorted(cells.items(), key=_cell)]
+                drawn = [
+                    (shifted(data, where[x], number, len(lines)), interval, values)
+                    for x, interval, values in found
+                    if interval
+                ]
+                draw_line(ax, drawn, color, MARKERS[number % len(MARKERS)], line)
+            if measure["level"] is not None:
+                ax.axhline(measure["level"], color=GREY, linewidth=0.8, linestyle="--")
+            label_x(ax, data)
+            if row < len(data["measures"]) - 1:
+                ax.set_xlabel("")
+            if column == 0:
+                ax.set_ylabel(measure["title"])
+        span(axes[row, 0], measure)
+    legend(figure, axes, data)
+    figure.align_ylabels()
+
+
+def span(ax: Axes, measure: Data) -> None:
+    """The vertical axis: wide enough, not beyond what there can be, numbers in full."""
+    low, high = ax.get_ylim()
+    high = (
+        high if measure["most"] is None else min(high, measure["most"] + 0.04 * max(high - low, measure["least_span"]))
+    )
+    ax.set_ylim(min(low, high - measure["least_span"]), high)
+    ax.ticklabel_format(axis="y", useOffset=False)
+
+
+def draw_line(ax: Axes, points: list[tuple[float, Interval, list[float]]], color: str, marker: str, label: str) -> None:
+    """(place, mean with its interval, the repetitions' numbers) of one line."""
+    ax.plot([x for x, _, _ in points], [y.value for _, y, _ in points], color=color, linewidth=1)
+    bars = [(x, y.low, y.high) for x, y, _ in points if y.low is not None and y.high is not None]
+    if bars:
+        ax.vlines(*zip(*bars, strict=True), color=color, linewidth=2.2, alpha=0.55)
+    dots = [(x, value) for x, _, values in points for value in values]
+    if dots:
+        ax.plot(*zip(*dots, strict=True), ".", color=color, markersize=3, alpha=0.6)
+    ax.plot(
+        [x for x, _, _ in points], [y.value for _, y, _ in points], marker,
+        color=color, markersize=4.5, markerfacecolor="white", markeredgewidth=1,
+    )  # fmt: skip
+    ax.plot([], [], marker=marker, color=color, markersize=4.5, markerfacecolor="white", label=label)
+
+
+def legend(figure: Figure, axes: Any, data: Data) -> None:
+    """What the lines are, once, in the margin on the right; nothing where there is one without a name."""
+    handles: dict[str, Any] = {}
+    for ax in axes.flat:
+        for handle, text in zip(*ax.get_legend_handles_labels(), strict=True):
+            handles.setdefault(text, handle)
+    handles.pop("", None)
+    if handles:
+        figure.legend(
+            handles.values(), handles.keys(), loc="outside right upper", frameon=False, fontsize=8, handlelength=1.4
+        )
+
+
+def _cell(item: tuple[Any, Any]) -> tuple[bool, Any]:
+    return _key(item[0])

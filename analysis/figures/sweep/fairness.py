@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""How equal flows were, against what the sweep varies: Delta of the first seed paper (5.6), and Jain's index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from analysis.figures.common import Data
+from analysis.figures.sweep import common
+from analysis.figures.sweep.common import Measure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.sweep_report.stored import Row, Stored
+
+CAPTION = (
+    "How equal the flows of a run are: Δ, by which windows may exceed the fair share (0 is equal), and Jain's index of "
+    "goodput (1 is equal). Runs of one flow are not in it. Dots, marks and bars as above."
+)
+
+
+def _of_several(column: str) -> Callable[[Row], float | None]:
+    return lambda row: row[column] if (row["flows"] or 0) > 1 else None
+
+
+MEASURES = (
+    Measure("Δ", _of_several("delta")),
+    Measure("Jain's index", _of_several("jain_index"), most=1, least_span=0.05),
+)
+
+
+def prepare(sweep: Stored) -> Data | None:
+    """Both numbers of every valid run with several flows."""
+    data = common.grouped(sweep, MEASURES)
+    return data if common.any_measured(data) else None
+
+
+def draw(data: Data) -> Figure:
+    """One above the other."""
+    figure, axes = common.new_figure(data, len(MEASURES))
+    common.draw_measures(figure, axes, data)
+    axes[0, 0].set_ylim(bottom=0)
+    return figure

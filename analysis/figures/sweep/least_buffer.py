@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""What a search for the least buffer found, against the number of flows or what else varies: intervals, not numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from analysis.figures.common import DISTINCT, GREY, Data
+from analysis.figures.spang2021.common import COLORS
+from analysis.figures.spang2021.common import name as cc_name
+from analysis.figures.sweep import common
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.sweep_report.stored import Stored
+
+CAPTION = (
+    "The least buffer that meets the search's criterion, in BDP: it is more than the lower end of a bar and at most "
+    "the upper one; an arrow where there is no such bound. Dashed: BDP/√n."
+)
+ALONG = {"flows": "flows", "rtt_ns": "base RTT (ns)", "rate_bps": "rate of the link (b/s)", "mtu_bytes": "MTU (bytes)"}
+OPEN = 1.35  # times: how far an arrow reaches
+
+
+def prepare(sweep: Stored) -> Data | None:
+    """Bounds over the BDP, by algorithm (and mode) and by the column that takes most values."""
+    found = [row for row in sweep.searched if row["low_packets"] or row["high_packets"]]
+    if not found:
+        return None
+    x = max(ALONG, key=lambda column: len({row[column] for row in found}))
+    modes = len({row["mode"] for row in found}) > 1
+    lines: dict[str, list[tuple[float, float | None, float | None]]] = {}
+    colors: dict[str, str] = {}
+    for row in sorted(found, key=lambda row: (row["cc"] or "", row[x])):
+        line = cc_name(row["cc"] or "") + (f", {row['mode']}" if modes else "")
+        low, high = (row[name] and row[name] / row["bdp_packets"] for name in ("low_packets", "high_packets"))
+        lines.setdefault(line, []).append((row[x], low, high))
+        colors[line] = COLORS.get(row["cc"], DISTINCT[len(colors) % len(DISTINCT)]) if not modes else (
+            DISTINCT[(len(lines) - 1) % len(DISTINCT)])  # fmt: skip
+    return {
+        "facts": {"text": f"{sweep.name}: {found[0]['criterion']} at least {found[0]['least']:g}"},
+        "x": x, "xs": sorted({row[x] for row in found}), "panels": {"": {}}, "panels_left_out": 0,
+        "lines": lines, "colors": colors,
+    }  # fmt: skip
+
+
+def draw(data: Data) -> Figure:
+    """One axis, logarithmic: rules are powers of n."""
+    figure, axes = common.new_figure(data, 1, 4.2)
+    ax = axes[0, 0]
+    ax.set_yscale("log")
+    for number, (line, points) in enumerate(data["lines"].items()):
+        color, marker = data["colors"][line], common.MARKERS[number % len(common.MARKERS)]
+        middles = []
+        for x, low, high in points:
+            at = common.shifted(data, x, number, len(data["lines"]))
+            below, above = low or high / OPEN, high or low * OPEN
+            middle = math.sqrt(below * above)
+            ax.plot([at, at], [below, above], color=color, linewidth=3, alpha=0.6, solid_capstyle="butt")
+            if low is None or high is None:
+                ax.plot(at, below if low is None else above, "v" if low is None else "^", color=color, markersize=6)
+            else:
+                ax.plot(at, middle, marker, color=color, markersize=4.5, markerfacecolor="white")
+            middles.append((at, middle))
+        ax.plot(*zip(*middles, strict=True), color=color, linewidth=0.8)
+        ax.plot([], [], marker=marker, color=color, markersize=4.5, markerfacecolor="white", label=line)
+    if data["x"] == "flows":
+        ax.plot(data["xs"], [1 / math.sqrt(n) for n in data["xs"]], "--", color=GREY, linewidth=0.9, label="BDP/√n")
+    common.label_x(ax, data)
+    ax.set_xlabel(ALONG[data["x"]])
+    ax.set_ylabel("least buffer (BDP)")
+    ax.yaxis.set_major_formatter(_plain)
+    ax.yaxis.set_minor_formatter("")
+    common.legend(figure, axes, data)
+    return figure
+
+
+def _plain(value: float, _: Any) -> str:
+    return f"{value:g}"

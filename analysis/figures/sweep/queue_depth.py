@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""How deep the queue was that packets found, against what the sweep varies: from its 1st to its 99th percentile."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures.common import GREY, Data
+from analysis.figures.sweep import common
+from analysis.figures.sweep.common import Measure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.sweep_report.stored import Stored
+
+CAPTION = (
+    "Queue depth that packets found on arrival: a line from the 1st to the 99th percentile, hollow marks the median, "
+    "all means over repetitions; dots are each repetition's median. Short grey strokes are the buffer."
+)
+MEASURES = tuple(
+    Measure("queue depth (packets)", operator.itemgetter(column))
+    for column in ("depth_p50_packets", "depth_p01_packets", "depth_p99_packets", "buffer_packets")
+)
+
+
+def prepare(sweep: Stored) -> Data | None:
+    """Three percentiles and the buffer of every valid run."""
+    data = common.grouped(sweep, MEASURES)
+    return data if common.any_measured(data) else None
+
+
+def draw(data: Data) -> Figure:
+    """One axis a panel."""
+    figure, axes = common.new_figure(data, 1, 3.6)
+    where = common.positions(data)
+    deepest = 1.0
+    for ax, lines in zip(axes[0], data["panels"].values(), strict=False):
+        for number, (line, cells) in enumerate(lines.items()):
+            color, marker = data["colors"][line], common.MARKERS[number % len(common.MARKERS)]
+            drawn = [
+                (common.shifted(data, where[x], number, len(lines)), *values)
+                for x, values in cells.items()
+                if all(values[:3])
+            ]
+            if not drawn:
+                continue
+            at = [x for x, *_ in drawn]
+            medians, lows, highs, buffers = ([float(np.mean(one[i])) for one in drawn] for i in range(1, 5))
+            deepest = max(deepest, *highs)
+            ax.vlines(at, lows, highs, color=color, linewidth=2.2, alpha=0.55)
+            dots = [(x, value) for x, values, *_ in drawn for value in values]
+            ax.plot(*zip(*dots, strict=True), ".", color=color, markersize=3, alpha=0.6)
+            ax.plot(at, medians, marker, color=color, markersize=4.5, markerfacecolor="white")
+            ax.plot(at, buffers, "_", color=GREY, markersize=9, markeredgewidth=1, zorder=1)
+            ax.plot([], [], marker=marker, color=color, markersize=4.5, markerfacecolor="white", label=line)
+        common.label_x(ax, data)
+    axes[0, 0].set_ylim(0, 1.12 * deepest)  # a buffer far beyond what was used is not shown
+    axes[0, 0].set_ylabel(MEASURES[0].title)
+    common.legend(figure, axes, data)
+    return figure

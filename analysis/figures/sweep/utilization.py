@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""How well the link was used: the first seed paper's two criteria (5.1), against what the sweep varies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from analysis.figures.common import Data
+from analysis.figures.sweep import common
+from analysis.figures.sweep.common import Measure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.sweep_report.stored import Row, Stored
+
+CAPTION = (
+    "Utilization that 99 % of windows of ten RTTs have at least, and the share of packets that found the queue not "
+    "empty (dashed: the 99 % that full use asks for). Dots are repetitions, hollow marks their means, bars 95 % "
+    "bootstrap intervals over repetitions."
+)
+
+
+def _percent(column: str) -> Callable[[Row], float | None]:
+    return lambda row: None if row[column] is None else 100 * row[column]
+
+
+MEASURES = (
+    Measure("utilization, p1 (%)", _percent("utilization_p01"), most=100, least_span=2),
+    Measure("packets that found\na queue (%)", _percent("queue_nonempty_fraction"), 99, 100, 2),
+)
+
+
+def prepare(sweep: Stored) -> Data | None:
+    """Both shares of every valid run, by panel, line and value along the axis."""
+    data = common.grouped(sweep, MEASURES)
+    return data if common.any_measured(data) or common.any_measured(data, 1) else None
+
+
+def draw(data: Data) -> Figure:
+    """One above the other, in percent."""
+    figure, axes = common.new_figure(data, len(MEASURES))
+    common.draw_measures(figure, axes, data)
+    return figure

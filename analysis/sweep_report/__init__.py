@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: MIT
+"""results/<sweep>/report.html: one page of a whole sweep, from what lies in its directory; nothing is run.
+
+`write` draws the figures that every sweep has (analysis/figures/sweep) into <sweep>/figures, takes those of a paper
+from where they were drawn, and puts all into one file that opens offline.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analysis import page
+from analysis.figures.sweep import NAMES
+from analysis.page.figure import Figure, embed
+from analysis.page.text import count, number
+from analysis.report import facts
+from analysis.sweep_report.columns import LABELS, table, value_text
+from analysis.sweep_report.stored import COLUMN, MISSING, NOT_VALID, VALID, Row, Stored, earlier_reasons, kind, read
+
+PAGE = "report.html"
+TEMPLATE = Path(__file__).with_name("sweep_report.html.j2")
+PAPERS = ("spang2021",)  # packages beside analysis/figures/sweep
+MOST_BYTES = 8_000_000  # of all figures: what would make the page larger is named instead
+OF_MACHINE = (
+    "cpu",
+    "kernel",
+    "versions",
+    "memory",
+    "program",
+    "virtual",
+)  # in environment.json
+MOST_KINDS = 12  # of reasons listed at the top; the table has each run's
+
+
+class Shown(NamedTuple):
+    """A figure and what is said of it."""
+
+    image: Figure
+    caption: str
+
+
+def write(directory: Path, figures: Path | None = None) -> Path:
+    """Makes the page of a sweep and returns its path. `figures` has <name>.svg of a paper's figures.
+
+    Raises InputError if the directory is no sweep or a figure is none, OSError if a file cannot be read or written.
+    """
+    sweep = read(directory)
+    own = draw(sweep)
+    papers = from_papers(sweep, figures) if figures else []
+    target = sweep.directory / PAGE
+    text = render(sweep, own, papers)
+    temporary = target.with_name(f".{PAGE}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return target
+
+
+def draw(sweep: Stored) -> list[Shown]:
+    """The figures that every sweep has, as far as there is something to draw; also left in <sweep>/figures."""
+    from analysis.figures.drawing import save, warm_up
+
+    shown = []
+    for name in NAMES if sweep.valid else ():
+        module = importlib.import_module(f"analysis.figures.sweep.{name}")
+        data = module.prepare(sweep)
+        if data is None:
+            continue
+        warm_up()
+        directory = sweep.directory / "figures"
+        directory.mkdir(exist_ok=True)
+        save(module.draw(data), directory, name)
+        shown.append(Shown(embed(directory / f"{name}.svg"), module.CAPTION))
+    return shown
+
+
+def from_papers(sweep: Stored, figures: Path) -> list[Shown]:
+    """Those figures of papers, drawn in `figures`, that are drawn from this sweep. The first lines of a figure's module
+    say what it is.
+    """
+    shown = []
+    for paper in PAPERS:
+        stem = sweep.name.removeprefix(f"{paper}-").removesuffix("-smoke")
+        for path in sorted(figures.glob("*.svg")) if sweep.name.startswith(f"{paper}-") else ():
+            if not re.fullmatch(r"(figure|table)_[0-9a-z_]{1,20}", path.stem):
+                continue
+            try:
+                module = importlib.import_module(f"analysis.figures.{paper}.{path.stem}")
+            except ModuleNotFoundError:
+                continue
+            if stem in module.SWEEPS:
+                shown.append(Shown(embed(path), " ".join((module.__doc__ or path.stem).split("\n\n")[0].split())))
+    return shown
+
+
+def render(sweep: Stored, own: list[Shown], papers: list[Shown]) -> str:
+    """The page's text."""
+    columns, filters, lines = table(sweep, lambda path: (sweep.directory / path).is_file())
+    small, large = _that_fit([*papers, *own])
+    counts = Counter(row["verdict"] for row in sweep.rows)
+    retried = [row for row in sweep.rows if (row["attempt"] or 1) > 1]
+    return page.render(
+        TEMPLATE,
+        ("runs.js",),
+        name=sweep.name,
+        about=sweep.sweep.get("about") or "",
+        clocks=_distinct(sweep.rows, "clock"),
+        setting=setting(sweep),
+        varied={
+            _label(key): [_said(sweep, key, value) or "none" for value in values]
+            for key, values in sweep.parameters.items()
+        },
+        total=len(sweep.rows),
+        points=len({(row["point"], row["buffer_packets"]) for row in sweep.rows}),
+        counts={verdict: counts[verdict] for verdict in (VALID, NOT_VALID, MISSING)},
+        retried=len(retried),
+        retried_kinds=_kinds(reason for row in retried for reason in earlier_reasons(sweep.directory, row)),
+        kinds={
+            verdict: _kinds(
+                reason for row in sweep.rows if row["verdict"] == verdict for reason in row["reasons"].split("; ")
+            )
+            for verdict in (NOT_VALID, MISSING)
+        },
+        kept=_distinct([row for row in sweep.rows if row["verdict"] != MISSING], "kept"),
+        papers=[shown for shown in papers if shown in small],
+        figures=[shown for shown in own if shown in small],
+        large=[shown.image.name for shown in large],
+        searched=[_found(row) for row in sweep.searched],
+        sought=f"{sweep.searched[0]['criterion']} at least {sweep.searched[0]['least']:g}" if sweep.searched else "",
+        columns=columns,
+        filters=filters,
+        lines=lines,
+        spec=specification(sweep),
+        worlds=worlds(sweep),
+        environment=environment(sweep),
+    )
+
+
+def setting(sweep: Stored) -> list[str]:
+    """The parameters that are the same for all runs, in words."""
+    rows = sweep.rows
+    keys = [key for key in COLUMN if key not in sweep.parameters and key not in ("clock", "target")]
+    same = {key: {sweep.value(row, key) for row in rows} for key in keys}
+    said = [_said(sweep, key, next(iter(values))) for key, values in same.items() if len(values) == 1]
+    return [text for text in said if text]
+
+
+def specification(sweep: Stored) -> list[tuple[str, str]]:
+    """What the sweep's spec says, its base among it; without the points, which the page lists as values."""
+    said = {key: value for key, value in sweep.sweep.items() if key not in ("points", "base", "about", "name")}
+    base = sweep.sweep.get("base")
+    said |= {f"base: {key}": value for key, value in base.items()} if isinstance(base, dict) else {}
+    return [(key, _flat(value)) for key, value in said.items() if value is not None]
+
+
+def worlds(sweep: Stored) -> list[tuple[str, list[tuple[str, int]]]]:
+    """Commit, P4 program, kernel and the like: each value with the number of runs that have it."""
+    names = {
+        "commit": "commit", "P4 program (digest)": "p4_digest", "virtual-time kernel (digest)": "kernel_digest",
+        "clock": "clock", "target": "target",
+    }  # fmt: skip
+    done = [row for row in sweep.rows if row["verdict"] != MISSING]
+    found = {
+        title: Counter(row[column] for row in done if row[column] is not None).most_common()
+        for title, column in names.items()
+    }
+    return [(title, values) for title, values in found.items() if values]
+
+
+def environment(sweep: Stored) -> list[tuple[str, str]]:
+    """What the first run that tells says of machine and kernel. Commits of others are in `worlds`."""
+    for row in sweep.rows:
+        try:
+            said = json.loads((sweep.directory / row["directory"] / "environment.json").read_text())
+        except (OSError, ValueError, RecursionError):
+            continue
+        if isinstance(said, dict):
+            return [fact for fact in facts(said) if fact[0].split()[0] in OF_MACHINE]
+    return []
+
+
+def _found(row: Row) -> dict[str, Any]:
+    """A row of a search with its bounds as shares of the BDP, and between what the least buffer lies, in words."""
+    low, high, bdp = row["low_packets"], row["high_packets"], row["bdp_packets"]
+    at_least, at_most = (number(bound and bound / bdp, 3) for bound in (low, high))
+    if high is None:
+        packets, of_bdp = ("not known", "–") if low is None else (f"more than {low}", f"more than {at_least}")
+    elif low is None:
+        packets, of_bdp = f"at most {high}", f"at most {at_most}"
+    else:
+        packets, of_bdp = f"{low} to {high}", f"{at_least} to {at_most}"
+    return row | {"packets": packets, "of_bdp": of_bdp}
+
+
+def _that_fit(shown: list[Shown]) -> tuple[list[Shown], list[Shown]]:
+    """Those that the page has room for, and the others."""
+    small: list[Shown] = []
+    large: list[Shown] = []
+    used = 0
+    for one in sorted(shown, key=lambda one: len(one.image.uri)):
+        used += len(one.image.uri)
+        (small if used <= MOST_BYTES else large).append(one)
+    return small, large
+
+
+def _kinds(reasons: Iterable[str]) -> list[tuple[str, int]]:
+    """Reasons by kind, the commonest first: one of them in full, how many there are."""
+    found: dict[str, list[str]] = {}
+    for reason in reasons:
+        found.setdefault(kind(reason), []).append(reason)
+    ordered = sorted(found.values(), key=len, reverse=True)
+    listed = [(same[0], len(same)) for same in ordered[:MOST_KINDS]]
+    if len(ordered) > MOST_KINDS:
+        listed.append((f"and {count(len(ordered) - MOST_KINDS, 'kind')} of reason more", 1))
+    return listed
+
+
+def _distinct(rows: list[Row], column: str) -> list[Any]:
+    return sorted({row[column] for row in rows if row[column]})
+
+
+def _label(key: str) -> str:
+    return LABELS.get(key, key.replace("_", " "))
+
+
+def _said(sweep: Stored, key: str, value: Any) -> str:
+    """A value with what it is of, for a list of settings; nothing for one that is not set."""
+    if value is None or (key == "traffic" and value == "long"):
+        return ""
+    row = next(row for row in sweep.rows if sweep.value(row, key) == value)
+    text = value_text(sweep, row, key)
+    if key in sweep.parameters:
+        return text
+    units = {"flows": count(value, "flow") if isinstance(value, int) else text, "buf": f"buffer {text} packets"}
+    return units.get(key, text if key in ("cc", "mode", "traffic", "rate") else f"{_label(key)} {text}")
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_flat(item)}" for key, item in value.items())
+    return ", ".join(map(_flat, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""The table of runs: its columns, what each says of a run and by what it is sorted, and the filters over it.
+
+A parameter that is the same for all runs has no column: the page says it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from analysis.figures.sweep.common import words
+from analysis.page.text import number, percent, si
+from analysis.sweep_report.stored import MISSING, NOT_VALID, VALID, Row, Stored
+
+ALWAYS = ("cc", "flows", "buf")  # whatever the sweep varies, people look for these
+LABELS = {"cc": "algorithm", "buf": "buffer", "rtt": "RTT", "mtu": "MTU", "ecn_threshold": "ECN threshold"}
+
+
+class Column(NamedTuple):
+    """`text` is what a cell says, `order` what it is sorted by (None: last); `about` explains the title."""
+
+    title: str
+    about: str
+    text: Callable[[Row], str]
+    order: Callable[[Row], Any]
+    is_number: bool = True
+
+
+class Cell(NamedTuple):
+    """`order` is "" where the text itself is as good."""
+
+    text: str
+    order: str
+    is_number: bool
+
+
+class Filter(NamedTuple):
+    """`options` are the texts to choose from; a row's own is in Line.chosen at the same place."""
+
+    label: str
+    options: list[str]
+
+
+class Line(NamedTuple):
+    """A row of the table. `report` is a link to the run's own, None where there is none."""
+
+    verdict: str
+    reasons: str
+    report: str | None
+    chosen: list[str]
+    cells: list[Cell]
+
+
+def _measured(column: str, title: str, about: str, show: Callable[[Any], str] = number) -> Column:
+    return Column(title, about, lambda row: show(row[column]), lambda row: row[column])
+
+
+MEASURED = (
+    _measured("utilization_mean", "utilization", "mean over the measurement window", percent),
+    _measured("utilization_p01", "p1", "utilization that 99 % of windows of ten RTTs have at least", percent),
+    _measured("queue_nonempty_fraction", "found a queue", "share of packets that did not find it empty", percent),
+    _measured("goodput_bps", "goodput", "TCP payload that left the queue for the first time", lambda v: si(v, "b/s")),
+    _measured("depth_p50_packets", "depth p50", "queue that packets found, median, packets"),
+    _measured("depth_p99_packets", "depth p99", "the same, 99th percentile"),
+    _measured("drops", "drops", "packets that the queue dropped in the measurement window"),
+    _measured("marks", "marks", "packets that the queue marked in the measurement window"),
+    _measured("jain_index", "Jain", "fairness of the flows' goodput, 1 is equal"),
+    _measured("delta", "Δ", "by which windows may exceed the fair share", lambda v: number(v, 3)),
+    _measured("attempt", "attempts", "how often the run was made until it was valid, or given up"),
+    _measured("wall_s", "wall s", "seconds that the run took, without its analysis", lambda v: number(v, 3)),
+)
+
+
+def ledger(row: Row) -> str:
+    """What the ledger says: nothing was lost, or how much."""
+    if row["ledger_missing"] is None:
+        return "–"
+    if row["ledger_missing"]:
+        return f"{number(row['ledger_missing'])} missing"
+    return "broken" if "ledger: " in row["reasons"] else "complete"
+
+
+def fidelity(row: Row) -> str:
+    """What fidelity says: kept, or failed, and the most that a frame was late."""
+    if row["verdict"] == MISSING:
+        return "–"
+    late = "" if row["lateness_max_us"] is None else f", {number(row['lateness_max_us'], 3)} µs"
+    return ("failed" if "fidelity: " in row["reasons"] else "kept") + late
+
+
+def table(sweep: Stored, exists: Callable[[str], bool]) -> tuple[list[Column], list[Filter], list[Line]]:
+    """Columns, filters and lines of a sweep. `exists` tells of a path below its directory whether it is there."""
+    keys = [*ALWAYS, *(key for key in sweep.parameters if key not in ALWAYS)]
+    columns = [_parameter(sweep, key) for key in keys]
+    columns += [_measured("buffer_over_bdp", "B/BDP", "buffer over the BDP", lambda v: number(v, 3))]
+    columns += [_measured("repetition", "rep", "repetition")]
+    columns += [column for column in MEASURED if _worth_it(column, sweep.rows)]
+    columns += [
+        Column("ledger", "packets and TCP events that were lost on the way to the analysis", ledger, ledger, False),
+        Column(
+            "fidelity", "did the emulation keep its times; the most that a frame was late", fidelity,
+            lambda row: row["lateness_max_us"], False,
+        ),
+    ]  # fmt: skip
+    verdicts = [verdict for verdict in (VALID, NOT_VALID, MISSING) if any(r["verdict"] == verdict for r in sweep.rows)]
+    filters = [Filter(LABELS.get(key, key.replace("_", " ")), _texts(sweep, key)) for key in keys]
+    filters.append(Filter("verdict", verdicts))
+    lines = []
+    for row in sweep.rows:
+        report = f"{row['directory']}/report.html"
+        lines.append(
+            Line(
+                row["verdict"],
+                row["reasons"],
+                report if exists(report) else None,
+                [*(value_text(sweep, row, key) for key in keys), row["verdict"]],
+                [_cell(column, row) for column in columns],
+            )
+        )
+    return columns, filters, lines
+
+
+def value_text(sweep: Stored, row: Row, key: str) -> str:
+    """A parameter of a row in as few words as a column with a title needs."""
+    value = sweep.value(row, key)
+    if key in ("flows", "buf", "mtu", "ecn_threshold"):
+        return number(value)
+    return str(value) if isinstance(value, str) else words(key, value).removeprefix("RTT ") if value else "–"
+
+
+def _texts(sweep: Stored, key: str) -> list[str]:
+    rows = sorted(sweep.rows, key=lambda row: _rank(sweep.value(row, key)))
+    return list(dict.fromkeys(value_text(sweep, row, key) for row in rows))
+
+
+def _parameter(sweep: Stored, key: str) -> Column:
+    return Column(
+        LABELS.get(key, key.replace("_", " ")), "a parameter of the run",
+        lambda row: value_text(sweep, row, key), lambda row: sweep.value(row, key),
+        all(isinstance(sweep.value(row, key), (int, float)) for row in sweep.rows),
+    )  # fmt: skip
+
+
+def _worth_it(column: Column, rows: list[Row]) -> bool:
+    """Whether a column says anything: marks only where there are some, attempts where there was more than one."""
+    orders = {column.order(row) for row in rows}
+    if column.title == "attempts":
+        return max((order for order in orders if order), default=1) > 1
+    return bool(orders - {None, 0}) if column.title == "marks" else orders != {None}
+
+
+def _cell(column: Column, row: Row) -> Cell:
+    text, order = column.text(row), column.order(row)
+    return Cell(text, "" if order is None or str(order) == text else f"{order:.9g}" if isinstance(order, float) else
+                str(order), column.is_number)  # fmt: skip
+
+
+def _rank(value: Any) -> tuple[bool, Any]:
+    return (isinstance(value, str), value) if value is not None else (True, "")

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""python -m analysis sweep-report results/<sweep> [--figures DIRECTORY]: makes results/<sweep>/report.html.
+
+Exit status: 0 made, 1 not made and nothing changed, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from analysis.raw import InputError
+
+
+def main(arguments: list[str]) -> int:
+    """Prints the page's path; errors on stderr, one line."""
+    from analysis.sweep_report import write
+
+    parser = argparse.ArgumentParser(prog="python -m analysis sweep-report", description="The page of a whole sweep.")
+    parser.add_argument("directory", type=Path, help="a sweep (results/<sweep>)")
+    parser.add_argument(
+        "--figures", type=Path, metavar="DIRECTORY", help="where figures of a paper were drawn (figure_*.svg)"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        if options.figures is not None and not options.figures.is_dir():
+            raise InputError(f"{options.figures}: is no directory; give the one with the figures, or none")
+        print(write(options.directory, options.figures))
+    except InputError as error:
+        print(f"sweep-report: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"sweep-report: {error.filename or options.directory}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0

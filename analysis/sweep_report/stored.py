@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""A sweep as it lies on the disk: its plan, a row for each of its jobs, and which parameters it varies.
+
+Nothing is run here. A job without a summary has a row too, with what its plan says: it is missing, and why if it left
+a word. Where there is no plan (runs put together by hand) the parameters are those that differ between the runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from analysis import run_table
+from analysis.raw import InputError
+
+PLAN = "plan.json"
+ABORTED = "ABORTED"
+SEARCHED = "least_buffer.parquet"
+SEARCHED_COLUMNS = (
+    "point", "cc", "flows", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "bdp_packets", "criterion", "least",
+    "low_packets", "high_packets", "runs", "note",
+)  # fmt: skip
+VALID, NOT_VALID, MISSING = "valid", "not valid", "missing"
+# Where a sweep's parameter stands in the run table; others have no column, and their words are shown.
+COLUMN = {
+    "cc": "cc", "flows": "flows", "buf": "buffer_packets", "rate": "rate_bps", "rtt": "rtt_ns", "mtu": "mtu_bytes",
+    "mode": "mode", "ecn_threshold": "ecn_threshold_packets", "traffic": "traffic", "clock": "clock",
+    "target": "target",
+}  # fmt: skip
+Row = dict[str, Any]
+
+
+@dataclass
+class Stored:
+    """`directory` is results/<sweep>; `plan` what plan.json holds, or {}; `rows` have the columns of the run table, and
+    `verdict` (one of three), `point_words` (parameter -> text) and `directory` (of the repetition, below the sweep's).
+    """
+
+    directory: Path
+    plan: dict[str, Any]
+    rows: list[Row]
+
+    @property
+    def name(self) -> str:
+        return self.directory.name
+
+    @property
+    def sweep(self) -> dict[str, Any]:
+        """The spec's own words, as far as there are any."""
+        found = self.plan.get("sweep")
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def searched(self) -> list[Row]:
+        """What a search for the least buffer found, a row a point; nothing where none was made. Raises InputError."""
+        path = self.directory / SEARCHED
+        try:
+            return pl.read_parquet(path, columns=list(SEARCHED_COLUMNS)).rows(named=True)
+        except FileNotFoundError:
+            return []
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise InputError(f"{path}: {str(error).splitlines()[0]}; run the sweep again: it writes it anew") from None
+
+    @cached_property
+    def valid(self) -> list[Row]:
+        """Rows that may be drawn."""
+        return [row for row in self.rows if row["verdict"] == VALID]
+
+    @cached_property
+    def parameters(self) -> dict[str, list[Any]]:
+        """What is varied: parameter -> its values, in order. A value is the number of the run table, or the text."""
+        keys = list(dict.fromkeys(key for row in self.rows for key in row["point_words"])) or list(COLUMN)
+        found = {key: list({self.value(row, key): None for row in self.rows}) for key in keys}
+        return {
+            key: sorted(values, key=lambda value: (isinstance(value, str), value) if value is not None else (True, ""))
+            for key, values in found.items()
+            if len(values) > 1
+        }
+
+    def value(self, row: Row, key: str) -> Any:
+        """The value of a parameter in a row: of the run table where it has the column, else the spec's text."""
+        column = COLUMN.get(key)
+        return row[column] if column else row["point_words"].get(key)
+
+
+def read(directory: Path) -> Stored:
+    """The sweep in a directory. Raises InputError if it holds no run and no plan of one, or a plan that is none."""
+    directory = directory.resolve()
+    plan = _plan(directory)
+    planned = plan.get("jobs") or {}
+    table = run_table.read(directory.parent).filter(pl.col("sweep") == directory.name)
+    rows = []
+    for row in table.iter_rows(named=True):
+        place = Path(row["run"]).relative_to(directory.name)
+        job = planned.get(place.parent.name, {})
+        rows.append(
+            row
+            | {
+                "verdict": VALID if row["valid"] else NOT_VALID,
+                "point_words": _words(job.get("point")),
+                "directory": str(place),
+            }
+        )
+    there = {Path(row["directory"]).parent.name for row in rows}
+    rows += [_missing(directory, name, job) for name, job in planned.items() if name not in there]
+    if not rows:
+        raise InputError(f"{directory}: is no sweep: it has no runs/<job>/rep-1; give results/<sweep>")
+    rows.sort(key=_order)
+    return Stored(directory, plan, rows)
+
+
+def earlier_reasons(directory: Path, row: Row) -> list[str]:
+    """Why earlier attempts of a job were not good enough, one text each."""
+    reasons = []
+    for attempt in sorted((directory / row["directory"]).parent.glob(run_table.EARLIER_ATTEMPTS)):
+        try:
+            said = json.loads((attempt / run_table.SUMMARY).read_text())["reasons"]
+            reasons.append("; ".join(map(str, said)))
+        except (OSError, ValueError, TypeError, KeyError):
+            reasons.append(_last_words(attempt) or "it left no reason")
+    return reasons
+
+
+def kind(reason: str) -> str:
+    """Reasons that differ in their numbers alone are of one kind: numbers become an ellipsis."""
+    return re.sub(r"[+-]?\d[\d.,]*", "…", reason)
+
+
+def _plan(directory: Path) -> dict[str, Any]:
+    path = directory / PLAN
+    try:
+        content = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); run the sweep again: it writes it anew") from None
+    jobs = content.get("jobs") if isinstance(content, dict) else None
+    if not isinstance(jobs, dict) or not all(isinstance(job, dict) for job in jobs.values()):
+        raise InputError(f"{path}: is no plan of a sweep; run the sweep again: it writes it anew")
+    return content
+
+
+def _words(point: Any) -> dict[str, str]:
+    return {str(key).lower(): str(value) for key, value in point.items()} if isinstance(point, dict) else {}
+
+
+def _missing(directory: Path, name: str, job: dict[str, Any]) -> Row:
+    """The row of a job without a result: its parameters from the plan, and its last words."""
+    spec = job.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    place = Path(run_table.SWEEP_RUNS) / name / "rep-1"
+    try:
+        row = run_table.row(
+            {"spec": spec, "utilization": {}},
+            {},
+            run_table.Place(f"{directory.name}/{place}", directory.name, job.get("repetition", 1), 1, "", None),
+        )
+    except (TypeError, AttributeError):
+        raise InputError(
+            f"{directory / PLAN}: job {name} has no spec; run the sweep again: it writes it anew"
+        ) from None
+    return row | {
+        "valid": None,
+        "reasons": _last_words(directory / place) or "has not been run",
+        "verdict": MISSING,
+        "point_words": _words(job.get("point")),
+        "directory": str(place),
+    }
+
+
+def _last_words(attempt: Path) -> str:
+    """The line of the mark that the runner leaves where a run could not be finished."""
+    try:
+        return " ".join((attempt / ABORTED).read_text(errors="replace").split())
+    except OSError:
+        return ""
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    return (
+        row["cc"] or "", row["flows"] or 0, row["mode"] or "", row["rate_bps"] or 0, row["rtt_ns"] or 0,
+        row["buffer_packets"] or 0, row["repetition"] or 0, row["run"],
+    )  # fmt: skip

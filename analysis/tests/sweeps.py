@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""Sweeps for tests: directories as `make sweep` leaves them, of one analysed repetition whose parameters and numbers
+are changed in each copy. What the numbers are does not matter; that pages show those that lie there does.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+ENVIRONMENT = {
+    "git": {"commit": "c0ffee" + 34 * "0", "dirty": False},
+    "program": {"name": "bufferscope", "digest": "feed" + 60 * "0"},
+    "cpu": {"model": "A <b>processor</b>", "count": 2},
+    "kernel": {"release": "6.12.0-test"},
+    "phases_s": {"traffic": 1.5},
+}
+
+
+def write(
+    directory: Path, summary: dict[str, Any], grid: dict[str, list[Any]], reps: int = 1, **sweep: Any
+) -> dict[str, Path]:
+    """A sweep over cc, flows and buf (packets), all valid. Returns job id -> its directory, by parameters."""
+    jobs, places = {}, {}
+    for number in range(1, reps + 1):
+        for values in itertools.product(*grid.values()):
+            point = dict(zip(grid, values, strict=True))
+            name = "-".join(f"{key[0]}{value}" for key, value in point.items()) + f"-r{number}"
+            one = changed(summary, point, number)
+            places[name] = directory / "runs" / name
+            put(places[name] / "rep-1", one)
+            jobs[name] = {"point": {k: str(v) for k, v in point.items()}, "repetition": number, "spec": one["spec"]}
+    said = {"name": directory.name, "about": "A sweep <i>for</i> tests.", "keep": "summary", "reps": reps, "seed": 1,
+            "base": {"clock": "virtual", "rate": "50mbit"}, "points": [], "search": None} | sweep  # fmt: skip
+    (directory / "plan.json").write_text(json.dumps({"format_version": 1, "sweep": said, "jobs": jobs}))
+    return places
+
+
+def changed(summary: dict[str, Any], point: dict[str, Any], number: int) -> dict[str, Any]:
+    """The summary of a run with other parameters, whose numbers follow from them in some plain way."""
+    one = copy.deepcopy(summary)
+    flows, buffer = int(point.get("flows", 1)), int(point.get("buf", 40))
+    one["spec"] |= {"groups": [{"cc": point.get("cc", "reno"), "flows": flows}], "buffer_packets": buffer}
+    one["buffer_packets"] = buffer
+    one["spec"] |= {key: value for key, value in point.items() if key in ("mode", "rate_bps")}
+    used = 1 - 1 / (buffer * flows**0.5 + number)
+    one["utilization"] |= {"mean": used, "p01": used - 0.01}
+    one["queue_nonempty_fraction"] = used
+    one["queue_depth_packets"] |= {"p01": 1, "p50": buffer // 2 + number, "p99": buffer, "max": buffer}
+    one["almost_fairness"]["delta"] = flows**0.5 / number
+    return one
+
+
+def put(repetition: Path, summary: dict[str, Any]) -> None:
+    """An analysed repetition, of which the summary was kept; its report is a page of a line."""
+    repetition.mkdir(parents=True)
+    (repetition / "summary.json").write_text(json.dumps(summary))
+    (repetition / "environment.json").write_text(json.dumps(ENVIRONMENT))
+    (repetition / "report.html").write_text("<!DOCTYPE html><title>a run</title>")
+    (repetition / "THINNED").write_text("summary\n")

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: MIT
+"""The page of a sweep: what it counts, lists and links, and how it is used in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from typing import Any
+
+import polars as pl
+import pytest
+
+from analysis import sweep_report
+from analysis.__main__ import main
+from analysis.figures.sweep.common import layout
+from analysis.summary import summarize
+from analysis.tests import sweeps
+
+GRID: dict[str, list[Any]] = {"cc": ["cubic", "reno"], "flows": [1, 4, 16], "buf": [10, 20, 80]}
+SHOWN = "return [...document.querySelectorAll('#runs tbody tr')].filter(row => !row.hidden)"
+LOST = "ledger: 3 postcards were lost; see logs/ and run again"
+LATE = "fidelity: 1 % of frames left port 2 700 us late or later; allowed are 500 us"
+
+
+@pytest.fixture(scope="session")
+def summary(known_runs):
+    """Of a simulated run in virtual time."""
+    return summarize(known_runs("virtual").analysis)
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory, summary):
+    """36 planned runs: one not valid for each of two reasons, one aborted, one never run, one retried."""
+    directory = tmp_path_factory.mktemp("results") / "grid"
+    places = sweeps.write(directory, summary, GRID, 2)
+    for name, reason in (("creno-f4-b20-r1", LOST), ("ccubic-f16-b80-r2", LATE)):
+        path = places[name] / "rep-1/summary.json"
+        told = json.loads(path.read_text()) | {"valid": False, "reasons": [reason]}
+        told["ledger"]["postcards_missing"] = 3 if reason is LOST else 0
+        path.write_text(json.dumps(told))
+    shutil.rmtree(places["creno-f16-b10-r2"])
+    aborted = places["creno-f1-b10-r1"] / "rep-1"
+    shutil.rmtree(aborted)
+    aborted.mkdir()
+    (aborted / "ABORTED").write_text("the receiver <script>x</script> did not come up\n")
+    earlier = places["creno-f1-b20-r1"] / "attempt-1"
+    shutil.copytree(places["creno-f1-b20-r1"] / "rep-1", earlier)
+    (earlier / "summary.json").write_text(json.dumps({"valid": False, "reasons": [LATE]}))
+    sweep_report.write(directory)
+    return directory
+
+
+@pytest.fixture
+def page(browser, sweep):
+    """The browser with that page as a desktop shows it."""
+    browser.errors()
+    browser.open(sweep / "report.html")
+    return browser
+
+
+def choose(browser, label, value):
+    """Chooses in a filter, as people do; waits for the table."""
+    from selenium.webdriver.support.select import Select
+
+    labels = "[...document.querySelectorAll('#filters label')]"
+    select = browser.run(f"return {labels}.find(one => one.textContent.startsWith(arguments[0])).control", label)
+    Select(select).select_by_visible_text(value)
+    until(browser, f"return document.getElementById('shown').textContent.includes('{label} {value}')")
+
+
+def until(browser, condition):
+    """Waits for what the page does a moment later, however busy the machine is."""
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    WebDriverWait(browser.driver, 20, 0.05).until(lambda _: browser.run(condition))
+
+
+def column(browser, title):
+    """Texts of a column, rows that are shown, in order."""
+    return browser.run(
+        """const heads = [...document.querySelectorAll('#runs thead th')];
+        const at = heads.findIndex(head => head.textContent === arguments[0]);
+        const rows = [...document.querySelectorAll('#runs tbody tr')].filter(row => !row.hidden);
+        return rows.map(row => row.cells[at].textContent);""",
+        title,
+    )
+
+
+def test_page__counts_what_is_valid_missing_and_retried(sweep):
+    text = (sweep / "report.html").read_text()
+    assert "<strong>32 of 36 runs are valid.</strong>" in text
+    numbers = dict(re.findall(r"<dt>([a-z ]+)</dt><dd>([^<]*)</dd>", text))
+    assert numbers == {"runs": "36", "valid": "32", "not valid": "2", "missing": "2", "retried": "1",
+                       "kept of each run": "summary"}  # fmt: skip
+    for said in (LOST, LATE, "has not been run", "did not come up"):
+        assert f"<li>{said}</li>" in text or said in text
+    assert "Attempts before the last one of a run failed" in text
+
+
+def test_page__escapes_what_files_say_and_fetches_nothing(sweep):
+    text = (sweep / "report.html").read_text()
+    for harm in ("<script>x", "<i>for</i>", "<b>processor"):
+        assert harm not in text
+    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:|//|/)""", text)
+    assert "default-src &#39;none&#39;" in text
+
+
+def test_page__links_each_run_that_has_a_report(sweep):
+    links = re.findall(r'<a href="([^"]*)">', (sweep / "report.html").read_text())
+    assert len(links) == 34
+    assert all((sweep / link).is_file() for link in links)
+
+
+def test_page__says_what_the_runs_rest_on(sweep):
+    text = (sweep / "report.html").read_text()
+    for said in ("c0ffee" + 34 * "0", "feed" + 60 * "0", "6.12.0-test", "base: rate", "50mbit"):
+        assert said in text
+
+
+def test_page__of_valid_runs_says_so(tmp_path, summary):
+    sweeps.write(tmp_path / "small", summary, {"cc": ["reno"], "flows": [2]})
+    text = sweep_report.write(tmp_path / "small").read_text()
+    assert "The run is there and valid." in text
+    assert "NOT COMPLETE" not in text
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_page__is_whole_on_every_screen(browser, sweep, width, dark):
+    browser.errors()
+    browser.open(sweep / "report.html", width, dark)
+    pictures = browser.pictures()
+    assert len(pictures) == 3
+    assert all(picture["colours"] > 5 and picture["wide"] > 300 and picture["high"] > 80 for picture in pictures)
+    assert browser.overflow() <= 0
+    assert (browser.brightness() < 0.35) == dark
+    assert browser.errors() == []
+
+
+def test_page__figures_zoom(page):
+    page.run("document.querySelector('.tools button[aria-label=\"zoom in\"]').click()")
+    until(page, "return document.querySelector('.picture svg').viewBox.baseVal.x > 0")
+
+
+def test_page__filters_by_parameters_and_verdict(page):
+    assert len(page.run(SHOWN)) == 36
+    choose(page, "algorithm", "reno")
+    assert len(page.run(SHOWN)) == 18
+    choose(page, "flows", "16")
+    choose(page, "buffer", "10")
+    assert column(page, "run") == ["valid", "missing"]
+    assert page.run("return document.getElementById('shown').textContent") == (
+        "2 of 36 runs: algorithm reno, flows 16, buffer 10"
+    )
+    page.run("document.querySelector('#filters button[type=reset]').click()")
+    until(page, f"{SHOWN}.length === 36")
+    choose(page, "verdict", "not valid")
+    assert sorted(column(page, "why")) == sorted([LOST, LATE])
+
+
+def test_page__filters_by_words(page):
+    page.driver.find_element("css selector", "#filters input").send_keys("RENO lost")
+    until(page, f"{SHOWN}.length === 1")
+    assert column(page, "why") == [LOST]
+    assert column(page, "ledger") == ["3 missing"]
+
+
+def test_page__sorts_by_any_column_and_back(page):
+    def press(title):
+        page.run(
+            "[...document.querySelectorAll('#runs thead th')].find(h => h.textContent === arguments[0])"
+            ".querySelector('button').click()",
+            title,
+        )
+
+    press("buffer")
+    up = [int(text) for text in column(page, "buffer")]
+    assert up == sorted(up)
+    press("buffer")
+    assert [int(text) for text in column(page, "buffer")] == sorted(up, reverse=True)
+    assert page.run("return document.querySelectorAll('[aria-sort]').length") == 1
+    for _ in range(2):
+        press("utilization")
+        assert column(page, "utilization")[-2:] == ["–", "–"]  # what was not measured is last, up and down
+    shares = [float(text.removesuffix(" %")) for text in column(page, "utilization")[:-2]]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_page__has_all_rows_and_no_dead_filters_without_scripts(browser, sweep):
+    browser.open(sweep / "report.html", script=False)
+    browser.command("Emulation.setScriptExecutionDisabled", value=False)
+    assert len(browser.run(SHOWN)) == 36
+    assert browser.run("return document.getElementById('filters').offsetHeight") == 0
+    assert browser.run("return document.querySelectorAll('#runs button, .tools').length") == 0
+
+
+def test_page__prints_without_filters_and_with_titles_on_every_sheet(page):
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", page.pdf())) <= 12
+    page.command("Emulation.setEmulatedMedia", media="print", features=[])
+    style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+    assert page.run(style, "#filters", "display") == "none"
+    assert page.run(style, "#runs thead", "display") == "table-header-group"
+    assert page.run(style, ".scrolls", "overflow") == "visible"
+
+
+def test_page__of_a_thousand_runs_is_quick(browser, tmp_path, summary, monkeypatch):
+    directory = tmp_path / "large"
+    grid: dict[str, list[Any]] = {
+        "cc": ["bbr", "cubic", "reno", "scalable"],
+        "flows": [1, 2, 4, 8, 16],
+        "buf": list(range(10, 110, 10)),
+    }
+    sweeps.write(directory, summary, grid, 5)
+    monkeypatch.setattr(sweep_report, "draw", lambda sweep: [])  # how long that takes is not of the page
+    page = sweep_report.write(directory)
+    assert page.stat().st_size < 10_000_000
+    browser.open(page)
+    took_ms = browser.run("""
+        const table = document.getElementById("runs"), took = [];
+        for (const at of [8, 9, 8, 9, 8]) {
+          const begin = performance.now();
+          table.tHead.rows[0].cells[at].querySelector("button").click();
+          table.offsetHeight;
+          took.push(performance.now() - begin);
+        }
+        return took;""")
+    assert min(took_ms) < 3000, took_ms  # 0.3 s where nothing else runs
+    choose(browser, "algorithm", "reno")
+    assert len(browser.run(SHOWN)) == 250
+
+
+# A search, figures of a paper -----------------------------------------------------------------------------------------
+
+
+def test_page__of_a_search_has_the_least_buffers(tmp_path, summary):
+    directory = tmp_path / "least"
+    sweeps.write(
+        directory, summary, {"cc": ["reno"], "flows": [1, 4], "buf": [10, 80]}, search={"criterion": "nonempty"}
+    )
+    of_all = {"cc": "reno", "mode": "tail-drop", "rate_bps": 50_000_000, "rtt_ns": 10_000_000, "mtu_bytes": 1500,
+              "bdp_packets": 40, "criterion": "nonempty", "least": 0.99, "width": 0.1, "runs": 4}  # fmt: skip
+    rows = [
+        {"point": "cc=reno flows=1", "flows": 1, "low_packets": 36, "high_packets": 40, "note": ""},
+        {"point": "cc=reno flows=4", "flows": 4, "low_packets": None, "high_packets": 10, "note": "the least tried"},
+        {"point": "cc=reno flows=8", "flows": 8, "low_packets": 80, "high_packets": None, "note": "not <finished>"},
+    ]
+    pl.DataFrame([of_all | row for row in rows]).write_parquet(directory / "least_buffer.parquet")
+    text = sweep_report.write(directory).read_text()
+    assert "The smallest buffer with nonempty at least 0.99" in text
+    for packets, of_bdp in (("36 to 40", "0.9 to 1"), ("at most 10", "at most 0.25"), ("more than 80", "more than 2")):
+        assert f'<td class="n">{packets}</td><td class="n">{of_bdp}</td>' in text
+    assert "not &lt;finished&gt;" in text
+    assert (directory / "figures/least_buffer.svg").exists()
+
+
+def test_page__takes_the_figures_of_a_paper_that_are_drawn_from_it(tmp_path, summary):
+    directory = tmp_path / "spang2021-single-flow-smoke"
+    sweeps.write(directory, summary, {"cc": ["reno"], "flows": [1]})
+    figures = tmp_path / "figures"
+    figures.mkdir()
+    for name in ("figure_01", "figure_08", "figure_99", "other"):  # of other sweeps, of none, and no figure
+        (figures / f"{name}.svg").write_text('<svg viewBox="0 0 30 20" xmlns="http://www.w3.org/2000/svg"/>')
+    text = sweep_report.write(directory, figures).read_text()
+    assert "Figures of the paper" in text
+    assert re.findall(r"<figcaption>(Figure [0-9]+)", text) == ["Figure 1"]
+
+
+# What cannot be done --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda at: None, "is no sweep: it has no runs/<job>/rep-1; give results/<sweep>"),
+        (lambda at: (at / "plan.json").write_text("{"), "cannot be read"),
+        (lambda at: (at / "plan.json").write_text("[]"), "is no plan of a sweep"),
+        (lambda at: (at / "plan.json").write_text('{"jobs": {"a": 1}}'), "is no plan of a sweep"),
+        (lambda at: (at / "plan.json").write_text('{"jobs": {"a": {"spec": {"groups": 7}}}}'), "job a has no spec"),
+    ],
+)
+def test_command__refuses_what_is_no_sweep_with_one_line(tmp_path, capsys, change, said):
+    directory = tmp_path / "x"
+    directory.mkdir()
+    change(directory)
+    assert main(["sweep-report", str(directory)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert said in err
+    assert not (directory / "report.html").exists()
+
+
+def test_command__refuses_a_table_of_a_search_that_is_none(tmp_path, capsys, summary):
+    sweeps.write(tmp_path / "x", summary, {"cc": ["reno"]})
+    (tmp_path / "x/least_buffer.parquet").write_text("no table")
+    assert main(["sweep-report", str(tmp_path / "x")]) == 1
+    assert "least_buffer.parquet: " in capsys.readouterr().err
+
+
+def test_command__makes_the_page_and_says_where(tmp_path, capsys, summary):
+    sweeps.write(tmp_path / "x", summary, {"cc": ["reno"]})
+    assert main(["sweep-report", str(tmp_path / "x")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'x/report.html'}\n"
+    assert main(["sweep-report", str(tmp_path / "x"), "--figures", "/nowhere"]) == 1
+    assert "/nowhere: is no directory" in capsys.readouterr().err
+
+
+# Which parameter goes where -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "x", "lines", "panels"),
+    [
+        ({}, "cc", (), ()),
+        ({"cc": ["a", "b"]}, "cc", (), ()),
+        ({"flows": [1, 2], "buf": [3, 4]}, "buf", ("flows",), ()),
+        ({"flows": [1, 2, 3], "buf": [3, 4], "cc": ["a", "b"]}, "flows", ("cc", "buf"), ()),
+        ({"flows": [1, 2, 3, 4, 5], "buf": [*range(9)], "cc": ["a", "b"]}, "buf", ("cc",), ("flows",)),
+        ({"mode": ["a", "b"], "cc": [*"abcdefghi"]}, "cc", ("mode",), ()),
+    ],
+)
+def test_layout__puts_the_longest_along_the_axis(parameters, x, lines, panels):
+    assert layout(parameters) == (x, lines, panels)
