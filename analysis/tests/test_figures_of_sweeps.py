@@ -36,6 +36,7 @@ SWEEPS = {
     "reno-depth": [_job("reno", n, FULL) for n in (1, 4, 16)] + [_job("reno", 4, FULL, 2), _job("reno", 16, 20)],
     "others-depth": [_job("cubic", 4, FULL)],
     "least-buffer": [_job("reno", 1, b) for b in (5, 20, FULL, 70)] + [_job("reno", 4, b) for b in (5, 20, FULL)],
+    "least-buffer-utilization": [_job("reno", 1, b) for b in (5, 20, FULL, 70)],
     "twenty-packets": [_job("reno", n, 20) for n in (1, 4, 16)],
     "fairness-flows": [_job("cubic", 4, FULL)],
     "fairness-buffers": [_job("reno", 16, FULL), _job("reno", 16, 20)],
@@ -204,9 +205,11 @@ def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
     assert len(facts) == len(rows)
     reno = rows[1]
     assert reno.predicted == pytest.approx(single_flow.bdp_rule(BDP))
-    full, halves = reno.conditions
+    full, halves, used = reno.conditions
     assert full.holds is not None
     assert halves.text.startswith("reno: W after a loss over before: 0.")
+    assert used.text.startswith("for 98% used: ")
+    assert used.text.endswith(f"packets, asked {0.96 * BDP:.3g}")
     assert rows[4].measured is None
     assert rows[4].verdict == "not measured"
     lose = rows[8].conditions[0]
@@ -224,6 +227,8 @@ def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
         ("least", 0.9, Interval(0.8, 0.7, 0.85, 1), "broken"),
         ("distance", 0.0, Interval(0.1, None, None, 1), "within 20%"),
         ("distance", 0.0, Interval(0.3, None, None, 1), "not within 20%"),
+        ("number", 100.0, Interval(249, 249, math.inf, 1), "not within 20%"),
+        ("number", 100.0, Interval(110, 110, math.inf, 1), "open"),
         ("number", None, Interval(1, None, None, 1), "not measured"),
     ],
 )

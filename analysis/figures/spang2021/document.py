@@ -5,6 +5,7 @@ file that people write (docs/results/spang2021-reasons.md), so that neither over
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -98,6 +99,8 @@ def measured(found: Interval | None, unit: str) -> str:
         return "not measured"
     if found.low is None or found.high is None:
         return _unit(f"{found.value:.4g}", unit)
+    if math.isinf(found.high):
+        return _unit(f"more than {found.low:.4g}", unit)
     return _unit(f"{found.value:.4g} ({found.low:.4g} to {found.high:.4g})", unit)
 
 

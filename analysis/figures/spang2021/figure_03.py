@@ -118,7 +118,8 @@ def _percent(found: Any) -> Any:
 
 def _draw_bursts(ax: Axes, cc: str, panel: Data, largest: float) -> None:
     sizes, share = panel["bursts"]
-    ax.step(sizes, share * 100, where="post", color=common.color(cc))
+    # k that did not occur has the share of the next that did; beyond the largest there is none
+    ax.step([1, *sizes, sizes[-1]], [100, *share * 100, 0], where="pre", color=common.color(cc))
     ax.axvline(CLIFF_PACKETS, color=GREY, linewidth=0.6, linestyle=":")
     ax.set_xscale("log")
     ax.set_xlim(0.9, largest * 1.2)

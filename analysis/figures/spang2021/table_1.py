@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from analysis.figures.spang2021.runs import Runs
     from analysis.statistics import Interval
 
-SWEEPS = (table_rows.SEARCH, table_rows.SMALL, table_rows.PACKETS)
+SWEEPS = (table_rows.SEARCH, table_rows.USED, table_rows.SMALL, table_rows.PACKETS)
 POINTS = 5.6
 LINE_IN, PADDING_IN = 0.098, 0.055
 MARKS = {True: "✓", False: "✗", None: "?"}
@@ -124,7 +125,9 @@ def _measured(found: Interval | None) -> str:
     if found is None:
         return "–"
     text = f"{found.value:.3g}"
-    return text if found.low is None or found.high is None else f"{text} ({found.low:.3g} to {found.high:.3g})"
+    if found.low is None or found.high is None:
+        return text
+    return f"more than {found.low:.3g}" if math.isinf(found.high) else f"{text} ({found.low:.3g} to {found.high:.3g})"
 
 
 def facts(data: Data) -> list[Fact]:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from analysis.figures.spang2021.figure_05a import NONEMPTY, as_interval, at_least
+from analysis.figures.spang2021.figure_05a import NONEMPTY, UTILIZATION, as_interval, at_least, least
 from analysis.figures.spang2021.series import bdp, grouped, nearest
-from analysis.least_buffer import bounds, by_buffer
 from analysis.raw import InputError
 from analysis.statistics import Interval, bootstrap
 from analysis.theory import many_flows, single_flow
@@ -24,7 +23,7 @@ from analysis.theory import many_flows, single_flow
 if TYPE_CHECKING:
     from analysis.figures.spang2021.runs import Run, Runs
 
-SEARCH, SMALL, PACKETS = "least-buffer", "twenty-packets", "single-flow"
+SEARCH, USED, SMALL, PACKETS = "least-buffer", "least-buffer-utilization", "twenty-packets", "single-flow"
 FLOWS = 16  # of the paper's own examples (Figures 7, 8 and 11b)
 NEAR = 0.2  # how far from a rule, as a share of it, the least buffer may be
 FAIR = 1.5  # the largest Delta that is still called fair
@@ -62,6 +61,8 @@ class Row(NamedTuple):
             return "enough" if low <= self.predicted else "not enough"
         if self.kind == "distance":
             return f"{'within' if value <= NEAR else 'not within'} {NEAR:.0%}"
+        if math.isinf(high):
+            return f"not within {NEAR:.0%}" if low > (1 + NEAR) * self.predicted else "open"
         distance = value / self.predicted - 1
         near = low <= (1 + NEAR) * self.predicted and high >= (1 - NEAR) * self.predicted
         return f"{'within' if near else 'not within'} {NEAR:.0%} ({distance:+.0%})".replace("-", "−")
@@ -87,7 +88,7 @@ def rows(runs: Runs) -> list[Row]:
     reno, bbr = _search(runs, "reno", int(flows)), _search(runs, "bbr", int(flows))
     silence = _silence(runs)
     return [
-        *_one_flow(one, silence),
+        *_one_flow(one, {cc: _used(runs, cc) for cc in one}, silence),
         *_many_flows(int(flows), reno, bbr),
         Row("O(1)", "Reno, bounded windows, Poisson pacing", "[17]",
             [Condition("none of our senders paces at random, nor is the link over-provisioned", False)], None, None),
@@ -99,26 +100,25 @@ def _search(runs: Runs, cc: str, flows: int) -> Found | None:
     found = runs.select(SEARCH, cc=cc, flows=flows)
     if not found:
         return None
-    column = "queue_nonempty_fraction"
-    point = bounds(by_buffer((run.row for run in found), column), NONEMPTY, float(flows))
+    point = least(found, SEARCH)
     return Found(at_least(found, point), as_interval(point), bdp(found[0]))
 
 
 # One flow ---------------------------------------------------------------------------------------------------------
 
 
-def _one_flow(one: dict[str, Found | None], silence: Condition) -> list[Row]:
+def _one_flow(one: dict[str, Found | None], used: dict[str, Condition], silence: Condition) -> list[Row]:
     worst = max((_off(found, cc) for cc, found in one.items() if found and cc != "bbr"), default=None)
     falls = [_falls(one[cc], cc) for cc in single_flow.DECREASE]
     return [
         Row("BDP", "Reno, silence after loss", "[1, 12]", [silence], _asked(one["reno"], "reno"), None),
-        _single("BDP", "Reno", "3.5", one["reno"], "reno"),
+        _single("BDP", "Reno", "3.5", one["reno"], "reno", used["reno"]),
         Row("(1/b − 1) BDP", "falls to b W, silence after loss", "[14–16]", [silence], None, None),
         Row("(1/b − 1) BDP", "falls to b W: largest distance of three algorithms, over the rule", "3.5", falls, 0.0,
             None if worst is None else Interval(worst, None, None, 3), "distance", ""),
-        _single("3/7 BDP", "Cubic", "3.5", one["cubic"], "cubic"),
-        _single("1/7 BDP", "Scalable", "3.5", one["scalable"], "scalable"),
-        _single("1/4 BDP", "BBR while it probes for bandwidth, with loss", "3.5", one["bbr"], "bbr"),
+        _single("3/7 BDP", "Cubic", "3.5", one["cubic"], "cubic", used["cubic"]),
+        _single("1/7 BDP", "Scalable", "3.5", one["scalable"], "scalable", used["scalable"]),
+        _single("1/4 BDP", "BBR while it probes for bandwidth, with loss", "3.5", one["bbr"], "bbr", used["bbr"]),
     ]  # fmt: skip
 
 
@@ -131,13 +131,26 @@ def _off(found: Found, cc: str) -> float:
     return abs(found.least.value / asked - 1) if asked else math.inf
 
 
-def _single(rule: str, assumes: str, source: str, found: Found | None, cc: str) -> Row:
+def _used(runs: Runs, cc: str) -> Condition:
+    """No condition, but the other criterion: the least buffer for a utilization, beside what the rule asks for it."""
+    found = runs.select(USED, cc=cc, flows=1)
+    asked = single_flow.single_flow_buffer(cc, bdp(found[0]), UTILIZATION) if found else None
+    if asked is None:
+        return Condition(f"least buffer for {UTILIZATION:.0%} used: no run says", None)
+    point = least(found, USED)
+    near = point.low <= (1 + NEAR) * asked and point.high >= (1 - NEAR) * asked
+    high = "∞" if math.isinf(point.high) else f"{point.high:.3g}"
+    return Condition(f"for {UTILIZATION:.0%} used: {point.low:.3g} to {high} packets, asked {asked:.3g}", near)
+
+
+def _single(rule: str, assumes: str, source: str, found: Found | None, cc: str, used: Condition) -> Row:
     conditions = [_losses_when_full(found)]
     if cc == "bbr":
         lossy = None if found is None else found.mean("loss_events")
         conditions.append(Condition(f"loss events a run: {_number(lossy)}", None if lossy is None else lossy > 0))
     else:
         conditions.append(_falls(found, cc))
+    conditions.append(used)
     return Row(rule, assumes, source, conditions, _asked(found, cc), found.least if found else None)
 
 
@@ -217,25 +230,25 @@ def _many_flows(n: int, reno: Found | None, bbr: Found | None) -> list[Row]:
         beyond = max(losing - n**2 / (delta * exact), 0.0)
     few = _few_lose(reno, n)
     fraction = None if losing is None else min(losing / n, 1.0)
-    least = reno.least if reno else None
+    found = reno.least if reno else None
     at = f"{n} "
     return [
         Row("Θ(BDP/√n)", f"{at}Reno flows, windows i.i.d. uniform", "[2]", [_uniform(reno)],
-            many_flows.sqrt_rule(exact, n) if reno else None, least),
+            many_flows.sqrt_rule(exact, n) if reno else None, found),
         Row("O(BDP/√n): Δ BDP/√n", f"√n + O(n²/BDP) of {at}almost fair flows see a loss", "Theorem 6",
             [few, _windows_of_two(reno), _delta(delta)],
-            None if delta is None else many_flows.almost_fair_buffer(exact, n, delta), least, kind="most"),
+            None if delta is None else many_flows.almost_fair_buffer(exact, n, delta), found, kind="most"),
         Row("O(BDP/√n): Δ BDP √(ln 100/2n)", f"{at}almost fair BBR flows that probe for bandwidth", "Theorem 8",
             [_delta(delta_bbr)],
             None if delta_bbr is None or bbr is None else many_flows.bbr_buffer(bbr.bdp, n, delta_bbr, 1 - NONEMPTY),
             bbr.least if bbr else None, kind="most"),
         Row("O(p BDP − n + np)", f"a share p of {at}fair flows sees losses", "[13]",
             [Condition(f"p = {_number(fraction)}", None if fraction is None else True), _fair(delta)],
-            None if fraction is None else many_flows.fraction_losing_buffer(exact, n, fraction), least, kind="most"),
+            None if fraction is None else many_flows.fraction_losing_buffer(exact, n, fraction), found, kind="most"),
         Row("O(s BDP/n): s Δ BDP/n", f"s + n²/BDP of {at}almost fair flows see a loss", "4.6",
             [Condition(f"s = {_number(beyond)}", None if beyond is None else True), _delta(delta)],
             None if beyond is None or delta is None else many_flows.desynchronized_buffer(exact, n, delta, beyond),
-            least, kind="most"),
+            found, kind="most"),
     ]  # fmt: skip
 
 
