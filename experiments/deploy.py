@@ -34,7 +34,7 @@ def deploy(words: dict[str, object], options: dict[str, str], errors: list[BadVa
         return 0  # build/deployed is all of it
     inventory = inventory_of(target, options.get("inventory", ""))
     stamp = STAMPS / f"deployed-{target}"
-    if inventory == LAB and _is_newer(stamp, STAMPS / "deployed") and not host.missing_programs(target):
+    if inventory == LAB and _is_newer(stamp, STAMPS / "deployed") and stamp.read_text() == _programs(target):
         return 0
     print(f"deploying TARGET={target} on the machines of {inventory}", flush=True)
     done = subprocess.run(
@@ -45,7 +45,7 @@ def deploy(words: dict[str, object], options: dict[str, str], errors: list[BadVa
     if done.returncode:
         raise RunError(f"TARGET={target} is not deployed: what is missing is said above")
     if inventory == LAB:
-        stamp.touch()
+        stamp.write_text(_programs(target))
     return 0
 
 
@@ -85,6 +85,16 @@ def environment() -> dict[str, str]:
 def _has_group(inventory: Path, target: str) -> bool:
     group = read_inventory(inventory).get(target)
     return isinstance(group, dict) and bool(group.get("hosts"))
+
+
+def _programs(target: str) -> str:
+    """Which files a target's own programs are now: another one, of any version, has to be looked at again."""
+    lines = []
+    for name in host.PROGRAMS.get(target, ()):
+        path = host.tool(name)
+        found = Path(path).stat() if path else None
+        lines.append(f"{name} {path} {found.st_size} {found.st_mtime_ns}" if found else f"{name} is missing")
+    return "\n".join(lines)
 
 
 def _is_newer(file: Path, other: Path) -> bool:

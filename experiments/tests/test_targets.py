@@ -99,6 +99,26 @@ def test_deploy__of_the_soft_switch_alone_is_makes_own() -> None:
     assert said_by_deploy("TARGET=soft", "FLOWS=3") == (0, [])
 
 
+def test_deploy__looks_again_at_another_program_of_the_target(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A simple_switch that is exchanged after a deployment may be too old."""
+    program = tmp_path / "simple_switch"
+    played = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        played.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(deploy, "STAMPS", tmp_path)
+    monkeypatch.setattr(deploy, "inventory_of", lambda target, given: deploy.LAB)
+    monkeypatch.setattr(deploy.host, "tool", lambda name: str(program) if name == "simple_switch" else name)
+    monkeypatch.setattr(deploy.subprocess, "run", run)
+    for text, plays in (("1.15.5", 1), ("1.15.5", 1), ("1.13", 2), ("1.13", 2)):
+        if not program.exists() or program.read_text() != text:
+            program.write_text(text)
+        assert deploy.deploy({"target": "bmv2"}, {}, []) == 0
+        assert len(played) == plays
+
+
 def test_inventory__without_a_machine_for_the_target_is_refused(tmp_path: Path) -> None:
     (tmp_path / "hosts.json").write_text(json.dumps({"machines": {"hosts": {"one": {}}}}))
     with pytest.raises(RunError, match="has no machine in the group bmv2"):
