@@ -16,6 +16,7 @@ class Target(NamedTuple):
     module: str
     address: str  # what an address of it looks like
     capabilities: Capabilities
+    programs: tuple[str, ...] = ()  # of others, on the PATH in the lab; their versions are recorded with a run
 
 
 TARGETS = {
@@ -50,6 +51,7 @@ TARGETS = {
             links=False,
             front_panel=False,
         ),
+        programs=("simple_switch",),
     ),
     "tofino": Target(
         "controlplane.tofino",

@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from controlplane.targets import TARGETS
 from experiments import host
 from experiments.errors import BadValue, RunError, SpecError
 from experiments.spec import RUN_TARGETS, validate
@@ -90,7 +91,7 @@ def _has_group(inventory: Path, target: str) -> bool:
 def _programs(target: str) -> str:
     """Which files a target's own programs are now: another one, of any version, has to be looked at again."""
     lines = []
-    for name in host.PROGRAMS.get(target, ()):
+    for name in TARGETS[target].programs:
         path = host.tool(name)
         found = Path(path).stat() if path else None
         lines.append(f"{name} {path} {found.st_size} {found.st_mtime_ns}" if found else f"{name} is missing")

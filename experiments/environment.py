@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from controlplane.targets import TARGETS
 from experiments import host, kernel, topology
 
 CPU_TIMES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")  # proc(5), /proc/stat
@@ -44,7 +45,7 @@ def machine() -> dict[str, Any]:
 def target_programs(target: str) -> dict[str, str]:
     """Versions of the programs of a target that are not ours."""
     found = {}
-    for name in host.PROGRAMS.get(target, ()):
+    for name in TARGETS[target].programs:
         done = subprocess.run(
             [name, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )

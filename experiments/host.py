@@ -29,10 +29,6 @@ BINARIES = ("softswitch", "collector", "tcp_trace", "tcp_flows", "open_loop", "t
 TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "ethtool": "ethtool", "iperf3": "iperf3"}
 
 
-# Programs of a target that are not ours; make deploy TARGET=... installs them or says how to get them.
-PROGRAMS = {"bmv2": ("simple_switch",)}
-
-
 @dataclass(frozen=True)
 class Host:
     """What an experiment may ask of this host."""
@@ -103,7 +99,7 @@ def missing_programs(target: str) -> list[str]:
     """What of a target's own programs is not there, a line each."""
     return [
         f"{name} is missing, which TARGET={target} runs: make deploy TARGET={target} installs it or says how to get it"
-        for name in PROGRAMS.get(target, ())
+        for name in TARGETS[target].programs
         if not tool(name)
     ]
 
