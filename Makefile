@@ -18,7 +18,7 @@ experiment: deploy ## run one experiment: make experiment CC=cubic FLOWS=16 BUF=
 parameters: .venv/ready ## explain every parameter of make experiment, with defaults
 	@$(PYTHON) -m experiments parameters
 
-sweep: deploy ## run a sweep, or go on with it: make sweep SPEC=experiments/specs/... [SMOKE=1] [JOBS=2] [KEEP=all|tables|summary]
+sweep: build/deployed ## run a sweep, or go on with it: make sweep SPEC=experiments/specs/... [SMOKE=1] [JOBS=2] [INVENTORY=path, of labs]
 	@$(PYTHON) -m experiments.sweep run --make  # reads the parameters from make itself, as above
 
 figures: deploy ## run what is missing for a paper's figures, and draw them: make figures PAPER=spang2021 [FIGURE=5a] [SMOKE=1] [PUBLISH=1]
@@ -30,7 +30,7 @@ advise: .venv/ready ## what buffer a link needs by each rule: make advise RATE=1
 advise-parameters: .venv/ready ## explain every parameter of make advise, with defaults
 	@$(PYTHON) -m analysis advise parameters
 
-deploy: build/deployed ## install what hosts need: make deploy [TARGET=soft|bmv2|tofino] [INVENTORY=path]; nothing is done twice
+deploy: build/deployed ## install what hosts need: make deploy [TARGET=soft|bmv2|tofino] [INVENTORY=path, of a testbed or of labs]; nothing is done twice
 	@$(if $(filter-out soft,$(TARGET))$(INVENTORY)$(TOLD_TO_DEPLOY),$(PYTHON) -m experiments deploy --make)
 
 replay: .venv/ready ## rebuild every derived file of a run from its raw ones: make replay RUN=results/latest [FORCE=1]

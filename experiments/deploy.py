@@ -22,6 +22,7 @@ LAB = ANSIBLE / "inventories/lab"
 TESTBED = ANSIBLE / "inventories/testbed"
 STAMPS = host.BUILD
 KEYS = ("target", "inventory")
+LABS = "labs"  # the group of machines that run sweeps
 
 
 def deploy(words: dict[str, object], options: dict[str, str], errors: list[BadValue]) -> int:
@@ -33,7 +34,10 @@ def deploy(words: dict[str, object], options: dict[str, str], errors: list[BadVa
     target = str(words.get("target", RUN_TARGETS[0])).strip().lower()
     if target == RUN_TARGETS[0] and "inventory" not in options:
         return 0  # build/deployed is all of it
-    inventory = inventory_of(target, options.get("inventory", ""))
+    given = options.get("inventory", "")
+    if given and "target" not in words and Path(given).exists() and has_group(Path(given).absolute(), LABS):
+        return deploy_labs(Path(given).absolute())
+    inventory = inventory_of(target, given)
     stamp = STAMPS / f"deployed-{target}"
     if inventory == LAB and _is_newer(stamp, STAMPS / "deployed") and stamp.read_text() == _programs(target):
         return 0
@@ -50,16 +54,28 @@ def deploy(words: dict[str, object], options: dict[str, str], errors: list[BadVa
     return 0
 
 
+def deploy_labs(inventory: Path) -> int:
+    """A checkout of this commit on each machine of the group, built. Returns the exit status. Raises RunError."""
+    print(f"deploying the labs of {inventory}: packages, this commit, programs, the virtual-time kernel", flush=True)
+    done = subprocess.run(
+        [_tool("ansible-playbook"), "-i", str(inventory), str(ANSIBLE / "playbooks/labs.yml")],
+        env=environment(), stdin=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise RunError("the labs are not deployed: what is missing is said above")
+    return 0
+
+
 def inventory_of(target: str, given: str) -> Path:
     """The inventory whose machines a target runs on. Raises RunError if there is none, or no machine for it."""
-    inventory = Path(given).absolute() if given else LAB if _has_group(LAB, target) else TESTBED
+    inventory = Path(given).absolute() if given else LAB if has_group(LAB, target) else TESTBED
     if not inventory.exists():
         how = "" if given else f"copy {TESTBED.name}.example to {TESTBED.name} beside it and fill in your machines, or "
         raise RunError(
             f"TARGET={target} needs an inventory of its machines, {inventory} is not there: {how}"
             "name one with INVENTORY="
         )
-    if not _has_group(inventory, target):
+    if not has_group(inventory, target):
         raise RunError(
             f"{inventory} has no machine in the group {target}: add it, as inventories/testbed.example shows"
         )
@@ -83,7 +99,7 @@ def environment() -> dict[str, str]:
     return kept | {"ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg")}
 
 
-def _has_group(inventory: Path, target: str) -> bool:
+def has_group(inventory: Path, target: str) -> bool:
     group = read_inventory(inventory).get(target)
     return isinstance(group, dict) and bool(group.get("hosts"))
 

@@ -36,7 +36,7 @@ def machine() -> dict[str, Any]:
     return {
         "format_version": 1,
         "created_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "git": _git(),
+        "git": git(),
         "cpu": _cpu(),
         "versions": _versions(),
     }
@@ -76,18 +76,18 @@ def load() -> dict[str, Any]:
     return {"mono_ns": time.monotonic_ns(), "cpu": times, "loadavg": os.getloadavg()}
 
 
-def _git() -> dict[str, Any] | None:
+def git() -> dict[str, Any] | None:
     """Commit and whether there are changes that it does not have; None outside of a checkout or without git."""
 
-    def git(*words: str) -> str:
+    def ask(*words: str) -> str:
         command = ["git", "-c", f"safe.directory={host.CHECKOUT}", "-C", str(host.CHECKOUT), *words]
         return subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
         ).stdout.strip()
 
     try:
-        changes = git("--no-optional-locks", "status", "--porcelain", "--untracked-files=no")
-        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(changes)}
+        changes = ask("--no-optional-locks", "status", "--porcelain", "--untracked-files=no")
+        return {"commit": ask("rev-parse", "HEAD"), "dirty": bool(changes)}
     except (OSError, subprocess.CalledProcessError):
         return None
 

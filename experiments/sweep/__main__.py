@@ -62,6 +62,7 @@ def _sweep(arguments: list[str], only_show: bool) -> int:
     sweep = spec.read(Path(options["spec"]), words, bool(smoke))
     probe = prober(build=not only_show)
     chosen = run.Options(Path(options.get("results") or host.CHECKOUT / "results").absolute(), at_once, attempts)
+    chosen = chosen._replace(inventory=options.get("inventory", ""))
     if only_show:
         table = run_table.read(chosen.results)
         first = run.planned(sweep, probe).next(table, set())

@@ -8,7 +8,9 @@ rest is in the environment. It ends with this process, and the jobs with it, eve
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,9 +20,21 @@ from pathlib import Path
 
 from experiments import host, kernel
 from experiments.errors import RunError
-from experiments.sweep.plan import JOB_ID
+from experiments.sweep import labs as labs_module
+from experiments.sweep.labs import Lab
+from experiments.sweep.plan import JOB_ID, PLAN
+from experiments.sweep.state import REPETITION, RUNS, make_room
 
 COMMAND = 'exec "$BUFFERSCOPE_PYTHON" -m experiments.sweep job "$BUFFERSCOPE_SWEEP" {}'
+# On a lab, whatever comes of a job is told by its directory, which comes back as one file; without one the job is tried
+# on another lab. What an earlier sweep that was killed left there is in no one's way.
+COMMAND_AWAY = (
+    'rm -rf runs/{} {}.tar; "$BUFFERSCOPE_CHECKOUT/.venv/bin/python" -m experiments.sweep job . {}; '
+    "test -d runs/{}/rep-1 && tar -cf {}.tar runs/{} && rm -rf runs/{}"
+)
+AWAY = 'rm -rf runs/{}; "$BUFFERSCOPE_CHECKOUT/.venv/bin/python" -m experiments.sweep job . {} || test -d runs/{}/rep-1'
+AWAY = ".away"  # in the sweep's directory: what comes back from labs, until it is whole
+TRIES_AWAY = 3
 POLL_S = 0.5
 END_S = 20.0  # for jobs that are asked to end
 
@@ -34,9 +48,12 @@ def program() -> str:
     return path
 
 
-def run(directory: Path, names: list[str], at_once: int, watch: Callable[[], None]) -> None:
+def run(
+    directory: Path, names: list[str], at_once: int, watch: Callable[[], None], labs: list[Lab] | None = None
+) -> None:
     """Runs the jobs `names` of the sweep in `directory` in that order, calling `watch` every POLL_S; what that raises
-    ends them all. Raises RunError if the engine itself fails.
+    ends them all. With `labs` they run there, each with as many as it has processors, or `at_once` if that is not 0.
+    Raises RunError if the engine itself fails.
     """
     bad = [name for name in names if not JOB_ID.fullmatch(name)]
     if bad:
@@ -45,27 +62,76 @@ def run(directory: Path, names: list[str], at_once: int, watch: Callable[[], Non
         home = Path(own)
         (home / "jobs").write_text("".join(f"{name}\n" for name in names))
         command = [
-            program(), "--will-cite", "--plain", "--ungroup", "--jobs", str(at_once), "--tmpdir", own,
-            "--joblog", str(home / "log"), "--arg-file", str(home / "jobs"), COMMAND,
+            program(), "--will-cite", "--plain", "--ungroup", "--jobs", str(at_once) if at_once else "100%",
+            "--tmpdir", own, "--joblog", str(home / "log"), "--arg-file", str(home / "jobs"),
         ]  # fmt: skip
+        command += _away(directory, home, labs) if labs else [COMMAND]
         with (home / "said").open("w") as said:
             process = subprocess.Popen(
-                command, env=_environment(directory, home), cwd=host.CHECKOUT, stdin=subprocess.DEVNULL, stdout=said,
-                stderr=said, start_new_session=True, preexec_fn=kernel.die_with_parent,
+                command, env=_environment(directory, home, labs), cwd=directory / AWAY if labs else host.CHECKOUT,
+                stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+                preexec_fn=kernel.die_with_parent,
             )  # fmt: skip
+            came: set[str] = set()
+            lifeline = _guard(process.pid)
             try:
                 while not _ended(process):
+                    _bring_in(directory, home, names, came)
                     watch()
+                _bring_in(directory, home, names, came)
+                shutil.rmtree(directory / AWAY, ignore_errors=True)
             except BaseException:
                 _end(process)
                 raise
+            finally:
+                with contextlib.suppress(BrokenPipeError):
+                    os.write(lifeline, b"x")
+                os.close(lifeline)
         # Its status counts jobs that failed, up to 100, and 101 for more: their directories tell that better.
+        words = (home / "said").read_text(errors="replace").splitlines()[-3:]
         if process.returncode > 101 or process.returncode < 0:
-            words = (home / "said").read_text(errors="replace").splitlines()[-3:]
             raise RunError(f"GNU parallel ended with status {process.returncode}", *words)
+        if labs and not came:
+            raise RunError("no lab could run a job", *words)
 
 
-def _environment(directory: Path, home: Path) -> dict[str, str]:
+def _away(directory: Path, home: Path, labs: list[Lab]) -> list[str]:
+    """What has GNU parallel run jobs on labs: the plan goes there, a job's directory comes back and goes there."""
+    shutil.rmtree(directory / AWAY, ignore_errors=True)
+    (directory / AWAY).mkdir()
+    shutil.copy(directory / PLAN, directory / AWAY / PLAN)
+    (home / "labs").write_text("".join(f"{lab.login}\n" for lab in labs))
+    return [
+        "--sshloginfile", str(home / "labs"), "--workdir", labs_module.directory(labs[0].checkout, directory),
+        "--basefile", PLAN, "--return", "{}.tar", "--cleanup", "--retries", str(TRIES_AWAY),
+        "--env", "BUFFERSCOPE_CHECKOUT", "--env", "PYTHONPATH", COMMAND_AWAY,
+    ]  # fmt: skip
+
+
+def _bring_in(directory: Path, home: Path, names: list[str], came: set[str]) -> None:
+    """Puts what came back from labs into its place, whole: a summary must not be there before all the rest is."""
+    if not (directory / AWAY).is_dir() or not (home / "log").exists():
+        return
+    for line in (home / "log").read_text().splitlines()[1:]:
+        name = names[int(line.split("\t", 1)[0]) - 1]
+        packed, back = directory / AWAY / f"{name}.tar", directory / AWAY / RUNS / name
+        if name in came or not packed.exists():
+            continue
+        unpack = ["tar", "--no-same-owner", "-xf", packed.name]
+        done = subprocess.run(unpack, cwd=directory / AWAY, capture_output=True, text=True, check=False)
+        if done.returncode or not (back / REPETITION).is_dir():
+            raise RunError(f"{packed} is not what a lab packs: {done.stderr.strip() or f'no {RUNS}/{name}'}")
+        own = directory / RUNS / name
+        own.mkdir(exist_ok=True)
+        make_room(own)
+        for entry in (path for path in back.iterdir() if path.name != REPETITION):
+            entry.replace(own / entry.name)
+        (back / REPETITION).rename(own / REPETITION)
+        packed.unlink()
+        came.add(name)
+
+
+def _environment(directory: Path, home: Path, labs: list[Lab] | None) -> dict[str, str]:
     """Nothing of the user's own settings of GNU parallel."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PARALLEL")}
     return kept | {
@@ -73,7 +139,8 @@ def _environment(directory: Path, home: Path) -> dict[str, str]:
         "PARALLEL_SHELL": "/bin/sh",
         "BUFFERSCOPE_PYTHON": sys.executable,
         "BUFFERSCOPE_SWEEP": str(directory),
-        "PYTHONPATH": str(host.CHECKOUT),
+        "BUFFERSCOPE_CHECKOUT": labs[0].checkout if labs else "",
+        "PYTHONPATH": labs[0].checkout if labs else str(host.CHECKOUT),
         "PYTHONUNBUFFERED": "1",
     }
 
@@ -86,14 +153,39 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
     return True
 
 
+def _guard(session: int) -> int:
+    """A process that kills all of a session when this process ends, however that ends: GNU parallel's own end leaves
+    its ssh clients at work, and so the labs. Returns where a byte is to be written when there is nothing left to guard.
+    """
+    read_end, write_end = os.pipe()
+    guard = os.fork()
+    if guard == 0:
+        try:
+            os.close(write_end)
+            if os.fork():
+                os._exit(0)  # its child is nobody's, so that nobody has to wait for it
+            os.setsid()
+            if not os.read(read_end, 1):
+                _kill_session(session)
+        finally:
+            os._exit(0)
+    os.close(read_end)
+    os.waitpid(guard, 0)
+    return write_end
+
+
+def _kill_session(session: int) -> None:
+    """SIGKILL to each process of a session: GNU parallel gives its jobs process groups of their own."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError):
+            if int((process / "stat").read_text().rpartition(")")[2].split()[3]) == session:
+                os.kill(int(process.name), signal.SIGKILL)
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Asks every process of the engine's session to end, then makes them."""
-    for sent in (signal.SIGINT, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, sent)
-            process.wait(END_S)
-        except ProcessLookupError:
-            break
-        except subprocess.TimeoutExpired:
-            continue
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(END_S)
+    _kill_session(process.pid)
     process.wait()

@@ -24,6 +24,7 @@ from experiments.cell import Interrupted
 from experiments.errors import RunError
 from experiments.host import Host
 from experiments.sweep import engine, plan
+from experiments.sweep import labs as labs_module
 from experiments.sweep.plan import Job
 from experiments.sweep.progress import Progress, duration
 from experiments.sweep.rounds import ATTEMPTS, Attempts, Round, cost_s
@@ -43,6 +44,7 @@ class Options(NamedTuple):
     results: Path
     at_once: int | None = None
     attempts: int | None = None
+    inventory: str = ""  # of labs that run the jobs instead of this machine
 
 
 def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
@@ -87,20 +89,22 @@ class Jobs:
 def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Options) -> list[Job]:
     """Runs jobs until none is left. Returns all of them. Raises RunError if there is no room for them."""
     virtual = jobs.first[0].spec.clock == "virtual"
-    at_once = how_many(jobs.first, options.at_once)
+    labs = labs_module.ready(labs_module.load(Path(options.inventory)), virtual) if options.inventory else None
+    at_once = how_many(jobs.first, options.at_once, away=bool(labs))
+    of_all = sum(at_once or lab.processors for lab in labs) if labs else at_once
     attempts = Attempts(options.attempts, virtual)
     table = run_table.write(options.results)
     said = False
-    with Progress(sweep.name, at_once) as progress:
+    with Progress(sweep.name, of_all) as progress:
         while True:
             now = jobs.next(table, given_up(directory, attempts))
             plan.write(directory, sweep, now.jobs)
             todo = [job for job in now.jobs if attempts.left(look(directory / RUNS / job.id))]
             if not said:
-                print(headline(sweep, now, todo, at_once, directory), flush=True)
+                print(headline(sweep, now, todo, of_all, directory), flush=True)
                 tidy(sweep, now.jobs, directory)
                 said = True
-            shortage = disk_shortage(sweep, todo, at_once, directory)
+            shortage = disk_shortage(sweep, todo, of_all, directory)
             if shortage:
                 raise RunError(shortage)
             done = len(now.jobs) - len(todo)
@@ -108,7 +112,7 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
             rounds = options.attempts or ATTEMPTS
             while todo and rounds:
                 watch = Watch(todo, directory, options.results, progress)
-                engine.run(directory, [job.id for job in todo], at_once, watch)
+                engine.run(directory, [job.id for job in todo], at_once, watch, labs)
                 todo = [job for job in todo if attempts.left(look(directory / RUNS / job.id))]
                 rounds -= 1
             table = run_table.write(options.results)
@@ -170,12 +174,17 @@ def _newer(repetition: Path, than_s: float) -> bool:
     return False
 
 
-def how_many(jobs: list[Job], asked: int | None) -> int:
-    """Jobs at once: in real time one, else one a processor, less if the memory is not there. Raises RunError."""
+def how_many(jobs: list[Job], asked: int | None, away: bool = False) -> int:
+    """Jobs at once: in real time one, else one a processor, less if the memory is not there. Raises RunError.
+
+    `away`: on each lab; 0 for as many as it has processors.
+    """
     if jobs[0].spec.clock != "virtual":
         if asked and asked > 1:
             raise RunError("JOBS: in real time runs would disturb each other; allowed: 1")
         return 1
+    if away:
+        return asked or 0
     at_once = asked or len(os.sched_getaffinity(0))
     largest = max((job.spec for job in jobs), key=lambda spec: spec.pool_packets * spec.frame_bytes)
     while at_once > 1 and runner.memory_shortage(largest, [0] * at_once):

@@ -58,7 +58,7 @@ def test_sweep__killed_and_stopped_is_gone_on_with_by_the_same_command(tmp_path:
         )
 
     killed = begin()
-    assert wait_for(lambda: len(list(runs.glob("*/rep-1/spec.yaml"))) == 2, 60), killed.communicate(timeout=5)
+    assert wait_for(lambda: len(list(runs.glob("*/rep-1/spec.yaml"))) == 2, 240), killed.communicate(timeout=5)
     other = subprocess.run(command(file, results), cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert (other.returncode, other.stderr.count("\n")) == (1, 1)
     assert "another make sweep works on it" in other.stderr
@@ -67,7 +67,7 @@ def test_sweep__killed_and_stopped_is_gone_on_with_by_the_same_command(tmp_path:
     assert wait_for(lambda: not processes_of(results / "tiny"), 5), processes_of(results / "tiny")
 
     stopped = begin()
-    assert wait_for(lambda: bool(processes_of(results / "tiny")), 60)
+    assert wait_for(lambda: bool(processes_of(results / "tiny")), 240)
     stopped.send_signal(signal.SIGINT)
     _, said = stopped.communicate(timeout=60)
     assert stopped.returncode == 128 + signal.SIGINT

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""Machines that run a sweep's jobs instead of this one: the group `labs` of an inventory, reached over ssh, each with a
+checkout of the same commit (make deploy INVENTORY=...). Labs are independent: any job runs on any of them.
+
+GNU parallel hands words of ssh to a shell, so only such are taken that no shell can read otherwise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments import environment
+from experiments.deploy import read_inventory
+from experiments.errors import RunError
+
+GROUP = "labs"
+CHECKOUT = "/opt/bufferscope-lab"  # unless the inventory has lab_checkout
+PLAIN = re.compile(r"[A-Za-z0-9@%+=:,./_-]+")
+ANSWER_S = 15
+# Prompts would wait for ever behind a progress bar.
+SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+
+
+class Lab(NamedTuple):
+    """A machine: its name in the inventory, the words that ssh takes to get there, where the checkout is."""
+
+    name: str
+    ssh: tuple[str, ...]
+    checkout: str
+    processors: int = 1  # known when it has answered
+
+    @property
+    def login(self) -> str:
+        """As GNU parallel has it."""
+        return " ".join(self.ssh)
+
+
+def load(inventory: Path) -> list[Lab]:
+    """The labs of an inventory. Raises RunError if there are none, or what is said of one cannot be taken."""
+    if not inventory.exists():
+        raise RunError(f"INVENTORY={inventory} is not there: name an inventory with machines in the group {GROUP}")
+    content = read_inventory(inventory)
+    names = _hosts(content, GROUP)
+    if not names:
+        raise RunError(f"{inventory} has no machine in the group {GROUP}; ansible/inventories/labs.example shows one")
+    variables = content.get("_meta", {}).get("hostvars", {})
+    labs = [_lab(name, variables.get(name, {}), inventory) for name in names]
+    if len({lab.checkout for lab in labs}) > 1:
+        raise RunError(f"{inventory}: lab_checkout differs between labs; allowed: one path for all of them")
+    return labs
+
+
+def ready(labs: list[Lab], virtual: bool) -> list[Lab]:
+    """Those that answer and have this commit's checkout, built; says of each other why not. RunError if none is."""
+    ours = environment.git() or {}
+    if ours.get("dirty"):
+        print("note: changes that are not committed are not on the labs, which run the last commit", file=sys.stderr)
+    asked = [(lab, _ask(lab)) for lab in labs]
+    found, problems = [], []
+    for lab, process in asked:
+        try:
+            found.append(lab._replace(processors=_processors(process, str(ours.get("commit")), virtual)))
+        except RunError as problem:
+            problems.append(f"{lab.name}: {problem}")
+    if not found:
+        raise RunError(*problems)
+    for line in problems:
+        print(f"note: without {line}", file=sys.stderr)
+    return found
+
+
+def directory(checkout: str, sweep: Path) -> str:
+    """Where jobs of a sweep of this machine are on a lab."""
+    own = hashlib.sha256(f"{platform.node()} {sweep}".encode()).hexdigest()[:12]
+    return f"{checkout}/results/away-{own}"
+
+
+def _hosts(content: dict[str, Any], group: str) -> list[str]:
+    """Of a group and its children."""
+    entry = content.get(group, {})
+    found = list(entry.get("hosts", []))
+    for child in entry.get("children", []):
+        found += _hosts(content, child)
+    return list(dict.fromkeys(found))
+
+
+def _lab(name: str, variables: dict[str, Any], inventory: Path) -> Lab:
+    words = [*SSH]
+    if "ansible_port" in variables:
+        words += ["-p", str(variables["ansible_port"])]
+    if "ansible_ssh_private_key_file" in variables:
+        words += ["-i", str(variables["ansible_ssh_private_key_file"])]
+    words += shlex.split(str(variables.get("ansible_ssh_common_args", "")))
+    host, user = str(variables.get("ansible_host", name)), variables.get("ansible_user")
+    words.append(f"{user}@{host}" if user else host)
+    checkout = str(variables.get("lab_checkout", CHECKOUT))
+    for word in (*words, checkout):
+        if not PLAIN.fullmatch(word) or (word == words[-1] and word.startswith("-")):
+            raise RunError(f"{inventory}: {name}: {word!a} cannot be used; allowed: letters, digits and @%+=:,./_-")
+    return Lab(name, tuple(words), checkout)
+
+
+def _ask(lab: Lab) -> subprocess.Popen[str]:
+    """Asks a lab which commit it has, and whether that is built; all are asked at once."""
+    there = shlex.quote(lab.checkout)
+    question = (
+        f"cd {there} && git -c safe.directory={there} rev-parse HEAD && nproc && ls build/deployed build/virtual/linux"
+    )
+    return subprocess.Popen(
+        [*lab.ssh, question], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def _processors(process: subprocess.Popen[str], commit: str, virtual: bool) -> int:
+    """How many processors the lab that was asked has. Raises RunError with what is wrong with it."""
+    try:
+        said, complaint = process.communicate(timeout=ANSWER_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise RunError(f"it does not answer within {ANSWER_S} s") from None
+    words = said.split()
+    if len(words) < 2 or not words[1].isdecimal():
+        raise RunError(f"it cannot be used: {' '.join(complaint.split())[-200:] or 'it says nothing'}")
+    if words[0] != commit:
+        raise RunError(f"it has the commit {words[0][:12]}, here is {commit[:12]}: make deploy INVENTORY=...")
+    missing = {"build/deployed", *(["build/virtual/linux"] if virtual else [])} - set(words)
+    if missing:
+        raise RunError(f"it has no {' and no '.join(sorted(missing))}: make deploy INVENTORY=...")
+    return int(words[1])

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""Sweeps on other machines: what of an inventory is taken, and a whole one over a real sshd on loopback."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from analysis import run_table
+from experiments import virtual_lab
+from experiments.errors import RunError
+from experiments.host import CHECKOUT
+from experiments.sweep import labs
+from experiments.tests.conftest import wait_for
+
+SPEC = """\
+name: away
+keep: summary
+base: {clock: virtual, rate: 50mbit, rtt: 4ms, duration: 50rtt, warmup: 20rtt, buf: 10pkt, cc: reno, flows: '1'}
+"""
+SSHD = "/usr/sbin/sshd"
+MISSING = [name for name in (SSHD, "rsync", "ssh", "ssh-keygen", "parallel") if not shutil.which(name)]
+
+
+def inventory(directory: Path, hosts: dict[str, dict[str, object]], **variables: object) -> Path:
+    path = directory / "labs.json"
+    path.write_text(json.dumps({"labs": {"hosts": hosts, "vars": variables}}))
+    return path
+
+
+def test_labs__are_those_of_the_group_with_what_ssh_needs(tmp_path: Path) -> None:
+    hosts: dict[str, dict[str, object]] = {
+        "one": {"ansible_host": "192.0.2.1", "ansible_port": 2222, "ansible_user": "me"},
+        "two": {"ansible_ssh_private_key_file": "/keys/two", "ansible_ssh_common_args": "-o ProxyJump=gate"},
+    }
+    one, two = labs.load(inventory(tmp_path, hosts, lab_checkout="/srv/lab"))
+    assert one.ssh[-3:] == ("-p", "2222", "me@192.0.2.1")
+    assert two.ssh[-5:] == ("-i", "/keys/two", "-o", "ProxyJump=gate", "two")
+    assert one.login.startswith("ssh -o BatchMode=yes")
+    assert (one.checkout, two.checkout) == ("/srv/lab", "/srv/lab")
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"ansible_host": "a;touch x"}, "'a;touch x' cannot be used"),
+        ({"ansible_host": "-oProxyCommand=x"}, "'-oProxyCommand=x' cannot be used"),
+        ({"ansible_user": "$(x)"}, "cannot be used; allowed: letters, digits"),
+        ({"lab_checkout": "/a b"}, "'/a b' cannot be used"),
+        ({"ansible_ssh_common_args": "-o 'ProxyCommand=a b'"}, "'ProxyCommand=a b' cannot be used"),
+    ],
+)
+def test_labs__take_no_word_that_a_shell_could_read_otherwise(
+    tmp_path: Path, variables: dict[str, object], said: str
+) -> None:
+    with pytest.raises(RunError) as refused:
+        labs.load(inventory(tmp_path, {"one": variables}))
+    assert said in str(refused.value)
+
+
+def test_labs__that_are_none_are_said(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="is not there"):
+        labs.load(tmp_path / "none")
+    with pytest.raises(RunError, match="no machine in the group labs"):
+        labs.load(inventory(tmp_path, {}))
+    with pytest.raises(RunError, match="one path for all of them"):
+        labs.load(inventory(tmp_path, {"one": {"lab_checkout": "/a"}, "two": {"lab_checkout": "/b"}}))
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+@pytest.fixture
+def loopback(tmp_path: Path) -> Iterator[Path]:
+    """An inventory of two labs: this machine over an sshd that only listens on loopback, and one that is not there."""
+    if MISSING:
+        pytest.skip(f"missing: {' '.join(MISSING)} (Debian packages openssh-server, rsync, openssh-client, parallel)")
+    if os.geteuid() != 0:
+        pytest.skip("an sshd of one's own needs root")
+    if not virtual_lab.KERNEL.exists() or not (CHECKOUT / "build/deployed").exists():
+        pytest.skip("this checkout is not built: make kernel")
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
+    shutil.copy(tmp_path / "user.pub", tmp_path / "authorized")
+    port = free_port()
+    (tmp_path / "known").write_text(f"[127.0.0.1]:{port} {(tmp_path / 'host.pub').read_text()}")
+    (tmp_path / "config").write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {tmp_path}/host\nAuthorizedKeysFile {tmp_path}/authorized\n"
+        "PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n"
+    )
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd wants it even where nobody is to be kept apart
+    sshd = subprocess.Popen(
+        [SSHD, "-D", "-e", "-f", tmp_path / "config"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert sshd.stderr
+        assert "listening" in sshd.stderr.readline()
+        yield inventory(
+            tmp_path,
+            {"here": {"ansible_port": port}, "gone": {"ansible_port": free_port()}},
+            ansible_host="127.0.0.1", ansible_user="root", ansible_ssh_private_key_file=str(tmp_path / "user"),
+            ansible_ssh_common_args=f"-o UserKnownHostsFile={tmp_path}/known", lab_checkout=str(CHECKOUT),
+        )  # fmt: skip
+    finally:
+        sshd.terminate()
+        sshd.communicate(timeout=10)
+
+
+def at_work(name: str) -> list[str]:
+    """Processes of any job whose name begins so."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"experiments.sweep" in words and any(word.startswith(name.encode()) for word in words):
+            found.append(process.name)
+    return found
+
+
+def test_sweep__on_another_machine_comes_back_whole(loopback: Path, tmp_path: Path) -> None:
+    (tmp_path / "away.yaml").write_text(SPEC)
+    command = [
+        sys.executable, "-m", "experiments.sweep", "run", f"SPEC={tmp_path}/away.yaml", f"RESULTS={tmp_path}/results",
+        f"INVENTORY={loopback}",
+    ]  # fmt: skip
+    away = Path(labs.directory(str(CHECKOUT), tmp_path / "results/away"))
+    killed = subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        assert wait_for(lambda: bool(list(away.glob("runs/*/rep-1/spec.yaml"))), 240)
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        name = next(away.glob("runs/*")).name
+        assert wait_for(lambda: not at_work(name), 30), "the job goes on though nobody waits for it"
+        assert run_table.read(tmp_path / "results").height == 0
+
+        done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=600)
+        assert done.returncode == 0, done.stderr + done.stdout
+        assert "note: without gone: it cannot be used" in done.stderr
+        assert "away: 1 of 1 runs are valid" in done.stdout
+        (row,) = run_table.read(tmp_path / "results").to_dicts()
+        assert (row["valid"], row["kept"], row["flows"]) == (True, "summary", 1)
+        run = tmp_path / "results" / row["run"]
+        assert (run / "report.html").exists()
+        assert (run.parent / "job.log").exists()
+        assert not (tmp_path / "results/away/.away").exists()
+        assert not [path for path in away.rglob("*") if path.is_file()]  # nothing stays there
+    finally:
+        killed.kill()
+        killed.wait()
+        shutil.rmtree(away, ignore_errors=True)
