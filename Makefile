@@ -33,7 +33,7 @@ advise-parameters: .venv/ready ## explain every parameter of make advise, with d
 deploy: build/deployed ## install what hosts need: make deploy [TARGET=soft|bmv2|tofino] [INVENTORY=path, of a testbed or of labs]; nothing is done twice
 	@$(if $(filter-out soft,$(TARGET))$(INVENTORY)$(TOLD_TO_DEPLOY),$(PYTHON) -m experiments deploy --make)
 
-replay: .venv/ready ## rebuild every derived file of a run from its raw ones: make replay RUN=results/latest [FORCE=1]
+replay: .venv/ready ## rebuild every derived file of a run from its raw ones: make replay RUN=results/latest [FORCE=1]; with BUF= MODE= ECN_THRESHOLD= RATE=: its arrivals through another queue
 	@$(PYTHON) -m experiments replay --make  # reads RUN from make itself, as above
 
 import: .venv/ready ## somebody else's captures as a run: make import FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms

@@ -100,6 +100,11 @@ def load(directory: Path) -> Run:
     return run
 
 
+def load_spec(directory: Path) -> dict[str, Any]:
+    """spec.yaml of a repetition, checked. Raises InputError."""
+    return _spec(directory / "spec.yaml")
+
+
 def clock_offset_ns(switch: dict[str, Any]) -> int:
     """CLOCK_MONOTONIC minus the switch's clock, as the runner measured it; 0 of one that runs on CLOCK_MONOTONIC."""
     clock = switch.get("clock")

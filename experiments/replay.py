@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""`make replay RUN=... [FORCE=1]`: the analysis again, in this process. RUN comes as a word, never through a shell."""
+"""`make replay RUN=... [FORCE=1]`: the analysis again, in this process. RUN comes as a word, never through a shell.
+With BUF=, MODE=, ECN_THRESHOLD= or RATE= a what-if instead (whatif.py).
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from experiments import whatif
 from experiments.errors import BadValue, RunError, SpecError
 
-KEYS = ("run", "force")
+KEYS = ("run", "force", *whatif.KEYS)
 EXAMPLE = "make replay RUN=results/latest"
 
 
@@ -16,7 +19,7 @@ def replay(given: dict[str, object], errors: list[BadValue]) -> int:
     with `errors` and its own, RunError.
     """
     errors += [
-        BadValue(key.upper(), None, "is no parameter of replay; allowed: RUN, FORCE")
+        BadValue(key.upper(), None, f"is no parameter of replay; allowed: {', '.join(KEYS).upper()}")
         for key in given
         if key not in KEYS
     ]
@@ -36,6 +39,9 @@ def replay(given: dict[str, object], errors: list[BadValue]) -> int:
     if not is_run(run):
         line = f"RUN={run} is no run directory; allowed: one in results/, or a rep-<k> of one, as in {EXAMPLE}"
         raise RunError(line if line.isprintable() else ascii(line))
+    asked = {key: str(given[key]) for key in whatif.KEYS if key in given}
+    if asked:
+        return whatif.whatif(run, asked)
     from analysis.__main__ import main
 
     return main([*(["--force"] if force == "1" else []), "--", str(run)])

@@ -232,7 +232,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     elif not errors.keys() & {"duration", "warmup", "rtt"} and duration_ns + warmup_ns > MAX_TRAFFIC_NS:
         wrong("duration", "is too long; allowed: WARMUP and DURATION together 82800s at most, as iperf3 can run")
 
-    buffer_packets, threshold_bytes = _threshold(spec.buf, bdp, rate_bps, wire_bytes, spec.mtu)
+    buffer_packets, threshold_bytes = threshold(spec.buf, bdp, rate_bps, wire_bytes, spec.mtu)
     ecn = _ecn_threshold(spec, buffer_packets, threshold_bytes, bdp, wire_bytes, errors, wrong)
     resolved = Resolved(
         spec_version=SPEC_VERSION,
@@ -347,7 +347,7 @@ def _start_spread_ns(quantity: Quantity | None, generator: str | None, rtt_ns: i
     return _time_ns(quantity, rtt_ns)
 
 
-def _threshold(quantity: Quantity, bdp: Fraction, rate_bps: int, wire_bytes: int, mtu: int) -> tuple[int, int | None]:
+def threshold(quantity: Quantity, bdp: Fraction, rate_bps: int, wire_bytes: int, mtu: int) -> tuple[int, int | None]:
     """A queue length in packets, and in bytes if given so. From BDPs or time to the nearest packet, at least 1."""
     if quantity.dimension == "bytes":
         size = units.whole(quantity)
@@ -374,7 +374,7 @@ def _ecn_threshold(
         return None, None
     if spec.ecn_threshold is None:
         return max(1, buffer_packets // 2), None if buffer_bytes is None else max(1, buffer_bytes // 2)
-    packets, in_bytes = _threshold(spec.ecn_threshold, bdp, units.whole(spec.rate), wire_bytes, spec.mtu)
+    packets, in_bytes = threshold(spec.ecn_threshold, bdp, units.whole(spec.rate), wire_bytes, spec.mtu)
     if errors.keys() & {"ecn_threshold", "buf", "rate", "rtt", "mtu"}:
         return packets, in_bytes
     if (in_bytes is None) != (buffer_bytes is None):

@@ -14,12 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from analysis.exporting import pcapng
+from analysis.packets import card_columns, packet_headers, packet_kinds
 from analysis.unwrap import switch_time
 from wire import wire
 
-CARD, REPORT, PACKET = wire.POSTCARD.const, wire.TELEMETRY_REPORT.const, wire.PACKET_HEADERS.const
-TCP_PORTS_AT = PACKET["PACKET_IPV4_BYTES"] + PACKET["PACKET_IPV6_BYTES"]
-IPV4_MAPPED = 0xFFFF
+CARD, REPORT = wire.POSTCARD.const, wire.TELEMETRY_REPORT.const
 SEQUENCE_BITS = 22
 MOST_LATENCY, MOST_DEPTH = (1 << 32) - 1, (1 << 24) - 1
 
@@ -46,16 +45,12 @@ def encode(
     rows: np.ndarray, rx_mono_ns: np.ndarray, first_sequence: int, clock_offset_ns: int = 0
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """(which rows, their reports' bytes) for each kind of packet, of postcards as bytes (rows of one length)."""
-    cards = _columns(rows)
+    cards = card_columns(rows)
     came = switch_time(cards["enqueue_switch_ns"], rx_mono_ns.view(np.uint64), clock_offset_ns).view(np.uint64)
     flags = cards["flags"]
     sequence = (np.arange(len(rows)) + first_sequence) % (1 << SEQUENCE_BITS)
     both = CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
-    kinds = np.zeros(len(rows), dtype=np.int64)
-    kinds |= np.where((flags & CARD["POSTCARD_HAS_IP"]) == 0, 0, np.where(_is_ipv4(cards), 1, 2))
-    kinds |= np.where(
-        (flags & CARD["POSTCARD_HAS_TCP"]) != 0, 8, np.where((flags & CARD["POSTCARD_HAS_PORTS"]) != 0, 4, 0)
-    )
+    kinds = packet_kinds(cards)
     kinds |= np.where((flags & CARD["POSTCARD_DROPPED"]) != 0, 16, 0) | np.where((flags & both) == both, 32, 0)
     result = []
     for kind in np.unique(kinds):
@@ -90,7 +85,7 @@ def _encode_kind(kind: int, cards: dict[str, np.ndarray], came: np.ndarray, sequ
         metadata.append(
             (cards["queue_id"] << np.uint64(24) | np.uint64(REPORT["TELEMETRY_REPORT_TRAFFIC_MANAGER"] << 16), 4)
         )
-    inner, inner_type = _headers(kind & 15, cards)
+    inner, inner_type = packet_headers(kind & 15, cards)
     metadata_bytes = sum(size for _, size in metadata)
     fixed = wire.TELEMETRY_REPORT.length - REPORT["TELEMETRY_REPORT_GROUP_BYTES"] - 4
     head = wire.TELEMETRY_REPORT.rows(
@@ -103,55 +98,5 @@ def _encode_kind(kind: int, cards: dict[str, np.ndarray], came: np.ndarray, sequ
     return np.hstack([head, *(_big_endian(values, size) for values, size in metadata), inner])
 
 
-def _headers(kind: int, cards: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
-    """The packet's headers as far as they are known, and their type."""
-    count = len(cards["flags"])
-    ip, transport = (
-        kind & 3,
-        PACKET["PACKET_TCP_BYTES"] if kind & 8 else PACKET["PACKET_PORTS_BYTES"] if kind & 4 else 0,
-    )
-    if not ip:
-        return np.zeros((count, 0), dtype=np.uint8), REPORT["TELEMETRY_REPORT_INNER_NONE"]
-    ip_packet = np.maximum(cards["packet_bytes"].astype(np.int64) - 14, 0)
-    every = wire.PACKET_HEADERS.rows(
-        count, ipv4_version_and_words=0x45, ipv4_total_bytes=ip_packet, ipv4_protocol=cards["ip_protocol"],
-        ipv4_tos=_ecn(cards["flags"]),
-        ipv4_src=cards["src_addr_lo"] & np.uint64(0xFFFFFFFF), ipv4_dst=cards["dst_addr_lo"] & np.uint64(0xFFFFFFFF),
-        ipv6_version=6, ipv6_class_and_label=_ecn(cards["flags"]) << np.uint64(20),
-        ipv6_payload_bytes=np.maximum(ip_packet - PACKET["PACKET_IPV6_BYTES"], 0),
-        ipv6_next_header=cards["ip_protocol"],
-        **{f"ipv6_{name}_{half}": cards[f"{name}_addr_{half}"] for name in ("src", "dst") for half in ("hi", "lo")},
-        src_port=cards["src_port"], dst_port=cards["dst_port"], tcp_seq=cards["tcp_seq"], tcp_ack=cards["tcp_ack"],
-        tcp_words=PACKET["PACKET_TCP_BYTES"] // 4 << 4, tcp_flags=cards["tcp_flags"],
-    )  # fmt: skip
-    of_ip = every[:, : PACKET["PACKET_IPV4_BYTES"]] if ip == 1 else every[:, PACKET["PACKET_IPV4_BYTES"] : TCP_PORTS_AT]
-    inner = REPORT["TELEMETRY_REPORT_INNER_IPV4" if ip == 1 else "TELEMETRY_REPORT_INNER_IPV6"]
-    return np.hstack([of_ip, every[:, TCP_PORTS_AT : TCP_PORTS_AT + transport]]), inner
-
-
-def _ecn(flags: np.ndarray) -> np.ndarray:
-    """CE where this switch marked, ECT(0) where the packet came ECN-capable (with which of its marks is not known)."""
-    capable = np.where((flags & CARD["POSTCARD_ECT"]) != 0, 2, 0)
-    return np.where((flags & CARD["POSTCARD_CE_MARKED"]) != 0, 3, capable).astype(np.uint64)
-
-
-def _is_ipv4(cards: dict[str, np.ndarray]) -> np.ndarray:
-    return (cards["src_addr_hi"] == 0) & (cards["src_addr_lo"] >> np.uint64(32) == IPV4_MAPPED)
-
-
 def _big_endian(values: np.ndarray, size: int) -> np.ndarray:
     return np.ascontiguousarray(values, dtype=f">u{size}").view(np.uint8).reshape(-1, size)
-
-
-def _columns(rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Every field of postcards of either version as uint64, addresses as halves."""
-    layout = wire.POSTCARD if rows.shape[1] == wire.POSTCARD.length else wire.POSTCARD_1
-    result, at = {}, 0
-    for name, bits in layout.fields:
-        field = rows[:, at : at + bits // 8]
-        at += bits // 8
-        if bits == 128:
-            result[f"{name}_hi"], result[f"{name}_lo"] = wire.wide(field[:, :8]), wire.wide(field[:, 8:])
-        else:
-            result[name] = wire.wide(field)
-    return result

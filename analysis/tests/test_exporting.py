@@ -26,6 +26,11 @@ ROOT = Path(__file__).resolve().parents[2]
 TSHARK = shutil.which("tshark") or ""
 FLENT = Path(sys.executable).with_name("flent")  # of requirements-dev.txt
 CARD = simulate.CARD
+SPEAK_FOR_THEMSELVES = {
+    "version", "ingress_port", "queue_id", "ip_protocol", "tcp_seq", "tcp_ack", "cpu", "packets_out",
+    "retrans_out", "sacked_out", "lost_out", "snd_una", "cwnd_packets", "ssthresh_packets", "snd_wnd_bytes",
+    "rcv_wnd_bytes", "mss_bytes", "rate_interval_us",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +68,7 @@ def test_tables__are_all_there_with_their_meaning(analysed, tmp_path, kind):
         assert (count, columns) == (len(ours), ours.columns)
         assert list(table["columns"]) == columns
         unsaid = [column for column, about in table["columns"].items() if not about["meaning"]]
-        assert set(unsaid) <= {"version", "ingress_port", "queue_id", "ip_protocol", "tcp_seq", "tcp_ack", "cpu",
-                               "packets_out", "retrans_out", "sacked_out", "lost_out", "snd_una", "cwnd_packets",
-                               "ssthresh_packets", "snd_wnd_bytes", "rcv_wnd_bytes", "mss_bytes", "rate_interval_us"}  # fmt: skip
+        assert set(unsaid) <= SPEAK_FOR_THEMSELVES
     ((total,),) = query(f"select sum(depth_packets) from read_{kind}('{output}/postcards.{kind}')")
     assert total == pl.read_parquet(analysed / "postcards.parquet")["depth_packets"].cast(pl.Int64).sum()
 

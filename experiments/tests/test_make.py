@@ -99,8 +99,10 @@ def test_replay__hands_the_run_on_as_it_is(
          "as in make replay RUN=results/latest"),
         (("RUN=/nowhere", "FORCE=yes"), "error: FORCE=yes is neither; allowed: 0, 1 (replace good results though raw "
          "files are damaged since)"),
-        (("RUN=/nowhere", "CC=reno"), "error: CC is no parameter of replay; allowed: RUN, FORCE"),
-        (("RUN=/nowhere", "SPEC=x"), "error: SPEC is no parameter of replay; allowed: RUN, FORCE"),
+        (("RUN=/nowhere", "CC=reno"), "error: CC is no parameter of replay; allowed: RUN, FORCE, BUF, MODE, "
+         "ECN_THRESHOLD, RATE"),
+        (("RUN=/nowhere", "SPEC=x"), "error: SPEC is no parameter of replay; allowed: RUN, FORCE, BUF, MODE, "
+         "ECN_THRESHOLD, RATE"),
         (("RUN=/no\x1b[31m",), "error: 'RUN=/no\\x1b[31m is no run directory; allowed: one in results/, or a rep-<k> "
          "of one, as in make replay RUN=results/latest'"),
     ],

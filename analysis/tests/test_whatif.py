@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""A run's arrivals through another queue: its own changes nothing, another one does what an independent model
+of a queue says.
+"""
+
+import json
+
+import polars as pl
+import pytest
+import yaml
+
+from analysis.tests import simulate
+from analysis.whatif import CAVEAT
+from experiments.__main__ import main
+from softswitch.tests.fifo_model import fifo
+
+
+def whatif(directory, *words) -> tuple[pl.DataFrame, dict]:
+    assert main(["replay", f"RUN={directory}", *words]) == 0
+    made = max(directory.glob("whatif-*"), key=lambda path: int(path.name.partition("-")[2]))
+    return pl.read_parquet(made / "queue.parquet"), json.loads((made / "summary.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("two_flows", ["BUF=20p"]),
+        ("ipv6_bytes", ["BUF=22000b"]),
+        ("ecn", ["MODE=ecn"]),
+        ("many_flows", ["BUF=120p"]),
+        ("tiny_buffer", ["BUF=2p", "RATE=50mbit"]),
+    ],
+)
+def test_own_queue__changes_nothing(fresh, name, words, capsys):
+    directory = fresh(name)
+    table, summary = whatif(directory, *words)
+    assert summary["same_as_the_run"] is True
+    assert summary["whatif_measures"] == summary["run_measures"]
+    for column in ("depth_packets", "depth_bytes", "sojourn_ns", "dropped", "ce_marked"):
+        assert table[column].equals(table[f"{column}_run"], check_names=False)
+    assert len(table) == summary["packets"]
+    out = capsys.readouterr().out
+    assert "every depth, time, drop and mark is what it was" in out
+    assert CAVEAT in out
+    assert summary["caveat"] == CAVEAT
+    assert CAVEAT.split(":")[0] in (directory / "whatif-1/queue.svg").read_text()
+    assert (directory / "whatif-1/queue.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(("buffer", "rate"), [(7, 50_000_000), (33, 50_000_000), (12, 61_234_567)])
+def test_another_queue__is_what_a_model_of_it_says(fresh, known_runs, buffer, rate):
+    directory = fresh()
+    table, summary = whatif(directory, f"BUF={buffer}p", f"RATE={rate}bit")
+    arrivals = list(zip(table["enqueue_mono_ns"].to_list(), table["packet_bytes"].to_list(), strict=True))
+    model = fifo(arrivals, rate, admits=lambda _, packets, size: packets < buffer)
+    assert table["depth_packets"].to_list() == [packet.depth_packets for packet in model]
+    assert table["dropped"].to_list() == [packet.dropped for packet in model]
+    assert table["sojourn_ns"].to_list() == [
+        0 if packet.departure_ns is None else packet.departure_ns - packet.arrival_ns for packet in model
+    ]
+    assert summary["same_as_the_run"] is False
+    assert summary["run_measures"]["drops"] == sum(
+        bool(card["flags"] & simulate.CARD["POSTCARD_DROPPED"])
+        for card in known_runs("two_flows").truth.cards
+        if card["enqueue_ns"] >= simulate.START_NS + known_runs("two_flows").scenario.warmup_ns
+    )
+
+
+def test_results__stand_beside_each_other_and_leave_the_run_alone(fresh):
+    directory = fresh()
+    before = {path.name: path.read_bytes() for path in directory.iterdir()}
+    whatif(directory, "BUF=0.5bdp")
+    _, summary = whatif(directory, "MODE=ecn", "ECN_THRESHOLD=4p")
+    assert summary["asked"] == {"MODE": "ecn", "ECN_THRESHOLD": "4p"}
+    assert summary["ecn_capable_packets"] == 0
+    assert summary["whatif_measures"]["queue_depth_packets"]["max"] == 4  # none is capable: all are dropped from there
+    assert {path.name for path in directory.iterdir()} == {*before, "whatif-1", "whatif-2"}
+    assert all((directory / name).read_bytes() == data for name, data in before.items())
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["BUF=20"], "BUF=20 is a bare number"),
+        (["MODE=red"], "MODE=red is not known; allowed: tail-drop, ecn, egress-threshold"),
+        (["ECN_THRESHOLD=5p"], "ECN_THRESHOLD=5p has no meaning here; allowed: with MODE=ecn only"),
+        (["MODE=ecn", "ECN_THRESHOLD=99p"], "is more than the buffer"),
+        (["MODE=ecn", "ECN_THRESHOLD=5kb"], "are not in the same unit"),
+    ],
+)
+def test_whatif__says_what_is_wrong(fresh, capsys, words, answer):
+    directory = fresh()
+    assert main(["replay", f"RUN={directory}", *words]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert answer in line
+    assert not list(directory.glob("*whatif*"))
+
+
+def test_whatif__of_a_run_that_tells_no_arrivals_is_refused(fresh, capsys):
+    directory = fresh()
+    spec = yaml.safe_load((directory / "spec.yaml").read_text())
+    spec["imported"] = {"what": "x", "unknown_postcard_fields": ["sojourn_ns"], "cell_bytes": None}
+    (directory / "spec.yaml").write_text(yaml.safe_dump(spec))
+    assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
+    assert "was imported from postcards that tell no arrivals" in capsys.readouterr().err

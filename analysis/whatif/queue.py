@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: MIT
+"""The captured arrivals through the switch core, with a queue of one's own: the compiled P4 program in virtual time.
+
+A packet is made again from its postcard: headers as far as it knows them, zeros for the rest, its own length; so it
+takes the same time on the link. ECN-capable ones come with ECT(0). Access links and flow delays lie before the queue's
+arrivals, so they are in them already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.exporting import pcapng
+from analysis.figures.common import si
+from analysis.packets import card_columns, packet_headers, packet_kinds
+from analysis.raw import Columns, InputError
+from analysis.unwrap import switch_time
+from softswitch.library import BuildError, Core
+from wire import wire
+
+CARD = wire.POSTCARD.const
+SENDER, BOTTLENECK, COLLECTOR = 1, 2, 3
+DESTINATION_MAC, SOURCE_MAC = 0x02BF00000002, 0x02BF00000001
+IPV4_TYPE, IPV6_TYPE, OTHER_TYPE = 0x0800, 0x86DD, 0x88B5
+ETHERNET_BYTES, UDP_HEADERS_BYTES = 14, 14 + 20 + 8
+COPY_BYTES = 256
+DRAIN_EVERY = 256  # arrivals: outputs hold packets of the core's pool until they are taken
+FOREVER_NS = 1 << 62
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The queue: what spec.yaml calls these."""
+
+    rate_bps: int
+    mode: str
+    buffer_packets: int
+    threshold_bytes: int | None  # the buffer, if it is in bytes
+    ecn_threshold: int | None  # in the buffer's unit
+
+    @classmethod
+    def of(cls, spec: dict[str, Any]) -> Setting:
+        in_bytes = spec.get("threshold_bytes")
+        ecn = spec.get("ecn_threshold_bytes") if in_bytes else spec.get("ecn_threshold_packets")
+        return cls(spec["rate_bps"], spec["mode"], spec["buffer_packets"], in_bytes, ecn)
+
+    def policy(self) -> str:
+        """The action of table queue_policy (p4src/shared/queue_policy.p4) with its arguments."""
+        limit, in_bytes = self.threshold_bytes or self.buffer_packets, int(self.threshold_bytes is not None)
+        if self.mode == "ecn":
+            return f"ecn {self.ecn_threshold or max(1, limit // 2)} {limit} {in_bytes}"
+        if self.mode == "egress-threshold":
+            return f"egress_threshold {limit} 0 {in_bytes}"
+        return f"tail_drop {limit} {in_bytes}"
+
+    def text(self) -> str:
+        limit = f"{self.threshold_bytes} bytes" if self.threshold_bytes else f"{self.buffer_packets} packets"
+        ecn = f" (marks from {self.ecn_threshold or 'half of it'})" if self.mode == "ecn" else ""
+        return f"{limit}, {self.mode}{ecn}, {si(self.rate_bps, 'b/s')}"
+
+
+def arrivals(repetition: Path, port: int, clock_offset_ns: int) -> dict[str, np.ndarray]:
+    """Every packet that came to the queue of `port`, in the order in which it came: the postcards' columns, addresses
+    as halves, and `came_ns`. Raises InputError.
+    """
+    parts = []
+    for rows, mono, _ in pcapng.stored(repetition):
+        cards = card_columns(rows)
+        cards["came_ns"] = switch_time(cards["enqueue_switch_ns"], mono.view(np.uint64), clock_offset_ns)
+        parts.append({name: values[cards["egress_port"] == port] for name, values in cards.items()})
+    if not parts or not sum(len(part["came_ns"]) for part in parts):
+        raise InputError(f"{repetition}: no packet came to the queue of port {port}; nothing can be replayed")
+    names = [name for name in parts[0] if all(name in part for part in parts)]
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in names}
+    order = np.lexsort((whole["depth_packets"], whole["came_ns"]))  # those of one ns found each other in the queue
+    return {name: values[order] for name, values in whole.items()}
+
+
+def replay(
+    packets: dict[str, np.ndarray], setting: Setting, say: Callable[[float], object] = lambda done: None
+) -> Columns:
+    """What the queue does with them: a row a packet, in their order. InputError where the core cannot be built."""
+    core = _core(setting, packets)
+    view = np.zeros(1 << 16, dtype=np.uint8)
+    heads, which = _heads(packets)
+    sizes, times = packets["packet_bytes"].astype(np.int64).tolist(), packets["came_ns"].tolist()
+    cards: list[bytes] = []
+    longest = max(len(head) for kind in heads.values() for head in kind[1])
+    for row, (size, came) in enumerate(zip(sizes, times, strict=True)):
+        kind, at = which[row]
+        head = heads[kind][1][at]
+        view[:longest] = 0
+        view[: len(head)] = head
+        error = core.receive(came, SENDER, bytes(view[:size]))
+        if error:
+            raise InputError(
+                f"packet {row} of {size} bytes: the switch core refuses it ({error}); report it with this run"
+            )
+        if row % DRAIN_EVERY == 0:
+            core.advance(came - 1)
+            _collect(core, cards, came - 1)
+            say(row / len(sizes))
+    core.advance(FOREVER_NS)
+    _collect(core, cards, FOREVER_NS)
+    return _matched(cards, packets)
+
+
+def _core(setting: Setting, packets: dict[str, np.ndarray]) -> Core:
+    limit = setting.buffer_packets if not setting.threshold_bytes else setting.threshold_bytes // 60 + 1
+    pool = min(1 << 24, 2 * limit + 8 * DRAIN_EVERY + 65536)
+    frame = int(packets["packet_bytes"].max()) + 1
+    try:
+        core = Core("p4", ports=(SENDER, BOTTLENECK, COLLECTOR), packets=pool, frame_bytes=max(frame, 256))
+    except (BuildError, OSError) as error:
+        first = next((line for line in str(error).splitlines() if "rror" in line), str(error))[:160]
+        raise InputError(f"the switch core cannot be built: {first}; allowed: a machine with gcc and make") from None
+    core.set(
+        f"port set {BOTTLENECK} rate {setting.rate_bps} delay 0", f"mirror set 1 {COLLECTOR} truncate {COPY_BYTES}"
+    )
+    core.set(
+        f"table set forward {DESTINATION_MAC:#x} = send_to {BOTTLENECK}",
+        f"table set postcards {BOTTLENECK} = report 1 1",
+    )
+    core.set(f"table set queue_policy {BOTTLENECK} = {setting.policy()}")
+    core.set("table default collector send_to_collector 0x02bf00000103 0x02bf00000003 0x0a4e0001 0x0a4e0002 5577 5577")
+    return core
+
+
+def _heads(packets: dict[str, np.ndarray]) -> tuple[dict[int, tuple[np.ndarray, np.ndarray]], list[tuple[int, int]]]:
+    """Of each kind of packet: (its rows, their first bytes); and of each row its kind and its place there."""
+    kinds = packet_kinds(packets)
+    came = packets | {"flags": packets["flags"] & ~np.uint64(CARD["POSTCARD_CE_MARKED"])}  # marked only by this queue
+    heads: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    which: list[tuple[int, int]] = [(0, 0)] * len(kinds)
+    for kind in np.unique(kinds).tolist():
+        rows = np.flatnonzero(kinds == kind)
+        inner, _ = packet_headers(kind, {name: values[rows] for name, values in came.items()})
+        ether_type = {0: OTHER_TYPE, 1: IPV4_TYPE, 2: IPV6_TYPE}[kind & 3]
+        ethernet = wire.DATAGRAM.encode(ethernet_dst=DESTINATION_MAC, ethernet_src=SOURCE_MAC, ethernet_type=ether_type)
+        first = np.frombuffer(ethernet[:ETHERNET_BYTES], dtype=np.uint8)
+        heads[kind] = rows, np.hstack([np.broadcast_to(first, (len(rows), ETHERNET_BYTES)), inner])
+        for at, row in enumerate(rows.tolist()):
+            which[row] = kind, at
+    return heads, which
+
+
+def _collect(core: Core, cards: list[bytes], until_ns: int) -> None:
+    cards += [
+        o.frame[UDP_HEADERS_BYTES : UDP_HEADERS_BYTES + wire.POSTCARD.length]
+        for o in core.take(until_ns)
+        if o.port == COLLECTOR
+    ]
+
+
+def _matched(cards: list[bytes], packets: dict[str, np.ndarray]) -> Columns:
+    """The core's postcards in the order of the arrivals: those of one ns are in the order of the depths they found."""
+    if len(cards) != len(packets["came_ns"]):
+        raise InputError(
+            f"{len(packets['came_ns'])} packets gave {len(cards)} postcards; a fault of the switch core: report it"
+        )
+    made = card_columns(np.frombuffer(b"".join(cards), dtype=np.uint8).reshape(-1, wire.POSTCARD.length))
+    mask = (1 << 48) - 1
+    order = np.lexsort(
+        (made["depth_packets"], (made["enqueue_switch_ns"].astype(np.int64) - packets["came_ns"][0]) & mask)
+    )
+    found = {name: values[order] for name, values in made.items()}
+    if not np.array_equal(found["enqueue_switch_ns"].astype(np.int64), packets["came_ns"] & mask):
+        raise InputError(
+            "the postcards of the replay are of other times than its arrivals; a fault: report it with this run"
+        )
+    kinds = {
+        "flags": np.uint8,
+        "policy": np.uint8,
+        "packet_bytes": np.uint16,
+        "sojourn_ns": np.int64,
+        "depth_unit": np.uint8,
+    }
+    columns = {
+        name: found[name].astype(kinds.get(name, np.uint32))
+        for name in (
+            "flags",
+            "policy",
+            "depth_packets",
+            "depth_bytes",
+            "threshold",
+            "packet_bytes",
+            "sojourn_ns",
+            "depth_unit",
+        )
+    }
+    return {"enqueue_mono_ns": packets["came_ns"].astype(np.int64), **columns}

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""A what-if beside its run, in `whatif-<n>/`: queue.parquet, a row a packet as it was and as it would have been;
+summary.json, what was asked and every measure of both; queue.png and .svg. Whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analysis import imported, metrics
+from analysis.load import Run, clock_offset_ns, load
+from analysis.raw import Columns, InputError
+from analysis.summary import plain
+from analysis.tables import write_frame
+from analysis.whatif import CAVEAT, figure, queue
+from wire import wire
+
+CARD = wire.POSTCARD.const
+SCRATCH = ".whatif"
+SAME = ("depth_packets", "depth_bytes", "sojourn_ns")
+
+
+def what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> tuple[Path, dict[str, Any]]:
+    """Replays the arrivals of `repetition` into a new directory; returns it and its summary. InputError, OSError."""
+    run = load(repetition)
+    if imported.is_imported(run.spec) and imported.unknown(run.spec):
+        raise InputError(
+            f"{repetition}: was imported from postcards that tell no arrivals; allowed: runs of bufferscope"
+        )
+    port, own = metrics.bottleneck(run)
+    if port is None or (own["depth_unit"] != CARD["POSTCARD_DEPTH_EXACT"]).any():
+        raise InputError(
+            f"{repetition}: its postcards tell no depths in packets; allowed: runs on the soft switch or BMv2"
+        )
+    packets = queue.arrivals(repetition, port, clock_offset_ns(run.documents["switch"]))
+    replayed = queue.replay(packets, setting)
+    window = metrics.measurement_window(run, own)
+    summary = {
+        "caveat": CAVEAT,
+        "run": f"{repetition.parent.name}/{repetition.name}",
+        "asked": asked,
+        "setting": {"run": queue.Setting.of(run.spec).text(), "whatif": setting.text()},
+        "packets": len(own["flags"]),
+        "ecn_capable_packets": int(np.count_nonzero(own["flags"] & CARD["POSTCARD_ECT"])),
+        "same_as_the_run": _same(own, replayed),
+        "run_measures": measures(run, own, window, run.spec["rate_bps"]),
+        "whatif_measures": measures(run, replayed, window, setting.rate_bps),
+    }
+    scratch = repetition / SCRATCH
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    try:
+        write_frame(scratch / "queue.parquet", _frame(own, replayed))
+        (scratch / "summary.json").write_text(json.dumps(plain(summary), indent=1, allow_nan=False) + "\n")
+        _draw(scratch, run, own, replayed, setting, window)
+        target = _next(repetition)
+        scratch.rename(target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return target, plain(summary)
+
+
+def measures(run: Run, cards: Columns, window: metrics.Window, rate_bps: int) -> dict[str, Any]:
+    """In the run's measurement window, as its summary counts them (analysis/README.md)."""
+    link = metrics.Link(cards, rate_bps)
+    return {
+        **metrics.counts(cards, window),
+        "queue_depth_packets": metrics.queue_depth(cards, window),
+        "queue_delay_ns": metrics.queue_delay(cards, window),
+        "utilization": metrics.utilization(link, window, run.spec["rtt_ns"]),
+        "drops_of_the_whole_run": int(np.count_nonzero(metrics.dropped(cards))),
+    }
+
+
+def _same(own: Columns, replayed: Columns) -> bool:
+    """Whether every depth, time, drop and mark is what it was: so it must be with the run's own queue."""
+    shown = np.uint8(CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"] | CARD["POSTCARD_AT_INGRESS"])
+    return all(np.array_equal(own[name], replayed[name]) for name in SAME) and np.array_equal(
+        own["flags"] & shown, replayed["flags"] & shown
+    )
+
+
+def _frame(own: Columns, replayed: Columns) -> pl.DataFrame:
+    columns: dict[str, np.ndarray] = {name: own[name] for name in ("enqueue_mono_ns", "flow", "packet_bytes")}
+    for suffix, cards in (("", replayed), ("_run", own)):
+        columns |= {f"{name}{suffix}": cards[name] for name in SAME}
+        columns[f"dropped{suffix}"] = metrics.dropped(cards)
+        columns[f"ce_marked{suffix}"] = (cards["flags"] & CARD["POSTCARD_CE_MARKED"]) != 0
+    return pl.DataFrame(columns)
+
+
+def _draw(
+    directory: Path, run: Run, own: Columns, replayed: Columns, setting: queue.Setting, window: metrics.Window
+) -> None:
+    start = window.traffic_start_ns
+    facts = {
+        "text": f"what if: {setting.text()}, with the arrivals of {run.directory.parent.name}/{run.directory.name}",
+        "valid": True,
+        "warmup_s": (window.start_ns - start) / 1e9,
+        "end_s": (window.end_ns - start) / 1e9,
+    }
+    was = queue.Setting.of(run.spec)
+    panels = [
+        (f"as it was: {was.text()}", None if was.threshold_bytes else was.buffer_packets, own),
+        (f"what if: {setting.text()}", None if setting.threshold_bytes else setting.buffer_packets, replayed),
+    ]
+    figure.draw(directory, facts, panels, start)
+
+
+def _next(repetition: Path) -> Path:
+    """The first free whatif-<n>."""
+    for number in range(1, 10_000):
+        path = repetition / f"whatif-{number}"
+        if not path.exists():
+            return path
+    raise InputError(f"{repetition}: has whatif-1 to whatif-9999; remove some")
+
+
+def lines(directory: Path, summary: dict[str, Any]) -> list[str]:
+    """What the terminal shows."""
+    was, now = summary["run_measures"], summary["whatif_measures"]
+
+    def share(value: float | None) -> str:
+        return "unknown" if value is None else f"{value:.2%}"
+
+    depth = "queue_depth_packets"
+    rows = [
+        ("queue", summary["setting"]["run"], summary["setting"]["whatif"]),
+        ("drops", was["drops"], now["drops"]),
+        ("marks", was["marks"], now["marks"]),
+        *((f"depth {name}", was[depth][name], now[depth][name]) for name in ("p01", "p50", "p99", "max")),
+        ("non-empty", share(was["queue_nonempty_fraction"]), share(now["queue_nonempty_fraction"])),
+        ("utilization", share(was["utilization"]["mean"]), share(now["utilization"]["mean"])),
+    ]  # fmt: skip
+    width = max(len(str(row[1])) for row in rows)
+    shown = [f"  {name:<12} {was!s:<{width}}  ->  {now}" for name, was, now in rows]
+    if summary["asked"].get("MODE", "").lower() == "ecn":
+        capable = summary["ecn_capable_packets"]
+        shown.append(f"  {capable} arrivals are ECN-capable; others are dropped where these are marked")
+    same = ["  every depth, time, drop and mark is what it was"] if summary["same_as_the_run"] else []
+    return [f"{directory}: {summary['packets']} arrivals through another queue", *shown, *same, f"  {CAVEAT}"]

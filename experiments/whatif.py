@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""`make replay RUN=... BUF=... [MODE=... ECN_THRESHOLD=... RATE=...]`: a run's arrivals through another queue. What is
+not given is as it was in the run; values mean what they mean for make experiment.
+"""
+
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from experiments import units
+from experiments.errors import BadValue, RunError, SpecError
+from experiments.resolve import threshold
+from experiments.spec import validate
+
+KEYS = ("buf", "mode", "ecn_threshold", "rate")
+
+
+def whatif(run: Path, given: dict[str, str]) -> int:
+    """Replays each repetition of `run`; prints what came of it. Returns the exit status. Raises SpecError, RunError."""
+    from analysis.raw import InputError
+    from analysis.whatif import results
+
+    status = 0
+    for repetition in [run] if (run / "spec.yaml").exists() else sorted(p for p in run.glob("rep-*") if p.is_dir()):
+        try:
+            setting = _setting(repetition, given)
+            directory, summary = results.what_if(
+                repetition, setting, {key.upper(): text for key, text in given.items()}
+            )
+            print(*results.lines(directory, summary), sep="\n")
+        except InputError as error:
+            print(f"analysis: {error}", file=sys.stderr)
+            status = 1
+        except OSError as error:
+            raise RunError(f"{error.filename or repetition}: {error.strerror}; nothing was written") from None
+    return status
+
+
+def _setting(repetition: Path, given: dict[str, str]) -> Any:
+    """The run's own queue with what is given in its place."""
+    from analysis.load import load_spec
+    from analysis.whatif.queue import Setting
+
+    spec = load_spec(repetition)
+    own = Setting.of(spec)
+    read, wrong = validate(given)
+    errors = list(wrong.values())
+    rate = units.whole(read.rate) if "rate" in given else own.rate_bps
+    bdp = Fraction(rate * spec["rtt_ns"], 8 * 10**9 * spec["wire_bytes"])
+    packets, in_bytes = own.buffer_packets, own.threshold_bytes
+    if "buf" in given:
+        packets, in_bytes = threshold(read.buf, bdp, rate, spec["wire_bytes"], spec["mtu_bytes"])
+    mode = read.mode if "mode" in given else own.mode
+    # A threshold of the run's own stays only where the buffer that it belongs to does.
+    ecn = own.ecn_threshold if mode == "ecn" and "buf" not in given else None
+    if "ecn_threshold" in given and not wrong:
+        if mode != "ecn":
+            errors.append(
+                BadValue("ECN_THRESHOLD", given["ecn_threshold"], "has no meaning here; allowed: with MODE=ecn only")
+            )
+        of_packets, of_bytes = threshold(read.ecn_threshold, bdp, rate, spec["wire_bytes"], spec["mtu_bytes"])
+        ecn = of_packets if in_bytes is None else of_bytes
+        if ecn is None or (of_bytes is None) != (in_bytes is None):
+            text = "and the buffer are not in the same unit; allowed: both in bytes, or both in p, bdp or time"
+            errors.append(BadValue("ECN_THRESHOLD", given["ecn_threshold"], text))
+        elif ecn > (in_bytes or packets):
+            errors.append(
+                BadValue("ECN_THRESHOLD", given["ecn_threshold"], "is more than the buffer; allowed: up to it")
+            )
+    if errors:
+        raise SpecError(errors)
+    return Setting(rate, mode, packets, in_bytes, ecn)
