@@ -139,6 +139,8 @@ def draw(asked: Asked) -> int:
         print(f"no valid run for {', '.join(without)}", file=sys.stderr)
     if left_out:
         print(f"{len(left_out)} runs are not valid and were left out; the figures list them", file=sys.stderr)
+    for name in sorted({name.split("/")[0] for figure in drawn for name in figure.used}):
+        run.page(asked.options.results / name)
     if asked.publish:
         files = publish.publish(drawn, asked.options.results, asked.output, DOCS, asked.smoke)
         print(f"published {len(files)} files -> {DOCS}")

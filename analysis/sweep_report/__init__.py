@@ -47,13 +47,15 @@ class Shown(NamedTuple):
 
 
 def write(directory: Path, figures: Path | None = None) -> Path:
-    """Makes the page of a sweep and returns its path. `figures` has <name>.svg of a paper's figures.
+    """Makes the page of a sweep and returns its path. `figures` has <name>.svg of a paper's figures; without it they
+    are taken from where `make figures` puts them, if they are there.
 
-    Raises InputError if the directory is no sweep or a figure is none, OSError if a file cannot be read or written.
+    Raises InputError if the directory is no sweep or a table in it is none, ValueError if a figure is none, OSError if
+    a file cannot be read or written.
     """
     sweep = read(directory)
     own = draw(sweep)
-    papers = from_papers(sweep, figures) if figures else []
+    papers = from_papers(sweep, figures)
     target = sweep.directory / PAGE
     text = render(sweep, own, papers)
     temporary = target.with_name(f".{PAGE}.{os.getpid()}")
@@ -83,14 +85,17 @@ def draw(sweep: Stored) -> list[Shown]:
     return shown
 
 
-def from_papers(sweep: Stored, figures: Path) -> list[Shown]:
-    """Those figures of papers, drawn in `figures`, that are drawn from this sweep. The first lines of a figure's module
-    say what it is.
+def from_papers(sweep: Stored, figures: Path | None) -> list[Shown]:
+    """Those figures of papers, in `figures` or else beside the sweep, that are drawn from it. The first lines of a
+    figure's module say what it is.
     """
     shown = []
     for paper in PAPERS:
-        stem = sweep.name.removeprefix(f"{paper}-").removesuffix("-smoke")
-        for path in sorted(figures.glob("*.svg")) if sweep.name.startswith(f"{paper}-") else ():
+        if not sweep.name.startswith(f"{paper}-"):
+            continue
+        stem, smoke = sweep.name.removeprefix(f"{paper}-").removesuffix("-smoke"), sweep.name.endswith("-smoke")
+        drawn = figures or sweep.directory.parent / "figures" / (paper + "-smoke" * smoke)
+        for path in sorted(drawn.glob("*.svg")):
             if not re.fullmatch(r"(figure|table)_[0-9a-z_]{1,20}", path.stem):
                 continue
             try:

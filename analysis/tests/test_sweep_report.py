@@ -264,6 +264,10 @@ def test_page__takes_the_figures_of_a_paper_that_are_drawn_from_it(tmp_path, sum
     text = sweep_report.write(directory, figures).read_text()
     assert "Figures of the paper" in text
     assert re.findall(r"<figcaption>(Figure [0-9]+)", text) == ["Figure 1"]
+    assert "Figures of the paper" not in sweep_report.write(directory).read_text()
+    (figures / "spang2021-smoke").mkdir()
+    (figures / "figure_01.svg").rename(figures / "spang2021-smoke/figure_01.svg")  # as make figures draws
+    assert "Figures of the paper" in sweep_report.write(directory).read_text()
 
 
 # What cannot be done --------------------------------------------------------------------------------------------------

@@ -61,7 +61,21 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
             return 128 + interrupted.signal
     for line in jobs.lines(directory):
         print(line)
+    page(directory)
     return conclude(asked, directory)
+
+
+def page(directory: Path) -> None:
+    """Makes the sweep's report and says where. Its runs are done without it: what goes wrong is said, and no more."""
+    from analysis.raw import InputError
+    from analysis.sweep_report import write
+
+    try:
+        print(f"{directory.name}: report -> {write(directory)}")
+    except InputError as error:
+        print(f"no report: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"no report: {error.filename or directory}: {error.strerror}", file=sys.stderr)
 
 
 def planned(sweep: Sweep, probe: Callable[[str], Host]) -> Jobs | Searches:

@@ -16,6 +16,7 @@ from experiments import host, virtual_lab
 from experiments.errors import RunError
 from experiments.host import CHECKOUT
 from experiments.sweep import engine
+from experiments.sweep.run import page
 from experiments.sweep.state import State, look
 from experiments.tests.conftest import MARK, wait_for
 
@@ -77,6 +78,8 @@ def test_sweep__killed_and_stopped_is_gone_on_with_by_the_same_command(tmp_path:
     done = subprocess.run(command(file, results), cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
     assert "tiny: 2 of 2 runs are valid" in done.stdout
+    assert f"tiny: report -> {results / 'tiny/report.html'}" in done.stdout
+    assert "All 2 runs are there and valid." in (results / "tiny/report.html").read_text()
     table = run_table.read(results)
     assert (results / "index.parquet").exists()
     assert sorted(table["flows"].to_list()) == [1, 2]
@@ -100,6 +103,11 @@ def test_sweep__killed_and_stopped_is_gone_on_with_by_the_same_command(tmp_path:
     )
     assert more.returncode == 0, more.stderr
     assert sorted(run_table.read(results)["attempt"].to_list()) == [1, 2]
+
+
+def test_page__that_cannot_be_made_is_said_and_is_no_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page(tmp_path)
+    assert capsys.readouterr().err.startswith(f"no report: {tmp_path}: is no sweep")
 
 
 def test_engine__runs_each_job_once_and_so_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
