@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import re
-import struct
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +41,7 @@ def embed(path: Path) -> Figure:
         data, kind = pixels.read_bytes(), "png"
         if not data.startswith(_PNG):
             raise ValueError(f"{pixels}: is no PNG")
-        width, height = struct.unpack_from(">II", data, 16)
+        width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
     if width <= 0 or height <= 0:
         raise ValueError(f"{path}: is empty, {width:g} x {height:g}")
     return Figure(path.stem, f"data:image/{kind};base64,{base64.b64encode(data).decode()}", width, height)
