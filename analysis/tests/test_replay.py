@@ -65,5 +65,5 @@ def test_replay__names_files_that_came_out_otherwise(fresh, monkeypatch):
 
 def _blank(analysis, directory, pool):
     for name in NAMES:
-        (directory / f"{name}.svg").write_text("<svg/>")
+        (directory / f"{name}.svg").write_text('<svg viewBox="0 0 1 1"/>')
     return []
