@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SWEEPS = (table_rows.SEARCH, table_rows.USED, table_rows.SMALL, table_rows.PACKETS)
 POINTS = 5.6
+FOOTER_CHARACTERS = 185
 LINE_IN, PADDING_IN = 0.098, 0.055
 MARKS = {True: "✓", False: "✗", None: "?"}
 HOLDS, FAILS, OPEN = "#00734F", "#B03A00", "#767676"
@@ -90,7 +91,8 @@ def _source(data: Data) -> str:
     text = f"From {len(provenance['used'])} runs of {', '.join(sweeps)}." if sweeps else "From no run."
     if provenance["left_out"]:
         text += f" {len(provenance['left_out'])} runs that are not valid were left out."
-    return f"{text} Buffers are packets. ✓ holds, ✗ does not, ? no run says. [...]: the paper's references."
+    text += " Buffers are packets. ✓ holds, ✗ does not, ? no run says. [...]: the paper's references."
+    return "\n".join(textwrap.wrap(text, FOOTER_CHARACTERS))
 
 
 def _cells(row: Row) -> list[list[tuple[str, str]]]:
