@@ -182,8 +182,11 @@ def carry_traffic(
     before = switches.before()
     switches.reset_lateness()
     sampler = Sampler(switches, directory / "logs")
-    with Traffic(spec, number, directory, lab.traffic_start_ns(spec)) as traffic:
-        while not traffic.ended_within(lab.tick_s(spec)):
+    start_ns = lab.traffic_start_ns(spec)
+    with Traffic(spec, number, directory, start_ns) as traffic:
+        wait_s = max(lab.tick_s(spec), (start_ns - time.monotonic_ns()) / 1e9)  # there is nothing to look at before
+        while not traffic.ended_within(wait_s):
+            wait_s = lab.tick_s(spec)
             progress.sample(sampler.take())
             check_programs(directory)
     return before

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The roles as a list of programs: the same list every time, with every argument that Ansible would have passed."""
 
+import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,6 +68,38 @@ def test_run__stops_at_a_failure_with_the_programs_own_sentence(
     with pytest.raises(RunError, match=said):
         steps.run([good, replace(good, argv=["sh", "-c", command]), good], tmp_path / "log", lambda: None)
     assert (tmp_path / "log").read_text().count('"changed"') == 1
+
+
+PROGRAM = """
+import json, os, sys
+sys.stderr.write("words of warning")
+files = len(os.listdir("/proc/self/fd"))
+print(json.dumps({"changed": True, "argv": sys.argv[1:], "cwd": os.getcwd(), "name": __name__, "files": files}))
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.software
+def test_run__of_our_own_program_is_as_if_it_had_an_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps.topology, "netns", lambda _host: Path("/proc/self/ns/net"))
+    (tmp_path / "own_program.py").write_text(PROGRAM)
+    step = Step("p", "sender", "tune", [sys.executable, "-m", "own_program", "0", "--x"], str(tmp_path))
+    with (tmp_path / "open").open("w"):
+        steps.run([step], tmp_path / "log", lambda: None)
+    _, answer, complained = (tmp_path / "log").read_text().splitlines()
+    assert json.loads(answer) == {
+        "changed": True, "argv": ["0", "--x"], "cwd": str(tmp_path), "name": "__main__", "files": 4,
+    }  # fmt: skip
+    assert complained == "words of warning"
+    for argv, said in (
+        (["own_program", "3"], "words of warning"),
+        (["no_such_program"], "No module named no_such_program"),
+    ):
+        with pytest.raises(RunError, match=said):
+            steps.run([replace(step, argv=[sys.executable, "-m", *argv])], tmp_path / "log", lambda: None)
+    assert "own_program" not in sys.modules
 
 
 def test_plan__that_is_known_is_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
