@@ -48,7 +48,7 @@ def timer_late_ns(delay_ns: int) -> int:
 
 def times() -> dict[str, object]:
     """Readings of the clock, timers, and a sleep beside another process's."""
-    time.sleep(0.03)  # the first tick, 10 ms after the boot, is what switches timers from jiffies to ns
+    time.sleep(0.03)  # the first tick, some ms after the boot, is what switches timers from jiffies to ns
     readings = [time.monotonic_ns() for _ in range(100)]
     late = [timer_late_ns(delay) for delay in DELAYS_NS]
     begin_ns = time.monotonic_ns()
