@@ -12,6 +12,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from analysis.raw import InputError
+
 MAX_BYTES = 1_000_000  # of a drawing: where its picture in pixels is smaller, that is taken instead
 _VIEW_BOX = re.compile(rb"<svg\b[^>]*?\bviewBox=\"0 0 ([0-9.]+) ([0-9.]+)\"", re.DOTALL)
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -29,19 +31,19 @@ class Figure(NamedTuple):
 def embed(path: Path) -> Figure:
     """The figure of <name>.svg, or of the <name>.png beside it if the former is big and the latter smaller.
 
-    Raises OSError if it cannot be read, ValueError if it is no SVG as matplotlib writes them.
+    Raises OSError if it cannot be read, InputError if it is no SVG as matplotlib writes them.
     """
     data, kind = path.read_bytes(), "svg+xml"
     found = _VIEW_BOX.search(data)
     if found is None:
-        raise ValueError(f"{path}: is no SVG with a view box that begins at 0 0")
+        raise InputError(f"{path}: is no SVG with a view box that begins at 0 0")
     width, height = float(found[1]), float(found[2])
     pixels = path.with_suffix(".png")
     if len(data) > MAX_BYTES and pixels.exists() and pixels.stat().st_size < len(data):
         data, kind = pixels.read_bytes(), "png"
         if not data.startswith(_PNG):
-            raise ValueError(f"{pixels}: is no PNG")
+            raise InputError(f"{pixels}: is no PNG")
         width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
     if width <= 0 or height <= 0:
-        raise ValueError(f"{path}: is empty, {width:g} x {height:g}")
+        raise InputError(f"{path}: is empty, {width:g} x {height:g}")
     return Figure(path.stem, f"data:image/{kind};base64,{base64.b64encode(data).decode()}", width, height)

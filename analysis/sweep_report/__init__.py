@@ -50,8 +50,8 @@ def write(directory: Path, figures: Path | None = None) -> Path:
     """Makes the page of a sweep and returns its path. `figures` has <name>.svg of a paper's figures; without it they
     are taken from where `make figures` puts them, if they are there.
 
-    Raises InputError if the directory is no sweep or a table in it is none, ValueError if a figure is none, OSError if
-    a file cannot be read or written.
+    Raises InputError if the directory is no sweep, or a table in it or a figure is none, OSError if a file cannot be
+    read or written.
     """
     sweep = read(directory)
     own = draw(sweep)

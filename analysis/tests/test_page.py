@@ -13,6 +13,7 @@ import pytest
 from analysis.derive import derive
 from analysis.figures import NAMES
 from analysis.page.figure import MAX_BYTES, embed
+from analysis.raw import InputError
 from analysis.tests import simulate
 
 BOX = """const box = document.querySelector('.picture svg').getBoundingClientRect();
@@ -206,5 +207,5 @@ def test_embed__takes_pixels_of_a_drawing_that_is_too_big(tmp_path):
 )
 def test_embed__refuses_what_is_no_figure(tmp_path, text, said):
     (tmp_path / "a.svg").write_text(text)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(InputError, match=said):
         embed(tmp_path / "a.svg")

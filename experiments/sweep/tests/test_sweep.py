@@ -2,7 +2,6 @@
 """Whole sweeps in virtual time: killed, stopped, resumed, retried; and an engine that ends with what started it."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -139,7 +138,7 @@ def test_engine__ends_its_jobs_when_it_is_told_to(tmp_path: Path, monkeypatch: p
 
     def stop() -> None:
         if processes_of(tmp_path):
-            os.kill(os.getpid(), signal.SIGINT)
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         engine.run(tmp_path, ["a"], 1, stop)
