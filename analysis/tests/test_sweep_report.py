@@ -306,7 +306,8 @@ def test_command__refuses_a_figure_that_is_none_with_one_line(tmp_path, capsys, 
     (tmp_path / "figure_01.svg").write_text("no drawing")
     assert main(["sweep-report", str(tmp_path / "spang2021-single-flow"), "--figures", str(tmp_path)]) == 1
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == 1 and "figure_01.svg: is no SVG" in said[0]
+    assert len(said) == 1
+    assert "figure_01.svg: is no SVG" in said[0]
 
 
 def test_command__makes_the_page_and_says_where(tmp_path, capsys, summary):
