@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Whole sweeps in virtual time: killed, stopped, resumed, retried; and an engine that ends with what started it."""
 
+import fcntl
 import json
 import signal
 import subprocess
@@ -59,12 +60,15 @@ def test_sweep__killed_and_stopped_is_gone_on_with_by_the_same_command(tmp_path:
 
     killed = begin()
     assert wait_for(lambda: len(list(runs.glob("*/rep-1/spec.yaml"))) == 2, 240), killed.communicate(timeout=5)
-    other = subprocess.run(command(file, results), cwd=CHECKOUT, capture_output=True, text=True, check=False)
-    assert (other.returncode, other.stderr.count("\n")) == (1, 1)
-    assert "another make sweep works on it" in other.stderr
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
     assert wait_for(lambda: not processes_of(results / "tiny"), 5), processes_of(results / "tiny")
+
+    with (results / "tiny/.lock").open("a") as file_of_another:
+        fcntl.flock(file_of_another, fcntl.LOCK_EX)
+        other = subprocess.run(command(file, results), cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert (other.returncode, other.stderr.count("\n")) == (1, 1)
+    assert "another make sweep works on it" in other.stderr
 
     stopped = begin()
     assert wait_for(lambda: bool(processes_of(results / "tiny")), 240)
