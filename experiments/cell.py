@@ -41,6 +41,11 @@ class Interrupted(BaseException):
         self.signal = number
 
 
+def forwarded() -> list[signal.Signals]:
+    """Those of FORWARDED that are not ignored: a run under nohup(1) outlives its terminal, as any program does."""
+    return [number for number in FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
+
+
 def run(work: Callable[[], Any]) -> Any:
     """Calls `work` in a new cell and returns what it returns (as JSON carries it).
 
@@ -92,7 +97,7 @@ class _Forwarding:
         self.seen: list[int] = []
 
     def __enter__(self) -> _Forwarding:
-        self.before = {number: signal.signal(number, self._forward) for number in FORWARDED}
+        self.before = {number: signal.signal(number, self._forward) for number in forwarded()}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -191,7 +196,7 @@ def _worker(report: int, work: Callable[[], Any]) -> int:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    for number in FORWARDED:
+    for number in forwarded():
         signal.signal(number, interrupt)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
     try:

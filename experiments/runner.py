@@ -34,7 +34,7 @@ def run(spec: Resolved, results_directory: Path, inventory: str = "") -> int:
     """
     testbed = testbed_of(spec, inventory)
     preflight(spec, results_directory)
-    with Ending(), processors(spec) as own, contextlib.ExitStack() as until_the_end:
+    with Ending() as ending, processors(spec) as own, contextlib.ExitStack() as until_the_end:
         with results.tended(results_directory):
             for left in results.unanalysed(results_directory):
                 print(f"note: {left} was recorded but not analysed: {results.replay_command(left)}", file=sys.stderr)
@@ -44,6 +44,7 @@ def run(spec: Resolved, results_directory: Path, inventory: str = "") -> int:
         print(headline(spec, directory), flush=True)
         try:
             valid = repeat_all(spec, directory, own, testbed)
+            ending.check()
         except Interrupted as interrupted:
             print(f"error: ended by {interrupted}; what was recorded is in {directory}", file=sys.stderr)
             return 128 + interrupted.signal
@@ -142,15 +143,26 @@ def conclude(spec: Resolved, own: Path, begin_s: float) -> bool:
 
 
 class Ending:
-    """While it is entered, SIGINT, SIGTERM and SIGHUP raise Interrupted in this process."""
+    """While it is entered, SIGINT, SIGTERM and SIGHUP raise Interrupted in this process, unless they are ignored."""
 
-    def __enter__(self) -> None:
-        self.before = {number: signal.signal(number, self._raise) for number in cell.FORWARDED}
+    def __init__(self) -> None:
+        self.seen: Interrupted | None = None
+
+    def __enter__(self) -> Ending:
+        self.before = {number: signal.signal(number, self._raise) for number in cell.forwarded()}
+        return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self.before.items():
             signal.signal(number, handler)
 
-    @staticmethod
-    def _raise(number: int, frame: FrameType | None) -> None:
-        raise Interrupted(number)
+    def check(self) -> None:
+        """Raises what a signal raised where Python drops exceptions: in the end of an object, in a weak reference's
+        callback, of which each import has one.
+        """
+        if self.seen:
+            raise self.seen
+
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        self.seen = Interrupted(number)
+        raise self.seen

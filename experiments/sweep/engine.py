@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from experiments import host, kernel
+from experiments.cell import FORWARDED
 from experiments.errors import RunError
 from experiments.sweep import labs as labs_module
 from experiments.sweep.labs import Lab
@@ -70,7 +71,7 @@ def run(
             process = subprocess.Popen(
                 command, env=_environment(directory, home, labs), cwd=directory / AWAY if labs else host.CHECKOUT,
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
-                preexec_fn=kernel.die_with_parent,
+                preexec_fn=_begin,
             )  # fmt: skip
             came: set[str] = set()
             lifeline = _guard(process.pid)
@@ -143,6 +144,13 @@ def _environment(directory: Path, home: Path, labs: list[Lab] | None) -> dict[st
         "PYTHONPATH": labs[0].checkout if labs else str(host.CHECKOUT),
         "PYTHONUNBUFFERED": "1",
     }
+
+
+def _begin() -> None:
+    """In the engine before it is one. It hears _end() even where this process was told to ignore such signals."""
+    for number in FORWARDED:
+        signal.signal(number, signal.SIG_DFL)
+    kernel.die_with_parent()
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:

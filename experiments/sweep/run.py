@@ -53,9 +53,10 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
     engine.program()
     _check(jobs.first)
     directory = options.results / sweep.name
-    with runner.Ending(), _alone(directory, options.results):
+    with runner.Ending() as ending, _alone(directory, options.results):
         try:
-            asked = finish(sweep, jobs, directory, options)
+            asked = finish(sweep, jobs, directory, options, ending)
+            ending.check()
         except Interrupted as interrupted:
             print(f"\nstopped by {interrupted}; the same command goes on with it", file=sys.stderr)
             return 128 + interrupted.signal
@@ -100,7 +101,7 @@ class Jobs:
         return []
 
 
-def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Options) -> list[Job]:
+def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Options, ending: runner.Ending) -> list[Job]:
     """Runs jobs until none is left. Returns all of them. Raises RunError if there is no room for them."""
     virtual = jobs.first[0].spec.clock == "virtual"
     labs = labs_module.ready(labs_module.load(Path(options.inventory)), virtual) if options.inventory else None
@@ -125,7 +126,7 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
             progress.expect(len(now.jobs) + now.more, done, sum(cost_s(job.spec) for job in todo) + now.more_cost_s)
             rounds = options.attempts or ATTEMPTS
             while todo and rounds:
-                watch = Watch(todo, directory, options.results, progress)
+                watch = Watch(todo, directory, options.results, progress, ending)
                 engine.run(directory, [job.id for job in todo], at_once, watch, labs)
                 todo = [job for job in todo if attempts.left(look(directory / RUNS / job.id))]
                 rounds -= 1
@@ -152,16 +153,21 @@ def tidy(sweep: Sweep, jobs: list[Job], directory: Path) -> None:
 
 
 class Watch:
-    """Called while jobs run: shows how far they are, keeps the index fresh, and ends all when the disk is full."""
+    """Called while jobs run: shows how far they are, keeps the index fresh, and ends all when the disk is full or a
+    signal said so.
+    """
 
-    def __init__(self, todo: list[Job], directory: Path, results: Path, progress: Progress) -> None:
-        self.directory, self.results, self.progress = directory, results, progress
+    def __init__(
+        self, todo: list[Job], directory: Path, results: Path, progress: Progress, ending: runner.Ending
+    ) -> None:
+        self.directory, self.results, self.progress, self.ending = directory, results, progress, ending
         self.begin_s = time.time()
         self.left = {job.id: job for job in todo}
         self.last_index_s = time.monotonic()
         self.new = False
 
     def __call__(self) -> None:
+        self.ending.check()
         for job in list(self.left.values()):
             own = self.directory / RUNS / job.id
             if _newer(own / REPETITION, self.begin_s) and not (own / results.LOCK).exists():

@@ -143,6 +143,21 @@ def test_signal__lets_the_work_stop_in_order(number: signal.Signals, moment: str
 
 
 @pytest.mark.usefixtures("unchanged_world")
+def test_signal__that_is_ignored_from_the_beginning_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup(1) does; a child inherits it
+    try:
+        runner = started("ready")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    runner.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        runner.wait(1)
+    runner.send_signal(signal.SIGTERM)
+    output, _ = runner.communicate(timeout=30)
+    assert output.endswith("stopping\nstopped\ninterrupted by SIGTERM\n")
+
+
+@pytest.mark.usefixtures("unchanged_world")
 def test_signal__the_second_one_does_not_wait() -> None:
     runner = started("ready", stop_s="100")
     runner.send_signal(signal.SIGINT)

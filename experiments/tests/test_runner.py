@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""Endings by a signal that Python itself would drop."""
+
+import os
+import signal
+
+import pytest
+
+from experiments.cell import Interrupted
+from experiments.runner import Ending
+
+
+class Deaf:
+    """Its end is a place from which Python lets no exception out."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ending__by_a_signal_that_python_dropped_is_raised_at_the_next_check() -> None:
+    with Ending() as ending:
+        ending.check()
+        Deaf()
+        with pytest.raises(Interrupted, match="SIGTERM"):
+            ending.check()
+
+
+def test_ending__restores_what_was_there() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted), Ending():
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
