@@ -24,7 +24,6 @@ ECN: dict[str, Any] = {"mode": "ecn", "ecn_threshold": BDP, "threshold": 3 * BDP
 JOBS = {
     "spang2021-single-flow/runs/reno-r1": simulate.Scenario(flows=1, **LONG),
     "spang2021-single-flow/runs/reno-r2": simulate.Scenario(flows=1, seed=2, **LONG),
-    "spang2021-reno-depth/runs/16-r1": simulate.Scenario(flows=16, **LONG),
     "spang2021-ecn/runs/drop-r1": simulate.Scenario(flows=16, **LONG),
     "spang2021-ecn/runs/ecn-r1": simulate.Scenario(flows=16, **LONG | ECN),
     "spang2021-four-flows/runs/r1": simulate.Scenario(flows=4, **LONG),
@@ -122,7 +121,7 @@ def test_figure_02__shows_what_is_missing_and_why(results):
 
 def test_figure_07__counts_windows_of_each_flow(results, truths):
     data = FIGURES[2].prepare(Runs(results))
-    scenario, truth = JOBS["spang2021-reno-depth/runs/16-r1"], truths["spang2021-reno-depth/runs/16-r1"]
+    scenario, truth = JOBS["spang2021-ecn/runs/drop-r1"], truths["spang2021-ecn/runs/drop-r1"]
     fair = (50e6 * 0.01 / (8 * 1538) + BDP) / 16
     start = simulate.START_NS + scenario.warmup_ns
     windows = [

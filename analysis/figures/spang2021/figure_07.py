@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from analysis.figures.spang2021.runs import Run, Runs
 
-SWEEPS = ("reno-depth",)
+SWEEPS = ("ecn",)  # its runs that drop
 CC, FLOWS = "reno", 16
 UNIFORM = (2 / 3, 4 / 3)  # of the fair share
 TALLEST = 2.1  # rows that the tallest distribution reaches over
@@ -32,7 +32,7 @@ PAPER_RANGES = "0-10 and 40-60 packets occur"
 
 def prepare(runs: Runs) -> Data:
     """Each flow's distribution in the first valid run; of every run its spread and how far from uniform it is."""
-    found = [run for run in runs.select(SWEEPS[0], cc=CC, flows=FLOWS) if run["buffer_packets"] == run["bdp_packets"]]
+    found = runs.select(SWEEPS[0], cc=CC, flows=FLOWS, mode="tail-drop")
     data: Data = {"provenance": runs.provenance(), "flows": [], "runs": [_spread(run) for run in found]}
     if not found:
         return data | {"absent": common.absence(runs, SWEEPS[0], CC)}
