@@ -33,6 +33,9 @@ DAEMONS = ("tcp_trace", "iperf_servers", "traffic_sink", "collector", *SWITCH_DA
 STOP_S = 10.0
 ABORT_S = 3.0  # for each program when the run has failed anyway
 DRAIN_S = 5.0  # beyond the longest way through the switch
+# TCP_DELACK_MAX of include/net/tcp.h. A receiver to which the RST of an ended flow never came, because the queue was
+# full, sends its last ACK when this timer says so; the sender answers with another RST, a packet like any other.
+DELAYED_ACK_S = 0.2
 IDLE_RTT_SAMPLES = 20
 TRACE_EVENT_BYTES = 256  # in a ring, with what the kernel puts around it
 IDLE_RTT_INTERVAL_S = 0.01
@@ -206,8 +209,10 @@ def check_programs(directory: Path) -> None:
 
 
 def drain(switches: Switches, spec: Resolved) -> None:
-    """Waits until nothing is under way in the switches: an empty queue, and no frame for twice the longest way."""
-    quiet_s = 2 * (spec.rtt_ns + spec.rtt_spread_ns) / 1e9
+    """Waits until nothing is under way in the switches: an empty queue, and no frame for as long as a receiver may wait
+    with an ACK and twice the longest way.
+    """
+    quiet_s = DELAYED_ACK_S + 2 * (spec.rtt_ns + spec.rtt_spread_ns) / 1e9
     deadline = time.monotonic() + quiet_s + DRAIN_S
     last_change, last = time.monotonic(), switches.frames_moved()
     while time.monotonic() - last_change < quiet_s or switches.queue_length():
