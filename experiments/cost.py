@@ -17,8 +17,8 @@ BYTE_S = 4e-9  # copies and checksums
 PROCESS_FACTOR = 3.0  # a switch that is a process waits, wakes and copies, too
 LEAST_LOOKS = 100  # at the traffic
 LOOK_EVERY_S = 10.0  # of wall time, about: a runner that hears nothing for much longer takes it for a hang
-ANALYSIS_S = 6.0  # most of it figures
-ANALYSIS_PACKET_S = 20e-6
+ANALYSIS_S = 3.0  # most of it figures
+ANALYSIS_PACKET_S = 10e-6
 
 
 def traffic_s(spec: Resolved) -> float:
