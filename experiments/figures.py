@@ -99,13 +99,14 @@ LIMITS = {"smoke": 1, "publish": 1, "jobs": 1024, "attempts": 100}
 
 
 def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> int:
-    """Runs what is missing: the first repetitions of all sweeps before the second ones, so that a set that was stopped
-    early has every figure. Returns the worst status of a sweep; one that cannot be run keeps no other from it.
+    """Runs what is missing: the first repetitions of all sweeps before the second ones, and of these the searches last,
+    which take longest: a set that was stopped early has most figures. Returns the worst status of a sweep; one that
+    cannot be run keeps no other from it.
     """
     from analysis.figures.spang2021 import paper
 
     files = [SPECS / asked.paper / f"{stem}.yaml" for stem in paper.sweeps(asked.figures)]
-    whole_sweeps = [spec.read(file, {}, asked.smoke) for file in files]
+    whole_sweeps = sorted((spec.read(file, {}, asked.smoke) for file in files), key=lambda sweep: bool(sweep.search))
     probe = probe or prober(build=True)
     worst, refused = 0, {}
     for repetitions in range(1, max(sweep.reps for sweep in whole_sweeps) + 1):

@@ -57,12 +57,14 @@ def probe(clock: str) -> Host:
     raise AssertionError("nothing is run")
 
 
-def test_measure__takes_first_repetitions_of_all_sweeps_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_measure__takes_first_repetitions_first_and_searches_last(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     sweeps = Sweeps()
     monkeypatch.setattr(figures.run, "run", sweeps)
     asked = figures.read(["PAPER=spang2021", "FIGURE=5", f"RESULTS={tmp_path}"])
     assert figures.measure(asked, probe) == 0
-    names = ("least-buffer", "least-buffer-utilization", "twenty-packets")
+    names = ("twenty-packets", "least-buffer", "least-buffer-utilization")
     assert sweeps.asked == [(name, number) for number in (1, 2) for name in names] + [("twenty-packets", 3)]
 
 
