@@ -18,10 +18,10 @@ experiment: deploy ## run one experiment: make experiment CC=cubic FLOWS=16 BUF=
 parameters: .venv/ready ## explain every parameter of make experiment, with defaults
 	@$(PYTHON) -m experiments parameters
 
-sweep: build/deployed ## run a sweep, or go on with it: make sweep SPEC=experiments/specs/... [SMOKE=1] [JOBS=2] [INVENTORY=path, of labs]
+sweep: build/deployed ## run a sweep, or go on with it: make sweep SPEC=experiments/specs/... [SMOKE=1] [CLOCK=real] [JOBS=2] [INVENTORY=path, of labs]
 	@$(PYTHON) -m experiments.sweep run --make  # reads the parameters from make itself, as above
 
-figures: deploy ## run what is missing for a paper's figures, and draw them: make figures PAPER=spang2021 [FIGURE=5a] [SMOKE=1] [PUBLISH=1]
+figures: deploy ## run what is missing for a paper's figures, and draw them: make figures PAPER=spang2021 [FIGURE=5a] [SMOKE=1] [CLOCK=real] [PUBLISH=1]
 	@$(PYTHON) -m experiments.figures --make  # reads the words from make itself, as above
 
 advise: .venv/ready ## what buffer a link needs by each rule: make advise RATE=100gbit RTT=100ms FLOWS=10000 CC=reno UTIL=0.99

@@ -3,6 +3,8 @@
 command goes on.
 
     python -m experiments.figures PAPER=NAME [FIGURE=5a] [SMOKE=1] [RESULTS=DIRECTORY] [JOBS=N] [ATTEMPTS=N]
+    python -m experiments.figures ... CLOCK=real     runs the sweeps' real-time versions instead, which the figure that
+                                                     compares the clocks is drawn from
     python -m experiments.figures ... DRAW=only      draws from what is stored, and runs nothing
     python -m experiments.figures ... PUBLISH=1      and copies figures, page and run table to docs/results/
 
@@ -28,7 +30,7 @@ from experiments.words import made, read_words
 PAPERS = ("spang2021",)
 SPECS = host.CHECKOUT / "experiments/specs"
 DOCS = host.CHECKOUT / "docs/results"
-KEYS = ("paper", "figure", "smoke", "results", "jobs", "attempts", "draw", "publish")
+KEYS = ("paper", "figure", "smoke", "results", "jobs", "attempts", "clock", "draw", "publish")
 STOPPED = 128
 
 
@@ -41,6 +43,7 @@ class Asked(NamedTuple):
     options: run.Options
     only_draw: bool
     publish: bool
+    real: bool  # run what is in real time
 
     @property
     def output(self) -> Path:
@@ -77,9 +80,11 @@ def read(words: list[str]) -> Asked:
     name = str(given.get("paper", ""))
     if name not in PAPERS:
         errors.append(BadValue("PAPER", name or None, f"is not known; allowed: {', '.join(PAPERS)}"))
-    draws = given.get("draw", "")
+    draws, clock = given.get("draw", ""), given.get("clock", "virtual")
     if draws not in ("", "only"):
         errors.append(BadValue("DRAW", draws, "is not known; allowed: only"))
+    if clock not in ("virtual", "real"):
+        errors.append(BadValue("CLOCK", clock, "is not known; allowed: virtual, real"))
     figures = paper.NAMES
     try:
         figures = paper.choose(str(given["figure"]) if "figure" in given else None)
@@ -88,11 +93,15 @@ def read(words: list[str]) -> Asked:
     numbers = {key: whole(given, key, errors, most) for key, most in LIMITS.items()}
     if numbers["publish"] and "figure" in given:
         errors.append(BadValue("PUBLISH", "1", "publishes all figures; leave FIGURE out"))
+    if clock == "real" and figures not in (paper.NAMES, (paper.CLOCKS,)):
+        problem = f"is drawn from runs in virtual time; with CLOCK=real leave FIGURE out, or say {paper.CLOCKS}"
+        errors.append(BadValue("FIGURE", given["figure"], problem))
     if errors:
         raise SpecError(errors)
     results = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute()
     chosen = run.Options(results, numbers["jobs"], numbers["attempts"])
-    return Asked(name, figures, bool(numbers["smoke"]), chosen, draws == "only", bool(numbers["publish"]))
+    publish = bool(numbers["publish"])
+    return Asked(name, figures, bool(numbers["smoke"]), chosen, draws == "only", publish, clock == "real")
 
 
 LIMITS = {"smoke": 1, "publish": 1, "jobs": 1024, "attempts": 100}
@@ -105,8 +114,9 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
     """
     from analysis.figures.spang2021 import paper
 
-    files = [SPECS / asked.paper / f"{stem}.yaml" for stem in paper.sweeps(asked.figures)]
-    whole_sweeps = sorted((spec.read(file, {}, asked.smoke) for file in files), key=lambda sweep: bool(sweep.search))
+    names, words = ((paper.CLOCKS,), {"clock": "real"}) if asked.real else (asked.figures, {})
+    files = [SPECS / asked.paper / f"{stem}.yaml" for stem in paper.sweeps(names)]
+    whole_sweeps = sorted((spec.read(file, words, asked.smoke) for file in files), key=lambda one: bool(one.search))
     probe = probe or prober(build=True)
     worst, refused = 0, {}
     for repetitions in range(1, max(sweep.reps for sweep in whole_sweeps) + 1):
@@ -134,6 +144,7 @@ def draw(asked: Asked) -> int:
 
     drawn = paper.draw(asked.options.results, asked.output, asked.figures, asked.smoke)
     without = [figure.name for figure in drawn if not figure.used]
+    missing = set(without) - ({paper.CLOCKS} if not asked.real and len(drawn) > 1 else set())  # needs another command
     left_out = {run_name for figure in drawn for run_name, _ in figure.left_out}
     print(f"{len(drawn)} figures from {len({name for f in drawn for name in f.used})} runs -> {asked.output}")
     if without:
@@ -145,7 +156,7 @@ def draw(asked: Asked) -> int:
     if asked.publish:
         files = publish.publish(drawn, asked.options.results, asked.output, DOCS, asked.smoke)
         print(f"published {len(files)} files -> {DOCS}")
-    return 2 if without or left_out else 0
+    return 2 if missing or left_out else 0
 
 
 if __name__ == "__main__":

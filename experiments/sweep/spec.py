@@ -20,8 +20,9 @@ KEEP = ("all", "tables", "summary")
 CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p01"}  # of the run table
 # A sweep says these for all its runs; a run's own are derived from them.
 OF_THE_SWEEP = ("reps", "seed", "name", "spec_version")
-SECTIONS = ("name", "about", "keep", "reps", "seed", "base", "grid", "points", "search", "smoke")
-SMOKE_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "search")
+VERSIONS = {"real": "CLOCK=real", "smoke": "SMOKE=1"}  # what asks for them; each says what is otherwise
+VERSION_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "search")
+SECTIONS = ("name", "about", *VERSION_SECTIONS, *VERSIONS)
 SEARCH = ("criterion", "least", "low", "high", "width", "most_reps")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_RUNS = 100_000
@@ -61,7 +62,9 @@ class Sweep:
 
 
 def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
-    """The sweep of `file`, with `words` (keys in lower case) instead of what it says. Raises SpecError."""
+    """The sweep of `file`, with `words` (keys in lower case) instead of what it says; CLOCK=real means its real-time
+    version if it has one, and `smoke` the short one, of whichever clock. Raises SpecError.
+    """
     content = load_yaml(file)
     errors: list[BadValue] = []
 
@@ -69,8 +72,10 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
         errors.append(BadValue(key, value, problem, origin))
 
     _check_keys(content, SECTIONS, "", wrong)
-    if smoke:
-        content = _overridden(content, wrong)
+    scaled = "real" in content and str(words.get("clock", "")).strip().lower() == "real"
+    versions = [name for name, asked in (("real", scaled), ("smoke", smoke)) if asked]
+    for version in versions:
+        content = _overridden(content, version, wrong)
     changed = dict(words)
     own = {key: changed.pop(key) for key in ("keep", "reps", "seed", "name") if key in changed}
     base = _parameters(content.get("base", {}), "base", wrong)
@@ -95,7 +100,7 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
         wrong("grid", None, f"makes {len(points)} points; allowed: {MOST_RUNS}")
     search = _search(content["search"], {*base, *varied}, wrong) if "search" in content else None
     sweep = Sweep(
-        name=_name(own.get("name"), content.get("name"), changed, own.get("seed"), smoke, wrong),
+        name=_name(own.get("name"), [content.get("name"), *versions], changed, own.get("seed"), wrong),
         about=_text(content.get("about", ""), "about", wrong),
         keep=_keep(own.get("keep", content.get("keep", "all")), wrong),
         reps=_whole("reps", own.get("reps", content.get("reps", "1")), 1, MOST_REPS, wrong),
@@ -112,15 +117,16 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
     return sweep
 
 
-def _overridden(content: dict[str, Any], wrong: Any) -> dict[str, Any]:
-    """The content with what `smoke` says instead: mappings key by key, everything else as a whole."""
-    smoke = content.get("smoke")
-    if not isinstance(smoke, dict):
-        wrong("smoke", None, "is missing, or no mapping: this sweep has no smoke version; leave SMOKE=1 out")
+def _overridden(content: dict[str, Any], version: str, wrong: Any) -> dict[str, Any]:
+    """The content with what a version says instead: mappings key by key, everything else as a whole."""
+    instead = content.get(version)
+    if not isinstance(instead, dict):
+        problem = f"is missing, or no mapping: this sweep has no {version} version; leave {VERSIONS[version]} out"
+        wrong(version, None, problem)
         return content
-    _check_keys(smoke, SMOKE_SECTIONS, "smoke.", wrong)
+    _check_keys(instead, VERSION_SECTIONS, f"{version}.", wrong)
     merged = dict(content)
-    for key, value in smoke.items():
+    for key, value in instead.items():
         both = isinstance(value, dict) and isinstance(content.get(key), dict)
         merged[key] = {**content[key], **value} if both else value
     return merged
@@ -208,11 +214,14 @@ def _search(content: object, given: set[str], wrong: Any) -> Search | None:
     )
 
 
-def _name(given: object, of_file: object, changed: Mapping[str, object], seed: object, smoke: bool, wrong: Any) -> str:
-    """The directory's name: NAME, or the file's with what was changed, so that other runs have another directory."""
+def _name(given: object, of_file: list[object], changed: Mapping[str, object], seed: object, wrong: Any) -> str:
+    """The directory's name: NAME, or the file's with its versions and what was changed, so that other runs have another
+    directory. `clock` is not said again where the real version says it.
+    """
     if given is None:
-        changes = [f"{key}-{value}" for key, value in sorted({**changed, **({"seed": seed} if seed else {})}.items())]
-        words = [str(of_file or ""), *(["smoke"] if smoke else []), *changes]
+        said = {key: value for key, value in changed.items() if not (key == "clock" and "real" in of_file[1:])}
+        changes = [f"{key}-{value}" for key, value in sorted({**said, **({"seed": seed} if seed else {})}.items())]
+        words = [str(word or "") for word in (*of_file, *changes)]
         given = "-".join([words[0], *(re.sub(r"[^A-Za-z0-9.]+", "-", word).lower() for word in words[1:])])
     if not isinstance(given, str) or not NAME.fullmatch(given) or given in ("latest", "runs"):
         wrong("name", given, "cannot name a directory; allowed: 1 to 64 letters, digits, '.', '_' and '-' (NAME=...)")

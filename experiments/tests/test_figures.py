@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from analysis.figures.spang2021 import paper
 from experiments import figures, host, virtual_lab
 from experiments.errors import RunError, SpecError
 from experiments.host import CHECKOUT, Host
+from experiments.spec import load_yaml
 from experiments.sweep import run
 from experiments.sweep.spec import Sweep
 
@@ -21,15 +23,19 @@ def refused(*words: str) -> list[str]:
 
 
 def test_words__are_all_checked_before_anything_runs() -> None:
-    assert refused("PAPER=x", "FIGURE=99", "CC=reno", "DRAW=no", "JOBS=0") == [
-        "CC is no word of make figures; allowed: PAPER, FIGURE, SMOKE, RESULTS, JOBS, ATTEMPTS, DRAW, PUBLISH",
+    assert refused("PAPER=x", "FIGURE=99", "CC=reno", "DRAW=no", "JOBS=0", "CLOCK=both") == [
+        "CC is no word of make figures; allowed: PAPER, FIGURE, SMOKE, RESULTS, JOBS, ATTEMPTS, CLOCK, DRAW, PUBLISH",
         "PAPER=x is not known; allowed: spang2021",
         "DRAW=no is not known; allowed: only",
-        "FIGURE=99 is not known; allowed: 1, 2, 3, 4, 5a, 5b, 6, 7, 8, 9, 10, 11a, 11b, table1",
+        "CLOCK=both is not known; allowed: virtual, real",
+        "FIGURE=99 is not known; allowed: 1, 2, 3, 4, 5a, 5b, 6, 7, 8, 9, 10, 11a, 11b, table1, clocks",
         "JOBS=0 is not allowed; allowed: 1 to 1024",
     ]
     assert refused() == ["PAPER is not known; allowed: spang2021"]
     assert refused("PAPER=spang2021", "FIGURE=5", "PUBLISH=1") == ["PUBLISH=1 publishes all figures; leave FIGURE out"]
+    assert refused("PAPER=spang2021", "FIGURE=4", "CLOCK=real") == [
+        "FIGURE=4 is drawn from runs in virtual time; with CLOCK=real leave FIGURE out, or say clocks"
+    ]
 
 
 def test_words__say_where_figures_go(tmp_path: Path) -> None:
@@ -37,6 +43,11 @@ def test_words__say_where_figures_go(tmp_path: Path) -> None:
     assert asked.output == tmp_path / "figures/spang2021-smoke"
     assert asked.figures == ("figure_05a", "figure_05b")
     assert asked.options == run.Options(tmp_path, 3, None)
+
+
+def test_sweeps_of_real_time__are_those_that_are_compared() -> None:
+    scaled = {path.stem for path in (figures.SPECS / "spang2021").glob("*.yaml") if "real" in load_yaml(path)}
+    assert scaled == set(paper.sweeps((paper.CLOCKS,)))
 
 
 class Sweeps:
@@ -86,6 +97,31 @@ def test_measure__ends_when_it_is_stopped(monkeypatch: pytest.MonkeyPatch, tmp_p
     asked = figures.read(["PAPER=spang2021", f"RESULTS={tmp_path}"])
     assert figures.measure(asked, probe) == 130
     assert len(sweeps.asked) == 1
+
+
+@pytest.mark.parametrize("figure", [[], ["FIGURE=clocks"]])
+def test_measure__in_real_time_runs_real_versions_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, figure: list[str]
+) -> None:
+    sweeps = Sweeps()
+    monkeypatch.setattr(figures.run, "run", sweeps)
+    assert figures.measure(figures.read(["PAPER=spang2021", "CLOCK=real", f"RESULTS={tmp_path}", *figure]), probe) == 0
+    assert {name for name, _ in sweeps.asked} == {f"{stem}-real" for stem in paper.sweeps((paper.CLOCKS,))}
+    assert {number for _, number in sweeps.asked} == {1, 2, 3}
+
+
+def test_draw__asks_for_real_time_only_if_it_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def drawn(results: Path, output: Path, names: tuple[str, ...], smoke: bool) -> list[paper.Drawn]:
+        return [paper.Drawn(name, paper, [], [] if name == paper.CLOCKS else ["s/run"], []) for name in names]
+
+    monkeypatch.setattr(paper, "draw", drawn)
+    monkeypatch.setattr(figures.run, "page", lambda directory: None)
+    words = ["PAPER=spang2021", f"RESULTS={tmp_path}"]
+    for more, status in (([], 0), (["CLOCK=real"], 2), (["FIGURE=clocks"], 2)):
+        assert figures.draw(figures.read([*words, *more])) == status
+        assert capsys.readouterr().err == "no valid run for clocks\n"
 
 
 @pytest.mark.skipif(not host.tool("parallel"), reason="GNU parallel missing: apt-get install parallel")

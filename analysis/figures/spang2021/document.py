@@ -27,6 +27,7 @@ HEADLINES = {
     "figure_05a": r"exponent of n, |, n = 1: least buffer",
     "figure_05b": r"^Reno: (exponent|c of)|^Reno, n = (64|128):",
     "figure_08": r"spread|standard deviation|1st to 99th",
+    "clocks": r"intervals of both clocks meet",
 }
 
 
@@ -51,7 +52,7 @@ def page(drawn: list[Drawn], results: Path, smoke: bool, reasons: Mapping[str, s
     for figure in drawn:
         parts += [f"## {titles[figure.name]}", _about(figure)]
         parts += [f"![{titles[figure.name]}]({pictures}/{figure.name}.png)", reasons.get(titles[figure.name], "")]
-        parts += [_folded(figure.facts), _left_out(figure)]
+        parts += [_folded(figure.facts), figure.table, _left_out(figure)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -59,9 +60,9 @@ SMOKE_TEXT = " These are the **short versions** of the sweeps: they show that al
 
 
 def title(name: str) -> str:
-    """figure_05a -> Figure 5a."""
+    """figure_05a -> Figure 5a, clocks -> Clocks."""
     kind, _, number = name.partition("_")
-    return f"{kind.capitalize()} {number.lstrip('0')}"
+    return f"{kind.capitalize()} {number.lstrip('0')}".rstrip()
 
 
 def _about(figure: Drawn) -> str:

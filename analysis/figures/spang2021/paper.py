@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""All figures and the table of the first seed paper: which there are, drawn into a directory with the page of facts."""
+"""All figures and the table of the first seed paper, and the comparison of clocks beneath them: which there are, drawn
+into a directory with the page of facts.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from analysis.figures.spang2021 import common, document
 from analysis.figures.spang2021.common import Fact
 from analysis.figures.spang2021.runs import Runs
 
-NAMES = (*sorted(path.stem for path in Path(__file__).parent.glob("figure_[0-9]*.py")), "table_1")
+CLOCKS = "clocks"  # the one that is drawn from runs in real time, too
+NAMES = (*sorted(path.stem for path in Path(__file__).parent.glob("figure_[0-9]*.py")), "table_1", CLOCKS)
 PAGE = "spang2021.md"
 
 
@@ -24,10 +27,11 @@ class Drawn(NamedTuple):
     facts: list[Fact]
     used: list[str]  # runs it was drawn from, <sweep>/<job>
     left_out: list[tuple[str, str]]  # and those that are not valid, with the reason
+    table: str = ""  # Markdown of its own, beside the facts
 
 
 def short(name: str) -> str:
-    """figure_05a -> 5a, table_1 -> table1: what a user writes."""
+    """figure_05a -> 5a, table_1 -> table1, clocks: what a user writes."""
     kind, _, number = name.partition("_")
     return number.lstrip("0") if kind == "figure" else kind + number
 
@@ -59,15 +63,16 @@ def draw(results: Path, output: Path, names: tuple[str, ...] = NAMES, smoke: boo
     """
     output.mkdir(parents=True, exist_ok=True)
     drawn = []
-    table = Runs(results, smoke).table
+    rows = Runs(results, smoke).table
     for name in names:
         module = load(name)
         runs = Runs(results, smoke)
-        runs.__dict__["table"] = table  # read once for all
+        runs.__dict__["table"] = rows  # read once for all
         data = module.prepare(runs)
         common.render(module, data, output)
         told = runs.provenance()
-        drawn.append(Drawn(name, module, module.facts(data), told["used"], told["left_out"]))
+        table = module.table(data) if hasattr(module, "table") else ""
+        drawn.append(Drawn(name, module, module.facts(data), told["used"], told["left_out"], table))
     if names == NAMES:
         text = document.page(drawn, results, smoke, document.no_reasons())
         (output / PAGE).write_text(text, encoding="utf-8")

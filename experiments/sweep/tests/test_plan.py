@@ -75,6 +75,30 @@ def test_shipped_sweeps__can_be_planned(file: Path, smoke: bool) -> None:
     assert len(found) == len(sweep.points)
 
 
+@pytest.mark.parametrize("smoke", [False, True])
+@pytest.mark.parametrize(
+    "file", [path for path in SHIPPED if "\nreal:" in path.read_text()], ids=lambda path: path.stem
+)
+def test_shipped_sweeps__in_real_time_are_the_same_in_packets_and_rtts(file: Path, smoke: bool) -> None:
+    def planned(words: dict[str, object], controls: tuple[str, ...]) -> dict[str, Resolved]:
+        sweep = read(file, words, smoke)
+        found = plan.check(sweep, sweep.points, lambda clock: Host(controls, True, clock))
+        return {plan.describe(point): spec for point, spec in found}
+
+    def in_packets(spec: Resolved) -> tuple[object, ...]:
+        times = (spec.duration_ns, spec.warmup_ns, spec.start_spread_ns)
+        return spec.buffer_packets, spec.bdp_packets, spec.generator, *(time / spec.rtt_ns for time in times)
+
+    real = planned({"clock": "real"}, ("bbr", "cubic", "reno"))  # what any kernel has
+    assert real
+    for spec in real.values():
+        assert (spec.clock, spec.rate_bps, spec.bdp_packets) == ("real", 100_000_000, 166)
+    virtual = planned({}, OF_LINUX)
+    assert {point: in_packets(spec) for point, spec in real.items()} == {
+        point: in_packets(virtual[point]) for point in real
+    }
+
+
 def test_file__gives_jobs_back_as_they_were(small: Sweep, tmp_path: Path) -> None:
     jobs = plan.jobs(small, probe)
     plan.write(tmp_path, small, jobs)

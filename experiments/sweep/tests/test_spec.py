@@ -45,6 +45,38 @@ def test_smoke__replaces_key_by_key(write_spec: Write) -> None:
     assert "no smoke version" in errors(write_spec(text="name: a\nbase: {buf: 1p}\n"), smoke=True)[0]
 
 
+def test_clock__real_takes_the_real_version_if_there_is_one(write_spec: Write) -> None:
+    real = "real: {reps: 3, base: {rate: 10mbit}, grid: {cc: [reno, bbr]}}\nsmoke:"
+    file = write_spec(("smoke:", real))
+    sweep = read(file, {"clock": " Real"}, smoke=False)
+    assert (sweep.reps, sweep.base["rate"], sweep.base["rtt"], sweep.name) == (3, "10mbit", "4ms", "small-real")
+    assert sweep.base["clock"].strip().lower() == "real"
+    assert [(point["cc"], point["flows"]) for point in sweep.points] == [
+        ("reno", "1"), ("reno", "4"), ("bbr", "1"), ("bbr", "4"),
+    ]  # fmt: skip
+    assert read(file, {}, smoke=False).name == read(file, {"clock": "virtual"}, smoke=False).name[:5] == "small"
+    changed = read(file, {"clock": "real", "rtt": "9ms"}, smoke=False)
+    assert (changed.base["rate"], changed.base["rtt"], changed.name) == ("10mbit", "9ms", "small-real-rtt-9ms")
+    short = read(file, {"clock": "real"}, smoke=True)
+    assert (short.reps, short.base["rate"], short.name) == (1, "50mbit", "small-real-smoke")
+    assert [(point["cc"], point["flows"]) for point in short.points] == [("reno", "2"), ("bbr", "2")]
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("real: 100mbit", "real is missing, or no mapping: this sweep has no real version; leave CLOCK=real out"),
+        ("real: {name: other}", "real.name is no part of a sweep; allowed: keep, reps, seed, base"),
+        ("real: {base: {rates: 10mbit}}", "base.rates is no parameter; did you mean RATE?"),
+        ("real: {grid: {cc: reno}}", "grid.cc is no list of values"),
+    ],
+)
+def test_real_version__that_is_wrong_is_one_line(write_spec: Write, version: str, said: str) -> None:
+    lines = errors(write_spec(("smoke:", f"{version}\nsmoke:")), {"clock": "real"})
+    assert len(lines) == 1
+    assert said in lines[0]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

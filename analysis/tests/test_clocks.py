@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""The comparison of clocks: which runs of real and virtual time are one point, and what is said where they differ."""
+
+import pytest
+
+from analysis.figures.spang2021 import clocks, document, paper
+from analysis.figures.spang2021.runs import Runs
+from analysis.statistics import Interval
+from analysis.summary import summarize
+from analysis.tests import sweeps
+
+BDP = {"virtual": 166.0, "real": 162.5}  # packets: as near as rates and RTTs that people write come to each other
+
+
+@pytest.fixture(scope="module")
+def base(known_runs):
+    """The summary of a simulated run in virtual time."""
+    return summarize(known_runs("virtual").analysis)
+
+
+@pytest.fixture
+def put(tmp_path, base):
+    """A function: a run of a sweep, by clock, with some of its numbers."""
+
+    def put(clock, stem, cc, flows, over, number=1, smoke=False, threshold=None, valid=True, **numbers):
+        point = {"cc": cc, "flows": flows, "buf": round(over * BDP[clock])}
+        one = sweeps.changed(base, point, number)
+        one["spec"] |= {"clock": clock, "rate_bps": {"virtual": 10**10, "real": 10**8}[clock]}
+        one["spec"] |= {"mode": "ecn", "ecn_threshold_packets": round(threshold * BDP[clock])} if threshold else {}
+        one["rules"] |= {"bdp_packets_exact": BDP[clock]}
+        one["utilization"] |= numbers
+        one |= {"valid": valid, "reasons": [] if valid else ["frames left too late"]}
+        sweep = f"spang2021-{stem}" + "-real" * (clock == "real") + "-smoke" * smoke
+        sweeps.put(tmp_path / sweep / f"runs/{cc}-n{flows}-b{point['buf']}-{bool(threshold)}-r{number}/rep-1", one)
+
+    return put
+
+
+def prepared(results, smoke=False):
+    return clocks.prepare(Runs(results, smoke))
+
+
+def labels(data):
+    return [pair.label for pair in data["pairs"]]
+
+
+def test_point__has_runs_of_both_clocks_with_the_same_buffer_over_the_bdp(put, tmp_path):
+    for number in (1, 2, 3):
+        put("virtual", "reno-depth", "reno", 4, 1, number, mean=0.90 + number / 100)
+        put("real", "reno-depth", "reno", 4, 1, number, mean=0.91 + number / 100)
+    put("virtual", "reno-depth", "reno", 4, 0.5)  # another buffer, other flows, another algorithm: other points
+    put("virtual", "reno-depth", "reno", 16, 1)
+    put("virtual", "reno-depth", "cubic", 4, 1)
+    put("virtual", "fairness-flows", "reno", 4, 1)  # and another sweep
+    data = prepared(tmp_path)
+    assert labels(data) == ["Reno, n = 4, B = 1 BDP"]
+    virtual, real = data["pairs"][0].values[0]
+    assert (virtual.value, virtual.runs, virtual.high) == (pytest.approx(92), 3, pytest.approx(93))
+    assert (real.value, real.runs, real.low) == (pytest.approx(93), 3, pytest.approx(92))
+    assert len(data["provenance"]["used"]) == 6
+    assert data["provenance"]["clocks"] == ["real", "virtual"]
+
+
+def test_buffer_of_packets__is_the_same_point_though_bdps_differ_a_little(put, tmp_path):
+    for over in (2, 5, 20):
+        put("virtual", "single-flow-buffers", "reno", 1, over / BDP["virtual"])
+    put("real", "single-flow-buffers", "reno", 1, 20 / BDP["real"])
+    assert len(prepared(tmp_path)["pairs"]) == 1
+
+
+def test_marks__are_told_from_drops_and_by_their_threshold(put, tmp_path):
+    for clock in ("virtual", "real"):
+        put(clock, "ecn", "reno", 16, 1)
+        put(clock, "ecn", "reno", 16, 4, threshold=1)
+    put("virtual", "ecn", "reno", 16, 4, number=2, threshold=2)
+    data = prepared(tmp_path)
+    assert labels(data) == ["Reno, n = 16, B = 1 BDP", "Reno, n = 16, marks from 1 BDP on"]
+    assert all(pair.values[0][0].runs == 1 for pair in data["pairs"])
+
+
+def test_runs_that_are_not_valid__are_left_out_and_listed(put, tmp_path):
+    for clock in ("virtual", "real"):
+        put(clock, "others-depth", "bbr", 16, 0.8)
+    put("real", "others-depth", "bbr", 16, 0.8, number=2, valid=False)
+    data = prepared(tmp_path)
+    assert data["pairs"][0].values[0][1].runs == 1
+    ((left_out, reason),) = data["provenance"]["left_out"]
+    assert left_out.startswith("spang2021-others-depth-real/bbr-n16")
+    assert reason == "frames left too late"
+
+
+def test_point_of_real_time_alone__is_named_and_not_drawn(put, tmp_path):
+    put("real", "twenty-packets", "reno", 16, 20 / BDP["real"])
+    data = prepared(tmp_path)
+    assert (labels(data), data["alone"]) == ([], ["Reno, n = 16, B = 0.12 BDP"])
+    assert "not compared: Reno, n = 16, B = 0.12 BDP" in clocks.table(data)
+    assert not any(fact.measured for fact in clocks.facts(data))
+
+
+def test_smoke__compares_short_versions_with_each_other(put, tmp_path):
+    for clock in ("virtual", "real"):
+        put(clock, "reno-depth", "reno", 1, 1, smoke=True)
+    assert labels(prepared(tmp_path)) == []
+    assert labels(prepared(tmp_path, smoke=True)) == ["Reno, n = 1, B = 1 BDP"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (Interval(1, 0.5, 2, 3), Interval(3, 2, 4, 3), True),
+        (Interval(1, 0.5, 2, 3), Interval(3, 2.1, 4, 3), False),
+        (Interval(3, 2.1, 4, 3), Interval(1, 0.5, 2, 3), False),
+        (Interval(1, 1, 1, 3), Interval(1, 0, 2, 3), True),
+        (Interval(1, None, None, 1), Interval(1, 0, 2, 3), None),
+    ],
+)
+def test_intervals__meet_if_they_have_something_in_common(one, other, said):
+    assert clocks.meet(one, other) is said
+
+
+def test_words__say_where_clocks_agree_and_where_not(put, tmp_path):
+    for number in (1, 2):
+        for flows, off in ((4, 0), (16, 0.2)):
+            put("virtual", "reno-depth", "reno", flows, 1, number, mean=0.7 + number / 100)
+            put("real", "reno-depth", "reno", flows, 1, number, mean=0.7 + off + number / 100)
+    data = prepared(tmp_path)
+    facts = {fact.what: fact for fact in clocks.facts(data)}
+    agreed = facts["utilization, mean: points whose intervals of both clocks meet"]
+    assert document.measured(agreed.measured, agreed.unit) == "1 of 2"
+    most = facts["utilization, mean: real time less virtual time where it is most"]
+    assert (document.measured(most.measured, most.unit), most.reason) == ("20 %", "Reno, n = 16, B = 1 BDP")
+    said = clocks.table(data)
+    assert "| Reno, n = 4, B = 1 BDP | utilization, mean (%) | 71.5 (71 to 72) | 71.5 (71 to 72) | +0 | meet |" in said
+    assert "| 71.5 (71 to 72) | 91.5 (91 to 92) | +20 | **do not meet** |" in said
+
+
+def test_figure__has_a_panel_a_measure_and_counts_what_meets(put, tmp_path):
+    for number in (1, 2):
+        for clock in ("virtual", "real"):
+            put(clock, "reno-depth", "reno", 4, 1, number, mean=0.9 + number / 100)
+    data = prepared(tmp_path)
+    figure = clocks.draw(data)
+    assert len(figure.axes) == len(clocks.MEASURES)
+    panel = figure.axes[0]
+    assert panel.get_xlim() == panel.get_ylim()
+    assert [text.get_text() for text in panel.texts] == ["1 of 1 meet"]
+    assert "(real time and virtual time;" in figure.get_supxlabel()
+
+
+def test_page__shows_the_missing_comparison_and_then_the_table(put, tmp_path):
+    (nothing,) = paper.draw(tmp_path, tmp_path / "figures", (paper.CLOCKS,))
+    assert not nothing.used
+    assert "CLOCK=real" in (tmp_path / "figures/clocks.svg").read_text()
+    for clock in ("virtual", "real"):
+        put(clock, "reno-depth", "reno", 4, 1)
+    (drawn,) = paper.draw(tmp_path, tmp_path / "figures", (paper.CLOCKS,))
+    page = document.page([drawn], tmp_path, False, {"Clocks": "Because TCP's timers *count ms*."})
+    assert "## Clocks" in page
+    assert "Because TCP's timers" in page
+    assert "| Reno, n = 4, B = 1 BDP | utilization, mean (%) |" in page
+    assert "2 valid runs in real time and virtual time" in page
+    assert "Clocks. utilization, mean: points whose intervals of both clocks meet" in page
