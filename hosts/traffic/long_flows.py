@@ -23,10 +23,10 @@ from hosts.traffic.outcome import (
     EXIT_USAGE,
     StoppedError,
     TrafficError,
-    catch_signals,
     local_address,
     planned_start,
     refuse_to_overwrite,
+    signals_raise,
     write_json,
 )
 from hosts.traffic.plan import Plan, PlanError, Process, load
@@ -203,7 +203,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("plan", type=Path, help="JSON: generator, start_mono_ns, server, groups, ... (hosts/README.md)")
     parser.add_argument("results", type=Path, help="directory for traffic.json and what the generator writes")
     options = parser.parse_args(arguments)
-    catch_signals()
+    with signals_raise():
+        return status_of(options)
+
+
+def status_of(options: argparse.Namespace) -> int:
+    """Does what was asked for; the exit status."""
     try:
         plan = load(options.plan)
         options.results.mkdir(parents=True, exist_ok=True)

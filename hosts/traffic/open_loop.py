@@ -19,12 +19,12 @@ from hosts.traffic.outcome import (
     EXIT_USAGE,
     StoppedError,
     TrafficError,
-    catch_signals,
     local_address,
     planned_start,
     read_report,
     refuse_to_overwrite,
     seconds_until,
+    signals_raise,
     write_json,
 )
 from hosts.traffic.plan import MOST_NS, SERVER, PlanError, Reader, read_json
@@ -153,7 +153,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("plan", type=Path, help="JSON: duration_ns, server, flows, rate_bps, ... (hosts/README.md)")
     parser.add_argument("results", type=Path, help="directory for traffic.json and open_loop.json")
     options = parser.parse_args(arguments)
-    catch_signals()
+    with signals_raise():
+        return status_of(options)
+
+
+def status_of(options: argparse.Namespace) -> int:
+    """Does what was asked for; the exit status."""
     try:
         plan = read_json(options.plan, parse)
         options.results.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,8 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -26,14 +28,19 @@ class StoppedError(Exception):
     """SIGTERM or SIGINT."""
 
 
-def catch_signals() -> None:
-    """From here on SIGTERM and SIGINT raise StoppedError with their name."""
+@contextmanager
+def signals_raise() -> Iterator[None]:
+    """Within, SIGTERM and SIGINT raise StoppedError with their name; after it they do what they did before."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise StoppedError(signal.Signals(number).name)
 
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def local_address(server: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from hosts.traffic import child, iperf, sockets
-from hosts.traffic.outcome import EXIT_USAGE, StoppedError, catch_signals
+from hosts.traffic.outcome import EXIT_USAGE, StoppedError, signals_raise
 
 POLL_SECONDS = 0.1
 LISTEN_SECONDS = 5.0
@@ -138,7 +138,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, required=True, help="directory for iperf3-server-<port>.json")
     parser.add_argument("--interval", type=parse_interval, default=0.1, help="seconds of one goodput figure (0.1)")
     options = parser.parse_args(arguments)
-    catch_signals()
+    with signals_raise():
+        return status_of(options)
+
+
+def status_of(options: argparse.Namespace) -> int:
+    """Does what was asked for; the exit status."""
     try:
         options.results.mkdir(parents=True, exist_ok=True)
         serve(options.ports, options.results, options.interval)

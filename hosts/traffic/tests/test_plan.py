@@ -2,6 +2,7 @@
 """Plans: groups split into processes with their own ports, and everything wrong said at once."""
 
 import json
+import signal
 
 import pytest
 
@@ -88,7 +89,9 @@ def test_arguments__bind_streams_to_their_ports():
 def test_start__planned_long_ago_is_refused(tmp_path, capsys):
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({**PLAN, "server": "127.0.0.1", "start_mono_ns": 1}))
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     assert long_flows.main([str(path), str(tmp_path / "results")]) == 2
+    assert before == {number: signal.getsignal(number) for number in before}
     assert "s ago: plan a time to come" in capsys.readouterr().err
 
 
