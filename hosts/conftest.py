@@ -51,7 +51,7 @@ class Pair:
         return ["ip", "netns", "exec", self.names[side], *map(str, words)]
 
     def run(self, side: str, *words: object, **options) -> subprocess.CompletedProcess:
-        options = {"check": True, "capture_output": True, "text": True, "timeout": 30, "cwd": ROOT, **options}
+        options = {"check": True, "capture_output": True, "text": True, "timeout": 120, "cwd": ROOT, **options}
         return subprocess.run(self.words(side, *words), **options)
 
     def python(self, side: str, module: str, *words: object, **options) -> subprocess.CompletedProcess:

@@ -71,9 +71,9 @@ static void read_signal(struct events *events)
 		events->signal_name = info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
-int events_wait(struct events *events, int *sockets, enum events_found *found)
+int events_wait(struct events *events, bool block, int *sockets, enum events_found *found)
 {
-	int count = epoll_wait(events->epoll, events->batch, EVENTS_BATCH, -1);
+	int count = epoll_wait(events->epoll, events->batch, EVENTS_BATCH, block ? -1 : 0);
 	uint64_t expirations;
 
 	*sockets = 0;

@@ -5,6 +5,7 @@
 #ifndef TRAFFIC_EVENTS_H
 #define TRAFFIC_EVENTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 
@@ -41,9 +42,9 @@ void events_arm(struct events *events, uint64_t mono_ns);
 /* Adds, changes or takes away what is waited for of a socket; data comes back in the batch. 0 or -errno. */
 int events_socket(struct events *events, int operation, int fd, uint32_t wanted, void *data);
 
-/* Waits. *sockets is how many of batch are sockets (timer and signals are taken out); found says what else came.
- * 0 or -errno.
+/* Waits; without `block`, only looks. *sockets is how many of batch are sockets (timer and signals are taken out);
+ * found says what else came. 0 or -errno.
  */
-int events_wait(struct events *events, int *sockets, enum events_found *found);
+int events_wait(struct events *events, bool block, int *sockets, enum events_found *found);
 
 #endif

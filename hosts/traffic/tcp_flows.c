@@ -96,7 +96,7 @@ static int step(struct run *run, uint64_t mono_ns)
 	int sockets, err, failed = 0;
 
 	events_arm(&run->events, mono_ns);
-	err = events_wait(&run->events, &sockets, &found);
+	err = events_wait(&run->events, true, &sockets, &found);
 	if (err) {
 		complain("waiting for sockets: %s", strerror(-err));
 		return -EIO;

@@ -13,7 +13,15 @@
 #include "flow_list.h"
 #include "sink.h"
 
-enum { MOST_LISTENERS = 1024, MOST_FILES = 65536, ENOUGH_FILES = 256 };
+enum {
+	MOST_LISTENERS = 1024,
+	MOST_FILES = 65536,
+	ENOUGH_FILES = 256,
+	/* After the signal: more datagrams than a full buffer has, and a batch for each of MOST_FILES. A sender that
+	 * just goes on cannot keep us longer.
+	 */
+	MOST_LAST_ROUNDS = 4096,
+};
 
 const char *const program_name = "traffic_sink";
 
@@ -127,14 +135,14 @@ static void print_summary(FILE *file, const void *context)
 	fputs("]}\n", file);
 }
 
-/* Until a signal. 0, or -errno after one line. */
+/* Until a signal, and then until all is taken that the kernel has by then. 0, or -errno after one line. */
 static int run(struct sink *sink)
 {
 	enum events_found found;
-	int sockets, err;
+	int sockets, err, last_rounds = 0;
 
 	while (true) {
-		err = events_wait(&sink->events, &sockets, &found);
+		err = events_wait(&sink->events, !last_rounds, &sockets, &found);
 		if (err)
 			complain("waiting for sockets: %s", strerror(-err));
 		/* First: what is read from now on belongs to the next interval. */
@@ -145,7 +153,9 @@ static int run(struct sink *sink)
 
 			err = source->ready(source, sink);
 		}
-		if (err || found == EVENTS_SIGNAL)
+		if (found == EVENTS_SIGNAL || last_rounds)
+			last_rounds++;
+		if (err || (last_rounds && !sockets) || last_rounds == MOST_LAST_ROUNDS)
 			return err;
 	}
 }

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from hosts.tests.patience import SECONDS, planned_ns, wait_until
 from hosts.traffic import child, epoll_flows
 from hosts.traffic.plan import parse
 from wire.wire import BLOCK, GOODPUT_RECORD, read_blocks
 
+LONG_NS = 240_000_000_000  # of flows that are to be ended before
 PROGRAMS = ("tcp_flows", "traffic_sink")
 unbuilt = [name for name in PROGRAMS if not (child.BUILD / name).exists()]
 software = [
@@ -53,7 +55,7 @@ class Sink:
     def stop(self):
         """Its summary, and the records of its file."""
         self.child.send_signal(signal.SIGTERM)
-        assert self.child.wait(5) == 0, self.child.stderr.read()
+        assert self.child.wait(SECONDS) == 0, self.child.stderr.read()
         blocks = read_blocks(self.output.read_bytes(), BLOCK.const["BLOCK_GOODPUT"])
         size = GOODPUT_RECORD.length
         records = [
@@ -77,11 +79,9 @@ def running(pair, name) -> list[str]:
     return found
 
 
-def wait_until(condition, seconds=5.0):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert condition()
+def sending(pair, flows, side="a") -> bool:
+    """Whether that many connections of the side have sent data."""
+    return pair.run(side, "ss", "-tinH").stdout.count("data_segs_out:") >= flows
 
 
 def test_plan__of_epoll_is_not_split_and_has_its_own_keys():
@@ -139,53 +139,54 @@ class TestFlows:
 
     def test_flows__run_from_the_planned_ns_to_the_planned_ns(self, pair, tmp_path):
         sink = Sink(pair, tmp_path, "--tcp", "5201=cubic", "--tcp", "5202=reno")
-        start_ns = time.monotonic_ns() + 400_000_000
-        groups = (group("cubic", 4, 0), group("reno", 3, 1))
-        done, traffic = flows_of(pair, tmp_path, *groups, start_mono_ns=start_ns, drain_ns=20_000_000)
+        start_ns, duration_ns = planned_ns(), 1_000_000_000
+        more = {"start_mono_ns": start_ns, "duration_ns": duration_ns, "drain_ns": 20_000_000}
+        done, traffic = flows_of(pair, tmp_path, group("cubic", 4, 0), group("reno", 3, 1), **more)
         assert (done.stderr, traffic["errors"]) == ("", [])
         summary, records = sink.stop()
 
-        assert (traffic["start_mono_ns"], traffic["end_mono_ns"]) == (start_ns, start_ns + 300_000_000)
-        assert 0 <= traffic["last_ended_mono_ns"] - traffic["end_mono_ns"] < 100_000_000
+        assert (traffic["start_mono_ns"], traffic["end_mono_ns"]) == (start_ns, start_ns + duration_ns)
+        assert 0 <= traffic["last_ended_mono_ns"] - traffic["end_mono_ns"] < 5_000_000_000
         assert [(f["id"], f["cc"], f["src_addr"], f["src_port"], f["dst_port"]) for f in traffic["flows"]] == [
             *((i, "cubic", "10.77.0.1", 30000 + i, 5201) for i in range(4)),
             *((4 + i, "reno", "10.77.0.1", 31000 + i, 5202) for i in range(3)),
         ]
         assert [(g["cc"], g["flows"], g["exit_status"]) for g in traffic["groups"]] == [("cubic", 4, 0), ("reno", 3, 0)]
-        assert all(start_ns <= flow["started_mono_ns"] < start_ns + 100_000_000 for flow in traffic["flows"])
+        assert all(start_ns <= flow["started_mono_ns"] < start_ns + duration_ns for flow in traffic["flows"])
 
         received = {flow["src_port"]: flow for flow in summary["flows"]}
         assert {flow["end"] for flow in received.values()} == {"reset"}
         in_intervals = dict.fromkeys(received, 0)
         for record in records:
             assert record["interval_mono_ns"] % 10_000_000 == 0
-            assert start_ns - 10_000_000 < record["interval_mono_ns"] < start_ns + 420_000_000
+            ended_ns = received[record["src_port"]]["ended_mono_ns"]
+            assert start_ns - 10_000_000 < record["interval_mono_ns"] <= ended_ns
             in_intervals[record["src_port"]] += record["payload_bytes"]
         for flow in traffic["flows"]:
             total = received[flow["src_port"]]["bytes"]
             assert in_intervals[flow["src_port"]] == total
             assert 0 < flow["bytes_acked"] <= total
-        assert len({record["interval_mono_ns"] for record in records}) >= 25
+        assert len({record["interval_mono_ns"] for record in records}) >= 10
 
     def test_flows__nothing_is_sent_after_the_drain_but_rsts(self, pair, tmp_path):
         sink = Sink(pair, tmp_path, "--tcp", "5201")
-        flows_of(pair, tmp_path, group("cubic", 2, 0), drain_ns=50_000_000)
+        flows_of(pair, tmp_path, group("cubic", 2, 0), drain_ns=2_000_000_000)
         summary, records = sink.stop()
         traffic = json.loads((tmp_path / "client/traffic.json").read_text())
-        assert max(record["interval_mono_ns"] for record in records) < traffic["end_mono_ns"] + 60_000_000
-        assert all(flow["ended_mono_ns"] > traffic["end_mono_ns"] + 50_000_000 for flow in summary["flows"])
+        assert max(record["interval_mono_ns"] for record in records) < traffic["end_mono_ns"] + 1_000_000_000
+        assert all(flow["ended_mono_ns"] > traffic["end_mono_ns"] + 2_000_000_000 for flow in summary["flows"])
         assert "ESTAB" not in pair.run("b", "ss", "-tn").stdout
 
     def test_flows__500_over_ipv6_begin_when_their_offsets_say(self, pair, tmp_path):
         sink = Sink(pair, tmp_path, "--tcp", "5201")
-        more = {"start_spread_ns": 100_000_000, "seed": 5, "server": "fd77::2"}
+        more = {"start_spread_ns": 100_000_000, "duration_ns": 1_000_000_000, "seed": 5, "server": "fd77::2"}
         _, traffic = flows_of(pair, tmp_path, group("cubic", 500, 0), **more)
         summary, _ = sink.stop()
         assert len(summary["flows"]) == len(traffic["flows"]) == 500
         assert traffic["flows"][0]["src_addr"] == "fd77::1"
         offsets = epoll_flows.offsets_ns(parse(plan_of(group("cubic", 500, 0), **more)))
         assert traffic["start_mono_ns"] == traffic["first_started_mono_ns"] + max(offsets)
-        assert traffic["end_mono_ns"] == traffic["start_mono_ns"] + 300_000_000
+        assert traffic["end_mono_ns"] == traffic["start_mono_ns"] + 1_000_000_000
         for flow, offset_ns in zip(traffic["flows"], offsets, strict=True):
             assert flow["started_mono_ns"] >= traffic["first_started_mono_ns"] + offset_ns
         assert all(flow["bytes"] > 0 for flow in summary["flows"])
@@ -224,19 +225,18 @@ class TestFlows:
         more = {"server": "10.77.0.3", "setup_seconds": 1}
         pair.run("a", "ip", "neighbour", "add", "10.77.0.3", "lladdr", "02:00:00:00:00:01", "dev", "eth0")
         done, _ = flows_of(pair, tmp_path, group("cubic", 7, 0), check=False, **more)
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 20  # the kernel alone would try for two minutes
         assert done.stderr.count("connecting: no answer within 1.000 s: is the path up?") == 5
         assert "2 flows more failed" in done.stderr
 
     def test_flows__a_server_that_dies_is_an_error_with_the_ports(self, pair, tmp_path):
         sink = Sink(pair, tmp_path, "--tcp", "5201")
         path = tmp_path / "plan.json"
-        path.write_text(json.dumps(plan_of(group("cubic", 2, 0), duration_ns=30_000_000_000)))
+        path.write_text(json.dumps(plan_of(group("cubic", 2, 0), duration_ns=LONG_NS)))
         flows = pair.start("a", sys.executable, "-m", "hosts.traffic.long_flows", path, tmp_path / "client")
-        wait_until(lambda: running(pair, "tcp_flows"))
-        time.sleep(0.3)
+        wait_until(lambda: sending(pair, 2))
         sink.child.kill()
-        _, errors = flows.communicate(timeout=5)
+        _, errors = flows.communicate(timeout=SECONDS)
         assert flows.returncode == 1
         assert "flow from port 3000" in errors
         assert "to 10.77.0.2 port 5201: sending: " in errors
@@ -245,30 +245,40 @@ class TestFlows:
     def test_flows__a_signal_ends_them_and_what_was_is_told(self, pair, tmp_path, number):
         Sink(pair, tmp_path, "--tcp", "5201")
         path = tmp_path / "plan.json"
-        path.write_text(json.dumps(plan_of(group("cubic", 2, 0), duration_ns=30_000_000_000)))
+        path.write_text(json.dumps(plan_of(group("cubic", 2, 0), duration_ns=LONG_NS)))
         flows = pair.start("a", sys.executable, "-m", "hosts.traffic.long_flows", path, tmp_path / "client")
-        wait_until(lambda: running(pair, "tcp_flows"))
-        time.sleep(0.3)
+        wait_until(lambda: sending(pair, 2))
         flows.send_signal(number)
-        _, errors = flows.communicate(timeout=5)
+        _, errors = flows.communicate(timeout=SECONDS)
         assert flows.returncode == 1
         assert errors.splitlines()[0] == f"long_flows: ended by {number.name} before its time"
         traffic = json.loads((tmp_path / "client/traffic.json").read_text())
-        assert traffic["end_mono_ns"] - traffic["start_mono_ns"] < 10**9
+        assert traffic["end_mono_ns"] - traffic["start_mono_ns"] < LONG_NS // 2
         assert all(flow["bytes_acked"] > 0 for flow in traffic["flows"])
         assert running(pair, "tcp_flows") == []
 
     def test_flows__kill_leaves_nothing(self, pair, tmp_path):
         sink = Sink(pair, tmp_path, "--tcp", "5201")
         path = tmp_path / "plan.json"
-        path.write_text(json.dumps(plan_of(group("cubic", 2, 0), duration_ns=30_000_000_000)))
+        path.write_text(json.dumps(plan_of(group("cubic", 2, 0), duration_ns=LONG_NS)))
         flows = pair.start("a", sys.executable, "-m", "hosts.traffic.long_flows", path, tmp_path / "client")
-        wait_until(lambda: running(pair, "tcp_flows"))
-        time.sleep(0.3)
+        wait_until(lambda: sending(pair, 2))
         os.kill(flows.pid, signal.SIGKILL)
         wait_until(lambda: running(pair, "tcp_flows") == [])
         summary, _ = sink.stop()
         assert len(summary["flows"]) == 2
+
+    def test_sink__takes_before_its_end_all_that_had_come(self, pair, tmp_path):
+        sink = Sink(pair, tmp_path, "--tcp", "5201")
+        sink.child.send_signal(signal.SIGSTOP)
+        _, traffic = flows_of(pair, tmp_path, group("cubic", 40, 0))
+        sink.child.send_signal(signal.SIGTERM)  # pending until it goes on
+        sink.child.send_signal(signal.SIGCONT)
+        summary, _ = sink.stop()
+        received = {flow["src_port"]: flow for flow in summary["flows"]}
+        assert {flow["end"] for flow in received.values()} == {"reset"}
+        for flow in traffic["flows"]:
+            assert 0 < flow["bytes_acked"] <= received[flow["src_port"]]["bytes"]
 
     def test_sink__a_busy_port_or_an_old_result_is_one_line(self, pair, tmp_path):
         first = Sink(pair, tmp_path, "--tcp", "5201", "--udp", "5301")
@@ -295,7 +305,7 @@ class TestFlows:
             sink = Sink(pair, disk, "--tcp", "5201", interval_ns=20_000)
             flows_of(pair, tmp_path, group("cubic", 20, 0), duration_ns=200_000_000)
             sink.child.send_signal(signal.SIGTERM)
-            assert sink.child.wait(5) == 1
+            assert sink.child.wait(SECONDS) == 1
             errors = sink.child.stderr.read()
             assert "No space left on device" in errors
             summary = json.loads(sink.summary.read_text())

@@ -7,15 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 
 from analysis.theory import packet_sizes
+from hosts.tests.patience import SECONDS, planned_ns, wait_until
 from hosts.traffic import child, open_loop
 from hosts.traffic.plan import PlanError
-from hosts.traffic.tests.test_epoll_flows import Sink, running, wait_until
+from hosts.traffic.tests.test_epoll_flows import LONG_NS, Sink, running
 
 built = pytest.mark.skipif(not (child.BUILD / "open_loop").exists(), reason="not built: open_loop (make build)")
 PLAN = {
@@ -112,6 +112,14 @@ def test_plan__all_errors_at_once_each_with_its_key():
         open_loop.parse({**PLAN, "first_client_port": 65000, "flows": 1000})
 
 
+def datagrams_received(pair) -> int:
+    """By side b's sockets, over either IP."""
+    words = ["cat", "/proc/net/snmp", "/proc/net/snmp6"]
+    lines = [line.split() for line in pair.run("b", *words).stdout.splitlines()]
+    (over_6,) = (int(line[1]) for line in lines if line[0] == "Udp6InDatagrams")
+    return over_6 + int(next(line for line in lines if line[0] == "Udp:" and line[1].isdigit())[1])
+
+
 def send(pair, directory, check=True, **more):
     path = directory / "plan.json"
     path.write_text(json.dumps({**PLAN, **more}))
@@ -126,9 +134,8 @@ class TestSending:
     @pytest.mark.parametrize("server", ["10.77.0.2", "fd77::2"])
     def test_datagrams__are_those_of_the_schedule_and_all_are_counted(self, pair, tmp_path, server):
         sink = Sink(pair, tmp_path, "--udp", "5201")
-        start_ns = time.monotonic_ns() + 300_000_000
+        start_ns = planned_ns()
         done, traffic = send(pair, tmp_path, server=server, start_mono_ns=start_ns)
-        time.sleep(0.1)
         summary, records = sink.stop()
         drawn = schedule(
             rate_bps=10**7, load_ppm=500_000, duration_ns=200_000_000, sizes="exponential", seed=3, flows=4
@@ -151,6 +158,16 @@ class TestSending:
         assert summary["datagrams_dropped"] == 0
         assert all(flow["protocol"] == "udp" for flow in received.values())
 
+    def test_a_sink__takes_before_its_end_all_that_had_come(self, pair, tmp_path):
+        sink = Sink(pair, tmp_path, "--udp", "5201")
+        sink.child.send_signal(signal.SIGSTOP)
+        _, traffic = send(pair, tmp_path, rate_bps=100_000_000)
+        sink.child.send_signal(signal.SIGTERM)  # pending until it goes on
+        sink.child.send_signal(signal.SIGCONT)
+        summary, _ = sink.stop()
+        assert sum(flow["reads"] for flow in summary["flows"]) == traffic["open_loop"]["datagrams"] > 500
+        assert summary["datagrams_dropped"] == 0
+
     def test_without_a_sink__it_says_what_is_missing(self, pair, tmp_path):
         done, traffic = send(pair, tmp_path, check=False)
         assert done.returncode == 1
@@ -167,12 +184,12 @@ class TestSending:
     def test_a_signal__ends_it_and_what_was_sent_is_told(self, pair, tmp_path, number):
         Sink(pair, tmp_path, "--udp", "5201")
         path = tmp_path / "plan.json"
-        path.write_text(json.dumps({**PLAN, "duration_ns": 30_000_000_000}))
+        path.write_text(json.dumps({**PLAN, "duration_ns": LONG_NS}))
         sender = pair.start("a", sys.executable, "-m", "hosts.traffic.open_loop", path, tmp_path / "client")
         wait_until(lambda: running(pair, "open_loop"))
-        time.sleep(0.3)
+        wait_until(lambda: datagrams_received(pair) > 20)
         sender.send_signal(number)
-        _, errors = sender.communicate(timeout=5)
+        _, errors = sender.communicate(timeout=SECONDS)
         assert sender.returncode == 1
         assert errors.splitlines()[0] == f"open_loop: ended by {number.name} before its time"
         traffic = json.loads((tmp_path / "client/traffic.json").read_text())
@@ -182,7 +199,7 @@ class TestSending:
     def test_kill__leaves_nothing(self, pair, tmp_path):
         Sink(pair, tmp_path, "--udp", "5201")
         path = tmp_path / "plan.json"
-        path.write_text(json.dumps({**PLAN, "duration_ns": 30_000_000_000}))
+        path.write_text(json.dumps({**PLAN, "duration_ns": LONG_NS}))
         sender = pair.start("a", sys.executable, "-m", "hosts.traffic.open_loop", path, tmp_path / "client")
         wait_until(lambda: running(pair, "open_loop"))
         os.kill(sender.pid, signal.SIGKILL)
