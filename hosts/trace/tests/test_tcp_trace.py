@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hosts.tests.patience import SECONDS, wait_until
 from hosts.trace.tests.tracing import (
     GENERATOR,
     NOBODY,
@@ -23,11 +24,13 @@ from hosts.trace.tests.tracing import (
     TRACER,
     Trace,
     address,
+    by_time,
     check_exchange,
     counters,
     limit_queue,
     peer,
     serve,
+    wait_until_closed,
 )
 
 
@@ -54,7 +57,7 @@ def test_record__is_what_the_kernel_says_of_the_socket(pair, tmp_path, to, local
     acks = records[(records["event"] == PROBE) & (records["socket_cookie"] == said["cookie"])]
     check_exchange(acks, said, local, remote)
     assert set(acks["netns_inode"]) == {Path(pair.path("a")).stat().st_ino}
-    assert abs(time.monotonic_ns() - int(acks[2]["mono_ns"])) < 60e9
+    assert abs(time.monotonic_ns() - int(acks["mono_ns"].max())) < 600e9
 
 
 @pytest.mark.software
@@ -63,7 +66,7 @@ def test_record__of_a_receiver_has_sequence_and_length_of_what_came(pair, tmp_pa
     trace = Trace(pair, "b", tmp_path)
     peer(pair, "a", "exchange", "10.77.0.2", PORT)
     _, records = trace.stop()
-    data = records[records["data_bytes"] > 0]
+    data = by_time(records[records["data_bytes"] > 0])
     assert list(data["data_bytes"]) == [1000, 1000, 1000]
     assert list(np.diff(data["event_seq"].astype(np.int64)) % 2**32) == [1000, 1000]
 
@@ -75,7 +78,7 @@ def test_trace__counts_what_the_namespace_counts_when_segments_are_lost(pair, tm
     before = counters(pair, "a")
     trace = Trace(pair, "a", tmp_path)
     peer(pair, "a", "send", "10.77.0.2", PORT, 10_000_000)
-    time.sleep(0.1)
+    wait_until_closed(pair)
     summary, records = trace.stop()
     after = counters(pair, "a")
     grown = {name: after[name] - before[name] for name in after}
@@ -96,7 +99,7 @@ def test_trace__counts_what_the_namespace_counts_when_segments_are_lost(pair, tm
     in_flight -= sum(acks[name].astype(np.int64) for name in ("sacked_out", "lost_out"))
     assert in_flight.min() >= 0
     assert in_flight.max() > 5
-    ordered = acks[np.argsort(acks["mono_ns"])]["delivered_packets"].astype(np.int64)
+    ordered = by_time(acks)["delivered_packets"].astype(np.int64)
     assert np.all(np.diff(ordered) >= 0)
     assert summary["bpf_ns_per_event"] > 0
     assert summary["first_mono_ns"] == records["mono_ns"].min()
@@ -125,7 +128,7 @@ def test_trace__loses_nothing_of_many_connections(pair, tmp_path):
     before = counters(pair, "a")
     trace = Trace(pair, "a", tmp_path, "--status")
     sent = json.loads(pair.run("a", GENERATOR, "--seconds", 1, "--connections", 200, "--rate", 100_000).stdout)
-    time.sleep(0.1)
+    wait_until_closed(pair)
     summary, _ = trace.stop()
     after = counters(pair, "a")
     came = after["InSegs"] - before["InSegs"] - after["TCPBacklogCoalesce"] + before["TCPBacklogCoalesce"]
@@ -161,14 +164,11 @@ def test_trace__full_disk_keeps_whole_blocks_and_says_so(pair, tmp_path):
 
 
 @pytest.mark.software
-def test_trace__writes_a_partial_block_within_a_second_and_ends_on_sigint(pair, tmp_path):
+def test_trace__writes_a_partial_block_while_it_runs_and_ends_on_sigint(pair, tmp_path):
     serve(pair)
     trace = Trace(pair, "a", tmp_path)
     peer(pair, "a", "exchange", "10.77.0.2", PORT)
-    deadline = time.monotonic() + 1.5
-    while not trace.output.stat().st_size and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert len(trace.records()) == 3
+    wait_until(lambda: len(trace.records()) == 3, seconds=10)
     assert not trace.summary.exists()
     trace.stop(number=signal.SIGINT)
 
@@ -194,13 +194,10 @@ def test_trace__killed_leaves_no_program_and_a_readable_file(pair, tmp_path):
     assert len(ours) == 4
     assert ours <= loaded_programs()
     peer(pair, "a", "exchange", "10.77.0.2", PORT)
-    time.sleep(0.8)
+    wait_until(lambda: len(trace.records()) == 3, seconds=10)
     trace.child.kill()
     trace.child.wait()
-    deadline = time.monotonic() + 5
-    while ours & loaded_programs() and time.monotonic() < deadline:  # freed after a grace period
-        time.sleep(0.05)
-    assert not ours & loaded_programs()
+    wait_until(lambda: not ours & loaded_programs())  # freed after a grace period
     assert len(trace.records()) == 3
 
 
@@ -225,7 +222,9 @@ def test_trace__dropped_user_writes_both_files(pair, tmp_path):
 
 def run_tracer(directory, *words, tracer=TRACER, **options):
     files = ["--output", directory / "t.bst", "--summary", directory / "t.json"]
-    return subprocess.run([tracer, *files, *words], capture_output=True, text=True, timeout=20, check=False, **options)
+    return subprocess.run(
+        [tracer, *files, *words], capture_output=True, text=True, timeout=SECONDS, check=False, **options
+    )
 
 
 @pytest.mark.software

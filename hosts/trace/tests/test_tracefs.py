@@ -7,12 +7,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from hosts.tests.patience import SECONDS, wait_until
 from hosts.trace.tests.tracing import (
     GENERATOR,
     NOBODY,
@@ -23,10 +23,12 @@ from hosts.trace.tests.tracing import (
     TRACER,
     Trace,
     address,
+    by_time,
     counters,
     limit_queue,
     peer,
     serve,
+    wait_until_closed,
 )
 from wire.wire import TCP_RECORD
 
@@ -63,20 +65,12 @@ def remover_of(trace) -> int:
     return int(children[0])
 
 
-def wait_until_gone(path, seconds=5.0):
-    deadline = time.monotonic() + seconds
-    while path.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not path.exists()
-
-
 def known(records, name):
     return records["unknown_fields"] >> np.uint64(FIELDS.index(name)) & np.uint64(1) == 0
 
 
 def in_order(records, event, cpu):
-    chosen = records[(records["event"] == event) & (records["cpu"] == cpu)]
-    return chosen[np.argsort(chosen["mono_ns"], kind="stable")]
+    return by_time(records[(records["event"] == event) & (records["cpu"] == cpu)])
 
 
 def same(one, other):
@@ -87,12 +81,21 @@ def same(one, other):
 
 
 def found_among(few, many):
-    """Pairs (of `few`, of `many`) that agree, both in order; fails if one of `few` has no partner."""
+    """Pairs (of `few`, of `many`) that agree, both in order; fails if one of `few` has no partner.
+
+    An event that interrupts another between its two tracers is before it in one and after it in the other: the
+    last few that were passed over are looked at again.
+    """
+    passed: list[np.void] = []
     rest, pairs = iter(many), []
     for record in few:
-        partner = next((other for other in rest if same(record, other)), None)
-        assert partner is not None, record
-        pairs.append((record, partner))
+        found = next((at for at, other in enumerate(passed) if same(record, other)), None)
+        while found is None:
+            other = next(rest, None)
+            assert other is not None, record
+            passed = [*passed[-7:], other]
+            found = len(passed) - 1 if same(record, other) else None
+        pairs.append((record, passed.pop(found)))
     return pairs
 
 
@@ -106,7 +109,7 @@ def test_tracefs__sees_what_bpf_sees_and_what_the_namespace_counts(pair, tmp_pat
     before = counters(pair, "a")
     for to in ("10.77.0.2", "fd77::2"):
         peer(pair, "a", "send", to, PORT, 3_000_000)
-    time.sleep(0.1)
+    wait_until_closed(pair)
     grown = {name: count - before[name] for name, count in counters(pair, "a").items()}
     (_, bpf), (summary, tracefs) = traces["bpf"].stop(), traces["tracefs"].stop()
     assert summary["tracepoints"] == ["tcp:tcp_probe", "tcp:tcp_retransmit_skb"]
@@ -128,7 +131,7 @@ def test_tracefs__sees_what_bpf_sees_and_what_the_namespace_counts(pair, tmp_pat
             pairs += len(found)
     assert pairs == len(bpf)
     assert len(bpf) > 0.95 * len(tracefs)  # NOTES.md: a kernel may not call BPF for every event
-    assert np.median(apart_ns) < 5_000
+    assert np.median(apart_ns) < 50_000  # another clock, or unit, would be far off
 
     probes = tracefs[tracefs["event"] == PROBE]
     for name in ("socket_cookie", "cwnd_packets", "snd_una", "snd_nxt", "srtt_us", "data_bytes"):
@@ -144,7 +147,7 @@ def test_tracefs__sees_what_bpf_sees_and_what_the_namespace_counts(pair, tmp_pat
 def test_tracefs__loses_nothing_of_many_events(pair, tmp_path):
     trace = Trace(pair, "a", tmp_path, *TRACEFS, "--status")
     sent = json.loads(pair.run("a", GENERATOR, "--seconds", 1, "--connections", 50, "--rate", 50_000).stdout)
-    time.sleep(0.1)
+    wait_until_closed(pair)
     summary, records = trace.stop()
     assert summary["lost"] == summary["damaged_events"] == summary["damaged_pages"] == 0
     mine = records[records["src_addr_lo"] == records["dst_addr_lo"]]  # over loopback
@@ -189,7 +192,7 @@ def test_tracefs__no_instance_stays_after_an_error(pair, tmp_path, instances):
     (tmp_path / "t.bst").write_bytes(b"earlier result")
     words = ["--output", tmp_path / "t.bst", "--summary", tmp_path / "t.json", "--netns", pair.path("a"), *TRACEFS]
     with subprocess.Popen([TRACER, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        _, errors = child.communicate(timeout=20)
+        _, errors = child.communicate(timeout=SECONDS)
     assert child.returncode == 2
     assert "File exists; a result is never overwritten" in errors
     assert list(instances.glob(f"bufferscope-{child.pid}-*")) == []
@@ -200,7 +203,7 @@ def test_tracefs__no_instance_stays_after_sigkill(pair, tmp_path, instances):
     instance = instance_of(instances, trace)
     trace.child.kill()
     trace.child.wait()
-    wait_until_gone(instance)
+    wait_until(lambda: not instance.exists())
 
 
 def test_tracefs__what_a_kill_of_everything_leaves_the_next_start_removes(pair, tmp_path, instances):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hosts.tests.patience import SECONDS, wait_until
 from wire.wire import BLOCK, STORED_TCP_RECORD, TCP_RECORD, read_blocks
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,12 +37,12 @@ class Trace:
         child: Any = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         pair.started.append(child)
         if child.stdout.readline() != "ready\n":
-            pytest.fail(child.communicate(timeout=5)[1])
+            pytest.fail(child.communicate(timeout=SECONDS)[1])
         self.child = child
 
     def stop(self, status=0, number=signal.SIGTERM):
         self.child.send_signal(number)
-        _, self.errors = self.child.communicate(timeout=20)
+        _, self.errors = self.child.communicate(timeout=SECONDS)
         assert self.child.returncode == status, self.errors
         summary = json.loads(self.summary.read_text())
         assert summary["events"] == summary["stored"] + summary["lost"]
@@ -62,6 +63,17 @@ class Trace:
 
     def blocks(self):
         return list(read_blocks(self.output.read_bytes(), BLOCK.const["BLOCK_TCP"]))
+
+
+def by_time(records):
+    """There is one ring a processor: the file has only the records of each processor in the order of their times."""
+    return records[np.argsort(records["mono_ns"], kind="stable")]
+
+
+def wait_until_closed(pair):
+    """Until no connection of either side has a segment to come; those in TIME-WAIT have not."""
+    words = ["ss", "-tnH", "state", "connected", "exclude", "time-wait"]
+    wait_until(lambda: not any(pair.run(side, *words).stdout for side in ("a", "b")))
 
 
 def serve(pair, side="b", port=PORT):
@@ -100,6 +112,7 @@ def limit_queue(pair):
 def check_exchange(acks, said, local, remote):
     """The records of the ACKs of `tcp_peer exchange` against what the socket said of itself."""
     assert len(acks) == 3
+    acks = by_time(acks)
     last, info = acks[2], said["before"]
     assert address(last, "src") == local
     assert address(last, "dst") == remote
