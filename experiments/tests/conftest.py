@@ -7,12 +7,15 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 # Handed down to every process, so that experiments which somebody else runs here are not taken for left-overs.
 os.environ["BUFFERSCOPE_TESTS"] = str(os.getpid())
 MARK = f"BUFFERSCOPE_TESTS={os.getpid()}".encode()
+# What a busy machine may do to a run in real time, and what the run then says of itself: it was late.
+LATE = ("fidelity: ", "delay: ")
 LAB_NAMES = {"sender", "receiver", "collector", "switch", "bmv2_switch", "line"}
 
 
@@ -45,7 +48,15 @@ def names(directory: str) -> set[str]:
     return {entry.name for entry in path.iterdir()} if path.is_dir() else set()
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+def faults(summary: dict[str, Any], *late: str) -> list[str]:
+    """Reasons against a run that no machine excuses: whatever is lost, or is not what was asked for.
+
+    `late`: how more verdicts on the machine's time begin, of a target that has them.
+    """
+    return [reason for reason in summary["reasons"] if not reason.startswith((*LATE, *late))]
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

@@ -20,6 +20,7 @@ from experiments.host import CHECKOUT, Host
 from experiments.resolve import Resolved, resolve
 from experiments.spec import RUN_TARGETS
 from experiments.switches import groups, layout
+from experiments.tests.conftest import faults
 
 HOST = Host(("cubic", "reno"), netem=True)
 BMV2 = {"target": "bmv2", "rate": "50mbit", "rtt": "20ms", "flows": "4"}
@@ -136,16 +137,14 @@ def test_run__on_bmv2_accounts_for_every_frame(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "experiments", "run", *words, "DURATION=1.5s", "WARMUP=0.5s", "NAME=t", "--results",
          str(tmp_path)],
-        cwd=CHECKOUT, capture_output=True, text=True, timeout=120, check=False,
+        cwd=CHECKOUT, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     if "another experiment is running" in done.stderr:
         pytest.skip("another experiment is running on this machine")
     assert done.returncode in (0, 2), done.stderr
     (own,) = tmp_path.glob("*-t/rep-1")
     summary = json.loads((own / "summary.json").read_text())
-    # A busy machine may make the emulation late, and then the run says so; nothing may be lost on any machine.
-    late = ("fidelity", "queue: ", "link: ", "delay: ")
-    assert all(reason.startswith(late) for reason in summary["reasons"]), summary["reasons"]
+    assert faults(summary, "queue: ", "link: ") == []
     ledger = summary["ledger"]
     assert ledger["switch_packets"] == ledger["postcards_rows"] > 3000
     assert ledger["frames_sent"] == ledger["frames_at_switch"] > 3000
