@@ -111,7 +111,9 @@ def test_smoke__compares_short_versions_with_each_other(put, tmp_path):
         (Interval(1, 0.5, 2, 3), Interval(3, 2.1, 4, 3), False),
         (Interval(3, 2.1, 4, 3), Interval(1, 0.5, 2, 3), False),
         (Interval(1, 1, 1, 3), Interval(1, 0, 2, 3), True),
-        (Interval(1, None, None, 1), Interval(1, 0, 2, 3), None),
+        (Interval(1, None, None, 1), Interval(1, 0, 2, 3), True),
+        (Interval(0, 0, 0.9, 3), Interval(1, None, None, 1), False),
+        (Interval(1, None, None, 1), Interval(1, None, None, 1), None),
     ],
 )
 def test_intervals__meet_if_they_have_something_in_common(one, other, said):
@@ -154,6 +156,7 @@ def test_page__shows_the_missing_comparison_and_then_the_table(put, tmp_path):
     for clock in ("virtual", "real"):
         put(clock, "reno-depth", "reno", 4, 1)
     (drawn,) = paper.draw(tmp_path, tmp_path / "figures", (paper.CLOCKS,))
+    assert "1 of single runs" in (tmp_path / "figures/clocks.svg").read_text()
     page = document.page([drawn], tmp_path, False, {"Clocks": "Because TCP's timers *count ms*."})
     assert "## Clocks" in page
     assert "Because TCP's timers" in page

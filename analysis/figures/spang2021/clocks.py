@@ -124,10 +124,13 @@ def _both(measure: Measure, virtual: list[Run], real: list[Run]) -> tuple[Interv
 
 
 def meet(one: Interval, other: Interval) -> bool | None:
-    """Whether the intervals have something in common; None if either is of a single run, which has none."""
-    if one.low is None or one.high is None or other.low is None or other.high is None:
+    """Whether the intervals have something in common. A single run has its number alone, which is the stricter test;
+    None if both are of single runs.
+    """
+    if one.low is None and other.low is None:
         return None
-    return one.low <= other.high and other.low <= one.high
+    (low, high), (least, most) = _ends(one), _ends(other)
+    return low <= most and least <= high
 
 
 # Drawing --------------------------------------------------------------------------------------------------------------
@@ -200,8 +203,8 @@ def _panel(ax: Axes, measure: Measure, points: list[tuple[str, tuple[Interval, I
             axis.set_major_locator(MaxNLocator(5))  # the same on both
     ax.minorticks_off()
     verdicts = [meet(virtual, real) for _, virtual, real in drawn]
-    text = f"{verdicts.count(True)} of {len(verdicts)} meet"
-    text += f"\n{verdicts.count(None)} of a single run" if None in verdicts else ""
+    text = f"{verdicts.count(True)} of {len(verdicts) - verdicts.count(None)} meet"
+    text += f"\n{verdicts.count(None)} of single runs" if None in verdicts else ""
     ax.text(0.97, 0.03, text, transform=ax.transAxes, ha="right", fontsize=common.LABEL_POINTS, color=BLACK)
 
 
@@ -245,7 +248,7 @@ def table(data: Data) -> str:
             if both is None:
                 continue
             virtual, real = both
-            verdict = {True: "meet", False: "**do not meet**", None: "of a single run"}[meet(virtual, real)]
+            verdict = {True: "meet", False: "**do not meet**", None: "of single runs"}[meet(virtual, real)]
             name = measure.name + (f" ({measure.unit})" if measure.unit else "")
             lines.append(
                 f"| {pair.label} | {name} | {virtual} | {real} | {real.value - virtual.value:+.3g} | {verdict} |"

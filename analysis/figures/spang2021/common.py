@@ -3,7 +3,8 @@
 runs, how an algorithm that no kernel has is shown, and the row of a table of facts.
 
 Each figure_*.py has SWEEPS, the stems of the sweeps it draws from; prepare(runs), which reads stored runs and gives
-plain data; draw(data); facts(data), what was measured beside what was predicted.
+plain data; draw(data); facts(data), what was measured beside what was predicted; and table(data), Markdown for the
+page, if it has more to say than facts hold.
 """
 
 from __future__ import annotations
