@@ -150,9 +150,13 @@ def draw(asked: Asked) -> int:
     if without:
         print(f"no valid run for {', '.join(without)}", file=sys.stderr)
     if left_out:
-        print(f"{len(left_out)} runs are not valid and were left out; the figures list them", file=sys.stderr)
+        print(
+            f"{len(left_out)} runs were left out, not valid or telling too little; the figures list them",
+            file=sys.stderr,
+        )
     for name in sorted({name.split("/")[0] for figure in drawn for name in figure.used}):
-        run.page(asked.options.results / name)
+        if (asked.options.results / name).is_dir():  # imported runs are of no sweep
+            run.page(asked.options.results / name)
     if asked.publish:
         files = publish.publish(drawn, asked.options.results, asked.output, DOCS, asked.smoke)
         print(f"published {len(files)} files -> {DOCS}")

@@ -223,7 +223,8 @@ def _experiment(
         cc=asked.cc or (str(config["algorithm"]) if config.get("algorithm") else "unknown"),
         flows=asked.flows or (int(flows) if flows else None),
         mode=asked.mode or write.MODES.get(str(action), "tail-drop"),
-        buffer_packets=asked.buffer_packets or (max(1, round(buffer)) if buffer else None),
+        threshold_packets=max(1, round(buffer)) if buffer else None,
+        buffer_packets=asked.buffer_packets,
         warmup_ns=asked.warmup_ns,
         duration_ns=asked.duration_ns,
     )

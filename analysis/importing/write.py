@@ -36,7 +36,8 @@ class Conditions:
     cc: str
     flows: int | None  # None: all that are found
     mode: str
-    buffer_packets: int | None  # None: the deepest queue that was seen
+    threshold_packets: int | None  # from which the switch dropped, or marked in mode ecn
+    buffer_packets: int | None  # None: that threshold where it drops, else the deepest queue that was seen
     warmup_ns: int | None = None  # None: the first third
     duration_ns: int | None = None  # None: the second third, as the first seed paper's notebooks take it
 
@@ -83,7 +84,8 @@ def _spec(
 ) -> dict[str, Any]:
     wire_bytes = conditions.mtu_bytes + WIRE_EXTRA_BYTES
     third = max((end - start) // 3, 1)
-    buffer = conditions.buffer_packets or _deepest(cards, conditions.mtu_bytes)
+    marks = conditions.mode == "ecn"
+    buffer = conditions.buffer_packets or (None if marks else conditions.threshold_packets)
     return {
         "spec_version": SPEC_VERSION, "name": "imported", "target": "imported", "clock": "real", "traffic": "long",
         "mode": conditions.mode,
@@ -91,7 +93,8 @@ def _spec(
         "rate_bps": conditions.rate_bps, "rtt_ns": conditions.rtt_ns, "mtu_bytes": conditions.mtu_bytes,
         "wire_bytes": wire_bytes,
         "bdp_packets": max(1, round(conditions.rate_bps * conditions.rtt_ns / (8e9 * wire_bytes))),
-        "buffer_packets": max(1, buffer),
+        "buffer_packets": buffer or max(1, _deepest(cards, conditions.mtu_bytes)),
+        **({"ecn_threshold_packets": conditions.threshold_packets} if marks and conditions.threshold_packets else {}),
         "warmup_ns": third if conditions.warmup_ns is None else conditions.warmup_ns,
         "duration_ns": conditions.duration_ns or third,
         "imported": {

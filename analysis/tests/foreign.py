@@ -22,14 +22,16 @@ def seconds(ns: int) -> str:
     return f"{ns // 10**9}.{ns % 10**9:09d}"
 
 
-def config(scenario: simulate.Scenario) -> dict[str, object]:
+def config(scenario: simulate.Scenario, experiment: str = EXPERIMENT) -> dict[str, object]:
     """config.json."""
-    cells = scenario.threshold * MTU // CELL_BYTES
+    marks = scenario.mode == "ecn"
+    threshold = scenario.ecn_threshold if marks and scenario.ecn_threshold else scenario.threshold
+    cells = threshold * MTU // CELL_BYTES
     return {
-        "id": EXPERIMENT, "algorithm": scenario.ccs[0], "num_flows": scenario.flows, "mtu_bytes": MTU,
+        "id": experiment, "algorithm": scenario.ccs[0], "num_flows": scenario.flows, "mtu_bytes": MTU,
         "max_queue_depth_cells": cells, "max_queue_depth_bytes": cells * CELL_BYTES,
-        "max_queue_depth_packets": cells * CELL_BYTES / MTU, "receiver_delay": "10.0ms", "action": "drop",
-        "note": "a\tnote", "experimenter": "somebody", "run_at": 1589000000.5,
+        "max_queue_depth_packets": cells * CELL_BYTES / MTU, "receiver_delay": "10.0ms",
+        "action": "ecn" if marks else "drop", "note": "a\tnote", "experimenter": "somebody", "run_at": 1589000000.5,
     }  # fmt: skip
 
 
@@ -100,17 +102,23 @@ def write_text(directory: Path, scenario: simulate.Scenario, truth: simulate.Tru
     (directory / "config.json").write_text(json.dumps(config(scenario)))
 
 
-def tables(scenario: simulate.Scenario, truth: simulate.Truth) -> dict[str, tuple[list[str], list[list[object]]]]:
-    """(columns, rows) of each table, as the artifact's loader fills them."""
+Tables = dict[str, tuple[list[str], list[list[object]]]]
+
+
+def tables(scenario: simulate.Scenario, truth: simulate.Truth, experiment: str = EXPERIMENT) -> Tables:
+    """(columns, rows) of each table, as the artifact's loader fills them; of another experiment a row, and no more."""
     records = _records(truth)
     base = min(record["mono_ns"] for record in records)
     is_probe = [record["event"] == EVENT["TCP_EVENT_PROBE"] for record in records]
 
     def times(ns: int) -> dict[str, object]:
-        return {"absolute_timestamp": seconds(ns), "timestamp_sec": (ns - base) / 1e9, "experiment_id": EXPERIMENT}
+        return {"absolute_timestamp": seconds(ns), "timestamp_sec": (ns - base) / 1e9, "experiment_id": experiment}
 
     found: dict[str, list[dict[str, object]]] = {
-        "experiments": [config(scenario) | {"run_at": "2020-05-09 06:13:20.5"}, config(scenario) | {"id": "another"}],
+        "experiments": [
+            config(scenario, experiment) | {"run_at": "2020-05-09 06:13:20.5"},
+            config(scenario, "another"),
+        ],
         "traces": [
             probe(r, columns=True) | {"sport": 30_000 + r["flow"], "dport": 5201} | times(r["mono_ns"])
             for r, yes in zip(records, is_probe, strict=True)
@@ -124,13 +132,24 @@ def tables(scenario: simulate.Scenario, truth: simulate.Truth) -> dict[str, tupl
     }
     depths = [row["queue_depth_packets"] for row in found["postcard_traces"]]
     found["queue_depth_histograms"] = [
-        {"experiment_id": EXPERIMENT, "queue_depth_packets": depth, "count": depths.count(depth)}
+        {"experiment_id": experiment, "queue_depth_packets": depth, "count": depths.count(depth)}
         for depth in sorted(set(depths))  # type: ignore[type-var]
     ]
     return {name: (list(rows[0]), [list(row.values()) for row in rows]) for name, rows in found.items()}
 
 
-def write_csv(directory: Path, found: dict[str, tuple[list[str], list[list[object]]]]) -> None:
+def together(several: list[Tables]) -> Tables:
+    """The tables of several experiments as one database, without the other experiments that only have a row."""
+    return {
+        name: (
+            columns,
+            [row for each in several for row in each.get(name, ([], []))[1][: 1 if name == "experiments" else None]],
+        )
+        for name, (columns, _) in several[0].items()
+    }
+
+
+def write_csv(directory: Path, found: Tables) -> None:
     r"""As \copy TABLE to FILE csv header."""
     directory.mkdir(parents=True)
     for name, (columns, rows) in found.items():
@@ -138,7 +157,7 @@ def write_csv(directory: Path, found: dict[str, tuple[list[str], list[list[objec
             csv.writer(file).writerows([columns, *rows])
 
 
-def write_dump(path: Path, found: dict[str, tuple[list[str], list[list[object]]]]) -> None:
+def write_dump(path: Path, found: Tables) -> None:
     """As pg_dump writes it, as far as it matters."""
     text = ["--", "-- PostgreSQL database dump", "--", "", "SET statement_timeout = 0;", ""]
     for name, (columns, rows) in found.items():

@@ -34,6 +34,7 @@ SMALL: dict[str, Any] = {  # of a column's width: 7 pt is what journals ask for 
     "hatch.linewidth": 0.5,
 }  # fmt: skip
 LABEL_POINTS = 7
+TELLS_NO = "tells no"  # how the reason begins for which a run is left out that may be valid, but lacks a number
 FOOTER_POINTS = 5
 
 # The paper's algorithms in its order; each has one colour and one marker wherever it is drawn.
@@ -68,6 +69,8 @@ def absence(runs: Runs, stem: str, cc: str) -> str:
     controls = runs.controls(stem)
     if controls and cc not in controls:
         return f"{name(cc)}: not measured,\nno kernel at hand has it"
+    if len(runs.theirs):
+        return f"{name(cc)}:\nno imported run\nunder such conditions"
     return f"{name(cc)}: no valid run"
 
 
@@ -95,7 +98,8 @@ def footer(figure: Figure, provenance: Data) -> None:
     if provenance.get("imported"):
         text += f" {provenance['imported']} of them imported, without a ledger."
     if left_out:
-        text += f" Not drawn: {len(left_out)} not valid: {', '.join(run for run, _ in left_out[:3])}"
+        too_little = " or telling too little" if any(why.startswith(TELLS_NO) for _, why in left_out) else ""
+        text += f" Not drawn: {len(left_out)} not valid{too_little}: {', '.join(run for run, _ in left_out[:3])}"
         text += f" and {len(left_out) - 3} more." if len(left_out) > 3 else "."
     width = round(figure.get_figwidth() * 72 / FOOTER_POINTS * 1.75)
     figure.supxlabel("\n".join(textwrap.wrap(text, width)), fontsize=FOOTER_POINTS, color=GREY, x=0.01, ha="left")

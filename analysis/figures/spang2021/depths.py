@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from analysis.figures.spang2021.common import Fact
     from analysis.figures.spang2021.runs import Run
 
+NEEDS = ("depth_p01_packets",)
 SHADE = "#DEDEDE"
 ROOM = 0.92  # of a row for the highest distribution
 ROUGHEST = 48  # bins at most of a distribution: packets are few and rows low

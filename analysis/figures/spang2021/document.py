@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from analysis import run_table
+from analysis.figures.spang2021 import theirs
+from analysis.figures.spang2021.common import TELLS_NO
+from analysis.imported import REASON as IMPORTED
 from analysis.raw import InputError
 
 if TYPE_CHECKING:
@@ -113,27 +116,34 @@ def _left_out(figure: Drawn) -> str:
     if not figure.left_out:
         return ""
     lines = "\n".join(f"* `{run}`: {reason}" for run, reason in figure.left_out)
-    return f"Not drawn, because they are not valid:\n\n{lines}"
+    return f"Not drawn, because they are not valid{_or_too_little(figure.left_out)}:\n\n{lines}"
 
 
 def _world(results: Path, smoke: bool, drawn: list[Drawn]) -> str:
     """What all runs have in common."""
     used = {run for figure in drawn for run in figure.used}
-    left_out = {run for figure in drawn for run, _ in figure.left_out}
-    table = paper_rows(run_table.read(results), smoke)
+    left_out = {run: why for figure in drawn for run, why in figure.left_out}
+    everything = run_table.read(results)
+    table = pl.concat([paper_rows(everything, smoke), theirs.of(everything)])
     if not used or not len(table):
         return "No run was found."
     hours = (table["wall_s"].sum() or 0) / 3600
     commits = ", ".join(f"`{commit[:10]}`" for commit in table["commit"].drop_nulls().unique().sort())
     clocks = " and ".join(f"{clock} time" for clock in table["clock"].drop_nulls().unique().sort())
+    imported = any(reasons.startswith(IMPORTED) for reasons in table["reasons"].drop_nulls())
     repetitions = table.group_by("sweep", "point").len()["len"].to_list()
     return (
-        f"{len(used)} valid runs in {clocks}, {len(left_out)} left out because they are not valid; "
+        f"{len(used)} {'runs, valid or imported,' if imported else 'valid runs'} in {clocks}, {len(left_out)} left out "
+        f"because they are not valid{_or_too_little(left_out.items())}; "
         f"{min(repetitions)} to {max(repetitions)} runs of each point; {hours:.1f} h of runs, analysis not counted; "
         f"commit {commits or 'unknown'}. Intervals are 95 % bootstrap intervals over runs, or the likelihood's where a "
         "law is fitted; a search gives the largest buffer that is not enough and the smallest that is. A lone flow's "
         "repetitions are nearly one sawtooth, shifted, so that their intervals are small."
     )
+
+
+def _or_too_little(left_out: Iterable[tuple[str, str]]) -> str:
+    return " or tell too little" if any(why.startswith(TELLS_NO) for _, why in left_out) else ""
 
 
 def paper_rows(table: pl.DataFrame, smoke: bool) -> pl.DataFrame:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from analysis.figures.spang2021.common import Fact
     from analysis.figures.spang2021.runs import Run
 
+NEEDS = ("window_p01_packets", "window_p99_packets")
 SIDESTEP = 1.05
 
 

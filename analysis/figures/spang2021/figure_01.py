@@ -14,6 +14,7 @@ import numpy as np
 from analysis.figures.common import BLACK, GREY, RED, Data, level
 from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.common import Fact
+from analysis.figures.spang2021.series import IS_ONE_BDP
 from analysis.figures.spang2021.trace import Trace
 from analysis.statistics import bootstrap
 from analysis.theory.single_flow import DECREASE, queue_length
@@ -25,12 +26,16 @@ if TYPE_CHECKING:
 
 SWEEPS = ("single-flow",)
 CC = "reno"
+NEEDS = ("utilization_p01", "in_flight_mean_packets")  # numbers that there are if packets and windows are
+HALF = 0.5  # of the window before: what it falls to
+# In sequence numbers what was SACKed counts until recovery ends; then the window is half and a few packets at once.
+HALF_IN_SEQUENCE = 0.6
 BEFORE_RTTS, AFTER_RTTS = 0.7, 3.6  # longest RTTs, about the first drop
 
 
 def prepare(runs: Runs) -> Data:
     """The steps around one loss of the first valid run, and what each run says of all its losses."""
-    found = [run for run in runs.select(SWEEPS[0], cc=CC, flows=1) if run["buffer_packets"] == run["bdp_packets"]]
+    found = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=1)
     losses = [_losses(run) for run in found]
     data: Data = {"provenance": runs.provenance(), "zoom": None, "losses": losses, "absent": ""}
     if not losses or not losses[0]["each"]:
@@ -49,7 +54,7 @@ def _losses(run: Run) -> Data:
         again, _ = trace.retransmissions(drop, end)
         before = int(window[np.searchsorted(times, drop, side="right") - 1])
         after = slice(*np.searchsorted(times, (drop, end)))
-        halved = times[after][window[after] <= before / 2]
+        halved = times[after][window[after] <= before * (HALF if trace.counts_packets else HALF_IN_SEQUENCE)]
         if not len(again) or not len(halved):
             continue  # none of both belongs to a loss that the sender answered as Reno does
         came = trace.queue["enqueue_mono_ns"][trace.arrivals(int(again[0]), int(halved[0]))]
@@ -64,6 +69,7 @@ def _losses(run: Run) -> Data:
         )  # fmt: skip
     model = {
         "bdp": trace.bdp, "buffer": trace.buffer, "full_rtt_ns": trace.longest_rtt_ns, "packet_ns": trace.packet_ns,
+        "counts_packets": trace.counts_packets,
     }  # fmt: skip
     return {"each": each, "model": model}
 
@@ -88,6 +94,7 @@ def _zoom(trace: Trace, each: list[Data]) -> Data:
         "drops": ms(np.array([drops, depths])),
         "again": ms(np.array([again, window[np.maximum(np.searchsorted(times, again, side="right") - 1, 0)]])),
         "model": _model(trace, (end - drop) / 1e6),
+        "counts_packets": trace.counts_packets,
         "bdp": trace.bdp,
         "buffer": trace.buffer,
         "rtt_ms": trace.rtt_ns / 1e6,
@@ -118,7 +125,8 @@ def draw(data: Data) -> Figure:
     bdp, buffer = zoom["bdp"], zoom["buffer"]
     _draw_window(upper, zoom)
     _draw_queue(lower, zoom)
-    upper.set_ylim(0, (bdp + buffer) * 1.18)
+    highest = bdp + buffer if zoom["counts_packets"] else zoom["window"][1].max()
+    upper.set_ylim(0, highest * 1.18)
     lower.set_ylim(0, buffer * 1.18)
     lower.set_xlim(*zoom["span_ms"])
     lower.set_xlabel(
@@ -139,15 +147,16 @@ def _draw_window(ax: Any, zoom: Data) -> None:
     note = {"fontsize": common.LABEL_POINTS, "ha": "left", "va": "center"}
     ax.annotate("sent again", (sent_ms, at), xytext=(5, 5), textcoords="offset points", **note)
     middle = (zoom["model"][0][1] + zoom["model"][0][2]) / 2
-    ax.annotate(
-        "PRR: one packet sent\nfor two acknowledged", (middle, bdp + 0.5 * buffer), xytext=(12, 11),
-        textcoords="offset points", **note,
-    )  # fmt: skip
+    if zoom["counts_packets"]:
+        ax.annotate(
+            "PRR: one packet sent\nfor two acknowledged", (middle, bdp + 0.5 * buffer), xytext=(12, 11),
+            textcoords="offset points", **note,
+        )  # fmt: skip
     ax.annotate(
         "fluid\nmodel", (middle, bdp + 0.5 * buffer), xytext=(-8, -8), textcoords="offset points",
         fontsize=common.LABEL_POINTS, ha="right", va="center",
     )  # fmt: skip
-    ax.set_ylabel("window\n(packets in flight)")
+    ax.set_ylabel(f"window\n({'packets in flight' if zoom['counts_packets'] else 'snd_nxt − snd_una, packets'})")
 
 
 def _draw_queue(ax: Any, zoom: Data) -> None:
@@ -183,12 +192,17 @@ def facts(data: Data) -> list[Fact]:
         "a full queue makes the RTT 2.4 ms, and two more packets must be acknowledged; the paper read it off its figure"
     )
     sacks = "receivers put SACKs together: an ACK each 5 % of the RTT that they estimate, a burst of packets for each"
+    prr = (
+        ""
+        if model["counts_packets"]
+        else "the window is told in sequence numbers, which only the end of recovery moves"
+    )
     return [
         Fact("window at the drop", "BDP + B", top, measured("before"), "packets"),
         Fact("window after recovery", "half of it", half, measured("settled"), "packets"),
         Fact("least window", "half of it", half, measured("least"), "packets", dip),
         Fact("least queue depth", "nearly empty", queue_length(half, bdp, buffer), measured("queue"), "packets"),
         Fact("from the drop until it is known", "about 1.5 ms", full_ms, measured("known_ns", 1e6), "ms", known),
-        Fact("from then until the window is half", "2 ms", drain_ms, measured("halved_ns", 1e6), "ms"),
+        Fact("from then until the window is half", "2 ms", drain_ms, measured("halved_ns", 1e6), "ms", prr),
         Fact("longest silence meanwhile", "PRR never stops sending", two_us, measured("silent_ns", 1e3), "us", sacks),
     ]

@@ -15,6 +15,7 @@ import numpy as np
 from analysis.figures.common import BLACK, GREY, Data, envelope
 from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.common import Fact
+from analysis.figures.spang2021.series import IS_ONE_BDP
 from analysis.figures.spang2021.trace import Trace
 from analysis.statistics import Interval, bootstrap
 from analysis.theory.single_flow import drained_packets
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from analysis.figures.spang2021.runs import Run, Runs
 
 SWEEPS = ("single-flow",)
+NEEDS = ("utilization_p01",)  # a number that there is if packets are
 CCS = ("reno", "cubic", "bbr", "scalable")
 COLUMNS = 700  # of an axis of COLUMN_IN at PNG_DPI
 PAPER = {  # its 3.6
@@ -41,7 +43,7 @@ def prepare(runs: Runs) -> Data:
     """Of each algorithm the first run's queue, and the share drained of every run."""
     panels = []
     for cc in CCS:
-        found = [run for run in runs.select(SWEEPS[0], cc=cc, flows=1) if run["buffer_packets"] == run["bdp_packets"]]
+        found = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=cc, flows=1)
         if found:
             panels.append({"cc": cc, "absent": ""} | _queue(Trace(found[0])) | _drained(found))
         else:

@@ -38,7 +38,7 @@ def prepare(runs: Runs) -> Data:
 
 
 def _panel(runs: Runs, cc: str) -> Data:
-    found = runs.select(SWEEPS[0], cc=cc, flows=1)
+    found = runs.select(SWEEPS[0], needs=("utilization_p01",), cc=cc, flows=1)
     if not found:
         return {"absent": common.absence(runs, SWEEPS[0], cc)}
     exact = bdp(found[0])

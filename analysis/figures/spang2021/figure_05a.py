@@ -42,7 +42,7 @@ def prepare(runs: Runs) -> Data:
 
 
 def _curve(runs: Runs, cc: str) -> Data:
-    found = runs.select(SWEEPS[0], cc=cc)
+    found = runs.select(SWEEPS[0], needs=(COLUMNS[SWEEPS[0]],), cc=cc)
     if not found:
         return {"absent": common.absence(runs, SWEEPS[0], cc)}
     by_flows = grouped(found, "flows")
@@ -52,7 +52,7 @@ def _curve(runs: Runs, cc: str) -> Data:
         for flows, those in by_flows.items()
     }
     usable = [points[n] for n, window in windows.items() if window is not None and window.value >= LEAST_WINDOW]
-    used = grouped(runs.select(SWEEPS[1], cc=cc), "flows")
+    used = grouped(runs.select(SWEEPS[1], needs=(COLUMNS[SWEEPS[1]],), cc=cc), "flows")
     return {
         "bdp": bdp(found[0]),
         "points": points,

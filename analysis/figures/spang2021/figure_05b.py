@@ -29,7 +29,7 @@ def prepare(runs: Runs) -> Data:
     """Of each algorithm: 1st percentile of utilization and Delta by flows, and laws of what is lost."""
     curves: Data = {}
     for cc in ALGORITHMS:
-        found = runs.select(SWEEPS[0], cc=cc)
+        found = runs.select(SWEEPS[0], needs=("utilization_p01",), cc=cc)
         if not found:
             curves[cc] = {"absent": common.absence(runs, SWEEPS[0], cc)}
             continue

@@ -28,7 +28,7 @@ def prepare(runs: Runs) -> Data:
     """One panel for each algorithm; of those without runs, why."""
     panels = {}
     for cc in SHOWN:
-        found = runs.select(SWEEPS[0], cc=cc)
+        found = runs.select(SWEEPS[0], needs=depths.NEEDS, cc=cc)
         panels[cc] = depths.panel(found, RULE) if found else {"absent": common.absence(runs, SWEEPS[0], cc)}
     return {"panels": panels, "provenance": runs.provenance()}
 

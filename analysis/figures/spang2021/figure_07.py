@@ -14,6 +14,7 @@ import numpy as np
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.common import Fact
+from analysis.figures.spang2021.series import IS_MARKED, IS_ONE_BDP
 from analysis.statistics import bootstrap
 from analysis.theory.single_flow import bdp_packets
 
@@ -32,7 +33,8 @@ PAPER_RANGES = "0-10 and 40-60 packets occur"
 
 def prepare(runs: Runs) -> Data:
     """Each flow's distribution in the first valid run; of every run its spread and how far from uniform it is."""
-    found = runs.select(SWEEPS[0], cc=CC, flows=FLOWS, mode="tail-drop")
+    conditions = (~IS_MARKED, IS_ONE_BDP)
+    found = runs.select(SWEEPS[0], *conditions, needs=("in_flight_mean_packets",), cc=CC, flows=FLOWS)
     data: Data = {"provenance": runs.provenance(), "flows": [], "runs": [_spread(run) for run in found]}
     if not found:
         return data | {"absent": common.absence(runs, SWEEPS[0], CC)}

@@ -15,6 +15,7 @@ import numpy as np
 from analysis.figures.common import BLACK, GREY, ORANGE, Data, envelope
 from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.common import Fact
+from analysis.figures.spang2021.series import IS_MARKED, IS_ONE_BDP, bdp
 from analysis.figures.spang2021.trace import Trace
 from analysis.statistics import bootstrap
 from analysis.theory.many_flows import flows_seeing_loss
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 
 SWEEPS = ("ecn",)
 CC, FLOWS = "reno", 16
+NEEDS = ("utilization_p01",)  # a number that there is if packets are
+NO_MARKS = "these captures tell no marks"  # the published artifact's do not
 MODES = {"tail-drop": "drop", "ecn": "ECN"}
+OF_MODE = {"tail-drop": ~IS_MARKED, "ecn": IS_MARKED}
 COLORS = {"tail-drop": common.color(CC), "ecn": ORANGE}
 SPAN_RTTS = 150  # of base RTTs, in the middle of the measurement
 COLUMNS = 900
@@ -37,7 +41,7 @@ def prepare(runs: Runs) -> Data:
     """Of each mode the first run's queue; the distribution of signalled flows, and the spread of the queue, of all."""
     data: Data = {"modes": {}}
     for mode in MODES:
-        found = runs.select(SWEEPS[0], cc=CC, flows=FLOWS, mode=mode)
+        found = runs.select(SWEEPS[0], OF_MODE[mode], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
         if found:
             data["modes"][mode] = _queue(Trace(found[0])) | {"runs": [_run(run) for run in found]}
     absent = "" if len(data["modes"]) == len(MODES) else common.absence(runs, SWEEPS[0], CC)
@@ -63,14 +67,14 @@ def _run(run: Run) -> Data:
     upto = np.cumsum(packets) / packets.sum()
     low, high = (float(depth[np.searchsorted(upto, share)]) for share in (0.01, 0.99))
     threshold = run["ecn_threshold_packets"] if run["mode"] == "ecn" else run["buffer_packets"]
-    bdp = run["buffer_packets"] / run["buffer_over_bdp"]
-    allowed = flows_seeing_loss(bdp, run["flows"], run["delta"]) if run["delta"] else None
-    some = excursions.sum()
+    allowed = flows_seeing_loss(bdp(run), run["flows"], run["delta"]) if run["delta"] else None
+    tells = run["mode"] != "ecn" or run["marks"] is not None
+    some = excursions.sum() if tells else 0
     return {
         "excursions": np.bincount(flows, weights=excursions, minlength=run["flows"] + 1) / max(some, 1),
         "flows_mean": float(np.average(flows, weights=excursions)) if some else None,
         "all_flows": float(excursions[flows == run["flows"]].sum() / some) if some else None,
-        "threshold": threshold, "bdp": bdp, "allowed": allowed, "low": low, "spread": high - low,
+        "threshold": threshold, "tells": tells, "allowed": allowed, "low": low, "spread": high - low,
         "overshoot": float(depth[-1] - threshold), "utilization_p01": run["utilization_p01"],
         "losing": run["flows_losing_per_rtt"],
     }  # fmt: skip
@@ -109,6 +113,9 @@ def _draw_queue(ax: Axes, mode: Data, name: str, word: str) -> None:
 
 
 def _draw_excursions(ax: Axes, runs: list[Data], name: str, word: str) -> None:
+    if not all(run["tells"] for run in runs):
+        common.absent(ax, f"{word}: {NO_MARKS}".replace("tell", "\ntell"))
+        return
     share = np.mean([run["excursions"] for run in runs], axis=0) * 100
     ax.bar(np.arange(len(share)), share, width=0.8, color=COLORS[name])
     for at in range(1, len(share)):
@@ -147,6 +154,8 @@ BUNCHED = "marks come back an RTT late; flows that are in step add their packets
 
 
 def _fact(runs: list[Data], what: str, paper: str, predicted: float | None, key: str, unit: str, why: str = "") -> Fact:
+    if key in ("flows_mean", "all_flows") and not all(run["tells"] for run in runs):
+        why = NO_MARKS
     return Fact(what, paper, predicted, bootstrap(run[key] for run in runs), unit, why)
 
 

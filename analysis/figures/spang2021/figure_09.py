@@ -15,6 +15,7 @@ import numpy as np
 from analysis.figures.common import BLACK, BLUE, GREEN, GREY, PURPLE, RED, SKY, Data, level, tidy
 from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.common import Fact
+from analysis.figures.spang2021.series import IS_ONE_BDP
 from analysis.figures.spang2021.trace import Trace
 from analysis.loss import min_mean_depth
 from analysis.statistics import bootstrap
@@ -28,13 +29,14 @@ if TYPE_CHECKING:
 
 SWEEPS = ("four-flows",)
 CC, FLOWS = "reno", 4
+NEEDS = ("utilization_p01", "in_flight_mean_packets")  # numbers that there are if packets and windows are
 FLOW_COLORS = (BLUE, "#E69F00", GREEN, PURPLE)
 SPAN_RTTS = 220  # of base RTTs
 
 
 def prepare(runs: Runs) -> Data:
     """Steps of the first valid run where its losses differ most, and every loss of every run."""
-    found = [run for run in runs.select(SWEEPS[0], cc=CC, flows=FLOWS) if run["buffer_packets"] == run["bdp_packets"]]
+    found = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
     data: Data = {"provenance": runs.provenance(), "runs": [_run(run) for run in found], "zoom": None}
     if not found:
         return data | {"absent": common.absence(runs, SWEEPS[0], CC)}

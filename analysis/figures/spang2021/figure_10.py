@@ -28,7 +28,7 @@ PAPER = "a good estimate for few flows, an overestimate for many"
 
 def prepare(runs: Runs) -> Data:
     """Mean and 99th percentile over such RTTs, by flows, of the runs whose buffer is one BDP."""
-    found = runs.select(SWEEPS[0], cc="reno")
+    found = runs.select(SWEEPS[0], needs=("utilization_p01",), cc="reno")
     if found:
         buffer = nearest({run["buffer_packets"] for run in found}, bdp(found[0]))
         found = [run for run in found if run["buffer_packets"] == buffer]

@@ -24,7 +24,7 @@ def prepare(runs: Runs) -> Data:
     found, absent = {}, {}
     for cc in ALGORITHMS:
         stem = SWEEPS[0] if cc == "reno" else SWEEPS[1]
-        of_cc = runs.select(stem, cc=cc)
+        of_cc = runs.select(stem, needs=fairness.NEEDS, cc=cc)
         if of_cc:
             buffer = nearest({run["buffer_packets"] for run in of_cc}, bdp(of_cc[0]))
             found[cc] = [run for run in of_cc if run["buffer_packets"] == buffer]

@@ -23,7 +23,7 @@ PAPER = {cc: "about 10, whatever B" if cc == "bbr" else "about 4, whatever B" fo
 
 def prepare(runs: Runs) -> Data:
     """By buffer."""
-    found = {cc: runs.select(SWEEPS[0], cc=cc) for cc in ALGORITHMS}
+    found = {cc: runs.select(SWEEPS[0], needs=fairness.NEEDS, cc=cc) for cc in ALGORITHMS}
     absent = {cc: common.absence(runs, SWEEPS[0], cc) for cc, those in found.items() if not those}
     return {"curves": fairness.curves(found, absent, "buffer_packets"), "provenance": runs.provenance()}
 

@@ -17,6 +17,8 @@ import numpy as np
 import polars as pl
 
 from analysis import distributions, imported, run_table
+from analysis.figures.spang2021 import theirs
+from analysis.figures.spang2021.common import TELLS_NO
 from analysis.raw import InputError
 
 PREFIX = "spang2021-"  # of the names of its sweeps in results/
@@ -95,7 +97,7 @@ class Runs:
     results: Path
     smoke: bool = False
     used: dict[str, Run] = field(default_factory=dict)
-    left_out: dict[str, Run] = field(default_factory=dict)
+    left_out: dict[str, tuple[Run, str]] = field(default_factory=dict)  # with the reason
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -106,14 +108,27 @@ class Runs:
         """The directory's name of a sweep: experiments/specs/spang2021/<stem>.yaml."""
         return f"{PREFIX}{stem}" + ("-smoke" if self.smoke else "")
 
-    def select(self, stem: str, *conditions: pl.Expr, **equal: Any) -> list[Run]:
-        """The valid runs of a sweep with these values, by flows, buffer and repetition."""
-        rows = self.table.filter(pl.col("sweep") == self.sweep(stem), *conditions, **equal)
-        rows = rows.sort("cc", "flows", "buffer_packets", "mode", "repetition", "run")
-        found = [Run(row, self.results) for row in rows.iter_rows(named=True)]
-        valid = [run for run in found if run["valid"] or run.is_imported]
-        self.used |= {run["run"]: run for run in valid}
-        self.left_out |= {run["run"]: run for run in found if run not in valid}
+    @cached_property
+    def theirs(self) -> pl.DataFrame:
+        """Imported runs that lie in no sweep of ours. Raises InputError."""
+        return theirs.of(self.table)
+
+    def select(self, stem: str, *conditions: pl.Expr, needs: tuple[str, ...] = (), **equal: Any) -> list[Run]:
+        """The valid runs of a sweep with these values, by flows, buffer and repetition, imported ones that stand for
+        such included; those without a number in one of the columns `needs` tell too little, and are left out.
+        """
+        rows = pl.concat([self.table.filter(pl.col("sweep") == self.sweep(stem)), theirs.stand_for(self.theirs, stem)])
+        rows = rows.filter(*conditions, **equal).sort("cc", "flows", "buffer_packets", "mode", "repetition", "run")
+        valid = []
+        for run in (Run(row, self.results) for row in rows.iter_rows(named=True)):
+            lacks = [name for name in needs if run[name] is None]
+            if not (run["valid"] or run.is_imported):
+                self.left_out[run["run"]] = (run, run["reasons"])
+            elif lacks:
+                self.left_out[run["run"]] = (run, f"{TELLS_NO} {', '.join(lacks)}")
+            else:
+                self.used[run["run"]] = run
+                valid.append(run)
         return valid
 
     def controls(self, stem: str) -> frozenset[str]:
@@ -133,7 +148,7 @@ class Runs:
         used = list(self.used.values())
         return {
             "used": sorted(f"{run['sweep']}/{run.name}" for run in used),
-            "left_out": sorted((f"{run['sweep']}/{run.name}", run["reasons"]) for run in self.left_out.values()),
+            "left_out": sorted((f"{run['sweep']}/{run.name}", why) for run, why in self.left_out.values()),
             "clocks": sorted({run["clock"] for run in used}),
             "imported": sum(run.is_imported for run in used),
             "commits": sorted({(run["commit"] or "unknown")[:10] for run in used}),

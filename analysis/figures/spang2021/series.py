@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from analysis.statistics import Interval, bootstrap
 
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
     from analysis.figures.spang2021.runs import Run
 
 ALGORITHMS = ("reno", "cubic", "bbr", "bbr2", "scalable")  # the paper's, in its order
+
+NEAR = 0.02  # of a buffer
+# Of the run table:
+BDP = pl.col("buffer_packets") / pl.col("buffer_over_bdp")  # C x RTT in packets, not rounded
+IS_MARKED = pl.col("mode") == "ecn"
+THRESHOLD = pl.when(IS_MARKED).then(pl.col("ecn_threshold_packets")).otherwise(pl.col("buffer_packets"))
 
 Series = dict[Any, Interval]
 
@@ -46,6 +53,14 @@ def pooled(runs: Iterable[Run], what: str) -> tuple[np.ndarray, np.ndarray]:
 def bdp(run: Run) -> float:
     """C x RTT of a run in packets, not rounded."""
     return float(run["buffer_packets"] / run["buffer_over_bdp"])
+
+
+def is_near(packets: pl.Expr, wanted: pl.Expr) -> pl.Expr:
+    """Whether a buffer is the one that is meant: rounding to whole packets, or to cells of a switch, moves it a bit."""
+    return (packets - wanted).abs() <= pl.max_horizontal(pl.lit(1.0), NEAR * wanted)
+
+
+IS_ONE_BDP = is_near(THRESHOLD, BDP)  # where packets are dropped, or marked
 
 
 def exactly(value: float) -> Interval:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from analysis.figures.spang2021.runs import Run, Runs
 
 SEARCH, USED, SMALL, PACKETS = "least-buffer", "least-buffer-utilization", "twenty-packets", "single-flow"
+NEEDS = {SEARCH: ("queue_nonempty_fraction",)} | dict.fromkeys((USED, SMALL, PACKETS), ("utilization_p01",))
 FLOWS = 16  # of the paper's own examples (Figures 7, 8 and 11b)
 NEAR = 0.2  # how far from a rule, as a share of it, the least buffer may be
 FAIR = 1.5  # the largest Delta that is still called fair
@@ -84,7 +85,7 @@ class Found(NamedTuple):
 def rows(runs: Runs) -> list[Row]:
     """All of them, in the paper's order."""
     one = {cc: _search(runs, cc, 1) for cc in single_flow.ALGORITHMS}
-    flows = nearest({run["flows"] for run in runs.select(SEARCH, cc="reno")} or {FLOWS}, FLOWS)
+    flows = nearest({run["flows"] for run in runs.select(SEARCH, needs=NEEDS[SEARCH], cc="reno")} or {FLOWS}, FLOWS)
     reno, bbr = _search(runs, "reno", int(flows)), _search(runs, "bbr", int(flows))
     silence = _silence(runs)
     return [
@@ -97,7 +98,7 @@ def rows(runs: Runs) -> list[Row]:
 
 
 def _search(runs: Runs, cc: str, flows: int) -> Found | None:
-    found = runs.select(SEARCH, cc=cc, flows=flows)
+    found = runs.select(SEARCH, needs=NEEDS[SEARCH], cc=cc, flows=flows)
     if not found:
         return None
     point = least(found, SEARCH)
@@ -133,7 +134,7 @@ def _off(found: Found, cc: str) -> float:
 
 def _used(runs: Runs, cc: str) -> Condition:
     """No condition, but the other criterion: the least buffer for a utilization, beside what the rule asks for it."""
-    found = runs.select(USED, cc=cc, flows=1)
+    found = runs.select(USED, needs=NEEDS[USED], cc=cc, flows=1)
     asked = single_flow.single_flow_buffer(cc, bdp(found[0]), UTILIZATION) if found else None
     if asked is None:
         return Condition(f"least buffer for {UTILIZATION:.0%} used: no run says", None)
@@ -188,7 +189,7 @@ def _median_event(run: Run, number: Callable[[dict[str, float]], float]) -> floa
 def _silence(runs: Runs) -> Condition:
     """The longest gap between arrivals in the two RTTs in which a loss becomes known, of runs with all packets."""
     gaps, needed = [], []
-    for run in runs.select(PACKETS, cc="reno", flows=1):
+    for run in runs.select(PACKETS, needs=NEEDS[PACKETS], cc="reno", flows=1):
         try:
             gap = _longest_gap_ns(run)
         except InputError:
@@ -290,7 +291,7 @@ def _fair(delta: float | None) -> Condition:
 
 def _theorem_7(runs: Runs) -> Row:
     """With 20 packets, at the largest number of flows."""
-    found = grouped(runs.select(SMALL, cc="reno"), "flows")
+    found = grouped(runs.select(SMALL, needs=NEEDS[SMALL], cc="reno"), "flows")
     rule, assumes = "O(1): 20 packets", "√n + O(n²/BDP) almost fair flows see a loss, utilization Ω(1 − 1/√n)"
     if not found:
         return Row(rule, assumes, "Theorem 7", [], None, None)

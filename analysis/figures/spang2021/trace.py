@@ -11,6 +11,7 @@ import polars as pl
 
 from analysis.figures.spang2021.runs import Run
 from analysis.figures.steps import queue_steps, value_steps
+from analysis.join import PACKETS_OUT
 from analysis.loss import AFTERMATH_RTTS
 from analysis.raw import Columns
 from analysis.theory.single_flow import bdp_packets
@@ -33,22 +34,36 @@ class Trace:
         self.longest_rtt_ns = summary["loss"]["longest_rtt_ns"]
         self.bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
         self.packet_ns = spec["wire_bytes"] * 8e9 / spec["rate_bps"]
+        self.counts_packets = summary["in_flight_from"] == PACKETS_OUT  # else windows are from sequence numbers
         self.flows: list[dict[str, Any]] = summary["flows"]
 
     @cached_property
     def queue(self) -> Columns:
-        """Postcards of the bottleneck, by arrival."""
+        """Postcards of the bottleneck, by arrival. `sojourn_ns` is -1 where they do not tell it."""
         cards = self.run.table("postcards").filter(pl.col("egress_port") == self.run.summary["bottleneck_port"])
         names = ("enqueue_mono_ns", "sojourn_ns", "depth_packets", "flags")
-        columns = {name: cards[name].to_numpy() for name in names}
+        columns = {name: cards[name].fill_null(-1).to_numpy() for name in names}
         return columns | {"flow": self._ids(cards)}
 
     @cached_property
     def records(self) -> Columns:
-        """The trace's records, by time."""
+        """The trace's records, by time. `in_flight_packets` is -1 in those that do not tell the window."""
         records = self.run.table("tcp")
-        names = ("mono_ns", "event", "cwnd_packets", "in_flight_packets", "ca_state")
+        if records["in_flight_packets"].null_count():
+            records = records.with_columns(in_flight_packets=self._outstanding(records))
+        names = ("mono_ns", "event", "in_flight_packets")
         return {name: records[name].to_numpy() for name in names} | {"flow": self._ids(records)}
+
+    def _outstanding(self, records: pl.DataFrame) -> pl.Series:
+        """What the trace counts, else (snd_nxt - snd_una) / mss, mss being the record's or the flow's largest payload:
+        as the summary has it (analysis/join.py).
+        """
+        of_flow = self.run.table("joined").group_by("flow").agg(largest=pl.col("payload_bytes").max())
+        mss = pl.coalesce("mss_bytes", "largest").cast(pl.Int64).clip(1)
+        outstanding = (pl.col("snd_nxt").cast(pl.Int64) - pl.col("snd_una").cast(pl.Int64)) % (1 << 32)
+        rows = records.join(of_flow, on="flow", how="left", maintain_order="left")
+        found = rows.select(pl.coalesce("in_flight_packets", (outstanding + mss - 1) // mss, -1).alias("packets"))
+        return found["packets"].cast(pl.Int64)
 
     def _ids(self, table: pl.DataFrame) -> np.ndarray:
         """The experiment's id of each row's flow, -1 of others."""
@@ -66,6 +81,8 @@ class Trace:
         came, sojourn, depth, flags = (
             self.queue[name][rows] for name in ("enqueue_mono_ns", "sojourn_ns", "depth_packets", "flags")
         )
+        if (sojourn < 0).any():  # imported: only departures are told, and what each left behind
+            return value_steps(came, depth, start_ns, end_ns)
         return queue_steps(came, came + sojourn, depth, (flags & REFUSED) == REFUSED, start_ns, end_ns)
 
     def signals(self, start_ns: int, end_ns: int, flag: int = CARD["POSTCARD_DROPPED"]) -> tuple[np.ndarray, ...]:
@@ -88,14 +105,14 @@ class Trace:
                 found.append((start, sorted(set(flows[rows].tolist()) - {-1}), start + aftermath_ns))
         return found
 
-    def window(self, flow: int, column: str = "in_flight_packets") -> tuple[np.ndarray, np.ndarray]:
-        """(times, packets in flight or cwnd) of a flow at each of its records."""
-        mine = self.records["flow"] == flow
-        return self.records["mono_ns"][mine], self.records[column][mine].astype(np.int64)
+    def window(self, flow: int) -> tuple[np.ndarray, np.ndarray]:
+        """(times, packets in flight) of a flow at each of its records that tells them."""
+        mine = (self.records["flow"] == flow) & (self.records["in_flight_packets"] >= 0)
+        return self.records["mono_ns"][mine], self.records["in_flight_packets"][mine].astype(np.int64)
 
-    def window_steps(self, flow: int, start_ns: int, end_ns: int, column: str = "in_flight_packets") -> np.ndarray:
+    def window_steps(self, flow: int, start_ns: int, end_ns: int) -> np.ndarray:
         """The same as steps in [start, end]: 2 x steps, ns and packets."""
-        return value_steps(*self.window(flow, column), start_ns, end_ns)
+        return value_steps(*self.window(flow), start_ns, end_ns)
 
     def retransmissions(self, start_ns: int, end_ns: int) -> tuple[np.ndarray, np.ndarray]:
         """(times, flows) of segments that were sent again in [start, end)."""

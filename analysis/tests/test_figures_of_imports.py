@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""Every figure of the first seed paper from somebody else's captures: text traces and tables of simulated experiments,
+imported into one results directory, and nothing else. Numbers are held against what happened in the simulation.
+"""
+
+import contextlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from analysis import derive as derive_module
+from analysis import run_table
+from analysis.__main__ import main
+from analysis.figures.spang2021 import paper
+from analysis.figures.spang2021.runs import Runs
+from analysis.figures.spang2021.trace import Trace
+from analysis.imported import REASON
+from analysis.raw import InputError
+from analysis.tests import foreign, simulate
+from experiments import figures
+
+BDP = 41  # packets: 50 Mb/s x 10 ms / (8 x 1538 bytes), rounded
+LONG: dict[str, Any] = {"warmup_ns": 200_000_000, "duration_ns": 2_500_000_000}
+TEXTS = {
+    "one": simulate.Scenario(flows=1, threshold=BDP, **LONG),
+    "four": simulate.Scenario(flows=4, threshold=BDP, **LONG),
+}
+TABLES = {
+    "one-small": simulate.Scenario(flows=1, threshold=5, **LONG),
+    "sixteen": simulate.Scenario(flows=16, threshold=BDP, **LONG),
+    "twenty": simulate.Scenario(flows=4, threshold=20, **LONG),
+    "cubic": simulate.Scenario(flows=4, threshold=33, ccs=("cubic",), **LONG),  # 0.8 BDP
+    "ecn": simulate.Scenario(flows=16, mode="ecn", ecn_threshold=BDP, threshold=3 * BDP, **LONG),
+}
+WITHOUT_POSTCARDS = "windows"  # of `four`, traced alone
+RENO = {"one", "four", "one-small", "sixteen", "twenty"}
+DRAWN = {  # figure: the runs that it must find; what others there are it must not take
+    "figure_01": {"one"},
+    "figure_02": {"one"},
+    "figure_03": {"one", "one-small"},
+    "figure_04": RENO,
+    "figure_05a": RENO | {"cubic"},
+    "figure_05b": {"twenty"},
+    "figure_06": {"cubic"},
+    "figure_07": {"sixteen"},
+    "figure_08": {"sixteen", "ecn"},
+    "figure_09": {"four"},
+    "figure_10": RENO,
+    "figure_11a": RENO | {WITHOUT_POSTCARDS},
+    "figure_11b": {"sixteen"},
+    "table_1": RENO,
+    "clocks": set(),  # imports have one clock
+}
+
+
+@pytest.fixture(scope="module")
+def truths() -> dict[str, simulate.Truth]:
+    """What happened in each experiment."""
+    return {name: simulate.Simulation(scenario).run() for name, scenario in (TEXTS | TABLES).items()}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory, truths) -> Path:
+    """One directory with all of them imported, without the runs' own figures."""
+    top = tmp_path_factory.mktemp("imports")
+    conditions = ["RATE=50mbit", "RTT=10ms"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(derive_module, "draw_all", lambda *_: [])
+        patch.setattr(derive_module, "render", lambda *_: "")
+        patch.setattr("analysis.__main__._pool", contextlib.nullcontext)
+        found = [foreign.tables(scenario, truths[name], name) for name, scenario in TABLES.items()]
+        foreign.write_csv(top / "database", foreign.together(found))
+        words = [f"FROM={top}/database", f"OUTPUT={top}/theirs", "EXPERIMENT=all"]
+        assert main(["import", *words, *conditions]) == 0
+        for name, scenario in TEXTS.items():
+            foreign.write_text(top / "texts" / name, scenario, truths[name])
+            words = [f"FROM={top}/texts/{name}", f"OUTPUT={top}/theirs/runs/{name}"]
+            assert main(["import", *words, *conditions]) == 0
+        words = [f"FROM={top}/texts/four/trace.tr", f"OUTPUT={top}/theirs/runs/{WITHOUT_POSTCARDS}", f"BUF={BDP}p"]
+        assert main(["import", *words, "CC=reno", f"MTU={foreign.MTU}", *conditions]) == 0
+    return top / "theirs"
+
+
+def _figure(results: Path, name: str) -> Any:
+    return paper.load(name).prepare(Runs(results))
+
+
+def test_run_table__has_a_row_for_each_imported_run(results):
+    table = run_table.read(results)
+    assert set(table["run"]) == {f"runs/{name}/rep-1" for name in [*TEXTS, *TABLES, WITHOUT_POSTCARDS]}
+    assert table["reasons"].str.starts_with(REASON).all()
+    by_name = {Path(row["run"]).parts[1]: row for row in table.iter_rows(named=True)}
+    for name, scenario in (TEXTS | TABLES).items():
+        row = by_name[name]
+        assert (row["cc"], row["flows"], row["target"]) == (scenario.ccs[0], scenario.flows, "imported"), name
+        limit = scenario.ecn_threshold if scenario.mode == "ecn" else scenario.threshold
+        assert row["ecn_threshold_packets" if scenario.mode == "ecn" else "buffer_packets"] == limit, name
+        assert row["depth_max_packets"] is not None, name
+    assert by_name[WITHOUT_POSTCARDS]["depth_p01_packets"] is None
+    assert by_name[WITHOUT_POSTCARDS]["window_p50_packets"] == by_name["four"]["window_p50_packets"]
+
+
+def test_figures__are_all_drawn_from_the_imported_directory_alone(results, capsys):
+    status = figures.main(["PAPER=spang2021", "DRAW=only", f"RESULTS={results}"])
+    out, err = capsys.readouterr()
+    assert f"{len(paper.NAMES)} figures from {len(TEXTS | TABLES) + 1} runs" in out
+    assert (status, err.count("\n")) == (2, 2)
+    assert "no valid run for clocks\n" in err
+    assert "1 runs were left out, not valid or telling too little" in err
+    output = results / "figures/spang2021"
+    for name in paper.NAMES:
+        assert (output / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+        if name not in ("table_1", "clocks"):
+            assert f"{len(DRAWN[name])} of them imported, without a ledger" in (output / f"{name}.svg").read_text(), (
+                name
+            )
+    page = (output / paper.PAGE).read_text()
+    assert "8 runs, valid or imported, in real time, 1 left out because they are not valid or tell too little" in page
+    assert f"* `theirs/{WITHOUT_POSTCARDS}`: tells no utilization_p01" in page
+    assert "these captures tell no marks" in page
+
+
+@pytest.mark.parametrize("name", paper.NAMES)
+def test_figure__draws_those_runs_that_have_its_conditions(results, name):
+    provenance = _figure(results, name)["provenance"]
+    assert {run.removeprefix("theirs/") for run in provenance["used"]} == DRAWN[name]
+    assert {run for run, _ in provenance["left_out"]} <= {f"theirs/{WITHOUT_POSTCARDS}"}
+
+
+def test_figures__say_what_imports_cannot_show(results):
+    panels = _figure(results, "figure_06")["panels"]
+    assert {cc for cc, panel in panels.items() if "absent" in panel} == {"bbr", "bbr2", "scalable"}
+    assert panels["bbr2"]["absent"] == "BBRv2:\nno imported run\nunder such conditions"
+    module = paper.load("figure_08")
+    facts = {fact.what: fact for fact in module.facts(module.prepare(Runs(results)))}
+    told = facts["ECN: flows told in an excursion"]
+    assert (told.measured, told.reason) == (None, "these captures tell no marks")
+    assert facts["drop: flows told in an excursion"].measured.value > 1
+
+
+def _departures(truth: simulate.Truth) -> list[tuple[int, dict[str, int]]]:
+    """(when the collector got it, the card) of each packet, in that order."""
+    return sorted(((card["enqueue_ns"] + card["sojourn_ns"], card) for card in truth.cards), key=lambda pair: pair[0])
+
+
+def test_figure_01__has_the_drops_and_the_windows_in_sequence_numbers(results, truths):
+    truth = truths["one"]
+    (run,) = Runs(results).select("single-flow", cc="reno")
+    trace = Trace(run)
+    probes = [r for r in truth.records if r["event"] == simulate.EVENT["TCP_EVENT_PROBE"]]
+    probes.sort(key=lambda record: record["mono_ns"])
+    sent = [-(-((r["snd_nxt"] - r["snd_una"]) % (1 << 32)) // simulate.MSS) for r in probes]
+    times, window = trace.window(0)
+    assert times.tolist() == [r["mono_ns"] // 1000 * 1000 for r in probes]  # text has us
+    assert window.tolist() == sent
+    each = _figure(results, "figure_01")["losses"][0]["each"]
+    dropped = {ns for ns, card in _departures(truth) if card["flags"] & simulate.CARD["POSTCARD_DROPPED"]}
+    assert len(each) >= 2
+    for loss in each:
+        assert loss["drop_ns"] in dropped
+        assert loss["before"] == sent[np.searchsorted(times, loss["drop_ns"], side="right") - 1]
+        assert 0 < loss["known_ns"] < 4 * trace.longest_rtt_ns
+
+
+def test_queue__over_time_is_what_each_packet_left_behind(results, truths):
+    (run,) = Runs(results).select("four-flows", needs=("utilization_p01",))
+    trace = Trace(run)
+    start, end = trace.start_ns, trace.start_ns + 50_000_000
+    expected = [(ns, card["depth_packets"]) for ns, card in _departures(truths["four"]) if start <= ns < end]
+    steps = trace.queue_steps(start, end)
+    assert steps[:, 1:].T.tolist() == [list(pair) for pair in expected]
+    assert steps[0, 0] == start
+
+
+def test_figure_04__has_the_depths_of_the_middle_third(results, truths):
+    panels = {panel["buffer"]: panel for panel in _figure(results, "figure_04")["panels"]}
+    assert sorted(panels) == [5, 20, BDP]
+    cards = _departures(truths["twenty"])
+    first, last = cards[0][0], cards[-1][0]
+    third = (last - first) // 3
+    start, end = Runs(results).select("twenty-packets")[0].summary["measurement_window_mono_ns"]
+    assert abs(end - start - third) < 1_000_000  # the trace begins and ends a bit later
+    depths = [card["depth_packets"] for ns, card in cards if start <= ns < end]
+    (row,) = panels[20]["rows"]
+    assert row["p01"].value == np.percentile(depths, 1, method="inverted_cdf")
+    assert row["density"].sum() * panels[20]["width"] == pytest.approx(1)
+
+
+def test_runs__of_two_links_are_not_drawn_together(results, tmp_path):
+    copied = tmp_path / "theirs"
+    for name in ("one", "four"):
+        shutil.copytree(results / f"runs/{name}", copied / f"runs/{name}")
+    summary = copied / "runs/one/rep-1/summary.json"
+    summary.write_text(summary.read_text().replace('"rtt_ns": 10000000', '"rtt_ns": 20000000'))
+    with pytest.raises(InputError, match="differ in rtt_ns: 10000000, 20000000; allowed: one link"):
+        Runs(copied).select("single-flow")
+
+
+def test_imported_runs__beside_sweeps_of_ours_stand_for_none_of_them(results, tmp_path):
+    shutil.copytree(results / "runs/one", tmp_path / "theirs/runs/one")
+    runs = Runs(tmp_path)
+    assert len(runs.table) == 1
+    assert runs.select("single-flow") == []
+    assert runs.table.select(pl.col("sweep")).item() == "theirs"
