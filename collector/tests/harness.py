@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -52,9 +55,19 @@ def whole_bytes(path: Path) -> int:
 
 
 def free_port() -> int:
-    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
-        probe.bind(("::", 0))
-        return probe.getsockname()[1]
+    """Of those that the kernel gives to nobody who asks for any (net.ipv4.ip_local_port_range)."""
+    while True:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.bind(("::", random.randrange(10_000, 32_000)))
+            return probe.getsockname()[1]
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+    """The bound is for what is broken, not for what is slow."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"did not come about within {seconds:.0f} s"
+        time.sleep(0.002)
 
 
 class Running:
@@ -87,20 +100,34 @@ class Running:
         assert line == "ready\n", line + self.process.communicate()[1]
 
     def send(self, *datagrams: bytes, to: str = "127.0.0.1") -> None:
-        """Slowly enough for the smallest buffer: a batch, then a pause longer than the collector's nap."""
+        """In batches that the smallest buffer takes, the next when a collector that runs has read the one before."""
         family = socket.AF_INET6 if ":" in to else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM) as sender:
             for index, datagram in enumerate(datagrams):
                 sender.sendto(datagram, (to, self.port))
-                if index % 500 == 499:
-                    time.sleep(0.002)
+                if index % 100 == 99 and self._state() != "T":
+                    self.wait_until_read()
+
+    def wait_until_read(self) -> None:
+        """Until the kernel holds nothing for it any more."""
+        wait_until(lambda: not self._queued_bytes())
+
+    def _queued_bytes(self) -> int:
+        tables = [Path("/proc/net", name).read_text().splitlines()[1:] for name in ("udp", "udp6")]
+        rows = [line.split() for table in tables for line in table]
+        return sum(int(row[4].split(":")[1], 16) for row in rows if int(row[1].split(":")[1], 16) == self.port)
+
+    def _state(self) -> str:
+        return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
     def deliver(self, number: int) -> None:
         os.kill(self.pid, number)
+        if number == signal.SIGSTOP:
+            wait_until(lambda: self._state() == "T")
 
     def stop(self, number: int = signal.SIGTERM, status: int = 0) -> dict:
         self.deliver(number)
-        self.rest, self.stderr = self.process.communicate(timeout=20)
+        self.rest, self.stderr = self.process.communicate(timeout=60)
         assert self.process.returncode == status, self.stderr
         return json.loads(self.summary_path.read_text()) if self.summary_path.exists() else {}
 

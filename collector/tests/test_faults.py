@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collector.tests.harness import ROOT, blocks, card, free_port, make, postcards, records, whole_bytes
+from collector.tests.harness import ROOT, blocks, card, free_port, make, postcards, records, wait_until, whole_bytes
 from wire.wire import BLOCK, POSTCARD, STORED_POSTCARD
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -54,9 +54,7 @@ def test_collector__counts_garbage_and_stores_what_is_whole(start, sanitized):
     chance = random.Random(20)
     sent = [garbage(chance) for _ in range(4000)]
     running = start(sanitized)
-    for part in range(0, len(sent), 100):
-        running.send(*sent[part : part + 100])
-        time.sleep(0.002)
+    running.send(*sent)
     summary = running.stop()
     verdicts = [judge(datagram) for datagram in sent]
     for name in ("short", "bad_version", "trailing", "stored"):
@@ -72,7 +70,7 @@ def test_intake__holds_its_invariants_under_fuzzing(tmp_path):
     make("COVERAGE=", "fuzz")  # empty, or make takes that of the environment and builds elsewhere
     (tmp_path / "seed").write_bytes(b"".join(bytes([len(card(0))]) + card(seq) for seq in (5, 6, 6, 9, 7, 2**32 - 1)))
     command = [ROOT / "build/obj/collector/fuzz_intake", "-seed=1", "-runs=20000", "-max_len=4096", "-verbosity=0"]
-    subprocess.run([*command, tmp_path], check=True, timeout=60, stderr=subprocess.PIPE)
+    subprocess.run([*command, tmp_path], check=True, timeout=300, stderr=subprocess.PIPE)
 
 
 def test_collector__tells_gaps_duplicates_and_reordering_apart(start, sanitized):
@@ -90,11 +88,11 @@ def test_collector__tells_gaps_duplicates_and_reordering_apart(start, sanitized)
 def test_collector__counts_what_the_kernel_dropped_and_the_gaps_agree(start, build):
     running = start(build, "--receive-buffer", "200000")
     running.send(*[card(seq) for seq in range(100)])
-    time.sleep(0.05)
+    running.wait_until_read()
     running.deliver(signal.SIGSTOP)
     running.send(*[card(seq) for seq in range(100, 5000)])
     running.deliver(signal.SIGCONT)
-    time.sleep(0.1)
+    running.wait_until_read()
     running.send(*[card(seq) for seq in range(5000, 5010)])
     summary = running.stop()
     assert summary["kernel_drops"] > 0
@@ -109,7 +107,7 @@ def test_collector__counts_drops_after_the_last_postcard_too(start, build):
     running.deliver(signal.SIGSTOP)
     running.send(*[card(seq) for seq in range(5000)])
     running.deliver(signal.SIGCONT)
-    time.sleep(0.1)
+    running.wait_until_read()
     summary = running.stop()
     assert summary["kernel_drops"] == 5000 - summary["stored"] > 0
 
@@ -130,7 +128,7 @@ def test_collector__loses_nothing_while_the_disk_stalls(start, build):
 def test_collector__counts_what_a_stalled_disk_cost(start, build):
     running = start(build, "--buffers", "2", "--receive-buffer", "200000", prefix=slow_disk(build))
     send_many(build, running.port, 60_000, 200_000)
-    time.sleep(0.3)
+    running.wait_until_read()
     running.send(card(60_000))
     summary = running.stop()
     assert summary["buffer_stalls"] > 0
@@ -151,28 +149,26 @@ def test_collector__says_when_it_may_not_have_its_receive_buffer(start, build, t
 
 def test_collector__killed_leaves_all_whole_blocks_and_invents_nothing(start, build):
     chance = random.Random(9)
-    total = 0
     for _ in range(10):
         running = start(build)
         command = [build / "postcard_generator", "--to", f"127.0.0.1:{running.port}", "--count", "200000"]
-        sender = subprocess.Popen([*command, "--rate", "300000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(chance.uniform(0.02, 0.4))
+        sender = subprocess.Popen([*command, "--rate", "100000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(lambda path=running.output: path.stat().st_size)
+        time.sleep(chance.uniform(0, 0.3))
         running.deliver(signal.SIGKILL)
         running.kill()
-        sender.wait(timeout=10)
+        sender.wait(timeout=60)
         rows = records(running.output)
-        total += len(rows)
         seq = np.arange(len(rows))
         assert np.array_equal(rows["card_seq"], seq)
         assert np.array_equal(rows["tcp_seq"], seq * 1448)
         assert (rows["threshold"] == 163).all()
         # A few ns back are allowed: what later samples may correct the clocks' difference by.
-        assert len(rows) < 2 or np.diff(rows["rx_mono_ns"].astype(np.int64)).min() >= -10
+        assert np.diff(rows["rx_mono_ns"].astype(np.int64)).min() >= -10
         left = running.output.stat().st_size - whole_bytes(running.output)
         assert left < BLOCK.length + BLOCK.const["BLOCK_MAX_PAYLOAD_BYTES"]
         assert not running.summary_path.exists()
         running.output.unlink()
-    assert total > 100_000
 
 
 def check_full_disk(running, summary: dict) -> None:
@@ -229,7 +225,7 @@ def test_collector__summary_that_cannot_be_written_goes_to_stderr(build, tmp_pat
     assert process.stdout.readline() == "ready\n"
     directory.rmdir()
     process.terminate()
-    _, stderr = process.communicate(timeout=10)
+    _, stderr = process.communicate(timeout=60)
     assert process.returncode == 1
     line, account = stderr.split("\n", 1)
     assert "writing the summary" in line
@@ -238,7 +234,7 @@ def test_collector__summary_that_cannot_be_written_goes_to_stderr(build, tmp_pat
 
 def refused(build: Path, *arguments: object) -> str:
     """The one line with which the collector refuses to start."""
-    done = subprocess.run([build / "collector", *map(str, arguments)], capture_output=True, text=True, timeout=10)
+    done = subprocess.run([build / "collector", *map(str, arguments)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("collector: ")
@@ -334,7 +330,7 @@ def test_collector__says_that_a_directory_is_missing(sanitized, tmp_path, missin
     ],
 )
 def test_generator__wrong_options_are_refused_in_one_line(build, options, says):
-    done = subprocess.run([build / "postcard_generator", *options], capture_output=True, text=True, timeout=10)
+    done = subprocess.run([build / "postcard_generator", *options], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
