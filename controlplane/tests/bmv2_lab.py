@@ -25,7 +25,7 @@ from controlplane.switch import SwitchError
 T = TypeVar("T")
 PORTS = (1, 2, 3)
 THRIFT_PORT = 9090
-START_TIMEOUT_S = 20
+START_TIMEOUT_S = 60
 CLONE_NEWNET = 0x40000000
 SOL_PACKET, PACKET_IGNORE_OUTGOING, ETH_P_ALL = 263, 23, 3
 libc = ctypes.CDLL(None, use_errno=True)
@@ -92,7 +92,7 @@ class Bmv2Lab:
     def stop(self) -> None:
         if self._process is not None:
             self._process.terminate()
-            self._process.wait(10)
+            self._process.wait(60)
         self._process = None
 
     def client(self) -> Bmv2Switch:
@@ -103,7 +103,7 @@ class Bmv2Lab:
             opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
             opened.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
             opened.bind((f"host{port}", ETH_P_ALL))
-            opened.settimeout(5)
+            opened.settimeout(60)
             return opened
 
         return self.inside(open_socket)

@@ -27,7 +27,7 @@ PROGRAMS = Path(__file__).parents[2] / "softswitch/tests/translate/programs/buil
 FRAME = bytes.fromhex("02bf0000000202bf00000001") + b"\x88\xb5" + bytes(86)
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 10) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: float = 60) -> bool:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -57,7 +57,7 @@ class TestRunning:
         bmv2.set_collector(Collector(3, "02:bf:00:00:01:03", "02:bf:00:00:00:03", "10.78.0.1", "10.78.0.2", 5577, 5577))
         bmv2.set_policy(2, TailDrop(5))
         bmv2.set_postcards(2, 7)
-        bmv2.set_queue(2, Queue(rate_pps=5, limit_packets=10))
+        bmv2.set_queue(2, Queue(rate_pps=2, limit_packets=10))
         bmv2.set_forwarding("02:bf:00:00:00:02", 2)
         with bmv2_lab.packet_socket(1) as sender, bmv2_lab.packet_socket(2) as receiver:
             for _ in range(8):
@@ -91,9 +91,10 @@ class TestRunning:
                 bmv2.set_register(name, index, value)
 
     def test_clock__ticks_in_microseconds(self, bmv2: Bmv2Switch) -> None:
+        before = time.time()
         elapsed_us, since_1970_us = bmv2.clock_us()
-        assert 0 < elapsed_us < 600e6
-        assert abs(since_1970_us / 1e6 - time.time()) < 1
+        assert 0 < elapsed_us < 3600e6
+        assert before - 1 < since_1970_us / 1e6 < time.time() + 1
 
     def test_queue__of_a_port_that_is_not_there_is_refused(self, bmv2: Bmv2Switch) -> None:
         with pytest.raises(SwitchError, match=r"port 9: bmv2 switch at .* has no such port: 1, 2, 3"):

@@ -28,7 +28,7 @@ JSON = ROOT / "p4src/build/bufferscope.json"
 PORTS = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, MARKER_PORT)
 THRIFT_PORT = 9090
 MTU_BYTES = 9600
-START_S = 20.0
+START_S = 60.0
 _numbers = itertools.count()  # of switches in this process
 
 

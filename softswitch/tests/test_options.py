@@ -20,7 +20,7 @@ def _build() -> None:
 
 
 def start(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([BUILD / "softswitch-test", *words], capture_output=True, text=True, timeout=10)
+    return subprocess.run([BUILD / "softswitch-test", *words], capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize(

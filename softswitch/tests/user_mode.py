@@ -14,7 +14,7 @@ from .core_driver import ROOT
 
 KERNEL = ROOT / "build/virtual/linux"
 MISSING = f"{KERNEL} is not there: make kernel"
-TIMEOUT_S = 60
+TIMEOUT_S = 300  # for what hangs; a boot takes some seconds
 INIT = """#!/bin/sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc

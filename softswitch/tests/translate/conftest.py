@@ -91,7 +91,7 @@ class Switch:
         assert self._process.stderr
         self._process.stdin.close()
         errors = self._process.stderr.read()
-        assert self._process.wait(timeout=20) == 0, errors
+        assert self._process.wait(timeout=60) == 0, errors
 
 
 @pytest.fixture(scope="session")
