@@ -319,7 +319,7 @@ def test_full_disk__for_real(tmp_path, known_runs):
     )
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script, "sh", str(size_kib), str(tmp_path), str(source), sys.executable],
-        cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True, timeout=60, check=False,
+        cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     if "permission denied" in done.stderr.lower() or "operation not permitted" in done.stderr.lower():
         pytest.skip("mounting is not allowed here")

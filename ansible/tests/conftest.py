@@ -19,7 +19,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 ANSIBLE = CHECKOUT / "ansible"
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
 # Above what a loaded machine needs, below what a hanging test may cost.
-TIMEOUT_S = 120
+TIMEOUT_S = 300
 
 
 @dataclass
@@ -96,7 +96,7 @@ def cell() -> Iterator[Cell]:
     (init,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     yield Cell(int(init))
     process.stdin.close()
-    process.wait(timeout=10)
+    process.wait(timeout=60)
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ def started(until: str, stop_s: str = "0") -> subprocess.Popen[str]:
 def test_signal__lets_the_work_stop_in_order(number: signal.Signals, moment: str) -> None:
     runner = started(moment)
     runner.send_signal(number)
-    output, _ = runner.communicate(timeout=10)
+    output, _ = runner.communicate(timeout=60)
     assert output.endswith(f"interrupted by {number.name}\n")
     if moment == "ready":
         assert "stopping\nstopped\n" in output
@@ -153,7 +153,7 @@ def test_signal__that_is_ignored_from_the_beginning_stays_so() -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         runner.wait(1)
     runner.send_signal(signal.SIGTERM)
-    output, _ = runner.communicate(timeout=30)
+    output, _ = runner.communicate(timeout=60)
     assert output.endswith("stopping\nstopped\ninterrupted by SIGTERM\n")
 
 
@@ -164,7 +164,7 @@ def test_signal__the_second_one_does_not_wait() -> None:
     assert runner.stdout
     assert runner.stdout.readline() == "stopping\n"
     runner.send_signal(signal.SIGINT)
-    output, _ = runner.communicate(timeout=10)
+    output, _ = runner.communicate(timeout=60)
     assert output == "interrupted by SIGINT\n"
 
 
@@ -175,7 +175,7 @@ def test_sigkill__leaves_nothing(moment: str, delay_ms: int) -> None:
     runner = started(moment)
     time.sleep(delay_ms / 1000)
     runner.kill()
-    runner.communicate(timeout=10)
+    runner.communicate(timeout=60)
 
 
 def test_run__without_root_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

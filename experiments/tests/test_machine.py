@@ -15,7 +15,7 @@ from experiments.host import CHECKOUT, Host
 from experiments.resolve import resolve
 
 NAME = f"\0bufferscope-test-{os.getpid()}"
-HOLD = f"import time; from experiments import machine\nwith machine.alone({NAME!r}): print(flush=True); time.sleep(60)"
+HOLD = f"import time; from experiments import machine\nwith machine.alone({NAME!r}): print(flush=True); time.sleep(600)"
 
 
 def test_alone__refuses_a_second_and_names_the_first() -> None:

@@ -84,7 +84,7 @@ def other(tmp_path: Path, calls: str) -> str:
     """What another process prints that calls results.*; t is the results directory."""
     program = f"from experiments import results; from pathlib import Path; t = Path({str(tmp_path)!r}); print({calls})"
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=10
+        [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=60
     )
     return done.stdout.strip()
 
@@ -129,7 +129,7 @@ def test_tended__lets_the_next_one_begin_when_this_one_has(tmp_path: Path) -> No
         )  # fmt: skip
         with pytest.raises(subprocess.TimeoutExpired):
             waiting.wait(0.5)
-    assert waiting.communicate(timeout=10)[0] == "begun\n"
+    assert waiting.communicate(timeout=60)[0] == "begun\n"
 
 
 def test_tended__says_why_a_directory_cannot_hold_results(tmp_path: Path) -> None:

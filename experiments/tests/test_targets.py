@@ -77,7 +77,7 @@ def test_preflight__names_the_program_that_is_missing(monkeypatch: pytest.Monkey
 def said_by_deploy(*words: str) -> tuple[int, list[str]]:
     done = subprocess.run(
         [sys.executable, "-m", "experiments", "deploy", *words], cwd=CHECKOUT, capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=300, check=False,
     )  # fmt: skip
     return done.returncode, done.stderr.splitlines()
 

@@ -53,7 +53,7 @@ def run(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
         user=user,
     )
     assert done.returncode == 0, done.stderr + done.stdout
@@ -156,7 +156,7 @@ def test_run__two_experiments_at_once_share_a_results_directory(first: Path, tmp
         )
         for own in words
     ]
-    ends = [runner.communicate(timeout=120) for runner in runners]
+    ends = [runner.communicate(timeout=600) for runner in runners]
     assert [runner.returncode for runner in runners] == [0, 0], ends
     assert [errors for _, errors in ends] == ["", ""]
     assert not list(tmp_path.glob("*/rep-1/ABORTED"))
@@ -194,11 +194,11 @@ def test_run__leaves_nothing_behind_when_it_is_ended(tmp_path: Path, number: int
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as runner:
-        assert wait_for(lambda: any(b'"sample"' in file.read_bytes() for file in consoles(tmp_path)), 30)
+        assert wait_for(lambda: any(b'"sample"' in file.read_bytes() for file in consoles(tmp_path)), 120)
         repetition = consoles(tmp_path)[0].parents[1]
         assert machines(repetition)
         runner.send_signal(number)
-        assert runner.wait(20) == status
+        assert runner.wait(60) == status
     assert wait_for(lambda: not machines(repetition))
     assert shared_memory() == before
     if number != signal.SIGKILL:  # then the next experiment says so

@@ -42,7 +42,7 @@ def test_run__of_a_program_that_ends_says_how(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hosts.bmv2", "--program", str(program), "--json", str(JSON)]
     done = subprocess.run(
         [*command, "--thrift-port", "47653", "--runtime-dir", str(tmp_path), "--port", "1=lo"],
-        cwd=CHECKOUT, capture_output=True, text=True, timeout=20, check=False,
+        cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines()[-1] == "bmv2: simple_switch ended by itself (status 3)"
@@ -70,10 +70,10 @@ def test_run__is_ready_when_its_port_answers_and_ends_well(namespace: str, tmp_p
     command = ["nsenter", f"--net=/run/netns/{namespace}", sys.executable, "-m", "hosts.bmv2", *words]
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout
-        assert select.select([process.stdout], [], [], 15)[0]
+        assert select.select([process.stdout], [], [], 60)[0]
         assert process.stdout.readline() == "ready\n"
-        again = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=20, check=False)
+        again = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=False)
         assert again.returncode == 1
         assert again.stderr == "bmv2: TCP port 9090 is taken already: does another simple_switch run here?\n"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0

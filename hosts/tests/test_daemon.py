@@ -41,7 +41,7 @@ def runtime(tmp_path: Path) -> Iterator[Path]:
             daemon.stop(path.stem, directory, timeout_s=1)
 
 
-def start(runtime: Path, argv: list[str], name: str = "program", timeout_s: float = 10.0) -> dict:
+def start(runtime: Path, argv: list[str], name: str = "program", timeout_s: float = 60.0) -> dict:
     return daemon.start(name, argv, runtime, runtime.parent / "logs", timeout_s=timeout_s)
 
 
@@ -57,8 +57,8 @@ def test_start__ready_must_be_a_whole_line_of_this_start(runtime: Path) -> None:
     logs = runtime.parent / "logs"
     logs.mkdir()
     (logs / "program.log").write_text("ready\n")
-    with pytest.raises(daemon.DaemonError, match=r"not ready after 0.3 s and was killed: not$"):
-        start(runtime, shell("echo already; printf 'not\\nready'; sleep 60"), timeout_s=0.3)
+    with pytest.raises(daemon.DaemonError, match=r"not ready after 2 s and was killed: not$"):
+        start(runtime, shell("echo already; printf 'not\\nready'; sleep 600"), timeout_s=2)
     assert not (runtime / "program.pid").exists()
 
 
@@ -66,7 +66,7 @@ def test_start__a_program_in_a_session_of_its_own_outlives_the_caller(runtime: P
     command = [sys.executable, "-m", "hosts.daemon", "start", "--name", "program", "--runtime-dir", str(runtime)]
     command += ["--logs-dir", str(runtime.parent / "logs"), "--", *GOOD]
     # capture_output waits until nobody holds the pipes any more: the program must not.
-    result = subprocess.run(command, capture_output=True, start_new_session=True, timeout=20, check=True)
+    result = subprocess.run(command, capture_output=True, start_new_session=True, timeout=60, check=True)
     pid = json.loads(result.stdout)["pid"]
     assert os.getsid(pid) == pid
     assert {entry.name for entry in Path(f"/proc/{pid}/fd").iterdir()} == {"0", "1", "2"}
@@ -128,7 +128,7 @@ def test_stop__a_bad_exit_status_is_an_error_and_is_recorded(runtime: Path) -> N
 
 def test_stop__an_end_before_it_was_asked_for_is_an_error_even_with_status_0(runtime: Path) -> None:
     start(runtime, shell("echo ready; echo done early"))
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while not (runtime / "program.exit").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     with pytest.raises(daemon.DaemonError, match=r"had ended by itself .* \(exit status 0\): done early"):
@@ -182,8 +182,8 @@ def test_command_line__prints_one_line_on_failure(runtime: Path, capfd: pytest.C
 
 
 def _ends(pid: int) -> bool:
-    """Whether the process goes within 5 s; one that the test's init has not reaped yet is gone too."""
-    deadline = time.monotonic() + 5
+    """Whether the process goes within a minute; one that the test's init has not reaped yet is gone too."""
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":

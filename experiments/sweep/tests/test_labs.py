@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Sweeps on other machines: what of an inventory is taken, and a whole one over a real sshd on loopback."""
 
+import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -75,9 +77,11 @@ def test_labs__that_are_none_are_said(tmp_path: Path) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+    """Of those that the kernel gives to nobody who asks for any (net.ipv4.ip_local_port_range)."""
+    while True:
+        with contextlib.suppress(OSError), socket.socket() as taken:
+            taken.bind(("127.0.0.1", random.randrange(10_000, 32_000)))
+            return int(taken.getsockname()[1])
 
 
 @pytest.fixture
@@ -113,7 +117,7 @@ def loopback(tmp_path: Path) -> Iterator[Path]:
         )  # fmt: skip
     finally:
         sshd.terminate()
-        sshd.communicate(timeout=10)
+        sshd.communicate(timeout=60)
 
 
 def at_work(name: str) -> list[str]:
@@ -142,7 +146,7 @@ def test_sweep__on_another_machine_comes_back_whole(loopback: Path, tmp_path: Pa
         killed.send_signal(signal.SIGKILL)
         killed.wait()
         name = next(away.glob("runs/*")).name
-        assert wait_for(lambda: not at_work(name), 30), "the job goes on though nobody waits for it"
+        assert wait_for(lambda: not at_work(name), 60), "the job goes on though nobody waits for it"
         assert run_table.read(tmp_path / "results").height == 0
 
         done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=600)

@@ -59,10 +59,10 @@ def test_sweep__killed_and_stopped_is_gone_on_with_by_the_same_command(tmp_path:
         )
 
     killed = begin()
-    assert wait_for(lambda: len(list(runs.glob("*/rep-1/spec.yaml"))) == 2, 240), killed.communicate(timeout=5)
+    assert wait_for(lambda: len(list(runs.glob("*/rep-1/spec.yaml"))) == 2, 240), killed.communicate(timeout=60)
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
-    assert wait_for(lambda: not processes_of(results / "tiny"), 5), processes_of(results / "tiny")
+    assert wait_for(lambda: not processes_of(results / "tiny")), processes_of(results / "tiny")
 
     with (results / "tiny/.lock").open("a") as file_of_another:
         fcntl.flock(file_of_another, fcntl.LOCK_EX)
@@ -73,7 +73,7 @@ def test_sweep__killed_and_stopped_is_gone_on_with_by_the_same_command(tmp_path:
     stopped = begin()
     assert wait_for(lambda: bool(processes_of(results / "tiny")), 240)
     stopped.send_signal(signal.SIGINT)
-    _, said = stopped.communicate(timeout=60)
+    _, said = stopped.communicate(timeout=240)
     assert stopped.returncode == 128 + signal.SIGINT
     assert "stopped by SIGINT; the same command goes on with it" in said
     assert not processes_of(results / "tiny")
@@ -115,7 +115,11 @@ def test_page__that_cannot_be_made_is_said_and_is_no_end(tmp_path: Path, capsys:
 
 def test_engine__runs_each_job_once_and_so_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "said"
-    body = 'echo "begin {}" >>"$BUFFERSCOPE_SWEEP/said"; sleep 0.3; echo "end {}" >>"$BUFFERSCOPE_SWEEP/said"; exit 2'
+    # The first two wait for each other, and then for a third that must not come.
+    body = (
+        'cd "$BUFFERSCOPE_SWEEP"; echo "begin {}" >>said; until [ $(grep -c begin said) -ge 2 ]; do sleep 0.05; done; '
+        'sleep 0.3; echo "end {}" >>said; exit 2'
+    )
     monkeypatch.setattr(engine, "COMMAND", body)
     engine.run(tmp_path, ["a-1", "b-2", "c-3", "d-4"], 2, lambda: None)
     lines = log.read_text().splitlines()

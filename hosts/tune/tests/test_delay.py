@@ -49,14 +49,14 @@ def test_delay__plumbing_carries_packets_through_the_queue_once(pair, place):
     """With a byte FIFO in netem's place: every kernel has that one."""
     before = queues(pair)
     run_here(pair, f"delay.build('eth0', '{place}', ['bfifo', 'limit', '1000000'])")
-    pair.run("a", "ping", "-c", "10", "-i", "0.01", "-w", "5", "-q", "10.77.0.2")
+    pair.run("a", "ping", "-c", "10", "-i", "0.01", "-w", "30", "-q", "10.77.0.2")
     device = "eth0" if place == "sender-egress" else delay.IFB
     counted = json.loads(pair.run("b", "tc", "-j", "-s", "qdisc", "show", "dev", device).stdout)
     fifo = next(one for one in counted if one["kind"] == "bfifo")
     assert 10 <= fifo["packets"] < 30
     run_here(pair, f"delay.remove('eth0', '{place}')")
     assert queues(pair) == before
-    pair.run("a", "ping", "-c", "1", "-w", "5", "-q", "10.77.0.2")
+    pair.run("a", "ping", "-c", "1", "-w", "30", "-q", "10.77.0.2")
 
 
 @pytest.mark.software

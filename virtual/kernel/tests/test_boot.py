@@ -100,7 +100,7 @@ def test_seed__another_one_gives_another_world(observe: Observe, first: dict[str
 
 def test_seed__bad_numbers_are_refused() -> None:
     for bad in ("", "x", "-1", "7y", "18446744073709551616"):
-        result = subprocess.run([KERNEL, f"bufferscope.seed={bad}"], capture_output=True, text=True, timeout=10)
+        result = subprocess.run([KERNEL, f"bufferscope.seed={bad}"], capture_output=True, text=True, timeout=60)
         assert result.returncode == 1
         assert "not a number from 0 to 2^64 - 1" in result.stderr
 
@@ -125,10 +125,10 @@ def test_panic__ends_the_process_and_leaves_nothing(tmp_path: Path) -> None:
         [KERNEL, *words, f"uml_dir={tmp_path}", "init=/bin/true"], stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
-    said, _ = machine.communicate(timeout=20)
+    said, _ = machine.communicate(timeout=120)
     assert "Kernel panic - not syncing: Attempted to kill init!" in said
     assert machine.returncode != 0
-    end_s = time.monotonic() + 5
+    end_s = time.monotonic() + 60
     while living(machine.pid):  # they have been killed, and take a moment
         assert time.monotonic() < end_s, living(machine.pid)
         time.sleep(0.01)

@@ -34,7 +34,7 @@ allnoconfig:
 linux: $(O)/linux
 $(O)/linux: main.c $(wildcard drivers/net/bufferscope/softswitch/driver/main.c)
 \t@echo "  CC      main.o"
-\tif [ -e slow ]; then echo half >$@; exec sleep 60; fi
+\tif [ -e slow ]; then echo half >$@; exec sleep 600; fi
 \tcat $^ >$@
 .PHONY: linux allnoconfig
 """
@@ -93,7 +93,7 @@ def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
     return setting
 
 
-def until(condition: Any, seconds: float = 10) -> None:
+def until(condition: Any, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "did not come about"
