@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Whole runs through the real command line: a short one to its report, and the ways in which one can fail."""
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,15 @@ software = [
     pytest.mark.usefixtures("free_machine", "unchanged_world"),
 ]
 SHORT = ("CC=cubic:2,reno:2", "RATE=50mbit", "RTT=4ms", "RTT_SPREAD=2ms", "DURATION=0.7s", "WARMUP=0.3s", "NAME=short")
+# An analysis that stops where it begins to read, however fast it is.
+HOLDS_ITSELF = """
+import os, signal, sys
+def hold(event, values):
+    if event == "open" and str(values[0]).endswith("postcards.bsp"):
+        os.kill(os.getpid(), signal.SIGSTOP)
+if "analysis" in sys.orig_argv:
+    sys.addaudithook(hold)
+"""
 LONG = ("CC=reno", "FLOWS=2", "RATE=50mbit", "DURATION=60s")
 
 
@@ -36,7 +46,7 @@ LONG = ("CC=reno", "FLOWS=2", "RATE=50mbit", "DURATION=60s")
 def free_machine() -> None:
     """Skips a whole run while somebody measures on this machine: each would be refused because of the other."""
     try:
-        with machine.alone(machine.NAME):
+        with machine.all_processors(machine.NAME):
             pass
     except RunError as error:
         pytest.skip(str(error))
@@ -49,16 +59,19 @@ def own_name(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
         monkeypatch.setattr(machine, "NAME", f"\0bufferscope-test-{os.getpid()}")
 
 
-def started(directory: Path, *words: str) -> subprocess.Popen[str]:
+def started(directory: Path, *words: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "experiments", "run", *words, "--results", str(directory)], cwd=CHECKOUT,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env=os.environ | (environment or {}),
     )  # fmt: skip
 
 
 def ended(run: subprocess.Popen[str]) -> tuple[int, str, list[str]]:
     """Status, standard output, and lines of standard error."""
     output, errors = run.communicate(timeout=240)
+    if "error: another experiment is running" in errors:
+        pytest.skip(errors.strip())  # it began after `free_machine` had looked
     return run.returncode, output, errors.splitlines()
 
 
@@ -67,7 +80,7 @@ def wait_until(run: subprocess.Popen[str], text: str) -> None:
     for line in run.stdout:
         if text in line:
             return
-    raise AssertionError(f"the run ended before {text!r}: {run.communicate()[1]}")
+    raise AssertionError(f"the run ended before {text!r}: {ended(run)}")
 
 
 def the_repetition(directory: Path, name: str) -> Path:
@@ -75,9 +88,27 @@ def the_repetition(directory: Path, name: str) -> Path:
     return found
 
 
-def flowing(directory: Path, name: str) -> bool:
-    """Whether postcards are on disk, which they are within a second of the first packet."""
-    return any(path.stat().st_size > 100_000 for path in directory.glob(f"*-{name}/rep-1/postcards.bsp"))
+def wait_until_flowing(run: subprocess.Popen[str], directory: Path, name: str) -> None:
+    """Until postcards are on disk, which they are within a second of the first packet."""
+
+    def flowing() -> bool:
+        return any(path.stat().st_size > 100_000 for path in directory.glob(f"*-{name}/rep-1/postcards.bsp"))
+
+    assert wait_for(lambda: flowing() or run.poll() is not None, seconds=120)
+    assert run.poll() is None, ended(run)
+
+
+def state(pid: int) -> str:
+    """The kernel's letter for what a process does; Z also of one that is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return "Z"
+
+
+def stopped_child(run: subprocess.Popen[str]) -> int:
+    """The process that it has started and that is stopped, 0: there is none."""
+    children = map(int, Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split())
+    return next((pid for pid in children if state(pid) == "T"), 0)
 
 
 class TestRun:
@@ -153,7 +184,7 @@ class TestRun:
 
     def test_ctrl_c__ends_in_order_and_keeps_what_was_recorded(self, tmp_path: Path) -> None:
         run = started(tmp_path, *LONG, "NAME=long")
-        assert wait_for(lambda: flowing(tmp_path, "long"), seconds=120)
+        wait_until_flowing(run, tmp_path, "long")
         run.send_signal(signal.SIGINT)
         status, _, errors = ended(run)
         assert status == 128 + signal.SIGINT
@@ -170,7 +201,7 @@ class TestRun:
 
     def test_sigkill__is_marked_by_the_next_command_and_sigterm_by_the_run_itself(self, tmp_path: Path) -> None:
         killed = started(tmp_path, *LONG, "NAME=long")
-        assert wait_for(lambda: flowing(tmp_path, "long"), seconds=120)
+        wait_until_flowing(killed, tmp_path, "long")
         killed.kill()
         ended(killed)
         own = the_repetition(tmp_path, "long")
@@ -183,10 +214,15 @@ class TestRun:
         assert (the_repetition(tmp_path, "next") / "ABORTED").read_text() == "ended by SIGTERM\n"
 
     def test_sigkill_during_the_analysis__leaves_no_process_and_a_run_to_replay(self, tmp_path: Path) -> None:
-        run = started(tmp_path, "CC=reno", "FLOWS=1", "RATE=10mbit", "DURATION=1s", "WARMUP=0s", "NAME=kill")
+        (tmp_path / "sitecustomize.py").write_text(HOLDS_ITSELF)
+        words = ("CC=reno", "FLOWS=1", "RATE=10mbit", "DURATION=1s", "WARMUP=0s", "NAME=kill")
+        run = started(tmp_path, *words, environment={"PYTHONPATH": str(tmp_path)})
         wait_until(run, "analysing")
+        assert wait_for(lambda: bool(stopped_child(run)) or run.poll() is not None)
+        analysis = stopped_child(run)
         run.kill()
         ended(run)
+        assert wait_for(lambda: state(analysis) == "Z")
         own = the_repetition(tmp_path, "kill")
         assert (own / "environment.json").exists()
         assert not (own / "summary.json").exists()
@@ -212,7 +248,7 @@ class TestRun:
 
     def test_a_program_that_is_killed__ends_the_run_with_its_name(self, tmp_path: Path) -> None:
         run = started(tmp_path, *LONG, "NAME=long")
-        assert wait_for(lambda: flowing(tmp_path, "long"), seconds=120)
+        wait_until_flowing(run, tmp_path, "long")
         mine = [
             int(process.name)
             for process in Path("/proc").glob("[0-9]*")
