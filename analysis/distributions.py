@@ -32,7 +32,8 @@ BURST_GAP = 0.5
 def distributions(a: Analysis) -> pl.DataFrame:
     """The table, by what, flow and value:
 
-    * `queue_depth_packets`: what arriving packets found, dropped ones included;
+    * `queue_depth_packets`: what arriving packets found, dropped ones included; of somebody else's run of which only
+      a histogram is told, that, of the whole run;
     * `in_flight_packets`: each flow's at every ACK;
     * `burst_packets`: see `bursts`;
     * `flows_losing`: flows with a drop, of each base RTT in which any has one (first seed paper, 5.6);
@@ -48,6 +49,10 @@ def distributions(a: Analysis) -> pl.DataFrame:
         .with_columns(what=pl.lit(what), flow=pl.lit(flow, pl.Int32))
         for what, flow, values in _values(a)
     ]
+    if a.run.depths is not None:
+        values, counts = a.run.depths
+        told = pl.DataFrame({"value": values, "count": counts})
+        frames.append(told.with_columns(what=pl.lit("queue_depth_packets"), flow=pl.lit(None, pl.Int32)))
     table = pl.concat([pl.DataFrame(schema=SCHEMA), *(frame.select(list(SCHEMA)) for frame in frames)])
     return table.sort("what", "flow", "value")
 

@@ -5,16 +5,21 @@ it, and null where they do not; and the verdict, which can only be that nobody k
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
+from analysis.raw import InputError
+from analysis.sums import percentile
 from analysis.unwrap import unwrap32
 from wire import wire
 
 CARD = wire.POSTCARD.const
 REASON = "imported: no ledger, so nobody knows whether everything was recorded"
 HEADER_BYTES = 14 + 20 + 20 + 12  # Ethernet, IPv4, TCP with timestamps
+DEPTHS_FILE = "queue_depth_histogram.csv"  # in place of postcards, where others kept no more: packets, count
 NULL_DEPTHS: dict[str, Any] = dict.fromkeys(("mean", "p01", "p50", "p99", "max", "time_mean"))
 
 
@@ -61,6 +66,38 @@ def _packet_bytes(cards: dict[str, np.ndarray], mtu_bytes: int) -> np.ndarray:
     return payload + HEADER_BYTES
 
 
+Depths = tuple[np.ndarray, np.ndarray]  # (packets, how often), by packets
+
+
+def load_depths(directory: Path) -> Depths | None:
+    """The histogram that stands for postcards, in whole packets; None if there is none. Raises InputError."""
+    path = directory / DEPTHS_FILE
+    if not path.exists():
+        return None
+    try:
+        rows = pl.read_csv(path, schema={"queue_depth_packets": pl.Float64, "count": pl.UInt32})
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            f"{path}: is no histogram: {str(error).splitlines()[0]}; restore it, it is a raw file"
+        ) from None
+    depth = pl.col("queue_depth_packets")
+    if not rows.select((depth.is_between(0, 1e9) & pl.col("count").is_not_null()).fill_null(False).all()).item():
+        raise InputError(f"{path}: is no histogram: not all depths and counts are from 0; restore it, it is a raw file")
+    sums = rows.group_by(depth.round().cast(pl.Int64)).agg(pl.col("count").cast(pl.Int64).sum()).sort(depth)
+    return sums["queue_depth_packets"].to_numpy(), sums["count"].to_numpy()
+
+
+def queue_depth(depths: Depths) -> dict[str, float | int | None]:
+    """What the summary says of the queue's depth, of all packets of the run. A mean over time is not told."""
+    packets, counts = depths
+    total = counts.sum()
+    if not total:
+        return dict(NULL_DEPTHS)
+    found: dict[str, float | int | None] = {"mean": float((packets.astype(np.float64) * counts).sum() / total)}
+    found |= {name: percentile(*depths, percent) for name, percent in (("p01", 1), ("p50", 50), ("p99", 99))}
+    return found | {"max": int(packets[counts > 0].max()), "time_mean": None}
+
+
 def mask(summary: dict[str, Any]) -> None:
     """Takes numbers out of a summary that rest on what is not known, and says what the others rest on."""
     spec = summary["spec"]
@@ -78,10 +115,16 @@ def mask(summary: dict[str, Any]) -> None:
         summary["marks"] = None
         for flow in summary["flows"]:
             flow["marks"] = None
-    if not summary["arrivals"]:  # a trace without postcards
-        for name in ("drops", "marks", "goodput_bps", "goodput_p01_bps", "jain_index"):
+    if not summary["arrivals"]:  # no postcards: a trace, or a histogram of the queue's depth, or both
+        for name in ("arrivals", "drops", "marks", "goodput_bps", "goodput_p01_bps", "jain_index"):
             summary[name] = None
         summary["utilization"] = _nothing(summary["utilization"]) | {"window_s": summary["utilization"]["window_s"]}
+        summary["loss"] = _nothing(summary["loss"])
+        summary["drained_fraction"] = _nothing(summary["drained_fraction"])
+        for flow in summary["flows"]:
+            flow |= dict.fromkeys(("goodput_bps", "packets", "drops", "marks"))
+    if not summary["measured_s"]:
+        summary["measured_s"] = None
 
 
 def _nothing(value: Any) -> Any:

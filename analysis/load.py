@@ -59,6 +59,7 @@ class Run:
     flows: list[FiveTuple]  # by number; the columns "flow" refer to it
     traffic: list[dict[str, Any]] = field(default_factory=list)  # the flows of traffic.json, with "flow" numbers
     goodput: Columns | None = None  # of our own sink; None with another receiver
+    depths: imported.Depths | None = None  # of somebody else's queue, where a histogram is all that is told
 
 
 def load(directory: Path) -> Run:
@@ -84,14 +85,16 @@ def load(directory: Path) -> Run:
             directory / POSTCARDS_FILE, clock_offset_ns(documents["switch"])
         )
         tcp, tcp_flows, tcp_raw = tcp_job.result()
+    depths = None
     if imported.is_imported(spec):
         imported.complete(spec, postcards)
+        depths = imported.load_depths(directory)
     flows, renumber = _merge(postcard_flows.tuples(), tcp_flows.tuples())
     tcp["flow"] = renumber[tcp["flow"]]
     if not tcp_raw.present:
         problems.append(f"{TCP_FILE}: missing, so no windows are known; run the experiment again")
     raw = {"postcards": postcards_raw, "tcp": tcp_raw}
-    run = Run(directory, spec, documents, problems, unread, raw, postcards, tcp, flows)
+    run = Run(directory, spec, documents, problems, unread, raw, postcards, tcp, flows, depths=depths)
     if own_sink:
         run.goodput, raw["goodput"] = load_goodput(directory / GOODPUT_FILE)
         if not raw["goodput"].present:

@@ -56,7 +56,9 @@ def summarize(a: Analysis) -> dict[str, Any]:
         "goodput_p01_bps": None if rates is None else metrics.goodput_p01_bps(a.good, window, spec["rtt_ns"]),
         "application_goodput_bps": received.goodput_bps,
         "application_goodput_p01_bps": received.goodput_p01_bps,
-        "queue_depth_packets": metrics.queue_depth(a.queue, window),
+        "queue_depth_packets": (
+            metrics.queue_depth(a.queue, window) if run.depths is None else imported.queue_depth(run.depths)
+        ),
         "queue_depth_bytes": metrics.queue_depth(a.queue, window, "depth_bytes"),
         "queue_delay_ns": metrics.queue_delay(a.queue, window),
         "queue_nonempty_fraction": counts["queue_nonempty_fraction"],

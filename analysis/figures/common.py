@@ -44,7 +44,7 @@ def run_facts(a: Analysis) -> Data:
         "valid": not a.reasons,
         "bdp": spec["bdp_packets"],
         "buffer": buffer,
-        "flows": len(a.run.traffic),
+        "flows": len(a.run.traffic) or sum(group.get("flows") or 0 for group in spec["groups"]),
         "open_loop": spec.get("traffic") == "open-loop",
         "warmup_s": (a.window.start_ns - a.window.traffic_start_ns) / 1e9,
         "end_s": (a.window.end_ns - a.window.traffic_start_ns) / 1e9,

@@ -13,6 +13,7 @@ import numpy as np
 
 from analysis.figures import common
 from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, RED, Data
+from analysis.sums import percentile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,15 +30,20 @@ def prepare(a: Analysis) -> Data:
     from analysis import open_loop
     from analysis.metrics import arrivals_in
 
-    depth = a.queue["depth_packets"][arrivals_in(a.queue, a.window.start_ns, a.window.end_ns)]
-    deepest = int(depth.max(initial=0))
-    width = deepest // MAX_BINS + 1
-    counts = np.bincount(depth // width, minlength=1)
+    if a.run.depths is None:
+        depth = a.queue["depth_packets"][arrivals_in(a.queue, a.window.start_ns, a.window.end_ns)]
+        occurred = np.bincount(depth, minlength=1)
+        values = np.arange(len(occurred))
+    else:  # imported: of the whole run
+        values, occurred = a.run.depths
+    width = int(values[-1]) // MAX_BINS + 1
+    counts = np.bincount(values // width, weights=occurred, minlength=1)
     expected = open_loop.model(a.run.spec)
-    found = np.percentile(depth, (1, 50, 99), method="inverted_cdf") if len(depth) else None
+    packets = int(occurred.sum())
+    found = [percentile(values, occurred, percent) for percent in (1, 50, 99)] if packets else None
     return {
-        "facts": common.run_facts(a), "counts": counts, "width": width, "packets": len(depth), "percentiles": found,
-        "empty": int(np.count_nonzero(depth == 0)),
+        "facts": common.run_facts(a), "counts": counts, "width": width, "packets": packets, "percentiles": found,
+        "empty": int(occurred[values == 0].sum()),
         "theory": None if expected is None else (expected.name, _per_bin(expected.depth, width, len(counts))),
     }  # fmt: skip
 

@@ -131,7 +131,7 @@ def _import(asked: sources.Asked) -> int:
         shutil.rmtree(repetition, ignore_errors=True)
         repetition.mkdir(parents=True)
         try:
-            write.write(repetition, found.cards, found.events, found.conditions, found.source)
+            write.write(repetition, found.cards, found.events, found.depths, found.conditions, found.source)
             repetition.rename(run / "rep-1")
         finally:
             shutil.rmtree(repetition, ignore_errors=True)

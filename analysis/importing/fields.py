@@ -42,6 +42,16 @@ def seconds(name: str) -> Field:
     return Field(name, "a time in seconds, as 1892945.576997", _nanoseconds)
 
 
+def decimal(name: str) -> Field:
+    """A number from 0, with digits after the point or without."""
+    pattern = r"^[0-9]{1,9}(\.[0-9]{1,20})?$"
+    return Field(
+        name,
+        "a number from 0, as 166.67",
+        lambda text: pl.when(text.str.contains(pattern)).then(text).cast(pl.Float64, strict=False),
+    )
+
+
 def text(name: str, pattern: str, allowed: str) -> Field:
     """Text of a form."""
     return Field(name, allowed, lambda column: pl.when(column.str.contains(f"^(?:{pattern})$")).then(column))
@@ -93,6 +103,15 @@ class Cards:
     addresses: Addresses
     unknown: set[str] = field(default_factory=set)
     cell_bytes: int | None = None
+
+
+@dataclass
+class Depths:
+    """How many packets left the queue how deep, where nothing else is told of them."""
+
+    rows: pl.DataFrame  # as they were told: queue_depth_packets, count
+    packets: np.ndarray  # depth of each row, not rounded
+    counts: np.ndarray
 
 
 @dataclass

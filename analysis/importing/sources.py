@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from analysis.importing import captures, tables, text, write
-from analysis.importing.fields import LINE, Cards, Events
+from analysis.importing.fields import Cards, Depths, Events, decimal, typed, whole
 from analysis.raw import InputError
 
 TRACE, POSTCARDS, CONFIG = "trace.tr", "postcards.tr", "config.json"
@@ -51,6 +51,7 @@ class Experiment:
     name: str
     cards: Cards | None
     events: Events | None
+    depths: Depths | None  # only where there are no postcards
     conditions: write.Conditions
     source: write.Source
     damage: list[str] = field(default_factory=list)
@@ -169,36 +170,40 @@ def _from_tables(asked: Asked, database: tables.Database, name: str, config: dic
     if (found := database.rows(tables.RETRANSMITS, name)) and len(found[0]):
         frame, where = found
         events.append(text.retransmits(frame.rename({"absolute_timestamp": "time"}, strict=False), where))
-    if cards is None and not events:
-        raise InputError(
-            f"{database.where}: has nothing of experiment {name} in {tables.POSTCARDS} and {tables.TRACES}"
+    depths = None
+    if (found := database.rows(tables.HISTOGRAMS, name)) and len(found[0]):
+        depths = _depths(*found)
+    if cards is None and depths is None and not events:
+        looked = f"{tables.POSTCARDS}, {tables.HISTOGRAMS} and {tables.TRACES}"
+        raise InputError(f"{database.where}: has nothing of experiment {name} in {looked}")
+    if cards is not None and depths is not None:
+        _compare(depths, cards, source)
+        depths = None
+    elif depths is not None:
+        source.notes.append(
+            f"no {tables.POSTCARDS}: {tables.HISTOGRAMS} alone tells how deep the queue was that {depths.counts.sum()} "
+            "packets of the whole run left, and no times, drops, utilization or goodput"
         )
-    histogram = database.rows(tables.HISTOGRAMS, name)
-    if histogram and cards is not None:
-        _compare(*histogram, cards, source)
     joined = text.joined(events) if events else None
-    return _experiment(asked, name, cards, joined, config, source, [])
+    return _experiment(asked, name, cards, joined, config, source, [], depths)
 
 
-def _compare(frame: pl.DataFrame, where: str, cards: Cards, source: write.Source) -> None:
+def _depths(frame: pl.DataFrame, where: str) -> Depths:
+    names = ("queue_depth_packets", "count")
+    values = typed(frame, [decimal(names[0]), whole(names[1], 32)], where)
+    return Depths(frame.select(names), np.asarray(values[names[0]]), np.asarray(values[names[1]]))
+
+
+def _compare(depths: Depths, cards: Cards, source: write.Source) -> None:
     """The data set's own histogram must count the postcards that it has."""
-    if not len(frame):
-        return
-    for name in ("count", "queue_depth_packets"):
-        if name not in frame.columns:
-            raise InputError(f"{where}: has no column {name}; allowed: the published data set's tables")
-    counts = frame["count"].cast(pl.Float64, strict=False)
-    if counts.is_null().any():
-        line = frame[LINE][int(counts.is_null().arg_max() or 0)]
-        raise InputError(f"{where}, line {line}: count is no number; allowed: a whole number from 0")
-    there, here = int(counts.sum()), len(cards.columns["mono_ns"])
+    there, here = int(depths.counts.sum()), len(cards.columns["mono_ns"])
     if there != here:
         source.notes.append(f"queue_depth_histograms counts {there} packets, postcard_traces has {here}")
 
 
 def _experiment(
     asked: Asked, name: str, cards: Cards | None, events: Events | None, config: dict[str, Any], source: write.Source,
-    damage: list[str],
+    damage: list[str], depths: Depths | None = None,
 ) -> Experiment:  # fmt: skip
     """With what the command line says, else the source, else what the published data have."""
 
@@ -233,4 +238,4 @@ def _experiment(
         if (np.diff(order) < 0).any():
             source.notes.append("postcards were not in the order of their times")
     source.document = {key: value for key, value in config.items() if isinstance(value, (str, int, float, bool))}
-    return Experiment(name, cards, events, conditions, source, damage)
+    return Experiment(name, cards, events, depths, conditions, source, damage)

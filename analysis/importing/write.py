@@ -16,7 +16,8 @@ import numpy as np
 import yaml
 
 from analysis.flows import FiveTuple
-from analysis.importing.fields import Addresses, Cards, Events
+from analysis.imported import DEPTHS_FILE
+from analysis.importing.fields import Addresses, Cards, Depths, Events
 from analysis.load import POSTCARDS_FILE, SPEC_VERSION, TCP_FILE
 from wire import wire
 
@@ -63,15 +64,27 @@ def digest(path: Path) -> dict[str, Any]:
         }
 
 
-def write(directory: Path, cards: Cards | None, events: Events | None, conditions: Conditions, source: Source) -> None:
+def write(
+    directory: Path,
+    cards: Cards | None,
+    events: Events | None,
+    depths: Depths | None,
+    conditions: Conditions,
+    source: Source,
+) -> None:
     """Everything but derived files, into an empty `directory`. Raises OSError."""
     _write_raw(
         directory / POSTCARDS_FILE, _stored_cards(cards), "BLOCK_POSTCARDS", wire.POSTCARD.const["POSTCARD_VERSION"]
     )
     _write_raw(directory / TCP_FILE, _stored_events(events), "BLOCK_TCP", wire.TCP_RECORD.const["TCP_RECORD_VERSION"])
+    if depths is not None:
+        depths.rows.write_csv(directory / DEPTHS_FILE)
     start, end = _span(cards, events)
     flows = _flows(cards, events, conditions)
-    spec = _spec(cards, conditions, source, start, end, len(flows))
+    deepest = _deepest(cards, depths, conditions.mtu_bytes)
+    has = {"postcards": bool(cards), "trace": bool(events), "depths": bool(cards or depths), "times": bool(cards or events)}
+    spec = _spec(cards, conditions, source, (start, end), len(flows) or conditions.flows or 0, deepest)
+    spec["imported"]["lacks"] = [name for name, there in has.items() if not there]
     (directory / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
     traffic = {"start_mono_ns": start, "end_mono_ns": end, "flows": flows, "errors": [], "groups": []}
     (directory / "traffic.json").write_text(json.dumps(traffic, indent=1) + "\n")
@@ -80,10 +93,10 @@ def write(directory: Path, cards: Cards | None, events: Events | None, condition
 
 
 def _spec(
-    cards: Cards | None, conditions: Conditions, source: Source, start: int, end: int, flows: int
+    cards: Cards | None, conditions: Conditions, source: Source, span_ns: tuple[int, int], flows: int, deepest: int
 ) -> dict[str, Any]:
     wire_bytes = conditions.mtu_bytes + WIRE_EXTRA_BYTES
-    third = max((end - start) // 3, 1)
+    third = max((span_ns[1] - span_ns[0]) // 3, 1)
     marks = conditions.mode == "ecn"
     buffer = conditions.buffer_packets or (None if marks else conditions.threshold_packets)
     return {
@@ -93,7 +106,7 @@ def _spec(
         "rate_bps": conditions.rate_bps, "rtt_ns": conditions.rtt_ns, "mtu_bytes": conditions.mtu_bytes,
         "wire_bytes": wire_bytes,
         "bdp_packets": max(1, round(conditions.rate_bps * conditions.rtt_ns / (8e9 * wire_bytes))),
-        "buffer_packets": buffer or max(1, _deepest(cards, conditions.mtu_bytes)),
+        "buffer_packets": buffer or max(1, deepest),
         **({"ecn_threshold_packets": conditions.threshold_packets} if marks and conditions.threshold_packets else {}),
         "warmup_ns": third if conditions.warmup_ns is None else conditions.warmup_ns,
         "duration_ns": conditions.duration_ns or third,
@@ -106,7 +119,9 @@ def _spec(
     }  # fmt: skip
 
 
-def _deepest(cards: Cards | None, mtu_bytes: int) -> int:
+def _deepest(cards: Cards | None, depths: Depths | None, mtu_bytes: int) -> int:
+    if depths is not None:
+        return round(float(depths.packets[depths.counts > 0].max(initial=0)))
     if cards is None or not len(cards.columns["mono_ns"]):
         return 1
     if cards.cell_bytes:

@@ -2,6 +2,7 @@
 """Captures of others become runs: what they told is there, what they did not is null, what is broken is named."""
 
 import contextlib
+import importlib
 import json
 import os
 import random
@@ -17,6 +18,7 @@ import pytest
 
 from analysis import derive as derive_module
 from analysis.__main__ import main
+from analysis.figures import names
 from analysis.figures.spang2021.runs import Runs
 from analysis.importing import command, sources, text
 from analysis.raw import InputError
@@ -150,6 +152,81 @@ def test_histogram__that_counts_otherwise_is_told(tmp_path, recorded):
     total = len(recorded[1].cards)
     reasons = json.loads((repetition / "summary.json").read_text())["reasons"]
     assert reasons[1:] == [f"queue_depth_histograms counts {total + 7} packets, postcard_traces has {total}"]
+
+
+LEFT_OUT = {  # tables of an experiment that the published data no longer have
+    "histogram alone": ("postcard_traces", "traces", "retransmits"),
+    "histogram and windows": ("postcard_traces",),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_histogram__alone_is_a_run_that_says_what_it_lacks(tmp_path, recorded, name):
+    scenario, truth = recorded
+    found = {table: rows for table, rows in foreign.tables(*recorded).items() if table not in LEFT_OUT[name]}
+    foreign.write_csv(tmp_path / "csv", found)
+    repetition = imported(tmp_path / "csv", tmp_path / "results/runs/one", EXPERIMENT)
+    depths = np.array([card["depth_packets"] for card in truth.cards])
+    summary = json.loads((repetition / "summary.json").read_text())
+    assert summary["reasons"][1:] == [
+        f"no postcard_traces: queue_depth_histograms alone tells how deep the queue was that {len(depths)} packets of "
+        "the whole run left, and no times, drops, utilization or goodput"
+    ]
+    percentiles = np.percentile(depths, (1, 50, 99), method="inverted_cdf")
+    assert summary["queue_depth_packets"] == {
+        "mean": pytest.approx(depths.mean()), "max": depths.max(), "time_mean": None,
+        **dict(zip(("p01", "p50", "p99"), percentiles, strict=True)),
+    }  # fmt: skip
+    unknown = ("arrivals", "drops", "marks", "goodput_bps", "queue_nonempty_fraction", "jain_index")
+    assert [summary[key] for key in unknown] == [None] * len(unknown)
+    assert summary["utilization"]["mean"] is None
+    assert (summary["loss"]["events"], summary["buffer_packets"]) == (None, scenario.threshold)
+    has_windows = "traces" in found
+    assert (summary["almost_fairness"]["window_p50_packets"] is not None) == has_windows
+    drawn = {"queue_depth_distribution"} | ({"queue_and_windows", "window_distribution"} if has_windows else set())
+    assert set(names(summary["spec"])) == drawn
+
+    runs = Runs(tmp_path / "results")
+    (run,) = runs.select("reno-depth", needs=("depth_p01_packets",), cc="reno", flows=scenario.flows)
+    values, counts = run.distribution("queue_depth_packets")
+    assert dict(zip(values.tolist(), counts.tolist(), strict=True)) == dict(enumerate(np.bincount(depths)))
+    (panel,) = importlib.import_module("analysis.figures.spang2021.figure_04").prepare(runs)["panels"]
+    assert panel["rows"][0]["p01"].value == percentiles[0]
+    assert runs.select("reno-depth", needs=("utilization_p01",)) == []
+    assert runs.provenance()["left_out"][0][1] == "tells no utilization_p01"
+
+
+BAD_HISTOGRAMS = [
+    ("12", "a few", "line 2: count is 'a few'; allowed: a whole number from 0 to 4294967295"),
+    ("12", "-3", "line 2: count is '-3'; allowed: a whole number from 0"),
+    ("deep", "12", "line 2: queue_depth_packets is 'deep'; allowed: a number from 0, as 166.67"),
+]
+
+
+@pytest.mark.parametrize(("depth", "count", "answer"), BAD_HISTOGRAMS)
+def test_histogram__that_is_broken_gets_one_line(tmp_path, recorded, capsys, depth, count, answer):
+    found = {name: rows for name, rows in foreign.tables(*recorded).items() if name != "postcard_traces"}
+    columns, rows = found["queue_depth_histograms"]
+    rows[0][columns.index("queue_depth_packets")], rows[0][columns.index("count")] = depth, count
+    foreign.write_csv(tmp_path / "csv", found)
+    assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={tmp_path}/out", EXPERIMENT, *CONDITIONS]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"queue_depth_histograms.csv, {answer}" in err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("content", ["", "queue_depth_packets,count\n-1,2\n", "queue_depth_packets,count\n1,x\n"])
+def test_histogram__that_was_changed_later_is_named(tmp_path, recorded, capsys, content):
+    left_out = LEFT_OUT["histogram alone"]
+    found = {name: rows for name, rows in foreign.tables(*recorded).items() if name not in left_out}
+    foreign.write_csv(tmp_path / "csv", found)
+    repetition = imported(tmp_path / "csv", tmp_path / "out", EXPERIMENT)
+    (repetition / "queue_depth_histogram.csv").write_text(content)
+    capsys.readouterr()
+    assert main([str(repetition)]) == 1
+    err = capsys.readouterr().err
+    assert (err.count("\n"), "is no histogram" in err) == (1, True)
 
 
 @pytest.fixture
@@ -370,7 +447,8 @@ def test_parsers__survive_anything(tmp_path, recorded):
         (tmp_path / name).write_bytes(data)
         try:
             for one in sources.read(sources.Asked([str(tmp_path / name)], tmp_path, foreign.EXPERIMENT)):
-                command.write.write(_empty(tmp_path / "fuzzed"), one.cards, one.events, one.conditions, one.source)
+                parts = (one.cards, one.events, one.depths, one.conditions, one.source)
+                command.write.write(_empty(tmp_path / "fuzzed"), *parts)
             read += 1
         except InputError as error:
             refused += 1
