@@ -23,9 +23,10 @@ from analysis.join import join
 from analysis.load import Run, load
 from analysis.metrics import bottleneck
 from analysis.raw import InputError
-from analysis.report import render
+from analysis.report import PAGE, render
 from analysis.summary import summarize
 from analysis.tables import write_frame, write_joined, write_raw_tables
+from analysis.whatif.stored import found as whatifs
 
 SUMMARY = "summary.json"
 SCRATCH = ".derived"
@@ -73,8 +74,8 @@ def derive(
             )
         for job in (*written, *drawn):
             job.result()
-        page = render(summary, analysis.run.documents["environment"], figures)
-        (scratch / "report.html").write_text(page, encoding="utf-8")
+        page = render(summary, analysis.run.documents["environment"], figures, whatifs(directory))
+        (scratch / PAGE).write_text(page, encoding="utf-8")
         (scratch / SUMMARY).write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
         files = sorted(path.relative_to(scratch) for path in scratch.rglob("*") if path.is_file())
         if (directory / SUMMARY).exists():

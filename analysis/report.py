@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from analysis.figures.common import traffic_text
 from analysis.page.figure import embed
 from analysis.page.text import number
 from analysis.targets import SOFT
+from analysis.whatif import CAVEAT
 
+PAGE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 MAX_FLOWS_LISTED = 256
 
@@ -30,8 +33,12 @@ CAPTIONS = {
 LEDGER_CHAIN = ("switch_packets", "postcards_sent", "postcards_received", "postcards_stored", "postcards_rows")
 
 
-def render(summary: dict[str, Any], environment: dict[str, Any], figures: Path) -> str:
-    """The page. `figures` holds <name>.svg of each figure. Raises OSError if one is missing."""
+def render(
+    summary: dict[str, Any], environment: dict[str, Any], figures: Path, whatifs: Sequence[dict[str, Any]] = ()
+) -> str:
+    """The page. `figures` holds <name>.svg of each figure, `whatifs` are what-ifs of the run (whatif/stored.py). Raises
+    OSError if a figure is missing.
+    """
     return page.render(
         TEMPLATE,
         s=summary,
@@ -39,6 +46,8 @@ def render(summary: dict[str, Any], environment: dict[str, Any], figures: Path) 
         captions=captions(summary),
         kept_up=kept_up(summary),
         names=names(summary["spec"]),
+        whatifs=whatifs,
+        caveat=CAVEAT,
         lab=lab_line(summary, environment),
         exact=LIMITS.get(summary["lab"]["switch"], LIMITS["driver"]) if summary["clock"] == "virtual" else None,
         facts=facts(environment),

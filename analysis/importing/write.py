@@ -82,7 +82,7 @@ def write(
     start, end = _span(cards, events)
     flows = _flows(cards, events, conditions)
     deepest = _deepest(cards, depths, conditions.mtu_bytes)
-    has = {"postcards": bool(cards), "trace": bool(events), "depths": bool(cards or depths), "times": bool(cards or events)}
+    has = {"postcards": cards, "trace": events, "depths": cards or depths, "times": cards or events}
     spec = _spec(cards, conditions, source, (start, end), len(flows) or conditions.flows or 0, deepest)
     spec["imported"]["lacks"] = [name for name, there in has.items() if not there]
     (directory / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))

@@ -3,6 +3,7 @@
 of a queue says.
 """
 
+import html
 import json
 
 import polars as pl
@@ -103,3 +104,36 @@ def test_whatif__of_a_run_that_tells_no_arrivals_is_refused(fresh, capsys):
     (directory / "spec.yaml").write_text(yaml.safe_dump(spec))
     assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
     assert "was imported from postcards that tell no arrivals" in capsys.readouterr().err
+
+
+def test_report__lists_what_ifs_and_a_replay_makes_the_same_page(fresh, capsys):
+    directory = fresh()
+    whatif(directory, "BUF=5p")  # of a run that was never analysed: no page to be made again
+    assert not (directory / "report.html").exists()
+    assert main(["replay", f"RUN={directory}"]) == 0
+    page = (directory / "report.html").read_text()
+    assert page.count("/queue.svg") == 1
+    _, summary = whatif(directory, "BUF=0.5bdp", "RATE=60mbit")
+    (directory / "whatif-7").mkdir()
+    (directory / "whatif-7/summary.json").write_text("no what-if")
+    page = (directory / "report.html").read_text()
+    assert page.count("/queue.svg") == 2
+    assert '<a href="whatif-2/queue.svg">whatif-2</a>: BUF=0.5bdp RATE=60mbit' in page
+    for setting in summary["setting"].values():
+        assert f"<td>{setting}</td>" in page
+    assert f'<td class="n">{summary["whatif_measures"]["drops"]}</td>' in page
+    assert CAVEAT in html.unescape(page)
+    capsys.readouterr()
+    assert main(["replay", f"RUN={directory}"]) == 0
+    assert "files are byte for byte what they were" in capsys.readouterr().out
+
+
+def test_report__that_cannot_be_made_again_is_kept(fresh, monkeypatch, capsys):
+    directory = fresh()
+    assert main(["replay", f"RUN={directory}"]) == 0
+    before = (directory / "report.html").read_bytes()
+    (directory / "figures/utilization.svg").unlink()
+    assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
+    assert "whatif-1 is there, but " in (error := capsys.readouterr().err)
+    assert "utilization.svg: No such file or directory; the report does not list it" in error
+    assert (directory / "report.html").read_bytes() == before

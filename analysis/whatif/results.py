@@ -18,7 +18,7 @@ from analysis.load import Run, clock_offset_ns, load
 from analysis.raw import Columns, InputError
 from analysis.summary import plain
 from analysis.tables import write_frame
-from analysis.whatif import CAVEAT, figure, queue
+from analysis.whatif import CAVEAT, figure, queue, stored
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -63,6 +63,13 @@ def what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> 
         scratch.rename(target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        stored.write_page(repetition, run.documents["environment"])
+    except OSError as error:
+        problem = (
+            f"{error.filename}: {error.strerror}; the report does not list it; make replay without BUF makes it again"
+        )
+        raise InputError(f"{target} is there, but {problem}") from None
     return target, plain(summary)
 
 
