@@ -139,7 +139,8 @@ class TestFlows:
 
     def test_flows__run_from_the_planned_ns_to_the_planned_ns(self, pair, tmp_path):
         sink = Sink(pair, tmp_path, "--tcp", "5201=cubic", "--tcp", "5202=reno")
-        start_ns, duration_ns = planned_ns(), 1_000_000_000
+        duration_ns = 1_000_000_000
+        start_ns = planned_ns(lambda: pair.python("a", "hosts.traffic.long_flows", "--help"))
         more = {"start_mono_ns": start_ns, "duration_ns": duration_ns, "drain_ns": 20_000_000}
         done, traffic = flows_of(pair, tmp_path, group("cubic", 4, 0), group("reno", 3, 1), **more)
         assert (done.stderr, traffic["errors"]) == ("", [])

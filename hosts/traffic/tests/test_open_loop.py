@@ -134,7 +134,7 @@ class TestSending:
     @pytest.mark.parametrize("server", ["10.77.0.2", "fd77::2"])
     def test_datagrams__are_those_of_the_schedule_and_all_are_counted(self, pair, tmp_path, server):
         sink = Sink(pair, tmp_path, "--udp", "5201")
-        start_ns = planned_ns()
+        start_ns = planned_ns(lambda: pair.python("a", "hosts.traffic.open_loop", "--help"))
         done, traffic = send(pair, tmp_path, server=server, start_mono_ns=start_ns)
         summary, records = sink.stop()
         drawn = schedule(

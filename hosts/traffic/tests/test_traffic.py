@@ -57,7 +57,8 @@ def iperf_left(pair) -> list[str]:
 def test_long_flows__two_groups_have_the_promised_ports_and_files(pair, tmp_path):
     results = tmp_path / "results"
     server = serve(pair, results, "5201,5202")
-    start_ns, groups = planned_ns(), (group("cubic", 4, 0), group("reno", 3, 1))
+    groups = (group("cubic", 4, 0), group("reno", 3, 1))
+    start_ns = planned_ns(lambda: pair.python("a", "hosts.traffic.long_flows", "--help"))
     plan = write_plan(tmp_path / "plan.json", *groups, seconds=2, start_mono_ns=start_ns)
     done = pair.python("a", "hosts.traffic.long_flows", plan, results)
     assert done.stderr == ""
