@@ -16,6 +16,7 @@ import pytest
 from hosts.tests.patience import SECONDS, wait_until
 from hosts.trace.tests.tracing import (
     GENERATOR,
+    MOST_UNCALLED,
     NOBODY,
     PORT,
     PROBE,
@@ -84,9 +85,8 @@ def test_trace__counts_what_the_namespace_counts_when_segments_are_lost(pair, tm
     grown = {name: after[name] - before[name] for name in after}
 
     assert grown["RetransSegs"] > 0, "nothing was lost: the test is void"
-    # Of the failed ones the namespace counts those that failed late. And where softirqs interrupt the agent of the
-    # reference machine its kernel does not call BPF (NOTES.md); test_tracefs.py counts to the last event.
-    uncalled = grown["InSegs"] // 20
+    # Of the failed ones the namespace counts those that failed late. test_tracefs.py counts to the last event.
+    uncalled = MOST_UNCALLED * grown["InSegs"]
     assert 0 <= grown["RetransSegs"] - summary["retransmit_events"] <= summary["retransmit_failures"] + uncalled
     again = records[records["event"] == RETRANSMIT]
     assert len(again) == summary["retransmit_events"] > 0
@@ -136,7 +136,7 @@ def test_trace__loses_nothing_of_many_connections(pair, tmp_path):
     assert sent["sends"] > 10_000
     assert summary["probe_events"] >= sent["sends"]
     # a handshake is 3 segments, closing 2 to 4
-    assert 0 <= came - summary["probe_events"] <= 200 * 7
+    assert 0 <= came - summary["probe_events"] <= 200 * 7 + MOST_UNCALLED * came
 
 
 @pytest.mark.software

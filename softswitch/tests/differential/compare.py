@@ -23,7 +23,7 @@ from wire.wire import POSTCARD
 
 FRAMES_PER_STATE = 24
 STATES_WITHOUT_MIRROR = 30
-ANSWER_S = 60.0
+ANSWER_S = 30.0
 PACKET_SPACING_NS = 1_000_000
 HEADERS_BYTES = 14 + 20 + 8
 CLOCK_FIELDS = ("enqueue_switch_ns", "sojourn_ns")
