@@ -122,7 +122,7 @@ def test_collector__writes_a_partial_block_while_nothing_comes(start, build):
     running = start(build)
     time.sleep(0.3)
     running.send(card(0), card(1), card(2))
-    wait_until(lambda: len(records(running.output)) == 3, 10)
+    wait_until(lambda: len(records(running.output)) == 3, 30)
     running.stop()
 
 

@@ -62,7 +62,7 @@ def out(tmp_path_factory):
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
-            child.wait(timeout=60)
+            child.wait(timeout=300)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, 9)
             child.wait()

@@ -168,7 +168,7 @@ def test_trace__writes_a_partial_block_while_it_runs_and_ends_on_sigint(pair, tm
     serve(pair)
     trace = Trace(pair, "a", tmp_path)
     peer(pair, "a", "exchange", "10.77.0.2", PORT)
-    wait_until(lambda: len(trace.records()) == 3, seconds=10)
+    wait_until(lambda: len(trace.records()) == 3, seconds=30)
     assert not trace.summary.exists()
     trace.stop(number=signal.SIGINT)
 
@@ -194,7 +194,7 @@ def test_trace__killed_leaves_no_program_and_a_readable_file(pair, tmp_path):
     assert len(ours) == 4
     assert ours <= loaded_programs()
     peer(pair, "a", "exchange", "10.77.0.2", PORT)
-    wait_until(lambda: len(trace.records()) == 3, seconds=10)
+    wait_until(lambda: len(trace.records()) == 3, seconds=30)
     trace.child.kill()
     trace.child.wait()
     wait_until(lambda: not ours & loaded_programs())  # freed after a grace period
