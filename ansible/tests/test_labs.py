@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""labs.yml with a local connection in place of SSH, from a small checkout of its own: what a lab has after one deploy,
+that a second changes nothing, and that a sweep refuses a lab that is at another commit until the next.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansible.tests.conftest import ANSIBLE, Played, play
+from experiments import environment
+from experiments.errors import RunError
+from experiments.sweep.labs import Lab, ready
+
+# What make kernel leaves in a lab, as far as a sweep looks at it; each time it is called it says so.
+MAKEFILE = """\
+kernel:
+\tmkdir -p build/virtual
+\ttouch build/deployed build/virtual/linux
+\techo built >>build/log
+"""
+SH = ("sh", "-c")  # takes what it is asked as ssh does
+
+
+def git(directory: Path, *words: str) -> str:
+    identity = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+    command = ["git", "-C", str(directory), *identity, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A checkout with one commit."""
+    directory = tmp_path / "here"
+    (directory / "build").mkdir(parents=True)
+    (directory / "Makefile").write_text(MAKEFILE)
+    (directory / ".gitignore").write_text("build/\n")
+    git(directory, "init", "--quiet")
+    git(directory, "add", "Makefile", ".gitignore")
+    git(directory, "commit", "--quiet", "-m", "one")
+    return directory
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab("lab", SH, str(tmp_path / "lab"))
+
+
+def deploy(tmp_path: Path, here: Path, lab: Lab) -> Played:
+    inventory = {"labs": {"hosts": {"lab": {"ansible_connection": "local", "lab_checkout": lab.checkout}}}}
+    (tmp_path / "labs.json").write_text(json.dumps(inventory))
+    variables: dict[str, object] = {
+        "ansible_python_interpreter": sys.executable, "checkout": str(here), "packages_by_group": {},
+    }  # fmt: skip
+    return play("-i", tmp_path / "labs.json", ANSIBLE / "playbooks/labs.yml", variables=variables)
+
+
+def built(here: Path, lab: Lab) -> None:
+    """What a deploy leaves, without its seconds."""
+    git(here, "clone", "--quiet", str(here), lab.checkout)
+    subprocess.run(["make", "--silent", "-C", lab.checkout, "kernel"], check=True)
+
+
+def commit(here: Path, text: str) -> str:
+    (here / "file").write_text(text)
+    git(here, "add", "file")
+    git(here, "commit", "--quiet", "-m", text)
+    return git(here, "rev-parse", "HEAD")
+
+
+def test_labs__deployed_twice_change_nothing(tmp_path: Path, here: Path, lab: Lab) -> None:
+    commit(here, "two")
+    first = deploy(tmp_path, here, lab)
+    assert first.status == 0, first.stderr
+    assert first.changed > 0
+    there = Path(lab.checkout)
+    assert git(there, "rev-parse", "HEAD") == git(here, "rev-parse", "HEAD")
+    assert (there / "file").read_text() == "two"
+    assert (there / "build/virtual/linux").exists()
+
+    git(here, "config", "pack.compression", "0")
+    git(here, "repack", "-a", "-d", "-F", "--quiet")  # the same commit, packed otherwise
+    second = deploy(tmp_path, here, lab)
+    assert (second.status, second.changed) == (0, 0), second.stdout + second.stderr
+    assert (there / "build/log").read_text() == "built\n" * 2  # make decides what is to be done
+
+
+def test_labs__at_another_commit_are_refused_until_they_are_deployed(
+    tmp_path: Path, here: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ours() -> dict[str, object]:
+        return {"commit": git(here, "rev-parse", "HEAD"), "dirty": False}
+
+    monkeypatch.setattr(environment, "git", ours)
+    with pytest.raises(RunError, match="lab: it cannot be used: "):
+        ready([lab], virtual=True)  # nothing is there yet
+    old = git(here, "rev-parse", "HEAD")
+    built(here, lab)
+    (found,) = ready([lab], virtual=True)
+    assert found.processors >= 1
+
+    new = commit(here, "two")
+    refusal = f"it has the commit {old[:12]}, here is {new[:12]}: make deploy INVENTORY=..."
+    with pytest.raises(RunError) as refused:
+        ready([lab], virtual=True)
+    assert refused.value.lines == [f"lab: {refusal}"]
+    other = Lab("other", SH, str(here))  # at the right one, built: the sweep goes on without the first
+    subprocess.run(["make", "--silent", "-C", here, "kernel"], check=True)
+    assert [lab.name for lab in ready([lab, other], virtual=True)] == ["other"]
+    assert capsys.readouterr().err == f"note: without lab: {refusal}\n"
+
+    again = deploy(tmp_path, here, lab)
+    assert (again.status, again.changed > 0) == (0, True), again.stderr
+    assert [found.name for found in ready([lab], virtual=True)] == ["lab"]
+
+
+def test_labs__that_were_not_built_are_refused(here: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "git", lambda: {"commit": git(here, "rev-parse", "HEAD"), "dirty": False})
+    built(here, lab)
+    (Path(lab.checkout) / "build/virtual/linux").unlink()
+    assert [found.name for found in ready([lab], virtual=False)] == ["lab"]
+    with pytest.raises(RunError, match="lab: it has no build/virtual/linux: make deploy"):
+        ready([lab], virtual=True)
+
+
+def test_labs__whose_build_fails_are_not_deployed(tmp_path: Path, here: Path, lab: Lab) -> None:
+    (here / "Makefile").write_text("kernel:\n\techo no compiler >&2; exit 1\n")
+    git(here, "commit", "--quiet", "-am", "broken")
+    done = deploy(tmp_path, here, lab)
+    assert done.status != 0
+    assert "no compiler" in done.stdout + done.stderr
