@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """One or two words."""
+        """One or two words: "open" where the interval says both."""
         if self.measured is None or self.predicted is None:
             return "not measured"
         value, low, high = self.measured[:3]
@@ -59,13 +59,16 @@ class Row(NamedTuple):
         if self.kind == "least":
             return "kept" if high >= self.predicted else "broken"
         if self.kind == "most":
-            return "enough" if low <= self.predicted else "not enough"
+            return "enough" if high <= self.predicted else "not enough" if low > self.predicted else "open"
         if self.kind == "distance":
             return f"{'within' if value <= NEAR else 'not within'} {NEAR:.0%}"
+        least, most = (1 - NEAR) * self.predicted, (1 + NEAR) * self.predicted
+        if low < least and high > most:  # a search that was stopped early
+            return "open"
         if math.isinf(high):
-            return f"not within {NEAR:.0%}" if low > (1 + NEAR) * self.predicted else "open"
+            return f"not within {NEAR:.0%}" if low > most else "open"
         distance = value / self.predicted - 1
-        near = low <= (1 + NEAR) * self.predicted and high >= (1 - NEAR) * self.predicted
+        near = low <= most and high >= least
         return f"{'within' if near else 'not within'} {NEAR:.0%} ({distance:+.0%})".replace("-", "−")
 
 
