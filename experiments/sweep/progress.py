@@ -3,43 +3,24 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from types import TracebackType
+
+from experiments.terminal import Terminal
 
 PLAIN_EVERY_S = 30.0
-BAR_CELLS = 24
 
 
-class Progress:
+class Progress(Terminal):
     """`cost_s` is what `jobs` together are expected to take, one after the other, by the costs of cost.py; how these
     compare with this machine's, and how many run at once, is seen by what is done. `done` jobs need nothing more.
     """
 
     def __init__(self, title: str, at_once: int) -> None:
+        super().__init__(PLAIN_EVERY_S)
         self.title = title
         self.at_once = at_once
         self.jobs = self.done = self.not_valid = 0
         self.cost_s = self.done_cost_s = 0.0
-        self.begin_s = time.monotonic()
-        self.last_plain_s = float("-inf")
-        self.live = None
-        if sys.stdout.isatty():
-            from rich.console import Console
-            from rich.live import Live
-
-            console = Console(highlight=False)
-            self.live = Live("", console=console, auto_refresh=False, transient=True, redirect_stderr=False)
-
-    def __enter__(self) -> Progress:
-        if self.live:
-            self.live.start()
-            self.live.console.show_cursor(True)
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self.live:
-            self.live.stop()
 
     def expect(self, jobs: int, done: int, cost_s: float) -> None:
         """There are so many jobs, so many are done, and the others are expected to cost that."""
@@ -60,23 +41,11 @@ class Progress:
 
     def show(self, running: list[str]) -> None:
         """Says it, if it is time."""
-        now_s = time.monotonic()
-        if not (self.live or now_s - self.last_plain_s >= PLAIN_EVERY_S):
-            return
-        elapsed_s = now_s - self.begin_s
+        elapsed_s = time.monotonic() - self.begin_s
         bad = f", {self.not_valid} not valid" if self.not_valid else ""
         times = f"{duration(elapsed_s)}, about {duration(self.left_s(elapsed_s))} left"
         head = f"{self.title}: {self.done} of {self.jobs} runs{bad}, {times}"
-        if self.live:
-            from rich.text import Text
-
-            cells = min(BAR_CELLS, int(BAR_CELLS * self.done / max(self.jobs, 1)))
-            bar = "━" * cells + "╌" * (BAR_CELLS - cells)
-            text = Text(f"{bar} {head}\n{', '.join(running)}", no_wrap=True, overflow="ellipsis")
-            self.live.update(text, refresh=True)
-        else:
-            self.last_plain_s = now_s
-            print(head, flush=True)
+        self.write(self.done / max(self.jobs, 1), head, ", ".join(running), head)
 
 
 def duration(seconds: float) -> str:

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""What shows how far something is: a bar and two lines in place on a terminal, a plain line now and then anywhere else.
+
+The cursor is never hidden, so that not even SIGKILL leaves a terminal in another state than before.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+BAR_CELLS = 24
+
+
+class Terminal:
+    """Base of what is shown. Plain lines are `plain_every_s` apart at least."""
+
+    def __init__(self, plain_every_s: float) -> None:
+        self.plain_every_s = plain_every_s
+        self.begin_s = time.monotonic()
+        self.last_plain_s = float("-inf")
+        self.live = None
+        if sys.stdout.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            console = Console(highlight=False)
+            self.live = Live("", console=console, auto_refresh=False, transient=True, redirect_stderr=False)
+
+    def __enter__(self) -> Self:
+        if self.live:
+            self.live.start()
+            self.live.console.show_cursor(True)
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.live:
+            self.live.stop()
+
+    def write(self, done: float, head: str, detail: str, plain: str, always: bool = False) -> None:
+        """The share that is done with `head`, and `detail` beneath; or `plain`, if it is time or `always`."""
+        if self.live:
+            from rich.text import Text
+
+            cells = min(BAR_CELLS, int(BAR_CELLS * done))
+            bar = "━" * cells + "╌" * (BAR_CELLS - cells)
+            self.live.update(Text(f"{bar} {head}\n{detail}", no_wrap=True, overflow="ellipsis"), refresh=True)
+        elif always or time.monotonic() - self.last_plain_s >= self.plain_every_s:
+            self.last_plain_s = time.monotonic()
+            print(plain, flush=True)
