@@ -10,7 +10,7 @@ page, if it has more to say than facts hold.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +20,7 @@ from analysis.figures.common import BLUE, GREEN, GREY, PURPLE, RED, SKY, Data, t
 from analysis.statistics import Interval
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -135,6 +136,18 @@ def label_right(ax: Axes, labels: Sequence[tuple[float, str, str]], gap_points: 
             text, (1, y / height_points), xycoords="axes fraction", xytext=(3, 0), textcoords="offset points",
             va="center", fontsize=LABEL_POINTS, color=shade, annotation_clip=False,
         )  # fmt: skip
+
+
+def legend_right(ax: Axes, curves: Mapping[str, str], missing: Iterable[str], more: Iterable[Artist] = ()) -> None:
+    """Right of the axes: each algorithm with what is said of its curve, `more`, and why others are missing."""
+    from matplotlib.lines import Line2D
+
+    handles: list[Artist] = [
+        Line2D([], [], color=color(cc), marker=MARKERS[cc], label=name(cc) + (f": {text}" if text else ""))
+        for cc, text in curves.items()
+    ]
+    handles += [*more, *(Line2D([], [], color="none", label=text.replace(", ", ",\n")) for text in missing)]
+    ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handlelength=1.2)
 
 
 def interval_bars(ax: Axes, x: Iterable[float], intervals: Iterable[Interval], shade: str, marker: str = "o") -> None:

@@ -45,8 +45,6 @@ def _over_share(run: Run, column: str) -> float | None:
 
 def draw(ax: Axes, data: Data, x_label: str, log_x: bool) -> None:
     """Upper ends filled, lower ends hollow, one colour an algorithm; the fair share is the line at 1."""
-    from matplotlib.lines import Line2D
-
     present = {cc: curve for cc, curve in data.items() if "absent" not in curve}
     if not present:
         common.absent(ax, "no valid run")
@@ -78,15 +76,8 @@ def draw(ax: Axes, data: Data, x_label: str, log_x: bool) -> None:
             ax.plot(x, [value.value for value in found.values()], common.MARKERS[cc] + "-", color=shade, linewidth=0.5,
                     markerfacecolor=shade if end == "upper" else "white", markeredgewidth=0.8)  # fmt: skip
     ax.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
-    handles = [
-        Line2D([], [], color=common.color(cc), marker=common.MARKERS[cc], label=common.name(cc)) for cc in present
-    ]
-    handles += [
-        Line2D([], [], color="none", label=curve["absent"].replace("\n", " ").replace(", ", ",\n"))
-        for curve in data.values()
-        if curve.get("absent")
-    ]
-    ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handlelength=1.2)
+    missing = [curve["absent"].replace("\n", " ") for curve in data.values() if curve.get("absent")]
+    common.legend_right(ax, dict.fromkeys(present, ""), missing)
 
 
 def facts(data: Data, where: str, paper: dict[str, str], only: Sequence[float] | None = None) -> list[Fact]:

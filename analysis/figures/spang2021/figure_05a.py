@@ -151,16 +151,12 @@ def window_edge(curve: Data) -> float | None:
 def _draw_legend(ax: Axes, present: Data, missing: list[str]) -> None:
     from matplotlib.lines import Line2D
 
-    handles = []
-    for cc, curve in present.items():
-        law = curve["law"]
-        text = common.name(cc) + (f": {power_text(law)}" if law else "")
-        handles.append(Line2D([], [], color=common.color(cc), marker=common.MARKERS[cc], label=text))
+    hollow = []
     if any(curve["used"] for curve in present.values()):
         text = f"hollow: {UTILIZATION:.0%} used"
-        handles.append(Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label=text))
-    handles += [Line2D([], [], color="none", label=text.replace(", no", ",\nno")) for text in missing]
-    ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handlelength=1.2)
+        hollow.append(Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label=text))
+    laws = {cc: power_text(curve["law"]) if curve["law"] else "" for cc, curve in present.items()}
+    common.legend_right(ax, laws, missing, hollow)
 
 
 def power_text(law: PowerLaw) -> str:

@@ -120,15 +120,8 @@ def _percent(found: Interval, lost: bool) -> Interval:
 
 
 def _draw_legend(ax: Axes, present: Data, missing: list[str]) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = []
-    for cc, curve in present.items():
-        law = curve["free"]
-        text = common.name(cc) + (f": {power_text(law).replace(', ', chr(10))}" if law else "")
-        handles.append(Line2D([], [], color=common.color(cc), marker=common.MARKERS[cc], label=text))
-    handles += [Line2D([], [], color="none", label=text.replace(", ", ",\n")) for text in missing]
-    ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handlelength=1.2)
+    laws = {cc: power_text(curve["free"]).replace(", ", "\n") if curve["free"] else "" for cc, curve in present.items()}
+    common.legend_right(ax, laws, missing)
     ax.grid(axis="y", color=GREY, alpha=0.15, linewidth=0.5)
 
 
