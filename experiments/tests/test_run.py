@@ -135,14 +135,15 @@ class TestRun:
         assert len(counts) == 1
         assert counts.pop() > 3000
         assert ledger["tcp_events_lost"] == ledger["ring_drops"] == 0
-        assert 0.2 < summary["utilization"]["mean"] <= 1.0  # nothing is sent while a machine stands still
+        # Nothing is sent while a machine stands still; one that kept up has no excuse.
+        assert (0.8 if summary["valid"] else 0.2) < summary["utilization"]["mean"] <= 1.0
         assert 0 < summary["queue_depth_packets"]["max"] <= 16
         assert len(summary["flows"]) == 4
 
         switch = json.loads((own / "switch.json").read_text())
         assert (switch["settings"]["2"]["rate"], switch["settings"]["2"]["delay"]) == (50_000_000, 2_000_000)
         idle = json.loads((own / "idle_rtt.json").read_text())
-        assert idle["min_ns"] >= 4_000_000
+        assert 4_000_000 <= idle["min_ns"] < 8_000_000  # the fastest of many is not late on any machine
         world = json.loads((own / "environment.json").read_text())
         assert world["program"]["digest"] == switch["program"]["digest"]
         assert world["hosts"].keys() == {"switch", "sender", "receiver", "collector"}
@@ -175,7 +176,9 @@ class TestRun:
         assert len(summary["flows"]) == 3
         assert all(flow["application_goodput_bps"] > 0 for flow in summary["flows"])
         if name == "epoll":
-            assert summary["application_goodput_bps"] == pytest.approx(summary["goodput_bps"], rel=0.5)
+            assert summary["application_goodput_bps"] == pytest.approx(
+                summary["goodput_bps"], rel=0.05 if summary["valid"] else 0.5
+            )
             assert summary["marks"] > 0
         else:
             stations = [ledger[f"datagrams_{station}"] for station in ("sent", "queued", "departed", "received")]

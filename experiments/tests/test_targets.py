@@ -151,7 +151,8 @@ def test_run__on_bmv2_accounts_for_every_frame(tmp_path: Path) -> None:
     assert ledger["frames_admitted"] == ledger["frames_at_line"] == ledger["frames_delivered"]
     assert ledger["replies_sent"] == ledger["replies_delivered"] > 500
     assert ledger["postcards_at_switch"] == ledger["postcards_on_the_wire"]
-    assert 0.2 < summary["utilization"]["mean"] < 1.05  # nothing is sent while a machine stands still
+    # Nothing is sent while a machine stands still; one that kept up has no excuse.
+    assert (0.5 if summary["valid"] else 0.2) < summary["utilization"]["mean"] < 1.05
     assert summary["queue_depth_packets"]["max"] <= summary["buffer_packets"]
     assert summary["rate"]["kept_pps"] == 4064
     assert summary["fidelity"]["lateness_us"]["p99"] is None
