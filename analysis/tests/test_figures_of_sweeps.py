@@ -221,6 +221,8 @@ def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
     [
         ("number", 100.0, Interval(110, 105, 115, 1), "within 20% (+10%)"),
         ("number", 100.0, Interval(70, 65, 75, 1), "not within 20% (−30%)"),
+        ("number", 100.0, Interval(77, 74, 80, 1), "open (−23%)"),
+        ("number", 100.0, Interval(120, 115, 121, 1), "open (+20%)"),
         ("most", 100.0, Interval(90, 80, 95, 1), "enough"),
         ("most", 100.0, Interval(110, 105, 120, 1), "not enough"),
         ("most", 100.0, Interval(82, 27, 249, 1), "open"),
@@ -230,7 +232,7 @@ def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
         ("distance", 0.0, Interval(0.3, None, None, 1), "not within 20%"),
         ("number", 100.0, Interval(249, 249, math.inf, 1), "not within 20%"),
         ("number", 100.0, Interval(110, 110, math.inf, 1), "open"),
-        ("number", 100.0, Interval(249, 0, 249, 1), "open"),
+        ("number", 100.0, Interval(249, 0, 249, 1), "open (+149%)"),
         ("number", None, Interval(1, None, None, 1), "not measured"),
     ],
 )

@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """One or two words: "open" where the interval says both."""
+        """A few words: "open" where the interval says both."""
         if self.measured is None or self.predicted is None:
             return "not measured"
         value, low, high = self.measured[:3]
@@ -63,13 +63,11 @@ class Row(NamedTuple):
         if self.kind == "distance":
             return f"{'within' if value <= NEAR else 'not within'} {NEAR:.0%}"
         least, most = (1 - NEAR) * self.predicted, (1 + NEAR) * self.predicted
-        if low < least and high > most:  # a search that was stopped early
-            return "open"
-        if math.isinf(high):
-            return f"not within {NEAR:.0%}" if low > most else "open"
-        distance = value / self.predicted - 1
-        near = low <= most and high >= least
-        return f"{'within' if near else 'not within'} {NEAR:.0%} ({distance:+.0%})".replace("-", "−")
+        if high < least or low > most:
+            near = f"not within {NEAR:.0%}"
+        else:
+            near = f"within {NEAR:.0%}" if least <= low and high <= most else "open"
+        return near if math.isinf(high) else f"{near} ({value / self.predicted - 1:+.0%})".replace("-", "−")
 
 
 class Found(NamedTuple):
