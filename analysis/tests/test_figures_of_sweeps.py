@@ -13,7 +13,7 @@ import pytest
 from analysis import derive as derive_module
 from analysis import run_table
 from analysis.derive import derive
-from analysis.figures.spang2021 import document, paper, publish
+from analysis.figures.spang2021 import document, figure_05b, paper, publish
 from analysis.figures.spang2021.runs import Runs
 from analysis.figures.spang2021.table_rows import Row
 from analysis.raw import InputError
@@ -157,6 +157,15 @@ def test_figure_05b__fits_what_is_lost(results):
     assert reno["root"].factor == pytest.approx(factor, rel=1e-3)
     bound = next(fact for what, fact in facts.items() if what.startswith("Reno, n = 4: utilization"))
     assert bound.predicted == many_flows.almost_fair_utilization(4, 1)
+
+
+def test_figure_05b__fits_nothing_where_all_is_used():
+    halves = {n: Interval(1 - 0.8 / n, None, None, 1) for n in (1, 2, 4, 8)}
+    full = {16: Interval(1.0, None, None, 1), 32: Interval(1 - 1e-5, None, None, 1)}
+    law = figure_05b._law(halves | full, 6e-4, None)
+    assert law is not None
+    assert (law.points, law.exponent) == (4, pytest.approx(-1))
+    assert figure_05b._law(full, 6e-4, None) is None
 
 
 def test_figure_06__shades_twice_the_rule(results, truths):

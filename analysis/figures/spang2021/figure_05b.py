@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.figure_05a import power_text
-from analysis.figures.spang2021.series import ALGORITHMS, Series, series
+from analysis.figures.spang2021.series import ALGORITHMS, Series, bdp, series
+from analysis.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.statistics import Bounds, Interval, PowerLaw, power_law
 from analysis.theory import many_flows
 
@@ -34,18 +35,21 @@ def prepare(runs: Runs) -> Data:
             curves[cc] = {"absent": common.absence(runs, SWEEPS[0], cc)}
             continue
         utilization = series(found, "flows", "utilization_p01")
+        floor = max(1 / (UTILIZATION_WINDOW_RTTS * bdp(run)) for run in found)  # a packet of a window
         curves[cc] = {
+            "floor": floor,
             "utilization": utilization,
             "delta": series(found, "flows", "delta"),
-            "free": _law(utilization, None),
-            "root": _law(utilization, -0.5),
+            "free": _law(utilization, floor, None),
+            "root": _law(utilization, floor, -0.5),
         }
     return {"curves": curves, "provenance": runs.provenance()}
 
 
-def _law(utilization: Series, exponent: float | None) -> PowerLaw | None:
-    """1 - u = c n^p; a point without a loss has no logarithm and is left out."""
-    points = [Bounds(n, 1 - found.value, 1 - found.value) for n, found in utilization.items() if found.value < 1]
+def _law(utilization: Series, floor: float, exponent: float | None) -> PowerLaw | None:
+    """1 - u = c n^p where at least a packet of a window is lost: below that only its logarithm is large."""
+    lost = {n: 1 - found.value for n, found in utilization.items()}
+    points = [Bounds(n, share, share) for n, share in lost.items() if share >= floor]
     try:
         return power_law(points, exponent)
     except ValueError:
@@ -87,11 +91,19 @@ def draw(data: Data) -> Figure:
                       va="center", fontsize=common.LABEL_POINTS, color=common.color("reno"))  # fmt: skip
     left.set_ylim(0, 104)
     left.set_ylabel("utilization, p1 of 10-RTT windows (%)")
-    right.set_yscale("log")
-    right.set_ylabel("not used (%)")
+    _draw_floor(right, 100 * min(curve["floor"] for curve in present.values()), flows[0])
     _draw_legend(right, present, missing)
     common.footer(figure, data["provenance"])
     return figure
+
+
+def _draw_floor(ax: Axes, floor: float, at: float) -> None:
+    ax.set_yscale("log")
+    ax.set_ylim(bottom=floor / 2.5)
+    ax.axhline(floor, color=GREY, linewidth=0.7, zorder=0)
+    ax.annotate("a packet of a window or less: in no fit", (at, floor), xytext=(0, -4), textcoords="offset points",
+                va="top", fontsize=common.LABEL_POINTS, color=GREY)  # fmt: skip
+    ax.set_ylabel("not used (%)")
 
 
 def measured_bound(curve: Data) -> dict[int, float]:
@@ -103,20 +115,23 @@ def _draw_curve(left: Axes, right: Axes, cc: str, curve: Data, step: float) -> N
     shade, marker = common.color(cc), common.MARKERS[cc]
     found = curve["utilization"]
     at = [n * step for n in found]
-    common.interval_bars(left, at, [_percent(u, lost=False) for u in found.values()], shade, marker)
+    common.interval_bars(left, at, [_used(u) for u in found.values()], shade, marker)
     left.plot(at, [u.value * 100 for u in found.values()], color=shade, linewidth=0.5)
-    lost = [(x, _percent(u, lost=True)) for x, u in zip(at, found.values(), strict=True) if u.value < 1]
-    common.interval_bars(right, [x for x, _ in lost], [u for _, u in lost], shade, marker)
+    common.interval_bars(right, at, [_lost(u, curve["floor"]) for u in found.values()], shade, marker)
     if curve["free"]:
         right.plot(list(found), [curve["free"].at(n) * 100 for n in found], color=shade, linewidth=0.6, zorder=1)
 
 
-def _percent(found: Interval, lost: bool) -> Interval:
-    def of(value: float | None) -> float | None:
-        return None if value is None else 100 * (max(1 - value, 1e-6) if lost else value)
+def _used(found: Interval) -> Interval:
+    """In percent."""
+    low, high = (None if end is None else 100 * end for end in (found.low, found.high))
+    return Interval(100 * found.value, low, high, found.runs)
 
-    ends = (of(found.high), of(found.low)) if lost else (of(found.low), of(found.high))
-    return Interval(float(of(found.value) or 0), *ends, found.runs)
+
+def _lost(found: Interval, floor: float) -> Interval:
+    """In percent; what is below the floor is drawn at it."""
+    low, high = (None if end is None else 100 * max(1 - end, floor) for end in (found.high, found.low))
+    return Interval(100 * max(1 - found.value, floor), low, high, found.runs)
 
 
 def _draw_legend(ax: Axes, present: Data, missing: list[str]) -> None:
