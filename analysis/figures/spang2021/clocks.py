@@ -226,6 +226,8 @@ def _limits(values: list[float], measure: Measure) -> tuple[float, float]:
 
 def facts(data: Data) -> list[Fact]:
     """Of each measure: at how many points the clocks agree within their intervals, and where they are most apart."""
+    if not data["pairs"]:
+        return [common.Fact("every measure: points whose intervals of both clocks meet", "", None, None, "")]
     rows = []
     for at, measure in enumerate(MEASURES):
         known = [(pair.label, *both) for pair in data["pairs"] if (both := pair.values[at]) is not None]

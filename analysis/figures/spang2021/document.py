@@ -132,10 +132,12 @@ def _world(results: Path, smoke: bool, drawn: list[Drawn]) -> str:
     clocks = " and ".join(f"{clock} time" for clock in table["clock"].drop_nulls().unique().sort())
     imported = any(reasons.startswith(IMPORTED) for reasons in table["reasons"].drop_nulls())
     repetitions = table.group_by("sweep", "point").len()["len"].to_list()
+    fewest, most = min(repetitions), max(repetitions)
+    each = f"{most} run{'s' * (most != 1)}" if fewest == most else f"{fewest} to {most} runs"
     return (
         f"{len(used)} {'runs, valid or imported,' if imported else 'valid runs'} in {clocks}, {len(left_out)} left out "
         f"because they are not valid{_or_too_little(left_out.items())}; "
-        f"{min(repetitions)} to {max(repetitions)} runs of each point; {hours:.1f} h of runs, analysis not counted; "
+        f"{each} of each point; {hours:.1f} h of runs, analysis not counted; "
         f"commit {commits or 'unknown'}. Intervals are 95 % bootstrap intervals over runs, or the likelihood's where a "
         "law is fitted; a search gives the largest buffer that is not enough and the smallest that is. A lone flow's "
         "repetitions are nearly one sawtooth, shifted, so that their intervals are small."
