@@ -92,6 +92,7 @@ def test_empty_probability__keeps_theorem_4():
 
 
 def test_loss__of_half_the_window_is_four_times_as_much():
+    assert gaussian.loss_of_window(10) == pytest.approx(0.0076)
     assert gaussian.loss_of_window(10) == pytest.approx(4 * gaussian.loss_of_window(20))
     assert gaussian.loss_of_window(0.1) == 1
 
@@ -118,6 +119,8 @@ def test_abstract__has_the_second_papers_memories():
     [
         lambda: gaussian.utilization(100, 10, 0),
         lambda: gaussian.utilization(100, -1, 10),
+        lambda: gaussian.lost_utilization(-100, 10, 4),
+        lambda: gaussian.lost_utilization(0, 0, 4),
         lambda: gaussian.utilization(100, math.nan, 10),
         lambda: gaussian.required_buffer(1.01, 100, 10),
         lambda: gaussian.buffer_for_loss_of(0, 100, 10),

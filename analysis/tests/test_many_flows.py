@@ -143,6 +143,10 @@ def test_appendix_c__fewer_flows_leave_the_window_growing():
     "call",
     [
         lambda: many_flows.sqrt_rule(100, 0),
+        lambda: many_flows.sqrt_rule(-100, 4),
+        lambda: many_flows.sqrt_rule(math.nan, 4),
+        lambda: many_flows.flows_seeing_loss(0, 4, 1),
+        lambda: many_flows.fraction_losing_buffer(0, 4, 0.5),
         lambda: many_flows.almost_fair_buffer(100, 10, 0.5),
         lambda: many_flows.buffer_for_utilization(100, 10, 1, 1.5),
         lambda: many_flows.desynchronized_buffer(100, 10, 1, -1),

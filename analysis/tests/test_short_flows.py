@@ -174,6 +174,7 @@ def test_mix__counts_every_burst_of_every_flow():
         lambda: short_flows.mean_depth(0, (1,)),
         lambda: short_flows.tail(0.5, (0.5,), 1),
         lambda: short_flows.tail(0.5, (), 1),
+        lambda: short_flows.mean_queue(0.5, (1, 2), (0, 0)),
         lambda: short_flows.tail(0.5, (1, 2), 1, (1,)),
         lambda: short_flows.tail(0.5, (1,), -1),
         lambda: short_flows.decay(0.5, (1,), order=4),

@@ -7,7 +7,7 @@ from decimal import Context, Decimal, localcontext
 import numpy as np
 import pytest
 
-from analysis.theory import packet_sizes, queues, sawtooth
+from analysis.theory import capacity_ratio, packet_sizes, queues, sawtooth, single_flow
 
 
 def crommelin(load: Decimal, n: int) -> Decimal:
@@ -160,3 +160,35 @@ def test_sawtooth__mean_utilization_is_that_of_its_windows(decrease):
         assert sawtooth.mean_utilization(bdp, buffer, decrease) == pytest.approx(sent, rel=1e-4)
     assert sawtooth.mean_utilization(bdp, 0) == pytest.approx(0.75)
     assert sawtooth.mean_utilization(bdp, bdp) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: single_flow.min_utilization("reno", -500, 100),
+        lambda: single_flow.min_utilization("bbr", 10, 0),
+        lambda: single_flow.single_flow_buffer("bbr", 100, 2),
+        lambda: single_flow.decrease_buffer(0.5, -1),
+        lambda: single_flow.decrease_utilization(0.5, 10, 0),
+        lambda: sawtooth.mean_utilization(0, 0),
+        lambda: sawtooth.extremes(100, math.nan),
+        lambda: capacity_ratio.slow_start_rtts(6.7),  # type: ignore[arg-type]
+        lambda: capacity_ratio.pl_loss(5, -1, 1),
+        lambda: queues.md1_buffer(1, 0.1),
+        lambda: queues.md1_buffer(0.5, 0),
+    ],
+)
+def test_theory__refuses_what_has_no_meaning(call):
+    with pytest.raises(ValueError, match=r"allowed|steady state"):
+        call()
+
+
+@pytest.mark.parametrize("load", [0.1, 0.5, 0.8, 0.99])
+@pytest.mark.parametrize("loss", [0.3, 0.025, 1e-6])
+def test_md1_buffer__is_the_least_that_loses_so_little(load, loss):
+    packets = queues.md1_buffer(load, loss)
+    assert packets is not None
+    lost = [queues.mg1k_depth_distribution(load, (1,), (1,), size)[-1] for size in (packets, max(packets - 1, 1))]
+    assert lost[0] <= loss
+    assert packets == 1 or lost[1] > loss
+    assert queues.md1_buffer(0.999999, 1e-9) is None

@@ -41,7 +41,9 @@ def slow_start_rtts(segments: int) -> int:
     1. Less than 2 segments count as 2.
     """
     check_at_least("segments", segments, 1)
-    return 1 + max((segments - 1).bit_length() - 1, 0)
+    if segments != int(segments):
+        raise ValueError(f"segments of {segments}; allowed: whole ones")
+    return 1 + max((int(segments) - 1).bit_length() - 1, 0)
 
 
 def s_model_throughput(size_bytes: float, segments: int, rtt_s: float, loss: float, v: float = S_MODEL_V) -> float:
@@ -66,6 +68,7 @@ def rtt(base_rtt_s: float, buffer: float, capacity: float, f: float) -> float:
 def pl_loss(buffer: float, a: float, b: float) -> float:
     """p(B) = a B^-b (equation 5)."""
     check_positive("a buffer", buffer)
+    check_positive("a", a)
     return a * buffer**-b
 
 

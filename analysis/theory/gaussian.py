@@ -26,6 +26,7 @@ def queue_deviation(bdp: float, mean_queue: float, flows: float) -> float:
     With Q = B this is the paper's upper bound. ValueError unless n >= 1.
     """
     check_at_least("flows", flows, 1)
+    check_positive("a BDP", bdp)
     return _SPREAD * (bdp + mean_queue) / math.sqrt(flows)
 
 
@@ -38,6 +39,7 @@ def lost_utilization(bdp: float, buffer: float, flows: float, mean_queue: float 
     99.988 %. ValueError unless n >= 1 and B >= 0.
     """
     check_at_least("flows", flows, 1)
+    check_positive("a BDP", bdp)
     check_at_least("a buffer", buffer, 0)
     scale = bdp + (buffer if mean_queue is None else mean_queue)
     return float(special.erfc(_FACTOR * buffer * math.sqrt(flows) / scale))
@@ -55,6 +57,7 @@ def buffer_for_loss_of(lost: float, bdp: float, flows: float) -> float:
     math.inf where x >= 1: for so few flows the bound never gets there. ValueError unless 0 < lost <= 1 and n >= 1.
     """
     check_at_least("flows", flows, 1)
+    check_positive("a BDP", bdp)
     check_positive("lost utilization", lost)
     check_share("lost utilization", lost, ends=True)
     x = float(special.erfcinv(lost)) / (_FACTOR * math.sqrt(flows))

@@ -19,6 +19,7 @@ def sqrt_rule(bdp: float, flows: float) -> float:
     `flows` are those that are in congestion avoidance at one time (second paper, 5.1.3), which need not be whole.
     """
     check_at_least("flows", flows, 1)
+    check_positive("a BDP", bdp)
     return bdp / math.sqrt(flows)
 
 
@@ -54,14 +55,14 @@ def buffer_for_utilization(bdp: float, flows: float, delta: float, utilization: 
     u = 1, and 0 where Theorem 7 has u or more without a buffer. The model knows no bursts: twenty packets are needed
     for those (first paper, 3.6). ValueError unless 0 <= u <= 1.
     """
-    _check(flows, delta)
+    _check(flows, delta, bdp)
     check_share("a utilization", utilization, ends=True)
     return max(delta / math.sqrt(flows) - (1 - utilization), 0.0) * bdp
 
 
 def flows_seeing_loss(bdp: float, flows: float, delta: float) -> float:
     """n^2 / (Delta BDP) + sqrt(n): Theorems 5 to 7 hold if no more flows see a loss in one RTT (first paper)."""
-    _check(flows, delta)
+    _check(flows, delta, bdp)
     return flows**2 / (delta * bdp) + math.sqrt(flows)
 
 
@@ -78,7 +79,7 @@ def least_window(decrease: float = 0.5, increase: float = 1.0) -> float:
 
 def almost_fair_least_window(bdp: float, flows: float, delta: float) -> float:
     """BDP / (Delta n): the least window that Delta-almost fairness allows (first paper, equation 1)."""
-    _check(flows, delta)
+    _check(flows, delta, bdp)
     return bdp / (delta * flows)
 
 
@@ -95,7 +96,7 @@ def desynchronized_buffer(bdp: float, flows: float, delta: float, extra: float) 
 
     s = sqrt(n) is Theorem 6; s = c n asks for c Delta BDP, s = 1 for Delta BDP / n. ValueError for s < 0.
     """
-    _check(flows, delta)
+    _check(flows, delta, bdp)
     check_at_least("extra flows", extra, 0)
     return extra * delta * bdp / flows
 
@@ -107,6 +108,7 @@ def fraction_losing_buffer(bdp: float, flows: float, fraction: float) -> float:
     others grow by one: BDP + B - p (BDP + B) / 2 + n (1 - p) >= BDP gives the constants. p = 1 is the BDP rule.
     """
     check_at_least("flows", flows, 1)
+    check_positive("a BDP", bdp)
     check_share("a fraction", fraction, ends=True)
     return max((fraction * bdp - 2 * flows * (1 - fraction)) / (2 - fraction), 0.0)
 
@@ -117,7 +119,7 @@ def bbr_buffer(bdp: float, flows: float, delta: float, risk: float) -> float:
 
     No condition on how many flows see a loss. ValueError unless 0 < risk < 1. See bbr_buffer_sharp.
     """
-    _check(flows, delta)
+    _check(flows, delta, bdp)
     check_share("a risk", risk)
     return delta * bdp * math.sqrt(-math.log(risk) / (2 * flows))
 
@@ -139,7 +141,7 @@ def random_decrease_flows(bdp: float, flows: float, delta: float, risk: float = 
     Lemma 9 is the risk of exp(-1/2), sqrt(n). Its Delta^-1 in the statement is right: p <= Delta n / BDP. The appendix
     has n^2 / (Delta BDP) in equation 5, and none in the line after.
     """
-    _check(flows, delta)
+    _check(flows, delta, bdp)
     check_share("a risk", risk)
     return flows**2 * delta / bdp + math.sqrt(-2 * flows * math.log(risk))
 
@@ -155,6 +157,7 @@ def least_flows_that_shrink_window(flows: float, least_losing_window: float) -> 
     return flows / (1 + least_losing_window / 2)
 
 
-def _check(flows: float, delta: float) -> None:
+def _check(flows: float, delta: float, bdp: float = 1.0) -> None:
     check_at_least("flows", flows, 1)
     check_at_least("Delta", delta, 1)
+    check_positive("a BDP", bdp)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from analysis.sums import dot
-from analysis.theory.checks import check_load
+from analysis.theory.checks import check_load, check_share
 
 # Of distributions: beyond, the sum over states costs seconds, and at any load below 1 nothing is left to be summed.
 MOST_STATES = 4096
@@ -86,6 +86,28 @@ def mg1k_depth_distribution(
     total = relative.sum()
     seen = relative / (relative[0] + load * total)
     return np.append(seen, max(0.0, 1 - seen.sum()))
+
+
+def md1_buffer(load: float, loss: float) -> int | None:
+    """Least K for which M/D/1/K loses no more than the share `loss`; None if it is more than can be summed.
+
+    The packet in transmission is one of the K. ValueError unless 0 < load < 1 and 0 < loss < 1.
+    """
+    check_load(load)
+    check_share("a loss", loss)
+    low, high = 0, 1
+    while _md1_loss(load, high) > loss:
+        if high == MOST_STATES - 1:
+            return None
+        low, high = high, min(2 * high, MOST_STATES - 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _md1_loss(load, middle) <= loss else (middle, high)
+    return high
+
+
+def _md1_loss(load: float, buffer: int) -> float:
+    return float(mg1k_depth_distribution(load, (1.0,), (1.0,), buffer)[-1])
 
 
 def _relative(

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 
+from analysis.theory.checks import check_at_least, check_positive, check_share
+
 
 def window(time_s: float, capacity: float, bdp: float, first: float | None = None) -> float:
     """W(t) = sqrt(2 C t + W(0)^2) packets (second paper, equation 9), where the link is busy.
@@ -48,8 +50,9 @@ def extremes(bdp: float, buffer: float, decrease: float = 0.5) -> tuple[float, f
 
     The queue is each less the BDP, and not below 0. ValueError unless 0 < decrease < 1.
     """
-    if not 0 < decrease < 1:
-        raise ValueError(f"a window that falls to {decrease} of itself; allowed: between 0 and 1")
+    check_share("the decrease", decrease)
+    check_positive("a BDP", bdp)
+    check_at_least("a buffer", buffer, 0)
     return decrease * (bdp + buffer), bdp + buffer
 
 

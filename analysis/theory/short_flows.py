@@ -182,6 +182,8 @@ def _normalized(
     shares = np.ones(len(sizes)) if weights is None else np.asarray(weights, dtype=np.float64)
     if not len(sizes) or len(shares) != len(sizes) or not (sizes >= 1).all() or not (shares >= 0).all():
         raise ValueError("bursts are sizes of 1 packet or more, each with a weight that is not negative")
+    if not shares.sum() > 0:
+        raise ValueError("all bursts have a weight of 0; allowed: one at least with more")
     return sizes, shares / shares.sum()
 
 

@@ -8,7 +8,7 @@ window is BDP + B. They fail where packets come in bursts (its 3.6: below about 
 
 from __future__ import annotations
 
-from analysis.theory.checks import check_at_least, check_share
+from analysis.theory.checks import check_at_least, check_positive, check_share
 
 # Window after a loss over window before it. Reno: RFC 5681, 3.1. Cubic: beta_cubic as Linux has it
 # (net/ipv4/tcp_cubic.c). Scalable: net/ipv4/tcp_scalable.c. All as in the first paper, 3.5.
@@ -47,6 +47,8 @@ def queue_length(in_flight: float, bdp: float, buffer: float) -> float:
 
 def utilization_of_window(in_flight: float, bdp: float) -> float:
     """min(W / BDP, 1) (first paper, Lemma 2)."""
+    check_positive("a BDP", bdp)
+    check_at_least("a window", in_flight, 0)
     return min(in_flight / bdp, 1.0)
 
 
@@ -59,6 +61,7 @@ def decrease_buffer(decrease: float, bdp: float, utilization: float = 1.0, varia
     (1 + eps) BDP. Never below 0. ValueError unless 0 < beta < 1, 0 <= u <= 1 and eps >= 0.
     """
     check_share("the decrease", decrease)
+    check_positive("a BDP", bdp)
     check_share("a utilization", utilization, ends=True)
     check_at_least("variability", variability, 0)
     return max((utilization / decrease - 1) * (1 + variability), 0.0) * bdp
@@ -69,6 +72,7 @@ def decrease_utilization(decrease: float, buffer: float, bdp: float) -> float:
     3.5). ValueError unless 0 < beta < 1.
     """
     check_share("the decrease", decrease)
+    check_at_least("a buffer", buffer, 0)
     return utilization_of_window(decrease * (bdp + buffer), bdp)
 
 
@@ -78,7 +82,8 @@ def min_utilization(cc: str, buffer: float, bdp: float) -> float | None:
     First paper, 3.5. None for an algorithm that it has no rule for.
     """
     if cc == "bbr":
-        return min(BBR_DRAIN + buffer / bdp, 1.0)
+        check_at_least("a buffer", buffer, 0)
+        return utilization_of_window(BBR_DRAIN * bdp + buffer, bdp)
     if cc not in DECREASE:
         return None
     return decrease_utilization(DECREASE[cc], buffer, bdp)
@@ -106,6 +111,8 @@ def single_flow_buffer(cc: str, bdp: float, utilization: float = 1.0) -> float |
     it has no rule for (BBRv2 is one: "as soon as the algorithm is described in sufficient detail").
     """
     if cc == "bbr":
+        check_positive("a BDP", bdp)
+        check_share("a utilization", utilization, ends=True)
         return max(utilization - BBR_DRAIN, 0.0) * bdp
     if cc not in DECREASE:
         return None
