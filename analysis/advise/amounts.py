@@ -18,6 +18,6 @@ def si(value: float, unit: str) -> str:
     raise AssertionError(value)
 
 
-def whole(packets: float) -> str:
+def whole(packets: float) -> int:
     """Whole packets, rounded up: a buffer of a part of a packet holds none. Rounding errors are not a packet."""
-    return f"{math.ceil(packets * (1 - 1e-9)):,}"
+    return math.ceil(packets - min(packets * 1e-9, 1e-3))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from analysis.theory import short_flows, single_flow, tiny_buffers
@@ -14,10 +15,10 @@ WIRE_EXTRA_BYTES = 38  # Ethernet header, FCS, preamble and gap
 class Link:
     """One bottleneck and its traffic; what is None was not given.
 
-    `utilization` is wanted of the link; `delta` is Delta of almost fairness; `losing` is s, how many flows beyond n^2 /
-    (Delta BDP) see a loss in one RTT; `risk` is the chance that is accepted; `window_bytes` is the largest window of a
-    flow; `input_bps` is the highest rate at which one flow can arrive; `flow_packets` has packets of a short flow ->
-    how many such flows come.
+    `utilization` is wanted of the link; `delta` is Delta of almost fairness; `losing` is s, how many flows beyond
+    n^2 / (Delta BDP) see a loss in one RTT; `risk` is the chance that is accepted; `window_bytes` is the largest
+    window of a flow, if there is a limit; `input_bps` is the highest rate at which one flow can arrive;
+    `flow_packets` has packets of a short flow -> how many such flows come.
     """
 
     rate_bps: int
@@ -29,7 +30,7 @@ class Link:
     delta: float = 1.0
     losing: float | None = None
     risk: float = 0.025
-    window_bytes: float = 65536.0
+    window_bytes: float | None = None
     input_bps: int | None = None
     load: float | None = None
     flow_packets: tuple[tuple[int, float], ...] = ()
@@ -51,8 +52,8 @@ class Link:
 
     @property
     def largest_window(self) -> float:
-        """W_max in full packets, at least 1."""
-        return max(self.window_bytes / self.mtu_bytes, 1.0)
+        """W_max in full packets, at least 1; math.inf without a limit."""
+        return math.inf if self.window_bytes is None else max(self.window_bytes / self.mtu_bytes, 1.0)
 
     @property
     def peak_load(self) -> float:

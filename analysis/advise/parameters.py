@@ -125,7 +125,9 @@ PARAMETERS: dict[str, Parameter] = {
         _number(0, 1, share=True, open_ends=True),
         "chance that is accepted: of a burst that finds the buffer full, of less than full use (Theorem 8)",
     ),
-    "window": Parameter("64kB", _quantity("1b", "1000gb", "bytes", "packets"), "largest window of a flow: kB, p"),
+    "window": Parameter(
+        None, _quantity("1b", "1000gb", "bytes", "packets"), "largest window of a flow, if it has a limit: kB, p"
+    ),
     "input": Parameter(None, _quantity("1kbit", "1000tbit", "rate"), "highest rate at which one flow can arrive"),
     "load": Parameter(
         None,
@@ -186,6 +188,7 @@ def _link(values: Mapping[str, Any]) -> Link:
         sizes[packets] = sizes.get(packets, 0) + weight
     load = values["load"] if values["load"] is not None or not sizes else float(TYPICAL_LOAD)
     window = values["window"]
+    unit = mtu if window and window.dimension == "packets" else 1
     return Link(
         rate_bps=int(values["rate"].amount),
         rtt_ns=int(values["rtt"].amount),
@@ -196,7 +199,7 @@ def _link(values: Mapping[str, Any]) -> Link:
         delta=values["delta"],
         losing=values["losing"],
         risk=values["risk"],
-        window_bytes=float(window.amount) * (mtu if window.dimension == "packets" else 1),
+        window_bytes=float(window.amount) * unit if window else None,
         input_bps=int(values["input"].amount) if values["input"] else None,
         load=load,
         flow_packets=tuple(sorted(sizes.items())),

@@ -17,13 +17,35 @@ class Condition(NamedTuple):
     holds: bool | None
 
 
+class Promise(NamedTuple):
+    """What a run is judged by: one of MEASURES, and how much of it is enough (0 to 1)."""
+
+    measure: str
+    least: float
+
+    @property
+    def text(self) -> str:
+        """As people say it: mean utilization 99 % or more."""
+        return f"{MEASURES[self.measure]} {100 * self.least:.4g} % or more"
+
+
+NONEMPTY, MEAN, P01 = "nonempty", "utilization_mean", "utilization_p01"
+# The first paper's two criteria (5.1), and the mean, which is what a bound on all that is lost bounds.
+MEASURES = {
+    NONEMPTY: "packets that found a queue",
+    MEAN: "mean utilization",
+    P01: "1st percentile of utilization over ten RTTs",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rule:
     """`ask` gives packets (math.inf: no buffer is enough) for a link to which it `applies`; `conditions` what it
     assumes.
 
-    `aim` is what the buffer is for, and what a run is judged by: "full" use, the "target" (Link.utilization), or None
-    if runs of long flows do not measure it. `runs_of` says of how many flows such runs are: "one" or "many".
+    `promise` is what the buffer is for, and what a run is judged by; None if runs of long flows do not measure it.
+    `runs_of` says of how many flows such runs are, "one" or "many"; `needs` what must be known of a run: "delta",
+    "losing" (fields of Link).
     """
 
     key: str
@@ -33,8 +55,9 @@ class Rule:
     ask: Callable[[Link], float]
     conditions: Callable[[Link], list[Condition]]
     applies: Callable[[Link], bool] = lambda link: True
-    aim: str | None = None
+    promise: Callable[[Link], Promise] | None = None
     runs_of: str = "many"
+    needs: tuple[str, ...] = ()
 
 
 class Advice(NamedTuple):

@@ -21,6 +21,8 @@ def not_asked(link: Link) -> list[str]:
     missing = []
     if link.load is None:
         missing.append("LOAD or FLOW_SIZES (short flows, smooth traffic)")
+    if link.window_bytes is None:
+        missing.append("WINDOW (tiny buffers)")
     if link.gamma is None:
         missing.append("INPUT (capacity ratio)")
     if link.losing is None and link.flows > 1:

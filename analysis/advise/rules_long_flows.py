@@ -9,12 +9,15 @@ from dataclasses import replace
 
 from analysis.advise.amounts import si
 from analysis.advise.link import Link
-from analysis.advise.rule import Condition, Rule
+from analysis.advise.rule import MEAN, NONEMPTY, P01, Condition, Promise, Rule
+from analysis.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.theory import gaussian, many_flows, single_flow
 
 BURST_PACKETS = 20  # first paper, 3.6: below about twenty packets bursts are lost, whatever the rule
 SYNCHRONIZED_BELOW, DESYNCHRONIZED_ABOVE = 100, 500  # flows; second paper, 3.2
 LEAST_MEAN_WINDOW = 2  # packets; second paper, 5.1.1: below, timeouts
+FULL = 0.99  # of packets that find a queue: what the first paper calls full utilization (5.1)
+UNIFORM_FULL = 0.98  # of the time, in Theorem 4
 # Delta of almost fairness where the first paper measured it (5.6)
 MEASURED_DELTA = {"reno": 4.0, "cubic": 4.0, "scalable": 4.0, "bbr": 10.0}
 
@@ -22,6 +25,27 @@ MEASURED_DELTA = {"reno": 4.0, "cubic": 4.0, "scalable": 4.0, "bbr": 10.0}
 def reno(link: Link) -> Condition:
     """The flows are Reno's."""
     return Condition("Reno: windows halve, one packet more each RTT", link.cc == "reno")
+
+
+def _room(link: Link, buffer: float) -> list[Condition]:
+    """What every rule of long flows needs: room for bursts, of senders that do not pace, and for windows to grow."""
+    found = []
+    if link.cc != "bbr":  # the first paper's 3.6 sees no cliff of BBR
+        text = f"buffer of {BURST_PACKETS} packets or more, for bursts"
+        found.append(Condition(text, buffer >= BURST_PACKETS))
+    if link.window_bytes is not None:
+        text = f"windows may be BDP/n = {link.fair_window:.3g} packets: WINDOW is {link.largest_window:.3g}"
+        found.append(Condition(text, link.largest_window >= link.fair_window))
+    return found
+
+
+def _full(link: Link) -> Promise:
+    return Promise(NONEMPTY, FULL)
+
+
+def _wanted(link: Link) -> Promise:
+    """UTIL of any ten RTTs, which are known to a packet."""
+    return Promise(P01, min(link.utilization, 1 - 1 / (UTILIZATION_WINDOW_RTTS * max(link.bdp, 1))))
 
 
 def _many(link: Link) -> bool:
@@ -42,6 +66,10 @@ def _apart(link: Link) -> Condition:
     return Condition(text, False if link.flows < SYNCHRONIZED_BELOW else None)
 
 
+def _uniform() -> Condition:
+    return Condition("windows uniform from 2/3 to 4/3 of their mean (neither the first paper, 5.3, nor ours are)", None)
+
+
 def _mean_window(link: Link, buffer: float) -> Condition:
     window = (link.bdp + buffer) / link.flows
     return Condition(f"mean window above {LEAST_MEAN_WINDOW} packets: {window:.3g}", window > LEAST_MEAN_WINDOW)
@@ -57,15 +85,22 @@ def _fair(link: Link, ask: Callable[[Link], float]) -> Condition:
 
 
 def _almost_fair(link: Link, ask: Callable[[Link], float]) -> list[Condition]:
-    least = many_flows.almost_fair_least_window(link.bdp, link.flows, link.delta)
-    needed = many_flows.least_window(single_flow.DECREASE.get(link.cc, 0.5))
     return [
         Condition("windows fall by a fixed share at a loss", link.cc in single_flow.DECREASE),
         _fair(link, ask),
-        Condition(f"least window {needed:.2g} packets or more: {least:.3g}", least >= needed),
+        _least_window(link),
         _few_lose(link),
         Condition("one RTT for all flows", None),
+        *_room(link, ask(link)),
     ]
+
+
+def _least_window(link: Link) -> Condition:
+    """Almost fairness allows the least window that is known to be; BDP/n is one that no least window is above."""
+    allowed = many_flows.almost_fair_least_window(link.bdp, link.flows, link.delta)
+    needed = many_flows.least_window(single_flow.DECREASE.get(link.cc, 0.5))
+    holds = True if allowed >= needed else None if link.fair_window >= needed else False
+    return Condition(f"least window {needed:.2g} packets or more: {allowed:.3g} to {link.fair_window:.3g}", holds)
 
 
 def _few_lose(link: Link) -> Condition:
@@ -86,10 +121,7 @@ def _one_flow_conditions(link: Link) -> list[Condition]:
     found = [_one_or_together(link)]
     if link.cc == "bbr":
         found.append(Condition("BBR v1 that probes for bandwidth, and loses packets when it sends 5/4", None))
-    return [
-        *found,
-        Condition(f"buffer of {BURST_PACKETS} packets or more, for bursts", _one_flow(link) >= BURST_PACKETS),
-    ]
+    return [*found, *_room(link, _one_flow(link))]
 
 
 def _sqrt_n(link: Link) -> float:
@@ -97,7 +129,8 @@ def _sqrt_n(link: Link) -> float:
 
 
 def _sqrt_n_conditions(link: Link) -> list[Condition]:
-    return [_apart(link), reno(link), _mean_window(link, _sqrt_n(link))]
+    buffer = _sqrt_n(link)
+    return [_apart(link), reno(link), _mean_window(link, buffer), _uniform(), *_room(link, buffer)]
 
 
 def _gaussian(link: Link) -> float:
@@ -110,6 +143,8 @@ def _gaussian_conditions(link: Link) -> list[Condition]:
         _apart(link),
         reno(link),
         _mean_window(link, buffer if buffer < math.inf else 0),
+        _uniform(),
+        *_room(link, buffer),
         Condition("the bound gets to UTIL with some buffer", buffer < math.inf),
     ]
 
@@ -152,6 +187,7 @@ def _theorem_8_conditions(link: Link) -> list[Condition]:
         Condition("all flows are BBR v1 that probes for bandwidth", None if link.cc == "bbr" else False),
         _fair(link, _theorem_8),
         Condition("cycles begin at random, and one RTT for all flows", None),
+        *_room(link, _theorem_8(link)),
     ]
 
 
@@ -162,8 +198,8 @@ LONG_FLOWS = (
         formula="C x RTT",
         source="first paper, 3.1; second paper, 2 and 3.1",
         ask=lambda link: single_flow.bdp_rule(link.bdp),
-        conditions=lambda link: [_one_or_together(link), reno(link)],
-        aim="full",
+        conditions=lambda link: [_one_or_together(link), reno(link), *_room(link, link.bdp)],
+        promise=_full,
         runs_of="one",
     ),
     Rule(
@@ -173,7 +209,7 @@ LONG_FLOWS = (
         source="first paper, 3.5",
         ask=_one_flow,
         conditions=_one_flow_conditions,
-        aim="target",
+        promise=_wanted,
         runs_of="one",
     ),
     Rule(
@@ -184,7 +220,7 @@ LONG_FLOWS = (
         applies=_many,
         ask=_sqrt_n,
         conditions=_sqrt_n_conditions,
-        aim="full",
+        promise=lambda link: Promise(NONEMPTY, UNIFORM_FULL),
     ),
     Rule(
         key="gaussian",
@@ -194,7 +230,7 @@ LONG_FLOWS = (
         applies=_many,
         ask=_gaussian,
         conditions=_gaussian_conditions,
-        aim="target",
+        promise=lambda link: Promise(MEAN, link.utilization),
     ),
     Rule(
         key="theorem-6",
@@ -204,7 +240,8 @@ LONG_FLOWS = (
         applies=_many,
         ask=_theorem_6,
         conditions=lambda link: _almost_fair(link, _theorem_6),
-        aim="full",
+        promise=_full,
+        needs=("delta", "losing"),
     ),
     Rule(
         key="theorem-7",
@@ -214,7 +251,8 @@ LONG_FLOWS = (
         applies=_many,
         ask=_theorem_7,
         conditions=_theorem_7_conditions,
-        aim="target",
+        promise=_wanted,
+        needs=("delta", "losing"),
     ),
     Rule(
         key="equation-3",
@@ -224,7 +262,8 @@ LONG_FLOWS = (
         applies=lambda link: link.flows > 1 and link.losing is not None,
         ask=_equation_3,
         conditions=_equation_3_conditions,
-        aim="full",
+        promise=_full,
+        needs=("delta", "losing"),
     ),
     Rule(
         key="theorem-8",
@@ -234,6 +273,7 @@ LONG_FLOWS = (
         applies=lambda link: link.flows > 1 and link.cc == "bbr",
         ask=_theorem_8,
         conditions=_theorem_8_conditions,
-        aim="full",
+        promise=lambda link: Promise(NONEMPTY, 1 - link.risk),
+        needs=("delta",),
     ),
 )

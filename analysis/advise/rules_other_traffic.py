@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 
+from analysis.advise.amounts import whole
 from analysis.advise.link import Link
 from analysis.advise.rule import Condition, Rule
 from analysis.advise.rules_long_flows import reno
-from analysis.theory import capacity_ratio, short_flows, tiny_buffers
+from analysis.theory import capacity_ratio, queues, short_flows, tiny_buffers
 
 SHORT_FLOW_PACKETS = 90  # second paper, section 4: fewer never leave slow start
+MOST_LOST = 0.1  # the Infocom paper's (2) leaves out what grows with the loss
 MUCH_BELOW_ONE = 0.1  # the Gamma of Prasad et al.'s simulations with the PL-form (their Table 1)
 
 
@@ -35,14 +37,23 @@ def _slower_than_inputs(link: Link) -> bool:
 
 
 def _smooth(link: Link) -> Condition:
+    """Of long flows: their windows, with the bursts that these make, come spread out."""
     text = "senders pace, or access links are much slower than this one"
     if link.cc == "bbr":
-        return Condition(f"{text}: BBR paces (first paper, 3.6)", True)
+        return Condition(f"{text}: BBR paces (first paper, 3.6), but not as Poisson", None)
     if link.gamma is None:
         return Condition(text, None)
     # Theorem 2 of the Infocom paper: a log(W) factor slower, of a size that it does not say
-    slow = link.gamma > math.log2(max(link.largest_window, 2))
-    return Condition(f"{text}: {link.gamma:.3g} x", None if slow else False)
+    window = link.fair_window if link.window_bytes is None else link.largest_window
+    return Condition(f"{text}: {link.gamma:.3g} x", None if link.gamma > math.log2(max(window, 2)) else False)
+
+
+def _poisson(link: Link) -> Condition:
+    """Of other traffic: only slow access links space its packets out, whatever the long flows do."""
+    text = "packets are Poisson: access links are much slower than this one"
+    if link.gamma is None:
+        return Condition(text, None)
+    return Condition(f"{text}: {link.gamma:.3g} x", None if link.gamma > 1 else False)
 
 
 def _burst_tail(link: Link, order: int | None) -> float:
@@ -64,6 +75,19 @@ def _burst_conditions(link: Link) -> list[Condition]:
     ]
 
 
+def _md1(link: Link) -> float:
+    return short_flows.buffer_for_tail(_load(link), (1,), link.risk)
+
+
+def _md1_conditions(link: Link) -> list[Condition]:
+    """With the exact loss, as far as it can be summed: the rule is an estimate for the tail of a large buffer."""
+    packets, exact = whole(_md1(link)), queues.md1_buffer(_load(link), link.risk)
+    text = "the estimate of a long tail is enough"
+    if exact is None:
+        return [_poisson(link), Condition(text, None)]
+    return [_poisson(link), Condition(f"{text}: {exact} packets lose {link.risk:g} or less", packets >= exact)]
+
+
 def _theorem_1(link: Link) -> float:
     if link.utilization >= 1 or link.peak_load >= 1:
         return math.inf
@@ -72,11 +96,13 @@ def _theorem_1(link: Link) -> float:
 
 def _theorem_1_conditions(link: Link) -> list[Condition]:
     share = link.peak_load
+    used = f"{link.utilization * share:.3g} of the link" if share < 1 else "not of the link"
     return [
         Condition(f"all flows' largest windows together stay below the link's rate: {share:.3g} of it", share < 1),
         reno(link),
         _smooth(link),
-        Condition(f"UTIL {link.utilization:g} is a share of what those windows offer, below 1", link.utilization < 1),
+        Condition("UTIL is below 1", link.utilization < 1),
+        Condition(f"UTIL {link.utilization:g} is wanted of what those windows offer, which is {used}", None),
     ]
 
 
@@ -86,8 +112,11 @@ def _tcp_equation(link: Link) -> float:
 
 def _tcp_equation_conditions(link: Link) -> list[Condition]:
     wanted, largest = link.utilization * link.fair_window, link.largest_window
+    limit = "" if math.isinf(largest) else f": WINDOW is {largest:.3g}"
+    loss = tiny_buffers.tcp_loss(wanted)
     return [
-        Condition(f"windows may be {wanted:.3g} packets: WINDOW is {largest:.3g}", largest >= wanted),
+        Condition(f"windows may be {wanted:.3g} packets{limit}", largest >= wanted),
+        Condition(f"few packets are lost, where the equation is of TCP: {loss:.3g}", loss <= MOST_LOST),
         Condition("UTIL is below 1", link.utilization < 1),
         reno(link),
         _smooth(link),
@@ -141,8 +170,8 @@ OTHER_TRAFFIC = (
         formula="P(Q >= B) = RISK, single packets (M/D/1)",
         source="second paper, 4",
         applies=_has_load,
-        ask=lambda link: short_flows.buffer_for_tail(_load(link), (1,), link.risk),
-        conditions=lambda link: [Condition("slow access links space all packets out (Poisson)", _smooth(link).holds)],
+        ask=_md1,
+        conditions=_md1_conditions,
     ),
     Rule(
         key="rho-b",
@@ -151,13 +180,14 @@ OTHER_TRAFFIC = (
         source="Infocom paper, II",
         applies=_has_load,
         ask=lambda link: tiny_buffers.buffer_for_drops(_load(link), link.risk),
-        conditions=lambda link: [Condition("packets are Poisson", _smooth(link).holds)],
+        conditions=lambda link: [_poisson(link)],
     ),
     Rule(
         key="theorem-1",
         name="tiny: Theorem 1",
         formula="log(W^2 / (2 (1 - UTIL))) / log(1 / rho), rho = n W / BDP",
         source="Infocom paper, Theorem 1",
+        applies=lambda link: link.window_bytes is not None,
         ask=_theorem_1,
         conditions=_theorem_1_conditions,
     ),

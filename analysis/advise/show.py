@@ -16,18 +16,18 @@ from rich.text import Text
 
 from analysis.advise import rules
 from analysis.advise.amounts import si, whole
-from analysis.advise.evidence import Runs, Verdict
+from analysis.advise.evidence import Runs, Verdict, span_of
 from analysis.advise.link import Link
 from analysis.advise.memory import SOURCE, memory_class, ram_bits
 from analysis.advise.parameters import Question
-from analysis.advise.rule import Advice
+from analysis.advise.rule import MEAN, NONEMPTY, P01, Advice
 from experiments.units import show as show_units
 
 MARKS = {True: "yes", False: "NO", None: "?"}
 LEAST_WIDTH = 120  # where no terminal says how wide it is, or it is narrower than the table
 MOST_PROBLEMS = 5  # listed
 INDENT = (0, 0, 0, 5)
-OBJECTIVES = {"full": "full use", "target": "UTIL", None: "other"}
+OBJECTIVES = {NONEMPTY: "full use", MEAN: "UTIL", P01: "UTIL"}
 
 
 class Row(NamedTuple):
@@ -53,7 +53,7 @@ def print_table(question: Question, rows: list[Row], runs: Runs) -> None:
         table.add_column(name, justify=justify, no_wrap=name in ("buffer", "", "packets", "time", "memory"))  # type: ignore[arg-type]
     for number, (advice, verdict) in enumerate(rows, 1):
         cells = _cells(question, advice)
-        said = _said(verdict) if advice.rule.aim else "-"
+        said = _said(verdict, link) if advice.rule.promise else "-"
         table.add_row(str(number), Text(advice.rule.name), *cells, MARKS[advice.holds], Text(said))
     console.print(table)
     console.print()
@@ -61,8 +61,9 @@ def print_table(question: Question, rows: list[Row], runs: Runs) -> None:
         console.print(Text(f"{number:>2} {advice.rule.formula}  ({advice.rule.source})"), style="bold")
         for condition in advice.conditions:
             console.print(Padding(Text(f"{MARKS[condition.holds]:<4} {condition.text}"), INDENT, expand=False))
-        if advice.rule.aim and verdict.flows:
-            console.print(Padding(Text(_evidence_line(verdict)), INDENT, expand=False))
+        if advice.rule.promise and (verdict.flows or verdict.outside):
+            promised = advice.rule.promise(link).text
+            console.print(Padding(Text(_evidence_line(verdict, promised)), INDENT, expand=False))
     console.print()
     for line in _footnotes(question, runs):
         console.print(Text(line))
@@ -93,24 +94,27 @@ def _row_document(question: Question, row: Row) -> dict[str, Any]:
     advice, verdict = row
     rule, size = advice.rule, question.link.bytes(advice.packets)
     endless = math.isinf(advice.packets)
+    promise = rule.promise(question.link) if rule.promise else None
     return {
         "key": rule.key,
         "name": rule.name,
         "source": rule.source,
-        "objective": OBJECTIVES[rule.aim],
+        "objective": OBJECTIVES[promise.measure] if promise else "other",
         "buffer": None
         if endless
         else {
             "packets": advice.packets,
+            "whole_packets": whole(advice.packets),
             "bytes": size,
             "bits": size * 8,
             "time_s": question.link.time_s(advice.packets),
             "ram_bits": ram_bits(size),
         },
-        "memory": memory_class(size, question.limits),
+        "memory": memory_class(size if endless else question.link.bytes(whole(advice.packets)), question.limits),
         "holds": advice.holds,
         "conditions": [condition._asdict() for condition in advice.conditions],
-        "measured": {"verdict": verdict.word, **verdict._asdict()} if rule.aim else None,
+        "promise": promise._asdict() if promise else None,
+        "measured": {"verdict": verdict.word, **verdict._asdict()} if promise else None,
     }
 
 
@@ -128,30 +132,37 @@ def _headline(link: Link) -> list[str]:
 def _cells(question: Question, advice: Advice) -> tuple[str, str, str, str, str]:
     if math.isinf(advice.packets):
         return "no end", "", "", "", ""
-    size = question.link.bytes(advice.packets)
-    memory = memory_class(size, question.limits)
+    packets = whole(advice.packets)
+    size = question.link.bytes(packets)
     return (
         si(size, "B"),
         si(size * 8, "bit"),
-        whole(advice.packets),
-        si(question.link.time_s(advice.packets), "s"),
-        memory,
+        f"{packets:,}",
+        si(question.link.time_s(packets), "s"),
+        memory_class(size, question.limits),
     )
 
 
-def _said(verdict: Verdict) -> str:
-    return f"{verdict.word} ({verdict.kept} of {verdict.enough})" if verdict.enough else verdict.word
+def _said(verdict: Verdict, link: Link) -> str:
+    if not verdict.enough:
+        return verdict.word
+    elsewhere = verdict.elsewhere(link)
+    return f"{verdict.word} ({verdict.kept} of {verdict.enough})" + (f" at {elsewhere}" if elsewhere else "")
 
 
-def _evidence_line(verdict: Verdict) -> str:
-    assert verdict.flows is not None
-    assert verdict.bdp is not None
-    span = f"{verdict.flows[0]} to {verdict.flows[1]} flows, BDP {verdict.bdp[0]:.4g} to {verdict.bdp[1]:.4g} packets"
-    near = f", {verdict.nearest:.3g} x of it or more," if verdict.nearest is not None else ""
-    return (
-        f"runs: {verdict.kept} of {verdict.enough} with so much buffer{near} did what it promises, "
-        f"{verdict.kept_with_less} of {verdict.less} with less ({span})"
-    )
+def _evidence_line(verdict: Verdict, promised: str) -> str:
+    parts = [f"runs ({promised})"]
+    if verdict.flows and verdict.bdp:
+        span = f"n = {span_of(*verdict.flows)}, BDP = {span_of(*map(round, verdict.bdp))} packets"
+        near = f", {verdict.nearest:.3g} x of it or more" if verdict.nearest is not None else ""
+        parts.append(f"{verdict.kept} of {verdict.enough} with so much buffer{near}")
+        parts.append(f"{verdict.kept_with_less} of {verdict.less} with less ({span})")
+    if verdict.outside:
+        parts.append(
+            f"{verdict.outside} are outside its assumptions, where {verdict.outside_kept} of {verdict.outside_enough} "
+            "with so much kept it"
+        )
+    return f"{parts[0]}: {'; '.join(parts[1:])}"
 
 
 def _footnotes(question: Question, runs: Runs) -> list[str]:

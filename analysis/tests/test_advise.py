@@ -106,17 +106,28 @@ def test_capacity_ratio__decides_which_of_prasads_rules_there_is(advice):
         (("FLOWS=1", "CC=cubic"), "bdp", False),
         (("FLOWS=1", "CC=cubic"), "one-flow", True),
         (("FLOWS=1", "CC=cubic", "RATE=1mbit"), "one-flow", False),  # below twenty packets
+        (("FLOWS=1", "RATE=1mbit"), "bdp", False),
+        (("FLOWS=2", "RATE=2mbit"), "theorem-6", False),
+        (("FLOWS=1", "CC=bbr", "RATE=1mbit"), "one-flow", None),  # whose bursts are small
+        (("FLOWS=501", "WINDOW=64kB"), "sqrt-n", False),  # windows of 1622 packets would be needed
         (("FLOWS=50",), "sqrt-n", False),
         (("FLOWS=300",), "sqrt-n", None),
-        (("FLOWS=501",), "sqrt-n", True),
+        (("FLOWS=501",), "sqrt-n", None),  # whether windows are uniform
         (("FLOWS=501", "CC=bbr"), "sqrt-n", False),
         (("FLOWS=1000000",), "sqrt-n", False),  # windows of less than two packets
         (("FLOWS=10000",), "theorem-6", None),
         (("FLOWS=500000",), "theorem-6", False),
+        (("FLOWS=200000", "DELTA=4"), "theorem-6", None),  # windows may be 1 packet, and need not
+        (("RATE=1gbit", "RTT=10ms", "FLOWS=800"), "tcp-equation", False),  # nearly all would be lost
+        (("LOAD=0.5", "CC=bbr"), "md1", False),  # 2 packets lose 10 %
+        (("LOAD=0.9", "CC=bbr"), "md1", None),  # what long flows do is not what short ones do
+        (("LOAD=0.5", "INPUT=1tbit", "CC=bbr"), "rho-b", False),
+        (("WINDOW=64kB", "CC=bbr"), "theorem-1", False),
+        (("WINDOW=64kB",), "theorem-1", None),
         (("CC=bbr",), "theorem-6", False),
         (("WINDOW=1MB",), "theorem-1", False),  # congested by the windows alone
         (("UTIL=1",), "gaussian", False),
-        (("UTIL=1",), "theorem-1", False),
+        (("UTIL=1", "WINDOW=64kB"), "theorem-1", False),
     ],
 )
 def test_assumptions__hold_or_not_or_are_open(advice, words, key, holds):
@@ -159,7 +170,7 @@ def test_without_runs__no_rule_is_said_to_be_supported(advice):
 
 
 def test_table__names_every_rule_with_its_source_and_assumptions(capsys, tmp_path):
-    words = ["CC=bbr", "LOAD=0.5", "FLOW_SIZES=14p", "LOSING=3", f"EVIDENCE={tmp_path}"]
+    words = ["CC=bbr", "LOAD=0.5", "FLOW_SIZES=14p", "LOSING=3", "WINDOW=64kB", f"EVIDENCE={tmp_path}"]
     wide = ""
     for into in ("1tbit", "1gbit"):
         assert main(["advise", *words, f"INPUT={into}"]) == 0
@@ -318,3 +329,19 @@ def test_theorem_7__asks_for_a_burst_where_theory_asks_for_nothing():
     with pytest.raises(SpecError):
         parameters.read({"util": "2"})
     assert command.USAGE.startswith("usage")
+
+
+def test_amounts__are_of_whole_packets(capsys, tmp_path):
+    assert main(["advise", "RATE=1kbit", "RTT=1ms", "FLOWS=100", f"EVIDENCE={tmp_path}"]) == 0
+    cells = next(line for line in capsys.readouterr().out.splitlines() if line.lstrip().startswith("3  BDP/sqrt(n)"))
+    assert "1.538 kB" in cells  # one packet, of which the rule asks for a small part
+    assert main(["advise", "RATE=1kbit", "RTT=1ms", "FLOWS=100", "JSON=1", f"EVIDENCE={tmp_path}"]) == 0
+    buffer = by_key(json.loads(capsys.readouterr().out))["sqrt-n"]["buffer"]
+    assert buffer["packets"] < 1e-4
+    assert buffer["whole_packets"] == 1
+
+
+def test_window__brings_the_rule_of_tiny_buffers(advice):
+    assert "theorem-1" not in by_key(advice())
+    assert any("WINDOW" in text for text in advice()["not_asked"])
+    assert by_key(advice("WINDOW=64kB"))["theorem-1"]["buffer"]["whole_packets"] == 19
