@@ -43,6 +43,16 @@ def bounds(measured: Mapping[int, Sequence[float | None]], least: float, x: floa
     return Bounds(x, low, high)
 
 
+def contradiction(measured: Mapping[int, Sequence[float | None]], least: float) -> tuple[int, int] | None:
+    """(the smallest buffer that is enough, the largest that is not) where that is the larger of both: what is measured
+    is then not monotone. None where it is.
+    """
+    judged = {buffer: verdict(values, least) for buffer, values in measured.items()}
+    enough = min((buffer for buffer, one in judged.items() if one is True), default=math.inf)
+    too_few = max((buffer for buffer, one in judged.items() if one is False), default=-math.inf)
+    return (int(enough), int(too_few)) if enough < too_few else None
+
+
 def by_buffer(rows: Iterable[Mapping[str, object]], criterion: str) -> dict[int, list[float | None]]:
     """Rows of the run table as `bounds` takes them."""
     found: dict[int, list[float | None]] = {}

@@ -140,10 +140,32 @@ def test_figure_04__measures_depth_below_full_and_below_the_rule(results, truths
 def test_figure_05a__bounds_hold_the_least_buffer(results, truths):
     data, _ = _figure("figure_05a", results)
     for flows, buffers in ((1, (5, 20, FULL, 70)), (4, (5, 20, FULL))):
+        if flows == 4:  # other sweeps' runs count, too
+            assert {run["sweep"] for run in data["curves"]["reno"]["points"][4].runs} >= {"spang2021-reno-depth"}
         enough = {b: (_depths(truths, _job("reno", flows, b)) > 0).mean() >= 0.99 for b in buffers}
         low = max((b for b in buffers if not any(enough[c] for c in buffers if c <= b)), default=0)
         high = min((b for b in buffers if all(enough[c] for c in buffers if c >= b)), default=math.inf)
-        assert data["curves"]["reno"]["points"][flows] == (flows, low, high)
+        assert data["curves"]["reno"]["points"][flows].bounds == (flows, low, high)
+
+
+def test_figure_05a__has_no_least_buffer_where_a_larger_one_is_not_enough(results, tmp_path):
+    copied = tmp_path / "results"
+    shutil.copytree(results, copied)
+    for buffer, nonempty in ((20, 0.3), (FULL, 1.0), (70, 0.24)):
+        found = list(copied.glob(f"*/runs/reno-n1-b{buffer}-r*/rep-1/summary.json"))
+        assert len(found) >= 2
+        for path in found:
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"queue_nonempty_fraction": nonempty}))
+    data, facts = _figure("figure_05a", copied)
+    reno = data["curves"]["reno"]
+    assert not reno["points"][1].is_known
+    assert reno["fitted"] == [4]
+    assert {run["buffer_packets"] for run in reno["points"][1].runs_at_least} == {FULL}
+    (fact,) = (fact for what, fact in facts.items() if what.startswith("Reno, n = 1: least buffer (mean"))
+    assert (fact.measured, fact.none) == (None, "no least buffer")
+    assert fact.reason == "not monotone: 0.3 with 20, 1 with 41, 0.24 with 70 packets"
+    table, _ = _figure("table_1", copied)
+    assert table["rows"][1].verdict == "no least buffer"
 
 
 def test_figure_05b__fits_what_is_lost(results):

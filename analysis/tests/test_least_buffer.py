@@ -3,7 +3,7 @@
 
 import math
 
-from analysis.least_buffer import bounds, by_buffer, verdict
+from analysis.least_buffer import bounds, by_buffer, contradiction, verdict
 
 
 def test_verdict__is_open_where_repetitions_are_on_both_sides() -> None:
@@ -27,6 +27,13 @@ def test_bounds__are_open_where_nothing_was_small_or_large_enough() -> None:
     assert bounds({10: [0.995], 20: [0.999]}, 0.99)[1:] == (0, 10)
     assert bounds({10: [0.5], 20: [0.9]}, 0.99)[1:] == (20, math.inf)
     assert bounds({}, 0.99)[1:] == (0, math.inf)
+
+
+def test_contradiction__is_a_larger_buffer_that_fails_where_a_smaller_does_not() -> None:
+    assert contradiction({10: [0.2], 133: [1.0], 166: [1.0], 249: [0.24]}, 0.99) == (133, 249)
+    assert contradiction({10: [0.2], 133: [1.0], 249: [1.0]}, 0.99) is None
+    assert contradiction({10: [0.2], 20: [0.98, 1.0], 15: [1.0]}, 0.99) is None  # 20 is open
+    assert contradiction({10: [0.2]}, 0.99) is None
 
 
 def test_by_buffer__collects_repetitions() -> None:

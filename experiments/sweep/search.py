@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from analysis.least_buffer import bounds, verdict
+from analysis.least_buffer import bounds, contradiction, verdict
 from experiments.sweep.spec import Search
 
 Measured = Mapping[int, Sequence[float | None]]  # packets -> a number for each repetition, None if it has no valid run
@@ -52,12 +52,11 @@ def found(measured: Measured, low: int, high: int, reps: int, search: Search) ->
     notes = []
     judged = {packets: verdict(values, search.least) for packets, values in sorted(measured.items())}
     between = bounds(measured, search.least)
-    enough = [packets for packets, one in judged.items() if one is True]
-    too_few = [packets for packets, one in judged.items() if one is False]
+    contradicted = contradiction(measured, search.least)
     if next_steps(measured, low, high, reps, search):
         notes.append("not finished")
-    if enough and too_few and min(enough) < max(too_few):
-        notes.append(f"not monotone: {min(enough)} packets are enough and {max(too_few)} are not")
+    if contradicted:
+        notes.append(f"not monotone: {contradicted[0]} packets are enough and {contradicted[1]} are not")
     elif between.high == low:
         notes.append(f"at most {low}, the least that was tried")
     elif between.low == high:

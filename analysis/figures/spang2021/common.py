@@ -53,6 +53,7 @@ class Fact(NamedTuple):
     measured: Interval | None  # None: not measured
     unit: str
     reason: str = ""  # why measured and predicted differ, as far as known
+    none: str = "not measured"  # what is said if there is no measured number
 
 
 def name(cc: str) -> str:

@@ -92,15 +92,15 @@ def _table(facts: Iterable[Fact]) -> str:
     rows = ["| what | the paper | predicted for our runs | measured | why |", "|---|---|---|---|---|"]
     for fact in facts:
         predicted = "–" if fact.predicted is None else _unit(f"{fact.predicted:.4g}", fact.unit)
-        cells = (fact.what, fact.paper or "–", predicted, measured(fact.measured, fact.unit), fact.reason)
+        cells = (fact.what, fact.paper or "–", predicted, measured(fact.measured, fact.unit, fact.none), fact.reason)
         rows.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
     return "\n".join(rows)
 
 
-def measured(found: Interval | None, unit: str) -> str:
-    """The estimate with its 95 % interval, and of how few runs if there is none."""
+def measured(found: Interval | None, unit: str, none: str = "not measured") -> str:
+    """The estimate with its 95 % interval, if it has one; `none` if there is no estimate."""
     if found is None:
-        return "not measured"
+        return none
     if found.low is None or found.high is None:
         return _unit(f"{found.value:.4g}", unit)
     if math.isinf(found.high):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Figure 5a: the least buffer with which 99 % of packets meet a queue that is not empty, against the number of flows
 (hollow: with which the 1st percentile of utilization is 98 %). Its exponent is fitted where the mean window is at least
-four packets: below, Theorem 6's conditions fail.
+four packets, twice the least window that Theorem 6 asks for. Dotted: enough with some buffers and not with larger ones,
+so that there is no least one.
 """
 
 from __future__ import annotations
@@ -11,8 +12,16 @@ from typing import TYPE_CHECKING
 
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.series import ALGORITHMS, bdp, grouped, nearest
-from analysis.least_buffer import bounds, by_buffer
+from analysis.figures.spang2021.least_buffers import (
+    NO_LEAST,
+    SEARCH,
+    SEARCHES,
+    USED,
+    UTILIZATION,
+    LeastBuffer,
+    least_buffers,
+)
+from analysis.figures.spang2021.series import ALGORITHMS, bdp
 from analysis.statistics import Bounds, Interval, PowerLaw, bootstrap, power_law
 from analysis.theory import many_flows, single_flow
 
@@ -23,10 +32,7 @@ if TYPE_CHECKING:
     from analysis.figures.spang2021.common import Fact
     from analysis.figures.spang2021.runs import Run, Runs
 
-SWEEPS = ("least-buffer", "least-buffer-utilization")
-COLUMNS = {SWEEPS[0]: "queue_nonempty_fraction", SWEEPS[1]: "utilization_p01"}
-UTILIZATION = 0.98  # in windows of 10 RTTs: BBR paces 1 % below what it measured, so that 99 % would ask for luck
-NONEMPTY = 0.99  # first paper, 5.1: "99 % of packets (or more) experienced a non-empty queue"
+SWEEPS = SEARCHES
 LEAST_WINDOW = 4.0  # packets; twice what Theorem 6 asks for, as windows vary by a factor of two at least
 PAPER = '"follows a square-root of n rule for TCP Reno"'  # 5.1, as the next
 PAPER_OTHERS = '"similar buffer requirements for a large numbers of flows (and smaller ... for smaller numbers"'
@@ -42,36 +48,21 @@ def prepare(runs: Runs) -> Data:
 
 
 def _curve(runs: Runs, cc: str) -> Data:
-    found = runs.select(SWEEPS[0], needs=(COLUMNS[SWEEPS[0]],), cc=cc)
-    if not found:
-        return {"absent": common.absence(runs, SWEEPS[0], cc)}
-    by_flows = grouped(found, "flows")
-    points = {flows: least(those, SWEEPS[0]) for flows, those in by_flows.items()}
-    windows = {
-        flows: bootstrap(_mean_window(run) for run in at_least(those, points[flows]))
-        for flows, those in by_flows.items()
-    }
-    usable = [points[n] for n, window in windows.items() if window is not None and window.value >= LEAST_WINDOW]
-    used = grouped(runs.select(SWEEPS[1], needs=(COLUMNS[SWEEPS[1]],), cc=cc), "flows")
+    points = least_buffers(runs, SEARCH, cc)
+    if not points:
+        return {"absent": common.absence(runs, SEARCH, cc)}
+    windows = {n: bootstrap(_mean_window(run) for run in found.runs_at_least) for n, found in points.items()}
+    fitted = [
+        n for n, window in windows.items() if points[n].is_known and window is not None and window.value >= LEAST_WINDOW
+    ]
     return {
-        "bdp": bdp(found[0]),
+        "bdp": bdp(next(iter(points.values())).runs[0]),
         "points": points,
-        "used": {flows: least(those, SWEEPS[1]) for flows, those in used.items()},
+        "used": least_buffers(runs, USED, cc),
         "windows": windows,
-        "law": _fit(usable),
+        "fitted": fitted,
+        "law": _fit([points[n].bounds for n in fitted]),
     }
-
-
-def least(runs: list[Run], stem: str) -> Bounds:
-    """What a search (one of SWEEPS) with one number of flows came to."""
-    enough = {SWEEPS[0]: NONEMPTY, SWEEPS[1]: UTILIZATION}[stem]
-    return bounds(by_buffer((run.row for run in runs), COLUMNS[stem]), enough, float(runs[0]["flows"]))
-
-
-def at_least(runs: list[Run], point: Bounds) -> list[Run]:
-    """The runs with the buffer that is nearest to the least one."""
-    buffer = nearest({run["buffer_packets"] for run in runs}, point.middle)
-    return [run for run in runs if run["buffer_packets"] == buffer]
 
 
 def _mean_window(run: Run) -> float | None:
@@ -115,7 +106,11 @@ def draw(data: Data) -> Figure:
 def _draw_points(ax: Axes, cc: str, curve: Data, step: float) -> None:
     shade, marker = common.color(cc), common.MARKERS[cc]
     for points, face in ((curve["used"], "white"), (curve["points"], shade)):
-        for n, point in points.items():
+        for n, found in points.items():
+            if not found.is_known:
+                ax.plot([n * step] * 2, found.contradiction, ":", color=shade, linewidth=1.1)
+                continue
+            point = found.bounds
             low, high = max(point.low, 1.0), min(point.high, 4 * curve["bdp"])
             ax.plot([n * step] * 2, [low, high], color=shade, linewidth=1.1, solid_capstyle="butt")
             if point.censored:  # the side towards which it may be is open
@@ -123,8 +118,7 @@ def _draw_points(ax: Axes, cc: str, curve: Data, step: float) -> None:
             else:
                 ax.plot(n * step, point.middle, marker, color=shade, markerfacecolor=face, markeredgewidth=0.8)
     if curve["law"]:
-        fitted = [n for n, window in curve["windows"].items() if window and window.value >= LEAST_WINDOW]
-        ax.plot(fitted, [curve["law"].at(n) for n in fitted], color=shade, linewidth=0.6, zorder=1)
+        ax.plot(curve["fitted"], [curve["law"].at(n) for n in curve["fitted"]], color=shade, linewidth=0.6, zorder=1)
 
 
 def _draw_rules(ax: Axes, data: Data, present: Data, flows: list[int]) -> None:
@@ -151,12 +145,14 @@ def window_edge(curve: Data) -> float | None:
 def _draw_legend(ax: Axes, present: Data, missing: list[str]) -> None:
     from matplotlib.lines import Line2D
 
-    hollow = []
+    more = []
     if any(curve["used"] for curve in present.values()):
         text = f"hollow: {UTILIZATION:.0%} used"
-        hollow.append(Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label=text))
+        more.append(Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label=text))
+    if any(not found.is_known for curve in present.values() for found in curve["points"].values()):
+        more.append(Line2D([], [], color=GREY, linestyle=":", label=NO_LEAST))
     laws = {cc: power_text(curve["law"]) if curve["law"] else "" for cc, curve in present.items()}
-    common.legend_right(ax, laws, missing, hollow)
+    common.legend_right(ax, laws, missing, more)
 
 
 def power_text(law: PowerLaw) -> str:
@@ -177,23 +173,22 @@ def facts(data: Data) -> list[Fact]:
             continue
         law = curve["law"]
         if law:
-            found = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
+            exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
             what = f"{who}: exponent of n, mean window of {LEAST_WINDOW:g} packets or more ({law.points} points)"
-            rows.append(common.Fact(what, PAPER if cc == "reno" else PAPER_OTHERS, -0.5, found, ""))
-        for n, point in curve["points"].items():
+            rows.append(common.Fact(what, PAPER if cc == "reno" else PAPER_OTHERS, -0.5, exponent, ""))
+        for n, found in curve["points"].items():
             window = curve["windows"][n]
             what = f"{who}, n = {n}: least buffer" + (f" (mean window {window.value:.3g})" if window else "")
             rule = single_flow.single_flow_buffer(cc, curve["bdp"]) if n == 1 else None
             predicted = many_flows.sqrt_rule(curve["bdp"], n) if rule is None else rule
             paper = RULES.get(cc, "") if n == 1 else "BDP/√n" if cc == "reno" else "similar for large n"
-            rows.append(common.Fact(what, paper, predicted, as_interval(point), "packets"))
-        for n, point in curve["used"].items():
+            rows.append(_fact(what, paper, predicted, found))
+        for n, found in curve["used"].items():
             what = f"{who}, n = {n}: least buffer for a utilization of {UTILIZATION:g}"
             asked = single_flow.single_flow_buffer(cc, curve["bdp"], UTILIZATION) if n == 1 else None
-            rows.append(common.Fact(what, "", asked, as_interval(point), "packets"))
+            rows.append(_fact(what, "", asked, found))
     return rows
 
 
-def as_interval(point: Bounds) -> Interval:
-    """Bounds as an estimate: the middle, or the one bound that is known, with 0 or infinity for the other."""
-    return Interval(point.middle, point.low, point.high, 1)
+def _fact(what: str, paper: str, predicted: float | None, found: LeastBuffer) -> Fact:
+    return common.Fact(what, paper, predicted, found.interval, "packets", found.note, NO_LEAST)

@@ -138,5 +138,5 @@ def facts(data: Data) -> list[Fact]:
     for row in data["rows"]:
         checks = "; ".join(f"{MARKS[condition.holds]} {condition.text}" for condition in row.conditions)
         what = f"{row.assumes} ({row.source})" + (f": {checks}" if checks else "")
-        rows.append(common.Fact(what, row.rule, row.predicted, row.measured, row.unit, row.verdict))
+        rows.append(common.Fact(what, row.rule, row.predicted, row.measured, row.unit, row.verdict, row.none))
     return rows

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from analysis.figures.spang2021.figure_05a import NONEMPTY, UTILIZATION, as_interval, at_least, least
+from analysis.figures.spang2021.least_buffers import (
+    COLUMNS,
+    NO_LEAST,
+    NONEMPTY,
+    SEARCH,
+    USED,
+    UTILIZATION,
+    least_buffers,
+)
 from analysis.figures.spang2021.series import bdp, grouped, nearest
 from analysis.raw import InputError
 from analysis.statistics import Interval, bootstrap
@@ -23,8 +31,8 @@ from analysis.theory import many_flows, single_flow
 if TYPE_CHECKING:
     from analysis.figures.spang2021.runs import Run, Runs
 
-SEARCH, USED, SMALL, PACKETS = "least-buffer", "least-buffer-utilization", "twenty-packets", "single-flow"
-NEEDS = {SEARCH: ("queue_nonempty_fraction",)} | dict.fromkeys((USED, SMALL, PACKETS), ("utilization_p01",))
+SMALL, PACKETS = "twenty-packets", "single-flow"
+NEEDS = ("utilization_p01",)
 FLOWS = 16  # of the paper's own examples (Figures 7, 8 and 11b)
 NEAR = 0.2  # how far from a rule, as a share of it, the least buffer may be
 FAIR = 1.5  # the largest Delta that is still called fair
@@ -48,12 +56,13 @@ class Row(NamedTuple):
     measured: Interval | None
     kind: str = "number"  # to be met; "most" or "least": a bound from above or below; "distance": from a rule, over it
     unit: str = "packets"
+    none: str = "not measured"  # what is said if there is nothing measured
 
     @property
     def verdict(self) -> str:
         """A few words: "open" where the interval says both."""
         if self.measured is None or self.predicted is None:
-            return "not measured"
+            return self.none
         value, low, high = self.measured[:3]
         low, high = value if low is None else low, value if high is None else high
         if self.kind == "least":
@@ -74,7 +83,7 @@ class Found(NamedTuple):
     """The search's result for n flows of an algorithm: the runs with about the least buffer, and its interval."""
 
     runs: list[Run]
-    least: Interval
+    least: Interval | None  # None: there is none
     bdp: float
 
     def mean(self, number: str | Callable[[Run], float | None]) -> float | None:
@@ -86,7 +95,8 @@ class Found(NamedTuple):
 def rows(runs: Runs) -> list[Row]:
     """All of them, in the paper's order."""
     one = {cc: _search(runs, cc, 1) for cc in single_flow.ALGORITHMS}
-    flows = nearest({run["flows"] for run in runs.select(SEARCH, needs=NEEDS[SEARCH], cc="reno")} or {FLOWS}, FLOWS)
+    searched = runs.select(SEARCH, needs=(COLUMNS[SEARCH],), cc="reno")
+    flows = nearest({run["flows"] for run in searched} or {FLOWS}, FLOWS)
     reno, bbr = _search(runs, "reno", int(flows)), _search(runs, "bbr", int(flows))
     silence = _silence(runs)
     return [
@@ -99,11 +109,8 @@ def rows(runs: Runs) -> list[Row]:
 
 
 def _search(runs: Runs, cc: str, flows: int) -> Found | None:
-    found = runs.select(SEARCH, needs=NEEDS[SEARCH], cc=cc, flows=flows)
-    if not found:
-        return None
-    point = least(found, SEARCH)
-    return Found(at_least(found, point), as_interval(point), bdp(found[0]))
+    least = least_buffers(runs, SEARCH, cc, flows=flows).get(flows)
+    return None if least is None else Found(least.runs_at_least, least.interval, bdp(least.runs[0]))
 
 
 # One flow ---------------------------------------------------------------------------------------------------------
@@ -130,16 +137,18 @@ def _asked(found: Found | None, cc: str) -> float | None:
 
 def _off(found: Found, cc: str) -> float:
     asked = single_flow.single_flow_buffer(cc, found.bdp)
-    return abs(found.least.value / asked - 1) if asked else math.inf
+    return abs(found.least.value / asked - 1) if asked and found.least else math.inf
 
 
 def _used(runs: Runs, cc: str) -> Condition:
     """No condition, but the other criterion: the least buffer for a utilization, beside what the rule asks for it."""
-    found = runs.select(USED, needs=NEEDS[USED], cc=cc, flows=1)
-    asked = single_flow.single_flow_buffer(cc, bdp(found[0]), UTILIZATION) if found else None
-    if asked is None:
+    found = least_buffers(runs, USED, cc, flows=1).get(1)
+    asked = single_flow.single_flow_buffer(cc, bdp(found.runs[0]), UTILIZATION) if found else None
+    if found is None or asked is None:
         return Condition(f"least buffer for {UTILIZATION:.0%} used: no run says", None)
-    point = least(found, USED)
+    if not found.is_known:
+        return Condition(f"for {UTILIZATION:.0%} used: {NO_LEAST}, {found.note}", False)
+    point = found.bounds
     near = point.low <= (1 + NEAR) * asked and point.high >= (1 - NEAR) * asked
     high = "∞" if math.isinf(point.high) else f"{point.high:.3g}"
     return Condition(f"for {UTILIZATION:.0%} used: {point.low:.3g} to {high} packets, asked {asked:.3g}", near)
@@ -153,7 +162,9 @@ def _single(rule: str, assumes: str, source: str, found: Found | None, cc: str, 
     else:
         conditions.append(_falls(found, cc))
     conditions.append(used)
-    return Row(rule, assumes, source, conditions, _asked(found, cc), found.least if found else None)
+    least = found.least if found else None
+    none = NO_LEAST if found and least is None else "not measured"
+    return Row(rule, assumes, source, conditions, _asked(found, cc), least, none=none)
 
 
 def _losses_when_full(found: Found | None) -> Condition:
@@ -190,7 +201,7 @@ def _median_event(run: Run, number: Callable[[dict[str, float]], float]) -> floa
 def _silence(runs: Runs) -> Condition:
     """The longest gap between arrivals in the two RTTs in which a loss becomes known, of runs with all packets."""
     gaps, needed = [], []
-    for run in runs.select(PACKETS, needs=NEEDS[PACKETS], cc="reno", flows=1):
+    for run in runs.select(PACKETS, needs=NEEDS, cc="reno", flows=1):
         try:
             gap = _longest_gap_ns(run)
         except InputError:
@@ -292,7 +303,7 @@ def _fair(delta: float | None) -> Condition:
 
 def _theorem_7(runs: Runs) -> Row:
     """With 20 packets, at the largest number of flows."""
-    found = grouped(runs.select(SMALL, needs=NEEDS[SMALL], cc="reno"), "flows")
+    found = grouped(runs.select(SMALL, needs=NEEDS, cc="reno"), "flows")
     rule, assumes = "O(1): 20 packets", "√n + O(n²/BDP) almost fair flows see a loss, utilization Ω(1 − 1/√n)"
     if not found:
         return Row(rule, assumes, "Theorem 7", [], None, None)
