@@ -68,7 +68,7 @@ class LeastBuffer(NamedTuple):
 
 
 def least_buffers(runs: Runs, stem: str, cc: str, **equal: int) -> dict[int, LeastBuffer]:
-    """By number of flows; of those that the search (one of SEARCHES) has runs of, with these values if any are given."""
+    """By number of flows; of those that the search (one of SEARCHES) has runs of, with `equal` values."""
     column = COLUMNS[stem]
     search = runs.select(stem, needs=(column,), cc=cc, **equal)
     if not search:
