@@ -245,6 +245,10 @@ def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
     assert rows[4].verdict == "not measured"
     lose = rows[8].conditions[0]
     assert lose.text.split(" flows")[0].replace(".", "").isdigit()
+    assert rows[3].measured.low <= rows[3].measured.value <= rows[3].measured.high
+    ends = [abs(end / rows[1].predicted - 1) for end in rows[1].measured[1:3]]
+    assert rows[3].measured.high == pytest.approx(max(ends))  # Reno is the only one of the three
+    assert [condition.text for condition in rows[9].conditions if condition.is_judged] == []
 
 
 @pytest.mark.parametrize(
@@ -259,8 +263,10 @@ def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
         ("most", 100.0, Interval(82, 27, 249, 1), "open"),
         ("least", 0.9, Interval(0.95, None, None, 1), "kept"),
         ("least", 0.9, Interval(0.8, 0.7, 0.85, 1), "broken"),
+        ("least", 0.0, Interval(0.95, None, None, 1), "says nothing"),
         ("distance", 0.0, Interval(0.1, None, None, 1), "within 20%"),
         ("distance", 0.0, Interval(0.3, None, None, 1), "not within 20%"),
+        ("distance", 0.0, Interval(0.226, 0.198, 0.253, 1), "open"),
         ("number", 100.0, Interval(249, 249, math.inf, 1), "not within 20%"),
         ("number", 100.0, Interval(110, 110, math.inf, 1), "open"),
         ("number", 100.0, Interval(249, 0, 249, 1), "open (+149%)"),

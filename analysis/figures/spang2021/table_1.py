@@ -8,7 +8,8 @@ import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.figures.common import BLACK, Data
-from analysis.figures.spang2021 import common, table_rows
+from analysis.figures.spang2021 import common, least_buffers, table_conditions, table_rows
+from analysis.figures.spang2021.table_conditions import Condition
 from analysis.figures.spang2021.table_rows import Row
 
 if TYPE_CHECKING:
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
     from analysis.figures.spang2021.runs import Runs
     from analysis.statistics import Interval
 
-SWEEPS = (table_rows.SEARCH, table_rows.USED, table_rows.SMALL, table_rows.PACKETS)
+SWEEPS = (*least_buffers.SEARCHES, table_rows.SMALL, table_conditions.PACKETS)
 POINTS = 5.6
 FOOTER_CHARACTERS = 185
 LINE_IN, PADDING_IN = 0.098, 0.055
 MARKS = {True: "✓", False: "✗", None: "?"}
+NUMBER = "·"
 HOLDS, FAILS, OPEN = "#00734F", "#B03A00", "#767676"
 
 
@@ -91,7 +93,10 @@ def _source(data: Data) -> str:
     text = f"From {len(provenance['used'])} runs of {', '.join(sweeps)}." if sweeps else "From no run."
     if provenance["left_out"]:
         text += f" {len(provenance['left_out'])} runs that are not valid were left out."
-    text += " Buffers are packets. ✓ holds, ✗ does not, ? no run says. [...]: the paper's references."
+    text += (
+        " Buffers are packets. ✓ holds, ✗ does not, ? open, or no run says, · no condition that our runs could fail. "
+        "[...]: the paper's references."
+    )
     return "\n".join(textwrap.wrap(text, FOOTER_CHARACTERS))
 
 
@@ -99,8 +104,8 @@ def _cells(row: Row) -> list[list[tuple[str, str]]]:
     """Each column's lines with their colours."""
     conditions = []
     for condition in row.conditions:
-        color = {True: HOLDS, False: FAILS, None: OPEN}[condition.holds]
-        wrapped = textwrap.wrap(f"{MARKS[condition.holds]} {condition.text}", COLUMNS[3].width, subsequent_indent="   ")
+        color = {True: HOLDS, False: FAILS, None: OPEN}[condition.holds] if condition.is_judged else BLACK
+        wrapped = textwrap.wrap(_marked(condition), COLUMNS[3].width, subsequent_indent="   ")
         conditions += [(line, color) for line in wrapped]
     plain = (
         row.rule,
@@ -117,6 +122,10 @@ def _cells(row: Row) -> list[list[tuple[str, str]]]:
         else [(line, BLACK) for line in textwrap.wrap(text, column.width) or [""]]
         for text, column in zip(plain, COLUMNS, strict=True)
     ]
+
+
+def _marked(condition: Condition) -> str:
+    return f"{MARKS[condition.holds] if condition.is_judged else NUMBER} {condition.text}"
 
 
 def _value(value: float | None) -> str:
@@ -136,7 +145,7 @@ def facts(data: Data) -> list[Fact]:
     """A row a rule; whether its conditions hold stands beside it."""
     rows = []
     for row in data["rows"]:
-        checks = "; ".join(f"{MARKS[condition.holds]} {condition.text}" for condition in row.conditions)
+        checks = "; ".join(_marked(condition) for condition in row.conditions)
         what = f"{row.assumes} ({row.source})" + (f": {checks}" if checks else "")
         rows.append(common.Fact(what, row.rule, row.predicted, row.measured, row.unit, row.verdict, row.none))
     return rows

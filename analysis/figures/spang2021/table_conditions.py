@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""What the rows of Table 1 assume, checked on our own runs: those with the least buffer that was enough, and for the
+silence after a loss those of which all packets were kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from analysis.figures.spang2021.least_buffers import NO_LEAST, USED, UTILIZATION, least_buffers
+from analysis.figures.spang2021.series import bdp
+from analysis.raw import InputError
+from analysis.statistics import Interval, bootstrap
+from analysis.theory import many_flows, single_flow
+
+if TYPE_CHECKING:
+    from analysis.figures.spang2021.runs import Run, Runs
+
+PACKETS = "single-flow"
+NEEDS = ("utilization_p01",)
+NEAR = 0.2  # how far from a rule, as a share of it, the least buffer may be
+FAIR = 1.5  # the largest Delta that is still called fair
+
+
+class Condition(NamedTuple):
+    """What a rule assumes, with the number found, and whether it holds; None if that is open, or no run says."""
+
+    text: str
+    holds: bool | None
+    is_judged: bool = True  # False: a number that the rule reckons with, or a remark: no run can fail it
+
+
+def is_near(asked: float, low: float, high: float) -> bool | None:
+    """Whether what lies between `low` and `high` is within NEAR of what is asked for; None where it may be."""
+    least, most = (1 - NEAR) * asked, (1 + NEAR) * asked
+    if high < least or low > most:
+        return False
+    return True if least <= low and high <= most else None
+
+
+class Found(NamedTuple):
+    """The search's result for n flows of an algorithm: the runs with about the least buffer, and its interval."""
+
+    runs: list[Run]
+    least: Interval | None  # None: there is none
+    bdp: float
+
+    def mean(self, number: str | Callable[[Run], float | None]) -> float | None:
+        """Over those runs."""
+        found = bootstrap((number(run) if callable(number) else run[number]) for run in self.runs)
+        return None if found is None else found.value
+
+
+def used_enough(runs: Runs, cc: str) -> Condition:
+    """The other criterion: the least buffer for a utilization, beside what the rule asks for it."""
+    found = least_buffers(runs, USED, cc, flows=1).get(1)
+    asked = single_flow.single_flow_buffer(cc, bdp(found.runs[0]), UTILIZATION) if found else None
+    if found is None or asked is None:
+        return Condition(f"least buffer for {UTILIZATION:.0%} used: no run says", None)
+    if not found.is_known:
+        return Condition(f"for {UTILIZATION:.0%} used: {NO_LEAST}, {found.note}", False)
+    point = found.bounds
+    high = "∞" if math.isinf(point.high) else f"{point.high:.3g}"
+    return Condition(
+        f"for {UTILIZATION:.0%} used: {point.low:.3g} to {high} packets, asked {asked:.3g}",
+        is_near(asked, point.low, point.high),
+    )
+
+
+def losses_when_full(found: Found | None) -> Condition:
+    """Assumption 3: W = BDP + B when packets are lost."""
+    ratio = None
+    if found:
+        ratio = found.mean(
+            lambda run: _median_event(
+                run, lambda e: e["in_flight_before_packets"] / (found.bdp + run["buffer_packets"])
+            )
+        )
+    return Condition(f"W/(BDP + B) at a loss: {rounded(ratio)}", None if ratio is None else abs(ratio - 1) < 0.1)
+
+
+def falls(found: Found | None, cc: str) -> Condition:
+    """The window after a loss over that before it."""
+    b = single_flow.DECREASE[cc]
+    ratio = found and found.mean(
+        lambda run: _median_event(run, lambda e: e["in_flight_after_packets"] / e["in_flight_before_packets"])
+    )
+    text = f"{cc}: W after a loss over before: {rounded(ratio)} (b = {b:.3g})"
+    return Condition(text, None if ratio is None else abs(ratio - b) < 0.1)
+
+
+def _median_event(run: Run, number: Callable[[dict[str, float]], float]) -> float | None:
+    events = [
+        event
+        for event in run.summary.get("loss", {}).get("list", [])
+        if event.get("in_flight_before_packets") and event.get("in_flight_after_packets") is not None
+    ]
+    return float(np.median([number(event) for event in events])) if events else None
+
+
+def silence(runs: Runs) -> Condition:
+    """The longest gap between arrivals in the two RTTs in which a loss becomes known, of runs with all packets."""
+    gaps, needed = [], []
+    for run in runs.select(PACKETS, needs=NEEDS, cc="reno", flows=1):
+        try:
+            gap = _longest_gap_ns(run)
+        except InputError:
+            continue
+        if gap is not None:
+            gaps.append(gap / 1e6)
+            needed.append((bdp(run) + run["buffer_packets"]) / 2 / bdp(run) * run["rtt_ns"] / 1e6)
+    if not gaps:
+        return Condition("silent after a loss: no run with all packets says", None)
+    text = f"longest silence after a loss {np.mean(gaps):.2g} ms (PRR sends on), not {np.mean(needed):.2g} ms"
+    return Condition(text, bool(np.mean(gaps) > 0.5 * np.mean(needed)))
+
+
+def _longest_gap_ns(run: Run) -> float | None:
+    window = run.summary["measurement_window_mono_ns"]
+    port = run.summary["bottleneck_port"]
+    cards = run.table("postcards").filter(pl.col("egress_port") == port).select("enqueue_mono_ns", "flags")
+    came = cards["enqueue_mono_ns"].to_numpy()
+    drops = came[(cards["flags"].to_numpy() & 1) != 0]
+    drops = drops[(drops >= window[0]) & (drops < window[1])]
+    longest_rtt = run["rtt_ns"] * (1 + run["buffer_over_bdp"])
+    found = []
+    for drop in drops:
+        first, last = np.searchsorted(came, (drop + longest_rtt / 2, drop + 2 * longest_rtt))
+        if last - first > 1:
+            found.append(float(np.diff(came[first:last]).max()))
+    return float(np.median(found)) if found else None
+
+
+def uniform(found: Found | None) -> Condition:
+    """Theorem 4: all windows within a third of (BDP + B)/n."""
+    if found is None:
+        return Condition("windows within a third of their mean: no run says", None)
+
+    def share(run: Run) -> float:
+        values, counts = run.distribution("in_flight_packets")
+        fair = (found.bdp + run["buffer_packets"]) / run["flows"]
+        return float(counts[np.abs(values - fair) <= fair / 3].sum() / counts.sum())
+
+    inside = found.mean(share)
+    text = f"{rounded(inside)} of windows within a third of (BDP + B)/n"
+    return Condition(text, None if inside is None else inside > 0.98)
+
+
+def few_lose(found: Found | None, n: int) -> Condition:
+    losing, delta = (found.mean("flows_losing_per_rtt"), found.mean("delta")) if found else (None, None)
+    if found is None or losing is None or delta is None:
+        return Condition("how many flows lose in an RTT: no run says", None)
+    bound = many_flows.flows_seeing_loss(found.bdp, n, delta)
+    return Condition(f"{rounded(losing)} flows lose in an RTT, at most {rounded(bound)}", losing <= bound)
+
+
+def windows_of_two(found: Found | None) -> Condition:
+    low = found.mean("window_p01_packets") if found else None
+    return Condition(f"1st percentile of windows {rounded(low)}, at least 2", None if low is None else low >= 2)
+
+
+def number(name: str, value: float | None) -> Condition:
+    """What a rule reckons with, beside its conditions."""
+    return Condition(f"{name} = {rounded(value)}", None, is_judged=False)
+
+
+def fair(delta: float | None) -> Condition:
+    return Condition(f"fair: Δ = {rounded(delta)}", None if delta is None else delta <= FAIR)
+
+
+def rounded(value: float | None) -> str:
+    return "not known" if value is None else f"{value:.3g}"
