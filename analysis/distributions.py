@@ -8,13 +8,13 @@ Figures of many runs are drawn from these, so that packets need not be kept.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from analysis import metrics
-from analysis.loss import flows_losing, longest_rtt_ns
+from analysis.loss import flows_losing
 from analysis.raw import Columns
 from wire import wire
 
@@ -64,7 +64,7 @@ def _values(a: Analysis) -> Iterator[tuple[str, int | None, np.ndarray]]:
     yield "queue_depth_packets", None, a.queue["depth_packets"][rows]
     yield "burst_packets", None, bursts(a.queue, window, packet_ns * BURST_GAP)
     yield "flows_losing", None, flows_losing(a.queue, window, rtt_ns)
-    yield "flows_signalled_per_excursion", None, signalled(a.queue, window, full_rtt_ns(spec))
+    yield "flows_signalled_per_excursion", None, signalled(a.queue, window, rtt_ns)
     yield "utilization_ppm_10rtt", None, np.rint(metrics.utilization_windows(a.link, window, rtt_ns) * 1e6)
     for entry, of_flow in metrics.experiment_groups(a.run, a.trace):
         inside = metrics.rows_in(a.run, of_flow, window)
@@ -87,29 +87,17 @@ def bursts(queue: Columns, window: metrics.Window, gap_ns: float) -> np.ndarray:
     return np.diff(np.flatnonzero(begins), append=len(flow))
 
 
-def full_rtt_ns(spec: dict[str, Any]) -> int:
-    """The RTT while the queue is at its threshold: of marking in mode ecn, else where packets are dropped."""
-    threshold = spec.get("ecn_threshold_packets") if spec["mode"] == "ecn" else None
-    return longest_rtt_ns(spec["rtt_ns"], threshold or spec["buffer_packets"], spec["wire_bytes"], spec["rate_bps"])
-
-
 def signalled(queue: Columns, window: metrics.Window, rtt_ns: int) -> np.ndarray:
     """Flows of which a packet was dropped or marked, in each excursion of the queue to its threshold.
 
-    An excursion begins with a signal, and lasts for the RTT that the queue makes then (`rtt_ns`): so long no packet
-    that came was sent by somebody who knew of it. It goes on while every packet is still dropped or marked. All who
-    are told in that time slow down together, which is what Theorem 5 of the first seed paper counts.
+    It is over when no packet was dropped or marked for longer than a base RTT (`rtt_ns`): then the queue has stayed
+    below its threshold for that long. Before, packets come that were sent before anybody could know: senders hear of a
+    full queue only when it has drained, so an excursion lasts for about the longest RTT, and a cut after a fixed time
+    would take the last of its drops for one of their own. Where some are always told it is one long excursion.
     """
     rows = metrics.arrivals_in(queue, window.start_ns, window.end_ns)
-    times, flow = queue["enqueue_mono_ns"][rows], queue["flow"][rows]
-    is_told = (queue["flags"][rows] & (CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"])) != 0
-    told, spared = np.flatnonzero(is_told), np.flatnonzero(~is_told)
-    found = []
-    at = 0  # of `told`
-    while at < len(told):
-        answered = np.searchsorted(times, times[told[at]] + rtt_ns)
-        over = np.searchsorted(spared, answered)
-        end = np.searchsorted(told, spared[over]) if over < len(spared) else len(told)
-        found.append(len(np.unique(flow[told[at:end]])))
-        at = max(int(end), at + 1)
-    return np.array(found, dtype=np.int64)
+    told = (queue["flags"][rows] & (CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"])) != 0
+    times, flow = queue["enqueue_mono_ns"][rows][told], queue["flow"][rows][told]
+    ends = np.flatnonzero(np.diff(times) > rtt_ns) + 1
+    each = np.split(flow, ends) if len(flow) else []
+    return np.array([len(np.unique(flows)) for flows in each], dtype=np.int64)

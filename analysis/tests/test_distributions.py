@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Each distribution counted again from the simulation's own list of packets, by plain loops."""
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -72,20 +73,16 @@ def test_flows_losing__are_counted_for_each_rtt_with_a_drop(known):
     assert _counts(distributions.distributions(known.analysis), "flows_losing") == expected
 
 
-def test_flows_signalled__are_those_told_within_one_rtt_of_a_full_queue(known):
-    scenario = known.scenario
-    packets = scenario.ecn_threshold if scenario.mode == "ecn" else scenario.threshold
-    rtt_ns = scenario.rtt_ns + packets * (scenario.frame_bytes + 24) * 8e9 / scenario.rate_bps
+def test_flows_signalled__are_those_told_until_nobody_is_for_an_rtt(known):
     excursions: list[set[int]] = []
-    until, over = 0, True
+    last = -math.inf
     for card, flow in _arrivals(known):
-        told = bool(card["flags"] & SIGNALLED)
-        over = over or (card["enqueue_ns"] >= until and not told)
-        if told and over:
+        if not card["flags"] & SIGNALLED:
+            continue
+        if card["enqueue_ns"] - last > known.scenario.rtt_ns:
             excursions.append(set())
-            until, over = card["enqueue_ns"] + round(rtt_ns), False
-        if told:
-            excursions[-1].add(flow)
+        excursions[-1].add(flow)
+        last = card["enqueue_ns"]
     expected = Counter(len(flows) for flows in excursions)
     assert _counts(distributions.distributions(known.analysis), "flows_signalled_per_excursion") == expected
 
@@ -107,7 +104,7 @@ def test_bursts__end_with_the_gap_and_may_be_interleaved():
     assert len(distributions.bursts(queue, Window(0, 200, 300, 0), 10)) == 0
 
 
-def test_signalled__starts_anew_when_the_answer_can_have_come():
+def test_signalled__starts_anew_after_a_gap_of_more_than_an_rtt():
     mark = CARD["POSTCARD_CE_MARKED"]
     flags = np.array([0, DROPPED, DROPPED, 0, mark, DROPPED, 0, mark], dtype=np.uint8)
     queue = {
@@ -115,9 +112,9 @@ def test_signalled__starts_anew_when_the_answer_can_have_come():
         "flow": np.array([0, 1, 2, 3, 2, 1, 0, 1], dtype=np.uint16),
     }  # fmt: skip
     window = Window(0, 0, 100, 0)
-    assert distributions.signalled(queue, window, 6).tolist() == [2, 2, 1]
-    assert distributions.signalled(queue, window, 7).tolist() == [2, 1]  # still marking and dropping at 20 and 30
-    assert distributions.signalled(queue, window, 22).tolist() == [2]
+    assert distributions.signalled(queue, window, 4).tolist() == [1, 1, 1, 1]
+    assert distributions.signalled(queue, window, 5).tolist() == [2, 1]
+    assert distributions.signalled(queue, window, 10).tolist() == [2]
     assert distributions.signalled(queue, Window(0, 40, 100, 0), 10).tolist() == []
 
 

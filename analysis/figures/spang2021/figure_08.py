@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Figure 8: 16 Reno flows whose packets are marked, or dropped, when the queue exceeds one BDP: the queue over time,
-and of how many flows a packet was dropped or marked in each excursion to that threshold.
+and of how many flows a packet was dropped or marked in each excursion to that threshold (which ends when nobody was
+told for a base RTT).
 
 A queue that drops lets none in above its threshold; one that marks is overshot, and then marks packets of more flows,
 which slow down together (first paper, 5.4). Theorem 5 allows n^2 / (Delta BDP) + sqrt(n) flows, with the run's Delta.
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.distributions import signalled
 from analysis.figures.common import BLACK, GREY, ORANGE, Data, envelope
 from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.common import Fact
 from analysis.figures.spang2021.series import IS_MARKED, IS_ONE_BDP, bdp
 from analysis.figures.spang2021.trace import Trace
+from analysis.metrics import Window
 from analysis.statistics import bootstrap
 from analysis.theory.many_flows import flows_seeing_loss
 
@@ -62,7 +65,10 @@ def _queue(trace: Trace) -> Data:
 
 def _run(run: Run) -> Data:
     """One run: flows signalled (excursions by number of flows), quantiles of the queue, what Theorem 5 allows."""
-    flows, excursions = run.distribution("flows_signalled_per_excursion")
+    trace = Trace(run)
+    # Not of distributions.parquet, where versions before this one cut excursions after a fixed time
+    told = signalled(trace.queue, Window(trace.traffic_ns, trace.start_ns, trace.end_ns, 0), trace.rtt_ns)
+    flows, excursions = np.unique(told, return_counts=True)
     depth, packets = run.distribution("queue_depth_packets")
     upto = np.cumsum(packets) / packets.sum()
     low, high = (float(depth[np.searchsorted(upto, share)]) for share in (0.01, 0.99))
