@@ -115,7 +115,7 @@ def mask(summary: dict[str, Any]) -> None:
         summary["marks"] = None
         for flow in summary["flows"]:
             flow["marks"] = None
-    if not summary["arrivals"]:  # no postcards: a trace, or a histogram of the queue's depth, or both
+    if "postcards" in spec["imported"].get("lacks", ()):  # a trace, or a histogram of the queue's depth, or both
         for name in ("arrivals", "drops", "marks", "goodput_bps", "goodput_p01_bps", "jain_index"):
             summary[name] = None
         summary["utilization"] = _nothing(summary["utilization"]) | {"window_s": summary["utilization"]["window_s"]}
@@ -125,6 +125,17 @@ def mask(summary: dict[str, Any]) -> None:
             flow |= dict.fromkeys(("goodput_bps", "packets", "drops", "marks"))
     if not summary["measured_s"]:
         summary["measured_s"] = None
+
+
+def reasons(spec: dict[str, Any], postcards: int, arrivals: int) -> list[str]:
+    """Why such a run is not valid. `arrivals`: how many of its postcards are of the measurement window."""
+    found = [REASON, *spec["imported"].get("notes", [])]
+    if postcards and not arrivals:
+        found.append(
+            f"none of the {postcards} postcards is of the part that is measured (warmup_ns, duration_ns of spec.yaml): "
+            "import them again with another WARMUP or DURATION"
+        )
+    return found
 
 
 def _nothing(value: Any) -> Any:

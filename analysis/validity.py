@@ -10,7 +10,7 @@ from analysis.exactness import idle_rtt_reason, in_virtual_time
 from analysis.fidelity import fidelity_reasons
 from analysis.ledger import Entries, ledger_reasons, number
 from analysis.load import Run, one_line
-from analysis.metrics import MIN_FRAME_BYTES, WIRE_EXTRA_BYTES, Columns, Window, is_time
+from analysis.metrics import MIN_FRAME_BYTES, WIRE_EXTRA_BYTES, Columns, Window, arrivals_in, is_time
 from analysis.settings import settings_reasons
 from analysis.targets import rules
 from hosts.traffic.idle_rtt import HEADER, PAYLOAD
@@ -32,7 +32,8 @@ def reasons_against(
 ) -> list[str]:
     """Why this run is not valid; empty if it is."""
     if imported.is_imported(run.spec):
-        return [imported.REASON, *run.spec["imported"].get("notes", [])]
+        inside = arrivals_in(queue, window.start_ns, window.end_ns)
+        return imported.reasons(run.spec, len(queue["flags"]), inside.stop - inside.start)
     complete = not (
         entries["postcards_missing"] or entries["postcards_duplicate"] or run.raw["postcards"].damaged_bytes
     )

@@ -13,12 +13,15 @@ from analysis.capture import MAGICS, Capture
 from analysis.importing.fields import Addresses, Cards
 from analysis.importing.text import CARDS_UNKNOWN, TOFINO_CELL_BYTES
 from analysis.raw import InputError
+from analysis.unwrap import SWITCH_TIME_BITS
 from wire import wire
 
 CARD = wire.POSTCARD.const
 PORT = CARD["POSTCARD_UDP_PORT"]
 VERSIONS = {1: wire.POSTCARD_1, CARD["POSTCARD_VERSION"]: wire.POSTCARD}
 WORDS = {"src_addr", "dst_addr"}  # which are 128 bits
+TURN = 1 << SWITCH_TIME_BITS  # ns after which the switch's clock is 0 again: 78 h
+NEAR_NS = 1_000_000_000  # delays of good postcards differ by less
 
 
 @dataclass
@@ -81,8 +84,32 @@ def _own(path: Path) -> Found:
     }
     order = np.argsort(whole["mono_ns"], kind="stable")
     whole = {name: values[order] for name, values in whole.items()}
+    whole["mono_ns"] = _on_switch_clock(whole)
     ends = Addresses(*(whole.pop(name) for name in ("src_addr", "dst_addr", "src_port", "dst_port")))
     return Found(Cards(whole, ends), others, damage)
+
+
+def _on_switch_clock(cards: dict[str, np.ndarray]) -> np.ndarray:
+    """Receive times on the switch's clock: as captured on CLOCK_REALTIME, less what the clocks differ by.
+
+    Nobody tells that. It is taken to be the shortest time from a departure to its postcard, as if one had taken none;
+    postcards whose time is far from the others' (damaged, or of another switch) have no say. A switch time lacks its
+    high bits: the first postcard is put into the clock's first turn.
+    """
+    received = cards["mono_ns"].astype(np.int64)
+    if not len(received):
+        return received
+    left = (cards["enqueue_switch_ns"].astype(np.uint64) + cards["sojourn_ns"].astype(np.uint64)).astype(np.int64)
+    later = received - left
+    around, half = _nearest(later - later[0]), len(later) // 2
+    delays = around - np.partition(around, half)[half]
+    result = received - later[0] - around[np.abs(delays) < NEAR_NS].min()
+    return result - result[0] // TURN * TURN
+
+
+def _nearest(ns: np.ndarray) -> np.ndarray:
+    """Of the numbers that are these modulo a turn of the switch's clock, those nearest to 0."""
+    return (ns + TURN // 2) % TURN - TURN // 2
 
 
 def _columns(cards: np.ndarray, layout: wire.Format) -> dict[str, np.ndarray]:

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import yaml
 
-from analysis.flows import FiveTuple
+from analysis.flows import PROTOCOL_NAMES, FiveTuple, address_text
 from analysis.imported import DEPTHS_FILE
+from analysis.importing import traffic
 from analysis.importing.fields import Addresses, Cards, Depths, Events
 from analysis.load import POSTCARDS_FILE, SPEC_VERSION, TCP_FILE
 from wire import wire
 
 ROWS_PER_BLOCK = 5_000  # of either kind: less than a block may hold
-SSH = 22  # the artifact's hosts were watched over the link that was measured
 WIRE_EXTRA_BYTES = 14 + 24  # Ethernet's header; FCS, preamble and gap
 MODES = {"drop": "egress-threshold", "ecn": "ecn"}  # what the artifact's program did: it decides on departure
 
@@ -79,15 +79,15 @@ def write(
     _write_raw(directory / TCP_FILE, _stored_events(events), "BLOCK_TCP", wire.TCP_RECORD.const["TCP_RECORD_VERSION"])
     if depths is not None:
         depths.rows.write_csv(directory / DEPTHS_FILE)
-    start, end = _span(cards, events)
-    flows = _flows(cards, events, conditions)
+    found, (start, end) = traffic.found(cards, events, conditions.flows)
+    flows = [_flow(number, flow, conditions.cc) for number, flow in enumerate(found)]
     deepest = _deepest(cards, depths, conditions.mtu_bytes)
     has = {"postcards": cards, "trace": events, "depths": cards or depths, "times": cards or events}
     spec = _spec(cards, conditions, source, (start, end), len(flows) or conditions.flows or 0, deepest)
     spec["imported"]["lacks"] = [name for name, there in has.items() if not there]
     (directory / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
-    traffic = {"start_mono_ns": start, "end_mono_ns": end, "flows": flows, "errors": [], "groups": []}
-    (directory / "traffic.json").write_text(json.dumps(traffic, indent=1) + "\n")
+    document = {"start_mono_ns": start, "end_mono_ns": end, "flows": flows, "errors": [], "groups": []}
+    (directory / "traffic.json").write_text(json.dumps(document, indent=1) + "\n")
     environment = {"imported": {"what": source.what, "files": source.files, "experiment": source.document}}
     (directory / "environment.json").write_text(json.dumps(environment, indent=1, default=str) + "\n")
 
@@ -129,40 +129,13 @@ def _deepest(cards: Cards | None, depths: Depths | None, mtu_bytes: int) -> int:
     return int(cards.columns["depth_packets"].max())
 
 
-def _span(cards: Cards | None, events: Events | None) -> tuple[int, int]:
-    times = [part.columns["mono_ns"] for part in (cards, events) if part is not None and len(part.columns["mono_ns"])]
-    return (int(min(t.min() for t in times)), int(max(t.max() for t in times))) if times else (0, 1)
-
-
-def _flows(cards: Cards | None, events: Events | None, conditions: Conditions) -> list[dict[str, Any]]:
-    """The flows of the experiment: those with most packets (else trace records), as many as there were; not SSH's."""
-    part: Cards | Events | None = cards if cards is not None and len(cards.columns["mono_ns"]) else events
-    if part is None:
-        return []
-    ends = part.addresses
-    words = np.column_stack([ends.src, ends.dst, ends.src_port.astype(np.uint64), ends.dst_port.astype(np.uint64)])
-    found, counts = np.unique(words, axis=0, return_counts=True)
-    keep = np.flatnonzero((found[:, 4] != SSH) & (found[:, 5] != SSH))
-    keep = keep[np.argsort(-counts[keep], kind="stable")][: conditions.flows]
-    flows = [
-        FiveTuple(int(r[0]) << 64 | int(r[1]), int(r[2]) << 64 | int(r[3]), 6, int(r[4]), int(r[5]))
-        for r in found[keep]
-    ]
-    flows.sort(key=lambda flow: (flow.src_port, flow.dst_port, flow.src, flow.dst))
-    return [
-        {
-            "id": number, "cc": conditions.cc, "protocol": "tcp",
-            "src_addr": _text(flow.src), "dst_addr": _text(flow.dst),
-            "src_port": flow.src_port, "dst_port": flow.dst_port,
-        }
-        for number, flow in enumerate(flows)
-    ]  # fmt: skip
-
-
-def _text(number: int) -> str:
-    from analysis.flows import address_text
-
-    return address_text(number)
+def _flow(number: int, flow: FiveTuple, cc: str) -> dict[str, Any]:
+    """As traffic.json has it."""
+    return {
+        "id": number, "cc": cc, "protocol": PROTOCOL_NAMES[flow.protocol],
+        "src_addr": address_text(flow.src), "dst_addr": address_text(flow.dst),
+        "src_port": flow.src_port, "dst_port": flow.dst_port,
+    }  # fmt: skip
 
 
 def _stored_cards(cards: Cards | None) -> np.ndarray:

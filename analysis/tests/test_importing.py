@@ -20,7 +20,7 @@ from analysis import derive as derive_module
 from analysis.__main__ import main
 from analysis.figures import names
 from analysis.figures.spang2021.runs import Runs
-from analysis.importing import command, sources, text
+from analysis.importing import captures, command, sources, text
 from analysis.raw import InputError
 from analysis.tests import foreign, simulate
 from wire import wire
@@ -331,6 +331,48 @@ def test_capture__of_our_own_postcards_has_all_that_they_tell(tmp_path, recorded
     summary = json.loads((repetition / "summary.json").read_text())
     assert summary["queue_delay_ns"]["mean"] > 0
     assert summary["in_flight_from"] is None
+
+
+def test_capture__that_was_exported_is_the_same_run_again(tmp_path, fresh):
+    """Its times are CLOCK_REALTIME, its postcards' CLOCK_MONOTONIC: they differ by what nobody told."""
+    path, directory = tmp_path / "cards.pcapng", fresh()
+    assert main([str(directory)]) == 0
+    before = json.loads((directory / "summary.json").read_text())
+    assert main(["export", str(directory), "--format", "pcapng", "--output", str(path)]) == 0
+    start, end = before["measurement_window_mono_ns"]
+    cards = pl.read_parquet(directory / "postcards.parquet")
+    full = cards.filter(pl.col("packet_bytes") == pl.col("packet_bytes").max())
+    first = (full["enqueue_mono_ns"] + full["sojourn_ns"]).min()
+    window = (f"WARMUP={start - first}ns", f"DURATION={end - start}ns")
+    repetition = imported(path, tmp_path / "out", *window, "BUF=20p", "MTU=1500", "CC=reno")
+    after = json.loads((repetition / "summary.json").read_text())
+    assert (after["arrivals"] > 1000, after["drops"] > 0) == (True, True)
+    same = ("arrivals", "drops", "queue_depth_packets", "queue_delay_ns", "utilization", "measurement_window_mono_ns")
+    assert {name: after[name] for name in same} == {name: before[name] for name in same}
+    assert after["reasons"] == ["imported: no ledger, so nobody knows whether everything was recorded"]
+
+
+def test_capture__is_put_on_the_clock_of_most_postcards(tmp_path, recorded):
+    """Whatever the delays; one of a clock far away comes first here, and has no say."""
+    stored = simulate.stored_postcards(*recorded)
+    chance = random.Random(5)
+    stray = wire.POSTCARD.encode(**wire.POSTCARD.decode(stored[0][8:]) | {"enqueue_switch_ns": 1 << 40})
+    left = [int.from_bytes(card[:8], "little") - 30_000 for card in stored]
+    cards = [(10**18 + ns + 5000 + chance.randrange(10**6), card[8:]) for ns, card in zip(left, stored, strict=True)]
+    cards += [(10**18 + left[50] + 5000, stored[50][8:]), (10**18 + left[0], stray)]
+    found = captures.read(pcap(tmp_path / "p", cards, wire.POSTCARD.const["POSTCARD_UDP_PORT"]))
+    expected = sorted(ns - 10**18 - 5000 for ns, _ in cards)
+    turns = {int(ours - theirs) for ours, theirs in zip(found.cards.columns["mono_ns"], expected, strict=True)}
+    assert len(turns) == 1
+    assert turns.pop() % (1 << 48) == 0
+
+
+def test_postcards__of_which_none_is_measured_are_a_reason(tmp_path, recorded):
+    foreign.write_text(tmp_path / "run", *recorded)
+    repetition = imported(tmp_path / "run", tmp_path / "out", "WARMUP=20s")
+    summary = json.loads((repetition / "summary.json").read_text())
+    assert (summary["arrivals"], summary["drops"]) == (0, 0)
+    assert f"none of the {len(recorded[1].cards)} postcards is of the part that is measured" in summary["reasons"][-1]
 
 
 def test_trace__alone_gives_windows_and_nothing_of_a_queue(tmp_path, recorded):
