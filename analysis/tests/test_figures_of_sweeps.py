@@ -109,7 +109,7 @@ def test_figure_03__has_the_models_line_and_says_what_is_missing(results):
 
 def test_figure_03__counts_bursts_as_packets_that_came_close_together(results, truths):
     data, _ = _figure("figure_03", results)
-    job = _job("reno", 1, 5)  # the buffer nearest to a quarter of the BDP
+    job = _job("reno", 1, 5)  # the buffer nearest to the cliff: none is at it
     times = [card["enqueue_ns"] for card, _ in _arrivals(truths[job], _scenario(*job))]
     gap = 1538 * 8e9 / 50e6 / 2
     sizes = [1]

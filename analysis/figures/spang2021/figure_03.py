@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Figure 3: utilization of one flow against the size of the buffer, with the model's line; and the bursts in which its
-packets come, which the model does not know: they make the cliff below about twenty packets.
+"""Figure 3: utilization of one flow against the size of the buffer, with the model's line (first paper, 3.5); and the
+bursts in which its packets come with buffers near the cliff below about twenty packets, which the model does not know:
+what does not fit into the buffer is lost.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 SWEEPS = ("single-flow-buffers",)
 CLIFF_PACKETS = 20  # first paper, 3.6
-BURSTS_OF_BDP = 0.25  # at which buffer bursts are shown: no cliff there, but losses
+BURSTS_AT = (CLIFF_PACKETS / 2, CLIFF_PACKETS)  # buffers with which bursts are shown
+TICKS = (2, 5, 20, 50, 200, 500)  # close enough to read both, far enough not to touch
 # 3.6: "well-predicted by our models above a queue depth of about twenty packets. Below ... falls off quickly"; for BBR
 # "no utilization 'cliff' below 20 packets".
 PAPER = "as the model above about 20 packets, falls off quickly below"
@@ -32,7 +34,7 @@ PAPER_BBR = "as the model, no cliff below 20 packets"
 
 
 def prepare(runs: Runs) -> Data:
-    """Of each algorithm: 1st percentile of utilization by buffer, the model's line, and burst sizes at one buffer."""
+    """Of each algorithm: 1st percentile of utilization by buffer, the model's line, and burst sizes near the cliff."""
     panels = {cc: _panel(runs, cc) for cc in ALGORITHMS}
     return {"panels": panels, "provenance": runs.provenance()}
 
@@ -44,19 +46,22 @@ def _panel(runs: Runs, cc: str) -> Data:
     exact = bdp(found[0])
     measured = series(found, "buffer_packets", "utilization_p01")
     of_buffer = grouped(found, "buffer_packets")
-    shown = int(nearest(of_buffer, BURSTS_OF_BDP * exact))
-    sizes, counts = pooled(of_buffer[shown], "burst_packets")
+    near = [buffer for buffer in of_buffer if BURSTS_AT[0] <= buffer <= BURSTS_AT[1]]
+    shown = near or [int(nearest(of_buffer, CLIFF_PACKETS))]
+    of_shown = [run for buffer in shown for run in of_buffer[buffer]]
+    sizes, counts = pooled(of_shown, "burst_packets")
     packets = sizes * counts
-    buffers = np.linspace(0, max(measured), 400)
+    buffers = np.geomspace(min(measured), max(measured), 400)
     return {
         "bdp": exact,
         "measured": measured,
         "model": {buffer: single_flow.min_utilization(cc, buffer, exact) for buffer in measured},
         "line": np.array([buffers, [single_flow.min_utilization(cc, buffer, exact) for buffer in buffers]]),
-        "bursts_at": shown,
+        "bursts_at": f"{shown[0]} to {shown[-1]}" if len(shown) > 1 else f"{shown[0]}",
         # Share of packets that came in a burst of so many or more
         "bursts": np.array([sizes, packets[::-1].cumsum()[::-1] / packets.sum()]),
-        "burst_p99": bootstrap(_burst_percentile(run, 99) for run in of_buffer[shown]),
+        "burst_p99": bootstrap(_burst_percentile(run, 99) for run in of_shown),
+        "burst_max": bootstrap(_burst_percentile(run, 100) for run in of_shown),
     }
 
 
@@ -64,7 +69,7 @@ def _burst_percentile(run: Any, percent: float) -> float:
     """Size of the burst in which that share of all packets, or a smaller one, came."""
     sizes, counts = run.distribution("burst_packets")
     share = (sizes * counts).cumsum() / (sizes * counts).sum()
-    return float(sizes[np.searchsorted(share, percent / 100)])
+    return float(sizes[min(np.searchsorted(share, percent / 100), len(sizes) - 1)])
 
 
 def draw(data: Data) -> Figure:
@@ -74,6 +79,7 @@ def draw(data: Data) -> Figure:
     least = min((value.low or value.value for panel in present for value in panel["measured"].values()), default=0.5)
     bottom = max(np.floor(least * 10 - 0.5) / 10, 0) * 100
     largest = max((panel["bursts"][0].max() for panel in present), default=10)
+    rarest = min((panel["bursts"][1].min() for panel in present), default=0.1) * 100
     for (cc, panel), upper, lower in zip(data["panels"].items(), axes[0], axes[1], strict=True):
         upper.set_title(common.name(cc), color=common.color(cc), loc="left", pad=3)
         for ax in (upper, lower):
@@ -86,7 +92,7 @@ def draw(data: Data) -> Figure:
             upper.set_yticks([])
             continue
         _draw_utilization(upper, cc, panel, bottom)
-        _draw_bursts(lower, cc, panel, largest)
+        _draw_bursts(lower, cc, panel, largest, rarest)
     axes[0, 0].set_ylabel("utilization, p1 of\n10-RTT windows (%)")
     axes[1, 0].set_ylabel("packets in bursts\nof k or more (%)")
     common.footer(figure, data["provenance"])
@@ -99,8 +105,13 @@ def _draw_utilization(ax: Axes, cc: str, panel: Data, bottom: float) -> None:
     measured = {buffer: _percent(found) for buffer, found in panel["measured"].items()}
     ax.plot(list(measured), [found.value for found in measured.values()], color=common.color(cc), linewidth=0.5)
     common.interval_bars(ax, measured, measured.values(), common.color(cc), common.MARKERS[cc])
-    ax.axvspan(0, CLIFF_PACKETS, color="#F0F0F0", linewidth=0, zorder=0)
-    ax.set_xlim(0, max(measured) * 1.04)
+    left, right = min(measured) / 1.25, max(measured) * 1.25
+    ax.set_xscale("log")
+    ax.axvspan(left, CLIFF_PACKETS, color="#F0F0F0", linewidth=0, zorder=0)
+    ticks = [tick for tick in TICKS if left <= tick <= right]
+    ax.set_xticks(ticks, [str(tick) for tick in ticks])
+    ax.minorticks_off()
+    ax.set_xlim(left, right)
     ax.set_ylim(bottom, 101.5)
     ax.set_xlabel("buffer (packets)")
     bounds = (panel["bdp"], "BDP")
@@ -108,7 +119,8 @@ def _draw_utilization(ax: Axes, cc: str, panel: Data, bottom: float) -> None:
     ax.annotate(bounds[1], (bounds[0], 0.02), xycoords=("data", "axes fraction"), xytext=(-2, 0),
                 textcoords="offset points", ha="right", fontsize=common.FOOTER_POINTS + 1, color=GREY)  # fmt: skip
     if cc == "reno":
-        ax.annotate("model", (0.62, 0.62), xycoords="axes fraction", fontsize=common.LABEL_POINTS, color=BLACK)
+        ax.annotate("model", (buffers[0], utilization[0] * 100), xytext=(0, 4), textcoords="offset points",
+                    fontsize=common.LABEL_POINTS, color=BLACK)  # fmt: skip
 
 
 def _percent(found: Any) -> Any:
@@ -116,15 +128,15 @@ def _percent(found: Any) -> Any:
     return found._replace(value=found.value * 100, low=low, high=high)
 
 
-def _draw_bursts(ax: Axes, cc: str, panel: Data, largest: float) -> None:
+def _draw_bursts(ax: Axes, cc: str, panel: Data, largest: float, rarest: float) -> None:
     sizes, share = panel["bursts"]
     # k that did not occur has the share of the next that did; beyond the largest there is none
-    ax.step([1, *sizes, sizes[-1]], [100, *share * 100, 0], where="pre", color=common.color(cc))
+    ax.step([1, *sizes, sizes[-1]], [100, *share * 100, rarest / 10], where="pre", color=common.color(cc))
     ax.axvline(CLIFF_PACKETS, color=GREY, linewidth=0.6, linestyle=":")
-    ax.set_xscale("log")
-    ax.set_xlim(0.9, largest * 1.2)
-    ax.set_ylim(0, 103)
-    ax.set_xticks([1, 10, 100] if largest > 60 else [1, 10], ["1", "10", "100"] if largest > 60 else ["1", "10"])
+    ax.set_yscale("log")
+    ax.set_xlim(0, largest * 1.08 + 1)
+    ax.set_ylim(rarest / 2, 200)
+    ax.minorticks_off()
     ax.set_xlabel(f"burst k (packets)\nB = {panel['bursts_at']} packets")
 
 
@@ -149,7 +161,8 @@ def facts(data: Data) -> list[Fact]:
         if off:
             what = f"{who}: largest distance from the model, B of {CLIFF_PACKETS} packets or more"
             rows.append(common.Fact(what, "well-predicted", 0.0, bootstrap([max(off)]), ""))
-        what = f"{who}: burst in which 99 % of packets, or a smaller one, came (B = {panel['bursts_at']} packets)"
-        rows.append(common.Fact(what, "bursts vary the queue by about 20 packets; BBR paces", None,
-                                panel["burst_p99"], "packets"))  # fmt: skip
+        where, paper = f"(B = {panel['bursts_at']} packets)", "bursts vary the queue by about 20 packets; BBR paces"
+        what = f"{who}: burst in which 99 % of packets, or a smaller one, came {where}"
+        rows.append(common.Fact(what, paper, None, panel["burst_p99"], "packets"))
+        rows.append(common.Fact(f"{who}: largest burst {where}", paper, None, panel["burst_max"], "packets"))
     return rows
