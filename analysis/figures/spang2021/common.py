@@ -37,6 +37,11 @@ SMALL: dict[str, Any] = {  # of a column's width: 7 pt is what journals ask for 
 LABEL_POINTS = 7
 TELLS_NO = "tells no"  # how the reason begins for which a run is left out that may be valid, but lacks a number
 FOOTER_POINTS = 5
+# Linux since 4.18, net/ipv4/tcp_input.c: __tcp_ack_snd_check. Its timer may fire as late as 5 % and the slack
+ACKS_TOGETHER = (
+    "receivers put SACKs together: an ACK each 5 % of the RTT that they estimate, or as much as 100 us "
+    "(tcp_comp_sack_slack_ns) later"
+)
 
 # The paper's algorithms in its order; each has one colour and one marker wherever it is drawn.
 NAMES = {"reno": "Reno", "cubic": "Cubic", "bbr": "BBR", "bbr2": "BBRv2", "scalable": "Scalable"}

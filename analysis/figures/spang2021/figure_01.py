@@ -13,7 +13,7 @@ import numpy as np
 
 from analysis.figures.common import BLACK, GREY, RED, Data, level
 from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.common import Fact
+from analysis.figures.spang2021.common import ACKS_TOGETHER, Fact
 from analysis.figures.spang2021.series import IS_ONE_BDP
 from analysis.figures.spang2021.trace import Trace
 from analysis.statistics import bootstrap
@@ -191,7 +191,7 @@ def facts(data: Data) -> list[Fact]:
     known = (
         "a full queue makes the RTT 2.4 ms, and two more packets must be acknowledged; the paper read it off its figure"
     )
-    sacks = "receivers put SACKs together: an ACK each 5 % of the RTT that they estimate, a burst of packets for each"
+    sacks = f"{ACKS_TOGETHER}; a burst of packets is sent for each"
     prr = (
         ""
         if model["counts_packets"]

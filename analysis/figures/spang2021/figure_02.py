@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis.figures.common import BLACK, GREY, Data, envelope
 from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.common import Fact
+from analysis.figures.spang2021.common import ACKS_TOGETHER, Fact
 from analysis.figures.spang2021.series import IS_ONE_BDP
 from analysis.figures.spang2021.trace import Trace
 from analysis.statistics import Interval, bootstrap
@@ -33,10 +33,7 @@ COLUMNS = 700  # of an axis of COLUMN_IN at PNG_DPI
 PAPER = {  # its 3.6
     "reno": "a full BDP, (almost) empty", "cubic": "60-70 %", "bbr": "about 25 %", "scalable": "11-25 %",
 }  # fmt: skip
-SACKS = (
-    "in recovery receivers put SACKs together (tcp_comp_sack_delay_ns: 5 % of the RTT), so packets come in bursts; the "
-    "least depth lies between two"
-)
+SACKS = f"in recovery {ACKS_TOGETHER}, so packets come in bursts; the least depth lies between two"
 
 
 def prepare(runs: Runs) -> Data:
@@ -71,6 +68,7 @@ def _drained(found: list[Run]) -> Data:
         "drained_mean": bootstrap(one["of_bdp_mean_over_rtt"]["median"] for one in each),
         "basis": each[0]["basis"],
         "drops": sum(run["drops"] or 0 for run in found),
+        "depths": [bootstrap(run[f"depth_{name}_packets"] for run in found) for name in ("p01", "p50", "max")],
         "rtt_min_us": min((flow["rtt_min_us"] for run in found for flow in run.summary["flows"] if flow["rtt_min_us"]),
                           default=None),
     }  # fmt: skip
@@ -136,13 +134,19 @@ def facts(data: Data) -> list[Fact]:
     return rows
 
 
+def _depths(found: list[Interval | None]) -> str:
+    """How deep the queue is that probes begin and end with."""
+    if None in found:
+        return ""
+    low, middle, most = (f"{depth.value:.3g}" for depth in found if depth)
+    return f": the queue has {low} packets at its 1st percentile, {middle} at its median, {most} at most"
+
+
 def _of_probes(panel: Data) -> str:
     """Why BBR's probes need not do what the rule says of those in which packets are lost."""
     reasons = []
     if not panel["drops"]:
-        reasons.append(
-            "the rule is of probes that lose packets, but here none is lost: the queue is empty between probes"
-        )
+        reasons.append("the rule is of probes that lose packets, but here none is lost" + _depths(panel["depths"]))
     if panel["rtt_min_us"] and panel["rtt_min_us"] < 0.99 * panel["rtt_us"]:
         reasons.append(
             f"the kernel takes {panel['rtt_min_us'] / 1e3:.3g} ms for the least RTT (a sample from timestamps, which "
