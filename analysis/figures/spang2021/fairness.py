@@ -51,7 +51,7 @@ def draw(ax: Axes, data: Data, x_label: str, log_x: bool) -> None:
         return
     values = sorted({x for curve in present.values() for x in curve["upper"]})
     ax.set_yscale("log", base=2)
-    ax.set_ylabel("window / fair share BDP/n,\n99th (filled) and 1st percentile")
+    ax.set_ylabel("window / fair share BDP/n:\n99th percentile (Δ, filled),\n1st (1/Δ, hollow)")
     ax.set_xlabel(x_label)
     if log_x:
         ax.set_xscale("log", base=2)

@@ -11,7 +11,7 @@ import numpy as np
 
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.series import bdp, grouped, nearest, series
+from analysis.figures.spang2021.series import IS_ONE_BDP, bdp, grouped, series
 from analysis.statistics import bootstrap
 from analysis.theory import many_flows
 
@@ -28,10 +28,7 @@ PAPER = "a good estimate for few flows, an overestimate for many"
 
 def prepare(runs: Runs) -> Data:
     """Mean and 99th percentile over such RTTs, by flows, of the runs whose buffer is one BDP."""
-    found = runs.select(SWEEPS[0], needs=("utilization_p01",), cc="reno")
-    if found:
-        buffer = nearest({run["buffer_packets"] for run in found}, bdp(found[0]))
-        found = [run for run in found if run["buffer_packets"] == buffer]
+    found = runs.select(SWEEPS[0], IS_ONE_BDP, needs=("utilization_p01",), cc="reno")
     flows = list(grouped(found, "flows"))
     exact = bdp(found[0]) if found else None
     dense = np.geomspace(flows[0], flows[-1], 200) if flows else np.empty(0)
@@ -78,7 +75,7 @@ def draw(data: Data) -> Figure:
     ax.plot(list(data["p99"]), [found.value for found in data["p99"].values()], "_", color=shade, markersize=6,
             markeredgewidth=1.0, label="99th percentile")  # fmt: skip
     ax.set_xlabel("Reno flows n")
-    ax.set_ylabel("flows with a loss, of an RTT with any")
+    ax.set_ylabel("flows with a loss,\nof a base RTT with any")
     ax.legend(loc="upper left", frameon=False, handlelength=1.6)
     common.footer(figure, data["provenance"])
     return figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from analysis.figures.common import Data
 from analysis.figures.spang2021 import common, fairness
-from analysis.figures.spang2021.series import ALGORITHMS, bdp, nearest
+from analysis.figures.spang2021.series import ALGORITHMS, IS_ONE_BDP
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,11 +24,8 @@ def prepare(runs: Runs) -> Data:
     found, absent = {}, {}
     for cc in ALGORITHMS:
         stem = SWEEPS[0] if cc == "reno" else SWEEPS[1]
-        of_cc = runs.select(stem, needs=fairness.NEEDS, cc=cc)
-        if of_cc:
-            buffer = nearest({run["buffer_packets"] for run in of_cc}, bdp(of_cc[0]))
-            found[cc] = [run for run in of_cc if run["buffer_packets"] == buffer]
-        else:
+        found[cc] = runs.select(stem, IS_ONE_BDP, needs=fairness.NEEDS, cc=cc)
+        if not found[cc]:
             absent[cc] = common.absence(runs, stem, cc)
     return {"curves": fairness.curves(found, absent, "flows"), "provenance": runs.provenance()}
 
