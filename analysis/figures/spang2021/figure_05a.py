@@ -123,9 +123,6 @@ def _draw_points(ax: Axes, cc: str, curve: Data, step: float) -> None:
 
 def _draw_rules(ax: Axes, data: Data, present: Data, flows: list[int]) -> None:
     ax.plot(flows, [many_flows.sqrt_rule(data["bdp"], n) for n in flows], "--", color=BLACK, linewidth=0.9)
-    end = flows[-1]
-    ax.annotate("BDP/√n", (end, many_flows.sqrt_rule(data["bdp"], end)), xytext=(4, 9), textcoords="offset points",
-                ha="right", fontsize=common.LABEL_POINTS)  # fmt: skip
     edge = window_edge(present.get("reno", {}))
     if edge is not None:
         ax.axvspan(edge, flows[-1] * 1.3, color="#F0F0F0", linewidth=0, zorder=0)
@@ -145,7 +142,7 @@ def window_edge(curve: Data) -> float | None:
 def _draw_legend(ax: Axes, present: Data, missing: list[str]) -> None:
     from matplotlib.lines import Line2D
 
-    more = []
+    more = [Line2D([], [], color=BLACK, linestyle="--", label="BDP/√n")]
     if any(curve["used"] for curve in present.values()):
         text = f"hollow: {UTILIZATION:.0%} used"
         more.append(Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label=text))

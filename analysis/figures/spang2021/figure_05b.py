@@ -79,16 +79,18 @@ def draw(data: Data) -> Figure:
     bound = [many_flows.almost_fair_utilization(n, 1) for n in flows]
     left.plot(flows, [u * 100 for u in bound], "--", color=BLACK, linewidth=0.9)
     right.plot(flows, [100 / n**0.5 for n in flows], "--", color=BLACK, linewidth=0.9)
-    right.annotate("1/√n", (flows[-1], 100 / flows[-1] ** 0.5), xytext=(0, 4), textcoords="offset points",
+    right.annotate("1/√n", (flows[-1], 100 / flows[-1] ** 0.5), xytext=(0, 9), textcoords="offset points",
                    ha="right", fontsize=common.LABEL_POINTS)  # fmt: skip
     left.annotate("1 − 1/√n", (flows[len(flows) // 2], bound[len(flows) // 2] * 100), xytext=(4, -8),
                   textcoords="offset points", fontsize=common.LABEL_POINTS)  # fmt: skip
-    measured = {n: u for n, u in measured_bound(present.get("reno", {})).items() if u > 0}
-    left.plot(list(measured), [u * 100 for u in measured.values()], ":", color=common.color("reno"), linewidth=1.0)
+    measured = measured_bound(present.get("reno", {}))
+    left.plot(list(measured), [u * 100 for u in measured.values()], ":", color=common.color("reno"), linewidth=1.0,
+              clip_on=False, zorder=4)  # fmt: skip
     if measured:
-        n, u = next(iter(measured.items()))
-        left.annotate("1 − Δ/√n,\nReno's own Δ", (n, u * 100), xytext=(-4, 0), textcoords="offset points", ha="right",
-                      va="center", fontsize=common.LABEL_POINTS, color=common.color("reno"))  # fmt: skip
+        n = max(measured, key=lambda flows: measured[flows])
+        left.annotate("1 − Δ/√n with Reno's own Δ;\n0: says nothing", (n, measured[n] * 100), xytext=(0, 4),
+                      textcoords="offset points", ha="center", va="bottom", fontsize=common.LABEL_POINTS,
+                      color=common.color("reno"))  # fmt: skip
     left.set_ylim(0, 104)
     left.set_ylabel("utilization, p1 of 10-RTT windows (%)")
     _draw_floor(right, 100 * min(curve["floor"] for curve in present.values()), flows[0])

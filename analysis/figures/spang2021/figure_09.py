@@ -141,7 +141,7 @@ def _draw_queue(ax: Axes, zoom: Data) -> None:
     level(ax, zoom["buffer"], f"B = {zoom['buffer']}", GREY, ":", common.LABEL_POINTS)
     for at, losers, half, _ in zoom["losses"]:
         floor = max(zoom["buffer"] - half, 0)
-        ax.plot([at, at + zoom["span_ms"] * 0.035], [floor, floor], color=RED, linewidth=1.2)
+        ax.plot([at, at + zoom["span_ms"] * 0.035], [floor, floor], color=RED, linewidth=1.6, zorder=4, clip_on=False)
         ax.annotate(
             f"{losers}", (at, zoom["buffer"]), xytext=(0, 5), textcoords="offset points", ha="center", va="center",
             fontsize=common.LABEL_POINTS,
@@ -176,7 +176,7 @@ def _draw_losses(ax: Axes, runs: list[Data]) -> None:
     )  # fmt: skip
     ax.set_xlim(0, top)
     ax.set_ylim(0, top)
-    ax.set_xlabel("predicted: half the losers' windows")
+    ax.set_xlabel("predicted: half the losers'\nwindows (packets)")
     ax.set_ylabel("measured: fall of the queue (packets)")
 
 
