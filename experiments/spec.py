@@ -220,8 +220,16 @@ def unknown_key(key: str) -> str:
 
 class _OnceLoader(yaml.BaseLoader):
     """YAML whose scalars are text, so that a value means what it means on the command line (in YAML 1.1, 010 is 8 and
-    1:30 is 90). No tags, and a key that is given twice is an error: the parser alone would take the last in silence.
+    1:30 is 90). No tags, no aliases (a short file of these stands for any number of values), and a key that is given
+    twice is an error: the parser alone would take the last in silence.
     """
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):  # type: ignore[no-untyped-call]
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            problem = f"a spec has no aliases, write *{event.anchor} out"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+        return super().compose_node(parent, index)  # type: ignore[no-any-return,no-untyped-call]
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         if node.tag not in _IMPLICIT_TAGS:

@@ -6,6 +6,7 @@ it, every error at once. Which experiments it stands for is in plan.py.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -81,14 +82,17 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
     base = _parameters(content.get("base", {}), "base", wrong)
     grid = _grid(content.get("grid", {}), wrong)
     listed = _points(content.get("points", [{}]), wrong)
+    count = len(listed) * math.prod(map(len, grid.values()))
+    if count > MOST_RUNS:
+        wrong("grid", None, f"makes {count} points; allowed: {MOST_RUNS}")
     points = tuple(
         {**point, **dict(zip(grid, values, strict=True))}
-        for point in listed
+        for point in (listed if count <= MOST_RUNS else ())
         for values in itertools.product(*grid.values())
     )
     for key in sorted(set(grid) & {key for point in listed for key in point}):
         wrong(key, None, "is in grid and in points; allowed: one of them")
-    varied = set(grid) | {key for point in points for key in point}
+    varied = set(grid) | {key for point in listed for key in point}
     for key, value in changed.items():
         if key not in KEYS or key in OF_THE_SWEEP:
             wrong(key.upper(), None, _unknown(key), "")
@@ -96,8 +100,6 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
             wrong(key.upper(), value, "is what the sweep varies; allowed: what stays the same in it", "")
         else:
             base[key] = str(value)
-    if len(points) > MOST_RUNS:
-        wrong("grid", None, f"makes {len(points)} points; allowed: {MOST_RUNS}")
     search = _search(content["search"], {*base, *varied}, wrong) if "search" in content else None
     sweep = Sweep(
         name=_name(own.get("name"), [content.get("name"), *versions], changed, own.get("seed"), wrong),
@@ -197,7 +199,7 @@ def _search(content: object, given: set[str], wrong: Any) -> Search | None:
     if missing:
         return None
     criterion = content["criterion"]
-    if criterion not in CRITERIA:
+    if not isinstance(criterion, str) or criterion not in CRITERIA:
         wrong("search.criterion", criterion, f"is not known; allowed: {', '.join(CRITERIA)}")
     for key in ("low", "high"):
         try:
@@ -244,14 +246,16 @@ def _keep(value: object, wrong: Any) -> str:
 
 
 def _whole(key: str, value: object, low: int, high: int, wrong: Any) -> int:
-    if not re.fullmatch(r"[0-9]{1,10}", str(value)) or not low <= int(str(value)) <= high:
+    text = value if isinstance(value, str) else ""
+    if not re.fullmatch(r"[0-9]{1,10}", text) or not low <= int(text) <= high:
         wrong(key, value, f"is no whole number of the allowed ones; allowed: {low} to {high}")
         return low
-    return int(str(value))
+    return int(text)
 
 
 def _share(key: str, value: object, low: float, high: float, wrong: Any) -> float:
-    if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,9})?", str(value)) or not low <= float(str(value)) <= high:
+    text = value if isinstance(value, str) else ""
+    if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,9})?", text) or not low <= float(text) <= high:
         wrong(key, value, f"is no number of the allowed ones; allowed: {low:g} to {high:g}")
         return low
-    return float(str(value))
+    return float(text)

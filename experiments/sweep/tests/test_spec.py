@@ -94,6 +94,14 @@ def test_real_version__that_is_wrong_is_one_line(write_spec: Write, version: str
         ("grid:", "points: {}\ngrid:", "points is no list"),
         ("grid:", "search: {criterion: nonempty, least: '1', low: 1p, high: 9p}\ngrid:", "buf is what is"),
         ("base:", "base: {rtt: 1ms}\nbase:", "base is given twice in line 7"),
+        ("buf: 20pkt", "buf: &b 20pkt, mtu: *b", "a spec has no aliases, write *b out in line 6"),
+        ("seed: 7", "seed: {a: [b]}", "seed=a dict is no whole number"),
+        (
+            "grid: {cc: [reno, cubic, bbr], flows: ['1', '4']}",
+            f"grid: {{cc: {list(map(str, range(1000)))}, flows: {list(map(str, range(1000)))}, "
+            f"rate: {list(map(str, range(1000)))}}}",
+            "grid makes 1000000000 points; allowed: 100000",
+        ),
     ],
 )
 def test_errors__are_one_line_each(write_spec: Write, old: str, new: str, said: str) -> None:
@@ -104,6 +112,11 @@ def test_errors__are_one_line_each(write_spec: Write, old: str, new: str, said: 
 
 
 def test_errors__come_all_at_once(write_spec: Write) -> None:
+    nested = "search: {criterion: [x], least: ['1'], low: [1p], high: 9p, most_reps: {a: b}}\ngrid:"
+    lines = errors(write_spec(("buf: 20pkt", "mtu: '1500'"), ("grid:", nested)))
+    assert [line.split(" ")[1] for line in lines] == [
+        f"search.{key}=a" for key in ("criterion", "low", "least", "most_reps")
+    ]
     search = "search: {criterion: x, least: '2', low: 1s, high: 2bdp, width: no}\ngrid:"
     lines = errors(write_spec(("keep: summary", "keep: x"), ("buf: 20pkt", "mtu: '1500'"), ("grid:", search)))
     assert len(lines) == 5
