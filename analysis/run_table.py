@@ -17,10 +17,13 @@ from typing import Any, NamedTuple
 
 import polars
 
+from analysis import verdict
+from analysis.load import load_spec
+from analysis.raw import InputError
 from analysis.thinned import kept
+from analysis.verdict import SUMMARY
 
 INDEX = "index.parquet"
-SUMMARY = "summary.json"
 ENVIRONMENT = "environment.json"
 SWEEP_RUNS = "runs"  # results/<sweep>/runs/<job>/rep-1
 REPETITION = re.compile(r"rep-([0-9]{1,9})")
@@ -63,10 +66,11 @@ class Place(NamedTuple):
 
 
 def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place) -> dict[str, Any]:
-    """The row of one repetition; None for what was not measured. Raises ValueError if `summary` is none."""
-    spec = summary.get("spec")
-    if not isinstance(spec, dict) or not isinstance(summary.get("utilization"), dict):
-        raise ValueError("is not a summary: it has no spec or no utilization")
+    """The row of one repetition; None for what was not measured, or is not what it should be. Raises ValueError if
+    `summary` is none.
+    """
+    verdict.check(summary)
+    spec = summary["spec"]
 
     def at(*path: str, of: Mapping[str, Any] = summary) -> Any:
         value: Any = of
@@ -74,7 +78,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
-    groups = [group for group in spec.get("groups") or [] if isinstance(group, dict)]
+    groups = [group for group in _list(spec.get("groups")) if isinstance(group, dict)]
     buffer, exact_bdp = at("buffer_packets"), at("rules", "bdp_packets_exact")
     buffer = spec.get("buffer_packets") if buffer is None else buffer
     lost = [at("ledger", name) for name in ("postcards_missing", "tcp_events_lost")]
@@ -84,14 +88,14 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         "clock": spec.get("clock", "real"),
         "target": spec.get("target", "soft"),
         "valid": summary.get("valid") is True,
-        "reasons": "; ".join(map(str, summary.get("reasons") or [])),
+        "reasons": "; ".join(map(str, _list(summary.get("reasons")))),
         "cc": mix(groups),
-        "flows": sum(group.get("flows") or 0 for group in groups) + (spec.get("datagram_flows") or 0),
+        "flows": _flows(groups, spec.get("datagram_flows")),
         "traffic": spec.get("traffic", "long"),  # before there was other traffic, specs did not say
         **{name: spec.get(name) for name in ("mode", "rate_bps", "rtt_ns", "mtu_bytes", "ecn_threshold_packets")},
         "buffer_packets": buffer,
         "bdp_packets": spec.get("bdp_packets", at("bdp_packets")),
-        "buffer_over_bdp": buffer / exact_bdp if _is_number(buffer) and exact_bdp else None,
+        "buffer_over_bdp": buffer / exact_bdp if _is_number(buffer) and _is_number(exact_bdp) and exact_bdp else None,
         "utilization_mean": at("utilization", "mean"),
         "utilization_p01": at("utilization", "p01"),
         **{
@@ -155,14 +159,27 @@ def place(repetition: Path, results: Path) -> Place:
 
 def read_repetition(repetition: Path, results: Path) -> dict[str, Any]:
     """The row of a directory with a summary. Raises ValueError if that cannot be read or is none, OSError."""
-    summary = json.loads((repetition / SUMMARY).read_text())
-    if not isinstance(summary, dict):
-        raise ValueError("is not a summary")
+    return row(verdict.read(repetition), _environment(repetition), place(repetition, results))
+
+
+def unreadable(repetition: Path, results: Path, error: OSError | ValueError) -> dict[str, Any]:
+    """The row of a directory whose summary cannot be read: not valid, and why; with the conditions of its spec.yaml."""
+    try:
+        spec = json.loads(json.dumps(load_spec(repetition), default=str, skipkeys=True))
+    except (InputError, ValueError, RecursionError):
+        spec = {}
+    said = {"spec": spec, "utilization": {}, "valid": False, "reasons": [verdict.unread(error)]}
+    # Without the summary's time the index does not take it from there: what could not be read is tried again.
+    where = place(repetition, results)._replace(summary_mtime_ns=None)
+    return row(said, _environment(repetition), where)
+
+
+def _environment(repetition: Path) -> dict[str, Any]:
     try:
         environment = json.loads((repetition / ENVIRONMENT).read_text())
-    except (OSError, ValueError):
-        environment = {}
-    return row(summary, environment if isinstance(environment, dict) else {}, place(repetition, results))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return environment if isinstance(environment, dict) else {}
 
 
 def repetitions(results: Path) -> Iterator[Path]:
@@ -182,7 +199,7 @@ def repetitions(results: Path) -> Iterator[Path]:
 
 
 def read(results: Path) -> polars.DataFrame:
-    """The table of every analysed repetition below `results`, fresh. Summaries that cannot be read have no row."""
+    """The table of every analysed repetition below `results`, fresh. One whose summary cannot be read is not valid."""
     known = _index(results)
     if known is not None and next(repetitions(results), None) is None:
         return known
@@ -195,8 +212,10 @@ def read(results: Path) -> polars.DataFrame:
             continue
         try:
             rows.append(read_repetition(repetition, results))
-        except (OSError, ValueError, RecursionError):
-            continue  # being replaced, or broken: replay says of what
+        except FileNotFoundError:
+            continue  # removed meanwhile
+        except (OSError, ValueError) as error:
+            rows.append(unreadable(repetition, results, error))
     return polars.DataFrame(rows, schema=SCHEMA)
 
 
@@ -255,7 +274,7 @@ def _index(results: Path) -> polars.DataFrame | None:
 def _typed(value: Any, kind: polars.DataType) -> Any:
     """The value if it is of the column's kind, else None: a summary of another version may hold anything."""
     if kind == _TEXT:
-        return value if isinstance(value, str) else None
+        return value.encode(errors="replace").decode() if isinstance(value, str) else None
     if kind == _TRUTH:
         return value if isinstance(value, bool) else None
     if not _is_number(value):
@@ -264,7 +283,17 @@ def _typed(value: Any, kind: polars.DataType) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Whether it is one that a column can hold: finite, and of 64 bits."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+
+
+def _flows(groups: list[dict[str, Any]], datagram_flows: Any) -> int | None:
+    counts = [value or 0 for value in (*(group.get("flows") for group in groups), datagram_flows)]
+    return sum(counts) if all(_is_number(value) for value in counts) else None
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _wall_s(phases: Any) -> float | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis import run_table
+from analysis import run_table, verdict
 from analysis.raw import InputError
 
 PLAN = "plan.json"
@@ -120,10 +120,11 @@ def earlier_reasons(directory: Path, row: Row) -> list[str]:
     reasons = []
     for attempt in sorted((directory / row["directory"]).parent.glob(run_table.EARLIER_ATTEMPTS)):
         try:
-            said = json.loads((attempt / run_table.SUMMARY).read_text())["reasons"]
-            reasons.append("; ".join(map(str, said)))
-        except (OSError, ValueError, TypeError, KeyError):
+            reasons.append("; ".join(verdict.reasons(verdict.read(attempt))))
+        except FileNotFoundError:
             reasons.append(_last_words(attempt) or "it left no reason")
+        except (OSError, ValueError) as error:
+            reasons.append(verdict.unread(error))
     return reasons
 
 
@@ -153,19 +154,11 @@ def _words(point: Any) -> dict[str, str]:
 def _missing(directory: Path, name: str, job: dict[str, Any]) -> Row:
     """The row of a job without a result: its parameters from the plan, and its last words."""
     spec = job.get("spec")
-    spec = spec if isinstance(spec, dict) else {}
+    if not isinstance(spec, dict) or not isinstance(spec.get("groups"), list):
+        raise InputError(f"{directory / PLAN}: job {name} has no spec; run the sweep again: it writes it anew")
     place = Path(run_table.SWEEP_RUNS) / name / "rep-1"
-    try:
-        row = run_table.row(
-            {"spec": spec, "utilization": {}},
-            {},
-            run_table.Place(f"{directory.name}/{place}", directory.name, job.get("repetition", 1), 1, "", None),
-        )
-    except (TypeError, AttributeError):
-        raise InputError(
-            f"{directory / PLAN}: job {name} has no spec; run the sweep again: it writes it anew"
-        ) from None
-    return row | {
+    where = run_table.Place(f"{directory.name}/{place}", directory.name, job.get("repetition", 1), 1, "", None)
+    return run_table.row({"spec": spec, "utilization": {}}, {}, where) | {
         "valid": None,
         "reasons": _last_words(directory / place) or "has not been run",
         "verdict": MISSING,

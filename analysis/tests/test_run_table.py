@@ -88,7 +88,9 @@ def test_index__is_fresh_whatever_happens_to_the_runs(tmp_path, summary):
     shutil.rmtree(first.parent)
     assert run_table.read(tmp_path)["run"].to_list() == ["20260101T000001Z-b/rep-1"]
     (second / "summary.json").write_text("{")
-    assert run_table.read(tmp_path).height == 0
+    assert run_table.write(tmp_path)["valid"].to_list() == [False]
+    (second / "summary.json").write_text(json.dumps(summary | {"drops": 5}))
+    assert run_table.read(tmp_path)["drops"].to_list() == [5]
     assert list(tmp_path.glob(".index*")) == []
 
 
@@ -117,3 +119,38 @@ def test_row__of_a_strange_summary_has_holes_not_lies(summary):
     assert row["reasons"] == "a; b"
     with pytest.raises(ValueError, match="no spec or no utilization"):
         run_table.row({"spec": {}}, {}, run_table.Place("x", None, 1, 1, "all", None))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"valid": true,', "summary.json cannot be read: "),
+        ("[1]", "is no JSON object"),
+        ('{"valid": true}', "it has no spec or no utilization"),
+        ('{"valid": true, "spec": {}, "utilization": {}, "reasons": 3}', "its reasons are no list"),
+        ("[" * 100_000, "is nested too deep"),
+    ],
+)
+def test_summary__that_cannot_be_read_is_a_row_of_a_run_that_is_not_valid(tmp_path, known_runs, text, said):
+    directory = tmp_path / "20260101T000000Z-a/rep-1"
+    shutil.copytree(known_runs("two_flows").directory, directory)
+    (directory / "summary.json").write_text(text)
+    for _ in range(2):  # from the file, and past the index
+        (row,) = run_table.write(tmp_path).to_dicts()
+        assert (row["valid"], row["cc"], row["flows"], row["drops"]) == (False, "reno", 2, None)
+        assert said in row["reasons"]
+    (directory / "spec.yaml").write_text("no spec")
+    (row,) = run_table.read(tmp_path).to_dicts()
+    assert (row["valid"], row["cc"]) == (False, None)
+
+
+@pytest.mark.parametrize("number", [10**30, -(10**400), float("inf"), float("nan"), "a", [1], True])
+def test_row__of_numbers_that_no_column_holds_has_holes(summary, tmp_path, number):
+    strange = json.loads(json.dumps(summary))
+    strange |= {"drops": number, "buffer_packets": number, "arrivals": 7}
+    strange["spec"]["groups"][0]["flows"] = number
+    strange["rules"]["bdp_packets_exact"] = number
+    repetition(tmp_path, strange)
+    (row,) = run_table.write(tmp_path).to_dicts()
+    names = ("drops", "buffer_packets", "buffer_over_bdp", "flows", "arrivals")
+    assert [row[name] for name in names] == [None, None, None, None, 7]

@@ -46,7 +46,8 @@ def sweep(tmp_path_factory, summary):
     (aborted / "ABORTED").write_text("the receiver <script>x</script> did not come up\n")
     earlier = places["creno-f1-b20-r1"] / "attempt-1"
     shutil.copytree(places["creno-f1-b20-r1"] / "rep-1", earlier)
-    (earlier / "summary.json").write_text(json.dumps({"valid": False, "reasons": [LATE]}))
+    told = json.loads((earlier / "summary.json").read_text()) | {"valid": False, "reasons": [LATE]}
+    (earlier / "summary.json").write_text(json.dumps(told))
     sweep_report.write(directory)
     return directory
 
@@ -123,6 +124,27 @@ def test_page__of_valid_runs_says_so(tmp_path, summary):
     text = sweep_report.write(tmp_path / "small").read_text()
     assert "The run is there and valid." in text
     assert "NOT COMPLETE" not in text
+
+
+def test_page__of_a_run_whose_summary_is_damaged_says_so(tmp_path, summary):
+    places = sweeps.write(tmp_path / "small", summary, {"cc": ["reno"], "flows": [1, 2]})
+    first, second = (place / "rep-1/summary.json" for place in places.values())
+    first.write_text(first.read_text()[:300])
+    plan = tmp_path / "small/plan.json"
+    for text in (None, plan.read_text()):
+        if text is None:
+            plan.rename(tmp_path / "plan")
+        else:
+            (tmp_path / "plan").rename(plan)
+        page = sweep_report.write(tmp_path / "small").read_text()
+        assert "<strong>1 of 2 runs is valid.</strong>" in page
+        assert "summary.json cannot be read: " in page
+        assert "has not been run" not in page
+    told = json.loads(second.read_text()) | {"drops": 10**30, "marks": float("inf"), "reasons": ["\ud800"]}
+    told["spec"]["groups"][0]["flows"] = "a"
+    second.write_text(json.dumps(told))
+    plan.write_text(plan.read_text().replace('"repetition": 1', '"repetition": 1e400'))
+    assert "<strong>1 of 2 runs is valid.</strong>" in sweep_report.write(tmp_path / "small").read_text()
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -11,8 +11,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from analysis import verdict
 from analysis.report import PAGE, render
-from analysis.run_table import SUMMARY
+from analysis.verdict import SUMMARY
 
 PARTS = {"setting", "run_measures", "whatif_measures", "asked"}
 NAME = re.compile(r"whatif-([0-9]{1,9})")
@@ -34,12 +35,12 @@ def found(repetition: Path) -> list[dict[str, Any]]:
 
 def write_page(repetition: Path, environment: dict[str, Any]) -> None:
     """Makes the report of an analysed repetition again, from what its analysis left; of another one there is none.
-    Raises OSError.
+    Raises ValueError if that cannot be read, OSError.
     """
     page = repetition / PAGE
     if not page.exists():
         return
-    summary = json.loads((repetition / SUMMARY).read_text())
+    summary = verdict.read(repetition)
     temporary = repetition / f".{PAGE}.{os.getpid()}"
     try:
         temporary.write_text(render(summary, environment, repetition / "figures", found(repetition)), encoding="utf-8")

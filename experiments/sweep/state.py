@@ -2,7 +2,7 @@
 """How far a job is, told by its directory alone: nothing else could disagree with what lies there.
 
 runs/<job>/rep-1/summary.json     analysed; says itself whether it is valid
-runs/<job>/rep-1/environment.json recorded, only the analysis is missing
+runs/<job>/rep-1/environment.json recorded and its raw files kept: only the analysis is missing
 runs/<job>/rep-1/ABORTED          failed by itself, with the reason
 runs/<job>/rep-1                  otherwise: was killed, and is done again
 runs/<job>/attempt-<k>            earlier ones that came to an end and were not valid
@@ -10,12 +10,14 @@ runs/<job>/attempt-<k>            earlier ones that came to an end and were not 
 
 from __future__ import annotations
 
-import json
+import contextlib
 import shutil
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from analysis import verdict
+from analysis.thinned import kept
 from experiments import results
 
 RUNS = "runs"
@@ -45,15 +47,14 @@ def look(run: Path) -> Seen:
     """The state of the job in the directory `run`, which need not exist."""
     earlier = len(list(run.glob(f"{ATTEMPT}*")))
     repetition = run / REPETITION
-    summary = _json(repetition / results.SUMMARY)
-    if summary:
-        reasons = [str(reason) for reason in summary.get("reasons") or ["its summary gives no reason"]]
-        valid = summary.get("valid") is True
-        return Seen(State.VALID, earlier + 1) if valid else Seen(State.NOT_VALID, earlier + 1, "; ".join(reasons))
+    with contextlib.suppress(OSError, ValueError):  # one that cannot be read is none: it is made anew
+        reasons = verdict.reasons(verdict.read(repetition))
+        return Seen(State.NOT_VALID if reasons else State.VALID, earlier + 1, "; ".join(reasons))
     mark = repetition / results.ABORTED
     if mark.exists():
         return Seen(State.ABORTED, earlier + 1, " ".join(mark.read_text(errors="replace").split()) or "no reason left")
-    return Seen(State.RECORDED if results.is_recorded(repetition) else State.TO_DO, earlier)
+    recorded = results.is_recorded(repetition) and kept(repetition) == "all"  # else there is nothing to analyse again
+    return Seen(State.RECORDED if recorded else State.TO_DO, earlier)
 
 
 def make_room(run: Path) -> None:
@@ -65,11 +66,3 @@ def make_room(run: Path) -> None:
         repetition.rename(run / f"{ATTEMPT}{seen.attempts}")
     else:
         shutil.rmtree(repetition)
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

@@ -18,6 +18,8 @@ from experiments.sweep.state import Seen, State, look, make_room
 from experiments.sweep.tests.conftest import probe
 from experiments.sweep.thin import thin
 
+VALID = {"valid": True, "spec": {}, "utilization": {}}
+
 
 def attempt(run: Path, files: Mapping[str, object]) -> Path:
     """A repetition with such files, "_" for the dot in their names."""
@@ -35,8 +37,12 @@ def attempt(run: Path, files: Mapping[str, object]) -> Path:
         ({"spec_yaml": "x"}, State.TO_DO, 0, ""),
         ({"environment_json": "{}"}, State.RECORDED, 0, ""),
         ({"summary_json": "{"}, State.TO_DO, 0, ""),
-        ({"summary_json": {"valid": True}}, State.VALID, 1, ""),
-        ({"summary_json": {"valid": False, "reasons": ["late", "lost"]}}, State.NOT_VALID, 1, "late; lost"),
+        ({"summary_json": "[" * 100_000}, State.TO_DO, 0, ""),
+        ({"summary_json": {"valid": True}}, State.TO_DO, 0, ""),  # no figure could be drawn from it
+        ({"summary_json": VALID | {"reasons": 3}, "environment_json": "{}"}, State.RECORDED, 0, ""),
+        ({"summary_json": "{", "environment_json": "{}", "THINNED": "tables\n"}, State.TO_DO, 0, ""),
+        ({"summary_json": VALID}, State.VALID, 1, ""),
+        ({"summary_json": VALID | {"valid": False, "reasons": ["late", "lost"]}}, State.NOT_VALID, 1, "late; lost"),
         ({"ABORTED": "disk full\n"}, State.ABORTED, 1, "disk full"),
         ({"ABORTED": "no summary\n", "environment_json": "{}"}, State.ABORTED, 1, "no summary"),
     ],
@@ -51,7 +57,7 @@ def test_state__is_what_lies_in_the_directory(
 
 def test_attempts__are_kept_apart_and_counted(tmp_path: Path) -> None:
     for number in (1, 2):
-        attempt(tmp_path, {"summary_json": {"valid": False, "reasons": [f"late {number}"]}})
+        attempt(tmp_path, {"summary_json": VALID | {"valid": False, "reasons": [f"late {number}"]}})
         assert look(tmp_path).attempts == number
         make_room(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["attempt-1", "attempt-2"]
@@ -82,7 +88,7 @@ def test_attempts__are_left_until_they_are_used_up(asked: int | None, virtual: b
 
 RAW = {"postcards_bsp": "x", "tcp_bst": "x", "goodput_bsg": "x"}
 TABLES = {"postcards_parquet": "x", "tcp_parquet": "x", "joined_parquet": "x"}
-REST = {"summary_json": {"valid": True}, "distributions_parquet": "x", "report_html": "x", "spec_yaml": "x"}
+REST = {"summary_json": VALID, "distributions_parquet": "x", "report_html": "x", "spec_yaml": "x"}
 
 
 @pytest.mark.parametrize(("keep", "gone"), [("all", set()), ("tables", set(RAW)), ("summary", {*RAW, *TABLES, "logs"})])

@@ -95,7 +95,8 @@ def test_sweep__killed_and_stopped_is_gone_on_with_by_the_same_command(tmp_path:
     # Nothing is done twice; what is removed is done again, and what fails is said and left for another attempt.
     first, second = sorted(runs.iterdir())
     before = (first / "rep-1/summary.json").stat().st_mtime_ns
-    (second / "rep-1/summary.json").write_text(json.dumps({"valid": False, "reasons": ["it was late"]}))
+    told = json.loads((second / "rep-1/summary.json").read_text()) | {"valid": False, "reasons": ["it was late"]}
+    (second / "rep-1/summary.json").write_text(json.dumps(told))
     again = subprocess.run(command(file, results), cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert again.returncode == 2
     assert "not valid: flows=" in again.stderr

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""What an analysed repetition says of itself: summary.json, for everybody who needs no more than that. There is one
+rule for what a summary is, so that a run that a sweep takes for done is one that its figures can be drawn from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+SUMMARY = "summary.json"
+
+
+def read(repetition: Path) -> dict[str, Any]:
+    """The summary: it has a spec, utilization, and if it is not valid reasons. Raises ValueError (what it is not),
+    OSError.
+    """
+    try:
+        summary = json.loads((repetition / SUMMARY).read_text())
+    except RecursionError:
+        raise ValueError("is nested too deep") from None
+    if not isinstance(summary, dict):
+        raise ValueError("is not a summary: it is no JSON object")
+    check(summary)
+    return summary
+
+
+def check(summary: Mapping[str, Any]) -> None:
+    """Raises ValueError for what cannot be used as a summary."""
+    if not isinstance(summary.get("spec"), dict) or not isinstance(summary.get("utilization"), dict):
+        raise ValueError("is not a summary: it has no spec or no utilization")
+    if not isinstance(summary.get("reasons") or [], list):
+        raise ValueError("is not a summary: its reasons are no list")
+
+
+def reasons(summary: dict[str, Any]) -> list[str]:
+    """Why a run is not valid; nothing where it is."""
+    if summary.get("valid") is True:
+        return []
+    return [str(reason) for reason in summary.get("reasons") or ["its summary gives no reason"]]
+
+
+def unread(error: OSError | ValueError) -> str:
+    """The reason of a run whose summary cannot be read."""
+    said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    return f"{SUMMARY} cannot be read: {' '.join(said.split())[:200]}; make replay writes it anew from raw files"
+
+
+def doubt(repetition: Path) -> str | None:
+    """One line where what is made of a run rests on one that is not known to be valid."""
+    try:
+        found = reasons(read(repetition))
+    except FileNotFoundError:
+        return f"{repetition}: is not analysed, so nobody knows whether it is valid"
+    except (OSError, ValueError) as error:
+        return f"{repetition}: {unread(error)}"
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return f"{repetition}: NOT VALID: {found[0]}{more}" if found else None
