@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from analysis import distributions
+from analysis import distributions, verdict
 from analysis.analyse import analyse
 from analysis.figures.drawing import draw_all
 from analysis.join import join
@@ -26,9 +26,9 @@ from analysis.raw import InputError
 from analysis.report import PAGE, render
 from analysis.summary import summarize
 from analysis.tables import write_frame, write_joined, write_raw_tables
+from analysis.verdict import SUMMARY
 from analysis.whatif.stored import found as whatifs
 
-SUMMARY = "summary.json"
 SCRATCH = ".derived"
 
 
@@ -54,8 +54,8 @@ def derive(
         written = []
 
         def write_early(run: Run) -> None:
-            if _damage(run) and (directory / SUMMARY).exists() and not force:
-                raise InputError(f"{directory}: {_damage(run)[0]}; earlier results are kept (--force replaces them)")
+            if run.damage() and (directory / SUMMARY).exists() and not force:
+                raise InputError(f"{directory}: {run.damage()[0]}; earlier results are kept (--force replaces them)")
             written.append(writer.submit(write_raw_tables, scratch, run))
 
         analysis = analyse(directory, write_early)
@@ -67,7 +67,7 @@ def derive(
         )
         drawn = draw_all(analysis, figures, pool)
         summary = summarize(analysis)
-        if not (force or summary["valid"]) and _was_valid(directory / SUMMARY):
+        if not (force or summary["valid"]) and _was_valid(directory):
             raise InputError(
                 f"{directory}: not valid now ({summary['reasons'][0]}), but the earlier results are; they are kept "
                 "(--force replaces them)"
@@ -81,7 +81,7 @@ def derive(
         if (directory / SUMMARY).exists():
             when_compared(len(files), [str(file) for file in files if not _same(scratch / file, directory / file)])
         _put_in_place(scratch, directory, files)
-    return summary, _damage(analysis.run)
+    return summary, analysis.run.damage()
 
 
 def convert(directory: Path, output: Path) -> dict[str, int]:
@@ -96,17 +96,12 @@ def convert(directory: Path, output: Path) -> dict[str, int]:
     return {"postcards": len(run.postcards["flow"]), "tcp": len(run.tcp["flow"]), "joined": len(segments.rows)}
 
 
-def _was_valid(summary: Path) -> bool:
+def _was_valid(directory: Path) -> bool:
     """What earlier results say of themselves. A summary that cannot be read is no good result."""
     try:
-        earlier = json.loads(summary.read_text())
-    except (OSError, ValueError, RecursionError):
+        return not verdict.reasons(verdict.read(directory))
+    except (OSError, ValueError):
         return False
-    return isinstance(earlier, dict) and earlier.get("valid") is True
-
-
-def _damage(run: Run) -> list[str]:
-    return [text for raw in run.raw.values() if (text := raw.damage())]
 
 
 @contextmanager

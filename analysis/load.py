@@ -61,6 +61,18 @@ class Run:
     goodput: Columns | None = None  # of our own sink; None with another receiver
     depths: imported.Depths | None = None  # of somebody else's queue, where a histogram is all that is told
 
+    def damage(self) -> list[str]:
+        """A line for each raw file of which not every byte could be read."""
+        return [text for raw in self.raw.values() if (text := raw.damage())]
+
+
+def load_whole(directory: Path) -> Run:
+    """As `load`, for what would not say that a part is missing. Raises InputError if a raw file is damaged, too."""
+    run = load(directory)
+    if run.damage():
+        raise InputError(f"{directory}: {run.damage()[0]}")
+    return run
+
 
 def load(directory: Path) -> Run:
     """Everything of one repetition. Raises InputError if there is no usable spec.yaml or no postcards.bsp."""
@@ -101,6 +113,11 @@ def load(directory: Path) -> Run:
             problems.append(f"{GOODPUT_FILE}: missing, so what the sink received is unknown; run the experiment again")
     run.traffic = _traffic(run)
     return run
+
+
+def load_switch(directory: Path) -> dict[str, Any]:
+    """switch.json of a repetition; empty if there is none that can be read."""
+    return _document(directory / "switch.json", [])
 
 
 def load_spec(directory: Path) -> dict[str, Any]:
@@ -187,6 +204,8 @@ def _traffic(run: Run) -> list[dict[str, Any]]:
     seen: set[FiveTuple] = set()
     for entry in _list(run.documents["traffic"].get("flows")):
         try:
+            if not isinstance(entry, dict):
+                raise TypeError("is no JSON object")
             names = ("src_addr", "dst_addr", "src_port", "dst_port")
             flow = FiveTuple.of(entry.get("protocol", "tcp"), *(entry[name] for name in names))
             if flow in seen:

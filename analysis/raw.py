@@ -49,7 +49,7 @@ class RawFile:
             return None
         return (
             f"{self.name}: damaged or cut off at byte {self.size_bytes - self.damaged_bytes} of {self.size_bytes}: "
-            f"{self.records} records before it are used, the rest is not; run the experiment again"
+            f"{self.records} records before it can be read, the rest cannot; run the experiment again"
         )
 
 

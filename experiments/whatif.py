@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from controlplane.spec_file import printable
 from experiments import units
 from experiments.errors import BadValue, RunError, SpecError
 from experiments.resolve import threshold
@@ -20,6 +21,7 @@ KEYS = ("buf", "mode", "ecn_threshold", "rate")
 
 def whatif(run: Path, given: dict[str, str]) -> int:
     """Replays each repetition of `run`; prints what came of it. Returns the exit status. Raises SpecError, RunError."""
+    from analysis import verdict
     from analysis.raw import InputError
     from analysis.whatif import results
 
@@ -30,9 +32,11 @@ def whatif(run: Path, given: dict[str, str]) -> int:
             directory, summary = results.what_if(
                 repetition, setting, {key.upper(): text for key, text in given.items()}
             )
-            print(*results.lines(directory, summary), sep="\n")
+            print(*map(printable, results.lines(directory, summary)), sep="\n")
+            if doubt := verdict.doubt(repetition):
+                print(printable(doubt), file=sys.stderr)
         except InputError as error:
-            print(f"analysis: {error}", file=sys.stderr)
+            print(printable(f"analysis: {error}"), file=sys.stderr)
             status = 1
         except OSError as error:
             raise RunError(f"{error.filename or repetition}: {error.strerror}; nothing was written") from None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`python -m analysis export RUN --format F --output PATH`: the command line behind `make export`.
 
-Exit status: 0 written, whole; 1 not, nothing was written, and why is on stderr.
+Exit status: 0 written, whole (of a run that is not valid stderr says so); 1 nothing was written, and why is on stderr.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from analysis import verdict
 from analysis.raw import InputError
+from controlplane.spec_file import printable
 from experiments.errors import BadValue, SpecError
 from experiments.words import made, read_words
 
@@ -46,7 +48,7 @@ def main(words: list[str]) -> int:
     except OSError as error:
         lines = [f"{error.filename or 'OUTPUT'}: {error.strerror}; nothing was exported"]
     for line in lines:
-        print(f"error: {line}", file=sys.stderr)
+        print(printable(f"error: {line}"), file=sys.stderr)
     return 1
 
 
@@ -94,7 +96,10 @@ def _export(repetition: Path, kind: str, output: Path) -> int:
         if part.is_dir():
             shutil.rmtree(part)
         part.unlink(missing_ok=True)
-    print(f"{output}: {count} {'steps' if kind == 'flent' else 'rows' if kind in DIRECTORIES else 'postcards'}")
+    unit = "steps" if kind == "flent" else "rows" if kind in DIRECTORIES else "postcards"
+    print(printable(f"{output}: {count} {unit}"))
+    if doubt := verdict.doubt(repetition):
+        print(printable(doubt), file=sys.stderr)
     return 0
 
 

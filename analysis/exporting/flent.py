@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis.load import Run, load
+from analysis import imported
+from analysis.exporting import tables
+from analysis.load import Run, load_whole
 from analysis.metrics import UTILIZATION_WINDOW_RTTS, bottleneck, jain_index, measurement_window
-from analysis.raw import InputError
+from analysis.raw import InputError, known
 from wire import wire
 
 FORMAT_VERSION = 4  # of flent/resultset.py
@@ -38,18 +40,20 @@ def write(repetition: Path, output: Path) -> int:
 
 def data(repetition: Path) -> dict[str, Any]:
     """The document. Raises InputError."""
-    run = load(repetition)
+    run = load_whole(repetition)
     _, queue = bottleneck(run)
     window = measurement_window(run, queue)
     start, end = window.traffic_start_ns, window.end_ns
     step = UTILIZATION_WINDOW_RTTS * run.spec["rtt_ns"]
     steps = (end - start) // step
     joined = repetition / "joined.parquet"
-    if steps < 1 or not joined.is_file():
+    if steps < 1 or not joined.is_file() or not run.traffic:
         raise InputError(
-            f"{repetition}: has no joined.parquet, or ended within {step} ns; allowed: a run that is analysed"
+            f"{repetition}: has no joined.parquet, or no flows, or ended within {step} ns; allowed: a run that is "
+            "analysed, with a flow"
         )
-    table = pl.read_parquet(joined, columns=["enqueue_mono_ns", "flow", "sojourn_ns", "new_bytes", "dropped"])
+    with tables.readable(joined):
+        table = pl.read_parquet(joined, columns=["enqueue_mono_ns", "flow", "sojourn_ns", "new_bytes", "dropped"])
     left = table["enqueue_mono_ns"].to_numpy() + table["sojourn_ns"].fill_null(0).to_numpy()
     at = (left - start) // step
     inside = (at >= 0) & (at < steps)
@@ -64,7 +68,10 @@ def data(repetition: Path) -> dict[str, Any]:
     stayed = inside & ~table["dropped"].to_numpy()
     counts = np.bincount(at[stayed], minlength=steps)
     delay = np.bincount(at[stayed], weights=table["sojourn_ns"].fill_null(0).to_numpy()[stayed], minlength=steps)
-    ping = [run.spec["rtt_ns"] / 1e6 + d / c / 1e6 if c else None for d, c in zip(delay, counts, strict=True)]
+    is_told = "sojourn_ns" not in imported.unknown(run.spec)
+    ping = [
+        run.spec["rtt_ns"] / 1e6 + d / c / 1e6 if c and is_told else None for d, c in zip(delay, counts, strict=True)
+    ]
     results: dict[str, list[float | None]] = {
         "TCP upload avg": rates.mean(axis=0).tolist(),
         "TCP upload sum": rates.sum(axis=0).tolist(),
@@ -90,7 +97,7 @@ def data(repetition: Path) -> dict[str, Any]:
 def _raw(run: Run, flow: int, start: int, step: int, t: list[float], rates: np.ndarray) -> list[dict[str, float]]:
     """Each step's rate, with window, RTT and pacing rate of the flow's last trace record before its end."""
     tcp = run.tcp
-    rows = np.flatnonzero(tcp["flow"] == flow)
+    rows = np.flatnonzero((tcp["flow"] == flow) & known(tcp, "cwnd_packets", "srtt_us", "ssthresh_packets"))
     ends = start + step * (1 + np.arange(len(t)))
     last = np.searchsorted(tcp["mono_ns"][rows], ends, side="right") - 1
     result = []

@@ -13,7 +13,8 @@ from typing import IO
 
 import numpy as np
 
-from analysis.load import POSTCARDS_FILE
+from analysis import imported
+from analysis.load import POSTCARDS_FILE, load_spec
 from analysis.raw import InputError
 from wire import wire
 
@@ -27,6 +28,12 @@ STAMP = wire.BLOCK.const["BLOCK_STAMP_BYTES"]
 
 def write(repetition: Path, output: Path) -> int:
     """All postcards of a repetition. Returns how many. Raises InputError, OSError."""
+    lacks = sorted(imported.unknown(load_spec(repetition)))
+    if lacks:
+        raise InputError(
+            f"{repetition}: was imported from postcards that do not tell {', '.join(lacks)}, and a postcard cannot "
+            "say so; allowed: csv and parquet, which leave them out"
+        )
     count = 0
     with output.open("wb") as file:
         write_head(file)
@@ -37,7 +44,9 @@ def write(repetition: Path, output: Path) -> int:
 
 
 def stored(repetition: Path) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """(the postcards' bytes, a row each; rx_mono_ns; the same on CLOCK_REALTIME) of each block. Raises InputError."""
+    """(the postcards' bytes, a row each; rx_mono_ns; the same on CLOCK_REALTIME) of each block. Raises InputError, also
+    after the last block if the file goes on: what was made of it till then is not to be kept.
+    """
     path = repetition / POSTCARDS_FILE
     if not path.is_file():
         raise InputError(f"{path}: missing, so there are no postcards to export; allowed: a run with raw files")
@@ -45,17 +54,24 @@ def stored(repetition: Path) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarra
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         data = memoryview(mapped)
+        at = 0
         try:
             for block in wire.read_blocks(data, wire.BLOCK.const["BLOCK_POSTCARDS"]):
                 rows = np.frombuffer(bytes(block.payload), dtype=np.uint8).reshape(-1, block.header["record_bytes"])
                 mono = rows[:, :STAMP].copy().view("<u8")[:, 0]
                 real = (mono + np.uint64(block.header["realtime_minus_mono_ns"])).view(np.int64)
+                at += wire.BLOCK.length + len(block.payload)
                 block.payload.release()
                 yield rows[:, STAMP:], mono.view(np.int64), real
         except wire.RawFileError as error:
             raise InputError(f"{path}: {error}") from None
         finally:
             data.release()
+    if at < path.stat().st_size:
+        raise InputError(
+            f"{path}: damaged or cut off at byte {at}, so not every postcard can be read; allowed: a run with whole "
+            "raw files; restore it, or run the experiment again"
+        )
 
 
 def write_head(file: IO[bytes]) -> None:

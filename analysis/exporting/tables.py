@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +48,14 @@ def write(repetition: Path, output: Path, kind: str) -> int:
     schema: dict[str, Any] = {}
     rows = 0
     for name in found:
-        frame = pl.scan_parquet(repetition / f"{name}.parquet")
-        columns = frame.collect_schema()
-        target = output / f"{name}.{kind}"
-        if kind == "csv":
-            frame.sink_csv(target)
-        else:
-            target.write_bytes((repetition / f"{name}.parquet").read_bytes())
-        count = int(frame.select(pl.len()).collect().item())
+        source, target = repetition / f"{name}.parquet", output / f"{name}.{kind}"
+        frame = pl.scan_parquet(source)
+        with readable(source):
+            columns, count = frame.collect_schema(), int(frame.select(pl.len()).collect().item())
+            if kind == "csv":
+                frame.sink_csv(target)
+        if kind != "csv":
+            shutil.copyfile(source, target)
         rows += count
         schema[name] = {
             "file": target.name,
@@ -61,6 +64,16 @@ def write(repetition: Path, output: Path, kind: str) -> int:
         }
     (output / "schema.json").write_text(json.dumps(schema, indent=1) + "\n")
     return rows
+
+
+@contextmanager
+def readable(table: Path) -> Iterator[None]:
+    """Raises InputError where what reads `table` finds that it is none."""
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        what = str(error).splitlines()[0]
+        raise InputError(f"{table}: is no whole table: {what}; make replay writes it anew from raw files") from None
 
 
 def _type(kind: Any) -> str:

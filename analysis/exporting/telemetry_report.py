@@ -10,26 +10,39 @@ window, options, checksums). Node is the switch id. Congested are packets that w
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from analysis import imported
 from analysis.exporting import pcapng
+from analysis.load import clock_offset_ns, load_spec, load_switch
 from analysis.packets import card_columns, packet_headers, packet_kinds
+from analysis.raw import InputError
+from analysis.targets import SOFT
 from analysis.unwrap import switch_time
+from controlplane.targets import TARGETS
 from wire import wire
 
 CARD, REPORT = wire.POSTCARD.const, wire.TELEMETRY_REPORT.const
 SEQUENCE_BITS = 22
 MOST_LATENCY, MOST_DEPTH = (1 << 32) - 1, (1 << 24) - 1
+UNKNOWN_QUEUE = (1 << 8) - 1  # all ones, as INT has it for what is not available
 
 
-def write(repetition: Path, output: Path, clock_offset_ns: int = 0) -> int:
+def write(repetition: Path, output: Path) -> int:
     """A report of every postcard of a repetition. Returns how many. Raises InputError, OSError."""
-    sequence = 0
+    spec, switch = load_spec(repetition), load_switch(repetition)
+    if _has_own_clock(spec) and "clock" not in switch:
+        raise InputError(
+            f"{repetition / 'switch.json'}: does not say what the switch's clock showed, so its times are not known; "
+            "allowed: a run whose switch.json is whole"
+        )
+    sequence, unknown, offset_ns = 0, imported.unknown(spec), clock_offset_ns(switch)
     with output.open("wb") as file:
         pcapng.write_head(file)
         for rows, mono, real in pcapng.stored(repetition):
-            reports = encode(rows, mono, sequence, clock_offset_ns)
+            reports = encode(rows, mono, sequence, offset_ns, unknown)
             port = REPORT["TELEMETRY_REPORT_UDP_PORT"]
             blocks: list[bytes] = [b""] * len(rows)
             for at, payloads in reports:
@@ -41,12 +54,25 @@ def write(repetition: Path, output: Path, clock_offset_ns: int = 0) -> int:
     return sequence
 
 
+def _has_own_clock(spec: dict[str, Any]) -> bool:
+    target = TARGETS.get(spec.get("target", SOFT))
+    return target is not None and not target.capabilities.exact_time
+
+
 def encode(
-    rows: np.ndarray, rx_mono_ns: np.ndarray, first_sequence: int, clock_offset_ns: int = 0
+    rows: np.ndarray,
+    rx_mono_ns: np.ndarray,
+    first_sequence: int,
+    offset_ns: int = 0,
+    unknown: frozenset[str] = frozenset(),
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(which rows, their reports' bytes) for each kind of packet, of postcards as bytes (rows of one length)."""
+    """(which rows, their reports' bytes) for each kind of packet, of postcards as bytes (rows of one length).
+    `offset_ns`: CLOCK_MONOTONIC minus the switch's clock. `unknown`: fields that are not known, whatever they hold.
+    """
     cards = card_columns(rows)
-    came = switch_time(cards["enqueue_switch_ns"], rx_mono_ns.view(np.uint64), clock_offset_ns).view(np.uint64)
+    if "queue_id" in unknown:
+        cards["queue_id"] = np.full_like(cards["queue_id"], UNKNOWN_QUEUE)
+    came = switch_time(cards["enqueue_switch_ns"], rx_mono_ns.view(np.uint64), offset_ns).view(np.uint64)
     flags = cards["flags"]
     sequence = (np.arange(len(rows)) + first_sequence) % (1 << SEQUENCE_BITS)
     both = CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
@@ -56,35 +82,33 @@ def encode(
     for kind in np.unique(kinds):
         at = np.flatnonzero(kinds == kind)
         part = {name: values[at] for name, values in cards.items()}
-        result.append((at, _encode_kind(int(kind), part, came[at], sequence[at])))
+        result.append((at, _encode_kind(int(kind), part, came[at], sequence[at], unknown)))
     return result
 
 
-def _encode_kind(kind: int, cards: dict[str, np.ndarray], came: np.ndarray, sequence: np.ndarray) -> np.ndarray:
+def _encode_kind(
+    kind: int, cards: dict[str, np.ndarray], came: np.ndarray, sequence: np.ndarray, unknown: frozenset[str]
+) -> np.ndarray:
     count = len(came)
     is_dropped, at_ingress = bool(kind & 16), bool(kind & 32)
-    bits = (
-        REPORT["TELEMETRY_REPORT_INTERFACES"]
-        | REPORT["TELEMETRY_REPORT_QUEUE"]
-        | REPORT["TELEMETRY_REPORT_INGRESS_TIME"]
-    )
     in_cells = cards.get("depth_unit", np.zeros(count)) == CARD["POSTCARD_DEPTH_CELLS"]
     depth = np.minimum(np.where(in_cells, cards.get("depth_cells", 0), cards["depth_packets"]), MOST_DEPTH).astype(
         np.uint64
     )
     queue = cards["queue_id"] << np.uint64(24) | depth
-    metadata = [(cards["ingress_port"] << np.uint64(16) | cards["egress_port"], 4)]
-    if not at_ingress:
-        bits |= REPORT["TELEMETRY_REPORT_HOP_LATENCY"] | REPORT["TELEMETRY_REPORT_EGRESS_TIME"]
-        metadata.append((np.minimum(cards["sojourn_ns"], MOST_LATENCY), 4))
-    metadata += [(queue, 4), (came, 8)]
-    if not at_ingress:
-        metadata.append((came + cards["sojourn_ns"], 8))
-    if is_dropped:
-        bits |= REPORT["TELEMETRY_REPORT_DROP"]
-        metadata.append(
-            (cards["queue_id"] << np.uint64(24) | np.uint64(REPORT["TELEMETRY_REPORT_TRAFFIC_MANAGER"] << 16), 4)
-        )
+    drop = cards["queue_id"] << np.uint64(24) | np.uint64(REPORT["TELEMETRY_REPORT_TRAFFIC_MANAGER"] << 16)
+    # A source that does not tell how long a packet stayed has times of departure at most: no arrival follows from them.
+    has_times = "sojourn_ns" not in unknown
+    choice = (  # in the order of the bits
+        ("INTERFACES", "ingress_port" not in unknown, cards["ingress_port"] << np.uint64(16) | cards["egress_port"], 4),
+        ("HOP_LATENCY", has_times and not at_ingress, np.minimum(cards["sojourn_ns"], MOST_LATENCY), 4),
+        ("QUEUE", True, queue, 4),
+        ("INGRESS_TIME", has_times, came, 8),
+        ("EGRESS_TIME", has_times and not at_ingress, came + cards["sojourn_ns"], 8),
+        ("DROP", is_dropped, drop, 4),
+    )
+    bits = sum(REPORT[f"TELEMETRY_REPORT_{name}"] for name, is_told, _, _ in choice if is_told)
+    metadata = [(values, size) for _, is_told, values, size in choice if is_told]
     inner, inner_type = packet_headers(kind & 15, cards)
     metadata_bytes = sum(size for _, size in metadata)
     fixed = wire.TELEMETRY_REPORT.length - REPORT["TELEMETRY_REPORT_GROUP_BYTES"] - 4

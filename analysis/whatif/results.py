@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import imported, metrics
-from analysis.load import Run, clock_offset_ns, load
+from analysis import imported, metrics, verdict
+from analysis.load import Run, clock_offset_ns, load_whole
 from analysis.raw import Columns, InputError
 from analysis.summary import plain
 from analysis.tables import write_frame
@@ -28,7 +28,7 @@ SAME = ("depth_packets", "depth_bytes", "sojourn_ns")
 
 def what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> tuple[Path, dict[str, Any]]:
     """Replays the arrivals of `repetition` into a new directory; returns it and its summary. InputError, OSError."""
-    run = load(repetition)
+    run = load_whole(repetition)
     if imported.is_imported(run.spec) and imported.unknown(run.spec):
         raise InputError(
             f"{repetition}: was imported from postcards that tell no arrivals; allowed: runs of bufferscope"
@@ -65,10 +65,9 @@ def what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> 
         shutil.rmtree(scratch, ignore_errors=True)
     try:
         stored.write_page(repetition, run.documents["environment"])
-    except OSError as error:
-        problem = (
-            f"{error.filename}: {error.strerror}; the report does not list it; make replay without BUF makes it again"
-        )
+    except (OSError, ValueError) as error:
+        what = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else verdict.unread(error)
+        problem = f"{what}; the report does not list it; make replay without BUF makes it again"
         raise InputError(f"{target} is there, but {problem}") from None
     return target, plain(summary)
 

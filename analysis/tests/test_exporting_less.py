@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""Exports and what-ifs of runs that are damaged, not valid, or tell less than a format can say: nothing in silence."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+from analysis import derive as derive_module
+from analysis.__main__ import main
+from analysis.exporting import flent, telemetry_report
+from analysis.importing.text import CARDS_UNKNOWN
+from analysis.tests import simulate
+from analysis.tests.test_exporting import decode
+from analysis.tests.test_targets import OFFSET_NS, as_bmv2
+from experiments.__main__ import main as experiments
+from wire import wire
+
+
+@pytest.fixture
+def analysed(fresh, monkeypatch):
+    """A simulated repetition with its tables; the figures left out."""
+    monkeypatch.setattr(derive_module, "draw_all", lambda *_: [])
+    monkeypatch.setattr(derive_module, "render", lambda *_: "")
+    directory = fresh()
+    derive_module.derive(directory)
+    return directory
+
+
+def export(run, kind, output) -> int:
+    return main(["export", str(run), "--format", kind, "--output", str(output)])
+
+
+def imported(directory: Path, unknown: list[str]) -> Path:
+    spec = yaml.safe_load((directory / "spec.yaml").read_text())
+    spec |= {"target": "imported", "imported": {"what": "x", "unknown_postcard_fields": unknown, "cell_bytes": None}}
+    (directory / "spec.yaml").write_text(yaml.safe_dump(spec))
+    return directory
+
+
+def torn(data: bytes) -> bytes:
+    return data[: len(data) * 6 // 10]
+
+
+def overwritten(data: bytes) -> bytes:
+    return data[:3000] + b"\xff\xfe\xfd\xfc" + data[3004:]
+
+
+@pytest.mark.parametrize("damage", [torn, overwritten])
+def test_damaged_postcards__are_refused_by_every_export_and_what_if(analysed, tmp_path, capsys, damage):
+    raw = analysed / "postcards.bsp"
+    raw.write_bytes(damage(raw.read_bytes()))
+    for kind, name in (("pcapng", "x"), ("telemetry-report", "x"), ("flent", "x.flent.gz")):
+        assert export(analysed, kind, tmp_path / name) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "postcards.bsp: damaged or cut off at byte " in line
+        assert not (tmp_path / name).exists()
+    assert experiments(["replay", f"RUN={analysed}", "BUF=5p"]) == 1
+    assert "postcards.bsp: damaged or cut off at byte " in capsys.readouterr().err
+    assert not list(analysed.glob("*whatif*"))
+
+
+def test_damaged_trace__is_refused_where_windows_are_shown(analysed, tmp_path, capsys):
+    raw = analysed / "tcp.bst"
+    raw.write_bytes(torn(raw.read_bytes()))
+    assert export(analysed, "flent", tmp_path / "x.flent.gz") == 1
+    assert "tcp.bst: damaged or cut off at byte " in capsys.readouterr().err
+    assert export(analysed, "pcapng", tmp_path / "x.pcapng") == 0  # it holds nothing of the trace
+
+
+@pytest.mark.parametrize(
+    ("summary", "said"),
+    [
+        ({"valid": False, "reasons": ["lost", "late"]}, "NOT VALID: lost (and 1 more)"),
+        ("{", "summary.json cannot be read: "),
+        (None, "is not analysed, so nobody knows whether it is valid"),
+        ({"valid": True, "reasons": []}, None),
+    ],
+)
+def test_runs_not_valid__are_exported_and_it_is_said(analysed, tmp_path, capsys, summary, said):
+    (analysed / "report.html").unlink()
+    path = analysed / "summary.json"
+    if summary is None:
+        path.unlink()
+    else:
+        path.write_text(summary if isinstance(summary, str) else json.dumps(json.loads(path.read_text()) | summary))
+    assert export(analysed, "csv", tmp_path / "out") == 0
+    assert experiments(["replay", f"RUN={analysed}", "BUF=5p"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [said in line for line in lines] == [True, True] if said else lines == []
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "flent"])
+def test_tables__that_were_cut_off_are_one_line(analysed, tmp_path, capsys, kind):
+    table = analysed / "joined.parquet"
+    table.write_bytes(torn(table.read_bytes()))
+    assert export(analysed, kind, tmp_path / "x.flent.gz") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {table}: is no whole table: ")
+    assert {path.name for path in tmp_path.iterdir()} == {"run"}
+
+
+def test_flent__of_a_run_without_flows_is_one_line(analysed, tmp_path, capsys):
+    traffic = json.loads((analysed / "traffic.json").read_text())
+    (analysed / "traffic.json").write_text(json.dumps(traffic | {"flows": []}))
+    (analysed / "tcp.bst").write_bytes(b"")
+    assert export(analysed, "flent", tmp_path / "x.flent.gz") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no flows" in line
+
+
+def test_telemetry_report__has_times_of_the_hosts_clock(fresh, tmp_path, capsys):
+    directory = as_bmv2(fresh())
+    assert export(directory, "telemetry-report", tmp_path / "x.pcapng") == 0
+    (switch := directory / "switch.json").write_text(
+        json.dumps(json.loads(switch.read_text()) | {"clock": {"offset_ns": 0}})
+    )
+    assert export(directory, "telemetry-report", tmp_path / "other.pcapng") == 0
+    assert (tmp_path / "x.pcapng").read_bytes() != (tmp_path / "other.pcapng").read_bytes()
+    rows, rx = cards(directory)
+    for at, reports in telemetry_report.encode(rows, rx, 0, OFFSET_NS):
+        came = np.array([decode(bytes(report))["ingress_ns"] for report in reports])
+        assert (rx[at] - came > 0).all()
+        assert (rx[at] - came < simulate.Scenario().rtt_ns).all()
+    switch.write_text("{}")
+    assert export(directory, "telemetry-report", tmp_path / "third.pcapng") == 1
+    assert "switch.json: does not say what the switch's clock showed" in capsys.readouterr().err
+
+
+def cards(directory: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Postcards as bytes, and when each was received."""
+    blocks = wire.read_blocks((directory / "postcards.bsp").read_bytes(), 1)
+    rows = np.frombuffer(b"".join(bytes(block.payload) for block in blocks), dtype=np.uint8)
+    rows = rows.reshape(-1, wire.STORED_POSTCARD.itemsize)
+    return rows[:, 8:], rows[:, :8].copy().view("<i8")[:, 0]
+
+
+def test_telemetry_report__leaves_out_what_the_source_did_not_tell(fresh, tmp_path):
+    unknown = imported(fresh(), sorted(CARDS_UNKNOWN))
+    assert export(unknown, "telemetry-report", tmp_path / "x.pcapng") == 0
+    rows, rx = cards(unknown)
+    dropped = 0
+    for _, reports in telemetry_report.encode(rows, rx, 0, 0, CARDS_UNKNOWN):
+        for report in reports[::50]:
+            found = decode(bytes(report))
+            assert not found.keys() & {"in", "out", "latency", "ingress_ns", "egress_ns"}
+            assert found["queue"] == 255
+            dropped += found["dropped"]
+    assert dropped > 0
+
+
+def test_pcapng__of_postcards_that_tell_less_is_refused(fresh, tmp_path, capsys):
+    assert export(imported(fresh(), ["sojourn_ns", "policy"]), "pcapng", tmp_path / "x.pcapng") == 1
+    assert "imported from postcards that do not tell policy, sojourn_ns" in capsys.readouterr().err
+
+
+def test_flent__has_no_ping_where_nobody_knows_the_time_in_the_queue(analysed, tmp_path):
+    assert flent.data(analysed)["raw_values"][flent.PING]
+    table = pl.read_parquet(analysed / "joined.parquet")
+    table.with_columns(sojourn_ns=pl.lit(None, pl.Int64)).write_parquet(analysed / "joined.parquet")
+    imported(analysed, ["sojourn_ns"])
+    assert export(analysed, "flent", tmp_path / "x.flent.gz") == 0
+    document = json.loads(gzip.decompress((tmp_path / "x.flent.gz").read_bytes()))
+    assert set(document["results"][flent.PING]) == {None}
+    assert document["raw_values"][flent.PING] == []
