@@ -139,7 +139,8 @@ def _world(results: Path, smoke: bool, drawn: list[Drawn]) -> str:
         f"because they are not valid{_or_too_little(left_out.items())}; "
         f"{each} of each point; {hours:.1f} h of runs, analysis not counted; "
         f"commit {commits or 'unknown'}. Intervals are 95 % bootstrap intervals over runs, or the likelihood's where a "
-        "law is fitted; a search gives the largest buffer that is not enough and the smallest that is. A lone flow's "
+        "law is fitted; a search, with all other runs of its kind, gives the largest buffer that is not enough and the "
+        "smallest that is, wider apart where buffers between them contradict each other. A lone flow's "
         "repetitions are nearly one sawtooth, shifted, so that their intervals are small."
     )
 
