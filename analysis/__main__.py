@@ -69,11 +69,11 @@ def main(arguments: list[str] | None = None) -> int:
         help="draw in this process: slower for one, faster where many are analysed at once",
     )
     options = parser.parse_args(words)
-    with nullcontext() if options.alone else _pool() as pool:
-        return max(_analyse(directory, options.force, pool) for directory in _repetitions(options.directory))
+    with nullcontext() if options.alone else drawing_pool() as pool:
+        return max(analyse(directory, pool, options.force) for directory in _repetitions(options.directory))
 
 
-def _pool() -> Executor:
+def drawing_pool() -> Executor:
     """Processes that draw, forked before anything starts a thread, and busy loading matplotlib from now on."""
     from analysis.figures.drawing import warm_up
     from experiments import kernel
@@ -92,37 +92,37 @@ def _repetitions(directory: Path) -> list[Path]:
     return found or [directory]
 
 
-def _analyse(directory: Path, force: bool, pool: Executor | None) -> int:
+def analyse(directory: Path, pool: Executor | None, force: bool = False, shown: Path | None = None) -> int:
+    """Returns the exit status. Where lines say `shown`, the directory is only in the making."""
     from analysis.derive import derive
     from analysis.raw import InputError
 
     compared: list[str] = []
+    shown = shown or directory
     try:
         summary, damage = derive(
             directory, force, pool, lambda files, changed: compared.append(_comparison(files, changed))
         )
     except InputError as error:
-        print(f"analysis: {error}", file=sys.stderr)
+        print(f"analysis: {str(error).replace(str(directory), str(shown))}", file=sys.stderr)
         return FAILED
     except BrokenProcessPool:
         print(
-            f"analysis: {directory}: a drawing process was killed (no memory?); earlier results are kept",
+            f"analysis: {shown}: a drawing process was killed (no memory?); earlier results are kept",
             file=sys.stderr,
         )
         return FAILED
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
-        print(
-            f"analysis: {directory}: cannot write:{where} {error.strerror}; earlier results are kept", file=sys.stderr
-        )
+        print(f"analysis: {shown}: cannot write:{where} {error.strerror}; earlier results are kept", file=sys.stderr)
         return FAILED
     for line in damage:
-        print(f"analysis: {directory}: {line}", file=sys.stderr)
+        print(f"analysis: {shown}: {line}", file=sys.stderr)
     used = summary["utilization"]["mean"]
     verdict = "valid" if summary["valid"] else f"NOT VALID: {summary['reasons'][0]}"
     more = f" (and {len(summary['reasons']) - 1} more)" if len(summary["reasons"]) > 1 else ""
     utilization = "unknown" if used is None else f"{used:.2%}"
-    print(f"{directory}: utilization {utilization}, {summary['drops']} drops, {verdict}{more}{''.join(compared)}")
+    print(f"{shown}: utilization {utilization}, {summary['drops']} drops, {verdict}{more}{''.join(compared)}")
     return DAMAGED if damage else OK
 
 

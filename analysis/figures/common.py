@@ -135,12 +135,10 @@ def new_figure(facts: Data, height_in: float, rows: int = 1, **grid: Any) -> tup
 
 def label(figure: Figure, facts: Data) -> None:
     """The run's parameters, and loudly if its measurement is not valid."""
-    if facts["valid"]:
-        figure.suptitle(facts["text"], fontsize=9, color=GREY, x=0.01, ha="left")
-    else:
-        figure.suptitle(
-            "NOT VALID (see report)   " + facts["text"], fontsize=9, color="#B00000", x=0.01, ha="left", weight="bold"
-        )
+    text, look = facts["text"], {"color": GREY}
+    if not facts["valid"]:
+        text, look = f"NOT VALID (see report)   {text}", {"color": "#B00000", "weight": "bold"}
+    figure.suptitle(text, fontsize=9, x=0.01, ha="left", parse_math=False, **look)  # names of others are in it
 
 
 def tidy(ax: Axes) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from analysis.importing import sources, write
@@ -30,6 +31,7 @@ CSV or Parquet.
   WARMUP DURATION              the part to measure, else the middle third, as in the first seed paper"""
 KEYS = ("from", "output", "experiment", "rate", "rtt", "mtu", "cc", "mode", "buf", "flows", "warmup", "duration")
 OK, FAILED, DAMAGED = 0, 1, 3
+MOST_RATE_BPS, MOST_RTT_NS, MOST_TIME_NS = 10**15, 10**12, 366 * 86_400 * 10**9
 
 
 def main(words: list[str]) -> int:
@@ -45,6 +47,8 @@ def main(words: list[str]) -> int:
         lines = error.lines()
     except InputError as error:
         lines = [str(error)]
+    except MemoryError as error:
+        lines = [f"not enough memory: {error}; nothing was imported: measure less of it (WARMUP, DURATION)"]
     except OSError as error:
         lines = [f"{error.filename or 'OUTPUT'}: {error.strerror}; nothing was imported"]
     for line in lines:
@@ -74,25 +78,27 @@ def _read(given: dict[str, str], errors: list[BadValue]) -> sources.Asked:
         sources=[word for word in given.get("from", "").split(",") if word],
         output=Path(given.get("output", ".")),
         experiment=given.get("experiment"),
-        rate_bps=value("rate", lambda text: units.whole(units.parse(text, ("rate",)))),
-        rtt_ns=value("rtt", _time),
-        mtu_bytes=value("mtu", lambda text: _whole(text, 576, 65535)),
-        cc=value("cc", _name),
+        rate_bps=value("rate", lambda text: _quantity(text, "rate", 1, MOST_RATE_BPS, "1bit to 1000tbit")),
+        rtt_ns=value("rtt", lambda text: _quantity(text, "time", 1000, MOST_RTT_NS, "1us to 1000s")),
+        mtu_bytes=value("mtu", lambda text: _whole(text, *sources.MTU_BYTES)),
+        cc=value("cc", sources.algorithm),
         mode=value("mode", _mode),
-        buffer_packets=value("buf", lambda text: max(1, units.whole(units.parse(text, ("packets",))))),
-        flows=value("flows", lambda text: _whole(text, 1, 65535)),
-        warmup_ns=value("warmup", lambda text: _time(text, 0)),
-        duration_ns=value("duration", _time),
+        buffer_packets=value(
+            "buf", lambda text: _quantity(text, "packets", 1, sources.MOST_PACKETS, "1p to 1000000000p")
+        ),
+        flows=value("flows", lambda text: _whole(text, *sources.FLOWS)),
+        warmup_ns=value("warmup", lambda text: _quantity(text, "time", 0, MOST_TIME_NS, "0s to a year")),
+        duration_ns=value("duration", lambda text: _quantity(text, "time", 1, MOST_TIME_NS, "1ns to a year")),
     )
     if errors:
         raise SpecError(errors)
     return asked
 
 
-def _time(text: str, least: int = 1) -> int:
-    found = units.whole(units.parse(text, ("time",)))
-    if not least <= found < 1 << 60:
-        raise ValueError("is out of bounds; allowed: 1ns to years")
+def _quantity(text: str, dimension: str, low: int, high: int, allowed: str) -> int:
+    found = units.whole(units.parse(text, (dimension,)))
+    if not low <= found <= high:
+        raise ValueError(f"is out of bounds; allowed: {allowed}")
     return found
 
 
@@ -100,12 +106,6 @@ def _whole(text: str, low: int, high: int) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
         raise ValueError(f"is not a whole number within bounds; allowed: {low} to {high}")
     return int(text)
-
-
-def _name(text: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", text):
-        raise ValueError("is no congestion control's name; allowed: as in cubic")
-    return text
 
 
 def _mode(text: str) -> str:
@@ -116,8 +116,6 @@ def _mode(text: str) -> str:
 
 def _import(asked: sources.Asked) -> int:
     """Each experiment into a directory of its own, whole or not at all."""
-    from analysis.__main__ import main as analyse
-
     status = OK
     several = asked.experiment == "all"
     if not several and asked.output.exists() and any(asked.output.iterdir()):
@@ -127,17 +125,32 @@ def _import(asked: sources.Asked) -> int:
         if (run / "rep-1").exists():
             print(f"{run}: is there already")
             continue
-        repetition = run / ".importing"
-        shutil.rmtree(repetition, ignore_errors=True)
-        repetition.mkdir(parents=True)
-        try:
-            write.write(repetition, found.cards, found.events, found.depths, found.conditions, found.source)
-            repetition.rename(run / "rep-1")
-        finally:
-            shutil.rmtree(repetition, ignore_errors=True)
-        for line in (*found.source.said, *found.source.notes):
+        one = _one(found, run / "rep-1")
+        status = max(status, one, DAMAGED if found.damage else OK)
+        for line in (*found.source.said, *found.source.notes) if one == OK else ():
             print(f"{run}: {line}")
         for line in found.damage:
             print(f"error: {line}", file=sys.stderr)
-        status = max(status, DAMAGED if found.damage else OK, analyse(["--", str(run / "rep-1")]))
     return status
+
+
+def _one(found: sources.Experiment, repetition: Path) -> int:
+    """Written and analysed beside its place, then put there; whatever goes wrong, what was made for it goes again."""
+    from analysis.__main__ import analyse, drawing_pool
+
+    scratch = repetition.with_name(".importing")
+    made = [path for path in (scratch, *scratch.parents) if not path.exists()]
+    try:
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        write.write(scratch, found.cards, found.events, found.depths, found.conditions, found.source)
+        with drawing_pool() as pool:
+            status = analyse(scratch, pool, shown=repetition)
+        if status == OK:
+            scratch.rename(repetition)
+        return status
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        for path in made:
+            with suppress(OSError):  # it has something else in it
+                path.rmdir()

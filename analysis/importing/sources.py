@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from analysis.importing import captures, tables, text, write
-from analysis.importing.fields import Cards, Depths, Events, decimal, typed, whole
+from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, decimal, typed, whole
 from analysis.raw import InputError
 
 TRACE, POSTCARDS, CONFIG = "trace.tr", "postcards.tr", "config.json"
@@ -23,6 +23,7 @@ ALLOWED = (
     f"a directory with {TRACE}, {POSTCARDS} or {CONFIG}, such a file, a pcap or pcapng file with postcards, "
     "postgresql://..., a pg_dump, or a directory with its tables as CSV or Parquet"
 )
+MTU_BYTES, FLOWS, MOST_PACKETS = (576, 65535), (1, 65535), 10**9
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -58,10 +59,59 @@ class Experiment:
 
 
 @dataclass
+class Config:
+    """An experiment as its source describes it, a file or a row of a table, whose values may be text. What is missing
+    is None; what is wrong raises InputError.
+    """
+
+    values: dict[str, Any]
+    where: str
+
+    def number(self, name: str, low: float, high: float, whole: bool) -> float | None:
+        value = self.values.get(name)
+        if value in (None, ""):
+            return None
+        try:
+            found = float("nan" if isinstance(value, bool) else value)
+        except (TypeError, ValueError):
+            found = float("nan")
+        if not low <= found <= high or (whole and not found.is_integer()):
+            raise self._wrong(name, f"a {'whole ' * whole}number from {low} to {high}")
+        return found
+
+    def text(self, name: str, read: Callable[[str], str]) -> str | None:
+        """`read` raises ValueError, as in what the command line says."""
+        value = self.values.get(name)
+        if value in (None, ""):
+            return None
+        try:
+            return read(str(value))
+        except ValueError as error:
+            raise self._wrong(name, str(error).partition("allowed: ")[2]) from None
+
+    def _wrong(self, name: str, allowed: str) -> InputError:
+        shown = ascii(self.values[name])[:SHOWN_CHARACTERS]
+        return InputError(f"{self.where}: {name} is {shown}; allowed: {allowed}")
+
+
+def algorithm(text: str) -> str:
+    """A congestion control's name. Raises ValueError."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", text):
+        raise ValueError("is no congestion control's name; allowed: as in cubic")
+    return text
+
+
+def _action(text: str) -> str:
+    if text not in write.MODES:
+        raise ValueError(f"is not known; allowed: {', '.join(write.MODES)}")
+    return write.MODES[text]
+
+
+@dataclass
 class _Parts:
     cards: list[Cards] = field(default_factory=list)
     events: list[Events] = field(default_factory=list)
-    config: dict[str, Any] = field(default_factory=dict)
+    config: Config = field(default_factory=lambda: Config({}, CONFIG))
     source: write.Source = field(default_factory=lambda: write.Source("files"))
     damage: list[str] = field(default_factory=list)
 
@@ -124,14 +174,14 @@ def _add(parts: _Parts, path: Path) -> None:
     parts.source.files.append(write.digest(path))
 
 
-def _config(path: Path) -> dict[str, Any]:
+def _config(path: Path) -> Config:
     try:
         config = json.loads(path.read_text())
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: is no JSON: {' '.join(str(error).split())[:120]}") from None
     if not isinstance(config, dict):
         raise InputError(f"{path}: is no JSON object; allowed: what the artifact's experiment.py writes")
-    return config
+    return Config(config, str(path))
 
 
 def _of_database(asked: Asked, database: tables.Database) -> Iterator[Experiment]:
@@ -153,10 +203,11 @@ def _of_database(asked: Asked, database: tables.Database) -> Iterator[Experiment
             raise InputError(f"{where}: has no experiment {one!a}; it has {len(ids)}, as {ids[0] if ids else 'none'}")
         if not SAFE_NAME.fullmatch(str(one)):
             raise InputError(f"{where}: experiment {one!a} cannot name a directory; allowed: letters, digits, . _ -")
-        yield _from_tables(asked, database, str(one), frame.filter(pl.col("id") == one).row(0, named=True))
+        row = frame.filter(pl.col("id") == one).row(0, named=True)
+        yield _from_tables(asked, database, str(one), Config(row, f"{where}, experiment {one}"))
 
 
-def _from_tables(asked: Asked, database: tables.Database, name: str, config: dict[str, Any]) -> Experiment:
+def _from_tables(asked: Asked, database: tables.Database, name: str, config: Config) -> Experiment:
     source = write.Source(f"tables of {Path(database.where).name}")
     cards, events = None, []
     if found := database.rows(tables.POSTCARDS, name):
@@ -202,33 +253,28 @@ def _compare(depths: Depths, cards: Cards, source: write.Source) -> None:
 
 
 def _experiment(
-    asked: Asked, name: str, cards: Cards | None, events: Events | None, config: dict[str, Any], source: write.Source,
+    asked: Asked, name: str, cards: Cards | None, events: Events | None, config: Config, source: write.Source,
     damage: list[str], depths: Depths | None = None,
 ) -> Experiment:  # fmt: skip
     """With what the command line says, else the source, else what the published data have."""
 
-    def number(key: str) -> float | None:
-        try:
-            value = float(config[key])
-        except (KeyError, TypeError, ValueError):
-            return None
-        return value if 0 < value < 1e12 else None
-
-    buffer = number("max_queue_depth_packets")
-    flows = number("num_flows")
+    if cards is None and depths is None and (events is None or not len(events.columns["mono_ns"])):
+        raise InputError("the source has neither postcards, nor events of a trace, nor depths; allowed: one of them")
+    buffer = config.number("max_queue_depth_packets", 0.001, MOST_PACKETS, whole=False)
+    flows = asked.flows if asked.flows is not None else config.number("num_flows", *FLOWS, whole=True)
+    mtu = asked.mtu_bytes if asked.mtu_bytes is not None else config.number("mtu_bytes", *MTU_BYTES, whole=True)
     if events is not None:
         source.said += [f"{events.others} lines of other events"] * bool(events.others)
         source.notes += [f"the kernel lost {events.lost} events of the trace"] * bool(events.lost)
         source.notes += ["the last line of the trace is not whole, and left out"] * bool(events.cut)
-    action = config.get("action")
     conditions = write.Conditions(
-        rate_bps=asked.rate_bps or ARTIFACT_RATE_BPS,
-        rtt_ns=asked.rtt_ns or ARTIFACT_RTT_NS,
-        mtu_bytes=asked.mtu_bytes or int(number("mtu_bytes") or ARTIFACT_MTU_BYTES),
-        cc=asked.cc or (str(config["algorithm"]) if config.get("algorithm") else "unknown"),
-        flows=asked.flows or (int(flows) if flows else None),
-        mode=asked.mode or write.MODES.get(str(action), "tail-drop"),
-        threshold_packets=max(1, round(buffer)) if buffer else None,
+        rate_bps=ARTIFACT_RATE_BPS if asked.rate_bps is None else asked.rate_bps,
+        rtt_ns=ARTIFACT_RTT_NS if asked.rtt_ns is None else asked.rtt_ns,
+        mtu_bytes=ARTIFACT_MTU_BYTES if mtu is None else int(mtu),
+        cc=asked.cc or config.text("algorithm", algorithm) or "unknown",
+        flows=None if flows is None else int(flows),
+        mode=asked.mode or config.text("action", _action) or "tail-drop",
+        threshold_packets=None if buffer is None else max(1, round(buffer)),
         buffer_packets=asked.buffer_packets,
         warmup_ns=asked.warmup_ns,
         duration_ns=asked.duration_ns,
@@ -237,5 +283,5 @@ def _experiment(
         order = np.argsort(cards.columns["mono_ns"], kind="stable")
         if (np.diff(order) < 0).any():
             source.notes.append("postcards were not in the order of their times")
-    source.document = {key: value for key, value in config.items() if isinstance(value, (str, int, float, bool))}
+    source.document = {key: value for key, value in config.values.items() if isinstance(value, (str, int, float, bool))}
     return Experiment(name, cards, events, depths, conditions, source, damage)

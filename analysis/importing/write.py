@@ -20,9 +20,11 @@ from analysis.imported import DEPTHS_FILE
 from analysis.importing import traffic
 from analysis.importing.fields import Addresses, Cards, Depths, Events
 from analysis.load import POSTCARDS_FILE, SPEC_VERSION, TCP_FILE
+from analysis.raw import InputError
 from wire import wire
 
 ROWS_PER_BLOCK = 5_000  # of either kind: less than a block may hold
+MOST_RTTS = 10_000_000  # that are measured: 3 h of 1 ms
 WIRE_EXTRA_BYTES = 14 + 24  # Ethernet's header; FCS, preamble and gap
 MODES = {"drop": "egress-threshold", "ecn": "ecn"}  # what the artifact's program did: it decides on departure
 
@@ -72,7 +74,7 @@ def write(
     conditions: Conditions,
     source: Source,
 ) -> None:
-    """Everything but derived files, into an empty `directory`. Raises OSError."""
+    """Everything but derived files, into an empty `directory`. Raises InputError, OSError."""
     _write_raw(
         directory / POSTCARDS_FILE, _stored_cards(cards), "BLOCK_POSTCARDS", wire.POSTCARD.const["POSTCARD_VERSION"]
     )
@@ -85,6 +87,7 @@ def write(
     has = {"postcards": cards, "trace": events, "depths": cards or depths, "times": cards or events}
     spec = _spec(cards, conditions, source, (start, end), len(flows) or conditions.flows or 0, deepest)
     spec["imported"]["lacks"] = [name for name, there in has.items() if not there]
+    _check_length(spec, end - start)
     (directory / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
     document = {"start_mono_ns": start, "end_mono_ns": end, "flows": flows, "errors": [], "groups": []}
     (directory / "traffic.json").write_text(json.dumps(document, indent=1) + "\n")
@@ -117,6 +120,16 @@ def _spec(
             "cell_bytes": cards.cell_bytes if cards else None,
         },
     }  # fmt: skip
+
+
+def _check_length(spec: dict[str, Any], span_ns: int) -> None:
+    """The analysis looks at every RTT of what is measured. Raises InputError where these are more than memory holds."""
+    rtts = min(spec["duration_ns"], max(span_ns - spec["warmup_ns"], 0)) // spec["rtt_ns"]
+    if rtts > MOST_RTTS:
+        raise InputError(
+            f"the source lasts {span_ns / 1e9:.3f} s, and what is to be measured of it {rtts} RTTs; allowed: at most "
+            f"{MOST_RTTS}: check RTT, the first and last time in the source, or say the part with WARMUP and DURATION"
+        )
 
 
 def _deepest(cards: Cards | None, depths: Depths | None, mtu_bytes: int) -> int:

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 import polars as pl
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from analysis import derive as derive_module
 from analysis import run_table
 from analysis.__main__ import main
+from analysis.figures import common, drawing
 from analysis.figures.spang2021 import paper
 from analysis.figures.spang2021.runs import Runs
 from analysis.figures.spang2021.trace import Trace
@@ -73,7 +75,7 @@ def results(tmp_path_factory, truths) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(derive_module, "draw_all", lambda *_: [])
         patch.setattr(derive_module, "render", lambda *_: "")
-        patch.setattr("analysis.__main__._pool", contextlib.nullcontext)
+        patch.setattr("analysis.__main__.drawing_pool", contextlib.nullcontext)
         found = [foreign.tables(scenario, truths[name], name) for name, scenario in TABLES.items()]
         foreign.write_csv(top / "database", foreign.together(found))
         words = [f"FROM={top}/database", f"OUTPUT={top}/theirs", "EXPERIMENT=all"]
@@ -209,3 +211,10 @@ def test_imported_runs__beside_sweeps_of_ours_stand_for_none_of_them(results, tm
     assert len(runs.table) == 1
     assert runs.select("single-flow") == []
     assert runs.table.select(pl.col("sweep")).item() == "theirs"
+
+
+def test_figure__names_a_run_whatever_its_name_is(tmp_path):
+    figure, _ = common.new_figure({"text": r"arrivals of m$\frac$", "valid": False}, 1)
+    with matplotlib.rc_context(drawing.STYLE):  # type: ignore[arg-type]
+        drawing.save(figure, tmp_path, "queue")
+    assert r"arrivals of m$\frac$<" in (tmp_path / "queue.svg").read_text()

@@ -34,7 +34,7 @@ POSTGRES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/nowhere
 def no_figures(monkeypatch):
     monkeypatch.setattr(derive_module, "draw_all", lambda *_: [])
     monkeypatch.setattr(derive_module, "render", lambda *_: "")
-    monkeypatch.setattr("analysis.__main__._pool", contextlib.nullcontext)
+    monkeypatch.setattr("analysis.__main__.drawing_pool", contextlib.nullcontext)
 
 
 @pytest.fixture(scope="module")
@@ -444,6 +444,11 @@ def test_text__that_is_broken_gets_one_line(tmp_path, recorded, capsys, name, ol
         ((), ["FROM is missing", "OUTPUT is missing"]),
         (("FROM=/nowhere", "OUTPUT=x"), ["/nowhere: is not there; allowed: a directory with trace.tr"]),
         (("FROM=x", "OUTPUT=x", "RATE=fast", "SPEED=1"), ["RATE", "SPEED is no parameter of import; allowed: FROM"]),
+        (
+            ("FROM=x", "OUTPUT=x", "RATE=0bit", "RTT=1ns", "BUF=0p", "CC=m$x$"),
+            ["1bit to 1000tbit", "1us to 1000s", "1p to 1000000000p", "as in cubic"],
+        ),
+        (("FROM=x", "OUTPUT=x", "RATE=999999999999999999tbit"), ["RATE=999999999999999999tbit is out of bounds"]),
         (("FROM=postgresql:///x?host=/nowhere", "OUTPUT=x"), ["allowed: a running PostgreSQL"]),
     ],
 )
@@ -452,6 +457,65 @@ def test_command__says_what_is_wrong(words, answer, capsys):
     err = capsys.readouterr().err
     assert len(err.splitlines()) == len(answer)
     assert all(part in err for part in answer)
+
+
+CONFIGS = [
+    ("mtu_bytes", "n/a", "a whole number from 576 to 65535"),
+    ("mtu_bytes", 0.5, "a whole number from 576 to 65535"),
+    ("num_flows", "two", "a whole number from 1 to 65535"),
+    ("num_flows", True, "a whole number from 1 to 65535"),
+    ("max_queue_depth_packets", "many", "a number from 0.001 to 1000000000"),
+    ("action", "explode", "drop, ecn"),
+    ("algorithm", "$\\frac$", "as in cubic"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "allowed"), CONFIGS)
+def test_config__with_a_wrong_value_is_refused_by_its_name(tmp_path, recorded, capsys, name, value, allowed):
+    foreign.write_text(tmp_path / "run", *recorded)
+    path = tmp_path / "run/config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))
+    assert main(["import", f"FROM={tmp_path}/run", f"OUTPUT={tmp_path}/out"]) == 1
+    assert capsys.readouterr() == ("", f"error: {path}: {name} is {value!a}; allowed: {allowed}\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_source__without_any_data_is_refused(tmp_path, recorded, capsys):
+    foreign.write_text(tmp_path / "run", *recorded)
+    (tmp_path / "trace.tr").write_text("# tracer: nop\n")
+    for source in (tmp_path / "run/config.json", tmp_path / "trace.tr"):
+        assert main(["import", f"FROM={source}", f"OUTPUT={tmp_path}/out"]) == 1
+        assert "neither postcards, nor events of a trace" in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()
+
+
+def test_postcard__of_another_year_is_refused_and_the_directory_is_as_before(tmp_path, recorded, capsys):
+    foreign.write_text(tmp_path / "run", *recorded)
+    path = tmp_path / "run/postcards.tr"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines, f"31600000.5{lines[-1][lines[-1].index(':') :]}"]) + "\n")
+    words = ["import", f"FROM={tmp_path}/run", f"OUTPUT={tmp_path}/new/out", *CONDITIONS]
+    assert main(words) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), "RTTs; allowed: at most 10000000: check RTT" in err) == ("", 1, True)
+    assert not (tmp_path / "new").exists()
+    assert main([*words, "WARMUP=200ms", "DURATION=1s"]) == 0
+    summary = json.loads((tmp_path / "new/out/rep-1/summary.json").read_text())
+    assert summary["arrivals"] > 1000
+
+
+def test_analysis__that_fails_leaves_nothing(tmp_path, recorded, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    foreign.write_text(tmp_path / "run", *recorded)
+    monkeypatch.setattr(derive_module, "render", full)
+    words = ["import", f"FROM={tmp_path}/run", f"OUTPUT={tmp_path}/new/out", *CONDITIONS]
+    assert main(words) == 1
+    assert f"analysis: {tmp_path}/new/out/rep-1: cannot write: No space left" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    monkeypatch.setattr(derive_module, "render", lambda *_: "")
+    assert main(words) == 0
 
 
 def test_parsers__survive_anything(tmp_path, recorded):

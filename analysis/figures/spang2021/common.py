@@ -109,7 +109,8 @@ def footer(figure: Figure, provenance: Data) -> None:
         text += f" Not drawn: {len(left_out)} not valid{too_little}: {', '.join(run for run, _ in left_out[:3])}"
         text += f" and {len(left_out) - 3} more." if len(left_out) > 3 else "."
     width = round(figure.get_figwidth() * 72 / FOOTER_POINTS * 1.75)
-    figure.supxlabel("\n".join(textwrap.wrap(text, width)), fontsize=FOOTER_POINTS, color=GREY, x=0.01, ha="left")
+    text = "\n".join(textwrap.wrap(text, width))
+    figure.supxlabel(text, fontsize=FOOTER_POINTS, color=GREY, x=0.01, ha="left", parse_math=False)
 
 
 def _by_sweep(used: list[str]) -> str:

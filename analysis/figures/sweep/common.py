@@ -150,7 +150,8 @@ def new_figure(data: Data, rows: int, row_in: float = 2.6) -> tuple[Figure, Any]
     for ax, title in zip(axes[0], data["panels"], strict=False):
         ax.set_title(title, fontsize=9)
     more = f"; {data['panels_left_out']} more panels would not fit" if data["panels_left_out"] else ""
-    figure.suptitle(data["facts"]["text"] + more, fontsize=9, color=GREY, x=0.01, ha="left")
+    text = data["facts"]["text"] + more
+    figure.suptitle(text, fontsize=9, color=GREY, x=0.01, ha="left", parse_math=False)
     return figure, axes
 
 
