@@ -30,6 +30,7 @@ class Found:
 
     cards: Cards
     others: int
+    cut_short: int  # postcards of which the capture kept too few bytes
     damage: str | None
 
 
@@ -48,16 +49,19 @@ def read(path: Path) -> Found:
         return own
     imported = artifact.read(path)
     if not imported.postcards:
+        short = own.cut_short + imported.cut_short
         raise InputError(
-            f"{path}: {own.others} packets, and none is a postcard; allowed: ours, to UDP port {PORT}, {len(VERSIONS)} "
-            f"versions, or the artifact's, to UDP port {artifact.UDP_PORT}"
+            f"{path}: {own.others} packets, {short} postcards of which too few bytes were captured, and no whole one; "
+            f"allowed: ours, to UDP port {PORT}, {len(VERSIONS)} versions, or the artifact's, to UDP port "
+            f"{artifact.UDP_PORT}"
         )
-    return Found(_of_artifact(imported), imported.other_packets + imported.not_postcards, imported.damage)
+    others = imported.other_packets + imported.not_postcards
+    return Found(_of_artifact(imported), others, imported.cut_short, imported.damage)
 
 
 def _own(path: Path) -> Found:
     parts: list[dict[str, np.ndarray]] = []
-    others = 0
+    others = cut_short = 0
     with Capture(path) as capture:
         if capture.link_type not in artifact.LINK_LAYERS:
             raise InputError(
@@ -73,7 +77,9 @@ def _own(path: Path) -> Found:
                 rows, cards = rows[of_version], cards[of_version]
                 good[rows] = True
                 parts.append(_columns(cards, layout) | {"mono_ns": frames.real_ns[rows]})
-            others += int(np.count_nonzero(~good))
+            short = np.isin(payload_bytes, [layout.length for layout in VERSIONS.values()]) & ~captured
+            cut_short += int(np.count_nonzero(short))
+            others += int(np.count_nonzero(~good & ~short))
         damage = capture.damage
     empty = _columns(np.zeros((0, wire.POSTCARD.length), dtype=np.uint8), wire.POSTCARD) | {
         "mono_ns": np.zeros(0, np.int64)
@@ -86,7 +92,7 @@ def _own(path: Path) -> Found:
     whole = {name: values[order] for name, values in whole.items()}
     whole["mono_ns"] = _on_switch_clock(whole)
     ends = Addresses(*(whole.pop(name) for name in ("src_addr", "dst_addr", "src_port", "dst_port")))
-    return Found(Cards(whole, ends), others, damage)
+    return Found(Cards(whole, ends), others, cut_short, damage)
 
 
 def _on_switch_clock(cards: dict[str, np.ndarray]) -> np.ndarray:

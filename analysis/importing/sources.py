@@ -162,7 +162,11 @@ def _add(parts: _Parts, path: Path) -> None:
         found = captures.read(path)
         parts.cards.append(found.cards)
         parts.source.said += [f"{found.others} other packets in {path.name}"] * bool(found.others)
-        parts.damage += [found.damage] if found.damage else []
+        short = f"{found.cut_short} postcards in {path.name} are cut short, and left out: too few bytes were captured"
+        parts.source.notes += [short] * bool(found.cut_short)
+        if found.damage:
+            parts.damage.append(found.damage)
+            parts.source.notes.append(found.damage.replace(str(path), path.name))
     elif (kind := text.kind(path)) == "trace":
         parts.events.append(text.read_trace(path))
     elif kind == "postcards":

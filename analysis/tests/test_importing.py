@@ -302,16 +302,17 @@ def test_tables__of_a_real_server_and_of_its_dump_are_the_same_run(tmp_path, rec
     assert error.max() < 1000  # what a double keeps of a time
 
 
-def pcap(path: Path, datagrams: list[tuple[int, bytes]], port: int) -> Path:
-    """A capture of UDP datagrams, ns."""
+def pcap(path: Path, datagrams: list[tuple[int, bytes]], port: int, kept=lambda number: 65535) -> Path:
+    """A capture of UDP datagrams, ns. `kept`: at most how many bytes of each frame."""
     frames = [struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)]
-    for ns, payload in datagrams:
+    for number, (ns, payload) in enumerate(datagrams):
         udp = struct.pack(">HHHH", 4444, port, 8 + len(payload), 0) + payload
         ip = struct.pack(
             ">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, bytes(4), socket.inet_aton("10.0.0.9")
         )
         frame = bytes(12) + b"\x08\x00" + ip + udp
-        frames += [struct.pack("<IIII", ns // 10**9, ns % 10**9, len(frame), len(frame)), frame]
+        captured = frame[: kept(number)]
+        frames += [struct.pack("<IIII", ns // 10**9, ns % 10**9, len(captured), len(frame)), captured]
     path.write_bytes(b"".join(frames))
     return path
 
@@ -350,6 +351,33 @@ def test_capture__that_was_exported_is_the_same_run_again(tmp_path, fresh):
     same = ("arrivals", "drops", "queue_depth_packets", "queue_delay_ns", "utilization", "measurement_window_mono_ns")
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
     assert after["reasons"] == ["imported: no ledger, so nobody knows whether everything was recorded"]
+
+
+ARTIFACT_PADDING = wire.ARTIFACT_POSTCARD.const["ARTIFACT_POSTCARD_PADDING_BYTES"]
+
+
+@pytest.mark.parametrize("kind", ["ours", "the artifact's"])
+def test_capture__that_kept_too_little_is_a_reason(tmp_path, recorded, capsys, kind):
+    stored = [card[8:] for card in simulate.stored_postcards(*recorded)][:600]
+    theirs = wire.ARTIFACT_POSTCARD.encode(is_mirrored=1, src_addr=1, dst_addr=2, egress_port=2)
+    cards = stored if kind == "ours" else [theirs + bytes(ARTIFACT_PADDING)] * 600
+    times = [10**18 + 1000 * number for number in range(600)]
+    port = 5577 if kind == "ours" else 4444
+    datagrams = list(zip(times, cards, strict=True))
+    half = pcap(tmp_path / "half.pcap", datagrams, port, lambda number: 65535 if number % 2 else 60)
+    reasons = json.loads((imported(half, tmp_path / "out") / "summary.json").read_text())["reasons"]
+    assert "300 postcards in half.pcap are cut short, and left out: too few bytes were captured" in reasons
+
+    half.write_bytes(half.read_bytes()[:-10])
+    capsys.readouterr()
+    assert main(["import", f"FROM={half}", f"OUTPUT={tmp_path}/cut", *CONDITIONS]) == 3
+    assert f"error: {half}: damaged or cut off" in capsys.readouterr().err
+    reasons = json.loads((tmp_path / "cut/rep-1/summary.json").read_text())["reasons"]
+    assert [reason for reason in reasons if reason.startswith("half.pcap: damaged or cut off")]
+
+    none = pcap(tmp_path / "none.pcap", datagrams, port, lambda number: 60)
+    assert main(["import", f"FROM={none}", f"OUTPUT={tmp_path}/none", *CONDITIONS]) == 1
+    assert "600 postcards of which too few bytes were captured, and no whole one" in capsys.readouterr().err
 
 
 def test_capture__is_put_on_the_clock_of_most_postcards(tmp_path, recorded):
