@@ -21,6 +21,7 @@ from analysis.raw import InputError
 
 ROW_BYTES = 192  # of a frame that are kept: all link, IP and UDP headers and a small datagram
 BATCH_FRAMES = 1 << 16
+MOST_NS = 1 << 62  # of a time: the year 2116
 _NANOSECONDS = 1  # PCAP_TSTAMP_PRECISION_NANO
 _ERROR_BYTES = 256  # PCAP_ERRBUF_SIZE
 
@@ -74,13 +75,18 @@ class Capture:
                 more = status == 1
                 if more:
                     frame = header.contents
+                    real_ns = frame.seconds * 1_000_000_000 + frame.nanoseconds
+                    if not 0 <= real_ns < MOST_NS:
+                        self.damage = self._cut(f"a time of {frame.seconds} s")
+                        more = False
+                        break
                     length = min(frame.captured_bytes, ROW_BYTES)
                     rows.append(ctypes.string_at(data, length).ljust(ROW_BYTES, b"\0") if length else bytes(ROW_BYTES))
                     lengths.append(length)
-                    times.append(frame.seconds * 1_000_000_000 + frame.nanoseconds)
+                    times.append(real_ns)
                 elif status == -1:
                     reason = self._library.pcap_geterr(self._handle).decode(errors="replace")
-                    self.damage = f"{self._path}: damaged or cut off: {reason}; what stands before that is used"
+                    self.damage = self._cut(reason)
             if rows:
                 yield Frames(
                     self.link_type,
@@ -88,6 +94,9 @@ class Capture:
                     np.array(lengths, dtype=np.int64),
                     np.array(times, dtype=np.int64),
                 )
+
+    def _cut(self, reason: str) -> str:
+        return f"{self._path}: damaged or cut off: {reason}; what stands before that is used"
 
 
 class _Header(ctypes.Structure):

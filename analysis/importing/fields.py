@@ -136,18 +136,21 @@ class Addresses:
     dst_port: np.ndarray
 
 
-def addresses(src: Iterable[str], dst: Iterable[str], ports: tuple[np.ndarray, np.ndarray], say: str) -> Addresses:
-    """From texts. Raises InputError naming the first that is no address, with `say` before it."""
+def addresses(
+    src: pl.Series, dst: pl.Series, ports: tuple[np.ndarray, np.ndarray], where: str, lines: pl.Series
+) -> Addresses:
+    """From texts, each of which stood in one of `lines`. Raises InputError for one that is no address."""
     known: dict[str, tuple[int, int]] = {}
 
-    def halves(texts: Iterable[str]) -> np.ndarray:
-        series = pl.Series(texts, dtype=pl.String)
+    def halves(series: pl.Series) -> np.ndarray:
         for one in series.unique():
             if one not in known:
                 try:
                     number = FiveTuple.of("tcp", one.strip("[]"), "::", 0, 0).src
                 except ValueError:
-                    raise InputError(f"{say}: {ascii(one)[:SHOWN_CHARACTERS]} is no IP address") from None
+                    line = lines[(series == one).arg_max() or 0]
+                    shown = ascii(one)[:SHOWN_CHARACTERS]
+                    raise InputError(f"{where}, line {line}: {shown} is no IP address; allowed: as 10.0.0.1") from None
                 known[one] = (number >> 64, number & ((1 << 64) - 1))
         table = pl.DataFrame(
             {"a": list(known), "hi": [v[0] for v in known.values()], "lo": [v[1] for v in known.values()]},

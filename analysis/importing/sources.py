@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, d
 from analysis.raw import InputError
 
 TRACE, POSTCARDS, CONFIG = "trace.tr", "postcards.tr", "config.json"
+PARTS = (TRACE, POSTCARDS, CONFIG, f"{TRACE}.gz", f"{POSTCARDS}.gz")
 ARTIFACT_RATE_BPS, ARTIFACT_RTT_NS, ARTIFACT_MTU_BYTES = 10_000_000_000, 1_200_000, 9000
 ALLOWED = (
     f"a directory with {TRACE}, {POSTCARDS} or {CONFIG}, such a file, a pcap or pcapng file with postcards, "
@@ -134,8 +136,9 @@ def _of_files(asked: Asked) -> Experiment:
     for name in asked.sources:
         path = Path(name)
         if path.is_dir():
-            found = [path / part for part in (TRACE, POSTCARDS, CONFIG) if (path / part).exists()]
-            found += [p for p in (path / f"{TRACE}.gz", path / f"{POSTCARDS}.gz") if p.exists()]
+            found = [p for part in PARTS if (p := path / part).exists()]
+            for twice in {p.name for p in found} & {p.name.removesuffix(".gz") for p in found if p.suffix == ".gz"}:
+                raise InputError(f"{path}: has {twice} and {twice}.gz; allowed: one of them")
             if not found:
                 raise InputError(f"{path}: is a directory with nothing of that kind; allowed: {ALLOWED}")
             for part in found:
@@ -157,6 +160,8 @@ def _add(parts: _Parts, path: Path) -> None:
     if not path.is_file():
         raise InputError(f"{path}: is not there; allowed: {ALLOWED}")
     if path.name == CONFIG:
+        if parts.config.values:
+            raise InputError(f"{path}: FROM names another {CONFIG}, too; allowed: one experiment's files")
         parts.config = _config(path)
     elif captures.is_capture(path):
         found = captures.read(path)
@@ -175,7 +180,10 @@ def _add(parts: _Parts, path: Path) -> None:
         parts.source.notes += [f"the last line of {path.name} is not whole, and left out"] * cut
     else:
         raise InputError(f"{path}: is of no kind known here; allowed: {ALLOWED}")
-    parts.source.files.append(write.digest(path))
+    digest = write.digest(path)
+    if digest["sha256"] in [file["sha256"] for file in parts.source.files]:
+        raise InputError(f"{path}: FROM names it, or a copy of it, twice; allowed: each file once")
+    parts.source.files.append(digest)
 
 
 def _config(path: Path) -> Config:
@@ -198,6 +206,8 @@ def _of_database(asked: Asked, database: tables.Database) -> Iterator[Experiment
     if "id" not in frame.columns:
         raise InputError(f"{where}: has no column id; allowed: the published data set's tables")
     ids = frame["id"].to_list()
+    if wrong := [one for one, times in Counter(ids).items() if one is None or times > 1]:
+        raise InputError(f"{where}: id {wrong[0]!a} is of {ids.count(wrong[0])} rows; allowed: one row for each id")
     if asked.experiment is None and len(ids) != 1:
         shown = ", ".join(map(str, ids[:3]))
         raise InputError(f"{where}: has {len(ids)} experiments ({shown}...); say which: EXPERIMENT=id, or all")

@@ -10,7 +10,10 @@ database to COPY these rows, and they come as the same text that a dump has.
 from __future__ import annotations
 
 import gzip
+import os
+import re
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Protocol
@@ -28,6 +31,8 @@ TABLES = (EXPERIMENTS, TRACES, POSTCARDS, RETRANSMITS, HISTOGRAMS)
 SCHEMES = ("postgresql://", "postgres://")
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 NULL = "\\N"
+UNREADABLE = (OSError, EOFError, zlib.error)  # what gzip raises of what is damaged, too
+_WILDCARD = re.compile(r"([*?\[])")  # in a path, and patterns to DuckDB
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\"}
 
 
@@ -56,7 +61,7 @@ def _head(path: Path) -> list[bytes]:
     try:
         with _open(path) as file:
             return [file.readline(4096) for _ in range(10)]
-    except OSError:
+    except UNREADABLE:
         return []
 
 
@@ -69,17 +74,45 @@ class Files:
 
     def __init__(self, directory: Path) -> None:
         self.directory, self.where = directory, str(directory)
+        self._whole: set[Path] = set()  # those of which the end was seen
 
     def rows(self, table: str, experiment: str | None) -> tuple[pl.DataFrame, str] | None:
         found = [path for end in SUFFIXES if (path := self.directory / f"{table}{end}").exists()]
         if not found:
             return None
+        if len(found) > 1:
+            raise InputError(
+                f"{self.directory}: has {table} as {' and '.join(p.name for p in found)}; allowed: one of them"
+            )
         path = found[0]
         if path.suffix == ".parquet":
             reader = "read_parquet(?)"
         else:
-            reader = "read_csv(?, header = true, all_varchar = true, nullstr = '', quote = '\"', strict_mode = true)"
+            if path not in self._whole:
+                _check_end(path)
+                self._whole.add(path)
+            compression = "gzip" if path.suffix == ".gz" else "none"
+            reader = (
+                "read_csv(?, header = true, all_varchar = true, nullstr = '', quote = '\"', strict_mode = true, "
+                f"compression = '{compression}')"
+            )
         return _query(path, reader, table, experiment), str(path)
+
+
+def _check_end(path: Path) -> None:
+    """A writer that was killed leaves a last row that can look like one. Raises InputError."""
+    last = b""
+    try:
+        with _open(path) as file:
+            if path.suffix != ".gz" and path.stat().st_size:
+                file.seek(-1, os.SEEK_END)
+            while part := file.read(1 << 20):
+                last = part[-1:]
+    except UNREADABLE as error:
+        raise InputError(f"{path}: damaged: {error}; get the file again") from None
+    if last != b"\n":
+        what = "its last line has no end, so it was cut off" if last else "is empty"
+        raise InputError(f"{path}: {what}; allowed: what \\copy (...) csv header wrote: get the file again")
 
 
 class Dump:
@@ -108,6 +141,7 @@ class Dump:
                     if columns is None:
                         columns = _copy_columns(line, table)
                         if columns is not None:
+                            _check_key(f"{self.path}, line {number}", table, columns)
                             yield number, b"", columns
                     elif line == b"\\.":
                         return
@@ -118,7 +152,7 @@ class Dump:
                                 f"{len(columns)} of COPY {table}, then a line with \\."
                             )
                         yield number, line, columns
-        except (OSError, EOFError) as error:
+        except UNREADABLE as error:
             raise InputError(f"{self.path}: damaged: {error}; get the dump again") from None
         if columns is not None:
             raise InputError(f"{self.path}: ends within COPY {table}; it was cut off: get the dump again")
@@ -134,11 +168,20 @@ def _copy_columns(line: bytes, table: str) -> list[str] | None:
     return [name.strip().strip('"') for name in rest.removesuffix(") FROM stdin;").split(",")]
 
 
+def _key(table: str) -> str:
+    """The column that tells which experiment a row is of."""
+    return "id" if table == EXPERIMENTS else "experiment_id"
+
+
+def _check_key(where: str, table: str, columns: list[str]) -> None:
+    if _key(table) not in columns:
+        raise InputError(f"{where}: {table} has no column {_key(table)}; allowed: the published data set's tables")
+
+
 def _is_of(line: bytes, columns: list[str], table: str, experiment: str | None) -> bool:
     if not line:
         return False
-    key = "id" if table == EXPERIMENTS else "experiment_id"
-    return experiment is None or line.split(b"\t")[columns.index(key)] == experiment.encode()
+    return experiment is None or line.split(b"\t")[columns.index(_key(table))] == experiment.encode()
 
 
 class Server:
@@ -152,7 +195,6 @@ class Server:
             raise InputError(f"{self.where}: {' '.join(str(error).split())}; allowed: a running PostgreSQL") from None
 
     def rows(self, table: str, experiment: str | None) -> tuple[pl.DataFrame, str] | None:
-        key = "id" if table == EXPERIMENTS else "experiment_id"
         name = psycopg.sql.Identifier(table)
         try:
             with tempfile.TemporaryDirectory() as scratch, self.connection.cursor() as cursor:
@@ -161,10 +203,11 @@ class Server:
                     return None
                 cursor.execute(psycopg.sql.SQL("select * from {} limit 0").format(name))
                 columns = [column.name for column in cursor.description or ()]
+                _check_key(self.where, table, columns)
                 query = psycopg.sql.SQL("copy (select * from {}{}) to stdout").format(
                     name,
                     psycopg.sql.SQL(" where {} = {}").format(
-                        psycopg.sql.Identifier(key), psycopg.sql.Literal(experiment)
+                        psycopg.sql.Identifier(_key(table)), psycopg.sql.Literal(experiment)
                     )
                     if experiment is not None
                     else psycopg.sql.SQL(""),
@@ -216,23 +259,26 @@ def _unescape(value: str) -> str:
 def _query(path: Path, reader: str, table: str | None, experiment: str | None, numbered: bool = True) -> pl.DataFrame:
     """Rows as text. DuckDB hands them over as Parquet: what both it and polars read without a third library."""
     number = f"row_number() over () + {0 if table is None else 1} as {LINE}, " if numbered else ""
+    rows = f"(select {number}* from {reader})"
+    values = [_WILDCARD.sub(r"[\1]", str(path))]  # DuckDB takes a path for a pattern
     where = ""
-    values: list[str] = [str(path)]
-    if table is not None and experiment is not None:
-        where = f" where cast({'id' if table == EXPERIMENTS else 'experiment_id'} as varchar) = ?"
-        values.append(experiment)
     with tempfile.TemporaryDirectory() as scratch:
         result = Path(scratch) / "rows.parquet"
         try:
             with duckdb.connect(config={"threads": 2}) as connection:
-                rows = connection.execute(f"select * from (select {number}* from {reader}){where}", values)
-                names = [name for name, *_ in rows.description or ()]
+                description = connection.execute(f"select * from {rows} limit 0", values).description
+                names = [name for name, *_ in description or ()]
+                if table is not None:
+                    _check_key(str(path), table, names)
+                if table is not None and experiment is not None:
+                    where = f" where cast({_key(table)} as varchar) = ?"
+                    values.append(experiment)
                 shown = ", ".join(
                     f"cast({_quoted(name)} as varchar) as {_quoted(name)}" if name != LINE else LINE for name in names
                 )
-                chosen = f"select {shown} from (select {number}* from {reader}){where}"
-                connection.execute(f"copy ({chosen}) to '{result}' (format parquet)", values)
-            return pl.read_parquet(result)
+                target = str(result).replace("'", "''")
+                connection.execute(f"copy (select {shown} from {rows}{where}) to '{target}' (format parquet)", values)
+            return pl.read_parquet(result, glob=False)
         except duckdb.Error as error:
             first = str(error).strip().splitlines()[0][:200]
             raise InputError(f"{path}: {first}; allowed: what \\copy (...) csv header or COPY wrote") from None

@@ -144,7 +144,7 @@ def probes(frame: pl.DataFrame, where: str) -> Events:
         port = np.asarray(typed(parts.with_columns(frame[LINE]), [whole("port", 16)], where)["port"])
         ends.append((parts["address"], port))
     (src, src_port), (dst, dst_port) = ends
-    return Events(columns, addresses(src, dst, (src_port, dst_port), where), {PROBE: told})
+    return Events(columns, addresses(src, dst, (src_port, dst_port), where, frame[LINE]), {PROBE: told})
 
 
 def _retransmits(frame: pl.DataFrame, where: str) -> Events:
@@ -170,7 +170,7 @@ def retransmits(frame: pl.DataFrame, where: str) -> Events:
     )  # fmt: skip
     columns = {"mono_ns": np.asarray(values["time"]), "event": np.full(len(frame), RETRANSMIT)}
     ports = (np.asarray(values["sport"]), np.asarray(values["dport"]))
-    found = addresses(pl.Series(values["saddr"]), pl.Series(values["daddr"]), ports, where)
+    found = addresses(pl.Series(values["saddr"]), pl.Series(values["daddr"]), ports, where, frame[LINE])
     return Events(columns, found, {RETRANSMIT: set(ALWAYS_TOLD)})
 
 
@@ -234,7 +234,7 @@ def cards(frame: pl.DataFrame, where: str) -> Cards:
         "depth_unit": np.full(len(frame), CARD["POSTCARD_DEPTH_CELLS"]),
     }
     ports = (np.asarray(values["src_port"]), np.asarray(values["dst_port"]))
-    ends = addresses(pl.Series(values["ipv4_src_addr"]), pl.Series(values["ipv4_dst_addr"]), ports, where)
+    ends = addresses(pl.Series(values["ipv4_src_addr"]), pl.Series(values["ipv4_dst_addr"]), ports, where, frame[LINE])
     return Cards(columns, ends, set(CARDS_UNKNOWN), TOFINO_CELL_BYTES)
 
 

@@ -2,6 +2,7 @@
 """Captures of others become runs: what they told is there, what they did not is null, what is broken is named."""
 
 import contextlib
+import gzip
 import importlib
 import json
 import os
@@ -18,6 +19,7 @@ import pytest
 
 from analysis import derive as derive_module
 from analysis.__main__ import main
+from analysis.exporting import pcapng
 from analysis.figures import names
 from analysis.figures.spang2021.runs import Runs
 from analysis.importing import captures, command, sources, text
@@ -442,7 +444,7 @@ BREAKS = [  # what is changed in the text files, and the one line that it is ans
      "trace.tr, line 3: snd_cwnd is 'ten'; allowed: a whole number from 0 to 4294967295"),
     ("trace.tr", " snd_una=",  " una=",
      "trace.tr, line 3: snd_una is nothing; allowed: a hexadecimal number of at most 32 bits"),
-    ("trace.tr", "src=10.77.0.1:", "src=10.77.0.999:", "trace.tr: '10.77.0.999' is no IP address"),
+    ("trace.tr", "src=10.77.0.1:", "src=10.77.0.999:", "trace.tr, line 3: '10.77.0.999' is no IP address"),
     ("trace.tr", "[000] ..s2 ", "[000",
      "is no such line; allowed: a line of trace_pipe: comm-pid [cpu] flags seconds: event: fields"),
     ("postcards.tr", "dst_port=5201", "dst_port=75201",
@@ -485,6 +487,105 @@ def test_command__says_what_is_wrong(words, answer, capsys):
     err = capsys.readouterr().err
     assert len(err.splitlines()) == len(answer)
     assert all(part in err for part in answer)
+
+
+def refused(source, output, capsys, *words) -> str:
+    """The one line that it is refused with; nothing is left."""
+    assert main(["import", f"FROM={source}", f"OUTPUT={output}", *CONDITIONS, *words]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), err.startswith("error: ")) == ("", 1, True)
+    assert not Path(output).exists()
+    return err
+
+
+def test_files__that_are_there_twice_are_refused(tmp_path, recorded, capsys):
+    run, out = tmp_path / "run", tmp_path / "out"
+    foreign.write_text(run, *recorded)
+    shutil.copytree(run, tmp_path / "copy")
+    assert f"{run}/trace.tr: FROM names it, or a copy" in refused(f"{run}/trace.tr,{run}/trace.tr", out, capsys)
+    (tmp_path / "copy/config.json").unlink()
+    both = f"{run}/trace.tr,{tmp_path}/copy/trace.tr"
+    assert "copy/trace.tr: FROM names it, or a copy of it, twice" in refused(both, out, capsys)
+    (run / "trace.tr.gz").write_bytes(gzip.compress((run / "trace.tr").read_bytes()))
+    assert "has trace.tr and trace.tr.gz; allowed: one of them" in refused(run, out, capsys)
+    foreign.write_csv(tmp_path / "csv", foreign.tables(*recorded))
+    (tmp_path / "csv/traces.csv.gz").write_bytes(gzip.compress((tmp_path / "csv/traces.csv").read_bytes()))
+    assert "has traces as traces.csv and traces.csv.gz" in refused(tmp_path / "csv", out, capsys, EXPERIMENT)
+
+
+@pytest.mark.parametrize("end", [".csv", ".csv.gz"])
+def test_tables__of_a_directory_whose_name_is_a_pattern_are_its_own(tmp_path, recorded, end, monkeypatch):
+    scratch = tmp_path / "it's [1]* tmp"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    for name in ("run?", "run1", "q[1]*", "q1"):
+        foreign.write_csv(tmp_path / name, foreign.tables(*recorded))
+        if end.endswith(".gz"):
+            for path in (tmp_path / name).iterdir():
+                path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+                path.unlink()
+        (found,) = sources.read(sources.Asked([str(tmp_path / name)], tmp_path, foreign.EXPERIMENT))
+        assert found.cards is not None
+        assert len(found.cards.columns["mono_ns"]) == len(recorded[1].cards)
+
+
+BAD_TABLES = [  # table, what becomes of its lines, the line that it is answered with
+    ("postcard_traces", lambda text: text[:-4], "its last line has no end, so it was cut off; allowed: what"),
+    ("postcard_traces", lambda text: "", "is empty; allowed: what"),
+    ("traces", lambda text: text.replace("experiment_id", "experiment"), "traces has no column experiment_id; allowed"),
+    (
+        "experiments",
+        lambda text: text.replace("another", foreign.EXPERIMENT),
+        "is of 2 rows; allowed: one row for each",
+    ),
+    ("experiments", lambda text: text.replace("another", ""), "id None is of 1 rows; allowed: one row for each id"),
+]
+
+
+@pytest.mark.parametrize(("table", "change", "answer"), BAD_TABLES)
+def test_tables__that_are_broken_get_one_line(tmp_path, recorded, capsys, table, change, answer):
+    foreign.write_csv(tmp_path / "csv", foreign.tables(*recorded))
+    path = tmp_path / f"csv/{table}.csv"
+    path.write_text(change(path.read_text()))
+    found = refused(tmp_path / "csv", tmp_path / "out", capsys, "EXPERIMENT=all")
+    assert f"error: {path}" in found
+    assert answer in found
+
+
+def test_files__that_are_damaged_get_one_line(tmp_path, recorded, capsys):
+    out = tmp_path / "out"
+    foreign.write_text(tmp_path / "run", *recorded)
+    whole = gzip.compress((tmp_path / "run/trace.tr").read_bytes())
+    path = tmp_path / "trace.tr.gz"
+    for damaged in (whole[:2000], whole[:30], whole[:2000] + b"????" + whole[2004:], whole[:12] + b"\xff" * 40):
+        path.write_bytes(damaged)
+        assert f"error: {path}: " in refused(path, out, capsys)
+    found = foreign.tables(*recorded)
+    foreign.write_dump(tmp_path / "dump", found)
+    (tmp_path / "dump").write_text((tmp_path / "dump").read_text().replace("experiment_id", "experiment"))
+    assert "traces has no column experiment_id" in refused(tmp_path / "dump", out, capsys, EXPERIMENT)
+    foreign.write_csv(tmp_path / "csv", found)
+    packed = gzip.compress((tmp_path / "csv/traces.csv").read_bytes())
+    (tmp_path / "csv/traces.csv").unlink()
+    (tmp_path / "csv/traces.csv.gz").write_bytes(packed[:-9])
+    assert "traces.csv.gz: damaged: " in refused(tmp_path / "csv", out, capsys, EXPERIMENT)
+
+
+def test_capture__with_a_time_beyond_all_is_used_up_to_there(tmp_path, recorded):
+    """Of an interface whose times are in seconds."""
+    cards = [(10**18, card[8:]) for card in simulate.stored_postcards(*recorded)[:9]]
+    with (tmp_path / "c.pcapng").open("wb") as file:
+        pcapng.write_head(file)
+        frames = pcapng.datagrams(np.frombuffer(b"".join(c for _, c in cards), np.uint8).reshape(9, -1), 5577)
+        times = np.array([10**9] * 8 + [1 << 60])
+        file.write(pcapng.packets(frames, times).tobytes())
+    data = bytearray((tmp_path / "c.pcapng").read_bytes())
+    at = data.index(struct.pack("<HHB", 9, 1, 9))
+    data[at + 4] = 0
+    (tmp_path / "c.pcapng").write_bytes(data)
+    found = captures.read(tmp_path / "c.pcapng")
+    assert len(found.cards.columns["mono_ns"]) == 8
+    assert "damaged or cut off: a time of" in str(found.damage)
 
 
 CONFIGS = [
