@@ -96,9 +96,11 @@ def read(words: list[str]) -> Asked:
     if clock == "real" and figures not in (paper.NAMES, (paper.CLOCKS,)):
         problem = f"is drawn from runs in virtual time; with CLOCK=real leave FIGURE out, or say {paper.CLOCKS}"
         errors.append(BadValue("FIGURE", given["figure"], problem))
+    results = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute()
+    if draws == "only" and not results.is_dir():
+        errors.append(BadValue("RESULTS", None, f"{results} is no directory; allowed with DRAW=only: one with runs"))
     if errors:
         raise SpecError(errors)
-    results = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute()
     chosen = run.Options(results, numbers["jobs"], numbers["attempts"])
     publish = bool(numbers["publish"])
     return Asked(name, figures, bool(numbers["smoke"]), chosen, draws == "only", publish, clock == "real")

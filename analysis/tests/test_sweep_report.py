@@ -113,6 +113,14 @@ def test_page__links_each_run_that_has_a_report(sweep):
     assert all((sweep / link).is_file() for link in links)
 
 
+def test_page__links_runs_whatever_their_names(tmp_path, summary):
+    (place,) = sweeps.write(tmp_path / "small", summary, {"cc": ["reno"]}).values()
+    place.rename(place.with_name("100% #1?-r1"))
+    (tmp_path / "small/plan.json").unlink()
+    (link,) = re.findall(r'<a href="([^"]*)">', sweep_report.write(tmp_path / "small").read_text())
+    assert link == "runs/100%25%20%231%3F-r1/rep-1/report.html"
+
+
 def test_page__says_what_the_runs_rest_on(sweep):
     text = (sweep / "report.html").read_text()
     for said in ("c0ffee" + 34 * "0", "feed" + 60 * "0", "6.12.0-test", "base: rate", "50mbit"):

@@ -110,6 +110,16 @@ def test_measure__in_real_time_runs_real_versions_alone(
     assert {number for _, number in sweeps.asked} == {1, 2, 3}
 
 
+def test_draw_only__of_no_directory_names_it_and_makes_none(tmp_path: Path) -> None:
+    missing = tmp_path / "resluts"
+    with pytest.raises(SpecError) as failure:
+        figures.read(["PAPER=spang2021", "DRAW=only", f"RESULTS={missing}"])
+    (line,) = failure.value.lines()
+    assert line == f"RESULTS {missing} is no directory; allowed with DRAW=only: one with runs"
+    assert not missing.exists()
+    assert figures.read(["PAPER=spang2021", "DRAW=only", f"RESULTS={tmp_path}"]).only_draw
+
+
 def test_draw__asks_for_real_time_only_if_it_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
