@@ -95,7 +95,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         **{name: spec.get(name) for name in ("mode", "rate_bps", "rtt_ns", "mtu_bytes", "ecn_threshold_packets")},
         "buffer_packets": buffer,
         "bdp_packets": spec.get("bdp_packets", at("bdp_packets")),
-        "buffer_over_bdp": buffer / exact_bdp if _is_number(buffer) and _is_number(exact_bdp) and exact_bdp else None,
+        "buffer_over_bdp": buffer / exact_bdp if is_number(buffer) and is_number(exact_bdp) and exact_bdp else None,
         "utilization_mean": at("utilization", "mean"),
         "utilization_p01": at("utilization", "p01"),
         **{
@@ -115,7 +115,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         "loss_events": at("loss", "events"),
         "drained_of_bdp": at("drained_fraction", "of_bdp", "median"),
         "min_utilization_after_loss": at("utilization", "min_after_loss"),
-        "ledger_missing": sum(lost) if all(_is_number(value) for value in lost) else None,
+        "ledger_missing": sum(lost) if all(is_number(value) for value in lost) else None,
         "lateness_max_us": at("fidelity", "lateness_us", "max"),
         "wall_s": _wall_s(at("phases_s", of=environment)),
         "commit": at("git", "commit", of=environment),
@@ -277,19 +277,19 @@ def _typed(value: Any, kind: polars.DataType) -> Any:
         return value.encode(errors="replace").decode() if isinstance(value, str) else None
     if kind == _TRUTH:
         return value if isinstance(value, bool) else None
-    if not _is_number(value):
+    if not is_number(value):
         return None
     return int(value) if kind == _WHOLE else float(value)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     """Whether it is one that a column can hold: finite, and of 64 bits."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
 def _flows(groups: list[dict[str, Any]], datagram_flows: Any) -> int | None:
     counts = [value or 0 for value in (*(group.get("flows") for group in groups), datagram_flows)]
-    return sum(counts) if all(_is_number(value) for value in counts) else None
+    return sum(counts) if all(is_number(value) for value in counts) else None
 
 
 def _list(value: Any) -> list[Any]:
@@ -300,5 +300,5 @@ def _wall_s(phases: Any) -> float | None:
     """Wall time of the repetition without its analysis; what passed in virtual time is not of the wall."""
     if not isinstance(phases, dict):
         return None
-    found = [value for name, value in phases.items() if _is_number(value) and not str(name).startswith("virtual_")]
+    found = [value for name, value in phases.items() if is_number(value) and not str(name).startswith("virtual_")]
     return round(sum(found), 3) if found else None

@@ -24,6 +24,10 @@ class BuildError(Exception):
     """The compiler's own words."""
 
 
+class Refused(Exception):
+    """What was asked of the core, and its answer."""
+
+
 class _Config(ctypes.Structure):
     _fields_ = [("packets", ctypes.c_uint32), ("frame_bytes", ctypes.c_uint32), ("flows", ctypes.c_uint32)]
 
@@ -130,8 +134,11 @@ class Core:
         return reply.value.decode().splitlines()
 
     def set(self, *requests: str) -> None:
+        """Each of these requests. Raises Refused at the first that is not answered by `ok`."""
         for request in requests:
-            assert self.control(request)[0] == "ok", (request, self.control(request))
+            answer = self.control(request)
+            if answer[0] != "ok":
+                raise Refused(f"{request}: {' '.join(answer)}")
 
     def stats(self) -> dict[str, int]:
         return {name: int(value) for name, value in (line.split() for line in self.control("stats")[1:])}

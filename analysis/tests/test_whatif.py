@@ -79,9 +79,16 @@ def test_results__stand_beside_each_other_and_leave_the_run_alone(fresh):
     assert all((directory / name).read_bytes() == data for name, data in before.items())
 
 
+def test_buffer__that_nothing_fills_is_drawn_and_holds_all(fresh):
+    table, summary = whatif(fresh(), "BUF=100000000p")
+    assert summary["whatif_measures"]["drops_of_the_whole_run"] == 0
+    assert max(table["depth_packets"].to_list()) < len(table)
+
+
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
+        (["BUF=99999999999p"], "the switch cannot have this queue (99999999999 packets, tail-drop, 50 Mb/s)"),
         (["BUF=20"], "BUF=20 is a bare number"),
         (["MODE=red"], "MODE=red is not known; allowed: tail-drop, ecn, egress-threshold"),
         (["ECN_THRESHOLD=5p"], "ECN_THRESHOLD=5p has no meaning here; allowed: with MODE=ecn only"),
@@ -114,8 +121,14 @@ def test_report__lists_what_ifs_and_a_replay_makes_the_same_page(fresh, capsys):
     page = (directory / "report.html").read_text()
     assert page.count("/queue.svg") == 1
     _, summary = whatif(directory, "BUF=0.5bdp", "RATE=60mbit")
+    assert (directory / "report.html").read_text().count("/queue.svg") == 2
     (directory / "whatif-7").mkdir()
     (directory / "whatif-7/summary.json").write_text("no what-if")
+    strangers: list[dict] = [{"run_measures": {}}, {"whatif_measures": {"drops": "x"}}, {"setting": {}}]
+    for number, strange in enumerate(strangers, 8):
+        (directory / f"whatif-{number}").mkdir()
+        (directory / f"whatif-{number}/summary.json").write_text(json.dumps(summary | strange))
+    assert main(["replay", f"RUN={directory}"]) == 0
     page = (directory / "report.html").read_text()
     assert page.count("/queue.svg") == 2
     assert '<a href="whatif-2/queue.svg">whatif-2</a>: BUF=0.5bdp RATE=60mbit' in page

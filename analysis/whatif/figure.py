@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from analysis.raw import Columns
 
 MAX_DROPS_DRAWN = 4000
+MOST_OVER_DEEPEST = 20  # times: a buffer further above the queue is not drawn, or the queue would be a flat line
 
 
 def draw(directory: Path, facts: dict[str, Any], panels: list[tuple[str, int | None, Columns]], start_ns: int) -> None:
@@ -25,6 +26,7 @@ def draw(directory: Path, facts: dict[str, Any], panels: list[tuple[str, int | N
     warm_up()
     figure, axes = common.new_figure(facts, 5.4, len(panels), sharex=True, sharey=True)
     end = facts["end_s"]
+    deepest = max((int(queue["depth_packets"].max(initial=0)) for _, _, queue in panels), default=0)
     for ax, (text, buffer, queue) in zip(axes, panels, strict=True):
         common.shade_warmup(ax, facts)
         times = (queue["enqueue_mono_ns"] - start_ns) / 1e9
@@ -33,7 +35,7 @@ def draw(directory: Path, facts: dict[str, Any], panels: list[tuple[str, int | N
         lost = np.unique((lost * MAX_DROPS_DRAWN / end).astype(np.int64)) * end / MAX_DROPS_DRAWN
         top = buffer or 0
         ax.plot(lost, np.full(len(lost), top), "x", color=common.RED, markersize=3, markeredgewidth=0.6, clip_on=False)
-        if buffer:
+        if buffer and buffer <= MOST_OVER_DEEPEST * max(deepest, 1):
             common.level(ax, buffer, "buffer")
         ax.set_title(text, loc="left", fontsize=9)
         ax.set_ylabel("queue (packets)")

@@ -20,7 +20,7 @@ from analysis.figures.common import si
 from analysis.packets import card_columns, packet_headers, packet_kinds
 from analysis.raw import Columns, InputError
 from analysis.unwrap import switch_time
-from softswitch.library import BuildError, Core
+from softswitch.library import BuildError, Core, Refused
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -112,22 +112,27 @@ def replay(
 
 def _core(setting: Setting, packets: dict[str, np.ndarray]) -> Core:
     limit = setting.buffer_packets if not setting.threshold_bytes else setting.threshold_bytes // 60 + 1
-    pool = min(1 << 24, 2 * limit + 8 * DRAIN_EVERY + 65536)
-    frame = int(packets["packet_bytes"].max()) + 1
+    deepest = min(limit, len(packets["packet_bytes"]))  # no more than come can wait
+    pool = min(1 << 24, 2 * deepest + 8 * DRAIN_EVERY + 65536)
+    frame = max(int(packets["packet_bytes"].max()) + 1, 256)
     try:
-        core = Core("p4", ports=(SENDER, BOTTLENECK, COLLECTOR), packets=pool, frame_bytes=max(frame, 256))
+        core = Core("p4", ports=(SENDER, BOTTLENECK, COLLECTOR), packets=pool, frame_bytes=frame)
     except (BuildError, OSError) as error:
         first = next((line for line in str(error).splitlines() if "rror" in line), str(error))[:160]
         raise InputError(f"the switch core cannot be built: {first}; allowed: a machine with gcc and make") from None
-    core.set(
-        f"port set {BOTTLENECK} rate {setting.rate_bps} delay 0", f"mirror set 1 {COLLECTOR} truncate {COPY_BYTES}"
-    )
-    core.set(
-        f"table set forward {DESTINATION_MAC:#x} = send_to {BOTTLENECK}",
-        f"table set postcards {BOTTLENECK} = report 1 1",
-    )
-    core.set(f"table set queue_policy {BOTTLENECK} = {setting.policy()}")
-    core.set("table default collector send_to_collector 0x02bf00000103 0x02bf00000003 0x0a4e0001 0x0a4e0002 5577 5577")
+    except MemoryError:
+        raise InputError(f"no memory for a switch that holds {pool} packets of {frame} bytes; free some") from None
+    try:
+        core.set(
+            f"port set {BOTTLENECK} rate {setting.rate_bps} delay 0",
+            f"mirror set 1 {COLLECTOR} truncate {COPY_BYTES}",
+            f"table set forward {DESTINATION_MAC:#x} = send_to {BOTTLENECK}",
+            f"table set postcards {BOTTLENECK} = report 1 1",
+            f"table set queue_policy {BOTTLENECK} = {setting.policy()}",
+            "table default collector send_to_collector 0x02bf00000103 0x02bf00000003 0x0a4e0001 0x0a4e0002 5577 5577",
+        )
+    except Refused as error:
+        raise InputError(f"the switch cannot have this queue ({setting.text()}): {error}") from None
     return core
 
 

@@ -13,9 +13,13 @@ from typing import Any
 
 from analysis import verdict
 from analysis.report import PAGE, render
+from analysis.run_table import is_number
 from analysis.verdict import SUMMARY
 
-PARTS = {"setting", "run_measures", "whatif_measures", "asked"}
+MEASURES = (
+    ("drops",), ("marks",), ("queue_depth_packets", "p50"), ("queue_depth_packets", "p99"),
+    ("queue_nonempty_fraction",), ("utilization", "mean"),
+)  # fmt: skip
 NAME = re.compile(r"whatif-([0-9]{1,9})")
 
 
@@ -28,9 +32,26 @@ def found(repetition: Path) -> list[dict[str, Any]]:
             summary = json.loads((path / SUMMARY).read_text())
         except (OSError, ValueError, RecursionError):
             continue
-        if isinstance(summary, dict) and summary.keys() >= PARTS:
+        if _is_shown(summary):
             result.append(summary | {"name": path.name})
     return result
+
+
+def _is_shown(summary: Any) -> bool:
+    """Whether it has what the page says of a what-if (report.html.j2)."""
+
+    def at(*path: str) -> Any:
+        value = summary
+        for key in path:
+            value = value.get(key, ...) if isinstance(value, dict) else ...
+        return value
+
+    values = [at(name, *path) for name in ("run_measures", "whatif_measures") for path in MEASURES]
+    return (
+        isinstance(at("asked"), dict)
+        and all(isinstance(at("setting", name), str) for name in ("run", "whatif"))
+        and all(value is None or is_number(value) for value in values)
+    )
 
 
 def write_page(repetition: Path, environment: dict[str, Any]) -> None:
