@@ -27,6 +27,8 @@ from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 
+from controlplane.spec_file import printable
+
 OK, FAILED, DAMAGED = 0, 1, 3
 
 
@@ -104,26 +106,27 @@ def analyse(directory: Path, pool: Executor | None, force: bool = False, shown: 
             directory, force, pool, lambda files, changed: compared.append(_comparison(files, changed))
         )
     except InputError as error:
-        print(f"analysis: {str(error).replace(str(directory), str(shown))}", file=sys.stderr)
-        return FAILED
+        return _complain(str(error).replace(str(directory), str(shown)))
     except BrokenProcessPool:
-        print(
-            f"analysis: {shown}: a drawing process was killed (no memory?); earlier results are kept",
-            file=sys.stderr,
-        )
-        return FAILED
+        return _complain(f"{shown}: a drawing process was killed (no memory?); earlier results are kept")
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
-        print(f"analysis: {shown}: cannot write:{where} {error.strerror}; earlier results are kept", file=sys.stderr)
-        return FAILED
+        return _complain(f"{shown}: cannot write:{where} {error.strerror or error}; earlier results are kept")
     for line in damage:
-        print(f"analysis: {shown}: {line}", file=sys.stderr)
+        _complain(f"{shown}: {line}")
     used = summary["utilization"]["mean"]
     verdict = "valid" if summary["valid"] else f"NOT VALID: {summary['reasons'][0]}"
     more = f" (and {len(summary['reasons']) - 1} more)" if len(summary["reasons"]) > 1 else ""
     utilization = "unknown" if used is None else f"{used:.2%}"
-    print(f"{shown}: utilization {utilization}, {summary['drops']} drops, {verdict}{more}{''.join(compared)}")
+    line = f"{shown}: utilization {utilization}, {summary['drops']} drops, {verdict}{more}{''.join(compared)}"
+    print(printable(line))
     return DAMAGED if damage else OK
+
+
+def _complain(line: str) -> int:
+    """Says it, as a terminal may show it. Returns the exit status."""
+    print(printable(f"analysis: {line}"), file=sys.stderr)
+    return FAILED
 
 
 def _comparison(files: int, changed: list[str]) -> str:

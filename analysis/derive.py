@@ -126,7 +126,9 @@ def _only_one(directory: Path) -> Iterator[None]:
 def _scratch(directory: Path) -> Iterator[Path]:
     """An empty directory on the same file system, gone afterwards; one that a killed analysis left is removed."""
     scratch = directory / SCRATCH
-    if scratch.exists():
+    if scratch.is_symlink() or scratch.is_file():
+        scratch.unlink()
+    elif scratch.exists():
         shutil.rmtree(scratch)
     scratch.mkdir()
     try:
@@ -140,6 +142,11 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _put_in_place(scratch: Path, directory: Path, files: list[Path]) -> None:
+    in_the_way = [path for path in (directory / file for file in files) if path.is_dir()]
+    if (directory / "figures").exists() and not (directory / "figures").is_dir():
+        in_the_way.append(directory / "figures")
+    if in_the_way:  # seen before the first is replaced: the others would be of another analysis than the rest
+        raise InputError(f"{in_the_way[0]}: is in the way of a result; remove it; earlier results are kept")
     (directory / "figures").mkdir(exist_ok=True)
     for file in sorted(files, key=lambda path: path.name == SUMMARY):
         (scratch / file).replace(directory / file)

@@ -35,6 +35,12 @@ REQUIRED_SPEC = {
 # Of open-loop traffic alone; its names are those of analysis/theory/packet_sizes.py and hosts/traffic/schedule.h.
 OPEN_LOOP_SPEC = {"datagram_flows": int, "load": float, "sizes": str, "arrivals": str}
 
+# What it reads besides, if it is there and not null.
+OPTIONAL_SPEC = {
+    "name": str, "target": str, "clock": str, "switch": str, "delay": str, "traffic": str, "generator": str,
+    "threshold_bytes": int, "ecn_threshold_packets": int, "ecn_threshold_bytes": int, "rate_pps": int,
+}  # fmt: skip
+
 _ALLOWED = {
     float: "a positive number",
     int: "a positive integer",
@@ -145,7 +151,16 @@ def _merge(first: list[FiveTuple], second: list[FiveTuple]) -> tuple[list[FiveTu
 # Documents ------------------------------------------------------------------------------------------------------------
 
 
+def check_name(directory: Path) -> None:
+    """Raises InputError for a name that no table and no page can be written under."""
+    try:
+        str(directory).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{directory}: its name is not UTF-8; rename it") from None
+
+
 def _spec(path: Path) -> dict[str, Any]:
+    check_name(path.parent)
     try:
         spec = yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except FileNotFoundError:
@@ -158,15 +173,19 @@ def _spec(path: Path) -> dict[str, Any]:
     if version != SPEC_VERSION:
         raise InputError(f"{path}: spec_version is {version!r}, this version reads {SPEC_VERSION}; use the newer one")
     required = REQUIRED_SPEC | (OPEN_LOOP_SPEC if spec.get("traffic") == "open-loop" else {})
+    required |= {key: kind for key, kind in OPTIONAL_SPEC.items() if spec.get(key) is not None}
     wrong = [
-        f"{key} must be {_ALLOWED.get(key, _ALLOWED[kind])}, is {spec.get(key)!r}"
+        f"{key} must be {_ALLOWED.get(key, _ALLOWED[kind])}, is {one_line(repr(spec.get(key)))}"
         for key, kind in required.items()
         if type(spec.get(key)) is not kind
         or (kind is int and not (key != "warmup_ns") <= spec[key] < 1 << 60)
         or (kind is float and not 0 < spec[key] < 1e6)
         or (key == "sizes" and spec[key] not in SIZES)
     ]
-    if not wrong and not all(isinstance(g, dict) and isinstance(g.get("cc"), str) for g in spec["groups"]):
+    if not wrong and not all(
+        isinstance(g, dict) and isinstance(g.get("cc"), str) and type(g.get("flows", 0)) in (int, type(None))
+        for g in spec["groups"]
+    ):
         wrong.append("groups must be a list of {cc, flows}")
     if wrong:
         raise InputError(f"{path}: {'; '.join(wrong)}; restore it, it is a raw file")

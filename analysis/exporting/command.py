@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from analysis import verdict
+from analysis.load import check_name
 from analysis.raw import InputError
 from controlplane.spec_file import printable
 from experiments.errors import BadValue, SpecError
@@ -71,6 +72,7 @@ def _read(given: dict[str, str], errors: list[BadValue]) -> tuple[Path, str, Pat
 
 def _repetition(run: Path) -> Path:
     """The repetition that `run` is, or its only one."""
+    check_name(run)
     if (run / "spec.yaml").is_file():
         return run
     found = sorted(path for path in run.glob("rep-*") if (path / "spec.yaml").is_file())

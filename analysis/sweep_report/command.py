@@ -10,7 +10,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from analysis.load import check_name
 from analysis.raw import InputError
+from controlplane.spec_file import printable
 
 
 def main(arguments: list[str]) -> int:
@@ -26,11 +28,12 @@ def main(arguments: list[str]) -> int:
     try:
         if options.figures is not None and not options.figures.is_dir():
             raise InputError(f"{options.figures}: is no directory; give the one with the figures, or none")
-        print(write(options.directory, options.figures))
+        check_name(options.directory)
+        print(printable(str(write(options.directory, options.figures))))
+        return 0
     except InputError as error:
-        print(f"sweep-report: {error}", file=sys.stderr)
-        return 1
+        line = str(error)
     except OSError as error:
-        print(f"sweep-report: {error.filename or options.directory}: {error.strerror}", file=sys.stderr)
-        return 1
-    return 0
+        line = f"{error.filename or options.directory}: {error.strerror}"
+    print(printable(f"sweep-report: {line}"), file=sys.stderr)
+    return 1

@@ -263,12 +263,20 @@ def test_derive__replaces_an_earlier_summary_that_says_nothing(fresh, no_figures
     assert derive(directory)[0]["valid"] is False
 
 
+def swap(path):
+    """A directory where a file was."""
+    path.unlink()
+    path.mkdir()
+
+
 @pytest.mark.parametrize(
     ("prepare", "said"),
     [
         (lambda d: (d / "spec.yaml").unlink(), "spec.yaml: missing"),
         (lambda d: (d / "postcards.bsp").unlink(), "postcards.bsp: missing"),
         (lambda d: (d / "spec.yaml").write_text("spec_version: 2"), "use the newer one"),
+        (lambda d: swap(d / "tcp.parquet"), "tcp.parquet: is in the way of a result; remove it; earlier results are"),
+        (lambda d: swap(d / "figures/utilization.svg"), "figures/utilization.svg: is in the way of a result"),
     ],
 )
 def test_command__refuses_with_one_line_and_changes_nothing(fresh, capsys, no_figures, prepare, said):
@@ -347,6 +355,26 @@ def test_command__clears_what_a_killed_one_left(fresh, no_figures):
     (directory / derive_module.SCRATCH / "summary.json").write_text("half")
     derive(directory)
     assert not (directory / derive_module.SCRATCH).exists()
+    (elsewhere := directory.parent / "elsewhere").mkdir()
+    (elsewhere / "mine").write_text("x")
+    (directory / derive_module.SCRATCH).symlink_to(elsewhere)
+    derive(directory)
+    assert (elsewhere / "mine").exists()
+    assert not (directory / derive_module.SCRATCH).is_symlink()
+
+
+@pytest.mark.parametrize("name", [b"a\nb\x1b[31m", b"a\xffb"])
+def test_command__shows_no_name_that_a_terminal_would_obey(fresh, capfd, no_figures, name):
+    run = fresh().parent
+    directory = run.rename(run.with_name(os.fsdecode(name)))
+    known = name.isascii()
+    for words in ([], ["export", "--format", "pcapng", "--output", str(directory) + ".pcapng"]):
+        assert main([*words[:1], str(directory / "rep-1"), *words[1:]]) == (0 if known else 1)
+        out, err = capfd.readouterr()
+        assert all(line.isprintable() for line in (out + err).splitlines())
+        assert "its name is not UTF-8; rename it" in err if not known else "its name" not in err
+        assert len((out + err).splitlines()) == 1
+    assert known or not list((directory / "rep-1").glob("*.parquet"))
 
 
 def test_envelope__keeps_every_extreme():

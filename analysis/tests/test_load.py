@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Raw files as they should be, cut off, with flipped bits, of other kinds, and made of noise."""
 
+import json
 import random
 import struct
 
 import numpy as np
 import pytest
+import yaml
 
 from analysis import flows as flows_module
 from analysis.flows import FiveTuple, FlowTable, address_text
@@ -144,12 +146,19 @@ def test_load__survives_noise(tmp_path, seed):
         ("spec.yaml", "spec_version: 1\nwarmup_ns: -1", "warmup_ns must be an integer, 0 or more, is -1"),
         ("spec.yaml", "spec_version: 1\nwarmup_ns: true", "warmup_ns must be an integer, 0 or more, is True"),
         ("spec.yaml", "spec_version: 1\nmode: 3", "mode must be a str, is 3"),
+        ("spec.yaml", {"target": {}}, "target must be a str, is {}"),
+        ("spec.yaml", {"clock": ["real"]}, "clock must be a str, is ['real']"),
+        ("spec.yaml", {"threshold_bytes": "<b>"}, "threshold_bytes must be a positive integer, is '<b>'"),
+        ("spec.yaml", {"ecn_threshold_packets": 1.5}, "ecn_threshold_packets must be a positive integer, is 1.5"),
+        ("spec.yaml", {"groups": [{"cc": "reno", "flows": "a"}]}, "groups must be a list of {cc, flows}"),
         ("spec.yaml", b"\xff\xfe\x00", "spec.yaml: not readable"),
         ("postcards.bsp", None, "postcards.bsp: missing; give the directory of a repetition"),
     ],
 )
 def test_load__refuses_with_one_line(fresh, name, content, said):
     directory = fresh()
+    if isinstance(content, dict):
+        content = yaml.safe_dump(yaml.safe_load((directory / name).read_text()) | content)
     (directory / name).unlink()
     if content is not None:
         (directory / name).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -177,6 +186,12 @@ def test_load__leaves_out_flows_it_does_not_understand(fresh):
     run = load(directory)
     assert [entry["id"] for entry in run.traffic] == [1]
     assert len(run.problems) == 1
+    traffic = json.loads(text)
+    for strange in (None, 3, ["id"], "flow"):
+        (directory / "traffic.json").write_text(json.dumps(traffic | {"flows": [*traffic["flows"], strange]}))
+        run = load(directory)
+        assert [entry["id"] for entry in run.traffic] == [0, 1]
+        assert run.problems == ["traffic.json: a flow is not as it should be (is no JSON object); it is left out"]
 
 
 def test_flow_table__tells_flows_apart_when_all_hashes_are_equal(monkeypatch):
