@@ -31,7 +31,7 @@ def settings_reasons(run: Run, queue: Columns, port: int | None, complete: bool)
     return [
         *_lab_reasons(run),
         *_switch_reasons(run, port),
-        *_unit_reasons(queue),
+        *unit_reasons(queue),
         *_threshold_reasons(run, queue),
         *(_verdict_reasons(run, queue) if rules(run).drops_tell else ()),
         *(_spacing_reasons(run, queue) if complete and rules(run).exact_time else ()),
@@ -106,7 +106,7 @@ def limits(spec: dict[str, Any]) -> tuple[int | None, int, str, str]:
     return threshold, hard, unit, f"depth_{unit}"
 
 
-def _unit_reasons(queue: Columns) -> list[str]:
+def unit_reasons(queue: Columns) -> list[str]:
     """Depths that the switch told in cells of its buffer, or not at all, are not made packets here."""
     others = np.count_nonzero(queue["depth_unit"] != CARD["POSTCARD_DEPTH_EXACT"])
     if not others:

@@ -11,7 +11,7 @@ from analysis.fidelity import fidelity_reasons
 from analysis.ledger import Entries, ledger_reasons, number
 from analysis.load import Run, one_line
 from analysis.metrics import MIN_FRAME_BYTES, WIRE_EXTRA_BYTES, Columns, Window, arrivals_in, is_time
-from analysis.settings import settings_reasons
+from analysis.settings import settings_reasons, unit_reasons
 from analysis.targets import rules
 from hosts.traffic.idle_rtt import HEADER, PAYLOAD
 
@@ -33,7 +33,8 @@ def reasons_against(
     """Why this run is not valid; empty if it is."""
     if imported.is_imported(run.spec):
         inside = arrivals_in(queue, window.start_ns, window.end_ns)
-        return imported.reasons(run.spec, len(queue["flags"]), inside.stop - inside.start)
+        untold = [] if run.spec["imported"].get("cell_bytes") else unit_reasons(queue)
+        return [*imported.reasons(run.spec, len(queue["flags"]), inside.stop - inside.start), *untold]
     complete = not (
         entries["postcards_missing"] or entries["postcards_duplicate"] or run.raw["postcards"].damaged_bytes
     )

@@ -92,7 +92,7 @@ def _own(path: Path) -> Found:
     whole = {name: values[order] for name, values in whole.items()}
     whole["mono_ns"] = _on_switch_clock(whole)
     ends = Addresses(*(whole.pop(name) for name in ("src_addr", "dst_addr", "src_port", "dst_port")))
-    return Found(Cards(whole, ends), others, cut_short, damage)
+    return Found(Cards(whole, ends, turn_ns=TURN), others, cut_short, damage)
 
 
 def _on_switch_clock(cards: dict[str, np.ndarray]) -> np.ndarray:

@@ -97,12 +97,14 @@ class Cards:
     """Postcards of others: columns as in wire/postcard.def, `mono_ns` (when they were received) and flow words.
 
     `unknown`: columns of ours that the source does not tell. `cell_bytes`: if depths are in cells of a buffer.
+    `turn_ns`: if times are known but for a multiple of it.
     """
 
     columns: dict[str, np.ndarray]
     addresses: Addresses
     unknown: set[str] = field(default_factory=set)
     cell_bytes: int | None = None
+    turn_ns: int | None = None
 
 
 @dataclass

@@ -297,5 +297,20 @@ def _experiment(
         order = np.argsort(cards.columns["mono_ns"], kind="stable")
         if (np.diff(order) < 0).any():
             source.notes.append("postcards were not in the order of their times")
+    if cards is not None and events is not None and len(events.columns["mono_ns"]):
+        source.notes += _on_one_axis(cards.columns, cards.turn_ns, events.columns["mono_ns"])
     source.document = {key: value for key, value in config.values.items() if isinstance(value, (str, int, float, bool))}
     return Experiment(name, cards, events, depths, conditions, source, damage)
+
+
+def _on_one_axis(cards: dict[str, np.ndarray], turn_ns: int | None, events_ns: np.ndarray) -> list[str]:
+    """Puts postcards into the turn of the switch's clock in which the trace is; a note if they do not meet."""
+    if turn_ns:
+        apart = int(np.median(events_ns)) - int(np.median(cards["mono_ns"]))
+        cards["mono_ns"] += max((apart + turn_ns // 2) // turn_ns, 0) * turn_ns
+    cards_ns = cards["mono_ns"]
+    if events_ns.min() <= cards_ns.max() and cards_ns.min() <= events_ns.max():
+        return []
+    return [
+        "postcards and trace have no time in common: they are of other clocks or runs, and what joins them is wrong"
+    ]

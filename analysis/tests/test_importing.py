@@ -397,6 +397,30 @@ def test_capture__is_put_on_the_clock_of_most_postcards(tmp_path, recorded):
     assert turns.pop() % (1 << 48) == 0
 
 
+@pytest.mark.parametrize("uptime_ns", [0, 3 << 48, 5 << 47])
+def test_capture__meets_a_trace_of_a_host_that_is_up_for_long(tmp_path, recorded, uptime_ns):
+    """A trace has all bits of CLOCK_MONOTONIC, a postcard 48. The last trace is of another host's clock."""
+    stored = simulate.stored_postcards(*recorded)
+    cards = [(10**18 + int.from_bytes(card[:8], "little"), card[8:]) for card in stored]
+    path, trace = pcap(tmp_path / "own.pcap", cards, 5577), tmp_path / "trace.tr"
+    records = [dict(record, mono_ns=record["mono_ns"] + uptime_ns) for record in recorded[1].records]
+    trace.write_text("\n".join(foreign.trace_lines(simulate.Truth(records=records))) + "\n")
+    summary = json.loads((imported(f"{path},{trace}", tmp_path / "out", "DURATION=1s") / "summary.json").read_text())
+    meet = uptime_ns % (1 << 48) == 0
+    assert any("no time in common" in reason for reason in summary["reasons"]) != meet
+    assert not meet or summary["almost_fairness"]["window_p50_packets"] > 1
+    assert not meet or summary["join"]["with_window"] > 1000
+
+
+def test_capture__of_a_switch_that_counts_cells_says_so(tmp_path, recorded):
+    stored = [wire.POSTCARD.decode(card[8:]) for card in simulate.stored_postcards(*recorded)[:300]]
+    cells = {"depth_unit": wire.POSTCARD.const["POSTCARD_DEPTH_CELLS"], "depth_cells": 7}
+    cards = [(10**18 + 1000 * n, wire.POSTCARD.encode(**fields | cells)) for n, fields in enumerate(stored)]
+    path = pcap(tmp_path / "own.pcap", cards, 5577)
+    reasons = json.loads((imported(path, tmp_path / "out") / "summary.json").read_text())["reasons"]
+    assert "300 postcards tell no depth in packets and bytes" in reasons[-1]
+
+
 def test_postcards__of_which_none_is_measured_are_a_reason(tmp_path, recorded):
     foreign.write_text(tmp_path / "run", *recorded)
     repetition = imported(tmp_path / "run", tmp_path / "out", "WARMUP=20s")
