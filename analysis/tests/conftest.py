@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from analysis import derive
 from analysis.analyse import Analysis, analyse
 from analysis.tests import simulate
 from analysis.tests.browser import Browser, needed
@@ -80,3 +82,18 @@ def browser(tmp_path_factory):
     opened = Browser(tmp_path_factory.mktemp("browser"))
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Analyses without figures and pages, which take most of the time."""
+    monkeypatch.setattr(derive, "draw_all", lambda *_: [])
+    monkeypatch.setattr(derive, "render", lambda *_: "")
+    monkeypatch.setattr("analysis.__main__.drawing_pool", contextlib.nullcontext)
+
+
+@pytest.fixture(scope="session")
+def recorded():
+    """A simulated scenario and what happened in it."""
+    scenario = simulate.Scenario()
+    return scenario, simulate.Simulation(scenario).run()

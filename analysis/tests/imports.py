@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""What tests of imports share: the command, a capture of datagrams, what is refused."""
+
+import socket
+import struct
+from pathlib import Path
+
+from analysis.__main__ import main
+from analysis.tests import foreign
+
+CONDITIONS = ["RATE=50mbit", "RTT=10ms"]
+EXPERIMENT = f"EXPERIMENT={foreign.EXPERIMENT}"
+
+
+def imported(source, output, *words) -> Path:
+    assert main(["import", f"FROM={source}", f"OUTPUT={output}", *CONDITIONS, *words]) == 0
+    return Path(output) / "rep-1"
+
+
+def pcap(path: Path, datagrams: list[tuple[int, bytes]], port: int, kept=lambda number: 65535) -> Path:
+    """A capture of UDP datagrams, ns. `kept`: at most how many bytes of each frame."""
+    frames = [struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)]
+    for number, (ns, payload) in enumerate(datagrams):
+        udp = struct.pack(">HHHH", 4444, port, 8 + len(payload), 0) + payload
+        ip = struct.pack(
+            ">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, bytes(4), socket.inet_aton("10.0.0.9")
+        )
+        frame = bytes(12) + b"\x08\x00" + ip + udp
+        captured = frame[: kept(number)]
+        frames += [struct.pack("<IIII", ns // 10**9, ns % 10**9, len(captured), len(frame)), captured]
+    path.write_bytes(b"".join(frames))
+    return path
+
+
+def refused(source, output, capsys, *words) -> str:
+    """The one line that it is refused with; nothing is left."""
+    assert main(["import", f"FROM={source}", f"OUTPUT={output}", *CONDITIONS, *words]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), err.startswith("error: ")) == ("", 1, True)
+    assert not Path(output).exists()
+    return err

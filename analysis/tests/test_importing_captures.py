@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""Captured postcards, and traces alone, become runs: on one clock, with all that they tell."""
+
+import json
+import random
+import struct
+
+import numpy as np
+import polars as pl
+import pytest
+
+from analysis.__main__ import main
+from analysis.exporting import pcapng
+from analysis.importing import captures, text
+from analysis.tests import foreign, simulate
+from analysis.tests.imports import CONDITIONS, imported, pcap
+from wire import wire
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+
+def test_capture__of_our_own_postcards_has_all_that_they_tell(tmp_path, recorded, known_runs):
+    scenario, truth = recorded
+    stored = simulate.stored_postcards(scenario, truth)
+    cards = [(int.from_bytes(card[:8], "little"), card[8:]) for card in stored]
+    cards[5:5] = [(cards[5][0], b"no postcard"), (cards[5][0], bytes([9]) + cards[5][1][1:])]  # of a version unknown
+    path = pcap(tmp_path / "own.pcap", cards, wire.POSTCARD.const["POSTCARD_UDP_PORT"])
+    repetition = imported(path, tmp_path / "out")
+    own = known_runs("two_flows").analysis.run.postcards
+    found = pl.read_parquet(repetition / "postcards.parquet")
+    for name, values in own.items():
+        if name not in ("flow", "rx_mono_ns"):
+            assert np.array_equal(found[name], values), name
+    summary = json.loads((repetition / "summary.json").read_text())
+    assert summary["queue_delay_ns"]["mean"] > 0
+    assert summary["in_flight_from"] is None
+
+
+def test_capture__that_was_exported_is_the_same_run_again(tmp_path, fresh):
+    """Its times are CLOCK_REALTIME, its postcards' CLOCK_MONOTONIC: they differ by what nobody told."""
+    path, directory = tmp_path / "cards.pcapng", fresh()
+    assert main([str(directory)]) == 0
+    before = json.loads((directory / "summary.json").read_text())
+    assert main(["export", str(directory), "--format", "pcapng", "--output", str(path)]) == 0
+    start, end = before["measurement_window_mono_ns"]
+    cards = pl.read_parquet(directory / "postcards.parquet")
+    full = cards.filter(pl.col("packet_bytes") == pl.col("packet_bytes").max())
+    first = (full["enqueue_mono_ns"] + full["sojourn_ns"]).min()
+    window = (f"WARMUP={start - first}ns", f"DURATION={end - start}ns")
+    repetition = imported(path, tmp_path / "out", *window, "BUF=20p", "MTU=1500", "CC=reno")
+    after = json.loads((repetition / "summary.json").read_text())
+    assert (after["arrivals"] > 1000, after["drops"] > 0) == (True, True)
+    same = ("arrivals", "drops", "queue_depth_packets", "queue_delay_ns", "utilization", "measurement_window_mono_ns")
+    assert {name: after[name] for name in same} == {name: before[name] for name in same}
+    assert after["reasons"] == ["imported: no ledger, so nobody knows whether everything was recorded"]
+
+
+ARTIFACT_PADDING = wire.ARTIFACT_POSTCARD.const["ARTIFACT_POSTCARD_PADDING_BYTES"]
+
+
+@pytest.mark.parametrize("kind", ["ours", "the artifact's"])
+def test_capture__that_kept_too_little_is_a_reason(tmp_path, recorded, capsys, kind):
+    stored = [card[8:] for card in simulate.stored_postcards(*recorded)][:600]
+    theirs = wire.ARTIFACT_POSTCARD.encode(is_mirrored=1, src_addr=1, dst_addr=2, egress_port=2)
+    cards = stored if kind == "ours" else [theirs + bytes(ARTIFACT_PADDING)] * 600
+    times = [10**18 + 1000 * number for number in range(600)]
+    port = 5577 if kind == "ours" else 4444
+    datagrams = list(zip(times, cards, strict=True))
+    half = pcap(tmp_path / "half.pcap", datagrams, port, lambda number: 65535 if number % 2 else 60)
+    reasons = json.loads((imported(half, tmp_path / "out") / "summary.json").read_text())["reasons"]
+    assert "300 postcards in half.pcap are cut short, and left out: too few bytes were captured" in reasons
+
+    half.write_bytes(half.read_bytes()[:-10])
+    capsys.readouterr()
+    assert main(["import", f"FROM={half}", f"OUTPUT={tmp_path}/cut", *CONDITIONS]) == 3
+    assert f"error: {half}: damaged or cut off" in capsys.readouterr().err
+    reasons = json.loads((tmp_path / "cut/rep-1/summary.json").read_text())["reasons"]
+    assert [reason for reason in reasons if reason.startswith("half.pcap: damaged or cut off")]
+
+    none = pcap(tmp_path / "none.pcap", datagrams, port, lambda number: 60)
+    assert main(["import", f"FROM={none}", f"OUTPUT={tmp_path}/none", *CONDITIONS]) == 1
+    assert "600 postcards of which too few bytes were captured, and no whole one" in capsys.readouterr().err
+
+
+def test_capture__is_put_on_the_clock_of_most_postcards(tmp_path, recorded):
+    """Whatever the delays; one of a clock far away comes first here, and has no say."""
+    stored = simulate.stored_postcards(*recorded)
+    chance = random.Random(5)
+    stray = wire.POSTCARD.encode(**wire.POSTCARD.decode(stored[0][8:]) | {"enqueue_switch_ns": 1 << 40})
+    left = [int.from_bytes(card[:8], "little") - 30_000 for card in stored]
+    cards = [(10**18 + ns + 5000 + chance.randrange(10**6), card[8:]) for ns, card in zip(left, stored, strict=True)]
+    cards += [(10**18 + left[50] + 5000, stored[50][8:]), (10**18 + left[0], stray)]
+    found = captures.read(pcap(tmp_path / "p", cards, wire.POSTCARD.const["POSTCARD_UDP_PORT"]))
+    expected = sorted(ns - 10**18 - 5000 for ns, _ in cards)
+    turns = {int(ours - theirs) for ours, theirs in zip(found.cards.columns["mono_ns"], expected, strict=True)}
+    assert len(turns) == 1
+    assert turns.pop() % (1 << 48) == 0
+
+
+@pytest.mark.parametrize("uptime_ns", [0, 3 << 48, 5 << 47])
+def test_capture__meets_a_trace_of_a_host_that_is_up_for_long(tmp_path, recorded, uptime_ns):
+    """A trace has all bits of CLOCK_MONOTONIC, a postcard 48. The last trace is of another host's clock."""
+    stored = simulate.stored_postcards(*recorded)
+    cards = [(10**18 + int.from_bytes(card[:8], "little"), card[8:]) for card in stored]
+    path, trace = pcap(tmp_path / "own.pcap", cards, 5577), tmp_path / "trace.tr"
+    records = [dict(record, mono_ns=record["mono_ns"] + uptime_ns) for record in recorded[1].records]
+    trace.write_text("\n".join(foreign.trace_lines(simulate.Truth(records=records))) + "\n")
+    summary = json.loads((imported(f"{path},{trace}", tmp_path / "out", "DURATION=1s") / "summary.json").read_text())
+    meet = uptime_ns % (1 << 48) == 0
+    assert any("no time in common" in reason for reason in summary["reasons"]) != meet
+    assert not meet or summary["almost_fairness"]["window_p50_packets"] > 1
+    assert not meet or summary["join"]["with_window"] > 1000
+
+
+def test_capture__of_a_switch_that_counts_cells_says_so(tmp_path, recorded):
+    stored = [wire.POSTCARD.decode(card[8:]) for card in simulate.stored_postcards(*recorded)[:300]]
+    cells = {"depth_unit": wire.POSTCARD.const["POSTCARD_DEPTH_CELLS"], "depth_cells": 7}
+    cards = [(10**18 + 1000 * n, wire.POSTCARD.encode(**fields | cells)) for n, fields in enumerate(stored)]
+    path = pcap(tmp_path / "own.pcap", cards, 5577)
+    reasons = json.loads((imported(path, tmp_path / "out") / "summary.json").read_text())["reasons"]
+    assert "300 postcards tell no depth in packets and bytes" in reasons[-1]
+
+
+def test_postcards__of_which_none_is_measured_are_a_reason(tmp_path, recorded):
+    foreign.write_text(tmp_path / "run", *recorded)
+    repetition = imported(tmp_path / "run", tmp_path / "out", "WARMUP=20s")
+    summary = json.loads((repetition / "summary.json").read_text())
+    assert (summary["arrivals"], summary["drops"]) == (0, 0)
+    assert f"none of the {len(recorded[1].cards)} postcards is of the part that is measured" in summary["reasons"][-1]
+
+
+def test_trace__alone_gives_windows_and_nothing_of_a_queue(tmp_path, recorded):
+    path = tmp_path / "tcp_probe.log"
+    path.write_text("\n".join(["CPU:3 [LOST 12 EVENTS]", *foreign.trace_lines(recorded[1])]) + "\n")
+    repetition = imported(path, tmp_path / "out", "CC=reno")
+    summary = json.loads((repetition / "summary.json").read_text())
+    assert summary["reasons"][1:] == ["the kernel lost 12 events of the trace"]
+    assert (summary["utilization"]["mean"], summary["drops"], summary["goodput_bps"]) == (None, None, None)
+    assert all(flow["cwnd_packets_mean"] > 1 for flow in summary["flows"])
+    assert summary["almost_fairness"]["window_p50_packets"] > 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  <idle>-0     [003] ..s2 12.000001: tcp_probe: family=AF_INET src=10.0.0.1:5 dest=10.0.0.2:6 mark=0x0 "
+        "data_len=0 snd_nxt=0x35a5a298 snd_una=0x35a4a298 snd_cwnd=10 ssthresh=2147483647 snd_wnd=65536 srtt=105 "
+        "rcv_wnd=65536 "
+        "sock_cookie=ab41 skbaddr=00000000deadbeef skaddr=00000000deadbeef",  # Linux 6
+        "  a b-7  ( 123) [003] 12.000001: tcp_probe: src=[fd00::1]:5 dest=[fd00::2]:6 mark=0x0 "
+        "data_len=0 snd_nxt=0x35a5a298 snd_una=0x35a4a298 snd_cwnd=10 ssthresh=2147483647 snd_wnd=65536 srtt=105 "
+        "rcv_wnd=65536",  # 4.16
+    ],
+)
+def test_trace__of_other_kernels_is_read(tmp_path, line):
+    (tmp_path / "t").write_text(line + "\n")
+    events = text.read_trace(tmp_path / "t")
+    assert {name: int(values[0]) for name, values in events.columns.items() if name != "socket_cookie"} == {
+        "mono_ns": 12_000_001_000, "event": 1, "data_bytes": 0, "snd_nxt": 0x35A5A298, "snd_una": 0x35A4A298,
+        "cwnd_packets": 10, "ssthresh_packets": 2147483647, "snd_wnd_bytes": 65536, "rcv_wnd_bytes": 65536,
+        "srtt_us": 105,
+    }  # fmt: skip
+    assert (events.addresses.src_port[0], events.addresses.dst_port[0]) == (5, 6)
+
+
+def test_capture__with_a_time_beyond_all_is_used_up_to_there(tmp_path, recorded):
+    """Of an interface whose times are in seconds."""
+    cards = [(10**18, card[8:]) for card in simulate.stored_postcards(*recorded)[:9]]
+    with (tmp_path / "c.pcapng").open("wb") as file:
+        pcapng.write_head(file)
+        frames = pcapng.datagrams(np.frombuffer(b"".join(c for _, c in cards), np.uint8).reshape(9, -1), 5577)
+        times = np.array([10**9] * 8 + [1 << 60])
+        file.write(pcapng.packets(frames, times).tobytes())
+    data = bytearray((tmp_path / "c.pcapng").read_bytes())
+    at = data.index(struct.pack("<HHB", 9, 1, 9))
+    data[at + 4] = 0
+    (tmp_path / "c.pcapng").write_bytes(data)
+    found = captures.read(tmp_path / "c.pcapng")
+    assert len(found.cards.columns["mono_ns"]) == 8
+    assert "damaged or cut off: a time of" in str(found.damage)
