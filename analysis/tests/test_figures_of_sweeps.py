@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 
 from analysis import derive as derive_module
 from analysis import run_table
@@ -320,6 +321,12 @@ def test_draw__leaves_out_runs_that_are_not_valid_and_lists_them(results, tmp_pa
     assert figure.left_out == [("spang2021-twenty-packets/reno-n4-b20-r1", "a postcard was lost")]
     assert not any("n4" in run for run in figure.used)
     assert "Not drawn: 1 not valid" in (tmp_path / "out/figure_05b.svg").read_text()
+    bad.with_name("spec.yaml").write_text(yaml.safe_dump(json.loads(bad.read_text())["spec"]))
+    bad.write_text(bad.read_text()[:300])
+    (figure,) = paper.draw(copied, tmp_path / "out", ("figure_05b",))
+    ((run, why),) = figure.left_out
+    assert run == "spang2021-twenty-packets/reno-n4-b20-r1"
+    assert why.startswith("summary.json cannot be read: ")
 
 
 def test_publish__keeps_what_people_wrote_and_refreshes_numbers(results, drawn, tmp_path, monkeypatch):
