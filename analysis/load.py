@@ -225,6 +225,8 @@ def _traffic(run: Run) -> list[dict[str, Any]]:
         try:
             if not isinstance(entry, dict):
                 raise TypeError("is no JSON object")
+            if not 0 <= int(entry["id"]) < 1 << 31:
+                raise ValueError(f"id {entry['id']} is out of bounds")
             names = ("src_addr", "dst_addr", "src_port", "dst_port")
             flow = FiveTuple.of(entry.get("protocol", "tcp"), *(entry[name] for name in names))
             if flow in seen:

@@ -23,7 +23,8 @@ SHARED = ("zoom.js",)
 
 def render(template: Path, scripts: tuple[str, ...] = (), **values: Any) -> str:
     """The page that `template`, which extends page.html.j2, makes of `values`. `scripts` are files in this directory,
-    besides those that all pages have. Raises jinja2.TemplateError if the template asks for what was not given.
+    besides those that all pages have. What UTF-8 cannot write (half a pair of surrogates, which JSON can) is a question
+    mark. Raises jinja2.TemplateError if the template asks for what was not given.
     """
     loader = jinja2.Environment(
         loader=jinja2.FileSystemLoader([HERE, template.parent]),
@@ -35,12 +36,13 @@ def render(template: Path, scripts: tuple[str, ...] = (), **values: Any) -> str:
     loader.filters.update(count=count, number=number, percent=percent, si=si)
     texts = [(HERE / name).read_text(encoding="utf-8") for name in SHARED + scripts]
     # These are our own files: the only text that is not escaped.
-    return loader.get_template(template.name).render(
+    text = loader.get_template(template.name).render(
         style=Markup((HERE / "style.css").read_text(encoding="utf-8")),
         scripts=[Markup(text) for text in texts],
         policy=_policy(texts),
         **values,
     )
+    return text.encode(errors="replace").decode()
 
 
 def _policy(scripts: list[str]) -> str:

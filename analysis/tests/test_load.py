@@ -192,6 +192,8 @@ def test_load__leaves_out_flows_it_does_not_understand(fresh):
         run = load(directory)
         assert [entry["id"] for entry in run.traffic] == [0, 1]
         assert run.problems == ["traffic.json: a flow is not as it should be (is no JSON object); it is left out"]
+    (directory / "traffic.json").write_text(text.replace('"id": 1', f'"id": {10**30}'))
+    assert [entry["id"] for entry in load(directory).traffic] == [0]
 
 
 def test_flow_table__tells_flows_apart_when_all_hashes_are_equal(monkeypatch):
