@@ -19,6 +19,7 @@ from wire import wire
 CARD = wire.POSTCARD.const
 REASON = "imported: no ledger, so nobody knows whether everything was recorded"
 HEADER_BYTES = 14 + 20 + 20 + 12  # Ethernet, IPv4, TCP with timestamps
+MAX_UTILIZATION = 1.05  # on average: sequence numbers stand for bytes, and times are a collector's
 DEPTHS_FILE = "queue_depth_histogram.csv"  # in place of postcards, where others kept no more: packets, count
 NULL_DEPTHS: dict[str, Any] = dict.fromkeys(("mean", "p01", "p50", "p99", "max", "time_mean"))
 
@@ -127,13 +128,18 @@ def mask(summary: dict[str, Any]) -> None:
         summary["measured_s"] = None
 
 
-def reasons(spec: dict[str, Any], postcards: int, arrivals: int) -> list[str]:
+def reasons(spec: dict[str, Any], postcards: int, arrivals: int, utilization: float | None) -> list[str]:
     """Why such a run is not valid. `arrivals`: how many of its postcards are of the measurement window."""
     found = [REASON, *spec["imported"].get("notes", [])]
     if postcards and not arrivals:
         found.append(
             f"none of the {postcards} postcards is of the part that is measured (warmup_ns, duration_ns of spec.yaml): "
             "import them again with another WARMUP or DURATION"
+        )
+    if utilization is not None and utilization > MAX_UTILIZATION:
+        found.append(
+            f"link: {utilization:.0%} of its rate left it, which cannot be: rate_bps of spec.yaml is not that of "
+            "the bottleneck; import it again with its RATE"
         )
     return found
 

@@ -34,7 +34,8 @@ def reasons_against(
     if imported.is_imported(run.spec):
         inside = arrivals_in(queue, window.start_ns, window.end_ns)
         untold = [] if run.spec["imported"].get("cell_bytes") else unit_reasons(queue)
-        return [*imported.reasons(run.spec, len(queue["flags"]), inside.stop - inside.start), *untold]
+        arrivals = inside.stop - inside.start
+        return [*imported.reasons(run.spec, len(queue["flags"]), arrivals, utilization["mean"]), *untold]
     complete = not (
         entries["postcards_missing"] or entries["postcards_duplicate"] or run.raw["postcards"].damaged_bytes
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from analysis.analyse import Analysis
 
 STEPS_PER_RTT = 4
+WRONG_RATE_PERCENT = 105  # of somebody else's run, of which the rate was not told
 MIN_ROOM_PERCENT = 8  # of the axis below 100 %: nothing is made of a difference that is none
 
 
@@ -66,9 +67,11 @@ def draw(data: Data) -> Figure:
     least = data["short"][1].min()
     if data["predicted"] is not None:
         least = min(least, data["predicted"] * 100)
-    room = max(100 - least, MIN_ROOM_PERCENT)
-    bottom = max(100 - 1.14 * room, 0)
-    ax.set_ylim(bottom, 100 + 0.08 * room)
+    most = float(data["long"][1].max())
+    top = most if most > WRONG_RATE_PERCENT else 100.0
+    room = max(top - least, MIN_ROOM_PERCENT)
+    bottom = max(top - 1.14 * room, 0)
+    ax.set_ylim(bottom, top + 0.08 * room)
     ax.ticklabel_format(axis="y", useOffset=False)
     ax.plot(
         *data["short"], color=SKY, linewidth=0.5, label="windows of one RTT", rasterized=data["short"].shape[1] > 3000

@@ -11,6 +11,8 @@ import pytest
 
 from analysis import derive as derive_module
 from analysis.__main__ import main
+from analysis.analyse import analyse
+from analysis.figures import drawing, utilization
 from analysis.importing import command, sources
 from analysis.raw import InputError
 from analysis.tests import foreign, simulate
@@ -185,6 +187,16 @@ def test_postcard__of_another_year_is_refused_and_the_directory_is_as_before(tmp
     assert main([*words, "WARMUP=200ms", "DURATION=1s"]) == 0
     summary = json.loads((tmp_path / "new/out/rep-1/summary.json").read_text())
     assert summary["arrivals"] > 1000
+
+
+def test_rate__that_is_too_low_is_a_reason_and_can_be_drawn(tmp_path, recorded):
+    foreign.write_text(tmp_path / "run", *recorded)
+    assert main(["import", f"FROM={tmp_path}/run", f"OUTPUT={tmp_path}/out", "RATE=1kbit", "RTT=10ms"]) == 0
+    repetition = tmp_path / "out/rep-1"
+    reasons = json.loads((repetition / "summary.json").read_text())["reasons"]
+    assert "of its rate left it, which cannot be: rate_bps of spec.yaml is not" in reasons[-1]
+    figure = utilization.draw(utilization.prepare(analyse(repetition)))
+    drawing.save(figure, tmp_path, "utilization")
 
 
 def test_analysis__that_fails_leaves_nothing(tmp_path, recorded, monkeypatch, capsys):
