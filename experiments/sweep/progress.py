@@ -19,7 +19,7 @@ class Progress(Terminal):
         super().__init__(PLAIN_EVERY_S)
         self.title = title
         self.at_once = at_once
-        self.jobs = self.done = self.not_valid = 0
+        self.jobs = self.done = self.not_valid = self.tried_again = 0
         self.cost_s = self.done_cost_s = 0.0
 
     def expect(self, jobs: int, done: int, cost_s: float) -> None:
@@ -32,6 +32,13 @@ class Progress(Terminal):
         self.not_valid += not valid
         self.done_cost_s += cost_s
 
+    def again(self, jobs: int, cost_s: float) -> None:
+        """So many of what came to its end was not valid, and is tried once more."""
+        self.done -= jobs
+        self.not_valid -= jobs
+        self.tried_again += jobs
+        self.cost_s += cost_s
+
     def left_s(self, elapsed_s: float) -> float:
         """Time left when what is done took `elapsed_s`: as the costs have it, and more and more as it really was."""
         left_s = max(0.0, self.cost_s - self.done_cost_s)
@@ -43,6 +50,7 @@ class Progress(Terminal):
         """Says it, if it is time."""
         elapsed_s = time.monotonic() - self.begin_s
         bad = f", {self.not_valid} not valid" if self.not_valid else ""
+        bad += f", {self.tried_again} tried again" if self.tried_again else ""
         times = f"{duration(elapsed_s)}, about {duration(self.left_s(elapsed_s))} left"
         head = f"{self.title}: {self.done} of {self.jobs} runs{bad}, {times}"
         self.write(self.done / max(self.jobs, 1), head, ", ".join(running), head)

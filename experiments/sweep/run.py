@@ -130,6 +130,9 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
                 engine.run(directory, [job.id for job in todo], at_once, watch, labs)
                 todo = [job for job in todo if attempts.left(look(directory / RUNS / job.id))]
                 rounds -= 1
+                ended = [job for job in todo if job.id not in watch.left]
+                if rounds:
+                    progress.again(len(ended), sum(cost_s(job.spec) for job in ended))
             table = run_table.write(options.results)
             jobs.write_tables(directory, table, given_up(directory, attempts))
             if todo or not now.more:  # what is left though it was tried comes to no end

@@ -146,4 +146,7 @@ def test_time_left__goes_from_the_expected_to_the_seen() -> None:
     assert progress.left_s(1000.0) == 3000.0
     progress.finished(1500.0, valid=True)
     assert progress.left_s(9000.0) == 0.0
+    progress.again(1, 490.0)
+    assert (progress.done, progress.not_valid, progress.tried_again) == (2, 0, 1)
+    assert progress.left_s(9000.0) > 0
     assert [duration(s) for s in (5, 89, 600, 7500)] == ["5 s", "89 s", "10 min", "2 h 05 min"]
