@@ -54,7 +54,7 @@ def test_point__has_runs_of_both_clocks_with_the_same_buffer_over_the_bdp(put, t
     put("virtual", "fairness-flows", "reno", 4, 1)  # and another sweep
     data = prepared(tmp_path)
     assert labels(data) == ["Reno, n = 4, B = 1 BDP"]
-    virtual, real = data["pairs"][0].values[0]
+    virtual, real, _ = data["pairs"][0].values[0]
     assert (virtual.value, virtual.runs, virtual.high) == (pytest.approx(92), 3, pytest.approx(93))
     assert (real.value, real.runs, real.low) == (pytest.approx(93), 3, pytest.approx(92))
     assert len(data["provenance"]["used"]) == 6
@@ -117,7 +117,13 @@ def test_smoke__compares_short_versions_with_each_other(put, tmp_path):
     ],
 )
 def test_intervals__meet_if_they_have_something_in_common(one, other, said):
-    assert clocks.meet(one, other) is said
+    assert clocks.Both(one, other, 0.0).meet is said
+
+
+def test_intervals__meet_to_a_packet():
+    depth = Interval(0.5, 0.5, 0.5, 3)
+    assert clocks.Both(depth, Interval(0.506, None, None, 1), 0.006).meet is True
+    assert clocks.Both(depth, Interval(0.507, None, None, 1), 0.006).meet is False
 
 
 def test_words__say_where_clocks_agree_and_where_not(put, tmp_path):
@@ -129,6 +135,8 @@ def test_words__say_where_clocks_agree_and_where_not(put, tmp_path):
     facts = {fact.what: fact for fact in clocks.facts(data)}
     agreed = facts["utilization, mean: points whose intervals of both clocks meet"]
     assert document.measured(agreed.measured, agreed.unit) == "1 of 2"
+    middle = facts["utilization, mean: real and virtual time apart, median over points"]
+    assert document.measured(middle.measured, middle.unit) == "10 %"
     most = facts["utilization, mean: real time less virtual time where it is most"]
     assert (document.measured(most.measured, most.unit), most.reason) == ("20 %", "Reno, n = 16, B = 1 BDP")
     said = clocks.table(data)

@@ -3,13 +3,14 @@
 (CLOCK=real), against the same in virtual time. Rate, RTT and MTU differ; the BDP in packets, and all that is given in
 BDPs, packets and RTTs, are the same.
 
-A point is a marker with its intervals in both directions, filled where they have nothing in common: then the rectangle
-that they span does not touch the diagonal.
+A point is a marker with its intervals in both directions, filled where they have nothing in common, to a packet: then
+the rectangle that they span does not touch the diagonal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -17,6 +18,7 @@ import polars as pl
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.series import ALGORITHMS, bdp, exactly
+from analysis.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.statistics import Interval, bootstrap
 
 if TYPE_CHECKING:
@@ -33,11 +35,14 @@ ROWS, COLUMNS = 3, 3
 
 
 class Measure(NamedTuple):
-    """One panel: what it is of a run (None: not measured, or not telling), and how it is written."""
+    """One panel: what it is of a run (None: not measured, or not telling), and how it is written. What differs by less
+    than the `grain` is the same: a packet, as far as it counts in this measure.
+    """
 
     name: str
     unit: str
     of: Callable[[Run], float | None]
+    grain: Callable[[Run], float]
     log: bool = False
 
 
@@ -55,25 +60,57 @@ def _losers(run: Run) -> float | None:
     return None if found is None or run["flows"] < 2 else 100 * found / run["flows"]
 
 
+def _of_a_window(run: Run) -> float:
+    return 100 / (UTILIZATION_WINDOW_RTTS * bdp(run))
+
+
+def _of_the_bdp(run: Run) -> float:
+    return 1 / bdp(run)
+
+
 MEASURES = (
-    Measure("utilization, mean", "%", _percent("utilization_mean")),
-    Measure("utilization, p1 of 10-RTT windows", "%", _percent("utilization_p01")),
-    Measure("packets that meet a queue", "%", _percent("queue_nonempty_fraction")),
-    Measure("depth, 1st percentile", "BDP", _over_bdp("depth_p01_packets")),
-    Measure("depth, median", "BDP", _over_bdp("depth_p50_packets")),
-    Measure("depth, 99th percentile", "BDP", _over_bdp("depth_p99_packets")),
-    Measure("fall of the queue, median", "BDP", lambda run: run["drained_of_bdp"]),
-    Measure("flows that lose in an RTT with a loss", "%", _losers),
-    Measure("Δ of almost fairness", "", lambda run: run["delta"], log=True),
+    Measure("utilization, mean", "%", _percent("utilization_mean"), _of_a_window),
+    Measure("utilization, p1 of 10-RTT windows", "%", _percent("utilization_p01"), _of_a_window),
+    Measure("packets that meet a queue", "%", _percent("queue_nonempty_fraction"), _of_a_window),
+    Measure("depth, 1st percentile", "BDP", _over_bdp("depth_p01_packets"), _of_the_bdp),
+    Measure("depth, median", "BDP", _over_bdp("depth_p50_packets"), _of_the_bdp),
+    Measure("depth, 99th percentile", "BDP", _over_bdp("depth_p99_packets"), _of_the_bdp),
+    Measure("fall of the queue, median", "BDP", lambda run: run["drained_of_bdp"], _of_the_bdp),
+    Measure("flows that lose in an RTT with a loss", "%", _losers, lambda run: 0.0),
+    Measure("Δ of almost fairness", "", lambda run: run["delta"], lambda run: run["flows"] / bdp(run), log=True),
 )
 
 
+class Both(NamedTuple):
+    """What virtual and what real time say of one measure, and what difference there is none."""
+
+    virtual: Interval
+    real: Interval
+    grain: float
+
+    @property
+    def meet(self) -> bool | None:
+        """Whether the intervals have something in common, to the grain. A single run has its number alone, which is the
+        stricter test; None if both are of single runs.
+        """
+        if self.virtual.low is None and self.real.low is None:
+            return None
+        (low, high), (least, most) = _ends(self.virtual), _ends(self.real)
+        room = 1.01 * self.grain  # whole packets over a BDP that is not quite the same
+        return low <= most + room and least <= high + room
+
+    @property
+    def difference(self) -> float:
+        """Real less virtual."""
+        return self.real.value - self.virtual.value
+
+
 class Pair(NamedTuple):
-    """One point: of each measure what virtual and what real time say; None where one of them does not."""
+    """One point: what both say of each measure; None where one of them does not."""
 
     label: str
     cc: str
-    values: tuple[tuple[Interval, Interval] | None, ...]
+    values: tuple[Both | None, ...]
 
 
 def prepare(runs: Runs) -> Data:
@@ -118,19 +155,9 @@ def _label(run: Run) -> str:
     return f"{common.name(run['cc'])}, {flows}, B = {run['buffer_over_bdp']:.2g} BDP"
 
 
-def _both(measure: Measure, virtual: list[Run], real: list[Run]) -> tuple[Interval, Interval] | None:
+def _both(measure: Measure, virtual: list[Run], real: list[Run]) -> Both | None:
     first, second = (bootstrap(measure.of(run) for run in runs) for runs in (virtual, real))
-    return None if first is None or second is None else (first, second)
-
-
-def meet(one: Interval, other: Interval) -> bool | None:
-    """Whether the intervals have something in common. A single run has its number alone, which is the stricter test;
-    None if both are of single runs.
-    """
-    if one.low is None and other.low is None:
-        return None
-    (low, high), (least, most) = _ends(one), _ends(other)
-    return low <= most and least <= high
+    return None if first is None or second is None else Both(first, second, measure.grain(real[0]))
 
 
 # Drawing --------------------------------------------------------------------------------------------------------------
@@ -174,10 +201,10 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def _panel(ax: Axes, measure: Measure, points: list[tuple[str, tuple[Interval, Interval] | None]]) -> None:
+def _panel(ax: Axes, measure: Measure, points: list[tuple[str, Both | None]]) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    drawn = [(cc, *both) for cc, both in points if both is not None]
+    drawn = [(cc, both) for cc, both in points if both is not None]
     ax.set_title(measure.name + (f" ({measure.unit})" if measure.unit else ""), loc="left", pad=3)
     if not drawn:
         common.absent(ax, "not measured by both")
@@ -185,14 +212,14 @@ def _panel(ax: Axes, measure: Measure, points: list[tuple[str, tuple[Interval, I
     if measure.log:
         ax.set_xscale("log", base=2)
         ax.set_yscale("log", base=2)
-    for cc, virtual, real in drawn:
-        shade = common.color(cc)
+    for cc, both in drawn:
+        shade, (virtual, real, _) = common.color(cc), both
         for x, y in ((_ends(virtual), [real.value] * 2), ([virtual.value] * 2, _ends(real))):
             ax.plot(x, y, color=shade, linewidth=0.9, solid_capstyle="butt")
-        fill = shade if meet(virtual, real) is False else "none"
+        fill = shade if both.meet is False else "none"
         ax.plot(virtual.value, real.value, common.MARKERS.get(cc, "o"), color=shade, markerfacecolor=fill,
                 markeredgewidth=0.8)  # fmt: skip
-    low, high = _limits([end for _, *both in drawn for found in both for end in _ends(found)], measure)
+    low, high = _limits([end for _, both in drawn for found in both[:2] for end in _ends(found)], measure)
     ax.plot([low, high], [low, high], color=GREY, linewidth=0.7, zorder=0)
     ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
     ax.grid(axis="x", color="#EBEBEB", linewidth=0.6)
@@ -202,7 +229,7 @@ def _panel(ax: Axes, measure: Measure, points: list[tuple[str, tuple[Interval, I
         else:
             axis.set_major_locator(MaxNLocator(5))  # the same on both
     ax.minorticks_off()
-    verdicts = [meet(virtual, real) for _, virtual, real in drawn]
+    verdicts = [both.meet for _, both in drawn]
     text = f"{verdicts.count(True)} of {len(verdicts) - verdicts.count(None)} meet"
     text += f"\n{verdicts.count(None)} of single runs" if None in verdicts else ""
     ax.text(0.97, 0.03, text, transform=ax.transAxes, ha="right", fontsize=common.LABEL_POINTS, color=BLACK)
@@ -225,20 +252,25 @@ def _limits(values: list[float], measure: Measure) -> tuple[float, float]:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Of each measure: at how many points the clocks agree within their intervals, and where they are most apart."""
+    """Of each measure: at how many points the clocks agree within their intervals, how far apart they are at half of
+    the points, and where most.
+    """
     if not data["pairs"]:
         return [common.Fact("every measure: points whose intervals of both clocks meet", "", None, None, "")]
     rows = []
     for at, measure in enumerate(MEASURES):
-        known = [(pair.label, *both) for pair in data["pairs"] if (both := pair.values[at]) is not None]
-        judged = [verdict for _, virtual, real in known if (verdict := meet(virtual, real)) is not None]
+        known = [(pair.label, both) for pair in data["pairs"] if (both := pair.values[at]) is not None]
+        judged = [both.meet for _, both in known if both.meet is not None]
         what = f"{measure.name}: points whose intervals of both clocks meet"
         count = exactly(judged.count(True)) if judged else None
         rows.append(common.Fact(what, "", None, count, f"of {len(judged)}"))
         if known:
-            label, virtual, real = max(known, key=lambda point: abs(point[2].value - point[1].value))
+            middle = exactly(median(abs(both.difference) for _, both in known))
+            what = f"{measure.name}: real and virtual time apart, median over points"
+            rows.append(common.Fact(what, "", None, middle, measure.unit))
+            label, both = max(known, key=lambda point: abs(point[1].difference))
             what = f"{measure.name}: real time less virtual time where it is most"
-            rows.append(common.Fact(what, "", None, exactly(real.value - virtual.value), measure.unit, label))
+            rows.append(common.Fact(what, "", None, exactly(both.difference), measure.unit, label))
     return rows
 
 
@@ -249,11 +281,10 @@ def table(data: Data) -> str:
         for measure, both in zip(MEASURES, pair.values, strict=True):
             if both is None:
                 continue
-            virtual, real = both
-            verdict = {True: "meet", False: "**do not meet**", None: "of single runs"}[meet(virtual, real)]
+            verdict = {True: "meet", False: "**do not meet**", None: "of single runs"}[both.meet]
             name = measure.name + (f" ({measure.unit})" if measure.unit else "")
             lines.append(
-                f"| {pair.label} | {name} | {virtual} | {real} | {real.value - virtual.value:+.3g} | {verdict} |"
+                f"| {pair.label} | {name} | {both.virtual} | {both.real} | {both.difference:+.3g} | {verdict} |"
             )
     folded = f"<details><summary>{len(data['pairs'])} points, each measure</summary>\n\n" + "\n".join(lines)
     alone = f"Without valid runs in virtual time, and so not compared: {'; '.join(data['alone'])}."

@@ -30,7 +30,7 @@ HEADLINES = {
     "figure_05a": r"exponent of n, |, n = 1: least buffer",
     "figure_05b": r"^Reno: (exponent|c of)|^Reno, n = (64|128):",
     "figure_08": r"spread|standard deviation|1st to 99th",
-    "clocks": r"intervals of both clocks meet",
+    "clocks": r"intervals of both clocks meet|, median over points",
 }
 
 
