@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -45,15 +46,22 @@ def main(words: list[str]) -> int:
         return _import(asked)
     except SpecError as error:
         lines = error.lines()
-    except InputError as error:
-        lines = [str(error)]
-    except MemoryError as error:
-        lines = [f"not enough memory: {error}; nothing was imported: measure less of it (WARMUP, DURATION)"]
-    except OSError as error:
-        lines = [f"{error.filename or 'OUTPUT'}: {error.strerror}; nothing was imported"]
+    except TELL as error:
+        lines = [_line(error)]
     for line in lines:
         print(f"error: {line}", file=sys.stderr)
     return FAILED
+
+
+TELL = (InputError, MemoryError, OSError)  # said in a line; nothing of the experiment is left behind
+
+
+def _line(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}; nothing was imported: measure less of it (WARMUP, DURATION)"
+    if isinstance(error, OSError):
+        return f"{error.filename or 'OUTPUT'}: {error.strerror}; nothing was imported"
+    return str(error)
 
 
 def _read(given: dict[str, str], errors: list[BadValue]) -> sources.Asked:
@@ -115,23 +123,40 @@ def _mode(text: str) -> str:
 
 
 def _import(asked: sources.Asked) -> int:
-    """Each experiment into a directory of its own, whole or not at all."""
-    status = OK
-    several = asked.experiment == "all"
-    if not several and asked.output.exists() and any(asked.output.iterdir()):
-        raise InputError(f"{asked.output}: is there and not empty; allowed: a new directory, as OUTPUT=results/theirs")
-    for found in sources.read(asked):
-        run = asked.output / "runs" / found.name if several else asked.output
-        if (run / "rep-1").exists():
-            print(f"{run}: is there already")
-            continue
-        one = _one(found, run / "rep-1")
-        status = max(status, one, DAMAGED if found.damage else OK)
-        for line in (*found.source.said, *found.source.notes) if one == OK else ():
-            print(f"{run}: {line}")
-        for line in found.damage:
-            print(f"error: {line}", file=sys.stderr)
-    return status
+    """Each experiment into a directory of its own, whole or not at all; of all, one that cannot be imported is told and
+    keeps no other from it.
+    """
+    if asked.experiment != "all":
+        if asked.output.exists() and any(asked.output.iterdir()):
+            raise InputError(
+                f"{asked.output}: is there and not empty; allowed: a new directory, as OUTPUT=results/theirs"
+            )
+        ((_, read),) = sources.find(asked)
+        return _experiment(read, asked.output)
+    statuses = []
+    for name, read in sources.find(asked):
+        try:
+            statuses.append(_experiment(read, asked.output / "runs" / name))
+        except TELL as error:
+            print(f"error: experiment {name}: {_line(error)}", file=sys.stderr)
+            statuses.append(FAILED)
+    if FAILED in statuses:
+        print(f"error: {statuses.count(FAILED)} of {len(statuses)} experiments were not imported", file=sys.stderr)
+        return FAILED
+    return max(statuses, default=OK)
+
+
+def _experiment(read: Callable[[], sources.Experiment], run: Path) -> int:
+    if (run / "rep-1").exists():
+        print(f"{run}: is there already")
+        return OK
+    found = read()
+    status = _one(found, run / "rep-1")
+    for line in (*found.source.said, *found.source.notes) if status == OK else ():
+        print(f"{run}: {line}")
+    for line in found.damage:
+        print(f"error: {line}", file=sys.stderr)
+    return max(status, DAMAGED if found.damage else OK)
 
 
 def _one(found: sources.Experiment, repetition: Path) -> int:

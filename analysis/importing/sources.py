@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,17 +119,16 @@ class _Parts:
     damage: list[str] = field(default_factory=list)
 
 
-def read(asked: Asked) -> Iterator[Experiment]:
-    """Every experiment that was asked for, one after the other. Raises InputError."""
+def find(asked: Asked) -> list[tuple[str, Callable[[], Experiment]]]:
+    """Every experiment that was asked for: its name, and what reads it. Both raise InputError."""
     if not asked.sources:
         raise InputError(f"FROM names nothing; allowed: {ALLOWED}")
     databases = [tables.opened(source) for source in asked.sources]
     if any(databases):
         if len(databases) > 1 or databases[0] is None:
             raise InputError("FROM names a database and something else; allowed: one database alone, or files")
-        yield from _of_database(asked, databases[0])
-    else:
-        yield _of_files(asked)
+        return _of_database(asked, databases[0])
+    return [("files", partial(_of_files, asked))]
 
 
 def _of_files(asked: Asked) -> Experiment:
@@ -196,7 +196,7 @@ def _config(path: Path) -> Config:
     return Config(config, str(path))
 
 
-def _of_database(asked: Asked, database: tables.Database) -> Iterator[Experiment]:
+def _of_database(asked: Asked, database: tables.Database) -> list[tuple[str, Callable[[], Experiment]]]:
     found = database.rows(tables.EXPERIMENTS, None)
     if found is None:
         raise InputError(
@@ -212,13 +212,16 @@ def _of_database(asked: Asked, database: tables.Database) -> Iterator[Experiment
         shown = ", ".join(map(str, ids[:3]))
         raise InputError(f"{where}: has {len(ids)} experiments ({shown}...); say which: EXPERIMENT=id, or all")
     chosen = ids if asked.experiment in (None, "all") else [asked.experiment]
+    result = []
     for one in chosen:
         if one not in ids:
             raise InputError(f"{where}: has no experiment {one!a}; it has {len(ids)}, as {ids[0] if ids else 'none'}")
         if not SAFE_NAME.fullmatch(str(one)):
             raise InputError(f"{where}: experiment {one!a} cannot name a directory; allowed: letters, digits, . _ -")
         row = frame.filter(pl.col("id") == one).row(0, named=True)
-        yield _from_tables(asked, database, str(one), Config(row, f"{where}, experiment {one}"))
+        config = Config(row, f"{where}, experiment {one}")
+        result.append((str(one), partial(_from_tables, asked, database, str(one), config)))
+    return result
 
 
 def _from_tables(asked: Asked, database: tables.Database, name: str, config: Config) -> Experiment:

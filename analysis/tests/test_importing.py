@@ -100,6 +100,18 @@ def test_tables__say_which_experiments_there_are(tmp_path, recorded, capsys):
     assert not (tmp_path / "out").exists()
 
 
+def test_experiment_that_cannot_be_imported__keeps_no_other_from_it(tmp_path, recorded, capsys):
+    found = foreign.tables(*recorded)
+    found["experiments"][1].reverse()  # the one of which there are no packets comes first
+    foreign.write_csv(tmp_path / "csv", found)
+    assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={tmp_path}/out", "EXPERIMENT=all", *CONDITIONS]) == 1
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"error: experiment another: {tmp_path}/csv: has nothing of experiment another in")
+    assert last == "error: 1 of 2 experiments were not imported"
+    assert [path.name for path in (tmp_path / "out/runs").iterdir()] == [foreign.EXPERIMENT]
+    assert (tmp_path / f"out/runs/{foreign.EXPERIMENT}/rep-1/summary.json").exists()
+
+
 def test_figures__are_drawn_from_what_was_imported(tmp_path, recorded):
     foreign.write_csv(tmp_path / "csv", {name: (c, r[:1] if name == "experiments" else r) for name, (c, r)
                                          in foreign.tables(*recorded).items()})  # fmt: skip

@@ -97,7 +97,8 @@ def test_tables__of_a_directory_whose_name_is_a_pattern_are_its_own(tmp_path, re
             for path in (tmp_path / name).iterdir():
                 path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
                 path.unlink()
-        (found,) = sources.read(sources.Asked([str(tmp_path / name)], tmp_path, foreign.EXPERIMENT))
+        ((_, read),) = sources.find(sources.Asked([str(tmp_path / name)], tmp_path, foreign.EXPERIMENT))
+        found = read()
         assert found.cards is not None
         assert len(found.cards.columns["mono_ns"]) == len(recorded[1].cards)
 
@@ -120,7 +121,7 @@ def test_tables__that_are_broken_get_one_line(tmp_path, recorded, capsys, table,
     foreign.write_csv(tmp_path / "csv", foreign.tables(*recorded))
     path = tmp_path / f"csv/{table}.csv"
     path.write_text(change(path.read_text()))
-    found = refused(tmp_path / "csv", tmp_path / "out", capsys, "EXPERIMENT=all")
+    found = refused(tmp_path / "csv", tmp_path / "out", capsys, EXPERIMENT)
     assert f"error: {path}" in found
     assert answer in found
 
@@ -247,7 +248,8 @@ def test_parsers__survive_anything(tmp_path, recorded):
                 data[at:at] = chance.choice([b"\t", b"\n", b"=", b"99999999999999999999", b"\\N", b"\x00", b"-1"])
         (tmp_path / name).write_bytes(data)
         try:
-            for one in sources.read(sources.Asked([str(tmp_path / name)], tmp_path, foreign.EXPERIMENT)):
+            for _, experiment in sources.find(sources.Asked([str(tmp_path / name)], tmp_path, foreign.EXPERIMENT)):
+                one = experiment()
                 parts = (one.cards, one.events, one.depths, one.conditions, one.source)
                 command.write.write(_empty(tmp_path / "fuzzed"), *parts)
             read += 1
