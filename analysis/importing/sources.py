@@ -119,7 +119,10 @@ class _Parts:
     damage: list[str] = field(default_factory=list)
 
 
-def find(asked: Asked) -> list[tuple[str, Callable[[], Experiment]]]:
+Named = tuple[str, Callable[[], Experiment]]
+
+
+def find(asked: Asked) -> list[Named]:
     """Every experiment that was asked for: its name, and what reads it. Both raise InputError."""
     if not asked.sources:
         raise InputError(f"FROM names nothing; allowed: {ALLOWED}")
@@ -196,7 +199,7 @@ def _config(path: Path) -> Config:
     return Config(config, str(path))
 
 
-def _of_database(asked: Asked, database: tables.Database) -> list[tuple[str, Callable[[], Experiment]]]:
+def _of_database(asked: Asked, database: tables.Database) -> list[Named]:
     found = database.rows(tables.EXPERIMENTS, None)
     if found is None:
         raise InputError(
@@ -212,7 +215,7 @@ def _of_database(asked: Asked, database: tables.Database) -> list[tuple[str, Cal
         shown = ", ".join(map(str, ids[:3]))
         raise InputError(f"{where}: has {len(ids)} experiments ({shown}...); say which: EXPERIMENT=id, or all")
     chosen = ids if asked.experiment in (None, "all") else [asked.experiment]
-    result = []
+    result: list[Named] = []
     for one in chosen:
         if one not in ids:
             raise InputError(f"{where}: has no experiment {one!a}; it has {len(ids)}, as {ids[0] if ids else 'none'}")
