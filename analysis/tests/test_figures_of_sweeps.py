@@ -149,6 +149,12 @@ def test_figure_05a__bounds_hold_the_least_buffer(results, truths):
         assert data["curves"]["reno"]["points"][flows].bounds == (flows, low, high)
 
 
+def test_figure_05a__counts_a_run_that_several_sweeps_did_once(results):
+    data, _ = _figure("figure_05a", results)
+    found = [run["seed"] for run in data["curves"]["reno"]["points"][1].runs if run["buffer_packets"] == FULL]
+    assert sorted(found) == [1, 2]  # seed 1 is in three sweeps
+
+
 def test_figure_05a__has_no_least_buffer_where_a_larger_one_is_not_enough(results, tmp_path):
     copied = tmp_path / "results"
     shutil.copytree(results, copied)

@@ -8,7 +8,8 @@ algorithm, number of flows and link is judged with the search's own: where they 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -75,11 +76,20 @@ def least_buffers(runs: Runs, stem: str, cc: str, **equal: int) -> dict[int, Lea
         return {}
     same = {name: search[0][name] for name in theirs.OF_THE_LINK}
     searched = pl.col("flows").is_in(sorted({run["flows"] for run in search}))
-    found = {run["run"]: run for run in search}
+    found = _by_what(search)
     for other in sorted(path.stem for path in theirs.SPECS.glob("*.yaml")):
-        more = runs.select(other, ~IS_MARKED, searched, needs=(column,), cc=cc, **same)
-        found |= {run["run"]: run for run in more}
-    return {flows: _judge(those, stem) for flows, those in grouped(found.values(), "flows").items()}
+        found = _by_what(runs.select(other, ~IS_MARKED, searched, needs=(column,), cc=cc, **same)) | found
+    every = [run for those in found.values() for run in those]
+    return {flows: _judge(those, stem) for flows, those in grouped(every, "flows").items()}
+
+
+def _by_what(runs: Iterable[Run]) -> dict[tuple[Any, ...], list[Run]]:
+    """By what makes runs of two sweeps one run that was done twice, which must not count as two repetitions."""
+    found: dict[tuple[Any, ...], list[Run]] = {}
+    for run in runs:
+        what = run["flows"], run["buffer_packets"], run["run"] if run["seed"] is None else run["seed"]
+        found.setdefault(what, []).append(run)
+    return found
 
 
 def _judge(runs: list[Run], stem: str) -> LeastBuffer:
