@@ -231,9 +231,9 @@ def write(results: Path) -> polars.DataFrame:
     return table
 
 
-def read_table(path: Path, needed: tuple[str, ...]) -> polars.DataFrame:
-    """Columns `needed` of a run table of anybody's, Parquet or CSV: also with a summary's names (spec.rate_bps,
-    utilization.p01). Raises ValueError if it is no run table.
+def read_table(path: Path, needed: tuple[str, ...], also: tuple[str, ...] = ()) -> polars.DataFrame:
+    """Columns `needed` of a run table of anybody's, Parquet or CSV, and of `also` those that it has; also with a
+    summary's names (spec.rate_bps, utilization.p01). Raises ValueError if it is no run table.
     """
     try:
         table = (
@@ -245,7 +245,7 @@ def read_table(path: Path, needed: tuple[str, ...]) -> polars.DataFrame:
     missing = [name for name in needed if name not in table.columns]
     if missing:
         raise ValueError(f"is no run table: it has no column {missing[0]}; needed: {', '.join(needed)}")
-    return table.select(needed)
+    return table.select(*needed, *(name for name in also if name in table.columns))
 
 
 def _directories(parent: Path) -> list[Path]:

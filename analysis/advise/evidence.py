@@ -61,6 +61,9 @@ class Run(NamedTuple):
         return all(known[name] for name in rule.needs)
 
 
+ASKED = 6  # the first fields of a Run: what was asked of it
+
+
 class Runs(NamedTuple):
     """Runs that count, how many did not, the files they came from, and what could not be read, a line each."""
 
@@ -118,8 +121,10 @@ def span_of(least: int, most: int) -> str:
 
 
 def load(directory: Path) -> Runs:
-    """Every run below `directory`; none if it does not exist. What cannot be read is a problem, not an error."""
-    runs: list[Run] = []
+    """Every run below `directory`; none if it does not exist. What cannot be read is a problem, not an error. Of runs
+    that differ in nothing but what was measured, seed included, one counts: they are the same, done twice.
+    """
+    runs: dict[object, Run] = {}
     sources, problems, left_out = [], [], 0
     for path in _files(directory):
         try:
@@ -127,11 +132,14 @@ def load(directory: Path) -> Runs:
         except (OSError, ValueError) as error:
             problems.append(f"{path}: {str(error).splitlines()[0]}")
             continue
-        found = [run for row in rows if (run := _run(row)) is not None]
-        runs += found
-        left_out += len(rows) - len(found)
+        before = len(runs)
+        for row in rows:
+            if (run := _run(row)) is not None:
+                seed = row.get("seed")
+                runs.setdefault((run[:ASKED], seed) if seed is not None else object(), run)
+        left_out += len(rows) - (len(runs) - before)
         sources.append(str(path))
-    return Runs(runs, left_out, sources, problems)
+    return Runs(list(runs.values()), left_out, sources, problems)
 
 
 def _files(directory: Path) -> list[Path]:
@@ -202,7 +210,7 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
     if path.suffix == ".json":
         yield run_table.read_repetition(path.parent, path.parent)
     else:
-        yield from run_table.read_table(path, COLUMNS).iter_rows(named=True)
+        yield from run_table.read_table(path, COLUMNS, ("seed",)).iter_rows(named=True)
 
 
 def _run(row: Mapping[str, Any]) -> Run | None:

@@ -170,7 +170,7 @@ def _footnotes(question: Question, runs: Runs) -> list[str]:
         "Bytes are rate x time, as the papers count: packets of MTU + 38 bytes on the wire; k is 1000.",
         f"Memory: {SOURCE}.",
         "holds: every assumption does (yes), one does not (NO), or these inputs do not say (?).",
-        f"Our runs: {len(runs.runs)} counted, {runs.left_out} not (not valid, mixed, or not tail-drop)"
+        f"Our runs: {len(runs.runs)} counted, {runs.left_out} not (not valid, mixed, not tail-drop, or done twice)"
         + ("" if runs.runs else f"; none in {question.evidence}, so no rule is said to be supported")
         + ". -: runs of long flows do not measure this.",
     ]

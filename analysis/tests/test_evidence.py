@@ -185,3 +185,9 @@ def test_what_cannot_be_read__is_said_and_the_rest_counts(tmp_path, capsys):
 
 def test_no_directory__is_no_evidence(tmp_path):
     assert evidence.load(tmp_path / "nowhere") == ([], 0, [], [])
+
+
+def test_run_that_two_sweeps_did__counts_once(tmp_path):
+    table(tmp_path, {"seed": 7}, {"seed": 7, "utilization_p01": 0.9951}, {"seed": 8}, {"seed": None}, {"seed": None})
+    found = evidence.load(tmp_path)
+    assert (len(found.runs), found.left_out) == (4, 1)
