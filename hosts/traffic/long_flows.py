@@ -18,18 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from hosts.traffic import child, epoll_flows, iperf, sockets
+from hosts.traffic.command import send
 from hosts.traffic.outcome import (
-    EXIT_TROUBLE,
-    EXIT_USAGE,
     StoppedError,
-    TrafficError,
     local_address,
     planned_start,
     refuse_to_overwrite,
-    signals_raise,
     write_json,
 )
-from hosts.traffic.plan import Plan, PlanError, Process, load
+from hosts.traffic.plan import Plan, Process, parse
 
 RESULT_SECONDS = 15.0  # after the traffic: results are exchanged over the path that was just full
 POLL_SECONDS = 0.005
@@ -202,29 +199,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m hosts.traffic.long_flows", description=SUMMARY)
     parser.add_argument("plan", type=Path, help="JSON: generator, start_mono_ns, server, groups, ... (hosts/README.md)")
     parser.add_argument("results", type=Path, help="directory for traffic.json and what the generator writes")
-    options = parser.parse_args(arguments)
-    with signals_raise():
-        return status_of(options)
-
-
-def status_of(options: argparse.Namespace) -> int:
-    """Does what was asked for; the exit status."""
-    try:
-        plan = load(options.plan)
-        options.results.mkdir(parents=True, exist_ok=True)
-        errors = run(plan, options.results)
-    except PlanError as error:
-        print("\n".join(f"long_flows: {line}" for line in error.errors), file=sys.stderr)
-        return EXIT_USAGE
-    except (TrafficError, child.ProgramMissingError, OSError) as error:
-        print(f"long_flows: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    except StoppedError as stopped:
-        print(f"long_flows: ended by {stopped} before its start", file=sys.stderr)
-        return EXIT_TROUBLE
-    for line in errors:
-        print(f"long_flows: {line}", file=sys.stderr)
-    return EXIT_TROUBLE if errors else 0
+    return send(parser, parse, run, arguments)
 
 
 if __name__ == "__main__":

@@ -14,20 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from hosts.traffic import child
+from hosts.traffic.command import send
 from hosts.traffic.outcome import (
-    EXIT_TROUBLE,
-    EXIT_USAGE,
-    StoppedError,
-    TrafficError,
     local_address,
     planned_start,
     read_report,
     refuse_to_overwrite,
     seconds_until,
-    signals_raise,
     write_json,
 )
-from hosts.traffic.plan import MOST_NS, SERVER, PlanError, Reader, read_json
+from hosts.traffic.plan import MOST_NS, SERVER, PlanError, Reader
 
 REPORT = "open_loop.json"
 ARRIVALS = ("poisson", "cbr")
@@ -152,29 +148,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m hosts.traffic.open_loop", description=SUMMARY)
     parser.add_argument("plan", type=Path, help="JSON: duration_ns, server, flows, rate_bps, ... (hosts/README.md)")
     parser.add_argument("results", type=Path, help="directory for traffic.json and open_loop.json")
-    options = parser.parse_args(arguments)
-    with signals_raise():
-        return status_of(options)
-
-
-def status_of(options: argparse.Namespace) -> int:
-    """Does what was asked for; the exit status."""
-    try:
-        plan = read_json(options.plan, parse)
-        options.results.mkdir(parents=True, exist_ok=True)
-        errors = run(plan, options.results)
-    except PlanError as error:
-        print("\n".join(f"open_loop: {line}" for line in error.errors), file=sys.stderr)
-        return EXIT_USAGE
-    except (TrafficError, child.ProgramMissingError, OSError) as error:
-        print(f"open_loop: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    except StoppedError as stopped:
-        print(f"open_loop: ended by {stopped} before its start", file=sys.stderr)
-        return EXIT_TROUBLE
-    for line in errors:
-        print(f"open_loop: {line}", file=sys.stderr)
-    return EXIT_TROUBLE if errors else 0
+    return send(parser, parse, run, arguments)
 
 
 if __name__ == "__main__":

@@ -205,11 +205,6 @@ def _epoll_numbers(values: dict[str, Any], read: Reader) -> dict[str, int]:
     }
 
 
-def load(path: Path) -> Plan:
-    """The plan in a JSON file. Raises PlanError."""
-    return read_json(path, parse)
-
-
 def read_json(path: Path, parse: Callable[[Any], AnyPlan]) -> AnyPlan:
     """What `parse` makes of a JSON file. Raises PlanError, with the file's name in each line."""
     try:

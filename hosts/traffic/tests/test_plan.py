@@ -8,7 +8,7 @@ import pytest
 
 from hosts.traffic import long_flows
 from hosts.traffic.idle_rtt import checksum, reply_sequence
-from hosts.traffic.plan import PlanError, load, parse, server_ports
+from hosts.traffic.plan import PlanError, parse, read_json, server_ports
 
 GROUP = {"cc": "cubic", "flows": 16, "server_port": 5201, "first_client_port": 30000}
 PLAN = {"start_mono_ns": 0, "seconds": 10, "server": "10.77.0.2", "groups": [GROUP]}
@@ -76,7 +76,7 @@ def test_plan__file_that_is_no_json(tmp_path, capsys):
     assert capsys.readouterr().err.startswith(f"long_flows: {path}: this is no JSON")
     assert not (tmp_path / "results").exists()
     with pytest.raises(PlanError, match="No such file"):
-        load(tmp_path / "none.json")
+        read_json(tmp_path / "none.json", parse)
 
 
 def test_arguments__bind_streams_to_their_ports():
