@@ -248,6 +248,14 @@ def read_table(path: Path, needed: tuple[str, ...], also: tuple[str, ...] = ()) 
     return table.select(*needed, *(name for name in also if name in table.columns))
 
 
+def drawn_alike(row: Mapping[str, Any]) -> tuple[int, int] | None:
+    """What two rows with the same conditions have in common if they are one run done twice: in virtual time, where one
+    seed gives the same bytes, seed and number of the repetition. None: no other run is this one.
+    """
+    drawn = row.get("seed"), row.get("repetition")
+    return drawn if row.get("clock") == "virtual" and None not in drawn else None
+
+
 def _directories(parent: Path) -> list[Path]:
     """Not links: results/latest would count a run twice."""
     try:

@@ -22,13 +22,12 @@ from analysis.run_table import INDEX
 NEAR = 1.25  # times what a rule asks for: a run with more buffer is no support
 TABLES = (".parquet", ".csv")
 OTHER_TABLES = ("least_buffer", "distributions")  # of a sweep and of a repetition, not of runs
+MEASURED = ("utilization_mean", "utilization_p01", "queue_nonempty_fraction", "delta", "flows_losing_per_rtt")
 # Columns of a run table (analysis/run_table.py) that are asked; other tables need only these.
 COLUMNS = (
-    "valid", "cc", "flows", "traffic", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets", "utilization_mean",
-    "utilization_p01", "queue_nonempty_fraction", "delta", "flows_losing_per_rtt",
+    "valid", "cc", "flows", "traffic", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets", *MEASURED,
 )  # fmt: skip
-
-MEASURED = ("utilization_mean", "utilization_p01", "queue_nonempty_fraction", "delta", "flows_losing_per_rtt")
+ALSO = ("clock", "seed", "repetition")  # by which a run that was done twice is known, where a table has them
 
 
 class Run(NamedTuple):
@@ -121,8 +120,8 @@ def span_of(least: int, most: int) -> str:
 
 
 def load(directory: Path) -> Runs:
-    """Every run below `directory`; none if it does not exist. What cannot be read is a problem, not an error. Of runs
-    that differ in nothing but what was measured, seed included, one counts: they are the same, done twice.
+    """Every run below `directory`; none if it does not exist. What cannot be read is a problem, not an error. A run
+    that several sweeps did counts once.
     """
     runs: dict[object, Run] = {}
     sources, problems, left_out = [], [], 0
@@ -135,8 +134,8 @@ def load(directory: Path) -> Runs:
         before = len(runs)
         for row in rows:
             if (run := _run(row)) is not None:
-                seed = row.get("seed")
-                runs.setdefault((run[:ASKED], seed) if seed is not None else object(), run)
+                drawn = run_table.drawn_alike(row)
+                runs.setdefault((run[:ASKED], drawn) if drawn else object(), run)
         left_out += len(rows) - (len(runs) - before)
         sources.append(str(path))
     return Runs(list(runs.values()), left_out, sources, problems)
@@ -210,7 +209,7 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
     if path.suffix == ".json":
         yield run_table.read_repetition(path.parent, path.parent)
     else:
-        yield from run_table.read_table(path, COLUMNS, ("seed",)).iter_rows(named=True)
+        yield from run_table.read_table(path, COLUMNS, ALSO).iter_rows(named=True)
 
 
 def _run(row: Mapping[str, Any]) -> Run | None:

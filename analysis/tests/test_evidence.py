@@ -188,6 +188,12 @@ def test_no_directory__is_no_evidence(tmp_path):
 
 
 def test_run_that_two_sweeps_did__counts_once(tmp_path):
-    table(tmp_path, {"seed": 7}, {"seed": 7, "utilization_p01": 0.9951}, {"seed": 8}, {"seed": None}, {"seed": None})
+    first = {"clock": "virtual", "seed": 7, "repetition": 1}
+    table(tmp_path, first, first | {"utilization_p01": 0.9951}, first | {"seed": 8}, first | {"repetition": 2})
     found = evidence.load(tmp_path)
-    assert (len(found.runs), found.left_out) == (4, 1)
+    assert (len(found.runs), found.left_out) == (3, 1)
+
+
+def test_runs_in_real_time__all_count_whatever_their_seed(tmp_path):
+    table(tmp_path, *[{"clock": "real", "seed": 7, "repetition": 1}] * 2)
+    assert len(evidence.load(tmp_path).runs) == 2

@@ -16,6 +16,7 @@ import polars as pl
 from analysis.figures.spang2021 import theirs
 from analysis.figures.spang2021.series import IS_MARKED, grouped
 from analysis.least_buffer import bounds, by_buffer, contradiction
+from analysis.run_table import drawn_alike
 from analysis.statistics import Bounds, Interval, bootstrap
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _by_what(runs: Iterable[Run]) -> dict[tuple[Any, ...], list[Run]]:
     """By what makes runs of two sweeps one run that was done twice, which must not count as two repetitions."""
     found: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
-        what = run["flows"], run["buffer_packets"], run["run"] if run["seed"] is None else run["seed"]
+        what = run["flows"], run["buffer_packets"], drawn_alike(run.row) or run["run"]
         found.setdefault(what, []).append(run)
     return found
 
