@@ -248,7 +248,7 @@ def read_table(path: Path, needed: tuple[str, ...], also: tuple[str, ...] = ()) 
     return table.select(*needed, *(name for name in also if name in table.columns))
 
 
-def drawn_alike(row: Mapping[str, Any]) -> tuple[int, int] | None:
+def drawn_alike(row: Mapping[str, Any]) -> tuple[Any, Any] | None:
     """What two rows with the same conditions have in common if they are one run done twice: in virtual time, where one
     seed gives the same bytes, seed and number of the repetition. None: no other run is this one.
     """
