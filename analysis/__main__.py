@@ -27,7 +27,7 @@ from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 
-from controlplane.spec_file import printable
+from lib.terminal import printable
 
 OK, FAILED, DAMAGED = 0, 1, 3
 

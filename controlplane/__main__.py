@@ -14,9 +14,10 @@ from typing import Any, NoReturn
 from controlplane import commands, watch
 from controlplane.apply import ApplyError
 from controlplane.policy import MODES
-from controlplane.spec_file import SpecFileError, printable
+from controlplane.spec_file import SpecFileError
 from controlplane.switch import SwitchError
 from controlplane.targets import TARGETS
+from lib.terminal import printable
 
 
 class _UsageError(Exception):

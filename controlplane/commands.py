@@ -16,11 +16,11 @@ from controlplane import apply
 from controlplane.desired import desired
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched, mode_of
 from controlplane.spec import MTU_BYTES, SwitchSpec, load, quantity, whole_number
-from controlplane.spec_file import printable
 from controlplane.switch import Switch, SwitchError
 from controlplane.targets import connect
 from controlplane.threshold import DIMENSIONS, Traffic, convert
 from experiments import units
+from lib.terminal import printable
 
 DIFFERENT = 2
 

@@ -13,15 +13,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from controlplane.targets import TARGETS
 from experiments import units
 from experiments.errors import BadValue, SpecError
+from lib import strict_yaml
 
 SPEC_VERSION = 1
-MAX_SPEC_FILE_BYTES = 1 << 20
 STREAMS_PER_PROCESS = 128  # iperf3's own limit
 MAX_FLOWS = 1024
 TRAFFIC = ("long", "open-loop")
@@ -218,68 +217,18 @@ def unknown_key(key: str) -> str:
     return "is no parameter; " + (f"did you mean {near[0].upper()}?" if near else f"allowed: {', '.join(shown)}")
 
 
-class _OnceLoader(yaml.BaseLoader):
-    """YAML whose scalars are text, so that a value means what it means on the command line (in YAML 1.1, 010 is 8 and
-    1:30 is 90). No tags, no aliases (a short file of these stands for any number of values), and a key that is given
-    twice is an error: the parser alone would take the last in silence.
-    """
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):  # type: ignore[no-untyped-call]
-            event = self.peek_event()  # type: ignore[no-untyped-call]
-            problem = f"a spec has no aliases, write *{event.anchor} out"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
-        return super().compose_node(parent, index)  # type: ignore[no-any-return,no-untyped-call]
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        if node.tag not in _IMPLICIT_TAGS:
-            tag = node.tag.replace("tag:yaml.org,2002:", "!!")
-            raise yaml.MarkedYAMLError(problem=f"a spec has no tags, remove {tag}", problem_mark=node.start_mark)
-        return super().construct_object(node, deep)  # type: ignore[no-untyped-call]
-
-
-_IMPLICIT_TAGS = (
-    yaml.resolver.BaseResolver.DEFAULT_SCALAR_TAG,
-    yaml.resolver.BaseResolver.DEFAULT_SEQUENCE_TAG,
-    yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG,
-)
-
-
-def _mapping_once(loader: yaml.BaseLoader, node: yaml.MappingNode) -> dict[str, object]:
-    seen: dict[str, object] = {}
-    for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
-        if not isinstance(key, str):
-            raise yaml.MarkedYAMLError(problem="a key that is not text", problem_mark=key_node.start_mark)
-        if key.lower() in seen:
-            raise yaml.MarkedYAMLError(problem=f"{key} is given twice", problem_mark=key_node.start_mark)
-        seen[key.lower()] = loader.construct_object(value_node, deep=True)  # type: ignore[no-untyped-call]
-    return seen
-
-
-_OnceLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping_once)
-
-
 def load_yaml(path: Path) -> dict[str, object]:
     """Key -> value as written in a spec file, as text; keys in lower case. Raises SpecError for what is no spec."""
 
-    def refuse(problem: str) -> SpecError:
-        return SpecError([BadValue("spec file", None, problem, str(path))])
+    def refuse(problem: object) -> SpecError:
+        return SpecError([BadValue("spec file", None, str(problem), str(path))])
 
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_SPEC_FILE_BYTES + 1)
+        content = strict_yaml.load(path, str.lower)
     except OSError as error:
         raise refuse(f"cannot be read: {error.strerror}; give the path of a file in experiments/specs/") from None
-    if len(data) > MAX_SPEC_FILE_BYTES:
-        raise refuse(f"is larger than {MAX_SPEC_FILE_BYTES} bytes: not a spec")
-    try:
-        content = yaml.load(data, Loader=_OnceLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        raise refuse(f"is not YAML: {error.problem}{f' in line {mark.line + 1}' if mark else ''}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise refuse(f"is not YAML: {str(error).splitlines()[0]}") from None
-    if not isinstance(content, dict) or not content:
+    except strict_yaml.FormError as error:
+        raise refuse(error) from None
+    if content is None:
         raise refuse("is not a mapping of parameters; allowed: lines such as `rtt: 10ms`")
     return content

@@ -10,11 +10,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from controlplane.spec_file import printable
 from experiments import units
 from experiments.errors import BadValue, RunError, SpecError
 from experiments.resolve import threshold
 from experiments.spec import validate
+from lib.terminal import printable
 
 KEYS = ("buf", "mode", "ecn_threshold", "rate")
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from analysis import verdict
 from analysis.load import check_name
 from analysis.raw import InputError
-from controlplane.spec_file import printable
 from experiments.errors import BadValue, SpecError
 from experiments.words import made, read_words
+from lib.terminal import printable
 
 FORMATS = ("csv", "parquet", "pcapng", "flent", "telemetry-report")
 DIRECTORIES = ("csv", "parquet")  # which are several files

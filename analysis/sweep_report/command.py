@@ -12,7 +12,7 @@ from pathlib import Path
 
 from analysis.load import check_name
 from analysis.raw import InputError
-from controlplane.spec_file import printable
+from lib.terminal import printable
 
 
 def main(arguments: list[str]) -> int:
