@@ -23,7 +23,8 @@ CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p
 OF_THE_SWEEP = ("reps", "seed", "name", "spec_version")
 VERSIONS = {"real": "CLOCK=real", "smoke": "SMOKE=1"}  # what asks for them; each says what is otherwise
 VERSION_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "search")
-SECTIONS = ("name", "about", *VERSION_SECTIONS, *VERSIONS)
+LIKE_SECTIONS = (*VERSION_SECTIONS, *VERSIONS)
+SECTIONS = ("name", "about", "like", *LIKE_SECTIONS)
 SEARCH = ("criterion", "least", "low", "high", "width", "most_reps")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_RUNS = 100_000
@@ -63,8 +64,8 @@ class Sweep:
 
 
 def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
-    """The sweep of `file`, with `words` (keys in lower case) instead of what it says; CLOCK=real means its real-time
-    version if it has one, and `smoke` the short one, of whichever clock. Raises SpecError.
+    """The sweep of `file` over what it is like, with `words` (keys in lower case) instead of what it says; CLOCK=real
+    means its real-time version if it has one, and `smoke` the short one, of whichever clock. Raises SpecError.
     """
     content = load_yaml(file)
     errors: list[BadValue] = []
@@ -73,6 +74,8 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
         errors.append(BadValue(key, value, problem, origin))
 
     _check_keys(content, SECTIONS, "", wrong)
+    if "like" in content:
+        content = _merged(_like(content["like"], file, wrong), content)
     scaled = "real" in content and str(words.get("clock", "")).strip().lower() == "real"
     versions = [name for name, asked in (("real", scaled), ("smoke", smoke)) if asked]
     for version in versions:
@@ -119,18 +122,34 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
     return sweep
 
 
+def _like(given: object, file: Path, wrong: Any) -> dict[str, Any]:
+    """What the file says that this one is like: a relative path to below its directory."""
+    path = Path(given if isinstance(given, str) else "..")
+    if path.is_absolute() or ".." in path.parts:
+        wrong("like", given, "is no file below the spec's own directory; allowed: a path such as common/link.yaml")
+        return {}
+    content = load_yaml(file.parent / path)
+    _check_keys(content, LIKE_SECTIONS, f"{path}: ", wrong)
+    return content
+
+
 def _overridden(content: dict[str, Any], version: str, wrong: Any) -> dict[str, Any]:
-    """The content with what a version says instead: mappings key by key, everything else as a whole."""
+    """The content with what a version says instead."""
     instead = content.get(version)
     if not isinstance(instead, dict):
         problem = f"is missing, or no mapping: this sweep has no {version} version; leave {VERSIONS[version]} out"
         wrong(version, None, problem)
         return content
     _check_keys(instead, VERSION_SECTIONS, f"{version}.", wrong)
+    return _merged(content, instead)
+
+
+def _merged(content: dict[str, Any], instead: dict[str, Any]) -> dict[str, Any]:
+    """`instead` over `content`: mappings key by key, everything else as a whole."""
     merged = dict(content)
     for key, value in instead.items():
         both = isinstance(value, dict) and isinstance(content.get(key), dict)
-        merged[key] = {**content[key], **value} if both else value
+        merged[key] = _merged(content[key], value) if both else value
     return merged
 
 

@@ -11,9 +11,15 @@ from analysis.figures.spang2021 import paper
 from experiments import figures, host, virtual_lab
 from experiments.errors import RunError, SpecError
 from experiments.host import CHECKOUT, Host
-from experiments.spec import load_yaml
-from experiments.sweep import run
+from experiments.resolve import resolve
+from experiments.sweep import run, spec
 from experiments.sweep.spec import Sweep
+from virtual.kernel import config
+
+HOSTS = {
+    "virtual": Host(config.OF_LINUX, netem=True, clock="virtual"),
+    "real": Host(("bbr", "cubic", "reno"), netem=True),  # no Linux distribution has Scalable TCP ready
+}
 
 
 def refused(*words: str) -> list[str]:
@@ -45,9 +51,18 @@ def test_words__say_where_figures_go(tmp_path: Path) -> None:
     assert asked.options == run.Options(tmp_path, 3, None)
 
 
-def test_sweeps_of_real_time__are_those_that_are_compared() -> None:
-    scaled = {path.stem for path in (figures.SPECS / "spang2021").glob("*.yaml") if "real" in load_yaml(path)}
-    assert scaled == set(paper.sweeps((paper.CLOCKS,)))
+def test_sweeps__are_all_at_a_rate_for_real_time_too_with_the_same_bdp() -> None:
+    files = sorted((figures.SPECS / "spang2021").glob("*.yaml"))
+    assert {file.stem for file in files} == set(paper.sweeps(paper.NAMES))
+    for file in files:
+        of_clock = {"virtual": spec.read(file, {}, False), "real": spec.read(file, {"clock": "real"}, False)}
+        assert of_clock["real"].name == f"{of_clock['virtual'].name}-real"
+        assert {tuple(sorted(point.items())) for point in of_clock["real"].points} <= {
+            tuple(sorted(point.items())) for point in of_clock["virtual"].points
+        }
+        for clock, sweep in of_clock.items():
+            given = {"buf": "1bdp"} | sweep.given(sweep.points[0])  # a search has none
+            assert resolve(given, HOSTS[clock]).bdp_packets == 166
 
 
 class Sweeps:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from analysis.figures.spang2021.common import Fact
     from analysis.figures.spang2021.runs import Run, Runs
 
-SWEEPS = ("single-flow-buffers", "reno-depth", "others-depth", "twenty-packets", "ecn")  # those with a `real` version
+SWEEPS = ("single-flow-buffers", "reno-depth", "others-depth", "twenty-packets", "ecn")  # a few points of each figure
 REAL = "-real"  # of the names of their directories
 MISSING = "no point measured by both clocks:\nmake figures PAPER=spang2021 CLOCK=real\nmeasures in real time"
 ROWS, COLUMNS = 3, 3

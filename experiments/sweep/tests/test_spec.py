@@ -62,6 +62,42 @@ def test_clock__real_takes_the_real_version_if_there_is_one(write_spec: Write) -
     assert [(point["cc"], point["flows"]) for point in short.points] == [("reno", "2"), ("bbr", "2")]
 
 
+def like(write_spec: Write, text: str, *replaced: tuple[str, str], path: str = "below/link.yaml") -> Path:
+    """A spec that is like `text`."""
+    file = write_spec(("about:", f"like: {path}\nabout:"), *replaced)
+    (file.parent / "below").mkdir(exist_ok=True)
+    (file.parent / "below/link.yaml").write_text(text)
+    return file
+
+
+def test_like__is_what_a_spec_does_not_say_itself(write_spec: Write) -> None:
+    text = "reps: 5\nbase: {rate: 1gbit, mtu: 9000}\nreal: {base: {rate: 10mbit}}\nsmoke: {base: {mtu: 1500}}\n"
+    sweep = read(like(write_spec, text), {}, smoke=False)
+    assert (sweep.reps, sweep.base["rate"], sweep.base["mtu"]) == (2, "100mbit", "9000")
+    assert (sweep.name, sweep.points) == ("small", read(write_spec(), {}, smoke=False).points)
+    assert read(like(write_spec, text), {"clock": "real"}, smoke=False).base["rate"] == "10mbit"
+    short = read(like(write_spec, text), {}, smoke=True)
+    assert (short.base["rate"], short.base["mtu"]) == ("50mbit", "1500")  # of its own smoke and of the other's
+    assert read(like(write_spec, "seed: 4", ("seed: 7\n", "")), {}, smoke=False).seed == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "said"),
+    [
+        ("reps: 5", "../link.yaml", "like=../link.yaml is no file below the spec's own directory; allowed: a path"),
+        ("reps: 5", "/etc/passwd", "like=/etc/passwd is no file below the spec's own directory"),
+        ("reps: 5", "[below/link.yaml]", "like=a list is no file below the spec's own directory"),
+        ("reps: 5", "below/missing.yaml", "below/missing.yaml: spec file cannot be read: No such file or directory"),
+        ("name: a", "below/link.yaml", "below/link.yaml: name is no part of a sweep; allowed: keep, reps, seed, base"),
+        ("like: link.yaml", "below/link.yaml", "below/link.yaml: like is no part of a sweep"),
+        ("[1]", "below/link.yaml", "below/link.yaml: spec file is not a mapping of parameters"),
+    ],
+)
+def test_like__that_is_wrong_is_one_line(write_spec: Write, text: str, path: str, said: str) -> None:
+    (line,) = errors(like(write_spec, text, path=path))
+    assert said in line
+
+
 @pytest.mark.parametrize(
     ("version", "said"),
     [
