@@ -14,7 +14,7 @@ import yaml
 from analysis import derive as derive_module
 from analysis import run_table
 from analysis.derive import derive
-from analysis.figures.spang2021 import document, figure_05b, paper, publish
+from analysis.figures.spang2021 import document, figure_05b, paper, publish, table_conditions
 from analysis.figures.spang2021.runs import Runs
 from analysis.figures.spang2021.table_rows import Row
 from analysis.raw import InputError
@@ -220,6 +220,21 @@ def test_figure_10__counts_flows_that_lose_in_an_rtt_with_a_loss(results, truths
     assert 20 not in data["bound"]
 
 
+def test_few_lose__is_judged_by_the_99th_percentile(results):
+    runs = Runs(results).select("reno-depth", cc="reno", flows=16, buffer_packets=FULL)
+    values, counts = runs[0].distribution("flows_losing")
+    each = np.repeat(values, counts)
+    most, mean = np.percentile(each, 99, method="inverted_cdf"), each.mean()
+    assert runs[0].percentile("flows_losing", 99) == most > mean
+    for delta, holds in ((2 * 256 / BDP / (most - 3.9), False), (256 / BDP / (most - 3.9), True)):
+        runs[0].row["delta"] = delta
+        bound = many_flows.flows_seeing_loss(BDP, 16, delta)
+        assert mean < bound
+        found = table_conditions.few_lose(table_conditions.Found(runs[:1], None, BDP), 16)
+        assert found.holds is holds
+        assert found.text.startswith(f"{mean:.3g} flows lose in an RTT on average, {most:.3g} at the 99th percentile")
+
+
 @pytest.mark.parametrize(("name", "x"), [("figure_11a", 16), ("figure_11b", FULL)])
 def test_figure_11__has_both_ends_of_the_windows_over_the_fair_share(results, truths, name, x):
     data, _ = _figure(name, results)
@@ -246,13 +261,12 @@ def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
     assert reno.predicted == pytest.approx(single_flow.bdp_rule(BDP))
     full, halves, used = reno.conditions
     assert full.holds is not None
-    assert halves.text.startswith("reno: W after a loss over before: 0.")
+    assert halves == ("reno: falls to b W (b = 0.5, 1 − b ± 20%): no run with all packets says", None, True)
     assert used.text.startswith("for 98% used: ")
     assert used.text.endswith(f"packets, asked {0.96 * BDP:.3g}")
     assert rows[4].measured is None
     assert rows[4].verdict == "not measured"
-    lose = rows[8].conditions[0]
-    assert lose.text.split(" flows")[0].replace(".", "").isdigit()
+    assert rows[8].conditions[0].holds is not None
     assert rows[3].measured.low <= rows[3].measured.value <= rows[3].measured.high
     ends = [abs(end / rows[1].predicted - 1) for end in rows[1].measured[1:3]]
     assert rows[3].measured.high == pytest.approx(max(ends))  # Reno is the only one of the three
@@ -264,8 +278,8 @@ def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
     [
         ("number", 100.0, Interval(110, 105, 115, 1), "within 20% (+10%)"),
         ("number", 100.0, Interval(70, 65, 75, 1), "not within 20% (−30%)"),
-        ("number", 100.0, Interval(77, 74, 80, 1), "open (−23%)"),
-        ("number", 100.0, Interval(120, 115, 121, 1), "open (+20%)"),
+        ("number", 100.0, Interval(77, 74, 80, 1), "open (−26% to −20%)"),
+        ("number", 100.0, Interval(120, 115, 121, 1), "open (+15% to +21%)"),
         ("most", 100.0, Interval(90, 80, 95, 1), "enough"),
         ("most", 100.0, Interval(110, 105, 120, 1), "not enough"),
         ("most", 100.0, Interval(82, 27, 249, 1), "open"),
@@ -277,7 +291,7 @@ def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
         ("distance", 0.0, Interval(0.226, 0.198, 0.253, 1), "open"),
         ("number", 100.0, Interval(249, 249, math.inf, 1), "not within 20%"),
         ("number", 100.0, Interval(110, 110, math.inf, 1), "open"),
-        ("number", 100.0, Interval(249, 0, 249, 1), "open (+149%)"),
+        ("number", 100.0, Interval(249, 0, 249, 1), "open (−100% to +149%)"),
         ("number", None, Interval(1, None, None, 1), "not measured"),
     ],
 )

@@ -10,11 +10,12 @@ import pytest
 
 from analysis import derive as derive_module
 from analysis.derive import derive
-from analysis.figures.spang2021 import common
+from analysis.figures.spang2021 import common, table_conditions
 from analysis.figures.spang2021.runs import Runs
 from analysis.figures.spang2021.trace import Trace
 from analysis.loss import AFTERMATH_RTTS
 from analysis.tests import simulate
+from analysis.theory import single_flow
 
 DROPPED = simulate.CARD["POSTCARD_DROPPED"]
 RETRANSMIT = simulate.EVENT["TCP_EVENT_RETRANSMIT"]
@@ -104,6 +105,32 @@ def test_figure_01__measures_each_loss_as_it_happened(results, truths):
     ]  # fmt: skip
     assert data["zoom"]["drops"].shape[1] >= 1
     assert data["zoom"]["drops"][0][0] == 0
+
+
+def test_falls__are_to_the_window_after_recovery(results, truths):
+    shares = []
+    for job in ("spang2021-single-flow/runs/reno-r1", "spang2021-single-flow/runs/reno-r2"):
+        each, records = [], truths[job].records
+        for at, _, end in _losses(truths[job], JOBS[job]):
+            windows = [
+                [
+                    r["packets_out"] - r["sacked_out"] - r["lost_out"] + r["retrans_out"]
+                    for r in records
+                    if r["mono_ns"] <= t
+                ]
+                for t in (at, end - JOBS[job].rtt_ns)
+            ]
+            each.append(windows[1][-1] / windows[0][-1])
+        shares.append(np.median(each))
+    reno = table_conditions.falls(Runs(results), "reno")
+    assert reno.text == f"reno: falls to {np.mean(shares):.3g} W (b = 0.5, 1 − b ± 20%), B = BDP"
+    assert reno.holds is True
+    assert table_conditions.falls(Runs(results), "cubic").holds is None
+
+
+def test_falls__does_not_hold_for_another_fall(results, monkeypatch):
+    monkeypatch.setitem(single_flow.DECREASE, "reno", 0.7)
+    assert table_conditions.falls(Runs(results), "reno").holds is False
 
 
 def test_figure_02__shows_what_is_missing_and_why(results):

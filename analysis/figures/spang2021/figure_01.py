@@ -52,7 +52,7 @@ def _losses(run: Run) -> Data:
     each = []
     for drop, _, end in trace.losses():
         again, _ = trace.retransmissions(drop, end)
-        before = int(window[np.searchsorted(times, drop, side="right") - 1])
+        before, settled = trace.fall(flow, drop, end)
         after = slice(*np.searchsorted(times, (drop, end)))
         halved = times[after][window[after] <= before * (HALF if trace.counts_packets else HALF_IN_SEQUENCE)]
         if not len(again) or not len(halved):
@@ -62,8 +62,7 @@ def _losses(run: Run) -> Data:
         each.append(
             {
                 "drop_ns": drop, "before": before, "least": int(window[after].min()), "queue": int(depths.min()),
-                "settled": int(window[np.searchsorted(times, end - trace.rtt_ns)]),
-                "known_ns": int(again[0]) - drop, "halved_ns": int(halved[0] - again[0]),
+                "settled": settled, "known_ns": int(again[0]) - drop, "halved_ns": int(halved[0] - again[0]),
                 "silent_ns": int(np.diff(came).max(initial=0)),
             }
         )  # fmt: skip

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from analysis.figures.spang2021.common import Fact
-    from analysis.figures.spang2021.runs import Run, Runs
+    from analysis.figures.spang2021.runs import Runs
 
 SWEEPS = ("reno-depth",)
 PLOTTED_DELTA = 2.0  # "The bound n^2/(2 BDP) + sqrt(n) of Theorem 5 is also plotted" (5.6)
@@ -34,20 +34,13 @@ def prepare(runs: Runs) -> Data:
     dense = np.geomspace(flows[0], flows[-1], 200) if flows else np.empty(0)
     return {
         "mean": series(found, "flows", "flows_losing_per_rtt"),
-        "p99": series(found, "flows", _p99),
+        "p99": series(found, "flows", lambda run: run.percentile("flows_losing", 99)),
         "delta": series(found, "flows", "delta"),
         "bound": {n: many_flows.flows_seeing_loss(exact, n, PLOTTED_DELTA) for n in flows if exact},
         "line": np.array([dense, [many_flows.flows_seeing_loss(exact or 1, n, PLOTTED_DELTA) for n in dense]]),
         "bdp": exact,
         "provenance": runs.provenance(),
     }
-
-
-def _p99(run: Run) -> float | None:
-    values, counts = run.distribution("flows_losing")
-    if not len(values):
-        return None
-    return float(values[np.searchsorted(counts.cumsum(), 0.99 * counts.sum())])
 
 
 def draw(data: Data) -> Figure:

@@ -70,6 +70,15 @@ class Run:
     def _distributions(self) -> pl.DataFrame:
         return self._parquet(distributions.NAME)
 
+    def percentile(self, what: str, percent: float) -> float | None:
+        """The least value with at least so many percent of all at or below it; None if there are none. Raises
+        InputError.
+        """
+        values, counts = self.distribution(what)
+        if not len(values):
+            return None
+        return float(values[np.searchsorted(counts.cumsum(), percent / 100 * counts.sum())])
+
     def flow_ids(self) -> list[int]:
         """The experiment's flows whose windows were traced."""
         rows = self._distributions.filter(pl.col("what") == "in_flight_packets")

@@ -53,8 +53,12 @@ class Row(NamedTuple):
             return "enough" if high <= self.predicted else "not enough" if low > self.predicted else "open"
         if self.kind == "distance":
             return NEARNESS[True if high <= NEAR else False if low > NEAR else None]
-        near = NEARNESS[conditions.is_near(self.predicted, low, high)]
-        return near if math.isinf(high) else f"{near} ({value / self.predicted - 1:+.0%})".replace("-", "−")
+        holds = conditions.is_near(self.predicted, low, high)
+        if math.isinf(high):
+            return NEARNESS[holds]
+        ends = (low, high) if holds is None else (value,)  # what leaves it open
+        off = " to ".join(f"{end / self.predicted - 1:+.0%}" for end in ends)
+        return f"{NEARNESS[holds]} ({off})".replace("-", "−")
 
 
 def rows(runs: Runs) -> list[Row]:
@@ -63,9 +67,8 @@ def rows(runs: Runs) -> list[Row]:
     searched = runs.select(SEARCH, needs=(COLUMNS[SEARCH],), cc="reno")
     flows = nearest({run["flows"] for run in searched} or {FLOWS}, FLOWS)
     reno, bbr = _search(runs, "reno", int(flows)), _search(runs, "bbr", int(flows))
-    silence = conditions.silence(runs)
     return [
-        *_one_flow(one, {cc: conditions.used_enough(runs, cc) for cc in one}, silence),
+        *_one_flow(runs, one),
         *_many_flows(int(flows), reno, bbr),
         Row("O(1)", "Reno, bounded windows, Poisson pacing", "[17]",
             [Condition("none of our senders paces at random, nor is the link over-provisioned", None, is_judged=False)],
@@ -82,18 +85,31 @@ def _search(runs: Runs, cc: str, flows: int) -> Found | None:
 # One flow ---------------------------------------------------------------------------------------------------------
 
 
-def _one_flow(one: dict[str, Found | None], used: dict[str, Condition], silence: Condition) -> list[Row]:
+def _one_flow(runs: Runs, one: dict[str, Found | None]) -> list[Row]:
+    silence = conditions.silence(runs)
     far = {cc: found for cc in single_flow.DECREASE if (found := _distance(one[cc], cc))}
-    falls = [conditions.falls(one[cc], cc) for cc in single_flow.DECREASE]
+    falls = {cc: conditions.falls(runs, cc) for cc in single_flow.DECREASE}
+    lossy = one["bbr"].mean("loss_events") if one["bbr"] else None
+    in_place_of_a_fall = Condition(
+        f"loss events a run: {conditions.rounded(lossy)}", None if lossy is None else lossy > 0
+    )
+
+    def single(rule: str, assumes: str, cc: str) -> Row:
+        found, fall = one[cc], falls.get(cc, in_place_of_a_fall)
+        checks = [conditions.losses_when_full(found), fall, conditions.used_enough(runs, cc)]
+        least = found.least if found else None
+        none = NO_LEAST if found and least is None else "not measured"
+        return Row(rule, assumes, "3.5", checks, _asked(found, cc), least, none=none)
+
     return [
         Row("BDP", "Reno, silence after loss", "[1, 12]", [silence], _asked(one["reno"], "reno"), None),
-        _single("BDP", "Reno", "3.5", one["reno"], "reno", used["reno"]),
+        single("BDP", "Reno", "reno"),
         Row("(1/b − 1) BDP", "falls to b W, silence after loss", "[14–16]", [silence], None, None),
-        Row("(1/b − 1) BDP", f"falls to b W: largest distance over the rule of {', '.join(far)}", "3.5", falls, 0.0,
-            _largest(list(far.values())), "distance", ""),
-        _single("3/7 BDP", "Cubic", "3.5", one["cubic"], "cubic", used["cubic"]),
-        _single("1/7 BDP", "Scalable", "3.5", one["scalable"], "scalable", used["scalable"]),
-        _single("1/4 BDP", "BBR while it probes for bandwidth, with loss", "3.5", one["bbr"], "bbr", used["bbr"]),
+        Row("(1/b − 1) BDP", f"falls to b W: largest distance over the rule of {', '.join(far)}", "3.5",
+            list(falls.values()), 0.0, _largest(list(far.values())), "distance", ""),
+        single("3/7 BDP", "Cubic", "cubic"),
+        single("1/7 BDP", "Scalable", "scalable"),
+        single("1/4 BDP", "BBR while it probes for bandwidth, with loss", "bbr"),
     ]  # fmt: skip
 
 
@@ -114,21 +130,6 @@ def _distance(found: Found | None, cc: str) -> Interval | None:
 def _largest(found: list[Interval]) -> Interval | None:
     """The largest of several, each of which is known as an interval."""
     return Interval(*(max(ends) for ends in zip(*found, strict=True))) if found else None
-
-
-def _single(rule: str, assumes: str, source: str, found: Found | None, cc: str, used: Condition) -> Row:
-    checks = [conditions.losses_when_full(found)]
-    if cc == "bbr":
-        lossy = None if found is None else found.mean("loss_events")
-        checks.append(
-            Condition(f"loss events a run: {conditions.rounded(lossy)}", None if lossy is None else lossy > 0)
-        )
-    else:
-        checks.append(conditions.falls(found, cc))
-    checks.append(used)
-    least = found.least if found else None
-    none = NO_LEAST if found and least is None else "not measured"
-    return Row(rule, assumes, source, checks, _asked(found, cc), least, none=none)
 
 
 # Many flows -------------------------------------------------------------------------------------------------------

@@ -110,6 +110,16 @@ class Trace:
         mine = (self.records["flow"] == flow) & (self.records["in_flight_packets"] >= 0)
         return self.records["mono_ns"][mine], self.records["in_flight_packets"][mine].astype(np.int64)
 
+    def fall(self, flow: int, drop_ns: int, end_ns: int) -> tuple[int, int]:
+        """(window that a loss's first dropped packet found, window after recovery) of a flow; packets.
+
+        The latter is that of a base RTT before the loss's end: recovery is over (until then PRR has a burst fewer in
+        flight), and the window has grown by some packets only.
+        """
+        times, window = self.window(flow)
+        before, after = np.searchsorted(times, (drop_ns, end_ns - self.rtt_ns), side="right") - 1
+        return int(window[before]), int(window[after])
+
     def window_steps(self, flow: int, start_ns: int, end_ns: int) -> np.ndarray:
         """The same as steps in [start, end]: 2 x steps, ns and packets."""
         return value_steps(*self.window(flow), start_ns, end_ns)
