@@ -72,14 +72,6 @@ class Run:
         return [text for raw in self.raw.values() if (text := raw.damage())]
 
 
-def load_whole(directory: Path) -> Run:
-    """As `load`, for what would not say that a part is missing. Raises InputError if a raw file is damaged, too."""
-    run = load(directory)
-    if run.damage():
-        raise InputError(f"{directory}: {run.damage()[0]}")
-    return run
-
-
 def load(directory: Path) -> Run:
     """Everything of one repetition. Raises InputError if there is no usable spec.yaml or no postcards.bsp."""
     spec = _spec(directory / "spec.yaml")
@@ -93,9 +85,11 @@ def load(directory: Path) -> Run:
         raise InputError(f"{directory / POSTCARDS_FILE}: missing; give the directory of a repetition (rep-<k>)")
     problems: list[str] = []
     own_sink = spec.get("generator", "iperf3") != "iperf3"
-    names = ["environment", "collector", "tracer", "switch", "traffic", "idle_rtt"]
-    names += ["traffic_sink"] if own_sink else []
-    documents = {name: _document(directory / f"{name}.json", problems) for name in names}
+    names = ["environment", "traffic"]
+    ledger = ["collector", "tracer", "switch", "idle_rtt", *(["traffic_sink"] if own_sink else [])]
+    names += [] if imported.is_imported(spec) else ledger  # others kept none
+    documents: dict[str, dict[str, Any]] = {name: {} for name in ledger}
+    documents |= {name: _document(directory / f"{name}.json", problems) for name in names}
     unread = {problem.partition(".json:")[0] for problem in problems}
     with ThreadPoolExecutor(1) as second:
         tcp_job = second.submit(load_tcp, directory / TCP_FILE)
@@ -133,9 +127,14 @@ def load_spec(directory: Path) -> dict[str, Any]:
 
 def clock_offset_ns(switch: dict[str, Any]) -> int:
     """CLOCK_MONOTONIC minus the switch's clock, as the runner measured it; 0 of one that runs on CLOCK_MONOTONIC."""
+    return told_clock_offset_ns(switch) or 0
+
+
+def told_clock_offset_ns(switch: dict[str, Any]) -> int | None:
+    """The same; None where switch.json does not say."""
     clock = switch.get("clock")
     offset = clock.get("offset_ns") if isinstance(clock, dict) else None
-    return offset if isinstance(offset, int) and not isinstance(offset, bool) and abs(offset) < 1 << 62 else 0
+    return offset if isinstance(offset, int) and not isinstance(offset, bool) and abs(offset) < 1 << 62 else None
 
 
 def _merge(first: list[FiveTuple], second: list[FiveTuple]) -> tuple[list[FiveTuple], np.ndarray]:

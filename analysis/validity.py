@@ -35,7 +35,8 @@ def reasons_against(
         inside = arrivals_in(queue, window.start_ns, window.end_ns)
         untold = [] if run.spec["imported"].get("cell_bytes") else unit_reasons(queue)
         arrivals = inside.stop - inside.start
-        return [*imported.reasons(run.spec, len(queue["flags"]), arrivals, utilization["mean"]), *untold]
+        reasons = imported.reasons(run.spec, len(queue["flags"]), arrivals, utilization["mean"])
+        return [*reasons, *run.problems, *untold]
     complete = not (
         entries["postcards_missing"] or entries["postcards_duplicate"] or run.raw["postcards"].damaged_bytes
     )

@@ -19,9 +19,10 @@ import polars as pl
 
 from analysis import imported
 from analysis.exporting import tables
-from analysis.load import Run, load_whole
+from analysis.load import Run
 from analysis.metrics import UTILIZATION_WINDOW_RTTS, bottleneck, jain_index, measurement_window
 from analysis.raw import InputError, known
+from analysis.whole import load_whole
 from wire import wire
 
 FORMAT_VERSION = 4  # of flent/resultset.py

@@ -16,7 +16,7 @@ import numpy as np
 
 from analysis import imported
 from analysis.exporting import pcapng
-from analysis.load import clock_offset_ns, load_spec, load_switch
+from analysis.load import load_spec, load_switch, told_clock_offset_ns
 from analysis.packets import card_columns, packet_headers, packet_kinds
 from analysis.raw import InputError
 from analysis.targets import SOFT
@@ -33,12 +33,13 @@ UNKNOWN_QUEUE = (1 << 8) - 1  # all ones, as INT has it for what is not availabl
 def write(repetition: Path, output: Path) -> int:
     """A report of every postcard of a repetition. Returns how many. Raises InputError, OSError."""
     spec, switch = load_spec(repetition), load_switch(repetition)
-    if _has_own_clock(spec) and "clock" not in switch:
+    told_ns = told_clock_offset_ns(switch)
+    if _has_own_clock(spec) and told_ns is None:
         raise InputError(
             f"{repetition / 'switch.json'}: does not say what the switch's clock showed, so its times are not known; "
             "allowed: a run whose switch.json is whole"
         )
-    sequence, unknown, offset_ns = 0, imported.unknown(spec), clock_offset_ns(switch)
+    sequence, unknown, offset_ns = 0, imported.unknown(spec), told_ns or 0
     with output.open("wb") as file:
         pcapng.write_head(file)
         for rows, mono, real in pcapng.stored(repetition):

@@ -73,6 +73,67 @@ def test_damaged_trace__is_refused_where_windows_are_shown(analysed, tmp_path, c
 
 
 @pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("traffic.json", "{", "traffic.json: not readable as JSON: "),
+        ("traffic.json", "[]", "traffic.json: is no JSON object"),
+        ("traffic.json", None, "traffic.json: missing"),
+        ("traffic.json", {"start_mono_ns": "soon"}, "traffic.json: does not say start_mono_ns"),
+        ("traffic.json", {"end_mono_ns": None, "flows": {}}, "traffic.json: does not say end_mono_ns, flows"),
+        ("traffic.json", {"flows": [7]}, "traffic.json: a flow is not as it should be"),
+        ("switch.json", "{", "switch.json: not readable as JSON: "),
+        ("switch.json", {"bottleneck_port": None}, "switch.json: does not say bottleneck_port"),
+        ("environment.json", "", "environment.json: not readable as JSON: "),
+        ("tcp.bst", None, "tcp.bst: missing"),
+    ],
+)
+def test_damaged_documents__are_refused_where_another_value_would_be_guessed(
+    analysed, tmp_path, capsys, name, content, said
+):
+    path = analysed / name
+    if content is None:
+        path.unlink()
+    else:
+        text = content if isinstance(content, str) else json.dumps(json.loads(path.read_text()) | content)
+        path.write_text(text)
+    assert json.loads((analysed / "summary.json").read_text())["valid"]  # it was, when that was written
+    assert export(analysed, "flent", tmp_path / "x.flent.gz") == 1
+    assert experiments(["replay", f"RUN={analysed}", "BUF=5p"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert [said in line for line in lines] == [True, True], lines
+    assert {found.name for found in tmp_path.iterdir()} == {"run"}
+    assert not list(analysed.glob("*whatif*"))
+
+
+def test_switch_with_a_clock_of_its_own__is_refused_where_nobody_says_what_it_showed(fresh, tmp_path, capsys):
+    directory = as_bmv2(fresh())
+    path = directory / "switch.json"
+    switch = json.loads(path.read_text())
+    for clock in ({}, {"offset_ns": None}, {"offset_ns": "7"}, 7):
+        path.write_text(json.dumps(switch | {"clock": clock}))
+        for kind, name in (("telemetry-report", "x"), ("flent", "x.flent.gz")):
+            assert export(directory, kind, tmp_path / name) == 1
+            (line,) = capsys.readouterr().err.splitlines()
+            assert "switch.json" in line
+            assert "what the switch's clock showed" in line
+
+
+def test_imported_run__whose_document_is_damaged_says_so(analysed, tmp_path, capsys):
+    imported(analysed, [])
+    for name in ("collector", "tracer", "switch", "idle_rtt"):  # nobody else keeps those
+        (analysed / f"{name}.json").unlink()
+    assert export(analysed, "flent", tmp_path / "x.flent.gz") == 0
+    derive_module.derive(analysed, force=True)
+    sound = json.loads((analysed / "summary.json").read_text())["reasons"]
+    (analysed / "traffic.json").write_text("{")
+    assert export(analysed, "flent", tmp_path / "y.flent.gz") == 1
+    assert "traffic.json: not readable as JSON" in capsys.readouterr().err
+    derive_module.derive(analysed, force=True)
+    reasons = json.loads((analysed / "summary.json").read_text())["reasons"]
+    assert [reason.partition(":")[0] for reason in reasons if reason not in sound] == ["traffic.json"]
+
+
+@pytest.mark.parametrize(
     ("summary", "said"),
     [
         ({"valid": False, "reasons": ["lost", "late"]}, "NOT VALID: lost (and 1 more)"),

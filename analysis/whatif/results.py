@@ -14,11 +14,12 @@ import numpy as np
 import polars as pl
 
 from analysis import imported, metrics, verdict
-from analysis.load import Run, clock_offset_ns, load_whole
+from analysis.load import Run, clock_offset_ns
 from analysis.raw import Columns, InputError
 from analysis.summary import plain
 from analysis.tables import write_frame
 from analysis.whatif import CAVEAT, figure, queue, stored
+from analysis.whole import load_whole
 from wire import wire
 
 CARD = wire.POSTCARD.const
