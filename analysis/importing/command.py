@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from analysis.importing import sources, write
+from analysis.importing import address, sources, write
 from analysis.raw import InputError
 from experiments import units
 from experiments.errors import BadValue, SpecError
@@ -83,7 +83,7 @@ def _read(given: dict[str, str], errors: list[BadValue]) -> sources.Asked:
     ]
     errors += [BadValue(key.upper(), None, "is missing") for key in ("from", "output") if key not in given]
     asked = sources.Asked(
-        sources=[word for word in given.get("from", "").split(",") if word],
+        sources=_sources(given.get("from", "")),
         output=Path(given.get("output", ".")),
         experiment=given.get("experiment"),
         rate_bps=value("rate", lambda text: _quantity(text, "rate", 1, MOST_RATE_BPS, "1bit to 1000tbit")),
@@ -101,6 +101,11 @@ def _read(given: dict[str, str], errors: list[BadValue]) -> sources.Asked:
     if errors:
         raise SpecError(errors)
     return asked
+
+
+def _sources(text: str) -> list[str]:
+    """Files; or a database alone, whose address may have commas (several hosts; a password)."""
+    return [text] if text.startswith(address.SCHEMES) else [word for word in text.split(",") if word]
 
 
 def _quantity(text: str, dimension: str, low: int, high: int, allowed: str) -> int:

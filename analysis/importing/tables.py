@@ -22,13 +22,13 @@ import duckdb
 import polars as pl
 import psycopg
 
+from analysis.importing import address
 from analysis.importing.fields import LINE
 from analysis.raw import InputError
 
 EXPERIMENTS, TRACES, POSTCARDS = "experiments", "traces", "postcard_traces"
 RETRANSMITS, HISTOGRAMS = "retransmits", "queue_depth_histograms"
 TABLES = (EXPERIMENTS, TRACES, POSTCARDS, RETRANSMITS, HISTOGRAMS)
-SCHEMES = ("postgresql://", "postgres://")
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 NULL = "\\N"
 UNREADABLE = (OSError, EOFError, zlib.error)  # what gzip raises of what is damaged, too
@@ -47,8 +47,9 @@ class Database(Protocol):
 
 def opened(source: str) -> Database | None:
     """The database that `source` names; None if it is none. Raises InputError."""
-    if source.startswith(SCHEMES):
+    if source.startswith(address.SCHEMES):
         return Server(source)
+    address.check_no_address(source)
     path = Path(source)
     if path.is_dir():
         return Files(path) if any((path / f"{table}{end}").exists() for table in TABLES for end in SUFFIXES) else None
@@ -188,7 +189,7 @@ class Server:
     """A running PostgreSQL, by its URL."""
 
     def __init__(self, url: str) -> None:
-        self.where = url.split("@")[-1]
+        self.where = address.shown(url)
         try:
             self.connection = psycopg.connect(url, connect_timeout=10)
         except psycopg.Error as error:

@@ -275,7 +275,10 @@ def test_tables__of_a_real_server_and_of_its_dump_are_the_same_run(tmp_path, rec
                     copy.write_row([None if value is None else str(value) for value in row])
     dump = subprocess.run([POSTGRES / "pg_dump", server], check=True, capture_output=True).stdout
     (tmp_path / "cc_traces.db").write_bytes(dump)
-    one = imported(server, tmp_path / "one", EXPERIMENT)
+    one = imported(f"{server}&password=hunter2", tmp_path / "one", EXPERIMENT)
+    for name in ("spec.yaml", "environment.json"):
+        assert "tables of postgres" in (one / name).read_text()
+    assert not [path for path in one.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
     other = imported(tmp_path / "cc_traces.db", tmp_path / "other", EXPERIMENT)
     summary = json.loads((one / "summary.json").read_text())
     assert summary["arrivals"] > 1000
