@@ -76,7 +76,7 @@ class Config:
             return None
         try:
             found = float("nan" if isinstance(value, bool) else value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):  # the last of JSON's integers, which have no end
             found = float("nan")
         if not low <= found <= high or (whole and not found.is_integer()):
             raise self._wrong(name, f"a {'whole ' * whole}number from {low} to {high}")

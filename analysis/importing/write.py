@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,8 +92,14 @@ def write(
     (directory / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
     document = {"start_mono_ns": start, "end_mono_ns": end, "flows": flows, "errors": [], "groups": []}
     (directory / "traffic.json").write_text(json.dumps(document, indent=1) + "\n")
-    environment = {"imported": {"what": source.what, "files": source.files, "experiment": source.document}}
-    (directory / "environment.json").write_text(json.dumps(environment, indent=1, default=str) + "\n")
+    told = {key: _as_json(value) for key, value in source.document.items()}
+    environment = {"imported": {"what": source.what, "files": source.files, "experiment": told}}
+    (directory / "environment.json").write_text(json.dumps(environment, indent=1, allow_nan=False, default=str) + "\n")
+
+
+def _as_json(value: Any) -> Any:
+    """JSON has no number for what is not finite; as text, as tables have it, it stays what the source said."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _spec(

@@ -151,6 +151,7 @@ CONFIGS = [
     ("num_flows", "two", "a whole number from 1 to 65535"),
     ("num_flows", True, "a whole number from 1 to 65535"),
     ("max_queue_depth_packets", "many", "a number from 0.001 to 1000000000"),
+    ("num_flows", float("nan"), "a whole number from 1 to 65535"),
     ("action", "explode", "drop, ecn"),
     ("algorithm", "$\\frac$", "as in cubic"),
 ]
@@ -164,6 +165,31 @@ def test_config__with_a_wrong_value_is_refused_by_its_name(tmp_path, recorded, c
     assert main(["import", f"FROM={tmp_path}/run", f"OUTPUT={tmp_path}/out"]) == 1
     assert capsys.readouterr() == ("", f"error: {path}: {name} is {value!a}; allowed: {allowed}\n")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["num_flows", "mtu_bytes", "max_queue_depth_packets"])
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_config__with_an_endless_integer_is_one_line(tmp_path, recorded, capsys, name, digits):
+    foreign.write_text(tmp_path / "run", *recorded)
+    path = tmp_path / "run/config.json"
+    path.write_text(path.read_text().replace("{", f'{{"{name}": {"9" * digits}, "was": {{', 1) + "}")
+    line = refused(tmp_path / "run", tmp_path / "out", capsys)
+    assert line.startswith(f"error: {path}: ")
+    assert (f"{name} is 999" if digits == 400 else "is no JSON") in line
+    assert len(line) < 400
+
+
+def test_config__with_what_is_no_number_is_kept_as_text(tmp_path, recorded, monkeypatch):
+    monkeypatch.setattr(derive_module, "draw_all", lambda *_: [])
+    monkeypatch.setattr(derive_module, "render", lambda *_: "")
+    foreign.write_text(tmp_path / "run", *recorded)
+    path = tmp_path / "run/config.json"
+    path.write_text(path.read_text().replace("{", '{"a": NaN, "b": -1e999, "c": 0.5, ', 1))
+    assert main(["import", f"FROM={tmp_path}/run", f"OUTPUT={tmp_path}/out"]) == 0
+    text = (tmp_path / "out/rep-1/environment.json").read_text()
+    found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no number of JSON"))
+    told = found["imported"]["experiment"]
+    assert (told["a"], told["b"], told["c"]) == ("nan", "-inf", 0.5)
 
 
 def test_source__without_any_data_is_refused(tmp_path, recorded, capsys):
