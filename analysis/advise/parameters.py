@@ -61,7 +61,10 @@ def _number(low: float, high: float, share: bool = False, open_ends: bool = Fals
         least, most = Fraction(str(low)), Fraction(str(high))
         if not least <= value <= most or (open_ends and value in (least, most)):
             raise ValueError(f"is out of bounds; {form}")
-        return float(value)
+        number = float(value)
+        if open_ends and number in (low, high):  # it has more digits than a float
+            raise ValueError(f"cannot be told from {number:g}; {form}")
+        return number
 
     return read
 
