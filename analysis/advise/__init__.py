@@ -3,5 +3,6 @@
 what our own runs say of it.
 
 parameters: what may be asked. link: the link asked about. rules: one row a rule, from analysis/theory/. memory: what
-kind of memory holds so much. evidence: runs held against rules. show: table and JSON. command: the order of all this.
+kind of memory holds so much. evidence: our runs. judge: runs held against rows. show: table and JSON. command: the
+order of all this.
 """

@@ -77,12 +77,11 @@ def _more_errors(given: dict[str, object]) -> list[BadValue]:
 
 
 def _answer(question: Question, directory: Path, as_json: bool) -> None:
-    from analysis.advise import evidence, rules, show
+    from analysis.advise import evidence, judge, rules, show
 
     runs = evidence.load(directory)
     rows = [
-        show.Row(advice, evidence.judge(advice.rule, question.link, runs.runs))
-        for advice in rules.advise(question.link)
+        show.Row(advice, judge.judge(advice.rule, question.link, runs.runs)) for advice in rules.advise(question.link)
     ]
     if as_json:
         print(show.as_json(question, rows, runs))

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What our own runs say of a rule: of those with as much buffer as it asks for, how many did what it promises.
-
-Runs come from run tables (Parquet or CSV, a row a repetition) and from summary.json files, anywhere below a directory.
-Only valid runs of long flows of one congestion control count. A rule is asked about each run's own rate, RTT, number of
-flows, Delta and losers, and judged by what it promises (Rule.promise); runs that break one of its assumptions say
-nothing of it, and are told apart. Nothing is known of a rule without such runs.
+"""Our own runs, from run tables (Parquet or CSV, a row a repetition) and from summary.json files, anywhere below a
+directory. Only valid runs of long flows of one congestion control count; judge.py holds them against rules.
 """
 
 from __future__ import annotations
@@ -16,10 +12,9 @@ from typing import Any, NamedTuple
 
 from analysis import run_table
 from analysis.advise.link import Link
-from analysis.advise.rule import Advice, Rule
+from analysis.advise.rule import Rule
 from analysis.run_table import INDEX
 
-NEAR = 1.25  # times what a rule asks for: a run with more buffer is no support
 TABLES = (".parquet", ".csv")
 OTHER_TABLES = ("least_buffer", "distributions")  # of a sweep and of a repetition, not of runs
 MEASURED = ("utilization_mean", "utilization_p01", "queue_nonempty_fraction", "delta", "flows_losing_per_rtt")
@@ -46,18 +41,15 @@ class Run(NamedTuple):
     flows_losing: float | None  # in an RTT with a loss, mean
 
     def link(self, asked: Link) -> Link:
-        """This run's own link, with `asked`'s wishes; Delta and losers as measured, no limit of the windows."""
-        own = replace(
+        """This run's own rate, RTT, MTU and flows, and else `asked`; no limit of the windows."""
+        return replace(
             asked, rate_bps=self.rate_bps, rtt_ns=self.rtt_ns, flows=self.flows, mtu_bytes=self.mtu_bytes,
-            delta=max(self.delta or 1.0, 1.0), window_bytes=None,
+            window_bytes=None,
         )  # fmt: skip
-        few = self.flows**2 / (own.delta * own.bdp)
-        return replace(own, losing=None if self.flows_losing is None else max(self.flows_losing - few, 0.0))
 
     def tells(self, rule: Rule) -> bool:
-        """Whether all is known of it that the rule asks about."""
-        known = {"delta": self.delta is not None, "losing": self.flows_losing is not None}
-        return all(known[name] for name in rule.needs)
+        """Whether all is measured of it that the rule assumes."""
+        return not (rule.needs_delta and self.delta is None) and not (rule.most_losing and self.flows_losing is None)
 
 
 ASKED = 6  # the first fields of a Run: what was asked of it
@@ -70,53 +62,6 @@ class Runs(NamedTuple):
     left_out: int
     sources: list[str]
     problems: list[str]
-
-
-class Verdict(NamedTuple):
-    """`enough` runs had the buffer that the rule asks for, `kept` of them did what it promises; `less` had less, and
-    `kept_with_less` of them did it all the same. `nearest` is the least buffer of the former over what the rule asks
-    for. Ranges of all those runs' flows and BDPs, packets (None: no runs). `outside` more break an assumption of the
-    rule: of `outside_enough` with as much buffer `outside_kept` did it.
-    """
-
-    enough: int
-    kept: int
-    less: int
-    kept_with_less: int
-    nearest: float | None
-    flows: tuple[int, int] | None
-    bdp: tuple[float, float] | None
-    outside: int = 0
-    outside_enough: int = 0
-    outside_kept: int = 0
-
-    @property
-    def word(self) -> str:
-        """supported, contradicted, or why neither can be said; far more buffer than is asked for supports nothing."""
-        if not self.enough:
-            if self.less:
-                return "not measured with so much"
-            return "measured outside its assumptions" if self.outside else "not measured yet"
-        if self.kept < self.enough:
-            return "contradicted"
-        return "supported" if self.nearest is not None and self.nearest <= NEAR else "not measured near it"
-
-    def elsewhere(self, asked: Link) -> str:
-        """Of what other links these runs are, "" if they are about as the one that is asked about."""
-        if self.flows is None or self.bdp is None:
-            return ""
-        (fewest, most), (least, largest) = self.flows, self.bdp
-        found = []
-        if not fewest <= asked.flows <= most:
-            found.append(f"n = {span_of(fewest, most)}")
-        if not least / NEAR <= asked.bdp <= largest * NEAR:
-            found.append(f"BDP = {span_of(round(least), round(largest))}")
-        return ", ".join(found)
-
-
-def span_of(least: int, most: int) -> str:
-    """3, or 3 to 8."""
-    return str(least) if least == most else f"{least} to {most}"
 
 
 def load(directory: Path) -> Runs:
@@ -154,54 +99,6 @@ def _files(directory: Path) -> list[Path]:
             path.parent in repetitions or path.stem in OTHER_TABLES or (path.name == INDEX and path.parent in above)
         )
     ]
-
-
-def judge(rule: Rule, asked: Link, runs: list[Run]) -> Verdict:
-    """The rule against the runs of `asked`'s congestion control, each with its own link but `asked`'s wishes."""
-    # [runs with as much buffer, of these kept, with less, of these kept]: within the assumptions, and outside
-    within, outside = [0, 0, 0, 0], [0, 0, 0, 0]
-    ratios: list[float] = []
-    flows: list[int] = []
-    bdps: list[float] = []
-    for run in runs:
-        if run.cc != asked.cc or (run.flows == 1) != (rule.runs_of == "one") or not run.tells(rule):
-            continue
-        link = run.link(asked)
-        reached = _reached(rule, link, run)
-        if reached is None or not rule.applies(link):
-            continue
-        advice = Advice(rule, rule.ask(link), rule.conditions(link))
-        enough = run.buffer_packets >= advice.packets - 0.5  # a buffer given in BDP is rounded to the nearest packet
-        counts, at = outside if advice.holds is False else within, 0 if enough else 2
-        counts[at] += 1
-        counts[at + 1] += reached
-        if counts is outside:
-            continue
-        flows.append(run.flows)
-        bdps.append(link.bdp)
-        if enough:
-            ratios.append(run.buffer_packets / max(advice.packets, 1))
-    return Verdict(
-        enough=within[0],
-        kept=within[1],
-        less=within[2],
-        kept_with_less=within[3],
-        nearest=min(ratios, default=None),
-        flows=(min(flows), max(flows)) if flows else None,
-        bdp=(min(bdps), max(bdps)) if bdps else None,
-        outside=outside[0] + outside[2],
-        outside_enough=outside[0],
-        outside_kept=outside[1],
-    )
-
-
-def _reached(rule: Rule, link: Link, run: Run) -> bool | None:
-    """Whether the run did what the rule promises; None if this is not measured."""
-    if rule.promise is None:
-        return None
-    promise = rule.promise(link)
-    value = getattr(run, promise.measure)
-    return None if value is None else value >= promise.least
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:

@@ -44,8 +44,9 @@ class Rule:
     assumes.
 
     `promise` is what the buffer is for, and what a run is judged by; None if runs of long flows do not measure it.
-    `runs_of` says of how many flows such runs are, "one" or "many"; `needs` what must be known of a run: "delta",
-    "losing" (fields of Link).
+    `runs_of` says of how many flows such runs are, "one" or "many". Of what only runs can tell, `needs_delta` says that
+    it assumes DELTA-almost fairness, and `most_losing` how many flows may lose in any RTT. `takes_losing`: what it asks
+    for depends on LOSING.
     """
 
     key: str
@@ -57,7 +58,9 @@ class Rule:
     applies: Callable[[Link], bool] = lambda link: True
     promise: Callable[[Link], Promise] | None = None
     runs_of: str = "many"
-    needs: tuple[str, ...] = ()
+    needs_delta: bool = False
+    most_losing: Callable[[Link], float] | None = None
+    takes_losing: bool = False
 
 
 class Advice(NamedTuple):

@@ -103,9 +103,13 @@ def _least_window(link: Link) -> Condition:
     return Condition(f"least window {needed:.2g} packets or more: {allowed:.3g} to {link.fair_window:.3g}", holds)
 
 
+def _most_losing(link: Link) -> float:
+    return many_flows.flows_seeing_loss(link.bdp, link.flows, link.delta)
+
+
 def _few_lose(link: Link) -> Condition:
     """No more than n^2 / (Delta BDP) + sqrt(n): known if LOSING says how many there are beyond the first term."""
-    most = many_flows.flows_seeing_loss(link.bdp, link.flows, link.delta)
+    most = _most_losing(link)
     holds = None if link.losing is None else link.losing <= math.sqrt(link.flows)
     return Condition(f"at most {most:.4g} of {link.flows} flows see a loss in one RTT", holds)
 
@@ -170,9 +174,12 @@ def _equation_3(link: Link) -> float:
     return many_flows.desynchronized_buffer(link.bdp, link.flows, link.delta, link.losing or 0.0)
 
 
+def _most_losing_of_equation_3(link: Link) -> float:
+    return _most_losing(link) - math.sqrt(link.flows) + (link.losing or 0.0)
+
+
 def _equation_3_conditions(link: Link) -> list[Condition]:
-    extra, beyond = link.losing or 0.0, math.sqrt(link.flows)
-    most = many_flows.flows_seeing_loss(link.bdp, link.flows, link.delta) - beyond + extra
+    most = _most_losing_of_equation_3(link)
     given = Condition(f"at most {most:.4g} of {link.flows} flows see a loss in one RTT, as LOSING says", True)
     few_lose = _few_lose(link)
     return [given if found == few_lose else found for found in _almost_fair(link, _equation_3)]
@@ -241,7 +248,8 @@ LONG_FLOWS = (
         ask=_theorem_6,
         conditions=lambda link: _almost_fair(link, _theorem_6),
         promise=_full,
-        needs=("delta", "losing"),
+        needs_delta=True,
+        most_losing=_most_losing,
     ),
     Rule(
         key="theorem-7",
@@ -252,7 +260,8 @@ LONG_FLOWS = (
         ask=_theorem_7,
         conditions=_theorem_7_conditions,
         promise=_wanted,
-        needs=("delta", "losing"),
+        needs_delta=True,
+        most_losing=_most_losing,
     ),
     Rule(
         key="equation-3",
@@ -263,7 +272,9 @@ LONG_FLOWS = (
         ask=_equation_3,
         conditions=_equation_3_conditions,
         promise=_full,
-        needs=("delta", "losing"),
+        needs_delta=True,
+        most_losing=_most_losing_of_equation_3,
+        takes_losing=True,
     ),
     Rule(
         key="theorem-8",
@@ -274,6 +285,6 @@ LONG_FLOWS = (
         ask=_theorem_8,
         conditions=_theorem_8_conditions,
         promise=lambda link: Promise(NONEMPTY, 1 - link.risk),
-        needs=("delta",),
+        needs_delta=True,
     ),
 )

@@ -16,7 +16,8 @@ from rich.text import Text
 
 from analysis.advise import rules
 from analysis.advise.amounts import si, whole
-from analysis.advise.evidence import Runs, Verdict, span_of
+from analysis.advise.evidence import Runs
+from analysis.advise.judge import NEAR, Verdict, span_of
 from analysis.advise.link import Link
 from analysis.advise.memory import SOURCE, memory_class, ram_bits
 from analysis.advise.parameters import Question
@@ -61,9 +62,9 @@ def print_table(question: Question, rows: list[Row], runs: Runs) -> None:
         console.print(Text(f"{number:>2} {advice.rule.formula}  ({advice.rule.source})"), style="bold")
         for condition in advice.conditions:
             console.print(Padding(Text(f"{MARKS[condition.holds]:<4} {condition.text}"), INDENT, expand=False))
-        if advice.rule.promise and (verdict.flows or verdict.outside):
-            promised = advice.rule.promise(link).text
-            console.print(Padding(Text(_evidence_line(verdict, promised)), INDENT, expand=False))
+        if advice.rule.promise:
+            for text in _evidence_lines(verdict, advice.rule.promise(link).text, link):
+                console.print(Padding(Text(text), INDENT, expand=False))
     console.print()
     for line in _footnotes(question, runs):
         console.print(Text(line))
@@ -144,25 +145,50 @@ def _cells(question: Question, advice: Advice) -> tuple[str, str, str, str, str]
 
 
 def _said(verdict: Verdict, link: Link) -> str:
-    if not verdict.enough:
+    if not verdict.counted:
         return verdict.word
-    elsewhere = verdict.elsewhere(link)
-    return f"{verdict.word} ({verdict.kept} of {verdict.enough})" + (f" at {elsewhere}" if elsewhere else "")
+    said = f"{verdict.word} ({verdict.kept} of {verdict.counted})"
+    if elsewhere := verdict.elsewhere(link):
+        said += f" at {elsewhere}"
+    if verdict.unfair and verdict.deltas:
+        said += f", with Delta {span_of(*verdict.deltas)} measured, not {link.delta:g}"
+    elif verdict.many_losing:
+        said += ", with more flows losing (mean) than it assumes"
+    return said
 
 
-def _evidence_line(verdict: Verdict, promised: str) -> str:
-    parts = [f"runs ({promised})"]
-    if verdict.flows and verdict.bdp:
-        span = f"n = {span_of(*verdict.flows)}, BDP = {span_of(*map(round, verdict.bdp))} packets"
-        near = f", {verdict.nearest:.3g} x of it or more" if verdict.nearest is not None else ""
-        parts.append(f"{verdict.kept} of {verdict.enough} with so much buffer{near}")
-        parts.append(f"{verdict.kept_with_less} of {verdict.less} with less ({span})")
-    if verdict.outside:
+def _evidence_lines(verdict: Verdict, promised: str, link: Link) -> list[str]:
+    """What was counted, what was not, and what the runs measured of the rule's assumptions."""
+    parts, lines = [], []
+    if verdict.counted and verdict.ratios and verdict.flows and verdict.bdp:
+        where = f"n = {span_of(*verdict.flows)}, BDP = {span_of(*map(round, verdict.bdp))} packets"
         parts.append(
-            f"{verdict.outside} are outside its assumptions, where {verdict.outside_kept} of {verdict.outside_enough} "
-            "with so much kept it"
+            f"{verdict.kept} of {verdict.counted} with {span_of(*verdict.ratios)} x the buffer did it ({where})"
         )
-    return f"{parts[0]}: {'; '.join(parts[1:])}"
+    if verdict.more:
+        parts.append(f"{verdict.more} with more than {NEAR:g} x did, which is no support")
+    if verdict.less:
+        parts.append(f"{verdict.less_kept} of {verdict.less} with less did")
+    if verdict.outside_counted or (verdict.outside and not parts):
+        parts.append(
+            f"{verdict.outside} are outside its assumptions, where {verdict.outside_kept} of {verdict.outside_counted} "
+            "with such a buffer did"
+        )
+    if parts:
+        lines.append(f"runs ({promised}): {'; '.join(parts)}")
+    if verdict.deltas:
+        text = f"measured Delta: {span_of(*verdict.deltas)}"
+        if verdict.unfair:
+            text += f", above the row's {link.delta:g} in {verdict.unfair} of {verdict.counted}"
+            text += ": a test of the row's number, not of the theorem"
+        lines.append(text)
+    if verdict.losing:
+        lines.append(
+            f"measured flows that lose in an RTT with losses, mean: {span_of(*verdict.losing)}, above the bound in "
+            f"{verdict.many_losing} of {verdict.counted}; the bound is of every RTT: a mean above it breaks it, "
+            "one below does not prove it"
+        )
+    return lines
 
 
 def _footnotes(question: Question, runs: Runs) -> list[str]:

@@ -166,7 +166,7 @@ def test_without_runs__no_rule_is_said_to_be_supported(advice):
     for rule in advice()["rules"]:
         if rule["measured"] is not None:
             assert rule["measured"]["verdict"] == "not measured yet"
-            assert rule["measured"]["enough"] == 0
+            assert rule["measured"]["counted"] == 0
 
 
 def test_table__names_every_rule_with_its_source_and_assumptions(capsys, tmp_path):
