@@ -14,16 +14,18 @@ figures say which); 128 + the signal's number when it was stopped.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from analysis import run_table
 from analysis.raw import InputError
 from experiments import host
 from experiments.errors import BadValue, RunError, SpecError
-from experiments.sweep import run, spec
+from experiments.sweep import needs, run, spec
 from experiments.sweep.__main__ import prober, whole
 from experiments.words import made, read_words
 
@@ -120,6 +122,7 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
     files = [SPECS / asked.paper / f"{stem}.yaml" for stem in paper.sweeps(names)]
     whole_sweeps = sorted((spec.read(file, words, asked.smoke) for file in files), key=lambda one: bool(one.search))
     probe = probe or prober(build=True)
+    say_what_is_missing(whole_sweeps, probe, asked.options)
     worst, refused = 0, {}
     for repetitions in range(1, max(sweep.reps for sweep in whole_sweeps) + 1):
         for sweep in whole_sweeps:
@@ -138,6 +141,17 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
         for line in lines:
             print(f"error: {line}", file=sys.stderr)
     return max(worst, 2) if refused else worst
+
+
+def say_what_is_missing(sweeps: list[spec.Sweep], probe: Callable[[str], host.Host], options: run.Options) -> None:
+    """Of those that can be run; what keeps one from it is said when its turn comes."""
+    missing, table = [], run_table.read(options.results)
+    for sweep in sweeps:
+        with contextlib.suppress(RunError):
+            missing.append(run.missing(sweep, probe, options, table))
+    if missing:
+        options.results.mkdir(parents=True, exist_ok=True)
+        print(needs.headline_of_set(missing, options.results), flush=True)
 
 
 def draw(asked: Asked) -> int:

@@ -50,8 +50,7 @@ def main(arguments: list[str]) -> int:
 def _sweep(arguments: list[str], only_show: bool) -> int:
     from analysis import run_table
     from experiments import host
-    from experiments.sweep import plan, run, spec
-    from experiments.sweep.state import REPETITION, RUNS
+    from experiments.sweep import needs, plan, run, spec
 
     words, options, errors = read_words(arguments)
     smoke, at_once, attempts = (whole(words, key, errors, most) for key, most in LIMITS.items())
@@ -65,12 +64,9 @@ def _sweep(arguments: list[str], only_show: bool) -> int:
     chosen = chosen._replace(inventory=options.get("inventory", ""))
     if only_show:
         table = run_table.read(chosen.results)
-        first = run.planned(sweep, probe).next(table, set())
-        for job in first.jobs:
+        for job in run.planned(sweep, probe).next(table, set()).jobs:
             print(f"{job.id}  {plan.describe(job.point)}")
-        done = set(table.filter(table["valid"])["run"])
-        left = [job for job in first.jobs if f"{sweep.name}/{RUNS}/{job.id}/{REPETITION}" not in done]
-        print(run.headline(sweep, first, left, run.how_many(first.jobs, at_once), chosen.results / sweep.name))
+        print(needs.headline(sweep, run.missing(sweep, probe, chosen, table), chosen.results / sweep.name))
         return 0
     return run.run(sweep, probe, chosen)
 

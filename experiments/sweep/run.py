@@ -23,10 +23,10 @@ from experiments.analyse import sudo_user
 from experiments.cell import Interrupted
 from experiments.errors import RunError
 from experiments.host import Host
-from experiments.sweep import engine, plan
+from experiments.sweep import engine, needs, plan
 from experiments.sweep import labs as labs_module
 from experiments.sweep.plan import Job
-from experiments.sweep.progress import Progress, duration
+from experiments.sweep.progress import Progress
 from experiments.sweep.rounds import ATTEMPTS, Attempts, Round, cost_s
 from experiments.sweep.searches import Searches
 from experiments.sweep.spec import Sweep
@@ -83,6 +83,15 @@ def planned(sweep: Sweep, probe: Callable[[str], Host]) -> Jobs | Searches:
     return Searches(sweep, probe) if sweep.search else Jobs(sweep, probe)
 
 
+def missing(sweep: Sweep, probe: Callable[[str], Host], options: Options, table: polars.DataFrame) -> needs.Need:
+    """What is missing by the run table and what is stored; nothing is run or written. Raises SpecError, RunError."""
+    jobs, directory = planned(sweep, probe), options.results / sweep.name
+    attempts = Attempts(options.attempts, jobs.first[0].spec.clock == "virtual")
+    now = jobs.next(table, given_up(directory, attempts))
+    todo = [job for job in now.jobs if attempts.left(look(directory / RUNS / job.id))]
+    return needs.of(sweep, now, todo, how_many(jobs.first, options.at_once))
+
+
 class Jobs:
     """The jobs of a sweep, all known from the beginning. Searches (searches.py) learn theirs from what was measured."""
 
@@ -116,10 +125,10 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
             plan.write(directory, sweep, now.jobs)
             todo = [job for job in now.jobs if attempts.left(look(directory / RUNS / job.id))]
             if not said:
-                print(headline(sweep, now, todo, of_all, directory), flush=True)
+                print(needs.headline(sweep, needs.of(sweep, now, todo, of_all), directory), flush=True)
                 tidy(sweep, now.jobs, directory)
                 said = True
-            shortage = disk_shortage(sweep, todo, of_all, directory)
+            shortage = needs.shortage(needs.of(sweep, now, todo, of_all), directory)
             if shortage:
                 raise RunError(shortage)
             done = len(now.jobs) - len(todo)
@@ -141,9 +150,10 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
 
 def given_up(directory: Path, attempts: Attempts) -> set[str]:
     """Jobs that came to their last attempt without a valid run."""
+    runs = directory / RUNS
     return {
         run.name
-        for run in (directory / RUNS).iterdir()
+        for run in (runs.iterdir() if runs.is_dir() else ())
         if (seen := look(run)).state is not State.VALID and not attempts.left(seen)
     }
 
@@ -216,35 +226,6 @@ def how_many(jobs: list[Job], asked: int | None, away: bool = False) -> int:
     if problem:
         raise RunError(problem)
     return at_once
-
-
-def headline(sweep: Sweep, now: Round, todo: list[Job], at_once: int, directory: Path) -> str:
-    """What is going to be done, how long it takes, what it needs."""
-    done = f", {len(now.jobs) - len(todo)} done" if len(todo) < len(now.jobs) else ""
-    estimate = duration((sum(cost_s(job.spec) for job in todo) + now.more_cost_s) / at_once)
-    clock = "virtual time" if now.jobs[0].spec.clock == "virtual" else "real time"
-    runs = f"{len(now.jobs)} runs" if not now.more else f"about {len(now.jobs) + now.more} runs"
-    needed = disk_needed(sweep, todo, at_once) + now.more * disk.kept_bytes(now.jobs[0].spec, sweep.keep)
-    return (
-        f"{sweep.name}: {len(sweep.points)} points, {runs} in {clock}{done}; {at_once} at once, about {estimate}; "
-        f"{disk.mib(needed)} of disk at most (keep: {sweep.keep}) -> {directory}"
-    )
-
-
-def disk_needed(sweep: Sweep, todo: list[Job], at_once: int) -> int:
-    """What the jobs leave, and what those that run at once have before they are thinned."""
-    whole = sorted((disk.estimate_bytes(job.spec) for job in todo), reverse=True)[:at_once]
-    return sum(disk.kept_bytes(job.spec, sweep.keep) for job in todo) + sum(whole)
-
-
-def disk_shortage(sweep: Sweep, todo: list[Job], at_once: int, directory: Path) -> str | None:
-    needed, free = disk_needed(sweep, todo, at_once) + disk.RESERVE_BYTES, disk.free_bytes(directory)
-    if needed <= free:
-        return None
-    return (
-        f"{directory} has {disk.mib(free)} free, this sweep may need {disk.mib(needed)}: make room, choose another "
-        "directory with RESULTS=, or keep less of each run with KEEP=tables or KEEP=summary"
-    )
 
 
 def conclude(jobs: list[Job], directory: Path) -> int:

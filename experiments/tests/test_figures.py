@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
 """make figures: its words, the order of sweeps, and one figure of a short sweep really measured and drawn."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from analysis import run_table
 from analysis.figures.spang2021 import paper
-from experiments import figures, host, virtual_lab
+from experiments import disk, figures, host, virtual_lab
 from experiments.errors import RunError, SpecError
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import resolve
@@ -80,7 +82,50 @@ class Sweeps:
 
 
 def probe(clock: str) -> Host:
-    raise AssertionError("nothing is run")
+    return HOSTS[clock or "virtual"]
+
+
+def test_measure__says_first_what_all_sweeps_need(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweeps = Sweeps()
+    monkeypatch.setattr(figures.run, "run", sweeps)
+    asked = figures.read(["PAPER=spang2021", "FIGURE=9", f"RESULTS={tmp_path}", "JOBS=1"])
+    assert figures.measure(asked, probe) == 0
+    first, *_ = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(
+        rf"1 sweep: 3 runs in virtual time; 1 at once, about .*; [0-9,]+ MiB of disk at most, [0-9,]+ MiB free -> "
+        rf"{tmp_path}",
+        first,
+    )
+
+
+def test_what_a_set_needs__is_the_sum_of_what_is_kept_and_the_most_of_what_passes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = run.Options(tmp_path, 2)
+    sweeps = [spec.read(figures.SPECS / f"spang2021/{stem}.yaml", {}, False) for stem in ("ecn", "least-buffer")]
+    ecn, search = (run.missing(sweep, probe, options, run_table.read(tmp_path)) for sweep in sweeps)
+    assert (ecn.runs, ecn.certain, search.certain) == (6, True, False)
+    assert search.runs > 2 * 32
+    assert ecn.kept_bytes > search.kept_bytes / search.runs * ecn.runs  # tables are kept
+    figures.say_what_is_missing(sweeps, probe, options)
+    needed = disk.mib(ecn.kept_bytes + search.kept_bytes + max(ecn.passing_bytes, search.passing_bytes))
+    said = capsys.readouterr().out
+    assert said.startswith(f"2 sweeps: about {ecn.runs + search.runs} runs in virtual time; 2 at once, about ")
+    assert f"; {needed} of disk at most, " in said
+
+
+def test_what_a_set_needs__leaves_out_what_cannot_be_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def without_memory(*_: object) -> None:
+        raise RunError("JOBS: too little memory")
+
+    monkeypatch.setattr(figures.run, "missing", without_memory)
+    sweeps = [spec.read(figures.SPECS / "spang2021/ecn.yaml", {}, False)]
+    figures.say_what_is_missing(sweeps, probe, run.Options(tmp_path))
+    assert capsys.readouterr().out == ""
 
 
 def test_measure__takes_first_repetitions_first_and_searches_last(

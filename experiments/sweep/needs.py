@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""What is missing of a sweep: runs, time and disk, said before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from experiments import disk
+from experiments.sweep.plan import Job
+from experiments.sweep.progress import duration
+from experiments.sweep.rounds import Round, cost_s
+from experiments.sweep.spec import Sweep
+
+
+class Need(NamedTuple):
+    """Runs that a search is expected to ask for are counted in."""
+
+    runs: int
+    done: int
+    certain: bool  # whether all runs are known by now
+    clock: str
+    at_once: int
+    duration_s: float
+    kept_bytes: int  # at most, of all that is missing when it is done
+    passing_bytes: int  # at most, of runs that are under way, before they are thinned
+
+    @property
+    def bytes(self) -> int:
+        return self.kept_bytes + self.passing_bytes
+
+
+def of(sweep: Sweep, now: Round, todo: list[Job], at_once: int) -> Need:
+    """What `todo` and the jobs to follow need. `now` has at least one job."""
+    kept = [disk.kept_bytes(job.spec, sweep.keep) for job in todo]
+    whole = sorted((disk.estimate_bytes(job.spec) for job in todo), reverse=True)
+    first = now.jobs[0].spec
+    return Need(
+        runs=len(now.jobs) + now.more,
+        done=len(now.jobs) - len(todo),
+        certain=not now.more,
+        clock=first.clock,
+        at_once=at_once,
+        duration_s=(sum(cost_s(job.spec) for job in todo) + now.more_cost_s) / at_once,
+        kept_bytes=sum(kept) + now.more * disk.kept_bytes(first, sweep.keep),
+        passing_bytes=sum(whole[:at_once]),
+    )
+
+
+def headline(sweep: Sweep, need: Need, directory: Path) -> str:
+    """What is going to be done, how long it takes, what it needs."""
+    points = f"{len(sweep.points)} points, "
+    return f"{sweep.name}: {points}{_amounts(need)} of disk at most (keep: {sweep.keep}) -> {directory}"
+
+
+def headline_of_set(needs: Sequence[Need], results: Path) -> str:
+    """The same of several sweeps, one after the other. `needs` has at least one."""
+    total = needs[0]._replace(
+        runs=sum(need.runs for need in needs),
+        done=sum(need.done for need in needs),
+        certain=all(need.certain for need in needs),
+        duration_s=sum(need.duration_s for need in needs),
+        kept_bytes=sum(need.kept_bytes for need in needs),
+        passing_bytes=max(need.passing_bytes for need in needs),
+    )
+    free = disk.free_bytes(results)
+    sweeps = f"{len(needs)} sweep{'s' if len(needs) > 1 else ''}"
+    return f"{sweeps}: {_amounts(total)} of disk at most, {disk.mib(free)} free -> {results}"
+
+
+def shortage(need: Need, directory: Path) -> str | None:
+    """What to tell the user if `directory` cannot hold it; None if it can."""
+    needed, free = need.bytes + disk.RESERVE_BYTES, disk.free_bytes(directory)
+    if needed <= free:
+        return None
+    return (
+        f"{directory} has {disk.mib(free)} free, this sweep may need {disk.mib(needed)}: make room, choose another "
+        "directory with RESULTS=, or keep less of each run with KEEP=tables or KEEP=summary"
+    )
+
+
+def _amounts(need: Need) -> str:
+    done = f", {need.done} done" if need.done else ""
+    runs = f"{'' if need.certain else 'about '}{need.runs} runs in {need.clock} time{done}"
+    return f"{runs}; {need.at_once} at once, about {duration(need.duration_s)}; {disk.mib(need.bytes)}"
