@@ -14,7 +14,7 @@ import yaml
 from analysis import derive as derive_module
 from analysis import run_table
 from analysis.derive import derive
-from analysis.figures.spang2021 import document, figure_05b, paper, publish, table_conditions
+from analysis.figures.spang2021 import document, figure_05b, paper, publish, run_list, table_conditions
 from analysis.figures.spang2021.runs import Runs
 from analysis.figures.spang2021.table_rows import Row
 from analysis.raw import InputError
@@ -321,6 +321,19 @@ def test_draw__makes_every_figure_and_the_page_of_facts(drawn):
     assert f"{len({run for figure in figures for run in figure.used})} valid runs in virtual time" in page
 
 
+def test_draw__names_every_run_of_figures_of_many(drawn):
+    figures, output = drawn
+    table = pl.read_parquet(output / run_list.NAME)
+    named = {
+        row["run"].removesuffix("/rep-1").replace("/runs/", "/"): row["figures"].split(";")
+        for row in table.iter_rows(named=True)
+    }
+    assert any(len(figure.used) > 4 for figure in figures)
+    for figure in figures:
+        assert sorted(run for run, of in named.items() if paper.short(figure.name) in of) == figure.used
+    assert named["spang2021-reno-depth/reno-n16-b41-r1"][:2] == ["4", "10"]
+
+
 @pytest.mark.parametrize("name", paper.NAMES)
 def test_figure__of_no_runs_says_that_there_is_nothing(tmp_path, name):
     module, runs = paper.load(name), Runs(tmp_path)
@@ -362,9 +375,10 @@ def test_publish__keeps_what_people_wrote_and_refreshes_numbers(results, drawn, 
     assert "![Figure 10](spang2021/figure_10.png)\n\nBecause *flows* wait.\n" in page
     assert page.index("All of it.") < page.index("## What was asked")
     assert (docs / "spang2021/figure_10.svg").exists()
-    table = pl.read_parquet(docs / publish.TABLE)
-    assert table.columns == list(run_table.COLUMNS)
+    table = pl.read_parquet(docs / run_list.NAME)
+    assert table.columns == [*run_table.COLUMNS, run_list.FIGURES]
     assert len(table) == sum(map(len, SWEEPS.values()))
+    assert f"[{run_list.NAME}]({run_list.NAME}) has a row for each run" in page
 
     (docs / paper.PAGE).write_text("old")
     publish.publish(*drawn_of, docs)

@@ -11,10 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from analysis import run_table
-from analysis.figures.spang2021 import theirs
+from analysis.figures.spang2021 import run_list
 from analysis.figures.spang2021.common import TELLS_NO
 from analysis.imported import REASON as IMPORTED
 from analysis.raw import InputError
@@ -123,8 +120,7 @@ def _world(results: Path, smoke: bool, drawn: list[Drawn]) -> str:
     """What all runs have in common."""
     used = {run for figure in drawn for run in figure.used}
     left_out = {run: why for figure in drawn for run, why in figure.left_out}
-    everything = run_table.read(results)
-    table = pl.concat([paper_rows(everything, smoke), theirs.of(everything)])
+    table = run_list.rows(results, smoke)
     if not used or not len(table):
         return "No run was found."
     hours = (table["wall_s"].sum() or 0) / 3600
@@ -139,21 +135,16 @@ def _world(results: Path, smoke: bool, drawn: list[Drawn]) -> str:
         f"because they are not valid{_or_too_little(left_out.items())}; "
         f"{each} of each point; {hours:.1f} h of runs, analysis not counted; "
         f"commit {commits or 'unknown'}. Intervals are 95 % bootstrap intervals over runs, or the likelihood's where a "
-        "law is fitted; a search, with all other runs of its kind, gives the largest buffer that is not enough and the "
-        "smallest that is, wider apart where buffers between them contradict each other. A lone flow's "
-        "repetitions are nearly one sawtooth, shifted, so that their intervals are small."
+        "law is fitted. A search, with all other runs of its kind, gives the largest buffer "
+        "that is not enough and the smallest that is, wider apart where buffers between them contradict each other. A "
+        "lone flow's repetitions are nearly one sawtooth, shifted, so that their intervals are small. Figures name at "
+        f"most four runs; [{run_list.NAME}]({run_list.NAME}) has a row for each run, and in its column "
+        f"`{run_list.FIGURES}` the figures that were drawn from it (`3;5a`)."
     )
 
 
 def _or_too_little(left_out: Iterable[tuple[str, str]]) -> str:
     return " or tell too little" if any(why.startswith(TELLS_NO) for _, why in left_out) else ""
-
-
-def paper_rows(table: pl.DataFrame, smoke: bool) -> pl.DataFrame:
-    """The rows of the run table that are of this paper's sweeps."""
-    mine = table.filter(pl.col("sweep").str.starts_with("spang2021-"))
-    short = pl.col("sweep").str.ends_with("-smoke")
-    return mine.filter(short if smoke else ~short)
 
 
 # Reasons --------------------------------------------------------------------------------------------------------------

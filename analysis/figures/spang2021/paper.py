@@ -10,7 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from analysis.figures.spang2021 import common, document
+import polars as pl
+
+from analysis.figures.spang2021 import common, document, run_list
 from analysis.figures.spang2021.common import Fact
 from analysis.figures.spang2021.runs import Runs
 
@@ -58,8 +60,8 @@ def sweeps(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def draw(results: Path, output: Path, names: tuple[str, ...] = NAMES, smoke: bool = False) -> list[Drawn]:
-    """Draws from what lies in `results` into `output`, and writes the page beside them if these are all. Raises
-    InputError if stored runs cannot be read, OSError.
+    """Draws from what lies in `results` into `output`; if these are all, the page and the table of runs come with them.
+    Raises InputError if stored runs cannot be read, OSError.
     """
     output.mkdir(parents=True, exist_ok=True)
     drawn = []
@@ -76,4 +78,10 @@ def draw(results: Path, output: Path, names: tuple[str, ...] = NAMES, smoke: boo
     if names == NAMES:
         text = document.page(drawn, results, smoke, document.no_reasons())
         (output / PAGE).write_text(text, encoding="utf-8")
+        table_of_runs(drawn, results, smoke).write_parquet(output / run_list.NAME)
     return drawn
+
+
+def table_of_runs(drawn: list[Drawn], results: Path, smoke: bool) -> pl.DataFrame:
+    """All runs of this paper, with the figures that were drawn from each. Raises InputError."""
+    return run_list.table(results, smoke, {short(figure.name): figure.used for figure in drawn})

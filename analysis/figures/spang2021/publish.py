@@ -6,14 +6,12 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from analysis import run_table
-from analysis.figures.spang2021 import document, paper
+from analysis.figures.spang2021 import document, paper, run_list
 from analysis.figures.spang2021.paper import Drawn
 from analysis.raw import InputError
 
 PICTURES = "spang2021"
 REASONS = "spang2021-reasons.md"
-TABLE = "spang2021-runs.parquet"
 MOST_BYTES = 8 << 20  # of a repository that everybody clones
 
 
@@ -24,7 +22,7 @@ def publish(drawn: list[Drawn], results: Path, figures: Path, docs: Path, smoke:
     reasons = document.read_reasons(docs / REASONS)
     page = document.page(drawn, results, smoke, reasons, PICTURES)
     pictures = [figures / f"{figure.name}.{kind}" for figure in drawn for kind in ("png", "svg")]
-    rows = document.paper_rows(run_table.read(results), smoke)
+    rows = paper.table_of_runs(drawn, results, smoke)
     total = sum(path.stat().st_size for path in pictures) + len(page)
     if total > MOST_BYTES:
         largest = max(pictures, key=lambda path: path.stat().st_size)
@@ -35,6 +33,6 @@ def publish(drawn: list[Drawn], results: Path, figures: Path, docs: Path, smoke:
     (docs / PICTURES).mkdir(parents=True, exist_ok=True)
     for path in pictures:
         shutil.copyfile(path, docs / PICTURES / path.name)
-    rows.write_parquet(docs / TABLE)
+    rows.write_parquet(docs / run_list.NAME)
     (docs / paper.PAGE).write_text(page, encoding="utf-8")
-    return [docs / paper.PAGE, docs / TABLE, *(docs / PICTURES / path.name for path in pictures)]
+    return [docs / paper.PAGE, docs / run_list.NAME, *(docs / PICTURES / path.name for path in pictures)]

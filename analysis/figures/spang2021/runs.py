@@ -40,6 +40,11 @@ class Run:
         return str(Path(self.row["run"]).parent.name)
 
     @property
+    def told(self) -> str:
+        """What figures and their page call it: <sweep>/<job>."""
+        return f"{self['sweep']}/{self.name}"
+
+    @property
     def is_imported(self) -> bool:
         """Somebody else's, of which nobody kept a ledger: drawn, and said so."""
         return (self.row["reasons"] or "").startswith(imported.REASON)
@@ -156,8 +161,8 @@ class Runs:
         """What `select` gave so far: used runs, and those left out with the reason, for the figure and its page."""
         used = list(self.used.values())
         return {
-            "used": sorted(f"{run['sweep']}/{run.name}" for run in used),
-            "left_out": sorted((f"{run['sweep']}/{run.name}", why) for run, why in self.left_out.values()),
+            "used": sorted(run.told for run in used),
+            "left_out": sorted((run.told, why) for run, why in self.left_out.values()),
             "clocks": sorted({run["clock"] for run in used}),
             "imported": sum(run.is_imported for run in used),
             "commits": sorted({(run["commit"] or "unknown")[:10] for run in used}),
