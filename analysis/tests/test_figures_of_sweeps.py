@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from analysis import derive as derive_module
-from analysis import run_table
+from analysis import distributions, run_table
 from analysis.derive import derive
-from analysis.figures.spang2021 import document, figure_05b, paper, publish, run_list, table_conditions
+from analysis.figures.spang2021 import common, document, figure_05b, paper, publish, run_list, table_conditions
 from analysis.figures.spang2021.runs import Runs
 from analysis.figures.spang2021.table_rows import Row
 from analysis.raw import InputError
@@ -176,6 +176,30 @@ def test_figure_05a__has_no_least_buffer_where_a_larger_one_is_not_enough(result
     assert table["rows"][1].verdict == "no least buffer"
 
 
+def test_figure_05a__fits_many_flows_alone_where_few_need_as_much_as_one(results, tmp_path):
+    made = results / "spang2021-least-buffer/runs/reno-n4-b20-r1/rep-1"
+    summary = json.loads((made / "summary.json").read_text())
+    for n in (1, 2, 4, 8, 16):
+        least = round(400 / math.sqrt(max(n, 4)))
+        for buffer, nonempty in ((least - 2, 0.9), (least + 2, 1.0)):
+            run = tmp_path / f"spang2021-least-buffer/runs/reno-n{n}-b{buffer}-r1/rep-1"
+            run.mkdir(parents=True)
+            shutil.copy(made / distributions.NAME, run)
+            summary["spec"] |= {"groups": [{"cc": "reno", "flows": n}], "buffer_packets": buffer}
+            summary["aggregate_window_packets"]["in_flight_mean"] = 10.0 * n
+            changed = {"buffer_packets": buffer, "queue_nonempty_fraction": nonempty}
+            (run / "summary.json").write_text(json.dumps(summary | changed))
+    data, facts = _figure("figure_05a", tmp_path)
+    assert data["curves"]["reno"]["fitted"] == [1, 2, 4, 8, 16]
+    (all_of_them,) = (fact for what, fact in facts.items() if what.startswith("Reno: exponent of n, "))
+    (many,) = (fact for what, fact in facts.items() if what.startswith("Reno: exponent of n from 4 flows on (3 points"))
+    assert all_of_them.measured.value > -0.4
+    assert many.measured.value == pytest.approx(-0.5, abs=0.01)
+    assert many.measured.low < -0.5 < many.measured.high
+    losers, counts = Runs(tmp_path).select("least-buffer")[0].distribution("flows_signalled_per_excursion")
+    assert f", {counts[losers == 4].sum() / counts.sum():.0%} with 4 flows, " in many.reason
+
+
 def test_figure_05b__fits_what_is_lost(results):
     data, facts = _figure("figure_05b", results)
     reno = data["curves"]["reno"]
@@ -297,6 +321,33 @@ def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
 )
 def test_verdict__is_of_the_whole_interval(kind, predicted, measured, says):
     assert Row("", "", "", [], predicted, measured, kind).verdict == says
+
+
+# What was asked -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("predicted", "measured", "reason", "why"),
+    [
+        (100.0, Interval(77, 74, 80, 3), "", "see [Figure 5a](#figure-5a)"),
+        (100.0, Interval(77, 74, 80, 3), "not monotone", "not monotone; see [Figure 5a](#figure-5a)"),
+        (100.0, Interval(97, 94, 101, 3), "", ""),
+        (100.0, None, "", "see [Figure 5a](#figure-5a)"),
+        (None, Interval(97, 94, 101, 3), "", "see [Figure 5a](#figure-5a)"),
+    ],
+)
+def test_headlines__lead_to_the_reasons_where_they_are_not_as_predicted(predicted, measured, reason, why):
+    fact = common.Fact("Reno, n = 1: least buffer", "BDP", predicted, measured, "packets", reason)
+    figure = paper.Drawn("figure_05a", paper.load("figure_05a"), [fact], [], [])
+    (told,) = document.headlines([figure], {"Figure 5a": "Because."})
+    assert (told.what, told.reason) == ("Figure 5a. Reno, n = 1: least buffer", why)
+    assert document.headlines([figure], {})[0].reason == reason
+
+
+def test_page__says_how_seldom_intervals_of_few_runs_hold_the_truth():
+    assert "in 1 of 2 cases with 2, in 3 of 4 cases with 3 runs, not in 19 of 20" in document._coverage(1, 3)
+    assert " 3 of 4 cases with 3 runs" in document._coverage(3, 5)
+    assert document._coverage(1, 1) == document._coverage(5, 5) == ""
 
 
 # All together ---------------------------------------------------------------------------------------------------------

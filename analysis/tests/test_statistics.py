@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.statistics import Bounds, bootstrap, power_law
+from analysis.statistics import Bounds, bootstrap, coverage, power_law
 
 
 def test_bootstrap__of_two_runs_has_three_means() -> None:
@@ -48,6 +49,24 @@ def test_bootstrap__covers_as_often_as_its_documentation_says() -> None:
         found = [bootstrap(random.normal(0, 1, runs)) for _ in range(400)]
         covered = np.mean([i.low <= 0 <= i.high for i in found if i is not None])  # type: ignore[operator]
         assert covered == pytest.approx(said, abs=0.06)
+
+
+@pytest.mark.parametrize("runs", [2, 3])
+def test_coverage__is_of_all_signs_that_errors_may_have(runs: int) -> None:
+    sizes = np.random.default_rng(runs).exponential(1, (50, runs))
+    for errors in sizes:
+        signed = [bootstrap(errors * signs) for signs in itertools.product((-1, 1), repeat=runs)]
+        held = [found.low <= 0 <= found.high for found in signed if found]  # type: ignore[operator]
+        assert sum(held) / len(held) == coverage(runs)
+
+
+def test_coverage__is_known_only_of_intervals_from_the_least_to_the_largest_run() -> None:
+    assert (coverage(1), coverage(4), coverage(40)) == (None, None, None)
+    assert bootstrap([0.0, 1, 2]) == (1, 0, 2, 3)
+    found = bootstrap([0.0, 1, 2, 3])
+    assert found is not None
+    assert found.low is not None
+    assert found.low > 0
 
 
 def test_power_law__of_numbers_is_least_squares_with_its_t_interval() -> None:

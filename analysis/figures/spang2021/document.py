@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analysis import statistics
 from analysis.figures.spang2021 import run_list
 from analysis.figures.spang2021.common import TELLS_NO
 from analysis.imported import REASON as IMPORTED
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 OVERVIEW = "Overview"
 # Of each figure's facts those that answer what was asked of the whole set; the others stand below the figure.
 HEADLINES = {
-    "figure_05a": r"exponent of n, |, n = 1: least buffer",
+    "figure_05a": r"exponent of n, |^Reno: exponent of n from|, n = 1: least buffer",
     "figure_05b": r"^Reno: (exponent|c of)|^Reno, n = (64|128):",
     "figure_08": r"spread|standard deviation|1st to 99th",
     "clocks": r"intervals of both clocks meet|, median over points",
@@ -47,7 +48,7 @@ def page(drawn: list[Drawn], results: Path, smoke: bool, reasons: Mapping[str, s
         _world(results, smoke, drawn),
         reasons.get(OVERVIEW, ""),
         "## What was asked",
-        _table(headlines(drawn)),
+        _table(headlines(drawn, reasons)),
     ]
     for figure in drawn:
         parts += [f"## {titles[figure.name]}", _about(figure)]
@@ -71,14 +72,26 @@ def _about(figure: Drawn) -> str:
     return text.split(": ", 1)[-1][:1].upper() + text.split(": ", 1)[-1][1:]
 
 
-def headlines(drawn: list[Drawn]) -> list[Fact]:
-    """The facts that answer what was asked."""
+def headlines(drawn: list[Drawn], reasons: Mapping[str, str]) -> list[Fact]:
+    """The facts that answer what was asked; those that are not as predicted lead to the reasons below the figure."""
     return [
-        fact._replace(what=f"{title(figure.name)}. {fact.what}")
+        fact._replace(
+            what=f"{title(figure.name)}. {fact.what}",
+            reason=_see(fact, title(figure.name)) if reasons.get(title(figure.name)) else fact.reason,
+        )
         for figure in drawn
         for fact in figure.facts
         if figure.name in HEADLINES and re.search(HEADLINES[figure.name], fact.what)
     ]
+
+
+def _see(fact: Fact, where: str) -> str:
+    """Why a fact is as it is, with a link to the figure's section unless it is as predicted."""
+    low, high = fact.measured[1:3] if fact.measured else (None, None)
+    if fact.predicted is not None and low is not None and high is not None and low <= fact.predicted <= high:
+        return fact.reason
+    link = f"see [{where}](#{where.lower().replace(' ', '-')})"
+    return f"{fact.reason}; {link}" if fact.reason else link
 
 
 def _folded(facts: list[Fact]) -> str:
@@ -135,11 +148,24 @@ def _world(results: Path, smoke: bool, drawn: list[Drawn]) -> str:
         f"because they are not valid{_or_too_little(left_out.items())}; "
         f"{each} of each point; {hours:.1f} h of runs, analysis not counted; "
         f"commit {commits or 'unknown'}. Intervals are 95 % bootstrap intervals over runs, or the likelihood's where a "
-        "law is fitted. A search, with all other runs of its kind, gives the largest buffer "
+        f"law is fitted.{_coverage(fewest, most)} A search, with all other runs of its kind, gives the largest buffer "
         "that is not enough and the smallest that is, wider apart where buffers between them contradict each other. A "
         "lone flow's repetitions are nearly one sawtooth, shifted, so that their intervals are small. Figures name at "
         f"most four runs; [{run_list.NAME}]({run_list.NAME}) has a row for each run, and in its column "
         f"`{run_list.FIGURES}` the figures that were drawn from it (`3;5a`)."
+    )
+
+
+def _coverage(fewest: int, most: int) -> str:
+    """How often the intervals of so few runs hold the truth, for those numbers of runs of which that is known."""
+    shares = {runs: statistics.coverage(runs) for runs in range(fewest, most + 1)}
+    each = [f"{share.numerator} of {share.denominator} cases with {runs}" for runs, share in shares.items() if share]
+    if not each:
+        return ""
+    return (
+        " With so few runs the bootstrap's are too narrow: they reach from the least run to the largest, and hold the "
+        f"truth in {', in '.join(each)} runs, not in 19 of 20 (1 − 2^(1 − runs): they miss where all errors have one "
+        "sign, if errors are independent and as often above as below)."
     )
 
 

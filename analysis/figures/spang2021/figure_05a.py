@@ -21,7 +21,8 @@ from analysis.figures.spang2021.least_buffers import (
     LeastBuffer,
     least_buffers,
 )
-from analysis.figures.spang2021.series import ALGORITHMS, bdp
+from analysis.figures.spang2021.series import ALGORITHMS, bdp, pooled
+from analysis.raw import InputError
 from analysis.statistics import Bounds, Interval, PowerLaw, bootstrap, power_law
 from analysis.theory import many_flows, single_flow
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 SWEEPS = SEARCHES
 LEAST_WINDOW = 4.0  # packets; twice what Theorem 6 asks for, as windows vary by a factor of two at least
+MANY = 4  # flows: the most of the few that often all lose at once (see `_together`); chosen with the points known
 PAPER = '"follows a square-root of n rule for TCP Reno"'  # 5.1, as the next
 PAPER_OTHERS = '"similar buffer requirements for a large numbers of flows (and smaller ... for smaller numbers"'
 RULES = {"reno": "BDP", "cubic": "3/7 BDP", "scalable": "1/7 BDP", "bbr": "1/4 BDP"}  # Table 1
@@ -55,6 +57,7 @@ def _curve(runs: Runs, cc: str) -> Data:
     fitted = [
         n for n, window in windows.items() if points[n].is_known and window is not None and window.value >= LEAST_WINDOW
     ]
+    many = [n for n in fitted if n >= MANY]
     return {
         "bdp": bdp(next(iter(points.values())).runs[0]),
         "points": points,
@@ -62,7 +65,18 @@ def _curve(runs: Runs, cc: str) -> Data:
         "windows": windows,
         "fitted": fitted,
         "law": _fit([points[n].bounds for n in fitted]),
+        "law_of_many": _fit([points[n].bounds for n in many]) if many != fitted else None,
+        "together": {n: _together(found.runs_at_least, n) for n, found in points.items()},
     }
+
+
+def _together(runs: list[Run], flows: int) -> float | None:
+    """Share of the queue's excursions in which all flows lose: then they are as one flow. None if runs do not tell."""
+    try:
+        losers, counts = pooled(runs, "flows_signalled_per_excursion")
+    except InputError:  # a run table alone
+        return None
+    return float(counts[losers == flows].sum() / counts.sum()) if len(counts) else None
 
 
 def _mean_window(run: Run) -> float | None:
@@ -173,6 +187,7 @@ def facts(data: Data) -> list[Fact]:
             exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
             what = f"{who}: exponent of n, mean window of {LEAST_WINDOW:g} packets or more ({law.points} points)"
             rows.append(common.Fact(what, PAPER if cc == "reno" else PAPER_OTHERS, -0.5, exponent, ""))
+        rows += _many(who, curve)
         for n, found in curve["points"].items():
             window = curve["windows"][n]
             what = f"{who}, n = {n}: least buffer" + (f" (mean window {window.value:.3g})" if window else "")
@@ -185,6 +200,21 @@ def facts(data: Data) -> list[Fact]:
             asked = single_flow.single_flow_buffer(cc, curve["bdp"], UTILIZATION) if n == 1 else None
             rows.append(_fact(what, "", asked, found))
     return rows
+
+
+def _many(who: str, curve: Data) -> list[Fact]:
+    """The exponent without the least numbers of flows, and why it is another one."""
+    law = curve["law_of_many"]
+    if law is None or law.exponent_low is None:
+        return []
+    together = {n: share for n, share in curve["together"].items() if 1 < n <= 2 * MANY and share is not None}
+    shares = ", ".join(f"{share:.0%} with {n} flows" for n, share in together.items())
+    why = "with few flows all often lose at once, and then one flow's rule holds" + (
+        f" (of the queue's excursions: {shares})" if shares else ""
+    )
+    exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
+    what = f"{who}: exponent of n from {MANY} flows on ({law.points} points; a range chosen with the points known)"
+    return [common.Fact(what, "", -0.5, exponent, "", why)]
 
 
 def _fact(what: str, paper: str, predicted: float | None, found: LeastBuffer) -> Fact:
