@@ -24,6 +24,7 @@ from experiments.errors import RunError
 
 LATEST = "latest"
 ABORTED = "ABORTED"
+STOPPED = "ended by "  # and the name of a signal, in ABORTED: no fault of the run
 RECORDED = "environment.json"  # written last of the raw files
 SUMMARY = "summary.json"  # written last of all
 LOCK = ".lock"

@@ -130,7 +130,7 @@ def record(
         else:
             cell.run(lambda: repetition.run(spec, number, own, lab.real()))
     except (RunError, Interrupted) as error:
-        results.abort(own, str(error) if isinstance(error, RunError) else f"ended by {error}")
+        results.abort(own, str(error) if isinstance(error, RunError) else f"{results.STOPPED}{error}")
         raise
 
 

@@ -3,8 +3,8 @@
 
 runs/<job>/rep-1/summary.json     analysed; says itself whether it is valid
 runs/<job>/rep-1/environment.json recorded and its raw files kept: only the analysis is missing
-runs/<job>/rep-1/ABORTED          failed by itself, with the reason
-runs/<job>/rep-1                  otherwise: was killed, and is done again
+runs/<job>/rep-1/ABORTED          failed by itself, with the reason; or was stopped by a signal, see below
+runs/<job>/rep-1                  otherwise: was stopped or killed, and is done again, which is no attempt more
 runs/<job>/attempt-<k>            earlier ones that came to an end and were not valid
 """
 
@@ -52,7 +52,10 @@ def look(run: Path) -> Seen:
         return Seen(State.NOT_VALID if reasons else State.VALID, earlier + 1, "; ".join(reasons))
     mark = repetition / results.ABORTED
     if mark.exists():
-        return Seen(State.ABORTED, earlier + 1, " ".join(mark.read_text(errors="replace").split()) or "no reason left")
+        reason = " ".join(mark.read_text(errors="replace").split()) or "no reason left"
+        if reason.startswith(results.STOPPED):
+            return Seen(State.TO_DO, earlier)
+        return Seen(State.ABORTED, earlier + 1, reason)
     recorded = results.is_recorded(repetition) and kept(repetition) == "all"  # else there is nothing to analyse again
     return Seen(State.RECORDED if recorded else State.TO_DO, earlier)
 

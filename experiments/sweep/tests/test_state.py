@@ -44,6 +44,8 @@ def attempt(run: Path, files: Mapping[str, object]) -> Path:
         ({"summary_json": VALID}, State.VALID, 1, ""),
         ({"summary_json": VALID | {"valid": False, "reasons": ["late", "lost"]}}, State.NOT_VALID, 1, "late; lost"),
         ({"ABORTED": "disk full\n"}, State.ABORTED, 1, "disk full"),
+        ({"ABORTED": "ended by SIGTERM\n"}, State.TO_DO, 0, ""),
+        ({"ABORTED": "ended by SIGINT\n", "environment_json": "{}"}, State.TO_DO, 0, ""),
         ({"ABORTED": "no summary\n", "environment_json": "{}"}, State.ABORTED, 1, "no summary"),
     ],
 )
@@ -53,6 +55,14 @@ def test_state__is_what_lies_in_the_directory(
     if files:
         attempt(tmp_path, files)
     assert look(tmp_path) == (state, attempts, reason)
+
+
+def test_run_that_was_stopped__makes_room_and_is_no_attempt(tmp_path: Path) -> None:
+    for _ in range(3):
+        attempt(tmp_path, {"ABORTED": "ended by SIGTERM\n"})
+        assert Attempts(1, virtual=True).left(look(tmp_path))
+        make_room(tmp_path)
+        assert not list(tmp_path.iterdir())
 
 
 def test_attempts__are_kept_apart_and_counted(tmp_path: Path) -> None:
