@@ -18,7 +18,7 @@ import yaml
 from analysis import imported
 from analysis.flows import FiveTuple
 from analysis.raw import Columns, InputError, RawFile, load_goodput, load_postcards, load_tcp
-from analysis.theory.packet_sizes import SIZES
+from analysis.theory.packet_sizes import LEAST_IP_BYTES, MOST_IP_BYTES, SIZES
 from analysis.thinned import kept
 
 POSTCARDS_FILE = "postcards.bsp"
@@ -186,6 +186,8 @@ def _spec(path: Path) -> dict[str, Any]:
         for g in spec["groups"]
     ):
         wrong.append("groups must be a list of {cc, flows}")
+    if not wrong and "sizes" in required and not LEAST_IP_BYTES <= spec["mtu_bytes"] <= MOST_IP_BYTES:
+        wrong.append(f"mtu_bytes must be from {LEAST_IP_BYTES} to {MOST_IP_BYTES}, is {spec['mtu_bytes']}")
     if wrong:
         raise InputError(f"{path}: {'; '.join(wrong)}; restore it, it is a raw file")
     return spec

@@ -236,7 +236,16 @@ def test_open_loop__what_is_wrong_is_named(copy, file, edit, said):
 
 
 @pytest.mark.parametrize(
-    "more", [{"load": "0.8"}, {"load": 0.0}, {"sizes": "pareto"}, {"datagram_flows": None}, {"arrivals": 3}]
+    "more",
+    [
+        {"load": "0.8"},
+        {"load": 0.0},
+        {"sizes": "pareto"},
+        {"datagram_flows": None},
+        {"arrivals": 3},
+        {"mtu_bytes": 45},
+        {"mtu_bytes": 65536},
+    ],
 )
 def test_open_loop__a_damaged_spec_is_one_line(copy, more):
     change_spec(copy, **more)

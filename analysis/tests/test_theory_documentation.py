@@ -10,6 +10,12 @@ from analysis import theory
 from analysis.__main__ import main
 from experiments.host import CHECKOUT
 
+PAPERS = re.compile(r"[Ff]irst paper|[Ss]econd paper|Infocom paper|Prasad(?:, Dovrolis, Thottan 2007| et al\.)")
+PLACES = re.compile(
+    r"[Ee]quations? \d|[Tt]heorems? \d|[Ll]emma \d|[Tt]able \d|[Ff]igure \d|[Aa]ssumption \d|[Aa]ppendix [A-Z]|"
+    r"sections? [\dIV]|\bIV-A\b|(?:paper,|al\.,|its) \d\.\d"
+)
+OTHER_SOURCES = re.compile(r"Pollaczek-Khinchine|Ramaswami 1988|Cooper 1981|hosts/traffic/schedule\.h")
 TEXT = (CHECKOUT / "docs/theory.md").read_text()
 
 
@@ -30,10 +36,25 @@ def test_documentation__lists_every_function_once():
     assert set(listed) == {name for name, _ in public_functions()}
 
 
-def test_every_function__says_what_it_computes():
+def test_every_function__says_what_it_computes_and_what_it_refuses():
     for name, function in public_functions():
         assert function.__doc__, name
         assert re.search(r"[=/(]", function.__doc__), name
+        module = inspect.getmodule(function)
+        assert module, name
+        assert "ValueError" in function.__doc__ + (module.__doc__ or ""), name
+
+
+def test_every_function__names_its_source():
+    """Paper and place in it, or one of the works that are no paper of the four; a module of one paper may name that."""
+    for name, function in public_functions():
+        text = " ".join((function.__doc__ or "").split())
+        if OTHER_SOURCES.search(text):
+            continue
+        papers = PAPERS.findall(text) or set(PAPERS.findall((inspect.getmodule(function) or function).__doc__ or ""))
+        assert papers, name
+        assert PAPERS.search(text) or len(papers) == 1, name
+        assert PLACES.search(text), name
 
 
 def test_documentation__example_of_advise_works(capsys):

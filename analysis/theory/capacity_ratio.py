@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from scipy import optimize
 
-from analysis.theory.checks import check_at_least, check_positive
+from analysis.theory.checks import check_at_least, check_positive, check_share, check_whole
 
 L_MODEL_K = 1.22  # section 4: "we set k=1.22"
 S_MODEL_V = 1.0  # section 4: RTTs that a retransmitted packet costs; with SACK one
@@ -27,7 +27,9 @@ EX_LARGEST_PACKETS = 10  # with the EX-form "zero or very low (less than 10 pack
 
 
 def ratio(output_bps: float, input_bps: float) -> float:
-    """Gamma = C_out / C_in; C_in is the highest rate at which one flow can arrive (section 1)."""
+    """Gamma = C_out / C_in; C_in is the highest rate at which one flow can arrive (section 1). ValueError unless both
+    are above 0.
+    """
     check_positive("an output capacity", output_bps)
     check_positive("an input capacity", input_bps)
     return output_bps / input_bps
@@ -38,42 +40,59 @@ def slow_start_rtts(segments: int) -> int:
     the connection (section 4).
 
     As printed. Windows of 2, 4, 8 ... that add up to M take 1 + ceil(log2(M / 2 + 1)), one more where M is 2^k or 2^k -
-    1. Less than 2 segments count as 2.
+    1. Less than 2 segments count as 2. ValueError unless M is whole and 1 or more.
     """
-    check_at_least("segments", segments, 1)
-    if segments != int(segments):
-        raise ValueError(f"segments of {segments}; allowed: whole ones")
+    check_whole("segments", segments, 1)
     return 1 + max((int(segments) - 1).bit_length() - 1, 0)
 
 
 def s_model_throughput(size_bytes: float, segments: int, rtt_s: float, loss: float, v: float = S_MODEL_V) -> float:
-    """R_S = S / (T (D(S) + v p M(S))) bytes/s of a flow of S bytes, M segments (equation 1). ValueError for T <= 0."""
+    """R_S = S / (T (D(S) + v p M(S))) bytes/s of a flow of S bytes, M segments (equation 1).
+
+    ValueError unless S > 0, T > 0, 0 <= p <= 1, v >= 0 and M is whole and 1 or more.
+    """
+    check_positive("a size", size_bytes)
     check_positive("an RTT", rtt_s)
+    check_share("a loss rate", loss, ends=True)
+    check_at_least("v", v, 0)
     return size_bytes / (rtt_s * (slow_start_rtts(segments) + v * loss * segments))
 
 
 def l_model_throughput(mss_bytes: float, rtt_s: float, loss: float, k: float = L_MODEL_K) -> float:
-    """R_L = k L / (T sqrt(p)) bytes/s of a flow in congestion avoidance (equation 2). ValueError unless T, p > 0."""
+    """R_L = k L / (T sqrt(p)) bytes/s of a flow in congestion avoidance (equation 2).
+
+    ValueError unless L, T and k are above 0 and 0 < p <= 1.
+    """
+    check_positive("an MSS", mss_bytes)
     check_positive("an RTT", rtt_s)
     check_positive("a loss rate", loss)
+    check_share("a loss rate", loss, ends=True)
+    check_positive("k", k)
     return k * mss_bytes / (rtt_s * math.sqrt(loss))
 
 
 def rtt(base_rtt_s: float, buffer: float, capacity: float, f: float) -> float:
-    """T(B) = T_o + f B / C (equation 6)."""
+    """T(B) = T_o + f B / C (equation 6). ValueError unless T_o > 0, C > 0, B >= 0 and f >= 0."""
+    check_positive("an RTT", base_rtt_s)
+    check_at_least("a buffer", buffer, 0)
     check_positive("a capacity", capacity)
+    check_at_least("f", f, 0)
     return base_rtt_s + f * buffer / capacity
 
 
 def pl_loss(buffer: float, a: float, b: float) -> float:
-    """p(B) = a B^-b (equation 5)."""
+    """p(B) = a B^-b (equation 5). ValueError unless B, a and b are above 0: loss falls."""
     check_positive("a buffer", buffer)
     check_positive("a", a)
+    check_positive("b", b)
     return a * buffer**-b
 
 
 def ex_loss(buffer: float, a: float, b: float) -> float:
-    """p(B) = a e^(-b B) (equation 9)."""
+    """p(B) = a e^(-b B) (equation 9). ValueError unless B >= 0, a > 0 and b > 0."""
+    check_at_least("a buffer", buffer, 0)
+    check_positive("a", a)
+    check_positive("b", b)
     return a * math.exp(-b * buffer)
 
 
@@ -82,14 +101,19 @@ def mm1b_s_buffer(pipe: float, segments: int, v: float = S_MODEL_V) -> float:
     = B / (2 C) (equation 3).
 
     1 Gb/s, 60 ms, 1500 bytes: 0.031, 0.062 and 0.163 C T_o for 10 kB, 100 kB and 1 MB. The paper prints 0.03, 0.06 and
-    0.15 (1.125 MB); the last is 8 % off its own formula.
+    0.15 (1.125 MB); the last is 8 % off its own formula. ValueError unless C T_o > 0, v > 0 and M is whole and 1 or
+    more.
     """
     check_positive("C T_o", pipe)
+    check_positive("v", v)
     return math.sqrt(2 * v * segments / slow_start_rtts(segments) * pipe)
 
 
 def mm1b_l_buffer(pipe: float) -> float:
-    """B_L = 2 C T_o: best for a flow in congestion avoidance through the same queue (equation 4)."""
+    """B_L = 2 C T_o: best for a flow in congestion avoidance through the same queue (equation 4). ValueError unless C
+    T_o > 0.
+    """
+    check_positive("C T_o", pipe)
     return 2 * pipe
 
 
@@ -97,8 +121,9 @@ def pl_l_buffer(pipe: float, b: float = TYPICAL_B, f: float = TYPICAL_F) -> floa
     """B = b / (f (2 - b)) C T_o: L-model, PL-form (equation 7); a does not matter. By default what the paper's
     simulations had, 0.83 C T_o.
 
-    math.inf for b >= 2, where more is always better. ValueError unless b > 0 and f > 0.
+    math.inf for b >= 2, where more is always better. ValueError unless C T_o > 0, b > 0 and f > 0.
     """
+    check_positive("C T_o", pipe)
     check_positive("b", b)
     check_positive("f", f)
     return b / (f * (2 - b)) * pipe if b < 2 else math.inf
@@ -143,6 +168,7 @@ def ex_l_buffer(pipe: float, b: float, f: float, largest: float = math.inf) -> B
     R is proportional to e^(bB/2) / (C T_o + f B). The paper's choice, which is that for `largest` = math.inf: 0 where
     equation 10 is positive (throughput falls at B = 0), else math.inf. But beyond its least throughput grows without
     limit as long as the two forms hold, so with a finite `largest`, up to which they do, both ends are compared.
+    ValueError unless all are above 0.
     """
     for name, value in (("C T_o", pipe), ("b", b), ("f", f), ("the largest buffer", largest)):
         check_positive(name, value)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 def check_load(load: float, below: float = 1.0) -> None:
     """ValueError unless 0 < load < `below`: a queue without a steady state has no mean."""
@@ -20,6 +22,12 @@ def check_at_least(what: str, value: float, least: float) -> None:
     """ValueError unless `value` is `least` or more."""
     if not value >= least:
         raise ValueError(f"{what} of {value}; allowed: {least:g} or more")
+
+
+def check_whole(what: str, value: float, least: int) -> None:
+    """ValueError unless `value` is a whole number, `least` or more."""
+    if not least <= value < math.inf or value != int(value):
+        raise ValueError(f"{what} of {value}; allowed: whole ones, {least} or more")
 
 
 def check_positive(what: str, value: float) -> None:

@@ -21,40 +21,47 @@ _FACTOR = 1 / (2 * math.sqrt(2) * _SPREAD)  # 3 sqrt(3) / (2 sqrt(2)) of equatio
 
 
 def queue_deviation(bdp: float, mean_queue: float, flows: float) -> float:
-    """(BDP + Q) / (3 sqrt(3) sqrt(n)) packets: standard deviation of the aggregate window and of the queue (3.2).
+    """(BDP + Q) / (3 sqrt(3) sqrt(n)) packets: standard deviation of the aggregate window and of the queue.
 
-    With Q = B this is the paper's upper bound. ValueError unless n >= 1.
+    Second paper, 3.2. With Q = B it is an upper bound. ValueError unless n >= 1, BDP > 0 and Q >= 0.
     """
     check_at_least("flows", flows, 1)
     check_positive("a BDP", bdp)
+    check_at_least("a mean queue", mean_queue, 0)
     return _SPREAD * (bdp + mean_queue) / math.sqrt(flows)
 
 
 def lost_utilization(bdp: float, buffer: float, flows: float, mean_queue: float | None = None) -> float:
-    """erfc(3 sqrt(3) / (2 sqrt(2)) B sqrt(n) / (BDP + Q)): at most this share of the link is lost (equation 6).
+    """erfc(3 sqrt(3) / (2 sqrt(2)) B sqrt(n) / (BDP + Q)): at most this share of the link is lost (second paper,
+    equation 6).
 
     The chance that the queue is outside 0 .. B, when its mean is in the middle. `mean_queue` Q only scales the windows;
     by default it is B, the paper's bound. The Model column of its Figure 15 is this with Q = 0, and with the 64 kB FIFO
     of the line card (5.2.2) added to B. Its example of B = 1.5 BDP / sqrt(n), n = 10,000, is misprinted: 99.99988 % for
-    99.988 %. ValueError unless n >= 1 and B >= 0.
+    99.988 %. ValueError unless n >= 1, BDP > 0, B >= 0 and Q >= 0.
     """
     check_at_least("flows", flows, 1)
     check_positive("a BDP", bdp)
     check_at_least("a buffer", buffer, 0)
-    scale = bdp + (buffer if mean_queue is None else mean_queue)
+    queue = buffer if mean_queue is None else mean_queue
+    check_at_least("a mean queue", queue, 0)
+    scale = bdp + queue
     return float(special.erfc(_FACTOR * buffer * math.sqrt(flows) / scale))
 
 
 def utilization(bdp: float, buffer: float, flows: float, mean_queue: float | None = None) -> float:
-    """erf(...) = 1 - lost_utilization: a lower bound on the utilization (second paper, equation 6)."""
+    """erf(...) = 1 - lost_utilization: a lower bound on the utilization (second paper, equation 6). ValueError as
+    there.
+    """
     return 1 - lost_utilization(bdp, buffer, flows, mean_queue)
 
 
 def buffer_for_loss_of(lost: float, bdp: float, flows: float) -> float:
-    """Least buffer for which equation 6 loses no more than the share `lost`: B = x BDP / (1 - x), x = erfcinv(lost) 2
-    sqrt(2) / (3 sqrt(3) sqrt(n)).
+    """Least buffer for which the second paper's equation 6 loses no more than the share `lost`: B = x BDP / (1 - x), x
+    = erfcinv(lost) 2 sqrt(2) / (3 sqrt(3) sqrt(n)).
 
-    math.inf where x >= 1: for so few flows the bound never gets there. ValueError unless 0 < lost <= 1 and n >= 1.
+    math.inf where x >= 1: for so few flows the bound never gets there. ValueError unless 0 < lost <= 1, n >= 1 and BDP
+    > 0.
     """
     check_at_least("flows", flows, 1)
     check_positive("a BDP", bdp)
@@ -66,8 +73,10 @@ def buffer_for_loss_of(lost: float, bdp: float, flows: float) -> float:
 
 def required_buffer(wanted: float, bdp: float, flows: float) -> float:
     """buffer_for_loss_of(1 - wanted): second paper, Figure 11, "Minimum required buffer to achieve 98, 99.5 and 99.9
-    percent utilization". math.inf for 1: a Gaussian has no end.
+    percent utilization". math.inf for 1: a Gaussian has no end. ValueError unless 0 <= wanted <= 1, n >= 1, BDP > 0.
     """
+    check_at_least("flows", flows, 1)
+    check_positive("a BDP", bdp)
     check_share("a utilization", wanted, ends=True)
     return math.inf if wanted == 1 else buffer_for_loss_of(1 - wanted, bdp, flows)
 
@@ -77,7 +86,7 @@ def empty_probability(bdp: float, buffer: float, flows: float) -> float:
     Gaussian: Phi(-B / sigma), sigma = (BDP + B) / (3 sqrt(3 n)).
 
     Their mean is BDP + B, a full queue; equation 6 puts it in the middle. The theorem's bound is 0.02 for B >= BDP /
-    sqrt(n) as n grows; this is 1.0e-7. ValueError unless n >= 1 and B >= 0.
+    sqrt(n) as n grows; this is 1.0e-7. ValueError unless n >= 1, BDP > 0 and B >= 0.
     """
     check_at_least("a buffer", buffer, 0)
     return float(special.ndtr(-buffer / queue_deviation(bdp, buffer, flows)))

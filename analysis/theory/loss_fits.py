@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from analysis.theory.checks import check_positive
+from analysis.theory.checks import check_at_least, check_positive
 
 LEAST_POINTS = 3
 
@@ -38,17 +38,22 @@ class LossFit(NamedTuple):
     left_out: int
 
     def loss(self, buffer: float) -> float:
-        """p(B) of the fit."""
+        """p(B) of the fit. ValueError for B < 0, and in the PL-form for B = 0."""
+        check_at_least("a buffer", buffer, 0)
+        if self.form == "PL":
+            check_positive("a buffer", buffer)
         return self.a * (buffer**-self.b if self.form == "PL" else math.exp(-self.b * buffer))
 
 
 def fit_power_law(buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> LossFit:
-    """The PL-form, p = a B^-b (equation 5). ValueError for fewer than three usable points, or all of one buffer."""
+    """The PL-form, p = a B^-b (Prasad et al., equation 5). ValueError for fewer than three usable points, or all of one
+    buffer, buffers that are not above 0, losses that are not from 0 to 1.
+    """
     return _fit("PL", buffers, losses)
 
 
 def fit_exponential(buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> LossFit:
-    """The EX-form, p = a e^(-b B) (equation 9). ValueError as above."""
+    """The EX-form, p = a e^(-b B) (Prasad et al., equation 9). ValueError as above."""
     return _fit("EX", buffers, losses)
 
 
@@ -69,8 +74,8 @@ class Comparison(NamedTuple):
 
 
 def compare(buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> Comparison:
-    """Which of the two forms do these losses have? Neither need be good: look at r_squared (the paper's 6.2: for Gamma
-    below but near 1 neither is). ValueError as above.
+    """Which of the two forms do these losses have? Neither need be good: look at r_squared (Prasad et al., 6.2: for
+    Gamma below but near 1 neither is). ValueError as above.
     """
     power_law, exponential = fit_power_law(buffers, losses), fit_exponential(buffers, losses)
     tiny = 1e-12  # residuals of exact data are rounding
@@ -94,12 +99,13 @@ def fit_delay(
     tolerance: float = 0.2,
 ) -> DelayFit:
     """f of d(B) = f B / C by least squares through the origin, up to the cutoff beyond which delay no longer grows
-    (6.1).
+    (Prasad et al., 6.1).
 
     The cutoff is the largest buffer up to which each delay is within `tolerance` of the fit to all smaller ones and
-    itself. ValueError for fewer than three points, or buffers, delays or a capacity that are not above 0.
+    itself. ValueError for fewer than three points, or buffers, delays, a capacity or a tolerance not above 0.
     """
     check_positive("a capacity", capacity)
+    check_positive("a tolerance", tolerance)
     sizes, delays = _points(buffers, delays_s)
     if not (delays > 0).all():
         raise ValueError("delays that are not above 0 cannot be fitted; allowed: above 0")
@@ -125,7 +131,9 @@ def _points(
             f"{len(sizes)} buffers and {len(found)} values; allowed: as many of each, {LEAST_POINTS} or more"
         )
     if not (sizes > 0).all() or not np.isfinite(found).all():
-        raise ValueError("a buffer that is not above 0, or a value that is no number, cannot be fitted")
+        raise ValueError(
+            "a buffer or value that cannot be fitted; allowed: buffers above 0, values that are finite numbers"
+        )
     order = np.argsort(sizes, kind="stable")
     return sizes[order], found[order]
 
@@ -133,7 +141,7 @@ def _points(
 def _fit(form: str, buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> LossFit:
     sizes, found = _points(buffers, losses)
     if (found < 0).any() or (found > 1).any():
-        raise ValueError("a loss rate that is not between 0 and 1 cannot be fitted")
+        raise ValueError("a loss rate that is not between 0 and 1 cannot be fitted; allowed: 0 to 1")
     lossy = found > 0
     x, y = (np.log(sizes[lossy]) if form == "PL" else sizes[lossy]), np.log(found[lossy])
     if len(x) < LEAST_POINTS or np.ptp(x) == 0:

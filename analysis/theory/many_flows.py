@@ -3,7 +3,8 @@
 
 Windows, buffers and BDPs are packets. All of it rests on the first paper's Assumptions 1 and 3 (see single_flow.py), on
 one RTT for all flows, and on Delta-almost fairness: every window stays between BDP / (Delta n) and Delta BDP / n.
-The Gaussian model of the second paper, with its error function, is in gaussian.py.
+ValueError unless n >= 1, Delta >= 1 and BDP > 0, and as each says. The Gaussian model of the second paper, with its
+error function, is in gaussian.py.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ def sqrt_rule(bdp: float, flows: float) -> float:
     """BDP / sqrt(n) for n long flows that are not synchronized (second paper, section 3; first paper, Theorem 4).
 
     `flows` are those that are in congestion avoidance at one time (second paper, 5.1.3), which need not be whole.
+    ValueError unless n >= 1 and BDP > 0.
     """
     check_at_least("flows", flows, 1)
     check_positive("a BDP", bdp)
@@ -27,14 +29,17 @@ def almost_fair_buffer(bdp: float, flows: float, delta: float) -> float:
     """Delta BDP / sqrt(n): full utilization of n Delta-almost fair flows (first paper, Theorem 6).
 
     Under the conditions of Theorem 5: windows of at least `least_window`, and no more than `flows_seeing_loss` of the
-    flows decrease theirs. ValueError unless Delta >= 1 and n >= 1, here and below.
+    flows decrease theirs. ValueError unless Delta >= 1, n >= 1 and BDP > 0, here and below.
     """
     _check(flows, delta)
     return delta * sqrt_rule(bdp, flows)
 
 
 def almost_fair_window(bdp: float, buffer: float, flows: float, delta: float) -> float:
-    """BDP + B - Delta BDP / sqrt(n): the aggregate window stays above this (first paper, Theorem 5)."""
+    """BDP + B - Delta BDP / sqrt(n): the aggregate window stays above this (first paper, Theorem 5). ValueError also
+    for B < 0.
+    """
+    check_at_least("a buffer", buffer, 0)
     return bdp + buffer - almost_fair_buffer(bdp, flows, delta)
 
 
@@ -70,7 +75,8 @@ def least_window(decrease: float = 0.5, increase: float = 1.0) -> float:
     """alpha / beta: windows below it break Theorem 5 (first paper, 4.1); 2 for Reno.
 
     For an algorithm whose window falls to beta W and otherwise grows by `increase` alpha an RTT or more. The paper
-    writes alpha / (1 - beta) because there, unlike in its 3.5, a window decreases *by* beta W.
+    writes alpha / (1 - beta) because there, unlike in its 3.5, a window decreases *by* beta W. ValueError unless
+    0 < beta < 1 and alpha > 0.
     """
     check_share("the decrease", decrease)
     check_positive("the increase", increase)
@@ -85,8 +91,9 @@ def almost_fair_least_window(bdp: float, flows: float, delta: float) -> float:
 
 def desynchronized_window(bdp: float, buffer: float, flows: float, delta: float, extra: float) -> float:
     """BDP + B - s Delta BDP / n: the aggregate window if n^2 / (Delta BDP) + s flows see a loss (first paper, equation
-    3).
+    3). ValueError for B < 0 or s < 0.
     """
+    check_at_least("a buffer", buffer, 0)
     return bdp + buffer - desynchronized_buffer(bdp, flows, delta, extra)
 
 
@@ -106,6 +113,7 @@ def fraction_losing_buffer(bdp: float, flows: float, fraction: float) -> float:
 
     First paper, Table 1, prints O(p BDP - n + n p) for it. Of p n equal windows of (BDP + B) / n each halves, the
     others grow by one: BDP + B - p (BDP + B) / 2 + n (1 - p) >= BDP gives the constants. p = 1 is the BDP rule.
+    ValueError unless n >= 1, BDP > 0 and 0 <= p <= 1.
     """
     check_at_least("flows", flows, 1)
     check_positive("a BDP", bdp)
@@ -129,7 +137,7 @@ def bbr_buffer_sharp(bdp: float, flows: float, delta: float, risk: float) -> flo
 
     Appendix B bounds each flow's change by c = Delta BDP / (4 n), so that Azuma-Hoeffding's exp(-t^2 / (2 n c^2)) is
     exp(-8 n t^2 / (Delta BDP)^2). The paper goes on with exp(-2 n t^2 / ...): a factor of 4 is given away. Its theorem
-    is true all the same.
+    is true all the same. First paper, appendix B. ValueError as for bbr_buffer.
     """
     return bbr_buffer(bdp, flows, delta, risk) / 2
 
@@ -139,7 +147,7 @@ def random_decrease_flows(bdp: float, flows: float, delta: float, risk: float = 
     probability delta, the `risk`, if each that sees a loss does so with p = 1 / w (first paper, Lemma 9, appendix D).
 
     Lemma 9 is the risk of exp(-1/2), sqrt(n). Its Delta^-1 in the statement is right: p <= Delta n / BDP. The appendix
-    has n^2 / (Delta BDP) in equation 5, and none in the line after.
+    has n^2 / (Delta BDP) in equation 5, and none in the line after. ValueError unless 0 < risk < 1.
     """
     _check(flows, delta, bdp)
     check_share("a risk", risk)
@@ -151,6 +159,7 @@ def least_flows_that_shrink_window(flows: float, least_losing_window: float) -> 
 
     First paper, appendix C; w is the smallest window among those that halve, the others grow by one packet an RTT. So
     one fair flow of BDP / n alone does not shrink it if BDP / n < n - 1 (its 4.2; BDP / n < 2 (n - 1) is enough).
+    ValueError unless n >= 1 and w > 0.
     """
     check_at_least("flows", flows, 1)
     check_positive("a window", least_losing_window)

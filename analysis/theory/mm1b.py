@@ -17,12 +17,15 @@ def loss(load: float, buffer: float) -> float:
     et al., section 5); 1 / (B + 1) at rho = 1.
 
     The CCR version of the Infocom paper prints another second factor there, which is not the M/M/1/B queue's.
+    ValueError unless rho > 0 and B >= 1, here and below.
     """
     return math.exp(log_loss(load, buffer))
 
 
 def log_loss(load: float, buffer: float) -> float:
-    """ln(p) of the same, also where p itself is too small for a floating-point number."""
+    """ln(p) of the same (Infocom paper, equation 3), also where p itself is too small for a floating-point number.
+    ValueError as there.
+    """
     check_positive("a load", load)
     check_at_least("a buffer", buffer, 1)
     log = math.log(load)
@@ -34,14 +37,16 @@ def log_loss(load: float, buffer: float) -> float:
 
 
 def heavy_load_loss(buffer: float) -> float:
-    """p = 1 / B: the limit for rho -> 1 as Prasad et al. have it (section 5); to the letter it is 1 / (B + 1)."""
+    """p = 1 / B: the limit for rho -> 1 as Prasad et al. have it (section 5); to the letter it is 1 / (B + 1).
+    ValueError unless B >= 1.
+    """
     check_at_least("a buffer", buffer, 1)
     return 1 / buffer
 
 
 def mean_depth(load: float, buffer: int) -> float:
     """Packets in the queue over time, the one in transmission included: sum n rho^n / sum rho^n, n = 0 .. B; B / 2 at
-    rho = 1, from which d = B / (2 C) in Prasad et al., section 5.
+    rho = 1, from which d = B / (2 C) in Prasad et al., section 5. ValueError unless rho > 0 and B >= 1.
     """
     check_positive("a load", load)
     check_at_least("a buffer", buffer, 1)
@@ -55,5 +60,7 @@ def mean_depth(load: float, buffer: int) -> float:
 
 
 def utilization(load: float, buffer: float) -> float:
-    """rho (1 - p): share of the time in which the link sends."""
+    """rho (1 - p): share of the time in which the link sends, with p of the Infocom paper's equation 3. ValueError as
+    for loss().
+    """
     return load * (1 - loss(load, buffer))

@@ -5,18 +5,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis.theory.checks import check_positive, check_whole
+
 # hosts/traffic/schedule.h: the IP packet of the shortest Ethernet frame, and what the wire adds to any.
 SIZES = ("fixed", "bimodal", "exponential")
 LEAST_IP_BYTES, WIRE_EXTRA_BYTES = 46, 38
+MOST_IP_BYTES = 65535  # what an IP header can say
 
 
 def packet_sizes(sizes: str, mtu_bytes: int) -> tuple[np.ndarray, np.ndarray]:
-    """(IP bytes, probabilities) of SIZES=fixed, bimodal or exponential.
+    """(IP bytes, probabilities) of SIZES=fixed, bimodal or exponential (hosts/traffic/schedule.h).
 
     fixed: the MTU. bimodal: 46 or the MTU, 1/2 each. exponential: 46 + k with P(k) proportional to exp(-4 k / MTU),
     k = 0 .. MTU - 46: an exponential of mean MTU / 4, cut to whole bytes and truncated so that no packet is longer than
-    the MTU. MTU 1500: mean 389.8 bytes, standard deviation 308.3. ValueError for other names.
+    the MTU. MTU 1500: mean 389.8 bytes, standard deviation 308.3. ValueError for other names, and unless the MTU is
+    whole, 46 to 65535.
     """
+    check_whole("an MTU", mtu_bytes, LEAST_IP_BYTES)
+    if mtu_bytes > MOST_IP_BYTES:
+        raise ValueError(f"an MTU of {mtu_bytes}; allowed: {LEAST_IP_BYTES} to {MOST_IP_BYTES}")
     if sizes == "fixed":
         return np.array([mtu_bytes]), np.ones(1)
     if sizes == "bimodal":
@@ -29,6 +36,9 @@ def packet_sizes(sizes: str, mtu_bytes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def service_times(sizes: str, mtu_bytes: int, rate_bps: int) -> tuple[np.ndarray, np.ndarray]:
-    """(s on the link, probabilities): IP packet, Ethernet header, FCS, preamble and gap at `rate_bps`."""
+    """(s on the link, probabilities): IP packet, Ethernet header, FCS, preamble and gap at `rate_bps`
+    (hosts/traffic/schedule.h). ValueError as for packet_sizes, and unless the rate is above 0.
+    """
+    check_positive("a rate", rate_bps)
     ip_bytes, probabilities = packet_sizes(sizes, mtu_bytes)
     return (ip_bytes + WIRE_EXTRA_BYTES) * 8 / rate_bps, probabilities

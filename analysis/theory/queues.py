@@ -16,57 +16,70 @@ from collections.abc import Sequence
 import numpy as np
 
 from analysis.sums import dot
-from analysis.theory.checks import check_load, check_share
+from analysis.theory.checks import check_at_least, check_load, check_share, check_whole
 
 # Of distributions: beyond, the sum over states costs seconds, and at any load below 1 nothing is left to be summed.
 MOST_STATES = 4096
 
 
 def second_moment(services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray) -> float:
-    """E[S^2] / E[S]^2 of a discrete service: 1 for equal packets, 2 for exponential ones."""
-    values, weights = np.asarray(services, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
-    return dot(weights, values**2) * float(weights.sum()) / dot(weights, values) ** 2
+    """E[S^2] / E[S]^2 of a discrete service: 1 for equal packets, 2 for exponential ones (what Pollaczek-Khinchine
+    below asks for).
+
+    Never below 1. ValueError unless services are above 0, and probabilities, of any scale, 0 or more and not all 0.
+    """
+    values, weights = _service(services, probabilities)
+    return max(dot(weights, values**2) * float(weights.sum()) / dot(weights, values) ** 2, 1.0)
 
 
 def mg1_mean_depth(load: float, service_second_moment: float) -> float:
     """E[N] = rho + rho^2 E[S^2] / (2 (1 - rho) E[S]^2) (Pollaczek-Khinchine; second paper, section 4, for jobs).
 
     M/G/1, FIFO, no limit of the queue. `service_second_moment` is E[S^2] / E[S]^2. Packets. ValueError unless
-    0 < load < 1.
+    0 < load < 1 and the moment is 1 or more, as each is.
     """
     check_load(load)
+    check_at_least("E[S^2] / E[S]^2", service_second_moment, 1)
     return load + load**2 * service_second_moment / (2 * (1 - load))
 
 
 def md1_mean_depth(load: float) -> float:
-    """E[N] = rho + rho^2 / (2 (1 - rho)): M/G/1 with equal packets (second paper, section 4: M/D/1 with Xi = 1)."""
+    """E[N] = rho + rho^2 / (2 (1 - rho)): M/G/1 with equal packets (second paper, section 4: M/D/1 with Xi = 1).
+    ValueError unless 0 < load < 1.
+    """
     return mg1_mean_depth(load, 1.0)
 
 
 def mg1_mean_wait(load: float, service_second_moment: float) -> float:
     """E[W] = rho E[S^2] / (2 (1 - rho) E[S]^2), in mean services: from the arrival until transmission begins.
 
-    M/G/1, FIFO, no limit. With E[N] above it obeys Little's law: E[N] = rho (E[W] + 1).
+    M/G/1, FIFO, no limit (Pollaczek-Khinchine). With E[N] above it obeys Little's law: E[N] = rho (E[W] + 1).
+    ValueError unless 0 < load < 1 and the moment is 1 or more.
     """
     check_load(load)
+    check_at_least("E[S^2] / E[S]^2", service_second_moment, 1)
     return load * service_second_moment / (2 * (1 - load))
 
 
 def mg1_depth_distribution(
     load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, states: int
 ) -> np.ndarray:
-    """P(depth = 0 .. states - 1) of M/G/1 without limit. ValueError unless 0 < load < 1.
+    """P(depth = 0 .. states - 1) of M/G/1 without limit. ValueError unless 0 < load < 1 and `states` is whole, 1 or
+    more; of services and probabilities as in second_moment.
 
     p_0 = 1 - rho; p_i = (p_0 A_i + sum_{j=1}^{i-1} p_j A_{i+1-j}) / (1 - A_1), A_i = P(i arrivals or more in one
     service) (Ramaswami 1988, A stable recursion for the steady state vector in Markov chains of M/G/1 type: no term is
     negative, so nothing cancels).
     """
     check_load(load)
+    check_whole("states", states, 1)
     return (1 - load) * _relative(load, services, probabilities, states)
 
 
 def md1_depth_distribution(load: float, states: int) -> np.ndarray:
-    """P(depth = 0 .. states - 1) of M/D/1: p_0 = 1 - rho, p_1 = (1 - rho)(e^rho - 1), ... as above."""
+    """P(depth = 0 .. states - 1) of M/D/1: p_0 = 1 - rho, p_1 = (1 - rho)(e^rho - 1), ... as above (Ramaswami 1988).
+    ValueError as above.
+    """
     return mg1_depth_distribution(load, (1.0,), (1.0,), states)
 
 
@@ -76,11 +89,13 @@ def mg1k_depth_distribution(
     """P(depth = 0 .. buffer) as arrivals see it when one that finds `buffer` packets is dropped; the last is the loss.
 
     M/G/1/K with K = `buffer`, the packet in transmission counted. What departing packets leave behind has the same
-    proportions q_j, j < K, as without limit; then p_j = q_j / (q_0 + rho Q), Q = sum q_j, and p_K = 1 - Q / (q_0 +
-    rho Q) (Cooper 1981, Introduction to Queueing Theory, 5.9). Any load above 0. ValueError for more than MOST_STATES.
+    proportions q_j, j < K, as without limit; then p_j = q_j / (q_0 + rho Q), Q = sum q_j, and p_K = 1 - Q / (q_0 + rho
+    Q) (Cooper 1981, Introduction to Queueing Theory, 5.9). Any load above 0. ValueError unless K is whole, 1 to
+    MOST_STATES - 1.
     """
     check_load(load, below=np.inf)
-    if not 1 <= buffer < MOST_STATES:
+    check_whole("a buffer", buffer, 1)
+    if buffer >= MOST_STATES:
         raise ValueError(f"a buffer of {buffer} packets; allowed: 1 to {MOST_STATES - 1}")
     relative = _relative(load, services, probabilities, buffer)
     total = relative.sum()
@@ -89,7 +104,8 @@ def mg1k_depth_distribution(
 
 
 def md1_buffer(load: float, loss: float) -> int | None:
-    """Least K for which M/D/1/K loses no more than the share `loss`; None if it is more than can be summed.
+    """Least K for which M/D/1/K (Cooper 1981, as above) loses no more than the share `loss`; None if it is more than
+    can be summed.
 
     The packet in transmission is one of the K. ValueError unless 0 < load < 1 and 0 < loss < 1.
     """
@@ -125,13 +141,24 @@ def _relative(
     return result
 
 
+def _service(
+    services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    values, weights = np.asarray(services, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
+    if not len(values) or len(weights) != len(values) or not ((values > 0) & (values < np.inf)).all():
+        raise ValueError("services and their probabilities; allowed: as many of each, services above 0")
+    if not ((weights >= 0) & (weights < np.inf)).all() or not weights.sum() > 0:
+        raise ValueError("probabilities of services; allowed: 0 or more, not all 0")
+    return values, weights
+
+
 def _arrivals(
     load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, count: int
 ) -> tuple[float, np.ndarray]:
     """P(no Poisson arrival in one service), and P(at least k), k = 0 .. count - 1; summed from the tail, so that none
     is a remainder of 1.
     """
-    values, weights = np.asarray(services, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
+    values, weights = _service(services, probabilities)
     weights = weights / weights.sum()
     means = load * values / dot(weights, values)
     far = count + int(means.max() + 12 * np.sqrt(means.max()) + 60)  # beyond, e^-m m^k / k! is nothing

@@ -19,9 +19,13 @@ def window(time_s: float, capacity: float, bdp: float, first: float | None = Non
     Solves dW/dt = C / W (equation 8). The line before equation 9 has W(0) for W(0)^2.
 
     `first` is W(0), by default the BDP: the queue is just empty when the period begins. Below the BDP the RTT is
-    BDP / C, and W(t) = W(0) + C t / BDP until it reaches the BDP.
+    BDP / C, and W(t) = W(0) + C t / BDP until it reaches the BDP. ValueError unless t >= 0, C > 0, BDP > 0, W(0) >= 0.
     """
+    check_at_least("a time", time_s, 0)
+    check_positive("a capacity", capacity)
+    check_positive("a BDP", bdp)
     start = bdp if first is None else first
+    check_at_least("a first window", start, 0)
     until_busy_s = max(bdp - start, 0.0) * bdp / capacity
     if time_s < until_busy_s:
         return start + time_s * capacity / bdp
@@ -29,7 +33,7 @@ def window(time_s: float, capacity: float, bdp: float, first: float | None = Non
 
 
 def queue(time_s: float, capacity: float, bdp: float, first: float | None = None) -> float:
-    """Q(t) = W(t) - 2 T_p C packets, never below 0 (second paper, equation 10)."""
+    """Q(t) = W(t) - 2 T_p C packets, never below 0 (second paper, equation 10). ValueError as for window()."""
     return max(window(time_s, capacity, bdp, first) - bdp, 0.0)
 
 
@@ -38,8 +42,9 @@ def period(capacity: float, bdp: float, buffer: float, decrease: float = 0.5) ->
 
     Second paper, appendix B: T = B^2 / (2 C) + 2 T_p B from an empty queue, which is where a period begins if
     decrease (BDP + B) = BDP; 1.5 B^2 / C for B = BDP and 1/2. From any other window W(0): (W_max^2 - W(0)^2) / (2 C)
-    while the link is busy, and (BDP - W(0)) BDP / C before. ValueError unless 0 < decrease < 1.
+    while the link is busy, and (BDP - W(0)) BDP / C before. ValueError unless C > 0, BDP > 0, B >= 0, 0 < decrease < 1.
     """
+    check_positive("a capacity", capacity)
     lowest, highest = extremes(bdp, buffer, decrease)
     busy_from = max(lowest, bdp)
     return (max(bdp - lowest, 0.0) * bdp + (highest**2 - busy_from**2) / 2) / capacity
@@ -48,7 +53,7 @@ def period(capacity: float, bdp: float, buffer: float, decrease: float = 0.5) ->
 def extremes(bdp: float, buffer: float, decrease: float = 0.5) -> tuple[float, float]:
     """(least, most) of the window: decrease (BDP + B), and BDP + B, where a packet is lost (second paper, section 2).
 
-    The queue is each less the BDP, and not below 0. ValueError unless 0 < decrease < 1.
+    The queue is each less the BDP, and not below 0. ValueError unless BDP > 0, B >= 0, 0 < decrease < 1.
     """
     check_share("the decrease", decrease)
     check_positive("a BDP", bdp)
@@ -61,7 +66,7 @@ def mean_utilization(bdp: float, buffer: float, decrease: float = 0.5) -> float:
 
     Derived from the same model: a window's worth leaves each RTT, and each RTT adds one packet, so that a period sends
     the integral of W dW. 1 where the queue never empties, 3/4 for Reno without a buffer (where the first paper's 3.5
-    has 1/2 as the least). ValueError unless 0 < decrease < 1.
+    has 1/2 as the least). Second paper, appendix B. ValueError unless BDP > 0, B >= 0, 0 < decrease < 1.
     """
     lowest, highest = extremes(bdp, buffer, decrease)
     return (highest**2 - lowest**2) / 2 / period(1.0, bdp, buffer, decrease)

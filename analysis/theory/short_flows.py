@@ -15,19 +15,21 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import optimize
 
-from analysis.theory.checks import check_at_least, check_load, check_share
+from analysis.theory.checks import check_at_least, check_load, check_share, check_whole
 
 FIRST_BURST = 2  # packets of the first burst: W is set to two initially (second paper, appendix A)
 
 
 def slow_start_bursts(flow_packets: int, first: int = FIRST_BURST) -> tuple[int, ...]:
-    """{2, 4, ..., 2^(n-1), R}: the bursts of a flow of so many packets, the last with what remains (section 4).
+    """{2, 4, ..., 2^(n-1), R}: the bursts of a flow of so many packets, the last with what remains (second paper,
+    section 4).
 
     14 packets are 2, 4, 8. The paper prints R = l mod (2^n - 1), and for 16 packets {2, 4, 8, 4}; neither makes the sum
-    l. R = l - (2^n - 2) does: 2, 4, 8, 2. `first` is another initial window (10: RFC 6928). ValueError below 1 packet.
+    l. R = l - (2^n - 2) does: 2, 4, 8, 2. `first` is another initial window (10: RFC 6928). ValueError unless
+    both are whole and 1 or more.
     """
-    check_at_least("a flow's packets", flow_packets, 1)
-    check_at_least("the first burst", first, 1)
+    check_whole("a flow's packets", flow_packets, 1)
+    check_whole("the first burst", first, 1)
     bursts, left, size = [], flow_packets, first
     while left > 0:
         bursts.append(min(size, left))
@@ -40,7 +42,8 @@ def mixed_bursts(flows: Mapping[int, float], first: int = FIRST_BURST) -> tuple[
     """(bursts, weights) of flows of several sizes: `flows` has packets of a flow -> how many such flows come (any
     scale).
 
-    Each flow brings all its bursts, so that a long one brings more of them.
+    Each flow brings all its bursts, so that a long one brings more of them (second paper, section 4). ValueError for a
+    size as above, a share below 0, or nothing but shares of 0.
     """
     counts: dict[int, float] = {}
     for packets, weight in flows.items():
@@ -55,10 +58,11 @@ def mixed_bursts(flows: Mapping[int, float], first: int = FIRST_BURST) -> tuple[
 def mean_queue(
     load: float, bursts: Sequence[float] | np.ndarray, weights: Sequence[float] | np.ndarray | None = None
 ) -> float:
-    """E[Q] = rho E[X^2] / (2 (1 - rho) E[X]) - rho E[X] / 2, as printed (section 4).
+    """E[Q] = rho E[X^2] / (2 (1 - rho) E[X]) - rho E[X] / 2, as printed (second paper, section 4).
 
     For single packets it is the number waiting in M/D/1, without the one in transmission. Otherwise it is too low, see
     mean_depth. (The paper's E[N] just before lacks the 1 / E[X] and is this first term: unfinished work, not jobs.)
+    ValueError as the module has it, here and below.
     """
     check_load(load)
     first, second, _ = _moments(bursts, weights)
@@ -71,10 +75,10 @@ def mean_depth(
     """E[D] = rho E[X^2] / (2 (1 - rho) E[X]) + rho / 2: packets in the queue over time, the one in transmission
     included.
 
-    Derived, to hold measurements against. The first term is the mean unfinished work of M/G/1, in packets, with each
-    burst already counted by what is left of it, so nothing is to be taken away for bursts leaving packet by packet (the
-    paper takes rho E[X] / 2). While the link is busy, half a packet of the one in transmission is gone on average.
-    Without that one: - rho / 2 instead.
+    Derived from the second paper's section 4, to hold measurements against. The first term is the mean unfinished work
+    of M/G/1, in packets, with each burst already counted by what is left of it, so nothing is to be taken away for
+    bursts leaving packet by packet (the paper takes rho E[X] / 2). While the link is busy, half a packet of the one in
+    transmission is gone on average. Without that one: - rho / 2 instead.
     """
     check_load(load)
     first, second, _ = _moments(bursts, weights)
@@ -87,8 +91,8 @@ def decay(
     weights: Sequence[float] | np.ndarray | None = None,
     order: int | None = None,
 ) -> float:
-    """kappa, 1/packets: the tail falls as exp(-kappa b), where the effective bandwidth alpha(kappa) = C (equations 11,
-    12).
+    """kappa, 1/packets: the tail falls as exp(-kappa b), where the effective bandwidth alpha(kappa) = C (second paper,
+    appendix C, equations 11, 12).
 
     alpha(s) = lambda E[e^(sX) - 1] / (s E[X]). `order` 2 and 3 are the paper's, with that many terms of the
     exponential: kappa_2 = 2 (1 - rho) / rho E[X] / E[X^2], and the root of its quadratic equation. None solves equation
@@ -126,10 +130,11 @@ def tail(
     weights: Sequence[float] | np.ndarray | None = None,
     order: int | None = 2,
 ) -> float:
-    """P(Q >= b) = (C - alpha(0)) / (kappa alpha'(kappa)) exp(-kappa b): Cramer's estimate (appendix C, equation 13).
+    """P(Q >= b) = (C - alpha(0)) / (kappa alpha'(kappa)) exp(-kappa b): Cramer's estimate (second paper, appendix C,
+    equation 13).
 
     By default of second order, where the factor is 1: exp(-b 2 (1 - rho) / rho E[X] / E[X^2]), what section 4 uses. An
-    estimate for large b, not a bound. `order` as in decay.
+    estimate for large b, not a bound. `order` as in decay. ValueError unless b >= 0.
     """
     check_at_least("a buffer", buffer, 0)
     kappa = decay(load, bursts, weights, order)
@@ -143,8 +148,9 @@ def buffer_for_tail(
     weights: Sequence[float] | np.ndarray | None = None,
     order: int | None = 2,
 ) -> float:
-    """Least b with P(Q >= b) <= risk: ln(factor / risk) / kappa, not below 0 (section 4: "choose a buffer size B such
-    that P(Q >= B) is small"; 5.1.2 takes 0.025, which delays flows by 12.5 % at most). ValueError unless 0 < risk < 1.
+    """Least b with P(Q >= b) <= risk: ln(factor / risk) / kappa, not below 0 (second paper, section 4: "choose a buffer
+    size B such that P(Q >= B) is small"; 5.1.2 takes 0.025, which delays flows by 12.5 % at most). ValueError unless 0
+    < risk < 1.
     """
     check_share("a risk", risk)
     kappa = decay(load, bursts, weights, order)
@@ -181,7 +187,9 @@ def _normalized(
     sizes = np.asarray(bursts, dtype=np.float64)
     shares = np.ones(len(sizes)) if weights is None else np.asarray(weights, dtype=np.float64)
     if not len(sizes) or len(shares) != len(sizes) or not (sizes >= 1).all() or not (shares >= 0).all():
-        raise ValueError("bursts are sizes of 1 packet or more, each with a weight that is not negative")
+        raise ValueError(
+            "bursts and weights; allowed: sizes of 1 packet or more, each with a weight that is not negative"
+        )
     if not shares.sum() > 0:
         raise ValueError("all bursts have a weight of 0; allowed: one at least with more")
     return sizes, shares / shares.sum()

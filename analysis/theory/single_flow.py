@@ -18,7 +18,13 @@ ALGORITHMS = (*DECREASE, "bbr")
 
 
 def bdp_packets(rate_bps: int, rtt_ns: int, wire_bytes: int) -> float:
-    """C x RTT in full packets of `wire_bytes` each, frame, FCS, preamble and gap included (first paper, 3.3)."""
+    """C x RTT in full packets of `wire_bytes` each, frame, FCS, preamble and gap included (first paper, 3.3).
+
+    ValueError unless all are above 0.
+    """
+    check_positive("a rate", rate_bps)
+    check_positive("an RTT", rtt_ns)
+    check_positive("bytes on the wire", wire_bytes)
     return rate_bps * rtt_ns / (8e9 * wire_bytes)
 
 
@@ -26,27 +32,32 @@ def bdp_rule(bdp: float) -> float:
     """B = C x RTT: the least buffer that keeps the link of one Reno flow busy (first paper, 3.1; second paper, 1.2, 2).
 
     Assumes that the window halves. Whether the sender falls silent after a loss, as the second paper has it, or sends
-    on (PRR), makes no difference (first paper, 3.5).
+    on (PRR), makes no difference (first paper, 3.5). ValueError unless BDP > 0.
     """
+    check_positive("a BDP", bdp)
     return bdp
 
 
 def synchronized_buffer(bdp: float, flows: int) -> float:
     """B = 2 T_p C = C x RTT for any number of flows that lose together (second paper, 3.1, equations 2 and 3).
 
-    Their windows add up to one sawtooth: W_max = BDP + B, and W_max / 2 = BDP.
+    Their windows add up to one sawtooth: W_max = BDP + B, and W_max / 2 = BDP. ValueError unless n >= 1 and BDP > 0.
     """
     check_at_least("flows", flows, 1)
+    check_positive("a BDP", bdp)
     return bdp
 
 
 def queue_length(in_flight: float, bdp: float, buffer: float) -> float:
-    """Q = W - BDP, within 0 and B (first paper, Assumption 1)."""
+    """Q = W - BDP, within 0 and B (first paper, Assumption 1). ValueError unless W >= 0, BDP > 0 and B >= 0."""
+    check_at_least("a window", in_flight, 0)
+    check_positive("a BDP", bdp)
+    check_at_least("a buffer", buffer, 0)
     return min(max(in_flight - bdp, 0.0), buffer)
 
 
 def utilization_of_window(in_flight: float, bdp: float) -> float:
-    """min(W / BDP, 1) (first paper, Lemma 2)."""
+    """min(W / BDP, 1) (first paper, Lemma 2). ValueError unless W >= 0 and BDP > 0."""
     check_positive("a BDP", bdp)
     check_at_least("a window", in_flight, 0)
     return min(in_flight / bdp, 1.0)
@@ -58,7 +69,7 @@ def decrease_buffer(decrease: float, bdp: float, utilization: float = 1.0, varia
     First paper, 3.5 ("decrease by beta on a loss", W' = beta W) and Table 1, (1/b - 1) BDP. With `variability` eps > 0
     the queue may be off Assumption 1 by that share of itself: (1 - eps)(W - BDP) <= Q <= (1 + eps)(W - BDP). Losses can
     then begin at W = BDP + B / (1 + eps), so that all becomes (1 + eps) times as much, as its 3.3 states for Reno,
-    (1 + eps) BDP. Never below 0. ValueError unless 0 < beta < 1, 0 <= u <= 1 and eps >= 0.
+    (1 + eps) BDP. Never below 0. ValueError unless 0 < beta < 1, 0 <= u <= 1, eps >= 0 and BDP > 0.
     """
     check_share("the decrease", decrease)
     check_positive("a BDP", bdp)
@@ -69,20 +80,22 @@ def decrease_buffer(decrease: float, bdp: float, utilization: float = 1.0, varia
 
 def decrease_utilization(decrease: float, buffer: float, bdp: float) -> float:
     """min(beta (1 + B / BDP), 1): utilization right after a loss, of a flow whose window falls to beta W (first paper,
-    3.5). ValueError unless 0 < beta < 1.
+    3.5). ValueError unless 0 < beta < 1, B >= 0 and BDP > 0.
     """
     check_share("the decrease", decrease)
     check_at_least("a buffer", buffer, 0)
+    check_positive("a BDP", bdp)
     return utilization_of_window(decrease * (bdp + buffer), bdp)
 
 
 def min_utilization(cc: str, buffer: float, bdp: float) -> float | None:
     """Least utilization after a loss of a single flow: min(beta (1 + B/BDP), 1); BBR v1: min(3/4 + B/BDP, 1).
 
-    First paper, 3.5. None for an algorithm that it has no rule for.
+    First paper, 3.5. None for an algorithm that it has no rule for. ValueError unless B >= 0 and BDP > 0.
     """
+    check_at_least("a buffer", buffer, 0)
+    check_positive("a BDP", bdp)
     if cc == "bbr":
-        check_at_least("a buffer", buffer, 0)
         return utilization_of_window(BBR_DRAIN * bdp + buffer, bdp)
     if cc not in DECREASE:
         return None
@@ -94,8 +107,11 @@ def drained_packets(cc: str, buffer: float, bdp: float) -> float | None:
     round trip in which it sends less. Never more than B.
 
     First paper, 3.5 with Assumptions 1 and 3 (at a loss W = BDP + B); its 3.6 measures about all of B = BDP for Reno,
-    60-70 % for Cubic, 11-25 % for Scalable, 25 % for BBR. None for an algorithm that it has no rule for.
+    60-70 % for Cubic, 11-25 % for Scalable, 25 % for BBR. None for an algorithm that it has no rule for. ValueError
+    unless B >= 0 and BDP > 0.
     """
+    check_at_least("a buffer", buffer, 0)
+    check_positive("a BDP", bdp)
     if cc == "bbr":
         return min((1 - BBR_DRAIN) * bdp, buffer)
     if cc not in DECREASE:
@@ -108,11 +124,12 @@ def single_flow_buffer(cc: str, bdp: float, utilization: float = 1.0) -> float |
 
     First paper, 3.5 and Table 1: BDP for Reno, 3/7 BDP for Cubic (beta rounded to 7/10; with 717/1024 it is 0.4282),
     1/7 BDP for Scalable, 1/4 BDP for BBR while it probes for bandwidth and packets are lost. None for an algorithm that
-    it has no rule for (BBRv2 is one: "as soon as the algorithm is described in sufficient detail").
+    it has no rule for (BBRv2 is one: "as soon as the algorithm is described in sufficient detail"). ValueError unless
+    BDP > 0 and 0 <= u <= 1.
     """
+    check_positive("a BDP", bdp)
+    check_share("a utilization", utilization, ends=True)
     if cc == "bbr":
-        check_positive("a BDP", bdp)
-        check_share("a utilization", utilization, ends=True)
         return max(utilization - BBR_DRAIN, 0.0) * bdp
     if cc not in DECREASE:
         return None

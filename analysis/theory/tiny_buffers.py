@@ -29,15 +29,22 @@ def drop_bound(load: float, buffer: float) -> float:
 
 
 def buffer_for_drops(load: float, drops: float) -> float:
-    """ln(drops) / ln(rho): least buffer for which the bound above is `drops`. ValueError unless 0 < rho, drops < 1."""
+    """ln(drops) / ln(rho): least buffer for which the bound above (Infocom paper, section II) is `drops`. ValueError
+    unless 0 < rho, drops < 1.
+    """
     check_load(load)
     check_share("a drop probability", drops)
     return math.log(drops) / math.log(load)
 
 
 def peak_load(bdp: float, flows: float, largest_window: float) -> float:
-    """rho = N W_max / (C RTT): what all flows together offer with their largest windows (Infocom paper, section II)."""
+    """rho = N W_max / (C RTT): what all flows together offer with their largest windows (Infocom paper, section II).
+
+    ValueError unless BDP > 0, N >= 1 and W_max > 0.
+    """
     check_positive("a BDP", bdp)
+    check_at_least("flows", flows, 1)
+    check_positive("the largest window", largest_window)
     return flows * largest_window / bdp
 
 
@@ -58,7 +65,9 @@ def poisson_buffer(load: float, largest_window: float, effective_utilization: fl
 
 
 def poisson_utilization(load: float, largest_window: float, buffer: float) -> float:
-    """theta = 1 - rho^B W_max^2 / 2, not below 0: Theorem 1 the other way round. Multiply by rho for the link's own."""
+    """theta = 1 - rho^B W_max^2 / 2, not below 0: the Infocom paper's Theorem 1 the other way round. Multiply by rho
+    for the link's own. ValueError unless 0 < rho < 1, B >= 0 and W_max >= 1.
+    """
     check_at_least("a window", largest_window, 1)
     return max(1 - drop_bound(load, buffer) * largest_window**2 / 2, 0.0)
 
@@ -72,7 +81,9 @@ def tcp_rate(loss: float, rtt_s: float) -> float:
 
 
 def tcp_loss(window: float) -> float:
-    """p = 3 / (2 (R tau)^2): equation 2 the other way round, for a mean window R tau. Never more than 1."""
+    """p = 3 / (2 (R tau)^2): the Infocom paper's equation 2 the other way round, for a mean window R tau. Never more
+    than 1. ValueError unless the window is above 0.
+    """
     check_positive("a window", window)
     return min(1.5 / window**2, 1.0)
 
@@ -103,10 +114,11 @@ def tcp_mm1b_load(fair_window: float, buffer: float, largest_window: float = mat
 
 
 def tcp_mm1b_load_approximate(fair_window: float, buffer: float) -> float:
-    """rho = (3 / (2 w^2))^(1 / (B + 3)), w = C tau / N: equations 2 and 3 with the paper's p ~ rho^(B+1), not above 1.
+    """rho = (3 / (2 w^2))^(1 / (B + 3)), w = C tau / N: the Infocom paper's equations 2 and 3 with its p ~ rho^(B+1),
+    not above 1.
 
     That approximation is what its two conclusions follow from: B = beta log W keeps rho above any alpha < 1, B = o(log
-    W) does not.
+    W) does not. ValueError unless w > 0 and B >= 1.
     """
     check_positive("a fair window", fair_window)
     check_at_least("a buffer", buffer, 1)
@@ -114,10 +126,11 @@ def tcp_mm1b_load_approximate(fair_window: float, buffer: float) -> float:
 
 
 def tcp_mm1b_buffer(fair_window: float, utilization: float) -> float:
-    """Least B for which the exact rho above is `utilization`: p = mm1b.loss(u, B) = 3 / (2 (u w)^2), w = C tau / N.
+    """Least B for which the exact rho above (Infocom paper, IV-A) is `utilization`: p = mm1b.loss(u, B) = 3 / (2 (u
+    w)^2), w = C tau / N.
 
     From p = (1 - u) u^B / (1 - u^(B+1)): u^B = p / (1 - u + u p). Not below 1, the packet in transmission. ValueError
-    unless 0 < u < 1.
+    unless 0 < u < 1 and w > 0.
     """
     check_positive("a fair window", fair_window)
     check_share("a utilization", utilization)
