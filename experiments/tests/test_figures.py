@@ -196,21 +196,27 @@ def test_draw__asks_for_real_time_only_if_it_was_asked_for(
 
 @pytest.mark.skipif(not host.tool("parallel"), reason="GNU parallel missing: apt-get install parallel")
 @pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
-def test_figures__are_measured_once_and_drawn_from_what_is_stored(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "experiments.figures", "PAPER=spang2021", "FIGURE=9", f"RESULTS={tmp_path}"]
-    done = subprocess.run([*command, "SMOKE=1"], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+def test_smoke_of_all_figures__is_measured_once_and_drawn_from_what_is_stored(tmp_path: Path) -> None:
+    def make_figures(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "experiments.figures", "PAPER=spang2021", f"RESULTS={tmp_path}", *words]
+        return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+
+    done = make_figures("SMOKE=1")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
     assert "spang2021-four-flows-smoke: 1 of 1 runs are valid" in done.stdout
-    picture = tmp_path / "figures/spang2021-smoke/figure_09.png"
-    assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert done.stdout.count(" runs are valid -> ") == len(paper.sweeps(paper.NAMES))
+    pictures = tmp_path / "figures/spang2021-smoke"
+    assert {path.stem for path in pictures.glob("*.png")} == set(paper.NAMES)
+    page = (pictures / paper.PAGE).read_text()
+    assert page.count("\n## ") == len(paper.NAMES) + 1
     (summary,) = tmp_path.glob("spang2021-four-flows-smoke/runs/*/rep-1/summary.json")
-    measured = summary.stat().st_mtime_ns
-    drawn = picture.read_bytes()
-    picture.unlink()
-    again = subprocess.run([*command, "SMOKE=1"], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    measured, drawn = summary.stat().st_mtime_ns, (pictures / "figure_09.png").read_bytes()
+    (pictures / "figure_09.png").unlink()
+    again = make_figures("SMOKE=1", "FIGURE=9")
     assert again.returncode == 0, again.stderr
     assert summary.stat().st_mtime_ns == measured
-    assert picture.read_bytes() == drawn
-    short = subprocess.run([*command, "DRAW=only"], cwd=CHECKOUT, capture_output=True, text=True, check=False)
-    assert short.returncode == 2
-    assert "no valid run for figure_09" in short.stderr
+    assert (pictures / "figure_09.png").read_bytes() == drawn
+    whole = make_figures("FIGURE=9", "DRAW=only")
+    assert whole.returncode == 2
+    assert "no valid run for figure_09" in whole.stderr
