@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""The committed page of the first seed paper's figures against what it was made of: people edit the reasons, and only
+publishing brings them into the page.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from analysis import run_table
+from analysis.figures.spang2021 import document, paper, publish, run_list
+
+RESULTS = Path(__file__).resolve().parents[2] / "docs/results"
+REFRESH = "publish again: make figures PAPER=spang2021 DRAW=only PUBLISH=1 RESULTS=<the set>"
+REASONS = document.read_reasons(RESULTS / publish.REASONS)
+
+
+@pytest.fixture(scope="module")
+def sections():
+    """Title -> text of each section of the page; of what stands before the first as the overview."""
+    text = (RESULTS / paper.PAGE).read_text(encoding="utf-8")
+    before, *rest = re.split(r"^## +(.+?) *$", text, flags=re.MULTILINE)
+    return {document.OVERVIEW: before} | dict(zip(rest[::2], rest[1::2], strict=True))
+
+
+def test_reasons__are_of_some_figures():
+    assert len(REASONS) > 3
+    assert document.OVERVIEW in REASONS
+
+
+@pytest.mark.parametrize("title", REASONS)
+def test_page__has_the_reasons_word_for_word(sections, title):
+    assert title in sections, REFRESH
+    assert f"\n\n{REASONS[title]}\n\n" in sections[title], REFRESH
+
+
+def test_page__has_every_figure_and_shows_one_that_is_there(sections):
+    for name in paper.NAMES:
+        (shown,) = re.findall(r"!\[.*?\]\((.+?)\)", sections[document.title(name)])
+        assert (RESULTS / shown).is_file(), REFRESH
+
+
+def test_table__tells_the_figures_of_each_run(sections):
+    table = pl.read_parquet(RESULTS / run_list.NAME)
+    assert table.columns == [*run_table.COLUMNS, run_list.FIGURES], REFRESH
+    used = table.filter(pl.col(run_list.FIGURES) != "")
+    assert f"\n\n{len(used)} " in sections[document.OVERVIEW], REFRESH
+    known = {paper.short(name) for name in paper.NAMES}
+    assert set(used[run_list.FIGURES].str.split(run_list.SEPARATOR).explode()) <= known
