@@ -150,7 +150,6 @@ def say_what_is_missing(sweeps: list[spec.Sweep], probe: Callable[[str], host.Ho
         with contextlib.suppress(RunError):
             missing.append(run.missing(sweep, probe, options, table))
     if missing:
-        options.results.mkdir(parents=True, exist_ok=True)
         print(needs.headline_of_set(missing, options.results), flush=True)
 
 

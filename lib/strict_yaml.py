@@ -2,8 +2,8 @@
 """YAML as specs are written: every scalar is text, so that it means what it means on the command line, and neither a
 port called 010 nor an address 02:10:... is a number (in YAML 1.1, 010 is 8 and 1:30 is 90).
 
-No tags, no aliases (a short file of these stands for any number of values), and a key that is given twice is an error:
-the parser alone would take the last in silence.
+No tags that change anything, no aliases (a short file of these stands for any number of values), and a key that is
+given twice is an error: the parser alone would take the last in silence.
 """
 
 from __future__ import annotations

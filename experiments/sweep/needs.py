@@ -60,11 +60,13 @@ def headline_of_set(needs: Sequence[Need], results: Path) -> str:
         runs=sum(need.runs for need in needs),
         done=sum(need.done for need in needs),
         certain=all(need.certain for need in needs),
+        at_once=max(need.at_once for need in needs),
         duration_s=sum(need.duration_s for need in needs),
         kept_bytes=sum(need.kept_bytes for need in needs),
         passing_bytes=max(need.passing_bytes for need in needs),
     )
-    free = disk.free_bytes(results)
+    there = next(path for path in (results, *results.parents) if path.exists())
+    free = disk.free_bytes(there)
     sweeps = f"{len(needs)} sweep{'s' if len(needs) > 1 else ''}"
     return f"{sweeps}: {_amounts(total)} of disk at most, {disk.mib(free)} free -> {results}"
 

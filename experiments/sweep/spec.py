@@ -70,12 +70,15 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
     content = load_yaml(file)
     errors: list[BadValue] = []
 
-    def wrong(key: str, value: object, problem: str, origin: str = str(file)) -> None:
-        errors.append(BadValue(key, value, problem, origin))
+    where = str(file)
+
+    def wrong(key: str, value: object, problem: str, origin: str | None = None) -> None:
+        errors.append(BadValue(key, value, problem, where if origin is None else origin))
 
     _check_keys(content, SECTIONS, "", wrong)
     if "like" in content:
         content = _merged(_like(content["like"], file, wrong), content)
+        where = f"{file} (like {content['like']})"
     scaled = "real" in content and str(words.get("clock", "")).strip().lower() == "real"
     versions = [name for name, asked in (("real", scaled), ("smoke", smoke)) if asked]
     for version in versions:
@@ -125,7 +128,7 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
 def _like(given: object, file: Path, wrong: Any) -> dict[str, Any]:
     """What the file says that this one is like: a relative path to below its directory."""
     path = Path(given if isinstance(given, str) else "..")
-    if path.is_absolute() or ".." in path.parts:
+    if path.is_absolute() or ".." in path.parts or not str(path).isprintable():
         wrong("like", given, "is no file below the spec's own directory; allowed: a path such as common/link.yaml")
         return {}
     content = load_yaml(file.parent / path)

@@ -36,7 +36,7 @@ class State(Enum):
 
 
 class Seen(NamedTuple):
-    """A job's state, how many attempts came to an end, and why the last one was not valid ('' where it is)."""
+    """A job's state, how many attempts came to an end, and why the last one is not valid ('' where it is)."""
 
     state: State
     attempts: int
@@ -54,7 +54,7 @@ def look(run: Path) -> Seen:
     if mark.exists():
         reason = " ".join(mark.read_text(errors="replace").split()) or "no reason left"
         if reason.startswith(results.STOPPED):
-            return Seen(State.TO_DO, earlier)
+            return Seen(State.TO_DO, earlier, reason)
         return Seen(State.ABORTED, earlier + 1, reason)
     recorded = results.is_recorded(repetition) and kept(repetition) == "all"  # else there is nothing to analyse again
     return Seen(State.RECORDED if recorded else State.TO_DO, earlier)

@@ -116,6 +116,13 @@ def test_what_a_set_needs__is_the_sum_of_what_is_kept_and_the_most_of_what_passe
     assert f"; {needed} of disk at most, " in said
 
 
+def test_what_a_set_needs__is_said_without_making_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sweeps = [spec.read(figures.SPECS / "spang2021/ecn.yaml", {}, False)]
+    figures.say_what_is_missing(sweeps, probe, run.Options(tmp_path / "new/results"))
+    assert f" free -> {tmp_path}/new/results" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_a_set_needs__leaves_out_what_cannot_be_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

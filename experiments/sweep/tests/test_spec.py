@@ -88,6 +88,12 @@ def test_like__is_what_a_spec_does_not_say_itself(write_spec: Write) -> None:
         ("reps: 5", "/etc/passwd", "like=/etc/passwd is no file below the spec's own directory"),
         ("reps: 5", "[below/link.yaml]", "like=a list is no file below the spec's own directory"),
         ("reps: 5", "below/missing.yaml", "below/missing.yaml: spec file cannot be read: No such file or directory"),
+        ("reps: 5", '"a\\0b"', "is no file below the spec's own directory"),
+        (
+            "base: {rates: 1}",
+            "below/link.yaml",
+            "spec.yaml (like below/link.yaml): base.rates is no parameter; did you mean RATE",
+        ),
         ("name: a", "below/link.yaml", "below/link.yaml: name is no part of a sweep; allowed: keep, reps, seed, base"),
         ("like: link.yaml", "below/link.yaml", "below/link.yaml: like is no part of a sweep"),
         ("[1]", "below/link.yaml", "below/link.yaml: spec file is not a mapping of parameters"),

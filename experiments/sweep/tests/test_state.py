@@ -44,8 +44,8 @@ def attempt(run: Path, files: Mapping[str, object]) -> Path:
         ({"summary_json": VALID}, State.VALID, 1, ""),
         ({"summary_json": VALID | {"valid": False, "reasons": ["late", "lost"]}}, State.NOT_VALID, 1, "late; lost"),
         ({"ABORTED": "disk full\n"}, State.ABORTED, 1, "disk full"),
-        ({"ABORTED": "ended by SIGTERM\n"}, State.TO_DO, 0, ""),
-        ({"ABORTED": "ended by SIGINT\n", "environment_json": "{}"}, State.TO_DO, 0, ""),
+        ({"ABORTED": "ended by SIGTERM\n"}, State.TO_DO, 0, "ended by SIGTERM"),
+        ({"ABORTED": "ended by SIGINT\n", "environment_json": "{}"}, State.TO_DO, 0, "ended by SIGINT"),
         ({"ABORTED": "no summary\n", "environment_json": "{}"}, State.ABORTED, 1, "no summary"),
     ],
 )
