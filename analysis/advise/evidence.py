@@ -5,6 +5,7 @@ directory. Only valid runs of long flows of one congestion control count; judge.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -112,8 +113,8 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
 def _run(row: Mapping[str, Any]) -> Run | None:
     """The run of a row, None if it does not count."""
     numbers = [row[name] for name in ("flows", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets")]
-    usable = all(isinstance(value, (int, float)) and value > 0 for value in numbers)
-    cc = row["cc"]
+    usable = all((number := _number(value)) is not None and number > 0 for value in numbers)
+    cc = row["cc"] if isinstance(row["cc"], str) else ""
     long_flows = row["traffic"] == "long" and row["mode"] == "tail-drop"
     if row["valid"] is not True or not long_flows or not usable or not cc or "," in cc:
         return None
@@ -124,4 +125,6 @@ def _run(row: Mapping[str, Any]) -> Run | None:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    """None for what is no number, and for NaN and infinity, with which tables write what was not measured."""
+    number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    return number if math.isfinite(number) else None

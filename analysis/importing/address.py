@@ -21,7 +21,7 @@ ALLOWED = (
     "it is not repeated here, since it may hold a password"
 )
 _URL = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://")
-_PASSWORD = re.compile(r"(passw\w*|pwd)\s*=", re.IGNORECASE)
+_PASSWORD = re.compile(r"(passw\w*|pwd)\s*=|:[^/]*@", re.IGNORECASE)
 _PORTS = re.compile(r"[0-9]{0,5}(,[0-9]{0,5})*")
 
 
@@ -33,7 +33,7 @@ def shown(url: str) -> str:
         raise InputError(f"FROM is no address that PostgreSQL understands; allowed: {ALLOWED}") from None
     hosts, name = [found.get("host", ""), found.get("hostaddr", "")], found.get("dbname", "")
     # What of an unescaped password the URL's parser took for something else: libpq would repeat it in its errors
-    if "@" in "".join((*hosts, name)) or not _PORTS.fullmatch(found.get("port", "")):
+    if "@" in "".join((*hosts, name)) or "=" in name or not _PORTS.fullmatch(found.get("port", "")):
         raise InputError(f"FROM has a host, port or database that cannot be one; allowed: {ALLOWED}")
     return f"postgresql://{quote(hosts[0] or hosts[1], safe='/,:[]')}/{quote(name, safe='')}"
 

@@ -278,6 +278,19 @@ def test_no_directory__is_no_evidence(tmp_path):
     assert evidence.load(tmp_path / "nowhere") == ([], 0, [], [])
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_number_that_is_none__is_not_measured(tmp_path, value):
+    names = (*evidence.MEASURED, "flows")
+    table(tmp_path, *[{name: value if name == wrong else ROW[name] for name in names} for wrong in names])
+    runs = evidence.load(tmp_path).runs
+    assert len(runs) == len(evidence.MEASURED)
+    assert [sum(number is None for number in run) for run in runs] == [1] * len(runs)
+
+
+def test_algorithm_that_is_a_number__is_no_run(tmp_path):
+    assert evidence.load(table(tmp_path, {"cc": 7})).runs == []
+
+
 def test_run_that_two_sweeps_did__counts_once(tmp_path):
     first = {"clock": "virtual", "seed": 7, "repetition": 1}
     table(tmp_path, first, first | {"utilization_p01": 0.9951}, first | {"seed": 8}, first | {"repetition": 2})

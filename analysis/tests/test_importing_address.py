@@ -49,6 +49,9 @@ def test_shown__is_host_and_database(url, shown):
         f"user=x passwort={SECRET}",
         f"mysql://x:{SECRET}@h/{'db' * 4096}",  # longer than a file's name may be
         f"x.tr,dbname=db password='{SECRET}'",
+        f"user:{SECRET}@host/db",
+        f"postgresql:/user:{SECRET}@host/db",
+        f"postgresql://h/dbname=x%20password={SECRET}",
     ],
 )
 def test_import__never_repeats_a_password(source, tmp_path, capsys):

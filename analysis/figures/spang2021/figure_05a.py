@@ -203,15 +203,13 @@ def facts(data: Data) -> list[Fact]:
 
 
 def _many(who: str, curve: Data) -> list[Fact]:
-    """The exponent without the least numbers of flows, and why it is another one."""
+    """The exponent without the least numbers of flows, and how often these lose together, as one flow would."""
     law = curve["law_of_many"]
     if law is None or law.exponent_low is None:
         return []
     together = {n: share for n, share in curve["together"].items() if 1 < n <= 2 * MANY and share is not None}
     shares = ", ".join(f"{share:.0%} with {n} flows" for n, share in together.items())
-    why = "with few flows all often lose at once, and then one flow's rule holds" + (
-        f" (of the queue's excursions: {shares})" if shares else ""
-    )
+    why = f"of the queue's excursions all flows lose in {shares}" if shares else ""
     exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
     what = f"{who}: exponent of n from {MANY} flows on ({law.points} points; a range chosen with the points known)"
     return [common.Fact(what, "", -0.5, exponent, "", why)]
