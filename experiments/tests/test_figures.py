@@ -210,7 +210,7 @@ def test_smoke_of_all_figures__is_measured_once_and_drawn_from_what_is_stored(tm
 
     done = make_figures("SMOKE=1")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stderr == ""
+    assert done.stderr == f"no valid run for {paper.CLOCKS}\n"  # which short runs in real time would take
     assert "spang2021-four-flows-smoke: 1 of 1 runs are valid" in done.stdout
     assert done.stdout.count(" runs are valid -> ") == len(paper.sweeps(paper.NAMES))
     pictures = tmp_path / "figures/spang2021-smoke"
