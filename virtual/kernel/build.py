@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """From nothing to a kernel, top to bottom: find the source, unpack and patch it, bring in our code, configure, compile.
 
-What is there is used again as far as its digests match. Everything is made to the side and renamed when it is whole, so
-an interrupted build is never taken for a finished one; who comes second waits.
+Everything is built in the user's cache (cache.py), whose finished kernels every checkout of that user takes. Files are
+made to the side and renamed when they are whole, so an interrupted build is never taken for a finished one. A second
+build waits for the first.
 """
 
 from __future__ import annotations
@@ -10,14 +11,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from virtual.kernel import choice, compile, config, digests, patches, source, stage, tools, unpack
+from virtual.kernel import cache, choice, compile, config, digests, patches, source, stage, tools, unpack
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import Progress
 
@@ -27,37 +27,39 @@ INTERRUPTED = (
     "interrupted; the kernel that was there before, if any, is as it was. The next call begins again with what was not "
     "whole: fetching, unpacking, or the rest of the compiling"
 )
-# What decides whether a kernel is up to date. The compiler is recorded, but a newer one is no reason to build again.
-DECISIVE = ("source", "patches_digest", "fragment_digest", "unpack_digest", "staged_digest")
 
 
-def ensure(directory: Path, given: Mapping[str, str], progress: Progress) -> dict[str, Any]:
+def ensure(directory: Path, given: Mapping[str, str], progress: Progress, place: Path | None = None) -> dict[str, Any]:
     """Make directory/linux and directory/kernel.json what the sources say; returns the latter. Raises KernelError.
 
-    `given` chooses another source than the last time (choice.py).
+    `given` chooses another source than the last time (choice.py); `place` is another cache than the user's own.
     """
+    place = place or cache.of_user()
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with locked(directory, progress) as lock:
-            return _ensure(directory, given, progress, lock)
+        for each in (directory, place):
+            each.mkdir(parents=True, exist_ok=True)
+        with locked(directory, progress), locked(place, progress) as lock:
+            return _ensure(directory, place, given, progress, lock)
     except OSError as error:
-        raise KernelError(f"building the kernel in {directory}: {error}") from error
+        raise KernelError(f"building the kernel in {place} for {directory}: {error}") from error
 
 
-def _ensure(directory: Path, given: Mapping[str, str], progress: Progress, lock: int) -> dict[str, Any]:
+def _ensure(directory: Path, place: Path, given: Mapping[str, str], progress: Progress, lock: int) -> dict[str, Any]:
     begin_s = time.monotonic()
     stage.make_pipeline()
     own = stage.collect()
     with choice.kept(given, directory) as chosen:
-        origin = source.find(chosen, directory, progress)
+        origin = source.find(chosen, place, progress)
         inputs = describe(origin, own)
-        done = finished(directory, inputs)
+        done = cache.finished(directory, inputs) or cache.take(place, inputs, directory)
         if done:
             return done
         tools.check_build_tools()
-        names = prepare(origin, inputs, directory, progress)
-    tree, objects = directory / "tree", directory / "obj"
-    with (directory / "kernel.log").open("wb+") as log:
+        work = cache.workspace(place, inputs)
+        names = prepare(origin, inputs, work, progress)
+        cache.discard_old(place, work, progress)
+    tree, objects = work / "tree", work / "obj"
+    with (work / "kernel.log").open("wb+") as log:
         version = source.kernel_version(tree)
         stage.write(own, tree)
         compile.fresh_objects(objects)
@@ -72,9 +74,10 @@ def _ensure(directory: Path, given: Mapping[str, str], progress: Progress, lock:
         "binary_digest": digests.of_file(objects / "linux"),
         "build_s": round(time.monotonic() - begin_s, 1),
     }
-    publish(objects / "linux", made, directory)
+    cache.keep(place, inputs, objects / "linux", made)
+    done = cache.take(place, inputs, directory)
     progress.done(f"Linux {made['version']} built in {made['build_s']:.0f} s ({directory / 'linux'})")
-    return made
+    return done
 
 
 @contextlib.contextmanager
@@ -102,45 +105,26 @@ def describe(origin: source.Source, own: dict[str, bytes]) -> dict[str, Any]:
     }
 
 
-def finished(directory: Path, inputs: dict[str, Any]) -> dict[str, Any]:
-    """kernel.json, if it and the kernel beside it are whole and of these inputs; else {}."""
-    made = digests.read_json(directory / "kernel.json")
-    binary = directory / "linux"
-    same = all(made.get(name) == inputs[name] for name in DECISIVE)
-    whole = same and binary.is_file() and digests.of_file(binary) == made.get("binary_digest")
-    return made if whole else {}
-
-
-def prepare(origin: source.Source, inputs: dict[str, Any], directory: Path, progress: Progress) -> list[str]:
-    """directory/tree, unpacked and patched, unless it is there; returns the names of the patches applied.
-
-    An older tree and what was built of it stay until the new one is known to be a kernel that the patches fit.
-    """
-    tree, record = directory / "tree", directory / "tree.json"
-    key = {name: inputs[name] for name in ("source", "patches_digest", "unpack_digest")}
+def prepare(origin: source.Source, inputs: dict[str, Any], work: Path, progress: Progress) -> list[str]:
+    """work/tree, unpacked and patched, unless it is there; returns the names of the patches applied."""
+    tree, record = work / "tree", work / "tree.json"
     there = digests.read_json(record)
-    if tree.is_dir() and {name: there.get(name) for name in key} == key:
+    if tree.is_dir() and there:
+        os.utime(record)
         return list(there["patches"])
-    partial = directory / "tree.partial"
-    remove(partial, progress)
-    unpack.check_space(directory, unpack.SOURCE_BYTES if tree.is_dir() else unpack.NEEDED_BYTES)
+    partial = work / "tree.partial"
+    cache.remove(partial, progress)
+    cache.remove(tree, progress)
+    unpack.check_space(work.parents[1])
+    work.mkdir(parents=True, exist_ok=True)
     try:
         names = unpack_and_patch(origin, partial, progress)
     except KernelError:
-        remove(partial, progress)
+        cache.remove(work, progress)
         raise
-    record.unlink(missing_ok=True)
-    remove(tree, progress)
-    remove(directory / "obj", progress)
     partial.rename(tree)
-    digests.write_json(record, key | {"patches": names})
+    digests.write_json(record, {"patches": names})
     return names
-
-
-def remove(old: Path, progress: Progress) -> None:
-    if old.exists():
-        progress.phase(f"removing the old {old.name}")
-        shutil.rmtree(old)
 
 
 def unpack_and_patch(origin: source.Source, target: Path, progress: Progress) -> list[str]:
@@ -183,13 +167,3 @@ def compiler() -> str:
     """The first line of what the compiler says of itself."""
     result = subprocess.run(["gcc", "--version"], capture_output=True, text=True, env=tools.environment())
     return result.stdout.partition("\n")[0]
-
-
-def publish(binary: Path, made: dict[str, Any], directory: Path) -> None:
-    """The kernel first, then what says that it is whole: between the two nothing matches, and it is built again."""
-    new = directory / "linux.new"
-    shutil.copy2(binary, new)
-    with new.open("rb") as file:
-        os.fsync(file.fileno())
-    new.rename(directory / "linux")
-    digests.write_json(directory / "kernel.json", made)

@@ -5,6 +5,8 @@ when it is interrupted at the worst moment.
 
 import io
 import json
+import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -17,7 +19,7 @@ from typing import Any
 import pytest
 
 from virtual.kernel import __main__ as command
-from virtual.kernel import build, choice, compile, config, patches, stage
+from virtual.kernel import build, cache, choice, compile, config, patches, stage
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import Progress
 
@@ -45,15 +47,16 @@ from virtual.kernel import build, config, patches
 from virtual.kernel.progress import Progress
 signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 config.FRAGMENT, patches.DIRECTORY = Path(sys.argv[2]), Path(sys.argv[3])
-build.ensure(Path(sys.argv[1]), {"KERNEL_SOURCE": sys.argv[4]}, Progress(sys.stdout))
+build.ensure(Path(sys.argv[1]), {"KERNEL_SOURCE": sys.argv[4]}, Progress(sys.stdout), Path(sys.argv[5]))
 """
+PATCH = "Subject: x\n\n--- a/main.c\n+++ b/main.c\n@@ -1 +1 @@\n-int main;\n+int other;\n"
 
 
 class Setting:
-    """A directory with a source, patches and a fragment of its own; build() builds there."""
+    """A checkout's build directory, a cache, a source, patches and a fragment of its own; build() uses them."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory, self.tree = directory / "build", directory / "source"
+        self.directory, self.cache, self.tree = directory / "build", directory / "cache", directory / "source"
         for name, content in {
             "Makefile": MAKEFILE,
             "main.c": "int main;\n",
@@ -70,10 +73,19 @@ class Setting:
 
     def build(self) -> dict[str, Any]:
         self.said = io.StringIO()
-        return build.ensure(self.directory, {"KERNEL_SOURCE": str(self.tree)}, Progress(self.said))
+        return build.ensure(self.directory, {"KERNEL_SOURCE": str(self.tree)}, Progress(self.said), self.cache)
 
-    def process(self) -> "subprocess.Popen[str]":
-        words = [self.directory, self.fragment, self.patches, self.tree]
+    def ensure(self, **given: str) -> dict[str, Any]:
+        """The checkout's kernel by what it remembers or is given; what was said is in `said`."""
+        self.said = io.StringIO()
+        return build.ensure(self.directory, given, Progress(self.said), self.cache)
+
+    def built(self, name: str) -> list[Path]:
+        """Files of that name in the workspaces of the cache."""
+        return list(self.cache.glob(f"trees/*/{name}"))
+
+    def process(self, tree: Path | None = None) -> "subprocess.Popen[str]":
+        words = [self.directory, self.fragment, self.patches, tree or self.tree, self.cache]
         return subprocess.Popen(
             [sys.executable, "-c", RUNNER, *map(str, words)], cwd=stage.CHECKOUT, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -89,7 +101,6 @@ def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
     monkeypatch.setattr(config, "FRAGMENT", setting.fragment)
     monkeypatch.setattr(patches, "DIRECTORY", setting.patches)
     monkeypatch.setattr("virtual.kernel.unpack.NEEDED_BYTES", 1000)
-    monkeypatch.setattr("virtual.kernel.unpack.SOURCE_BYTES", 1000)
     return setting
 
 
@@ -108,7 +119,8 @@ def test_first_time__everything_is_done_and_recorded(setting: Setting) -> None:
     assert made["source"]["kind"] == "tree"
     assert made["compiler"].startswith("gcc")
     assert (setting.directory / "linux").read_bytes().startswith(b"int main;\n")
-    assert "obj-y += bufferscope/" in (setting.directory / "tree/drivers/net/Makefile").read_text()
+    (makefile,) = setting.built("tree/drivers/net/Makefile")
+    assert "obj-y += bufferscope/" in makefile.read_text()
     assert (setting.tree / "drivers/net/Makefile").read_text() == "", "the user's own tree is left alone"
 
 
@@ -123,8 +135,52 @@ def test_second_time__nothing_is_done(setting: Setting) -> None:
 def test_record__is_the_same_for_the_same_but_for_the_time(setting: Setting) -> None:
     first = setting.build()
     shutil.rmtree(setting.directory)
+    shutil.rmtree(setting.cache)
     second = setting.build()
     assert {**first, "build_s": 0} == {**second, "build_s": 0}
+
+
+def test_second_checkout__takes_the_finished_kernel_of_the_cache(setting: Setting) -> None:
+    made = setting.build()
+    first, setting.directory = setting.directory, setting.directory.parent / "second"
+    assert setting.build() == made
+    assert setting.phases() == []
+    assert (setting.directory / "linux").read_bytes() == (first / "linux").read_bytes()
+    assert (setting.directory / "linux").stat().st_ino != (first / "linux").stat().st_ino
+
+
+def test_two_checkouts__that_differ_in_patches_do_not_undo_each_other(setting: Setting) -> None:
+    first, second = setting.directory, setting.directory.parent / "second"
+    made = setting.build()
+    (setting.patches / "a.patch").write_text(PATCH)
+    setting.directory = second
+    other = setting.build()
+    assert len(setting.built("tree")) == 2
+    (setting.patches / "a.patch").unlink()
+    setting.directory = first
+    assert setting.build() == made
+    assert setting.phases() == []
+    assert other["patches_digest"] != made["patches_digest"]
+
+
+def test_cache__keeps_no_more_trees_and_kernels_than_it_says(setting: Setting) -> None:
+    for count in range(cache.KERNELS + 2):
+        (setting.patches / "a.patch").write_text(PATCH.replace("other", f"other_{count}"))
+        setting.build()
+    assert len(setting.built("tree")) == cache.TREES
+    assert len(list(setting.cache.glob("kernels/*"))) == cache.KERNELS
+    assert (setting.directory / "linux").read_bytes().startswith(f"int other_{count};\n".encode())
+
+
+def test_cache__of_a_user_is_theirs_whatever_home_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/nowhere")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    home = Path(pwd.getpwuid(os.geteuid()).pw_dir)
+    assert cache.of_user() == home / ".cache/bufferscope/kernel"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert cache.of_user() == home / ".cache/bufferscope/kernel"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    assert cache.of_user() == Path("/elsewhere/bufferscope/kernel")
 
 
 def test_our_code__changed_is_only_compiled(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,12 +202,10 @@ def test_fragment__changed_is_configured_again(setting: Setting) -> None:
 
 def test_patch__changed_starts_from_the_source(setting: Setting) -> None:
     setting.build()
-    (setting.patches / "a.patch").write_text(
-        "Subject: x\n\n--- a/main.c\n+++ b/main.c\n@@ -1 +1 @@\n-int main;\n+int other;\n"
-    )
+    (setting.patches / "a.patch").write_text(PATCH)
     made = setting.build()
     assert made["patches"] == ["a.patch"]
-    assert setting.phases()[:4] == ["unpacking", "patching", "removing", "removing"]
+    assert setting.phases() == ["unpacking", "patching", "configuring", "compiling", "Linux"]
     assert (setting.directory / "linux").read_bytes().startswith(b"int other;\n")
 
 
@@ -163,7 +217,10 @@ def test_source__changed_replaces_the_old_one(setting: Setting) -> None:
     (setting.tree / "net/gone.c").unlink()
     setting.build()
     assert (setting.directory / "linux").read_bytes().startswith(b"int newer;\n")
-    assert not (setting.directory / "tree/net/gone.c").exists()
+    assert len(setting.built("tree")) == cache.TREES
+    (setting.tree / "main.c").write_text("int newest;\n")
+    setting.build()
+    assert not setting.built("tree/net/gone.c")
 
 
 def packaged(directory: Path, tree: Path, version: str, main: str) -> None:
@@ -189,10 +246,10 @@ def packaged(directory: Path, tree: Path, version: str, main: str) -> None:
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb missing (not Debian?)")
 def test_package__another_one_is_built_and_stays_chosen(setting: Setting) -> None:
     for version in ("6.12", "6.1"):
-        packaged(setting.directory, setting.tree, version, f"int from_{version.replace('.', '_')};\n")
+        packaged(setting.cache, setting.tree, version, f"int from_{version.replace('.', '_')};\n")
 
     def names(**given: str) -> tuple[str, bytes]:
-        made = build.ensure(setting.directory, given, Progress(io.StringIO()))
+        made = setting.ensure(**given)
         return made["source"]["name"], (setting.directory / "linux").read_bytes().splitlines()[0]
 
     assert names() == ("linux-source-6.12", b"int from_6_12;")
@@ -207,23 +264,23 @@ def test_source__chosen_and_interrupted_is_still_the_chosen_one(setting: Setting
     shutil.copytree(setting.tree, other)
     (other / "main.c").write_text("int other;\n")
     (other / "slow").write_text("")
-    words = [setting.directory, setting.fragment, setting.patches, other]
-    with subprocess.Popen([sys.executable, "-c", RUNNER, *map(str, words)], cwd=stage.CHECKOUT) as process:
-        until(
-            lambda: (
-                (setting.directory / "obj/linux").exists() and b"half" in (setting.directory / "obj/linux").read_bytes()
-            )
-        )
+    with setting.process(other) as process:
+        until(lambda: any(b"half" in path.read_bytes() for path in setting.built("obj/linux")))
         process.send_signal(signal.SIGTERM)
     (other / "slow").unlink()
-    build.ensure(setting.directory, {}, Progress(io.StringIO()))
+    setting.ensure()
     assert (setting.directory / "linux").read_bytes().startswith(b"int other;\n")
 
 
 @pytest.mark.parametrize("kind", ["no archive", "no kernel", "damaged", "a tree that is gone", "no kernel tree"])
 def test_source__that_cannot_be_used_changes_nothing(setting: Setting, kind: str) -> None:
     made = setting.build()
-    before = sorted(str(path) for path in setting.directory.rglob("*") if path.name != "digests.json")
+
+    def files() -> list[str]:
+        paths = [*setting.directory.rglob("*"), *setting.cache.rglob("*")]
+        return sorted(str(path) for path in paths if path.name != "digests.json")
+
+    before = files()
     bad = setting.directory.parent / "bad.tar"
     if kind == "no archive":
         bad.write_text("not a tar archive\n")
@@ -238,11 +295,10 @@ def test_source__that_cannot_be_used_changes_nothing(setting: Setting, kind: str
         shutil.copytree(setting.tree, bad)
         (bad / "drivers/net/Makefile").unlink()
     with pytest.raises(KernelError, match=r"bad\.tar"):
-        build.ensure(setting.directory, {"KERNEL_SOURCE": str(bad)}, Progress(io.StringIO()))
-    assert sorted(str(path) for path in setting.directory.rglob("*") if path.name != "digests.json") == before
-    said = io.StringIO()
-    assert build.ensure(setting.directory, {}, Progress(said)) == made
-    assert said.getvalue() == ""
+        setting.ensure(KERNEL_SOURCE=str(bad))
+    assert files() == before
+    assert setting.ensure() == made
+    assert setting.phases() == []
 
 
 @pytest.mark.parametrize(
@@ -279,22 +335,33 @@ def test_command__takes_nothing_from_the_environment(monkeypatch: pytest.MonkeyP
     assert command.main(["FLOWS=1"]) == command.main(["KERNEL_SOURCE=/x", "KERNEL_PACKAGE=y"]) == 1
 
 
-@pytest.mark.parametrize("damage", ["linux gone", "linux cut", "json cut", "json of another"])
-def test_damage__is_not_taken_for_a_finished_kernel(setting: Setting, damage: str) -> None:
-    setting.build()
-    linux, record = setting.directory / "linux", setting.directory / "kernel.json"
-    whole = linux.read_bytes()
-    if damage == "linux gone":
+def damage(directory: Path, kind: str) -> None:
+    """What may happen to a finished kernel in a checkout or in the cache."""
+    linux, record = directory / "linux", directory / "kernel.json"
+    if kind == "linux gone":
         linux.unlink()
-    elif damage == "linux cut":
-        linux.write_bytes(whole[:5])
-    elif damage == "json cut":
+    elif kind == "linux cut":
+        linux.write_bytes(linux.read_bytes()[:5])
+    elif kind == "json cut":
         record.write_text(record.read_text()[:50])
     else:
         record.write_text("[]")
+
+
+@pytest.mark.parametrize("kind", ["linux gone", "linux cut", "json cut", "json of another"])
+def test_damage__is_not_taken_for_a_finished_kernel(setting: Setting, kind: str) -> None:
+    setting.build()
+    whole = (setting.directory / "linux").read_bytes()
+    damage(setting.directory, kind)
+    setting.build()
+    assert setting.phases() == [], "the cache has it whole"
+    assert (setting.directory / "linux").read_bytes() == whole
+    (kept,) = setting.cache.glob("kernels/*")
+    for directory in (kept, setting.directory):
+        damage(directory, kind)
     setting.build()
     assert "compiling" in setting.phases()
-    assert linux.read_bytes() == whole
+    assert (setting.directory / "linux").read_bytes() == whole
 
 
 def test_unpacking__cut_short_leaves_no_tree(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,7 +369,7 @@ def test_unpacking__cut_short_leaves_no_tree(setting: Setting, monkeypatch: pyte
         context.setattr("shutil.copy2", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         with pytest.raises(KernelError, match=r"building the kernel in .*No space left"):
             setting.build()
-    assert not (setting.directory / "tree").exists()
+    assert not setting.built("tree")
     assert setting.build()["version"] == "6.0.1-test"
 
 
@@ -331,8 +398,7 @@ def test_config__that_lacks_something_is_not_built(setting: Setting) -> None:
 def test_interrupted__half_a_kernel_is_never_used(setting: Setting, number: int) -> None:
     (setting.tree / "slow").write_text("")
     process = setting.process()
-    half = setting.directory / "obj/linux"
-    until(half.exists)
+    until(lambda: setting.built("obj/linux"))
     process.send_signal(number)
     process.communicate()
     assert process.returncode != 0
@@ -358,7 +424,7 @@ def test_mark__of_a_killed_make_discards_the_objects(tmp_path: Path) -> None:
 def test_two_at_once__the_second_waits(setting: Setting) -> None:
     (setting.tree / "slow").write_text("")
     first = setting.process()
-    until((setting.directory / "obj/linux").exists)
+    until(lambda: setting.built("obj/linux"))
     second = setting.process()
     assert second.stdout is not None
     assert "waiting for another build" in second.stdout.readline()
