@@ -7,7 +7,7 @@ V ?= 0
 export V
 
 .DEFAULT_GOAL := help
-.PHONY: help experiment parameters sweep figures advise advise-parameters deploy replay import export build kernel p4 test check lint format bench clean
+.PHONY: help experiment parameters sweep figures advise advise-parameters deploy replay import export build kernel p4 test test-long test-all test-programs coverage check lint format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
@@ -53,13 +53,25 @@ kernel: build/deployed ## build the kernel of the virtual-time lab, minutes once
 p4: .venv/ready ## compile the P4 program again (needs p4c) and say what changed
 	@$(PYTHON) -m p4src.compile
 
-test: .venv/ready-dev build/deployed kernel ## set everything up and run all tests, with coverage
-	@mkdir -p build/coverage && find build/coverage -name '*.gcda' -delete
-	@COVERAGE=1 $(PYTHON) -m pytest --cov --cov-report=term; status=$$?; \
-		.venv/bin/gcovr --root . --exclude '.*/tests/.*' --gcov-ignore-errors=all --merge-mode-functions=merge-use-line-min \
-		--exclude 'build/.*' build/coverage/obj; exit $$status
+test: .venv/ready-dev build/deployed kernel test-programs ## set everything up and run the tests, all but the long ones
+	@.ci/test pure software
 
-check: lint test ## what CI runs: the linters, then the tests
+test-long: .venv/ready-dev build/deployed kernel test-programs ## the tests that take minutes each: whole short sets, campaigns
+	@.ci/test long
+
+test-all: .venv/ready-dev build/deployed kernel test-programs ## all tests
+	@.ci/test pure software long
+
+coverage: .venv/ready-dev build/deployed kernel ## all tests but the long ones, with the coverage of Python and C
+	@$(MAKE) --no-print-directory COVERAGE=1 test-programs
+	@.ci/coverage
+
+test-programs: build/deployed
+	@$(MAKE) --no-print-directory -C softswitch tests
+	@$(MAKE) --no-print-directory -C collector tests
+	@$(MAKE) --no-print-directory -C hosts tests
+
+check: lint test ## what to run before a push: the linters, then the tests
 
 lint: .venv/ready-dev ## formatters and linters, changing nothing
 	@.ci/lint
