@@ -201,29 +201,43 @@ def test_draw__asks_for_real_time_only_if_it_was_asked_for(
         assert capsys.readouterr().err == "no valid run for clocks\n"
 
 
-@pytest.mark.skipif(not host.tool("parallel"), reason="GNU parallel missing: apt-get install parallel")
-@pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
-def test_smoke_of_all_figures__is_measured_once_and_drawn_from_what_is_stored(tmp_path: Path) -> None:
-    def make_figures(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "experiments.figures", "PAPER=spang2021", f"RESULTS={tmp_path}", *words]
-        return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+measures = [
+    pytest.mark.skipif(not host.tool("parallel"), reason="GNU parallel missing: apt-get install parallel"),
+    pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel"),
+]
 
-    done = make_figures("SMOKE=1")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stderr == f"no valid run for {paper.CLOCKS}\n"  # which short runs in real time would take
-    assert "spang2021-four-flows-smoke: 1 of 1 runs are valid" in done.stdout
-    assert done.stdout.count(" runs are valid -> ") == len(paper.sweeps(paper.NAMES))
-    pictures = tmp_path / "figures/spang2021-smoke"
-    assert {path.stem for path in pictures.glob("*.png")} == set(paper.NAMES)
-    page = (pictures / paper.PAGE).read_text()
-    assert page.count("\n## ") == len(paper.NAMES) + 1
-    (summary,) = tmp_path.glob("spang2021-four-flows-smoke/runs/*/rep-1/summary.json")
-    measured, drawn = summary.stat().st_mtime_ns, (pictures / "figure_09.png").read_bytes()
-    (pictures / "figure_09.png").unlink()
-    again = make_figures("SMOKE=1", "FIGURE=9")
-    assert again.returncode == 0, again.stderr
-    assert summary.stat().st_mtime_ns == measured
-    assert (pictures / "figure_09.png").read_bytes() == drawn
-    whole = make_figures("FIGURE=9", "DRAW=only")
-    assert whole.returncode == 2
-    assert "no valid run for figure_09" in whole.stderr
+
+def make_figures(results: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "experiments.figures", "PAPER=spang2021", f"RESULTS={results}", *words]
+    return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+
+
+class TestMeasured:
+    pytestmark = measures
+
+    def test_smoke_of_a_figure__is_measured_once_and_drawn_from_what_is_stored(self, tmp_path: Path) -> None:
+        done = make_figures(tmp_path, "SMOKE=1", "FIGURE=9")
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+        assert "spang2021-four-flows-smoke: 1 of 1 runs are valid" in done.stdout
+        picture = tmp_path / "figures/spang2021-smoke/figure_09.png"
+        (summary,) = tmp_path.glob("spang2021-four-flows-smoke/runs/*/rep-1/summary.json")
+        measured, drawn = summary.stat().st_mtime_ns, picture.read_bytes()
+        picture.unlink()
+        again = make_figures(tmp_path, "SMOKE=1", "FIGURE=9")
+        assert again.returncode == 0, again.stderr
+        assert summary.stat().st_mtime_ns == measured
+        assert picture.read_bytes() == drawn
+        whole = make_figures(tmp_path, "FIGURE=9", "DRAW=only")
+        assert whole.returncode == 2
+        assert "no valid run for figure_09" in whole.stderr
+
+    @pytest.mark.long
+    def test_smoke_of_all_figures__is_measured_and_drawn(self, tmp_path: Path) -> None:
+        done = make_figures(tmp_path, "SMOKE=1")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stderr == f"no valid run for {paper.CLOCKS}\n"  # which short runs in real time would take
+        assert done.stdout.count(" runs are valid -> ") == len(paper.sweeps(paper.NAMES))
+        pictures = tmp_path / "figures/spang2021-smoke"
+        assert {path.stem for path in pictures.glob("*.png")} == set(paper.NAMES)
+        page = (pictures / paper.PAGE).read_text()
+        assert page.count("\n## ") == len(paper.NAMES) + 1
