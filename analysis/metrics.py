@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from analysis.join import NONE, Segments, Trace
+from analysis.join import ETHERNET_BYTES, IPV6_BYTES, NONE, Segments, Trace
 from analysis.load import Run
 from analysis.raw import Columns, known
 from analysis.sums import dot
@@ -23,13 +23,14 @@ CARD = wire.POSTCARD.const
 EVENT = wire.TCP_RECORD.const
 # IEEE 802.3: the shortest frame without its FCS, and FCS, preamble with start delimiter and shortest gap.
 MIN_FRAME_BYTES, WIRE_EXTRA_BYTES = 60, 24
+NO_DATA_BYTES = ETHERNET_BYTES + IPV6_BYTES + 60  # with the longest TCP header: a longer frame carries data
 UTILIZATION_WINDOW_RTTS = 10
 TCP = 6
 
 
 @dataclass(frozen=True)
 class Window:
-    """The measurement window: from the end of WARMUP, for DURATION, or until traffic ended if that was earlier."""
+    """The measurement window: from the end of WARMUP for DURATION, until the first flow ended at most."""
 
     traffic_start_ns: int
     start_ns: int
@@ -58,8 +59,33 @@ def measurement_window(run: Run, queue: Columns) -> Window:
     last = first + run.spec["duration_ns"]
     if len(arrivals):  # a run whose packets stop is over, whatever its clients waited for
         end = min(end, int(arrivals[-1]) + run.spec["rtt_ns"])
-    stop = max(min(last, end), first)
+    stop = max(_first_flow_end_ns(run, queue, min(last, end)), first)
     return Window(start, first, stop, last - stop)
+
+
+def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
+    """When the first of iperf3's flows sent its last data, if that is before `stop_ns`; else `stop_ns`.
+
+    iperf3 notes no end. traffic.json adds the flows' duration to when they were seen up, which a busy machine sees
+    late: the flows end as much earlier. Our own generators note when they stop their flows. A flow with a hole (a
+    dropped packet that did not come again) waits for its retransmission timer and has not ended.
+    """
+    if run.documents["traffic"].get("generator") != "iperf3":
+        return stop_ns
+    flow, came, lost = queue["flow"], queue["enqueue_mono_ns"], dropped(queue)
+    data = ((queue["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0) & (queue["packet_bytes"] > NO_DATA_BYTES)
+    rows = np.flatnonzero(data)
+    latest = np.full(0x10000, -1, dtype=np.int64)  # row of each flow's last data: of equal numbers the last one stays
+    latest[flow[rows]] = rows
+    ours = [entry["flow"] for entry in run.traffic if entry["flow"] >= 0 and latest[entry["flow"]] >= 0]
+    for number in sorted(ours, key=lambda number: latest[number]):
+        end_ns = int(came[latest[number]])
+        if end_ns >= stop_ns:
+            break
+        sent = data & (flow == number)
+        if np.isin(queue["tcp_seq"][sent & lost], queue["tcp_seq"][sent & ~lost]).all():
+            return end_ns
+    return stop_ns
 
 
 def bottleneck(run: Run) -> tuple[int | None, Columns]:
