@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from analysis.statistics import Bounds, bootstrap
+from analysis.statistics import Bounds, mean_interval
 
 
 def verdict(values: Sequence[float | None], least: float) -> bool | None:
     """Whether a buffer is enough by its repetitions' numbers: True if the whole interval of their mean is `least` or
-    more, False if it is less, None if the repetitions leave it open or none has a number.
+    more, False if it is less, None if the repetitions leave it open or none has a number. One repetition has no
+    interval and is judged by its number.
     """
-    found = bootstrap(values)
+    found = mean_interval(values)
     if found is None:
         return None
     low, high = (found.value if end is None else end for end in (found.low, found.high))

@@ -1,25 +1,20 @@
 # SPDX-License-Identifier: MIT
 """Statistics over repetitions. The unit is the run: packets of one run depend on each other, runs do not.
 
-Intervals are bootstrapped from the runs' own numbers; power laws are fitted by maximum likelihood, because a search
+Intervals are Student's t, from the runs' own numbers; power laws are fitted by maximum likelihood, because a search
 gives intervals and limits, not numbers. Everything here gives the same answer for the same data.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from scipy import optimize, special, stats
 
 CONFIDENCE = 0.95
-EXACT_UP_TO = 6  # repetitions: with so few, every resample there is is counted, n^n of them
-RESAMPLES = 20_000
-SEED = 20_211  # of the resamples, when there are too many to count
 LEAST_DEVIATION = 1e-4  # of ln y: nothing is known better than to 0.01 %
 MOST_STEPS, TOLERANCE, RIDGE = 200, 1e-10, 1e-9  # of Newton's method
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
@@ -37,46 +32,24 @@ class Interval(NamedTuple):
         return f"{self.value:.4g}" + ("" if self.low is None else f" ({self.low:.4g} to {self.high:.4g})")
 
 
-def bootstrap(
-    values: Iterable[float | None],
-    statistic: Callable[[np.ndarray], np.ndarray] | None = None,
-    confidence: float = CONFIDENCE,
-) -> Interval | None:
-    """The mean over repetitions and its percentile interval (Efron 1979); None if no run has a number.
+def mean_interval(values: Iterable[float | None], confidence: float = CONFIDENCE) -> Interval | None:
+    """The mean over repetitions with its Student's t interval; None if no run has a number.
 
-    `statistic` reduces the last axis of an array, in place of the mean. One number a run: None and NaN are left out.
-    With few runs these intervals are too narrow (`coverage`; of five runs with normal noise 5 in 6 hold the truth), and
-    never wider than from the least to the largest run: nothing is assumed that was not seen.
+    One number a run: None and NaN are left out. The interval holds the truth in 19 of 20 cases if what differs between
+    runs is normal, however few they are: of two runs it reaches 6.4 times their distance to either side of their mean.
+    It may go beyond what the number can be: a share of more than 1 says that so few runs do not tell.
     """
     kept = np.array([value for value in values if value is not None and math.isfinite(value)], dtype=np.float64)
     count = len(kept)
     if not count:
         return None
-    reduce = statistic or (lambda array: array.mean(axis=-1))
-    value = float(reduce(kept))
+    value = float(kept.mean())
     if count == 1:
         return Interval(value, None, None, 1)
-    if count <= EXACT_UP_TO:
-        draws = np.array(list(itertools.product(range(count), repeat=count)), dtype=np.intp)
-    else:
-        draws = np.random.default_rng(SEED).integers(0, count, (RESAMPLES, count))
-    tail = 50 * (1 - confidence)
-    resampled = reduce(np.sort(kept)[draws])
-    low = np.percentile(resampled, tail, method="inverted_cdf")
-    high = -np.percentile(-resampled, tail, method="inverted_cdf")
-    # A mean of equal numbers may differ from them in its last bit
-    return Interval(value, min(float(low), value), max(float(high), value), count)
-
-
-def coverage(runs: int) -> Fraction | None:
-    """How often `bootstrap`'s interval of the mean of so few runs holds the truth; None unless it is from the least run
-    to the largest, as it is while the resamples that are one run only are more than its tail.
-
-    Such an interval misses only where all errors have one sign. With errors that are independent and as often above as
-    below, that is 2 cases of 2^runs: 1 - 2^(1 - runs), whatever their distribution.
-    """
-    whole = runs > 1 and runs**-runs > (1 - CONFIDENCE) / 2
-    return 1 - Fraction(2, 2**runs) if whole else None
+    if kept.min() == kept.max():  # whose mean and deviation may be off in the last bit
+        return Interval(float(kept[0]), float(kept[0]), float(kept[0]), count)
+    half = float(stats.t.ppf((1 + confidence) / 2, count - 1) * kept.std(ddof=1)) / math.sqrt(count)
+    return Interval(value, value - half, value + half, count)
 
 
 class Bounds(NamedTuple):

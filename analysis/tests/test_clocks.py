@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The comparison of clocks: which runs of real and virtual time are one point, and what is said where they differ."""
 
+import math
+
 import pytest
+from scipy import stats
 
 from analysis.figures.spang2021 import clocks, document, paper
 from analysis.figures.spang2021.runs import Runs
@@ -55,8 +58,9 @@ def test_point__has_runs_of_both_clocks_with_the_same_buffer_over_the_bdp(put, t
     data = prepared(tmp_path)
     assert labels(data) == ["Reno, n = 4, B = 1 BDP"]
     virtual, real, _ = data["pairs"][0].values[0]
-    assert (virtual.value, virtual.runs, virtual.high) == (pytest.approx(92), 3, pytest.approx(93))
-    assert (real.value, real.runs, real.low) == (pytest.approx(93), 3, pytest.approx(92))
+    half = stats.t.ppf(0.975, 2) / math.sqrt(3)
+    assert (virtual.value, virtual.runs, virtual.high) == (pytest.approx(92), 3, pytest.approx(92 + half))
+    assert (real.value, real.runs, real.low) == (pytest.approx(93), 3, pytest.approx(93 - half))
     assert len(data["provenance"]["used"]) == 6
     assert data["provenance"]["clocks"] == ["real", "virtual"]
 
@@ -127,10 +131,10 @@ def test_intervals__meet_to_a_packet():
 
 
 def test_words__say_where_clocks_agree_and_where_not(put, tmp_path):
-    for number in (1, 2):
+    for number in (0, 1, 2):
         for flows, off in ((4, 0), (16, 0.2)):
-            put("virtual", "reno-depth", "reno", flows, 1, number, mean=0.7 + number / 100)
-            put("real", "reno-depth", "reno", flows, 1, number, mean=0.7 + off + number / 100)
+            put("virtual", "reno-depth", "reno", flows, 1, number + 1, mean=0.71 + number / 100)
+            put("real", "reno-depth", "reno", flows, 1, number + 1, mean=0.71 + off + number / 100)
     data = prepared(tmp_path)
     facts = {fact.what: fact for fact in clocks.facts(data)}
     agreed = facts["utilization, mean: points whose intervals of both clocks meet"]
@@ -140,8 +144,9 @@ def test_words__say_where_clocks_agree_and_where_not(put, tmp_path):
     most = facts["utilization, mean: real time less virtual time where it is most"]
     assert (document.measured(most.measured, most.unit), most.reason) == ("20 %", "Reno, n = 16, B = 1 BDP")
     said = clocks.table(data)
-    assert "| Reno, n = 4, B = 1 BDP | utilization, mean (%) | 71.5 (71 to 72) | 71.5 (71 to 72) | +0 | meet |" in said
-    assert "| 71.5 (71 to 72) | 91.5 (91 to 92) | +20 | **do not meet** |" in said
+    both = "72 (69.52 to 74.48)"
+    assert f"| Reno, n = 4, B = 1 BDP | utilization, mean (%) | {both} | {both} | +0 | meet |" in said
+    assert f"| {both} | 92 (89.52 to 94.48) | +20 | **do not meet** |" in said
 
 
 def test_figure__has_a_panel_a_measure_and_counts_what_meets(put, tmp_path):

@@ -344,12 +344,6 @@ def test_headlines__lead_to_the_reasons_where_they_are_not_as_predicted(predicte
     assert document.headlines([figure], {})[0].reason == reason
 
 
-def test_page__says_how_seldom_intervals_of_few_runs_hold_the_truth():
-    assert "in 1 of 2 cases with 2, in 3 of 4 cases with 3 runs, not in 19 of 20" in document._coverage(1, 3)
-    assert " 3 of 4 cases with 3 runs" in document._coverage(3, 5)
-    assert document._coverage(1, 1) == document._coverage(5, 5) == ""
-
-
 # All together ---------------------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The least buffer that is enough, by bisection: what to measure next, and what the measurements say. Pure.
 
-A buffer is enough if the whole bootstrapped interval of its repetitions' mean is (analysis/least_buffer.py, which
+A buffer is enough if the whole Student's t interval of its repetitions' mean is (analysis/least_buffer.py, which
 figures use too), not enough if none of it is. Where repetitions leave that open there are more of them, up to
 most_reps; where they still do, the buffer bounds nothing and both sides of it are searched: the interval is as wide as
 the noise. Steps are geometric, because the width that is asked for is relative and the rules go over two decades of

@@ -19,7 +19,7 @@ from analysis.figures.common import BLACK, GREY, Data
 from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.series import ALGORITHMS, bdp, exactly
 from analysis.metrics import UTILIZATION_WINDOW_RTTS
-from analysis.statistics import Interval, bootstrap
+from analysis.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,7 +156,7 @@ def _label(run: Run) -> str:
 
 
 def _both(measure: Measure, virtual: list[Run], real: list[Run]) -> Both | None:
-    first, second = (bootstrap(measure.of(run) for run in runs) for runs in (virtual, real))
+    first, second = (mean_interval(measure.of(run) for run in runs) for runs in (virtual, real))
     return None if first is None or second is None else Both(first, second, measure.grain(real[0]))
 
 
@@ -241,9 +241,10 @@ def _ends(found: Interval) -> list[float]:
 
 def _limits(values: list[float], measure: Measure) -> tuple[float, float]:
     """The same for both axes, with room around what is drawn."""
+    if measure.log:  # bars of intervals that reach 0 end at the edge
+        values = [value for value in values if value > 0]
+        return min(values) / 1.25, max(values) * 1.25
     low, high = min(values), max(values)
-    if measure.log:
-        return low / 1.25, high * 1.25
     room = 0.08 * (high - low) or 0.02 * (abs(high) or 1)
     return low - room, high + room
 

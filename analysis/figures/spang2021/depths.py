@@ -13,7 +13,7 @@ import numpy as np
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.series import bdp, grouped, pooled
-from analysis.statistics import bootstrap
+from analysis.statistics import mean_interval
 from analysis.theory import many_flows
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def panel(runs: list[Run], times: float) -> Data:
                 "flows": flows,
                 "density": bins / counts.sum() / width,
                 "floor": floor,
-                "below": bootstrap(_share_below(run, floor) for run in those),
-                "used": bootstrap(buffer - run["depth_p01_packets"] for run in those),
-                "p01": bootstrap(run["depth_p01_packets"] for run in those),
+                "below": mean_interval(_share_below(run, floor) for run in those),
+                "used": mean_interval(buffer - run["depth_p01_packets"] for run in those),
+                "p01": mean_interval(run["depth_p01_packets"] for run in those),
             }
         )
     return {"buffer": buffer, "bdp": exact, "width": width, "rows": rows, "times": times}

@@ -16,7 +16,7 @@ from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.common import ACKS_TOGETHER, Fact
 from analysis.figures.spang2021.series import IS_ONE_BDP
 from analysis.figures.spang2021.trace import Trace
-from analysis.statistics import bootstrap
+from analysis.statistics import mean_interval
 from analysis.theory.single_flow import DECREASE, queue_length
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def facts(data: Data) -> list[Fact]:
     half = DECREASE[CC] * top
 
     def measured(key: str, scale: float = 1.0) -> Any:
-        return bootstrap(float(np.median([loss[key] for loss in run["each"]])) / scale for run in kept)
+        return mean_interval(float(np.median([loss[key] for loss in run["each"]])) / scale for run in kept)
 
     full_ms, drain_ms = model["full_rtt_ns"] / 1e6, top * model["packet_ns"] / 1e6
     two_us = 2 * model["packet_ns"] / 1e3

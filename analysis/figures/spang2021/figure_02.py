@@ -17,7 +17,7 @@ from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.common import ACKS_TOGETHER, Fact
 from analysis.figures.spang2021.series import IS_ONE_BDP
 from analysis.figures.spang2021.trace import Trace
-from analysis.statistics import Interval, bootstrap
+from analysis.statistics import Interval, mean_interval
 from analysis.theory.single_flow import drained_packets
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ def _drained(found: list[Run]) -> Data:
     """Shares of the BDP, one number a run: to the least depth, and to the least mean over one RTT."""
     each = [run.summary["drained_fraction"] for run in found]
     return {
-        "drained": bootstrap(one["of_bdp"]["median"] for one in each),
-        "drained_mean": bootstrap(one["of_bdp_mean_over_rtt"]["median"] for one in each),
+        "drained": mean_interval(one["of_bdp"]["median"] for one in each),
+        "drained_mean": mean_interval(one["of_bdp_mean_over_rtt"]["median"] for one in each),
         "basis": each[0]["basis"],
         "drops": sum(run["drops"] or 0 for run in found),
-        "depths": [bootstrap(run[f"depth_{name}_packets"] for run in found) for name in ("p01", "p50", "max")],
+        "depths": [mean_interval(run[f"depth_{name}_packets"] for run in found) for name in ("p01", "p50", "max")],
         "rtt_min_us": min((flow["rtt_min_us"] for run in found for flow in run.summary["flows"] if flow["rtt_min_us"]),
                           default=None),
     }  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.series import ALGORITHMS, bdp, grouped, nearest, pooled, series
-from analysis.statistics import bootstrap
+from analysis.statistics import mean_interval
 from analysis.theory import single_flow
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def _panel(runs: Runs, cc: str) -> Data:
         "bursts_at": f"{shown[0]} to {shown[-1]}" if len(shown) > 1 else f"{shown[0]}",
         # Share of packets that came in a burst of so many or more
         "bursts": np.array([sizes, packets[::-1].cumsum()[::-1] / packets.sum()]),
-        "burst_p99": bootstrap(_burst_percentile(run, 99) for run in of_shown),
-        "burst_max": bootstrap(_burst_percentile(run, 100) for run in of_shown),
+        "burst_p99": mean_interval(_burst_percentile(run, 99) for run in of_shown),
+        "burst_max": mean_interval(_burst_percentile(run, 100) for run in of_shown),
     }
 
 
@@ -160,7 +160,7 @@ def facts(data: Data) -> list[Fact]:
         ]
         if off:
             what = f"{who}: largest distance from the model, B of {CLIFF_PACKETS} packets or more"
-            rows.append(common.Fact(what, "well-predicted", 0.0, bootstrap([max(off)]), ""))
+            rows.append(common.Fact(what, "well-predicted", 0.0, mean_interval([max(off)]), ""))
         where, paper = f"(B = {panel['bursts_at']} packets)", "bursts vary the queue by about 20 packets; BBR paces"
         what = f"{who}: burst in which 99 % of packets, or a smaller one, came {where}"
         rows.append(common.Fact(what, paper, None, panel["burst_p99"], "packets"))

@@ -23,7 +23,7 @@ from analysis.figures.spang2021.least_buffers import (
 )
 from analysis.figures.spang2021.series import ALGORITHMS, bdp, pooled
 from analysis.raw import InputError
-from analysis.statistics import Bounds, Interval, PowerLaw, bootstrap, power_law
+from analysis.statistics import Bounds, Interval, PowerLaw, mean_interval, power_law
 from analysis.theory import many_flows, single_flow
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _curve(runs: Runs, cc: str) -> Data:
     points = least_buffers(runs, SEARCH, cc)
     if not points:
         return {"absent": common.absence(runs, SEARCH, cc)}
-    windows = {n: bootstrap(_mean_window(run) for run in found.runs_at_least) for n, found in points.items()}
+    windows = {n: mean_interval(_mean_window(run) for run in found.runs_at_least) for n, found in points.items()}
     fitted = [
         n for n, window in windows.items() if points[n].is_known and window is not None and window.value >= LEAST_WINDOW
     ]

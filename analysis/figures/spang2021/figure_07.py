@@ -15,7 +15,7 @@ from analysis.figures.common import BLACK, GREY, Data
 from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.common import Fact
 from analysis.figures.spang2021.series import IS_MARKED, IS_ONE_BDP
-from analysis.statistics import bootstrap
+from analysis.statistics import mean_interval
 from analysis.theory.single_flow import bdp_packets
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def facts(data: Data) -> list[Fact]:
     acks = "counted at ACKs, of which large windows have more; over time windows add up to less than BDP + B"
 
     def row(what: str, paper: str, predicted: float | None, key: str, unit: str, reason: str = "") -> Fact:
-        return Fact(what, paper, predicted, bootstrap(one[key] for one in found), unit, reason)
+        return Fact(what, paper, predicted, mean_interval(one[key] for one in found), unit, reason)
 
     return [
         row("windows outside 2/3 to 4/3 of the fair share", PAPER_RANGES, 0.0, "outside", "of ACKs", wide),

@@ -20,7 +20,7 @@ from analysis.figures.spang2021.common import Fact
 from analysis.figures.spang2021.series import IS_MARKED, IS_ONE_BDP, bdp
 from analysis.figures.spang2021.trace import Trace
 from analysis.metrics import Window
-from analysis.statistics import bootstrap
+from analysis.statistics import mean_interval
 from analysis.theory.many_flows import flows_seeing_loss
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _draw_queue(ax: Axes, mode: Data, name: str, word: str) -> None:
     threshold = mode["runs"][0]["threshold"]
     ax.plot(*mode["line"], color=COLORS[name], linewidth=0.6)
     ax.axhline(threshold, color=GREY, linewidth=0.7, linestyle=":")
-    spread = bootstrap(run["spread"] for run in mode["runs"])
+    spread = mean_interval(run["spread"] for run in mode["runs"])
     ax.set_title(f"{word} at {threshold} packets: 98 % of the queue within {spread} packets", loc="left", pad=2)
 
 
@@ -137,7 +137,7 @@ def _draw_excursions(ax: Axes, runs: list[Data], name: str, word: str) -> None:
         )  # fmt: skip
     ax.set_xlim(0.3, len(share) - 0.3)
     ax.set_xticks([1, 4, 8, 12, 16] if len(share) == FLOWS + 1 else [1, len(share) - 1])
-    mean = bootstrap(run["flows_mean"] for run in runs)
+    mean = mean_interval(run["flows_mean"] for run in runs)
     ax.set_title(f"{word}: mean {mean.value:.1f} of {len(share) - 1}" if mean else f"{word}: none", loc="left", pad=2)
 
 
@@ -162,7 +162,7 @@ BUNCHED = "marks come back an RTT late; flows that are in step add their packets
 def _fact(runs: list[Data], what: str, paper: str, predicted: float | None, key: str, unit: str, why: str = "") -> Fact:
     if key in ("flows_mean", "all_flows") and not all(run["tells"] for run in runs):
         why = NO_MARKS
-    return Fact(what, paper, predicted, bootstrap(run[key] for run in runs), unit, why)
+    return Fact(what, paper, predicted, mean_interval(run[key] for run in runs), unit, why)
 
 
 def _facts_of_drops(runs: list[Data]) -> list[Fact]:

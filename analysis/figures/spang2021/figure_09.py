@@ -18,7 +18,7 @@ from analysis.figures.spang2021.common import Fact
 from analysis.figures.spang2021.series import IS_ONE_BDP
 from analysis.figures.spang2021.trace import Trace
 from analysis.loss import min_mean_depth
-from analysis.statistics import bootstrap
+from analysis.statistics import mean_interval
 from analysis.theory.single_flow import DECREASE
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def facts(data: Data) -> list[Fact]:
     mean = "to the least mean over one RTT; those that did not lose add a packet an RTT meanwhile"
     rows = [
         Fact("fall of the queue over half the losers' windows", "1", 1.0,
-             bootstrap(float(np.median([loss["fall"] / loss["half"] for loss in run["losses"]])) for run in kept),
+             mean_interval(float(np.median([loss["fall"] / loss["half"] for loss in run["losses"]])) for run in kept),
              "", mean),
     ]  # fmt: skip
     for losers in range(1, FLOWS + 1):
@@ -199,14 +199,14 @@ def facts(data: Data) -> list[Fact]:
         rows.append(
             Fact(f"fall of the queue when {losers} of {FLOWS} flows lose", "",
                  float(np.mean([np.median([loss["half"] for loss in losses]) for losses in each])),
-                 bootstrap(float(np.median([loss["fall"] for loss in losses])) for losses in each), "packets")
+                 mean_interval(float(np.median([loss["fall"] for loss in losses])) for losses in each), "packets")
         )  # fmt: skip
     share = [
         float(np.median([max(loss["windows"].values()) / min(loss["windows"].values()) for loss in run["losses"]]))
         for run in kept
     ]
     rows.append(Fact("largest window over the least, at losses", "one flow about twice the others", 1.0,
-                     bootstrap(share), ""))  # fmt: skip
+                     mean_interval(share), ""))  # fmt: skip
     together = [float(np.mean([len(loss["losers"]) == FLOWS for loss in run["losses"]])) for run in kept]
-    rows.append(Fact("losses that hit all flows", "", None, bootstrap(together), "of losses"))
+    rows.append(Fact("losses that hit all flows", "", None, mean_interval(together), "of losses"))
     return rows

@@ -12,7 +12,7 @@ import numpy as np
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.figures.spang2021 import common
 from analysis.figures.spang2021.series import IS_ONE_BDP, bdp, grouped, series
-from analysis.statistics import bootstrap
+from analysis.statistics import mean_interval
 from analysis.theory import many_flows
 
 if TYPE_CHECKING:
@@ -87,5 +87,5 @@ def facts(data: Data) -> list[Fact]:
             what += f" (bound with the measured Δ of {delta.value:.3g})"
             rows.append(common.Fact(what, "", own, data["p99"].get(n), "flows"))
     if not rows:
-        rows.append(common.Fact("flows that lose in an RTT", PAPER, None, bootstrap([]), "flows"))
+        rows.append(common.Fact("flows that lose in an RTT", PAPER, None, mean_interval([]), "flows"))
     return rows

@@ -17,7 +17,7 @@ from analysis.figures.spang2021 import theirs
 from analysis.figures.spang2021.series import IS_MARKED, grouped
 from analysis.least_buffer import bounds, by_buffer, contradiction
 from analysis.run_table import drawn_alike
-from analysis.statistics import Bounds, Interval, bootstrap
+from analysis.statistics import Bounds, Interval, mean_interval
 
 if TYPE_CHECKING:
     from analysis.figures.spang2021.runs import Run, Runs
@@ -95,7 +95,7 @@ def _by_what(runs: Iterable[Run]) -> dict[tuple[Any, ...], list[Run]]:
 
 def _judge(runs: list[Run], stem: str) -> LeastBuffer:
     measured, enough = by_buffer((run.row for run in runs), COLUMNS[stem]), ENOUGH[stem]
-    means = {buffer: bootstrap(values) for buffer, values in sorted(measured.items())}
+    means = {buffer: mean_interval(values) for buffer, values in sorted(measured.items())}
     return LeastBuffer(
         runs,
         bounds(measured, enough, float(runs[0]["flows"])),

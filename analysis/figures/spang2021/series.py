@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from analysis.statistics import Interval, bootstrap
+from analysis.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
     from analysis.figures.spang2021.runs import Run
@@ -36,7 +36,7 @@ def grouped(runs: Iterable[Run], by: str) -> dict[Any, list[Run]]:
 def series(runs: Iterable[Run], by: str, number: str | Callable[[Run], float | None]) -> Series:
     """The mean of a column, or of what `number` makes of a run, over the runs of each value of `by`."""
     of = number if callable(number) else lambda run: run[number]
-    estimates = {value: bootstrap(of(run) for run in those) for value, those in grouped(runs, by).items()}
+    estimates = {value: mean_interval(of(run) for run in those) for value, those in grouped(runs, by).items()}
     return {value: found for value, found in estimates.items() if found is not None}
 
 

@@ -16,7 +16,7 @@ from analysis.figures.spang2021.least_buffers import NO_LEAST, USED, UTILIZATION
 from analysis.figures.spang2021.series import IS_ONE_BDP, bdp
 from analysis.figures.spang2021.trace import Trace
 from analysis.raw import InputError
-from analysis.statistics import Interval, bootstrap
+from analysis.statistics import Interval, mean_interval
 from analysis.theory import many_flows, single_flow
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Found(NamedTuple):
 
     def mean(self, number: str | Callable[[Run], float | None]) -> float | None:
         """Over those runs."""
-        found = bootstrap((number(run) if callable(number) else run[number]) for run in self.runs)
+        found = mean_interval((number(run) if callable(number) else run[number]) for run in self.runs)
         return None if found is None else found.value
 
 
@@ -98,7 +98,7 @@ def falls(runs: Runs, cc: str) -> Condition:
     """
     asked = 1 - single_flow.DECREASE[cc]
     told = pl.col("in_flight_mean_packets").is_not_null()
-    found = bootstrap(_fall(run) for run in runs.select(PACKETS, IS_ONE_BDP, told, needs=NEEDS, cc=cc, flows=1))
+    found = mean_interval(_fall(run) for run in runs.select(PACKETS, IS_ONE_BDP, told, needs=NEEDS, cc=cc, flows=1))
     rule = f"(b = {1 - asked:.3g}, 1 − b ± {NEAR:.0%})"
     if found is None:
         return Condition(f"{cc}: falls to b W {rule}: no run with all packets says", None)

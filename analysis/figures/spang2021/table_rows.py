@@ -14,7 +14,7 @@ from analysis.figures.spang2021 import table_conditions as conditions
 from analysis.figures.spang2021.least_buffers import COLUMNS, NO_LEAST, NONEMPTY, SEARCH, least_buffers
 from analysis.figures.spang2021.series import bdp, grouped, nearest
 from analysis.figures.spang2021.table_conditions import NEAR, NEEDS, Condition, Found
-from analysis.statistics import Interval, bootstrap
+from analysis.statistics import Interval, mean_interval
 from analysis.theory import many_flows, single_flow
 
 if TYPE_CHECKING:
@@ -177,5 +177,5 @@ def _theorem_7(runs: Runs) -> Row:
     delta = of.mean("delta")
     checks = [conditions.few_lose(of, n), conditions.windows_of_two(of), conditions.number("Δ", delta)]
     predicted = None if delta is None else many_flows.almost_fair_utilization(n, delta)
-    measured = bootstrap(run["utilization_p01"] for run in those)
+    measured = mean_interval(run["utilization_p01"] for run in those)
     return Row(rule, f"{n} flows: {assumes}", "Theorem 7", checks, predicted, measured, "least", "")

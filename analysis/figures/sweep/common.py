@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What figures of sweeps share: which parameter is the horizontal axis, which make the lines and which the panels; and
-how a measure is drawn, every repetition as a dot, their mean with its bootstrap interval.
+how a measure is drawn, every repetition as a dot, their mean with its Student's t interval.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from analysis.figures.common import DISTINCT, GREY, Data, si, tidy
 from analysis.figures.spang2021.common import COLORS
 from analysis.figures.spang2021.common import name as cc_name
-from analysis.statistics import Interval, bootstrap
+from analysis.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -222,14 +222,14 @@ def _tick(key: str, value: Any) -> str:
 
 
 def draw_measures(figure: Figure, axes: Any, data: Data) -> None:
-    """Each measure in its row: dots are repetitions, lines go through their means, bars are bootstrap intervals."""
+    """Each measure in its row: dots are repetitions, lines go through their means, bars are Student's t intervals."""
     where = positions(data)
     for row, measure in enumerate(data["measures"]):
         for column, (_, lines) in enumerate(data["panels"].items()):
             ax = axes[row, column]
             for number, (line, cells) in enumerate(lines.items()):
                 color = data["colors"][line]
-                found = [(x, bootstrap(values[row]), values[row]) for x, values in sorted(cells.items(), key=_cell)]
+                found = [(x, mean_interval(values[row]), values[row]) for x, values in sorted(cells.items(), key=_cell)]
                 drawn = [
                     (shifted(data, where[x], number, len(lines)), interval, values)
                     for x, interval, values in found
@@ -254,6 +254,7 @@ def span(ax: Axes, measure: Data) -> None:
     high = (
         high if measure["most"] is None else min(high, measure["most"] + 0.04 * max(high - low, measure["least_span"]))
     )
+    low = max(low, -0.04 * high)  # no measure is below 0, though the interval of a few repetitions may reach there
     ax.set_ylim(min(low, high - measure["least_span"]), high)
     ax.ticklabel_format(axis="y", useOffset=False)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CAPTION = (
     "Utilization that 99 % of windows of ten RTTs have at least, and the share of packets that found the queue not "
     "empty (dashed: the 99 % that full use asks for). Dots are repetitions, hollow marks their means, bars 95 % "
-    "bootstrap intervals over repetitions."
+    "Student's t intervals over repetitions."
 )
 
 
