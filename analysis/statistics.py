@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, stats
 
 CONFIDENCE = 0.95
-LEAST_DEVIATION = 1e-4  # of ln y: nothing is known better than to 0.01 %
-MOST_STEPS, TOLERANCE, RIDGE = 200, 1e-10, 1e-9  # of Newton's method
-_LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
+LEAST_DEVIATION, LEAST_START = 1e-4, 0.02  # of ln y: nothing is known better than to 0.01 %; where a fit begins
+ALIKE = 1e-6  # log-likelihoods that differ by less
+MOST_TURN = 5.0  # of a slope, away from that through the points' middles
 
 
 class Interval(NamedTuple):
@@ -73,9 +73,8 @@ class Bounds(NamedTuple):
 
 
 class PowerLaw(NamedTuple):
-    """y = factor x^exponent; 95 % intervals (None if too few points for one), `deviation` of ln y about the law.
-
-    `points` have two bounds, `censored` one; `given` is whether the exponent was not fitted but asked for.
+    """y = factor x^exponent, `deviation` of ln y about the law. The 95 % interval is of the exponent or, where that was
+    `given`, of the factor; None with too few points for one. `points` have two bounds, `censored` one.
     """
 
     factor: float
@@ -104,32 +103,45 @@ def power_law(points: Sequence[Bounds], exponent: float | None = None) -> PowerL
     (two; one for a given exponent), all positive.
     """
     free = 1 if exponent is not None else 2
-    model = _Model(points, exponent)
-    whole = int(model.whole.sum())
-    if len(np.unique(model.x[model.whole])) < free:
+    line = _Line(points)
+    whole = int(line.whole.sum())
+    if len(np.unique(line.x[line.whole])) < free:
         raise ValueError(f"{whole} points with two bounds cannot be fitted; allowed: {free} or more, apart")
-    intercept, slope, sigma, most = model.best()
-    factor: tuple[float | None, float | None] = (None, None)
-    slopes: tuple[float | None, float | None] = (None, None)
+    slope = line.best_slope() if exponent is None else exponent
+    fit = line.residuals(slope)
+    ends: tuple[float | None, float | None] = (None, None)
     if whole > free:
         t = float(stats.t.ppf((1 + CONFIDENCE) / 2, whole - free))
-        level = most - len(points) / 2 * math.log1p(t * t / (whole - free))
-        low, high = _ends(model.with_factor, intercept, level)
-        factor = (None if low is None else math.exp(low), None if high is None else math.exp(high))
+        level = fit.log_likelihood - len(points) / 2 * math.log1p(t * t / (whole - free))
         if exponent is None:
-            slopes = _ends(model.with_exponent, slope, level)
+            ends = _ends(lambda p: line.residuals(p).log_likelihood, slope, level)
+        else:
+            low, high = _ends(lambda a: line.residuals(slope, a).log_likelihood, fit.mean, level)
+            ends = (None if low is None else math.exp(low), None if high is None else math.exp(high))
+    factor_ends, slope_ends = ((None, None), ends) if exponent is None else (ends, (None, None))
     return PowerLaw(
-        math.exp(intercept), *factor, float(slope), *slopes, sigma, whole, len(points) - whole, exponent is not None
-    )
+        math.exp(fit.mean), *factor_ends, float(slope), *slope_ends, fit.deviation, whole, len(points) - whole,
+        exponent is not None,
+    )  # fmt: skip
 
 
-class _Model:
-    """The likelihood of a line y = a + p x in logarithms with deviation sigma.
+class _Normal(NamedTuple):
+    """A fitted normal distribution."""
 
-    In 1 / sigma, a / sigma and p / sigma it is concave (Burridge 1981), so that Newton's method finds its top.
+    mean: float
+    deviation: float
+    log_likelihood: float
+
+
+class _Line:
+    """A line ln y = a + p ln x through points of which bounds are known.
+
+    scipy.stats fits distributions to censored data, but no regression. For a given slope what a point has beyond
+    p ln x is a censored draw of one normal distribution, though, so that only the slope is searched for here.
+    lifelines' AFT models have covariates, but no interval where a line meets all bounds (docs/dependencies.md).
     """
 
-    def __init__(self, points: Sequence[Bounds], exponent: float | None) -> None:
+    def __init__(self, points: Sequence[Bounds]) -> None:
         for point in points:
             if not (point.x > 0 and 0 <= point.low <= point.high and point.high > 0 and point.low < math.inf):
                 raise ValueError(f"{point} cannot be fitted; allowed: x above 0, 0 <= low <= high")
@@ -140,90 +152,51 @@ class _Model:
             self.low, self.high, self.middle = (
                 np.log([getattr(point, name) for point in points]) for name in ("low", "high", "middle")
             )
-        self.exact = self.low == self.high
         self.whole = np.array([not point.censored for point in points], dtype=bool)
-        self.given = exponent
 
-    def best(self) -> tuple[float, float, float, float]:
-        """The most likely (a, p, sigma), and the log-likelihood there."""
-        ones = np.ones_like(self.x)
-        if self.given is not None:
-            (intercept,), sigma, value = self._climb(self.given * self.x, ones[:, None])
-            return intercept, self.given, sigma, value
-        middle = self.x.mean()  # far from 0 both parameters would pull together
-        (height, slope), sigma, value = self._climb(0 * ones, np.column_stack((ones, self.x - middle)))
-        return height - slope * middle, slope, sigma, value
+    def residuals(self, slope: float, mean: float | None = None) -> _Normal:
+        """The most likely normal distribution of ln y - slope ln x; with `mean` of those that have this one."""
+        low, high, middle = (values - slope * self.x for values in (self.low, self.high, self.middle))
+        exact = low == high
+        below, above = ~exact & np.isinf(low), ~exact & np.isinf(high)
+        between = ~(exact | below | above)
+        data = stats.CensoredData(
+            low[exact], left=high[below], right=low[above], interval=np.column_stack((low, high))[between]
+        )
+        start = float(middle[self.whole].mean()) if mean is None else mean
+        spread = max(float(np.sqrt(np.mean((middle[self.whole] - start) ** 2))), LEAST_START)
+        least = math.inf
 
-    def with_factor(self, intercept: float) -> float:
-        """The largest log-likelihood of all lines with this a."""
-        offset = np.full_like(self.x, intercept)
-        if self.given is not None:
-            return self._climb(offset + self.given * self.x, np.empty((len(self.x), 0)))[2]
-        return self._climb(offset, self.x[:, None])[2]
+        def climb(function: Callable[..., float], first: Sequence[float], args: tuple[object, ...], disp: int) -> Any:
+            nonlocal least
+            simplex = np.vstack((first, first + np.eye(len(first)) * spread / 2))
+            bounds = [(None, None)] * (len(first) - 1) + [(LEAST_DEVIATION, None)]
+            found = optimize.minimize(
+                function, first, args=args, method="Nelder-Mead", bounds=bounds,
+                options={"initial_simplex": simplex, "xatol": 1e-5, "fatol": ALIKE / 100},
+            )  # fmt: skip
+            # Where the line meets all bounds one mean is as likely as another: that of the points' middles
+            central = np.array([*first[:-1], LEAST_DEVIATION])
+            best = central if function(central, *args) <= found.fun + ALIKE else found.x
+            least = float(found.fun)
+            return best
 
-    def with_exponent(self, slope: float) -> float:
-        """The largest log-likelihood of all lines with this p."""
-        return self._climb(slope * self.x, np.ones((len(self.x), 1)))[2]
+        fixed = {} if mean is None else {"floc": mean}
+        with np.errstate(divide="ignore"):  # a bound that is out of reach has a probability of 0
+            fitted = stats.rv_continuous.fit(stats.norm, data, loc=start, scale=spread, optimizer=climb, **fixed)
+        return _Normal(float(fitted[0]), float(fitted[1]), -least)
 
-    def _climb(self, offset: np.ndarray, design: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """Of all lines offset + design @ theta: the most likely (theta, sigma, log-likelihood).
-
-        Not by scipy.optimize: L-BFGS-B took ten times as long and stopped up to 5e-4 short of the top, and trust-exact
-        tries points at which the likelihood overflows.
-        """
-        start, *_ = np.linalg.lstsq(design[self.whole], (self.middle - offset)[self.whole], rcond=None)
-        base = offset + design @ start
-        low, high = self.low - base, self.high - base
-        unit = max(float(np.sqrt(np.mean((self.middle - base)[self.whole] ** 2))), 0.02)
-        values = np.zeros(1 + design.shape[1])  # unit / sigma, theta / sigma
-        values[0] = 1.0
-        best, gradient, curvature = self._log_likelihood(low, high, design, unit, values)
-        for _ in range(MOST_STEPS):
-            step = np.linalg.solve(curvature + RIDGE * np.eye(len(values)), gradient)
-            if float(step @ gradient) < TOLERANCE:
-                break
-            if step[0] < 0:
-                step *= min(1.0, 0.9 * values[0] / -step[0])
-            while (trial := self._log_likelihood(low, high, design, unit, values + step))[0] < best:
-                step /= 2
-                if not (np.abs(step) > 1e-14).any():
-                    break
-            else:
-                values, (best, gradient, curvature) = values + step, trial
-                continue
-            break
-        sigma = unit / float(values[0])
-        return start + values[1:] * sigma, sigma, best
-
-    def _log_likelihood(
-        self, low: np.ndarray, high: np.ndarray, design: np.ndarray, unit: float, values: np.ndarray
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """It, its gradient and its negative curvature at (unit / sigma, theta / sigma)."""
-        scale, shift = values[0] / unit, design @ values[1:]
-        a, b = low * scale - shift, high * scale - shift
-        exact, below, above = self.exact, np.isinf(low), np.isinf(high)
-        # ln(Phi(b) - Phi(a)), taken in the lower tail, where it does not cancel
-        flip = a > 0
-        upper, lower = special.log_ndtr(np.where(flip, -a, b)), special.log_ndtr(np.where(flip, -b, a))
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            between = upper + np.log(-np.expm1(np.minimum(lower - upper, -1e-300)))
-            by_a = np.where(below | exact, 0, -np.exp(-0.5 * a**2 - _LOG_ROOT_2PI - between))
-            by_b = np.where(above | exact, 0, np.exp(-0.5 * b**2 - _LOG_ROOT_2PI - between))
-        a, b = np.where(below, 0, a), np.where(above, 0, b)
-        aa, bb, ab = -a * by_a - by_a**2, -b * by_b - by_b**2, -by_a * by_b
-        number = -0.5 * a**2 - _LOG_ROOT_2PI + math.log(scale)
-        value = float(np.where(exact, number, between).sum()) - 0.5 * (LEAST_DEVIATION * scale) ** 2
-        by_a, by_b = np.where(exact, -a, by_a), np.where(exact, 0, by_b)
-        aa, bb, ab = np.where(exact, -1, aa), np.where(exact, 0, bb), np.where(exact, 0, ab)
-        # d(a, b) / d(values) of each point
-        da = np.column_stack((np.where(below, 0, low) / unit, -design))
-        db = np.column_stack((np.where(above, 0, high) / unit, -design))
-        gradient = by_a @ da + by_b @ db
-        gradient[0] += exact.sum() / values[0] - LEAST_DEVIATION**2 * scale / unit
-        cross = (da * ab[:, None]).T @ db
-        curvature = -((da * aa[:, None]).T @ da + (db * bb[:, None]).T @ db + cross + cross.T)
-        curvature[0, 0] += exact.sum() / values[0] ** 2 + (LEAST_DEVIATION / unit) ** 2
-        return value, gradient, curvature
+    def best_slope(self) -> float:
+        """The slope of the most likely line; where several meet all bounds, of the one through the points' middles."""
+        through_middles = float(np.polyfit(self.x[self.whole], self.middle[self.whole], 1)[0])
+        found = optimize.minimize_scalar(
+            lambda slope: -self.residuals(slope).log_likelihood,
+            method="bounded",
+            bounds=(through_middles - MOST_TURN, through_middles + MOST_TURN),
+            options={"xatol": 1e-5},
+        )
+        alike = self.residuals(through_middles).log_likelihood > -float(found.fun) - ALIKE
+        return through_middles if alike else float(found.x)
 
 
 def _ends(profile: Callable[[float], float], centre: float, level: float) -> tuple[float | None, float | None]:
@@ -235,6 +208,6 @@ def _ends(profile: Callable[[float], float], centre: float, level: float) -> tup
             step *= 2
             inside, outside = outside, centre + sign * step
         ends.append(
-            None if step >= 50 else float(optimize.brentq(lambda v: profile(v) - level, inside, outside, xtol=1e-5))
+            None if step >= 50 else float(optimize.brentq(lambda v: profile(v) - level, inside, outside, xtol=1e-4))
         )
     return ends[0], ends[1]
