@@ -18,7 +18,7 @@ from analysis import derive as derive_module
 from analysis import run_table
 from analysis.__main__ import main
 from analysis.figures import common, drawing
-from analysis.figures.spang2021 import paper
+from analysis.figures.spang2021 import figure_01, paper
 from analysis.figures.spang2021.runs import Runs
 from analysis.figures.spang2021.trace import Trace
 from analysis.imported import REASON
@@ -162,7 +162,10 @@ def test_figure_01__has_the_drops_and_the_windows_in_sequence_numbers(results, t
     times, window = trace.window(0)
     assert times.tolist() == [r["mono_ns"] // 1000 * 1000 for r in probes]  # text has us
     assert window.tolist() == sent
-    each = _figure(results, "figure_01")["losses"][0]["each"]
+    data = _figure(results, "figure_01")
+    (known,) = (fact for fact in figure_01.facts(data) if fact.what == "from the drop until it is known")
+    assert f"a full queue makes the RTT {trace.longest_rtt_ns / 1e6:.3g} ms," in known.reason
+    each = data["losses"][0]["each"]
     dropped = {ns for ns, card in _departures(truth) if card["flags"] & simulate.CARD["POSTCARD_DROPPED"]}
     assert len(each) >= 2
     for loss in each:

@@ -188,7 +188,8 @@ def facts(data: Data) -> list[Fact]:
     two_us = 2 * model["packet_ns"] / 1e3
     dip = "just before recovery ends PRR has a burst fewer in flight than the new window"
     known = (
-        "a full queue makes the RTT 2.4 ms, and two more packets must be acknowledged; the paper read it off its figure"
+        f"a full queue makes the RTT {full_ms:.3g} ms, and two more packets must be acknowledged; "
+        "the paper read it off its figure"
     )
     sacks = f"{ACKS_TOGETHER}; a burst of packets is sent for each"
     prr = (
