@@ -2,7 +2,7 @@
 """The table of all runs, a row a repetition: `results/index.parquet`, made from summary.json and environment.json.
 
 The index is a cache that cannot disagree: a row is taken from it only while its summary is the file that it was made
-of, everything else is read again. Where no summary is (a committed table), the index is all there is.
+of, everything else is read again. A row whose repetition was deleted is no run, also if all of them were.
 """
 
 from __future__ import annotations
@@ -201,8 +201,6 @@ def repetitions(results: Path) -> Iterator[Path]:
 def read(results: Path) -> polars.DataFrame:
     """The table of every analysed repetition below `results`, fresh. One whose summary cannot be read is not valid."""
     known = _index(results)
-    if known is not None and next(repetitions(results), None) is None:
-        return known
     cached = {} if known is None else {entry["run"]: entry for entry in known.iter_rows(named=True)}
     rows = []
     for repetition in repetitions(results):

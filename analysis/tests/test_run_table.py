@@ -94,12 +94,12 @@ def test_index__is_fresh_whatever_happens_to_the_runs(tmp_path, summary):
     assert list(tmp_path.glob(".index*")) == []
 
 
-def test_index__alone_is_read_as_it_is(tmp_path, summary):
-    repetition(tmp_path / "results", summary)
-    written = run_table.write(tmp_path / "results")
-    (tmp_path / "committed").mkdir()
-    shutil.copy(tmp_path / "results/index.parquet", tmp_path / "committed")
-    assert run_table.read(tmp_path / "committed").equals(written)
+def test_index__stands_for_no_run_that_was_deleted(tmp_path, summary):
+    runs = [repetition(tmp_path, summary, f"small/runs/reno-r{number}/rep-1") for number in (1, 2)]
+    assert run_table.write(tmp_path).height == 2
+    for left, run in ((1, runs[0]), (0, runs[1])):
+        shutil.rmtree(run.parent)
+        assert run_table.read(tmp_path).height == left
 
 
 def test_index__of_another_version_or_none_is_made_anew(tmp_path, summary):
