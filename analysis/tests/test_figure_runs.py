@@ -7,11 +7,12 @@ import polars as pl
 import pytest
 
 from analysis import distributions
-from analysis.figures.spang2021 import common
+from analysis.figures.spang2021 import common, run_list
 from analysis.figures.spang2021.runs import Runs
 from analysis.raw import InputError
 from analysis.statistics import Interval
 from analysis.summary import summarize
+from analysis.tests import sweeps
 
 KERNEL = {"hosts": {"sender": {"congestion_controls": ["reno", "cubic"]}}, "git": {"commit": "0123456789ab"}}
 
@@ -51,6 +52,15 @@ def test_select__gives_valid_runs_by_repetition_and_remembers_the_others(results
 def test_select__takes_the_short_sweeps_when_asked(results):
     runs = Runs(results, smoke=True)
     assert [run["sweep"] for run in runs.select("some")] == ["spang2021-some-smoke"]
+
+
+def test_list__has_the_sweeps_of_the_paper_and_no_short_or_changed_version_of_one(tmp_path, known_runs):
+    summary = summarize(known_runs("two_flows").analysis)
+    names = ("ecn", "ecn-real", "ecn-rtt-5ms", "ecn-smoke", "ecn-rtt-5ms-smoke", "ecn-smoke-rtt-5ms", "mine")
+    for name in names:
+        sweeps.put(tmp_path / f"spang2021-{name}/runs/reno-r1/rep-1", summary)
+    found = {smoke: sorted(run_list.rows(tmp_path, smoke)["sweep"]) for smoke in (False, True)}
+    assert found == {False: ["spang2021-ecn", "spang2021-ecn-real"], True: ["spang2021-ecn-smoke"]}
 
 
 def test_distribution__is_of_one_flow_or_of_all(results, known_runs):

@@ -240,12 +240,15 @@ def _search(content: object, given: set[str], wrong: Any) -> Search | None:
 
 def _name(given: object, of_file: list[object], changed: Mapping[str, object], seed: object, wrong: Any) -> str:
     """The directory's name: NAME, or the file's with its versions and what was changed, so that other runs have another
-    directory. `clock` is not said again where the real version says it.
+    directory. `clock` is not said again where the real version says it. A short version's name always ends with
+    "-smoke": by that figures tell it from a full one.
     """
     if given is None:
         said = {key: value for key, value in changed.items() if not (key == "clock" and "real" in of_file[1:])}
         changes = [f"{key}-{value}" for key, value in sorted({**said, **({"seed": seed} if seed else {})}.items())]
-        words = [str(word or "") for word in (*of_file, *changes)]
+        short = [word for word in of_file[1:] if word == "smoke"]
+        full = [word for word in of_file[1:] if word != "smoke"]
+        words = [str(word or "") for word in (of_file[0], *full, *changes, *short)]
         given = "-".join([words[0], *(re.sub(r"[^A-Za-z0-9.]+", "-", word).lower() for word in words[1:])])
     if not isinstance(given, str) or not NAME.fullmatch(given) or given in ("latest", "runs"):
         wrong("name", given, "cannot name a directory; allowed: 1 to 64 letters, digits, '.', '_' and '-' (NAME=...)")

@@ -17,6 +17,7 @@ import polars as pl
 
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.figures.spang2021 import common
+from analysis.figures.spang2021.runs import REAL
 from analysis.figures.spang2021.series import ALGORITHMS, bdp, exactly
 from analysis.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.statistics import Interval, mean_interval
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from analysis.figures.spang2021.runs import Run, Runs
 
 SWEEPS = ("single-flow-buffers", "reno-depth", "others-depth", "twenty-packets", "ecn")  # a few points of each figure
-REAL = "-real"  # of the names of their directories
 MISSING = "no point measured by both clocks:\nmake figures PAPER=spang2021 CLOCK=real\nmeasures in real time"
 ROWS, COLUMNS = 3, 3
 

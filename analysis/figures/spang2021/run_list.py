@@ -12,7 +12,7 @@ import polars as pl
 
 from analysis import run_table
 from analysis.figures.spang2021 import theirs
-from analysis.figures.spang2021.runs import PREFIX, Run
+from analysis.figures.spang2021.runs import REAL, Run, sweep_name
 
 NAME = "spang2021-runs.parquet"
 FIGURES = "figures"  # the column: "3;5a;table1", empty for runs that no figure was drawn from
@@ -20,10 +20,12 @@ SEPARATOR = ";"
 
 
 def rows(results: Path, smoke: bool) -> pl.DataFrame:
-    """Those of this paper's sweeps, or of their short versions, and imported ones. Raises InputError."""
+    """Those of this paper's sweeps, or of their short versions, and imported ones. A sweep with another parameter (a
+    name such as spang2021-ecn-rtt-5ms) is none of them, and no figure is drawn from it. Raises InputError.
+    """
     everything = run_table.read(results)
-    short = pl.col("sweep").str.ends_with("-smoke")
-    mine = everything.filter(pl.col("sweep").str.starts_with(PREFIX), short if smoke else ~short)
+    stems = [f"{path.stem}{clock}" for path in theirs.SPECS.glob("*.yaml") for clock in ("", REAL)]
+    mine = everything.filter(pl.col("sweep").is_in([sweep_name(stem, smoke) for stem in stems]))
     return pl.concat([mine, theirs.of(everything)])
 
 

@@ -22,6 +22,12 @@ from analysis.figures.spang2021.common import TELLS_NO
 from analysis.raw import InputError
 
 PREFIX = "spang2021-"  # of the names of its sweeps in results/
+REAL, SMOKE = "-real", "-smoke"  # and what their versions' names end with
+
+
+def sweep_name(stem: str, smoke: bool) -> str:
+    """The directory's name of a sweep, experiments/specs/spang2021/<stem>.yaml, or of its short version."""
+    return f"{PREFIX}{stem}{SMOKE * smoke}"
 
 
 class Run:
@@ -120,7 +126,7 @@ class Runs:
 
     def sweep(self, stem: str) -> str:
         """The directory's name of a sweep: experiments/specs/spang2021/<stem>.yaml."""
-        return f"{PREFIX}{stem}" + ("-smoke" if self.smoke else "")
+        return sweep_name(stem, self.smoke)
 
     @cached_property
     def theirs(self) -> pl.DataFrame:

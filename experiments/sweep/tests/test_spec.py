@@ -59,6 +59,8 @@ def test_clock__real_takes_the_real_version_if_there_is_one(write_spec: Write) -
     assert (changed.base["rate"], changed.base["rtt"], changed.name) == ("10mbit", "9ms", "small-real-rtt-9ms")
     short = read(file, {"clock": "real"}, smoke=True)
     assert (short.reps, short.base["rate"], short.name) == (1, "50mbit", "small-real-smoke")
+    names = [read(file, {"rtt": "5ms", **words}, smoke=True).name for words in ({}, {"clock": "real"})]
+    assert names == ["small-rtt-5ms-smoke", "small-real-rtt-5ms-smoke"]
     assert [(point["cc"], point["flows"]) for point in short.points] == [("reno", "2"), ("bbr", "2")]
 
 
