@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -252,6 +252,11 @@ def drawn_alike(row: Mapping[str, Any]) -> tuple[Any, Any] | None:
     """
     drawn = row.get("seed"), row.get("repetition")
     return drawn if row.get("clock") == "virtual" and None not in drawn else None
+
+
+def distinct(rows: Iterable[Mapping[str, Any]]) -> int:
+    """How many runs the rows are: in virtual time a run that several sweeps did is one."""
+    return len({(row["point"], drawn) if (drawn := drawn_alike(row)) else row["run"] for row in rows})
 
 
 def _directories(parent: Path) -> list[Path]:

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analysis import run_table
 from analysis.figures.spang2021 import run_list
 from analysis.figures.spang2021.common import TELLS_NO
+from analysis.figures.spang2021.runs import Run
 from analysis.imported import REASON as IMPORTED
 from analysis.raw import InputError
 
@@ -142,9 +144,12 @@ def _world(results: Path, smoke: bool, drawn: list[Drawn]) -> str:
     repetitions = table.group_by("sweep", "point").len()["len"].to_list()
     fewest, most = min(repetitions), max(repetitions)
     each = f"{most} run{'s' * (most != 1)}" if fewest == most else f"{fewest} to {most} runs"
+    drawn_from = [row for row in table.iter_rows(named=True) if Run(row, results).told in used]
+    count = run_table.distinct(drawn_from)
+    twice = f" ({len(drawn_from)} with those that several sweeps did)" if len(drawn_from) > count else ""
     return (
-        f"{len(used)} {'runs, valid or imported,' if imported else 'valid runs'} in {clocks}, {len(left_out)} left out "
-        f"because they are not valid{_or_too_little(left_out.items())}; "
+        f"{count} {'runs, valid or imported,' if imported else 'valid runs'} in {clocks}{twice}, {len(left_out)} left "
+        f"out because they are not valid{_or_too_little(left_out.items())}; "
         f"{each} of each point; {hours:.1f} h of runs, analysis not counted; "
         f"commit {commits or 'unknown'}. Intervals are 95 % Student's t intervals over runs, or the likelihood's where "
         "a law is fitted. They hold the truth in 19 of 20 cases, however few runs there are, if what differs between "

@@ -168,6 +168,7 @@ class Runs:
         used = list(self.used.values())
         return {
             "used": sorted(run.told for run in used),
+            "distinct": run_table.distinct(run.row for run in used),
             "left_out": sorted((run.told, why) for run, why in self.left_out.values()),
             "clocks": sorted({run["clock"] for run in used}),
             "imported": sum(run.is_imported for run in used),

@@ -90,7 +90,7 @@ def draw(data: Data) -> Figure:
 def _source(data: Data) -> str:
     provenance = data["provenance"]
     sweeps = list(dict.fromkeys(run.split("/")[0] for run in provenance["used"]))
-    text = f"From {len(provenance['used'])} runs of {', '.join(sweeps)}." if sweeps else "From no run."
+    text = f"From {provenance['distinct']} runs of {', '.join(sweeps)}." if sweeps else "From no run."
     if provenance["left_out"]:
         text += f" {len(provenance['left_out'])} runs that are not valid were left out."
     text += (
