@@ -188,7 +188,7 @@ class _Line:
 
     def best_slope(self) -> float:
         """The slope of the most likely line; where several meet all bounds, of the one through the points' middles."""
-        through_middles = float(np.polyfit(self.x[self.whole], self.middle[self.whole], 1)[0])
+        through_middles = round(float(np.polyfit(self.x[self.whole], self.middle[self.whole], 1)[0]), 12) + 0.0  # no -0
         found = optimize.minimize_scalar(
             lambda slope: -self.residuals(slope).log_likelihood,
             method="bounded",
