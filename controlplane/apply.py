@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Brings a switch to what a switch.yaml asks: reads everything back, and writes only what differs.
+"""Configures a switch as a switch.yaml asks: reads all settings back and writes only the differences.
 
-A second apply therefore changes nothing, and one after a lost connection does what the first did not.
+Apply is therefore idempotent. After a lost connection, another apply makes the remaining changes.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from experiments.units import show
 
 
 class Change(NamedTuple):
-    """One difference, what is there and what is asked for in words, and what makes it so."""
+    """One difference: the current and the requested setting in words, and the call that makes the change."""
 
-    what: str
+    setting: str
     before: str
     after: str
     do: Callable[[], None]
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.before} -> {self.after}"
+        return f"{self.setting}: {self.before} -> {self.after}"
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What an apply did. `in_force`: settings that the switch rounded, as they are now."""
+    """The result of an apply. `in_force`: the settings that the switch rounded, a line each."""
 
     changes: list[Change]
     in_force: list[str]
 
 
 class ApplyError(SwitchError):
-    """Some of the changes are made and some are not; the message says which, a line each."""
+    """An apply stopped halfway. `lines` lists every change: applied, not certain, or not applied."""
 
     def __init__(self, error: SwitchError, done: list[Change], failed: Change, left: list[Change]) -> None:
         self.lines = [
@@ -52,7 +52,7 @@ class ApplyError(SwitchError):
 
 
 def plan(switch: Switch, desired: Desired) -> list[Change]:
-    """What `apply` would do, in its order. Forwarding opens last: nothing passes a switch that is half configured."""
+    """The changes that `apply` makes, in order. Forwarding opens last: no frame passes a half-configured switch."""
     return [
         *_front_panels(switch, desired.ports),
         *_closed_forwarding(switch, desired),
@@ -66,7 +66,7 @@ def plan(switch: Switch, desired: Desired) -> list[Change]:
 
 
 def apply(switch: Switch, desired: Desired) -> Applied:
-    """As the only writer. Raises ApplyError if the switch refuses or is gone in between."""
+    """Makes the changes as the only writer. Raises ApplyError if the switch refuses a change or is lost."""
     with switch.writing():
         changes = plan(switch, desired)
         for at, change in enumerate(changes):
@@ -83,48 +83,48 @@ def apply(switch: Switch, desired: Desired) -> Applied:
 def _front_panels(switch: Switch, ports: dict[int, DesiredPort]) -> Iterator[Change]:
     for number, port in ports.items():
         wanted = port.front_panel
-        if wanted is not None and (found := switch.front_panel(number)) != wanted:
-            what = f"port {port.name} front panel"
-            yield Change(what, _cable(found), _cable(wanted), partial(switch.set_front_panel, number, wanted))
+        if wanted is not None and (current := switch.front_panel(number)) != wanted:
+            setting = f"port {port.name} front panel"
+            yield Change(setting, _cable(current), _cable(wanted), partial(switch.set_front_panel, number, wanted))
 
 
 def _queues(switch: Switch, ports: dict[int, DesiredPort]) -> Iterator[Change]:
     for number, port in ports.items():
         wanted = port.queue
-        if wanted is not None and not switch.holds(wanted, found := switch.queue(number)):
-            what = f"port {port.name} queue"
-            yield Change(what, queue_words(found), queue_words(wanted), partial(switch.set_queue, number, wanted))
+        if wanted is not None and not switch.holds(wanted, current := switch.queue(number)):
+            setting = f"port {port.name} queue"
+            yield Change(setting, queue_words(current), queue_words(wanted), partial(switch.set_queue, number, wanted))
 
 
 def _policies(switch: Switch, ports: dict[int, DesiredPort]) -> Iterator[Change]:
     for name, number in switch.ports().items():
         wanted = ports[number].policy if number in ports else Unwatched()
-        if (found := switch.policy(number)) != wanted:
-            what = f"port {name} policy"
-            yield Change(what, words(found), words(wanted), partial(switch.set_policy, number, wanted))
+        if (current := switch.policy(number)) != wanted:
+            setting = f"port {name} policy"
+            yield Change(setting, words(current), words(wanted), partial(switch.set_policy, number, wanted))
 
 
 def _postcards(switch: Switch, ports: dict[int, DesiredPort]) -> Iterator[Change]:
     for name, number in switch.ports().items():
         wanted = ports[number].switch_id if number in ports else None
-        if (found := switch.postcards(number)) != wanted:
-            what = f"port {name} postcards"
+        if (current := switch.postcards(number)) != wanted:
+            setting = f"port {name} postcards"
             yield Change(
-                what, postcard_words(found), postcard_words(wanted), partial(switch.set_postcards, number, wanted)
+                setting, postcard_words(current), postcard_words(wanted), partial(switch.set_postcards, number, wanted)
             )
 
 
 def _deflection(switch: Switch, ports: list[int]) -> Iterator[Change]:
-    found = switch.deflection() if ports else {}
+    current = switch.deflection() if ports else {}
     for port in ports:
-        if port not in found.values():
-            before = ", ".join(f"pipe {pipe} to port {to}" for pipe, to in found.items()) or "off"
+        if port not in current.values():
+            before = ", ".join(f"pipe {pipe} to port {to}" for pipe, to in current.items()) or "off"
             yield Change("deflection", before, f"to port {port} in its pipe", partial(switch.set_deflection, port))
 
 
 def _collector(switch: Switch, wanted: Collector | None) -> Iterator[Change]:
-    if wanted is not None and (found := switch.collector()) != wanted:
-        yield Change("collector", _target(found), _target(wanted), partial(switch.set_collector, wanted))
+    if wanted is not None and (current := switch.collector()) != wanted:
+        yield Change("collector", _target(current), _target(wanted), partial(switch.set_collector, wanted))
 
 
 def _closed_forwarding(switch: Switch, desired: Desired) -> Iterator[Change]:
@@ -136,21 +136,21 @@ def _closed_forwarding(switch: Switch, desired: Desired) -> Iterator[Change]:
 
 
 def _opened_forwarding(switch: Switch, desired: Desired) -> Iterator[Change]:
-    found = switch.forwarding()
+    current = switch.forwarding()
     for mac, port in (desired.forwarding or {}).items():
-        if found.get(mac) != port:
-            before = f"port {found[mac]}" if mac in found else "none"
+        if current.get(mac) != port:
+            before = f"port {current[mac]}" if mac in current else "none"
             yield Change(f"forwarding {mac}", before, f"port {port}", partial(switch.set_forwarding, mac, port))
 
 
 def _rounded(switch: Switch, ports: dict[int, DesiredPort]) -> Iterator[str]:
     for number, port in ports.items():
-        if port.queue is not None and (found := switch.queue(number)) != port.queue:
-            yield f"port {port.name} queue: {queue_words(port.queue)} is {queue_words(found)} in this switch"
+        if port.queue is not None and (current := switch.queue(number)) != port.queue:
+            yield f"port {port.name} queue: {queue_words(port.queue)} is {queue_words(current)} in this switch"
 
 
 def words(policy: Policy) -> str:
-    """A policy as people say it."""
+    """A policy in words, for people."""
     match policy:
         case Unwatched():
             return "unwatched"
@@ -162,15 +162,15 @@ def words(policy: Policy) -> str:
 
 
 def queue_words(queue: Queue) -> str:
-    said = []
-    for one in fields(queue):
-        value = getattr(queue, one.name)
-        if value is not None and one.name == "rate_bps":
-            said.append(show(value, "rate"))
+    phrases = []
+    for field in fields(queue):
+        value = getattr(queue, field.name)
+        if value is not None and field.name == "rate_bps":
+            phrases.append(show(value, "rate"))
         elif value is not None:
-            kind, _, unit = one.name.partition("_")
-            said.append(f"{value} packets/s" if kind == "rate" else f"at most {value} {unit}")
-    return ", ".join(said) or "no bound"
+            kind, _, unit = field.name.partition("_")
+            phrases.append(f"{value} packets/s" if kind == "rate" else f"at most {value} {unit}")
+    return ", ".join(phrases) or "no bound"
 
 
 def _cable(settings: FrontPanel | None) -> str:

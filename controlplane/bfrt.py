@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the tofino backend needs of BF Runtime: tables by name, keys and data as plain values.
+"""The part of BF Runtime that the tofino backend needs: tables by name, keys and data as plain values.
 
-A thin seam: bfrt_client.py fills it with the SDE's client, the tests with tables in memory that check every name.
+A thin seam with two implementations: the SDE's client (bfrt_client.py), and the tests' tables in memory, which check
+every name.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Key = Mapping[str, Value]
 
 @dataclass(frozen=True)
 class Row:
-    """Data of an entry by field name, and the full name of its action, None where the table has none."""
+    """An entry's data by field name, and the full name of its action (None: the table has no actions)."""
 
     fields: Mapping[str, Value] = field(default_factory=dict)
     action: str | None = None
@@ -28,20 +29,20 @@ class Row:
     def number(self, name: str) -> int:
         value = self.fields.get(name)
         if not isinstance(value, int):
-            raise SwitchError(f"the switch tells {name} as {value!r}, which is no number")
+            raise SwitchError(f"the switch reports {name} as {value!r}, which is no number")
         return value
 
     def numbers(self, name: str) -> list[int]:
         value = self.fields.get(name)
         if not isinstance(value, list):
-            raise SwitchError(f"the switch tells {name} as {value!r}, which is no list of numbers")
+            raise SwitchError(f"the switch reports {name} as {value!r}, which is no list of numbers")
         return value
 
 
 class Tables(abc.ABC):
-    """The tables of one device: our program's (`schema`), and the SDE's fixed ones by their names on `chip`.
+    """The tables of one device: our program's (`schema`), and the SDE's fixed tables by their names on `chip`.
 
-    `pipe` None is all pipes, where a table has one state for all. Everything raises SwitchError: table, key, reason.
+    `pipe` None: all pipes, for tables with one state for all. Every method raises SwitchError: table, key, reason.
     """
 
     chip: str  # tf1 or tf2
@@ -50,42 +51,42 @@ class Tables(abc.ABC):
 
     @abc.abstractmethod
     def read(self, table: str, keys: Sequence[Key], pipe: int | None = None) -> list[Row]:
-        """The entries of `keys`, in their order; one that is not there is left out only if `keys` is one."""
+        """The entries of `keys`, in order. A missing entry is an error, unless `keys` has one key: then []."""
 
     @abc.abstractmethod
     def read_all(self, table: str) -> list[tuple[Key, Row]]: ...
 
     @abc.abstractmethod
     def read_default(self, table: str, pipe: int | None = None) -> Row:
-        """Nothing in it where the table has none."""
+        """The default entry; an empty Row if the table has no default entry."""
 
     @abc.abstractmethod
     def add_or_modify(self, table: str, key: Key, row: Row) -> None: ...
 
     @abc.abstractmethod
     def modify(self, table: str, key: Key, row: Row, pipe: int | None = None) -> None:
-        """Of an entry that is always there: what `row` does not name stays."""
+        """Changes the fields in `row` of an entry that always exists; the other fields stay."""
 
     @abc.abstractmethod
     def modify_default(self, table: str, row: Row, pipe: int | None = None) -> None: ...
 
     @abc.abstractmethod
     def reset(self, table: str, key: Key, pipe: int | None = None) -> None:
-        """Back to what the SDE starts with."""
+        """Restores the values that the SDE sets at its start."""
 
     @abc.abstractmethod
     def delete(self, table: str, key: Key) -> None: ...
 
     @abc.abstractmethod
     def bound(self) -> AbstractContextManager[None]:
-        """Inside, we are the one client that owns the program. SwitchError if another does."""
+        """Inside, this client alone owns the program. SwitchError if another client owns it."""
 
     @abc.abstractmethod
     def close(self) -> None: ...
 
 
-def one(rows: Sequence[Row], table: str, key: Key) -> Row:
-    """The only row. SwitchError if the entry is not there."""
+def only_row(rows: Sequence[Row], table: str, key: Key) -> Row:
+    """The only row. SwitchError if the entry does not exist."""
     if not rows:
         raise SwitchError(f"table {table}, key {dict(key)}: there is no such entry")
     return rows[0]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """BF Runtime through the SDE's own Python client, bfrt_grpc.client of $SDE_INSTALL.
 
-Reading needs no binding: an independent client names the program in each request, so many may watch. `bound` opens a
-second client that binds to the program, which the server gives to one client at a time; writes then go through it.
+Reading needs no binding: an independent client names the program in each request, so many clients may read at once.
+`bound` opens a second client for writes, which binds to the program; the server lets one client at a time bind.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ TOO_OLD = "an SDE of 9.7 or newer, or open-p4studio, is needed"
 
 
 def load_client() -> Any:
-    """The module bfrt_grpc.client. SwitchError: no SDE, too old, or what it needs is not installed."""
+    """The module bfrt_grpc.client. SwitchError: no SDE, an SDE too old, or a missing dependency."""
     install = os.environ.get("SDE_INSTALL")
     if not install:
         raise SwitchError("tofino: SDE_INSTALL is not set: it names the directory where the Tofino SDE is installed")
-    found = sorted(Path(install).glob("lib/python*/site-packages/tofino/bfrt_grpc/client.py"))
-    if not found:
+    clients = sorted(Path(install).glob("lib/python*/site-packages/tofino/bfrt_grpc/client.py"))
+    if not clients:
         where = f"{install}/lib/python*/site-packages/tofino/bfrt_grpc/client.py"
         raise SwitchError(f"tofino: the SDE has no BF Runtime client: {where} is not there; {TOO_OLD}")
     try:
-        load_package("bfrt_grpc", found[0].parent)
+        load_package("bfrt_grpc", clients[0].parent)
         import bfrt_grpc.client as client
     except ImportError as error:
         raise SwitchError(
-            f"tofino: {found[0]} does not load: {error}; pip install -r requirements-tofino.txt into {sys.prefix}"
+            f"tofino: {clients[0]} does not load: {error}; pip install -r requirements-tofino.txt into {sys.prefix}"
         ) from None
-    except TypeError as error:  # what protobuf says of modules that an older protoc generated
-        raise SwitchError(f"tofino: {found[0]} does not load: {str(error).splitlines()[0]}; {TOO_OLD}") from None
+    except TypeError as error:  # protobuf's answer to modules that an older protoc generated
+        raise SwitchError(f"tofino: {clients[0]} does not load: {str(error).splitlines()[0]}; {TOO_OLD}") from None
     accepts = inspect.signature(client.ClientInterface.__init__).parameters
     if "perform_subscribe" not in accepts or "p4_name" not in inspect.signature(client._Table.entry_get).parameters:
-        raise SwitchError(f"tofino: {found[0]} knows no independent clients: {TOO_OLD}")
+        raise SwitchError(f"tofino: {clients[0]} knows no independent clients: {TOO_OLD}")
     logging.getLogger("bfruntime_grpc_client").setLevel(logging.ERROR)
     return client
 
@@ -72,7 +72,7 @@ class BfrtTables(Tables):
         self._writer_info = self._info
 
     def _look(self) -> None:
-        """What runs there: programs, their tables, the chip."""
+        """Reads the running programs, their tables and the chip."""
         from bfrt_grpc import bfruntime_pb2
 
         request = bfruntime_pb2.GetForwardingPipelineConfigRequest(device_id=DEVICE, client_id=self._reader.client_id)
@@ -101,11 +101,11 @@ class BfrtTables(Tables):
 
     def read(self, table: str, keys: Sequence[Key], pipe: int | None = None) -> list[Row]:
         handle = self._table(table)
-        made = [self._key(handle, key) for key in keys]
-        found = self._read(handle, f"table {table}, key {_shown(keys)}", made, pipe)
+        handle_keys = [self._key(handle, key) for key in keys]
+        rows = self._read(handle, f"table {table}, key {_keys_text(keys)}", handle_keys, pipe)
         if len(keys) == 1:
-            return [row for _, row in found]
-        by_key = {_hashable(key): row for key, row in found}  # the server may answer in another order
+            return [row for _, row in rows]
+        by_key = {_hashable(key): row for key, row in rows}  # the server may answer in another order
         missing = [key for key in keys if _hashable(key) not in by_key]
         if missing:
             raise SwitchError(f"table {table}, key {dict(missing[0])}: there is no such entry")
@@ -118,26 +118,26 @@ class BfrtTables(Tables):
         handle = self._table(table)
         try:
             with self._asking(f"table {table}, default"):
-                found = handle.default_entry_get(self._target(pipe), {"from_hw": True}, p4_name=self.program_name)
-                return next((_row(data) for data, _ in found), Row())
+                entries = handle.default_entry_get(self._target(pipe), {"from_hw": True}, p4_name=self.program_name)
+                return next((_row(data) for data, _ in entries), Row())
         except _NotFound:
             return Row()
 
     def add_or_modify(self, table: str, key: Key, row: Row) -> None:
         handle = self._table(table, write=True)
-        with self._asking(f"table {table}, key {dict(key)}, {_said(row)}"):
+        with self._asking(f"table {table}, key {dict(key)}, {_row_text(row)}"):
             data = self._data(handle, row)
             handle.entry_add_or_mod(self._target(None), [self._key(handle, key)], [data], p4_name=self.program_name)
 
     def modify(self, table: str, key: Key, row: Row, pipe: int | None = None) -> None:
         handle = self._table(table, write=True)
-        with self._asking(f"table {table}, key {dict(key)}, {_said(row)}"):
+        with self._asking(f"table {table}, key {dict(key)}, {_row_text(row)}"):
             data = self._data(handle, row)
             handle.entry_mod(self._target(pipe), [self._key(handle, key)], [data], flags={}, p4_name=self.program_name)
 
     def modify_default(self, table: str, row: Row, pipe: int | None = None) -> None:
         handle = self._table(table, write=True)
-        with self._asking(f"table {table}, default, {_said(row)}"):
+        with self._asking(f"table {table}, default, {_row_text(row)}"):
             handle.default_entry_set(self._target(pipe), self._data(handle, row), p4_name=self.program_name)
 
     def reset(self, table: str, key: Key, pipe: int | None = None) -> None:
@@ -154,7 +154,7 @@ class BfrtTables(Tables):
     def bound(self) -> Iterator[None]:
         writer = self._open(perform_subscribe=True)
         try:
-            with self._asking(f"to be the one that writes to {self.program_name}"):
+            with self._asking(f"to be the only writer of {self.program_name}"):
                 writer.bind_pipeline_config(self.program_name)
                 self._writer_info = writer.bfrt_info_get(self.program_name)
             yield
@@ -193,9 +193,9 @@ class BfrtTables(Tables):
     def _target(self, pipe: int | None) -> Any:
         return self._client.Target(device_id=DEVICE, pipe_id=ALL_PIPES if pipe is None else pipe)
 
-    def _read(self, handle: Any, what: str, keys: Any, pipe: int | None) -> list[tuple[Key, Row]]:
+    def _read(self, handle: Any, request: str, keys: Any, pipe: int | None) -> list[tuple[Key, Row]]:
         try:
-            with self._asking(what):
+            with self._asking(request):
                 rows = handle.entry_get(self._target(pipe), keys, {"from_hw": True}, p4_name=self.program_name)
                 return [(_plain(key.to_dict()), _row(data)) for data, key in rows]
         except _NotFound:
@@ -217,19 +217,19 @@ class BfrtTables(Tables):
         return self._client.DataTuple(name, value)
 
     @contextmanager
-    def _asking(self, what: str) -> Iterator[None]:
-        """Turns everything that the client can raise into one line that says what was asked."""
+    def _asking(self, request: str) -> Iterator[None]:
+        """Turns every exception of the client into one line that names the request."""
         import grpc
 
         try:
             yield
         except self._client.BfruntimeRpcException as error:
-            raise _told(what, error) from error
+            raise _rpc_error(request, error) from error
         except grpc.RpcError as error:
-            raise SwitchError(f"{what}: {error.code().name}, {error.details()}") from error
+            raise SwitchError(f"{request}: {error.code().name}, {error.details()}") from error
         except (KeyError, ValueError, TypeError, AssertionError, RuntimeError) as error:
             raise SwitchError(
-                f"{what}: the SDE's client says: {' '.join(str(error).split()) or repr(error)}"
+                f"{request}: the SDE's client says: {' '.join(str(error).split()) or repr(error)}"
             ) from error
 
 
@@ -237,36 +237,36 @@ class _NotFound(SwitchError):
     """There is no such entry."""
 
 
-def _told(what: str, error: Any) -> SwitchError:
+def _rpc_error(request: str, error: Any) -> SwitchError:
     import google.rpc.code_pb2 as codes
 
-    said = [(codes.Code.Name(one.canonical_code), one.message) for _, one in error.sub_errors_get()]
-    if said:
-        kind = _NotFound if all(name == "NOT_FOUND" for name, _ in said) else SwitchError
-        return kind(f"{what}: {'; '.join(f'{name}, {message}' for name, message in said)}")
+    sub_errors = [(codes.Code.Name(sub.canonical_code), sub.message) for _, sub in error.sub_errors_get()]
+    if sub_errors:
+        kind = _NotFound if all(name == "NOT_FOUND" for name, _ in sub_errors) else SwitchError
+        return kind(f"{request}: {'; '.join(f'{name}, {message}' for name, message in sub_errors)}")
     rpc = error.grpc_error_get()
     if rpc.code().name == "ALREADY_EXISTS":
-        return SwitchError(f"{what}: another client is writing to it, wait for its end or end it: {rpc.details()}")
-    return SwitchError(f"{what}: {rpc.code().name}, {rpc.details()}")
+        return SwitchError(f"{request}: another client is writing to it, wait for its end or end it: {rpc.details()}")
+    return SwitchError(f"{request}: {rpc.code().name}, {rpc.details()}")
 
 
 def _row(data: Any) -> Row:
-    found = data.to_dict()
-    action = found.pop("action_name", None)
-    found.pop("is_default_entry", None)
-    return Row({name: _value(value) for name, value in found.items()}, action)
+    fields = data.to_dict()
+    action = fields.pop("action_name", None)
+    fields.pop("is_default_entry", None)
+    return Row({name: _value(value) for name, value in fields.items()}, action)
 
 
 def _value(value: Any) -> Value:
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).decode()
     if isinstance(value, list):
-        return [int(one) for one in value]
+        return [int(item) for item in value]
     return value  # type: ignore[no-any-return]
 
 
 def _plain(key: Any) -> Key:
-    """Only exact keys are used here: name -> value."""
+    """Key fields by name; all our keys match exactly."""
     return {name: _value(field["value"] if isinstance(field, dict) else field) for name, field in key.items()}
 
 
@@ -274,9 +274,9 @@ def _hashable(key: Key) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, str(value)) for name, value in key.items()))
 
 
-def _said(row: Row) -> str:
+def _row_text(row: Row) -> str:
     return f"action {row.action} {dict(row.fields)}" if row.action else f"{dict(row.fields)}"
 
 
-def _shown(keys: Sequence[Key]) -> str:
+def _keys_text(keys: Sequence[Key]) -> str:
     return str(dict(keys[0])) if len(keys) == 1 else f"{dict(keys[0])} and {len(keys) - 1} more" if keys else "none"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """BMv2's simple_switch through Thrift: tables, mirror sessions, counters, registers, queue depth and rate.
 
-Thrift rather than P4Runtime, which has no call for queues. BMv2 shapes packets a second and drops in silence when a
-queue is full: thresholds must lie below its own limit.
+Thrift rather than P4Runtime, which has no call for queues. BMv2 shapes in packets/s. A full queue of BMv2 drops
+without a trace, so thresholds must be below the queue's limit.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Bmv2Switch(ProgramSwitch):
 
     @cached_property
     def schema(self) -> Schema:
-        """Of this checkout: `program` makes sure that the switch runs it."""
+        """The schema of this checkout: `program` refuses a switch that runs another program."""
         path = BUILD / f"{PROGRAM}.p4info.txtpb"
         return from_p4info(path.read_text(), path.name)
 
@@ -70,8 +70,8 @@ class Bmv2Switch(ProgramSwitch):
 
     def default_entry(self, table: str) -> Entry:
         with self._asking(f"table {table}, default"):
-            found = self._client.standard.bm_mt_get_default_entry(CONTEXT, self.schema.table(table).name)
-        return self._entry(table, found)
+            entry = self._client.standard.bm_mt_get_default_entry(CONTEXT, self.schema.table(table).name)
+        return self._entry(table, entry)
 
     def check_entry(self, table: str, key: int | None, entry: Entry) -> None:
         self._action(table, key, entry)
@@ -106,10 +106,10 @@ class Bmv2Switch(ProgramSwitch):
         types = self._client.simple_switch_types
         with self._asking(f"mirror session {MIRROR_SESSION}"):
             try:
-                found = self._client.simple_switch.mirroring_session_get(MIRROR_SESSION)
+                session = self._client.simple_switch.mirroring_session_get(MIRROR_SESSION)
             except types.InvalidMirroringOperation:
                 return None
-        return found.port if found.mgid is None else None
+        return session.port if session.mgid is None else None
 
     def set_mirror_port(self, port: int) -> None:
         config = self._client.simple_switch_types.MirroringSessionConfig(port=port)
@@ -117,7 +117,7 @@ class Bmv2Switch(ProgramSwitch):
             self._client.simple_switch.mirroring_session_add(MIRROR_SESSION, config)
 
     def queue(self, port: int) -> Queue:
-        """As this control plane set it last: BMv2 itself cannot say (bmv2_queues.py)."""
+        """The settings that this control plane last made: BMv2 cannot report them (bmv2_queues.py)."""
         with self._asking(f"queue of port {port}"):
             return self._notes.read(port)
 
@@ -136,7 +136,7 @@ class Bmv2Switch(ProgramSwitch):
         self.check_queue(port, queue)
         limit, rate = _limit(queue), queue.rate_pps or 0
         with self._asking(f"queue of port {port}, {limit} packets, {rate or 'no bound of'} packets/s"):
-            self._notes.forget(port)  # until both are set, nobody knows
+            self._notes.forget(port)  # a failure between the two calls leaves the settings unknown
             self._client.simple_switch.set_egress_queue_depth(port, limit)
             self._client.simple_switch.set_egress_queue_rate(port, rate)
             self._notes.write(port, limit, rate)
@@ -148,13 +148,13 @@ class Bmv2Switch(ProgramSwitch):
         return {cell: Count(value.packets, value.bytes) for cell, value in values.items() if value.packets}
 
     def target_counters(self) -> dict[str, int]:
-        """BMv2 counts nothing itself. What was admitted and has not departed is queued now, or was lost in silence."""
-        found = {}
+        """BMv2 has no counters. A packet admitted and not departed is in the queue, or BMv2 dropped it uncounted."""
+        counts = {}
         admitted, departed = self.register("admitted_packets"), self.register("departed_packets")
         for port in self.ports().values():
-            found[f"port.{port}.queued_or_lost_packets"] = (admitted[port] - departed[port]) % 2**32
+            counts[f"port.{port}.queued_or_lost_packets"] = (admitted[port] - departed[port]) % 2**32
         elapsed_us, since_1970_us = self.clock_us()
-        return {**found, "elapsed_us": elapsed_us, "since_1970_us": since_1970_us}
+        return {**counts, "elapsed_us": elapsed_us, "since_1970_us": since_1970_us}
 
     def register(self, name: str) -> list[int]:
         """All cells of a register."""
@@ -171,9 +171,9 @@ class Bmv2Switch(ProgramSwitch):
             self._client.standard.bm_register_write(CONTEXT, array.name, index, value)
 
     def reset(self) -> None:
-        """Tables, registers, counters and the mirror session as they were when simple_switch was started.
+        """Restores the initial tables, registers and counters, and deletes the mirror session.
 
-        Not by bm_reset_state, which also takes the entries that the program has as constants.
+        bm_reset_state would also delete the program's constant entries.
         """
         standard = self._client.standard
         with self._asking("reset"):
@@ -188,7 +188,7 @@ class Bmv2Switch(ProgramSwitch):
                 self._client.simple_switch.mirroring_session_delete(MIRROR_SESSION)
 
     def clock_us(self) -> tuple[int, int]:
-        """(us since simple_switch started, as its stamps count; us since 1970), read one after another."""
+        """(us since simple_switch started, the clock of its stamps; us since 1970), read one after the other."""
         with self._asking("its clock"):
             return (
                 self._client.simple_switch.get_time_elapsed_us(),
@@ -208,13 +208,13 @@ class Bmv2Switch(ProgramSwitch):
             for row in rows
         }
 
-    def _entry(self, table: str, found: object) -> Entry:
-        name, data = getattr(found, "action_name", None), getattr(found, "action_data", None) or []
+    def _entry(self, table: str, action_entry: object) -> Entry:
+        name, data = getattr(action_entry, "action_name", None), getattr(action_entry, "action_data", None) or []
         if name is None:
             return Entry("NoAction", {})
         _, arguments = self.schema.action(self.schema.table(table), name)
-        given = zip((argument.name for argument in arguments), data, strict=True)
-        return Entry(short(name), {one: int.from_bytes(value, "big") for one, value in given})
+        arguments_and_values = zip((argument.name for argument in arguments), data, strict=True)
+        return Entry(short(name), {argument: int.from_bytes(value, "big") for argument, value in arguments_and_values})
 
     def _action(self, table: str, key: int | None, entry: Entry) -> tuple[str, list[bytes]]:
         known = self.schema.table(table)
@@ -226,8 +226,8 @@ class Bmv2Switch(ProgramSwitch):
         return name, [_bytes(value, argument) for value, argument in zip(values, arguments, strict=True)]
 
     @contextmanager
-    def _asking(self, what: str) -> Iterator[None]:
-        """Turns everything that a Thrift call can raise into one line that says what was asked."""
+    def _asking(self, request: str) -> Iterator[None]:
+        """Turns every exception of a Thrift call into one line that names the request."""
         from thrift.Thrift import TException
 
         try:
@@ -236,13 +236,13 @@ class Bmv2Switch(ProgramSwitch):
             code = getattr(error, "code", None)
             kinds = [getattr(self._types, name) for name in dir(self._types) if name.endswith("OperationErrorCode")]
             if code is None:
-                raise SwitchError(f"{self}: {what}: lost the connection ({str(error) or 'closed'})") from error
-            own = type(error).__name__.removeprefix("Invalid") + "ErrorCode"
-            names: dict[int, str] = next((kind._VALUES_TO_NAMES for kind in kinds if kind.__name__ == own), {})
-            raise SwitchError(f"{self}: {what}: {names.get(code, f'error {code}')}") from error
+                raise SwitchError(f"{self}: {request}: lost the connection ({str(error) or 'closed'})") from error
+            kind_name = type(error).__name__.removeprefix("Invalid") + "ErrorCode"
+            names: dict[int, str] = next((kind._VALUES_TO_NAMES for kind in kinds if kind.__name__ == kind_name), {})
+            raise SwitchError(f"{self}: {request}: {names.get(code, f'error {code}')}") from error
 
     def _here(self) -> str:
-        """The address and the network namespace that it is in: another's 127.0.0.1 is another switch."""
+        """The address and our network namespace: 127.0.0.1 in another namespace is another switch."""
         return f"{bmv2_client.resolved(self.address)} in {Path('/proc/self/ns/net').readlink()}"
 
     @staticmethod
@@ -255,7 +255,7 @@ def connect(address: str) -> Bmv2Switch:
 
 
 def _program_name(config: str) -> str:
-    """What p4c wrote into the JSON: the path of the P4 file."""
+    """The stem of the P4 file's path, which p4c writes into the JSON."""
     try:
         return PurePosixPath(json.loads(config)["program"]).stem
     except (ValueError, KeyError, TypeError):

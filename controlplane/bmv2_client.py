@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""BMv2's Thrift client: the modules that BMv2 generated when it was built, found where BMv2 is installed.
+"""BMv2's Thrift client: modules that BMv2's build generates, loaded from BMv2's installation.
 
-Only its two packages are taken from there, nothing else of that directory: our environment must not see the system's
-other packages. The Thrift library is ours (requirements.txt).
+Only these two packages are loaded, not their directory: our environment must not see the system's other packages. The
+Thrift library is from requirements.txt.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Client(NamedTuple):
     directory: Path
 
     def is_current(self) -> bool:
-        """Whether this client knows the calls that we make: read-back came to BMv2 with them."""
+        """Whether this client has the calls that we make; older BMv2s cannot read settings back."""
         wanted = ("mirroring_session_get", "mirroring_session_add", "set_egress_queue_rate", "get_time_since_epoch_us")
         return hasattr(self.standard, "bm_mt_get_default_entry") and all(
             hasattr(self.simple_switch, name) for name in wanted
@@ -46,13 +46,13 @@ class Client(NamedTuple):
 
 
 def connect(address: str) -> Client:
-    """A client of the simple_switch at HOST:PORT. SwitchError: no modules, too old, or nobody answers."""
+    """A client of the simple_switch at HOST:PORT. SwitchError: no modules, modules too old, or no answer."""
     host, port = split_address(address)
     try:
         directory = load_packages()
     except SwitchError:
         raise
-    except Exception as error:  # generated for another Python or Thrift: any kind
+    except Exception as error:  # code generated for another Python or Thrift can raise anything
         raise SwitchError(f"bmv2 switch at {address}: BMv2's Python modules do not load: {error}") from None
     from thrift.protocol.TBinaryProtocol import TBinaryProtocol
     from thrift.protocol.TMultiplexedProtocol import TMultiplexedProtocol
@@ -64,7 +64,7 @@ def connect(address: str) -> Client:
         simple_switch, simple_switch_types = _modules("sswitch_runtime", "SimpleSwitch")
     except Exception as error:
         raise SwitchError(f"bmv2 switch at {address}: the client modules in {directory} do not load: {error}") from None
-    logging.getLogger("thrift.transport.TSocket").setLevel(logging.CRITICAL)  # what it says, we say in one line
+    logging.getLogger("thrift.transport.TSocket").setLevel(logging.CRITICAL)  # our one-line errors replace its log
     connection = TSocket(host, port)
     connection.setTimeout(TIMEOUT_MS)
     transport = TBufferedTransport(connection)
@@ -99,18 +99,18 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def resolved(address: str) -> str:
-    """HOST:PORT with the host as an IP address: localhost and 127.0.0.1 are one switch."""
+    """HOST:PORT with the host as an IP address, so that localhost and 127.0.0.1 name the same switch."""
     host, port = split_address(address)
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
         return f"{host}:{port}"
-    numbers = sorted(str(one[4][0]) for one in found if one[0] == socket.AF_INET) or [str(found[0][4][0])]
+    numbers = sorted(str(info[4][0]) for info in infos if info[0] == socket.AF_INET) or [str(infos[0][4][0])]
     return f"{numbers[0]}:{port}"
 
 
 def load_packages() -> Path:
-    """Makes BMv2's packages importable; the directory that they are in. SwitchError says where they were sought."""
+    """Makes BMv2's packages importable; returns their directory. SwitchError lists the directories searched."""
     sought = list(dict.fromkeys(_directories()))
     for directory in sought:
         if all((directory / name / "__init__.py").is_file() for name in PACKAGES):
@@ -125,13 +125,13 @@ def load_packages() -> Path:
 
 
 def _directories() -> Iterator[Path]:
-    if given := os.environ.get(DIRECTORY_VARIABLE):
-        yield Path(given)
+    if directory := os.environ.get(DIRECTORY_VARIABLE):
+        yield Path(directory)
         return
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     prefixes = [Path("/usr/local"), Path("/usr")]
-    if found := shutil.which("simple_switch"):
-        prefixes.insert(0, Path(found).resolve().parent.parent)
+    if executable := shutil.which("simple_switch"):
+        prefixes.insert(0, Path(executable).resolve().parent.parent)
     for prefix in prefixes:
         for python in (version, "python3"):
             for packages in ("site-packages", "dist-packages"):

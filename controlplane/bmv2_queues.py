@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What was set of BMv2's queues, kept in the switch: BMv2 takes rates and depths but tells neither.
+"""Keeps the settings of BMv2's queues in the switch: BMv2 accepts rates and depths but cannot report them.
 
-A mirror session that no packet uses holds two numbers of 31 bits, is read back, and is gone with the simple_switch: the
-depth is kept as its port, the rate as its multicast group. What others set (simple_switch_CLI) is not seen.
+They are stored in a mirror session that no packet uses: depth as the session's port, rate as its multicast group (31
+bits each). The session can be read back and ends with the simple_switch. Settings made by other clients
+(simple_switch_CLI) are not seen.
 """
 
 from __future__ import annotations
@@ -11,25 +12,25 @@ from typing import Any, NamedTuple
 
 from controlplane.switch import Queue
 
-FIRST_SESSION = 0x7000  # and one a port (9 bits); BMv2 has sessions up to 0x7fff, our program uses one, far below
-DEFAULT_LIMIT_PACKETS = 64  # of a simple_switch that nobody told otherwise
-UNBOUNDED_PACKETS = 2**31 - 1  # the most that Thrift's i32 can say
+FIRST_SESSION = 0x7000  # plus the port (9 bits); BMv2's sessions end at 0x7fff, and our program uses session 1
+DEFAULT_LIMIT_PACKETS = 64  # simple_switch's own default
+UNBOUNDED_PACKETS = 2**31 - 1  # the maximum of Thrift's i32
 
 
 class Notes(NamedTuple):
-    """`client` and `types`: BMv2's service simple_switch, and its module of types. Raises what Thrift raises."""
+    """`client` and `types`: BMv2's service simple_switch, and its module of types. Raises Thrift's exceptions."""
 
     client: Any
     types: Any
 
     def read(self, port: int) -> Queue:
-        """What was set, or BMv2's own defaults."""
+        """The settings that were made, or BMv2's defaults."""
         try:
-            found = self.client.mirroring_session_get(FIRST_SESSION + port)
+            session = self.client.mirroring_session_get(FIRST_SESSION + port)
         except self.types.InvalidMirroringOperation:
             return Queue(limit_packets=DEFAULT_LIMIT_PACKETS)
-        limit = None if found.port == UNBOUNDED_PACKETS else found.port
-        return Queue(rate_pps=found.mgid or None, limit_packets=limit)
+        limit = None if session.port == UNBOUNDED_PACKETS else session.port
+        return Queue(rate_pps=session.mgid or None, limit_packets=limit)
 
     def forget(self, port: int) -> None:
         try:

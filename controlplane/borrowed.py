@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Python packages that a switch's own software brings (BMv2, the Tofino SDE): one package is taken, not its directory,
-since our environment must not see whatever else lies there.
+"""Loads a Python package of a switch's software (BMv2, the Tofino SDE) without its directory: our environment must not
+see the other packages there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def load_package(name: str, directory: Path) -> None:
-    """Makes the package in `directory` importable as `name`. Raises what importing it raises."""
+    """Makes the package in `directory` importable as `name`. Raises the import's exceptions."""
     if name in sys.modules:
         return
     file = directory / "__init__.py"

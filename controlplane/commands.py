@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What each command of `python -m controlplane` does but the live table (watch.py). Each returns the exit status."""
+"""The commands of `python -m controlplane`, except the live table (watch.py). Each returns the exit status."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Opened(NamedTuple):
 
 @contextmanager
 def opened(options: argparse.Namespace) -> Iterator[Opened]:
-    """The switch of --file, or of --target and --address, which win over the file's."""
+    """Connects to the switch that --file names. --target and --address override the file."""
     spec = None if options.file is None else load(options.file)
     target = options.target or (spec.target if spec else None)
     address = options.address or (spec.address if spec else None)
@@ -86,7 +86,7 @@ def ports(options: argparse.Namespace) -> int:
 def threshold(options: argparse.Namespace) -> int:
     with opened(options) as (switch, spec):
         number = port_number(switch, options.port)
-        if options.what == "get":
+        if options.operation == "get":
             if options.value is not None:
                 raise SwitchError(f"threshold get: {options.value} is for `threshold set`; leave it out")
             print(apply.words(switch.policy(number)))
@@ -122,13 +122,13 @@ def postcards(options: argparse.Namespace) -> int:
     with opened(options) as (switch, _):
         number = port_number(switch, options.port)
         with switch.writing():
-            if options.what == "on" and isinstance(switch.policy(number), Unwatched):
+            if options.state == "on" and isinstance(switch.policy(number), Unwatched):
                 raise SwitchError(
                     f"port {options.port}: no policy watches its queue, so it has no postcards; `mode` sets one"
                 )
-            if options.what == "on" and switch.collector() is None:
-                raise SwitchError(f"{switch}: has no collector, so nobody would get postcards: apply a file with one")
-            switch.set_postcards(number, options.switch_id if options.what == "on" else None)
+            if options.state == "on" and switch.collector() is None:
+                raise SwitchError(f"{switch}: has no collector to receive postcards: apply a file with one")
+            switch.set_postcards(number, options.switch_id if options.state == "on" else None)
         print(f"port {options.port} postcards: {apply.postcard_words(switch.postcards(number))}")
     return 0
 
@@ -140,11 +140,11 @@ def counters(options: argparse.Namespace) -> int:
         for counter, cells in switch.counters().items():
             for cell, count in sorted(cells.items()):
                 table.add_row(counter, names.get(cell, str(cell)), f"{count.packets:,}", f"{count.bytes:,}")
-        own = Table("the target's own", "value")
+        target_table = Table("the target's own", "value")
         for name, value in switch.target_counters().items():
             if value:
-                own.add_row(name, f"{value:,}")
-    Console().print(table, own)
+                target_table.add_row(name, f"{value:,}")
+    Console().print(table, target_table)
     return 0
 
 
@@ -164,22 +164,22 @@ def histogram(options: argparse.Namespace) -> int:
 def _refuse_what_the_mode_ignores(options: argparse.Namespace) -> None:
     takes = {"--threshold": ("tail-drop", "ecn", "egress-threshold"), "--hard-limit": ("ecn",),
              "--mark": ("egress-threshold",)}  # fmt: skip
-    given = {"--threshold": options.threshold, "--hard-limit": options.hard_limit, "--mark": options.mark or None}
-    for name, value in given.items():
+    values = {"--threshold": options.threshold, "--hard-limit": options.hard_limit, "--mark": options.mark or None}
+    for name, value in values.items():
         if value is not None and options.mode not in takes[name]:
-            what = f"mode {options.mode}" if options.mode else "mode without a policy only shows it, and"
-            raise SwitchError(f"{what} takes no {name}; allowed: with {', '.join(takes[name])}")
+            subject = f"mode {options.mode}" if options.mode else "mode without a policy only shows it, and"
+            raise SwitchError(f"{subject} takes no {name}; allowed: with {', '.join(takes[name])}")
 
 
 def _policy(options: argparse.Namespace, switch: Switch, number: int, traffic: Traffic) -> Policy:
-    """The policy that `mode` asks for; a threshold that is not given is the one in force."""
+    """The policy that the arguments of `mode` describe. Without --threshold, the threshold in force stays."""
     if options.mode == "unwatched":
         return Unwatched()
-    found = switch.policy(number)
+    current = switch.policy(number)
     if options.threshold is not None:
         value, unit = _depth("--threshold", options.threshold, switch, number, traffic)
-    elif not isinstance(found, Unwatched):
-        value, unit = found.threshold, found.unit
+    elif not isinstance(current, Unwatched):
+        value, unit = current.threshold, current.unit
     else:
         raise SwitchError(f"port {options.port}: has no threshold yet; give --threshold")
     if options.mode == "tail-drop":
@@ -187,7 +187,7 @@ def _policy(options: argparse.Namespace, switch: Switch, number: int, traffic: T
     if options.mode == "egress-threshold":
         return EgressThreshold(value, options.mark, unit)
     if options.hard_limit is None:
-        raise SwitchError(f"port {options.port}: ecn needs --hard-limit, where even what could be marked is dropped")
+        raise SwitchError(f"port {options.port}: ecn needs --hard-limit, where ECN-capable packets are dropped as well")
     limit, limit_unit = _depth("--hard-limit", options.hard_limit, switch, number, traffic)
     if limit_unit is not unit:
         raise SwitchError(
@@ -208,18 +208,18 @@ def _set_policy(switch: Switch, name: str, number: int, policy: Policy) -> None:
     print(f"port {name} policy: {apply.words(before)} -> {apply.words(switch.policy(number))}")
 
 
-def _depth(what: str, text: str, switch: Switch, number: int, traffic: Traffic) -> tuple[int, Unit]:
+def _depth(option: str, text: str, switch: Switch, number: int, traffic: Traffic) -> tuple[int, Unit]:
     try:
-        found = convert(quantity(*DIMENSIONS)(text), switch.capabilities, traffic)
+        converted = convert(quantity(*DIMENSIONS)(text), switch.capabilities, traffic)
     except ValueError as error:
-        raise SwitchError(f"{what} {text} {error}") from None
-    if found.note:
-        print(f"note: {found.note}")
-    return found.value, Unit(found.unit)
+        raise SwitchError(f"{option} {text} {error}") from None
+    if converted.note:
+        print(f"note: {converted.note}")
+    return converted.value, Unit(converted.unit)
 
 
 def _traffic(options: argparse.Namespace, spec: SwitchSpec | None, switch: Switch, number: int) -> Traffic:
-    """From the command line, else the file, else what is in force."""
+    """Rate, RTT and MTU: from the command line, else from the file. Without either, the rate in force."""
     port = spec.ports.get(options.port) if spec else None
     rate = _option("--rate", options.rate, quantity("rate")) or ((port.rate or port.speed) if port else None)
     rtt = _option("--rtt", options.rtt, quantity("time")) or (spec.rtt if spec else None)
@@ -232,7 +232,7 @@ def _traffic(options: argparse.Namespace, spec: SwitchSpec | None, switch: Switc
 
 
 def _option(name: str, text: str | None, read: Callable[[object], Any]) -> Any:
-    """What an option says, None where it is not given."""
+    """The value of a command-line option, None if absent."""
     if text is None:
         return None
     try:
@@ -242,7 +242,7 @@ def _option(name: str, text: str | None, read: Callable[[object], Any]) -> Any:
 
 
 def _rate_in_force(switch: Switch, number: int, traffic: Traffic) -> int | None:
-    """Of the queue, else of the cable."""
+    """The queue's rate, else the cable's speed."""
     queue, cable = switch.queue(number), switch.front_panel(number)
     if queue.rate_pps is not None and traffic.mtu_bytes is not None:
         return queue.rate_pps * traffic.wire_bits
@@ -251,7 +251,7 @@ def _rate_in_force(switch: Switch, number: int, traffic: Traffic) -> int | None:
 
 def _needed(spec: SwitchSpec | None) -> SwitchSpec:
     if spec is None:
-        raise SwitchError("what should the switch be? give --file, as controlplane/switch.example.yaml")
+        raise SwitchError("no settings given; give --file, as controlplane/switch.example.yaml")
     return spec
 
 

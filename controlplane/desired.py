@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A switch.yaml in the terms of one switch: its port numbers, its units. Everything that cannot be is told at once."""
+"""Translates a switch.yaml into one switch's port numbers and units. Reports all impossible settings at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from experiments.units import Quantity, whole
 
 @dataclass
 class DesiredPort:
-    """`queue` and `front_panel` None: as they are."""
+    """`queue` or `front_panel` None: stays as it is."""
 
     name: str
     policy: Policy = field(default_factory=Unwatched)
@@ -28,7 +28,7 @@ class DesiredPort:
 
 @dataclass
 class Desired:
-    """Ports by number. `notes`: every rounding, a line each."""
+    """Ports by number. `notes`: every rounding, and the deflection in force, a line each."""
 
     ports: dict[int, DesiredPort] = field(default_factory=dict)
     forwarding: dict[str, int] | None = None
@@ -38,12 +38,12 @@ class Desired:
 
 
 def desired(spec: SwitchSpec, switch: Switch, origin: str) -> Desired:
-    """Raises SpecFileError with every line that this switch cannot do."""
+    """Raises SpecFileError with a line for each setting that this switch cannot have."""
     return _Reading(spec, switch, origin).read()
 
 
 class _Reading:
-    """One pass over a spec; keeps what is wrong, to tell all of it at the end."""
+    """One pass over a spec. Collects the errors, to raise all of them at the end."""
 
     def __init__(self, spec: SwitchSpec, switch: Switch, origin: str) -> None:
         self._spec, self._switch, self._origin = spec, switch, origin
@@ -59,17 +59,17 @@ class _Reading:
             if number is not None:
                 self._result.ports[number] = self._one_port(f"ports.{name}", number, name, port)
         if self._spec.forwarding is not None:
-            found = {mac: self._port(f"forwarding.{mac}", name) for mac, name in self._spec.forwarding.items()}
-            self._result.forwarding = {mac: number for mac, number in found.items() if number is not None}
+            ports = {mac: self._port(f"forwarding.{mac}", name) for mac, name in self._spec.forwarding.items()}
+            self._result.forwarding = {mac: number for mac, number in ports.items() if number is not None}
         if self._spec.collector is not None:
-            given = self._spec.collector.model_dump()
-            number = self._port("collector.port", given.pop("port"))
-            self._result.collector = None if number is None else Collector(number, **given)
+            settings = self._spec.collector.model_dump()
+            number = self._port("collector.port", settings.pop("port"))
+            self._result.collector = None if number is None else Collector(number, **settings)
             if number in self._result.ports and self._result.ports[number].switch_id is not None:
-                self._wrong("collector.port", "sends postcards of its own queue: they would lie in what they measure")
+                self._wrong("collector.port", "sends postcards of its own queue: postcards would be part of that queue")
         self._deflect()
         if self._spec.collector is None and any(port.switch_id is not None for port in self._result.ports.values()):
-            self._wrong("collector", "is missing: some port sends postcards, and nobody would get them")
+            self._wrong("collector", "is missing: some port sends postcards, which need a receiver")
         if self._errors:
             raise SpecFileError(*self._errors)
         return self._result
@@ -85,39 +85,39 @@ class _Reading:
             if number is not None:
                 self._result.deflect.append(number)
         if not self._spec.deflect and any(port.switch_id is not None for port in self._result.ports.values()):
-            found = self._switch.deflection()
-            for pipe, number in found.items():
-                self._note("deflect", f"is not given: what pipe {pipe} refuses comes to device port {number}")
-            if not found:
-                self._note("deflect", "is not given, and off in the switch: what it refuses gets no postcard")
+            deflection = self._switch.deflection()
+            for pipe, number in deflection.items():
+                self._note("deflect", f"is not given: packets that pipe {pipe} refuses come to device port {number}")
+            if not deflection:
+                self._note("deflect", "is not given, and off: refused packets get no postcard")
 
     def _one_port(self, where: str, number: int, name: str, port: PortSpec) -> DesiredPort:
-        wanted = DesiredPort(name, switch_id=port.postcards)
+        result = DesiredPort(name, switch_id=port.postcards)
         rate_bps = None if port.rate is None else self._try(f"{where}.rate", lambda: whole(port.rate), 1)
         speed_bps = None if port.speed is None else self._try(f"{where}.speed", lambda: whole(port.speed), 1)
         traffic = Traffic(self._spec.mtu, speed_bps if rate_bps is None else rate_bps, self._rtt_ns)
         if port.rate is not None or port.limit is not None:
-            wanted.queue = self._queue(where, rate_bps, port.limit, traffic)
+            result.queue = self._queue(where, rate_bps, port.limit, traffic)
         if speed_bps is not None:
-            wanted.front_panel = self._front_panel(where, port, speed_bps)
+            result.front_panel = self._front_panel(where, port, speed_bps)
         if port.policy is not None:
-            wanted.policy = self._policy(f"{where}.policy", port.policy, traffic)
-        self._check(where, number, wanted)
-        owned = not self._capabilities.tail_drop_seen_by_program and isinstance(wanted.policy, TailDrop | Ecn)
-        if owned and port.limit is not None:
+            result.policy = self._policy(f"{where}.policy", port.policy, traffic)
+        self._check(where, number, result)
+        by_limit = not self._capabilities.tail_drop_seen_by_program and isinstance(result.policy, TailDrop | Ecn)
+        if by_limit and port.limit is not None:
             self._wrong(f"{where}.limit", "the policy's threshold is the queue's limit here: leave it out")
-        if wanted.switch_id is not None and isinstance(wanted.policy, Unwatched):
+        if result.switch_id is not None and isinstance(result.policy, Unwatched):
             self._wrong(f"{where}.postcards", "asks for postcards of a queue that no policy watches: give it a policy")
-        return wanted
+        return result
 
-    def _check(self, where: str, number: int, wanted: DesiredPort) -> None:
-        """What only the switch knows: widths and bounds."""
+    def _check(self, where: str, number: int, result: DesiredPort) -> None:
+        """Checks widths and bounds, which only the switch knows."""
         try:
-            self._switch.check_policy(number, wanted.policy)
-            if wanted.queue is not None:
-                self._switch.check_queue(number, wanted.queue)
-            queue = wanted.queue or self._switch.queue(number)
-            if problem := self._switch.silent_drops(wanted.policy, queue):
+            self._switch.check_policy(number, result.policy)
+            if result.queue is not None:
+                self._switch.check_queue(number, result.queue)
+            queue = result.queue or self._switch.queue(number)
+            if problem := self._switch.silent_drops(result.policy, queue):
                 self._wrong(f"{where}.limit", problem)
         except SwitchError as error:
             self._wrong(where, str(error))
@@ -143,15 +143,15 @@ class _Reading:
             return None
         return FrontPanel(speed_bps, port.fec or "none", port.auto_negotiation or "default")
 
-    def _policy(self, where: str, given: PolicySpec, traffic: Traffic) -> Policy:
-        if given.mode == "unwatched":
+    def _policy(self, where: str, policy: PolicySpec, traffic: Traffic) -> Policy:
+        if policy.mode == "unwatched":
             return Unwatched()
-        threshold = self._depth(f"{where}.threshold", given.threshold, traffic)
-        if given.mode == "tail-drop":
+        threshold = self._depth(f"{where}.threshold", policy.threshold, traffic)
+        if policy.mode == "tail-drop":
             return TailDrop(*threshold)
-        if given.mode == "egress-threshold":
-            return EgressThreshold(threshold[0], given.mark, threshold[1])
-        hard_limit = self._depth(f"{where}.hard_limit", given.hard_limit, traffic)
+        if policy.mode == "egress-threshold":
+            return EgressThreshold(threshold[0], policy.mark, threshold[1])
+        hard_limit = self._depth(f"{where}.hard_limit", policy.hard_limit, traffic)
         if hard_limit[1] is not threshold[1]:
             self._wrong(
                 f"{where}.hard_limit", f"is in {hard_limit[1]}, the threshold in {threshold[1]}: give both in one"
@@ -161,23 +161,23 @@ class _Reading:
         return Ecn(threshold[0], hard_limit[0], threshold[1])
 
     def _depth(self, where: str, quantity: Quantity, traffic: Traffic) -> tuple[int, Unit]:
-        found = self._try(where, lambda: convert(quantity, self._capabilities, traffic), None)
-        if found is None:
+        converted = self._try(where, lambda: convert(quantity, self._capabilities, traffic), None)
+        if converted is None:
             return 1, self._capabilities.depth_units[0]
-        self._note(where, found.note)
-        return found.value, Unit(found.unit)
+        self._note(where, converted.note)
+        return converted.value, Unit(converted.unit)
 
     def _port(self, where: str, name: str) -> int | None:
         if name not in self._ports:
             self._wrong(where, f"the switch has no port {name!r}; it has {_listed(self._ports)}")
         return self._ports.get(name)
 
-    def _try(self, where: str, what: Callable[[], Any], otherwise: Any) -> Any:
+    def _try(self, where: str, compute: Callable[[], Any], fallback: Any) -> Any:
         try:
-            return what()
+            return compute()
         except ValueError as error:
             self._wrong(where, str(error))
-            return otherwise
+            return fallback
 
     def _wrong(self, where: str, problem: str) -> None:
         self._errors.append(f"{self._origin}: {where}: {problem}")

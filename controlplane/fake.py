@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A switch in memory, for tests of what uses one: it forwards nothing, but every table, key, action, argument and width
-is checked against P4Info and every committed bf-rt.json, and it can lose its connection at any write.
+"""A switch in memory, for tests. It forwards nothing. It checks every table, key, action, argument and width against
+P4Info and every committed bf-rt.json, and it can lose its connection at any write.
 
-Fakes live as long as the process; connecting twice to one address is two connections to one switch.
+A fake lives as long as the process. Two connections to the same address reach the same fake.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from controlplane.targets import TARGETS
 
 @dataclass
 class Memory:
-    """What one fake switch holds. Tests may change any of it."""
+    """The state of a fake switch. Tests may change any of it."""
 
     ports: dict[str, int] = field(default_factory=lambda: {"1": 1, "2": 2, "3": 3})
     program: ProgramIdentity = field(default_factory=lambda: ProgramIdentity(PROGRAM, committed_digest()))
@@ -31,7 +31,7 @@ class Memory:
     mirror_port: int | None = None
     writer: str | None = None
     writes: int = 0
-    writes_left: int | None = None  # the connection is lost when none are, once
+    writes_left: int | None = None  # the write after these loses the connection, once
 
 
 MEMORIES: dict[str, Memory] = {}
@@ -44,7 +44,7 @@ BEFORE_ANYTHING = {
 
 
 class FakeSwitch(ProgramSwitch):
-    """A connection to the fake switch called `address`, which is made when it is first asked for."""
+    """A connection to the fake switch named `address`; the first connection makes the switch."""
 
     target = "fake"
 
@@ -160,7 +160,7 @@ class FakeSwitch(ProgramSwitch):
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
-        """Adds who refused."""
+        """Names this switch in every SwitchError."""
         try:
             yield
         except SwitchError as error:

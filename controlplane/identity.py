@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Is the program on the switch ours, and of this checkout? Another one may mean other things by the same names."""
+"""Is the switch's program ours, and of this checkout? In another program, equal names may have other meanings."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from controlplane.switch import ProgramIdentity, Switch, SwitchError
 
 
 def committed_digest() -> str:
-    """Of the P4 sources that p4src/build was compiled from."""
+    """The digest of the P4 sources from which p4src/build was compiled."""
     return (BUILD / f"{PROGRAM}.sha256").read_text().strip()
 
 
-def refuse_other_program(switch: Switch, identity: ProgramIdentity, ours: str | None = None) -> None:
-    """SwitchError unless name and, where the target knows it, digest are this checkout's (`ours`: that of a build)."""
+def refuse_other_program(switch: Switch, identity: ProgramIdentity, digest: str | None = None) -> None:
+    """SwitchError unless name and digest (if known) are this checkout's. `digest`: of the target's own build."""
     if identity.name != PROGRAM:
         raise SwitchError(f"{switch}: runs the program {identity.name!r}, not {PROGRAM!r}: nothing was changed on it")
-    ours = ours or committed_digest()
-    if identity.digest is not None and identity.digest != ours:
+    digest = digest or committed_digest()
+    if identity.digest is not None and identity.digest != digest:
         raise SwitchError(
-            f"{switch}: runs another version of {PROGRAM} ({identity.digest[:12]}) than this checkout ({ours[:12]}): "
-            f"start it again with this one's build, or use the checkout that it came from"
+            f"{switch}: runs another version of {PROGRAM} ({identity.digest[:12]}) than this checkout ({digest[:12]}): "
+            f"start it again with this checkout's build, or use the checkout of its build"
         )

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""One writer at a time, for switches that would let everybody write: a lock file for each address, on this machine.
+"""One writer at a time, for switches that accept every writer: a lock file for each address, on this machine.
 
-The kernel drops the lock with its process, so nothing is left to clean up after a crash; the file is removed at the
-end of a good one.
+The kernel drops a process's locks at its end, so a crash leaves no lock. The file is removed after a normal end.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from controlplane.switch import SwitchError
 DIRECTORIES: tuple[Path, ...] = (
     Path("/run/lock"),
     Path(tempfile.gettempdir()),
-)  # the first that is there; writable for everybody
+)  # the first that exists; writable for all users
 TRIES = 20
 
 
 @contextmanager
 def only_writer(target: str, address: str, key: str = "") -> Iterator[None]:
-    """Inside, nobody else on this machine is inside for the same `key` (else: address). SwitchError names who is."""
+    """Inside, this process alone on this machine holds the lock of `key` (default: `address`). Else SwitchError."""
     path = lock_file(target, key or address)
     descriptor = _take(path, f"{target} switch at {address}")
     try:
@@ -37,7 +36,7 @@ def only_writer(target: str, address: str, key: str = "") -> Iterator[None]:
 
 
 def lock_file(target: str, key: str) -> Path:
-    directory = next(one for one in DIRECTORIES if one.is_dir())
+    directory = next(directory for directory in DIRECTORIES if directory.is_dir())
     return directory / f"bufferscope-{hashlib.sha256(f'{target} {key}'.encode()).hexdigest()[:16]}.lock"
 
 
@@ -57,5 +56,5 @@ def _take(path: Path, switch: str) -> int:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
             return descriptor
-        os.close(descriptor)  # its holder removed it between our open and our lock: there may be a new one
+        os.close(descriptor)  # the previous holder removed the file between our open and our lock: try the new file
     raise SwitchError(f"{switch}: cannot lock it: {path} keeps disappearing")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the control plane can ask of a queue, whatever the switch: one dataclass per policy of design and P4 program."""
+"""The queue policies of the P4 program, one dataclass each, the same for every switch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Unit(StrEnum):
-    """What a threshold counts. Which of them a switch can compare with, its Capabilities say."""
+    """The unit of a threshold. A switch's Capabilities list the units that it can compare."""
 
     PACKETS = "packets"
     BYTES = "bytes"
@@ -17,7 +17,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class TailDrop:
-    """A packet that arrives to a queue of `threshold` or more is dropped."""
+    """A packet that arrives when the queue holds `threshold` or more is dropped."""
 
     threshold: int
     unit: Unit = Unit.PACKETS
@@ -25,7 +25,7 @@ class TailDrop:
 
 @dataclass(frozen=True)
 class Ecn:
-    """As TailDrop, but ECN-capable packets are marked instead, up to `hard_limit`, where everything is dropped."""
+    """As TailDrop, but below `hard_limit` ECN-capable packets are marked instead of dropped."""
 
     threshold: int
     hard_limit: int
@@ -34,7 +34,7 @@ class Ecn:
 
 @dataclass(frozen=True)
 class EgressThreshold:
-    """A packet that leaves `threshold` or more behind is dropped on departure, or marked if it is ECN-capable."""
+    """A departing packet that leaves `threshold` or more behind is dropped. `mark_instead_of_drop`: marked, if ECT."""
 
     threshold: int
     mark_instead_of_drop: bool = False
@@ -58,5 +58,5 @@ MODES: dict[str, type[Policy]] = {
 
 
 def mode_of(policy: Policy) -> str:
-    """The name that people write for this kind of policy."""
+    """The policy's name in files and commands."""
     return next(name for name, kind in MODES.items() if isinstance(policy, kind))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the control plane asks of the P4 program, the same on every target: which table, action and argument means what.
+"""The meaning of the P4 program's tables, actions and arguments, the same on every target.
 
-A backend brings the primitives (entries, defaults, mirror session); what they mean is only here. Names are those of
-p4src/shared; a test holds them against the committed P4Info and bf-rt.json.
+A backend implements primitives only (entries, defaults, mirror session). Names are those of p4src/shared; a test
+compares them with the committed P4Info and bf-rt.json.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wire.wire import DEPTH_BUCKETS
 
 PROGRAM = "bufferscope"
 MIRROR_SESSION = 1  # POSTCARD_MIRROR_SESSION of the P4 program
-COPY_BYTES = 256  # of a mirrored packet: more than any header the parser reads
+COPY_BYTES = 256  # a mirrored copy is cut to this length: more than the headers that the parser reads
 COUNTERS = (
     "unknown_hosts",
     "arrivals",
@@ -52,7 +52,7 @@ class Entry(NamedTuple):
 
 
 class ProgramSwitch(Switch):
-    """The part of a Switch that is tables of the P4 program. Every table here has one key, or none."""
+    """The part of a Switch that the tables of the P4 program implement. Each table has at most one key."""
 
     @abc.abstractmethod
     def entries(self, table: str) -> dict[int, Entry]:
@@ -64,11 +64,11 @@ class ProgramSwitch(Switch):
 
     @abc.abstractmethod
     def write_entry(self, table: str, key: int, entry: Entry) -> None:
-        """Adds the entry, or replaces the one of the same key."""
+        """Adds the entry, or replaces the entry with the same key."""
 
     @abc.abstractmethod
     def delete_entry(self, table: str, key: int) -> None:
-        """Nothing happens if there is none."""
+        """Idempotent: a missing entry is no error."""
 
     @abc.abstractmethod
     def default_entry(self, table: str) -> Entry: ...
@@ -78,29 +78,29 @@ class ProgramSwitch(Switch):
 
     @abc.abstractmethod
     def read_counter(self, name: str, cells: Iterable[int]) -> dict[int, Count]:
-        """Those of `cells` that are not zero, by index."""
+        """The counts of `cells` that are not zero, by index."""
 
     @abc.abstractmethod
     def mirror_port(self) -> int | None:
-        """Where MIRROR_SESSION goes, None: nowhere, or not as set_mirror_port sets it."""
+        """The port of MIRROR_SESSION. None: no session, or its other settings are not set_mirror_port's."""
 
     @abc.abstractmethod
     def set_mirror_port(self, port: int) -> None: ...
 
     def threshold_unit(self, arguments: Mapping[str, int]) -> Unit:
-        """What the threshold of a policy entry counts."""
+        """The unit of a policy entry's threshold."""
         return Unit.BYTES if arguments.get("in_bytes") else Unit.PACKETS
 
     def unit_arguments(self, unit: Unit) -> Mapping[str, int]:
-        """How a policy entry says what its threshold counts."""
+        """The arguments of a policy entry that set its threshold's unit."""
         if unit not in self.capabilities.depth_units:
             allowed = ", ".join(self.capabilities.depth_units)
             raise SwitchError(f"table queue_policy: {self} compares no {unit}; allowed: {allowed}")
         return {"in_bytes": int(unit is Unit.BYTES)}
 
     def forwarding(self) -> dict[str, int]:
-        found = self.entries("forward").items()
-        return {mac_text(key): entry.arguments["egress_port"] for key, entry in found if entry.action == "send_to"}
+        entries = self.entries("forward").items()
+        return {mac_text(key): entry.arguments["egress_port"] for key, entry in entries if entry.action == "send_to"}
 
     def set_forwarding(self, mac: str, port: int) -> None:
         self.write_entry("forward", mac_number(mac), Entry("send_to", {"egress_port": port}))
@@ -154,15 +154,15 @@ class ProgramSwitch(Switch):
         entry = self.default_entry("collector")
         if port is None or entry.action != "send_to_collector":
             return None
-        found = entry.arguments
+        arguments = entry.arguments
         return Collector(
             port=port,
-            switch_mac=mac_text(found["switch_mac"]),
-            collector_mac=mac_text(found["collector_mac"]),
-            switch_addr=str(ipaddress.IPv4Address(found["switch_addr"])),
-            collector_addr=str(ipaddress.IPv4Address(found["collector_addr"])),
-            src_port=found["src_port"],
-            dst_port=found["dst_port"],
+            switch_mac=mac_text(arguments["switch_mac"]),
+            collector_mac=mac_text(arguments["collector_mac"]),
+            switch_addr=str(ipaddress.IPv4Address(arguments["switch_addr"])),
+            collector_addr=str(ipaddress.IPv4Address(arguments["collector_addr"])),
+            src_port=arguments["src_port"],
+            dst_port=arguments["dst_port"],
         )
 
     def set_collector(self, collector: Collector) -> None:

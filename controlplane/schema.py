@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a compiled P4 program offers its control plane: tables, keys, actions and widths, counters, registers.
+"""The interface of a compiled P4 program: tables, keys, actions and widths, counters, registers.
 
-Loaded from whatever a target has (schema_files.py, or the switch itself), so that a name or a width that does not fit
-is refused before anything is sent. Names are looked up by their end, as P4Info's aliases: `forward` is
-`QueueIngress.forwarding.forward`.
+A schema comes from the compiler's files (schema_files.py) or from the switch. A wrong name or width is refused before
+anything is sent. Names are looked up by their end, as P4Info's aliases: `forward` is `QueueIngress.forwarding.forward`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Table:
-    """`keys` in their order; `actions`: full name -> arguments in their order."""
+    """`keys` in order; `actions`: full name -> arguments in order."""
 
     name: str
     keys: tuple[Field, ...]
@@ -43,7 +42,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Array:
-    """A counter or a register: `size` cells of `bits` (0: a counter, whose width is the target's)."""
+    """A counter or a register: `size` cells of `bits` (0: a counter, whose width depends on the target)."""
 
     name: str
     size: int | None
@@ -52,7 +51,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Schema:
-    """All of a program. `origin` says where it was read from, for messages."""
+    """The schema of a program. `origin` names its source in error messages."""
 
     origin: str
     tables: Mapping[str, Table] = field(default_factory=dict)
@@ -77,7 +76,7 @@ class Schema:
         return full, table.actions[full]
 
     def check(self, table: Table, key: int | None, name: str, arguments: Mapping[str, int]) -> list[int]:
-        """The arguments in their order, if they fit; else SwitchError names what does not."""
+        """The arguments in the action's order. SwitchError names the first key or argument that does not fit."""
         where = f"table {short(table.name)}" + ("" if key is None else f", key {key}")
         keys = () if key is None else table.keys
         full, wanted = self.action(table, name)
@@ -87,27 +86,27 @@ class Schema:
         if unknown:
             takes = ", ".join(argument.name for argument in wanted) or "none"
             raise SwitchError(f"{where}: action {name} takes {takes} in {self.origin}; not so: {', '.join(unknown)}")
-        fits = [one.refusal(key) for one in keys if key is not None]
-        fits += [one.refusal(arguments[one.name]) for one in wanted]
+        fits = [field.refusal(key) for field in keys if key is not None]
+        fits += [field.refusal(arguments[field.name]) for field in wanted]
         for refusal in filter(None, fits):
             raise SwitchError(f"{where}: action {short(full)}: {refusal}")
-        return [arguments[one.name] for one in wanted]
+        return [arguments[field.name] for field in wanted]
 
     def _find(self, kind: str, within: Mapping[str, T], name: str) -> T:
-        found = by_end(within, name)
-        if found is None:
+        full = by_end(within, name)
+        if full is None:
             raise SwitchError(f"no {kind} {name!r} in {self.origin}: it has {', '.join(map(short, within)) or 'none'}")
-        return within[found]
+        return within[full]
 
 
 def by_end(names: Mapping[str, object], name: str) -> str | None:
-    """The full name that ends in `name`, if it is the only one."""
+    """The full name that ends in `name`. None: no such name, or several."""
     if name in names:
         return name
-    found = [full for full in names if full.endswith(f".{name}")]
-    return found[0] if len(found) == 1 else None
+    matches = [full for full in names if full.endswith(f".{name}")]
+    return matches[0] if len(matches) == 1 else None
 
 
 def short(name: str) -> str:
-    """A name as people know it: without the controls that it is in."""
+    """A name as people know it: without the names of its controls."""
     return name.rpartition(".")[2]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Schemas from what compilers write: P4Info in text form (p4c), and bf-rt.json (the Tofino compiler, and its driver).
+"""Schemas from compilers' output: P4Info in text form (p4c), and bf-rt.json (the Tofino compiler and its driver).
 
-P4Info's text form is read by a few lines here: the protobuf classes would be a dependency of hundreds of files for
-four messages.
+A small parser here reads P4Info's text form: the protobuf classes would be a dependency of hundreds of files for four
+messages.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def from_p4info(text: str, origin: str) -> Schema:
     tables = {}
     for table in info["tables"]:
         name = table["preamble"][0]["name"][0]
-        own = dict(actions[reference["id"][0]] for reference in table["action_refs"])
-        tables[name] = Table(name, tuple(map(_p4info_field, table["match_fields"])), own, int(table["size"][0]))
+        allowed = dict(actions[reference["id"][0]] for reference in table["action_refs"])
+        tables[name] = Table(name, tuple(map(_p4info_field, table["match_fields"])), allowed, int(table["size"][0]))
     counters = {array.name: array for array in map(_p4info_array, info["counters"])}
     registers = {array.name: array for array in map(_p4info_array, info["registers"])}
     return Schema(origin, tables, counters, registers)
 
 
 def from_bfrt(content: Mapping[str, Any], origin: str) -> Schema:
-    """From bf-rt.json, read as JSON. Counters and registers are tables there, keyed by their index."""
+    """`content`: a bf-rt.json, parsed. Its counters and registers are tables, with the cell's index as key."""
     tables, counters, registers = {}, {}, {}
     for table in content["tables"]:
         name = table["name"]
@@ -63,16 +63,16 @@ def load_bfrt(text: str, origin: str) -> Schema:
 
 
 def committed_schemas() -> list[Schema]:
-    """What p4src/build holds of our program: P4Info, and a bf-rt.json for each Tofino it was compiled for."""
+    """The schemas of our program in p4src/build: P4Info, and the bf-rt.json of each Tofino compilation."""
     info = BUILD / f"{PROGRAM}.p4info.txtpb"
-    found = [from_p4info(info.read_text(), info.name)]
+    schemas = [from_p4info(info.read_text(), info.name)]
     for path in sorted(BUILD.rglob("*bf-rt.json")):
-        found.append(load_bfrt(path.read_text(), str(path.relative_to(BUILD))))
-    return found
+        schemas.append(load_bfrt(path.read_text(), str(path.relative_to(BUILD))))
+    return schemas
 
 
 def committed_tofino(chip: str) -> tuple[Schema | None, str | None]:
-    """(tables, digest of the P4 sources) of our program as it was compiled for tf1 or tf2; None: it was not."""
+    """(schema, digest of the P4 sources) of our program compiled for tf1 or tf2. (None, None): not compiled."""
     directory = BUILD / {"tf1": "tofino", "tf2": "tofino2"}[chip]
     tables, digest = directory / "bf-rt.json", directory / f"{PROGRAM}.sha256"
     if not tables.exists() or not digest.exists():
@@ -81,13 +81,13 @@ def committed_tofino(chip: str) -> tuple[Schema | None, str | None]:
 
 
 def bits_of(kind: Mapping[str, Any]) -> int:
-    """The width of a bf-rt.json type: `bytes` says it, the others are what their names say. 0: no number."""
+    """The width of a bf-rt.json type: from its `width` (type `bytes`) or its name (`uint16`). 0: not a number."""
     if kind["type"] == "bytes":
         return int(kind["width"])
     if kind["type"] == "bool":
         return 1
-    found = re.fullmatch(r"u?int(\d+)", kind["type"])
-    return int(found[1]) if found else 0
+    match = re.fullmatch(r"u?int(\d+)", kind["type"])
+    return int(match[1]) if match else 0
 
 
 def _p4info_field(message: Mapping[str, Any]) -> Field:
@@ -102,7 +102,7 @@ def _p4info_array(message: Mapping[str, Any]) -> Array:
 
 
 def _parse_text(text: str) -> dict[str, list[Any]]:
-    """A protobuf message in text form: each field's values in their order; numbers and enums as text."""
+    """A protobuf message in text form: each field's values in order; numbers and enums as text."""
     top: dict[str, list[Any]] = defaultdict(list)
     open_messages = [top]
     tokens = iter(_tokens(text))
@@ -124,8 +124,8 @@ def _parse_text(text: str) -> dict[str, list[Any]]:
 
 def _tokens(text: str) -> Iterator[str]:
     position = 0
-    while found := _TOKEN.match(text, position):
-        yield found[1]
-        position = found.end()
+    while match := _TOKEN.match(text, position):
+        yield match[1]
+        position = match.end()
     if text[position:].strip():
         raise ValueError(f"is no protobuf text at {text[position : position + 20]!r}")

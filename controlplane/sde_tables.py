@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The Tofino SDE's fixed tables that the control plane uses: ports, mirror sessions, traffic manager.
 
-Names and types are those of p4lang/open-p4studio 1f97778f, under pkgsrc/bf-drivers/src/bf_rt/; an SDE installs them in
-$SDE_INSTALL/share/bf_rt_shared, and a test compares with those. CHIP stands for tf1 or tf2.
+Names and types come from p4lang/open-p4studio 1f97778f, pkgsrc/bf-drivers/src/bf_rt/. An SDE installs the same files in
+$SDE_INSTALL/share/bf_rt_shared; a test compares them with this module. CHIP stands for tf1 or tf2.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CHIPS = ("tf1", "tf2")
 
 @dataclass(frozen=True)
 class Fixed:
-    """One table: the file that has it, its keys, data (also that of the actions we use), and those actions.
+    """A table: the file that defines it, its keys and data, and the data of the actions that we use.
 
     `also`: data that only one of the chips has.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The soft switch: the interface over its Unix socket or its device (docs/control-protocol.md), and what only it has.
+"""The soft switch: the interface over its Unix socket or its device (docs/control-protocol.md).
 
-Links, flows, lateness and `request` are for the lab; the rest is what every switch can do.
+Links, flows, lateness and `request` are extra, for the lab.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class FiveTuple:
 
 
 class _Transport(Protocol):
-    """Both raise OSError."""
+    """Both methods raise OSError."""
 
     def exchange(self, request: bytes) -> bytes: ...
     def close(self) -> None: ...
@@ -67,7 +67,7 @@ class _Socket:
 
 
 class _Device:
-    """The switch as a driver: a write is a request, the read after it the whole reply, at once."""
+    """The switch as a driver: a write is a request; the next read returns the whole reply at once."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -83,7 +83,7 @@ class _Device:
 
 
 def _connect(path: str) -> _Transport:
-    """What kind of switch it is, its file says."""
+    """The type of the file tells a driver from a process."""
     return _Device(path) if Path(path).is_char_device() else _Socket(path)
 
 
@@ -136,13 +136,13 @@ class SoftSwitch(ProgramSwitch):
 
     @cached_property
     def schema(self) -> Schema:
-        """As the switch itself tells it."""
+        """As the switch reports it."""
         tables = [_table(line) for line in self.request("table", "list")]
         return Schema(f"the program of the switch at {self.path}", {table.name: table for table in tables})
 
     def entries(self, table: str) -> dict[int, Entry]:
-        found = [line.split(" = ") for line in self._dump(table) if not line.startswith("default ")]
-        return {int(key.split(" ")[1], 0): self._entry(table, action.split(" ")) for key, action in found}
+        rows = [line.split(" = ") for line in self._dump(table) if not line.startswith("default ")]
+        return {int(key.split(" ")[1], 0): self._entry(table, action.split(" ")) for key, action in rows}
 
     def default_entry(self, table: str) -> Entry:
         (line,) = [line for line in self._dump(table) if line.startswith("default ")]
@@ -163,19 +163,19 @@ class SoftSwitch(ProgramSwitch):
 
     def mirror_port(self) -> int | None:
         try:
-            found = _numbers(self.request("mirror", "show", MIRROR_SESSION))
+            session = _numbers(self.request("mirror", "show", MIRROR_SESSION))
         except SwitchError as error:
             if "no such mirror session" in str(error):
                 return None
             raise
-        return found["port"] if found["truncate"] == COPY_BYTES else None
+        return session["port"] if session["truncate"] == COPY_BYTES else None
 
     def set_mirror_port(self, port: int) -> None:
         self.request("mirror", "set", MIRROR_SESSION, port, "truncate", COPY_BYTES)
 
     def queue(self, port: int) -> Queue:
-        found = {name: value or None for name, value in self.port(port).items()}
-        return Queue(found["rate"], limit_packets=found["limit_packets"], limit_bytes=found["limit_bytes"])
+        settings = {name: value or None for name, value in self.port(port).items()}
+        return Queue(settings["rate"], limit_packets=settings["limit_packets"], limit_bytes=settings["limit_bytes"])
 
     def check_queue(self, port: int, queue: Queue) -> None:
         if queue.rate_pps is not None or queue.limit_cells is not None:
@@ -254,8 +254,8 @@ class SoftSwitch(ProgramSwitch):
     def _entry(self, table: str, words: list[str]) -> Entry:
         action, *values = words
         _, arguments = self.schema.action(self.schema.table(table), action)
-        given = zip((argument.name for argument in arguments), values, strict=True)
-        return Entry(short(action), {name: int(value, 0) for name, value in given})
+        named_values = zip((argument.name for argument in arguments), values, strict=True)
+        return Entry(short(action), {name: int(value, 0) for name, value in named_values})
 
     def _words(self, table: str, key: int | None, entry: Entry) -> list[str | int]:
         try:
@@ -272,11 +272,11 @@ def _table(line: str) -> Table:
     """NAME KEY:MATCH:BITS,... ACTION(ARGUMENT:BITS,...),... as `table list` answers; `-` is no key."""
     name, keys, actions = line.split(" ")
     fields = [key.rpartition(":") for key in keys.split(",") if key != "-"]
-    found = re.findall(r"([^,()]+)\(([^()]*)\)", actions)
+    action_lists = re.findall(r"([^,()]+)\(([^()]*)\)", actions)
     return Table(
         name,
         tuple(Field(field.partition(":")[0], int(bits)) for field, _, bits in fields),
-        {action: tuple(_argument(text) for text in arguments.split(",") if text) for action, arguments in found},
+        {action: tuple(_argument(text) for text in arguments.split(",") if text) for action, arguments in action_lists},
     )
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a switch.yaml may say, each value checked by itself. What needs the switch (port names, units) is desired.py.
-
-Everything is text in the file; a mistake is one line: file, key, value, what is allowed.
+"""The allowed content of a switch.yaml, each value checked alone. desired.py checks port names and units against the
+switch. All scalars of the file are text. An error is one line: file, key, value, allowed values.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ NEGOTIATIONS = ("default", "on", "off")
 
 
 def quantity(*dimensions: str) -> Callable[[object], units.Quantity]:
-    """A reader of quantities above zero. Raises ValueError, whose text follows the value in a message."""
+    """A parser of quantities above zero. It raises ValueError; messages put its text after the value."""
 
     def read(value: object) -> units.Quantity:
-        found = units.parse(value, dimensions)
-        if not found.amount:
+        parsed = units.parse(value, dimensions)
+        if not parsed.amount:
             raise ValueError("is zero; allowed: more than that, or leave it out")
-        return found
+        return parsed
 
     return read
 
 
 def whole_number(low: int, high: int) -> Callable[[object], int]:
-    """A reader of decimal numbers from `low` to `high`. Raises ValueError as above."""
+    """A parser of decimal numbers from `low` to `high`. It raises ValueError as above."""
 
     def read(value: object) -> int:
         if not re.fullmatch(r"[0-9]{1,12}", str(value)) or not low <= int(str(value)) <= high:
@@ -77,7 +76,7 @@ def _ipv4(value: object) -> str:
 
 
 def _once(value: object) -> object:
-    """The same address in two spellings is given twice, too."""
+    """Refuses a MAC address that occurs twice, in upper and lower case."""
     if isinstance(value, dict):
         spelled = [str(mac).lower() for mac in value]
         if twice := sorted({mac for mac in spelled if spelled.count(mac) > 1}):
@@ -111,7 +110,7 @@ class _Strict(BaseModel):
 
 
 class PolicySpec(_Strict):
-    """`threshold` is where the mode acts; `hard_limit` is ECN's; `mark` makes egress-threshold mark what it can."""
+    """`hard_limit` belongs to ecn; `mark` lets egress-threshold mark ECN-capable packets instead of dropping them."""
 
     mode: Annotated[str, Read(_one_of(*MODES))]
     threshold: Depth = None
@@ -130,7 +129,7 @@ class PolicySpec(_Strict):
 
 
 class PortSpec(_Strict):
-    """What is not said of a port stays as it is, but a policy or postcards that are not said are switched off."""
+    """A setting that is absent stays as it is in the switch, except `policy` and `postcards`: absent means off."""
 
     rate: Rate = None
     limit: Annotated[Any, Read(quantity("packets", "bytes", "cells"))] = None
@@ -158,9 +157,9 @@ class CollectorSpec(_Strict):
 
 
 class SwitchSpec(_Strict):
-    """A whole switch.yaml. `forwarding`: MAC -> name of a port; given, it is all of the table, left out, it stays.
+    """A whole switch.yaml. `forwarding`: MAC -> port name, the whole table; absent, the switch's table stays.
 
-    `deflect`: ports, one a pipe, that what the traffic manager refuses comes to (tofino); a number is a device port.
+    `deflect` (tofino): one port per pipe, for the packets that the traffic manager refuses; a number is a device port.
     """
 
     version: Literal["1"] = "1"
@@ -180,7 +179,7 @@ def load(path: Path) -> SwitchSpec:
 
 
 def validate(content: Mapping[str, Any], origin: str) -> SwitchSpec:
-    """The spec that `content` says. `origin` goes before each line of SpecFileError."""
+    """Parses `content`. Each line of SpecFileError begins with `origin`."""
     try:
         return SwitchSpec.model_validate(_empty_is_nothing(content))
     except ValidationError as failure:
@@ -188,7 +187,7 @@ def validate(content: Mapping[str, Any], origin: str) -> SwitchSpec:
 
 
 def _empty_is_nothing(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`"1":` with nothing behind it is a port of which nothing is said."""
+    """`"1":` with nothing after it is a port without settings."""
     ports = content.get("ports")
     if not isinstance(ports, dict):
         return content
@@ -197,8 +196,8 @@ def _empty_is_nothing(content: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _line(origin: str, error: Any) -> str:
     where = ".".join(str(part) for part in error["loc"] if part != "[key]") or "file"
-    given = error["input"]
-    shown = f"={_short(given)}" if isinstance(given, (str, int, float)) and str(given) not in error["loc"] else ""
+    value = error["input"]
+    shown = f"={_short(value)}" if isinstance(value, (str, int, float)) and str(value) not in error["loc"] else ""
     if error["type"] == "extra_forbidden":
         problem, shown = _unknown_key(error["loc"]), ""
     elif error["type"] == "missing":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The file that says how a switch is to be set: its form alone (lib/strict_yaml.py); what it may say is in spec.py."""
+"""Reads a switch.yaml: its form alone (lib/strict_yaml.py). spec.py checks its content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lib.terminal import printable
 
 
 class SpecFileError(Exception):
-    """The file says nothing that could be applied. One line an error in `lines`."""
+    """The file cannot be applied. `lines`: one line per error."""
 
     def __init__(self, *lines: str) -> None:
         self.lines = [printable(line) for line in lines]
@@ -19,7 +19,7 @@ class SpecFileError(Exception):
 
 
 def load(path: Path) -> dict[str, Any]:
-    """What the file says, every scalar as text. Raises SpecFileError."""
+    """The file's content, every scalar as text. Raises SpecFileError."""
     try:
         content = strict_yaml.load(path)
     except OSError as error:

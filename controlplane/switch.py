@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The one interface to a switch, whatever it is: what can be set, what can be read back, and what a target can say.
+"""The one interface to every kind of switch: settings, counters, and the target's capabilities.
 
-Ports are the data plane's numbers here; `ports()` has their front-panel names. Everything that can be set can be read
-back, and what is read is what is in force, after whatever the target rounds. Nothing is cached.
+Ports are the data plane's numbers; `ports()` has their front-panel names. Every setting can be read back: a read
+returns the setting in force, after the target's rounding. Nothing is cached.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from controlplane.policy import Ecn, Policy, TailDrop, Unit
 
 
 class SwitchError(RuntimeError):
-    """The switch refused, or does not answer. One line: what was asked of which table, key and target, and why not."""
+    """The switch refused, or does not answer. One line: target, table, key, the request, the reason."""
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a target can and cannot do exactly. A row per target in targets.py; a connection fills in what it reads."""
+    """The exact abilities of a target. targets.py has one row per target; a connection adds values that it reads."""
 
     name: str
-    depth_units: tuple[Unit, ...]  # what thresholds and depths can be compared in; the first is the histogram's
+    depth_units: tuple[Unit, ...]  # units that thresholds are compared in; the first is the histogram's
     exact_depth: bool  # a depth counts exactly the packets ahead
     exact_time: bool  # stamps are exact functions of the arrivals, not readings of a wall clock
-    time_step_ns: int  # what one tick of the switch's clock is
-    tail_drop_seen_by_program: bool  # else the traffic manager drops, and deflects what it dropped
-    rate_unit: str  # what the queue's rate is kept in: bps or pps
-    limit_units: tuple[Unit, ...]  # what the queue's own limit can be given in
+    time_step_ns: int  # one tick of the switch's clock
+    tail_drop_seen_by_program: bool  # else the traffic manager drops, and deflects the dropped packets
+    rate_unit: str  # unit of the queue's rate: bps or pps
+    limit_units: tuple[Unit, ...]  # units of the queue's own limit
     links: bool  # has propagation delays and access rates
-    front_panel: bool  # has cables, whose speed and FEC are to be set
-    cell_bytes: int | None = None  # where depths are in cells; read from the switch
-    queued_extra_bytes: int = 0  # that lie in the queue with each frame, and take cells
-    hysteresis_cells: int = 0  # dropping ends this far below the limit where it began
+    front_panel: bool  # has cables with speed and FEC
+    cell_bytes: int | None = None  # if depths are in cells; read from the switch
+    queued_extra_bytes: int = 0  # queued with each frame, and counted in cells
+    hysteresis_cells: int = 0  # dropping starts at the limit and ends this far below it
 
     @property
     def byte_thresholds(self) -> bool:
@@ -44,7 +44,7 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class ProgramIdentity:
-    """The P4 program on the switch. `digest` is that of its P4 sources, None where the target does not know it."""
+    """The P4 program on the switch. `digest`: of its P4 sources; None: the target does not know it."""
 
     name: str
     digest: str | None
@@ -60,7 +60,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Collector:
-    """Where postcards go: out of `port`, to a UDP socket. Addresses are IPv4."""
+    """The destination of postcards: a UDP socket behind `port`. Addresses are IPv4."""
 
     port: int
     switch_mac: str
@@ -73,9 +73,9 @@ class Collector:
 
 @dataclass(frozen=True)
 class Queue:
-    """The queue of a port: how fast it is served and how much it holds. None: no bound, or not in that unit.
+    """A port's queue: service rate and limit. None: no bound, or a bound in another unit.
 
-    `rate_bps` is of wire bits: those of preamble, FCS and gap (24 bytes a frame) count.
+    `rate_bps` counts wire bits: preamble, FCS and gap add 24 bytes to a frame.
     """
 
     rate_bps: int | None = None
@@ -87,7 +87,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class FrontPanel:
-    """How a port with a cable is run. `fec`: none, firecode, reed-solomon; `auto_negotiation`: default, on, off."""
+    """Settings of a port with a cable. `fec`: none, firecode, reed-solomon; `auto_negotiation`: default, on, off."""
 
     speed_bps: int
     fec: str = "none"
@@ -110,26 +110,26 @@ class Switch(abc.ABC):
 
     @abc.abstractmethod
     def program(self) -> ProgramIdentity:
-        """The program on the switch. SwitchError if it is not ours, or another version than this checkout's."""
+        """The program on the switch. SwitchError if it is another program, or another version than this checkout's."""
 
     @abc.abstractmethod
     def writing(self) -> AbstractContextManager[None]:
-        """Inside, nobody else writes to this switch through this interface. SwitchError names who does now."""
+        """Inside, this process alone writes to the switch through this interface. SwitchError names another writer."""
 
     @abc.abstractmethod
     def ports(self) -> dict[str, int]:
-        """Front-panel name ('1', 'eth0', '1/0') -> data-plane port, of all ports that can be used."""
+        """Front-panel name ('1', 'eth0', '1/0') -> data-plane port, of all usable ports."""
 
     @abc.abstractmethod
     def forwarding(self) -> dict[str, int]:
-        """Destination MAC (02:bf:...) -> port that its frames leave on."""
+        """Destination MAC (02:bf:...) -> egress port."""
 
     @abc.abstractmethod
     def set_forwarding(self, mac: str, port: int) -> None: ...
 
     @abc.abstractmethod
     def delete_forwarding(self, mac: str) -> None:
-        """Frames to `mac` are dropped from now on. Nothing is there to delete: nothing happens."""
+        """Frames to `mac` are dropped from now on. Idempotent: a missing entry is no error."""
 
     @abc.abstractmethod
     def policy(self, port: int) -> Policy: ...
@@ -140,15 +140,15 @@ class Switch(abc.ABC):
 
     @abc.abstractmethod
     def check_policy(self, port: int, policy: Policy) -> None:
-        """Raises what set_policy would, and changes nothing."""
+        """Raises the errors of set_policy, and changes nothing."""
 
     @abc.abstractmethod
     def postcards(self, port: int) -> int | None:
-        """The switch id in the postcards of `port`'s queue, None: it makes none."""
+        """The switch id in the postcards of `port`'s queue. None: no postcards."""
 
     @abc.abstractmethod
     def set_postcards(self, port: int, switch_id: int | None) -> None:
-        """One postcard for each packet of `port`'s queue, saying `switch_id`; None: none."""
+        """Makes one postcard, with `switch_id`, for each packet of `port`'s queue. None: no postcards."""
 
     @abc.abstractmethod
     def collector(self) -> Collector | None: ...
@@ -161,18 +161,18 @@ class Switch(abc.ABC):
 
     @abc.abstractmethod
     def set_queue(self, port: int, queue: Queue) -> None:
-        """The whole setting: what is None has no bound. What is in force after rounding, `queue` says."""
+        """Sets all fields; None is no bound. `queue` returns the rounded settings in force."""
 
-    def holds(self, asked: Queue, found: Queue) -> bool:
-        """Whether `found` is what asking for `asked` gives, after whatever this target rounds."""
-        return asked == found
+    def holds(self, requested: Queue, reported: Queue) -> bool:
+        """Whether a switch set to `requested` may report `reported`: equal but for the target's rounding."""
+        return requested == reported
 
     @abc.abstractmethod
     def check_queue(self, port: int, queue: Queue) -> None:
-        """Raises what set_queue would of these values, and changes nothing."""
+        """Raises the errors of set_queue, and changes nothing."""
 
     def silent_drops(self, policy: Policy, queue: Queue) -> str:
-        """Why the queue would drop in silence before `policy` does, '' if it would not."""
+        """Why the queue would drop without a trace before `policy` drops; '' if it would not."""
         if not isinstance(policy, TailDrop | Ecn):
             return ""
         most = policy.hard_limit if isinstance(policy, Ecn) else policy.threshold
@@ -186,30 +186,30 @@ class Switch(abc.ABC):
 
     @abc.abstractmethod
     def counters(self) -> dict[str, dict[int, Count]]:
-        """P4 counters by name, as in P4Info without their control: the cells that are not zero, by index."""
+        """P4 counters by P4Info name without the control: the cells that are not zero, by index."""
 
     @abc.abstractmethod
     def target_counters(self) -> dict[str, int]:
-        """What the target counts besides the program: drops of its own, queue lengths."""
+        """The target's own counters, not the program's: its drops, queue lengths."""
 
     @abc.abstractmethod
     def histogram(self, port: int) -> list[tuple[int, int]]:
-        """(lowest depth of the bucket in the first of depth_units, packets) of `port`'s queue; all buckets."""
+        """All buckets of `port`'s queue: (lowest depth, in the first of depth_units; packets)."""
 
     def front_panel(self, port: int) -> FrontPanel | None:
-        """How the port is run; None: it is not set up, or this target has no front panel."""
+        """The port's settings. None: the port is not set up, or this target has no front panel."""
         return None
 
     def set_front_panel(self, port: int, settings: FrontPanel | None) -> None:
-        """Sets the port up, or with None takes it down."""
+        """Sets the port up; None takes it down."""
         raise SwitchError(f"{self}: port {port} has no cable whose speed could be set: leave `speed` out")
 
     def deflection(self) -> dict[int, int]:
-        """Pipe -> port that what the traffic manager refuses there comes to; empty where the program sees its drops."""
+        """Pipe -> port for the packets that its traffic manager refuses. Empty if the program drops, or if off."""
         return {}
 
     def set_deflection(self, port: int) -> None:
-        """What the queues of this port's pipe refuse comes to egress as if for `port`."""
+        """Deflects refused packets of all queues in this port's pipe to egress, as if they were for `port`."""
         raise SwitchError(f"{self}: port {port}: nothing is deflected here, the program itself drops")
 
     def __enter__(self) -> Self:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every target in one table: what it can do exactly, and the module that drives it. A fifth target is one row here."""
+"""One table of all targets: the exact abilities of each, and the module that drives it. A new target is a new row."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from controlplane.switch import Capabilities, Switch, SwitchError
 
 
 class Target(NamedTuple):
-    """`module` has a function `connect(address)`; it is imported when it is asked for, as its client may be missing."""
+    """`module` has a function `connect(address)`. It is imported at first use, because its client may be missing."""
 
     module: str
-    address: str  # what an address of it looks like
+    address: str  # an example of an address
     capabilities: Capabilities
-    programs: tuple[str, ...] = ()  # of others, on the PATH in the lab; their versions are recorded with a run
+    programs: tuple[str, ...] = ()  # third-party programs, on the PATH in the lab; a run records their versions
 
 
 TARGETS = {
@@ -42,7 +42,7 @@ TARGETS = {
         Capabilities(
             name="bmv2",
             depth_units=(Unit.PACKETS, Unit.BYTES),
-            exact_depth=False,  # its pipelines run concurrently: packets between the two are missed
+            exact_depth=False,  # ingress and egress run concurrently: packets between the two are missed
             exact_time=False,
             time_step_ns=1000,
             tail_drop_seen_by_program=True,
@@ -59,7 +59,7 @@ TARGETS = {
         Capabilities(
             name="tofino",
             depth_units=(Unit.CELLS,),
-            exact_depth=False,  # the depth at enqueue is the traffic manager's, some clocks old
+            exact_depth=False,  # the depth at enqueue is the traffic manager's, some clock cycles old
             exact_time=False,
             time_step_ns=1,
             tail_drop_seen_by_program=False,
@@ -90,7 +90,7 @@ TARGETS = {
 
 
 def connect(target: str, address: str) -> Switch:
-    """A connection to a running switch that runs our program. SwitchError: unknown target, no answer, not ours."""
+    """A connection to a switch that runs our program. SwitchError: unknown target, no answer, another program."""
     if target not in TARGETS:
         raise SwitchError(f"target {target!r} is not known; allowed: {', '.join(TARGETS)}")
     switch: Switch = importlib.import_module(TARGETS[target].module).connect(address)

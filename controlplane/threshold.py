@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Thresholds and rates as people give them (packets, bytes, cells, time, BDP; bit/s) in what a target can compare.
+"""Converts thresholds and rates from users' units (packets, bytes, cells, time, BDP; bit/s) to a target's units.
 
-Amounts are fractions until the last step. What a target cannot express exactly is said in a note.
+Amounts are fractions until the last step. A note reports every rounding.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from experiments.units import Quantity, nearest, whole
 
 DIMENSIONS = ("packets", "bytes", "cells", "time", "bdp")
 ETHERNET_BYTES = 14  # the header, in every length the switch counts
-WIRE_BYTES = 24  # preamble, FCS and gap, on the wire only
+WIRE_BYTES = 24  # preamble, FCS and gap, on the wire alone
 NS_PER_S = 10**9
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What packets, times and BDPs are converted with. None: not known, so what needs it is refused."""
+    """The parameters of conversions. None: not known; conversions that need the parameter are refused."""
 
     mtu_bytes: int | None = None
     rate_bps: int | None = None
@@ -29,7 +29,7 @@ class Traffic:
 
     @property
     def frame_bytes(self) -> int:
-        """Of a full packet, as switches count it."""
+        """The length of a full packet, as switches count it."""
         if self.mtu_bytes is None:
             raise ValueError("needs the size of full packets; give `mtu` as well")
         return self.mtu_bytes + ETHERNET_BYTES
@@ -41,7 +41,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Converted:
-    """A whole number of `unit`. `note` says what was rounded, '' if nothing was."""
+    """A whole number of `unit`. `note` describes the rounding, '' if the value is exact."""
 
     value: int
     unit: str
@@ -49,7 +49,7 @@ class Converted:
 
 
 def convert(quantity: Quantity, capabilities: Capabilities, traffic: Traffic) -> Converted:
-    """The queue length `quantity` in a unit that the target compares. ValueError says what cannot be, and what can."""
+    """The queue length `quantity` in a unit that the target compares. ValueError names the reason and the remedy."""
     units = capabilities.depth_units
     if quantity.dimension == "cells":
         if Unit.CELLS not in units:
@@ -68,7 +68,7 @@ def convert(quantity: Quantity, capabilities: Capabilities, traffic: Traffic) ->
 
 
 def convert_rate(rate_bps: int, capabilities: Capabilities, traffic: Traffic) -> Converted:
-    """The rate in what the target's queues are served in, bps or pps. ValueError as above."""
+    """The rate in the unit of the target's queues, bps or pps. ValueError as above."""
     if capabilities.rate_unit == "bps":
         return Converted(rate_bps, "bps")
     exact = Fraction(rate_bps, traffic.wire_bits)

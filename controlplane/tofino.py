@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Tofino through BF Runtime: our program's tables, and the SDE's for ports, mirror sessions and the traffic manager.
 
-Ingress cannot see the queue, so tail drop is the traffic manager's: the threshold of tail-drop, and ecn's hard limit,
-are its limit in cells. What it refuses is deflected to egress, where it gets its postcard.
+Ingress cannot see the queue, so the traffic manager drops: tail-drop's threshold and ecn's hard limit become the
+queue's limit in cells. A refused packet is deflected to egress, where it gets its postcard.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from controlplane.switch import Capabilities, Count, FrontPanel, ProgramIdentity
 from controlplane.targets import TARGETS
 from controlplane.tofino_queues import PIPE_SHIFT, ROUNDING, TrafficManager
 
-COPY_BYTES = 108  # of a copy: 32 of facts (p4src/tna/internal_headers.p4), 74 of headers, in words
+COPY_BYTES = 108  # of a mirrored copy: 32 of facts (p4src/tna/internal_headers.p4) and 74 of headers, in whole words
 SPEEDS_GBPS = (1, 10, 25, 40, 50, 100, 200, 400)
 FECS = {"none": "BF_FEC_TYP_NONE", "firecode": "BF_FEC_TYP_FIRECODE", "reed-solomon": "BF_FEC_TYP_REED_SOLOMON"}
 SHORT_FECS = {"BF_FEC_TYP_FC": "firecode", "BF_FEC_TYP_RS": "reed-solomon"}  # as some SDEs spell them
@@ -31,7 +31,7 @@ NEGOTIATIONS = {"default": "PM_AN_DEFAULT", "on": "PM_AN_FORCE_ENABLE", "off": "
 
 
 class TofinoSwitch(ProgramSwitch):
-    """A connection to bf_switchd's BF Runtime; `tables` is how (bfrt_client.py, or a test's)."""
+    """A connection to bf_switchd's BF Runtime through `tables` (bfrt_client.py's, or a test's)."""
 
     target = "tofino"
 
@@ -65,8 +65,8 @@ class TofinoSwitch(ProgramSwitch):
             binding.__exit__(None, None, None)
 
     def program(self) -> ProgramIdentity:
-        ours, digest = committed_tofino(self._tables.chip)
-        alike = ours is not None and used(self._tables.schema) == used(ours)
+        committed, digest = committed_tofino(self._tables.chip)
+        alike = committed is not None and used(self._tables.schema) == used(committed)
         identity = ProgramIdentity(self._tables.program_name, digest if alike else "of other tables")
         refuse_other_program(self, identity, digest)
         return identity
@@ -81,10 +81,10 @@ class TofinoSwitch(ProgramSwitch):
         return dict(self._names)
 
     def entries(self, table: str) -> dict[int, Entry]:
-        found = self._tables.schema.table(table)
+        known = self._tables.schema.table(table)
         with self._naming():
-            rows = self._tables.read_all(found.name)
-        return {_number(key[found.keys[0].name]): _entry(row) for key, row in rows}
+            rows = self._tables.read_all(known.name)
+        return {_number(key[known.keys[0].name]): _entry(row) for key, row in rows}
 
     def default_entry(self, table: str) -> Entry:
         with self._naming():
@@ -96,9 +96,9 @@ class TofinoSwitch(ProgramSwitch):
 
     def write_entry(self, table: str, key: int, entry: Entry) -> None:
         self.check_entry(table, key, entry)
-        found = self._tables.schema.table(table)
+        known = self._tables.schema.table(table)
         with self._naming():
-            self._tables.add_or_modify(found.name, {found.keys[0].name: key}, self._row(table, entry))
+            self._tables.add_or_modify(known.name, {known.keys[0].name: key}, self._row(table, entry))
 
     def write_default(self, table: str, entry: Entry) -> None:
         self.check_entry(table, None, entry)
@@ -106,10 +106,10 @@ class TofinoSwitch(ProgramSwitch):
             self._tables.modify_default(self._tables.schema.table(table).name, self._row(table, entry))
 
     def delete_entry(self, table: str, key: int) -> None:
-        found = self._tables.schema.table(table)
+        known = self._tables.schema.table(table)
         if key in self.entries(table):
             with self._naming():
-                self._tables.delete(found.name, {found.keys[0].name: key})
+                self._tables.delete(known.name, {known.keys[0].name: key})
 
     def mirror_port(self) -> int | None:
         with self._naming():
@@ -131,7 +131,7 @@ class TofinoSwitch(ProgramSwitch):
             self._tables.add_or_modify(sde_tables.MIRROR, {"$sid": MIRROR_SESSION}, Row(settings, "$normal"))
 
     def postcards(self, port: int) -> int | None:
-        """None too where they would tell wrong times."""
+        """None also if the traffic manager's stamps are not in ns: postcards would have wrong times."""
         with self._naming():
             whole = self._queues.stamps_are_whole()
         return super().postcards(port) if whole else None
@@ -146,14 +146,14 @@ class TofinoSwitch(ProgramSwitch):
         return Unit.CELLS
 
     def policy(self, port: int) -> Policy:
-        """With the traffic manager's limit where that is what drops: what is in force, not what was asked for."""
-        found = super().policy(port)
-        if isinstance(found, TailDrop | Ecn):
-            with self._naming():
-                limit = self._queues.limit_cells(port)
-            limit = self._queues.total_cells if limit is None else limit
-            found = replace(found, threshold=limit) if isinstance(found, TailDrop) else replace(found, hard_limit=limit)
-        return found
+        """Where the traffic manager drops, the threshold or hard limit is the queue's limit in force."""
+        policy = super().policy(port)
+        if not isinstance(policy, TailDrop | Ecn):
+            return policy
+        with self._naming():
+            limit = self._queues.limit_cells(port)
+        limit = self._queues.total_cells if limit is None else limit
+        return replace(policy, threshold=limit) if isinstance(policy, TailDrop) else replace(policy, hard_limit=limit)
 
     def check_policy(self, port: int, policy: Policy) -> None:
         super().check_policy(port, policy)
@@ -162,19 +162,19 @@ class TofinoSwitch(ProgramSwitch):
 
     def set_policy(self, port: int, policy: Policy) -> None:
         self.check_policy(port, policy)
-        owned = isinstance(super().policy(port), TailDrop | Ecn)
+        policy_owned_limit = isinstance(super().policy(port), TailDrop | Ecn)
         limit = _limit_of(policy)
         super().set_policy(port, policy)
-        if limit is not None or owned:
+        if limit is not None or policy_owned_limit:
             with self._naming():
                 self._queues.set_limit_cells(port, limit)
 
     def queue(self, port: int) -> Queue:
-        """Its limit is that of the policy where the traffic manager drops for it, and then not told here."""
-        owned = isinstance(super().policy(port), TailDrop | Ecn)
+        """Without a limit if the limit implements the policy: then `policy` reports it."""
+        policy_owns_limit = isinstance(super().policy(port), TailDrop | Ecn)
         with self._naming():
             rate_bps, rate_pps = self._queues.rate(port)
-            return Queue(rate_bps, rate_pps, limit_cells=None if owned else self._queues.limit_cells(port))
+            return Queue(rate_bps, rate_pps, limit_cells=None if policy_owns_limit else self._queues.limit_cells(port))
 
     def check_queue(self, port: int, queue: Queue) -> None:
         if queue.limit_packets is not None or queue.limit_bytes is not None:
@@ -189,26 +189,26 @@ class TofinoSwitch(ProgramSwitch):
 
     def set_queue(self, port: int, queue: Queue) -> None:
         self.check_queue(port, queue)
-        owned = isinstance(super().policy(port), TailDrop | Ecn)
-        if owned and queue.limit_cells is not None:
+        policy_owns_limit = isinstance(super().policy(port), TailDrop | Ecn)
+        if policy_owns_limit and queue.limit_cells is not None:
             raise SwitchError(f"port {port}: {self}: the policy's threshold is the queue's limit: give no other")
         with self._naming():
             self._queues.set_rate(port, queue.rate_bps, queue.rate_pps)
-            if not owned:
+            if not policy_owns_limit:
                 self._queues.set_limit_cells(port, queue.limit_cells)
 
-    def holds(self, asked: Queue, found: Queue) -> bool:
-        """Rates are rounded to the chip's mantissa and exponent."""
-        if replace(asked, rate_bps=None, rate_pps=None) != replace(found, rate_bps=None, rate_pps=None):
+    def holds(self, requested: Queue, reported: Queue) -> bool:
+        """Equal but for the chip's rounding of rates to mantissa and exponent."""
+        if replace(requested, rate_bps=None, rate_pps=None) != replace(reported, rate_bps=None, rate_pps=None):
             return False
-        pairs = ((asked.rate_bps, found.rate_bps), (asked.rate_pps, found.rate_pps))
-        return all(a == f or (a is not None and f is not None and abs(a - f) <= a // ROUNDING + 1) for a, f in pairs)
+        pairs = ((requested.rate_bps, reported.rate_bps), (requested.rate_pps, reported.rate_pps))
+        return all(r == f or (r is not None and f is not None and abs(r - f) <= r // ROUNDING + 1) for r, f in pairs)
 
     def deflection(self) -> dict[int, int]:
         pipes = sorted({port >> PIPE_SHIFT for port in self.ports().values()})
         with self._naming():
-            found = {pipe: self._queues.deflected_to(pipe) for pipe in pipes}
-        return {pipe: port for pipe, port in found.items() if port is not None}
+            ports = {pipe: self._queues.deflected_to(pipe) for pipe in pipes}
+        return {pipe: port for pipe, port in ports.items() if port is not None}
 
     def set_deflection(self, port: int) -> None:
         with self._naming():
@@ -235,13 +235,13 @@ class TofinoSwitch(ProgramSwitch):
             rows = self._tables.read(sde_tables.PORT, [{"$DEV_PORT": port}])
         if not rows:
             return None
-        found = rows[0].fields
-        fec, negotiation = str(found["$FEC"]), str(found["$AUTO_NEGOTIATION"])
+        fields = rows[0].fields
+        fec, negotiation = str(fields["$FEC"]), str(fields["$AUTO_NEGOTIATION"])
         return FrontPanel(
-            speed_bps=_speed_bps(str(found["$SPEED"])),
+            speed_bps=_speed_bps(str(fields["$SPEED"])),
             fec=SHORT_FECS.get(fec) or _named(FECS, fec),
             auto_negotiation=_named(NEGOTIATIONS, negotiation),
-            enabled=bool(found["$PORT_ENABLE"]),
+            enabled=bool(fields["$PORT_ENABLE"]),
         )
 
     def set_front_panel(self, port: int, settings: FrontPanel | None) -> None:
@@ -274,7 +274,7 @@ class TofinoSwitch(ProgramSwitch):
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
-        """Adds who refused."""
+        """Names this switch in every SwitchError."""
         try:
             yield
         except SwitchError as error:
@@ -288,21 +288,21 @@ def connect(address: str) -> TofinoSwitch:
 
 
 def used(schema: Schema) -> dict[str, object]:
-    """What the control plane uses of a program, with every width: what has to be alike for it to be ours."""
-    found: dict[str, object] = {}
+    """The parts of a program that the control plane uses, with all widths. Equal parts: the program is ours."""
+    uses: dict[str, object] = {}
     for name, actions in ACTIONS.items():
         table = by_end(schema.tables, name)
         if table is not None:
             known = schema.tables[table]
-            own = {short(action): arguments for action, arguments in known.actions.items()}
-            found[name] = known.keys, {action: own.get(action) for action in actions}
+            short_named = {short(action): arguments for action, arguments in known.actions.items()}
+            uses[name] = known.keys, {action: short_named.get(action) for action in actions}
     for name in (*COUNTERS, "depth_histogram"):
-        found[name] = by_end(schema.counters, name) is not None
-    return found
+        uses[name] = by_end(schema.counters, name) is not None
+    return uses
 
 
 def _limit_of(policy: Policy) -> int | None:
-    """What the traffic manager drops from, None: it does not drop for this policy."""
+    """The depth from which the traffic manager drops. None: the traffic manager has no part in this policy."""
     if isinstance(policy, TailDrop):
         return policy.threshold
     return policy.hard_limit if isinstance(policy, Ecn) else None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Tofino's traffic manager: where a port's queue is, its limit and shaping, what it dropped, where that is deflected.
+"""Tofino's traffic manager: a port's queue, its limit, shaping and drops, and the deflection of refused packets.
 
-Its tables are keyed by port group and queue of the group within a pipe, not by port. Nothing is assumed: groups, cell
-size and limits are read. Rates are rounded to the chip's mantissa and exponent, and read back.
+The SDE's tables have a pipe, a port group and the group's queue as key, not the port. Groups, cell size and limits are
+read from the switch. The chip rounds rates to mantissa and exponent; we read the rounded rate back.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from controlplane import sde_tables
-from controlplane.bfrt import Key, Row, Tables, Value, one
+from controlplane.bfrt import Key, Row, Tables, Value, only_row
 from controlplane.switch import SwitchError
 
-PIPE_SHIFT = 7  # a device port is its pipe and 7 bits of the port within (bf-drivers, include/dvm/bf_drv_intf.h)
-QUEUE = 0  # of the port: our program uses its first
-IFG_BYTES = 20  # preamble and gap: the shaper counts frames with their FCS, and adds this to be on the wire
-KBPS = 1000  # sched_shaping's unit BPS
+PIPE_SHIFT = 7  # a device port: the pipe, then 7 bits of port in the pipe (bf-drivers, include/dvm/bf_drv_intf.h)
+QUEUE = 0  # our program uses the port's first queue
+IFG_BYTES = 20  # preamble and gap; with them the shaper, which counts frame and FCS, counts wire bytes
+KBPS = 1000  # one unit of max_rate in sched_shaping's unit BPS, in bit/s
 STATIC = "DISABLE"  # dynamic_baf: the queue never grows into the free pool
-ROUNDING = 256  # of a rate: mantissas have 10 bits, the coarsest step is less than 1/256
+ROUNDING = 256  # rates are rounded by less than 1/256: mantissas have 10 bits
 
 
 class Place(NamedTuple):
-    """Where a port's queue is."""
+    """The pipe of a port's queue, and the queue's key in the pipe's tables."""
 
     pipe: int
     key: Key
@@ -39,13 +39,13 @@ class TrafficManager:
         self._places: dict[int, Place] = {}
 
     def place(self, port: int) -> Place:
-        """Asked once: the mapping changes only with the port's set-up, by whoever runs the device."""
+        """Cached: the mapping changes only when the operator of the device sets up the port again."""
         if port not in self._places:
             self._places[port] = self._find(port)
         return self._places[port]
 
     def limit_cells(self, port: int) -> int | None:
-        """The queue's hard limit, None: it may grow into the shared pool, or does not drop itself."""
+        """The queue's hard limit. None: the queue may grow into the shared pool, or has tail drop disabled."""
         row = self._buffer(port)
         if not row.fields["tail_drop_enable"]:
             return None
@@ -59,17 +59,17 @@ class TrafficManager:
         return self._buffer(port).number("hysteresis_cells")
 
     def set_limit_cells(self, port: int, limit: int | None) -> None:
-        """A hard limit: what is guaranteed, and the rest of the shared pool. None: as the SDE starts with."""
+        """Sets a hard limit: guaranteed cells, and the rest from the shared pool. None: the SDE's default."""
         place, table = self.place(port), self._name(sde_tables.TM_QUEUE_BUFFER)
         if limit is None:
             self._tables.reset(table, place.key, place.pipe)
             return
-        found = self._buffer(port)
-        guaranteed = min(found.number("guaranteed_cells"), limit)
+        current = self._buffer(port)
+        guaranteed = min(current.number("guaranteed_cells"), limit)
         row = Row(
             {
                 "guaranteed_cells": guaranteed,
-                "pool_id": found.fields.get("pool_id", "EG_APP_POOL_0"),
+                "pool_id": current.fields.get("pool_id", "EG_APP_POOL_0"),
                 "pool_max_cells": limit - guaranteed,
                 "dynamic_baf": STATIC,
                 "hysteresis_cells": 0,
@@ -84,13 +84,13 @@ class TrafficManager:
             raise SwitchError(f"port {port}: a limit of {limit} cells; the buffer has {self.total_cells}")
 
     def rate(self, port: int) -> tuple[int | None, int | None]:
-        """(bit/s, packets/s) in force, one of them or none."""
+        """The rate in force, (bit/s, packets/s): one is None, or both if the queue has no bound."""
         place = self.place(port)
         name = self._name(sde_tables.TM_QUEUE_SCHEDULING)
-        if not one(self._tables.read(name, [place.key], place.pipe), name, place.key).fields["max_rate_enable"]:
+        if not only_row(self._tables.read(name, [place.key], place.pipe), name, place.key).fields["max_rate_enable"]:
             return None, None
         name = self._name(sde_tables.TM_QUEUE_SHAPING)
-        row = one(self._tables.read(name, [place.key], place.pipe), name, place.key)
+        row = only_row(self._tables.read(name, [place.key], place.pipe), name, place.key)
         if row.fields["unit"] == "PPS":
             return None, row.number("max_rate")
         return row.number("max_rate") * KBPS, None
@@ -111,27 +111,27 @@ class TrafficManager:
         self._tables.modify(self._name(sde_tables.TM_QUEUE_SCHEDULING), place.key, enabled, place.pipe)
 
     def counters(self, ports: dict[str, int]) -> dict[str, int]:
-        """Drops and cells of each port's queue, and drops of the mirror's own buffer in each pipe."""
-        found = {}
+        """Drops and cells of each port's queue, and drops of the mirror buffer of each pipe."""
+        counts = {}
         name = self._name(sde_tables.TM_QUEUE_COUNTERS)
         for port in ports.values():
             place = self.place(port)
-            row = one(self._tables.read(name, [place.key], place.pipe), name, place.key)
-            found[f"port.{port}.queue_drops"] = row.number("drop_count_packets")
-            found[f"port.{port}.queue_cells"] = row.number("usage_cells")
-            found[f"port.{port}.queue_max_cells"] = row.number("watermark_cells")
+            row = only_row(self._tables.read(name, [place.key], place.pipe), name, place.key)
+            counts[f"port.{port}.queue_drops"] = row.number("drop_count_packets")
+            counts[f"port.{port}.queue_cells"] = row.number("usage_cells")
+            counts[f"port.{port}.queue_max_cells"] = row.number("watermark_cells")
         name = self._name(sde_tables.TM_MIRROR_COUNTERS)
         for pipe in sorted({port >> PIPE_SHIFT for port in ports.values()}):
-            found[f"pipe.{pipe}.mirror_drops"] = self._tables.read_default(name, pipe).number("drop_count_packets")
-        return found
+            counts[f"pipe.{pipe}.mirror_drops"] = self._tables.read_default(name, pipe).number("drop_count_packets")
+        return counts
 
     def deflected_to(self, pipe: int) -> int | None:
-        """The port that the pipe's refused packets come to, None: to none."""
+        """The port to which the pipe deflects the packets that its queues refuse. None: no deflection."""
         row = self._tables.read_default(self._name(sde_tables.TM_PIPE), pipe)
         return row.number("mirror_drop_dev_port") if row.fields.get("mirror_drop_enable", True) else None
 
     def deflect_to(self, port: int) -> None:
-        """What queues in this port's pipe refuse comes to egress as if for `port`, whose first queue it takes."""
+        """Deflects refused packets of all queues in this port's pipe to the first queue of `port`."""
         place = self.place(port)
         settings: dict[str, Value] = {
             "mirror_drop_pg_id": place.key["pg_id"],
@@ -142,7 +142,7 @@ class TrafficManager:
         self._tables.modify_default(self._name(sde_tables.TM_PIPE), Row(settings), place.pipe)
 
     def stamps_are_whole(self) -> bool:
-        """Whether stamps of packets are ns of the pipelines' clock, as p4src/tna/queue_time.p4 needs them."""
+        """Whether the traffic manager stamps packets in ns, as p4src/tna/queue_time.p4 needs."""
         return self._tables.read_default(self._name(sde_tables.TM)).number("timestamp_shift_bits") == 0
 
     def make_stamps_whole(self) -> None:
@@ -151,20 +151,20 @@ class TrafficManager:
 
     def _find(self, port: int) -> Place:
         pipe, name, key = port >> PIPE_SHIFT, self._name(sde_tables.TM_PORT), {"dev_port": port}
-        row = one(self._tables.read(name, [key]), name, key)
+        row = only_row(self._tables.read(name, [key]), name, key)
         queues = dict(zip(row.numbers("ingress_qid_map"), row.numbers("egress_qid_queues"), strict=False))
         if QUEUE not in queues:
             raise SwitchError(f"table {name}, key {key}: the port has no queue {QUEUE}")
-        found: Key = {"pg_id": row.number("pg_id"), "pg_queue": queues[QUEUE]}
+        queue: Key = {"pg_id": row.number("pg_id"), "pg_queue": queues[QUEUE]}
         name = self._name(sde_tables.TM_QUEUE_MAP)
-        mapped = one(self._tables.read(name, [found], pipe), name, found).number("dev_port")
+        mapped = only_row(self._tables.read(name, [queue], pipe), name, queue).number("dev_port")
         if mapped != port:
-            raise SwitchError(f"table {name}, key {dict(found)}, pipe {pipe}: is port {mapped}'s, not port {port}'s")
-        return Place(pipe, found)
+            raise SwitchError(f"table {name}, key {dict(queue)}, pipe {pipe}: is port {mapped}'s, not port {port}'s")
+        return Place(pipe, queue)
 
     def _buffer(self, port: int) -> Row:
         place, name = self.place(port), self._name(sde_tables.TM_QUEUE_BUFFER)
-        return one(self._tables.read(name, [place.key], place.pipe), name, place.key)
+        return only_row(self._tables.read(name, [place.key], place.pipe), name, place.key)
 
     def _name(self, table: str) -> str:
         return sde_tables.on_chip(table, self._tables.chip)

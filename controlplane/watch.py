@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A live table of a switch: what came, was dropped and marked a second at each watched queue, and how deep it was.
+"""A live table of a switch: arrivals, drops and marks a second at each watched queue, and the queue's depth.
 
-Rates are differences of the switch's own counters over the time between two readings.
+Rates are differences of the switch's counters over the time between two readings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COLUMNS = ("arrivals", "arrival_drops", "departure_drops", "arrival_marks", "dep
 
 
 class Reading(NamedTuple):
-    """All that one look at the switch brings. `depths`: port -> its histogram."""
+    """One reading of the switch. `depths`: port -> histogram."""
 
     mono_s: float
     counters: Mapping[str, Mapping[int, Count]]
@@ -34,7 +34,7 @@ class Reading(NamedTuple):
 
 
 def watch(options: argparse.Namespace) -> int:
-    """Until Ctrl-C, or --count readings."""
+    """Runs until Ctrl-C, or for --count readings."""
     low, high = INTERVAL_S
     if not low <= options.interval <= high:
         raise SwitchError(f"--interval {options.interval:g} is out of bounds; allowed: {low} to {high} seconds")
@@ -59,44 +59,44 @@ def read(switch: Switch) -> Reading:
 
 
 def table(switch: Switch, before: Reading, now: Reading) -> Table:
-    """One row a watched queue."""
+    """One row for each watched queue."""
     seconds = now.mono_s - before.mono_s
     unit = switch.capabilities.depth_units[0]
     heads = ("packets/s", "Mbit/s", "drops/s", "marks/s", "p50", "p99", "most")
     title = f"{switch}, the last {seconds:.1f} s; depths in {unit}"
-    made = Table(title=title, caption=_own(before, now, seconds), box=SIMPLE_HEAD, pad_edge=False)
-    made.add_column("port")
-    made.add_column("policy", min_width=12)
+    table = Table(title=title, caption=_own(before, now, seconds), box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("port")
+    table.add_column("policy", min_width=12)
     for head in heads:
-        made.add_column(head, justify="right")
+        table.add_column(head, justify="right")
     for name, port in switch.ports().items():
         if port not in now.depths:
             continue
-        came, *lost_and_marked = (_difference(before, now, counter, port) for counter in COLUMNS)
+        arrived, *lost_and_marked = (_difference(before, now, counter, port) for counter in COLUMNS)
         drops, marks = (sum(count.packets for count in pair) for pair in (lost_and_marked[:2], lost_and_marked[2:]))
-        rates = (came.packets / seconds, came.bytes * 8 / 1e6 / seconds, drops / seconds, marks / seconds)
+        rates = (arrived.packets / seconds, arrived.bytes * 8 / 1e6 / seconds, drops / seconds, marks / seconds)
         depths = (str(depth) for depth in quantiles(before.depths.get(port, []), now.depths[port]))
         shown = (f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}" for rate in rates)
-        made.add_row(name, apply.words(switch.policy(port)), *shown, *depths)
-    return made
+        table.add_row(name, apply.words(switch.policy(port)), *shown, *depths)
+    return table
 
 
 def quantiles(before: list[tuple[int, int]], now: list[tuple[int, int]]) -> tuple[int | str, ...]:
-    """(median, 99th percentile, greatest) of the depths that were counted in between: lowest depths of buckets."""
+    """(median, 99th percentile, maximum) of the depths counted between the readings, as buckets' lowest depths."""
     earlier = dict(before)
     counted = [(depth, packets - earlier.get(depth, 0)) for depth, packets in now]
     total = sum(packets for _, packets in counted)
     if total <= 0:
         return ("-",) * 3
-    found: list[int | str] = []
+    depths: list[int | str] = []
     for share in (0.5, 0.99, 1.0):
         passed = 0
         for depth, packets in counted:
             passed += packets
             if packets and passed >= share * total:
-                found.append(depth)
+                depths.append(depth)
                 break
-    return tuple(found)
+    return tuple(depths)
 
 
 def _difference(before: Reading, now: Reading, counter: str, port: int) -> Count:
@@ -106,6 +106,6 @@ def _difference(before: Reading, now: Reading, counter: str, port: int) -> Count
 
 
 def _own(before: Reading, now: Reading, seconds: float) -> str:
-    """The target's own counters of what was lost, if any moved."""
+    """The target's own drop counters that moved."""
     moved = {name: value - before.target.get(name, 0) for name, value in now.target.items() if "drop" in name}
     return ", ".join(f"{name} {value / seconds:,.1f}/s" for name, value in moved.items() if value > 0)

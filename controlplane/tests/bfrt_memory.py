@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A Tofino's tables in memory: our program's as the committed bf-rt.json has them, the fixed ones as sde_tables.py
-lists them. Every table, key, field, action and width is checked; rates and hysteresis are rounded as on the chip.
+"""A Tofino's tables in memory: our program's from the committed bf-rt.json, the fixed tables from sde_tables.py. Every
+table, key, field, action and width is checked. Rates and hysteresis are rounded as on the chip.
 
-Not a model of the chip: nothing is forwarded and no queue fills. It answers for what a server would refuse.
+Not a model of the chip: nothing is forwarded and no queue fills. It refuses the same requests as a server.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from controlplane.sde_tables import FIXED_TABLES, Fixed
 from controlplane.switch import SwitchError
 
 PORTS = {"1/0": 1, "1/1": 2, "1/2": 3, "17/0": 128 + 8}
-INTERNAL_PORT = 100  # no front panel has it
-CELLS = {"tf1": (80, 277_760), "tf2": (176, 422_400)}  # bytes, in all
+INTERNAL_PORT = 100  # not on the front panel
+CELLS = {"tf1": (80, 277_760), "tf2": (176, 422_400)}  # (bytes of a cell, cells of the buffer)
 PORTS_PER_GROUP, QUEUES_PER_PORT = 4, 8
 PROVIDED = {sde_tables.TM_PORT, sde_tables.TM_QUEUE_MAP, sde_tables.PORT_NAMES, sde_tables.TM}
 BEFORE_ANYTHING = {
@@ -33,7 +33,7 @@ HashableKey = tuple[tuple[str, Value], ...]
 
 
 class Device:
-    """The state of one device. Tests may change `program_name` and `writes_left`: then the connection is lost, once."""
+    """A device's state. Tests may set `program_name`, and `writes_left`, after which the connection is lost once."""
 
     def __init__(self, chip: str) -> None:
         schema, _ = committed_tofino(chip)
@@ -60,7 +60,7 @@ class Device:
         self._add_port(INTERNAL_PORT)
 
     def _add_port(self, port: int) -> None:
-        """Its queues are shuffled in the group, so that whoever takes the port's for the group's is found out."""
+        """Shuffles the port's queues in the group: code that confuses the two numberings then fails."""
         pipe, within = port >> 7, port & 127
         group, place = divmod(within, PORTS_PER_GROUP)
         queues = [place * QUEUES_PER_PORT + (queue + 3) % QUEUES_PER_PORT for queue in range(QUEUES_PER_PORT)]
@@ -191,7 +191,7 @@ class MemoryTables(Tables):
         return self.device.entries.get((table, None), {}).get(_hashable(key), nothing)
 
     def _fixed(self, table: str) -> Fixed | None:
-        """None: a table of our program. SwitchError if there is none of that name."""
+        """None: a table of our program. SwitchError: no table of that name."""
         for name, fixed in FIXED_TABLES.items():
             if sde_tables.on_chip(name, self.chip) == table:
                 return fixed
@@ -206,14 +206,14 @@ class MemoryTables(Tables):
         elif table in self.schema.counters:
             _check_fields(table, {"$COUNTER_INDEX": "uint32"}, key, whole=True)
         else:
-            names = {one.name: f"uint{one.bits}" for one in self.schema.tables[table].keys}
+            names = {field.name: f"uint{field.bits}" for field in self.schema.tables[table].keys}
             _check_fields(table, names, key, whole=True)
 
     def _check_row(self, table: str, row: Row) -> None:
         fixed = self._fixed(table)
         if fixed is None:
             arguments = self.schema.tables[table].actions[row.action or ""]
-            _check_fields(table, {one.name: f"uint{one.bits}" for one in arguments}, row.fields, whole=True)
+            _check_fields(table, {field.name: f"uint{field.bits}" for field in arguments}, row.fields, whole=True)
             return
         known = {**fixed.data_on(self.chip), **fixed.actions.get(row.action or "", {})}
         if row.action is not None and row.action not in fixed.actions:
@@ -221,8 +221,8 @@ class MemoryTables(Tables):
         _check_fields(table, known, row.fields, whole=False)
 
 
-def _check_fields(table: str, known: Mapping[str, str], given: Mapping[str, Value], whole: bool) -> None:
-    for name, value in given.items():
+def _check_fields(table: str, known: Mapping[str, str], fields: Mapping[str, Value], whole: bool) -> None:
+    for name, value in fields.items():
         kind = known.get(name)
         if kind is None:
             raise SwitchError(f"table {table}: no field {name}; it has {', '.join(known)}")
@@ -233,8 +233,8 @@ def _check_fields(table: str, known: Mapping[str, str], given: Mapping[str, Valu
         }.get(kind, bool(width) and type(value) is int and 0 <= value < 1 << int(width[1]))  # type: ignore[index]
         if not fits:
             raise SwitchError(f"table {table}: {name} {value!r} is no {kind}")
-    if whole and set(known) != set(given):
-        raise SwitchError(f"table {table}: needs {', '.join(known)}, got {', '.join(given)}")
+    if whole and set(known) != set(fields):
+        raise SwitchError(f"table {table}: needs {', '.join(known)}, got {', '.join(fields)}")
 
 
 def _buffer_at_start() -> tuple[dict[str, Value], str]:
@@ -243,15 +243,15 @@ def _buffer_at_start() -> tuple[dict[str, Value], str]:
 
 
 def _rounded(fields: Mapping[str, Value]) -> Mapping[str, Value]:
-    """Rates to ten bits of mantissa, hysteresis down to eight cells."""
-    found = dict(fields)
-    rate = found.get("max_rate")
+    """Rounds rates to ten bits of mantissa, and hysteresis down to a multiple of eight cells."""
+    rounded = dict(fields)
+    rate = rounded.get("max_rate")
     if isinstance(rate, int) and rate >= 1024:
         step = 1 << (rate.bit_length() - 10)
-        found["max_rate"] = (rate + step // 2) // step * step
-    if "hysteresis_cells" in found:
-        found["hysteresis_cells"] = int(str(found["hysteresis_cells"])) // 8 * 8
-    return found
+        rounded["max_rate"] = (rate + step // 2) // step * step
+    if "hysteresis_cells" in rounded:
+        rounded["hysteresis_cells"] = int(str(rounded["hysteresis_cells"])) // 8 * 8
+    return rounded
 
 
 def _hashable(key: Key) -> HashableKey:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A BF Runtime server over a device in memory (bfrt_memory.py): the SDE's own client can be tried without a chip.
+"""A BF Runtime server over a device in memory (bfrt_memory.py), to try the SDE's own client without a chip.
 
-Messages, ids and errors are real, what is behind them is not. As bf_switchd, it gives a program to one client.
+Messages, ids and errors are real; the device is not. As bf_switchd, the server binds one client to a program.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ FILES = ("port", "mirror", "tm")
 
 
 class Known:
-    """The tables of a chip as bf-rt.json and the SDE's files have them: ids to names and types, both ways."""
+    """The tables of a chip, from bf-rt.json and the SDE's files: ids to names and types, both ways."""
 
     def __init__(self, chip: str) -> None:
         self.program = (BUILD / {"tf1": "tofino", "tf2": "tofino2"}[chip] / "bf-rt.json").read_bytes()
         fixed = [json.loads((SHARED / f"bf_rt_{name}_{chip}.json").read_text()) for name in FILES]
-        self.fixed = json.dumps({**fixed[0], "tables": [table for one in fixed for table in one["tables"]]}).encode()
+        self.fixed = json.dumps({**fixed[0], "tables": [table for file in fixed for table in file["tables"]]}).encode()
         tables = [*json.loads(self.program)["tables"], *json.loads(self.fixed)["tables"]]
         self.by_id = {table["id"]: table for table in tables}
 
     def data_fields(self, table: Any, action_id: int) -> list[Any]:
-        common = [one.get("singleton", one) for one in table["data"]]
+        common = [field.get("singleton", field) for field in table["data"]]
         for action in table.get("action_specs", []):
             if action["id"] == action_id:
-                common += [one.get("singleton", one) for one in action["data"]]
-        return [one for one in common if "name" in one]
+                common += [field.get("singleton", field) for field in action["data"]]
+        return [field for field in common if "name" in field]
 
     def action_name(self, table: Any, action_id: int) -> str | None:
-        return next((one["name"] for one in table.get("action_specs", []) if one["id"] == action_id), None)
+        return next((action["name"] for action in table.get("action_specs", []) if action["id"] == action_id), None)
 
     def action_id(self, table: Any, name: str | None) -> int:
-        return next((int(one["id"]) for one in table.get("action_specs", []) if one["name"] == name), 0)
+        return next((int(action["id"]) for action in table.get("action_specs", []) if action["name"] == name), 0)
 
 
 class Service:
-    """The RPCs that the control plane's client makes."""
+    """The RPCs that the control plane's client calls."""
 
     def __init__(self, device: Device) -> None:
         from bfrt_grpc import bfruntime_pb2, bfruntime_pb2_grpc
@@ -71,8 +71,8 @@ class Service:
         import grpc
 
         if self._bound is not None:
-            told = f"Client ID {request.client_id} trying to bind but Client ID {self._bound} already owns this P4"
-            context.abort(grpc.StatusCode.ALREADY_EXISTS, told)
+            message = f"Client ID {request.client_id} trying to bind but Client ID {self._bound} already owns this P4"
+            context.abort(grpc.StatusCode.ALREADY_EXISTS, message)
         self._bound = request.client_id
         return self._pb.SetForwardingPipelineConfigResponse()
 
@@ -143,30 +143,30 @@ class Service:
         entry = reply.entities.add().table_entry
         entry.table_id, entry.is_default_entry = table["id"], key is None
         if key is not None:
-            for one in table["key"]:
+            for key_field in table["key"]:
                 field = entry.key.fields.add()
-                field.field_id = one["id"]
-                field.exact.value = _stream(key[one["name"]], one["type"])
+                field.field_id = key_field["id"]
+                field.exact.value = _stream(key[key_field["name"]], key_field["type"])
         entry.data.action_id = self._known.action_id(table, row.action)
-        for one in self._known.data_fields(table, entry.data.action_id):
-            if one["name"] in row.fields:
+        for key_field in self._known.data_fields(table, entry.data.action_id):
+            if key_field["name"] in row.fields:
                 field = entry.data.fields.add()
-                field.field_id = one["id"]
-                _fill(field, row.fields[one["name"]], one)
+                field.field_id = key_field["id"]
+                _fill(field, row.fields[key_field["name"]], key_field)
 
     def _key(self, table: Any, key: Any) -> Key:
-        by_id = {one["id"]: one for one in table["key"]}
+        by_id = {field["id"]: field for field in table["key"]}
         return {by_id[f.field_id]["name"]: _plain(f.exact.value, by_id[f.field_id]["type"]) for f in key.fields}
 
     def _row(self, table: Any, data: Any) -> Row:
-        by_id = {one["id"]: one for one in self._known.data_fields(table, data.action_id)}
+        by_id = {field["id"]: field for field in self._known.data_fields(table, data.action_id)}
         return Row(
             {by_id[field.field_id]["name"]: _read_value(field, by_id[field.field_id]) for field in data.fields},
             self._known.action_name(table, data.action_id),
         )
 
     def _named(self, request: Any, context: Any) -> None:
-        """A client that is not bound says which program it means; one that is, must not."""
+        """Refuses an unbound client that does not name the program."""
         import grpc
 
         if self.stopped:
@@ -174,22 +174,22 @@ class Service:
         if request.client_id != self._bound and request.p4_name != self.device.program_name:
             context.abort(grpc.StatusCode.NOT_FOUND, "Bound config not found")
 
-    def _refuse(self, context: Any, told: str) -> None:
-        """As bf_switchd tells errors of entries: in the binary details of a status UNKNOWN."""
+    def _refuse(self, context: Any, message: str) -> None:
+        """Reports an entry's error as bf_switchd does: in the binary details of a status UNKNOWN."""
         import grpc
         from google.rpc import code_pb2, status_pb2
 
-        code = next((code for code in ("NOT_FOUND", "UNAVAILABLE") if code in told), "INVALID_ARGUMENT")
+        code = next((code for code in ("NOT_FOUND", "UNAVAILABLE") if code in message), "INVALID_ARGUMENT")
         if code == "UNAVAILABLE":
             context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
         status = status_pb2.Status(code=code_pb2.UNKNOWN)
-        status.details.add().Pack(self._pb.Error(canonical_code=code_pb2.Code.Value(code), message=told))
+        status.details.add().Pack(self._pb.Error(canonical_code=code_pb2.Code.Value(code), message=message))
         context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
         context.abort(grpc.StatusCode.UNKNOWN, "")
 
 
 class Server:
-    """The service on a port of this machine's loopback; use it as a context."""
+    """The service on a loopback port; use it as a context."""
 
     def __init__(self, device: Device) -> None:
         import grpc
@@ -218,7 +218,7 @@ def _plain(value: bytes, kind: Any) -> Value:
     return value.decode() if kind["type"] == "string" else int.from_bytes(value, "big")
 
 
-def _fill(field: Any, value: Value, one: Any) -> None:
+def _fill(field: Any, value: Value, description: Any) -> None:
     if isinstance(value, bool):
         field.bool_val = value
     elif isinstance(value, str):
@@ -226,10 +226,10 @@ def _fill(field: Any, value: Value, one: Any) -> None:
     elif isinstance(value, list):
         field.int_arr_val.val.extend(value)
     else:
-        field.stream = _stream(value, one["type"])
+        field.stream = _stream(value, description["type"])
 
 
-def _read_value(field: Any, one: Any) -> Value:
+def _read_value(field: Any, description: Any) -> Value:
     kind = field.WhichOneof("value")
     if kind == "bool_val":
         return bool(field.bool_val)
@@ -237,4 +237,4 @@ def _read_value(field: Any, one: Any) -> Value:
         return str(field.str_val)
     if kind == "int_arr_val":
         return [int(value) for value in field.int_arr_val.val]
-    return _plain(field.stream, one["type"])
+    return _plain(field.stream, description["type"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A real simple_switch in a network namespace of its own, three veths at it, and frames in and out of them."""
+"""A real simple_switch with three veths in its own network namespace; tests send and receive frames on the veths."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ needs_bmv2 = [
 
 
 class Bmv2Lab:
-    """The namespace and the program in it; use it as a context. Ports of the switch are to1, to2, to3."""
+    """The namespace and simple_switch in it; use it as a context. The switch's ports are to1, to2, to3."""
 
     def __init__(self, program: Path = BUILD / "bufferscope.json") -> None:
         self.name = f"controlplane{os.getpid()}-{next(_labs)}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Switches for the tests: the compiled program itself behind a socket, and whatever else each target has."""
+"""Switches for the tests: the compiled program behind a socket, and the test doubles of the other targets."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from softswitch.tests.core_driver import Core
 
 @pytest.fixture(scope="session", autouse=True)
 def own_locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Locks and notes of the tests are theirs, and go with them."""
-    kept = lock.DIRECTORIES
+    """The tests' lock files are in a directory that ends with the tests."""
+    original = lock.DIRECTORIES
     lock.DIRECTORIES = (tmp_path_factory.mktemp("locks"),)
     yield
-    lock.DIRECTORIES = kept
+    lock.DIRECTORIES = original
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def core() -> Core:
 
 @contextmanager
 def served(core: Core, path: Path) -> Iterator[None]:
-    """Inside, clients of `path` are answered by the core, one after another."""
+    """Inside, the core answers clients of the socket `path`, one after another."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(str(path))
         listening.listen()
@@ -109,7 +109,7 @@ def tofino2() -> TofinoSwitch:
 
 @pytest.fixture
 def sde() -> None:
-    """The SDE's client and table descriptions, without which its tests are skipped."""
+    """Skips the test if the SDE's client and table descriptions are missing."""
     if not os.environ.get("SDE_INSTALL"):
         pytest.skip("no Tofino SDE: SDE_INSTALL is not set")
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Applying a switch.yaml: all of it, once; only what differs; and again after the connection was lost anywhere."""
+"""Applying a switch.yaml: the whole file, the differences only, and again after a lost connection at any write."""
 
 from __future__ import annotations
 
@@ -92,16 +92,16 @@ def test_apply__a_switch_that_keeps_something_else_is_told(fake: FakeSwitch, mon
 
 
 def test_apply__is_the_same_on_every_switch(switch: Switch) -> None:
-    """Also those whose queues serve packets."""
+    """Every switch includes BMv2, whose queues have rates in packets/s."""
     ports = {"2": {"rate": "100mbit", "policy": {"mode": "tail-drop", "threshold": "0.5bdp"}, "postcards": "1"}}
     names = {str(number): name for name, number in switch.ports().items()}
-    given = {**load_file(EXAMPLE), "ports": {names[port]: settings for port, settings in ports.items()}}
-    given["forwarding"] = {mac: names[port] for mac, port in given["forwarding"].items()}
-    given["collector"] = {**given["collector"], "port": names["3"]}
-    asked = desired(validate(given, "example"), switch, "example")
-    nothing = desired(validate({**given, "ports": {}, "forwarding": {}}, "example"), switch, "example")
-    assert apply(switch, asked).changes
-    assert apply(switch, asked).changes == []
+    content = {**load_file(EXAMPLE), "ports": {names[port]: settings for port, settings in ports.items()}}
+    content["forwarding"] = {mac: names[port] for mac, port in content["forwarding"].items()}
+    content["collector"] = {**content["collector"], "port": names["3"]}
+    everything = desired(validate(content, "example"), switch, "example")
+    nothing = desired(validate({**content, "ports": {}, "forwarding": {}}, "example"), switch, "example")
+    assert apply(switch, everything).changes
+    assert apply(switch, everything).changes == []
     apply(switch, nothing)
     assert (switch.policy(2), switch.forwarding()) == (Unwatched(), {})
     switch.set_queue(2, Queue())

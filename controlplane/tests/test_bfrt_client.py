@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The SDE's own client, over gRPC, to a server in memory: what it makes of names, refusals, bindings, lost connections.
+"""The SDE's own client, over gRPC, to a server in memory: names, refusals, bindings, lost connections.
 
-Runs where SDE_INSTALL has the client (skipped, visibly, elsewhere); what is behind the server is no chip.
+Runs if SDE_INSTALL has the client, else skipped visibly. No chip is behind the server.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""BMv2's simple_switch as it runs: frames through it, what it counts, its queue, and how it goes away."""
+"""A running simple_switch of BMv2: frames through the switch, its counters and queue, restarts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60) -> bool:
 
 
 def lab_file(switch: Bmv2Switch) -> Desired:
-    """The example, with BMv2's names of the ports."""
+    """The example file, with BMv2's port names."""
     content = load(EXAMPLE)
     content["ports"] = {f"to{name}": settings for name, settings in content["ports"].items()}
     content["forwarding"] = {mac: f"to{name}" for mac, name in content["forwarding"].items()}
@@ -122,7 +122,7 @@ class TestRunning:
                 assert switch.queue(2) == Queue(limit_packets=64)
 
     def test_apply__after_a_restart_in_its_middle_does_all_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What BMv2 had taken is gone with it, and so is what was noted of its queues."""
+        """A restarted BMv2 has lost all settings, and the notes of its queues' settings."""
         with Bmv2Lab() as lab:
             with lab.client() as switch:
                 wanted = lab_file(switch)
@@ -150,7 +150,7 @@ def test_modules__missing_is_one_line_that_says_where_they_were_sought(
 
 
 def test_modules__that_do_not_load_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As those of another Python."""
+    """Modules generated for another version of Python fail like this."""
     for name in bmv2_client.PACKAGES:
         monkeypatch.delitem(sys.modules, name, raising=False)
         (tmp_path / name).mkdir()

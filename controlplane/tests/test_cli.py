@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command line: what each command prints and leaves on the switch; every failure is one line and status 1."""
+"""The command line: each command's output and effect on the switch; every failure is one line and status 1."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def test_threshold__is_set_in_any_unit(run, fake: FakeSwitch) -> None:
 
 
 def test_policy__behind_a_queue_that_drops_in_silence_is_refused(run, fake: FakeSwitch) -> None:
-    """BMv2's own queues hold 64 packets until told otherwise."""
+    """A queue of BMv2 holds 64 packets by default."""
     fake.set_queue(2, Queue(limit_packets=64))
     fake.set_policy(2, TailDrop(63))
-    said = "port 2: the queue itself holds 64 packets and drops the rest in silence, before the policy does at"
+    refusal = "port 2: the queue itself holds 64 packets and drops the rest in silence, before the policy does at"
     for words in (("threshold", "set", "2", "64p"), ("mode", "2", "ecn", "--threshold", "9p", "--hard-limit", "99p")):
         status, _, err = run(*words)
         assert (status, len(err)) == (1, 1)
-        assert said in err[0]
+        assert refusal in err[0]
     assert run("threshold", "set", "2", "62p")[0] == 0
     assert run("threshold", "set", "2", "90kB")[0] == 0
     assert run("mode", "2", "egress-threshold", "--threshold", "99p")[0] == 0
@@ -94,7 +94,7 @@ def test_postcards__need_a_policy_and_a_collector(run, fake: FakeSwitch) -> None
     ]
     fake.set_policy(2, TailDrop(5))
     assert run("postcards", "on", "2")[2] == [
-        "error: fake switch at test: has no collector, so nobody would get postcards: apply a file with one"
+        "error: fake switch at test: has no collector to receive postcards: apply a file with one"
     ]
     run("apply", which=("--file", str(EXAMPLE), *FAKE))
     assert run("postcards", "on", "2", "--switch-id", "9")[1] == ["port 2 postcards: on, switch id 9"]
@@ -158,7 +158,7 @@ def test_watch__shows_rates_of_watched_queues(run, fake: FakeSwitch) -> None:
         (("watch", "--interval", "nan"), "--interval nan is out of bounds"),
         (("watch", "--interval", "1e30"), "--interval 1e+30 is out of bounds"),
         (("watch", "--count", "0"), "--count 0 is out of bounds; allowed: 1 or more"),
-        (("apply",), "what should the switch be? give --file"),
+        (("apply",), "no settings given; give --file"),
         (("nonsense",), "argument COMMAND: invalid choice: 'nonsense'"),
         ((), "the following arguments are required: COMMAND"),
     ],

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What every switch must do alike: what was set reads back, and what does not fit is one line and changes nothing.
+"""Every switch behaves alike: settings read back, and a refused setting is one line and changes nothing.
 
-Tests leave the switch as they found it: starting some of them takes seconds, so they are shared.
+Tests restore the switch: they share it, because some switches need seconds to start.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def test_tables__read_back_what_was_set(switch: Switch) -> None:
 def test_queue__reads_back_what_is_in_force(switch: Switch) -> None:
     unit = switch.capabilities.limit_units[0]
     rate = {"rate_bps": 200_000_000} if switch.capabilities.rate_unit == "bps" else {"rate_pps": 1000}
-    asked = Queue(**rate, **{f"limit_{unit}": 104})
-    switch.set_queue(2, asked)
-    assert switch.holds(asked, switch.queue(2))
+    requested = Queue(**rate, **{f"limit_{unit}": 104})
+    switch.set_queue(2, requested)
+    assert switch.holds(requested, switch.queue(2))
     assert not switch.holds(Queue(), switch.queue(2))
     switch.set_queue(2, Queue())
     assert switch.queue(2) == Queue()

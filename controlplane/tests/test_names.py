@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every name that the control plane uses is one of the compiled program, or of the SDE's fixed tables."""
+"""Every name that the control plane uses exists in the compiled program or in the SDE's fixed tables."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_p4info__that_is_none_is_refused(text: str) -> None:
 def test_fixed_tables__are_the_sdes(name: str, chip: str) -> None:
     fixed = FIXED_TABLES[name]
     file = SHARED / Path(on_chip(fixed.file, chip)).name
-    (table,) = [one for one in json.loads(file.read_text())["tables"] if one["name"] == on_chip(name, chip)]
+    (table,) = [entry for entry in json.loads(file.read_text())["tables"] if entry["name"] == on_chip(name, chip)]
     assert {key["name"]: key["type"]["type"] for key in table["key"]} == dict(fixed.keys)
     common = _types(table["data"])
     assert fixed.data_on(chip).items() <= common.items()
@@ -94,8 +94,8 @@ def test_fixed_tables__are_the_sdes(name: str, chip: str) -> None:
 
 
 def _types(data: list[dict[str, Any]]) -> dict[str, str]:
-    singles = [one.get("singleton", one) for one in data]
-    return {one["name"]: one["type"]["type"] for one in singles if "name" in one}
+    singles = [field.get("singleton", field) for field in data]
+    return {field["name"]: field["type"]["type"] for field in singles if "name" in field}
 
 
 def test_short__is_the_last_part() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command as users run it, on a soft switch that is a process: apply, apply again, and two writers at once."""
+"""The command as users run it, on a soft switch process: apply, apply again, two writers at once."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_apply__makes_a_started_switch_forward(running: tuple[Lab, Switch]) -> N
 
 def test_writers__in_two_processes_are_one_at_a_time(running: tuple[Lab, Switch], monkeypatch) -> None:
     _, switch = running
-    monkeypatch.setattr(lock, "DIRECTORIES", (Path("/run/lock"), Path("/tmp")))  # where the command looks
+    monkeypatch.setattr(lock, "DIRECTORIES", (Path("/run/lock"), Path("/tmp")))  # the directories of the command
     with SoftSwitch(switch.control_path) as client, client.writing():
         before = client.policy(2)
         done = command("threshold", "set", "2", "40p", path=switch.control_path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The client against the compiled program itself: requests are answered by the switch core behind a socket."""
+"""The client against the compiled program: the switch core answers requests behind a socket."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_set_policy__is_what_the_table_says(switch: SoftSwitch, policy, action: 
     switch.set_policy(2, policy)
     name, *arguments = action.split()
     (entry,) = [line for line in dump(switch, "queue_policy").splitlines() if line.split(" = ")[0].endswith("2")]
-    done, *given = entry.split(" = ")[1].split()
-    assert done.endswith(name)
-    assert given == arguments
+    dumped_action, *dumped_arguments = entry.split(" = ")[1].split()
+    assert dumped_action.endswith(name)
+    assert dumped_arguments == arguments
 
 
 def test_postcards__are_sent_and_counted(core: Core, switch: SoftSwitch) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""switch.yaml: the example is good, and each mistake is one line that says where, what, and what is allowed."""
+"""switch.yaml: the example is valid; each mistake is one line with place, problem and allowed values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def lines(path: Path, switch: FakeSwitch | None = None) -> list[str]:
-    """What is wrong with the file, without its name."""
+    """The errors of the file, without the file's name."""
     with pytest.raises(SpecFileError) as refusal:
         _read(path, switch)
     assert all(line.startswith(f"{path}: ") and "\n" not in line for line in refusal.value.lines)
@@ -34,7 +34,7 @@ def lines(path: Path, switch: FakeSwitch | None = None) -> list[str]:
 
 def _read(path: Path, switch: FakeSwitch | None) -> None:
     spec = load(path)
-    assert switch is not None, "the file is good by itself"
+    assert switch is not None, "the file is valid"
     desired(spec, switch, str(path))
 
 
@@ -149,13 +149,13 @@ def test_load__a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         ),
         (
             "ports: {'2': {policy: {mode: tail-drop, threshold: 1p}, postcards: 1}}\n",
-            "collector: is missing: some port sends postcards, and nobody would get them",
+            "collector: is missing: some port sends postcards, which need a receiver",
         ),
         (
             "ports: {'3': {policy: {mode: tail-drop, threshold: 1p}, postcards: 1}}\n"
             + CARDS
             + "switch_addr: 10.0.0.3, collector_addr: 10.0.0.2}\n",
-            "collector.port: sends postcards of its own queue: they would lie in what they measure",
+            "collector.port: sends postcards of its own queue: postcards would be part of that queue",
         ),
         (
             "ports: {'2': {policy: {mode: tail-drop, threshold: 1p}, postcards: 1}}\n"
@@ -182,7 +182,7 @@ PIECES = (b"", b"\x00", b"\x1b[2J", b"\xff", b"- ", b"*a", b"&a ", b"{", b": ", 
 
 
 def test_load__of_broken_files_ends_in_printable_lines(tmp_path: Path, fake: FakeSwitch) -> None:
-    """The example with bytes changed, left out and put in: a spec, or lines that a terminal can show; nothing else."""
+    """Bytes of the example are changed, removed and inserted: the result loads, or the errors are printable lines."""
     rng = random.Random(1)
     path = tmp_path / "switch.yaml"
     refusals = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The table of targets, and what a program that is not ours meets."""
+"""The table of targets, and the refusal of other programs."""
 
 from __future__ import annotations
 

@@ -57,10 +57,10 @@ def test_convert__times_and_bdps_are_the_nearest_packets(text: str, value: int, 
     ],
 )
 def test_convert__says_what_cells_round(text: str, value: int, note: str) -> None:
-    found = convert(parse(text), IN_CELLS, LAB)
-    assert (found.value, found.unit) == (value, Unit.CELLS)
-    assert found.note.startswith(note)
-    assert bool(found.note) == bool(note)
+    converted = convert(parse(text), IN_CELLS, LAB)
+    assert (converted.value, converted.unit) == (value, Unit.CELLS)
+    assert converted.note.startswith(note)
+    assert bool(converted.note) == bool(note)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_convert__says_what_it_needs(text: str, capabilities, traffic: Traffic, 
 
 def test_convert_rate__is_of_full_packets_where_packets_are_served() -> None:
     assert convert_rate(50_000_000, SOFT, Traffic()) == Converted(50_000_000, "bps")
-    found = convert_rate(50_000_000, TARGETS["bmv2"].capabilities, LAB)
-    assert (found.value, found.unit) == (4064, "pps")
-    assert found.note == (
+    converted = convert_rate(50_000_000, TARGETS["bmv2"].capabilities, LAB)
+    assert (converted.value, converted.unit) == (4064, "pps")
+    assert converted.note == (
         "50000000 bit/s is 4064 packets/s, 50003456 bit/s of full packets (1538 bytes on the wire), not of others"
     )

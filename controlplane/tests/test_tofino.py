@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tofino backend on tables in memory: where its queues are, what the traffic manager is told, ports, refusals."""
+"""The tofino backend on tables in memory: mapping of queues, settings of the traffic manager, ports, refusals."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def switch(device: Device) -> TofinoSwitch:
 
 
 def buffer(switch: TofinoSwitch, port: int) -> Row:
-    """What the traffic manager was told of the port's queue, found by the port's own mapping."""
+    """The traffic manager's buffer settings of the port's queue, looked up through the port's mapping."""
     device = switch._tables.device  # type: ignore[attr-defined]
     mapped = device.entries[sde_tables.on_chip(sde_tables.TM_QUEUE_MAP, device.chip), port >> 7]
     (key,) = [key for key, row in mapped.items() if row.fields == {"dev_port": port, "queue_nr": 0}]
@@ -66,20 +66,20 @@ def test_capabilities__have_the_cell_size_of_the_chip(device: Device, switch: To
 def test_tail_drop__is_a_hard_limit_of_the_ports_own_queue(switch: TofinoSwitch) -> None:
     others = {port: buffer(switch, port) for port in (1, 3, 136)}
     switch.set_policy(2, TailDrop(3000, Unit.CELLS))
-    told = buffer(switch, 2).fields
-    assert (told["guaranteed_cells"], told["pool_max_cells"]) == (24, 2976)
-    assert (told["dynamic_baf"], told["tail_drop_enable"], told["hysteresis_cells"]) == ("DISABLE", True, 0)
+    fields = buffer(switch, 2).fields
+    assert (fields["guaranteed_cells"], fields["pool_max_cells"]) == (24, 2976)
+    assert (fields["dynamic_baf"], fields["tail_drop_enable"], fields["hysteresis_cells"]) == ("DISABLE", True, 0)
     switch.set_policy(2, TailDrop(10, Unit.CELLS))
-    told = buffer(switch, 2).fields
-    assert (told["guaranteed_cells"], told["pool_max_cells"]) == (10, 0)
+    fields = buffer(switch, 2).fields
+    assert (fields["guaranteed_cells"], fields["pool_max_cells"]) == (10, 0)
     assert {port: buffer(switch, port) for port in others} == others
     assert switch.queue(2) == Queue()
 
 
 def test_ecn__limits_the_queue_at_its_hard_limit(switch: TofinoSwitch) -> None:
     switch.set_policy(2, Ecn(500, 3000, Unit.CELLS))
-    told = buffer(switch, 2)
-    assert told.number("guaranteed_cells") + told.number("pool_max_cells") == 3000
+    row = buffer(switch, 2)
+    assert row.number("guaranteed_cells") + row.number("pool_max_cells") == 3000
     assert switch.policy(2) == Ecn(500, 3000, Unit.CELLS)
 
 
@@ -94,7 +94,7 @@ def test_egress_threshold__gives_the_queue_back_to_the_shared_pool(switch: Tofin
 
 
 def test_policy__is_what_the_traffic_manager_does(device: Device, switch: TofinoSwitch) -> None:
-    """Somebody else set the limit, or the queue may grow: then the threshold in the program's table says nothing."""
+    """The reported threshold is the traffic manager's limit, also after another client changed the limit."""
     switch.set_policy(2, TailDrop(3000, Unit.CELLS))
     queues = switch._queues
     queues.set_limit_cells(2, 2000)
@@ -113,7 +113,7 @@ def test_policy__is_what_the_traffic_manager_does(device: Device, switch: Tofino
     ],
 )
 def test_limit__is_what_really_drops(device: Device, switch: TofinoSwitch, changed, action: str, limit) -> None:
-    """A queue that may grow, or leaves the dropping to ingress, has no limit of its own."""
+    """A queue that may grow, or has tail drop disabled, has no limit of its own."""
     place = switch._queues.place(2)
     table = sde_tables.on_chip(sde_tables.TM_QUEUE_BUFFER, device.chip)
     device.entries[table, 0][tuple(sorted(place.key.items()))] = Row({**buffer(switch, 2).fields, **changed}, action)
@@ -129,12 +129,12 @@ def test_place__that_another_port_has_is_refused(device: Device, switch: TofinoS
 
 
 def test_rate__is_rounded_by_the_chip_and_read_back(device: Device, switch: TofinoSwitch) -> None:
-    asked = Queue(rate_bps=1_234_567_000)
-    switch.set_queue(2, asked)
-    found = switch.queue(2)
-    assert found != asked
-    assert switch.holds(asked, found)
-    assert not switch.holds(replace(asked, rate_bps=1_244_567_000), found)
+    requested = Queue(rate_bps=1_234_567_000)
+    switch.set_queue(2, requested)
+    reported = switch.queue(2)
+    assert reported != requested
+    assert switch.holds(requested, reported)
+    assert not switch.holds(replace(requested, rate_bps=1_244_567_000), reported)
     gap = device.defaults[sde_tables.on_chip(sde_tables.TM_PIPE_SHAPING, device.chip), 0]
     assert gap.fields == {"packet_ifg_compensation": 20}
     switch.set_queue(2, Queue(rate_pps=5000))
@@ -195,7 +195,7 @@ def test_apply__sets_up_a_whole_switch_once(device: Device, switch: TofinoSwitch
     (note,) = wanted.notes
     assert f"1bdp is 138.305 full packets: 138; 138 packets of 9014 + 22 bytes are {cells} cells of {cell}" in note
     done = apply(switch, wanted)
-    assert [change.what for change in done.changes] == [
+    assert [change.setting for change in done.changes] == [
         "port 1/0 front panel", "port 1/1 front panel", "port 1/2 front panel", "port 1/1 policy", "port 1/1 queue",
         "deflection", "deflection", "collector", "port 1/1 postcards",
         "forwarding 02:bf:00:00:00:01", "forwarding 02:bf:00:00:00:02",
@@ -210,11 +210,11 @@ def test_apply__says_where_refused_packets_come_to_if_the_file_does_not(switch: 
     wanted = desired(validate({**SPEC, "deflect": []}, "spec"), switch, "spec")
     if switch._tables.chip == "tf1":
         assert wanted.notes[1:] == [
-            "deflect: is not given: what pipe 0 refuses comes to device port 0",
-            "deflect: is not given: what pipe 1 refuses comes to device port 128",
+            "deflect: is not given: packets that pipe 0 refuses come to device port 0",
+            "deflect: is not given: packets that pipe 1 refuses come to device port 128",
         ]
     else:
-        assert wanted.notes[1:] == ["deflect: is not given, and off in the switch: what it refuses gets no postcard"]
+        assert wanted.notes[1:] == ["deflect: is not given, and off: refused packets get no postcard"]
 
 
 def test_threshold__in_bdp_is_of_the_cable_where_no_rate_is_given(switch: TofinoSwitch) -> None:
@@ -315,7 +315,7 @@ def test_sde__that_cannot_serve_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp
     (package / "__init__.py").write_text("")
     (package / "client.py").write_text(source)
     for name in [name for name in sys.modules if name.split(".")[0] == "bfrt_grpc"]:
-        monkeypatch.delitem(sys.modules, name)  # and put back at the end
+        monkeypatch.delitem(sys.modules, name)  # restored at the end
     monkeypatch.setenv("SDE_INSTALL", str(tmp_path))
     try:
         with pytest.raises(SwitchError, match=says) as refusal:
