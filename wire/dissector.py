@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""wire/postcard.lua, a Wireshark dissector, from postcard.def: `python -m wire.dissector` writes it again.
+"""Generates wire/postcard.lua, a Wireshark dissector, from postcard.def: `python -m wire.dissector`.
 
-Every field is there under bufferscope.<name>, with its remark in the definition as description; flags and other
-constants by their names.
+Every field is bufferscope.<name>, described by its comment in postcard.def. Flags and other constants have their names.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ ADDRESSES = ("src_addr", "dst_addr")
 FLAGS = ("DROPPED", "CE_MARKED", "ECT", "AT_INGRESS", "HAS_PORTS", "HAS_TCP", "HAS_IP", "BYTE_THRESHOLD")
 HEAD = """\
 -- SPDX-License-Identifier: GPL-2.0 OR MIT
--- Wireshark dissector of bufferscope's postcards. Written by `python -m wire.dissector` from wire/postcard.def, which a
--- test holds it to. Use: wireshark -X lua_script:wire/postcard.lua postcards.pcapng, or copy it to Wireshark's folder
--- of personal plugins.
+-- Wireshark dissector of bufferscope's postcards. `python -m wire.dissector` generates it from wire/postcard.def; a
+-- test fails if it is stale. Use: wireshark -X lua_script:wire/postcard.lua postcards.pcapng, or copy it to Wireshark's
+-- folder of personal plugins.
 local bufferscope = Proto("bufferscope", "bufferscope postcard")
 local f = bufferscope.fields
 """
@@ -47,11 +46,11 @@ def lua() -> str:
     lines.append(f"\tlocal length = ({versions})[version]")
     lines.append("\tif not length or buffer:len() < length then return 0 end")
     lines.append('\tpacket.cols.protocol = "bufferscope"')
-    lines.append("\tlocal here = tree:add(bufferscope, buffer(0, length))")
+    lines.append("\tlocal card = tree:add(bufferscope, buffer(0, length))")
     at = 0
     for name, bits in POSTCARD.fields:
         size = bits // 8
-        add = f"here:add(f.{name}, buffer({at}, {size}))"
+        add = f"card:add(f.{name}, buffer({at}, {size}))"
         if name == "flags":
             lines.append(f"\tlocal flags = {add}")
             lines += [f"\tflags:add(f.flag_{flag.lower()}, buffer({at}, {size}))" for flag in FLAGS]
@@ -63,9 +62,9 @@ def lua() -> str:
     dropped = POSTCARD.const["POSTCARD_DROPPED"]
     depth_at = _offset("depth_packets")
     lines.append(
-        f"\tlocal what = buffer(1, 1):bitfield({7 - dropped.bit_length() + 1}, 1) == 1 and 'dropped' or 'departed'"
+        f"\tlocal fate = buffer(1, 1):bitfield({7 - dropped.bit_length() + 1}, 1) == 1 and 'dropped' or 'departed'"
     )
-    lines.append(f"\tpacket.cols.info = string.format('%s, depth %d packets', what, buffer({depth_at}, 4):uint())")
+    lines.append(f"\tpacket.cols.info = string.format('%s, depth %d packets', fate, buffer({depth_at}, 4):uint())")
     lines += ["\treturn length", "end", ""]
     lines.append(f'DissectorTable.get("udp.port"):add({POSTCARD.const["POSTCARD_UDP_PORT"]}, bufferscope)')
     return "\n".join(lines) + "\n"
@@ -81,8 +80,8 @@ def _offset(field: str) -> int:
 
 
 def _remarks() -> dict[str, str]:
-    found = re.findall(r"^FIELD\(\d+, (\w+)\)\s*// (.*)$", (HERE / "postcard.def").read_text(), re.M)
-    return {name: remark.replace('"', "'") for name, remark in found}
+    matches = re.findall(r"^FIELD\(\d+, (\w+)\)\s*// (.*)$", (HERE / "postcard.def").read_text(), re.M)
+    return {name: remark.replace('"', "'") for name, remark in matches}
 
 
 def _table(name: str, values: dict[int, str]) -> str:
@@ -92,7 +91,7 @@ def _table(name: str, values: dict[int, str]) -> str:
 def _kind(name: str, bits: int) -> str:
     if name in ADDRESSES:
         return "ProtoField.ipv6"
-    size = 64 if bits > 32 else 24 if bits == 24 else bits  # Lua's fields of 48 bits are those of 64
+    size = 64 if bits > 32 else 24 if bits == 24 else bits  # Lua has no type of 48 bits; uint64 takes shorter values
     return f"ProtoField.uint{size}"
 
 

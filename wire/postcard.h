@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The postcard in C: an ordinary struct in host order, read from and written to bytes field by field.
+ * The postcard in C: a struct in host byte order, decoded and encoded field by field.
  */
 #ifndef WIRE_POSTCARD_H
 #define WIRE_POSTCARD_H

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0 OR MIT
--- Wireshark dissector of bufferscope's postcards. Written by `python -m wire.dissector` from wire/postcard.def, which a
--- test holds it to. Use: wireshark -X lua_script:wire/postcard.lua postcards.pcapng, or copy it to Wireshark's folder
--- of personal plugins.
+-- Wireshark dissector of bufferscope's postcards. `python -m wire.dissector` generates it from wire/postcard.def; a
+-- test fails if it is stale. Use: wireshark -X lua_script:wire/postcard.lua postcards.pcapng, or copy it to Wireshark's
+-- folder of personal plugins.
 local bufferscope = Proto("bufferscope", "bufferscope postcard")
 local f = bufferscope.fields
 
@@ -46,9 +46,9 @@ function bufferscope.dissector(buffer, packet, tree)
 	local length = ({[1] = 86, [2] = 91})[version]
 	if not length or buffer:len() < length then return 0 end
 	packet.cols.protocol = "bufferscope"
-	local here = tree:add(bufferscope, buffer(0, length))
-	here:add(f.version, buffer(0, 1))
-	local flags = here:add(f.flags, buffer(1, 1))
+	local card = tree:add(bufferscope, buffer(0, length))
+	card:add(f.version, buffer(0, 1))
+	local flags = card:add(f.flags, buffer(1, 1))
 	flags:add(f.flag_dropped, buffer(1, 1))
 	flags:add(f.flag_ce_marked, buffer(1, 1))
 	flags:add(f.flag_ect, buffer(1, 1))
@@ -57,30 +57,30 @@ function bufferscope.dissector(buffer, packet, tree)
 	flags:add(f.flag_has_tcp, buffer(1, 1))
 	flags:add(f.flag_has_ip, buffer(1, 1))
 	flags:add(f.flag_byte_threshold, buffer(1, 1))
-	here:add(f.switch_id, buffer(2, 2))
-	here:add(f.ingress_port, buffer(4, 2))
-	here:add(f.egress_port, buffer(6, 2))
-	here:add(f.queue_id, buffer(8, 1))
-	here:add(f.policy, buffer(9, 1))
-	here:add(f.card_seq, buffer(10, 4))
-	here:add(f.enqueue_switch_ns, buffer(14, 6))
-	here:add(f.sojourn_ns, buffer(20, 6))
-	here:add(f.depth_packets, buffer(26, 4))
-	here:add(f.depth_bytes, buffer(30, 4))
-	here:add(f.threshold, buffer(34, 4))
-	here:add(f.packet_bytes, buffer(38, 2))
-	here:add(f.ip_protocol, buffer(40, 1))
-	here:add(f.tcp_flags, buffer(41, 1))
-	here:add(f.src_addr, buffer(42, 16))
-	here:add(f.dst_addr, buffer(58, 16))
-	here:add(f.src_port, buffer(74, 2))
-	here:add(f.dst_port, buffer(76, 2))
-	here:add(f.tcp_seq, buffer(78, 4))
-	here:add(f.tcp_ack, buffer(82, 4))
-	if length > 86 then here:add(f.depth_cells, buffer(86, 4)) end
-	if length > 90 then here:add(f.depth_unit, buffer(90, 1)) end
-	local what = buffer(1, 1):bitfield(7, 1) == 1 and 'dropped' or 'departed'
-	packet.cols.info = string.format('%s, depth %d packets', what, buffer(26, 4):uint())
+	card:add(f.switch_id, buffer(2, 2))
+	card:add(f.ingress_port, buffer(4, 2))
+	card:add(f.egress_port, buffer(6, 2))
+	card:add(f.queue_id, buffer(8, 1))
+	card:add(f.policy, buffer(9, 1))
+	card:add(f.card_seq, buffer(10, 4))
+	card:add(f.enqueue_switch_ns, buffer(14, 6))
+	card:add(f.sojourn_ns, buffer(20, 6))
+	card:add(f.depth_packets, buffer(26, 4))
+	card:add(f.depth_bytes, buffer(30, 4))
+	card:add(f.threshold, buffer(34, 4))
+	card:add(f.packet_bytes, buffer(38, 2))
+	card:add(f.ip_protocol, buffer(40, 1))
+	card:add(f.tcp_flags, buffer(41, 1))
+	card:add(f.src_addr, buffer(42, 16))
+	card:add(f.dst_addr, buffer(58, 16))
+	card:add(f.src_port, buffer(74, 2))
+	card:add(f.dst_port, buffer(76, 2))
+	card:add(f.tcp_seq, buffer(78, 4))
+	card:add(f.tcp_ack, buffer(82, 4))
+	if length > 86 then card:add(f.depth_cells, buffer(86, 4)) end
+	if length > 90 then card:add(f.depth_unit, buffer(90, 1)) end
+	local fate = buffer(1, 1):bitfield(7, 1) == 1 and 'dropped' or 'departed'
+	packet.cols.info = string.format('%s, depth %d packets', fate, buffer(26, 4):uint())
 	return length
 end
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Blocks go to the end of what is known to be whole, so that a torn one that could not be cut off is overwritten.
+// A block is written after the last whole block, so that it overwrites a torn block that could not be truncated.
 #include "raw_file.h"
 
 #include <errno.h>

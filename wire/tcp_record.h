@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The TCP record in C: BPF fills the struct in place and it is stored as it is, so its layout is the format.
- * Included by BPF programs too, which have the kernel's __uN types instead of stdint.h's, and by kernel code.
+ * The TCP record in C: BPF fills the struct in place and tcp.bst stores it unchanged, so the layout is the format.
+ * BPF programs (with the kernel's __uN types instead of stdint.h's) and kernel code include this file, too.
  */
 #ifndef WIRE_TCP_RECORD_H
 #define WIRE_TCP_RECORD_H

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The formats of this directory, read from their .def files: constants, fields, NumPy layouts and raw files.
 
-A `Format` is what a .def file says. Nothing here repeats a field: add one there and every reader has it.
+A `Format` is the content of a .def file. Nothing here repeats a field: a field added to the .def reaches every reader.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EIGHT_BUCKETS = re.compile(r"^EIGHT_BUCKETS\((\d+), (\d+), (\d+)\)", re.M)
 class Format:
     """One .def file. `fields` is (name, bits) in wire order; `byte_order` is "big" or "little".
 
-    Our own fields are whole bytes; those of a format of others, big-endian, may be a few bits.
+    Fields of our own formats are whole bytes. Big-endian third-party formats may have bit fields.
     """
 
     name: str
@@ -49,14 +49,14 @@ class Format:
         return sum(bits for _, bits in self.fields) // 8
 
     def decode(self, data: bytes | memoryview) -> dict[str, int]:
-        """The fields of one record; `data` is at least `length` bytes, what follows is ignored."""
+        """The fields of one record. `data` has at least `length` bytes; further bytes are ignored."""
         if len(data) < self.length:
             raise ValueError(f"{self.name}: {len(data)} bytes, a record has {self.length}")
         number = int.from_bytes(data[: self.length], self.byte_order)  # type: ignore[arg-type]
         return {name: number >> at & (1 << bits) - 1 for name, bits, at in self._shifts()}
 
     def encode(self, **values: int) -> bytes:
-        """One record; a field not named is 0, an unknown one or a value too wide is an error."""
+        """One record. Missing fields are 0; an unknown field, or a value too wide, is an error."""
         unknown = values.keys() - dict(self.fields).keys()
         if unknown:
             raise ValueError(f"{self.name} has no field {', '.join(sorted(unknown))}")
@@ -69,9 +69,9 @@ class Format:
         return number.to_bytes(self.length, self.byte_order)  # type: ignore[arg-type]
 
     def columns(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Many big-endian records at once: `rows` is uint8, records x at least `length`; each field as uint64.
+        """Decodes many big-endian records: `rows` is uint8, records x at least `length`; each field becomes uint64.
 
-        Raises TypeError for formats with a field that reaches into more than eight bytes.
+        Raises TypeError for formats with a field that overlaps more than eight bytes.
         """
         result = {}
         for name, bits, at in self._shifts():
@@ -82,8 +82,8 @@ class Format:
         return result
 
     def rows(self, count: int, **values: np.ndarray | int) -> np.ndarray:
-        """The opposite of `columns`: `count` big-endian records as uint8, records x `length`. A field not named is 0;
-        an unknown one, or a value too wide, is an error.
+        """The inverse of `columns`: `count` big-endian records as uint8, records x `length`. Missing fields are 0; an
+        unknown field, or a value too wide, is an error.
         """
         unknown = values.keys() - dict(self.fields).keys()
         if unknown:
@@ -102,7 +102,7 @@ class Format:
         return result
 
     def _shifts(self) -> Iterator[tuple[str, int, int]]:
-        """(name, bits, how far above bit 0 of the record as one number) of each field."""
+        """(name, bits, offset of its lowest bit in the record as one integer) of each field."""
         at = 8 * self.length if self.byte_order == "big" else 0
         for name, bits in self.fields:
             at -= bits if self.byte_order == "big" else 0
@@ -110,7 +110,7 @@ class Format:
             at += bits if self.byte_order == "little" else 0
 
     def beginning(self, length: int) -> Format:
-        """The format of the first `length` bytes of a record: an earlier version that later ones only added to."""
+        """The format of a record's first `length` bytes: an earlier version, to which later versions added fields."""
         fields = self.fields
         while fields and sum(bits for _, bits in fields) // 8 > length:
             fields = fields[:-1]
@@ -120,9 +120,9 @@ class Format:
         return cut
 
     def dtype(self, stamp_bytes: int = 0) -> np.dtype:
-        """NumPy layout of one record, `stamp_bytes` of `rx_mono_ns` (little-endian) before it if given.
+        """NumPy layout of one record, after `stamp_bytes` of `rx_mono_ns` (little-endian) if not 0.
 
-        Fields that NumPy has no integer for (48 and 128 bits) are rows of bytes: `wide` turns 48 bits into uint64.
+        Fields of 48 and 128 bits, for which NumPy has no integer, are rows of bytes; `wide` converts 48 bits to uint64.
         """
         if any(bits % 8 for _, bits in self.fields):
             raise TypeError(f"{self.name} has fields that are no whole bytes: use columns()")
@@ -135,7 +135,7 @@ class Format:
 
 
 def wide(column: np.ndarray) -> np.ndarray:
-    """Rows of up to 8 big-endian bytes as uint64."""
+    """Converts rows of up to 8 big-endian bytes to uint64."""
     value = np.zeros(len(column), dtype=np.uint64)
     for index in range(column.shape[1]):
         value = (value << np.uint64(8)) | column[:, index]
@@ -154,14 +154,14 @@ PCAPNG_PACKET = Format.load(HERE / "pcapng_packet.def", "little")
 _SHARED = HERE.parent / "p4src/shared"
 POLICY = Format.load(_SHARED / "policy.def", "big").const
 
-POSTCARD_1 = POSTCARD.beginning(POSTCARD.const["POSTCARD_1_BYTES"])  # of version 1: depths in packets and bytes
+POSTCARD_1 = POSTCARD.beginning(POSTCARD.const["POSTCARD_1_BYTES"])  # version 1: depths in packets and bytes
 STORED_POSTCARD = POSTCARD.dtype(stamp_bytes=BLOCK.const["BLOCK_STAMP_BYTES"])
 STORED_POSTCARD_1 = POSTCARD_1.dtype(stamp_bytes=BLOCK.const["BLOCK_STAMP_BYTES"])
 STORED_TCP_RECORD = TCP_RECORD.dtype()
 STORED_GOODPUT_RECORD = GOODPUT_RECORD.dtype()
-TCP_RECORD_1 = TCP_RECORD.beginning(TCP_RECORD.const["TCP_RECORD_1_BYTES"])  # of version 1: all its fields are known
+TCP_RECORD_1 = TCP_RECORD.beginning(TCP_RECORD.const["TCP_RECORD_1_BYTES"])  # version 1: all fields are known
 
-# Kind of raw file -> record versions that can be read -> bytes of such a record.
+# Kind of raw file -> readable record version -> bytes of a record.
 RECORD_BYTES = {
     BLOCK.const["BLOCK_POSTCARDS"]: {
         1: STORED_POSTCARD_1.itemsize,
@@ -171,7 +171,7 @@ RECORD_BYTES = {
     BLOCK.const["BLOCK_GOODPUT"]: {GOODPUT_RECORD.const["GOODPUT_RECORD_VERSION"]: STORED_GOODPUT_RECORD.itemsize},
 }
 
-# Of each bucket of the switch's depth histogram the lowest depth, in the unit in which the switch counts depths.
+# The lowest depth of each bucket of the switch's depth histogram, in the switch's unit of depth.
 DEPTH_BUCKETS = tuple(
     lowest + index * width
     for _, lowest, width in (
@@ -190,11 +190,11 @@ class Block:
 
 
 class RawFileError(ValueError):
-    """A raw file that cannot be read at all: wrong kind, or a version this reader does not know."""
+    """A raw file that cannot be read at all: wrong kind, or unknown version."""
 
 
 def encode_block(kind: int, record_version: int, record_bytes: int, payload: bytes, **header: int) -> bytes:
-    """One block ready to append; used by tests and tools, the daemons do the same in C."""
+    """One block, ready to append. For tests and tools; the daemons encode blocks in C."""
     values = dict(
         header,
         magic=BLOCK.const["BLOCK_MAGIC"],
@@ -210,11 +210,11 @@ def encode_block(kind: int, record_version: int, record_bytes: int, payload: byt
 
 
 def read_blocks(data: bytes | memoryview, kind: int) -> Iterator[Block]:
-    """The whole blocks of a raw file, up to the first that is short or damaged.
+    """The whole blocks of a raw file, up to the first block that is short or damaged.
 
-    `data` may be a memory map. The caller knows what was left: the blocks read end before `len(data)`.
-    Raises RawFileError on a block that is whole but of another kind, layout or version. Blocks of an earlier version of
-    RECORD_BYTES are yielded too: their header says which it is.
+    `data` may be a memory map. If the blocks read end before `len(data)`, the rest is damaged: the caller checks.
+    Raises RawFileError on a whole block of another kind, layout or version. All versions in RECORD_BYTES are accepted;
+    the header has the block's version.
     """
     view = memoryview(data)
     at = 0
@@ -228,11 +228,11 @@ def read_blocks(data: bytes | memoryview, kind: int) -> Iterator[Block]:
         payload = view[at + BLOCK.length : end]
         if zlib.crc32(payload, zlib.crc32(BLOCK.encode(**{**header, "crc32": 0}))) != header["crc32"]:
             return
-        found = (header["version"], header["kind"], header["record_version"], header["record_bytes"])
+        layout = (header["version"], header["kind"], header["record_version"], header["record_bytes"])
         known = [(BLOCK.const["BLOCK_VERSION"], kind, *version) for version in RECORD_BYTES[kind].items()]
-        if found not in known:
+        if layout not in known:
             raise RawFileError(
-                f"block at byte {at} has (block version, kind, record version, record bytes) {found}, "
+                f"block at byte {at} has (block version, kind, record version, record bytes) {layout}, "
                 f"this reader knows {' and '.join(map(str, known))}"
             )
         if header["record_count"] * header["record_bytes"] != header["payload_bytes"]:

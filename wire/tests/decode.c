@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Prints the fields of the record whose bytes come on standard input, as C reads them: "name value" a line.
- * argv[1] is the format's name; the postcard is also encoded again and must give the same bytes.
+ * Reads a record from standard input, and prints its fields as C decodes them: one "name value" per line.
+ * argv[1] is the format's name. A postcard is also encoded again, and must give the same bytes.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The formats: Python and C agree with the vectors, raw files are read up to the first damage, and no copies exist."""
+"""The formats: Python and C agree with the vectors, readers stop at the first damage, no format is defined twice."""
 
 import itertools
 import json
@@ -150,9 +150,9 @@ def test_reader__refuses_a_newer_version():
 def test_reader__reads_every_version_of_a_tcp_record(version, fmt):
     kind = BLOCK.const["BLOCK_TCP"]
     block = encode_block(kind, version, fmt.length, fmt.encode(snd_nxt=7) * 3)
-    (found,) = read_blocks(block, kind)
-    assert found.header["record_version"] == version
-    assert fmt.decode(found.payload) == dict.fromkeys(dict(fmt.fields), 0) | {"snd_nxt": 7}
+    (stored,) = read_blocks(block, kind)
+    assert stored.header["record_version"] == version
+    assert fmt.decode(stored.payload) == dict.fromkeys(dict(fmt.fields), 0) | {"snd_nxt": 7}
     with pytest.raises(RawFileError, match="this reader knows"):
         list(read_blocks(encode_block(kind, version, fmt.length + 8, bytes(fmt.length + 8)), kind))
 
@@ -160,8 +160,8 @@ def test_reader__reads_every_version_of_a_tcp_record(version, fmt):
 @pytest.mark.parametrize(("version", "fmt"), [(1, POSTCARD_1), (2, POSTCARD)])
 def test_reader__reads_every_version_of_a_postcard(version, fmt):
     card = bytes(8) + fmt.encode(version=version, card_seq=7)
-    (found,) = read_blocks(encode_block(KIND, version, len(card), card * 3), KIND)
-    assert fmt.decode(found.payload[8:])["card_seq"] == 7
+    (stored,) = read_blocks(encode_block(KIND, version, len(card), card * 3), KIND)
+    assert fmt.decode(stored.payload[8:])["card_seq"] == 7
 
 
 def test_earlier_version__is_cut_where_a_field_ends():
