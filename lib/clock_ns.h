@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The kernel's clocks as ns. Inline: the switch reads one several times a frame.
+ * The kernel's clocks in ns. Inline, because the switch reads a clock several times per frame.
  */
 #ifndef LIB_CLOCK_NS_H
 #define LIB_CLOCK_NS_H

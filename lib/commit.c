@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// fsync before rename, or after a power cut the new name could have no contents.
+// fsync before rename: else the renamed file could be empty after a power failure.
 #include "commit.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@ int commit_file(FILE *file, const char *partial, const char *path)
 {
 	int err = fflush(file) || fsync(fileno(file)) ? -errno : 0;
 
-	/* A buffer that could not be written earlier is forgotten by fflush, but not by this. */
+	/* fflush does not report a buffer that could not be written earlier; ferror does. */
 	if (!err && ferror(file))
 		err = -EIO;
 	if (fclose(file) && !err)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads a command line by a table. getopt_long would take abbreviations and speak for itself, in other words than ours.
+// Parses a command line by a table. getopt_long would accept abbreviations, and print errors in its own words.
 #include "options.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static int read_value(const struct option_row *row, const char *name, char *text
 	return 0;
 }
 
-/* The row of the option that a word names, up to its value; NULL if there is none. */
+/* The row of the option whose name is the first length bytes of word; NULL if there is none. */
 static const struct option_row *find(const struct option_row *rows, const char *word, size_t length)
 {
 	for (; rows->name; rows++)
@@ -53,7 +53,7 @@ static const struct option_row *find(const struct option_row *rows, const char *
 	return NULL;
 }
 
-/* One option with its value; words are what follows it, and one of them may be used up. */
+/* Reads an option and its value. words follow the option; *used is 1 if the first of them was the value. */
 static int take(const struct option_row *row, const char *equals, char **words, int *used)
 {
 	char name[NAME_BYTES];
@@ -77,10 +77,10 @@ static int take(const struct option_row *row, const char *equals, char **words, 
 	return read_value(row, name, *words);
 }
 
-static int check_needed(const struct option_row *rows, uint32_t seen)
+static int check_needed(const struct option_row *rows, uint32_t present)
 {
 	for (uint32_t at = 0; rows[at].name; at++) {
-		if (rows[at].needed && !(seen & UINT32_C(1) << at)) {
+		if (rows[at].needed && !(present & UINT32_C(1) << at)) {
 			complain("--%s %s is missing (%s --help lists the options)", rows[at].name,
 				 rows[at].needed, program_name);
 			return -EINVAL;
@@ -91,7 +91,7 @@ static int check_needed(const struct option_row *rows, uint32_t seen)
 
 int options_read(const struct option_row *rows, const char *usage, int argc, char **argv)
 {
-	uint32_t seen = 0;
+	uint32_t present = 0;
 	int err = 0, used;
 
 	for (int at = 1; !err && at < argc; at += 1 + used) {
@@ -109,8 +109,8 @@ int options_read(const struct option_row *rows, const char *usage, int argc, cha
 			complain("%s: not an option (%s --help lists them)", word, program_name);
 			return -EINVAL;
 		}
-		seen |= UINT32_C(1) << (row - rows);
+		present |= UINT32_C(1) << (row - rows);
 		err = take(row, equals, argv + at + 1, &used);
 	}
-	return err ? err : check_needed(rows, seen);
+	return err ? err : check_needed(rows, present);
 }

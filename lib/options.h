@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A program's command line as a table: a row for each option says what it takes and where it goes. All of it is
- * checked before the program opens anything. Options have one form, "--name value" or "--name=value", and no
- * abbreviations: a script shall not change its meaning with a new option.
+ * A program's command line as a table: each option's row has the type of its value and where to store it. The whole
+ * command line is checked before the program opens anything. Options are "--name value" or "--name=value". There are no
+ * abbreviations: a new option must not change the meaning of a script.
  */
 #ifndef LIB_OPTIONS_H
 #define LIB_OPTIONS_H
@@ -9,18 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where a value goes decides what is taken: one of flag to read. */
+/* Exactly one destination is set: flag, text, number, choice or read. It decides the type of the value. */
 struct option_row {
 	const char *name;   /* without the dashes */
-	const char *needed; /* how usage names the value of an option that must be there; NULL: it need not */
+	const char *needed; /* the value's name in usage, for a required option; NULL: optional */
 	bool *flag;	    /* set to sets; takes no value */
 	bool sets;
 	const char **text;
 	uint64_t *number; /* from low to high */
 	uint64_t low, high;
-	unsigned int *choice; /* the place of the value among words, which end with NULL */
+	unsigned int *choice; /* index of the value in words, which end with NULL */
 	const char *const *words;
-	/* Anything else, as often as it is given. name has its dashes. 0, or -EINVAL after one line. */
+	/* Any other value; called for every occurrence. name has its dashes. Returns 0, or -EINVAL after one line. */
 	int (*read)(void *to, const char *name, char *text);
 	void *to;
 };
@@ -39,8 +39,8 @@ struct option_row {
 	{.name = (option), .needed = (shown), .read = (function), .to = (where)}
 #define OPTIONS_END {.name = NULL}
 
-/* Reads argv by the rows, at most 32, which end with OPTIONS_END. --help prints usage. 0; 1 after help; -EINVAL after
- * one line of what is wrong. Values are kept where they are in argv.
+/* Parses argv by at most 32 rows, which end with OPTIONS_END. --help prints usage. Returns 0, 1 after --help, or -EINVAL
+ * after a line that names the error. Text values point into argv.
  */
 int options_read(const struct option_row *rows, const char *usage, int argc, char **argv);
 

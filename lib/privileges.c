@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// setresuid to an ordinary user; no way back, and no new privileges through exec.
+// setresuid to an ordinary user. The process can neither return to root nor gain privileges through exec.
 #include "privileges.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ int become_user(const char *user)
 
 	if (!entry)
 		return -ENOENT;
-	/* From root, setresuid clears every capability set; then nothing can bring one back. */
+	/* From root, setresuid clears every capability set, for good. */
 	if (setgroups(0, NULL) || setresgid(entry->pw_gid, entry->pw_gid, entry->pw_gid) ||
 	    setresuid(entry->pw_uid, entry->pw_uid, entry->pw_uid) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;

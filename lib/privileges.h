@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Giving up root once everything that needs it is open.
+ * Gives up root after everything that needs root is open.
  */
 #ifndef LIB_PRIVILEGES_H
 #define LIB_PRIVILEGES_H
 
-/* Becomes user for good, with its group and no other. 0, -ENOENT: there is no such user, or -errno. */
+/* Becomes user for good, with the user's primary group alone. Returns 0, -ENOENT (no such user) or -errno. */
 int become_user(const char *user);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Messages to a person, and the strict reading of numbers.
+// Messages to people, and strict parsing of numbers.
 #include "report.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LINE_BYTES = 8192 }; /* two paths as long as they get; more is cut */
+enum { LINE_BYTES = 8192 }; /* two paths of the maximum length; longer messages are cut */
 
 void complain(const char *format, ...)
 {
@@ -26,7 +26,7 @@ bool whole_number(const char *text, uint64_t low, uint64_t high, uint64_t *value
 {
 	char *end = NULL;
 
-	/* strtoull takes "-1" and " 1"; a person who wrote them meant something else. */
+	/* strtoull alone would accept "-1" and " 1". */
 	errno = 0;
 	*value = isdigit((unsigned char)*text) ? strtoull(text, &end, 10) : 0;
 	return end && !*end && !errno && *value >= low && *value <= high;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How a program tells a person about trouble: one line on stderr that says doing what, to what, why, and what
- * to do. And how it reads the numbers a person gave.
+ * Errors for people: one line on stderr with the action, its object, the reason and the remedy. Also parses numbers
+ * that people type.
  */
 #ifndef LIB_REPORT_H
 #define LIB_REPORT_H
@@ -9,20 +9,20 @@
 #include <stdint.h>
 
 enum {
-	EXIT_TROUBLE = 1, /* while running: something lost, or not written */
-	EXIT_SETUP = 2,	  /* before running: bad options, file exists, something needed is missing */
+	EXIT_TROUBLE = 1, /* while running: data lost or not written */
+	EXIT_SETUP = 2,	  /* before running: bad options, file exists, missing requirement */
 };
 
-/* Each program defines it. */
+/* Each program defines its name. */
 extern const char *const program_name;
 
-/* "PROGRAM: " and the message as one line. */
+/* Prints "PROGRAM: " and the message as one line on stderr. */
 __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
 
-/* Whether all of text is a whole number in [low, high]; value is that number only then. */
+/* Whether the whole text is a decimal number in [low, high]. value is valid only if true. */
 bool whole_number(const char *text, uint64_t low, uint64_t high, uint64_t *value);
 
-/* The same, 0 or -EINVAL after one line that names option. */
+/* As whole_number. Returns 0, or -EINVAL after a line that names option. */
 int parse_number(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *value);
 
 #endif

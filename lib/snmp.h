@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The counter name ("InSegs") of a protocol ("Tcp"), as it is now: file is one of the two, of the network namespace
- * in which it was opened, and is read from its beginning. 0, or -ENOENT when it has no such counter.
+/* The current value of the counter name ("InSegs") of a protocol ("Tcp"). file is one of the two, open; its network
+ * namespace is the one in which it was opened. Returns 0, or -ENOENT if file has no such counter.
  */
 int snmp_counter(FILE *file, const char *protocol, const char *name, uint64_t *value);
 

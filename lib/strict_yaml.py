@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""YAML as specs are written: every scalar is text, so that it means what it means on the command line, and neither a
-port called 010 nor an address 02:10:... is a number (in YAML 1.1, 010 is 8 and 1:30 is 90).
+"""The YAML of specs. Every scalar is text, as on the command line: a port named 010 and an address 02:10:... are no
+numbers (in YAML 1.1, 010 is 8 and 1:30 is 90).
 
-No tags that change anything, no aliases (a short file of these stands for any number of values), and a key that is
-given twice is an error: the parser alone would take the last in silence.
+Errors: tags; aliases, because a short file with aliases can expand without bound; a repeated key, because the parser
+alone would silently take the last.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ _PLAIN = {_TAGS + name for name in ("str", "seq", "map")}
 
 
 class FormError(Exception):
-    """What is wrong with the file's form, in one line, without its path."""
+    """An error in the file's form, in one line, without the path."""
 
 
 def load(path: Path, fold: Callable[[str], str] = str) -> dict[str, Any] | None:
-    """What the mapping says, with `fold` applied to its keys, those of inner mappings too. None: it is no mapping, or
-    an empty one. Raises FormError and OSError.
+    """The file's mapping, with `fold` applied to all keys, also of inner mappings. None: not a mapping, or empty.
+
+    Raises FormError and OSError.
     """
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
@@ -64,12 +65,12 @@ class _Loader(yaml.BaseLoader):
 
     def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
         assert isinstance(node, yaml.MappingNode)
-        seen = set()
+        keys = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.MarkedYAMLError(problem="a key that is not text", problem_mark=key.start_mark)
-            if self._fold(key.value) in seen:
+            if self._fold(key.value) in keys:
                 raise yaml.MarkedYAMLError(problem=f"{key.value} is given twice", problem_mark=key.start_mark)
-            seen.add(self._fold(key.value))
-        found = super().construct_mapping(node, deep=deep)  # type: ignore[no-untyped-call]
-        return {self._fold(str(key)): value for key, value in found.items()}
+            keys.add(self._fold(key.value))
+        mapping = super().construct_mapping(node, deep=deep)  # type: ignore[no-untyped-call]
+        return {self._fold(str(key)): value for key, value in mapping.items()}

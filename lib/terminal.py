@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What a terminal is given."""
+"""Text for a terminal."""
 
 from __future__ import annotations
 
 
 def printable(line: str) -> str:
-    """The line as a terminal may show it: it must not obey what a file or a command line says."""
-    return line if line.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
+    """Escapes control characters: text from a file or command line must not control the terminal."""
+    return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
