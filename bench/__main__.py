@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`make bench`: measures what the documentation claims, prints a table. `python -m bench switch` runs one part.
+"""`make bench`: measures the documentation's claims, prints a table. `python -m bench switch` runs one part.
 
-Exit status 1 when a row misses what it must reach, or a part fails: a claim that no longer holds must not go unseen.
-Parts that need root are skipped, and said to be, for who is not.
+Exit status 1 if a row misses its bound, or a part fails: a claim that no longer holds must not go unnoticed. Without
+root, parts that need it are skipped visibly.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def main() -> int:
         print(f"bench: {part}", file=sys.stderr)
         try:
             rows += module.measure(short=options.short)
-        except (RuntimeError, subprocess.CalledProcessError) as error:  # what the other parts found is not lost for it
-            said = (error.stderr or "").strip() if isinstance(error, subprocess.CalledProcessError) else ""
-            print(f"bench: {part}: FAILED: {error} {said}", file=sys.stderr)
+        except (RuntimeError, subprocess.CalledProcessError) as error:  # keep the results of the other parts
+            output = (error.stderr or "").strip() if isinstance(error, subprocess.CalledProcessError) else ""
+            print(f"bench: {part}: FAILED: {error} {output}", file=sys.stderr)
             failed = True
     report.show(rows, facts, before)
     if not options.short:
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def why_not(part: ModuleType) -> str:
-    """Why a part cannot be measured here, '' if it can."""
+    """Why a part cannot be measured on this machine; '' if it can."""
     return "" if not hasattr(part, "missing") else str(part.missing())
 
 

@@ -33,7 +33,7 @@ def measure(short: bool) -> list[Row]:
 
 
 def _once(run: Path, output: Path) -> dict:
-    """In a process of its own, so that its memory is its own."""
+    """Runs the analysis in a new process, to measure its memory alone."""
     output.mkdir()
     program = [sys.executable, "-m", "bench.analysis", str(run), str(output)]
     return json.loads(subprocess.run(program, capture_output=True, text=True, check=True).stdout)
@@ -41,7 +41,7 @@ def _once(run: Path, output: Path) -> dict:
 
 def _convert(run: Path, output: Path) -> dict:
     begin = time.monotonic()
-    from analysis.derive import convert  # its imports are part of what a user waits for
+    from analysis.derive import convert  # here, because a user also waits for the imports
 
     rows = convert(run, output)
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

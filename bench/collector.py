@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The collector from veth to disk, beside a sink that discards, from the fastest generator that one core can carry.
+"""The collector from veth to disk, beside a sink that discards, under the fastest generator that one core can run.
 
-The generator has a core of its own as far as two cores go; receiving and storing are measured apart too.
+On two cores the generator has nearly a core. Receiving alone and storing alone are measured, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def measure(short: bool) -> list[Row]:
 
 def _in_cell(seconds: int, free_seconds: int, runs: int) -> list[dict]:
     topology.build(1500)
-    # The generator stands where the switch does: behind the collector's veth.
+    # The generator takes the switch's place, behind the collector's veth.
     collector = topology.COLLECTOR
     processes.run(
         topology.SWITCH, "ip", "address", "add", f"{topology.POSTCARD_SOURCE}/24", "dev", collector.switch_interface
@@ -40,7 +40,7 @@ def _in_cell(seconds: int, free_seconds: int, runs: int) -> list[dict]:
         discarded.append(_discard(2_000_000 * free_seconds))
         stored.append(_store(2_000_000 * free_seconds, None)["stored_per_s"])
     gigabytes = steady["stored"] * STORED_POSTCARD.itemsize / 1e9
-    ratio = [ours / sink for ours, sink in zip(stored, discarded, strict=True)]
+    ratio = [stored_per_s / sink for stored_per_s, sink in zip(stored, discarded, strict=True)]
     return [
         _row(f"stored at {RATE_PER_S / 1e3:.0f} k/s for {seconds} s, missing", [steady["missing"]], "postcards", must=0,
              better="lower", note=f"{steady['stored']} stored, {gigabytes:.1f} GB"),
@@ -86,7 +86,7 @@ def _store(count: int, rate: int | None) -> dict:
 
 
 def _discard(count: int) -> float:
-    """Postcards a second that a collector receives which throws them away."""
+    """Postcards a second that a collector receives and discards."""
     argv = ["build/collector", "--listen", f":{PORT}", "--discard"]
     with processes.daemon(topology.COLLECTOR.name, *argv) as sink:
         sent = _generate(count, None)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Is virtual time the same world as real time? The same specs in both, at rates where real time is faithful: the
-distributions of queue depth, utilization, drops, the sawtooth's period. And the queue against closed forms.
+"""Does virtual time give the same results as real time? The same specs run in both, at rates where real time is
+faithful. Compared are queue depth, utilization, drops and the sawtooth's period; and the queue with closed forms.
 
-A run is one observation, however many packets it has: they depend on each other. Runs of one clock are held against
-each other as well, since that is how far apart two samples of the same world are.
+A run is one observation, however many packets it has, because its packets depend on each other. Runs of the same clock
+are compared, too: their distance is the noise level.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from bench import depth_figure, lab
 from bench.lab import Outcome
 from bench.report import RESULTS, Row
 
-NEEDS_ROOT = False  # for its rows in real time, which are skipped without
+NEEDS_ROOT = False  # only rows in real time need root; they are skipped without
 PART = "cross_validation"
 FIGURE = RESULTS / "cross_validation.png"
 CLOCKS = ("real", "virtual")
 REPETITIONS = 4
-LEAST_RUNS = 3  # of each clock, for a comparison that means anything
-SEEDS = {"real": (1, 2), "virtual": (1,)}  # the second where the first did not give enough
-# The generator is the same, so that durations are: iperf3 would send for whole seconds.
+LEAST_RUNS = 3  # of each clock, for a meaningful comparison
+SEEDS = {"real": (1, 2), "virtual": (1,)}  # the second seed replaces invalid runs of the first
+# Both clocks use the generator `epoll`, for equal durations: iperf3 would send for whole seconds.
 SPECS = {
     "1 Reno, 100 Mb/s, 10 ms": ("CC=reno", "FLOWS=1", "RATE=100mbit", "RTT=10ms"),
     "1 Cubic, 100 Mb/s, 10 ms": ("CC=cubic", "FLOWS=1", "RATE=100mbit", "RTT=10ms"),
     "16 Reno, 100 Mb/s, 10 ms": ("CC=reno", "FLOWS=16", "RATE=100mbit", "RTT=10ms"),
     "16 Cubic, 50 Mb/s, 20 ms": ("CC=cubic", "FLOWS=16", "RATE=50mbit", "RTT=20ms"),
 }
-MAX_STANDARD_ERRORS = 4  # of 20 batches: a right queue is further off once in a thousand seeds, and this is one seed
+MAX_STANDARD_ERRORS = 4  # of 20 batches: a correct queue exceeds this bound with one seed in a thousand
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One run: how often arrivals found each depth, and the run's own summary."""
+    """One run: the distribution of depth at arrivals, and the run's summary."""
 
     depth: np.ndarray  # probabilities of 0, 1, 2... packets
     summary: dict[str, Any]
@@ -61,7 +61,7 @@ def measure(short: bool) -> list[Row]:
     for name, parameters in SPECS.items():
         samples = {clock: _sample(name, parameters, clock, short) for clock in CLOCKS}
         rows += _rows(name, samples, short)
-        pictures.append((name, {clock: [sample.depth for sample in found] for clock, found in samples.items()}))
+        pictures.append((name, {clock: [sample.depth for sample in runs] for clock, runs in samples.items()}))
     depth_figure.draw(pictures, FIGURE)
     print(f"  drawn: {FIGURE}", file=sys.stderr)
     return [*rows, *_sawtooth(short), *_open_loop(short)]
@@ -75,8 +75,8 @@ def _row(name: str, value: float, unit: str, **more: Any) -> Row:
 
 
 def _sample(name: str, parameters: Iterable[str], clock: str, short: bool) -> list[Sample]:
-    """The valid runs of one clock, or none if that clock cannot be had here. In real time a run may be disturbed: as
-    many as are not valid are run once more, with another seed."""
+    """The valid runs of one clock; none if the clock is not available here. Runs in real time may be disturbed:
+    invalid runs are repeated once, with another seed."""
     if clock == "real" and os.geteuid() != 0:
         print(f"  SKIPPED: {name} in real time: it needs root", file=sys.stderr)
         return []
@@ -120,17 +120,17 @@ def _rows(name: str, samples: dict[str, list[Sample]], short: bool) -> list[Row]
                  note=f"{len(real)} and {len(virtual)} valid runs; share of relabellings as far apart: "
                  f"{share_as_far(real, virtual):.2f}")
         )  # fmt: skip
-    for what, unit, pick in (
+    for metric, unit, pick in (
         ("utilization", "", lambda sample: sample.summary["utilization"]["mean"]),
         ("drop fraction", "", lambda sample: sample.summary["drop_fraction"]),
         ("depth, mean", "packets", lambda sample: sample.summary["queue_depth_packets"]["mean"]),
         ("sawtooth period", "s", lambda sample: sample.period_s),
     ):
-        found = {clock: [v for sample in samples[clock] if (v := pick(sample)) is not None] for clock in CLOCKS}
-        if found["virtual"] and (what != "sawtooth period" or name.startswith("1 ")):
+        values = {clock: [v for sample in samples[clock] if (v := pick(sample)) is not None] for clock in CLOCKS}
+        if values["virtual"] and (metric != "sawtooth period" or name.startswith("1 ")):
             rows.append(
-                _row(f"{name}: {what}, virtual", statistics.fmean(found["virtual"]), unit, samples=found["virtual"],
-                     peer=f"real: {_spread(found['real'])}", note=f"virtual: {_spread(found['virtual'])}")
+                _row(f"{name}: {metric}, virtual", statistics.fmean(values["virtual"]), unit, samples=values["virtual"],
+                     peer=f"real: {_spread(values['real'])}", note=f"virtual: {_spread(values['virtual'])}")
             )  # fmt: skip
     return rows
 
@@ -147,8 +147,8 @@ def _farthest(depths: Sequence[np.ndarray]) -> str:
 
 
 def distance(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> float:
-    """Kolmogorov-Smirnov statistic of two groups of runs: the largest difference of the averages of their cumulative
-    distributions, each run counting the same."""
+    """Kolmogorov-Smirnov statistic of two groups of runs: the largest difference of their average cumulative
+    distributions. All runs have the same weight."""
     longest = max(len(depth) for depth in (*first, *second))
     averages = [
         np.mean([np.cumsum(np.pad(depth, (0, longest - len(depth)))) for depth in group], axis=0)
@@ -158,20 +158,20 @@ def distance(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> float
 
 
 def share_as_far(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> float:
-    """Permutation test, the run being the unit: the share of all ways to deal the runs to two groups of these sizes in
-    which the groups are at least as far apart. With four and four runs the least possible is 2 / 70."""
-    every, found = [*first, *second], distance(first, second)
-    splits = list(itertools.combinations(range(len(every)), len(first)))
+    """Permutation test over runs: of all divisions of the runs into groups of these sizes, the share in which the
+    groups are at least as far apart. The minimum for two groups of four runs is 2 / 70."""
+    runs, observed = [*first, *second], distance(first, second)
+    splits = list(itertools.combinations(range(len(runs)), len(first)))
     as_far = sum(
-        distance([every[i] for i in split], [every[i] for i in range(len(every)) if i not in split]) >= found - 1e-12
+        distance([runs[i] for i in split], [runs[i] for i in range(len(runs)) if i not in split]) >= observed - 1e-12
         for split in splits
     )
     return as_far / len(splits)
 
 
 def period_s(summary: dict[str, Any]) -> float | None:
-    """Median time between losses of a lone flow; losses closer than the four longest RTTs that a flow needs to get over
-    one are of one tooth."""
+    """Median time between losses of a lone flow. Losses within four of the longest RTTs, a flow's recovery time, belong
+    to the same tooth."""
     apart_s = 4 * summary["loss"]["longest_rtt_ns"] / 1e9
     starts: list[float] = []
     last = -apart_s
@@ -186,19 +186,19 @@ def period_s(summary: dict[str, Any]) -> float | None:
 
 
 def _sawtooth(short: bool) -> list[Row]:
-    """One Reno flow with B = BDP, in virtual time, at the paper's rate: second seed paper, appendix B."""
+    """One Reno flow with B = BDP, in virtual time, at the paper's rate (second seed paper, appendix B)."""
     length = "DURATION=500rtt" if short else "DURATION=2000rtt"
     parameters = ("CC=reno", "FLOWS=1", "RATE=10gbit", "RTT=1ms", "MTU=9000", length, "WARMUP=100rtt")
     (outcome,) = lab.run(PART, *parameters, "NAME=sawtooth")
     summary, spec = outcome.summary, outcome.summary["spec"]
     bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
     expected_s = sawtooth.period(spec["rate_bps"] / (8 * spec["wire_bytes"]), bdp, spec["buffer_packets"])
-    found_s, fall = period_s(summary), summary["drained_fraction"]["packets"]["median"]
+    measured_s, fall = period_s(summary), summary["drained_fraction"]["packets"]["median"]
     lowest, highest = sawtooth.extremes(bdp, spec["buffer_packets"])
     expected_fall = highest - max(lowest, bdp)
     return [
-        _row("Reno's sawtooth at 10 Gb/s: period, off by", abs((found_s or 0) / expected_s - 1), "", aim=0.05,
-             better="lower", note=f"measured {found_s or 0:.4f} s {outcome.why_not}",
+        _row("Reno's sawtooth at 10 Gb/s: period, off by", abs((measured_s or 0) / expected_s - 1), "", aim=0.05,
+             better="lower", note=f"measured {measured_s or 0:.4f} s {outcome.why_not}",
              peer=f"second paper, appendix B: {expected_s:.4f} s"),
         _row("Reno's sawtooth at 10 Gb/s: amplitude, off by", abs((fall or 0) / expected_fall - 1), "", aim=0.05,
              better="lower", note=f"measured {fall} packets", peer=f"W_max - BDP = {expected_fall:.1f} packets"),
@@ -206,19 +206,19 @@ def _sawtooth(short: bool) -> list[Row]:
 
 
 def _open_loop(short: bool) -> list[Row]:
-    """Poisson arrivals in virtual time, of equal and of many sizes, against M/D/1 and M/G/1."""
+    """Poisson arrivals in virtual time with equal and with mixed packet sizes, beside M/D/1 and M/G/1."""
     rows = []
     for name in ("md1", "mg1"):
         length = ("DURATION=2s",) if short else ()
         (outcome,) = lab.run(PART, f"SPEC=experiments/specs/{name}.yaml", *length)
-        found = outcome.summary["open_loop"]
-        mean = found["mean_depth_packets"]
+        result = outcome.summary["open_loop"]
+        mean = result["mean_depth_packets"]
         off = abs(mean["measured"] - mean["theory"])
         rows += [
-            _row(f"{found['model']} at load {found['load']}: mean depth, off by", off / mean["standard_error"],
+            _row(f"{result['model']} at load {result['load']}: mean depth, off by", off / mean["standard_error"],
                  "standard errors", must=MAX_STANDARD_ERRORS, better="lower", note=outcome.why_not,
                  peer=f"measured {mean['measured']:.4f} +- {mean['standard_error']:.4f}, theory {mean['theory']:.4f}"),
-            _row(f"{found['model']} at load {found['load']}: depth, to theory", found["depth_distance"], "KS",
+            _row(f"{result['model']} at load {result['load']}: depth, to theory", result["depth_distance"], "KS",
                  aim=0.02, better="lower", peer="largest difference of the cumulative distributions"),
         ]  # fmt: skip
     return rows

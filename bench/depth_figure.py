@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Distributions of queue depth in real and in virtual time over each other, a panel for each spec. Every run is a thin
-line of its own, so that one sees how far two samples of the same are apart."""
+"""Draws the distributions of queue depth in real and in virtual time over each other, a panel for each spec. Every run
+is a thin line, so that the noise between runs of the same clock is visible."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLUMNS = 2
 
 
 def draw(panels: Sequence[tuple[str, Mapping[str, Sequence[np.ndarray]]]], path: Path) -> None:
-    """`panels`: a title, and for each clock the runs' shares of packets that found 0, 1, 2... packets."""
+    """`panels`: titles, and for each clock its runs' distributions: shares of packets at depth 0, 1, 2, ..."""
     drawing.warm_up()
     from matplotlib.figure import Figure
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The default experiment as a newcomer types it, second time: how long beyond its traffic, how faithful, how full."""
+"""The default experiment as a newcomer runs it, after set-up: time beyond its traffic, fidelity, utilization."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATIONS = ("postcards_sent", "postcards_received", "postcards_stored", "postcar
 
 
 def run_experiment(*parameters: str) -> Path:
-    """`make experiment`; the directory of its first repetition. Raises CalledProcessError if it fails."""
+    """Runs `make experiment`; returns the directory of its first repetition. Raises CalledProcessError."""
     result = subprocess.run(
         ["make", "experiment", *parameters], cwd=CHECKOUT, capture_output=True, text=True, check=False
     )

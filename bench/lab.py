@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whole experiments for the bench: run as a user would, analysis included, each timed."""
+"""Runs and times whole experiments for the bench, as a user runs them, analysis included."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from bench.report import RESULTS
 from experiments.host import CHECKOUT
 
-RUN_DIRECTORIES = RESULTS / "runs"  # those of a part's last bench only: they are large
+RUN_DIRECTORIES = RESULTS / "runs"  # only of the last bench of each part, because runs are large
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Outcome:
     """One repetition."""
 
     repetition: Path
-    wall_s: float  # of the whole experiment, over its repetitions
+    wall_s: float  # of the whole experiment, divided by the number of repetitions
     summary: dict[str, Any]
 
     @property
@@ -36,7 +36,7 @@ class Outcome:
 
     @property
     def packet_us(self) -> float:
-        """Wall time of the traffic over the packets that came to the queue."""
+        """Wall time of the traffic, divided by the packets that arrived at the queue."""
         traffic = json.loads((self.repetition / "traffic.json").read_text())
         seconds = (traffic["end_mono_ns"] - traffic["start_mono_ns"]) / 1e9
         return 1e6 * self.summary["lab"]["wall_s_per_traffic_s"] * seconds / self.summary["ledger"]["switch_packets"]
@@ -47,24 +47,24 @@ class Outcome:
 
 
 def prepare(part: str) -> None:
-    """The kernel, before anything is timed, and room for a part's runs. Raises RuntimeError."""
+    """Builds the kernel, before anything is timed, and removes the part's old runs. Raises RuntimeError."""
     shutil.rmtree(CHECKOUT / RUN_DIRECTORIES / part, ignore_errors=True)
-    done = subprocess.run([sys.executable, "-m", "virtual.kernel"], cwd=CHECKOUT, stdout=sys.stderr, check=False)
-    if done.returncode:
+    result = subprocess.run([sys.executable, "-m", "virtual.kernel"], cwd=CHECKOUT, stdout=sys.stderr, check=False)
+    if result.returncode:
         raise RuntimeError("the virtual-time kernel could not be built: see above, and make kernel")
 
 
 def run(part: str, *parameters: str, clock: str = "virtual") -> list[Outcome]:
-    """All repetitions of an experiment. Raises RuntimeError with its last words if nothing comes of it."""
+    """Runs an experiment; returns all repetitions. Raises RuntimeError with the experiment's stderr if it fails."""
     command = [sys.executable, "-m", "experiments", "run", f"CLOCK={clock}", *parameters]
     results = CHECKOUT / RUN_DIRECTORIES / part
     begin = time.monotonic()
-    done = subprocess.run(
+    result = subprocess.run(
         [*command, "--results", str(results)], cwd=CHECKOUT, capture_output=True, text=True, check=False
     )
     wall_s = time.monotonic() - begin
-    if done.returncode not in (0, 2):
-        raise RuntimeError(f"{' '.join(command[1:])}: {done.stderr.strip() or done.stdout.strip()}")
+    if result.returncode not in (0, 2):
+        raise RuntimeError(f"{' '.join(command[1:])}: {result.stderr.strip() or result.stdout.strip()}")
     print(f"  {wall_s:5.1f} s  {clock} {' '.join(parameters)}", file=sys.stderr, flush=True)
-    found = sorted((results / "latest").resolve().glob("rep-*"), key=lambda path: int(path.name[4:]))
-    return [Outcome(path, wall_s / len(found), json.loads((path / "summary.json").read_text())) for path in found]
+    paths = sorted((results / "latest").resolve().glob("rep-*"), key=lambda path: int(path.name[4:]))
+    return [Outcome(path, wall_s / len(paths), json.loads((path / "summary.json").read_text())) for path in paths]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs of the bench: started in a namespace of a cell, ready when they say so, always ended."""
+"""Programs of the bench: starts them in a namespace of a cell, waits until they are ready, always ends them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ END_TIMEOUT_S = 20
 def daemon(namespace: str, *command: str | Path) -> Iterator[subprocess.Popen]:
     """A program that prints `ready` and ends on SIGTERM. Raises RuntimeError if it does not get ready."""
     argv = topology.inside(namespace, *map(str, command))
-    # Its last words are a line or two, which a pipe holds until somebody wants them.
+    # Pipes hold the program's output, a line or two, until the caller reads it.
     process = subprocess.Popen(argv, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout
@@ -42,7 +42,7 @@ def daemon(namespace: str, *command: str | Path) -> Iterator[subprocess.Popen]:
 
 
 def run(namespace: str, *command: str | Path, timeout_s: float = 300) -> str:
-    """Runs a program to its end and returns what it printed. Raises RuntimeError with its stderr on failure."""
+    """Runs a program to its end; returns its stdout. Raises RuntimeError with its stderr on failure."""
     argv = topology.inside(namespace, *map(str, command))
     result = subprocess.run(argv, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=timeout_s)
     if result.returncode:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Rows of the bench: what was measured, what it had to reach, what stands beside it; as a table and as JSON.
+"""Rows of the bench, as a table and as JSON: the measured value, its bounds, its peer.
 
-Results are written to results/bench/<UTC>.json; the newest before this run is what it is compared with. Machines are
-shared and noisy: a row that is a ratio was measured with its peer in the same run, and its value is a median.
+Results are written to results/bench/<UTC>.json, and compared with the newest earlier ones. Machines are shared and
+noisy, so both sides of a ratio are measured in the same run, and the row's value is the median.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Row:
 
 
 def machine() -> dict[str, str | int | float]:
-    """What the figures were measured on."""
+    """The machine of the measurement."""
     model = next(
         (
             line.split(":", 1)[1].strip()
@@ -65,7 +65,7 @@ def machine() -> dict[str, str | int | float]:
 
 
 def previous() -> dict[str, float]:
-    """Name -> value of the newest earlier bench, per row the newest that has it."""
+    """Row name -> its value in the newest earlier bench that has this row."""
     values: dict[str, float] = {}
     for path in sorted(RESULTS.glob("*.json")):
         values.update({row["name"]: row["value"] for row in json.loads(path.read_text())["rows"]})

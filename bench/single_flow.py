@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """One Reno flow at several buffers against the BDP rule: utilization after a loss is min((1 + B/BDP) / 2, 1).
 
-First seed paper, section 3.5. Utilization is that of windows of 10 base RTTs, as the paper measured it and as it is
-everywhere here; over a single RTT it falls lower (NOTES.md). Runs that are not valid say so and count as missed.
+First seed paper, section 3.5. Utilization is measured in windows of 10 base RTTs, as in the paper and everywhere here;
+over a single RTT it falls lower (NOTES.md). Rows of invalid runs say so, and miss their bound.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The soft switch's speed on the lab's own veths, postcards on and stored, beside the kernel's bridge in the same run.
+"""The soft switch's speed on the lab's veths, with postcards stored, beside the kernel's bridge in the same run.
 
-No rate is set, so what limits is the machine: sender, receiver, switch and collector share its cores.
+No rate is set, so the machine is the bottleneck: sender, receiver, switch and collector share its cores.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wire.wire import POSTCARD
 
 SECONDS, RUNS = 8, 3
 PORTS = [word for host in topology.HOSTS for word in ("--port", f"{host.port}={host.switch_interface}")]
-FAR_AWAY_PACKETS = 1_000_000  # a threshold that is never reached
+FAR_AWAY_PACKETS = 1_000_000  # a threshold that no queue reaches
 UDP_FRAME_BYTES, FCS_BYTES = 64, 4
 JUMBO_RATE_BPS, JUMBO_RTT_NS, JUMBO_BUFFER_PACKETS = 10_000_000_000, 1_000_000, 138
 
@@ -41,7 +41,7 @@ def _at_mtu_1500(seconds: int, runs: int) -> list[dict]:
     rows = []
     for bursts in (False, True):
         let_tcp_burst(bursts)
-        # The bound is for hosts as they are in a run; with bursts the bridge hardly looks at single packets.
+        # Bounds hold for hosts as in a run. With bursts the bridge handles large GSO packets, not single segments.
         bounds = ({"aim": 2.5}, {"aim": 0.4}) if bursts else ({"must": 1.8, "aim": 2.5}, {"must": 0.4, "aim": 0.6})
         hosts = "hosts that send bursts" if bursts else "hosts as in a run"
         rows += _tcp_beside_the_bridge(seconds, runs, hosts, *bounds)
@@ -53,7 +53,7 @@ def _at_mtu_1500(seconds: int, runs: int) -> list[dict]:
 
 
 def let_tcp_burst(bursts: bool) -> None:
-    """In a run hosts send segments one by one (hosts/tune/bursts.py); that costs them more than it costs the switch."""
+    """In a run hosts send single segments (hosts/tune/bursts.py), which costs the hosts more than the switch."""
     for host in (topology.SENDER, topology.RECEIVER):
         segments = "65535" if bursts else "1"
         processes.run(host.name, "ip", "link", "set", "dev", topology.INTERFACE, "gso_max_segs", segments)
@@ -67,7 +67,7 @@ def _tcp_beside_the_bridge(seconds: int, runs: int, hosts: str, rate_bounds: dic
         with soft_switch() as (_, counts):
             switch.append(processes.iperf3_bps(seconds) / 1e9)
         missing += counts["missing"]
-    ratios = [ours / theirs for ours, theirs in zip(switch, bridge, strict=True)]
+    ratios = [soft_bps / bridge_bps for soft_bps, bridge_bps in zip(switch, bridge, strict=True)]
     peer = f"kernel bridge {statistics.median(bridge):.2f} Gb/s on the same veths"
     note = f"postcards missing: {missing}"
     return [
@@ -116,7 +116,7 @@ def _kernel_bridge() -> Iterator[None]:
 
 @contextmanager
 def soft_switch() -> Iterator[tuple[SoftSwitch, dict]]:
-    """The switch and a collector that stores; after it the dictionary holds the collector's counts."""
+    """Runs the switch and a collector that stores. At the end the dictionary has the collector's counts."""
     socket = cell.RUNTIME / "switch.sock"
     with (
         collected() as counts,
@@ -129,7 +129,7 @@ def soft_switch() -> Iterator[tuple[SoftSwitch, dict]]:
 
 @contextmanager
 def collected() -> Iterator[dict]:
-    """A collector that stores; after it the dictionary holds its counts."""
+    """Runs a collector that stores. At the end the dictionary has its counts."""
     counts: dict = {}
     with tempfile.TemporaryDirectory(dir="build") as disk:
         arguments = ["--output", f"{disk}/postcards.bsp", "--summary", f"{disk}/collector.json"]
@@ -151,7 +151,7 @@ def configure(control: Switch) -> None:
 
 
 def _udp_forwarded_per_s(control: SoftSwitch, seconds: int) -> float:
-    """Frames that left for the receiver, and whose postcards left too, a second, while a generator sends all it can."""
+    """Frames a second forwarded together with their postcards, while a generator sends at full speed."""
     before = control.stats()
     sender, receiver = topology.SENDER, topology.RECEIVER
     macs = ("--source-mac", sender.mac, "--destination-mac", receiver.mac)

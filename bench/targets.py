@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The soft switch beside BMv2: TCP through the same compiled program on the same veths, one after the other, a postcard
-for every packet. Neither has a rate: what limits is the machine, whose cores switch, hosts and collector share.
+"""The soft switch beside BMv2: TCP through the same compiled program on the same veths, one after the other, with a
+postcard for every packet. No rate is set: the bottleneck is the machine, shared by switch, hosts and collector.
 
-A pair of runs gives one ratio; the median of the ratios counts.
+A pair of runs gives a ratio; the row's value is the median of the ratios.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from controlplane.switch import Queue
 from controlplane.targets import TARGETS, connect
 from experiments import cell, environment, host, kernel, topology
 
-LIMIT_PACKETS = 100_000  # of BMv2's queues, 64 by default: it would drop in silence
-# Hosts that send segment by segment, as in a run, are what limits our switch, and not BMv2: only an aim then.
+LIMIT_PACKETS = 100_000  # of BMv2's queues; the default of 64 packets would cause uncounted drops
+# With hosts that send single segments, as in a run, the hosts limit the soft switch but not BMv2: only an aim then.
 BOUNDS: dict[bool, dict] = {False: {"aim": 11}, True: {"must": 11, "aim": 20}}
 JSON = host.CHECKOUT / "p4src/build/bufferscope.json"
 
 
 def missing() -> str:
-    """Why it cannot be measured here."""
+    """Why this part cannot be measured on this machine."""
     return "; ".join(host.missing_programs("bmv2"))
 
 
@@ -50,7 +50,7 @@ def _side_by_side(seconds: int, runs: int) -> list[dict]:
             with soft_switch() as (_, counts):
                 soft.append(processes.iperf3_bps(seconds) / 1e6)
             lost += counts["missing"]
-        ratios = [ours / theirs for ours, theirs in zip(soft, bmv2, strict=True)]
+        ratios = [soft_bps / bmv2_bps for soft_bps, bmv2_bps in zip(soft, bmv2, strict=True)]
         rows.append(
             {
                 "name": f"targets: soft switch over BMv2, TCP, MTU 1500, a postcard a packet, {hosts}",
@@ -71,7 +71,7 @@ def _median(values: list[float]) -> str:
 
 @contextmanager
 def bmv2_switch() -> Iterator[dict]:
-    """simple_switch in the place of ours, and a collector that stores: its counts are in the dictionary afterwards."""
+    """Runs simple_switch and a collector that stores. At the end the dictionary has the collector's counts."""
     address = TARGETS["bmv2"].address
     port = address.rpartition(":")[2]
     arguments = ["--json", JSON, "--thrift-port", port, "--runtime-dir", cell.RUNTIME, "--no-boost", *PORTS]
@@ -82,7 +82,7 @@ def bmv2_switch() -> Iterator[dict]:
         with kernel.in_network_namespace(topology.netns(topology.SWITCH)):
             control = connect("bmv2", address)
         with control:
-            for one in topology.HOSTS:
-                control.set_queue(one.port, Queue(limit_packets=LIMIT_PACKETS))
+            for lab_host in topology.HOSTS:
+                control.set_queue(lab_host.port, Queue(limit_packets=LIMIT_PACKETS))
             configure(control)
             yield counts

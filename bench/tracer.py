@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The tracer at more than 200 k events/s: nothing lost, and what an event costs the traced kernel and the reader.
+"""The tracer at more than 200 k events/s: losses, and the cost of an event in the traced kernel and in the reader.
 
-With BPF where this kernel has it, and with trace events; what an event costs in the kernel is known of BPF alone.
+With BPF if this kernel has it, and with trace events. Only BPF measures the cost in the kernel.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def _in_cell(seconds: int, runs: int) -> list[dict]:
     topology.build(1500)
     sources = [
         source
-        for source, there in (
+        for source, available in (
             ("bpf", host.BTF.exists()),
             ("tracefs", "tracefs" in host.FILE_SYSTEMS.read_text().split()),
         )
-        if there
+        if available
     ]
     return [row for source in sources for row in _of(source, seconds, runs)]
 
@@ -49,7 +49,7 @@ def _of(source: str, seconds: int, runs: int) -> list[dict]:
         row("lost", lambda s: float(s["lost"]), "events", must=0, better="lower"),
         row("in the reader, an event", lambda s: s["user_ns_per_event"], "ns", better="lower"),
     ]
-    if all(summary.get("bpf_ns_per_event") is not None for summary in summaries):  # the kernel measures them if allowed
+    if all(summary.get("bpf_ns_per_event") is not None for summary in summaries):  # None: no BPF statistics
         rows.append(
             row("in the kernel, an event", lambda s: s["bpf_ns_per_event"], "ns", aim=300, better="lower",
                 peer="ftrace event of 128 B: 273-290 ns (published)")

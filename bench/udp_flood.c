@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sends small UDP frames as fast as one core can through a packet socket, for a bounded time: the load under
-// which the switch's frames a second are measured. Prints how many were handed over.
+// The load for measuring the switch's frames a second: sends small UDP frames through a packet socket as fast as one
+// core can, for a bounded time. Prints the number of frames that the kernel accepted.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -65,7 +65,7 @@ static void build(uint8_t *frame, const struct flood *flood)
 	ip->ttl = 64;
 	ip->protocol = IPPROTO_UDP;
 	ip->tot_len = htons((uint16_t)(flood->frame_bytes - 14));
-	// A destination that no host has: it is forwarded by its MAC and ends unanswered.
+	// No host has this address: the frame is forwarded by its MAC, and no host answers.
 	ip->saddr = inet_addr("192.0.2.1");
 	ip->daddr = inet_addr("192.0.2.2");
 	ip->check = ip_checksum(ip);

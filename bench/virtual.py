@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The virtual-time lab, as any user runs it: how long one waits, how exact it is, and that a seed decides every byte.
+"""The virtual-time lab as users run it: wall time, exactness, and determinism (a seed decides every byte).
 
-Each row is a whole experiment, analysis included. What it costs is wall time, so nothing else should run beside it.
+Each row is a whole experiment, analysis included. Other work on the machine would distort the wall times.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ RUNS = 3
 RAW_FILES = ("postcards.bsp", "tcp.bst", "goodput.bsg")
 DEFAULT = ("CC=cubic", "FLOWS=16")
 PAPER = ("RATE=10gbit", "RTT=1ms", "MTU=9000", "BUF=1bdp")  # first seed paper, section 3.6
-# What the queue falls by there, of a BDP, with one flow and B = BDP.
+# The queue's drop after a loss as a share of the BDP, for one flow and B = BDP, in the same section.
 DRAINED = {"reno": "about all", "cubic": "60-70 %", "bbr": "about 25 %", "scalable": "11-25 %"}
 FLOWS = (1, 16)
 
 
 def run(*parameters: str, clock: str = "virtual") -> Outcome:
-    """One repetition of an experiment. Raises RuntimeError with its last words if nothing comes of it."""
+    """Runs an experiment with one repetition. Raises RuntimeError with the experiment's stderr if it fails."""
     (outcome,) = lab.run("virtual", *parameters, clock=clock)
     return outcome
 
 
 def measure(short: bool) -> list[Row]:
     lab.prepare("virtual")
-    every: list[Outcome] = []
+    outcomes: list[Outcome] = []
     rows = [
-        *_default(short, every),
-        *_papers(short, every),
-        *_many_flows(short, every),
-        *_executors(short, every),
-        *_exactness(every),
+        *_default(short, outcomes),
+        *_papers(short, outcomes),
+        *_many_flows(short, outcomes),
+        *_executors(short, outcomes),
+        *_exactness(outcomes),
         *_determinism(short),
     ]
-    valid = sum(outcome.valid for outcome in every)
-    why = "; ".join(outcome.why_not for outcome in every if outcome.why_not)
+    valid = sum(outcome.valid for outcome in outcomes)
+    why = "; ".join(outcome.why_not for outcome in outcomes if outcome.why_not)
     return [
-        _row("runs that are valid", valid / len(every), "of 1", must=1, note=f"{valid} of {len(every)} {why}"),
+        _row("runs that are valid", valid / len(outcomes), "of 1", must=1, note=f"{valid} of {len(outcomes)} {why}"),
         *rows,
     ]
 
@@ -59,46 +59,46 @@ def _row(name: str, value: float, unit: str, **more: Any) -> Row:
     return Row(name=f"virtual: {name}", value=value, unit=unit, **more)
 
 
-def _default(short: bool, every: list[Outcome]) -> list[Row]:
+def _default(short: bool, outcomes: list[Outcome]) -> list[Row]:
     length = ["DURATION=100rtt", "WARMUP=20rtt"] if short else []
-    found = [run(*DEFAULT, "NAME=default", *length) for _ in range(1 if short else RUNS)]
-    every += found
+    runs = [run(*DEFAULT, "NAME=default", *length) for _ in range(1 if short else RUNS)]
+    outcomes += runs
     peer = "real time: needs root"
     if os.geteuid() == 0:
         real = run(*DEFAULT, "NAME=default-real", *length, clock="real")
-        said = "valid" if real.valid else "not valid"
+        valid = "valid" if real.valid else "not valid"
         peer = (
-            f"real time: {real.wall_s:.0f} s, {said}, lateness p99 {real.summary['fidelity']['lateness_us']['p99']} us"
+            f"real time: {real.wall_s:.0f} s, {valid}, lateness p99 {real.summary['fidelity']['lateness_us']['p99']} us"
         )
-    walls = [outcome.wall_s for outcome in found]
+    walls = [outcome.wall_s for outcome in runs]
     return [
         _row("make experiment CC=cubic FLOWS=16, wall", statistics.median(walls), "s", must=60, aim=40, better="lower",
-             samples=walls, peer=peer, note=found[0].pace)
+             samples=walls, peer=peer, note=runs[0].pace)
     ]  # fmt: skip
 
 
-def _papers(short: bool, every: list[Outcome]) -> list[Row]:
-    """The first seed paper's own link. One second has no ProbeRTT of BBR, which comes every ten."""
+def _papers(short: bool, outcomes: list[Outcome]) -> list[Row]:
+    """The first seed paper's link. A run of 1 s has no ProbeRTT of BBR, which happens every 10 s."""
     length = ["DURATION=100rtt", "WARMUP=50rtt"] if short else ["DURATION=1000rtt"]
     rows = []
-    for cc, seen in DRAINED.items():
+    for cc, paper in DRAINED.items():
         for flows in FLOWS:
-            found = run(*PAPER, f"CC={cc}", f"FLOWS={flows}", f"NAME=paper-{cc}{flows}", *length)
-            every.append(found)
+            outcome = run(*PAPER, f"CC={cc}", f"FLOWS={flows}", f"NAME=paper-{cc}{flows}", *length)
+            outcomes.append(outcome)
             name = f"10 Gb/s, 1 ms, MTU 9000, {flows} {cc}"
-            rows.append(_row(f"{name}, wall", found.wall_s, "s", must=90, aim=40, better="lower", note=found.pace))
-            if found.summary["drained_fraction"]["count"]:
-                rows.append(_drained(name, found, seen if flows == 1 else ""))
+            rows.append(_row(f"{name}, wall", outcome.wall_s, "s", must=90, aim=40, better="lower", note=outcome.pace))
+            if outcome.summary["drained_fraction"]["count"]:
+                rows.append(_drained(name, outcome, paper if flows == 1 else ""))
     return rows
 
 
-def _drained(name: str, found: Outcome, seen: str) -> Row:
-    drained = found.summary["drained_fraction"]
+def _drained(name: str, outcome: Outcome, paper: str) -> Row:
+    drained = outcome.summary["drained_fraction"]
     over_rtt = _range(drained["of_bdp_mean_over_rtt"])
     return _row(
-        f"{name}, drained", drained["of_bdp"]["median"], "BDP", peer=f"first paper, 3.6: {seen}" if seen else "",
+        f"{name}, drained", drained["of_bdp"]["median"], "BDP", peer=f"first paper, 3.6: {paper}" if paper else "",
         note=f"{_range(drained['of_bdp'])} ({over_rtt} to the least mean of an RTT) in {drained['count']} "
-        f"{drained['basis']}; utilization {found.summary['utilization']['mean']:.4f}",
+        f"{drained['basis']}; utilization {outcome.summary['utilization']['mean']:.4f}",
     )  # fmt: skip
 
 
@@ -106,8 +106,8 @@ def _range(share: dict[str, float | None]) -> str:
     return "none" if share["min"] is None else f"{share['min']:.2f} to {share['max']:.2f}"
 
 
-def _many_flows(short: bool, every: list[Outcome]) -> list[Row]:
-    """A packet must not cost more for being one flow's of many."""
+def _many_flows(short: bool, outcomes: list[Outcome]) -> list[Row]:
+    """A packet must not cost more wall time because there are many flows."""
     wide = ("RATE=100gbit", "RTT=1ms", "MTU=9000", f"DURATION={20 if short else 200}rtt", "WARMUP=20rtt")
     narrow = ("RATE=1gbit", *(("DURATION=50rtt", "WARMUP=20rtt") if short else ()))
     rows = []
@@ -116,25 +116,25 @@ def _many_flows(short: bool, every: list[Outcome]) -> list[Row]:
             [run(*parameters, f"FLOWS={count}", f"NAME=many-{count}") for count in (1, flows)]
             for _ in range(1 if short else RUNS)
         ]
-        every += [outcome for pair in pairs for outcome in pair]
-        ratios = [many.packet_us / one.packet_us for one, many in pairs]
-        one, many = pairs[0]
+        outcomes += [outcome for pair in pairs for outcome in pair]
+        ratios = [many.packet_us / single.packet_us for single, many in pairs]
+        single, many = pairs[0]
         rows.append(
             _row(f"{name}, {flows} flows: a packet's cost over one flow's", statistics.median(ratios), "x",
                  must=1.5, samples=ratios, better="lower",
-                 peer=f"one flow: {one.packet_us:.0f} us a packet, {one.wall_s:.0f} s",
+                 peer=f"one flow: {single.packet_us:.0f} us a packet, {single.wall_s:.0f} s",
                  note=f"{many.pace}, {many.wall_s:.0f} s in all")
         )  # fmt: skip
     return rows
 
 
-def _executors(short: bool, every: list[Outcome]) -> list[Row]:
+def _executors(short: bool, outcomes: list[Outcome]) -> list[Row]:
     """The same experiment with the switch as a driver and as a process."""
     length = f"DURATION={100 if short else 500}rtt"
     driver, process = (
         run(*PAPER, "CC=reno", "FLOWS=1", length, f"SWITCH={kind}", f"NAME={kind}") for kind in ("driver", "process")
     )
-    every += [driver, process]
+    outcomes += [driver, process]
     paces = [outcome.summary["lab"]["wall_s_per_traffic_s"] for outcome in (driver, process)]
     fidelity = process.summary["fidelity"]
     drains = [outcome.summary["drained_fraction"]["of_bdp"]["median"] for outcome in (driver, process)]
@@ -148,17 +148,18 @@ def _executors(short: bool, every: list[Outcome]) -> list[Row]:
     ]  # fmt: skip
 
 
-def _exactness(every: Iterable[Outcome]) -> list[Row]:
-    """The worst of all frames of all runs with the driver."""
-    found = [o.summary for o in every if o.summary["clock"] == "virtual" and o.summary["lab"]["switch"] == "driver"]
-    frames = sum(summary["fidelity"]["lateness_frames"] for summary in found)
+def _exactness(outcomes: Iterable[Outcome]) -> list[Row]:
+    """The worst values over all frames of all runs with the driver."""
+    in_virtual = (outcome.summary for outcome in outcomes if outcome.summary["clock"] == "virtual")
+    summaries = [summary for summary in in_virtual if summary["lab"]["switch"] == "driver"]
+    frames = sum(summary["fidelity"]["lateness_frames"] for summary in summaries)
 
     def worst(name: str, pick: Any, unit: str, must: float, peer: str = "") -> Row:
-        value = max(abs(pick(summary)) for summary in found)
-        return _row(f"driver: {name}", value, unit, must=must, better="lower", peer=peer, note=f"of {len(found)} runs")
+        value, note = max(abs(pick(summary)) for summary in summaries), f"of {len(summaries)} runs"
+        return _row(f"driver: {name}", value, unit, must=must, better="lower", peer=peer, note=note)
 
     return [
-        _row("driver: lateness, most of all frames", max(s["fidelity"]["lateness_max_ns"] for s in found), "ns",
+        _row("driver: lateness, most of all frames", max(s["fidelity"]["lateness_max_ns"] for s in summaries), "ns",
              must=0, better="lower", peer="MoonEm on bare metal: 53 ns median, 80 ns worst (published)",
              note=f"{frames:.0f} frames of the bottleneck, and all others"),
         worst("gap error, most", lambda s: s["fidelity"]["gap_error_max_ns"], "ns", 1,
@@ -171,7 +172,7 @@ def _exactness(every: Iterable[Outcome]) -> list[Row]:
 
 
 def _determinism(short: bool) -> list[Row]:
-    """One seed gives the same bytes; another gives another queue, and not only other ports."""
+    """The same seed gives the same bytes. Another seed gives another queue, not only other port numbers."""
     length = f"DURATION={50 if short else 200}rtt"
     first, again, other = (
         run(*DEFAULT, length, "WARMUP=20rtt", f"SEED={seed}", f"NAME=seed-{seed}").repetition for seed in (7, 7, 8)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The comparison of two groups of runs, on distributions that are known."""
+"""The comparison of two groups of runs, tested on known distributions."""
 
 import numpy as np
 import pytest
