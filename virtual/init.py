@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""PID 1 of the virtual-time kernel: mounts what the lab needs, runs it, closes everything, switches off.
+"""PID 1 of the virtual-time kernel: mounts the file systems, runs one module, syncs, powers off.
 
     init=PYTHON ... -- -m virtual.init MODULE
 
-The root is the host's own, read-only, so that nothing in here can change the host; only the job's directory is
-writable, and always has the same name in here: a path is part of a program's memory, and the same job shall be the same
+The root is the host's, mounted read-only, so that nothing inside can change the host. Only the job's directory is
+writable. It always has the same path inside: paths are part of a program's memory, and the same job must give the same
 bytes.
 """
 
@@ -23,10 +23,10 @@ from virtual.messages import Speaker
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x2, 0x4, 0x8  # include/uapi/linux/mount.h
 PR_SET_TIMERSLACK = 29  # include/uapi/linux/prctl.h
 LINUX_REBOOT_CMD_POWER_OFF = 0x4321FEDC  # include/uapi/linux/reboot.h
-# Of the tmpfs: pages of the kernel's own memory.
+# The tmpfs takes pages of the kernel's own memory.
 RUN_OPTIONS = "mode=755,size=64m"
-# As the host resolves it, whose process this kernel is: the directory that it was started in. No path of the job has to
-# pass through a kernel's command line.
+# The host resolves this path, for its process, the kernel: it is the directory in which the kernel was started. So the
+# job's path need not pass through the kernel's command line.
 JOB_DIRECTORY = "/proc/self/cwd"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -41,7 +41,7 @@ def mount(source: str, target: str, kind: str, flags: int = 0, options: str = ""
 
 
 def mount_all() -> None:
-    """/proc, /sys, /dev and /run as programs expect them; the job's directory where it always is."""
+    """Mounts /proc, /sys, /dev and /run as programs expect them, and the job's directory at RUN_DIRECTORY."""
     restricted = MS_NOSUID | MS_NODEV | MS_NOEXEC
     mount("proc", "/proc", "proc", restricted)
     mount("sysfs", "/sys", "sysfs", restricted)
@@ -57,18 +57,17 @@ def mount_all() -> None:
     mount("none", str(RUN_DIRECTORY), "hostfs", MS_NOSUID | MS_NODEV, JOB_DIRECTORY)
 
 
-def become_usual() -> None:
-    """What a login would have set. Timers are exact here: no slack of 50 us for the sake of batteries."""
+def set_login_defaults() -> None:
+    """Sets what a login sets. Timers get 1 ns of slack, not the default of 50 us, which saves power."""
     _libc.prctl(PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
     os.umask(0o022)
     socket.sethostname("virtual")
 
 
 def run_and_reap(module: str) -> int:
-    """Runs a module in a program of its own; reaps whatever ends meanwhile. Returns its exit status.
+    """Runs a module in a new process, and reaps all other children. Returns the module's exit status.
 
-    The program's arguments and environment are the same whatever this one's are: those would show in the addresses of
-    its memory.
+    Arguments and environment are the same in every run, because they influence the addresses of the process's memory.
     """
     environment = {
         "PATH": PATH, "HOME": "/root", "TMPDIR": "/run/tmp", "LC_ALL": "C.UTF-8", **PYTHON_ALONE,
@@ -84,11 +83,11 @@ def run_and_reap(module: str) -> int:
 
 
 def main(arguments: list[str]) -> None:
-    """Does it all; never returns. The argument is the module to run."""
+    """Runs the module that is the first argument, then powers off; never returns."""
     status = 1
     try:
         mount_all()
-        become_usual()
+        set_login_defaults()
         status = run_and_reap(arguments[0])
         Speaker().say(end=status)
     except BaseException:

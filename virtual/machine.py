@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""One virtual-time machine as a process of this one: boots it, listens to its console, sees to its end.
+"""A virtual-time machine as a child process: boots it, reads its console, ends it.
 
-Everything it starts ends with it, and it ends with the process that booted it, however that ends: the kernel sends
-SIGKILL (PR_SET_PDEATHSIG) to it, and when it is gone, to the processes that it runs user space in. Its memory is a file
-without a name (O_TMPFILE), so nothing is left of that either.
+The machine ends with the process that booted it, also if that crashes: the host's kernel then sends SIGKILL to the
+machine (PR_SET_PDEATHSIG), and after the machine's end to the processes in which it runs user space. The machine's
+memory is an unnamed file (O_TMPFILE), so nothing is left.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from virtual import PYTHON_ALONE, memory
-from virtual.endings import Silence, said_last, why_it_ended
-from virtual.messages import heard
+from virtual.endings import Silence, last_activity, why_it_ended
+from virtual.messages import parse_message
 
 PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 ADDR_NO_RANDOMIZE = 0x0040000  # include/uapi/linux/personality.h
 POLL_S = 0.05
-# A fixed time of day, so that what programs make of it is the same in every run: 2025-01-01T00:00:00Z.
+# A fixed time of day, so that values derived from it are the same in every run: 2025-01-01T00:00:00Z.
 START_REALTIME_NS = 1_735_689_600 * 10**9
 MAX_COMMAND_LINE = 4000  # COMMAND_LINE_SIZE of arch/um is 4096
 
@@ -34,26 +34,26 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class MachineError(Exception):
-    """The machine did not come to its end by itself; one line says why."""
+    """The machine cannot boot, or did not end normally; the message is one line."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What one machine is to do. `directory` is writable inside, as virtual.RUN_DIRECTORY; all else is read-only."""
+    """The work of one machine. `directory` is writable inside, as virtual.RUN_DIRECTORY; all else is read-only."""
 
     kernel: Path
     init: list[str]  # the program that is PID 1, and its arguments
     directory: Path
-    console: Path  # gets all that the console shows
+    console: Path  # file for the console's output
     memory_mib: int
     seed: int
-    processor: int | None = None  # the only one it may use: its processes take turns, and other caches only cost
-    parameters: dict[str, str] = field(default_factory=dict)  # more of the kernel command line
+    processor: int | None = None  # CPU to pin to: the machine's processes take turns, so migration only costs caches
+    parameters: dict[str, str] = field(default_factory=dict)  # additional kernel parameters
     environment: dict[str, str] = field(default_factory=dict)  # of init
 
 
 def command_line(job: Job) -> list[str]:
-    """The kernel's arguments. Raises MachineError for what cannot stand in one, such as a path with a quote."""
+    """The kernel's arguments. Raises MachineError for text that no parameter can hold, such as a path with a quote."""
     words = {
         "mem": f"{job.memory_mib}M",
         "root": "none",
@@ -80,14 +80,14 @@ def command_line(job: Job) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """As the kernel reads parameters: double quotes hold spaces, and nothing stands for a quote (lib/cmdline.c)."""
+    """Quotes a kernel parameter: double quotes protect spaces; a quote cannot be escaped (lib/cmdline.c)."""
     if any(character in text for character in '"\n\t') or not text:
         raise MachineError(f"{text!r} cannot be passed to a kernel: choose paths without quotes and line ends")
     return f'"{text}"' if " " in text else text
 
 
 class Machine:
-    """A running machine. Entered as a context, it is gone when the context is."""
+    """A machine that runs while its context is open."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -115,32 +115,32 @@ class Machine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends what is left, by the process group: a machine that switched itself off has left nothing."""
+        """Kills the process group, which is empty after a normal power-off."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def _environment(self) -> dict[str, str]:
-        """The same for everybody, as far as it reaches the inside; where its memory is kept is the host's affair."""
-        kept = {name: os.environ[name] for name in ("TMPDIR",) if name in os.environ}
-        return {"PATH": os.defpath, "HOME": "/", **kept}
+        """The same in every run, except TMPDIR: the kernel uses it on the host only, as directory of its memory."""
+        passed_on = {name: os.environ[name] for name in ("TMPDIR",) if name in os.environ}
+        return {"PATH": os.defpath, "HOME": "/", **passed_on}
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """What the inside says, as it says it, until the machine has ended. Raises MachineError if it hangs, or ends
-        other than by switching itself off.
+        """Yields messages from inside as they arrive, until the machine has ended. Raises MachineError if the machine
+        hangs, or ends before init's last message.
         """
         silence = Silence(self.process.pid)
         last_message: dict[str, Any] = {}
         with self.job.console.open("rb") as console:
-            left = b""
+            partial_line = b""
             while True:
                 ended = self.process.poll() is not None
                 data = console.read()
                 if data:
-                    silence.broken()
-                    *lines, left = (left + data).split(b"\n")
+                    silence.restart()
+                    *lines, partial_line = (partial_line + data).split(b"\n")
                     for line in lines:
-                        message = heard(line.decode(errors="replace").rstrip("\r"))
+                        message = parse_message(line.decode(errors="replace").rstrip("\r"))
                         if message is not None:
                             last_message = message
                             yield message
@@ -148,7 +148,7 @@ class Machine:
                     break
                 reason = silence.too_long()
                 if reason:
-                    raise MachineError(f"the virtual machine was ended{said_last(last_message)}: {reason}")
+                    raise MachineError(f"the virtual machine was ended{last_activity(last_message)}: {reason}")
                 time.sleep(POLL_S)
         if "end" not in last_message:
             text = self.job.console.read_text(errors="replace")

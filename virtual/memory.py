@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Where a machine's memory is kept, and whether there is room for it: asked before the boot.
+"""Before the boot: which directory holds a machine's memory, and whether it has enough space.
 
-The kernel takes its memory as a file without a name in a directory of the host's (arch/um/os-Linux/mem.c), of which
-only what was touched exists. When the directory is full, the next touch is a SIGBUS. In the end a machine touches
-nearly all: what it does not need otherwise it uses as a cache of files. So all of it must be there, and what other
-machines may still touch, too.
+The kernel's memory is a sparse unnamed file in a directory of the host (arch/um/os-Linux/mem.c). If the directory is
+full, the next touch of a new page raises SIGBUS. Eventually a machine touches nearly all its memory, because free
+memory becomes page cache. So the whole size must be free, plus the memory that other machines may still touch.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from typing import NamedTuple
 
 TMPFS = "tmpfs"
 MIB = 1 << 20
-EXTRA_MIB = 16  # tables of the pages, the kernel's own image
-VARIABLE = "TMPDIR"  # the only one that is handed on to the kernel
+EXTRA_MIB = 16  # page tables and the kernel's own image
+VARIABLE = "TMPDIR"  # the only environment variable that the kernel gets
 DEFAULT, FALLBACK = Path("/dev/shm"), Path("/tmp")
 CANDIDATES = (DEFAULT, FALLBACK, Path("/var/tmp"))
 MARK = b"bufferscope.seed="  # in the command line of each of our machines
@@ -27,42 +26,42 @@ PROC = Path("/proc")
 
 
 class Room(NamedTuple):
-    """What a directory has for machines' memory: MiB that are free, and those of them that others may still take."""
+    """Space for machines' memory: free MiB, and how many of them running machines may still take."""
 
     free_mib: int
     promised_mib: int
-    of: str  # whose room it is, for a message
+    of: str  # the owner of the space, for messages
 
 
 def place(environment: dict[str, str] | os._Environ[str] = os.environ) -> Path:
-    """The directory that the kernel will choose, as its choose_tempdir() does with what it is handed."""
-    own = environment.get(VARIABLE)
-    if own:
-        return Path(own)
+    """The directory that the kernel's choose_tempdir() will choose."""
+    chosen = environment.get(VARIABLE)
+    if chosen:
+        return Path(chosen)
     return next((path for path in (DEFAULT, FALLBACK) if _file_system(path) == TMPFS), FALLBACK)
 
 
 def problem(needed_mib: int, machines: int = 1, directory: Path | None = None) -> str | None:
-    """Why `machines` machines of `needed_mib` each cannot have their memory now, and what to do; None if they can."""
+    """Why there is no memory now for `machines` machines of `needed_mib` each, and the remedy; None: there is."""
     directory = directory or place()
-    what = f"{directory} (from {VARIABLE})" if os.environ.get(VARIABLE) == str(directory) else str(directory)
+    shown = f"{directory} (from {VARIABLE})" if os.environ.get(VARIABLE) == str(directory) else str(directory)
     unfit = _unfit(directory)
     if unfit:
-        return f"{what} cannot hold the memory of a virtual machine: {unfit}; {_advice(directory, 0)}"
+        return f"{shown} cannot hold the memory of a virtual machine: {unfit}; {_advice(directory, 0)}"
     wanted_mib = machines * (needed_mib + EXTRA_MIB)
     for room in _rooms(directory):
         if room.free_mib - room.promised_mib < wanted_mib:
             others = f", of which other virtual machines may take {room.promised_mib:,}" if room.promised_mib else ""
-            each = f" for {machines} at once" if machines > 1 else ""
+            at_once = f" for {machines} at once" if machines > 1 else ""
             return (
-                f"{what} is too small for the memory of the virtual machine: {wanted_mib:,} MiB are needed{each}, "
+                f"{shown} is too small for the memory of the virtual machine: {wanted_mib:,} MiB are needed{at_once}, "
                 f"{room.of} has {room.free_mib:,} free{others}; {_advice(directory, wanted_mib)}"
             )
     return None
 
 
 def _unfit(directory: Path) -> str | None:
-    """What is wrong with a directory, however large it is."""
+    """Why a directory cannot hold a machine's memory, whatever its free space; None if it can."""
     if not directory.is_dir():
         return "no such directory"
     if not os.access(directory, os.W_OK | os.X_OK):
@@ -73,18 +72,18 @@ def _unfit(directory: Path) -> str | None:
 
 
 def _rooms(directory: Path) -> Iterator[Room]:
-    """The file system's room; of one that is memory, this machine's as well."""
+    """The file system's space; for a tmpfs, also this computer's free memory."""
     promised_mib = sum(_promised_mib(process, directory) for process in _machines())
     figures = os.statvfs(directory)
     yield Room(figures.f_bavail * figures.f_frsize // MIB, promised_mib, "it")
     if _file_system(directory) == TMPFS:
-        found = dict(re.findall(r"^(\w+): +(\d+) kB$", (PROC / "meminfo").read_text(), re.MULTILINE))
-        free_kib = int(found.get("MemAvailable", 0)) + int(found.get("SwapFree", 0))
+        meminfo = dict(re.findall(r"^(\w+): +(\d+) kB$", (PROC / "meminfo").read_text(), re.MULTILINE))
+        free_kib = int(meminfo.get("MemAvailable", 0)) + int(meminfo.get("SwapFree", 0))
         yield Room(free_kib >> 10, promised_mib, "this computer's memory, in which it lies,")
 
 
 def _advice(directory: Path, wanted_mib: int) -> str:
-    """A place that would do, if this computer has one."""
+    """Names a directory with enough space, if this computer has one."""
     for path in CANDIDATES:
         if path == directory or _unfit(path):
             continue
@@ -95,37 +94,37 @@ def _advice(directory: Path, wanted_mib: int) -> str:
 
 
 def _machines() -> list[Path]:
-    """/proc directories of all kernels of ours that run now, whoever started them.
+    """/proc directories of all our running kernels, of all users.
 
-    The processes that one runs user space in have its command line, too; the kernel itself leads their session.
+    A kernel's user-space processes have the same command line; the kernel itself is the leader of their session.
     """
-    found = []
+    machines = []
     for path in PROC.glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # the process has just ended
             leads = (path / "stat").read_text().rpartition(")")[2].split()[3] == path.name
             if leads and MARK in (path / "cmdline").read_bytes():
-                found.append(path)
-    return found
+                machines.append(path)
+    return machines
 
 
 def _promised_mib(process: Path, directory: Path) -> int:
-    """What one of them may still take of `directory`."""
+    """How much of `directory` a running kernel may still take."""
     try:
         memory = re.search(rb"\0mem=(\d+)M\0", (process / "cmdline").read_bytes())
         shared = re.search(r"^RssShmem:\s+(\d+) kB", (process / "status").read_text(), re.MULTILINE)
     except OSError:
         return 0
-    with contextlib.suppress(OSError):  # of another user: it is taken to be here
+    with contextlib.suppress(OSError):  # another user's environment is unreadable: assume this directory
         words = (process / "environ").read_bytes().split(b"\0")
-        own = dict(os.fsdecode(word).split("=", 1) for word in words if b"=" in word)
-        if own and place(own) != directory:
+        environment = dict(os.fsdecode(word).split("=", 1) for word in words if b"=" in word)
+        if environment and place(environment) != directory:
             return 0
     taken_mib = int(shared[1]) >> 10 if shared else 0
     return max(0, int(memory[1]) - taken_mib) if memory else 0
 
 
 def _file_system(directory: Path) -> str:
-    """Type of the file system that a path is on; empty if the kernel does not say."""
+    """Type of the file system that holds `directory`; empty if unknown."""
     best = ("", "")
     try:
         path = str(directory.resolve())

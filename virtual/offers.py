@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the virtual-time kernel offers to an experiment: it is booted and asked, within a few tenths of a second."""
+"""Asks the virtual-time kernel for its abilities by booting it, which takes some tenths of a second."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ MEMORY_MIB = 128
 
 
 def congestion_controls(kernel: Path) -> tuple[str, ...]:
-    """Names of all that `kernel` has. Raises MachineError."""
+    """The names of all congestion controls of `kernel`. Raises MachineError."""
     with tempfile.TemporaryDirectory(prefix="bufferscope-") as directory:
-        own = Path(directory)
-        (own / "logs").mkdir()
+        job_directory = Path(directory)
+        (job_directory / "logs").mkdir()
         job = Job(
             kernel,
             [sys.executable, "-m", "virtual.init", "virtual.offers"],
-            own,
-            own / "logs/console.log",
+            job_directory,
+            job_directory / "logs/console.log",
             MEMORY_MIB,
             seed=0,
             environment={"PYTHONPATH": str(CHECKOUT)},
@@ -34,7 +34,7 @@ def congestion_controls(kernel: Path) -> tuple[str, ...]:
                 for message in machine.messages():
                     if "congestion_controls" in message:
                         return tuple(sorted(map(str, message["congestion_controls"])))
-        except MachineError as error:  # the console's log ends with the directory: its last words are in the error
+        except MachineError as error:  # the error quotes the console's log, which is deleted with the directory
             raise MachineError(f"asking {kernel} which congestion controls it has: {error}") from None
     raise MachineError(f"{kernel} did not say which congestion controls it has")
 

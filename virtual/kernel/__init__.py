@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""The virtual-time lab's kernel: source fetched by name, patched, configured, built with our own code in it, cached."""
+"""The virtual-time lab's kernel: fetches the source, patches, configures and builds it with our own code; caches it."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`python -m virtual.kernel`: the command behind `make kernel`.
 
-Exit status: 0 the kernel is there; 1 it is not, and why is on stderr; 128 + the signal's number when asked to end.
+Exit status: 0 the kernel is ready; 1 it is not, with the reason on stderr; 128 + the signal's number after a signal.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from virtual.kernel.progress import Progress
 
 USAGE = f"""\
 usage: python -m virtual.kernel [KERNEL_PACKAGE=linux-source-X | KERNEL_SOURCE=/path] | --make
-Builds {BUILD}/linux and kernel.json, if they are not what the sources say.
-  KERNEL_PACKAGE=linux-source-X    the Debian package with the source (at first: {DEFAULT_PACKAGE})
+Builds {BUILD}/linux and kernel.json, if they are not current.
+  KERNEL_PACKAGE=linux-source-X    the Debian package with the source (default: {DEFAULT_PACKAGE})
   KERNEL_SOURCE=/path              your own source instead: a tree, a tar archive, or a package file; never modified
-  --make                           take these from the command line of the make that calls
-What was chosen last is kept until something else is. The environment chooses nothing."""
+  --make                           take the parameters from the command line of the calling make
+The last choice stays until you make another. The environment is ignored."""
 
 
 def main(arguments: list[str]) -> int:
@@ -34,9 +34,9 @@ def main(arguments: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     try:
-        given = choice.read_words(made() if arguments == ["--make"] else known(arguments))
+        parameters = choice.read_words(made() if arguments == ["--make"] else known(arguments))
         with Progress(sys.stdout) as progress:
-            kernel = ensure(BUILD, given, progress)
+            kernel = ensure(BUILD, parameters, progress)
             progress.done(f"Linux {kernel['version']} from {kernel['source']['name']} is ready: {BUILD / 'linux'}")
     except KernelError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
 
 
 def known(arguments: list[str]) -> list[str]:
-    """All of them, if each is ours. Raises KernelError for the first that is not."""
+    """Returns `arguments`. Raises KernelError for the first argument with an unknown key."""
     for word in arguments:
         if word.partition("=")[0] not in choice.KEYS:
             raise KernelError(f"{word}: unknown; allowed: {', '.join(f'{key}=VALUE' for key in choice.KEYS)}, --make")

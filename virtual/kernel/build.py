@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""From nothing to a kernel, top to bottom: find the source, unpack and patch it, bring in our code, configure, compile.
+"""The whole build, top to bottom: find the source, unpack and patch it, add our code, configure, compile.
 
-Everything is built in the user's cache (cache.py), whose finished kernels every checkout of that user takes. Files are
-made to the side and renamed when they are whole, so an interrupted build is never taken for a finished one. A second
-build waits for the first.
+The build happens in the user's cache (cache.py); every checkout of the user copies finished kernels from the cache.
+Files are written under temporary names and renamed when whole, so an interrupted build is never taken for a finished
+build. A lock serializes builds.
 """
 
 from __future__ import annotations
@@ -22,51 +22,51 @@ from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import Progress
 
 BUILD = stage.CHECKOUT / "build/virtual"
-STEPS = 1190  # lines that make prints for a whole build of Linux 6.12, near enough for the others
+STEPS = 1190  # steps that make prints for a whole build of Linux 6.12; about the same for other versions
 INTERRUPTED = (
-    "interrupted; the kernel that was there before, if any, is as it was. The next call begins again with what was not "
-    "whole: fetching, unpacking, or the rest of the compiling"
+    "interrupted; an earlier kernel, if any, is unchanged. The next build repeats the unfinished step: fetching, "
+    "unpacking, or the rest of the compilation"
 )
 
 
-def ensure(directory: Path, given: Mapping[str, str], progress: Progress, place: Path | None = None) -> dict[str, Any]:
-    """Make directory/linux and directory/kernel.json what the sources say; returns the latter. Raises KernelError.
+def ensure(directory: Path, chosen: Mapping[str, str], progress: Progress, store: Path | None = None) -> dict[str, Any]:
+    """Make directory/linux and directory/kernel.json current; returns the content of the latter. Raises KernelError.
 
-    `given` chooses another source than the last time (choice.py); `place` is another cache than the user's own.
+    `chosen`: KERNEL_PACKAGE or KERNEL_SOURCE; {} is the last choice (choice.py). `store`: the cache, else the user's.
     """
-    place = place or cache.of_user()
+    store = store or cache.of_user()
     try:
-        for each in (directory, place):
-            each.mkdir(parents=True, exist_ok=True)
-        with locked(directory, progress), locked(place, progress) as lock:
-            return _ensure(directory, place, given, progress, lock)
+        for path in (directory, store):
+            path.mkdir(parents=True, exist_ok=True)
+        with locked(directory, progress), locked(store, progress) as lock:
+            return _ensure(directory, store, chosen, progress, lock)
     except OSError as error:
-        raise KernelError(f"building the kernel in {place} for {directory}: {error}") from error
+        raise KernelError(f"building the kernel in {store} for {directory}: {error}") from error
 
 
-def _ensure(directory: Path, place: Path, given: Mapping[str, str], progress: Progress, lock: int) -> dict[str, Any]:
+def _ensure(directory: Path, store: Path, chosen: Mapping[str, str], progress: Progress, lock: int) -> dict[str, Any]:
     begin_s = time.monotonic()
     stage.make_pipeline()
-    own = stage.collect()
-    with choice.kept(given, directory) as chosen:
-        origin = source.find(chosen, place, progress)
-        inputs = describe(origin, own)
-        done = cache.finished(directory, inputs) or cache.take(place, inputs, directory)
-        if done:
-            return done
+    our_code = stage.collect()
+    with choice.remember(chosen, directory) as selected:
+        origin = source.find(selected, store, progress)
+        inputs = describe(origin, our_code)
+        built = cache.finished(directory, inputs) or cache.take(store, inputs, directory)
+        if built:
+            return built
         tools.check_build_tools()
-        work = cache.workspace(place, inputs)
+        work = cache.workspace(store, inputs)
         names = prepare(origin, inputs, work, progress)
-        cache.discard_old(place, work, progress)
+        cache.discard_old(store, work, progress)
     tree, objects = work / "tree", work / "obj"
     with (work / "kernel.log").open("wb+") as log:
         version = source.kernel_version(tree)
-        stage.write(own, tree)
+        stage.write(our_code, tree)
         compile.fresh_objects(objects)
         configure(tree, objects, version, log, lock, progress)
         progress.phase(f"compiling Linux {version}")
         compile.make(tree, objects, ["linux"], log, lock, lambda n: progress.advance(f"step {n} of about {STEPS}"))
-    made = inputs | {
+    record = inputs | {
         "version": (objects / "include/config/kernel.release").read_text().strip(),
         "config_digest": digests.of_file(objects / ".config"),
         "patches": names,
@@ -74,15 +74,15 @@ def _ensure(directory: Path, place: Path, given: Mapping[str, str], progress: Pr
         "binary_digest": digests.of_file(objects / "linux"),
         "build_s": round(time.monotonic() - begin_s, 1),
     }
-    cache.keep(place, inputs, objects / "linux", made)
-    done = cache.take(place, inputs, directory)
-    progress.done(f"Linux {made['version']} built in {made['build_s']:.0f} s ({directory / 'linux'})")
-    return done
+    cache.keep(store, inputs, objects / "linux", record)
+    built = cache.take(store, inputs, directory)
+    progress.done(f"Linux {record['version']} built in {record['build_s']:.0f} s ({directory / 'linux'})")
+    return built
 
 
 @contextlib.contextmanager
 def locked(directory: Path, progress: Progress) -> Iterator[int]:
-    """One build at a time; the lock goes with the last process that holds it, however that ends. Yields its number."""
+    """Hold the build lock; yields its descriptor. The kernel drops the lock with the last process that has it open."""
     with (directory / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -92,8 +92,8 @@ def locked(directory: Path, progress: Progress) -> Iterator[int]:
         yield file.fileno()
 
 
-def describe(origin: source.Source, own: dict[str, bytes]) -> dict[str, Any]:
-    """All that decides what the kernel will be."""
+def describe(origin: source.Source, our_code: dict[str, bytes]) -> dict[str, Any]:
+    """All inputs of the build that decide the kernel's content."""
     return {
         "source": origin.identity(),
         "patches_digest": digests.of_parts(
@@ -101,17 +101,17 @@ def describe(origin: source.Source, own: dict[str, bytes]) -> dict[str, Any]:
         ),
         "fragment_digest": digests.of_file(config.FRAGMENT),
         "unpack_digest": digests.of_parts([("rules", unpack.RULES.encode())]),
-        "staged_digest": digests.of_parts(own.items()),
+        "staged_digest": digests.of_parts(our_code.items()),
     }
 
 
 def prepare(origin: source.Source, inputs: dict[str, Any], work: Path, progress: Progress) -> list[str]:
-    """work/tree, unpacked and patched, unless it is there; returns the names of the patches applied."""
-    tree, record = work / "tree", work / "tree.json"
-    there = digests.read_json(record)
-    if tree.is_dir() and there:
-        os.utime(record)
-        return list(there["patches"])
+    """Make work/tree, unpacked and patched, unless it exists; returns the names of the applied patches."""
+    tree, record_file = work / "tree", work / "tree.json"
+    previous = digests.read_json(record_file)
+    if tree.is_dir() and previous:
+        os.utime(record_file)
+        return list(previous["patches"])
     partial = work / "tree.partial"
     cache.remove(partial, progress)
     cache.remove(tree, progress)
@@ -123,12 +123,12 @@ def prepare(origin: source.Source, inputs: dict[str, Any], work: Path, progress:
         cache.remove(work, progress)
         raise
     partial.rename(tree)
-    digests.write_json(record, {"patches": names})
+    digests.write_json(record_file, {"patches": names})
     return names
 
 
 def unpack_and_patch(origin: source.Source, target: Path, progress: Progress) -> list[str]:
-    """The needed files of a source in `target`, with our patches; returns their names. Raises KernelError."""
+    """Unpack a source's needed files to `target` and patch them; returns the patches' names. Raises KernelError."""
     progress.phase(f"unpacking {origin.path.name}")
     target.mkdir()
 
@@ -151,19 +151,19 @@ def unpack_and_patch(origin: source.Source, target: Path, progress: Progress) ->
 
 
 def configure(tree: Path, objects: Path, version: str, log: BinaryIO, lock: int, progress: Progress) -> None:
-    """objects/.config from lab.config, unless it is there; raises KernelError if it lacks something necessary."""
-    asked, used = config.fragment(tree), objects / "lab.config"
-    if used.is_file() and used.read_text() == asked and (objects / ".config").is_file():
+    """Make objects/.config from lab.config, unless it is current. Raises KernelError if a necessary setting is lost."""
+    requested, last = config.fragment(tree), objects / "lab.config"
+    if last.is_file() and last.read_text() == requested and (objects / ".config").is_file():
         return
     progress.phase("configuring")
     new = objects / "lab.config.new"
-    new.write_text(asked)
+    new.write_text(requested)
     compile.make(tree, objects, [f"KCONFIG_ALLCONFIG={new}", "allnoconfig"], log, lock)
-    config.check(asked, (objects / ".config").read_text(), version)
-    new.rename(used)
+    config.check(requested, (objects / ".config").read_text(), version)
+    new.rename(last)
 
 
 def compiler() -> str:
-    """The first line of what the compiler says of itself."""
+    """The first line of `gcc --version`."""
     result = subprocess.run(["gcc", "--version"], capture_output=True, text=True, env=tools.environment())
     return result.stdout.partition("\n")[0]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Where kernels are kept: once a user, so that a second checkout of the same sources compiles nothing.
+"""The cache of kernels: one per user, so that a second checkout of the same sources compiles nothing.
 
-packages/      source packages as they were fetched
+packages/      fetched source packages
 trees/KEY/     a source, unpacked and patched (tree/, tree.json), its objects (obj/), the output of make (kernel.log)
 kernels/KEY/   linux and kernel.json of a finished build
-KEY names the digests that decide the content: of source and patches for a tree, of all inputs for a kernel.
+KEY is a digest over the inputs that decide the content: source and patches for a tree, all inputs for a kernel.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from virtual.kernel.progress import Progress
 # A tree with its objects takes 0.4 GB, a kernel 8 MB. Two trees serve two checkouts whose patches differ.
 TREES, KERNELS = 2, 8
 OF_TREE = ("source", "patches_digest", "unpack_digest")
-# The compiler is recorded, but a newer one is no reason to build again.
+# kernel.json records the compiler, but a newer compiler does not cause a new build.
 OF_KERNEL = (*OF_TREE, "fragment_digest", "staged_digest")
 
 
 def of_user() -> Path:
-    """`$XDG_CACHE_HOME/bufferscope/kernel`, by default below ~/.cache. The home is that of the effective user: with
-    sudo, `$HOME` may still name somebody else's, and root would leave files there.
+    """`$XDG_CACHE_HOME/bufferscope/kernel`, by default below ~/.cache of the effective user. `$HOME` is ignored: with
+    sudo it may be another user's home, and root would leave files there.
     """
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
-        cache = named if named.is_absolute() else Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".cache"
+        cache = configured if configured.is_absolute() else Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".cache"
     except KeyError:
         raise KernelError(
             f"user {os.geteuid()} has no entry in the password database, so no home for the kernel's cache: "
@@ -43,37 +43,37 @@ def of_user() -> Path:
 
 
 def workspace(cache: Path, inputs: dict[str, Any]) -> Path:
-    """The directory of the tree that these inputs are built from, and of its objects."""
+    """The directory of the patched source of these inputs, and of its objects."""
     return cache / "trees" / _key(inputs, OF_TREE)
 
 
 def finished(directory: Path, inputs: dict[str, Any]) -> dict[str, Any]:
-    """directory/kernel.json, if directory/linux is the whole kernel that it describes, of these inputs; else {}."""
-    made = digests.read_json(directory / "kernel.json")
+    """The content of directory/kernel.json if directory/linux is whole and built from these inputs; else {}."""
+    record = digests.read_json(directory / "kernel.json")
     binary = directory / "linux"
-    same = all(made.get(name) == inputs[name] for name in OF_KERNEL)
-    whole = same and binary.is_file() and digests.of_file(binary) == made.get("binary_digest")
-    return made if whole else {}
+    same = all(record.get(name) == inputs[name] for name in OF_KERNEL)
+    whole = same and binary.is_file() and digests.of_file(binary) == record.get("binary_digest")
+    return record if whole else {}
 
 
 def take(cache: Path, inputs: dict[str, Any], directory: Path) -> dict[str, Any]:
-    """Put the finished kernel of these inputs into `directory`, if the cache has one; returns its kernel.json, or {}.
+    """Copy the finished kernel of these inputs to `directory`, if cached; returns its kernel.json, or {}.
 
-    The file is copied: a checkout's kernel stays when the cache is emptied, and is never written through a link.
+    A copy, not a link: a checkout's kernel survives the removal of the cache, and no write reaches the cached file.
     """
-    kept = cache / "kernels" / _key(inputs, OF_KERNEL)
-    made = finished(kept, inputs)
-    if made:
-        _publish(kept / "linux", made, directory)
-        os.utime(kept / "kernel.json")
-    return made
+    entry = cache / "kernels" / _key(inputs, OF_KERNEL)
+    record = finished(entry, inputs)
+    if record:
+        _publish(entry / "linux", record, directory)
+        os.utime(entry / "kernel.json")
+    return record
 
 
-def keep(cache: Path, inputs: dict[str, Any], binary: Path, made: dict[str, Any]) -> None:
-    """Add a finished kernel; the least recently taken ones go."""
-    kept = cache / "kernels" / _key(inputs, OF_KERNEL)
-    kept.mkdir(parents=True, exist_ok=True)
-    _publish(binary, made, kept)
+def keep(cache: Path, inputs: dict[str, Any], binary: Path, record: dict[str, Any]) -> None:
+    """Add a finished kernel; remove the least recently used kernels beyond KERNELS."""
+    entry = cache / "kernels" / _key(inputs, OF_KERNEL)
+    entry.mkdir(parents=True, exist_ok=True)
+    _publish(binary, record, entry)
     for old in _oldest(cache / "kernels", "kernel.json", KERNELS):
         shutil.rmtree(old)
 
@@ -92,12 +92,12 @@ def remove(old: Path, progress: Progress) -> None:
 
 
 def _key(inputs: dict[str, Any], names: tuple[str, ...]) -> str:
-    """Names a directory: 16 hex digits of the digest over the chosen inputs."""
+    """The name of a directory: 16 hex digits of the digest over the named inputs."""
     return digests.of_parts((name, json.dumps(inputs[name], sort_keys=True).encode()) for name in names)[:16]
 
 
 def _oldest(parent: Path, record: str, kept: int) -> list[Path]:
-    """The directories below `parent` beyond the `kept` whose record was touched last; one without record is oldest."""
+    """The directories below `parent` except the `kept` most recently used. No record counts as never used."""
 
     def used_ns(directory: Path) -> int:
         path = directory / record
@@ -106,11 +106,11 @@ def _oldest(parent: Path, record: str, kept: int) -> list[Path]:
     return sorted((path for path in parent.iterdir() if path.is_dir()), key=used_ns, reverse=True)[kept:]
 
 
-def _publish(binary: Path, made: dict[str, Any], directory: Path) -> None:
-    """The kernel first, then its record: a kernel without a matching record is built again."""
+def _publish(binary: Path, record: dict[str, Any], directory: Path) -> None:
+    """Write the kernel first, then its record: a kernel without a matching record is built again."""
     new = directory / "linux.new"
     shutil.copy2(binary, new)
     with new.open("rb") as file:
         os.fsync(file.fileno())
     new.rename(directory / "linux")
-    digests.write_json(directory / "kernel.json", made)
+    digests.write_json(directory / "kernel.json", record)

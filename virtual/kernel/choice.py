@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Which source the kernel is built from: what `make kernel` was told last, until it is told otherwise.
+"""The choice of the kernel's source: the last arguments of `make kernel` stay in force.
 
-It is remembered beside the build, so that an experiment, a test or a second `make kernel` after an interruption all
-mean the same kernel. The environment chooses nothing, as everywhere here.
+The choice is stored beside the build, so that an experiment, a test or a `make kernel` after an interruption use the
+same kernel. The environment is ignored, as everywhere here.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ CHOICES = f"make kernel {PACKAGE}=linux-source-X, or make kernel {SOURCE}=/path/
 
 
 def read_words(words: list[str]) -> dict[str, str]:
-    """The choice in KEY=VALUE words; other words are not ours. Raises KernelError for one that is, and is wrong."""
-    given: dict[str, str] = {}
+    """The choice in KEY=VALUE words; other keys are ignored. Raises KernelError for a wrong or ambiguous choice."""
+    chosen: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if key in KEYS:
             if not equals or not value:
                 raise KernelError(f"{key} has no value; give one: {CHOICES}")
-            given[key] = value
+            chosen[key] = value
         elif key.upper().startswith("KERNEL"):
             raise KernelError(f"{key} is no parameter of make kernel; allowed: {', '.join(KEYS)}")
-    if len(given) > 1:
-        raise KernelError(f"{PACKAGE}={given[PACKAGE]} and {SOURCE}={given[SOURCE]}: give one of them")
-    if SOURCE in given:  # it must mean the same from everywhere
-        given[SOURCE] = str(Path(given[SOURCE]).expanduser().absolute())
-    return given
+    if len(chosen) > 1:
+        raise KernelError(f"{PACKAGE}={chosen[PACKAGE]} and {SOURCE}={chosen[SOURCE]}: give one of them")
+    if SOURCE in chosen:  # absolute, so that it does not depend on the current directory
+        chosen[SOURCE] = str(Path(chosen[SOURCE]).expanduser().absolute())
+    return chosen
 
 
 @contextlib.contextmanager
-def kept(given: Mapping[str, str], directory: Path) -> Iterator[dict[str, str]]:
-    """What is given, else what `directory` remembers, else the default: one of KEYS with its value. It is remembered at
-    once, so that an interrupted build goes on with it, unless the body finds that it cannot be used (KernelError).
+def remember(requested: Mapping[str, str], directory: Path) -> Iterator[dict[str, str]]:
+    """Yields the choice: `requested`, else the one stored in `directory`, else the default; one of KEYS with its value.
+    The choice is stored at once, for the build after an interruption. KernelError in the body restores the old choice.
     """
     file = directory / FILE
     before = digests.read_json(file)
-    chosen = dict(given) or remembered(directory)
+    chosen = dict(requested) or remembered(directory)
     if chosen != before:
         digests.write_json(file, chosen)
     try:
@@ -60,6 +60,6 @@ def kept(given: Mapping[str, str], directory: Path) -> Iterator[dict[str, str]]:
 
 
 def remembered(directory: Path) -> dict[str, str]:
-    """What a build would take that is given nothing else."""
-    found = digests.read_json(directory / FILE)
-    return {key: str(value) for key, value in found.items() if key in KEYS} or {PACKAGE: DEFAULT_PACKAGE}
+    """The choice of a build without arguments."""
+    stored = digests.read_json(directory / FILE)
+    return {key: str(value) for key, value in stored.items() if key in KEYS} or {PACKAGE: DEFAULT_PACKAGE}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Calls of the kernel's own make: outside the source tree, with an environment of its own, logged, interruptible.
+"""Calls the kernel's make: outside the source tree, with a fixed environment, logged, interruptible.
 
-A compiler that was killed may leave half an object that make takes for a whole one. So a mark stands in the objects'
-directory while make runs, and is taken away when make has come to its end and could tidy up; where the mark still
-stands, the objects are not used again.
+A killed compiler may leave a half-written object that make considers whole. make removes such objects when it ends,
+except by SIGKILL. So a mark file exists in the objects' directory while make runs, and stays after SIGKILL. The next
+build then discards the objects.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from virtual.kernel.errors import KernelError
 
 PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 MARK = ".make-is-running"
-STEP = re.compile(rb"^  [A-Z]+ +\S")  # one line a step: "  CC      kernel/fork.o"
+STEP = re.compile(rb"^  [A-Z]+ +\S")  # one line per step: "  CC      kernel/fork.o"
 LAST_LINES = 12
 GRACE_S = 10.0
 
-# Nothing of the user's environment decides what is built; the same sources give the same bytes.
+# The build does not depend on the user's environment: the same sources give the same bytes.
 FIXED = {
     "LC_ALL": "C",
     "LOCALVERSION": "",
@@ -55,16 +55,16 @@ def make(
     lock: int,
     step: Callable[[int], None] = lambda count: None,
 ) -> None:
-    """Run make; step is called with the number of steps done. Raises KernelError with the end of what make said.
+    """Run make; calls `step` with the number of steps done. Raises KernelError with the end of make's output.
 
-    lock is the descriptor of the build's lock: what make leaves behind holds it too, until it is gone.
+    `lock` is the descriptor of the build lock. make's processes inherit the lock, and hold it until the last one ends.
     """
     command = ["make", "-C", str(tree), f"O={objects}", "ARCH=um", f"-j{len(os.sched_getaffinity(0))}", *arguments]
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    environment = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     begin = log.tell()
     (objects / MARK).touch()
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=kept | FIXED,
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment | FIXED,
         start_new_session=True, pass_fds=(lock,), preexec_fn=_end_with_parent,
     )  # fmt: skip
     assert process.stdout is not None
@@ -90,7 +90,7 @@ def _end_with_parent() -> None:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:
-    """End make if it still runs, so that it removes half-written objects; whether it could."""
+    """End make with SIGTERM, so that it removes half-written objects. False: make was killed by SIGKILL."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
@@ -103,7 +103,7 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _failure(log: BinaryIO, begin: int, status: int) -> str:
-    """The errors, else the last lines, of what make said."""
+    """The errors in make's output, else its last lines."""
     log.seek(begin)
     lines = log.read().decode(errors="replace").splitlines()
     errors = [line for line in lines if re.search(r"\berror\b|undefined reference|No space left", line, re.IGNORECASE)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""SHA-256 of files, of trees and of sets of small files: what decides whether anything has to be built."""
+"""SHA-256 of files, of trees and of sets of small files. Equal digests make a new build unnecessary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def of_file(path: Path) -> str:
 
 
 def of_parts(parts: Iterable[tuple[str, bytes]]) -> str:
-    """Of named contents, in any order; names and lengths are part of it, so that nothing can move between them."""
+    """Digest of named contents, in any order. Names and lengths are included, so that boundaries cannot shift."""
     total = hashlib.sha256()
     for name, content in sorted(parts):
         total.update(f"{name}\0{len(content)}\0".encode() + content)
@@ -25,7 +25,7 @@ def of_parts(parts: Iterable[tuple[str, bytes]]) -> str:
 
 
 def of_listing(files: Iterable[tuple[str, os.stat_result]]) -> str:
-    """Of paths, sizes and times of change: what tells whether a user's own tree is still the one that was copied."""
+    """Digest of paths, sizes and modification times: differs if a user's own tree has changed since it was copied."""
     total = hashlib.sha256()
     for path, status in files:
         total.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
@@ -33,7 +33,7 @@ def of_listing(files: Iterable[tuple[str, os.stat_result]]) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object; {} where there is none, or where it was cut short."""
+    """A JSON object; {} if the file is missing or damaged."""
     try:
         content = json.loads(path.read_text())
     except (OSError, ValueError):
@@ -42,7 +42,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """To the side, then renamed: there is never half a file under this name."""
+    """Writes atomically: to a temporary name, then renamed."""
     new = path.with_name(path.name + ".new")
     with new.open("w") as file:
         file.write(json.dumps(content, indent=2) + "\n")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What is wrong, in one line for the user: doing what, to what, why, and what to do."""
+"""Errors for the user, in one line: the action, its object, the reason, the remedy."""
 
 
 class KernelError(Exception):
-    """The kernel cannot be built as things are; the message is complete in itself."""
+    """The kernel cannot be built; the message is complete."""

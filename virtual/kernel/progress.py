@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How far the build is: one line that is rewritten on a terminal, one line a phase anywhere else."""
+"""The build's progress: on a terminal one line that is rewritten, elsewhere one line per phase."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ REDRAW_S = 0.2
 
 
 class Progress:
-    """Entered as a context; the line is finished when the context is left."""
+    """Use it as a context, which ends the line."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -27,7 +27,7 @@ class Progress:
         self._finish()
 
     def phase(self, name: str) -> None:
-        """Begin a phase; the one before is done."""
+        """Begin a phase, and end the one before."""
         self._finish()
         self.phase_name, self.phase_s, self._drawn_s = name, time.monotonic(), 0.0
         if self.terminal:
@@ -36,14 +36,14 @@ class Progress:
             print(f"kernel: {name}", file=self.stream, flush=True)
 
     def advance(self, detail: str) -> None:
-        """Say how far the phase is. Cheap: most calls draw nothing."""
+        """Show the phase's progress. Cheap: most calls draw nothing."""
         now_s = time.monotonic()
         if self.terminal and now_s - self._drawn_s >= REDRAW_S:
             self._drawn_s = now_s
             self._draw(f"kernel: {self.phase_name}{', ' * bool(detail)}{detail}, {now_s - self.phase_s:.0f} s")
 
     def done(self, text: str) -> None:
-        """The last line."""
+        """Print the last line."""
         self._finish()
         print(f"kernel: {text}", file=self.stream, flush=True)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where the kernel's source comes from: a Debian package fetched by its name, or what the user names instead."""
+"""The kernel's source: a Debian package fetched by its name, or the user's own tree, archive or package file."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from virtual.kernel.choice import CHOICES, DEFAULT_PACKAGE, PACKAGE, SOURCE
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import Progress
 
-# What is in every source that can be built here, whatever its version.
+# Files of every kernel source that can be built here, whatever its version.
 OF_A_KERNEL = ("Makefile", "arch/um/Kconfig", "drivers/net/Makefile")
-METAPACKAGE = "linux-source"  # depends on that of the release's own kernel
+METAPACKAGE = "linux-source"  # depends on the source package of the release's kernel
 MIB = 1 << 20
 
 
 @dataclass(frozen=True)
 class Source:
     kind: str  # package, archive, tree
-    name: str  # of the package, or the path that the user gave
+    name: str  # of the package, or the user's path
     version: str  # of the package; empty otherwise
     path: Path
-    digest: str  # SHA-256 of the file; of a tree: of its listing
+    digest: str  # SHA-256 of the file, or of a tree's listing
 
     def identity(self) -> dict[str, Any]:
-        """What kernel.json says of it."""
+        """The source's entry in kernel.json."""
         return {"kind": self.kind, "name": self.name, "version": self.version, "digest": self.digest}
 
 
 def find(choice: Mapping[str, str], directory: Path, progress: Progress) -> Source:
-    """The source to build from; fetches a package that is not there yet. `directory` keeps packages and digests.
+    """The chosen source; a package is fetched if `directory` does not have it. `directory` keeps packages and digests.
 
-    Raises KernelError for what is no source, as far as that can be told without unpacking it.
+    Raises KernelError for a path that is no source, as far as the check is possible without unpacking.
     """
     if SOURCE in choice:
         return _own(Path(choice[SOURCE]), directory)
@@ -48,7 +48,7 @@ def find(choice: Mapping[str, str], directory: Path, progress: Progress) -> Sour
 
 
 def _own(path: Path, directory: Path) -> Source:
-    """A tree, an archive or a package file of the user's. Raises KernelError for anything else."""
+    """The user's own tree, archive or package file. Raises KernelError for anything else."""
     if path.is_dir():
         check_tree(path, f"{SOURCE}={path}")
         return Source("tree", str(path), "", path, digests.of_listing(unpack.tree_files(path)))
@@ -63,32 +63,32 @@ def _own(path: Path, directory: Path) -> Source:
     return Source(kind, str(path), version, path, _digest(path, directory))
 
 
-def check_tree(tree: Path, what: str) -> None:
+def check_tree(tree: Path, origin: str) -> None:
     """Raises KernelError if a directory does not hold the source of a kernel."""
     lacking = [name for name in OF_A_KERNEL if not (tree / name).is_file()]
     if lacking:
-        raise KernelError(f"{what}: no kernel source, it has no {', '.join(lacking)}")
+        raise KernelError(f"{origin}: no kernel source, it has no {', '.join(lacking)}")
     kernel_version(tree)
 
 
 def _package(name: str, directory: Path, progress: Progress) -> Source:
-    """The Debian package of that name: the newest that was fetched before, else fetched now."""
+    """The Debian package of that name: the newest one fetched before, else fetched now."""
     if not re.fullmatch(r"linux-source(-[0-9][0-9.]*)?", name):
         raise KernelError(f"{PACKAGE}={name}: not the name of a kernel source package, such as {DEFAULT_PACKAGE}")
     packages = directory / "packages"
     if name == METAPACKAGE:
         tools.check_package_tools()
         name, _ = _known(name)
-    found = sorted(packages.glob(f"{name}_*.deb"), key=lambda path: path.stat().st_mtime)
-    if not found:
+    files = sorted(packages.glob(f"{name}_*.deb"), key=lambda path: path.stat().st_mtime)
+    if not files:
         tools.check_package_tools()
-        found = [_fetch(name, packages, progress)]
-    path = found[-1]
+        files = [_fetch(name, packages, progress)]
+    path = files[-1]
     return Source("package", name, path.name.split("_")[1].replace("%3a", ":"), path, _digest(path, directory))
 
 
 def _fetch(name: str, packages: Path, progress: Progress) -> Path:
-    """apt-get download, as whoever we are, into a directory of its own; renamed when complete (apt checks its hash)."""
+    """Runs apt-get download in a temporary directory, and moves the complete package (apt checks its hash)."""
     if os.geteuid() == 0 and not _ask("apt-cache", "show", "--no-all-versions", name):
         progress.phase("refreshing the package lists")
         _ask("apt-get", "update", "-qq")
@@ -104,33 +104,33 @@ def _fetch(name: str, packages: Path, progress: Progress) -> Path:
                                    env=tools.environment())  # fmt: skip
         try:
             while process.poll() is None:
-                have = sum(path.stat().st_size for path in partial.iterdir())
-                progress.advance(f"{have // MIB} of {size // MIB} MiB")
+                fetched = sum(path.stat().st_size for path in partial.iterdir())
+                progress.advance(f"{fetched // MIB} of {size // MIB} MiB")
                 time.sleep(0.1)
         finally:
             process.kill()
             process.wait()
         log.seek(0)
-        said = log.read().decode(errors="replace").strip().splitlines()
-    got = list(partial.glob("*.deb"))
-    if process.returncode or len(got) != 1:
+        output = log.read().decode(errors="replace").strip().splitlines()
+    files = list(partial.glob("*.deb"))
+    if process.returncode or len(files) != 1:
         raise KernelError(
-            f"fetching the package {name}: {said[-1] if said else 'apt-get download left no file'}; "
+            f"fetching the package {name}: {output[-1] if output else 'apt-get download left no file'}; "
             "check the network, or refresh the package lists (as root: apt-get update), or give another source: "
             f"{CHOICES}"
         )
-    return got[0].rename(packages / got[0].name)
+    return files[0].rename(packages / files[0].name)
 
 
 def _known(name: str) -> tuple[str, int]:
-    """The package's name, a metapackage resolved, and its size in bytes. Raises KernelError if apt does not know it."""
+    """(name, size in bytes) of a package, with a metapackage resolved. Raises KernelError for an unknown package."""
     shown = _ask("apt-cache", "show", "--no-all-versions", name)
     if not shown:
-        known = [
+        available = [
             word for word in _ask("apt-cache", "pkgnames", "linux-source-").split() if re.search(r"-[0-9.]+$", word)
         ]
         raise KernelError(
-            f"the package {name} is not in the package lists (they have: {', '.join(sorted(known)) or 'none'}): "
+            f"the package {name} is not in the package lists (they have: {', '.join(sorted(available)) or 'none'}): "
             f"refresh them (as root: apt-get update), or give another source: {CHOICES}"
         )
     if name == METAPACKAGE:
@@ -142,7 +142,7 @@ def _known(name: str) -> tuple[str, int]:
 
 
 def _ask(*command: str) -> str:
-    """What a command of apt prints; empty if it does not know."""
+    """The output of an apt command; empty if it fails."""
     result = subprocess.run(command, capture_output=True, text=True, errors="replace", env=tools.environment())
     return result.stdout if result.returncode == 0 else ""
 
@@ -155,14 +155,14 @@ def _package_version(path: Path) -> str:
 
 
 def _digest(path: Path, directory: Path) -> str:
-    """SHA-256 of a large file, remembered while its size and time of change stay the same."""
+    """SHA-256 of a large file, cached by size and modification time."""
     memory = directory / "digests.json"
     status = path.stat()
-    now = {"bytes": status.st_size, "mtime_ns": status.st_mtime_ns}
-    known = digests.read_json(memory)
-    entry = known.get(str(path))
-    if not isinstance(entry, dict) or {key: entry.get(key) for key in now} != now or "digest" not in entry:
-        entry = now | {"digest": digests.of_file(path)}
+    identity = {"bytes": status.st_size, "mtime_ns": status.st_mtime_ns}
+    stored = digests.read_json(memory)
+    entry = stored.get(str(path))
+    if not isinstance(entry, dict) or {key: entry.get(key) for key in identity} != identity or "digest" not in entry:
+        entry = identity | {"digest": digests.of_file(path)}
         digests.write_json(memory, {str(path): entry})
     return str(entry["digest"])
 

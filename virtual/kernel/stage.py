@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Our own kernel code, brought into the source as drivers/net/bufferscope with the checkout's paths kept.
+"""Copies our own kernel code into the source as drivers/net/bufferscope, with the checkout's paths.
 
-Only what changed is written, so that make compiles only what changed.
+Only changed files are written, so that make compiles only these.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ CHECKOUT = Path(__file__).parents[2]
 PLACE = "drivers/net/bufferscope"
 SUFFIXES = (".c", ".h", ".def", ".S")
 BUILD_FILES = ("Kbuild", "Makefile")
-# What make descends into; each has its Kbuild file, and is taken with its directories.
+# Directories that make descends into, copied recursively; each has a Kbuild file.
 PARTS = ("softswitch/driver", "hosts/trace/kernel_event")
-# What those include and link, by paths relative to themselves.
+# Files that PARTS include and link, by relative paths.
 SHARED = {"softswitch/runtime": (".c", ".h"), "wire": (".h", ".def")}
-# The P4 program as C, and the target of softswitch/Makefile that makes it.
+# The P4 program translated to C, and its target in softswitch/Makefile.
 GENERATED = "softswitch/generated/bufferscope.c"
 GENERATED_FROM = "build/obj/softswitch/bufferscope.c"
 GENERATED_BY = "pipeline"
 
 
 def make_pipeline(checkout: Path = CHECKOUT) -> None:
-    """Have the P4 program translated to C, if it changed."""
+    """Translate the P4 program to C, if it changed."""
     if tools.missing({"make": "make"}):
         tools.check_build_tools()
     command = ["make", "--no-print-directory", "-s", "-C", str(checkout / "softswitch"), GENERATED_BY]
@@ -39,7 +39,7 @@ def make_pipeline(checkout: Path = CHECKOUT) -> None:
 
 
 def collect(checkout: Path = CHECKOUT) -> dict[str, bytes]:
-    """Everything to be staged: path below PLACE -> content. Raises KernelError for a part that is not there."""
+    """All files to copy: path below PLACE -> content. Raises KernelError for a missing part."""
     files: dict[str, bytes] = {}
     for part in PARTS:
         if not (checkout / part / "Kbuild").is_file():
@@ -55,7 +55,7 @@ def collect(checkout: Path = CHECKOUT) -> dict[str, bytes]:
 
 
 def _sources(directory: Path) -> list[Path]:
-    """What a compiler or make reads, tests left out."""
+    """The files that the compiler and make read, without tests."""
     return sorted(
         path for path in directory.rglob("*")
         if path.is_file() and (path.suffix in SUFFIXES or path.name in BUILD_FILES)
@@ -64,7 +64,7 @@ def _sources(directory: Path) -> list[Path]:
 
 
 def write(files: dict[str, bytes], tree: Path) -> int:
-    """Bring the tree's copy to this state; returns how many files were written or removed."""
+    """Make the tree's copy equal to `files`; returns the number of files written or removed."""
     place = tree / PLACE
     changed = 0
     for path in sorted(place.rglob("*"), reverse=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The programs that a build needs; what is missing is named all at once, with the Debian package that has it."""
+"""The programs that a build needs. All missing programs are reported at once, with their Debian packages."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ BUILD_TOOLS = {
 }  # fmt: skip
 PACKAGE_TOOLS = {"apt-get": "apt", "apt-cache": "apt", "dpkg-deb": "dpkg"}
 
-# make hands its own variables down, and CC is a congestion control here.
+# Variables that a calling make exports to its children. CC is a congestion control here.
 OF_MAKE = ("CC", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
 
 
 def environment() -> dict[str, str]:
-    """For programs whose messages are read: English, and nothing of a make that called us."""
+    """The environment of child programs: English messages, and no variables of a calling make."""
     return {name: value for name, value in os.environ.items() if name not in OF_MAKE} | {"LC_ALL": "C"}
 
 
 def missing(tools: dict[str, str]) -> dict[str, str]:
-    """Those of the programs that PATH does not have."""
+    """The programs that are not on the PATH."""
     return {name: package for name, package in tools.items() if shutil.which(name) is None}
 
 
@@ -40,7 +40,7 @@ def check_build_tools() -> None:
 
 
 def check_package_tools() -> None:
-    """Raises KernelError where packages cannot be fetched: no Debian, or too little of it."""
+    """Raises KernelError if packages cannot be fetched: not Debian, or tools missing."""
     lacking = missing(PACKAGE_TOOLS)
     if lacking:
         raise KernelError(

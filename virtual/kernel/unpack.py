@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Which files of a kernel source are needed here, and how they come out of a package, an archive or a directory.
+"""Selects the needed files of a kernel source, and extracts them from a package, an archive or a directory.
 
-A whole tree is 1.7 GB, most of it drivers and architectures that this kernel does not have. What make and Kconfig read
-stays everywhere; code stays only where this configuration compiles it. One rule serves archives and directories.
+A whole tree has 1.7 GB, most of it drivers and architectures that this kernel does not build. All files that make and
+Kconfig read are kept; code is kept only where this configuration compiles it. Archives and trees share one rule.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import IO
 
 from virtual.kernel.errors import KernelError
 
-NEEDED_BYTES = 600_000_000  # source 290 MB, objects 120 MB in Linux 7.3; the rest is room. A package comes on top
+NEEDED_BYTES = 600_000_000  # source 290 MB, objects 120 MB in Linux 7.3, and a margin; without the package
 
-# Below these, only what Kconfig and make read is needed, except in the directories that CODE names.
+# Below these, only files that Kconfig and make read are needed, except in the directories of CODE.
 BARE = ("Documentation", "arch", "drivers", "samples", "sound", "tools")
 CODE = re.compile(
     r"""arch/(um|x86)/
@@ -35,7 +35,7 @@ CODE = re.compile(
     re.VERBOSE,
 )
 READ_BY_MAKE = re.compile(r"(Kconfig|Makefile|Kbuild|Build)[^/]*$|/Platform$")
-# What a build leaves in a tree, and version control: a copy of them would make the kernel's own build refuse.
+# Build output and version control: the kernel's build refuses a tree with build output in it.
 NEVER = re.compile(
     r"""(^|/)\.(git|svn|hg)(/|$)
       | ^\.config(\.old)?$
@@ -44,9 +44,9 @@ NEVER = re.compile(
     """,
     re.VERBOSE,
 )
-# What tarfile raises for files that are none, or not whole; TypeError by ord() of nothing in a header that is cut.
+# tarfile's exceptions for damaged files and other formats; TypeError is from ord() of an empty field in a cut header.
 DAMAGED = (tarfile.TarError, EOFError, OSError, ValueError, TypeError, lzma.LZMAError, zlib.error)
-# As part of what decides whether a tree that was unpacked before can be used again.
+# Part of the key of a cached tree.
 RULES = repr((BARE, CODE.pattern, READ_BY_MAKE.pattern, NEVER.pattern))
 
 
@@ -59,8 +59,8 @@ def needed(path: str) -> bool:
     return bool(READ_BY_MAKE.search(path) or CODE.match(path))
 
 
-def check_archive(path: Path, what: str) -> None:
-    """Raises KernelError for a file that is no tar archive in a compression that Python knows. Reads only its start."""
+def check_archive(path: Path, origin: str) -> None:
+    """Raises KernelError if the file is no tar archive, or Python does not know its compression. Reads its start."""
     try:
         with tarfile.open(path, "r|*") as archive:
             first = archive.next()
@@ -68,12 +68,12 @@ def check_archive(path: Path, what: str) -> None:
         first = None
     if first is None:
         raise KernelError(
-            f"{what}: neither a directory, nor a tar archive (plain, .gz, .bz2 or .xz), nor a Debian package (.deb)"
+            f"{origin}: neither a directory, nor a tar archive (plain, .gz, .bz2 or .xz), nor a Debian package (.deb)"
         )
 
 
 def check_space(directory: Path, needed_bytes: int = NEEDED_BYTES) -> None:
-    """Refuse before anything is written when the disk cannot hold source and objects."""
+    """Raises KernelError if the disk has no space for source and objects; called before anything is written."""
     free = shutil.disk_usage(directory).free
     if free < needed_bytes:
         raise KernelError(
@@ -83,22 +83,20 @@ def check_space(directory: Path, needed_bytes: int = NEEDED_BYTES) -> None:
 
 
 def _safe(name: str) -> PurePosixPath:
-    """The path of an archive's member below the archive's top directory; refuses one that leaves it."""
+    """The path of an archive's member below the archive's top directory. Refuses absolute paths and `..`."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
-        raise KernelError(
-            f"unpacking the kernel source: it holds the path {name!r}, which leaves the tree; not unpacked"
-        )
+        raise KernelError(f"unpacking the kernel source: its path {name!r} leaves the tree; not unpacked")
     parts = [part for part in path.parts if part != "."]
     return PurePosixPath(*parts[1:])
 
 
-def unpack_archive(stream: IO[bytes], target: Path, what: str, advanced: Callable[[int], None]) -> None:
+def unpack_archive(stream: IO[bytes], target: Path, origin: str, advanced: Callable[[int], None]) -> None:
     """Unpack the needed files of a kernel tar archive (any compression) into target, without its top directory.
 
-    advanced is called with the number of bytes of uncompressed archive seen so far.
+    Calls `advanced` with the number of uncompressed bytes read so far.
     """
-    made: set[Path] = set()
+    created: set[Path] = set()
     try:
         with tarfile.open(fileobj=stream, mode="r|*") as archive:
             for member in archive:
@@ -107,9 +105,9 @@ def unpack_archive(stream: IO[bytes], target: Path, what: str, advanced: Callabl
                 if not path.parts or not needed(str(path)):
                     continue
                 where = target / path
-                if where.parent not in made:
+                if where.parent not in created:
                     where.parent.mkdir(parents=True, exist_ok=True)
-                    made.add(where.parent)
+                    created.add(where.parent)
                 if member.issym():
                     _link(where, member.linkname, target)
                 elif member.isreg():
@@ -121,12 +119,12 @@ def unpack_archive(stream: IO[bytes], target: Path, what: str, advanced: Callabl
                     os.utime(where, (member.mtime, member.mtime))
     except DAMAGED as error:
         raise KernelError(
-            f"unpacking {what} into {target}: {error}; the file may be damaged or the disk full"
+            f"unpacking {origin} into {target}: {error}; the file may be damaged or the disk full"
         ) from error
 
 
 def _link(where: Path, points_to: str, top: Path) -> None:
-    """Make a symbolic link of the source, unless it leads out of the tree (none of those is needed)."""
+    """Make a symbolic link of the source. Links out of the tree are skipped; none is needed."""
     inside = os.path.normpath(where.parent / points_to)
     if Path(inside).is_relative_to(top):
         where.symlink_to(points_to)
@@ -174,7 +172,7 @@ def tree_files(tree: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def copy_tree(tree: Path, target: Path, advanced: Callable[[int], None]) -> None:
-    """Copy the needed files of a user's tree: real copies, so that nothing of ours ever writes into it."""
+    """Copy the needed files of a user's tree. Copies, not links, so that the build never writes to the user's tree."""
     copied = 0
     for path, status in tree_files(tree):
         where = target / path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is said of a machine that ended or fell silent: the cause first, at what point, and nothing but plain lines."""
+"""The explanation of a machine that ended or hangs: cause first, then its activity, in one plain line."""
 
 import os
 import signal
@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 
 from virtual import endings
-from virtual.endings import Silence, cpu_s, said_last, state, why_it_ended
+from virtual.endings import Silence, cpu_s, last_activity, state, why_it_ended
 
 PLACE = Path("/dev/shm")
 TALK = '[    1.000001] bufferscope: {"phase":"making the network"}\n[    2.0] bufferscope: {"end_of":"no phase"}\n'
 
 
 @pytest.mark.parametrize(
-    ("status", "console", "said"),
+    ("status", "console", "ending"),
     [
         (1, f"{TALK}Kernel panic - not syncing: x\nmore\n", "ended with status 1 while making the network, before its "
          "work was done; its last words: Kernel panic - not syncing: x"),
         (-11, "a\n\nb\n", "was ended by signal 11 (SIGSEGV), before its work was done; its last words: a / b"),
         (0, "", "ended with status 0, before its work was done; it said nothing"),
-        (-9, TALK, "was ended by signal 9 (SIGKILL), by someone, or by this computer's kernel because it ran out of "
+        (-9, TALK, "was ended by signal 9 (SIGKILL), by a user, or by this computer's kernel because it ran out of "
          "memory while making the network, before its work was done; it said nothing"),
         (-6, f"{TALK}[ 0.0] Kernel panic - not syncing: Kernel mode signal 7\n", "ended while making the network "
          "because /dev/shm, where its memory is, is full (SIGBUS): make room there, or choose another directory with "
@@ -33,13 +33,13 @@ TALK = '[    1.000001] bufferscope: {"phase":"making the network"}\n[    2.0] bu
          "directory with TMPDIR=DIRECTORY in the environment"),
     ],
 )  # fmt: skip
-def test_why_it_ended__is_one_line_of_plain_words(status: int, console: str, said: str) -> None:
-    assert why_it_ended(status, console, PLACE) == f"the virtual machine {said}"
+def test_why_it_ended__is_one_line_of_plain_words(status: int, console: str, ending: str) -> None:
+    assert why_it_ended(status, console, PLACE) == f"the virtual machine {ending}"
 
 
-def test_said_last__is_no_json() -> None:
-    assert said_last({"sample": {"drops": 1}, "traffic_s": 0.25}) == " at 0.25 virtual s of the traffic"
-    assert said_last({}) == said_last({"end": 0}) == ""
+def test_last_activity__is_no_json() -> None:
+    assert last_activity({"sample": {"drops": 1}, "traffic_s": 0.25}) == " at 0.25 virtual s of the traffic"
+    assert last_activity({}) == last_activity({"end": 0}) == ""
 
 
 @pytest.fixture
@@ -56,9 +56,9 @@ def reason(program: str, stop: bool = False) -> str:
                 process.send_signal(signal.SIGSTOP)
             end_s = time.monotonic() + 60
             while time.monotonic() < end_s:
-                said = silence.too_long()
-                if said:
-                    return said
+                verdict = silence.too_long()
+                if verdict:
+                    return verdict
                 time.sleep(0.02)
         finally:
             os.killpg(process.pid, signal.SIGKILL)
@@ -66,14 +66,14 @@ def reason(program: str, stop: bool = False) -> str:
 
 
 def test_silence__of_one_that_computes_is_a_loop(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endings, "HANG_S", 1.5)  # longer than it may wait for a processor, which would be nothing
-    assert "computed all the time: a program in it waits for time to pass without sleeping" in reason("while 1: pass")
+    monkeypatch.setattr(endings, "HANG_S", 1.5)  # longer than the program may wait for a processor
+    assert "computed all the time: a program in it polls the clock instead of sleeping" in reason("while 1: pass")
 
 
 def test_silence__of_one_that_sleeps_is_no_loop(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endings, "IDLE_SHARE", 0.5)  # its start takes some
+    monkeypatch.setattr(endings, "IDLE_SHARE", 0.5)  # the program's start takes some processor time
     monkeypatch.setattr(endings, "HANG_S", 3.0)
-    assert "did nothing either" in reason("import time; time.sleep(60)")
+    assert "was idle all the time" in reason("import time; time.sleep(60)")
 
 
 def test_silence__of_one_that_was_stopped_says_so(quick: None) -> None:
@@ -82,7 +82,7 @@ def test_silence__of_one_that_was_stopped_says_so(quick: None) -> None:
 
 def test_silence__is_not_counted_while_others_have_the_processor(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     silence = Silence(os.getpid())
-    monkeypatch.setattr(endings, "cpu_s", lambda pid: silence.cpu_since_s + 0.1)  # of 0.3 s and more
+    monkeypatch.setattr(endings, "cpu_s", lambda pid: silence.cpu_since_s + 0.1)  # of 0.3 s or more
     time.sleep(0.5)
     assert silence.too_long() is None
 

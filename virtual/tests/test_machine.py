@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The machine as a process: what it is started with, and what its runner hears of every way it may end.
+"""The machine as a process: its command line, its messages, and the error for every kind of end.
 
-A shell script stands for the kernel where only its ends matter; booting the real one is tested in test_boot.py.
+A shell script replaces the kernel, because only its end matters here; test_boot.py boots the real kernel.
 """
 
 import os
@@ -48,13 +48,13 @@ def test_command_line__refuses_one_that_the_kernel_would_cut(tmp_path: Path) -> 
 
 
 def test_messages__come_until_the_end(tmp_path: Path) -> None:
-    said = 'echo boot; echo \'bufferscope: {"phase":"a"}\'; echo \'bufferscope: {"end":0}\'; echo reboot: Power down'
-    with Machine(job(tmp_path, said)) as running:
+    script = 'echo boot; echo \'bufferscope: {"phase":"a"}\'; echo \'bufferscope: {"end":0}\'; echo reboot: Power down'
+    with Machine(job(tmp_path, script)) as running:
         assert list(running.messages()) == [{"phase": "a"}, {"end": 0}]
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "ending"),
     [
         ("echo 'Kernel panic - not syncing: test'; exit 1", "ended with status 1,.*: Kernel panic - not syncing: test"),
         ("echo last words; kill -9 $$", "was ended by signal 9 .*: last words"),
@@ -62,14 +62,14 @@ def test_messages__come_until_the_end(tmp_path: Path) -> None:
         ("echo 'Kernel panic - not syncing: Kernel mode signal 7'; kill -6 $$", "where its memory is, is full"),
     ],
 )
-def test_messages__an_end_too_early_is_an_error_that_says_how(tmp_path: Path, script: str, said: str) -> None:
-    with Machine(job(tmp_path, script)) as running, pytest.raises(MachineError, match=said):
+def test_messages__an_end_too_early_is_an_error_that_says_how(tmp_path: Path, script: str, ending: str) -> None:
+    with Machine(job(tmp_path, script)) as running, pytest.raises(MachineError, match=ending):
         list(running.messages())
 
 
 def test_messages__a_machine_that_says_nothing_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endings, "HANG_S", 0.5)
-    monkeypatch.setattr(endings, "IDLE_SHARE", 0.5)  # the script's start
+    monkeypatch.setattr(endings, "IDLE_SHARE", 0.5)  # the script's start takes some processor time
     with Machine(job(tmp_path, "sleep 60")) as running:
         with pytest.raises(MachineError, match="has said nothing"):
             list(running.messages())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Room for machines' memory: counted with what others may still take, and said in one line with what to do."""
+"""Space for machines' memory, minus the memory that running machines may still take; errors are one line."""
 
 import os
 import subprocess
@@ -12,26 +12,26 @@ from virtual import memory
 
 
 def process(proc: Path, pid: int, session: int, mem_mib: int, taken_mib: int, directory: str) -> None:
-    own = proc / str(pid)
-    own.mkdir(parents=True)
-    (own / "cmdline").write_bytes(b"linux\0ro\0mem=%dM\0bufferscope.seed=7\0--\0" % mem_mib)
-    (own / "stat").write_text(f"{pid} (a (b) c) S 1 {session} {session} 0\n")
-    (own / "status").write_text(f"Name:\tlinux\nRssShmem:\t{taken_mib << 10} kB\n")
-    (own / "environ").write_bytes(f"PATH=/bin\0TMPDIR={directory}\0".encode())
+    process_directory = proc / str(pid)
+    process_directory.mkdir(parents=True)
+    (process_directory / "cmdline").write_bytes(b"linux\0ro\0mem=%dM\0bufferscope.seed=7\0--\0" % mem_mib)
+    (process_directory / "stat").write_text(f"{pid} (a (b) c) S 1 {session} {session} 0\n")
+    (process_directory / "status").write_text(f"Name:\tlinux\nRssShmem:\t{taken_mib << 10} kB\n")
+    (process_directory / "environ").write_bytes(f"PATH=/bin\0TMPDIR={directory}\0".encode())
 
 
 @pytest.fixture
 def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A /proc of our own: a computer with 1000 MiB left and no machine of ours."""
-    own = tmp_path / "proc"
-    (own / "self").mkdir(parents=True)
-    (own / "meminfo").write_text(f"MemTotal: 99 kB\nMemAvailable:    {900 << 10} kB\nSwapFree: {100 << 10} kB\n")
-    (own / "self/mountinfo").write_text(f"1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / {tmp_path}/shm rw - tmpfs x rw\n")
+    """A fake /proc: a computer with 1000 MiB free and no running machine."""
+    fake_proc = tmp_path / "proc"
+    (fake_proc / "self").mkdir(parents=True)
+    (fake_proc / "meminfo").write_text(f"MemTotal: 99 kB\nMemAvailable:    {900 << 10} kB\nSwapFree: {100 << 10} kB\n")
+    (fake_proc / "self/mountinfo").write_text(f"1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / {tmp_path}/shm rw - tmpfs x rw\n")
     (tmp_path / "shm").mkdir()
-    monkeypatch.setattr(memory, "PROC", own)
+    monkeypatch.setattr(memory, "PROC", fake_proc)
     monkeypatch.setenv(memory.VARIABLE, str(tmp_path / "shm"))
     monkeypatch.setattr(memory, "CANDIDATES", (tmp_path,))
-    return own
+    return fake_proc
 
 
 def test_problem__none_where_there_is_room(proc: Path) -> None:
@@ -54,7 +54,7 @@ def test_problem__counts_what_other_machines_may_still_take(proc: Path, tmp_path
     assert "has 1,000 free, of which other virtual machines may take 600;" in (memory.problem(400) or "")
 
 
-def test_problem__of_a_directory_that_is_not_there(proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problem__of_a_process_directorythat_is_not_there(proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(memory.VARIABLE, "/nowhere")
     assert (memory.problem(1) or "").startswith(
         "/nowhere (from TMPDIR) cannot hold the memory of a virtual machine: no such directory; "
@@ -63,7 +63,7 @@ def test_problem__of_a_directory_that_is_not_there(proc: Path, monkeypatch: pyte
 
 def test_place__is_what_the_kernel_chooses(tmp_path: Path, proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory.place({memory.VARIABLE: "/x"}) == Path("/x")
-    assert memory.place({}) == memory.FALLBACK  # here, nothing of it is a tmpfs
+    assert memory.place({}) == memory.FALLBACK  # in the fake /proc, neither candidate is a tmpfs
     monkeypatch.setattr(memory, "DEFAULT", tmp_path / "shm")
     assert memory.place({}) == tmp_path / "shm"
 
@@ -71,16 +71,16 @@ def test_place__is_what_the_kernel_chooses(tmp_path: Path, proc: Path, monkeypat
 @pytest.mark.software
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "answer"),
     [("size=64m", "144 MiB are needed, it has 64 free"), ("size=900m,noexec", "it is mounted noexec"), ("", "None")],
 )
-def test_problem__of_real_file_systems(tmp_path: Path, options: str, said: str) -> None:
+def test_problem__of_real_file_systems(tmp_path: Path, options: str, answer: str) -> None:
     program = (
         "import sys, pathlib; from virtual import memory as m; print(m.problem(128, 1, pathlib.Path(sys.argv[1])))"
     )
     mount = 'mount -t tmpfs -o "mode=755,$1" none "$2" && exec "$3" -c "$4" "$2"'
-    done = subprocess.run(
+    result = subprocess.run(
         ["unshare", "--mount", "sh", "-c", mount, "sh", options or "size=900m", tmp_path, sys.executable, program],
         capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2],
     )  # fmt: skip
-    assert said in done.stdout
+    assert answer in result.stdout

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""Messages through the kernel log: what one end says, the other hears, whatever else stands on the console."""
+"""Messages through the kernel log: sent inside, received outside, among other lines of the console."""
 
 from pathlib import Path
 
 import pytest
 
-from virtual.messages import MOST_BYTES, Speaker, heard
+from virtual.messages import MAX_BYTES, Speaker, parse_message
 
 
 def test_message__is_heard_as_it_was_said(tmp_path: Path) -> None:
     console = tmp_path / "kmsg"
     Speaker(str(console)).say(phase="making the network", traffic_s=1.5)
-    assert heard(console.read_text()) == {"phase": "making the network", "traffic_s": 1.5}
+    assert parse_message(console.read_text()) == {"phase": "making the network", "traffic_s": 1.5}
 
 
 @pytest.mark.parametrize("prefix", ["", "[    1.000001] ", "[60.5]"])
 def test_message__may_carry_the_kernels_time_stamp(prefix: str) -> None:
-    assert heard(f'{prefix}bufferscope: {{"end":0}}') == {"end": 0}
+    assert parse_message(f'{prefix}bufferscope: {{"end":0}}') == {"end": 0}
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def test_message__may_carry_the_kernels_time_stamp(prefix: str) -> None:
     ],
 )
 def test_message__is_nothing_else(line: str) -> None:
-    assert heard(line) is None
+    assert parse_message(line) is None
 
 
 def test_message__that_the_kernel_would_cut_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"at most {MOST_BYTES} fit"):
-        Speaker(str(tmp_path / "kmsg")).say(text="x" * MOST_BYTES)
+    with pytest.raises(ValueError, match=f"at most {MAX_BYTES} fit"):
+        Speaker(str(tmp_path / "kmsg")).say(text="x" * MAX_BYTES)

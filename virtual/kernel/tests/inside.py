@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the tests have done inside the kernel they boot: exact times, and everything that chance could have a hand in.
+"""Runs inside the kernel that the tests boot, and records times and everything that could be random.
 
-Runs as the job of virtual.init; leaves observed.json in the job's directory.
+It is the job of virtual.init, and writes observed.json to the job's directory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Itimerspec(ctypes.Structure):
 
 
 def timer_late_ns(delay_ns: int) -> int:
-    """How much later than asked for a timer has fired, as the next reading of the clock shows it."""
+    """How late a timer fired, by the next reading of the clock."""
     timer = libc.timerfd_create(time.CLOCK_MONOTONIC, 0)
     due_ns = time.monotonic_ns() + delay_ns
     spec = Itimerspec(Timespec(0, 0), Timespec(*divmod(due_ns, 10**9)))
@@ -47,8 +47,8 @@ def timer_late_ns(delay_ns: int) -> int:
 
 
 def times() -> dict[str, object]:
-    """Readings of the clock, timers, and a sleep beside another process's."""
-    time.sleep(0.03)  # the first tick, some ms after the boot, is what switches timers from jiffies to ns
+    """Readings of the clock, lateness of timers, and a sleep while another process sleeps."""
+    time.sleep(0.03)  # the first tick, some ms after the boot, switches timers from jiffies to ns
     readings = [time.monotonic_ns() for _ in range(100)]
     late = [timer_late_ns(delay) for delay in DELAYS_NS]
     begin_ns = time.monotonic_ns()
@@ -63,7 +63,7 @@ def times() -> dict[str, object]:
 
 
 def memory_taken_kib(calls: int) -> int:
-    """Memory that is gone after many system calls of a program that never waits: sockets are freed by RCU."""
+    """Memory still taken after many system calls of a program that never waits; RCU frees sockets."""
 
     def free_kib() -> int:
         text = Path("/proc/meminfo").read_text()
@@ -86,7 +86,7 @@ def in_namespace(pid: int) -> None:
 
 
 def traffic() -> dict[str, object]:
-    """TCP over a veth into another namespace, every frame of it: ports, sequence numbers, time stamps, in their ns."""
+    """A digest of all frames of a TCP connection over a veth to another namespace, with their time stamps in ns."""
     ready, go = os.pipe(), os.pipe()
     server = os.fork()
     if server == 0:
@@ -109,7 +109,7 @@ def traffic() -> dict[str, object]:
     links = run("ip", "-o", "link")
     os.write(go[1], b"1")
     os.read(ready[0], 1)
-    seen = hashlib.sha256()
+    digest = hashlib.sha256()
     frames = 0
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)) as tap:
         tap.bind(("left", 0))
@@ -122,13 +122,13 @@ def traffic() -> dict[str, object]:
         tap.setblocking(False)
         while True:
             try:
-                data, notes, _, _ = tap.recvmsg(1 << 16, 64)
+                data, ancillary, _, _ = tap.recvmsg(1 << 16, 64)
             except BlockingIOError:
                 break
             frames += 1
-            seen.update(struct.pack("<I", len(data)) + data + notes[0][2])
+            digest.update(struct.pack("<I", len(data)) + data + ancillary[0][2])
         lost = struct.unpack("II", tap.getsockopt(263, 6, 8))[1]  # SOL_PACKET, PACKET_STATISTICS
-    return {"links": links, "port": port, "frames": frames, "lost": lost, "sha256": seen.hexdigest()}
+    return {"links": links, "port": port, "frames": frames, "lost": lost, "sha256": digest.hexdigest()}
 
 
 def main() -> None:
@@ -145,7 +145,7 @@ def main() -> None:
         "release": os.uname().release,
     }
     result = subprocess.run([str(RUN_DIRECTORY / "registers")], capture_output=True, text=True)
-    observed["registers"] = {"status": result.returncode, "said": result.stdout + result.stderr}
+    observed["registers"] = {"status": result.returncode, "output": result.stdout + result.stderr}
     (RUN_DIRECTORY / "observed.json").write_text(json.dumps(observed, indent=1))
 
 

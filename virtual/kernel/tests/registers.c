@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* Do the vector registers of threads survive what happens to a process: page faults, system calls, switches, signals,
- * fork? Two threads each fill all of them with numbers of their own, let things happen, and compare. Exit status 0 if
- * nothing was lost; prints how wide the registers were.
+/* Do the vector registers of threads survive page faults, system calls, context switches, signals and fork? Two threads
+ * each fill all registers with different numbers, cause these events, and compare. Exit status 0: no register was lost.
+ * Prints the width of the registers in bits.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -31,8 +31,8 @@ static volatile sig_atomic_t signals;
 
 typedef uint8_t bank[REGISTERS][WIDEST];
 
-/* One system call between load and store, made here so that no compiled code touches the registers. With number -1
- * it is a write to `fault`, a page that is not there yet.
+/* One system call between load and store, in assembly so that no compiled code touches the registers. With number -1,
+ * a write to `fault`, an unmapped page, replaces the call.
  */
 #define AROUND(LOAD, STORE)                                                                                  \
 	__asm__ volatile(                                                                                    \

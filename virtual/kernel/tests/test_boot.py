@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The kernel that was built, booted: is time exact to the ns, and does one seed give one world?"""
+"""Boots the built kernel: is time exact to the ns, and does the same seed give the same run?"""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ Observe = Callable[[Path, int], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def observe(tmp_path_factory: pytest.TempPathFactory) -> Observe:
-    """Boots in a directory with a seed, and returns what was seen inside."""
+    """Boots in a directory with a seed, and returns the content of observed.json."""
     registers = tmp_path_factory.mktemp("bin") / "registers"
     source = Path(__file__).with_name("registers.c")
     subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-o", registers, source, "-pthread"], check=True)
@@ -57,17 +57,17 @@ def test_clock__each_reading_costs_one_ns(first: dict[str, Any]) -> None:
 
 
 def test_timers__fire_in_their_ns(first: dict[str, Any]) -> None:
-    # The reading that shows it is the one ns.
+    # The reading of the clock costs the 1 ns.
     assert set(first["times"]["late_ns"]) == {1}
 
 
 def test_sleep__takes_the_time_asked_for(first: dict[str, Any]) -> None:
-    # 1 ns of timer slack, and the readings of the clock that Python makes before and after.
+    # 1 ns of timer slack, and 1 ns for each reading of the clock by Python.
     assert 12_345_679 <= first["times"]["slept_ns"] <= 12_345_679 + 10
 
 
 def test_registers__survive_faults_switches_and_signals(first: dict[str, Any]) -> None:
-    assert first["registers"]["status"] == 0, first["registers"]["said"]
+    assert first["registers"]["status"] == 0, first["registers"]["output"]
 
 
 def test_memory__is_freed_while_nothing_waits(first: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ def test_traffic__was_seen_whole(first: dict[str, Any]) -> None:
 def test_seed__the_same_one_gives_the_same_world(observe: Observe, first: dict[str, Any], tmp_path: Path) -> None:
     other_directory = tmp_path / "of-quite-another-length"
     again = observe(other_directory, 7)
-    # Only what names the directory, and the pages that its name takes, may differ.
+    # Only log lines that name the directory, or depend on its length, may differ.
     assert {**again, "log": ""} == {**first, "log": ""}
     other_directory.rename(tmp_path / "away")
     assert observe(other_directory, 7) == again
@@ -125,22 +125,22 @@ def test_panic__ends_the_process_and_leaves_nothing(tmp_path: Path) -> None:
         [KERNEL, *words, f"uml_dir={tmp_path}", "init=/bin/true"], stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
-    said, _ = machine.communicate(timeout=120)
-    assert "Kernel panic - not syncing: Attempted to kill init!" in said
+    console, _ = machine.communicate(timeout=120)
+    assert "Kernel panic - not syncing: Attempted to kill init!" in console
     assert machine.returncode != 0
     end_s = time.monotonic() + 60
-    while living(machine.pid):  # they have been killed, and take a moment
+    while living(machine.pid):  # killed processes need a moment to end
         assert time.monotonic() < end_s, living(machine.pid)
         time.sleep(0.01)
 
 
 def living(group: int) -> list[str]:
-    """The processes of a group that have not ended (who reaps them when their parent has gone is the host's affair)."""
-    found = []
+    """The processes of a group that have not ended. Zombies have ended, even if the host has not reaped them yet."""
+    states = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             _, _, rest = path.read_text().rpartition(")")
             state, _, process_group = rest.split()[:3]
             if int(process_group) == group and state not in "ZX":
-                found.append(path.read_text())
-    return found
+                states.append(path.read_text())
+    return states

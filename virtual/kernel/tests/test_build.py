@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The whole way, with a small tree that make builds in no time: what is built again and what is not, and what is left
-when it is interrupted at the worst moment.
+"""The whole build, with a small tree that make builds at once: which steps are repeated after which change, and the
+state after interruptions at the worst moments.
 """
 
 import io
@@ -23,7 +23,7 @@ from virtual.kernel import build, cache, choice, compile, config, patches, stage
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import Progress
 
-# Stands for a kernel's: the same calls, the same files. It compiles main.c, slowly if there is a file `slow`.
+# Replaces a kernel's Makefile: same calls, same files. It compiles main.c, and hangs if a file `slow` exists.
 MAKEFILE = """\
 VERSION = 6
 PATCHLEVEL = 0
@@ -53,7 +53,7 @@ PATCH = "Subject: x\n\n--- a/main.c\n+++ b/main.c\n@@ -1 +1 @@\n-int main;\n+int
 
 
 class Setting:
-    """A checkout's build directory, a cache, a source, patches and a fragment of its own; build() uses them."""
+    """A checkout's build directory, a cache, a source, patches and a fragment; build() uses them."""
 
     def __init__(self, directory: Path) -> None:
         self.directory, self.cache, self.tree = directory / "build", directory / "cache", directory / "source"
@@ -72,16 +72,16 @@ class Setting:
         self.fragment.write_text("CONFIG_A=y\n")
 
     def build(self) -> dict[str, Any]:
-        self.said = io.StringIO()
-        return build.ensure(self.directory, {"KERNEL_SOURCE": str(self.tree)}, Progress(self.said), self.cache)
+        self.output = io.StringIO()
+        return build.ensure(self.directory, {"KERNEL_SOURCE": str(self.tree)}, Progress(self.output), self.cache)
 
-    def ensure(self, **given: str) -> dict[str, Any]:
-        """The checkout's kernel by what it remembers or is given; what was said is in `said`."""
-        self.said = io.StringIO()
-        return build.ensure(self.directory, given, Progress(self.said), self.cache)
+    def ensure(self, **chosen: str) -> dict[str, Any]:
+        """Builds the checkout's kernel from the given or stored choice; `output` holds the progress."""
+        self.output = io.StringIO()
+        return build.ensure(self.directory, chosen, Progress(self.output), self.cache)
 
     def built(self, name: str) -> list[Path]:
-        """Files of that name in the workspaces of the cache."""
+        """Files of this name in the cached trees."""
         return list(self.cache.glob(f"trees/*/{name}"))
 
     def process(self, tree: Path | None = None) -> "subprocess.Popen[str]":
@@ -92,7 +92,7 @@ class Setting:
         )  # fmt: skip
 
     def phases(self) -> list[str]:
-        return [line.split()[1] for line in self.said.getvalue().splitlines()]
+        return [line.split()[1] for line in self.output.getvalue().splitlines()]
 
 
 @pytest.fixture
@@ -112,12 +112,12 @@ def until(condition: Any, seconds: float = 60) -> None:
 
 
 def test_first_time__everything_is_done_and_recorded(setting: Setting) -> None:
-    made = setting.build()
+    kernel = setting.build()
     assert setting.phases() == ["unpacking", "patching", "configuring", "compiling", "Linux"]
-    assert json.loads((setting.directory / "kernel.json").read_text()) == made
-    assert made["version"] == "6.0.1-test"
-    assert made["source"]["kind"] == "tree"
-    assert made["compiler"].startswith("gcc")
+    assert json.loads((setting.directory / "kernel.json").read_text()) == kernel
+    assert kernel["version"] == "6.0.1-test"
+    assert kernel["source"]["kind"] == "tree"
+    assert kernel["compiler"].startswith("gcc")
     assert (setting.directory / "linux").read_bytes().startswith(b"int main;\n")
     (makefile,) = setting.built("tree/drivers/net/Makefile")
     assert "obj-y += bufferscope/" in makefile.read_text()
@@ -125,9 +125,9 @@ def test_first_time__everything_is_done_and_recorded(setting: Setting) -> None:
 
 
 def test_second_time__nothing_is_done(setting: Setting) -> None:
-    made = setting.build()
+    kernel = setting.build()
     before = (setting.directory / "linux").stat().st_mtime_ns
-    assert setting.build() == made
+    assert setting.build() == kernel
     assert setting.phases() == []
     assert (setting.directory / "linux").stat().st_mtime_ns == before
 
@@ -141,9 +141,9 @@ def test_record__is_the_same_for_the_same_but_for_the_time(setting: Setting) -> 
 
 
 def test_second_checkout__takes_the_finished_kernel_of_the_cache(setting: Setting) -> None:
-    made = setting.build()
+    kernel = setting.build()
     first, setting.directory = setting.directory, setting.directory.parent / "second"
-    assert setting.build() == made
+    assert setting.build() == kernel
     assert setting.phases() == []
     assert (setting.directory / "linux").read_bytes() == (first / "linux").read_bytes()
     assert (setting.directory / "linux").stat().st_ino != (first / "linux").stat().st_ino
@@ -151,16 +151,16 @@ def test_second_checkout__takes_the_finished_kernel_of_the_cache(setting: Settin
 
 def test_two_checkouts__that_differ_in_patches_do_not_undo_each_other(setting: Setting) -> None:
     first, second = setting.directory, setting.directory.parent / "second"
-    made = setting.build()
+    kernel = setting.build()
     (setting.patches / "a.patch").write_text(PATCH)
     setting.directory = second
     other = setting.build()
     assert len(setting.built("tree")) == 2
     (setting.patches / "a.patch").unlink()
     setting.directory = first
-    assert setting.build() == made
+    assert setting.build() == kernel
     assert setting.phases() == []
-    assert other["patches_digest"] != made["patches_digest"]
+    assert other["patches_digest"] != kernel["patches_digest"]
 
 
 def test_cache__keeps_no_more_trees_and_kernels_than_it_says(setting: Setting) -> None:
@@ -185,8 +185,8 @@ def test_cache__of_a_user_is_theirs_whatever_home_says(monkeypatch: pytest.Monke
 
 def test_our_code__changed_is_only_compiled(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     setting.build()
-    own = stage.collect()
-    changed = {**own, "softswitch/driver/main.c": b"int changed;\n"}
+    our_code = stage.collect()
+    changed = {**our_code, "softswitch/driver/main.c": b"int changed;\n"}
     monkeypatch.setattr(stage, "collect", lambda: changed)
     setting.build()
     assert setting.phases() == ["compiling", "Linux"]
@@ -203,8 +203,8 @@ def test_fragment__changed_is_configured_again(setting: Setting) -> None:
 def test_patch__changed_starts_from_the_source(setting: Setting) -> None:
     setting.build()
     (setting.patches / "a.patch").write_text(PATCH)
-    made = setting.build()
-    assert made["patches"] == ["a.patch"]
+    kernel = setting.build()
+    assert kernel["patches"] == ["a.patch"]
     assert setting.phases() == ["unpacking", "patching", "configuring", "compiling", "Linux"]
     assert (setting.directory / "linux").read_bytes().startswith(b"int other;\n")
 
@@ -224,7 +224,7 @@ def test_source__changed_replaces_the_old_one(setting: Setting) -> None:
 
 
 def packaged(directory: Path, tree: Path, version: str, main: str) -> None:
-    """A package linux-source-<version> in the store of packages, as if it had been fetched."""
+    """Puts a package linux-source-<version> into packages/, as if fetched."""
     content, root = directory.parent / f"content-{version}", directory.parent / f"root-{version}"
     shutil.copytree(tree, content)
     (content / "main.c").write_text(main)
@@ -248,9 +248,9 @@ def test_package__another_one_is_built_and_stays_chosen(setting: Setting) -> Non
     for version in ("6.12", "6.1"):
         packaged(setting.cache, setting.tree, version, f"int from_{version.replace('.', '_')};\n")
 
-    def names(**given: str) -> tuple[str, bytes]:
-        made = setting.ensure(**given)
-        return made["source"]["name"], (setting.directory / "linux").read_bytes().splitlines()[0]
+    def names(**chosen: str) -> tuple[str, bytes]:
+        kernel = setting.ensure(**chosen)
+        return kernel["source"]["name"], (setting.directory / "linux").read_bytes().splitlines()[0]
 
     assert names() == ("linux-source-6.12", b"int from_6_12;")
     assert names(KERNEL_PACKAGE="linux-source-6.1") == ("linux-source-6.1", b"int from_6_1;")
@@ -274,7 +274,7 @@ def test_source__chosen_and_interrupted_is_still_the_chosen_one(setting: Setting
 
 @pytest.mark.parametrize("kind", ["no archive", "no kernel", "damaged", "a tree that is gone", "no kernel tree"])
 def test_source__that_cannot_be_used_changes_nothing(setting: Setting, kind: str) -> None:
-    made = setting.build()
+    kernel = setting.build()
 
     def files() -> list[str]:
         paths = [*setting.directory.rglob("*"), *setting.cache.rglob("*")]
@@ -297,12 +297,12 @@ def test_source__that_cannot_be_used_changes_nothing(setting: Setting, kind: str
     with pytest.raises(KernelError, match=r"bad\.tar"):
         setting.ensure(KERNEL_SOURCE=str(bad))
     assert files() == before
-    assert setting.ensure() == made
+    assert setting.ensure() == kernel
     assert setting.phases() == []
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["KERNEL_PACKAGE=a", "KERNEL_SOURCE=/b"], "KERNEL_PACKAGE=a and KERNEL_SOURCE=/b: give one of them"),
         (["KERNEL_SOURCE="], "KERNEL_SOURCE has no value"),
@@ -310,8 +310,8 @@ def test_source__that_cannot_be_used_changes_nothing(setting: Setting, kind: str
         (["kernel_source=/x"], "kernel_source is no parameter"),
     ],
 )
-def test_words__that_choose_no_source_are_errors(words: list[str], said: str) -> None:
-    with pytest.raises(KernelError, match=said):
+def test_words__that_choose_no_source_are_errors(words: list[str], message: str) -> None:
+    with pytest.raises(KernelError, match=message):
         choice.read_words(words)
 
 
@@ -320,10 +320,10 @@ def test_words__of_others_are_left_to_them(tmp_path: Path) -> None:
 
 
 def test_command__takes_nothing_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[object] = []
+    choices: list[object] = []
 
     def ensure(directory: Path, words: object, progress: object) -> dict[str, Any]:
-        given.append(words)
+        choices.append(words)
         return {"version": "1", "source": {"name": "x"}}
 
     monkeypatch.setattr(command, "ensure", ensure)
@@ -331,12 +331,12 @@ def test_command__takes_nothing_from_the_environment(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("KERNEL_PACKAGE", "linux-source-9")
     monkeypatch.setenv("MAKEFLAGS", "s -- KERNEL_PACKAGE=linux-source-6.1")
     assert command.main([]) == command.main(["--make"]) == command.main(["KERNEL_SOURCE=/x"]) == 0
-    assert given == [{}, {"KERNEL_PACKAGE": "linux-source-6.1"}, {"KERNEL_SOURCE": "/x"}]
+    assert choices == [{}, {"KERNEL_PACKAGE": "linux-source-6.1"}, {"KERNEL_SOURCE": "/x"}]
     assert command.main(["FLOWS=1"]) == command.main(["KERNEL_SOURCE=/x", "KERNEL_PACKAGE=y"]) == 1
 
 
 def damage(directory: Path, kind: str) -> None:
-    """What may happen to a finished kernel in a checkout or in the cache."""
+    """Damages a finished kernel in a checkout or in the cache."""
     linux, record = directory / "linux", directory / "kernel.json"
     if kind == "linux gone":
         linux.unlink()
@@ -356,8 +356,8 @@ def test_damage__is_not_taken_for_a_finished_kernel(setting: Setting, kind: str)
     setting.build()
     assert setting.phases() == [], "the cache has it whole"
     assert (setting.directory / "linux").read_bytes() == whole
-    (kept,) = setting.cache.glob("kernels/*")
-    for directory in (kept, setting.directory):
+    (entry,) = setting.cache.glob("kernels/*")
+    for directory in (entry, setting.directory):
         damage(directory, kind)
     setting.build()
     assert "compiling" in setting.phases()
@@ -388,9 +388,9 @@ def test_make__that_fails_says_the_error_and_leaves_the_old_kernel(setting: Sett
 def test_config__that_lacks_something_is_not_built(setting: Setting) -> None:
     makefile = MAKEFILE.replace("grep -v '^#'", "grep -v CONFIG_A")
     (setting.tree / "Makefile").write_text(makefile)
-    with pytest.raises(KernelError, match="CONFIG_A=y cannot be had"):
+    with pytest.raises(KernelError, match="CONFIG_A=y cannot be set"):
         setting.build()
-    with pytest.raises(KernelError, match="CONFIG_A=y cannot be had"):
+    with pytest.raises(KernelError, match="CONFIG_A=y cannot be set"):
         setting.build()
 
 
@@ -403,10 +403,10 @@ def test_interrupted__half_a_kernel_is_never_used(setting: Setting, number: int)
     process.communicate()
     assert process.returncode != 0
     assert not (setting.directory / "linux").exists()
-    # What make left behind ends too; until then it holds the lock.
+    # make's children end, too; until then they hold the lock.
     (setting.tree / "slow").unlink()
-    made = setting.build()
-    assert made["version"] == "6.0.1-test"
+    kernel = setting.build()
+    assert kernel["version"] == "6.0.1-test"
     assert b"half" not in (setting.directory / "linux").read_bytes()
 
 
@@ -431,7 +431,7 @@ def test_two_at_once__the_second_waits(setting: Setting) -> None:
     assert second.poll() is None
     first.terminate()
     first.communicate()
-    # It goes on where the first was, and is slow itself.
+    # The second build continues the first, and hangs, too.
     assert "unpacking" not in second.stdout.readline()
     second.terminate()
     second.communicate()

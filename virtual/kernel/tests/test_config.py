@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The configuration: all congestion controls of the source, and nothing necessary lost on the way."""
+"""The configuration has all congestion controls of the source, and no required setting is lost."""
 
 from pathlib import Path
 
@@ -31,9 +31,9 @@ def tree(tmp_path: Path) -> Path:
 
 def test_congestion_controls__are_those_of_the_source(tree: Path) -> None:
     assert config.congestion_controls(tree) == ["TCP_CONG_CUBIC", "TCP_CONG_NEW2"]
-    asked = config.fragment(tree)
-    assert "CONFIG_TCP_CONG_NEW2=y\n" in asked
-    assert asked.count("CONFIG_TCP_CONG_CUBIC=y\n") == 1
+    requested = config.fragment(tree)
+    assert "CONFIG_TCP_CONG_NEW2=y\n" in requested
+    assert requested.count("CONFIG_TCP_CONG_CUBIC=y\n") == 1
 
 
 def test_offered__has_the_names_that_sockets_take(tree: Path) -> None:
@@ -56,9 +56,9 @@ def test_check__passes_when_all_is_there() -> None:
 
 
 def test_check__names_everything_that_is_lacking() -> None:
-    asked = "CONFIG_A=y\nCONFIG_B=3\nCONFIG_C=y\n"
-    with pytest.raises(KernelError, match=r"configuring Linux 6\.0: CONFIG_B=3, CONFIG_C=y cannot be had there"):
-        config.check(asked, "CONFIG_A=y\nCONFIG_B=4\n# CONFIG_C is not set\n", "6.0")
+    requested = "CONFIG_A=y\nCONFIG_B=3\nCONFIG_C=y\n"
+    with pytest.raises(KernelError, match=r"configuring Linux 6\.0: CONFIG_B=3, CONFIG_C=y cannot be set there"):
+        config.check(requested, "CONFIG_A=y\nCONFIG_B=4\n# CONFIG_C is not set\n", "6.0")
 
 
 def test_check__lets_pass_what_a_version_does_not_have() -> None:
@@ -66,5 +66,5 @@ def test_check__lets_pass_what_a_version_does_not_have() -> None:
 
 
 def test_fragment__asks_for_everything_that_may_be_missing() -> None:
-    own = config.FRAGMENT.read_text()
-    assert all(f"\n{name}=" in own for name in config.MAY_BE_MISSING), "an exception that is not needed"
+    fragment = config.FRAGMENT.read_text()
+    assert all(f"\n{name}=" in fragment for name in config.MAY_BE_MISSING), "an exception that is not needed"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Patches: conditions decide by content, a patch that does not fit stops the build with its name."""
+"""Patches: conditions check the source's content; a patch that does not fit stops the build and is named."""
 
 import re
 from pathlib import Path

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The source: packages fetched by name, a source of the user's, and one clear line for everything else.
+"""The source: packages fetched by name, the user's own source, and a one-line error for everything else.
 
-apt is played by a script: what it is told must not depend on the network, or on what this machine's lists have.
+A script replaces apt, so that the tests depend neither on the network nor on this machine's package lists.
 """
 
 import io
@@ -33,7 +33,7 @@ printf 'the package' >"${name}_6.12.1-1_all.deb"
 
 @pytest.fixture
 def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory at the head of PATH with our apt; returns the file that lists what was downloaded."""
+    """Puts our apt first on PATH; returns the file that lists the downloads."""
     programs, calls = tmp_path / "bin", tmp_path / "calls"
     programs.mkdir()
     calls.write_text("")
@@ -45,16 +45,16 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return calls
 
 
-def find(directory: Path, **given: str) -> source.Source:
+def find(directory: Path, **selected: str) -> source.Source:
     (directory / "build").mkdir(exist_ok=True)
-    return source.find(given or choice.remembered(directory), directory / "build", Progress(io.StringIO()))
+    return source.find(selected or choice.remembered(directory), directory / "build", Progress(io.StringIO()))
 
 
 def test_package__is_fetched_once(apt: Path, tmp_path: Path) -> None:
-    found = find(tmp_path)
-    assert (found.kind, found.name, found.version) == ("package", "linux-source-6.12", "6.12.1-1")
-    assert found.path.read_text() == "the package"
-    assert find(tmp_path) == found
+    package = find(tmp_path)
+    assert (package.kind, package.name, package.version) == ("package", "linux-source-6.12", "6.12.1-1")
+    assert package.path.read_text() == "the package"
+    assert find(tmp_path) == package
     assert apt.read_text() == "linux-source-6.12\n"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Staging: our code is in the tree with the checkout's paths, and only what changed is written."""
+"""Staging: our code is in the tree with the checkout's paths, and only changed files are written."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Unpacking: what is needed comes out, nothing leaves its directory, damage is said so, a user's tree stays his."""
+"""Unpacking: extracts only needed files, refuses paths out of the tree, reports damage, leaves a user's tree as is."""
 
 import io
 import os
@@ -53,7 +53,7 @@ def test_archive__gives_what_is_needed_whatever_its_compression(tmp_path: Path, 
     unpack.unpack_archive(io.BytesIO(archive(TREE, mode=mode)), tmp_path, "a.tar", lambda count: None)
     assert files(tmp_path) == NEEDED
     assert (tmp_path / "kernel/fork.c").read_text() == "int fork;\n"
-    # make compares times: they must be the archive's.
+    # make compares modification times, so they must be those of the archive.
     assert (tmp_path / "kernel/fork.c").stat().st_mtime == 1000
 
 
