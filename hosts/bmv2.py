@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Runs BMv2's simple_switch as a program of a run: `python -m hosts.bmv2 --json FILE --thrift-port N --port 1=eth0`.
 
-simple_switch itself does not say when its control plane can be reached, and has no handler for SIGTERM. This prints
-`ready` when its Thrift port answers, passes SIGTERM on and then ends with 0; if simple_switch ends by itself, it says
-so and ends with 1. Its queues are as punctual as its threads wake up: they get what our own switch takes for itself,
-timers without slack, a high priority and a short slice. Standard library only, because it also runs on remote hosts.
+simple_switch does not say when its control plane is reachable, and has no handler for SIGTERM. This program prints
+`ready` when the Thrift port answers, passes SIGTERM on and exits with 0. If simple_switch ends by itself, this program
+says so and exits with 1. Queues are only as punctual as simple_switch's threads, so the threads get timers without
+slack, a high priority and a short slice, like our own switch. Standard library only: this runs on remote hosts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SYS_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
 SCHED_ATTR = struct.Struct(
     "=IIQiIQQQ"
 )  # size, policy, flags, nice, priority, runtime, deadline, period: sched_setattr(2)
-NICE, SLICE_NS = -15, 100_000  # a little behind the delay line, which costs less and must not wait
+NICE, SLICE_NS = -15, 100_000  # the delay line (nice -20) goes first: it needs less CPU time and must not wait
 POLL_S = 0.05
 READY_S = 8.0
 END_S = 5.0  # from SIGTERM to SIGKILL
@@ -39,22 +39,22 @@ SUMMARY = (__doc__ or "").split("\n", 1)[0]
 
 
 class Stopped(Exception):
-    """SIGTERM or SIGINT: somebody wants the end."""
+    """SIGTERM or SIGINT arrived."""
 
 
 def command(program: str, json: Path, thrift_port: int, ports: list[str], runtime_dir: Path) -> list[str]:
-    """The arguments of simple_switch. Where it was built with notifications, their socket would be one in /tmp for
-    all of the machine.
+    """The arguments of simple_switch. A build with notifications gets a socket for them in `runtime_dir`; by default it
+    would use one socket in /tmp for the whole machine.
     """
     interfaces = [word for port in ports for word in ("--interface", port.replace("=", "@"))]
-    told = subprocess.run([program, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    own = "--notifications-addr"
-    notifications = [own, f"ipc://{runtime_dir}/simple_switch-notifications.ipc"] if own in told.stdout else []
+    usage = subprocess.run([program, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    option = "--notifications-addr"
+    notifications = [option, f"ipc://{runtime_dir}/simple_switch-notifications.ipc"] if option in usage.stdout else []
     return [program, *interfaces, "--thrift-port", str(thrift_port), *notifications, str(json)]
 
 
 def problem(program: str, json: Path, ports: list[str]) -> str | None:
-    """What would keep it from starting, that it would say less clearly itself."""
+    """Why simple_switch cannot start, where its own message would be less clear; None if nothing is wrong."""
     if shutil.which(program) is None:
         return f"{program} is not on the PATH: make deploy TARGET=bmv2 installs it or says how to get it"
     if not os.access(json, os.R_OK):
@@ -76,10 +76,10 @@ def answers(port: int) -> bool:
 
 
 def run(argv: list[str], thrift_port: int, boost: bool = True) -> str | None:
-    """Runs simple_switch until somebody wants the end. Returns what went wrong, None if nothing did."""
+    """Runs simple_switch until SIGTERM or SIGINT. Returns an error message, or None."""
     if answers(thrift_port):
         return f"TCP port {thrift_port} is taken already: does another simple_switch run here?"
-    # Its own words go where errors go: on standard output there is one line.
+    # simple_switch prints to standard error: standard output has the line `ready` alone.
     switch = subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=_boosted if boost else _end_with_parent
     )
@@ -114,7 +114,7 @@ def _end_with_parent() -> None:
 
 
 def _boosted() -> None:
-    """Who may not have it, or whose kernel is older, does without."""
+    """Best effort: without the privilege, or on an older kernel, simple_switch runs unboosted."""
     _end_with_parent()
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
@@ -138,14 +138,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--thrift-port", type=int, required=True)
     parser.add_argument("--runtime-dir", type=Path, required=True, help="for its notification socket")
     parser.add_argument("--port", action="append", default=[], metavar="NUMBER=INTERFACE")
-    parser.add_argument("--no-boost", action="store_true", help="no priority, slice and timers but what it has itself")
-    given = parser.parse_args(arguments)
-    error = problem(given.program, given.json, given.port)
+    parser.add_argument("--no-boost", action="store_true", help="leave priority, slice and timer slack as they are")
+    options = parser.parse_args(arguments)
+    error = problem(options.program, options.json, options.port)
     if error is None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _stop)
-        argv = command(given.program, given.json, given.thrift_port, given.port, given.runtime_dir)
-        error = run(argv, given.thrift_port, not given.no_boost)
+        argv = command(options.program, options.json, options.thrift_port, options.port, options.runtime_dir)
+        error = run(argv, options.thrift_port, not options.no_boost)
     if error:
         print(f"bmv2: {error}", file=sys.stderr, flush=True)
     return 1 if error else 0

@@ -58,7 +58,7 @@ class Pair:
         return self.run(side, sys.executable, "-m", module, *words, **options)
 
     def start(self, side: str, *words: object, **options) -> subprocess.Popen:
-        """A program that is killed with the fixture if it still runs then."""
+        """Starts a program. The end of the fixture kills it if it still runs."""
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT, **options}
         child = subprocess.Popen(self.words(side, *words), **options)
         self.started.append(child)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Starts and stops the programs of a run so that they outlive the task that started them.
 
-A keeper process of its own session starts the program, waits for it and writes down how it ended, so an exit status
-is never lost and the pid file can be trusted: the keeper removes it before the pid can be used again. Standard
-library only, because it also runs on remote hosts. No shell is involved.
+A keeper process in its own session starts the program, waits for it and records its exit status, so no status is lost.
+The keeper removes the pid file before the kernel can reuse the pid, so the pid file can be trusted. Standard library
+only, because it also runs on remote hosts. No shell is involved.
 
 Files in RUNTIME_DIR, for a program called NAME: NAME.pid (a number; exists while it runs), NAME.json (what was
 started), NAME.exit (JSON: how it ended), NAME.lock. Both output streams are appended to LOGS_DIR/NAME.log.
@@ -12,8 +12,8 @@ started), NAME.exit (JSON: how it ended), NAME.lock. Both output streams are app
     python -m hosts.daemon stop --name N --runtime-dir D [--timeout S]
     python -m hosts.daemon status --runtime-dir D
 
-Each prints one JSON object; `changed` tells whether something was done. On failure it prints one line on stderr
-and exits 1.
+Each command prints one JSON object; `changed` is true if the command did something. On failure it prints one line on
+stderr and exits with 1.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from typing import Any, NoReturn
 from hosts import moment
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-POLL_MS = 10  # how often the log is looked at while waiting for the ready line
-KILL_WAIT_S = 2.0  # a killed process that is not gone by then hangs in the kernel
+POLL_MS = 10  # interval of looking for the ready line in the log
+KILL_WAIT_S = 2.0  # a process that is still there so long after SIGKILL hangs in the kernel
 LAST_WORDS_BYTES = 4096
 
 
@@ -64,7 +64,8 @@ def start(
 ) -> dict[str, Any]:
     """Starts argv and returns once the log has a line `ready` (None: as soon as it runs).
 
-    The same argv already running is no change; another one is an error, since two programs would write one output.
+    Idempotent: a program that already runs with the same argv is left alone. Another argv is an error, because two
+    programs would write to the same files.
     """
     files = Files(name, runtime_dir)
     program = shutil.which(argv[0])
@@ -88,7 +89,7 @@ def start(
             try:
                 _wait_until_ready(files, state, log, log_offset, ready, timeout_s)
             except DaemonError:
-                # Never started, as far as a later stop is concerned: this error is the report.
+                # This error is the report: a later stop must see a program that was never started.
                 files.exit.unlink(missing_ok=True)
                 files.state.unlink(missing_ok=True)
                 raise
@@ -97,7 +98,7 @@ def start(
 
 
 def stop(name: str, runtime_dir: Path, timeout_s: float = 10.0) -> dict[str, Any]:
-    """SIGTERM, then waits for the end; SIGKILL after timeout_s. A bad end is a DaemonError, an earlier one too."""
+    """Sends SIGTERM, and SIGKILL after timeout_s. Raises DaemonError after SIGKILL, a non-zero exit or an early end."""
     files = Files(name, runtime_dir)
     if not runtime_dir.is_dir():
         return {"changed": False, "name": name, "state": "never started"}
@@ -160,7 +161,7 @@ def _launch(files: Files, command: list[str], argv: list[str], log: Path) -> dic
 
 
 def _keep(files: Files, command: list[str], argv: list[str], log: Path, report_fd: int) -> NoReturn:
-    """The keeper's life: start, report, wait, write down the end. Never returns to the caller's code."""
+    """The keeper: starts the program, reports to its parent, waits, records the exit. Never returns."""
     code = 1
     try:
         os.setsid()
@@ -188,7 +189,7 @@ def _keep(files: Files, command: list[str], argv: list[str], log: Path, report_f
             raise
         os.write(report_fd, json.dumps(state).encode())
         os.close(report_fd)
-        # Not reaped yet: until the pid file is gone nobody else can get this pid.
+        # WNOWAIT leaves a zombie, so the kernel cannot reuse the pid before the pid file is gone.
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         ended_mono_ns = time.monotonic_ns()
         files.pid.unlink(missing_ok=True)
@@ -205,7 +206,7 @@ def _keep(files: Files, command: list[str], argv: list[str], log: Path, report_f
 
 
 def _leave_callers_files(log: Path, keep_fd: int) -> None:
-    """Whoever reads the starting task's pipes must see them close when that task ends, not when the program does."""
+    """Closes inherited files: the starting task's pipes must close when that task ends, not when the program does."""
     null = os.open(os.devnull, os.O_RDONLY)
     output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.dup2(null, 0)
@@ -224,15 +225,15 @@ def _wait_until_ready(
     files: Files, state: dict[str, Any], log: Path, offset: int, ready: str, timeout_s: float
 ) -> None:
     deadline = time.monotonic() + timeout_s
-    wanted = ready.encode()
+    ready_line = ready.encode()
     with log.open("rb") as lines:
         lines.seek(offset)
         unfinished = b""
         while True:
             ended = _wait_for_end(state, POLL_MS / 1000)
             unfinished += lines.read()
-            *whole, unfinished = unfinished.split(b"\n")
-            if wanted in whole:
+            *whole_lines, unfinished = unfinished.split(b"\n")
+            if ready_line in whole_lines:
                 return
             if ended:
                 end = _read(files.exit)
@@ -246,7 +247,7 @@ def _wait_until_ready(
 
 
 def _wait_for_end(state: dict[str, Any], timeout_s: float) -> bool:
-    """True once the program has ended and its keeper has written the end down."""
+    """True once the program has ended and its keeper has recorded the exit."""
     deadline = time.monotonic() + timeout_s
     for pid, ticks in ((state["keeper_pid"], state["keeper_start_ticks"]), (state["pid"], state["start_ticks"])):
         try:
@@ -286,7 +287,7 @@ def _how(end: dict[str, Any] | None) -> str:
 
 
 def _last_words(log: Path, offset: int) -> str:
-    """The last line the program wrote, or where to look."""
+    """The last line that the program printed, or a hint where to look."""
     try:
         with log.open("rb") as lines:
             size = lines.seek(0, os.SEEK_END)
@@ -294,15 +295,15 @@ def _last_words(log: Path, offset: int) -> str:
             written = lines.read().decode(errors="replace").split("\n")
     except OSError as error:
         return f"its log {log} cannot be read ({error.strerror})"
-    said = [line.strip() for line in written if line.strip() and line.strip() != "ready"]
-    return said[-1] if said else f"it said nothing in {log}"
+    messages = [line.strip() for line in written if line.strip() and line.strip() != "ready"]
+    return messages[-1] if messages else f"it said nothing in {log}"
 
 
 # ---- processes and files ----------------------------------------------------------------------------------------
 
 
 def _start_ticks(pid: int) -> int | None:
-    """Start time in clock ticks since boot (proc(5), stat field 22): with the pid it names a process for good."""
+    """Start time in clock ticks since boot (proc(5), stat field 22): pid and start time identify a process uniquely."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -311,7 +312,7 @@ def _start_ticks(pid: int) -> int | None:
 
 
 def _is_running(files: Files, state: dict[str, Any]) -> bool:
-    # The pid file goes first, then the process is reaped: a dead one that waits for its keeper does not count.
+    # The keeper removes the pid file before it reaps the process, so a zombie does not count as running.
     return files.pid.exists() and _start_ticks(state["pid"]) == state["start_ticks"]
 
 
@@ -326,7 +327,7 @@ def _signal(pid: int, start_ticks: int, number: signal.Signals) -> None:
 
 
 def _kill_group(pid: int) -> bool:
-    """Kills what is left of the program's process group (the program leads a session of its own)."""
+    """Kills the rest of the program's process group (the program leads its own session). False: there was none."""
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -355,7 +356,7 @@ def _write(path: Path, value: dict[str, Any]) -> None:
 
 
 def _write_text(path: Path, text: str) -> None:
-    """Whole or not at all."""
+    """Atomic: a reader sees the old text or the whole new one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(text)
     temporary.replace(path)
@@ -365,25 +366,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="hosts.daemon", description="Start and stop the programs of a run.")
     actions = parser.add_subparsers(dest="action", required=True)
     for action in ("start", "stop", "status"):
-        options = actions.add_parser(action)
-        options.add_argument("--runtime-dir", type=Path, required=True)
+        command = actions.add_parser(action)
+        command.add_argument("--runtime-dir", type=Path, required=True)
         if action != "status":
-            options.add_argument("--name", required=True)
-            options.add_argument("--timeout", type=float, default=10.0, help="seconds (default 10)")
+            command.add_argument("--name", required=True)
+            command.add_argument("--timeout", type=float, default=10.0, help="seconds (default 10)")
         if action == "start":
-            options.add_argument("--logs-dir", type=Path, required=True)
-            options.add_argument("--ready", default="ready", help="the line that tells it is ready; '' for none")
-            options.add_argument("argv", nargs="+", metavar="PROGRAM ARG")
-    given = parser.parse_args(arguments)
+            command.add_argument("--logs-dir", type=Path, required=True)
+            command.add_argument("--ready", default="ready", help="line that the program prints when ready; '': none")
+            command.add_argument("argv", nargs="+", metavar="PROGRAM ARG")
+    options = parser.parse_args(arguments)
     try:
-        if given.action == "start":
-            result = start(
-                given.name, given.argv, given.runtime_dir, given.logs_dir, given.ready or None, given.timeout
-            )
-        elif given.action == "stop":
-            result = stop(given.name, given.runtime_dir, given.timeout)
+        if options.action == "start":
+            ready = options.ready or None
+            result = start(options.name, options.argv, options.runtime_dir, options.logs_dir, ready, options.timeout)
+        elif options.action == "stop":
+            result = stop(options.name, options.runtime_dir, options.timeout)
         else:
-            result = status(given.runtime_dir)
+            result = status(options.runtime_dir)
     except (DaemonError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Beginning something at a whole moment of CLOCK_MONOTONIC, which does not tell how long it took to get there.
+"""Aligns a start to a multiple of 10 ms of CLOCK_MONOTONIC, so that virtual-time runs start in the same ns.
 
-In virtual time the interpreter's way to a program's start takes some microseconds, more or less with every file that it
-looks for in vain. What then begins at a whole moment begins in the same ns in every run. In real time it costs some ms.
+In virtual time the interpreter needs some microseconds before it starts a program, and every failed file lookup changes
+that number. The alignment hides the difference. In real time the alignment costs up to 10 ms.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class _Timespec(ctypes.Structure):
 
 
 def sleep_until(mono_ns: int) -> None:
-    """Returns at that ns of CLOCK_MONOTONIC; time.sleep knows no moments, and rounds lengths."""
+    """Sleeps until a time of CLOCK_MONOTONIC. time.sleep takes durations only, and rounds them."""
     moment = _Timespec(*divmod(mono_ns, 10**9))
     while _LIBC.clock_nanosleep(_CLOCK_MONOTONIC, _TIMER_ABSTIME, ctypes.byref(moment), None) == errno.EINTR:
-        pass  # the handler of a signal has run
+        pass  # a signal handler interrupted the sleep
 
 
 def wait_for_whole(step_ns: int = STEP_NS) -> None:
-    """Returns at the next whole multiple of `step_ns`."""
+    """Sleeps until the next multiple of `step_ns`."""
     sleep_until((time.monotonic_ns() // step_ns + 1) * step_ns)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Waiting for what must come about, on a machine however slow: for a condition, never for a time.
+"""Waits for a condition, never for a fixed time, so that tests pass on a slow machine.
 
-What the tests bound is so long that only something broken reaches it. A process may be off the processor for half a
-second here, and an interpreter may take two to start.
+Only a defect reaches these timeouts. On a busy machine a process may be off the processor for 0.5 s, and a Python
+interpreter may take 2 s to start.
 """
 
 import time
 from collections.abc import Callable
 
-SECONDS = 60.0  # for anything that must happen at all
-LEAD_NS = 2_000_000_000  # from planning a start to it, and PATIENCE times what an interpreter takes here to get there
+SECONDS = 60.0  # timeout of any condition
+LEAD_NS = 2_000_000_000  # a planned start is this far ahead, plus PATIENCE times the program's measured start-up time
 PATIENCE = 5
 
 
@@ -20,11 +20,11 @@ def wait_until(condition: Callable[[], object], seconds: float = SECONDS) -> Non
         time.sleep(0.02)
 
 
-def planned_ns(get_there: Callable[[], object]) -> int:
-    """A time for a start, on CLOCK_MONOTONIC, that a program is ready for which is started now; `get_there` starts it
-    to no purpose, which shows how long that takes on this machine.
+def planned_ns(rehearse: Callable[[], object]) -> int:
+    """A start time on CLOCK_MONOTONIC for a program that is launched now. `rehearse` launches the program without
+    effect, to measure its start-up time on this machine.
     """
     begin_ns = time.monotonic_ns()
-    get_there()
+    rehearse()
     now_ns = time.monotonic_ns()
     return now_ns + LEAD_NS + PATIENCE * (now_ns - begin_ns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""simple_switch as a program of a run: what is said when it cannot start; started and ended in a namespace."""
+"""simple_switch as a program of a run: error messages when it cannot start; start and stop in a namespace."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NETNS = f"hostsbmv2{os.getpid()}"
 
 
 @pytest.mark.parametrize(
-    ("program", "json", "port", "said"),
+    ("program", "json", "port", "message"),
     [
         ("no-such-switch", JSON, "1=lo", "no-such-switch is not on the PATH: make deploy TARGET=bmv2"),
         ("sh", Path("/nonexistent.json"), "1=lo", "/nonexistent.json: the compiled program cannot be read"),
@@ -31,8 +31,8 @@ NETNS = f"hostsbmv2{os.getpid()}"
         ("sh", JSON, "1=nosuch0", "--port 1=nosuch0: there is no interface nosuch0 here"),
     ],
 )
-def test_problem__is_one_line(program: str, json: Path, port: str, said: str) -> None:
-    assert said in str(bmv2.problem(program, json, [port]))
+def test_problem__is_one_line(program: str, json: Path, port: str, message: str) -> None:
+    assert message in str(bmv2.problem(program, json, [port]))
 
 
 def test_run__of_a_program_that_ends_says_how(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs that outlive the task that started them: ready, how they end, and what is left of them."""
+"""Programs that outlive the task that started them: readiness, exit status, and clean-up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from hosts import daemon
 
-# A program that behaves: ready at once, ends with 0 on SIGTERM.
+# A well-behaved program: ready at once, exits with 0 on SIGTERM.
 GOOD = [
     sys.executable,
     "-c",
@@ -65,7 +65,7 @@ def test_start__ready_must_be_a_whole_line_of_this_start(runtime: Path) -> None:
 def test_start__a_program_in_a_session_of_its_own_outlives_the_caller(runtime: Path) -> None:
     command = [sys.executable, "-m", "hosts.daemon", "start", "--name", "program", "--runtime-dir", str(runtime)]
     command += ["--logs-dir", str(runtime.parent / "logs"), "--", *GOOD]
-    # capture_output waits until nobody holds the pipes any more: the program must not.
+    # capture_output waits until every holder of the pipes has closed them, so the program must not hold them.
     result = subprocess.run(command, capture_output=True, start_new_session=True, timeout=60, check=True)
     pid = json.loads(result.stdout)["pid"]
     assert os.getsid(pid) == pid
@@ -87,7 +87,7 @@ def test_start__a_program_that_ends_says_its_last_words_and_leaves_nothing(runti
 
 
 @pytest.mark.parametrize("argv", [["/no/such/program"], ["/etc/passwd"], ["/"]])
-def test_start__what_cannot_be_executed_is_named(runtime: Path, argv: list[str]) -> None:
+def test_start__names_a_file_that_cannot_be_executed(runtime: Path, argv: list[str]) -> None:
     with pytest.raises(daemon.DaemonError, match=f"cannot start {argv[0]}: no such executable"):
         start(runtime, argv)
 
@@ -126,7 +126,7 @@ def test_stop__a_bad_exit_status_is_an_error_and_is_recorded(runtime: Path) -> N
     assert json.loads((runtime / "program.exit").read_text())["exit_status"] == 4
 
 
-def test_stop__an_end_before_it_was_asked_for_is_an_error_even_with_status_0(runtime: Path) -> None:
+def test_stop__an_early_end_is_an_error_even_with_status_0(runtime: Path) -> None:
     start(runtime, shell("echo ready; echo done early"))
     deadline = time.monotonic() + 60
     while not (runtime / "program.exit").exists() and time.monotonic() < deadline:
@@ -135,7 +135,7 @@ def test_stop__an_end_before_it_was_asked_for_is_an_error_even_with_status_0(run
         daemon.stop("program", runtime)
 
 
-def test_stop__kills_what_ignores_sigterm_with_its_children(runtime: Path) -> None:
+def test_stop__kills_a_program_that_ignores_sigterm_and_its_children(runtime: Path) -> None:
     start(runtime, shell("trap '' TERM; sleep 60 & echo child $!; echo ready; wait; sleep 60"))
     child = int((runtime.parent / "logs/program.log").read_text().split()[1])
     with pytest.raises(daemon.DaemonError, match=r"did not end within 0.2 s of SIGTERM and was killed"):
@@ -150,7 +150,7 @@ def test_stop__children_left_behind_are_killed_and_reported(runtime: Path) -> No
     assert _ends(child)
 
 
-def test_stop__without_its_keeper_the_program_ends_and_the_loss_is_told(runtime: Path) -> None:
+def test_stop__without_its_keeper_the_program_ends_and_the_lost_status_is_reported(runtime: Path) -> None:
     pid = start(runtime, GOOD)["pid"]
     os.kill(json.loads((runtime / "program.json").read_text())["keeper_pid"], signal.SIGKILL)
     with pytest.raises(daemon.DaemonError, match="exit status is unknown, since its keeper was killed"):
@@ -182,7 +182,7 @@ def test_command_line__prints_one_line_on_failure(runtime: Path, capfd: pytest.C
 
 
 def _ends(pid: int) -> bool:
-    """Whether the process goes within a minute; one that the test's init has not reaped yet is gone too."""
+    """Whether the process ends within a minute. A zombie that init has not reaped yet counts as ended."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:

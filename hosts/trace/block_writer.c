@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Records gathered in one buffer, each full or flushed one a block of the raw file.
+// Gathers records in one buffer. A full or flushed buffer becomes one block of the raw file.
 #include "block_writer.h"
 
 #include <errno.h>
@@ -95,7 +95,7 @@ int block_writer_close(struct block_writer *writer)
 		return 0;
 	block_writer_flush(writer);
 	if (fdatasync(writer->file.fd) && errno != EINVAL &&
-	    errno != EROFS) { /* those: a pipe or device, nothing to sync */
+	    errno != EROFS) { /* EINVAL, EROFS: a pipe or device, nothing to sync */
 		complain("syncing %s: %s; its last records may be missing after a power cut", writer->path,
 			 strerror(errno));
 		writer->write_errors++;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The BPF programs as a source: their counters in the words of every source.
+// Adapts the BPF programs and their counters to the interface of a source.
 #include <inttypes.h>
 
 #include "../../lib/report.h"
@@ -39,8 +39,8 @@ static void stop(struct source *source)
 	programs_detach(&source->programs);
 }
 
-/* A program that runs on another CPU while it is detached ends a moment later: then every event counted has
- * become a record or a loss.
+/* A program may still run on another CPU while it is detached. When it has ended, every counted event is either
+ * a record or a loss.
  */
 static uint64_t unread(const struct source *source, uint64_t taken)
 {
@@ -49,7 +49,7 @@ static uint64_t unread(const struct source *source, uint64_t taken)
 	return counters.probe_events + counters.retransmit_events - counters.lost - taken;
 }
 
-static bool tell_losses(const struct source *source)
+static bool report_losses(const struct source *source)
 {
 	struct program_balance balance = programs_balance(&source->programs);
 	struct source_counts counts = count(source);
@@ -106,7 +106,7 @@ const struct source_operations bpf_source = {
 	.lost_in_rings = lost_in_rings,
 	.stop = stop,
 	.unread = unread,
-	.tell_losses = tell_losses,
+	.report_losses = report_losses,
 	.print = print,
 	.close = close_source,
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One field a line: "field:TYPE NAME; offset:N; size:N; signed:N;". Whatever else the texts hold is passed over.
+// Parses one field a line: "field:TYPE NAME; offset:N; size:N; signed:N;". Skips all other text.
 #include "event_format.h"
 
 #include <ctype.h>
@@ -7,23 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BYTES = 1 << 20 }; /* an offset or size beyond is none: sub-buffers have 256 KiB at most */
+enum { MAX_BYTES = 1 << 20 }; /* larger offsets and sizes are refused: sub-buffers have 256 KiB at most */
 
-/* The number after the last of key's words, within the line. */
+/* Parses the number that follows key in the line. */
 static bool number_after(const char *line, const char *end, const char *key, uint32_t *number)
 {
-	const char *found = strstr(line, key);
+	const char *digits = strstr(line, key);
 	unsigned long value;
 	char *after;
 
-	if (!found || found >= end)
+	if (!digits || digits >= end)
 		return false;
-	found += strlen(key);
-	while (*found == ' ' || *found == '\t' || *found == ':' || *found == '=')
-		found++;
-	if (!isdigit((unsigned char)*found))
+	digits += strlen(key);
+	while (*digits == ' ' || *digits == '\t' || *digits == ':' || *digits == '=')
+		digits++;
+	if (!isdigit((unsigned char)*digits))
 		return false;
-	value = strtoul(found, &after, 10);
+	value = strtoul(digits, &after, 10);
 	*number = (uint32_t)value;
 	return after <= end && value <= MAX_BYTES;
 }
@@ -35,7 +35,7 @@ static void copy_name(char *name, const char *start, const char *end)
 	size_t length;
 
 	if (bracket && bracket > start &&
-	    bracket[-1] != ' ') /* "__data_loc char[] name" has them before it */
+	    bracket[-1] != ' ') /* "__data_loc char[] name" has its brackets before the name */
 		end = memchr(bracket, ' ', (size_t)(end - bracket)) ? end : bracket;
 	start = memrchr(start, ' ', (size_t)(end - start)) ?: start;
 	start += *start == ' ';
@@ -69,7 +69,7 @@ int event_format_parse(struct event_format *format, const char *text)
 	for (const char *line = text; *line && format->fields < EVENT_MAX_FIELDS; line = end + !!*end) {
 		end = strchrnul(line, '\n');
 		if (!strncmp(line, "print fmt:", strlen("print fmt:")))
-			break; /* what follows is for people, and may look like anything */
+			break; /* the rest is free text for people */
 		if (!strncmp(line, "ID:", strlen("ID:")))
 			number_after(line, end, "ID:", &format->id);
 		else if (parse_field(&format->field[format->fields], line, end))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Where the fields of an event or a page are, from the texts in which tracefs describes its own binary format
+ * Locates the fields of an event or a page from the text files in which tracefs describes its binary format
  * (events/GROUP/EVENT/format, events/header_page, events/header_event).
  */
 #ifndef TRACE_EVENT_FORMAT_H
@@ -11,35 +11,34 @@
 enum { EVENT_MAX_FIELDS = 64, EVENT_NAME_BYTES = 32 };
 
 struct event_field {
-	char name[EVENT_NAME_BYTES]; /* longer ones are cut */
+	char name[EVENT_NAME_BYTES]; /* longer names are truncated */
 	uint32_t at;		     /* bytes from the start of the event or page */
 	uint32_t bytes;
 };
 
 struct event_format {
-	uint32_t id; /* what common_type says of this event; 0 in header_page */
+	uint32_t id; /* common_type in the data of this event; 0 in header_page */
 	uint32_t fields;
 	struct event_field field[EVENT_MAX_FIELDS];
 };
 
 /* The ring's pages, as read from trace_pipe_raw. */
 struct page_layout {
-	struct event_field timestamp; /* ns of the page's beginning; 8 bytes */
-	struct event_field commit;    /* bytes of events, and flags; 4 or 8 bytes */
-	struct event_field data;      /* the events: as much as a page can have */
-	uint32_t type_bits; /* of an event's first word the low ones, the others are its time delta */
-	uint32_t
-		type_data_max; /* types up to this are events of that many words, 0 those that say their size */
+	struct event_field timestamp; /* time of the page's start in ns; 8 bytes */
+	struct event_field commit;    /* length of the events in bytes, and flags; 4 or 8 bytes */
+	struct event_field data;      /* the events; its size is the page's capacity */
+	uint32_t type_bits;	/* low bits of an event's first word are its type, high bits its time delta */
+	uint32_t type_data_max; /* types 1 to this are lengths in words; type 0 has a length field */
 	uint32_t type_padding;
 	uint32_t type_time_extend;
 	uint32_t type_time_stamp;
 };
 
-/* 0, or -EBADMSG when the text is not such a description. */
+/* Both return 0, or -EBADMSG if the text is no such description. */
 int event_format_parse(struct event_format *format, const char *text);
 int page_layout_parse(struct page_layout *layout, const char *header_page, const char *header_event);
 
-/* NULL when there is none, or it does not have that many bytes (0: any number). */
+/* NULL if there is no field of that name and size (bytes 0: any size). */
 const struct event_field *event_format_find(const struct event_format *format, const char *name,
 					    uint32_t bytes);
 

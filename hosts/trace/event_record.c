@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A table says which field of a stock event is which of the record (include/trace/events/tcp.h): they are the same
-// values of the same socket, but for ssthresh. Kernels have more and more of them; what one lacks is unknown.
+// A table maps the fields of a stock event (include/trace/events/tcp.h) to record fields with the same value; ssthresh
+// alone is converted. Newer kernels have more fields. Fields that the running kernel lacks are marked unknown.
 #include "event_record.h"
 
 #include <arpa/inet.h>
@@ -48,7 +48,7 @@ const char *tcp_field_name(uint32_t number)
 	return number < TCP_FIELDS ? NAMES[number] : "";
 }
 
-/* A field that an event must have; its bytes count for the least length of an event. */
+/* Finds a field, and raises the event's minimum length to include it. Returns NULL, or the missing field's name. */
 static const char *need(struct event_kind *kind, const struct event_format *format, const char *name,
 			uint32_t bytes, struct event_field *place)
 {
@@ -63,11 +63,11 @@ static const char *need(struct event_kind *kind, const struct event_format *form
 	return NULL;
 }
 
-const char *event_kind_ours(struct event_kind *kind, const struct event_format *format, uint8_t event)
+const char *event_kind_custom(struct event_kind *kind, const struct event_format *format, uint8_t event)
 {
 	const char *missing;
 
-	*kind = (struct event_kind){.id = format->id, .event = event, .ours = true, .has_failed = true};
+	*kind = (struct event_kind){.id = format->id, .event = event, .custom = true, .has_failed = true};
 	missing = need(kind, format, "failed", 1, &kind->failed);
 	if (!missing)
 		missing = need(kind, format, "record_version", 1, &kind->version);
@@ -130,8 +130,8 @@ static uint64_t field_value(const struct event_field *field, const uint8_t *data
 	return ring_integer(data + field->at, field->bytes);
 }
 
-/* The stock event has tcp_current_ssthresh: snd_ssthresh itself while cwnd is being reduced, else the larger of it
- * and 3/4 of cwnd. Unless it is those 3/4 it is snd_ssthresh in either case.
+/* The stock event has tcp_current_ssthresh: snd_ssthresh while cwnd is being reduced, else the larger of snd_ssthresh
+ * and 3/4 of cwnd. A value other than 3/4 of cwnd is therefore snd_ssthresh.
  */
 static void infer_ssthresh(struct tcp_record *record, uint32_t current)
 {
@@ -189,8 +189,8 @@ static enum event_outcome decode_stock(const struct event_kind *kind, const uint
 		       : EVENT_DAMAGED;
 }
 
-static enum event_outcome decode_ours(const struct event_kind *kind, const uint8_t *data,
-				      struct tcp_record *record)
+static enum event_outcome decode_custom(const struct event_kind *kind, const uint8_t *data,
+					struct tcp_record *record)
 {
 	memcpy(record, data + kind->record.at, sizeof(*record));
 	return field_value(&kind->version, data) == TCP_RECORD_VERSION && record->event == kind->event
@@ -215,7 +215,7 @@ enum event_outcome event_decode(const struct event_decoder *decoder, uint64_t ns
 		return EVENT_OTHER;
 	if (bytes < kind->bytes)
 		return EVENT_DAMAGED;
-	outcome = kind->ours ? decode_ours(kind, data, record) : decode_stock(kind, data, record);
+	outcome = kind->custom ? decode_custom(kind, data, record) : decode_stock(kind, data, record);
 	record->mono_ns = ns;
 	record->cpu = cpu;
 	if (outcome == EVENT_RECORD && kind->has_failed && field_value(&kind->failed, data))

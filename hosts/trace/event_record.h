@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A trace event as a TCP record: our own events carry one, of the stock ones the fields that they have are taken, and
- * the others are marked unknown.
+ * Converts a trace event to a TCP record. A custom event (kernel_event/) carries a whole record. A stock event fills
+ * some fields; the other fields are marked unknown.
  */
 #ifndef TRACE_EVENT_RECORD_H
 #define TRACE_EVENT_RECORD_H
@@ -13,18 +13,18 @@
 
 enum { STOCK_MAX_COPIES = 16 };
 
-/* One kind of event: where its values are, and which of a record's fields it knows. */
+/* One kind of event: where its values are, and which fields of a record it cannot fill. */
 struct event_kind {
 	uint32_t id;
 	uint8_t event; /* TCP_EVENT_* */
-	bool ours;
+	bool custom;
 	bool has_failed;
 	bool wide_addresses;				 /* 16 bytes of IPv6 each, else a struct sockaddr */
 	bool infers_ssthresh;				 /* see event_record.c */
-	uint32_t bytes;					 /* that an event of this kind has at least */
+	uint32_t bytes;					 /* minimum length of an event of this kind */
 	struct event_field failed;			 /* not 0: the segment could not be sent */
-	struct event_field version, record;		 /* ours */
-	struct event_field src_addr, dst_addr, ssthresh; /* stock */
+	struct event_field version, record;		 /* custom events only */
+	struct event_field src_addr, dst_addr, ssthresh; /* stock events only */
 	uint32_t copies;
 	struct {
 		struct event_field from;
@@ -40,13 +40,13 @@ struct event_decoder {
 
 enum event_outcome {
 	EVENT_RECORD,
-	EVENT_FAILED, /* a segment that the kernel could not send again; the record says whose */
+	EVENT_FAILED, /* the kernel could not retransmit the segment; the record has the socket */
 	EVENT_OTHER,  /* none of the decoder's kinds */
 	EVENT_DAMAGED,
 };
 
-/* What an event's format must have. Returns NULL, or the name of the field that is missing or of another size. */
-const char *event_kind_ours(struct event_kind *kind, const struct event_format *format, uint8_t event);
+/* Locates the values of an event. Returns NULL, or the name of a needed field that is missing or of another size. */
+const char *event_kind_custom(struct event_kind *kind, const struct event_format *format, uint8_t event);
 const char *event_kind_stock(struct event_kind *kind, const struct event_format *format, uint8_t event);
 
 enum event_outcome event_decode(const struct event_decoder *decoder, uint64_t ns, uint32_t cpu,

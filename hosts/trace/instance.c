@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The lock is one on the directory of instances (flock): the kernel drops it with whoever held it.
+// The lock is an flock on the directory of instances: the kernel releases it when its holder dies.
 #include "instance.h"
 
 #include <dirent.h>
@@ -22,7 +22,7 @@
 
 enum {
 	TRIES = 500, /* of 10 ms each: for the lock, and for the kernel to close a killed process's files */
-	NAMES = 64,  /* process ids are the same in two PID namespaces */
+	NAMES = 64,  /* names to try: tracers in two PID namespaces can have the same pid */
 };
 
 static void pause_10ms(void)
@@ -81,8 +81,8 @@ static int make_directory(struct instance *instance)
 	return err;
 }
 
-/* The child: waits for the other end of the pipe to close. The signals that end the maker are blocked, and it is in
- * a session of its own, so that no terminal or process group takes it along.
+/* The child: waits until the tracer's end of the pipe closes. The child blocks the signals that end the tracer, and
+ * has its own session, so a signal to the tracer's terminal or process group does not end the child.
  */
 static _Noreturn void remove_at_end(const struct instance *instance, int lifeline)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * A private instance of tracefs: rings, clock, events and filters of our own, which disturb no other tracing.
+ * A private instance of tracefs has its own rings, clock, events and filters, so it disturbs no other tracing.
  *
- * The kernel keeps an instance when its maker dies, with its memory and its events enabled. So a child process does
- * nothing but wait for the end of the maker, however it ends, and remove the instance then. Should that child be
- * killed too, the next start removes the instance: the kernel refuses to remove one of which a file is open, which
- * tells stale ones from those in use whoever made them and in whatever PID namespace. A lock covers the moment
- * between making an instance and opening the first of its files.
+ * The kernel keeps an instance when the tracer dies, with its memory and its events enabled. So a child process
+ * waits for the tracer's end, even by SIGKILL, and removes the instance then. If the child is killed too, the next
+ * start removes the stale instance. The kernel refuses to remove an instance that has an open file: this protects
+ * instances in use, also those of other PID namespaces. A lock covers the time between making an instance and
+ * opening its first file.
  */
 #ifndef TRACE_INSTANCE_H
 #define TRACE_INSTANCE_H
@@ -14,21 +14,21 @@
 
 struct instance {
 	char name[64];
-	int instances; /* descriptors: the directory of all instances, */
-	int dir;       /* that of this one, */
-	int lifeline;  /* and a pipe that ends with this process */
+	int instances; /* descriptor of the directory of all instances */
+	int dir;       /* descriptor of this instance's directory */
+	int lifeline;  /* pipe that closes when this process ends */
 	pid_t remover;
 };
 
 #define INSTANCE_NONE ((struct instance){.instances = -1, .dir = -1, .lifeline = -1})
 
-/* Removes stale ones and makes a new one, which is safe only when a file of it is open: then call instance_settled.
- * 0 or -errno after one line; instance_remove in any case.
+/* Takes the lock, removes stale instances and makes a new one. Open a file of it, then call instance_settled, which
+ * releases the lock. Returns 0, or -errno after one message; call instance_remove in either case.
  */
 int instance_make(struct instance *instance, int tracefs);
 void instance_settled(const struct instance *instance);
 
-/* Every file of it must be closed. 0, or -errno after one line when it stays. */
+/* Close every file of the instance first. Returns 0, or -errno after one message if the instance stays. */
 int instance_remove(struct instance *instance);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Looks into the kernel's BTF for the tracepoints, at a namespace's inode, and at the list of CPUs.
+// Reads the tracepoints from the kernel's BTF, the inode of a namespace, and the list of CPUs.
 #include "kernel.h"
 
 #include <bpf/btf.h>
@@ -26,8 +26,8 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 	return libbpf_may_speak ? vfprintf(stderr, format, args) : 0;
 }
 
-/* Arguments of a tracepoint as BPF programs see it (the void * in front is not one), -ENOENT when there is
- * none. */
+/* Number of a tracepoint's arguments as BPF programs see them, without the leading void *; -ENOENT if the kernel
+ * has no such tracepoint. */
 static int tracepoint_arguments(const struct btf *btf, const char *name)
 {
 	const struct btf_type *type;
@@ -58,7 +58,7 @@ static int check_tracepoints(struct kernel *kernel, const struct btf *btf, const
 			 probe < 2 ? "tcp_probe" : "tcp_retransmit_skb", btf_path);
 		return -ENOENT;
 	}
-	kernel->retransmit_tells_error = retransmit >= 3;
+	kernel->retransmit_has_error = retransmit >= 3;
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What this kernel must have for the BPF programs, checked before anything is loaded, so that the reason is one
- * clear line and not a verifier log; and what both sources ask the kernel about.
+ * Checks what the BPF programs need of this kernel before they are loaded, so that a failure is one clear line and not
+ * a verifier log. Also has the queries of the kernel that both sources need.
  */
 #ifndef TRACE_KERNEL_H
 #define TRACE_KERNEL_H
@@ -12,13 +12,13 @@
 
 struct kernel {
 	uint32_t possible_cpus;
-	bool retransmit_tells_error; /* tracepoint tcp_retransmit_skb has a third argument (Linux 6.16) */
+	bool retransmit_has_error; /* tracepoint tcp_retransmit_skb has a third argument (Linux 6.16) */
 };
 
-/* 0, or -errno after one line that names what is missing. With verbose, libbpf has its say on stderr from here on. */
+/* 0, or -errno after one message that names what is missing. With verbose, libbpf prints to stderr from now on. */
 int kernel_check(struct kernel *kernel, const char *btf_path, bool verbose);
 
-/* What the kernel's records call the network namespace at path. 0 or -errno after one line. */
+/* Inode number of the network namespace at path, as in records. 0 or -errno after one message. */
 int kernel_netns_inode(const char *path, uint32_t *inode);
 
 /* Calls each(cpu, context) for every CPU present; stops at the first error and returns it. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The process goes into the namespace, looks, and comes back.
+// Lists the addresses with getifaddrs(3), which works on the namespace of the calling thread.
 #include "local_addresses.h"
 
 #include <arpa/inet.h>
@@ -20,7 +20,7 @@ static uint64_t half(const uint8_t *address)
 	return (uint64_t)ntohl(words[0]) << 32 | ntohl(words[1]);
 }
 
-/* An IPv6 address, or an IPv4 one as IPv4-mapped; false: another kind. */
+/* An IPv6 or IPv4-mapped address in two halves; false: another address family. */
 static bool as_halves(const struct sockaddr *address, uint64_t upper_lo, uint64_t *hi, uint64_t *lo)
 {
 	if (address && address->sa_family == AF_INET) {

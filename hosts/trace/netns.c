@@ -9,18 +9,18 @@
 
 int netns_call(const char *path, int (*work)(void *context), void *context)
 {
-	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	int there = open(path, O_RDONLY | O_CLOEXEC);
-	int err = here < 0 || there < 0 || setns(there, CLONE_NEWNET) ? -errno : 0;
+	int original = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	int target = open(path, O_RDONLY | O_CLOEXEC);
+	int err = original < 0 || target < 0 || setns(target, CLONE_NEWNET) ? -errno : 0;
 
 	if (!err) {
 		err = work(context);
-		if (setns(here, CLONE_NEWNET))
+		if (setns(original, CLONE_NEWNET))
 			err = -errno;
 	}
-	if (here >= 0)
-		close(here);
-	if (there >= 0)
-		close(there);
+	if (original >= 0)
+		close(original);
+	if (target >= 0)
+		close(target);
 	return err;
 }

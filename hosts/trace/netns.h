@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Doing something in another network namespace.
+ * Runs a function in another network namespace.
  */
 #ifndef TRACE_NETNS_H
 #define TRACE_NETNS_H
 
-/* Calls work with this thread in the network namespace at path, and comes back. What work returns, or -errno. */
+/* Calls work with this thread in the network namespace at path, then moves back. Returns work's result, or -errno. */
 int netns_call(const char *path, int (*work)(void *context), void *context);
 
 #endif

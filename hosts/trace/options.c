@@ -12,7 +12,7 @@ enum { MAX_RING_MIB = 1024 };
 
 static const char USAGE[] =
 	"usage: tcp_trace --output FILE --summary FILE --netns PATH [option...]\n"
-	"Records every segment received and every segment sent again by the TCP sockets of one network "
+	"Records every segment received and every segment retransmitted by the TCP sockets of one network "
 	"namespace.\n"
 	"  --output FILE      records, in blocks (wire/block.def, wire/tcp_record.def); must not exist\n"
 	"  --summary FILE     counters, written as JSON at the end\n"
@@ -25,12 +25,12 @@ static const char USAGE[] =
 	"                     to the directory of the summary\n"
 	"  --source S         bpf, tracefs (the kernel's own trace events; some fields are then unknown), or "
 	"auto:\n"
-	"                     bpf where the kernel has BTF and takes the programs, else tracefs (default "
+	"                     bpf if the kernel has BTF and loads the programs, else tracefs (default "
 	"auto)\n"
 	"  --btf FILE         the kernel's types, for bpf (default /sys/kernel/btf/vmlinux)\n"
 	"  --status           one line of JSON a second on stdout\n"
 	"  --status-ms N      every N ms instead\n"
-	"  --verbose          what libbpf and the verifier say, on stderr\n";
+	"  --verbose          print the messages of libbpf and the verifier on stderr\n";
 
 static int read_ports(void *to, const char *name, char *text)
 {
@@ -94,7 +94,7 @@ int options_parse(struct options *options, int argc, char **argv)
 	};
 	err = options_read(rows, USAGE, argc, argv);
 	if (!err && options->btf && options->source == SOURCE_TRACEFS) {
-		complain("--btf is of --source bpf: leave one of them out");
+		complain("--btf works with --source bpf only: leave one of them out");
 		err = -EINVAL;
 	}
 	return err;

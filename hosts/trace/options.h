@@ -10,25 +10,25 @@
 
 enum source_choice { SOURCE_AUTO, SOURCE_BPF, SOURCE_TRACEFS };
 
-/* Takes a record out of a source's ring; -EINTR ends the reading early. */
+/* Receives a record from a source's ring; returns -EINTR to end the reading early. */
 typedef int (*record_sink)(void *context, void *record, size_t bytes);
 
 struct options {
 	const char *output;
 	const char *summary;
 	const char *netns;
-	const char *btf;       /* NULL: that of the running kernel */
-	const char *drop_user; /* NULL: keep running as who started it */
+	const char *btf;       /* NULL: the running kernel's BTF */
+	const char *drop_user; /* NULL: do not change the user */
 	enum source_choice source;
-	uint64_t ring_bytes; /* of each CPU; a power of two of at least a page */
+	uint64_t ring_bytes; /* per CPU; a power of two, at least a page */
 	uint16_t first_port;
 	uint16_t last_port;
-	uint64_t status_ms; /* between two lines of status */
+	uint64_t status_ms; /* interval of status lines */
 	bool status;
 	bool verbose;
 };
 
-/* 0; 1 when help was asked for and given; -EINVAL after one line of what is wrong. */
+/* Returns 0; 1 after printing the help; -EINVAL after one message. */
 int options_parse(struct options *options, int argc, char **argv);
 
 #endif

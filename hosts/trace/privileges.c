@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What an ordinary user may not be able to do at the end is found out at the start.
+// Checks at the start what the ordinary user must be able to do at the end.
 #include "privileges.h"
 
 #include <errno.h>
@@ -17,9 +17,8 @@ static int check_directory(const char *user, const char *path)
 	int err = !copy ? -ENOMEM : access(dirname(copy), W_OK | X_OK) ? -errno : 0;
 
 	if (err)
-		complain("--drop-user %s: the summary %s is renamed into place at the end, and its "
-			 "directory: %s: "
-			 "give the directory to that user (chown)",
+		complain("--drop-user %s: that user must be able to rename the summary %s into place at the "
+			 "end: %s: give the directory to that user (chown)",
 			 user, path, strerror(-err));
 	free(copy);
 	return err;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Giving up root once everything that needs it is open.
+ * Gives up root once every file that needs root is open.
  */
 #ifndef TRACE_PRIVILEGES_H
 #define TRACE_PRIVILEGES_H
 
-/* Becomes user for good, with its group and no other, and checks that it can still write to the directory of
- * path (the summary is renamed there at the end). 0 or -errno after one line.
+/* Becomes user irrevocably, with the user's group and no other, and checks that the user can write to the
+ * directory of path, where the summary is renamed at the end. Returns 0, or -errno after one message.
  */
 int privileges_drop(const char *user, const char *path);
 

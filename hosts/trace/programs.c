@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loads the BPF programs with one ring per CPU present, reads the rings and what the kernel measured.
+// Loads the BPF programs with one ring per CPU present, reads the rings and the kernel's run-time statistics.
 #include "programs.h"
 
 #include <bpf/bpf.h>
@@ -43,7 +43,7 @@ static int load(struct programs *programs, const struct kernel *kernel, uint32_t
 	programs->bpf->rodata->traced_netns_inode = netns_inode;
 	programs->bpf->rodata->first_remote_port = options->first_port;
 	programs->bpf->rodata->last_remote_port = options->last_port;
-	programs->bpf->rodata->retransmit_tells_error = kernel->retransmit_tells_error;
+	programs->bpf->rodata->retransmit_has_error = kernel->retransmit_has_error;
 	bpf_map__set_max_entries(programs->bpf->maps.rings, kernel->possible_cpus);
 	bpf_map__set_max_entries(programs->bpf->maps.counters, kernel->possible_cpus);
 	err = tcp_trace_bpf__load(programs->bpf);
@@ -96,7 +96,7 @@ static int add_ring(uint32_t cpu, void *context)
 	}
 	if (err)
 		complain("setting up the ring of CPU %u: %s", cpu, strerror(-err));
-	close(fd); /* the map of rings holds it, and so does what libbpf mapped */
+	close(fd); /* the map of rings and libbpf's mapping keep the ring */
 	programs->rings++;
 	return err;
 }
@@ -129,8 +129,7 @@ int programs_open(struct programs *programs, const struct kernel *kernel, uint32
 	return 0;
 }
 
-/* The first program of each tracepoint, then the second one: the kernel calls them in the order of attaching.
- */
+/* Attaches the first program of each tracepoint before the second: the kernel calls them in that order. */
 int programs_attach(struct programs *programs)
 {
 	struct tcp_trace_bpf *bpf = programs->bpf;
@@ -161,8 +160,7 @@ int programs_attach(struct programs *programs)
 
 void programs_read(struct programs *programs)
 {
-	ring_buffer__consume(
-		programs->reader); /* an error is what the sink returned, and the sink knows it */
+	ring_buffer__consume(programs->reader); /* returns the sink's own error, if any: nothing to do */
 }
 
 struct cpu_counters programs_count(const struct programs *programs)
@@ -170,14 +168,14 @@ struct cpu_counters programs_count(const struct programs *programs)
 	struct cpu_counters sum = {0};
 
 	for (uint32_t cpu = 0; cpu < programs->cpus; cpu++) {
-		const volatile struct cpu_counters *one = &programs->counters[cpu];
+		const volatile struct cpu_counters *counters = &programs->counters[cpu];
 
-		sum.probe_events += one->probe_events;
-		sum.retransmit_events += one->retransmit_events;
-		sum.lost += one->lost;
-		sum.retransmit_failures += one->retransmit_failures;
-		sum.other_sockets += one->other_sockets;
-		sum.rescued += one->rescued;
+		sum.probe_events += counters->probe_events;
+		sum.retransmit_events += counters->retransmit_events;
+		sum.lost += counters->lost;
+		sum.retransmit_failures += counters->retransmit_failures;
+		sum.other_sockets += counters->other_sockets;
+		sum.rescued += counters->rescued;
 	}
 	return sum;
 }
@@ -222,8 +220,8 @@ uint64_t programs_missed(const struct programs *programs)
 	return balance.skipped > balance.rescued ? balance.skipped - balance.rescued : 0;
 }
 
-/* The balance is drawn before the links go one by one; an event that is between its two programs at that
- * moment tips it, so look again.
+/* Reads the balance before the links are detached one by one. An event between its two programs at that moment
+ * unbalances it, so the reading is repeated.
  */
 void programs_detach(struct programs *programs)
 {

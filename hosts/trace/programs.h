@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The BPF programs, their rings and counters in the kernel. Nothing is pinned: all of it goes when this
- * process does, however it ends.
+ * The BPF programs, their rings and counters in the kernel. Nothing is pinned, so the kernel frees all of it when
+ * this process ends, even by SIGKILL.
  */
 #ifndef TRACE_PROGRAMS_H
 #define TRACE_PROGRAMS_H
@@ -16,17 +16,16 @@
 struct tcp_trace_bpf;
 struct ring_buffer;
 
-/* What the kernel measured, of all programs together. */
+/* The kernel's run-time statistics, summed over all programs. */
 struct program_cost {
-	bool known; /* false: the kernel does not tell who has no privileges (before Linux 5.19) */
+	bool known; /* false: kernels before Linux 5.19 do not give them to an unprivileged process */
 	uint64_t runs;
 	uint64_t run_time_ns;
-	uint64_t skipped; /* runs of first programs that did not happen: the second ones must have seen as
-			     many events */
+	uint64_t skipped; /* skipped runs of first programs: the second programs must rescue as many events */
 };
 
-/* Runs of first programs that the kernel skipped, and events that second programs found unseen. Equal, or the
- * trace has a gap (skipped is larger) or an event twice.
+/* Runs of first programs that the kernel skipped, and events that only second programs recorded. If skipped is
+ * larger, the trace has a gap; if rescued is larger, it has an event twice.
  */
 struct program_balance {
 	uint64_t skipped;
@@ -36,19 +35,19 @@ struct program_balance {
 struct programs {
 	struct tcp_trace_bpf *bpf;
 	struct ring_buffer *reader;
-	const struct cpu_counters *counters; /* one a possible CPU, mapped from the kernel */
+	const struct cpu_counters *counters; /* one per possible CPU, mapped from the kernel */
 	uint64_t counters_bytes;
 	uint32_t cpus;
-	uint32_t rings; /* CPUs present when it started */
+	uint32_t rings; /* one per CPU present at the start */
 	uint64_t ring_bytes;
-	int stats_fd;		 /* the kernel measures programs while it is open */
-	uint64_t skipped_before; /* all programs were attached, as rescued_before */
-	uint64_t rescued_before;
+	int stats_fd;		 /* the kernel measures programs while this is open */
+	uint64_t skipped_before; /* when all programs had been attached */
+	uint64_t rescued_before; /* likewise */
 	bool detached;
-	struct program_balance final; /* when they were detached */
+	struct program_balance final; /* when the programs were detached */
 };
 
-/* Loads, makes rings, attaches nothing yet. 0 or -errno after one line. */
+/* Loads the programs and makes the rings; attaches nothing yet. Returns 0, or -errno after one message. */
 int programs_open(struct programs *programs, const struct kernel *kernel, uint32_t netns_inode,
 		  const struct options *options, record_sink sink, void *context);
 int programs_attach(struct programs *programs);
@@ -59,11 +58,11 @@ void programs_read(struct programs *programs);
 /* Counters of all CPUs added up. */
 struct cpu_counters programs_count(const struct programs *programs);
 struct program_balance programs_balance(const struct programs *programs);
-/* Events, of any socket, that neither program of a tracepoint saw. */
+/* Events of any socket that neither program of a tracepoint saw. */
 uint64_t programs_missed(const struct programs *programs);
 struct program_cost programs_cost(const struct programs *programs);
 
-/* No event is taken after this; what is in the rings is still there. */
+/* Stops recording. The rings keep their records. */
 void programs_detach(struct programs *programs);
 void programs_close(struct programs *programs);
 

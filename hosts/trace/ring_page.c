@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Events follow one another, each with the time since the one before (kernel/trace/ring_buffer.c). Nothing is read
-// that the page's own lengths do not cover, whatever they say.
+// A page is a sequence of events, each with the time since the previous event (kernel/trace/ring_buffer.c). Every
+// length in the page is checked before it is used, so a damaged page causes no read out of bounds.
 #include "ring_page.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Flags in the commit field, which no file describes: events were overwritten before this page; their number
- * stands behind its events. (RB_MISSED_EVENTS, RB_MISSED_STORED)
+/* Flags in the commit field, which no format file describes: events before this page were overwritten
+ * (RB_MISSED_EVENTS), and their number follows the page's events (RB_MISSED_STORED).
  */
 #define MISSED_EVENTS (UINT32_C(1) << 31)
 #define MISSED_STORED (UINT32_C(1) << 30)
 
 enum {
 	WORD_BYTES = 4,
-	TIME_STAMP_BITS = 59,	  /* of an absolute time the low ones; the others are as they were (TS_MSB) */
-	DISCARDED_AT_ONCE_NS = 1, /* delta of a discarded event that stands for 0 (rb_event_discard) */
+	TIME_STAMP_BITS = 59,	  /* low bits, which an absolute time has; the high bits stay (TS_MSB) */
+	DISCARDED_AT_ONCE_NS = 1, /* a discarded event has this delta instead of 0 (rb_event_discard) */
 };
 
 struct cursor {
@@ -49,7 +49,7 @@ static void set_absolute_time(struct cursor *cursor, uint64_t stamp)
 	cursor->ns = ns < cursor->ns ? ns + low + 1 : ns;
 }
 
-/* Goes past one event. 0, 1 at the end of the page's events, -EBADMSG. */
+/* Handles one event. Returns 0, 1 at the end of the page's events, or -EBADMSG. */
 static int step(struct cursor *cursor)
 {
 	const struct page_layout *layout = cursor->layout;
@@ -62,7 +62,7 @@ static int step(struct cursor *cursor)
 	type = first & ((UINT32_C(1) << layout->type_bits) - 1);
 	delta = first >> layout->type_bits;
 	if (type == layout->type_padding && !delta)
-		return 1; /* no event fitted in what is left */
+		return 1; /* the rest of the page is unused */
 	if (type && type <= layout->type_data_max) {
 		bytes = type * WORD_BYTES;
 	} else {
@@ -82,7 +82,7 @@ static int step(struct cursor *cursor)
 		if ((type && type != layout->type_padding) || array < WORD_BYTES)
 			return -EBADMSG;
 		header = 2 * WORD_BYTES;
-		bytes = array - WORD_BYTES; /* it counts itself */
+		bytes = array - WORD_BYTES; /* the length includes its own word */
 	}
 	if (bytes > left - header)
 		return -EBADMSG;
@@ -99,7 +99,7 @@ static int step(struct cursor *cursor)
 static void read_missed(const struct page_layout *layout, const struct cursor *cursor, uint32_t flags,
 			uint32_t room, struct page_account *account)
 {
-	uint32_t bytes = layout->commit.bytes; /* the kernel's long, as is the count */
+	uint32_t bytes = layout->commit.bytes; /* commit and count are both a long of the kernel */
 
 	if (!(flags & MISSED_EVENTS))
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The events of one page of the kernel's trace ring, with their times.
+ * Walks the events of one page of the kernel's trace ring.
  */
 #ifndef TRACE_RING_PAGE_H
 #define TRACE_RING_PAGE_H
@@ -12,15 +12,15 @@
 
 struct page_account {
 	uint32_t events;
-	uint64_t missed;       /* events that the kernel overwrote before this page, where it says how many */
-	bool missed_uncounted; /* it overwrote some and does not say how many */
+	uint64_t missed;       /* events overwritten before this page, if the page has their number */
+	bool missed_uncounted; /* events were overwritten, and the page does not have their number */
 };
 
-/* data: the event as its format describes it, bytes of it; it may be unaligned. */
+/* data: the event as its format describes it; may be unaligned. */
 typedef void (*event_sink)(void *context, uint64_t ns, const uint8_t *data, uint32_t bytes);
 
-/* Hands over the events of a page of which bytes were read. 0, or -EBADMSG when it is damaged: what stood before
- * the damage has been handed over, and account holds for that.
+/* Passes each event of a page to sink; bytes is the page's length. Returns 0, or -EBADMSG if the page is damaged:
+ * sink and account then have the events before the damage.
  */
 int ring_page_walk(const struct page_layout *layout, const uint8_t *page, size_t bytes, event_sink sink,
 		   void *context, struct page_account *account);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The file of counters stays that of the namespace in which it was opened.
+// An open file of counters keeps showing the namespace in which it was opened.
 #include "segments.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static int open_counters(void *context)
 {
 	struct segment_counter *counter = context;
 
-	/* of this thread: /proc/net is that of the process, whose namespace does not change */
+	/* thread-self, because setns moves this thread only; /proc/net is the process's namespace */
 	counter->snmp = fopen("/proc/thread-self/net/snmp", "re");
 	counter->netstat = fopen("/proc/thread-self/net/netstat", "re");
 	return counter->snmp && counter->netstat ? 0 : -errno;
@@ -26,7 +26,7 @@ static int read_counters(const struct segment_counter *counter, struct segments 
 
 	if (!err)
 		err = snmp_counter(counter->snmp, "Tcp", "RetransSegs", &now->resent);
-	snmp_counter(counter->netstat, "TcpExt", "TCPBacklogCoalesce", &coalesced); /* before 4.20: never */
+	snmp_counter(counter->netstat, "TcpExt", "TCPBacklogCoalesce", &coalesced); /* since 4.20 */
 	now->received -= coalesced;
 	return err;
 }
@@ -48,7 +48,7 @@ struct segments segments_since(const struct segment_counter *counter)
 {
 	struct segments now = counter->before;
 
-	read_counters(counter, &now); /* it could be read before, and no counter goes away */
+	read_counters(counter, &now); /* cannot fail: segments_open has read the same counters */
 	return (struct segments){
 		.received = now.received - counter->before.received,
 		.resent = now.resent - counter->before.resent,

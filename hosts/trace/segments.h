@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * How many segments there were to be traced, by the count of the kernel's TCP: no tracer can know what it was not told.
+ * Counts a namespace's segments by the kernel's TCP counters. No tracer can count events that never reached it.
  */
 #ifndef TRACE_SEGMENTS_H
 #define TRACE_SEGMENTS_H
@@ -7,17 +7,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Of all sockets of a network namespace; two that were made one while the socket was busy are one. Handshakes and closing are in them, which have no events. */
+/* Of all sockets of a network namespace, including the segments of handshake and closing, which are no events.
+ * Segments coalesced in a socket's backlog count once. */
 struct segments {
 	uint64_t received, resent;
 };
 
 struct segment_counter {
-	FILE *snmp, *netstat; /* its files in /proc/net */
+	FILE *snmp, *netstat; /* the namespace's files in /proc/net */
 	struct segments before;
 };
 
-/* Counts from now on in the namespace at path; later no privilege is needed. 0 or -errno after one line. */
+/* Starts counting in the namespace at path. Later calls need no privileges. 0 or -errno after one message. */
 int segments_open(struct segment_counter *counter, const char *netns_path);
 struct segments segments_since(const struct segment_counter *counter);
 void segments_close(struct segment_counter *counter);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Chooses the source: BPF where the kernel can, since it sees everything; else tracefs.
+// Chooses the source: BPF if the kernel supports it, because BPF fills every field; else tracefs.
 #include "source.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ int source_open(struct source *source, const struct options *options, record_sin
 	if (options->source == SOURCE_TRACEFS || (!only_bpf && access(KERNEL_BTF, R_OK)))
 		return open_tracefs(source, options, netns_inode, sink, context);
 	err = open_bpf(source, options, netns_inode, sink, context);
-	if (!err || only_bpf || err == -EPERM) /* who may not load programs may not use tracefs either */
+	if (!err || only_bpf || err == -EPERM) /* EPERM: tracefs is not permitted either */
 		return err;
 	source_close(source);
 	complain("going on without BPF, from tracefs");

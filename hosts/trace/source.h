@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Where the events come from: BPF programs (programs.h) or trace events in the binary ring of tracefs (tracefs_source.h).
- * Both hand over whole records (wire/tcp_record.h) and account for every event, in the same words.
+ * Both deliver whole records (wire/tcp_record.h) and account for every event with the same counters.
  */
 #ifndef TRACE_SOURCE_H
 #define TRACE_SOURCE_H
@@ -14,32 +14,32 @@
 #include "tracefs_source.h"
 
 struct source_counts {
-	uint64_t events; /* of the sockets asked for; = records handed over + lost_in_rings + lost_unseen */
-	uint64_t probe_events;	    /* of which these; tracefs does not tell it of lost ones */
-	uint64_t retransmit_events; /* sent, not failed */
-	uint64_t lost_in_rings;	    /* no room */
-	uint64_t lost_unseen;
+	uint64_t events; /* of the selected sockets; = records delivered + lost_in_rings + lost_unseen */
+	uint64_t probe_events;	    /* bpf: with lost events; tracefs: delivered records only */
+	uint64_t retransmit_events; /* likewise; without failed retransmissions */
+	uint64_t lost_in_rings;	    /* the ring was full */
+	uint64_t lost_unseen;	    /* bpf: no program ran; tracefs: missing or damaged in the pages */
 };
 
 struct source;
 
 struct source_operations {
-	/* 0 or -errno after one line. What it needs is open by now, so it may run without privileges. */
+	/* Starts recording, without privileges: every file is open by now. 0 or -errno after one message. */
 	int (*start)(struct source *source);
 	/* Empties the rings into the sink. */
 	void (*read)(struct source *source);
 	struct source_counts (*count)(const struct source *source);
-	/* Of these the only one that is cheap enough to ask at every reading. */
+	/* source_counts.lost_in_rings: the only counter that is cheap enough for every reading. */
 	uint64_t (*lost_in_rings)(const struct source *source);
-	/* No event is taken after this; what is in the rings is still there. */
+	/* Stops recording. The rings keep their records. */
 	void (*stop)(struct source *source);
-	/* Events still to be read, once it is stopped; taken: records handed over. */
+	/* Events in the rings after stop; taken: records delivered so far. */
 	uint64_t (*unread)(const struct source *source, uint64_t taken);
-	/* Says what was lost and why. Returns whether anything was, or was recorded twice. */
-	bool (*tell_losses)(const struct source *source);
-	/* Its own part of the summary: "name":value, with a comma before each. */
+	/* Reports losses and their cause on stderr. Returns whether an event was lost or recorded twice. */
+	bool (*report_losses)(const struct source *source);
+	/* Prints the source's part of the summary: "name":value, with a comma before each. */
 	void (*print)(const struct source *source, FILE *file);
-	/* 0, or -errno after one line when something of it stays in the kernel. */
+	/* 0, or -errno after one message if something stays in the kernel. */
 	int (*close)(struct source *source);
 };
 
@@ -49,7 +49,7 @@ struct source {
 	struct tracefs_source tracefs;
 };
 
-/* Opens what the options ask for, attaches nothing yet. 0 or -errno after one line; close it in any case. */
+/* Opens the source that the options select; starts nothing yet. 0 or -errno after one message; close in either case. */
 int source_open(struct source *source, const struct options *options, record_sink sink, void *context);
 int source_close(struct source *source);
 

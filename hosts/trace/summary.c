@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tracer.json and the status lines, from counters that are kept elsewhere.
+// Prints tracer.json and the status lines from the counters of the other modules.
 #include "summary.h"
 
 #include <errno.h>

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* One TCP record (wire/tcp_record.h) for every segment a socket of one network namespace receives, and for
- * every segment it sends again. The record is filled in place in the ring of the CPU the event happens on: no
- * copy, no lock between CPUs, no wake-up of the reader (it comes by itself), so the softirq that carries the
- * traffic pays little. The socket is read with plain loads: bpf_skc_to_tcp_sock tells the verifier its type.
- * Needs Linux 5.12.
+/* Writes one TCP record (wire/tcp_record.h) for every segment that a socket of one network namespace receives
+ * or retransmits. The record is filled in place in the ring of the current CPU: no copy, no lock between CPUs,
+ * no wake-up of the reader (it polls), so the softirq that carries the traffic pays little. The socket is read
+ * with plain loads: bpf_skc_to_tcp_sock tells the verifier its type. Needs Linux 5.12.
  *
- * Each tracepoint has two programs, called one after the other. The kernel does not run a program on a CPU
- * where it is running already: it skips it, and the event would be lost. That happens when a process works
- * off its socket's backlog and a softirq with a segment for another socket comes in between (1 of 4000 events
- * at 1 M/s). So the first program notes which event it saw, and the second one, which cannot be running then,
- * records what the first one did not see.
+ * Each tracepoint has two programs, called one after the other. The kernel skips a program that is already
+ * running on the same CPU, so one program alone would lose events: a softirq can interrupt a process that works
+ * off its socket's backlog, with a segment for another socket (1 of 4000 events at 1 M/s). So the first program
+ * notes each event that it sees. The second program, which cannot be running at that moment, records the events
+ * that the first one did not see.
  */
 #include <stdbool.h>
 #include <linux/bpf.h>
@@ -22,21 +21,21 @@
 #include "tcp_trace.h"
 
 #define AF_INET6	   10 /* include/linux/socket.h */
-#define TCP_HEADER_BYTES   14 /* of the TCP header: up to and with the flags */
+#define TCP_HEADER_BYTES   14 /* the TCP header up to and including the flags */
 #define TCP_SEQ_AT	   4
 #define TCP_DATA_OFFSET_AT 12
-#define UNLIMITED_32	   0xffffffffU /* sk_pacing_rate where it has 32 bits */
+#define UNLIMITED_32	   0xffffffffU /* no limit in a sk_pacing_rate of 32 bits */
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 const volatile __u32 traced_netns_inode;
 const volatile __u16 first_remote_port;
 const volatile __u16 last_remote_port = 0xffff;
-const volatile bool retransmit_tells_error; /* the tracepoint's third argument, Linux 6.16 */
+const volatile bool retransmit_has_error; /* the tracepoint's third argument, Linux 6.16 */
 
 struct cpu_ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096); /* of the type only: the loader makes the real ones */
+	__uint(max_entries, 4096); /* a placeholder: the loader makes the rings */
 };
 
 struct {
@@ -54,67 +53,66 @@ struct {
 	__type(value, struct cpu_counters);
 } counters SEC(".maps");
 
-/* Events that the first program has seen and the second one has not yet taken note of. An event is known by
- * its skb and by where on the stack its arguments are: the same for both programs, and different for a
- * process and the softirq that interrupts it. So two places are in use at most; the others are for what a
- * softirq leaves behind that comes while the second program runs, which is then skipped. All four in one
- * cache line.
+/* Events that the first program has seen and the second has not yet checked. The key of an event is its skb and
+ * the stack address of its arguments: the same for both programs, different for a process and the softirq that
+ * interrupts it. At most two slots are in use at once. Two more absorb entries left by a softirq that interrupts
+ * the second program (the kernel skips a program that is already running). All four share one cache line.
  */
 enum { SEEN_PROBE, SEEN_RETRANSMIT, SEEN_KINDS };
-enum { SEEN_PLACES = 4 };
+enum { SEEN_SLOTS = 4 };
 
-struct seen {
+struct seen_slots {
 	struct {
 		__u64 stack;
 		__u64 skb; /* 0: free */
-	} place[SEEN_PLACES];
+	} slot[SEEN_SLOTS];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, SEEN_KINDS);
 	__type(key, __u32);
-	__type(value, struct seen);
+	__type(value, struct seen_slots);
 } seen_events SEC(".maps");
 
-/* The first program: this event is seen. Volatile: a softirq may look at any moment. */
+/* Called by the first program. Volatile: a softirq may read the slots at any moment. */
 static __always_inline void note_seen(__u32 kind, const __u64 *ctx)
 {
-	volatile struct seen *seen = bpf_map_lookup_elem(&seen_events, &kind);
+	volatile struct seen_slots *slots = bpf_map_lookup_elem(&seen_events, &kind);
 	int chosen = 0;
 
-	if (!seen)
-		return; /* the map has an entry for every kind */
+	if (!slots)
+		return; /* cannot happen: the map has an entry for every kind */
 #pragma unroll
-	for (int i = SEEN_PLACES - 1; i >= 0; i--)
-		if (!seen->place[i].skb)
+	for (int i = SEEN_SLOTS - 1; i >= 0; i--)
+		if (!slots->slot[i].skb)
 			chosen = i;
 #pragma unroll
-	for (int i = 0; i < SEEN_PLACES; i++)
-		if (seen->place[i].stack == (__u64)ctx) /* left behind, or free: each stack has one place */
+	for (int i = 0; i < SEEN_SLOTS; i++)
+		if (slots->slot[i].stack == (__u64)ctx) /* stale or free: each stack has one slot */
 			chosen = i;
 #pragma unroll
-	for (int i = 0; i < SEEN_PLACES; i++) {
+	for (int i = 0; i < SEEN_SLOTS; i++) {
 		if (chosen == i) {
-			seen->place[i].stack = (__u64)ctx;
-			seen->place[i].skb = ctx[1];
+			slots->slot[i].stack = (__u64)ctx;
+			slots->slot[i].skb = ctx[1];
 		}
 	}
 }
 
-/* The second program: whether the first one has seen this event. It is then forgotten, as an skb's address is
- * soon used again.
+/* Called by the second program: whether the first one saw this event. Frees the slot, because the address of an
+ * skb is soon reused.
  */
 static __always_inline bool was_seen(__u32 kind, const __u64 *ctx)
 {
-	volatile struct seen *seen = bpf_map_lookup_elem(&seen_events, &kind);
+	volatile struct seen_slots *slots = bpf_map_lookup_elem(&seen_events, &kind);
 
-	if (!seen)
+	if (!slots)
 		return true;
 #pragma unroll
-	for (int i = 0; i < SEEN_PLACES; i++) {
-		if (seen->place[i].stack == (__u64)ctx && seen->place[i].skb == ctx[1]) {
-			seen->place[i].skb = 0;
+	for (int i = 0; i < SEEN_SLOTS; i++) {
+		if (slots->slot[i].stack == (__u64)ctx && slots->slot[i].skb == ctx[1]) {
+			slots->slot[i].skb = 0;
 			return true;
 		}
 	}
@@ -126,7 +124,7 @@ static __always_inline struct cpu_counters *counters_of(__u32 cpu)
 	return bpf_map_lookup_elem(&counters, &cpu);
 }
 
-static __always_inline bool asked_for(const struct sock *sk)
+static __always_inline bool is_selected(const struct sock *sk)
 {
 	__u16 remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
 
@@ -189,7 +187,7 @@ static __always_inline void fill_socket(struct tcp_record *record, struct sock *
 	record->ca_state = BPF_CORE_READ_BITFIELD(&tcp->inet_conn, icsk_ca_state);
 }
 
-/* Room for one record in this CPU's ring; NULL when there is none, and the loss is counted. */
+/* Reserves one record in this CPU's ring. If the ring is full: counts a loss and returns NULL. */
 static __always_inline struct tcp_record *reserve(struct cpu_counters *count, __u32 cpu, __u8 event)
 {
 	void *ring = bpf_map_lookup_elem(&rings, &cpu);
@@ -225,7 +223,7 @@ static __always_inline void record_probe(struct sock *sk, const struct sk_buff *
 		return;
 	if (rescued)
 		__sync_fetch_and_add(&count->rescued, 1);
-	if (!asked_for(sk)) {
+	if (!is_selected(sk)) {
 		__sync_fetch_and_add(&count->other_sockets, 1);
 		return;
 	}
@@ -256,7 +254,7 @@ static __always_inline void record_retransmit(struct sock *sk, const struct sk_b
 		return;
 	if (rescued)
 		__sync_fetch_and_add(&count->rescued, 1);
-	if (!asked_for(sk)) {
+	if (!is_selected(sk)) {
 		__sync_fetch_and_add(&count->other_sockets, 1);
 		return;
 	}
@@ -276,8 +274,8 @@ static __always_inline void record_retransmit(struct sock *sk, const struct sk_b
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-/* tcp_probe(struct sock *sk, const struct sk_buff *skb): at the start of tcp_rcv_established, the TCP header
- * at skb->data (net/ipv4/tcp_input.c).
+/* tcp_probe(struct sock *sk, const struct sk_buff *skb): called at the start of tcp_rcv_established
+ * (net/ipv4/tcp_input.c); skb->data is the TCP header.
  */
 SEC("tp_btf/tcp_probe")
 int on_tcp_probe(__u64 *ctx)
@@ -295,14 +293,14 @@ int rescue_tcp_probe(__u64 *ctx)
 	return 0;
 }
 
-/* tcp_retransmit_skb(const struct sock *sk, const struct sk_buff *skb[, int err]): in __tcp_retransmit_skb,
- * the segment handed down but not yet counted in retrans_out; skb is the one kept for sending again, so it
- * has no header.
+/* tcp_retransmit_skb(const struct sock *sk, const struct sk_buff *skb[, int err]): called in
+ * __tcp_retransmit_skb, after the segment was passed to IP and before retrans_out counts it; skb is the one in
+ * the retransmit queue, so it has no header.
  */
 SEC("tp_btf/tcp_retransmit_skb")
 int on_tcp_retransmit_skb(__u64 *ctx)
 {
-	bool failed = retransmit_tells_error && (int)ctx[2];
+	bool failed = retransmit_has_error && (int)ctx[2];
 
 	note_seen(SEEN_RETRANSMIT, ctx);
 	record_retransmit((struct sock *)ctx[0], (const struct sk_buff *)ctx[1], failed, false);
@@ -312,7 +310,7 @@ int on_tcp_retransmit_skb(__u64 *ctx)
 SEC("tp_btf/tcp_retransmit_skb")
 int rescue_tcp_retransmit_skb(__u64 *ctx)
 {
-	bool failed = retransmit_tells_error && (int)ctx[2];
+	bool failed = retransmit_has_error && (int)ctx[2];
 
 	if (!was_seen(SEEN_RETRANSMIT, ctx))
 		record_retransmit((struct sock *)ctx[0], (const struct sk_buff *)ctx[1], failed, true);

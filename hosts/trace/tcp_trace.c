@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Traces the TCP sockets of one network namespace into a raw file: what every received segment found, and
-// every segment sent again. The kernel's side fills rings and wakes nobody; this process comes by every
-// READ_EVERY_MS and empties them into blocks. Everything the kernel could not hand over, or the disk not
-// take, is counted.
+// Traces the TCP sockets of one network namespace into a raw file: a record of the socket's state for every segment
+// received and every segment retransmitted. The kernel fills rings and wakes nobody. This process polls the rings every
+// READ_EVERY_MS and writes blocks. Every event that the kernel could not deliver or the disk not store is counted.
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,9 +22,9 @@
 #include "summary.h"
 
 enum {
-	READ_EVERY_MS = 20, /* 1/25 of what a ring of 16 MiB holds at 200 k events/s on one CPU */
-	SETTLE_TRIES = 50, /* waits of READ_EVERY_MS for what is still under way when the source is stopped */
-	FLUSH_EVERY_MS = 500, /* the files promise a block a second */
+	READ_EVERY_MS = 20,   /* a ring of 16 MiB lasts 25 times as long at 200 k events/s on one CPU */
+	SETTLE_TRIES = 50,    /* waits of READ_EVERY_MS for events in progress when the source is stopped */
+	FLUSH_EVERY_MS = 500, /* the file format promises at least one block a second */
 	NS_PER_MS = 1000000,
 };
 
@@ -40,7 +39,7 @@ struct trace {
 	struct summary summary;
 	struct segment_counter segments;
 	struct account account;
-	bool draining; /* the source is stopped: read to the end, whatever signals say */
+	bool draining; /* the source is stopped: signals no longer end the reading */
 };
 
 static void on_signal(int signal)
@@ -86,7 +85,7 @@ static void read_rings(struct trace *trace)
 	trace->writer.lost_records = trace->source.operations->lost_in_rings(&trace->source);
 }
 
-/* Everything that needs privileges or can fail for want of something. 0, or -errno after one line. */
+/* Every step that needs privileges or a resource. Returns 0, or -errno after one message. */
 static int prepare(struct trace *trace)
 {
 	int err = source_open(&trace->source, &trace->options, take_record, trace);
@@ -112,7 +111,7 @@ static void print_status(struct trace *trace, uint64_t *previous_events, double 
 	*previous_events = count(trace).events;
 }
 
-/* Until a signal: empty the rings, write blocks, tell. */
+/* Until a signal: empties the rings, writes blocks, prints the status. */
 static void run(struct trace *trace)
 {
 	uint64_t now_ns = mono_now_ns(), flush_ns = now_ns, status_ns = now_ns, previous_events = 0;
@@ -136,7 +135,7 @@ static void run(struct trace *trace)
 	}
 }
 
-/* Takes what is still in the rings, until the source has nothing more. */
+/* Stops the source and reads the rings until they are empty. */
 static int drain(struct trace *trace)
 {
 	const struct timespec pause = {.tv_nsec = READ_EVERY_MS * NS_PER_MS};
@@ -158,12 +157,12 @@ static int drain(struct trace *trace)
 	return missing ? -EIO : 0;
 }
 
-/* 0, or -EIO when anything is lost or not written: all of it has been told. */
+/* Returns 0, or -EIO if an event was lost or not written; each cause has had its message. */
 static int finish(struct trace *trace, uint64_t cpu_before_ns)
 {
 	int drained = drain(trace);
 	int written = block_writer_close(&trace->writer);
-	bool lost = trace->source.operations->tell_losses(&trace->source);
+	bool lost = trace->source.operations->report_losses(&trace->source);
 
 	trace->account.segments = segments_since(&trace->segments);
 	trace->account.user_ns = cpu_time_ns() - cpu_before_ns;
@@ -182,8 +181,7 @@ static void block_signals(void)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ,
-	       SIG_IGN); /* a file that may not grow is an error of write, told and counted as a full disk */
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit then fails write(2) and counts like a full disk */
 }
 
 int main(int argc, char **argv)

@@ -11,14 +11,14 @@
 #define TRACE_U64 uint64_t
 #endif
 
-/* One a CPU, written by that CPU only and mapped by the loader; 64 bytes, so that CPUs share no cache line.
- * Programs interrupt each other, so they add atomically. probe_events + retransmit_events = records in the
- * ring of that CPU + lost, once no program runs.
+/* One per CPU, written by that CPU only and mapped by the loader; 64 bytes, so that CPUs share no cache line.
+ * Programs interrupt each other, so they add atomically. Once no program runs, probe_events + retransmit_events
+ * = records in that CPU's ring + lost.
  */
 struct cpu_counters {
-	TRACE_U64 probe_events;	       /* of the sockets asked for */
-	TRACE_U64 retransmit_events;   /* of the sockets asked for; sent, not failed */
-	TRACE_U64 lost;		       /* of both: no room in the ring, or no ring */
+	TRACE_U64 probe_events;	       /* of the selected sockets */
+	TRACE_U64 retransmit_events;   /* of the selected sockets, without failed retransmissions */
+	TRACE_U64 lost;		       /* of both kinds: the ring was full, or there is no ring */
 	TRACE_U64 retransmit_failures; /* the kernel could not send the segment again: nothing is recorded */
 	TRACE_U64 other_sockets;       /* events that the filter left out */
 	TRACE_U64 rescued;	       /* events of any socket that only the second program saw */

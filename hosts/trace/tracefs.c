@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where tracefs is mounted it is used; else it is mounted at no path at all, reachable by the descriptor alone
-// (Linux 5.2), and gone with it.
+// Uses tracefs where it is mounted. Else makes a detached mount (fsmount, Linux 5.2), which has no path and ends with
+// its descriptor.
 #include "tracefs.h"
 
 #include <errno.h>

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * The kernel's tracefs, and its small files of text.
+ * Opens tracefs, and reads and writes its small text files.
  */
 #ifndef TRACE_TRACEFS_H
 #define TRACE_TRACEFS_H
 
 #include <stddef.h>
 
-enum { TRACEFS_TEXT_BYTES = 16384 }; /* what the longest text that is read here may have */
+enum { TRACEFS_TEXT_BYTES = 16384 }; /* most bytes of a file that is read */
 
-/* A descriptor of its root. It need not be mounted, and is not mounted by this. -errno after one line. */
+/* A descriptor of the root of tracefs, mounted or not; makes no mount point. -errno after one message. */
 int tracefs_open(void);
 
 /* path is relative to the directory dir. 0 or -errno, silently. */
 int tracefs_write(int dir, const char *path, const char *text);
-/* The whole text, with an end; text has TRACEFS_TEXT_BYTES. 0 or -errno, silently. */
+/* Reads the whole file, terminated by NUL; text has TRACEFS_TEXT_BYTES. 0 or -errno, silently. */
 int tracefs_read(int dir, const char *path, char *text);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prepares an instance for the source: clock, rings, filters and the descriptors of all files that it needs later, when
-// it may have no privileges any more.
+// Prepares an instance for the source: clock, rings, filters, and descriptors of all files that the source needs later,
+// when it may have lost its privileges.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,7 +21,7 @@ static const struct {
 
 static const char *group_of(const struct tracefs_source *source)
 {
-	return source->ours ? "bufferscope" : "tcp";
+	return source->custom ? "bufferscope" : "tcp";
 }
 
 static int set(const struct tracefs_source *source, const char *file, const char *text, const char *advice)
@@ -70,7 +70,7 @@ static int read_kind(struct tracefs_source *source, int number, char *text)
 	const struct event_field *type;
 	struct event_format format;
 	char path[128];
-	const char *lacking;
+	const char *missing;
 	int err;
 
 	snprintf(path, sizeof(path), "events/%s/%s/format", group_of(source), EVENTS[number].name);
@@ -85,21 +85,21 @@ static int read_kind(struct tracefs_source *source, int number, char *text)
 		return -EBADMSG;
 	}
 	source->decoder.type = *type;
-	lacking = source->ours ? event_kind_ours(kind, &format, EVENTS[number].event)
-			       : event_kind_stock(kind, &format, EVENTS[number].event);
-	if (lacking && source->ours)
+	missing = source->custom ? event_kind_custom(kind, &format, EVENTS[number].event)
+				 : event_kind_stock(kind, &format, EVENTS[number].event);
+	if (missing && source->custom)
 		complain("reading %s of tracefs: field '%s' is not as this program knows it: build the lab's "
 			 "kernel again, from this checkout",
-			 path, lacking);
-	else if (lacking)
+			 path, missing);
+	else if (missing)
 		complain("reading %s of tracefs: the event has no field '%s' of the known size: this kernel "
 			 "needs "
 			 "--source bpf",
-			 path, lacking);
-	return lacking ? -EBADMSG : 0;
+			 path, missing);
+	return missing ? -EBADMSG : 0;
 }
 
-/* The kernel leaves out what is not asked for, as far as the events tell. */
+/* The kernel filters by namespace and ports, as far as the events have these fields. */
 static int set_filters(const struct tracefs_source *source, const struct options *options,
 		       uint32_t netns_inode)
 {
@@ -107,7 +107,7 @@ static int set_filters(const struct tracefs_source *source, const struct options
 	char filter[128] = "", path[128];
 	int length = 0, err = 0;
 
-	if (source->ours)
+	if (source->custom)
 		length = snprintf(filter, sizeof(filter), "netns_inode == %" PRIu32, netns_inode);
 	if (!all_ports)
 		snprintf(filter + length, sizeof(filter) - (size_t)length, "%sdport >= %u && dport <= %u",
@@ -126,7 +126,7 @@ static int set_up_rings(const struct tracefs_source *source)
 
 	snprintf(kib, sizeof(kib), "%" PRIu64, source->ring_bytes >> 10);
 	err = set(source, "trace_clock", "mono", "");
-	if (!err) /* a full ring keeps what it has and counts what comes */
+	if (!err) /* a full ring keeps its events and counts new ones as lost */
 		err = set(source, "trace_options", "nooverwrite", "");
 	return err ? err : set(source, "buffer_size_kb", kib, ": give a smaller --ring-mib");
 }
@@ -173,13 +173,13 @@ static int open_enables(struct tracefs_source *source)
 	return err;
 }
 
-/* The texts of the kernel about its formats, and what they mean for this source. */
+/* Reads the kernel's descriptions of its formats and derives the layouts from them. */
 static int read_formats(struct tracefs_source *source)
 {
 	char text[TRACEFS_TEXT_BYTES];
 	int err;
 
-	source->ours = !tracefs_read(source->instance.dir, "events/bufferscope/tcp_probe/format", text);
+	source->custom = !tracefs_read(source->instance.dir, "events/bufferscope/tcp_probe/format", text);
 	err = read_layout(source, text);
 	for (int i = 0; !err && i < 2; i++)
 		err = read_kind(source, i, text);
@@ -216,7 +216,7 @@ int tracefs_source_open(struct tracefs_source *source, const struct options *opt
 		err = set_up_rings(source);
 	if (!err)
 		err = set_filters(source, options, netns_inode);
-	if (!err && !source->ours)
+	if (!err && !source->custom)
 		err = local_addresses_read(&source->addresses, options->netns);
 	return err ? err : open_enables(source);
 }

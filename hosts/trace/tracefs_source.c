@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads the rings page by page and accounts for them: what the kernel says it handed over must have been found in the
-// pages, and what it says it lost, or a page says is missing before it, is lost.
+// Reads the rings page by page and reconciles the counters. Events that the kernel counts as read must be in the pages,
+// else they are lost_unseen. Events that the kernel's counters or a page's flags report as lost are lost_in_rings.
 #include "tracefs_source.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "tracefs.h"
 
 enum {
-	SETTLE_NS = 20000000, /* for events that are just being written when they are disabled */
+	SETTLE_NS = 20000000, /* for events that are being written while they are disabled */
 	STATS_BYTES = 1024,
 };
 
@@ -29,7 +29,7 @@ struct ring_context {
 
 static void take_record(struct tracefs_source *source, struct tcp_record *record, bool failed)
 {
-	if (!source->ours &&
+	if (!source->custom &&
 	    !local_addresses_have(&source->addresses, record->src_addr_hi, record->src_addr_lo)) {
 		source->other_sockets++;
 		return;
@@ -55,7 +55,7 @@ static void take_event(void *context, uint64_t ns, const uint8_t *data, uint32_t
 		take_record(ring->source, &record, outcome == EVENT_FAILED);
 	else if (outcome == EVENT_DAMAGED)
 		ring->source->damaged_events++;
-	/* EVENT_OTHER: someone else's, who found this instance */
+	/* EVENT_OTHER: somebody else enabled another event in this instance */
 }
 
 static uint64_t stats_value(const char *text, const char *name)
@@ -89,7 +89,7 @@ static void take_page(struct tracefs_source *source, struct trace_ring *ring, si
 	ring->missed += account.missed + account.missed_uncounted;
 }
 
-/* At most as many pages as the ring has, so that no writer can keep the reader here. */
+/* Reads at most as many pages as the ring has, so a fast writer cannot hold the reader in one ring. */
 static void read_ring(struct tracefs_source *source, struct trace_ring *ring)
 {
 	uint64_t pages = source->ring_bytes / source->layout.data.bytes + 2;
@@ -103,11 +103,11 @@ static void read_ring(struct tracefs_source *source, struct trace_ring *ring)
 	read_stats(ring);
 }
 
-static void read_rings(struct source *of)
+static void read_rings(struct source *base)
 {
-	of->tracefs.interrupted = false;
-	for (uint32_t i = 0; i < of->tracefs.ring_count; i++)
-		read_ring(&of->tracefs, &of->tracefs.rings[i]);
+	base->tracefs.interrupted = false;
+	for (uint32_t i = 0; i < base->tracefs.ring_count; i++)
+		read_ring(&base->tracefs, &base->tracefs.rings[i]);
 }
 
 /* Accounting ------------------------------------------------------------------------------------------------------- */
@@ -117,22 +117,22 @@ static uint64_t ring_lost(const struct trace_ring *ring)
 	return ring->missed > ring->kernel_lost ? ring->missed : ring->kernel_lost;
 }
 
-static uint64_t lost_in_rings(const struct source *of)
+static uint64_t lost_in_rings(const struct source *base)
 {
 	uint64_t lost = 0;
 
-	for (uint32_t i = 0; i < of->tracefs.ring_count; i++)
-		lost += ring_lost(&of->tracefs.rings[i]);
+	for (uint32_t i = 0; i < base->tracefs.ring_count; i++)
+		lost += ring_lost(&base->tracefs.rings[i]);
 	return lost;
 }
 
-static struct source_counts count(const struct source *of)
+static struct source_counts count(const struct source *base)
 {
-	const struct tracefs_source *source = &of->tracefs;
+	const struct tracefs_source *source = &base->tracefs;
 	struct source_counts counts = {
 		.probe_events = source->probe_events,
 		.retransmit_events = source->retransmit_events,
-		.lost_in_rings = lost_in_rings(of),
+		.lost_in_rings = lost_in_rings(base),
 	};
 
 	for (uint32_t i = 0; i < source->ring_count; i++) {
@@ -140,17 +140,17 @@ static struct source_counts count(const struct source *of)
 
 		counts.lost_unseen += ring->kernel_read > ring->taken ? ring->kernel_read - ring->taken : 0;
 	}
-	if (source->damaged_pages > counts.lost_unseen) /* at least one event each */
+	if (source->damaged_pages > counts.lost_unseen) /* each lost at least one event */
 		counts.lost_unseen = source->damaged_pages;
-	counts.lost_unseen += source->damaged_events; /* which were found, and so are not among the others */
+	counts.lost_unseen += source->damaged_events; /* not in the difference: ring->taken has them */
 	counts.events =
 		counts.probe_events + counts.retransmit_events + counts.lost_in_rings + counts.lost_unseen;
 	return counts;
 }
 
-static bool tell_losses(const struct source *of)
+static bool report_losses(const struct source *base)
 {
-	struct source_counts counts = count(of);
+	struct source_counts counts = count(base);
 
 	if (counts.lost_in_rings)
 		complain("%" PRIu64 " of %" PRIu64 " events found no room: give a larger --ring-mib",
@@ -159,8 +159,8 @@ static bool tell_losses(const struct source *of)
 		complain("%" PRIu64 " of %" PRIu64 " events could not be read (%" PRIu64
 			 " events and %" PRIu64
 			 " pages make no sense): this kernel's ring is not understood; use --source bpf",
-			 counts.lost_unseen, counts.events, of->tracefs.damaged_events,
-			 of->tracefs.damaged_pages);
+			 counts.lost_unseen, counts.events, base->tracefs.damaged_events,
+			 base->tracefs.damaged_pages);
 	return counts.lost_in_rings || counts.lost_unseen;
 }
 
@@ -178,16 +178,16 @@ static void print_unknown(FILE *file, const char *name, uint64_t unknown)
 	fputc(']', file);
 }
 
-static void print(const struct source *of, FILE *file)
+static void print(const struct source *base, FILE *file)
 {
-	const struct tracefs_source *source = &of->tracefs;
-	const char *group = source->ours ? "bufferscope" : "tcp";
+	const struct tracefs_source *source = &base->tracefs;
+	const char *group = source->custom ? "bufferscope" : "tcp";
 
 	fprintf(file, ",\"lost_per_cpu\":[");
 	for (uint32_t i = 0; i < source->ring_count; i++)
 		fprintf(file, "%s%" PRIu64, i ? "," : "", ring_lost(&source->rings[i]));
 	fprintf(file, "],\"retransmit_failures\":%" PRIu64, source->retransmit_failures);
-	if (source->ours) /* the kernel leaves them out and does not count them */
+	if (source->custom) /* the kernel's filter drops them without a count */
 		fprintf(file, ",\"other_sockets\":null");
 	else
 		fprintf(file, ",\"other_sockets\":%" PRIu64, source->other_sockets);
@@ -202,10 +202,10 @@ static void print(const struct source *of, FILE *file)
 
 /* Beginning and end ------------------------------------------------------------------------------------------------ */
 
-static int start(struct source *of)
+static int start(struct source *base)
 {
 	for (int i = 0; i < 2; i++) {
-		if (write(of->tracefs.enable[i], "1", 1) < 0) {
+		if (write(base->tracefs.enable[i], "1", 1) < 0) {
 			int err = -errno;
 
 			complain("enabling the trace events: %s", strerror(-err));
@@ -215,25 +215,25 @@ static int start(struct source *of)
 	return 0;
 }
 
-static void stop(struct source *of)
+static void stop(struct source *base)
 {
 	const struct timespec settle = {.tv_nsec = SETTLE_NS};
 
 	for (int i = 0; i < 2; i++)
-		if (write(of->tracefs.enable[i], "0", 1) < 0)
+		if (write(base->tracefs.enable[i], "0", 1) < 0)
 			complain("disabling the trace events: %s", strerror(errno));
 	nanosleep(&settle, NULL);
-	for (uint32_t i = 0; i < of->tracefs.ring_count; i++)
-		read_stats(&of->tracefs.rings[i]);
+	for (uint32_t i = 0; i < base->tracefs.ring_count; i++)
+		read_stats(&base->tracefs.rings[i]);
 }
 
-static uint64_t unread(const struct source *of, uint64_t taken)
+static uint64_t unread(const struct source *base, uint64_t taken)
 {
 	uint64_t entries = 0;
 
 	(void)taken;
-	for (uint32_t i = 0; i < of->tracefs.ring_count; i++)
-		entries += of->tracefs.rings[i].entries;
+	for (uint32_t i = 0; i < base->tracefs.ring_count; i++)
+		entries += base->tracefs.rings[i].entries;
 	return entries;
 }
 
@@ -243,9 +243,9 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-static int close_source(struct source *of)
+static int close_source(struct source *base)
 {
-	struct tracefs_source *source = &of->tracefs;
+	struct tracefs_source *source = &base->tracefs;
 	int err;
 
 	for (int i = 0; i < 2; i++)
@@ -270,7 +270,7 @@ const struct source_operations tracefs_source = {
 	.lost_in_rings = lost_in_rings,
 	.stop = stop,
 	.unread = unread,
-	.tell_losses = tell_losses,
+	.report_losses = report_losses,
 	.print = print,
 	.close = close_source,
 };

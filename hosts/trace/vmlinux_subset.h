@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The kernel types that tcp_trace.bpf.c reads, with the fields it reads and no others. Offsets, sizes and bit
- * positions here mean nothing: preserve_access_index makes libbpf put in those of the running kernel's BTF
- * (CO-RE), so a field only needs its kernel name and an integer of at least its width. A whole vmlinux.h
- * would be 3 MB.
+ * The kernel types that tcp_trace.bpf.c reads, with only the fields that it reads. Offsets, sizes and bit
+ * positions here are placeholders: preserve_access_index makes libbpf insert those of the running kernel's BTF
+ * (CO-RE). A field needs only its kernel name and an integer of at least its width. A whole vmlinux.h would be
+ * 3 MB.
  */
 #ifndef VMLINUX_SUBSET_H
 #define VMLINUX_SUBSET_H

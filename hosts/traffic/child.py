@@ -16,8 +16,8 @@ from hosts import moment
 from hosts.traffic.outcome import StoppedError
 
 PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
-TERMINATE_SECONDS = 2.0  # from SIGTERM, when a program writes what it has, to SIGKILL
-REPORT_SECONDS = 15.0  # for a report, beyond what a program's task takes
+TERMINATE_SECONDS = 2.0  # from SIGTERM, on which a program writes its report, to SIGKILL
+REPORT_SECONDS = 15.0  # for the report, after the program's task
 BUILD = Path(__file__).resolve().parents[2] / "build"
 
 _LIBC = ctypes.CDLL(None)
@@ -40,13 +40,13 @@ def _end_with_parent() -> None:
 
 
 def start(argv: Sequence[str], stdin: IO[bytes] | int, output: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Its stdout and stderr go to `output`; it is killed when the thread that started it ends."""
+    """Starts a program with stdout and stderr to `output`. It is killed when the thread that started it ends."""
     options: dict[str, Any] = {"stdin": stdin, "stdout": output, "stderr": subprocess.STDOUT}
     return subprocess.Popen(argv, preexec_fn=_end_with_parent, **options)
 
 
 def end_all(children: Sequence[subprocess.Popen[bytes]]) -> None:
-    """SIGTERM to all that still run, SIGKILL to those that stay."""
+    """Sends SIGTERM to all running children, then SIGKILL to those that remain."""
     running = [child for child in children if child.poll() is None]
     for child in running:
         child.terminate()
@@ -60,21 +60,21 @@ def end_all(children: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def carry_out(name: str, arguments: Sequence[str], text: str, seconds: float) -> tuple[int, list[str]]:
-    """Has one of our own programs do its task: `text` on its standard input, at most `seconds` and some for a report.
+    """Runs one of our own programs with `text` as its standard input, for at most `seconds` + REPORT_SECONDS.
 
-    Returns its exit status and what went wrong, in its own words.
+    Returns its exit status and its error messages.
     """
-    # Files, not pipes: whoever is ended by a signal in between has nothing to read or to write.
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
-        given.write(text.encode())
-        given.seek(0)
+    # Files, not pipes: if a signal interrupts the wait, there is no pipe to feed or to drain.
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as output:
+        stdin.write(text.encode())
+        stdin.seek(0)
         argv = [built(name), *arguments]
         moment.wait_for_whole()
-        program = start(argv, given, said)
+        program = start(argv, stdin, output)
         errors = _wait(name, program, seconds + REPORT_SECONDS)
         end_all([program])
-        said.seek(0)
-        lines = [line.removeprefix(f"{name}: ") for line in said.read().decode(errors="replace").splitlines()]
+        output.seek(0)
+        lines = [line.removeprefix(f"{name}: ") for line in output.read().decode(errors="replace").splitlines()]
     errors += [line for line in lines if line not in errors]
     if program.returncode and not errors:
         errors.append(f"{name} ended with status {program.returncode} and said nothing")
@@ -82,7 +82,7 @@ def carry_out(name: str, arguments: Sequence[str], text: str, seconds: float) ->
 
 
 def _wait(name: str, program: subprocess.Popen[bytes], seconds: float) -> list[str]:
-    """Until it ended. Returns what went wrong; then it may still run."""
+    """Waits for the program's end. Returns errors; after an error the program may still run."""
     try:
         program.wait(seconds)
     except StoppedError as stopped:

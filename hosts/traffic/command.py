@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The command line of a program that sends by a plan: python -m hosts.traffic.NAME PLAN.json RESULT_DIR.
 
-Exit status: 0 sent as planned; 1 not, or ended before its time; 2 nothing was sent, because of what stderr says.
+Exit status: 0 sent as planned; 1 not as planned, or ended early; 2 nothing was sent. Stderr says why.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def send(
     run: Callable[[AnyPlan, Path], list[str]],
     arguments: list[str] | None,
 ) -> int:
-    """Reads the plan, makes the directory of results, runs; returns the exit status. `run` returns what went wrong."""
+    """Reads the plan, makes the directory of results, runs; returns the exit status. `run` returns error messages."""
     options = parser.parse_args(arguments)
     name = parser.prog.rpartition(".")[2]
 

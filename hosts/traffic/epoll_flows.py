@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Long flows of our own: build/tcp_flows carries them out, here its list of flows is made and its report is read."""
+"""Long flows by our own generator: writes the list of flows for build/tcp_flows and reads its report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPORT = "tcp_flows.json"
 
 
 def offsets_ns(plan: Plan) -> list[int]:
-    """When each flow begins, after the start: drawn evenly from 0..start_spread_ns with the plan's seed."""
+    """Delay of each flow after the start, drawn uniformly from 0..start_spread_ns with the plan's seed."""
     draw = random.Random(f"starts {plan.seed}")
     count = sum(process.flows for process in plan.processes)
     return [draw.randint(0, plan.start_spread_ns) if plan.start_spread_ns else 0 for _ in range(count)]
@@ -33,7 +33,7 @@ def flow_lines(plan: Plan) -> list[str]:
 
 
 def arguments(plan: Plan, server: str, start_mono_ns: int, report: Path) -> list[str]:
-    """Options of tcp_flows; `server` in numbers."""
+    """Options of tcp_flows; `server` is a numeric address."""
     words = ["--server", server, "--report", str(report)]
     words += ["--start-mono-ns", str(start_mono_ns), "--duration-ns", str(plan.duration_ns)]
     words += ["--connect-interval-ns", str(plan.connect_interval_ns), "--drain-ns", str(plan.drain_ns)]
@@ -43,14 +43,14 @@ def arguments(plan: Plan, server: str, start_mono_ns: int, report: Path) -> list
 
 
 def longest_seconds(plan: Plan, start_mono_ns: int) -> float:
-    """No plan that goes well takes longer than this."""
+    """Upper bound on the duration of a successful run."""
     flows = sum(process.flows for process in plan.processes)
     spent_ns = plan.start_spread_ns + plan.duration_ns + plan.drain_ns + flows * plan.connect_interval_ns
     return seconds_until(start_mono_ns) + spent_ns / 1e9 + plan.setup_seconds
 
 
 def run(plan: Plan, directory: Path, addresses: tuple[str, str]) -> dict[str, Any]:
-    """Carries the plan out; returns what traffic.json is to say. Raises TrafficError, ProgramMissingError."""
+    """Runs the plan; returns the contents of traffic.json. Raises TrafficError, ProgramMissingError."""
     start_ns = planned_start(plan.start_mono_ns) if plan.start_mono_ns else 0
     refuse_to_overwrite(directory / REPORT)
     words = arguments(plan, addresses[1], start_ns, directory / REPORT)
@@ -61,22 +61,22 @@ def run(plan: Plan, directory: Path, addresses: tuple[str, str]) -> dict[str, An
 def describe(
     plan: Plan, addresses: tuple[str, str], status: int, report: dict[str, Any], errors: list[str]
 ) -> dict[str, Any]:
-    """traffic.json: from `start_mono_ns` to `end_mono_ns` every flow of the plan was sending."""
+    """The contents of traffic.json. Every flow of the plan was sending from `start_mono_ns` to `end_mono_ns`."""
     by_port = {entry["client_port"]: entry for entry in report.get("flows", [])}
     flows: list[dict[str, Any]] = []
     groups: list[dict[str, Any]] = []
     for process in plan.processes:
         ports = range(process.first_client_port, process.first_client_port + process.flows)
-        found = [by_port[port] for port in ports if port in by_port]
+        entries = [by_port[port] for port in ports if port in by_port]
         groups.append(
             {
                 **asdict(process),
                 "exit_status": status,
                 "report": REPORT,
-                "started_mono_ns": min((entry["started_mono_ns"] for entry in found), default=0),
-                "connected_mono_ns": max((entry["connected_mono_ns"] for entry in found), default=0),
+                "started_mono_ns": min((entry["started_mono_ns"] for entry in entries), default=0),
+                "connected_mono_ns": max((entry["connected_mono_ns"] for entry in entries), default=0),
                 "ended_mono_ns": report.get("ended_mono_ns", 0),
-                "bytes_acked": sum(entry["bytes_acked"] for entry in found),
+                "bytes_acked": sum(entry["bytes_acked"] for entry in entries),
             }
         )
         for port in ports:

@@ -71,27 +71,27 @@ static void read_signal(struct events *events)
 		events->signal_name = info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
-int events_wait(struct events *events, bool block, int *sockets, enum events_found *found)
+int events_wait(struct events *events, bool block, int *sockets, enum events_wakeup *wakeup)
 {
 	int count = epoll_wait(events->epoll, events->batch, EVENTS_BATCH, block ? -1 : 0);
 	uint64_t expirations;
 
 	*sockets = 0;
-	*found = EVENTS_SOCKETS;
+	*wakeup = EVENTS_SOCKETS;
 	if (count < 0)
 		return errno == EINTR ? 0 : -errno;
 	for (int index = 0; index < count; index++) {
 		void *data = events->batch[index].data.ptr;
 
 		if (data == &events->signals) {
-			*found = EVENTS_SIGNAL;
+			*wakeup = EVENTS_SIGNAL;
 			read_signal(events);
 		} else if (data == &events->timer) {
-			/* Nothing to read: it was armed anew since epoll saw it. */
+			/* Nothing to read: the timer was armed again after it had expired. */
 			if (read(events->timer, &expirations, sizeof(expirations)) > 0) {
 				events->armed_ns = 0;
-				if (*found != EVENTS_SIGNAL)
-					*found = EVENTS_MOMENT;
+				if (*wakeup != EVENTS_SIGNAL)
+					*wakeup = EVENTS_TIMER;
 			}
 		} else {
 			events->batch[(*sockets)++] = events->batch[index];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Limits are raised no further than needed: some programs close every file that they might have.
+// Raises the limit of open files no further than needed: some programs close every descriptor up to the limit.
 #include "files.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads the flows, strictly: four words a line, every number in bounds.
+// Reads the flows strictly: four words a line, every number in bounds.
 #include "flow_list.h"
 
 #include <ctype.h>

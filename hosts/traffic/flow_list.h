@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The flows that tcp_flows is asked for, one a line of its standard input:
+ * The flows of tcp_flows, one a line of its standard input:
  *   CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS
- * OFFSET_NS is from the common start to this flow's. Whoever calls has checked the plan as a whole; what is wrong
- * with a line is still said with its number.
+ * OFFSET_NS is the delay of this flow after the common start. The caller has checked the plan as a whole; a malformed
+ * line is still reported with its number.
  */
 #ifndef TRAFFIC_FLOW_LIST_H
 #define TRAFFIC_FLOW_LIST_H
@@ -34,14 +34,14 @@ struct flow {
 	enum flow_state state;
 	int fd;
 	uint64_t connected_mono_ns;
-	uint64_t started_mono_ns; /* its first write had been made by then; 0: none */
+	uint64_t started_mono_ns; /* read after the first write; 0: none */
 	uint64_t bytes_written;
 	uint64_t bytes_acked;
 	uint64_t retransmits; /* segments */
 	char error[160];      /* empty: none */
 };
 
-/* Everything in file, by offset. *flows is to be freed. 0, or -errno after one line. */
+/* Reads all flows of file, sorted by offset. The caller frees *flows. 0, or -errno after one message. */
 int flow_list_read(FILE *file, struct flow **flows, uint32_t *count);
 
 #endif

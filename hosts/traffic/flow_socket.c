@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// TCP as iperf3 has it: default buffers, writes of 128 KiB, but never waiting in one of them.
+// TCP as iperf3 uses it: default buffers and writes of 128 KiB, but non-blocking.
 #include "flow_socket.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 enum {
 	WRITE_BYTES = 128 << 10, /* iperf3's default for TCP */
-	/* Bytes/s: the next segment would leave in minutes. The kernel paces by itself where no fq does. */
+	/* Bytes/s: the next segment would leave after minutes. TCP paces by itself if there is no fq qdisc. */
 	STANDSTILL_RATE = 1,
 };
 
@@ -49,7 +49,7 @@ static int open_socket(struct flow *flow, const struct path *path)
 			    flow->cc, strerror(errno));
 	if (mss && setsockopt(flow->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof(mss)))
 		return fail(flow, -errno, "setting a segment size of %d bytes: %s", mss, strerror(errno));
-	/* Ports of a flow that ended with a FIN would be held for a minute. */
+	/* Otherwise an earlier flow that ended with a FIN blocks the port for a minute (TIME-WAIT). */
 	setsockopt(flow->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(flow->fd, (struct sockaddr *)&any, length))
 		return fail(flow, -errno, "taking client port %d: %s", flow->client_port, strerror(errno));
@@ -100,9 +100,9 @@ int flow_connected(struct flow *flow, const struct path *path)
 	if (err)
 		return fail(flow, -err, "connecting: %s%s", strerror(err),
 			    err == ECONNREFUSED ? "; is traffic_sink running there?" : "");
-	/* The kernel may put another in place: where a route has one locked, or a BPF program decides. */
+	/* The kernel may have chosen another one: a route can lock it, a BPF program can set it. */
 	if (getsockopt(flow->fd, IPPROTO_TCP, TCP_CONGESTION, cc, &cc_length) || strcmp(cc, flow->cc))
-		return fail(flow, -EPROTO, "its congestion control is %s, asked for was %s", cc, flow->cc);
+		return fail(flow, -EPROTO, "its congestion control is %s, not %s as requested", cc, flow->cc);
 	if (getsockopt(flow->fd, IPPROTO_TCP, TCP_INFO, &info, &length))
 		return fail(flow, -errno, "asking for TCP_INFO: %s", strerror(errno));
 	if (path->ecn && !(info.tcpi_options & TCPI_OPT_ECN))
@@ -140,7 +140,7 @@ void flow_account(struct flow *flow)
 	if (flow->fd < 0 || getsockopt(flow->fd, IPPROTO_TCP, TCP_INFO, &info, &length))
 		return;
 	flow->retransmits = info.tcpi_total_retrans;
-	/* Since Linux 4.1; it counts the SYN as a byte. */
+	/* Since Linux 4.1. The kernel counts the SYN as a byte. */
 	if (length >= offsetof(struct tcp_info, tcpi_bytes_received) && info.tcpi_bytes_acked)
 		flow->bytes_acked = info.tcpi_bytes_acked - 1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The socket of one flow, from its port to its RST. Every failure is put into the flow's error, with its ports.
+ * The socket of one flow, from bind to RST. The first failure of a flow goes into its `error`.
  */
 #ifndef TRAFFIC_FLOW_SOCKET_H
 #define TRAFFIC_FLOW_SOCKET_H
@@ -10,29 +10,29 @@
 /* What all flows have in common. */
 struct path {
 	struct server server;
-	uint64_t mss_bytes; /* 0: as the path has it */
-	bool ecn;	    /* a connection without it is a failure */
+	uint64_t mss_bytes; /* 0: the path's MSS */
+	bool ecn;	    /* a connection without ECN is a failure */
 };
 
-/* A non-blocking socket with its congestion control and client port, connecting. 0 or -errno. */
+/* Makes a non-blocking socket with the flow's congestion control and client port, and connects it. 0 or -errno. */
 int flow_connect(struct flow *flow, const struct path *path);
 
-/* The connection is up: is it what was asked for? 0 or -errno. */
+/* Call when the handshake has ended: checks its result, the congestion control and ECN. 0 or -errno. */
 int flow_connected(struct flow *flow, const struct path *path);
 
-/* One write of as much as iperf3 writes at once, or what there is room for. 0 or -errno. */
+/* Writes as much as iperf3 writes at once, or as much as the socket takes. 0 or -errno. */
 int flow_write(struct flow *flow);
 
-/* Why the kernel says that this socket is at its end. Always -errno. */
+/* Records why the connection has ended. Always -errno. */
 int flow_ended(struct flow *flow, const char *doing);
 
-/* Nothing more is written; no more is sent either, so that the ACKs of what is under way find the socket. */
+/* Stops writing and holds back unsent data. The socket stays open, so the ACKs of segments in flight find it. */
 void flow_stop(struct flow *flow);
 
-/* Takes what the kernel counted. */
+/* Copies the kernel's counters from TCP_INFO. */
 void flow_account(struct flow *flow);
 
-/* Away with it, and with all that it had not sent: RST. */
+/* Aborts the connection with a RST; unsent data is discarded. */
 void flow_close(struct flow *flow);
 
 #endif

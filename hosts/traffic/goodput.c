@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Flows that brought something are in a list, so an interval costs what came in it and not what could have come.
+// The flows that received data in the open interval are in a list, so idle flows cost nothing.
 #include "goodput.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "../../lib/clock_ns.h"
 #include "../../wire/goodput_record.h"
 
-enum { FLUSH_NS = 1000000000 }; /* a block a second, so that a crash costs no more */
+enum { FLUSH_NS = 1000000000 }; /* a block a second: a crash loses 1 s at most */
 
 int goodput_open(struct goodput *goodput, struct events *events, uint64_t interval_ns, const char *path)
 {
@@ -62,13 +62,13 @@ static void write_interval(struct goodput *goodput)
 	goodput->last = &goodput->first;
 }
 
-void goodput_moment(struct goodput *goodput)
+void goodput_timer(struct goodput *goodput)
 {
 	uint64_t now_ns = mono_now_ns(), due_ns = goodput->interval_mono_ns + goodput->interval_ns;
 	bool idle = !goodput->first;
 
 	if (now_ns < due_ns)
-		now_ns = due_ns; /* a clock coarser than the timer */
+		now_ns = due_ns; /* the clock is coarser than the timer */
 	if (now_ns - due_ns > goodput->lateness_max_ns)
 		goodput->lateness_max_ns = now_ns - due_ns;
 	if (now_ns - due_ns >= goodput->interval_ns)

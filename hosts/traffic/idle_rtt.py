@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Measures the round trip of the idle path with ICMP echo, before traffic starts: `python -m hosts.traffic.idle_rtt`.
 
-Standard library only. Not a TCP connect: that would take the one test an iperf3 server is waiting for. A reply is
-stamped when this process gets it, so a sample has the wake-up of this process in it: tens of microseconds. Writes
+Standard library only. A TCP connection would use up the one test that an iperf3 server waits for. A reply is stamped
+when this process reads it, so a sample includes the wake-up of this process: tens of microseconds. Writes
 {"samples_ns": [...], "min_ns": N, "median_ns": N, "sent": N, "lost": N}.
 """
 
@@ -39,13 +39,13 @@ def checksum(data: bytes) -> int:
 
 
 def request(kind: int, identifier: int, sequence: int) -> bytes:
-    """An echo request. ICMPv6 and datagram sockets have their checksum filled in by the kernel."""
+    """An echo request. For ICMPv6 and for datagram sockets the kernel fills in the checksum."""
     plain = HEADER.pack(kind, 0, 0, identifier, sequence) + PAYLOAD
     return HEADER.pack(kind, 0, checksum(plain), identifier, sequence) + PAYLOAD
 
 
 def open_socket(family: socket.AddressFamily) -> tuple[socket.socket, bool]:
-    """(socket, whether it is a raw one). Who may not open a raw one gets one as ping_group_range allows."""
+    """(socket, whether it is raw). Without the privilege for a raw socket: a datagram socket (ping_group_range)."""
     try:
         return socket.socket(family, socket.SOCK_RAW, PROTOCOL[family]), True
     except PermissionError:
@@ -53,15 +53,15 @@ def open_socket(family: socket.AddressFamily) -> tuple[socket.socket, bool]:
 
 
 def reply_sequence(packet: bytes, family: socket.AddressFamily, raw: bool, identifier: int) -> int | None:
-    """The sequence number of an echo reply to us, None for anything else (raw sockets see everybody's ICMP)."""
+    """The sequence number of a reply to this process; None for other packets (a raw socket gets all ICMP)."""
     if family == socket.AF_INET and raw:
         if len(packet) < 20:
             return None
         packet = packet[(packet[0] & 0xF) * 4 :]
     if len(packet) < HEADER.size:
         return None
-    kind, _, _, found, sequence = HEADER.unpack_from(packet)
-    if kind != ECHO[family][1] or (raw and found != identifier):
+    kind, _, _, reply_identifier, sequence = HEADER.unpack_from(packet)
+    if kind != ECHO[family][1] or (raw and reply_identifier != identifier):
         return None
     return sequence
 
@@ -69,7 +69,7 @@ def reply_sequence(packet: bytes, family: socket.AddressFamily, raw: bool, ident
 def exchange(
     opened: socket.socket, raw: bool, first: int, count: int, interval_s: float, timeout_s: float
 ) -> list[int]:
-    """Sends echoes numbered from `first`, one every `interval_s`; round trips in ns of those that came back."""
+    """Sends echo requests numbered from `first`, one every `interval_s`. Returns the replies' round trips in ns."""
     family = socket.AddressFamily(opened.family)
     identifier = os.getpid() & 0xFFFF
     waiting: dict[int | None, int] = {}
@@ -94,7 +94,7 @@ def exchange(
 
 
 def measure(server: str, count: int, interval_s: float, timeout_s: float) -> list[int]:
-    """Round trips in ns. One echo goes ahead and does not count: it may have to wait for the neighbour's address."""
+    """Round trips in ns. The first echo does not count, because it may wait for ARP or neighbour discovery."""
     family = socket.AF_INET if ipaddress.ip_address(server).version == 4 else socket.AF_INET6
     opened, raw = open_socket(family)
     with opened:
@@ -110,7 +110,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, required=True, help="idle_rtt.json")
     parser.add_argument("--samples", type=int, default=20)
     parser.add_argument("--interval-ms", type=float, default=10.0)
-    parser.add_argument("--timeout-s", type=float, default=2.0, help="for the last reply")
+    parser.add_argument("--timeout-s", type=float, default=2.0, help="wait for the last reply")
     options = parser.parse_args(arguments)
     if not 1 <= options.samples <= 10000 or not 0 <= options.interval_ms <= 10000 or not 0 < options.timeout_s <= 60:
         parser.error("--samples 1 to 10000, --interval-ms 0 to 10000, --timeout-s up to 60")

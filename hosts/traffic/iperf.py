@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""iperf3 as a child process, its own error text read back."""
+"""Runs iperf3 as a child process and reads its results and error messages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def find() -> str:
 
 
 def start(arguments: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Its stdout and stderr go to `output`; it is killed when the thread that started it ends."""
+    """Starts iperf3 with stdout and stderr to `output`. It is killed when the thread that started it ends."""
     return child.start([find(), *arguments], subprocess.DEVNULL, output)
 
 
 def read_result(path: Path) -> tuple[dict[str, Any], str | None]:
-    """What iperf3 wrote with --json, and its error if it had one. With --json it exits 0 even then (3.12)."""
+    """The result of iperf3 --json, and its error or None. With --json iperf3 3.12 exits with 0 even after an error."""
     text = path.read_text(errors="replace")
     try:
         result = json.loads(text)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Open-loop traffic: each datagram leaves at its drawn time, whatever becomes of the others. Sleeps to absolute times;
-// what is due already is sent at once, and how late each one was is counted.
+// Open-loop traffic: each datagram leaves at its drawn time, regardless of the others. Sleeps until absolute times. An
+// overdue datagram is sent at once. A histogram counts the lateness of every datagram.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -17,9 +17,9 @@
 #include "open_loop.h"
 
 enum {
-	MARGIN_NS = 1000000,	      /* from now to a start that is planned too early, or not at all */
-	LONGEST_SLEEP_NS = 100000000, /* between two looks for signals */
-	LOOK_EVERY = 256,	      /* datagrams, where there is no time to sleep */
+	MARGIN_NS = 1000000,	      /* from now to the start, if the planned start is past or missing */
+	LONGEST_SLEEP_NS = 100000000, /* between two checks for signals */
+	CHECK_EVERY = 256,	      /* datagrams between two checks for signals, while all are overdue */
 	IPV4_UDP_BYTES = 28,
 	IPV6_UDP_BYTES = 48,
 	MOST_DATAGRAM_FLOWS = 16384,
@@ -33,21 +33,21 @@ static const char USAGE[] =
 	"usage: open_loop --server ADDRESS --server-port N --rate-bps N --load-ppm N --duration-ns N "
 	"--report FILE\n"
 	"                 [option...]\n"
-	"Sends UDP datagrams at drawn times; schedule.h says how they are drawn.\n"
+	"Sends UDP datagrams at random times (schedule.h has the distributions).\n"
 	"  --server ADDRESS        IPv4 or IPv6 address of the host that runs traffic_sink\n"
 	"  --server-port N\n"
-	"  --rate-bps N            of the link that load is a share of, bits on the wire\n"
-	"  --load-ppm N            millionths of the rate, 1 to 10000000\n"
+	"  --rate-bps N            rate of the link, in bits on the wire\n"
+	"  --load-ppm N            load in millionths of that rate, 1 to 10000000\n"
 	"  --duration-ns N\n"
-	"  --report FILE           what came of it, JSON\n"
+	"  --report FILE           results as JSON\n"
 	"  --arrivals poisson|cbr  (default poisson)\n"
-	"  --sizes fixed|exponential|bimodal  of IP packets, up to the MTU (default fixed)\n"
+	"  --sizes fixed|exponential|bimodal  sizes of IP packets, up to the MTU (default fixed)\n"
 	"  --mtu N                 bytes (default 1500)\n"
-	"  --flows N               5-tuples (default 1)\n"
-	"  --first-client-port N   of the first flow (default 30000)\n"
+	"  --flows N               number of 5-tuples (default 1)\n"
+	"  --first-client-port N   port of the first flow (default 30000)\n"
 	"  --seed N                (default 1)\n"
-	"  --start-mono-ns N       CLOCK_MONOTONIC of the start; 0: at once (default). A later one is in the "
-	"report\n"
+	"  --start-mono-ns N       start on CLOCK_MONOTONIC; 0: at once (default). The report has the actual "
+	"start\n"
 	"  --show                  print the schedule (ns from the start, IP bytes, flow), and send "
 	"nothing\n";
 
@@ -107,7 +107,7 @@ static void show(struct open_loop *run)
 		printf("%" PRIu64 " %" PRIu32 " %" PRIu32 "\n", next.due_ns, next.ip_bytes, next.flow);
 }
 
-/* The socket of flow number index. 0, or -errno after one line. */
+/* Opens the socket of flow number index. 0, or -errno after one message. */
 static int open_flow(struct open_loop *run, uint32_t index)
 {
 	const int fragment_never = IP_PMTUDISC_DO;
@@ -154,7 +154,7 @@ static bool signalled(struct open_loop *run)
 	return run->stopped;
 }
 
-/* Until mono_ns; false if a signal ended it. Signals are blocked, so none is missed between look and sleep. */
+/* Sleeps until mono_ns; false if a signal is pending. Signals are blocked, so none is lost between check and sleep. */
 static bool sleep_until(struct open_loop *run, uint64_t now_ns, uint64_t mono_ns)
 {
 	uint64_t until_ns;
@@ -174,7 +174,7 @@ static bool sleep_until(struct open_loop *run, uint64_t now_ns, uint64_t mono_ns
 	return true;
 }
 
-/* 0; -errno after one line. A datagram that the host has no room for is lost, and counted. */
+/* 0, or -errno after one message. A datagram for which the host has no buffer is dropped and counted. */
 static int send_one(struct open_loop *run, const struct departure *departure)
 {
 	static const char zeros[9216];
@@ -212,7 +212,7 @@ static int carry(struct open_loop *run)
 	     next = schedule_next(&run->schedule)) {
 		due_ns = run->start_mono_ns + next.due_ns;
 		if (due_ns > now_ns ? !sleep_until(run, now_ns, due_ns)
-				    : run->schedule.count % LOOK_EVERY == 0 && signalled(run))
+				    : run->schedule.count % CHECK_EVERY == 0 && signalled(run))
 			return -EINTR;
 		err = send_one(run, &next);
 		now_ns = mono_now_ns();

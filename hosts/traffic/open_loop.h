@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A run of open_loop: what was asked, and what came of it.
+ * A run of open_loop: its options and its results.
  */
 #ifndef TRAFFIC_OPEN_LOOP_H
 #define TRAFFIC_OPEN_LOOP_H
@@ -9,7 +9,7 @@
 
 enum { LATENESS_BUCKETS = 64 };
 
-/* From a datagram's due time until its send had returned; bucket k counts up to 2^k ns. */
+/* Time from a datagram's due time to the return of its send; bucket k counts datagrams of up to 2^k ns. */
 struct lateness {
 	uint64_t counts[LATENESS_BUCKETS];
 	uint64_t max_ns;
@@ -33,17 +33,17 @@ struct open_loop {
 
 	struct schedule schedule;
 	struct datagram_flow *flows;
-	uint64_t unsent; /* the host had no room for */
+	uint64_t unsent; /* datagrams for which the host had no buffer */
 	struct lateness lateness;
 	uint64_t start_mono_ns;
 	uint64_t end_mono_ns;	/* planned */
-	uint64_t ended_mono_ns; /* the program had nothing more to do by then */
-	const char *stopped;	/* by which signal; NULL */
+	uint64_t ended_mono_ns; /* read after the last send and the planned end */
+	const char *stopped;	/* name of the signal that ended the run; NULL: none */
 };
 
 void lateness_count(struct lateness *lateness, uint64_t ns);
 
-/* The report as JSON, whole or not at all. 0, or -errno after one line. */
+/* Writes the report as JSON, atomically. 0, or -errno after one message. */
 int open_loop_report(const struct open_loop *run);
 
 #endif

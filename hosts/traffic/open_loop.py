@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Sends open-loop UDP traffic at drawn times: `python -m hosts.traffic.open_loop PLAN.json RESULT_DIR`.
 
-Runs on the sending host, standard library only (Python 3.9 or later). build/open_loop draws and sends; schedule.h says
-how. Writes traffic.json as long_flows does, and beside it open_loop.json, the program's own report.
+Runs on the sending host, standard library only (Python 3.9 or later). build/open_loop draws the datagrams (schedule.h)
+and sends them. Writes traffic.json as long_flows does, and open_loop.json, the report of build/open_loop.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Plan:
 
 
 def parse(values: Any) -> Plan:
-    """The plan in an object read from JSON. Raises PlanError with everything that is wrong."""
+    """The plan in an object read from JSON. Raises PlanError with all errors."""
     if not isinstance(values, dict):
         raise PlanError(["the plan is not an object"])
     read = Reader()
@@ -83,7 +83,7 @@ def parse(values: Any) -> Plan:
 
 
 def arguments(plan: Plan, server: str, start_mono_ns: int, report: Path) -> list[str]:
-    """Options of build/open_loop; `server` in numbers."""
+    """Options of build/open_loop; `server` is a numeric address."""
     options = {
         "server": server, "server-port": plan.server_port, "first-client-port": plan.first_client_port,
         "flows": plan.flows, "rate-bps": plan.rate_bps, "load-ppm": plan.load_ppm, "arrivals": plan.arrivals,
@@ -94,7 +94,7 @@ def arguments(plan: Plan, server: str, start_mono_ns: int, report: Path) -> list
 
 
 def run(plan: Plan, directory: Path) -> list[str]:
-    """Runs the plan and leaves its files in `directory`. Returns what went wrong."""
+    """Runs the plan and writes its files to `directory`. Returns errors."""
     addresses = local_address(plan.server)
     for name in ("traffic.json", REPORT):
         refuse_to_overwrite(directory / name)
@@ -111,7 +111,7 @@ def run(plan: Plan, directory: Path) -> list[str]:
 def describe(
     plan: Plan, addresses: tuple[str, str], status: int, report: dict[str, Any], errors: list[str]
 ) -> dict[str, Any]:
-    """traffic.json."""
+    """The contents of traffic.json."""
     sent = {entry["client_port"]: entry for entry in report.get("flows", [])}
     flows = []
     for index in range(plan.flows):

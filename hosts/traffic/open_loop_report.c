@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// open_loop.json: what was sent, and how late.
+// open_loop.json: the datagrams sent, and their lateness.
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What all traffic programs have in common: their errors, their addresses, and how their results get onto the disk."""
+"""Shared by all traffic programs: their errors, addresses, start times and result files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import Any
 
 EXIT_TROUBLE = 1
 EXIT_USAGE = 2
-START_DELAY_NS = 200_000_000  # from now, when the plan names no start
-MOST_LATE_NS = 1_000_000_000  # a start planned longer ago than this is a mistake of whoever planned it
+START_DELAY_NS = 200_000_000  # from now to the start, if the plan has no start
+MOST_LATE_NS = 1_000_000_000  # a start planned longer ago than this is a mistake in the plan
 
 
 class TrafficError(RuntimeError):
@@ -30,7 +30,7 @@ class StoppedError(Exception):
 
 @contextmanager
 def signals_raise() -> Iterator[None]:
-    """Within, SIGTERM and SIGINT raise StoppedError with their name; after it they do what they did before."""
+    """SIGTERM and SIGINT raise StoppedError with the signal's name. Restores the former handlers at the end."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise StoppedError(signal.Signals(number).name)
@@ -57,7 +57,7 @@ def local_address(server: str) -> tuple[str, str]:
 
 
 def planned_start(start_mono_ns: int) -> int:
-    """When to start (CLOCK_MONOTONIC ns): as planned, or soon if the plan says 0. Refuses a time long past."""
+    """The start in ns of CLOCK_MONOTONIC: as planned, or soon if the plan says 0. Refuses a start long past."""
     now_ns = time.monotonic_ns()
     start_ns = start_mono_ns or now_ns + START_DELAY_NS
     if now_ns - start_ns > MOST_LATE_NS:
@@ -67,12 +67,12 @@ def planned_start(start_mono_ns: int) -> int:
 
 
 def seconds_until(start_mono_ns: int) -> float:
-    """0 for a time that is past, or for 0, which means as soon as possible."""
+    """Seconds until a start; 0 if the start is past or 0 (as soon as possible)."""
     return max(0.0, (start_mono_ns - time.monotonic_ns()) / 1e9)
 
 
 def read_report(path: Path, errors: list[str]) -> dict[str, Any]:
-    """What a program of ours reported; {} and an error, if there is none yet, when it did not."""
+    """The report of one of our own programs. If it cannot be read: {}, and an error unless `errors` has one already."""
     try:
         report = json.loads(path.read_text())
     except (OSError, ValueError) as error:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What long_flows is asked to do, checked whole: every error at once, each with its key.
+"""The plan of long_flows, checked as a whole: reports all errors at once, each with its key.
 
-With the generator iperf3, which carries at most 128 streams a process and serves one client at a time, a group of more
-flows is split, and the k-th part goes to server port `server_port + k` from client ports `first_client_port + 128 k`
-onwards. Our own generator, epoll, has one process for all.
+iperf3 has at most 128 streams a process, and serves one client at a time. So a larger group is split, and its k-th part
+goes to server port `server_port + k` from client ports `first_client_port + 128 k` onwards. Our own generator, epoll,
+has one process for all flows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CC_NAME = re.compile(r"[a-z0-9_]{1,15}")  # TCP_CA_NAME_MAX is 16 with the zero
 
 
 class PlanError(ValueError):
-    """All that is wrong with a plan, one line each."""
+    """All errors of a plan, one line each."""
 
     def __init__(self, errors: list[str]):
         super().__init__("\n".join(errors))
@@ -34,7 +34,7 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True)
 class Process:
-    """One iperf3 client, or a group of epoll: flow i of it is `first_client_port + i` -> `server_port`."""
+    """One iperf3 client, or one group of epoll. Its flow i is `first_client_port + i` -> `server_port`."""
 
     group: int
     cc: str
@@ -47,9 +47,9 @@ class Process:
 class Plan:
     """Times are CLOCK_MONOTONIC ns of the sending host; `start_mono_ns` 0 means as soon as possible.
 
-    Of iperf3 only: `seconds`. Of epoll only: `duration_ns`, from the last flow's beginning to the end;
-    `start_spread_ns`, over which the flows begin, each at a time drawn with `seed`; `connect_interval_ns` between two
-    SYNs; `drain_ns` from the end until the connections are cut off.
+    iperf3 only: `seconds`. epoll only: `duration_ns` from the last flow's start to the end; `start_spread_ns`, in
+    which every flow starts at a time drawn with `seed`; `connect_interval_ns` between two SYNs; `drain_ns` from the
+    end to the RSTs.
     """
 
     generator: str
@@ -81,12 +81,12 @@ def split(group: Process, most_flows: int) -> list[Process]:
 
 
 def server_ports(plan: Plan) -> list[int]:
-    """The ports that servers must listen on."""
+    """The ports on which servers must listen."""
     return [process.server_port for process in plan.processes]
 
 
 class Reader:
-    """Takes values out of an object and gathers what is wrong with them."""
+    """Reads values of an object and collects their errors."""
 
     def __init__(self) -> None:
         self.errors: list[str] = []
@@ -106,7 +106,7 @@ class Reader:
         return value
 
     def choice(self, values: dict[str, Any], key: str, choices: tuple[str, ...]) -> str:
-        """One of `choices`; the first if the key is not given."""
+        """One of `choices`; the first if the key is missing."""
         value = values.get(key, choices[0])
         if value not in choices:
             self.errors.append(f"{key}: {value!r} is not one of {', '.join(choices)}")
@@ -158,14 +158,14 @@ def _groups(values: Any, generator: str, read: Reader) -> list[Process]:
 
 
 def parse(values: Any) -> Plan:
-    """The plan in an object read from JSON. Raises PlanError with everything that is wrong."""
+    """The plan in an object read from JSON. Raises PlanError with all errors."""
     if not isinstance(values, dict):
         raise PlanError(["the plan is not an object"])
     read = Reader()
     generator = read.choice(values, "generator", GENERATORS)
-    own = {"seconds"} if generator == "iperf3" else {name for name, *_ in _EPOLL_NUMBERS}
-    common = {"generator", "start_mono_ns", "server", "groups", "mss_bytes", "ecn", "setup_seconds"}
-    read.unknown(values, common | own)
+    generator_keys = {"seconds"} if generator == "iperf3" else {name for name, *_ in _EPOLL_NUMBERS}
+    common_keys = {"generator", "start_mono_ns", "server", "groups", "mss_bytes", "ecn", "setup_seconds"}
+    read.unknown(values, common_keys | generator_keys)
     processes = _groups(values.get("groups"), generator, read)
     most_flows = max((process.flows for process in processes), default=0)
     plan = Plan(
@@ -177,7 +177,7 @@ def parse(values: Any) -> Plan:
         processes=tuple(processes),
         mss_bytes=read.number(values, "mss_bytes", 88, 9216) if values.get("mss_bytes") is not None else None,
         ecn=values.get("ecn", False),
-        # iperf3 connects its streams one after the other (esnet/iperf#254): time for each, far beyond a round trip
+        # iperf3 connects its streams one after the other (esnet/iperf#254): 1/8 s a stream, far beyond a round trip
         setup_seconds=read.number(values, "setup_seconds", 1, 3600, default=15 + most_flows // 8),
     )
     if not isinstance(plan.ecn, bool):
@@ -198,7 +198,7 @@ _EPOLL_NUMBERS = (
 
 
 def _epoll_numbers(values: dict[str, Any], read: Reader) -> dict[str, int]:
-    """Those of `values`; all 0 if there are none, because the plan is for iperf3."""
+    """The numbers for epoll in `values`; all 0 if `values` is empty, because the plan is for iperf3."""
     return {
         key: read.number(values, key, low, high, default=default) if values else 0
         for key, low, high, default in _EPOLL_NUMBERS
@@ -206,7 +206,7 @@ def _epoll_numbers(values: dict[str, Any], read: Reader) -> dict[str, int]:
 
 
 def read_json(path: Path, parse: Callable[[Any], AnyPlan]) -> AnyPlan:
-    """What `parse` makes of a JSON file. Raises PlanError, with the file's name in each line."""
+    """Reads a plan from a JSON file with `parse`. Raises PlanError with the file's name in each line."""
     try:
         return parse(json.loads(path.read_text()))
     except OSError as error:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Inverse transforms of uniform numbers from xoshiro256** (Blackman, Vigna 2021, Scrambled linear pseudorandom number
-// generators), whose state is filled by splitmix64 as its authors ask for.
+// generators), seeded by splitmix64 as the authors recommend.
 #include "schedule.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static void seed(struct chance *chance, uint64_t seed, uint64_t stream)
 {
 	uint64_t state = seed;
 
-	state = splitmix64(&state) + stream; /* streams of near seeds must not be near each other */
+	state = splitmix64(&state) + stream; /* similar seeds must give unrelated streams */
 	for (int index = 0; index < 4; index++)
 		chance->state[index] = splitmix64(&state);
 }
@@ -52,7 +52,7 @@ static double scale_bytes(const struct schedule_options *options)
 	return (double)options->mtu_bytes / 4;
 }
 
-/* As the distribution in the header has it, summed. */
+/* The mean of the distribution in schedule.h, as a sum. */
 static double mean_ip_bytes(const struct schedule_options *options)
 {
 	double weight_sum = 0, sum = 0, mtu = (double)options->mtu_bytes;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * When which packet of open-loop traffic is sent: drawn one by one from a seed, the same for the same seed. Times,
- * sizes and flows are drawn from streams of their own, so that another number of flows is the same traffic. No I/O.
+ * Draws the packets of open-loop traffic one by one: time, size and flow. The same seed gives the same packets. Times,
+ * sizes and flows have separate random streams, so the number of flows does not change times and sizes. No I/O.
  *
  * Sizes are of IP packets, from LEAST_IP_BYTES to the MTU:
  *   fixed        all have the MTU
  *   bimodal      LEAST_IP_BYTES or the MTU, each with probability 1/2
- *   exponential  LEAST_IP_BYTES + k; k is the whole part of an exponential of mean MTU / 4 that is below
+ *   exponential  LEAST_IP_BYTES + k; k is the integer part of an exponential of mean MTU / 4, truncated to below
  *                MTU - LEAST_IP_BYTES + 1: P(k) is proportional to exp(-4 k / MTU), for k = 0 .. MTU - LEAST_IP_BYTES
- * Each takes (size + WIRE_EXTRA_BYTES) bytes on the wire. The mean gap between packets is the mean of their wire bits
- * / (load x rate). Poisson: gaps are exponential; their sum is kept in fractions of a ns and each time rounded down.
- * The flow of a packet is drawn evenly, so each flow is Poisson as well. CBR: all gaps are the mean, flows take turns.
+ * A packet takes (size + WIRE_EXTRA_BYTES) bytes on the wire. The mean gap is the mean wire bits / (load x rate).
+ * Poisson: gaps are exponential; their sum keeps fractions of a ns, and each time is rounded down. The flow of a packet
+ * is drawn uniformly, so each flow is Poisson as well. CBR: all gaps are the mean, and flows take turns.
  */
 #ifndef TRAFFIC_SCHEDULE_H
 #define TRAFFIC_SCHEDULE_H
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-	LEAST_IP_BYTES = 46, /* of the shortest Ethernet frame */
+	LEAST_IP_BYTES = 46, /* payload of the shortest Ethernet frame */
 	WIRE_EXTRA_BYTES =
 		38, /* Ethernet's header, FCS, preamble with start delimiter, shortest gap (IEEE 802.3) */
 };
@@ -44,7 +44,7 @@ struct schedule {
 	struct schedule_options options;
 	double mean_gap_ns;
 	double gap_sum_ns;
-	double below; /* exponential: probability that an untruncated one fits */
+	double below; /* exponential: probability that an untruncated size fits */
 	uint64_t count;
 	struct chance times, lengths, flows;
 };
@@ -57,7 +57,7 @@ struct departure {
 
 void schedule_init(struct schedule *schedule, const struct schedule_options *options);
 
-/* The next packet; times never decrease. There is no last one. */
+/* The next packet. Times never decrease, and the schedule never ends. */
 struct departure schedule_next(struct schedule *schedule);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Addresses in numbers only: a measurement must not wait for a name service.
+// Numeric addresses only: a measurement must not wait for a name service.
 #include "server.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The host that traffic goes to, as the command line names it.
+ * The receiving host, as given on the command line.
  */
 #ifndef TRAFFIC_SERVER_H
 #define TRAFFIC_SERVER_H
@@ -11,7 +11,7 @@ struct server {
 	const char *text;
 };
 
-/* An IPv4 or IPv6 address in numbers, into the struct server at to. 0, or -EINVAL after one line (lib/options.h). */
+/* Reads a numeric IPv4 or IPv6 address into the struct server at to. 0, or -EINVAL after one message (lib/options.h). */
 int read_server(void *to, const char *name, char *text);
 
 #endif

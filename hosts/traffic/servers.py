@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Keeps one iperf3 server a port until SIGTERM or SIGINT: `python -m hosts.traffic.servers`.
 
-Runs on the receiving host, standard library only. Each server serves one test and is started anew, so that a stuck or
-broken test never holds its port longer than itself, and each test's JSON is a file of its own:
-iperf3-server-<port>.json, then iperf3-server-<port>-1.json and so on. The results are taken here and not with
---get-server-output, which sends them back through the bottleneck, and goodput is that of the receiving application.
-Prints `ready` when every port listens.
+Runs on the receiving host, standard library only. Each server serves one test and is then restarted, so a broken test
+cannot block its port, and each test has its own JSON file: iperf3-server-<port>.json, then iperf3-server-<port>-1.json
+and so on. Goodput is that of the receiving application. Results are stored on this host, because iperf3's
+--get-server-output would send them back through the bottleneck. Prints `ready` when every port listens.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class ServerError(RuntimeError):
 
 @dataclass
 class Server:
-    """The server of one port. `partial` is renamed to a result when a test has been in it."""
+    """The server of one port. Its output `partial` is renamed to a result after a test."""
 
     port: int
     child: subprocess.Popen[bytes]
@@ -50,7 +49,7 @@ def start(port: int, directory: Path, interval_s: float) -> Server:
 
 
 def free_name(server: Server) -> Path:
-    """The first result name that is not taken: nothing is overwritten."""
+    """The first unused name for a result: nothing is overwritten."""
     base = server.partial.with_name(f"iperf3-server-{server.port}")
     for number in range(MOST_RESULTS):
         path = base.with_name(f"{base.name}{f'-{number}' if number else ''}.json")
@@ -60,7 +59,7 @@ def free_name(server: Server) -> Path:
 
 
 def keep_result(server: Server) -> str | None:
-    """Files what an ended server wrote if it had a client. Returns its error, if any."""
+    """Keeps the output of an ended server if it had a client, else removes it. Returns iperf3's error, if any."""
     server.output.close()
     result, error = iperf.read_result(server.partial)
     if result.get("start", {}).get("connected"):
@@ -71,7 +70,7 @@ def keep_result(server: Server) -> str | None:
 
 
 def wait_until_listening(servers: list[Server]) -> None:
-    """Raises ServerError when one of them ended, or is not up in time."""
+    """Raises ServerError if a server ends, or does not listen in time."""
     deadline = time.monotonic() + LISTEN_SECONDS
     while True:
         for server in servers:
@@ -87,10 +86,10 @@ def wait_until_listening(servers: list[Server]) -> None:
 
 
 def serve(ports: list[int], directory: Path, interval_s: float) -> None:
-    """Until a signal; always leaves no server behind and files what was measured."""
-    taken = sorted(set(ports) & sockets.listening_ports())
-    if taken:
-        raise ServerError(f"port {taken[0]} is busy: something listens there: free it or choose another with --ports")
+    """Serves until a signal. In every case ends all servers and keeps their results."""
+    busy = sorted(set(ports) & sockets.listening_ports())
+    if busy:
+        raise ServerError(f"port {busy[0]} is busy: something listens there: free it or choose another with --ports")
     servers: list[Server] = []
     try:
         for port in ports:
@@ -136,14 +135,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m hosts.traffic.servers", description=SUMMARY)
     parser.add_argument("--ports", type=parse_ports, required=True, help="5201,5202,...")
     parser.add_argument("--results", type=Path, required=True, help="directory for iperf3-server-<port>.json")
-    parser.add_argument("--interval", type=parse_interval, default=0.1, help="seconds of one goodput figure (0.1)")
+    parser.add_argument("--interval", type=parse_interval, default=0.1, help="seconds per goodput value (default 0.1)")
     options = parser.parse_args(arguments)
     with signals_raise():
         return status_of(options)
 
 
 def status_of(options: argparse.Namespace) -> int:
-    """Does what was asked for; the exit status."""
+    """Serves; returns the exit status."""
     try:
         options.results.mkdir(parents=True, exist_ok=True)
         serve(options.ports, options.results, options.interval)

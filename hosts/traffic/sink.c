@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What TCP and UDP sinks share: their sockets and the list of flows.
+// Shared by TCP and UDP sinks: their sockets and the list of flows.
 #include "sink.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "../../lib/clock_ns.h"
 
-enum { MOST_SINK_FLOWS = 1 << 20 }; /* half of a GiB: whoever makes more connections is no experiment */
+enum { MOST_SINK_FLOWS = 1 << 20 }; /* bounds the memory to half a GiB; no experiment has more connections */
 
 uint16_t port_of(const struct sockaddr_storage *address)
 {
@@ -46,13 +46,13 @@ struct sink_flow *sink_add(struct sink *sink, const char *protocol, const struct
 	return flow;
 }
 
-int sink_listen(struct sink *sink, int fd, struct source *source)
+int sink_listen(struct sink *sink, int fd, struct sink_handler *handler)
 {
-	int err = events_socket(&sink->events, EPOLL_CTL_ADD, fd, EPOLLIN, source);
+	int err = events_socket(&sink->events, EPOLL_CTL_ADD, fd, EPOLLIN, handler);
 
 	if (!err) {
-		source->next = sink->listening;
-		sink->listening = source;
+		handler->next = sink->listening;
+		sink->listening = handler;
 	}
 	return err;
 }
@@ -63,10 +63,10 @@ void sink_free(struct sink *sink)
 		free(sink->flows[index]);
 	free(sink->flows);
 	while (sink->listening) {
-		struct source *source = sink->listening;
+		struct sink_handler *handler = sink->listening;
 
-		sink->listening = source->next;
-		free(source);
+		sink->listening = handler->next;
+		free(handler);
 	}
 }
 
@@ -86,7 +86,7 @@ int sink_bind(int type, uint16_t port)
 		return -errno;
 	if (family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-	/* Of TCP alone: with it two sockets of UDP would share a port. */
+	/* TCP only: SO_REUSEADDR would let two UDP sockets share a port. */
 	if (type == SOCK_STREAM)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	err = family == AF_INET6 ? bind(fd, (struct sockaddr *)&ipv6, sizeof(ipv6))

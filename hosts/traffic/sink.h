@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What comes to traffic_sink, and from whom. Sources are sockets; each says itself what to do when it is ready.
+ * The sockets and flows of traffic_sink. Each socket in the epoll set has a handler that is called when it is ready.
  */
 #ifndef TRAFFIC_SINK_H
 #define TRAFFIC_SINK_H
@@ -11,10 +11,10 @@
 
 struct sink;
 
-/* First member of everything that is in the epoll set. ready returns 0, or -errno after one line. */
-struct source {
-	int (*ready)(struct source *source, struct sink *sink);
-	struct source *next; /* of those that listen */
+/* First member of every struct in the epoll set. ready returns 0, or -errno after one message. */
+struct sink_handler {
+	int (*ready)(struct sink_handler *handler, struct sink *sink);
+	struct sink_handler *next; /* in the list of listening sockets */
 };
 
 enum sink_end {
@@ -26,10 +26,10 @@ enum sink_end {
 
 /* A TCP connection, or the datagrams of one client port. Kept until the summary. */
 struct sink_flow {
-	struct source source; /* TCP */
+	struct sink_handler handler; /* TCP only */
 	struct meter meter;
 	const char *protocol;
-	int fd; /* TCP, while it is open */
+	int fd; /* TCP only, while it is open */
 	enum sink_end end;
 	struct sockaddr_storage peer;
 	uint64_t first_mono_ns; /* accepted, or first datagram */
@@ -42,35 +42,35 @@ struct sink {
 	struct sink_flow **flows; /* in order of appearance */
 	uint32_t flow_count;
 	uint32_t flow_capacity;
-	struct source *listening;
-	struct udp_source *udp; /* those of them that take datagrams */
-	uint64_t refused;	/* connections that could not be taken */
+	struct sink_handler *listening; /* all listening sockets */
+	struct udp_socket *udp;		/* the UDP sockets among them */
+	uint64_t refused;		/* connections that could not be accepted */
 };
 
-/* Watches a socket that listens, and takes its source over. 0 or -errno. */
-int sink_listen(struct sink *sink, int fd, struct source *source);
+/* Adds a listening socket to the epoll set, and takes ownership of its handler. 0 or -errno. */
+int sink_listen(struct sink *sink, int fd, struct sink_handler *handler);
 
-/* Frees what was counted and who listened; the sockets go with the process. */
+/* Frees flows and listening handlers. The end of the process closes the sockets. */
 void sink_free(struct sink *sink);
 
-/* A new flow from peer to port, NULL without memory. */
+/* Adds a flow from peer to port; NULL if there is no memory or there are too many flows. */
 struct sink_flow *sink_add(struct sink *sink, const char *protocol, const struct sockaddr_storage *peer,
 			   uint16_t port);
 
 uint16_t port_of(const struct sockaddr_storage *address);
 
-/* A socket that listens on port of every address, IPv4 and IPv6: fd, or -errno. */
+/* A socket bound to port on every address, IPv4 and IPv6: fd, or -errno. */
 int sink_bind(int type, uint16_t port);
 
-/* Listens for connections; cc is theirs here as well (DCTCP's receiver needs it), NULL for the host's default.
- * 0, or -errno after one line.
+/* Listens for TCP connections with congestion control cc, which a DCTCP receiver needs too; NULL: the host's default.
+ * 0, or -errno after one message.
  */
 int sink_tcp(struct sink *sink, uint16_t port, const char *cc);
 
-/* Takes datagrams. 0, or -errno after one line. */
+/* Receives datagrams on port. 0, or -errno after one message. */
 int sink_udp(struct sink *sink, uint16_t port);
 
-/* Datagrams that the sockets had no room for. */
+/* Datagrams dropped because a socket's buffer was full. */
 uint64_t sink_udp_drops(const struct sink *sink);
 
 void sink_tcp_close(struct sink_flow *flow);

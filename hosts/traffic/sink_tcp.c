@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Connections whose bytes are thrown away in the kernel: MSG_TRUNC takes them off the queue without copying them.
+// Discards the bytes of connections in the kernel: MSG_TRUNC takes them off the queue without a copy.
 #include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -12,12 +12,12 @@
 #include "sink.h"
 
 enum {
-	BACKLOG = 4096, /* cut to net.core.somaxconn; tcp_flows sends its SYNs one after the other */
-	DISCARD_BYTES = 256 << 20, /* at once: as much as the largest socket buffer has */
+	BACKLOG = 4096, /* limited by net.core.somaxconn; suffices because tcp_flows spaces its SYNs */
+	DISCARD_BYTES = 256 << 20, /* per call; no socket buffer is larger */
 };
 
 struct listener {
-	struct source source;
+	struct sink_handler handler;
 	int fd;
 	uint16_t port;
 };
@@ -30,9 +30,9 @@ void sink_tcp_close(struct sink_flow *flow)
 	flow->last_mono_ns = mono_now_ns();
 }
 
-static int discard(struct source *source, struct sink *sink)
+static int discard(struct sink_handler *handler, struct sink *sink)
 {
-	struct sink_flow *flow = (struct sink_flow *)source;
+	struct sink_flow *flow = (struct sink_flow *)handler;
 	ssize_t bytes = recv(flow->fd, NULL, DISCARD_BYTES, MSG_TRUNC | MSG_DONTWAIT);
 
 	if (bytes > 0) {
@@ -49,9 +49,9 @@ static int discard(struct source *source, struct sink *sink)
 	return 0;
 }
 
-static int accept_all(struct source *source, struct sink *sink)
+static int accept_all(struct sink_handler *handler, struct sink *sink)
 {
-	const struct listener *listener = (struct listener *)source;
+	const struct listener *listener = (struct listener *)handler;
 	struct sockaddr_storage peer;
 	struct sink_flow *flow;
 	socklen_t length;
@@ -67,7 +67,7 @@ static int accept_all(struct source *source, struct sink *sink)
 		if (!err && !flow)
 			err = -ENOMEM;
 		if (!err) {
-			flow->source.ready = discard;
+			flow->handler.ready = discard;
 			flow->fd = fd;
 			err = events_socket(&sink->events, EPOLL_CTL_ADD, fd, EPOLLIN, flow);
 		}
@@ -77,7 +77,7 @@ static int accept_all(struct source *source, struct sink *sink)
 			complain("taking a connection on port %d: %s; it and perhaps others are refused",
 				 listener->port, strerror(-err));
 		if (fd < 0)
-			return err; /* it would be ready for ever */
+			return err; /* the listener would stay ready for ever */
 		if (flow)
 			sink_tcp_close(flow);
 		else
@@ -100,8 +100,8 @@ int sink_tcp(struct sink *sink, uint16_t port, const char *cc)
 		err = -errno;
 	}
 	if (!err) {
-		*listener = (struct listener){.source.ready = accept_all, .fd = fd, .port = port};
-		err = sink_listen(sink, fd, &listener->source);
+		*listener = (struct listener){.handler.ready = accept_all, .fd = fd, .port = port};
+		err = sink_listen(sink, fd, &listener->handler);
 	}
 	if (!err)
 		return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Datagrams, counted by client port; nothing of them is looked at.
+// Counts datagrams by client port, without reading their contents.
 #include <errno.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
@@ -16,21 +16,21 @@
 
 enum {
 	DATAGRAMS_AT_ONCE = 64,
-	RECEIVE_BUFFER_BYTES = 64 << 20, /* half a second of MTU 1500 at 1 Gb/s; taken up only while behind */
+	RECEIVE_BUFFER_BYTES = 64 << 20, /* 0.5 s of MTU 1500 at 1 Gb/s; filled only while reads are late */
 	PORTS = 1 << 16,
 };
 
-struct udp_source {
-	struct source source;
+struct udp_socket {
+	struct sink_handler handler;
 	int fd;
 	uint16_t port;
-	struct udp_source *next;
+	struct udp_socket *next;
 	struct sink_flow *flows[PORTS]; /* by client port: one host sends */
 };
 
-static int take(struct source *source, struct sink *sink)
+static int take(struct sink_handler *handler, struct sink *sink)
 {
-	struct udp_source *udp = (struct udp_source *)source;
+	struct udp_socket *udp = (struct udp_socket *)handler;
 	struct sockaddr_storage peers[DATAGRAMS_AT_ONCE];
 	struct mmsghdr messages[DATAGRAMS_AT_ONCE];
 	struct iovec nothing = {0};
@@ -58,19 +58,19 @@ static int take(struct source *source, struct sink *sink)
 
 int sink_udp(struct sink *sink, uint16_t port)
 {
-	struct udp_source *udp = calloc(1, sizeof(*udp));
+	struct udp_socket *udp = calloc(1, sizeof(*udp));
 	const int bytes = RECEIVE_BUFFER_BYTES;
 	int fd = udp ? sink_bind(SOCK_DGRAM, port) : -ENOMEM;
 	int err = fd < 0 ? fd : 0;
 
 	if (!err) {
-		/* Beyond net.core.rmem_max for root alone; who is not gets what that allows. */
+		/* Only root may exceed net.core.rmem_max; other users get that maximum. */
 		if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
 			setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-		udp->source.ready = take;
+		udp->handler.ready = take;
 		udp->fd = fd;
 		udp->port = port;
-		err = sink_listen(sink, fd, &udp->source);
+		err = sink_listen(sink, fd, &udp->handler);
 	}
 	if (!err) {
 		udp->next = sink->udp;
@@ -92,7 +92,7 @@ uint64_t sink_udp_drops(const struct sink *sink)
 {
 	uint64_t drops = 0;
 
-	for (const struct udp_source *udp = sink->udp; udp; udp = udp->next) {
+	for (const struct udp_socket *udp = sink->udp; udp; udp = udp->next) {
 		uint32_t memory[SK_MEMINFO_VARS] = {0};
 		socklen_t length = sizeof(memory);
 

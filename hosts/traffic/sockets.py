@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""TCP sockets of this network namespace as /proc/net/tcp shows them, to see when flows are up without touching them."""
+"""The TCP sockets of this network namespace by /proc/net/tcp, which shows when flows are up without disturbing them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Socket(NamedTuple):
 
 
 def tcp_sockets() -> Iterator[Socket]:
-    """All of them, IPv4 and IPv6. A kernel without IPv6 has no second table."""
+    """All TCP sockets, IPv4 and IPv6. A kernel without IPv6 has no second table."""
     for table in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
         try:
             lines = Path(table).read_text().splitlines()[1:]
@@ -30,9 +30,9 @@ def tcp_sockets() -> Iterator[Socket]:
 
 
 def listening_ports() -> set[int]:
-    return {found.local_port for found in tcp_sockets() if found.state == LISTEN}
+    return {entry.local_port for entry in tcp_sockets() if entry.state == LISTEN}
 
 
 def established() -> set[tuple[int, int]]:
-    """(local port, remote port) of connections that are up."""
-    return {(found.local_port, found.remote_port) for found in tcp_sockets() if found.state == ESTABLISHED}
+    """(local port, remote port) of established connections."""
+    return {(entry.local_port, entry.remote_port) for entry in tcp_sockets() if entry.state == ESTABLISHED}

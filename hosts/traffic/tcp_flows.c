@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Long TCP flows, any number of them in one thread: all are connected first, then all send from one moment to
-// another, then they are cut off. Every wait is for a socket or for a moment on CLOCK_MONOTONIC.
+// Runs any number of long TCP flows in one thread: connects all, lets all send for a given time, then aborts all. Every
+// wait is for a socket or for a timer on CLOCK_MONOTONIC.
 #include "tcp_flows.h"
 
 #include <errno.h>
@@ -15,9 +15,8 @@
 
 enum {
 	OTHER_FILES = 16,
-	MARGIN_NS =
-		1000000, /* from the last connection to a start that is planned too early, or not at all */
-	MOST_ERRORS = 5, /* said one by one */
+	MARGIN_NS = 1000000, /* from the last handshake to the start, if the planned one is past or missing */
+	MOST_ERRORS = 5,     /* printed one by one */
 };
 
 #define MOST_NS ((uint64_t)1 << 62)
@@ -26,18 +25,18 @@ const char *const program_name = "tcp_flows";
 
 static const char USAGE[] =
 	"usage: tcp_flows --server ADDRESS --duration-ns N --report FILE [option...] <FLOWS\n"
-	"Sends on long TCP flows from one moment to another. FLOWS has a line for each of them:\n"
-	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS (from the start until it begins).\n"
+	"Sends on long TCP flows for a given time. FLOWS has a line per flow:\n"
+	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS (delay of the flow after the start).\n"
 	"  --server ADDRESS          IPv4 or IPv6 address of the host that runs traffic_sink\n"
-	"  --duration-ns N           from the last flow's beginning to the end\n"
-	"  --report FILE             what came of it, JSON\n"
-	"  --start-mono-ns N         CLOCK_MONOTONIC of the start; 0: when all are connected (default). A "
-	"later\n"
-	"                            start, because connecting took longer, is in the report\n"
-	"  --connect-interval-ns N   between two SYNs (default 100000): at once they would overflow the "
+	"  --duration-ns N           from the last flow's start to the end\n"
+	"  --report FILE             results as JSON\n"
+	"  --start-mono-ns N         start on CLOCK_MONOTONIC; 0: when all are connected (default). If "
+	"connecting\n"
+	"                            takes longer, the start is later; the report has the actual start\n"
+	"  --connect-interval-ns N   between two SYNs (default 100000): all at once would overflow the "
 	"queue\n"
-	"  --setup-ns N              until all must be connected, from the first SYN (default 30000000000)\n"
-	"  --drain-ns N              from the end, when nothing is sent any more, to the RSTs (default 0)\n"
+	"  --setup-ns N              limit for all handshakes, from the first SYN (default 30000000000)\n"
+	"  --drain-ns N              from the end, when sending stops, to the RSTs (default 0)\n"
 	"  --mss N                   segment size\n"
 	"  --ecn                     a connection without ECN is an error\n";
 
@@ -69,7 +68,7 @@ static int wait_for(struct run *run, int operation, struct flow *flow, uint32_t 
 	return err;
 }
 
-/* What a ready socket is about. 0, or -errno when this flow has failed; it has said why. */
+/* Handles a ready socket. 0, or -errno if the flow has failed; the flow's error says why. */
 static int serve(struct run *run, struct flow *flow, uint32_t ready)
 {
 	int err;
@@ -87,25 +86,25 @@ static int serve(struct run *run, struct flow *flow, uint32_t ready)
 	return flow_write(flow);
 }
 
-/* Serves sockets until mono_ns, or until something else ends the waiting: 1 the moment has come, 0 sockets were
- * served, -EINTR a signal, -EIO a flow has failed.
+/* Waits once, for sockets or until mono_ns. Returns 1 at mono_ns, 0 after serving sockets, -EINTR after a signal, -EIO
+ * if a flow has failed.
  */
 static int step(struct run *run, uint64_t mono_ns)
 {
-	enum events_found found;
+	enum events_wakeup wakeup;
 	int sockets, err, failed = 0;
 
 	events_arm(&run->events, mono_ns);
-	err = events_wait(&run->events, true, &sockets, &found);
+	err = events_wait(&run->events, true, &sockets, &wakeup);
 	if (err) {
 		complain("waiting for sockets: %s", strerror(-err));
 		return -EIO;
 	}
-	if (found == EVENTS_SIGNAL) {
+	if (wakeup == EVENTS_SIGNAL) {
 		run->stopped = run->events.signal_name;
 		return -EINTR;
 	}
-	if (found == EVENTS_MOMENT)
+	if (wakeup == EVENTS_TIMER)
 		return 1;
 	for (int index = 0; index < sockets; index++) {
 		const struct epoll_event *event = run->events.batch + index;
@@ -127,7 +126,7 @@ static int serve_until(struct run *run, uint64_t mono_ns)
 	return result < 0 ? result : 0;
 }
 
-/* One SYN after the other, then until the last handshake is done. */
+/* Sends one SYN after the other, then waits for the last handshake. */
 static int connect_all(struct run *run)
 {
 	uint64_t deadline_ns = mono_now_ns() + run->setup_ns;
@@ -157,7 +156,7 @@ static int connect_all(struct run *run)
 	return -EIO;
 }
 
-/* The planned start, or a later one. */
+/* Sets the start: as planned, or MARGIN_NS from now if that is later. */
 static void set_times(struct run *run)
 {
 	uint64_t soonest_ns = mono_now_ns() + MARGIN_NS;
@@ -167,7 +166,7 @@ static void set_times(struct run *run)
 	run->end_mono_ns = run->start_mono_ns + run->flows[run->count - 1].offset_ns + run->duration_ns;
 }
 
-/* Begins with all flows of one offset, from number first. Returns the number of the next, or -EIO. */
+/* Starts all flows that have the offset of flow number first. Returns the number of the next flow, or -EIO. */
 static int begin(struct run *run, uint32_t first)
 {
 	uint64_t now_ns;
@@ -181,7 +180,7 @@ static int begin(struct run *run, uint32_t first)
 		if (flow_write(flow) || wait_for(run, EPOLL_CTL_MOD, flow, EPOLLOUT | EPOLLRDHUP))
 			return -EIO;
 	}
-	now_ns = mono_now_ns(); /* afterwards: in virtual time, reading the clock takes a ns */
+	now_ns = mono_now_ns(); /* read afterwards, because in virtual time reading the clock takes 1 ns */
 	for (uint32_t index = first; index < next; index++)
 		run->flows[index].started_mono_ns = now_ns;
 	return (int)next;
@@ -204,8 +203,8 @@ static int send_until_end(struct run *run)
 	return serve_until(run, run->end_mono_ns);
 }
 
-/* Stops all flows, and lets what is under way arrive and be acknowledged. No longer watched: what becomes of a
- * connection now is no matter, and a dead one would be ready all the time.
+/* Stops all flows and lets the segments in flight arrive and be acknowledged. The sockets leave the epoll set: errors
+ * no longer matter, and a dead connection would be ready all the time.
  */
 static int drain(struct run *run)
 {
@@ -235,8 +234,8 @@ static int carry(struct run *run)
 	return result;
 }
 
-/* Returns whether anything has to be told. */
-static bool tell(const struct run *run)
+/* Reports the errors of the run. Returns whether there are any. */
+static bool report_errors(const struct run *run)
 {
 	uint32_t failed = 0;
 
@@ -250,7 +249,7 @@ static bool tell(const struct run *run)
 				 run->path.server.text, flow->server_port, flow->error);
 	}
 	if (failed > MOST_ERRORS)
-		complain("%" PRIu32 " flows more failed: see the report", failed - MOST_ERRORS);
+		complain("%" PRIu32 " more flows failed: see the report", failed - MOST_ERRORS);
 	return run->stopped || failed;
 }
 
@@ -273,7 +272,7 @@ int main(int argc, char **argv)
 	err = carry(&run);
 	for (uint32_t index = 0; index < run.count; index++)
 		flow_close(run.flows + index);
-	trouble = tell(&run);
+	trouble = report_errors(&run);
 	if (tcp_flows_report(&run) || err)
 		trouble = true;
 

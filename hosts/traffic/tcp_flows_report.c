@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// tcp_flows.json: when what was done, and what each flow came to.
+// tcp_flows.json: the times of the run and the results of each flow.
 #include <inttypes.h>
 
 #include "files.h"
 #include "tcp_flows.h"
 
-/* Errors are our own words and the C library's: nothing in them needs escaping but what strerror might hold. */
+/* Errors are our own texts and strerror's. Replaces the characters that JSON would have to escape. */
 static void print_text(FILE *file, const char *text)
 {
 	fputc('"', file);

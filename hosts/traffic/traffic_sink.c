@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Receives what tcp_flows and open_loop send, throws it away, and counts it per flow and interval, in one thread.
+// Receives and discards the traffic of tcp_flows and open_loop, and counts it per flow and interval, in one thread.
 #include <errno.h>
 #include <inttypes.h>
 #include <netdb.h>
@@ -17,8 +17,8 @@ enum {
 	MOST_LISTENERS = 1024,
 	MOST_FILES = 65536,
 	ENOUGH_FILES = 256,
-	/* After the signal: more datagrams than a full buffer has, and a batch for each of MOST_FILES. A sender that
-	 * just goes on cannot keep us longer.
+	/* Rounds after the signal: enough for all datagrams of a full buffer, and for a batch for each of MOST_FILES.
+	 * A sender that goes on cannot delay the end further.
 	 */
 	MOST_LAST_ROUNDS = 4096,
 };
@@ -42,8 +42,8 @@ struct options {
 static const char USAGE[] =
 	"usage: traffic_sink --tcp PORT[=CC]... --udp PORT... --interval-ns N --output FILE --summary FILE\n"
 	"Receives and discards until SIGTERM or SIGINT; prints ready when it listens.\n"
-	"  --tcp PORT[=CC]  takes TCP connections, with this congestion control; may be repeated\n"
-	"  --udp PORT       takes datagrams; may be repeated\n"
+	"  --tcp PORT[=CC]  accept TCP connections, with this congestion control; may be repeated\n"
+	"  --udp PORT       receive datagrams; may be repeated\n"
 	"  --interval-ns N  length of an interval (default 100000000)\n"
 	"  --output FILE    bytes per flow and interval (wire/goodput_record.def in blocks); must not exist\n"
 	"  --summary FILE   totals as JSON, at the end\n";
@@ -135,25 +135,25 @@ static void print_summary(FILE *file, const void *context)
 	fputs("]}\n", file);
 }
 
-/* Until a signal, and then until all is taken that the kernel has by then. 0, or -errno after one line. */
+/* Receives until a signal, then empties the sockets. 0, or -errno after one message. */
 static int run(struct sink *sink)
 {
-	enum events_found found;
+	enum events_wakeup wakeup;
 	int sockets, err, last_rounds = 0;
 
 	while (true) {
-		err = events_wait(&sink->events, !last_rounds, &sockets, &found);
+		err = events_wait(&sink->events, !last_rounds, &sockets, &wakeup);
 		if (err)
 			complain("waiting for sockets: %s", strerror(-err));
-		/* First: what is read from now on belongs to the next interval. */
-		if (found == EVENTS_MOMENT)
-			goodput_moment(&sink->goodput);
+		/* Before the sockets: bytes that are read from now on belong to the next interval. */
+		if (wakeup == EVENTS_TIMER)
+			goodput_timer(&sink->goodput);
 		for (int index = 0; !err && index < sockets; index++) {
-			struct source *source = sink->events.batch[index].data.ptr;
+			struct sink_handler *handler = sink->events.batch[index].data.ptr;
 
-			err = source->ready(source, sink);
+			err = handler->ready(handler, sink);
 		}
-		if (found == EVENTS_SIGNAL || last_rounds)
+		if (wakeup == EVENTS_SIGNAL || last_rounds)
 			last_rounds++;
 		if (err || (last_rounds && !sockets) || last_rounds == MOST_LAST_ROUNDS)
 			return err;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""How many segments TCP may hand an interface at once: its gso_max_segs, through ip. settings.py says why it matters.
+"""Reads and sets gso_max_segs: how many segments TCP may hand an interface at once. settings.py says why it matters.
 
-What ip and the kernel keep is read back: kernels and versions of ip before 4.16 refuse to set it, or pass over it.
+A value is read back after it is set, because kernels and versions of ip before 4.16 refuse or ignore it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NEEDS = "this needs root, and Linux and iproute2 4.16 or later"
 
 
 def read(interface: str) -> int:
-    """Raises TuneError when ip does not say: it does with -d alone, and old ones never."""
+    """Raises TuneError if ip does not print the value: old versions never do, newer ones need -d."""
     text = run("ip", "-j", "-d", "link", "show", "dev", interface)
     try:
         return int(json.loads(text)[0]["gso_max_segs"])
@@ -23,7 +23,7 @@ def read(interface: str) -> int:
 
 
 def write(interface: str, segments: int) -> None:
-    """Raises TuneError when ip or the kernel does not take it, or the kernel keeps something else."""
+    """Raises TuneError if ip or the kernel refuses the value, or the kernel keeps another one."""
     what = f"setting gso_max_segs of {interface} to {segments}"
     try:
         run("ip", "link", "set", "dev", interface, "gso_max_segs", str(segments))

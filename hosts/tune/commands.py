@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs ip, tc, ethtool and modprobe: argument lists without a shell, bounded in time, their own words on failure."""
+"""Runs ip, tc, ethtool and modprobe without a shell, with a time limit; reports their own message on failure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ PACKAGES = {"ethtool": "ethtool", "ip": "iproute2", "tc": "iproute2", "modprobe"
 
 
 class TuneError(RuntimeError):
-    """What could not be done, to what, why, and what to do; for the user."""
+    """A message for the user: what failed, on what, why, and what to do."""
 
 
 class CommandError(TuneError):
-    """A program that said no. `reason` is the last line it wrote."""
+    """A program that failed. `reason` is the last line of its output."""
 
     def __init__(self, words: Sequence[str], reason: str):
         super().__init__(f"{' '.join(words)}: {reason}")
@@ -25,12 +25,12 @@ class CommandError(TuneError):
 
 
 def find(program: str) -> str | None:
-    """Its path; sbin directories are looked at too, they are not in everybody's PATH."""
+    """The program's path. Also searches the sbin directories, which are missing from many users' PATH."""
     return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 
 
 def run(*words: str) -> str:
-    """Its output. Raises CommandError when it fails, TuneError when it is not installed."""
+    """The program's output. Raises CommandError if it fails, TuneError if it is not installed."""
     path = find(words[0])
     if path is None:
         raise TuneError(f"{words[0]} is not installed: apt install {PACKAGES.get(words[0], words[0])}")

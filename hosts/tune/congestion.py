@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The congestion controls of this host: `python -m hosts.tune.congestion list`, `... ensure cubic bbr`.
 
-A missing one is looked for as module tcp_<name>, which then serves the whole machine. Standard library only.
+`ensure` loads a missing congestion control as module tcp_<name>, for the whole machine. Standard library only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def available() -> list[str]:
 
 
 def ensure(names: list[str]) -> bool:
-    """Loads what is missing; returns whether anything was. Raises TuneError, with what this host has."""
+    """Loads missing congestion controls; returns whether any was missing. A TuneError lists those of this host."""
     bad = [name for name in names if not NAME.fullmatch(name)]
     if bad:
         raise TuneError(
@@ -46,9 +46,9 @@ def ensure(names: list[str]) -> bool:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m hosts.tune.congestion")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="what this host has")
-    wanted = commands.add_parser("ensure", help="load what is missing")
-    wanted.add_argument("names", nargs="*", metavar="NAME")
+    commands.add_parser("list", help="list the congestion controls of this host")
+    loading = commands.add_parser("ensure", help="load missing congestion controls")
+    loading.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args(arguments)
     try:
         changed = ensure(options.names) if options.command == "ensure" else False

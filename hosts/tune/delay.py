@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Propagation delay by netem, for kernels that have it: `python -m hosts.tune.delay apply|undo`.
 
-By default on the receiver's egress (the ACKs) behind an ifb device; `receiver-ingress` delays the data instead, behind
-an ifb too; `sender-egress` is where the paper's text has it. There TCP Small Queues waits for the delayed packets of
-each flow and distorts the result, so the answer says so. The queue limit is always explicit: netem's own default of
-1000 packets drops in silence. Prints JSON; needs root; standard library only.
+By default it delays the ACKs on the receiver's egress, behind an ifb device. `receiver-ingress` delays the data, behind
+an ifb too. `sender-egress` follows the text of the paper. There TCP Small Queues waits for each flow's delayed packets
+and distorts the result (`distorted_by_tcp_small_queues` in the output). The queue limit is always explicit, because
+netem's default of 1000 packets drops silently. Prints JSON; needs root; standard library only.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ NO_REDIRECT = (
 
 
 def netem(delay_ns: int, limit_packets: int) -> list[str]:
-    """Arguments of tc for the delay queue; tc has no finer unit that all its versions read than a fraction of 1 us."""
+    """Arguments of tc for the delay queue. Fractions of 1 us are the finest unit that all versions of tc read."""
     return ["netem", "delay", f"{delay_ns / 1000:.3f}us", "limit", str(limit_packets)]
 
 
 def _explained(error: CommandError, meaning: str) -> TuneError:
-    """`meaning` when the kernel lacks something, else what the program said."""
-    lacks = ("kind is unknown", "not supported", "Unknown device type", "No such file or directory", "Unknown qdisc")
-    return TuneError(meaning) if any(words in error.reason for words in lacks) else error
+    """`meaning` if the kernel lacks a feature, else the program's own error."""
+    missing = ("kind is unknown", "not supported", "Unknown device type", "No such file or directory", "Unknown qdisc")
+    return TuneError(meaning) if any(words in error.reason for words in missing) else error
 
 
 def check_free(interface: str, place: str) -> None:
-    """Raises TuneError when somebody else has a queue where ours would be."""
-    for found in json.loads(run("tc", "-j", "qdisc", "show", "dev", interface) or "[]"):
-        ours = found.get("root", False) if place == "sender-egress" else found["kind"] in ("clsact", "ingress")
-        if ours and found.get("handle", "0:") != "0:" and found["kind"] not in ("noqueue", "mq"):
-            raise TuneError(f"{interface} has a queue of kind {found['kind']} already: remove it (tc qdisc del) first")
+    """Raises TuneError if another queue is in the place of the delay queue."""
+    for qdisc in json.loads(run("tc", "-j", "qdisc", "show", "dev", interface) or "[]"):
+        same_place = qdisc.get("root", False) if place == "sender-egress" else qdisc["kind"] in ("clsact", "ingress")
+        if same_place and qdisc.get("handle", "0:") != "0:" and qdisc["kind"] not in ("noqueue", "mq"):
+            raise TuneError(f"{interface} has a queue of kind {qdisc['kind']} already: remove it (tc qdisc del) first")
 
 
 def build(interface: str, place: str, queue: list[str]) -> None:
-    """Makes the devices and queues; when one fails, those before it are removed."""
+    """Makes the devices and queues; if one fails, removes those made before."""
     if place == "sender-egress":
         try:
             run("tc", "qdisc", "add", "dev", interface, "root", *queue)
@@ -84,7 +84,7 @@ def build(interface: str, place: str, queue: list[str]) -> None:
 
 
 def remove(interface: str, place: str) -> None:
-    """Takes away what `build` made; what is not there any more is fine."""
+    """Removes the devices and queues of `build`. Missing ones are ignored."""
     with contextlib.suppress(CommandError):
         run("tc", "qdisc", "del", "dev", interface, "root" if place == "sender-egress" else "clsact")
     if place != "sender-egress":
@@ -93,13 +93,13 @@ def remove(interface: str, place: str) -> None:
 
 
 def present(interface: str, place: str) -> bool:
-    """Whether what `build` made is there."""
+    """Whether the delay queue of `build` exists."""
     device = interface if place == "sender-egress" else IFB
     try:
-        found = json.loads(run("tc", "-j", "qdisc", "show", "dev", device) or "[]")
+        qdiscs = json.loads(run("tc", "-j", "qdisc", "show", "dev", device) or "[]")
     except CommandError:
         return False
-    return any(one["kind"] == "netem" for one in found)
+    return any(qdisc["kind"] == "netem" for qdisc in qdiscs)
 
 
 def apply(options: argparse.Namespace) -> dict[str, Any]:
@@ -139,25 +139,25 @@ def undo(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def parse_number(low: int, high: int) -> Any:
-    def parse_one(text: str) -> int:
+    def parse(text: str) -> int:
         if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
             raise argparse.ArgumentTypeError(f"'{text}': give a whole number from {low} to {high}")
         return int(text)
 
-    return parse_one
+    return parse
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m hosts.tune.delay", description=SUMMARY)
     commands = parser.add_subparsers(dest="command", required=True)
     change = commands.add_parser("apply", help="add the delay")
-    change.add_argument("--state", type=Path, required=True, help="file that says what to take away again")
+    change.add_argument("--state", type=Path, required=True, help="file that records what undo removes")
     change.add_argument("--interface", type=state.parse_interface, required=True)
     change.add_argument("--at", choices=PLACES, default=PLACES[0])
     change.add_argument("--delay-ns", type=parse_number(1, MOST_DELAY_NS), required=True)
     change.add_argument("--bdp-packets", type=parse_number(1, 100_000_000), required=True, help="packets in flight")
     change.add_argument("--limit-packets", type=parse_number(1, 1_000_000_000), help="default 1.5 BDP")
-    back = commands.add_parser("undo", help="take the delay away")
+    back = commands.add_parser("undo", help="remove the delay")
     back.add_argument("--state", type=Path, required=True)
     options = parser.parse_args(arguments)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a host is set to: every sysctl that bears on TCP, every interface with its offloads, and every queue."""
+"""The settings of a host: every sysctl that affects TCP, every interface with its offloads, and every queue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from hosts.tune import congestion, offloads, sysctls
 from hosts.tune.commands import TuneError, run
 
-# ip -d link says more; these are queues, or change what a frame is
+# Keys of ip -d link that concern queues or the size of frames.
 LINK_KEYS = (
     *("mtu", "txqlen", "qdisc", "operstate", "address", "link_type", "linkinfo", "num_tx_queues", "num_rx_queues"),
     *("gso_max_size", "gso_max_segs", "gro_max_size", "tso_max_size"),
@@ -18,7 +18,7 @@ LINK_KEYS = (
 
 
 def json_of(*words: str) -> Any:
-    """What a program prints as JSON; None when it cannot say (a device without rings, an old version)."""
+    """A program's JSON output; None if the program fails (a device without rings, an old version)."""
     try:
         text = run(*words)
         return json.loads(text) if text.strip() else []
@@ -34,24 +34,24 @@ def text_of(*words: str) -> list[str] | None:
 
 
 def interfaces() -> dict[str, Any]:
-    found = {}
+    result = {}
     for link in json_of("ip", "-j", "-d", "link", "show") or []:
         name = link["ifname"]
         try:
-            states = {n: "on" if one.on else "off" for n, one in offloads.read(name).items()}
+            states = {key: "on" if feature.on else "off" for key, feature in offloads.read(name).items()}
         except TuneError:
             states = {}
-        found[name] = {
+        result[name] = {
             **{key: link[key] for key in LINK_KEYS if key in link},
             "offloads": states,
             "rings": text_of("ethtool", "-g", name),
             "coalescing": text_of("ethtool", "-c", name),
         }
-    return found
+    return result
 
 
 def show() -> dict[str, Any]:
-    """All of it, ready for JSON."""
+    """All settings, ready for JSON."""
     return {
         "kernel": platform.release(),
         "congestion_controls": congestion.available(),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Offloads of an interface through ethtool. Single features are saved, not the groups they come in: putting a group
-back on would also switch on what had been off in it.
+"""Offloads of an interface through ethtool. Saves single features, not groups: switching a group on again would also
+switch on features that had been off.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hosts.tune.commands import CommandError, TuneError, run
 
-# ethtool -k prints the long name of what -K takes by the short one
+# ethtool -k prints the long names, ethtool -K takes the short ones
 SHORT = {
     "rx-checksumming": "rx",
     "tx-checksumming": "tx",
@@ -24,13 +24,13 @@ SHORT = {
     "ntuple-filters": "ntuple",
     "receive-hashing": "rxhash",
 }
-GROUPS = ("tx-checksumming", "scatter-gather", "tcp-segmentation-offload")  # they have features of their own below
+GROUPS = ("tx-checksumming", "scatter-gather", "tcp-segmentation-offload")  # ethtool -k lists their features below them
 _LINE = re.compile(r"^(\t?)([\w-]+): (on|off)( \[.*\])?$")
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One line of ethtool -k; `name` is what -K takes. A group is on when any of its features is."""
+    """One line of ethtool -k; `name` is its name in ethtool -K. A group is on if any of its features is on."""
 
     name: str
     on: bool
@@ -39,16 +39,16 @@ class Feature:
 
 
 def parse(text: str) -> dict[str, Feature]:
-    """The output of ethtool -k, by name. Lines of another shape are passed over."""
-    found = {}
+    """The features in the output of ethtool -k, by name. Skips lines of another form."""
+    features = {}
     for line in text.splitlines():
         match = _LINE.match(line)
         if match:
             _, long_name, value, note = match.groups()
             name = SHORT.get(long_name, long_name)
             fixed = note is not None and "fixed" in note
-            found[name] = Feature(name, value == "on", fixed, long_name in GROUPS)
-    return found
+            features[name] = Feature(name, value == "on", fixed, long_name in GROUPS)
+    return features
 
 
 def read(interface: str) -> dict[str, Feature]:
@@ -56,19 +56,19 @@ def read(interface: str) -> dict[str, Feature]:
 
 
 def single_states(features: dict[str, Feature]) -> dict[str, str]:
-    """on or off of every feature that can be changed, groups left out."""
-    return {name: _word(one.on) for name, one in features.items() if not one.fixed and not one.group}
+    """State (on or off) of every single feature that can be changed."""
+    return {name: _word(each.on) for name, each in features.items() if not each.fixed and not each.group}
 
 
 def switch(interface: str, wanted: dict[str, str]) -> None:
-    """One ethtool call; raises TuneError that names what did not change."""
+    """Switches features with one ethtool call. Raises TuneError with the first feature that did not change."""
     if not wanted:
         return
     words = [word for pair in sorted(wanted.items()) for word in pair]
     try:
         run("ethtool", "-K", interface, *words)
     except CommandError as error:
-        # it fails as a whole when one of several cannot change: what counts is what is then
+        # ethtool fails if one of several features cannot change, so the states are read back below
         reason = error.reason
     else:
         reason = "the device keeps it"
@@ -79,8 +79,8 @@ def switch(interface: str, wanted: dict[str, str]) -> None:
 
 
 def restore(interface: str, states: dict[str, str]) -> bool:
-    """Puts single features back; returns whether anything had to change. Features depend on each other, so what the
-    kernel would not do in the first call may be possible in the second."""
+    """Restores single features; returns whether any had to change. Features depend on each other, so the second call
+    may succeed where the first one failed."""
     changed = False
     for _ in range(2):
         present = read(interface)

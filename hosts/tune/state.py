@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The state file: what to put back, written before anything is changed and bound to one network namespace and boot."""
+"""The state file: former values to restore, written before any change. Valid for one network namespace and boot."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ INTERFACE_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,15}")  # IFNAMSIZ is 
 
 
 def where() -> dict[str, Any]:
-    """This network namespace of this boot: values saved in another one mean nothing here."""
+    """Identifies this network namespace and boot: values saved in another one do not apply here."""
     status = Path("/proc/self/ns/net").stat()
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return {"boot": boot, "netns_inode": status.st_ino}
 
 
 def load(path: Path) -> dict[str, Any]:
-    """What was saved in this namespace; empty when there is none, or it is of a namespace or boot that is gone."""
+    """The values saved in this namespace. Empty if there are none, or if they are from another namespace or boot."""
     try:
         text = path.read_text()
     except FileNotFoundError:
@@ -43,7 +43,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def save(path: Path, values: dict[str, Any]) -> None:
-    """Atomically, on disk before this returns."""
+    """Writes the file atomically. The values are on disk when this returns."""
     partial = path.with_name(path.name + ".partial")
     with partial.open("w") as file:
         json.dump({"version": STATE_VERSION, "where": where(), **values}, file, indent=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sysctls of this network namespace through /proc/sys, by the names sysctl(8) has for them."""
+"""Sysctls of this network namespace through /proc/sys, with names as in sysctl(8)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from hosts.tune.commands import TuneError
 
 ROOT = Path("/proc/sys")
-ONLY_LAST_NUMBER = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")  # least, initial, most: only the last is ours to say
+ONLY_LAST_NUMBER = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")  # least, initial, most: only the last one is set
 SECRET = ("tcp_fastopen_key",)
 
 _SWAP = str.maketrans("./", "/.")
@@ -19,7 +19,7 @@ def path_of(name: str) -> Path:
 
 
 def read(name: str) -> str | None:
-    """Its value with single blanks; None when this kernel has no such sysctl."""
+    """A sysctl's value with single blanks; None if this kernel has no such sysctl."""
     try:
         return " ".join(path_of(name).read_text().split())
     except FileNotFoundError:
@@ -29,7 +29,7 @@ def read(name: str) -> str | None:
 
 
 def write(name: str, value: str) -> None:
-    """Raises TuneError when the kernel does not take it, or keeps something else."""
+    """Raises TuneError if the kernel refuses the value, or keeps another one."""
     try:
         path_of(name).write_text(value + "\n")
     except OSError as error:
@@ -42,23 +42,23 @@ def write(name: str, value: str) -> None:
 
 
 def completed(name: str, wanted: str, present: str) -> str:
-    """The whole value to write: numbers of `present` that are not ours to say stay, unless they are above ours."""
+    """The whole value to write. Of tcp_rmem and tcp_wmem only the last number changes, and never to a smaller one."""
     if name not in ONLY_LAST_NUMBER:
         return wanted
     least, initial, most = (int(word) for word in present.split())
-    # a larger buffer than asked for limits nothing
+    # a larger buffer than requested limits nothing
     most = max(most, int(wanted))
     return f"{least} {initial} {most}"
 
 
 def read_all(directory: str, prefix: str = "") -> dict[str, str]:
-    """All that can be read below /proc/sys/`directory` whose name begins with `prefix`; secrets left out."""
-    found: dict[str, str] = {}
+    """All readable sysctls in /proc/sys/`directory` whose names begin with `prefix`, except secrets."""
+    values: dict[str, str] = {}
     for path in sorted((ROOT / directory).glob(f"{prefix}*")):
         if not path.is_file() or path.name in SECRET:
             continue
         try:
-            found[str(path.relative_to(ROOT)).translate(_SWAP)] = " ".join(path.read_text().split())
+            values[str(path.relative_to(ROOT)).translate(_SWAP)] = " ".join(path.read_text().split())
         except OSError:
-            continue  # write-only ones
-    return found
+            continue  # a write-only sysctl
+    return values

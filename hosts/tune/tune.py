@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Makes a host fit for measuring, and puts it back as it was: `python -m hosts.tune.tune apply|undo|show`.
+"""Prepares a host for measuring, and restores it: `python -m hosts.tune.tune apply|undo|show`.
 
-Works on the network namespace it runs in, on nothing of the machine beyond. `apply` first saves what it will change
-in the state file, then changes it; when one setting fails, those before it are put back. A second `apply` changes
-nothing, and never takes tuned values for former ones. Standard library only (Python 3.9 or later).
+Changes only the network namespace in which it runs. `apply` first saves the former values in the state file, then
+changes the settings; if one setting fails, `apply` restores those before it. `apply` is idempotent: a second call
+changes nothing and keeps the saved values. Standard library only (Python 3.9 or later).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MODES = ("tail-drop", "ecn", "egress-threshold")
 
 
 def plan_sysctls(options: argparse.Namespace) -> dict[str, tuple[str, str]]:
-    """{name: (present, wanted)} of sysctls that are not as they should be."""
+    """{name: (present, wanted)} of the sysctls that must change."""
     wanted = settings.wanted_sysctls(
         options.interface, options.mode == "ecn", options.window_bytes, options.reserve_ports
     )
@@ -41,7 +41,9 @@ def plan_sysctls(options: argparse.Namespace) -> dict[str, tuple[str, str]]:
 
 
 def plan_offloads(interface: str) -> tuple[dict[str, str], dict[str, str]]:
-    """(states of single features, what to switch off). Raises TuneError for one that hides packets and is fixed on."""
+    """(states of single features, features to switch off). Raises TuneError if the driver cannot switch off
+    segmentation or coalescing.
+    """
     features = offloads.read(interface)
     wrong = [name for name in settings.OFFLOADS_OFF if name in features and features[name].on]
     for name in wrong:
@@ -51,13 +53,13 @@ def plan_offloads(interface: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def plan_bursts(interfaces: list[str]) -> dict[str, int]:
-    """{interface: present gso_max_segs} where it is not as it should be."""
+    """{interface: present gso_max_segs} of the interfaces whose gso_max_segs must change."""
     present = {interface: bursts.read(interface) for interface in interfaces}
     return {interface: segments for interface, segments in present.items() if segments != settings.GSO_MAX_SEGS}
 
 
 def put_back(saved: dict[str, Any]) -> tuple[bool, dict[str, Any], list[str]]:
-    """Restores everything saved. Returns (changed anything, what is still to be restored, errors)."""
+    """Restores the saved values. Returns (whether any changed, values that could not be restored, errors)."""
     changed, errors = False, []
     left: dict[str, Any] = {"sysctls": {}, "offloads": {}, "gso_max_segs": {}}
     for name, value in saved.get("sysctls", {}).items():
@@ -86,7 +88,7 @@ def put_back(saved: dict[str, Any]) -> tuple[bool, dict[str, Any], list[str]]:
 
 
 def apply(options: argparse.Namespace) -> dict[str, Any]:
-    """Returns {"changed", "before", "after"} of what this call changed."""
+    """Returns {"changed", "before", "after"} for this call."""
     saved = state.load(options.state)
     wrong_sysctls = plan_sysctls(options)
     wrong_offloads = {interface: plan_offloads(interface) for interface in options.interface}
@@ -108,7 +110,7 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
         "offloads": {interface: states for interface, (states, _) in wrong_offloads.items()},
         "gso_max_segs": wrong_bursts,
     }
-    # what an earlier call saved is older than what this one found: it stays
+    # values that an earlier call saved are the original ones: they take precedence
     merged = {kind: {**before_call[kind], **saved.get(kind, {})} for kind in before_call}
     state.save(options.state, merged)
     try:
@@ -130,7 +132,7 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def undo(options: argparse.Namespace) -> dict[str, Any]:
-    """Puts back what the state file has; without one, or with one of a namespace that is gone, does nothing."""
+    """Restores the values in the state file. Does nothing without one, or with one of another namespace or boot."""
     saved = state.load(options.state)
     changed, left, errors = put_back(saved)
     if errors:

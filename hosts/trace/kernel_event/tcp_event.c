@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 // The tracer's own trace events for kernels without BPF: events/bufferscope/tcp_probe and tcp_retransmit_skb, whose
-// payload is a whole TCP record (wire/tcp_record.def). They hang on the kernel's tracepoints of the same names as
-// custom trace events, so a tracepoint only calls them while someone has enabled them. The values are those that
-// tcp_trace.bpf.c records.
+// payload is a whole TCP record (wire/tcp_record.def). They are custom trace events on the kernel's tracepoints of the
+// same names, so a tracepoint calls them only while they are enabled. tcp_trace.bpf.c records the same values.
 #include <linux/init.h>
 #include <linux/module.h>
 #include <linux/tcp.h>
@@ -70,7 +69,7 @@ static void fill_socket(struct tcp_record *record, const struct sock *sk)
 	record->cpu = raw_smp_processor_id();
 }
 
-/* The ring stamps each event with the clock of the instance, so mono_ns is left to the reader. */
+/* The ring stamps each event with the clock of the instance, so the reader fills mono_ns. */
 static void fill_record(struct tcp_record *record, const struct sock *sk, u8 event, u32 seq, u32 data_bytes)
 {
 	record->mono_ns = 0;
@@ -82,7 +81,7 @@ static void fill_record(struct tcp_record *record, const struct sock *sk, u8 eve
 	fill_socket(record, sk);
 }
 
-/* At the start of tcp_rcv_established, the TCP header at skb->data (net/ipv4/tcp_input.c). */
+/* Called at the start of tcp_rcv_established (net/ipv4/tcp_input.c): skb->data is the TCP header. */
 static void fill_probe(struct tcp_record *record, const struct sock *sk, const struct sk_buff *skb)
 {
 	const struct tcphdr *header = (const struct tcphdr *)skb->data;
@@ -92,22 +91,22 @@ static void fill_probe(struct tcp_record *record, const struct sock *sk, const s
 		    skb->len > header_bytes ? skb->len - header_bytes : 0);
 }
 
-/* In __tcp_retransmit_skb, the segment handed down but not yet counted in retrans_out; skb is the one kept for
- * sending again, so it has no header.
+/* Called in __tcp_retransmit_skb, after the segment was passed to IP and before retrans_out counts it. skb is the one in the
+ * retransmit queue, so it has no header.
  */
 static void fill_retransmit(struct tcp_record *record, const struct sock *sk, const struct sk_buff *skb)
 {
 	fill_record(record, sk, TCP_EVENT_RETRANSMIT, TCP_SKB_CB(skb)->seq, skb->len);
 }
 
-/* Kernels differ in whether tcp_probe promises not to change the segment. */
+/* The skb of tcp_probe is const in some kernels only. */
 typedef typeof(__builtin_choose_expr(
 	__builtin_types_compatible_p(typeof(&trace_tcp_probe),
 				     void (*)(struct sock *, const struct sk_buff *)),
 	(const struct sk_buff *)NULL, (struct sk_buff *)NULL)) probed_skb_t;
 
 #define CREATE_CUSTOM_TRACE_EVENTS
-/* Custom events are put into a group whose name trace_custom_events.h fixes as this word. */
+/* trace_custom_events.h puts the events into a group named `custom`: rename the group. */
 #define custom bufferscope
 #include "tcp_event.h"
 #undef custom

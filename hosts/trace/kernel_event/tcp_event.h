@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The two events. Read several times over by the kernel's trace headers, with other macros each time. Beside the
- * record stand copies of what the kernel shall filter by, and what the reader needs to know before it reads on.
+ * The two events. The kernel's trace headers include this file several times, with other macros each time. Beside the
+ * record an event has the fields that the kernel filters by, and those that the reader checks before it decodes.
  */
 #if !defined(BUFFERSCOPE_TCP_EVENT_H) || defined(TRACE_CUSTOM_MULTI_READ)
 #define BUFFERSCOPE_TCP_EVENT_H
 
 #include <linux/trace_events.h>
 
-/* The stock tcp_retransmit_skb knows from Linux 6.16 on whether sending failed. */
+/* Since Linux 6.16 the tracepoint tcp_retransmit_skb tells whether sending failed. */
 #ifndef TCP_RETRANSMIT_PROTO
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
 #define TCP_RETRANSMIT_PROTO TP_PROTO(const struct sock *sk, const struct sk_buff *skb, int err)

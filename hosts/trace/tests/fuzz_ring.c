@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer: arbitrary pages, by the kernel's own formats or by arbitrary ones; what must always hold is checked.
+// libFuzzer target: decodes arbitrary pages by the kernel's formats or by arbitrary formats, and checks invariants.
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,9 +16,9 @@ static const char *const HEADER_PAGE = "\tfield: u64 timestamp;\toffset:0;\tsize
 static const char *const HEADER_EVENT =
 	"\ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n\tpadding     : type == 29\n"
 	"\ttime_extend : type == 30\n\ttime_stamp : type == 31\n\tdata max type_len  == 28\n";
-static const char *const OURS = "ID: 1\n" COMMON "\tfield:__u8 failed;\toffset:14;\tsize:1;\tsigned:0;\n"
-				"\tfield:__u8 record_version;\toffset:15;\tsize:1;\tsigned:0;\n"
-				"\tfield:__u8 record[152];\toffset:16;\tsize:152;\tsigned:0;\n";
+static const char *const CUSTOM = "ID: 1\n" COMMON "\tfield:__u8 failed;\toffset:14;\tsize:1;\tsigned:0;\n"
+				  "\tfield:__u8 record_version;\toffset:15;\tsize:1;\tsigned:0;\n"
+				  "\tfield:__u8 record[152];\toffset:16;\tsize:152;\tsigned:0;\n";
 static const char *const STOCK = "ID: 2\n" COMMON "\tfield:__u8 saddr[28];\toffset:8;\tsize:28;\tsigned:0;\n"
 				 "\tfield:__u8 daddr[28];\toffset:36;\tsize:28;\tsigned:0;\n"
 				 "\tfield:__u16 sport;\toffset:64;\tsize:2;\tsigned:0;\n"
@@ -72,17 +72,17 @@ static bool read_kinds(struct event_decoder *decoder, const char *first, const c
 	if (event_format_parse(&formats[0], first) || event_format_parse(&formats[1], second))
 		return false;
 	type = event_format_find(&formats[0], "common_type", 2);
-	if (!type || event_kind_ours(&decoder->kind[0], &formats[0], TCP_EVENT_PROBE) ||
+	if (!type || event_kind_custom(&decoder->kind[0], &formats[0], TCP_EVENT_PROBE) ||
 	    event_kind_stock(&decoder->kind[1], &formats[1], TCP_EVENT_RETRANSMIT))
 		return false;
 	decoder->type = *type;
 	return true;
 }
 
-/* data: a byte that says whether the formats follow, as four texts that each end with 0; then a page. */
+/* data: a byte; four formats, each terminated by NUL, if the byte's low bit is set; a page. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const char *texts[] = {HEADER_PAGE, HEADER_EVENT, OURS, STOCK};
+	const char *texts[] = {HEADER_PAGE, HEADER_EVENT, CUSTOM, STOCK};
 	char *copies[4] = {NULL};
 	struct event_decoder decoder;
 	struct page_layout layout;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Reads one page of a ring from standard input as the tracer does, by the formats in a directory.
-//     ring_tool ours|stock DIRECTORY      (header_page, header_event, tcp_probe, tcp_retransmit_skb)
-// Prints a line an event, "record HEX", "failed", "other" or "damaged", then "page STATUS EVENTS MISSED UNCOUNTED".
-// Exits 2 when the formats are refused, after a line that says which.
+// Decodes one page of a ring from standard input as the tracer does, by the formats in a directory.
+//     ring_tool custom|stock DIRECTORY    (header_page, header_event, tcp_probe, tcp_retransmit_skb)
+// Prints a line per event, "record HEX", "failed", "other" or "damaged", then "page STATUS EVENTS MISSED UNCOUNTED".
+// Exits with 2 after a line with the refused format.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static void print_event(void *context, uint64_t ns, const uint8_t *data, uint32_
 	putchar('\n');
 }
 
-static int read_formats(const char *directory, bool ours, struct page_layout *layout,
+static int read_formats(const char *directory, bool custom, struct page_layout *layout,
 			struct event_decoder *decoder)
 {
 	static const char *const NAMES[] = {"tcp_probe", "tcp_retransmit_skb"};
@@ -57,14 +57,14 @@ static int read_formats(const char *directory, bool ours, struct page_layout *la
 	for (int i = 0; !status && i < 2; i++) {
 		char *text = read_text(directory, NAMES[i]);
 		struct event_format format;
-		const char *lacking;
+		const char *missing;
 
 		if (event_format_parse(&format, text)) {
 			status = refuse(NAMES[i], "format");
 		} else {
-			lacking = (ours ? event_kind_ours : event_kind_stock)(&decoder->kind[i], &format,
-									      EVENTS[i]);
-			status = lacking ? refuse(NAMES[i], lacking) : 0;
+			missing = (custom ? event_kind_custom : event_kind_stock)(&decoder->kind[i], &format,
+										  EVENTS[i]);
+			status = missing ? refuse(NAMES[i], missing) : 0;
 			decoder->type = *event_format_find(&format, "common_type", 2);
 		}
 		free(text);
@@ -83,11 +83,11 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 3;
-	status = read_formats(argv[2], !strcmp(argv[1], "ours"), &layout, &decoder);
+	status = read_formats(argv[2], !strcmp(argv[1], "custom"), &layout, &decoder);
 	if (status)
 		return status;
 	bytes = fread(buffer, 1, sizeof(buffer), stdin);
-	page = malloc(bytes ? bytes : 1); /* of that size: the sanitizer sees every byte beyond */
+	page = malloc(bytes ? bytes : 1); /* exact size: the sanitizer finds every read beyond */
 	memcpy(page, buffer, bytes);
 	status = ring_page_walk(&layout, page, bytes, print_event, &decoder, &account);
 	printf("page %d %" PRIu32 " %" PRIu64 " %d\n", status, account.events, account.missed,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Makes tcp_probe events as fast as this machine can: one byte a segment, over loopback, on connections of
-// its own. Each send is a segment received by the other end (one event) and often an ACK coming back (another
-// one). Run it in a network namespace with loopback up; it is bounded in time.
+// Makes tcp_probe events as fast as the machine can: segments of one byte over its own loopback connections. Each
+// send causes one event at the receiver, and often another when the ACK comes back. Run it in a network namespace
+// with loopback up; it is bounded in time.
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -23,8 +23,7 @@
 enum {
 	MAX_CONNECTIONS = 4096,
 	MAX_THREADS = 64,
-	SENDS_A_ROUND =
-		16, /* of one connection before the next has its turn, and between looks at the clock */
+	SENDS_A_ROUND = 16, /* on one connection, before the next connection's turn */
 	BACKLOG = 128,
 	DRAIN_BYTES = 4096,
 };
@@ -53,7 +52,7 @@ static int open_listener(struct sockaddr_in6 *address)
 	int off = 0;
 
 	*address = (struct sockaddr_in6){.sin6_family = AF_INET6};
-	/* IPv4 over an IPv6 socket: the addresses are then IPv4-mapped ones */
+	/* IPv4 over an IPv6 socket, so the addresses are IPv4-mapped */
 	address->sin6_addr.s6_addr[10] = address->sin6_addr.s6_addr[11] = 0xff;
 	address->sin6_addr.s6_addr[12] = 127;
 	address->sin6_addr.s6_addr[15] = 1;
@@ -94,7 +93,7 @@ static int open_connections(struct connection *connections, uint64_t count)
 	return err;
 }
 
-/* A round of one connection: single bytes sent, then all of them read, so that its buffers never fill. */
+/* One round of a connection: sends single bytes, then reads all of them, so that buffers never fill. */
 static int play_round(struct worker *worker, const struct connection *connection)
 {
 	char bytes[DRAIN_BYTES];
@@ -121,8 +120,7 @@ static void hold_rate(const struct worker *worker, uint64_t start_ns)
 		return;
 	due_ns = start_ns + (uint64_t)((double)worker->sends * 1e9 / worker->sends_per_s);
 	now_ns = mono_now_ns();
-	if (due_ns < now_ns + 1000000) /* sleep in steps of a millisecond or more: finer ones cost more than
-					  they give */
+	if (due_ns < now_ns + 1000000) /* a sleep of less than 1 ms costs more than it gains */
 		return;
 	pause = (struct timespec){.tv_sec = (time_t)((due_ns - now_ns) / 1000000000),
 				  .tv_nsec = (long)((due_ns - now_ns) % 1000000000)};

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""One TCP connection for the tracer to see, and what the kernel itself says of it: run in a namespace by the tests.
+"""A TCP connection for the tracer, and the kernel's own TCP_INFO of it. The tests run this program in a namespace.
 
-tcp_peer.py serve PORT                 takes connections one after the other and reads all they send
-tcp_peer.py exchange ADDRESS PORT      a message and its ACK, three times; prints SO_COOKIE, the socket's names and
-                                       TCP_INFO as it was before the last message
+tcp_peer.py serve PORT                 accepts connections one after the other and reads all their data
+tcp_peer.py exchange ADDRESS PORT      a message and its ACK, three times; prints SO_COOKIE, the socket's addresses
+                                       and TCP_INFO before the last message
 tcp_peer.py send ADDRESS PORT BYTES    bulk data; prints SO_COOKIE
 """
 
@@ -35,7 +35,7 @@ def wait_until_acked(connection):
     deadline = time.monotonic() + 60
     while True:
         info = tcp_info(connection)
-        if not info["unacked"] + info["notsent_bytes"]:  # the kernel may hold back what it could send
+        if not info["unacked"] + info["notsent_bytes"]:  # the kernel may hold back data that it could send
             return
         assert time.monotonic() < deadline, info
         time.sleep(0.001)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The writer of raw files: whole blocks only, also around a full disk, and nothing overwritten."""
+"""The writer of raw files: whole blocks only, even on a full disk, and no file is overwritten."""
 
 import subprocess
 from pathlib import Path
@@ -32,23 +32,23 @@ def counts(done) -> dict[str, int]:
 
 
 def read(path):
-    """The blocks, and the numbers of the records in them."""
+    """The blocks, and the numbers of their records."""
     data = path.read_bytes()
     blocks = list(read_blocks(data, KIND))
     assert sum(BLOCK.length + block.header["payload_bytes"] for block in blocks) == len(data), "something is torn"
     return blocks, [np.frombuffer(block.payload, STORED_TCP_RECORD)["mono_ns"] for block in blocks]
 
 
-def test_writer__blocks_are_full_and_the_last_one_is_what_is_left(writer_tool, tmp_path):
+def test_writer__blocks_are_full_and_the_last_one_has_the_rest(writer_tool, tmp_path):
     path = tmp_path / "t.bst"
     total = 2 * RECORDS_A_BLOCK + 7
-    said = counts(write(writer_tool, path, total, 0, 0, 0))
+    counted = counts(write(writer_tool, path, total, 0, 0, 0))
     blocks, numbers = read(path)
     assert [len(each) for each in numbers] == [RECORDS_A_BLOCK, RECORDS_A_BLOCK, 7]
     assert np.array_equal(np.concatenate(numbers), np.arange(total))
     assert [block.header["first_record"] for block in blocks] == [0, RECORDS_A_BLOCK, 2 * RECORDS_A_BLOCK]
     assert blocks[-1].header["lost_records"] == (total - 1) // 10
-    assert said == {
+    assert counted == {
         "stored": total,
         "unwritten": 0,
         "write_errors": 0,
@@ -70,8 +70,8 @@ def test_writer__full_disk_costs_whole_blocks_and_is_counted(writer_tool, tmp_pa
     blocks, numbers = read(path)
     assert [block.header["first_record"] for block in blocks] == [0, 100, 200, 600, 700, 800, 900]
     assert [int(each[0]) for each in numbers] == [0, 100, 200, 600, 700, 800, 900]
-    said = counts(done)
-    assert (said["stored"], said["unwritten"], said["write_errors"], said["blocks"]) == (700, 300, 3, 7)
+    counted = counts(done)
+    assert (counted["stored"], counted["unwritten"], counted["write_errors"], counted["blocks"]) == (700, 300, 3, 7)
     assert done.stderr.count("\n") == 1
     assert f"appending 100 records to {path}: File too large" in done.stderr
 

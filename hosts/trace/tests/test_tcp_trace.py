@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tracer against the kernel's own account of the same traffic, its losses, its errors, and its end."""
+"""The tracer: its records against the kernel's own counters of the same traffic, its losses, errors and clean-up."""
 
 import json
 import os
@@ -49,20 +49,20 @@ def _built():
         ("::ffff:10.77.0.2", "::ffff:10.77.0.1", "::ffff:10.77.0.2"),
     ],
 )
-def test_record__is_what_the_kernel_says_of_the_socket(pair, tmp_path, to, local, remote):
+def test_record__has_the_kernels_values_of_the_socket(pair, tmp_path, to, local, remote):
     serve(pair)
     trace = Trace(pair, "a", tmp_path)
-    said = peer(pair, "a", "exchange", to, PORT)
+    exchange = peer(pair, "a", "exchange", to, PORT)
     _, records = trace.stop()
 
-    acks = records[(records["event"] == PROBE) & (records["socket_cookie"] == said["cookie"])]
-    check_exchange(acks, said, local, remote)
+    acks = records[(records["event"] == PROBE) & (records["socket_cookie"] == exchange["cookie"])]
+    check_exchange(acks, exchange, local, remote)
     assert set(acks["netns_inode"]) == {Path(pair.path("a")).stat().st_ino}
     assert abs(time.monotonic_ns() - int(acks["mono_ns"].max())) < 600e9
 
 
 @pytest.mark.software
-def test_record__of_a_receiver_has_sequence_and_length_of_what_came(pair, tmp_path):
+def test_record__of_a_receiver_has_sequence_and_length_of_the_segment(pair, tmp_path):
     serve(pair)
     trace = Trace(pair, "b", tmp_path)
     peer(pair, "a", "exchange", "10.77.0.2", PORT)
@@ -85,13 +85,13 @@ def test_trace__counts_what_the_namespace_counts_when_segments_are_lost(pair, tm
     grown = {name: after[name] - before[name] for name in after}
 
     assert grown["RetransSegs"] > 0, "nothing was lost: the test is void"
-    # Of the failed ones the namespace counts those that failed late. test_tracefs.py counts to the last event.
+    # RetransSegs includes the retransmissions that failed late. test_tracefs.py has no allowance for uncalled events.
     uncalled = MOST_UNCALLED * grown["InSegs"]
     assert 0 <= grown["RetransSegs"] - summary["retransmit_events"] <= summary["retransmit_failures"] + uncalled
-    again = records[records["event"] == RETRANSMIT]
-    assert len(again) == summary["retransmit_events"] > 0
-    assert np.all(again["data_bytes"] > 0)
-    # all that came, but the handshake and what comes after a FIN
+    retransmits = records[records["event"] == RETRANSMIT]
+    assert len(retransmits) == summary["retransmit_events"] > 0
+    assert np.all(retransmits["data_bytes"] > 0)
+    # all segments received except those of the handshake and after a FIN
     assert 0 < grown["InSegs"] - grown["TCPBacklogCoalesce"] - summary["probe_events"] <= 6 + uncalled
     acks = records[records["event"] == PROBE]
     assert set(acks["ca_state"]) >= {0, 3}
@@ -131,12 +131,12 @@ def test_trace__loses_nothing_of_many_connections(pair, tmp_path):
     wait_until_closed(pair)
     summary, _ = trace.stop()
     after = counters(pair, "a")
-    came = after["InSegs"] - before["InSegs"] - after["TCPBacklogCoalesce"] + before["TCPBacklogCoalesce"]
+    received = after["InSegs"] - before["InSegs"] - after["TCPBacklogCoalesce"] + before["TCPBacklogCoalesce"]
     assert summary["lost"] == 0
     assert sent["sends"] > 10_000
     assert summary["probe_events"] >= sent["sends"]
     # a handshake is 3 segments, closing 2 to 4
-    assert 0 <= came - summary["probe_events"] <= 200 * 7 + MOST_UNCALLED * came
+    assert 0 <= received - summary["probe_events"] <= 200 * 7 + MOST_UNCALLED * received
 
 
 @pytest.mark.software
@@ -176,11 +176,11 @@ def test_trace__writes_a_partial_block_while_it_runs_and_ends_on_sigint(pair, tm
 def loaded_programs() -> set[int]:
     bpftool = shutil.which("bpftool", path="/usr/sbin:/usr/bin:/sbin") or "bpftool"
     shown = subprocess.run([bpftool, "-j", "prog", "show"], capture_output=True, check=True)
-    return {one["id"] for one in json.loads(shown.stdout)}
+    return {program["id"] for program in json.loads(shown.stdout)}
 
 
 def programs_of(pid: int) -> set[int]:
-    """Ids of the BPF programs that a process holds."""
+    """Ids of the BPF programs that a process has open."""
     texts = [path.read_text() for path in Path(f"/proc/{pid}/fdinfo").iterdir()]
     words = [line.split() for text in texts for line in text.splitlines()]
     return {int(line[1]) for line in words if line and line[0] == "prog_id:"}
@@ -190,14 +190,14 @@ def programs_of(pid: int) -> set[int]:
 def test_trace__killed_leaves_no_program_and_a_readable_file(pair, tmp_path):
     serve(pair)
     trace = Trace(pair, "a", tmp_path)
-    ours = programs_of(trace.child.pid)
-    assert len(ours) == 4
-    assert ours <= loaded_programs()
+    programs = programs_of(trace.child.pid)
+    assert len(programs) == 4
+    assert programs <= loaded_programs()
     peer(pair, "a", "exchange", "10.77.0.2", PORT)
     wait_until(lambda: len(trace.records()) == 3, seconds=30)
     trace.child.kill()
     trace.child.wait()
-    wait_until(lambda: not ours & loaded_programs())  # freed after a grace period
+    wait_until(lambda: not programs & loaded_programs())  # freed after a grace period
     assert len(trace.records()) == 3
 
 
@@ -243,13 +243,16 @@ def run_tracer(directory, *words, tracer=TRACER, **options):
         (["--port", "70000"], "--port '70000': give a whole number from 0 to 65535"),
         (["--port", "20-10"], "--port '10': give a whole number from 20 to 65535"),
         (["--source", "ftrace"], "--source 'ftrace': give auto, bpf or tracefs"),
-        (["--source", "tracefs", "--btf", "/etc/hostname"], "--btf is of --source bpf: leave one of them out"),
+        (
+            ["--source", "tracefs", "--btf", "/etc/hostname"],
+            "--btf works with --source bpf only: leave one of them out",
+        ),
         (["--ring-mib", "3"], "--ring-mib '3': give a power of two"),
         (["--drop-user", "no-such-user"], "--drop-user no-such-user: there is no such user"),
         (["rubbish"], "rubbish: not an option (tcp_trace --help lists them)"),
     ],
 )
-def test_trace__what_is_wrong_is_one_line_and_nothing_is_left(tmp_path, words, message):
+def test_trace__an_error_is_one_line_and_leaves_no_file(tmp_path, words, message):
     done = run_tracer(tmp_path, "--netns", "/proc/self/ns/net", *words)
     assert done.returncode == 2
     assert message in done.stderr

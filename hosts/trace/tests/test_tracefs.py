@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tracing from tracefs on this machine's kernel: beside BPF on the same traffic, what is lost, and what stays."""
+"""Tracing from tracefs on this machine's kernel: comparison with BPF on the same traffic, losses, and clean-up."""
 
 import json
 import os
@@ -35,7 +35,7 @@ from wire.wire import TCP_RECORD
 
 pytestmark = pytest.mark.software
 TRACEFS = ("--source", "tracefs")
-OURS = ("--port", f"{PORT}-{PORT}")
+PORTS = ("--port", f"{PORT}-{PORT}")
 FIELDS = [name for name, _ in TCP_RECORD.fields]
 
 
@@ -46,18 +46,18 @@ def _built():
 
 @pytest.fixture
 def instances(tmp_path):
-    """The directory of tracefs instances: as on any machine, seen at a mount of the test's own."""
-    seen = tmp_path / "tracefs"
-    seen.mkdir()
-    subprocess.run(["mount", "-t", "tracefs", "tracefs", seen], check=True)
-    yield seen / "instances"
-    subprocess.run(["umount", seen], check=True)
+    """The machine's directory of tracefs instances, in a mount that the test makes."""
+    mount_point = tmp_path / "tracefs"
+    mount_point.mkdir()
+    subprocess.run(["mount", "-t", "tracefs", "tracefs", mount_point], check=True)
+    yield mount_point / "instances"
+    subprocess.run(["umount", mount_point], check=True)
 
 
 def instance_of(instances, trace):
-    found = list(instances.glob(f"bufferscope-{trace.child.pid}-*"))
-    assert len(found) == 1
-    return found[0]
+    matches = list(instances.glob(f"bufferscope-{trace.child.pid}-*"))
+    assert len(matches) == 1
+    return matches[0]
 
 
 def remover_of(trace) -> int:
@@ -74,29 +74,29 @@ def in_order(records, event, cpu):
     return by_time(records[(records["event"] == event) & (records["cpu"] == cpu)])
 
 
-def same(one, other):
-    """Whether two records of one event agree in all that both know."""
-    both = ~(int(one["unknown_fields"]) | int(other["unknown_fields"]))
+def same(left, right):
+    """Whether two records of one event agree in all fields that both know."""
+    both = ~(int(left["unknown_fields"]) | int(right["unknown_fields"]))
     names = [name for i, name in enumerate(FIELDS) if both >> i & 1 and name not in ("mono_ns", "unknown_fields")]
-    return all(one[name] == other[name] for name in names)
+    return all(left[name] == right[name] for name in names)
 
 
-def found_among(few, many):
-    """Pairs (of `few`, of `many`) that agree, both in order; fails if one of `few` has no partner.
+def matching_pairs(few, many):
+    """Pairs (of `few`, of `many`) that agree, both in order. Fails if a record of `few` has no partner.
 
-    An event that interrupts another between its two tracers is before it in one and after it in the other: the
-    last few that were passed over are looked at again.
+    An event that interrupts another one between the two tracers comes first in one trace and second in the other. So
+    the last 8 records that were skipped are compared again.
     """
-    passed: list[np.void] = []
+    skipped: list[np.void] = []
     rest, pairs = iter(many), []
     for record in few:
-        found = next((at for at, other in enumerate(passed) if same(record, other)), None)
-        while found is None:
+        index = next((at for at, other in enumerate(skipped) if same(record, other)), None)
+        while index is None:
             other = next(rest, None)
             assert other is not None, record
-            passed = [*passed[-7:], other]
-            found = len(passed) - 1 if same(record, other) else None
-        pairs.append((record, passed.pop(found)))
+            skipped = [*skipped[-7:], other]
+            index = len(skipped) - 1 if same(record, other) else None
+        pairs.append((record, skipped.pop(index)))
     return pairs
 
 
@@ -106,7 +106,7 @@ def test_tracefs__sees_what_bpf_sees_and_what_the_namespace_counts(pair, tmp_pat
     traces = {}
     for source in ("bpf", "tracefs"):
         (tmp_path / source).mkdir()
-        traces[source] = Trace(pair, "a", tmp_path / source, "--source", source, *OURS)
+        traces[source] = Trace(pair, "a", tmp_path / source, "--source", source, *PORTS)
     before = counters(pair, "a")
     for to in ("10.77.0.2", "fd77::2"):
         peer(pair, "a", "send", to, PORT, 3_000_000)
@@ -115,10 +115,10 @@ def test_tracefs__sees_what_bpf_sees_and_what_the_namespace_counts(pair, tmp_pat
     (_, bpf), (summary, tracefs) = traces["bpf"].stop(), traces["tracefs"].stop()
     assert summary["tracepoints"] == ["tcp:tcp_probe", "tcp:tcp_retransmit_skb"]
     assert summary["lost"] == 0
-    # of the failed ones the namespace counts those that failed late
+    # RetransSegs includes the retransmissions that failed late
     assert 0 <= grown["RetransSegs"] - summary["retransmit_events"] <= summary["retransmit_failures"]
     assert summary["retransmit_events"] > 10
-    # all that came, but two handshakes and what comes after a FIN
+    # all segments received except those of two handshakes and after a FIN
     assert 0 < grown["InSegs"] - grown["TCPBacklogCoalesce"] - summary["probe_events"] <= 12
     assert summary["kernel_segments_received"] == grown["InSegs"] - grown["TCPBacklogCoalesce"]
     assert summary["kernel_segments_resent"] == grown["RetransSegs"]
@@ -127,12 +127,12 @@ def test_tracefs__sees_what_bpf_sees_and_what_the_namespace_counts(pair, tmp_pat
     apart_ns, pairs = [], 0
     for cpu in np.unique(tracefs["cpu"]):
         for event in (PROBE, RETRANSMIT):
-            found = found_among(in_order(bpf, event, cpu), in_order(tracefs, event, cpu))
-            apart_ns += [abs(int(one["mono_ns"]) - int(other["mono_ns"])) for one, other in found]
-            pairs += len(found)
+            matches = matching_pairs(in_order(bpf, event, cpu), in_order(tracefs, event, cpu))
+            apart_ns += [abs(int(left["mono_ns"]) - int(right["mono_ns"])) for left, right in matches]
+            pairs += len(matches)
     assert pairs == len(bpf)
     assert len(bpf) > (1 - MOST_UNCALLED) * len(tracefs)
-    assert np.median(apart_ns) < 50_000  # another clock, or unit, would be far off
+    assert np.median(apart_ns) < 50_000  # a wrong clock or unit would differ by far more
 
     probes = tracefs[tracefs["event"] == PROBE]
     for name in ("socket_cookie", "cwnd_packets", "snd_una", "snd_nxt", "srtt_us", "data_bytes"):
@@ -151,8 +151,8 @@ def test_tracefs__loses_nothing_of_many_events(pair, tmp_path):
     wait_until_closed(pair)
     summary, records = trace.stop()
     assert summary["lost"] == summary["damaged_events"] == summary["damaged_pages"] == 0
-    mine = records[records["src_addr_lo"] == records["dst_addr_lo"]]  # over loopback
-    assert len(mine) >= sent["sends"] > 10_000
+    over_loopback = records[records["src_addr_lo"] == records["dst_addr_lo"]]
+    assert len(over_loopback) >= sent["sends"] > 10_000
 
 
 def test_tracefs__full_rings_are_counted(pair, tmp_path):
@@ -171,7 +171,7 @@ def test_tracefs__other_ports_and_addresses_are_left_out(pair, tmp_path):
     serve(pair, "b", PORT)
     serve(pair, "b", PORT + 1)
     serve(pair, "a", PORT)
-    trace = Trace(pair, "a", tmp_path, *TRACEFS, *OURS)
+    trace = Trace(pair, "a", tmp_path, *TRACEFS, *PORTS)
     peer(pair, "a", "exchange", "10.77.0.2", PORT)
     peer(pair, "a", "exchange", "10.77.0.2", PORT + 1)
     peer(pair, "b", "exchange", "10.77.0.1", PORT)
@@ -207,7 +207,7 @@ def test_tracefs__no_instance_stays_after_sigkill(pair, tmp_path, instances):
     wait_until(lambda: not instance.exists())
 
 
-def test_tracefs__what_a_kill_of_everything_leaves_the_next_start_removes(pair, tmp_path, instances):
+def test_tracefs__next_start_removes_the_instance_of_a_killed_cell(pair, tmp_path, instances):
     for name in ("killed", "running", "next"):
         (tmp_path / name).mkdir()
     killed = Trace(pair, "a", tmp_path / "killed", *TRACEFS)
@@ -228,7 +228,7 @@ def test_tracefs__dropped_user_reads_on_and_the_instance_goes(pair, tmp_path, in
     with tempfile.TemporaryDirectory() as directory:
         os.chown(directory, NOBODY, NOBODY)
         serve(pair)
-        trace = Trace(pair, "a", Path(directory), *TRACEFS, *OURS, "--drop-user", "nobody")
+        trace = Trace(pair, "a", Path(directory), *TRACEFS, *PORTS, "--drop-user", "nobody")
         instance = instance_of(instances, trace)
         assert f"Uid:\t{NOBODY}\t{NOBODY}" in Path(f"/proc/{trace.child.pid}/status").read_text()
         peer(pair, "a", "exchange", "10.77.0.2", PORT)
@@ -251,5 +251,5 @@ def test_tracefs__without_privileges_says_what_it_needs(tmp_path):
 def test_auto__takes_tracefs_where_there_is_no_btf(pair, tmp_path, hidden, source):
     hide = "mount -t tmpfs none /sys/kernel/btf && " if hidden else ""
     prefix = ["unshare", "--mount", "sh", "-c", f'{hide}exec "$@"', "sh"]
-    trace = Trace(pair, "a", tmp_path, *OURS, prefix=prefix)
+    trace = Trace(pair, "a", tmp_path, *PORTS, prefix=prefix)
     assert trace.stop()[0]["source"] == source

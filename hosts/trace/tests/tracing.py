@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A tracer that runs in a test, and the peers and counters of the namespaces that it traces."""
+"""Starts a tracer in a test; peers and counters of the namespaces that it traces."""
 
 import json
 import os
@@ -22,11 +22,11 @@ GENERATOR = ROOT / "build/tcp_event_generator"
 PEER = ROOT / "hosts/trace/tests/tcp_peer.py"
 PROBE = TCP_RECORD.const["TCP_EVENT_PROBE"]
 RETRANSMIT = TCP_RECORD.const["TCP_EVENT_RETRANSMIT"]
-# The stock events tell no namespace: of tests that run at once on one machine each has a port of its own.
+# Stock events do not have the socket's namespace, so tests that run at the same time need different ports.
 PORT = 20000 + os.getpid() % 20000
 NOBODY = 65534
-# Of all events, those for which a kernel does not call BPF where softirqs interrupt another program of BPF (NOTES.md):
-# 12 % on a machine with much to do. tracefs has them all.
+# Bound on the share of events for which the kernel does not call BPF, because a softirq has interrupted another BPF
+# program (NOTES.md): 12 % on a busy machine. tracefs has all events.
 MOST_UNCALLED = 0.3
 
 
@@ -49,19 +49,19 @@ class Trace:
         assert self.child.returncode == status, self.errors
         summary = json.loads(self.summary.read_text())
         assert summary["events"] == summary["stored"] + summary["lost"]
-        of_known_kind = summary["probe_events"] + summary["retransmit_events"]
+        counted_by_kind = summary["probe_events"] + summary["retransmit_events"]
         if summary["source"] == "bpf":
-            assert summary["events"] == of_known_kind + summary["lost_unseen"]
+            assert summary["events"] == counted_by_kind + summary["lost_unseen"]
             assert summary["rescued"] == summary["skipped_runs"]
         else:
-            assert summary["events"] == of_known_kind + summary["lost_unseen"] + summary["lost_in_rings"]
+            assert summary["events"] == counted_by_kind + summary["lost_unseen"] + summary["lost_in_rings"]
         records = self.records()
         assert len(records) == summary["stored"]
         return summary, records
 
     def records(self):
-        """Of the file as it is now, in its order."""
-        blocks = [np.frombuffer(b.payload, STORED_TCP_RECORD) for b in self.blocks()]
+        """The records that the file has now, in the file's order."""
+        blocks = [np.frombuffer(block.payload, STORED_TCP_RECORD) for block in self.blocks()]
         return np.concatenate(blocks) if blocks else np.empty(0, STORED_TCP_RECORD)
 
     def blocks(self):
@@ -69,12 +69,12 @@ class Trace:
 
 
 def by_time(records):
-    """There is one ring a processor: the file has only the records of each processor in the order of their times."""
+    """Sorts records by time. The file has them in order for each processor alone, because each has its own ring."""
     return records[np.argsort(records["mono_ns"], kind="stable")]
 
 
 def wait_until_closed(pair):
-    """Until no connection of either side has a segment to come; those in TIME-WAIT have not."""
+    """Waits until no connection of either side expects a segment. Connections in TIME-WAIT do not."""
     words = ["ss", "-tnH", "state", "connected", "exclude", "time-wait"]
     wait_until(lambda: not any(pair.run(side, *words).stdout for side in ("a", "b")))
 
@@ -90,12 +90,12 @@ def peer(pair, side, *words):
 
 
 def counters(pair, side) -> dict[str, int]:
-    """The namespace's own, from /proc/net/snmp and netstat."""
+    """The namespace's counters in /proc/net/snmp and netstat."""
     text = pair.run(side, "cat", "/proc/net/snmp", "/proc/net/netstat").stdout.splitlines()
-    found: dict[str, int] = {}
+    values: dict[str, int] = {}
     for names, numbers in zip(text[::2], text[1::2], strict=True):
-        found.update(zip(names.split()[1:], map(int, numbers.split()[1:]), strict=True))
-    return found
+        values.update(zip(names.split()[1:], map(int, numbers.split()[1:]), strict=True))
+    return values
 
 
 def address(record, side) -> str:
@@ -104,7 +104,7 @@ def address(record, side) -> str:
 
 
 def limit_queue(pair):
-    """One segment an skb, so that each one sent again is one event; a short queue in front of "b" drops."""
+    """Limits skbs to one segment, so that each retransmission is one event. A short queue before "b" drops."""
     pair.run("a", "ip", "link", "set", "eth0", "gso_max_segs", "1")
     queue = ["tbf", "rate", "100mbit", "burst", "5k", "limit", "30k"]
     pair.run(
@@ -112,15 +112,15 @@ def limit_queue(pair):
     )
 
 
-def check_exchange(acks, said, local, remote):
-    """The records of the ACKs of `tcp_peer exchange` against what the socket said of itself."""
+def check_exchange(acks, exchange, local, remote):
+    """Compares the records of the ACKs of `tcp_peer exchange` with the output of tcp_peer."""
     assert len(acks) == 3
     acks = by_time(acks)
-    last, info = acks[2], said["before"]
+    last, info = acks[2], exchange["before"]
     assert address(last, "src") == local
     assert address(last, "dst") == remote
-    assert (last["src_port"], last["dst_port"]) == (said["names"][1], said["names"][3])
-    # what it was before the message is what the ACK of the message found, but for the message itself
+    assert (last["src_port"], last["dst_port"]) == (exchange["names"][1], exchange["names"][3])
+    # When the ACK arrives, the socket's state is as before the message, except that the message is in flight.
     assert last["cwnd_packets"] == info["snd_cwnd"]
     assert last["ssthresh_packets"] == info["snd_ssthresh"]
     assert last["srtt_us"] == info["rtt"]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writes numbered records through block_writer, with a stretch in which the file may not grow: a full disk.
+// Writes numbered records through block_writer. From record FULL_FROM to FULL_TO a file size limit simulates a full disk.
 //     writer_tool PATH RECORDS FLUSH_EVERY FULL_FROM FULL_TO
-// Prints "stored unwritten write_errors blocks bytes", exits 1 when the writer says that records are missing.
+// Prints "stored unwritten write_errors blocks bytes"; exits with 1 if the writer reports missing records.
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "../../../wire/tcp_record.h"
 #include "../block_writer.h"
 
-enum { TORN_BYTES = 100 }; /* of the block that meets the limit, more than its header */
+enum { TORN_BYTES = 100 }; /* of the first failing block, these fit below the limit: more than its header */
 
 const char *const program_name = "writer_tool";
 

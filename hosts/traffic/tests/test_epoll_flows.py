@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tcp_flows and traffic_sink between two namespaces: exact times, every byte counted, failures said, nothing left."""
+"""tcp_flows and traffic_sink between two namespaces: exact times, every byte counted, errors reported, clean end."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from hosts.traffic import child, epoll_flows
 from hosts.traffic.plan import parse
 from wire.wire import BLOCK, GOODPUT_RECORD, read_blocks
 
-LONG_NS = 240_000_000_000  # of flows that are to be ended before
+LONG_NS = 240_000_000_000  # duration of flows that a test ends early
 PROGRAMS = ("tcp_flows", "traffic_sink")
 unbuilt = [name for name in PROGRAMS if not (child.BUILD / name).exists()]
 software = [
@@ -35,7 +35,7 @@ def plan_of(*groups, **more):
 
 
 def flows_of(pair, directory, *groups, check=True, **more):
-    """Runs a plan; its outcome and what traffic.json says (None without one)."""
+    """Runs a plan. Returns the finished process and the contents of traffic.json (None if there is none)."""
     path = directory / "plan.json"
     path.write_text(json.dumps(plan_of(*groups, **more)))
     done = pair.python("a", "hosts.traffic.long_flows", path, directory / "client", check=check)
@@ -53,7 +53,7 @@ class Sink:
         assert self.child.stdout.readline() == "ready\n", self.child.stderr.read()
 
     def stop(self):
-        """Its summary, and the records of its file."""
+        """Ends the sink. Returns its summary and the records of its file."""
         self.child.send_signal(signal.SIGTERM)
         assert self.child.wait(SECONDS) == 0, self.child.stderr.read()
         blocks = read_blocks(self.output.read_bytes(), BLOCK.const["BLOCK_GOODPUT"])
@@ -69,18 +69,18 @@ class Sink:
 def running(pair, name) -> list[str]:
     """Processes called `name` in the namespaces of the pair."""
     inodes = {Path(pair.path(side)).stat().st_ino for side in ("a", "b")}
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             if (path / "comm").read_text() == f"{name}\n" and (path / "ns/net").stat().st_ino in inodes:
-                found.append(path.name)
+                pids.append(path.name)
         except OSError:
             continue
-    return found
+    return pids
 
 
 def sending(pair, flows, side="a") -> bool:
-    """Whether that many connections of the side have sent data."""
+    """Whether at least `flows` connections of the side have sent data."""
     return pair.run(side, "ss", "-tinH").stdout.count("data_segs_out:") >= flows
 
 
@@ -110,7 +110,7 @@ def test_offsets__are_those_of_the_seed_and_cover_the_spread():
 
 
 @pytest.mark.parametrize(
-    ("options", "lines", "says"),
+    ("options", "lines", "message"),
     [
         ([], "", "--server ADDRESS is missing (tcp_flows --help lists the options)"),
         (["--server", "host"], "", "--server 'host': give an IPv4 or IPv6 address in numbers"),
@@ -124,12 +124,12 @@ def test_offsets__are_those_of_the_seed_and_cover_the_spread():
     ],
 )
 @pytest.mark.skipif(bool(unbuilt), reason="not built")
-def test_tcp_flows__bad_input_is_one_line(tmp_path, options, lines, says):
+def test_tcp_flows__bad_input_is_one_line(tmp_path, options, lines, message):
     complete = ["--server", "127.0.0.1", "--duration-ns", "1", "--report", tmp_path / "r.json"]
     words = [child.BUILD / "tcp_flows", *(complete if options is None else options)]
     done = subprocess.run(words, input=lines, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert says in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
@@ -202,17 +202,17 @@ class TestFlows:
         (tmp_path / "again").mkdir()
         assert flows_of(pair, tmp_path / "again", group("cubic", 1, 0), ecn=True)[1]["errors"] == []
 
-    def test_flows__another_congestion_control_than_asked_for_is_an_error(self, pair, tmp_path):
+    def test_flows__a_different_congestion_control_is_an_error(self, pair, tmp_path):
         Sink(pair, tmp_path, "--tcp", "5201")
         done, traffic = flows_of(pair, tmp_path, group("nosuch", 1, 0), check=False)
         assert done.returncode == 1
         assert "flow from port 30000 to 10.77.0.2 port 5201: setting the congestion control nosuch" in done.stderr
         assert traffic["groups"][0]["exit_status"] == 1
-        # A route that has one locked outranks what the socket asks for.
+        # A route's locked congestion control overrides the socket's.
         pair.run("a", "ip", "route", "replace", "10.77.0.0/24", "dev", "eth0", "congctl", "lock", "reno")
         (tmp_path / "again").mkdir()
         done, _ = flows_of(pair, tmp_path / "again", group("cubic", 1, 0), check=False)
-        assert (done.returncode, "its congestion control is reno, asked for was cubic" in done.stderr) == (1, True)
+        assert (done.returncode, "its congestion control is reno, not cubic as requested" in done.stderr) == (1, True)
 
     def test_flows__without_a_server_each_says_so(self, pair, tmp_path):
         done, traffic = flows_of(pair, tmp_path, group("cubic", 8, 0), check=False)
@@ -228,7 +228,7 @@ class TestFlows:
         done, _ = flows_of(pair, tmp_path, group("cubic", 7, 0), check=False, **more)
         assert time.monotonic() - begin < 20  # the kernel alone would try for two minutes
         assert done.stderr.count("connecting: no answer within 1.000 s: is the path up?") == 5
-        assert "2 flows more failed" in done.stderr
+        assert "2 more flows failed" in done.stderr
 
     def test_flows__a_server_that_dies_is_an_error_with_the_ports(self, pair, tmp_path):
         sink = Sink(pair, tmp_path, "--tcp", "5201")
@@ -243,7 +243,7 @@ class TestFlows:
         assert "to 10.77.0.2 port 5201: sending: " in errors
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_flows__a_signal_ends_them_and_what_was_is_told(self, pair, tmp_path, number):
+    def test_flows__a_signal_ends_them_with_a_report(self, pair, tmp_path, number):
         Sink(pair, tmp_path, "--tcp", "5201")
         path = tmp_path / "plan.json"
         path.write_text(json.dumps(plan_of(group("cubic", 2, 0), duration_ns=LONG_NS)))
@@ -269,7 +269,7 @@ class TestFlows:
         summary, _ = sink.stop()
         assert len(summary["flows"]) == 2
 
-    def test_sink__takes_before_its_end_all_that_had_come(self, pair, tmp_path):
+    def test_sink__empties_its_sockets_before_it_ends(self, pair, tmp_path):
         sink = Sink(pair, tmp_path, "--tcp", "5201")
         sink.child.send_signal(signal.SIGSTOP)
         _, traffic = flows_of(pair, tmp_path, group("cubic", 40, 0))
@@ -283,7 +283,7 @@ class TestFlows:
 
     def test_sink__a_busy_port_or_an_old_result_is_one_line(self, pair, tmp_path):
         first = Sink(pair, tmp_path, "--tcp", "5201", "--udp", "5301")
-        for words, says in (
+        for words, message in (
             (["--tcp", "5201"], "port 5201 is busy: something listens there"),
             (["--udp", "5301"], "UDP port 5301 is busy"),
             (["--tcp", "5203=nosuch"], "setting the congestion control nosuch on port 5203"),
@@ -293,12 +293,12 @@ class TestFlows:
             words = [child.BUILD / "traffic_sink", *words, *output, "--summary", tmp_path / "other.json"]
             done = pair.run("b", *words, check=False)
             assert (done.returncode, done.stdout) == (2, "")
-            assert says in done.stderr
+            assert message in done.stderr
             assert done.stderr.count("\n") == 1
             assert not (tmp_path / "other.bsg").exists()
         assert first.stop()[0]["flows"] == []
 
-    def test_sink__says_what_a_full_disk_did_not_take(self, pair, tmp_path):
+    def test_sink__counts_records_that_a_full_disk_refused(self, pair, tmp_path):
         disk = tmp_path / "disk"
         disk.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "bufferscope-test", str(disk)], check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What open_loop draws (pure), and that it sends just that, then (namespaces)."""
+"""The schedule that open_loop draws (pure), and that it sends exactly that schedule on time (namespaces)."""
 
 import functools
 import json
@@ -27,26 +27,26 @@ PLAN = {
 @functools.cache
 def schedule(**options):
     """Rows of (ns, IP bytes, flow) that `open_loop --show` prints."""
-    given = {"rate-bps": 10**9, "load-ppm": 800_000, "duration-ns": 10**9, **options}
-    words = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    options = {"rate-bps": 10**9, "load-ppm": 800_000, "duration-ns": 10**9, **options}
+    words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     done = subprocess.run([child.BUILD / "open_loop", "--show", *words], capture_output=True, text=True, check=True)
     return np.array([line.split() for line in done.stdout.splitlines()], dtype=np.int64)
 
 
 @built
-def test_schedule__is_the_same_for_one_seed_and_another_for_another():
-    one = schedule(seed=1, sizes="exponential", flows=5)
-    assert one[:5].tolist() == schedule(seed=1, sizes="exponential", flows=5, duration_ns=10**7)[:5].tolist()
-    other = schedule(seed=2, sizes="exponential", flows=5)
-    assert (one[:100] != other[:100]).any(axis=0).all()
-    # Times and sizes are the same whatever the number of flows.
-    assert (schedule(seed=1, sizes="exponential", flows=50)[:, :2] == one[:, :2]).all()
+def test_schedule__depends_on_the_seed():
+    seed_1 = schedule(seed=1, sizes="exponential", flows=5)
+    assert seed_1[:5].tolist() == schedule(seed=1, sizes="exponential", flows=5, duration_ns=10**7)[:5].tolist()
+    seed_2 = schedule(seed=2, sizes="exponential", flows=5)
+    assert (seed_1[:100] != seed_2[:100]).any(axis=0).all()
+    # The number of flows does not change times and sizes.
+    assert (schedule(seed=1, sizes="exponential", flows=50)[:, :2] == seed_1[:, :2]).all()
 
 
 @built
 @pytest.mark.parametrize("sizes", ["fixed", "exponential", "bimodal"])
 @pytest.mark.parametrize("mtu", [1500, 9000])
-def test_schedule__has_the_sizes_and_the_load_that_the_theory_is_for(sizes, mtu):
+def test_schedule__has_the_sizes_and_the_load_of_the_theory(sizes, mtu):
     drawn = schedule(seed=4, sizes=sizes, mtu=mtu, duration_ns=2 * 10**9)
     values, probabilities = packet_sizes.packet_sizes(sizes, mtu)
     mean, square = (np.dot(values.astype(float) ** power, probabilities) for power in (1, 2))
@@ -74,7 +74,7 @@ def test_schedule__poisson_gaps_are_exponential_and_independent():
 
 
 @built
-def test_schedule__cbr_is_even_and_flows_are():
+def test_schedule__cbr_gaps_are_equal_and_flows_uniform():
     drawn = schedule(arrivals="cbr", flows=3)
     assert set(np.diff(drawn[:, 0])) == {15380}
     assert drawn[:4, 2].tolist() == [0, 1, 2, 0]
@@ -84,7 +84,7 @@ def test_schedule__cbr_is_even_and_flows_are():
 
 @built
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         (["--sizes", "pareto"], "--sizes 'pareto': give fixed, exponential or bimodal"),
         (["--arrivals", "burst"], "--arrivals 'burst': give poisson or cbr"),
@@ -93,11 +93,11 @@ def test_schedule__cbr_is_even_and_flows_are():
         (["extra"], "extra: not an option"),
     ],
 )
-def test_open_loop__bad_options_are_one_line(options, says):
+def test_open_loop__bad_options_are_one_line(options, message):
     complete = ["--show", "--rate-bps", "1", "--load-ppm", "1", "--duration-ns", "1"]
     done = subprocess.run([child.BUILD / "open_loop", *complete, *options], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -113,7 +113,7 @@ def test_plan__all_errors_at_once_each_with_its_key():
 
 
 def datagrams_received(pair) -> int:
-    """By side b's sockets, over either IP."""
+    """Datagrams that side b's sockets have received, over IPv4 and IPv6."""
     words = ["cat", "/proc/net/snmp", "/proc/net/snmp6"]
     lines = [line.split() for line in pair.run("b", *words).stdout.splitlines()]
     (over_6,) = (int(line[1]) for line in lines if line[0] == "Udp6InDatagrams")
@@ -158,7 +158,7 @@ class TestSending:
         assert summary["datagrams_dropped"] == 0
         assert all(flow["protocol"] == "udp" for flow in received.values())
 
-    def test_a_sink__takes_before_its_end_all_that_had_come(self, pair, tmp_path):
+    def test_a_sink__empties_its_sockets_before_it_ends(self, pair, tmp_path):
         sink = Sink(pair, tmp_path, "--udp", "5201")
         sink.child.send_signal(signal.SIGSTOP)
         _, traffic = send(pair, tmp_path, rate_bps=100_000_000)
@@ -181,7 +181,7 @@ class TestSending:
         assert "Message too long; is the MTU smaller than --mtu?" in done.stderr
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_a_signal__ends_it_and_what_was_sent_is_told(self, pair, tmp_path, number):
+    def test_a_signal__ends_it_with_a_report(self, pair, tmp_path, number):
         Sink(pair, tmp_path, "--udp", "5201")
         path = tmp_path / "plan.json"
         path.write_text(json.dumps({**PLAN, "duration_ns": LONG_NS}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Plans: groups split into processes with their own ports, and everything wrong said at once."""
+"""Plans: groups are split into processes with their own ports, and all errors are reported at once."""
 
 import json
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Real iperf3 between two namespaces: ports and files as promised, failures in its own words, nothing left running."""
+"""Real iperf3 between two namespaces: planned ports and files, iperf3's own error messages, no process left."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def write_plan(path, *groups, seconds=1, server="10.77.0.2", start_mono_ns=0):
 
 
 def wait_until_anew(pair, result):
-    """Until a server that has filed its result has been started again."""
+    """Waits until a server has stored its result and listens again."""
     wait_until(lambda: result.exists() and pair.run("b", "ss", "-tlnH").stdout)
 
 
@@ -44,14 +44,14 @@ def serve(pair, directory, ports):
 def iperf_left(pair) -> list[str]:
     """iperf3 processes in the namespaces of the pair."""
     inodes = {Path(pair.path(side)).stat().st_ino for side in ("a", "b")}
-    left = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             if (path / "comm").read_text() == "iperf3\n" and (path / "ns/net").stat().st_ino in inodes:
-                left.append(path.name)
+                pids.append(path.name)
         except OSError:
             continue
-    return left
+    return pids
 
 
 def test_long_flows__two_groups_have_the_promised_ports_and_files(pair, tmp_path):
@@ -81,7 +81,7 @@ def test_long_flows__two_groups_have_the_promised_ports_and_files(pair, tmp_path
         assert each["bits_per_second_received"] > 1e6
         assert start_ns <= each["started_mono_ns"] <= each["connected_mono_ns"] < each["ended_mono_ns"]
         goodput = json.loads((results / f"iperf3-server-{each['server_port']}.json").read_text())
-        assert len(goodput["intervals"]) >= 6  # it would be 2 without --interval
+        assert len(goodput["intervals"]) >= 6  # without --interval there would be 2
         assert max(interval["sum"]["bits_per_second"] for interval in goodput["intervals"]) > 1e6
     assert traffic["planned_start_mono_ns"] == start_ns
     assert 0 <= traffic["first_started_mono_ns"] - start_ns < 5_000_000_000
@@ -134,10 +134,10 @@ def test_long_flows__failure_of_one_ends_all_and_is_in_iperf3s_words(pair, tmp_p
     assert done.stderr == f"long_flows: {expected}\n"
     traffic = json.loads((tmp_path / "client/traffic.json").read_text())
     assert traffic["errors"] == [expected]
-    wait_until(lambda: len(iperf_left(pair)) <= 1)  # the server waits for the next
+    wait_until(lambda: len(iperf_left(pair)) <= 1)  # the server waits for the next test
 
 
-def test_long_flows__unknown_congestion_control_is_said(pair, tmp_path):
+def test_long_flows__unknown_congestion_control_is_reported(pair, tmp_path):
     serve(pair, tmp_path / "server", "5201")
     plan = write_plan(tmp_path / "plan.json", group("nosuch", 1, 0))
     done = pair.python("a", "hosts.traffic.long_flows", plan, tmp_path / "client", check=False)

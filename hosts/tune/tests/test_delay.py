@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The delay says what the kernel lacks and leaves nothing; where netem is missing, its plumbing is tried without it."""
+"""The delay names a feature that the kernel lacks and cleans up. Its plumbing is also tested without netem."""
 
 import json
 
@@ -13,8 +13,8 @@ APPLY = ["apply", "--interface", "eth0", "--delay-ns", "5000000", "--bdp-packets
 
 def queues(pair) -> list[str]:
     """Kinds of all queues of side b, and its devices."""
-    found = json.loads(pair.run("b", "tc", "-j", "qdisc", "show").stdout or "[]")
-    return [one["kind"] for one in found] + pair.run("b", "ls", "/sys/class/net").stdout.split()
+    qdiscs = json.loads(pair.run("b", "tc", "-j", "qdisc", "show").stdout or "[]")
+    return [qdisc["kind"] for qdisc in qdiscs] + pair.run("b", "ls", "/sys/class/net").stdout.split()
 
 
 def run_here(pair, code: str) -> str:
@@ -46,13 +46,13 @@ def test_delay__apply_and_undo_or_a_clear_error(pair, tmp_path, place):
 @pytest.mark.software
 @pytest.mark.parametrize("place", delay.PLACES)
 def test_delay__plumbing_carries_packets_through_the_queue_once(pair, place):
-    """With a byte FIFO in netem's place: every kernel has that one."""
+    """With a byte FIFO instead of netem: every kernel has it."""
     before = queues(pair)
     run_here(pair, f"delay.build('eth0', '{place}', ['bfifo', 'limit', '1000000'])")
     pair.run("a", "ping", "-c", "10", "-i", "0.01", "-w", "30", "-q", "10.77.0.2")
     device = "eth0" if place == "sender-egress" else delay.IFB
     counted = json.loads(pair.run("b", "tc", "-j", "-s", "qdisc", "show", "dev", device).stdout)
-    fifo = next(one for one in counted if one["kind"] == "bfifo")
+    fifo = next(qdisc for qdisc in counted if qdisc["kind"] == "bfifo")
     assert 10 <= fifo["packets"] < 30
     run_here(pair, f"delay.remove('eth0', '{place}')")
     assert queues(pair) == before

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tuning changes what it says, once, and puts everything back, also when it fails half-way."""
+"""Tuning makes exactly the changes that it reports, is idempotent, and restores everything, even after a failure."""
 
 import json
 
@@ -13,7 +13,7 @@ SHOWN = ("net/ipv4", "net/ipv6/conf/eth0")
 
 
 def values(pair) -> str:
-    """Every sysctl of side a that can be read, its features and its gso_max_segs, as text to compare."""
+    """Every readable sysctl, the offload features and the gso_max_segs of side a, as text to compare."""
     code = (
         "from hosts.tune import sysctls; import json;"
         f"print(json.dumps([sysctls.read_all(d) for d in {SHOWN!r}], indent=1))"
@@ -68,7 +68,7 @@ def test_tune__second_apply_with_other_settings_keeps_the_first_values(pair, tmp
 def test_tune__failure_half_way_puts_back_and_names_the_key(pair, tmp_path):
     state = tmp_path / "state.json"
     before = values(pair)
-    # the last sysctl of the list is refused by the kernel: all else, offloads and bursts too, has been changed by then
+    # the kernel refuses the last sysctl, after all other settings (offloads and bursts, too) have been changed
     code = (
         "import sys; from hosts.tune import settings, tune;"
         "settings.IPV6_SYSCTLS['addr_gen_mode'] = '99';"
@@ -85,7 +85,7 @@ def test_tune__failure_half_way_puts_back_and_names_the_key(pair, tmp_path):
 
 @pytest.mark.software
 @pytest.mark.parametrize("former", [65535, 44])
-def test_tune__one_segment_at_once_and_undo_restores_what_was(pair, tmp_path, former):
+def test_tune__one_segment_at_once_and_undo_restores_the_former_value(pair, tmp_path, former):
     state = tmp_path / "state.json"
     apply = ["apply", "--state", state, "--interface", "eth0"]
     pair.run("a", "ip", "link", "set", "dev", "eth0", "gso_max_segs", former)
@@ -98,7 +98,7 @@ def test_tune__one_segment_at_once_and_undo_restores_what_was(pair, tmp_path, fo
     assert tune(pair, *apply)["changed"] is False
     assert state.read_text() == saved
 
-    # only this was changed by somebody: it is set again, and what was before the first call stays saved
+    # gso_max_segs alone is changed from outside: apply sets it again, and the value before the first apply stays saved
     pair.run("a", "ip", "link", "set", "dev", "eth0", "gso_max_segs", 7)
     again = tune(pair, *apply)
     assert (again["before"], again["after"]) == ({"eth0 gso_max_segs": "7"}, {"eth0 gso_max_segs": "1"})
@@ -138,8 +138,8 @@ def test_tune__refused_gso_max_segs_puts_offloads_back(pair, tmp_path):
 def test_tune__state_of_another_namespace_is_not_restored_here(pair, tmp_path):
     state = tmp_path / "state.json"
     tune(pair, "apply", "--state", state, "--interface", "eth0", "--mode", "ecn")
-    there = pair.python("b", TUNE, "undo", "--state", state)
-    assert json.loads(there.stdout)["changed"] is False
+    undone = pair.python("b", TUNE, "undo", "--state", state)
+    assert json.loads(undone.stdout)["changed"] is False
 
 
 @pytest.mark.software
@@ -152,7 +152,7 @@ def test_tune__show_names_every_queue(pair):
     assert not any("fastopen_key" in name for name in shown["sysctls"])
     assert "cubic" in shown["congestion_controls"]
     pair.run("a", "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "1gbit", "burst", "10k", "limit", "100k")
-    assert [one["kind"] for one in tune(pair, "show")["qdiscs"] if one["dev"] == "eth0"] == ["tbf"]
+    assert [qdisc["kind"] for qdisc in tune(pair, "show")["qdiscs"] if qdisc["dev"] == "eth0"] == ["tbf"]
 
 
 @pytest.mark.software
@@ -193,7 +193,7 @@ def test_state__of_another_program_is_refused(tmp_path, capsys):
     ],
 )
 def test_bursts__old_kernels_and_old_ip_are_named(monkeypatch, refusal, shown, message):
-    """Neither can run here: what they answer stands in for them."""
+    """Neither an old kernel nor an old ip can run here, so their answers are simulated."""
 
     def run(*words):
         if "set" in words and refusal:
@@ -227,12 +227,12 @@ def test_settings__nothing_of_the_whole_machine_is_changed():
 def test_offloads__groups_and_fixed_features_are_not_saved():
     text = "Features for x:\nrx-checksumming: on [fixed]\ntx-checksumming: on\n\ttx-checksum-ipv4: off\n"
     text += "\ttx-checksum-sctp: on\ngeneric-receive-offload: on\nrubbish\nlarge-receive-offload: off [requested on]\n"
-    found = offloads.parse(text)
-    assert offloads.single_states(found) == {
+    features = offloads.parse(text)
+    assert offloads.single_states(features) == {
         "tx-checksum-ipv4": "off",
         "tx-checksum-sctp": "on",
         "gro": "on",
         "lro": "off",
     }
-    assert found["rx"].fixed
-    assert found["tx"].group
+    assert features["rx"].fixed
+    assert features["tx"].group
