@@ -3,7 +3,7 @@
 
 The build happens in the user's cache (cache.py); every checkout of the user copies finished kernels from the cache.
 Files are written under temporary names and renamed when whole, so an interrupted build is never taken for a finished
-build. A lock serializes builds.
+build. Builds from one tree wait for each other; a build waits for no other tree's.
 """
 
 from __future__ import annotations
@@ -38,26 +38,44 @@ def ensure(directory: Path, chosen: Mapping[str, str], progress: Progress, store
     try:
         for path in (directory, store):
             path.mkdir(parents=True, exist_ok=True)
-        with locked(directory, progress), locked(store, progress) as lock:
-            return _ensure(directory, store, chosen, progress, lock)
+        with locked(directory / "lock", progress):
+            return _ensure(directory, store, chosen, progress)
     except OSError as error:
         raise KernelError(f"building the kernel in {store} for {directory}: {error}") from error
 
 
-def _ensure(directory: Path, store: Path, chosen: Mapping[str, str], progress: Progress, lock: int) -> dict[str, Any]:
-    begin_s = time.monotonic()
+def _ensure(directory: Path, store: Path, chosen: Mapping[str, str], progress: Progress) -> dict[str, Any]:
     stage.make_pipeline()
     our_code = stage.collect()
-    with choice.remember(chosen, directory) as selected:
-        origin = source.find(selected, store, progress)
-        inputs = describe(origin, our_code)
-        built = cache.finished(directory, inputs) or cache.take(store, inputs, directory)
-        if built:
-            return built
-        tools.check_build_tools()
-        work = cache.workspace(store, inputs)
-        names = prepare(origin, inputs, work, progress)
-        cache.discard_old(store, work, progress)
+    with contextlib.ExitStack() as until_built:
+        with choice.remember(chosen, directory) as selected:
+            with locked(store / "lock", progress):
+                origin = source.find(selected, store, progress)
+                inputs = describe(origin, our_code)
+                built = cache.finished(directory, inputs) or cache.take(store, inputs, directory)
+            if built:
+                return built
+            tools.check_build_tools()
+            work = cache.workspace(store, inputs)
+            work.parent.mkdir(exist_ok=True)
+            lock = until_built.enter_context(locked(cache.lock_of(work), progress))
+            built = cache.take(store, inputs, directory)  # another checkout may just have built the same kernel
+            if built:
+                return built
+            begin_s = time.monotonic()
+            names = prepare(origin, inputs, work, progress)
+            cache.discard_old(store, progress)
+        record = inputs | {"patches": names} | build(work, our_code, lock, progress)
+        record["build_s"] = round(time.monotonic() - begin_s, 1)
+        with locked(store / "lock", progress):
+            cache.keep(store, inputs, work / "obj/linux", record)
+            built = cache.take(store, inputs, directory)
+    progress.done(f"Linux {record['version']} built in {record['build_s']:.0f} s ({directory / 'linux'})")
+    return built
+
+
+def build(work: Path, our_code: dict[str, bytes], lock: int, progress: Progress) -> dict[str, Any]:
+    """Configure and compile work/tree with our code into work/obj/linux; returns what was built, for kernel.json."""
     tree, objects = work / "tree", work / "obj"
     with (work / "kernel.log").open("wb+") as log:
         version = source.kernel_version(tree)
@@ -66,24 +84,18 @@ def _ensure(directory: Path, store: Path, chosen: Mapping[str, str], progress: P
         configure(tree, objects, version, log, lock, progress)
         progress.phase(f"compiling Linux {version}")
         compile.make(tree, objects, ["linux"], log, lock, lambda n: progress.advance(f"step {n} of about {STEPS}"))
-    record = inputs | {
+    return {
         "version": (objects / "include/config/kernel.release").read_text().strip(),
         "config_digest": digests.of_file(objects / ".config"),
-        "patches": names,
         "compiler": compiler(),
         "binary_digest": digests.of_file(objects / "linux"),
-        "build_s": round(time.monotonic() - begin_s, 1),
     }
-    cache.keep(store, inputs, objects / "linux", record)
-    built = cache.take(store, inputs, directory)
-    progress.done(f"Linux {record['version']} built in {record['build_s']:.0f} s ({directory / 'linux'})")
-    return built
 
 
 @contextlib.contextmanager
-def locked(directory: Path, progress: Progress) -> Iterator[int]:
-    """Hold the build lock; yields its descriptor. The kernel drops the lock with the last process that has it open."""
-    with (directory / "lock").open("w") as file:
+def locked(path: Path, progress: Progress) -> Iterator[int]:
+    """Hold a lock; yields its descriptor. The kernel drops the lock with the last process that has it open."""
+    with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

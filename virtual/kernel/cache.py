@@ -9,6 +9,8 @@ KEY is a digest over the inputs that decide the content: source and patches for 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import pwd
@@ -78,10 +80,16 @@ def keep(cache: Path, inputs: dict[str, Any], binary: Path, record: dict[str, An
         shutil.rmtree(old)
 
 
-def discard_old(cache: Path, current: Path, progress: Progress) -> None:
-    """Remove all but the most recently used trees."""
+def lock_of(workspace: Path) -> Path:
+    """The lock file of a workspace; beside it, because a workspace that fails is removed."""
+    return workspace.with_name(f"{workspace.name}.lock")
+
+
+def discard_old(cache: Path, progress: Progress) -> None:
+    """Remove all but the most recently used trees. A tree whose lock is held is in use and stays."""
     for old in _oldest(cache / "trees", "tree.json", TREES):
-        if old != current:
+        with lock_of(old).open("w") as file, contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             remove(old, progress)
 
 

@@ -278,7 +278,7 @@ def test_source__that_cannot_be_used_changes_nothing(setting: Setting, kind: str
 
     def files() -> list[str]:
         paths = [*setting.directory.rglob("*"), *setting.cache.rglob("*")]
-        return sorted(str(path) for path in paths if path.name != "digests.json")
+        return sorted(str(path) for path in paths if path.name != "digests.json" and path.suffix != ".lock")
 
     before = files()
     bad = setting.directory.parent / "bad.tar"
@@ -431,10 +431,27 @@ def test_two_at_once__the_second_waits(setting: Setting) -> None:
     assert second.poll() is None
     first.terminate()
     first.communicate()
-    # The second build continues the first, and hangs, too.
+    # It goes on where the first was, and is slow itself.
     assert "unpacking" not in second.stdout.readline()
     second.terminate()
     second.communicate()
+
+
+def test_slow_build__keeps_no_other_checkout_from_a_finished_kernel_or_another_tree(setting: Setting) -> None:
+    made = setting.build()
+    first, setting.directory = setting.directory, setting.directory.parent / "second"
+    (setting.patches / "a.patch").write_text(PATCH)
+    (setting.tree / "slow").write_text("")
+    slow = setting.process()
+    until(lambda: any(b"half" in path.read_bytes() for path in setting.built("obj/linux")))
+    (setting.tree / "slow").unlink()
+    (setting.patches / "a.patch").unlink()
+    setting.directory = first
+    assert setting.build() | {"build_s": 0, "source": 0} == made | {"build_s": 0, "source": 0}
+    assert "waiting" not in setting.output.getvalue()
+    assert slow.poll() is None
+    slow.terminate()
+    slow.communicate()
 
 
 def test_environment__of_the_caller_does_not_reach_make(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
