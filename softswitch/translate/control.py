@@ -28,6 +28,7 @@ class Control:
         self._written: set[str] = set()
         self._labels: dict[str, str] = {}
         self._names = Names()
+        self._variables: list[str] = []  # declared first: C11 allows no declaration behind a case label
 
     def function(self) -> Function:
         body = self._region(self.pipeline["init_table"], None)
@@ -39,6 +40,8 @@ class Control:
                     lines.append(self._labels[marker[1:]] + ":;")
             else:
                 lines.append(line)
+        if self._variables:
+            lines = [*self._variables, "", *lines]
         where = self.program.where(self.pipeline)
         name = self.pipeline["name"]
         return function(self.program.functions.unique(f"{name}_control"), lines, comment=f"{where} {name}")
@@ -151,7 +154,8 @@ class Control:
             # Which way to go is only asked when there is one.
             variable = "way_" + table.name
             kind = "bool" if table.branches == "hit" else "uint32_t"
-            return [f"{kind} {variable} = {call};", *leave, *self._branch(table, variable, meet)]
+            self._variables.append(f"{kind} {variable};")
+            return [f"{variable} = {call};", *leave, *self._branch(table, variable, meet)]
         return self._branch(table, call, meet)
 
     def _branch(self, table: Table, test: str, meet: str | None) -> list[str]:
