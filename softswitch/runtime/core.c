@@ -141,7 +141,7 @@ static void arrive(struct core *core)
 	struct core_packet *clone;
 
 	core->now_ns = packet->time_ns;
-	std->ingress_global_timestamp = core->now_ns & CORE_TIME_MASK;
+	std->ingress_global_timestamp = pipeline_ticks(core->now_ns) & CORE_TIME_MASK;
 	pipeline_ingress(core->pipeline, &packet->packet);
 	if (std->clone) {
 		clone = mirror_clone(core, packet, INSTANCE_INGRESS_CLONE);

@@ -25,19 +25,20 @@ enum instance_type {
 };
 
 /* v1model's standard_metadata (all that programs may read), and what a pipeline asked for beside it.
- * Times are virtual ns; the widths are those of v1model, so values are already cut to them.
+ * Times are ticks of virtual time, a tick being pipeline_ns_per_tick; the widths are those of v1model, so values are
+ * already cut to them.
  */
 struct intrinsic {
 	uint16_t ingress_port; /* 9 bits */
 	uint16_t egress_spec;
 	uint16_t egress_port;
 	uint32_t instance_type;
-	uint32_t packet_length;		   /* of the frame as it came in; a clone keeps its original's */
-	uint32_t enq_timestamp;		   /* 32 bits of ns: wraps every 4.3 s */
-	uint32_t enq_qdepth;		   /* 19 bits; packets in the queue on enqueue, without this one */
-	uint32_t deq_timedelta;		   /* ns in the queue and on the link */
-	uint32_t deq_qdepth;		   /* packets left behind */
-	uint64_t ingress_global_timestamp; /* 48 bits of ns */
+	uint32_t packet_length; /* of the frame; at egress with headers added and removed */
+	uint32_t enq_timestamp; /* wraps every 4.3 s if ticks are ns, every 71 min if they are us */
+	uint32_t enq_qdepth;	/* 19 bits; packets in the queue on enqueue, without this one */
+	uint32_t deq_timedelta; /* ticks in the queue and on the link */
+	uint32_t deq_qdepth;	/* packets left behind */
+	uint64_t ingress_global_timestamp; /* 48 bits */
 	uint64_t egress_global_timestamp;
 	uint16_t mcast_grp;
 	uint16_t egress_rid;
@@ -67,6 +68,13 @@ extern const char pipeline_program_name[];   /* base name of the P4 file */
 extern const char pipeline_program_digest[]; /* hex SHA-256 of the P4 sources */
 extern const uint32_t pipeline_phv_bytes;
 extern const uint32_t pipeline_max_parse_bytes; /* no parser path reads further into a frame */
+extern const uint32_t pipeline_ns_per_tick; /* the program's unit of time: 1000 as on simple_switch, or 1 */
+
+/* A time in the program's unit, rounded down. */
+static inline uint64_t pipeline_ticks(uint64_t time_ns)
+{
+	return pipeline_ns_per_tick == 1 ? time_ns : time_ns / pipeline_ns_per_tick;
+}
 
 size_t pipeline_memory_bytes(void);
 /* memory: pipeline_memory_bytes() bytes aligned to 16; used until the switch ends. */

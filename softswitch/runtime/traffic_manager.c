@@ -46,7 +46,7 @@ void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *pac
 	packet->enqueue_ns = now_ns;
 	packet->next = NULL;
 	std->egress_port = number;
-	std->enq_timestamp = (uint32_t)now_ns;
+	std->enq_timestamp = (uint32_t)pipeline_ticks(now_ns);
 	std->enq_qdepth = port->queue_packets & 0x7ffff;
 	port->queue_packets++;
 	port->queue_bytes += packet->queue_bytes;
@@ -65,9 +65,9 @@ static void run_egress(struct core *core, struct core_packet *packet, uint64_t n
 {
 	struct intrinsic *std = &packet->packet.std;
 
-	std->deq_timedelta = (uint32_t)(now_ns - packet->enqueue_ns);
+	std->deq_timedelta = (uint32_t)(pipeline_ticks(now_ns) - pipeline_ticks(packet->enqueue_ns));
 	std->deq_qdepth = left_packets & 0x7ffff;
-	std->egress_global_timestamp = now_ns & CORE_TIME_MASK;
+	std->egress_global_timestamp = pipeline_ticks(now_ns) & CORE_TIME_MASK;
 	std->egress_spec = 0; /* only a drop by egress itself counts */
 	std->clone = false;
 	std->truncate_bytes = UINT32_MAX;

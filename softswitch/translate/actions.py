@@ -216,6 +216,11 @@ class Actions:
             header, field = self.program.field(args[0]["value"], where)
             return [f"{header.c_text}.{field.c_name} = 0;"]
         target, bits = self._target(args[0], where)
+        if target == self.program.unit_field and node.op == "const" and node.value != 1:
+            construct = f"setting the metadata's ns_per_tick to {node.value}"
+            raise Unsupported(
+                where, construct, "it is 1 here, where stamps are in ns; to have them in us, rename the field"
+            )
         return [f"{target} = {self.expressions.assigned(node, bits, where).text};"]
 
     def _op_assign_header(self, args: list[Json], params: list, where: str) -> list[str]:

@@ -8,6 +8,7 @@ JSON and are read by the module that writes their C.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,6 +42,11 @@ STANDARD_FIELDS = {
 }
 
 MAX_BITS = 128
+
+# This field of the metadata struct asks for time in ns (README.md). p4c flattens the struct: it calls the field
+# `metadata_t.ns_per_tick`, or, if the struct has structs in it, `metadata_t._ns_per_tick7`.
+_UNIT_FIELD = re.compile(r"[^.]+\.(ns_per_tick|_ns_per_tick\d+)")
+NS_PER_TICK = 1000  # of a program without this field: simple_switch's us
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,7 @@ class Program:
         self.headers: dict[str, Header] = {}
         self._read_types()
         self._read_headers()
+        self.unit_field = self._find_unit_field()
         self.actions = {action["id"]: action for action in json["actions"]}
         self.errors = dict(json.get("errors", []))
 
@@ -127,6 +134,14 @@ class Program:
         if header.standard:
             raise Unsupported(where, f"standard_metadata.{field_name}", "it has no such field")
         raise BadProgram(f"header {header_name} has no field {field_name}")
+
+    def _find_unit_field(self) -> str | None:
+        """The C lvalue of the metadata field that asks for time in ns."""
+        for header in self.headers.values():
+            for name, field in header.fields.items():
+                if header.metadata and _UNIT_FIELD.fullmatch(name):
+                    return f"{header.c_text}.{field.c_name}"
+        return None
 
     def header(self, name: str, where: str) -> Header:
         if name not in self.headers and not self.json.get("header_unions"):

@@ -14,7 +14,7 @@ from .expressions import Expressions
 from .headers import accessors, instances, structs
 from .names import Names, comment, string, word
 from .parser import Parser
-from .program import Json, Program
+from .program import NS_PER_TICK, Json, Program
 from .tables import Tables
 
 HEADROOM_BYTES = 256  # PIPELINE_HEADROOM
@@ -50,6 +50,8 @@ class _Translator:
         self.actions = Actions(self.program, self.expressions, arrays)
         self.tables = Tables(self.program, self.actions, self.members)
         self.parser = Parser(self.program, self.expressions, self.actions)
+        unit = self.program.unit_field
+        self.unit = [f"{unit} = 1;\t/* all stamps are in ns */"] if unit else []
 
     def _arrays(self, kind: str) -> dict[str, tuple[str, int, int]]:
         result = {}
@@ -171,6 +173,7 @@ class _Translator:
             "packet->payload_offset = 0;",
             f"packet->std.parser_error = {errors.get('NoError', 0)};",
             "packet->std.checksum_error = 0;",
+            *self.unit,
             *self.parser.start,
             *checksums(self.program, self.expressions, self.actions.calculations, verify=True),
         ]
@@ -267,6 +270,7 @@ class _Translator:
             "\tcopy->payload_offset = 0;",
             "}",
             *[f"{h.c_text} = (struct {h.c_type}){{ 0 }};" for h in metadata],
+            *self.unit,
             "copy->std = (struct intrinsic){ .packet_length = phv->length, .truncate_bytes = UINT32_MAX };",
             *(["switch (fields) {", *cases, "}"] if cases else ["(void)fields;"]),
             "copy->std.instance_type = kind;",
@@ -324,6 +328,7 @@ class _Translator:
             f"const uint32_t pipeline_max_parse_bytes = {min(furthest, UINT32_MAX):#x};"
             if furthest >= UINT32_MAX
             else f"const uint32_t pipeline_max_parse_bytes = {furthest};",
+            f"const uint32_t pipeline_ns_per_tick = {1 if self.unit else NS_PER_TICK};",
             "",
             *_public("pipeline_memory_bytes(void)", ["return sizeof(struct pipeline);"], "size_t "),
             *_public("pipeline_create(void *memory)", create, "struct pipeline *"),

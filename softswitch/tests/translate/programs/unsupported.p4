@@ -26,6 +26,7 @@ struct headers_t {
 struct metadata_t {
     @field_list(1) bit<16> kept;
     bit<32> color;
+    bit<16> ns_per_tick;
 }
 
 parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
@@ -98,6 +99,7 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
         resubmit_preserving_field_list(1);
         std.mcast_grp = 3;
         std.priority = 1;
+        meta.ns_per_tick = 1000;
         assert(meta.color == 0);
         log_msg("nothing");
         hdr.tags.push_front(1);
