@@ -16,6 +16,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from p4src.compile import parser_states
 from p4src.compile.output import write_changed
 from p4src.compile.resources import Resources, read_resources
 from p4src.compile.sources import CannotCompile, check_digest, digest, find_compiler
@@ -24,9 +25,6 @@ PROGRAM = Path("p4src/tna/bufferscope.p4")
 BUILD = Path("p4src/build")
 PAGE = "https://github.com/p4lang/open-p4studio"
 FILES = ("bf-rt.json", "resources.json", "bufferscope.sha256")
-# What the assembler says when a parser state's first transition takes every packet. p4c between its changes 5063
-# (February 2026) and 5753 (September) lost what selects on packets match, and succeeded.
-BLIND_PARSER = "match parser state due to previous match"
 
 # Shared controls have parts for other targets, and metadata that only some packets have a use for.
 WARNINGS = ("--Wdisable=unused", "--Wdisable=uninitialized-out-param")
@@ -65,12 +63,8 @@ def compile_tofino(generation: Generation, root: Path, compiler: str) -> tuple[R
         if result.returncode or not interface.exists() or not context.exists():
             sys.stderr.write(result.stdout + result.stderr)
             raise CannotCompile(f"{compiler} could not compile {PROGRAM} for {generation.target} ({result.returncode})")
-        if BLIND_PARSER in result.stdout + result.stderr:
-            raise CannotCompile(
-                f"{compiler} compiles {PROGRAM} for {generation.target} into a parser that takes every packet for the "
-                "same, a fault of p4c from February to September 2026 (https://github.com/p4lang/p4c/pull/5753): use "
-                "one that is older or newer"
-            )
+        if sentence := parser_states.fault(Path(directory) / "pipe" / f"{PROGRAM.stem}.bfa"):
+            raise CannotCompile(f"{compiler} {sentence}")
         resources = read_resources(json.loads(context.read_text()), generation.stages)
         texts = [_interface(interface), json.dumps(resources.as_json(), indent=1) + "\n", wanted + "\n"]
     paths = [root / path for path in files(generation)]

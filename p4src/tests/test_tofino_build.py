@@ -13,7 +13,6 @@ import pytest
 from p4src.compile import __main__ as make_p4
 from p4src.compile import tofino
 from p4src.compile.resources import Phv, read_resources
-from p4src.compile.sources import CannotCompile
 
 ROOT = Path(__file__).resolve().parents[2]
 CHIPS = [pytest.param(generation, id=generation.target) for generation in tofino.GENERATIONS]
@@ -140,23 +139,6 @@ def test_resources__count_what_is_placed_once():
     ]  # fmt: skip
     assert found.phv == {"normal": Phv(containers=1, bits=16)}
     assert found.line() == ("3 of 12 stages, 3 tables, 4 SRAM and 1 TCAM blocks, PHV: 1 normal containers (16 bits)")
-
-
-def test_compiler__that_leaves_the_parser_blind_is_refused(tmp_path, monkeypatch):
-    """p4c once lost the registers that a select compares, warned in its assembler, and exited with 0."""
-    compiler = tmp_path / "p4c"
-    compiler.write_text(
-        "#!/bin/sh\n"
-        'while [ $# -gt 1 ]; do case "$1" in --bf-rt-schema) schema=$2 ;; -o) out=$2 ;; esac; shift; done\n'
-        'mkdir -p "$out/pipe"; echo "{}" >"$schema"; echo "{}" >"$out/pipe/context.json"\n'
-        'echo "bufferscope.bfa:12: warning: Can\'t match parser state due to previous match" >&2\n'
-    )
-    compiler.chmod(0o755)
-    monkeypatch.chdir(ROOT)
-    before = [(ROOT / path).read_bytes() for path in tofino.files(tofino.GENERATIONS[0])]
-    with pytest.raises(CannotCompile, match="a parser that takes every packet for the same"):
-        tofino.compile_tofino(tofino.GENERATIONS[0], ROOT, str(compiler))
-    assert before == [(ROOT / path).read_bytes() for path in tofino.files(tofino.GENERATIONS[0])]
 
 
 @pytest.fixture

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""A compiler whose parser takes every packet for the same is refused by the assembly that it leaves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from p4src.compile import parser_states, tofino
+from p4src.compile.parser_states import blind_states
+from p4src.compile.sources import CannotCompile
+
+ROOT = Path(__file__).resolve().parents[2]
+
+ASSEMBLY = Path(__file__).parent / "assembly"
+SEEING = (ASSEMBLY / "seeing.bfa").read_text()
+
+
+def test_states__that_compare_are_no_fault() -> None:
+    assert blind_states(SEEING) == []
+    assert parser_states.fault(ASSEMBLY / "seeing.bfa") is None
+
+
+def test_states__whose_transitions_are_the_same_are_named() -> None:
+    """A state is named once, a parser when none of its states compares."""
+    blind = ["ingress parse_ethernet", "egress $entry_state"]
+    assert blind_states((ASSEMBLY / "blind.bfa").read_text()) == [*blind, "all of ingress", "all of egress"]
+    assert blind_states(SEEING.replace("0x****:", "0x86**:")) == ["ingress parse_ethernet"]
+
+
+def test_assembly__without_a_parser_is_no_proof(tmp_path: Path) -> None:
+    assert blind_states("") == ["all of ingress", "all of egress"]
+    assert blind_states(SEEING.replace("parser egress:", "parde egress:")) == ["all of egress"]
+    assert "left no assembly" in str(parser_states.fault(tmp_path / "bufferscope.bfa"))
+
+
+def test_compiler__whose_parser_is_blind_is_refused_and_nothing_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stand-in leaves that assembly and says nothing, as p4c's driver does."""
+    compiler = tmp_path / "p4c"
+    compiler.write_text(
+        "#!/bin/sh\n"
+        'while [ $# -gt 1 ]; do case "$1" in --bf-rt-schema) schema=$2 ;; -o) out=$2 ;; esac; shift; done\n'
+        'mkdir -p "$out/pipe"; echo "{}" >"$schema"; echo "{}" >"$out/pipe/context.json"\n'
+        f"cp '{ASSEMBLY}/blind.bfa' \"$out/pipe/bufferscope.bfa\"\n"
+    )
+    compiler.chmod(0o755)
+    monkeypatch.chdir(ROOT)
+    files = [ROOT / path for path in tofino.files(tofino.GENERATIONS[0])]
+    before = [path.read_bytes() for path in files]
+    with pytest.raises(CannotCompile, match="p4c built a parser that takes every packet for the same"):
+        tofino.compile_tofino(tofino.GENERATIONS[0], ROOT, str(compiler))
+    assert before == [path.read_bytes() for path in files]
+
+
+def test_script__runs_alone(tmp_path: Path) -> None:
+    """As the role `tofino` runs it: from anywhere, without our packages, one line and a status."""
+    for name, status, said in (("seeing", 0, ""), ("blind", 1, "built a parser that takes every packet for the same")):
+        command = [sys.executable, "-I", ROOT / "p4src/compile/parser_states.py", ASSEMBLY / f"{name}.bfa"]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (result.returncode, result.stderr, result.stdout.count("\n")) == (status, "", 1)
+        assert result.stdout.startswith(said)
