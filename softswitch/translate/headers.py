@@ -7,7 +7,7 @@ from .cfile import Function, block, function
 from .expressions import mask, storage
 from .program import Field, Program
 
-# (C expression, bits, bit offset from the start) of consecutive fields that together start and end at a byte.
+# (C expression, bits) of consecutive fields that together start and end at a byte.
 Chunk = list[tuple[str, int]]
 
 
