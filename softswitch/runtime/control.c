@@ -271,7 +271,7 @@ static size_t control_mirror(struct core *core, struct words *words, struct text
 	return accept(text);
 }
 
-static size_t control_program(const struct core *core, struct text *text)
+void control_program(const struct core *core, struct text *text)
 {
 	text_put(text, "ok\nname ");
 	text_put(text, pipeline_program_name);
@@ -287,7 +287,12 @@ static size_t control_program(const struct core *core, struct text *text)
 	text_put_pair(text, "packets", core->config.packets);
 	text_put_pair(text, "frame_bytes", core->config.frame_bytes);
 	text_put_pair(text, "headroom", PIPELINE_HEADROOM);
-	return text_end(text);
+}
+
+void control_stats(const struct core *core, struct text *text)
+{
+	text_put(text, "ok\n");
+	stats_write(core, text);
 }
 
 size_t core_control(struct core *core, const char *request, char *reply, size_t reply_bytes)
@@ -306,11 +311,12 @@ size_t core_control(struct core *core, const char *request, char *reply, size_t 
 	if (words_is(&words, "mirror"))
 		return control_mirror(core, &words, &text);
 	rest = words;
-	if (words_is(&words, "program") && !words_next(&rest))
-		return control_program(core, &text);
+	if (words_is(&words, "program") && !words_next(&rest)) {
+		control_program(core, &text);
+		return text_end(&text);
+	}
 	if (words_is(&words, "stats") && !words_next(&rest)) {
-		text_put(&text, "ok\n");
-		stats_write(core, &text);
+		control_stats(core, &text);
 		return text_end(&text);
 	}
 	return pipeline_control(core->pipeline, request, reply, reply_bytes);

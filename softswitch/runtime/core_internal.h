@@ -220,4 +220,9 @@ void traffic_depart(struct core *core);
 struct text;
 void stats_write(const struct core *core, struct text *text);
 
+/* control.c: the replies that an executor continues with lines of its own. The caller ends the text, so a reply that
+ * is cut ends once. */
+void control_program(const struct core *core, struct text *text);
+void control_stats(const struct core *core, struct text *text);
+
 #endif

@@ -5,14 +5,6 @@
 #include "core_internal.h"
 #include "text.h"
 
-/* Goes on behind what the core has answered: that is far from filling the buffer for EXECUTOR_MAX_PORTS ports. */
-static void start_after_core(struct text *text, struct executor *executor, const char *request, char *reply,
-			     size_t reply_bytes)
-{
-	text_start(text, reply, reply_bytes);
-	text->used = core_control(executor->core, request, reply, reply_bytes);
-}
-
 static void put_port(struct text *text, const struct executor_port *port, const char *name, uint64_t value)
 {
 	text_put(text, "port.");
@@ -57,7 +49,8 @@ static size_t stats(struct executor *executor, char *reply, size_t reply_bytes)
 	struct text text;
 
 	executor->measure(executor);
-	start_after_core(&text, executor, "stats", reply, reply_bytes);
+	text_start(&text, reply, reply_bytes);
+	control_stats(executor->core, &text);
 	for (uint32_t index = 0; index < executor->port_count; index++)
 		write_port(&text, &executor->ports[index]);
 	text_put_pair(&text, "clock_steps", executor->clock_steps);
@@ -74,7 +67,8 @@ static size_t program(struct executor *executor, char *reply, size_t reply_bytes
 {
 	struct text text;
 
-	start_after_core(&text, executor, "program", reply, reply_bytes);
+	text_start(&text, reply, reply_bytes);
+	control_program(executor->core, &text);
 	text_put(&text, "executor ");
 	text_put(&text, executor->name);
 	text_put(&text, "\n");

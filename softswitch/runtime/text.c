@@ -13,7 +13,7 @@ void text_start(struct text *text, char *buffer, size_t bytes)
 
 static bool has_room(struct text *text, size_t bytes)
 {
-	if (bytes > text->bytes - sizeof(cut_line) - text->used)
+	if (text->used + bytes + sizeof(cut_line) > text->bytes)
 		text->full = true;
 	return !text->full;
 }

@@ -93,6 +93,28 @@ static const char *answer(struct executor *executor, const char *request, size_t
 	return reply;
 }
 
+/* Each reply in a buffer of its own, so that the address sanitizer sees a byte behind it. */
+static void test_executor__cuts_a_reply_once(struct executor *executor)
+{
+	static const char *const requests[] = {"program", "stats"};
+	const char *cut_line = "\nerror reply cut: ask for less at once\n";
+
+	for (int index = 0; index < 2; index++) {
+		size_t whole_bytes = strlen(answer(executor, requests[index], strlen(requests[index]))) + 1;
+
+		for (size_t bytes = 64; bytes < whole_bytes + 64; bytes += bytes < 4096 ? 1 : 997) {
+			char *reply = malloc(bytes);
+			size_t used = executor_answer(executor, requests[index], strlen(requests[index]),
+						      reply, bytes);
+			const char *cut = strstr(reply, cut_line);
+
+			check(used < bytes && strlen(reply) == used);
+			check(cut ? cut + strlen(cut_line) == reply + used : bytes >= whole_bytes);
+			free(reply);
+		}
+	}
+}
+
 static void test_executor__adds_to_what_the_core_says(void)
 {
 	static struct executor_port ports[EXECUTOR_MAX_PORTS];
@@ -137,6 +159,7 @@ static void test_executor__adds_to_what_the_core_says(void)
 		     "error request longer than 4096 bytes\n"));
 	check(!strcmp(answer(&executor, request, EXECUTOR_REQUEST_BYTES + 1),
 		      "error request longer than 4096 bytes\n"));
+	test_executor__cuts_a_reply_once(&executor);
 	free(memory);
 }
 
