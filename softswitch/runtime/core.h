@@ -69,7 +69,9 @@ void core_advance(struct core *core, uint64_t until_ns);
 uint64_t core_next_event_ns(const struct core *core); /* CORE_NEVER_NS: none */
 
 /* No frame that is yet to arrive can be due sooner than this after its arrival: the smallest propagation delay of all
- * ports but those that only mirror sessions send to (what they carry has its times written in it).
+ * attached ports. A port that a mirror session sends to does not count, for the times of a copy are written in it,
+ * until a packet that is no clone is queued there: from then on the port carries data. The program alone knows where
+ * it forwards, so the first such packet is how the core learns it.
  */
 uint64_t core_lookahead_ns(const struct core *core);
 

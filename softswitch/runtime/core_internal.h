@@ -84,6 +84,7 @@ struct port_stats {
 
 struct port {
 	bool attached;
+	bool carries_data; /* a packet that is no clone has been queued here */
 	uint64_t rate_bps; /* 0: without bound; also below */
 	uint64_t delay_ns;
 	uint64_t access_bps;
@@ -195,7 +196,8 @@ bool link_serve(const struct link_clock *clock, uint64_t rate_bps, uint64_t read
 		struct link_clock *finish);
 uint64_t link_access(struct port *port, struct flow *flow, uint64_t arrival_ns, uint32_t frame_bytes);
 
-void link_find_lookahead(struct core *core); /* whenever a delay or a mirror session has changed */
+void link_find_lookahead(
+	struct core *core); /* after a change of anything that core_lookahead_ns depends on */
 
 /* flows.c */
 size_t flow_table_bytes(uint32_t flows);

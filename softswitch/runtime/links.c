@@ -46,8 +46,11 @@ uint64_t link_access(struct port *port, struct flow *flow, uint64_t arrival_ns, 
 	return clock->free_ns;
 }
 
+/* Only copies leave here. */
 static bool is_mirror_port(const struct core *core, uint32_t port)
 {
+	if (core->ports[port].carries_data)
+		return false;
 	for (uint32_t index = 0; index < CORE_MIRROR_SESSIONS; index++)
 		if (core->mirrors[index].set && core->mirrors[index].port == port)
 			return true;

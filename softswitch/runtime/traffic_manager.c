@@ -42,6 +42,10 @@ void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *pac
 		packet_pool_put(core, packet);
 		return;
 	}
+	if (unlikely(!port->carries_data && !packet->generation)) {
+		port->carries_data = true;
+		link_find_lookahead(core);
+	}
 	packet->port = number;
 	packet->enqueue_ns = now_ns;
 	packet->next = NULL;

@@ -427,6 +427,20 @@ def test_lookahead__is_the_smallest_delay_but_those_of_mirror_ports() -> None:
     assert core.lookahead_ns() == 5
 
 
+def test_lookahead__counts_a_mirror_port_that_carries_data() -> None:
+    core = Core()
+    core.set("port set 1 delay 300", "port set 2 delay 700", "mirror set 1 3", "mirror set 2 1")
+    assert core.lookahead_ns() == 700, "nothing was forwarded: port 1 may carry copies alone"
+    core.receive(0, 2, frame_to(1))
+    core.run()
+    assert core.lookahead_ns() == 300
+    core.set("mirror delete 2", "mirror set 3 1", f"test mirror {MIRROR_EGRESS}")
+    assert core.lookahead_ns() == 300, "sessions come and go, port 1 stays a port of data"
+    core.receive(0, 1, frame_to(2))
+    assert [output.port for output in core.run()] == [3, 2]
+    assert core.lookahead_ns() == 300, "copies alone were queued on port 3"
+
+
 def test_runs__with_the_same_input_are_the_same() -> None:
     def run(chunk: int) -> list[Output]:
         rng = random.Random(3)
