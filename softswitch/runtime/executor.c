@@ -35,6 +35,7 @@ static void write_port(struct text *text, const struct executor_port *port)
 	put_port(text, port, "tx_bytes", port->tx_bytes);
 	put_port(text, port, "tx_errors", port->tx_errors);
 	put_port(text, port, "tx_retries", port->tx_retries);
+	put_port(text, port, "tx_waiting_max", port->tx_waiting_max);
 	put_port(text, port, "tx_last_errno", port->tx_last_errno);
 	put_lateness(text, "departures", port->number, lateness->departures);
 	put_lateness(text, "gap_frames", port->number, lateness->gap_frames);

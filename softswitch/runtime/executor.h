@@ -25,6 +25,7 @@ struct executor_port {
 	uint64_t tx_bytes;
 	uint64_t tx_errors; /* frames given up, each counted once */
 	uint64_t tx_retries;
+	uint64_t tx_waiting_max; /* frames that waited at once because the kernel refused one for now */
 	uint64_t tx_last_errno;
 	struct lateness lateness;
 };

@@ -19,7 +19,6 @@
 
 enum {
 	READ_BATCH = 64,	  /* frames read before the outputs get their turn */
-	RETRY_NS = 20000,	  /* when the kernel refused a frame for now */
 	MAX_WAKE_COST_NS = 30000, /* longer was not waking up but being kept from it */
 	WAKE_SPREAD_NS = 2000,
 	MAX_PATIENCE_NS = 250000,   /* bounds how late copies are, and how full rings get */
@@ -30,7 +29,6 @@ enum {
 struct loop {
 	struct shell *shell;
 	struct control_socket *control;
-	struct port_io *by_number[PIPELINE_PORTS];
 	struct pollfd list[1 + 1 + SHELL_MAX_CLIENTS + EXECUTOR_MAX_PORTS];
 	uint64_t wake_cost_ns;
 	uint64_t turn_ns;    /* when this turn began */
@@ -60,7 +58,7 @@ static uint64_t read_frames(struct loop *loop, uint64_t limit_ns)
 	struct port_io *port;
 	struct ring_frame frame;
 
-	for (int count = 0; count < READ_BATCH; count++) {
+	for (int count = 0; count < READ_BATCH && !outputs_are_congested(shell); count++) {
 		port = earliest_frame(shell);
 		if (!port || port->ring.head_ns > limit_ns)
 			return limit_ns;
@@ -72,46 +70,6 @@ static uint64_t read_frames(struct loop *loop, uint64_t limit_ns)
 	}
 	port = earliest_frame(shell);
 	return port && port->ring.head_ns < limit_ns ? port->ring.head_ns : limit_ns;
-}
-
-static void flush_all(struct shell *shell)
-{
-	for (uint32_t index = 0; index < shell->port_count; index++)
-		if (shell->ports[index].transmit.count)
-			transmit_flush(&shell->ports[index].transmit, shell->core);
-}
-
-/* True: the kernel has refused frames for now. */
-static bool is_pending(const struct shell *shell)
-{
-	for (uint32_t index = 0; index < shell->port_count; index++)
-		if (shell->ports[index].transmit.count)
-			return true;
-	return false;
-}
-
-/* Hands over all that is due: more frames are only read when those before are gone, so an overload shows at the rings
- * and does not use up the packets that postcards need. What was refused goes first: frames of a port stay in order.
- */
-static void send_due(struct loop *loop, uint64_t now_ns)
-{
-	struct core_output output;
-
-	for (;;) {
-		bool more = true;
-
-		flush_all(loop->shell);
-		if (is_pending(loop->shell))
-			return;
-		for (int count = 0; more && count < SHELL_BATCH; count++) {
-			more = core_take_output(loop->shell->core, now_ns, &output);
-			if (more)
-				transmit_add(&loop->by_number[output.port]->transmit, &output);
-		}
-		if (!more)
-			break;
-	}
-	flush_all(loop->shell);
 }
 
 static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
@@ -138,10 +96,10 @@ static uint64_t next_wake_ns(struct loop *loop, uint64_t now_ns)
 
 	if (port)
 		event_ns = earlier(event_ns, port->ring.head_ns);
-	if (event_ns != CORE_NEVER_NS)
+	/* While frames are not read, virtual time stands still. */
+	if (event_ns != CORE_NEVER_NS && !outputs_are_congested(shell))
 		wake_ns = earlier(wake_ns, event_ns + patience_ns(shell));
-	if (is_pending(shell))
-		return earlier(wake_ns, now_ns + RETRY_NS);
+	wake_ns = earlier(wake_ns, outputs_retry_ns(shell));
 	return earlier(wake_ns, core_next_output_ns(shell->core));
 }
 
@@ -239,9 +197,9 @@ static void turn(struct loop *loop)
 	clocks_sample(&shell->clocks, loop->turn_ns);
 	loop->busy = false;
 	if (core_next_output_ns(shell->core) <= loop->turn_ns)
-		send_due(loop, loop->turn_ns);
+		outputs_send_due(shell, loop->turn_ns);
 	core_advance(shell->core, read_frames(loop, loop->turn_ns - shell->horizon_ns));
-	send_due(loop, mono_now_ns());
+	outputs_send_due(shell, mono_now_ns());
 	rest(loop);
 }
 
@@ -249,8 +207,6 @@ void loop_run(struct shell *shell, struct control_socket *control, int signal_fd
 {
 	struct loop loop = {.shell = shell, .control = control};
 
-	for (uint32_t index = 0; index < shell->port_count; index++)
-		loop.by_number[shell->ports[index].number] = &shell->ports[index];
 	loop.list[0] = (struct pollfd){.fd = signal_fd, .events = POLLIN};
 	while (!loop.stop)
 		turn(&loop);

@@ -79,8 +79,11 @@ static int open_ports(struct shell *shell, const struct options *options)
 {
 	shell->ports = calloc(options->port_count, sizeof(*shell->ports));
 	shell->executor.ports = calloc(options->port_count, sizeof(*shell->executor.ports));
-	if (!shell->ports || !shell->executor.ports)
+	if (!shell->ports || !shell->executor.ports || outputs_open(&shell->backlog, options->packets)) {
+		complain("allocating the ports and a backlog of %u packets: out of memory: fewer --packets",
+			 options->packets);
 		return -ENOMEM;
+	}
 	for (uint32_t index = 0; index < options->port_count; index++) {
 		struct executor_port *counters = &shell->executor.ports[index];
 		struct port_io *port = &shell->ports[index];
@@ -90,6 +93,7 @@ static int open_ports(struct shell *shell, const struct options *options)
 		port->number = options->ports[index].number;
 		strcpy(port->interface, options->ports[index].interface);
 		port->ring.fd = port->transmit.fd = -1;
+		shell->by_number[port->number] = port;
 		shell->executor.port_count = ++shell->port_count;
 		error = transmit_open(&port->transmit, counters, port->interface);
 		if (!error)
@@ -109,6 +113,7 @@ static void close_ports(struct shell *shell)
 		ring_close(&shell->ports[index].ring);
 		transmit_close(&shell->ports[index].transmit);
 	}
+	outputs_close(&shell->backlog);
 	free(shell->ports);
 	free(shell->executor.ports);
 }

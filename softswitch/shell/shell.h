@@ -89,22 +89,40 @@ void ring_read_drops(struct ring *ring);
 void ring_clear_error(struct ring *ring); /* an interface that went down; else every poll ends at once */
 
 /* transmit.c */
+struct held_output {
+	struct core_output output;
+	struct held_output *next;
+};
+
+/* The frames of all ports that wait behind a refused one; they never get more than the pool has packets. */
+struct backlog {
+	struct held_output *nodes; /* as many as packets */
+	struct held_output *free;
+	uint32_t packets;
+	uint32_t held;
+};
+
 struct transmit {
 	int fd;
 	uint32_t count;
-	uint32_t sent;			/* of count */
-	uint32_t tries;			/* of the frame at `sent` */
+	uint32_t sent;		       /* of count */
+	uint32_t tries;		       /* of the frame at `sent` */
+	uint64_t retry_ns;	       /* that frame was refused, and is tried again then; 0: it was not */
+	struct held_output *held_head; /* frames behind the batch, in order */
+	struct held_output *held_tail;
+	uint32_t held;
 	struct executor_port *counters; /* tx_*, lateness */
 	struct core_output outputs[SHELL_BATCH];
 	struct iovec vectors[SHELL_BATCH];
 	struct mmsghdr *messages;
 };
 
+int transmit_start(struct transmit *transmit, struct executor_port *counters,
+		   int fd); /* sends to fd; 0 or -ENOMEM */
 int transmit_open(struct transmit *transmit, struct executor_port *counters, const char *interface);
 void transmit_close(struct transmit *transmit);
-/* The caller sees to it that count < SHELL_BATCH. */
-void transmit_add(struct transmit *transmit, const struct core_output *output);
-void transmit_flush(struct transmit *transmit, struct core *core); /* what is refused for now stays */
+void transmit_add(struct transmit *transmit, struct backlog *backlog, const struct core_output *output);
+void transmit_flush(struct transmit *transmit, struct backlog *backlog, struct core *core);
 
 /* What the control socket and the loop work on. */
 struct port_io {
@@ -119,11 +137,20 @@ struct shell {
 	struct core *core;
 	struct clocks clocks;
 	struct port_io *ports; /* as many as the executor's, in the same order */
+	struct port_io *by_number[PIPELINE_PORTS];
 	uint32_t port_count;
+	struct backlog backlog;
 	uint64_t horizon_ns;
 	bool spin;
 	bool watch;
 };
+
+/* outputs.c */
+int outputs_open(struct backlog *backlog, uint32_t packets); /* 0 or -ENOMEM */
+void outputs_close(struct backlog *backlog);
+void outputs_send_due(struct shell *shell, uint64_t now_ns); /* every frame that is due and not refused */
+uint64_t outputs_retry_ns(const struct shell *shell);	     /* CORE_NEVER_NS: no frame waits */
+bool outputs_are_congested(const struct shell *shell);	     /* no more frames may be read for now */
 
 /* control_socket.c */
 struct control_socket {

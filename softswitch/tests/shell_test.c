@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * What is around the core: buckets of lateness, gaps, requests of the executor, clocks. Built with sanitizers by
- * `make shell_test`.
+ * The code around the core: buckets of lateness, gaps, requests of the executor, outputs that the kernel refuses, clocks.
+ * Built with sanitizers by `make shell_test`.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "../../lib/report.h"
 #include "../shell/shell.h"
+
+const char *const program_name = "shell_test";
 
 #define check(condition)                                                                                     \
 	do {                                                                                                 \
@@ -163,6 +168,141 @@ static void test_executor__adds_to_what_the_core_says(void)
 	free(memory);
 }
 
+enum {
+	PACKETS = 4096,
+	FRAME_BYTES = 100,
+	ROOMY = 2, /* ports */
+	TIGHT = 3,
+};
+
+/* A shell whose ports 2 and 3 send into sockets: port 2's holds all frames, port 3's a few. */
+struct rig {
+	struct shell shell;
+	struct port_io ports[2];
+	struct executor_port counters[2];
+	int far_ends[2];
+	uint64_t now_ns;
+	void *memory;
+};
+
+static void rig_open(struct rig *rig)
+{
+	struct core_config config = {.packets = PACKETS, .frame_bytes = 256, .flows = 1};
+	int send_bytes[] = {8 << 20, 4096};
+
+	memset(rig, 0, sizeof(*rig));
+	rig->memory = aligned_alloc(64, (core_memory_bytes(&config) + 63) / 64 * 64);
+	rig->shell = (struct shell){
+		.core = core_create(rig->memory, &config), .ports = rig->ports, .port_count = 2};
+	check(!outputs_open(&rig->shell.backlog, PACKETS));
+	for (int index = 0; index < 2; index++) {
+		struct port_io *port = &rig->ports[index];
+		int ends[2];
+
+		check(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends));
+		check(!setsockopt(ends[0], SOL_SOCKET, SO_SNDBUFFORCE, &send_bytes[index], sizeof(int)) ||
+		      !setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &send_bytes[index], sizeof(int)));
+		check(!transmit_start(&port->transmit, &rig->counters[index], ends[0]));
+		port->number = (uint16_t)(ROOMY + index);
+		rig->shell.by_number[port->number] = port;
+		rig->far_ends[index] = ends[1];
+		core_attach_port(rig->shell.core, port->number);
+	}
+}
+
+static void rig_close(struct rig *rig)
+{
+	char reply[8192];
+
+	core_control(rig->shell.core, "stats", reply, sizeof(reply));
+	check(strstr(reply, "\npackets_used 0\n"));
+	for (int index = 0; index < 2; index++) {
+		transmit_close(&rig->ports[index].transmit);
+		close(rig->far_ends[index]);
+	}
+	outputs_close(&rig->shell.backlog);
+	free(rig->memory);
+}
+
+/* Frames to both ports, each with its number. */
+static void rig_forward(struct rig *rig, uint32_t first, uint32_t count)
+{
+	for (uint32_t number = first; number < first + count; number++)
+		for (uint8_t port = ROOMY; port <= TIGHT; port++) {
+			uint8_t frame[FRAME_BYTES] = {2, 0xbf, 0, 0, 0, port};
+
+			memcpy(frame + 20, &number, sizeof(number));
+			check(!core_receive(rig->shell.core, ++rig->now_ns, ROOMY, frame, sizeof(frame)));
+		}
+	core_advance(rig->shell.core, rig->now_ns);
+	outputs_send_due(&rig->shell, CORE_NEVER_NS - 1);
+}
+
+/* Reads the frames that have come to the far end of a port, and checks their order; the number of the next one. */
+static uint32_t rig_drain(struct rig *rig, int index, uint32_t next)
+{
+	uint8_t frame[256];
+	uint32_t number;
+
+	while (recv(rig->far_ends[index], frame, sizeof(frame), 0) == FRAME_BYTES) {
+		memcpy(&number, frame + 20, sizeof(number));
+		check(number == next++);
+	}
+	return next;
+}
+
+/* Until every frame is sent or given up. */
+static void rig_retry(struct rig *rig)
+{
+	uint64_t end_ns = mono_now_ns() + 60000000000;
+
+	while (outputs_retry_ns(&rig->shell) != CORE_NEVER_NS && mono_now_ns() < end_ns)
+		outputs_send_due(&rig->shell, CORE_NEVER_NS - 1);
+}
+
+static void test_outputs__a_refused_port_holds_back_its_own_frames_alone(void)
+{
+	static struct rig rig;
+	uint32_t roomy = 0, tight = 0;
+
+	rig_open(&rig);
+	for (uint32_t first = 0; first < 1000; first += 100) {
+		rig_forward(&rig, first, 100);
+		roomy = rig_drain(&rig, 0, roomy);
+		check(roomy == first + 100);
+	}
+	check(rig.counters[0].tx_retries == 0 && rig.counters[0].tx_waiting_max == 0);
+	check(rig.counters[1].tx_frames < 100 && rig.counters[1].tx_retries > 0);
+	check(rig.counters[1].tx_waiting_max == 1000 - rig.counters[1].tx_frames);
+	check(outputs_retry_ns(&rig.shell) != CORE_NEVER_NS && !outputs_are_congested(&rig.shell));
+	while (tight < 1000) {
+		tight = rig_drain(&rig, 1, tight);
+		outputs_send_due(&rig.shell, CORE_NEVER_NS - 1);
+	}
+	check(rig.counters[1].tx_frames == 1000 && rig.counters[1].tx_errors == 0);
+	check(outputs_retry_ns(&rig.shell) == CORE_NEVER_NS);
+	rig_close(&rig);
+}
+
+static void test_outputs__reading_stops_while_half_of_the_pool_waits(void)
+{
+	static struct rig rig;
+	uint32_t number = 0;
+
+	rig_open(&rig);
+	while (!outputs_are_congested(&rig.shell) && number < PACKETS) {
+		rig_forward(&rig, number++, 1);
+		check(rig_drain(&rig, 0, number - 1) == number);
+	}
+	check(rig.shell.backlog.held == PACKETS / 2 + 1);
+	check(rig.counters[0].tx_frames == number);
+	rig_retry(&rig); /* nobody reads port 3: its frames are given up, each counted */
+	check(!outputs_are_congested(&rig.shell) && rig.shell.backlog.held == 0);
+	check(rig.counters[1].tx_frames + rig.counters[1].tx_errors == number);
+	check(rig.counters[1].tx_retries >= 500 && rig.counters[0].tx_errors == 0);
+	rig_close(&rig);
+}
+
 static void test_clocks__stamps_become_monotonic(void)
 {
 	struct clocks clocks = {0};
@@ -201,6 +341,8 @@ int main(void)
 	test_gaps__count_only_back_to_back_frames();
 	test_spans__go_from_the_first_frame_to_the_last();
 	test_executor__adds_to_what_the_core_says();
+	test_outputs__a_refused_port_holds_back_its_own_frames_alone();
+	test_outputs__reading_stops_while_half_of_the_pool_waits();
 	test_clocks__stamps_become_monotonic();
 	test_clocks__a_step_is_counted_a_slew_is_not();
 	return 0;
