@@ -298,8 +298,8 @@ void control_stats(const struct core *core, struct text *text)
 size_t core_control(struct core *core, const char *request, char *reply, size_t reply_bytes)
 {
 	struct words words = {.at = request};
-	struct words rest;
 	struct text text;
+	bool program, stats;
 
 	text_start(&text, reply, reply_bytes);
 	if (!words_next(&words))
@@ -310,14 +310,15 @@ size_t core_control(struct core *core, const char *request, char *reply, size_t 
 		return control_flow(core, &words, &text);
 	if (words_is(&words, "mirror"))
 		return control_mirror(core, &words, &text);
-	rest = words;
-	if (words_is(&words, "program") && !words_next(&rest)) {
+	program = words_is(&words, "program");
+	stats = words_is(&words, "stats");
+	if ((program || stats) && words_next(&words))
+		return refuse_word(&text, "unexpected", &words, "program, stats");
+	if (program)
 		control_program(core, &text);
-		return text_end(&text);
-	}
-	if (words_is(&words, "stats") && !words_next(&rest)) {
+	else if (stats)
 		control_stats(core, &text);
+	if (program || stats)
 		return text_end(&text);
-	}
 	return pipeline_control(core->pipeline, request, reply, reply_bytes);
 }

@@ -63,7 +63,6 @@ struct event_heap {
 		struct core_packet *packet;
 	} *entries;
 	uint32_t count;
-	uint32_t capacity;
 };
 
 struct lane {

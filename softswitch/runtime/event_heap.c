@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Binary heap of packets by (time, sequence number), with lanes in front of it: see struct event_heap.
- * The capacity is that of the packet pool, so a push cannot fail.
+ * A push cannot fail: the entries are as many as the pool has packets, those of departures as many as there are ports.
  */
 #include "core_internal.h"
 

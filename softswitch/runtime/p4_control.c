@@ -2,7 +2,6 @@
  * Which request is it; registers, counters and random numbers. Tables are in p4_table_control.c.
  */
 #include "p4_control.h"
-#include "pipeline.h"
 
 bool p4_next_word(struct p4_request *request)
 {
@@ -319,18 +318,6 @@ static void control_random(struct p4_request *request)
 	text_put(&request->reply, "ok\n");
 }
 
-static void control_program(struct p4_request *request)
-{
-	if (!p4_at_end(request))
-		return;
-	text_put(&request->reply, "ok\nname ");
-	text_put(&request->reply, pipeline_program_name);
-	text_put(&request->reply, "\ndigest ");
-	text_put(&request->reply, pipeline_program_digest);
-	text_put(&request->reply, "\n");
-	text_put_pair(&request->reply, "headroom", PIPELINE_HEADROOM);
-}
-
 size_t p4_control(const struct p4_program_info *program, void *pipeline, const char *text, char *reply,
 		  size_t reply_bytes)
 {
@@ -346,8 +333,6 @@ size_t p4_control(const struct p4_program_info *program, void *pipeline, const c
 		control_counter(&request);
 	} else if (words_is(&request.words, "random")) {
 		control_random(&request);
-	} else if (words_is(&request.words, "program")) {
-		control_program(&request);
 	} else {
 		text_put(p4_error(&request), "unknown request ");
 		p4_put_word(&request);

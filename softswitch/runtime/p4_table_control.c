@@ -39,7 +39,7 @@ static const struct p4_table_info *read_table(struct p4_request *request)
 	for (uint32_t i = 0, ends = 0; i < program->table_count; i++) {
 		const struct p4_table_info *info = program->tables[i];
 
-		if (info->hidden || p4_name_index(&request->words, info, sizeof(*info), 1) < 0)
+		if (p4_name_index(&request->words, info, sizeof(*info), 1) < 0)
 			continue;
 		if (words_is(&request->words, info->name))
 			return info;
@@ -51,8 +51,6 @@ static const struct p4_table_info *read_table(struct p4_request *request)
 	p4_put_word(request);
 	text_put(&request->reply, ": one of ");
 	for (uint32_t i = 0; i < program->table_count; i++) {
-		if (program->tables[i]->hidden)
-			continue;
 		text_put(&request->reply, separator);
 		text_put(&request->reply, program->tables[i]->name);
 		separator = ", ";
@@ -458,8 +456,6 @@ static void table_list(struct p4_request *request)
 	for (uint32_t i = 0; i < request->program->table_count; i++) {
 		const struct p4_table_info *table = request->program->tables[i];
 
-		if (table->hidden)
-			continue;
 		text_put(reply, table->name);
 		text_put(reply, table->key_count ? " " : " -");
 		for (uint32_t k = 0; k < table->key_count; k++) {

@@ -108,8 +108,6 @@ struct p4_row *p4_table_find(struct p4_table *table, uint32_t length, const uint
 {
 	const struct p4_table_info *info = table->info;
 
-	if (info->key_count == 0)
-		return NULL;
 	if (hashed(info))
 		return p4_find_hashed(table, words, info->key_words, length, info->bucket_count,
 				      info->row_bytes);

@@ -52,11 +52,9 @@ struct p4_table_info {
 	uint32_t row_bytes;
 	uint16_t key_words;
 	uint16_t argument_words;
-	uint8_t match;	    /* enum p4_match of the table */
-	bool const_entries; /* neither the entries ... */
-	bool const_default; /* ... nor the default entry may be changed */
-	bool hidden;	    /* made by the compiler: not for the control plane */
-	bool direct_counter;
+	uint8_t match;	     /* enum p4_match of the table */
+	bool const_entries;  /* neither the entries ... */
+	bool const_default;  /* ... nor the default entry may be changed */
 	size_t table_offset; /* of its struct p4_table in struct pipeline */
 };
 

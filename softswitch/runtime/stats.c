@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Every counter of the core as `NAME VALUE` lines. For a core at rest it holds that
- * rx_frames + clones = oversize + pool_exhausted + all drops + departed.
+ * Every counter of the core as `NAME VALUE` lines. For a core at rest rx_frames + clones = oversize + pool_exhausted +
+ * all drops + departed, as long as no clone lacked a packet: pool_exhausted counts that clone, clones does not.
  */
 #include "core_internal.h"
 #include "text.h"

@@ -82,8 +82,7 @@ static int map_ring(struct ring *ring, uint32_t frame_bytes, uint32_t ring_mib)
 	struct tpacket_req request;
 
 	slot_bytes = (slot_bytes + SLOT_ALIGN_BYTES - 1) / SLOT_ALIGN_BYTES * SLOT_ALIGN_BYTES;
-	/* Slots of a power of two below a page's worth fill blocks without waste and keep addresses simple.
-	 */
+	/* As many whole slots as fit in a block: the rest of the block stays unused, see head_of. */
 	request.tp_block_size = BLOCK_BYTES;
 	request.tp_frame_size = slot_bytes;
 	request.tp_block_nr = ring_mib * ((1 << 20) / BLOCK_BYTES);

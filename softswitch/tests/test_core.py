@@ -416,6 +416,13 @@ def test_queue__equals_an_independent_model(seed: int) -> None:
     assert core.stats()["port.2.queue_drops"] == len(model) - len(admitted)
 
 
+def test_control__words_behind_program_and_stats_are_refused() -> None:
+    core = Core()
+    assert core.control("program now") == ["error unexpected 'now': program, stats"]
+    assert core.control("stats all") == ["error unexpected 'all': program, stats"]
+    assert core.control("program")[:2] == ["ok", "name l2_mirror"]
+
+
 def test_lookahead__is_the_smallest_delay_but_those_of_mirror_ports() -> None:
     core = Core()
     assert core.lookahead_ns() == 0

@@ -287,7 +287,6 @@ class Tables:
             "match": _MATCHES[table.match],
             "const_entries": "true" if table.json.get("entries") else "false",
             "const_default": "true" if default.get("action_const") or default.get("action_entry_const") else "false",
-            "direct_counter": "true" if table.json.get("with_counters") else "false",
             "table_offset": f"offsetof(struct pipeline, table_{table.name})",
         }
         items = [f".{name} = {value}," for name, value in values.items()]

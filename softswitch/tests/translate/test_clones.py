@@ -170,10 +170,3 @@ def test_requests__about_registers_and_counters_say_what_is_wrong(switch: Switch
         "random": "random: seed NUMBER",
     }.items():
         assert switch.refused(text) == "error " + error, text
-
-
-def test_program__gives_name_and_digest(switch: Switch) -> None:
-    lines = switch.do("program")
-    assert lines[0] == "name clones"
-    assert lines[1].startswith("digest ")
-    assert len(lines[1]) == len("digest ") + 64
