@@ -2,8 +2,10 @@
  * Requests that concern ports, flows and mirror sessions; the others go to the pipeline. A request is read
  * whole before anything is changed, so one that is answered with an error has changed nothing.
  */
-#include "core_internal.h"
-#include "text.h"
+#include "control.h"
+#include "core_state.h"
+#include "freestanding.h"
+#include "stats.h"
 
 /* With these bounds no product or sum of times in links.c can overflow. A frame takes 10 minutes at the
  * lowest rate. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * The core as a table of contents: what memory it has, what comes in, what happens next, what goes out.
  */
-#include "core_internal.h"
+#include "core_state.h"
+#include "freestanding.h"
 
 enum {
 	CACHE_LINE_BYTES = 64,

@@ -20,6 +20,14 @@ enum {
 	CORE_MAX_PACKETS = 1 << 24,
 };
 
+/* Errors are returned negative, with Linux' numbers. */
+enum {
+	CORE_EINVAL = 22,
+	CORE_ENODEV = 19,
+	CORE_EMSGSIZE = 90,
+	CORE_ENOBUFS = 105,
+};
+
 struct core;
 
 struct core_config {

@@ -2,7 +2,8 @@
  * Binary heap of packets by (time, sequence number), with lanes in front of it: see struct event_heap.
  * A push cannot fail: the entries are as many as the pool has packets, those of departures as many as there are ports.
  */
-#include "core_internal.h"
+#include "event_heap.h"
+#include "freestanding.h"
 
 static bool before(const struct heap_entry *a, const struct heap_entry *b)
 {

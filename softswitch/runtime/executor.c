@@ -2,7 +2,7 @@
  * Requests that concern more than the core: `stats` and `program`, which add to what the core says, and `lateness`.
  */
 #include "executor.h"
-#include "core_internal.h"
+#include "control.h"
 #include "text.h"
 
 static void put_port(struct text *text, const struct executor_port *port, const char *name, uint64_t value)

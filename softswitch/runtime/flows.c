@@ -3,7 +3,8 @@
  * Only frames whose ports surely stand where they are read belong to a flow: not later fragments, nor packets
  * with IPv6 extension headers. Up to two VLAN tags are passed over.
  */
-#include "core_internal.h"
+#include "flow.h"
+#include "freestanding.h"
 
 enum {
 	ETHERNET_BYTES = 14,

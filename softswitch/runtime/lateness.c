@@ -2,7 +2,7 @@
  * See lateness.h.
  */
 #include "lateness.h"
-#include "core_internal.h"
+#include "freestanding.h"
 
 static uint32_t bucket_of(uint64_t ns)
 {

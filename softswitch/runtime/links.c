@@ -2,7 +2,9 @@
  * Links in virtual time: how long a frame occupies one, exactly, and how long it travels. A rate of 0 is no
  * bound.
  */
-#include "core_internal.h"
+#include "link.h"
+#include "core_state.h"
+#include "freestanding.h"
 
 uint64_t link_wire_bits(uint32_t frame_bytes)
 {

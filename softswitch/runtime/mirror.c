@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Mirror sessions, and the copies that go to them. Few sessions: found by looking at each.
  */
-#include "core_internal.h"
+#include "mirror.h"
+#include "core_state.h"
+#include "freestanding.h"
 
 struct mirror_session *mirror_find(struct core *core, uint32_t session)
 {

@@ -2,7 +2,9 @@
  * A fixed number of packets, each with its own frame buffer and headers beside it. Last given back, first
  * taken: what is used again is still in the cache, and memory that was never needed is never touched.
  */
-#include "core_internal.h"
+#include "packet_pool.h"
+#include "core_state.h"
+#include "freestanding.h"
 
 enum {
 	CACHE_LINE_BYTES = 64,

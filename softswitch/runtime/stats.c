@@ -2,8 +2,8 @@
  * Every counter of the core as `NAME VALUE` lines. For a core at rest rx_frames + clones = oversize + pool_exhausted +
  * all drops + departed, as long as no clone lacked a packet: pool_exhausted counts that clone, clones does not.
  */
-#include "core_internal.h"
-#include "text.h"
+#include "stats.h"
+#include "core_state.h"
 
 static void put_port(struct text *text, uint32_t port, const char *name, uint64_t value)
 {

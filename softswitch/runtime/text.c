@@ -2,7 +2,7 @@
  * See text.h.
  */
 #include "text.h"
-#include "core_internal.h"
+#include "freestanding.h"
 
 static const char cut_line[] = "error reply cut: ask for less at once\n";
 

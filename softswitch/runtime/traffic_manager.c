@@ -2,7 +2,9 @@
  * One FIFO queue a port. The head of a queue is in transmission, and counts as queued until its last bit has
  * left: then egress runs, so that what egress counts and what arrivals see are the same thing.
  */
-#include "core_internal.h"
+#include "traffic_manager.h"
+#include "core_state.h"
+#include "freestanding.h"
 
 /* Sets the head's departure. It starts when the link is free and the head is there; now_ns is only later than
  * that end after a frame that egress dropped, whose time on the link the head then takes over.

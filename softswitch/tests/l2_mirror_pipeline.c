@@ -6,7 +6,8 @@
  *
  * Control: `test mirror MASK` (1: every packet in ingress, 2: in egress, 4: copies are mirrored again).
  */
-#include "../runtime/core_internal.h"
+#include "../runtime/freestanding.h"
+#include "../runtime/pipeline.h"
 #include "../runtime/text.h"
 
 enum {

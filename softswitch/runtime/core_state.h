@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * The core as a whole: what core.h keeps from its users.
+ */
+#ifndef SOFTSWITCH_CORE_STATE_H
+#define SOFTSWITCH_CORE_STATE_H
+
+#include "core.h"
+#include "event_heap.h"
+#include "flow.h"
+#include "mirror.h"
+#include "traffic_manager.h"
+
+#define CORE_TIME_MASK (((uint64_t)1 << 48) - 1)
+
+struct core_stats {
+	uint64_t pool_exhausted;
+	uint64_t arrivals_clamped;
+	uint64_t clones;
+	uint64_t clone_drops; /* no such mirror session, or a clone of a clone of a clone... */
+	uint64_t multicast_drops;
+	uint64_t port_unknown_drops;
+	uint64_t packets_used_max;
+};
+
+struct core {
+	struct pipeline *pipeline;
+	uint64_t now_ns; /* time of the last event done */
+	uint64_t next_seq;
+	uint64_t lookahead_ns;
+	struct event_heap arrivals;
+	struct event_heap departures; /* the heads of all queues */
+	struct event_heap outputs;
+
+	struct core_packet *free_packets;
+	uint32_t packets_used;
+	struct core_config config;
+
+	struct flow_table flows;
+	struct mirror_session mirrors[CORE_MIRROR_SESSIONS];
+	struct core_stats stats;
+	struct port ports[PIPELINE_PORTS];
+};
+
+#endif

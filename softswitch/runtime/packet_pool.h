@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Packets and the pool they come from. A packet is in one place at a time: the free list, the arrivals, a port's queue,
+ * or the outputs; `next` chains it there.
+ */
+#ifndef SOFTSWITCH_PACKET_POOL_H
+#define SOFTSWITCH_PACKET_POOL_H
+
+#include "core.h"
+
+struct core_packet {
+	struct packet packet;
+	struct core_packet *next;
+	uint8_t *buffer;  /* PIPELINE_HEADROOM before the frame as it came in */
+	uint64_t time_ns; /* of its next event: arrival, departure, or due */
+	uint64_t seq;	  /* order of events at the same ns */
+	uint64_t enqueue_ns;
+	uint64_t departure_ns;
+	uint64_t flow_delay_ns; /* of its 5-tuple, when it arrived */
+	uint32_t queue_bytes;	/* as counted in the queue and on the link */
+	uint16_t port;		/* that of the queue or output it is in */
+	uint8_t generation;	/* 0: came in by a port; clones have one more than their original */
+	bool in_lane;
+	bool back_to_back;
+};
+
+size_t packet_pool_bytes(const struct core_config *config);
+void packet_pool_init(struct core *core, uint8_t *memory);
+struct core_packet *packet_pool_get(struct core *core); /* NULL, counted: none left */
+void packet_pool_put(struct core *core, struct core_packet *packet);
+
+#endif
