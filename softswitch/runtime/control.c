@@ -96,12 +96,13 @@ static struct port *read_port(struct core *core, struct words *words, uint64_t *
 
 static size_t port_set(struct core *core, struct port *port, struct words *words, struct text *text)
 {
+	struct queue_limits limits = queue_get_limits(&port->queue);
 	struct setting settings[] = {
 		{"rate", MIN_RATE_BPS, MAX_RATE_BPS, port->rate_bps},
 		{"delay", 0, MAX_DELAY_NS, port->delay_ns},
 		{"access", MIN_RATE_BPS, MAX_RATE_BPS, port->access_bps},
-		{"limit_packets", 0, MAX_LIMIT, port->limit_packets},
-		{"limit_bytes", 0, MAX_LIMIT, port->limit_bytes},
+		{"limit_packets", 0, MAX_LIMIT, limits.packets},
+		{"limit_bytes", 0, MAX_LIMIT, limits.bytes},
 	};
 	size_t error = read_settings(text, words, settings, sizeof(settings) / sizeof(settings[0]));
 
@@ -115,22 +116,23 @@ static size_t port_set(struct core *core, struct port *port, struct words *words
 	port->rate_bps = settings[0].value;
 	port->delay_ns = settings[1].value;
 	port->access_bps = settings[2].value;
-	port->limit_packets = settings[3].value;
-	port->limit_bytes = settings[4].value;
+	queue_set_limits(&port->queue, (struct queue_limits){settings[3].value, settings[4].value});
 	link_find_lookahead(core);
 	return accept(text);
 }
 
 static size_t port_show(const struct port *port, struct words *words, struct text *text)
 {
+	struct queue_limits limits = queue_get_limits(&port->queue);
+
 	if (words_next(words))
 		return refuse_word(text, "unexpected", words, "port show PORT");
 	text_put(text, "ok\n");
 	text_put_pair(text, "rate", port->rate_bps);
 	text_put_pair(text, "delay", port->delay_ns);
 	text_put_pair(text, "access", port->access_bps);
-	text_put_pair(text, "limit_packets", port->limit_packets);
-	text_put_pair(text, "limit_bytes", port->limit_bytes);
+	text_put_pair(text, "limit_packets", limits.packets);
+	text_put_pair(text, "limit_bytes", limits.bytes);
 	return text_end(text);
 }
 

@@ -59,6 +59,8 @@ struct core *core_create(void *memory, const struct core_config *config)
 	core->arrivals.entries = (struct heap_entry *)(at + layout.arrivals);
 	core->departures.entries = (struct heap_entry *)(at + layout.departures);
 	core->outputs.entries = (struct heap_entry *)(at + layout.outputs);
+	for (uint32_t port = 0; port < PIPELINE_PORTS; port++)
+		queue_init(&core->ports[port].queue, NULL, NULL);
 	flow_table_init(&core->flows, at + layout.flows, config->flows);
 	packet_pool_init(core, at + layout.packets);
 	return core;

@@ -15,16 +15,18 @@ static void put_port(struct text *text, uint32_t port, const char *name, uint64_
 
 static void write_port(struct text *text, uint32_t number, const struct port *port)
 {
+	struct queue_counters queue = queue_get_counters(&port->queue);
+
 	put_port(text, number, "rx_frames", port->stats.rx_frames);
 	put_port(text, number, "rx_bytes", port->stats.rx_bytes);
 	put_port(text, number, "oversize", port->stats.oversize);
 	put_port(text, number, "ingress_drops", port->stats.ingress_drops);
-	put_port(text, number, "queue_drops", port->stats.queue_drops);
+	put_port(text, number, "queue_drops", queue.drops);
 	put_port(text, number, "egress_drops", port->stats.egress_drops);
 	put_port(text, number, "departed", port->stats.departed);
-	put_port(text, number, "queue_packets", port->queue_packets);
-	put_port(text, number, "queue_bytes", port->queue_bytes);
-	put_port(text, number, "queue_max_packets", port->stats.queue_max_packets);
+	put_port(text, number, "queue_packets", queue_packets(&port->queue));
+	put_port(text, number, "queue_bytes", queue_bytes(&port->queue));
+	put_port(text, number, "queue_max_packets", queue.max_packets);
 }
 
 void stats_write(const struct core *core, struct text *text)

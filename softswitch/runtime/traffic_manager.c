@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * One FIFO queue a port. The head of a queue is in transmission, and counts as queued until its last bit has
- * left: then egress runs, so that what egress counts and what arrivals see are the same thing.
+ * One queue a port. The packet that leaves next is in transmission, and counts as queued until its last bit has left.
+ * Then egress runs, so that egress and arrivals see the same length.
  */
 #include "traffic_manager.h"
 #include "core_state.h"
 #include "freestanding.h"
 
-/* Sets the head's departure. It starts when the link is free and the head is there; now_ns is only later than
- * that end after a frame that egress dropped, whose time on the link the head then takes over.
+/* Sets the departure of the packet that leaves next. Normally its transmission starts when the previous one ends. If
+ * egress dropped the previous packet, the link is already free: the transmission starts where the dropped packet's would
+ * have, and the packet departs now if that is past.
  */
-static void start_head(struct core *core, struct port *port, uint64_t now_ns)
+static void start_next(struct core *core, struct port *port, uint64_t now_ns)
 {
-	struct core_packet *head = port->head;
+	struct core_packet *head = queue_peek(&port->queue);
 
+	if (!head)
+		return;
 	head->back_to_back = link_serve(&port->link, port->rate_bps, head->enqueue_ns,
 					link_wire_bits(head->queue_bytes), &port->head_finish);
 	if (port->head_finish.free_ns < now_ns)
@@ -22,16 +25,10 @@ static void start_head(struct core *core, struct port *port, uint64_t now_ns)
 	heap_push(&core->departures, head);
 }
 
-static bool fits(const struct port *port, const struct core_packet *packet)
-{
-	if (port->limit_packets && port->queue_packets >= port->limit_packets)
-		return false;
-	return !port->limit_bytes || port->queue_bytes + packet->queue_bytes <= port->limit_bytes;
-}
-
 void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *packet, uint64_t now_ns)
 {
 	struct port *port = &core->ports[number % PIPELINE_PORTS];
+	uint32_t found_packets = queue_packets(&port->queue);
 	struct intrinsic *std = &packet->packet.std;
 
 	if (unlikely(!port->attached)) {
@@ -39,8 +36,7 @@ void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *pac
 		packet_pool_put(core, packet);
 		return;
 	}
-	if (unlikely(!fits(port, packet))) {
-		port->stats.queue_drops++;
+	if (unlikely(!queue_enqueue(&port->queue, packet))) {
 		packet_pool_put(core, packet);
 		return;
 	}
@@ -50,21 +46,11 @@ void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *pac
 	}
 	packet->port = number;
 	packet->enqueue_ns = now_ns;
-	packet->next = NULL;
 	std->egress_port = number;
 	std->enq_timestamp = (uint32_t)pipeline_ticks(now_ns);
-	std->enq_qdepth = port->queue_packets & 0x7ffff;
-	port->queue_packets++;
-	port->queue_bytes += packet->queue_bytes;
-	if (port->queue_packets > port->stats.queue_max_packets)
-		port->stats.queue_max_packets = port->queue_packets;
-	if (port->head) {
-		port->tail->next = packet;
-		port->tail = packet;
-	} else {
-		port->head = port->tail = packet;
-		start_head(core, port, now_ns);
-	}
+	std->enq_qdepth = found_packets & 0x7ffff;
+	if (!found_packets)
+		start_next(core, port, now_ns);
 }
 
 static void run_egress(struct core *core, struct core_packet *packet, uint64_t now_ns, uint32_t left_packets)
@@ -100,10 +86,8 @@ void traffic_depart(struct core *core)
 	bool dropped;
 
 	core->now_ns = now_ns;
-	port->head = packet->next;
-	port->queue_packets--;
-	port->queue_bytes -= packet->queue_bytes;
-	run_egress(core, packet, now_ns, port->queue_packets);
+	queue_dequeue(&port->queue);
+	run_egress(core, packet, now_ns, queue_packets(&port->queue));
 	dropped = packet->packet.std.egress_spec == PIPELINE_DROP_PORT;
 	if (packet->packet.std.clone)
 		clone = mirror_clone(core, packet, INSTANCE_EGRESS_CLONE);
@@ -117,8 +101,7 @@ void traffic_depart(struct core *core)
 		pipeline_deparse(core->pipeline, &packet->packet);
 		put_output(core, port, packet, now_ns);
 	}
-	if (port->head)
-		start_head(core, port, now_ns);
+	start_next(core, port, now_ns);
 	if (clone)
 		traffic_enqueue(core, clone->packet.std.egress_spec, clone, now_ns);
 }

@@ -6,16 +6,15 @@
 
 #include "event_heap.h"
 #include "link.h"
+#include "queue.h"
 
 struct port_stats {
 	uint64_t rx_frames;
 	uint64_t rx_bytes;
 	uint64_t oversize;
-	uint64_t queue_drops;
 	uint64_t departed;
 	uint64_t ingress_drops; /* of frames that came in here */
 	uint64_t egress_drops;
-	uint64_t queue_max_packets;
 };
 
 struct port {
@@ -24,15 +23,10 @@ struct port {
 	uint64_t rate_bps; /* 0: without bound; also below */
 	uint64_t delay_ns;
 	uint64_t access_bps;
-	uint64_t limit_packets;
-	uint64_t limit_bytes;
 
-	struct core_packet *head; /* the queue; its head is in transmission */
-	struct core_packet *tail;
-	uint32_t queue_packets;
-	uint64_t queue_bytes;
+	struct queue queue; /* the packet that leaves next is in transmission */
 	struct link_clock link;
-	struct link_clock head_finish; /* of the head: exact end of its transmission */
+	struct link_clock head_finish; /* of that packet: exact end of its transmission */
 	struct link_clock access;
 
 	struct lane arrivals; /* frames that came in here, by arrival */
