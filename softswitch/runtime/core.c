@@ -6,8 +6,8 @@
 
 enum {
 	CACHE_LINE_BYTES = 64,
-	/* Of the packets one in so many is kept for clones: a frame too much is refused before anyone has seen it, and
-	 * no postcard of one that was admitted gets lost for want of memory. */
+	/* One packet in eight is reserved for clones. When memory runs out the core refuses new frames at the door, so
+	 * an admitted packet always gets its postcard. */
 	CLONE_SHARE = 8,
 };
 
