@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from controlplane import bmv2_client, bmv2_queues
 from controlplane.identity import committed_digest, refuse_other_program
 from controlplane.lock import only_writer
+from controlplane.policy import Policy
 from controlplane.program import ACTIONS, MIRROR_SESSION, PROGRAM, Entry, ProgramSwitch
 from controlplane.schema import Field, Schema, short
 from controlplane.schema_files import BUILD, from_p4info
@@ -140,6 +141,9 @@ class Bmv2Switch(ProgramSwitch):
             self._client.simple_switch.set_egress_queue_depth(port, limit)
             self._client.simple_switch.set_egress_queue_rate(port, rate)
             self._notes.write(port, limit, rate)
+
+    def silent_drops(self, policy: Policy, queue: Queue) -> str:
+        return super().silent_drops(policy, queue) or bmv2_queues.miscounted_drops(policy, queue)
 
     def read_counter(self, name: str, cells: Iterable[int]) -> dict[int, Count]:
         full = self.schema.counter(name).name

@@ -10,11 +10,31 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from controlplane.policy import Ecn, Policy, Unit, Unwatched, mode_of
 from controlplane.switch import Queue
 
 FIRST_SESSION = 0x7000  # plus the port (9 bits); BMv2's sessions end at 0x7fff, and our program uses session 1
 DEFAULT_LIMIT_PACKETS = 64  # simple_switch's own default
 UNBOUNDED_PACKETS = 2**31 - 1  # the maximum of Thrift's i32
+LEAST_FRAME_BYTES = 60  # of Ethernet, FCS not counted
+
+
+def miscounted_drops(policy: Policy, queue: Queue) -> str:
+    """Why the queue would refuse packets that the program has counted as queued, '' if it would not.
+
+    The program never takes such a packet back: its depth stays too large, until the policy drops everything.
+    """
+    if isinstance(policy, Unwatched) or queue.limit_packets is None:
+        return ""
+    most = policy.hard_limit if isinstance(policy, Ecn) else policy.threshold
+    packets = most if policy.unit is Unit.PACKETS else -(-most // LEAST_FRAME_BYTES)
+    if queue.limit_packets > packets:
+        return ""
+    shortest = "" if policy.unit is Unit.PACKETS else f" ({packets} packets of {LEAST_FRAME_BYTES} bytes)"
+    return (
+        f"the queue itself holds {queue.limit_packets} packets, {mode_of(policy)} acts at {most} {policy.unit}"
+        f"{shortest}: BMv2's program counts what the queue refuses as queued for ever: give it a limit above {packets}p"
+    )
 
 
 class Notes(NamedTuple):
