@@ -50,6 +50,7 @@ size_t core_memory_bytes(const struct core_config *config)
 struct core *core_create(void *memory, const struct core_config *config)
 {
 	struct layout layout = layout_of(config);
+	struct pipeline_queue_registers registers;
 	uint8_t *at = memory;
 	struct core *core = (struct core *)(at + layout.core);
 
@@ -59,8 +60,10 @@ struct core *core_create(void *memory, const struct core_config *config)
 	core->arrivals.entries = (struct heap_entry *)(at + layout.arrivals);
 	core->departures.entries = (struct heap_entry *)(at + layout.departures);
 	core->outputs.entries = (struct heap_entry *)(at + layout.outputs);
+	registers = pipeline_queue_registers(core->pipeline);
 	for (uint32_t port = 0; port < PIPELINE_PORTS; port++)
-		queue_init(&core->ports[port].queue, NULL, NULL);
+		queue_init(&core->ports[port].queue, registers.packets ? &registers.packets[port] : NULL,
+			   registers.bytes ? &registers.bytes[port] : NULL);
 	flow_table_init(&core->flows, at + layout.flows, config->flows);
 	packet_pool_init(core, at + layout.packets);
 	return core;

@@ -216,6 +216,12 @@ static void control_register(struct p4_request *request)
 		return;
 	}
 	info = &program->registers[number];
+	if (write && info->read_only) {
+		text_put(p4_error(request), info->name);
+		text_put(&request->reply,
+			 ": the switch fills it with the lengths of its queues: read it only\n");
+		return;
+	}
 	if (!read_index(request, info->name, info->size, &index))
 		return;
 	element = request->pipeline + info->offset + (size_t)index * info->element_bytes;

@@ -17,7 +17,8 @@ struct p4_register_info {
 	uint16_t bits;
 	uint16_t element_bytes;
 	uint32_t size;
-	size_t offset; /* of element 0 in struct pipeline */
+	size_t offset;	/* of element 0 in struct pipeline */
+	bool read_only; /* the switch fills it */
 };
 
 struct p4_counter_info {

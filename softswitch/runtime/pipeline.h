@@ -80,6 +80,15 @@ size_t pipeline_memory_bytes(void);
 /* memory: pipeline_memory_bytes() bytes aligned to 16; used until the switch ends. */
 struct pipeline *pipeline_create(void *memory);
 
+/* The registers in which the program reads the length of each port's queue, PIPELINE_PORTS elements each; NULL: the
+ * program declares none. Whoever owns the queues keeps every element equal to its queue's length.
+ */
+struct pipeline_queue_registers {
+	uint32_t *packets;
+	uint32_t *bytes;
+};
+struct pipeline_queue_registers pipeline_queue_registers(struct pipeline *pipeline);
+
 /* Parser, checksum verification, ingress. Reads packet->std.{ingress_port,packet_length,ingress_global_timestamp}. */
 void pipeline_ingress(struct pipeline *pipeline, struct packet *packet);
 

@@ -26,6 +26,14 @@ enum {
 
 struct pipeline {
 	uint64_t mirror;
+	uint32_t queue_packets[PIPELINE_PORTS];
+	uint32_t queue_bytes[PIPELINE_PORTS];
+};
+
+/* Of a packet's queue, as its registers show it. */
+struct length {
+	uint32_t packets;
+	uint32_t bytes;
 };
 
 /* The record is written by the original's last pipeline and kept by the clone. */
@@ -33,6 +41,8 @@ struct phv {
 	uint8_t parsed[PARSED_BYTES];
 	uint8_t asked;
 	struct intrinsic kept;
+	struct length found; /* by ingress: without this packet */
+	struct length left;  /* by egress: behind this packet */
 };
 
 const char pipeline_program_name[] = "l2_mirror";
@@ -50,6 +60,16 @@ struct pipeline *pipeline_create(void *memory)
 {
 	memset(memory, 0, sizeof(struct pipeline));
 	return memory;
+}
+
+struct pipeline_queue_registers pipeline_queue_registers(struct pipeline *pipeline)
+{
+	return (struct pipeline_queue_registers){pipeline->queue_packets, pipeline->queue_bytes};
+}
+
+static struct length length_of(const struct pipeline *pipeline, uint16_t port)
+{
+	return (struct length){pipeline->queue_packets[port], pipeline->queue_bytes[port]};
 }
 
 static void parse(struct packet *packet)
@@ -79,6 +99,7 @@ void pipeline_ingress(struct pipeline *pipeline, struct packet *packet)
 	packet->std.egress_spec = phv->parsed[5];
 	if (phv->parsed[0] != 0x02 || phv->parsed[1] != 0xbf || phv->asked & ASK_INGRESS_DROP)
 		packet->std.egress_spec = PIPELINE_DROP_PORT;
+	phv->found = length_of(pipeline, packet->std.egress_spec);
 	packet->std.mcast_grp = phv->asked & ASK_MULTICAST ? 1 : 0;
 	if (pipeline->mirror & MIRROR_INGRESS)
 		request_clone(packet, phv);
@@ -89,6 +110,8 @@ void pipeline_egress(struct pipeline *pipeline, struct packet *packet)
 	struct phv *phv = packet->phv;
 	bool copy = packet->std.instance_type != INSTANCE_NORMAL;
 
+	if (!copy)
+		phv->left = length_of(pipeline, packet->std.egress_port);
 	if (!copy && phv->asked & ASK_EGRESS_DROP)
 		packet->std.egress_spec = PIPELINE_DROP_PORT;
 	if (pipeline->mirror & (copy ? MIRROR_COPIES : MIRROR_EGRESS))
@@ -125,6 +148,10 @@ static void write_record(struct packet *packet, const struct phv *phv)
 	at = put(at, std->egress_global_timestamp, 8);
 	at = put(at, std->clone_fields, 4);
 	at = put(at, packet->frame_bytes, 4);
+	at = put(at, phv->found.packets, 4);
+	at = put(at, phv->found.bytes, 4);
+	at = put(at, phv->left.packets, 4);
+	at = put(at, phv->left.bytes, 4);
 	packet->frame_bytes = RECORD_BYTES;
 }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import bisect
 import random
 import struct
 from fractions import Fraction
@@ -10,15 +11,16 @@ from fractions import Fraction
 import pytest
 
 from .core_driver import NEVER_NS, Core, Output, frame_to, make, wire_bits
-from .fifo_model import fifo
+from .fifo_model import Seen, fifo
 
 INGRESS_DROP, EGRESS_DROP, MULTICAST, ABSENT_SESSION = 1, 2, 4, 8
 MIRROR_INGRESS, MIRROR_EGRESS, MIRROR_COPIES = 1, 2, 4
 ENOBUFS, EMSGSIZE, ENODEV = -105, -90, -19
-RECORD = struct.Struct(">HHHIIIIIQQII")
+RECORD = struct.Struct(">HHHIIIIIQQIIIIII")
 RECORD_NAMES = (
     "kind", "ingress_port", "egress_port", "packet_length", "enq_qdepth", "deq_qdepth",
     "enq_timestamp", "deq_timedelta", "ingress_ns", "egress_ns", "fields", "copied",
+    "found_packets", "found_bytes", "left_packets", "left_bytes",
 )  # fmt: skip
 
 
@@ -385,6 +387,17 @@ def test_stats__account_for_every_frame() -> None:
     assert stats["packets_used"] == 0
 
 
+def left_bytes(model: list[Seen], sizes: list[int]) -> list[int]:
+    """Bytes that stay behind each admitted packet on its departure: of those that came after it and before then."""
+    packets = [(seen.arrival_ns, seen.departure_ns, size) for seen, size in zip(model, sizes, strict=True)]
+    admitted = [(arrival_ns, until_ns, size) for arrival_ns, until_ns, size in packets if until_ns is not None]
+    left = []
+    for index, (_, until_ns, _) in enumerate(admitted):
+        end = bisect.bisect_left(admitted, until_ns, index + 1, key=lambda packet: packet[0])
+        left.append(sum(size for _, _, size in admitted[index + 1 : end]))
+    return left
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_queue__equals_an_independent_model(seed: int) -> None:
     rng = random.Random(seed)
@@ -410,9 +423,15 @@ def test_queue__equals_an_independent_model(seed: int) -> None:
     admitted = [seen for seen in model if seen.departure_ns is not None]
     assert departures(outputs) == [seen.departure_ns for seen in admitted if not seen.dropped]
     cards = [record(output) for output in outputs if output.port == 3]
-    assert [(card["ingress_ns"], card["enq_qdepth"], card["egress_ns"]) for card in cards] == [
-        (seen.arrival_ns, seen.depth_packets, seen.departure_ns) for seen in admitted
+    assert [
+        (card["ingress_ns"], card["enq_qdepth"], card["found_packets"], card["found_bytes"], card["egress_ns"])
+        for card in cards
+    ] == [
+        (seen.arrival_ns, seen.depth_packets, seen.depth_packets, seen.depth_bytes, seen.departure_ns)
+        for seen in admitted
     ]
+    assert all(card["left_packets"] == card["deq_qdepth"] for card in cards)
+    assert [card["left_bytes"] for card in cards] == left_bytes(model, [size for _, size in arrivals])
     assert core.stats()["port.2.queue_drops"] == len(model) - len(admitted)
 
 

@@ -40,10 +40,17 @@ class _NotNested(Exception):
 class Actions:
     """Writes primitives; `function_of` gives the C function of an action, None for one that does nothing."""
 
-    def __init__(self, program: Program, expressions: Expressions, arrays: dict[str, tuple[str, int, int]]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        expressions: Expressions,
+        arrays: dict[str, tuple[str, int, int]],
+        filled: set[str],
+    ) -> None:
         self.program = program
         self.expressions = expressions
         self.arrays = arrays  # registers and counters: name -> (C name, size, bits)
+        self.filled = filled  # registers that the switch fills (queue_registers.py)
         self.calculations: dict[str, tuple[Function, int]] = {}
         self.warnings: list[str] = []
         self.functions: dict[int, Function | None] = {}
@@ -274,6 +281,8 @@ class Actions:
 
     def _op_register_write(self, args: list[Json], params: list, where: str) -> list[str]:
         name, size, width = self._array(args[0], where)
+        if args[0]["value"] in self.filled:
+            raise Unsupported(where, f"writing register {args[0]['value']}", "the switch fills it: read it only")
         node = self.expressions.read(args[1], where, params)
         index = self._index(args[1], params, where)
         value = self._value(args[2], width, params, where)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from . import queue_registers
 from .actions import Actions
 from .cfile import Function, block, called, function
 from .checksums import calculation, checksums, with_payload
@@ -47,7 +48,8 @@ class _Translator:
         self.registers = self._arrays("register_arrays")
         self.counters = self._arrays("counter_arrays")
         arrays = {**self.registers, **self.counters}
-        self.actions = Actions(self.program, self.expressions, arrays)
+        self.filled = queue_registers.find(self.program, json.get("register_arrays", []))
+        self.actions = Actions(self.program, self.expressions, arrays, set(self.filled))
         self.tables = Tables(self.program, self.actions, self.members)
         self.parser = Parser(self.program, self.expressions, self.actions)
         unit = self.program.unit_field
@@ -284,7 +286,8 @@ class _Translator:
         items = []
         for name, (c_name, size, bits) in self.registers.items():
             at = f"offsetof(struct pipeline, {c_name})"
-            items.append(f"{{ {string(word(name))}, {bits}, sizeof({_element(bits)}), {size}, {at} }},")
+            read_only = "true" if self.filled.get(name) in queue_registers.LENGTHS else "false"
+            items.append(f"{{ {string(word(name))}, {bits}, sizeof({_element(bits)}), {size}, {at}, {read_only} }},")
         lines += [*block("static const struct p4_register_info register_infos[] = {", items or ["{ 0 },"], "};"), ""]
         visible = [table.json["name"] for table in self.tables.visible()]
         rows = []
@@ -311,6 +314,7 @@ class _Translator:
 
     def _create(self) -> list[str]:
         furthest = self.parser.max_bytes
+        filled = {name: self.registers[full][0] for full, name in self.filled.items()}
         if any(with_payload(json) for json in self.json.get("calculations", [])):
             furthest = UINT32_MAX
         create = [
@@ -318,8 +322,15 @@ class _Translator:
             "",
             "__builtin_memset(pipeline, 0, sizeof(*pipeline));",
             *self.tables.initialisation(),
+            *[f"pipeline->{member}[0] = 1;" for name, member in filled.items() if name == queue_registers.FLAG],
             "return pipeline;",
         ]
+        lengths = [
+            f".{member} = pipeline->{filled[name]},"
+            for name, member in queue_registers.LENGTHS.items()
+            if name in filled
+        ]
+        registers = [*block("return (struct pipeline_queue_registers){", lengths or ["0"], "};")]
         control = ["return p4_control(&program_info, pipeline, request, reply, reply_bytes);"]
         return [
             f"const char pipeline_program_name[] = {string(word(self.program.base_name))};",
@@ -332,6 +343,9 @@ class _Translator:
             "",
             *_public("pipeline_memory_bytes(void)", ["return sizeof(struct pipeline);"], "size_t "),
             *_public("pipeline_create(void *memory)", create, "struct pipeline *"),
+            *_public(
+                "pipeline_queue_registers(struct pipeline *pipeline)", registers, "struct pipeline_queue_registers "
+            ),
             *_public(
                 "pipeline_control(struct pipeline *pipeline, const char *request, char *reply, size_t reply_bytes)",
                 control,
