@@ -20,6 +20,7 @@ STAGE_BUDGET = {"tofino": 12, "tofino2": 20}
 
 # Registers by which v1model learns its queue's length: Tofino's traffic manager knows it.
 V1MODEL_ONLY = {"admitted_packets", "admitted_bytes", "departed_packets", "departed_bytes"}
+V1MODEL_ONLY |= {"queue_registers_filled", "queue_packets", "queue_bytes"}
 
 
 def read(generation: tofino.Generation, name: str) -> dict[str, Any]:

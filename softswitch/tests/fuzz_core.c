@@ -23,6 +23,7 @@ enum {
 
 static char request[4097];
 static uint64_t random_state;
+static uint64_t registers_checked;
 
 static uint64_t draw(uint64_t below)
 {
@@ -114,6 +115,9 @@ static const char *const words[] = {
 	"arrivals",
 	"arrival_drops",
 	"admitted_packets",
+	"queue_packets",
+	"queue_bytes",
+	"queue_registers_filled",
 	"ingress_card_seq",
 	"random",
 	"seed",
@@ -142,7 +146,13 @@ static const char *const whole[] = {
 	"port show 2",
 	"flow set 10.0.0.1 10.0.0.2 udp 1 2 delay 5 access 1000000",
 	"counter read arrivals",
+	"port set 2 limit_bytes 1000",
+	"port set 2 limit_packets 0 limit_bytes 0",
 	"register read admitted_packets 0 512",
+	"register write queue_packets 2 77",
+	"register write queue_bytes 2 77",
+	"register write queue_registers_filled 0 0",
+	"register write queue_registers_filled 0 1",
 	"test mirror 7",
 	"flow clear",
 	"mirror delete 1",
@@ -189,6 +199,35 @@ static void try_request(struct core *core)
 	free(reply);
 }
 
+static uint64_t number_after(const char *reply, const char *name)
+{
+	const char *at = strstr(reply, name);
+
+	check(at);
+	return strtoull(at + strlen(name), NULL, 10);
+}
+
+/* The program's registers hold the length of every queue; a pipeline without registers answers with an error. */
+static void check_queue_registers(struct core *core)
+{
+	static const char *const registers[] = {"queue_packets", "queue_bytes"};
+	static char stats[1 << 17], reply[4096];
+
+	core_control(core, "stats", stats, sizeof(stats));
+	for (int port = 1; port <= 3; port++)
+		for (int index = 0; index < 2; index++) {
+			char name[64];
+
+			snprintf(name, sizeof(name), "register read %s %d", registers[index], port);
+			core_control(core, name, reply, sizeof(reply));
+			if (strncmp(reply, "ok\n", 3))
+				continue;
+			snprintf(name, sizeof(name), "\nport.%d.%s ", port, registers[index]);
+			check(strtoull(reply + strlen("ok\n1 "), NULL, 10) == number_after(stats, name));
+			registers_checked++;
+		}
+}
+
 /* Half plausible, half garbage: every header a program may know, cut anywhere. */
 static void try_frame(struct core *core, uint64_t now_ns)
 {
@@ -227,6 +266,7 @@ int main(int argc, char **argv)
 		if (!draw(2)) /* links at the lowest rates get rid of their frames */
 			now_ns += draw(1000000000);
 		core_advance(core, now_ns);
+		check_queue_registers(core);
 		while (core_take_output(core, draw(2) ? now_ns : CORE_NEVER_NS - 1, &output)) {
 			volatile uint8_t last = output.bytes ? output.frame[output.bytes - 1] : 0;
 
@@ -242,6 +282,7 @@ int main(int argc, char **argv)
 	core_control(core, "stats", reply, 1 << 17);
 	check(strstr(reply, "\npackets_used 0\n"));
 	puts(reply);
+	printf("registers_checked %llu\n", (unsigned long long)registers_checked);
 	free(reply);
 	free(core);
 	return 0;

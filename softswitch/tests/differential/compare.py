@@ -67,6 +67,7 @@ class Pair:
     def __init__(self, bmv2: Bmv2) -> None:
         self.bmv2 = bmv2
         self.soft = SoftCore((*ATTACHED, MARKER_PORT, *UNATTACHED))
+        self.soft.count_by_the_program()  # as BMv2's: what differs then is the switch, not where a length is from
         self.bmv2.control.reset()
         self._state: State | None = None
         self._markers = 0

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""Queues of the soft switch with limits of their own: the program sees their true length, whatever they refuse.
+
+BMv2 tells its program nothing of such drops; the control plane refuses there what would falsify depths
+(controlplane/tests/test_bmv2_queues.py).
+"""
+
+import random
+
+import pytest
+
+from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit
+from controlplane.switch import Queue
+from p4src.tests import frames
+from p4src.tests.soft_target import SoftCore
+from p4src.tests.under_test import COLLECTOR_PORT, RATE_BPS, RECEIVER_PORT, SENDER_PORT
+
+FULL_BYTES = 1514
+BURST, BURSTS, PERIOD_NS = 200, 10, 20_000_000
+LATER = 10
+
+
+def soft():
+    core = SoftCore()
+    core.configure()
+    return core
+
+
+@pytest.mark.parametrize(
+    ("policy", "limit", "fits"),
+    [
+        (EgressThreshold(100), {"limit_packets": 50}, 50),
+        (TailDrop(163), {"limit_bytes": 100_000}, 100_000 // FULL_BYTES),
+    ],
+    ids=["egress-threshold", "tail-drop"],
+)
+def test_overflow__is_not_counted_as_queued(policy, limit, fits):
+    """More packets are refused than the policy's threshold; then the queue empties, and single packets still pass."""
+    switch = soft()
+    switch.control.set_queue(RECEIVER_PORT, Queue(rate_bps=RATE_BPS, **limit))
+    switch.policy(policy)
+    for burst in range(BURSTS):
+        for _ in range(BURST):
+            switch.send(burst * PERIOD_NS, SENDER_PORT, frames.tcp(FULL_BYTES))
+    for packet in range(LATER):
+        switch.send((BURSTS + packet) * PERIOD_NS, SENDER_PORT, frames.tcp(FULL_BYTES))
+    assert len(switch.frames_to(RECEIVER_PORT)) == BURSTS * fits + LATER
+    assert switch.control.stats()[f"port.{RECEIVER_PORT}.queue_drops"] == BURSTS * (BURST - fits)
+    cards = switch.postcards()
+    assert not any(card.has("DROPPED") for card in cards)
+    assert [card.depth_packets for card in cards[-LATER:]] == [0] * LATER
+    assert max(card.depth_packets for card in cards) == fits - 1
+
+
+def random_traffic(switch, seed):
+    """Bursts of many sizes under policies that change between them, without a limit of the queue's own."""
+    chance = random.Random(seed)
+    policies = [
+        TailDrop(20), TailDrop(9000, Unit.BYTES), Ecn(5, 30), Ecn(4000, 20_000, Unit.BYTES),
+        EgressThreshold(15), EgressThreshold(15, mark_instead_of_drop=True), EgressThreshold(8000, unit=Unit.BYTES),
+    ]  # fmt: skip
+    now_ns = 0
+    for _ in range(40):
+        switch.policy(chance.choice(policies))
+        for _ in range(chance.randrange(60)):
+            now_ns += chance.choice((0, chance.randrange(60_000)))
+            length = chance.choice((60, 100, FULL_BYTES, chance.randrange(60, FULL_BYTES)))
+            switch.send(now_ns, SENDER_PORT, frames.tcp(length, ecn=chance.randrange(4), seq=chance.getrandbits(32)))
+    return switch.outputs(), switch.control.counters(), switch.histogram(RECEIVER_PORT)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_depths__are_those_that_a_program_counts_itself(seed):
+    """Without overflow every frame, postcard, counter and bucket is the same, to the byte and the ns."""
+    filled, counted = soft(), soft()
+    counted.count_by_the_program()
+    assert random_traffic(filled, seed) == random_traffic(counted, seed)
+    cards = filled.postcards()
+    assert len({card.depth_packets for card in cards}) > 15
+    assert any(card.has("DROPPED") for card in cards)
+    assert any(card.has("CE_MARKED") for card in cards)
+    registers = {name: filled.control.register(name) for name in ("admitted_packets", "departed_bytes")}
+    assert not any(map(any, registers.values())), "the program counted although the switch tells it"
+    assert counted.control.register("admitted_packets")[RECEIVER_PORT] > 100
+    assert len(filled.frames_to(COLLECTOR_PORT)) == len(cards)
