@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from analysis import imported
 from analysis.flows import FiveTuple
 from analysis.raw import Columns, InputError, RawFile, load_goodput, load_postcards, load_tcp
 from analysis.theory.packet_sizes import LEAST_IP_BYTES, MOST_IP_BYTES, SIZES
 from analysis.thinned import kept
+from lib import regular, strict_yaml
 
 POSTCARDS_FILE = "postcards.bsp"
 TCP_FILE = "tcp.bst"
@@ -161,12 +161,13 @@ def check_name(directory: Path) -> None:
 def _spec(path: Path) -> dict[str, Any]:
     check_name(path.parent)
     try:
-        spec = yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        spec = strict_yaml.load_typed(path)
     except FileNotFoundError:
         raise InputError(f"{path}: missing; give the directory of a repetition (results/<run>/rep-<k>)") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: not readable as YAML: {one_line(error)}; restore it, it is a raw file") from None
-    if not isinstance(spec, dict):
+    except (OSError, strict_yaml.FormError) as error:
+        what = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: {one_line(what)}; restore it, it is a raw file") from None
+    if spec is None:
         raise InputError(f"{path}: holds no keys; restore it, it is a raw file")
     version = spec.get("spec_version")
     if version != SPEC_VERSION:
@@ -195,7 +196,7 @@ def _spec(path: Path) -> dict[str, Any]:
 
 def _document(path: Path, problems: list[str]) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text(), parse_constant=_no_number)
+        document = json.loads(regular.read_text(path), parse_constant=_no_number)
     except FileNotFoundError:
         problems.append(f"{path.name}: missing, so what it accounts for is unknown; run the experiment again")
         return {}

@@ -139,7 +139,7 @@ def test_load__survives_noise(tmp_path, seed):
     ("name", "content", "said"),
     [
         ("spec.yaml", None, "spec.yaml: missing; give the directory of a repetition"),
-        ("spec.yaml", "a: [", "spec.yaml: not readable as YAML"),
+        ("spec.yaml", "a: [", "spec.yaml: is not YAML: expected the node content"),
         ("spec.yaml", "- 1", "spec.yaml: holds no keys"),
         ("spec.yaml", "spec_version: 7", "spec_version is 7, this version reads 1; use the newer one"),
         ("spec.yaml", "spec_version: 1\nrtt_ns: -3", "rtt_ns must be a positive integer, is -3"),
@@ -151,7 +151,7 @@ def test_load__survives_noise(tmp_path, seed):
         ("spec.yaml", {"threshold_bytes": "<b>"}, "threshold_bytes must be a positive integer, is '<b>'"),
         ("spec.yaml", {"ecn_threshold_packets": 1.5}, "ecn_threshold_packets must be a positive integer, is 1.5"),
         ("spec.yaml", {"groups": [{"cc": "reno", "flows": "a"}]}, "groups must be a list of {cc, flows}"),
-        ("spec.yaml", b"\xff\xfe\x00", "spec.yaml: not readable"),
+        ("spec.yaml", b"\xff\xfe\x00", "spec.yaml: is not YAML"),
         ("postcards.bsp", None, "postcards.bsp: missing; give the directory of a repetition"),
     ],
 )
@@ -166,6 +166,16 @@ def test_load__refuses_with_one_line(fresh, name, content, said):
         load(directory)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_load__of_a_spec_with_nested_aliases_is_refused_at_once(fresh):
+    """Ten levels of ten aliases stand for ten thousand million values."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    directory = fresh()
+    (directory / "spec.yaml").write_text("\n".join(["spec_version: 1", *lines, "name: *a9"]))
+    with pytest.raises(InputError, match=r"spec.yaml: is not YAML: a spec has no aliases, write \*a0 out in line 3"):
+        load(directory)
 
 
 @pytest.mark.parametrize("content", [None, "{", "[1]", "\ud800".encode("utf-8", "surrogatepass"), "[" * 100_000])

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""Opens regular files alone. Opening a FIFO waits for a writer, and a device may never end: here both are errors at
+once. A program that reads a directory of unknown origin opens every file by this module.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from io import BufferedReader
+from pathlib import Path
+
+NOT_REGULAR = "is no regular file"
+
+
+def opened(path: Path) -> BufferedReader:
+    """The file, open for reading. Raises OSError, whose text is NOT_REGULAR for a FIFO, a device or a directory."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, NOT_REGULAR, str(path))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def check(path: Path) -> None:
+    """Raises OSError for a path that a library must not be given to open."""
+    opened(path).close()
+
+
+def read_text(path: Path, errors: str = "strict") -> str:
+    """The whole file as UTF-8. Raises OSError, UnicodeDecodeError."""
+    with opened(path) as file:
+        return file.read().decode("utf-8", errors)
