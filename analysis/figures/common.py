@@ -118,6 +118,19 @@ def pick_flows(count: int) -> list[int]:
     return [int(i) for i in np.linspace(0, count - 1, MAX_FLOWS_DRAWN)]
 
 
+def plain(data: Any) -> Any:
+    """The same data with every text escaped, so that matplotlib draws a name with dollar signs as it is. Unescaped, it
+    takes what stands between two of them for a formula, and raises ValueError where that is none.
+    """
+    if isinstance(data, str):
+        return data.replace("$", r"\$")
+    if isinstance(data, dict):
+        return {plain(key): plain(value) for key, value in data.items()}
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*map(plain, data))
+    return type(data)(map(plain, data)) if isinstance(data, (list, tuple)) else data
+
+
 # Drawing --------------------------------------------------------------------------------------------------------------
 
 
@@ -138,7 +151,7 @@ def label(figure: Figure, facts: Data) -> None:
     text, look = facts["text"], {"color": GREY}
     if not facts["valid"]:
         text, look = f"NOT VALID (see report)   {text}", {"color": "#B00000", "weight": "bold"}
-    figure.suptitle(text, fontsize=9, x=0.01, ha="left", parse_math=False, **look)  # names of others are in it
+    figure.suptitle(text, fontsize=9, x=0.01, ha="left", **look)
 
 
 def tidy(ax: Axes) -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.figures import NAMES, names
+from analysis.figures import NAMES, common, names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +46,7 @@ def warm_up() -> None:
 def draw(name: str, data: dict[str, Any], directory: str) -> None:
     """Writes <directory>/<name>.png and .svg. Raises OSError, for example when the disk is full."""
     warm_up()
-    figure = importlib.import_module(f"analysis.figures.{name}").draw(data)
+    figure = importlib.import_module(f"analysis.figures.{name}").draw(common.plain(data))
     save(figure, Path(directory), name)
 
 

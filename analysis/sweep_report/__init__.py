@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis import page
+from analysis.figures.common import plain
 from analysis.figures.sweep import NAMES
 from analysis.page.figure import Figure, embed
 from analysis.page.text import count, number
@@ -80,7 +81,7 @@ def draw(sweep: Stored) -> list[Shown]:
         warm_up()
         directory = sweep.directory / "figures"
         directory.mkdir(exist_ok=True)
-        save(module.draw(data), directory, name)
+        save(module.draw(plain(data)), directory, name)
         shown.append(Shown(embed(directory / f"{name}.svg"), module.CAPTION))
     return shown
 

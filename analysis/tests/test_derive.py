@@ -2,6 +2,7 @@
 """The command: its files, exit status and one-line errors, and that earlier results survive whatever goes wrong."""
 
 import fcntl
+import html
 import json
 import os
 import re
@@ -375,6 +376,17 @@ def test_command__shows_no_name_that_a_terminal_would_obey(fresh, capfd, no_figu
         assert "its name is not UTF-8; rename it" in err if not known else "its name" not in err
         assert len((out + err).splitlines()) == 1
     assert known or not list((directory / "rep-1").glob("*.parquet"))
+
+
+def test_names__are_drawn_as_they_are_in_every_figure(tmp_path):
+    """Dollar signs make no formula of what stands between them."""
+    directory, name = tmp_path / "rep-1", "$\\frac{$"
+    simulate.write_run(directory, simulate.Scenario(ccs=("reno", name), duration_ns=300_000_000))
+    derive(directory)
+    figures = {path.stem: html.unescape(path.read_text()) for path in (directory / "figures").glob("*.svg")}
+    assert set(figures) == set(NAMES)
+    assert [stem for stem, text in figures.items() if f"1 reno + 1 {name}, " not in text] == []
+    assert f">flow 1 {name}<" in figures["queue_and_windows"]  # the legend
 
 
 def test_envelope__keeps_every_extreme():

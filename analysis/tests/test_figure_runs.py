@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Which stored runs figures get, and what they say of them."""
 
+import html
 import json
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import polars as pl
 import pytest
@@ -34,6 +37,25 @@ def results(tmp_path, known_runs):
         (directory / "environment.json").write_text(json.dumps(KERNEL))
         distributions.distributions(analysis).write_parquet(directory / distributions.NAME)
     return tmp_path
+
+
+def test_names__are_drawn_as_they_are(tmp_path):
+    """Dollar signs make no formula of what stands between them, in whatever form figures get their data."""
+
+    class Named(NamedTuple):
+        label: str
+
+    def draw(data):
+        from matplotlib.figure import Figure
+
+        figure = Figure()
+        figure.suptitle(f"{data['text']} {data['lines'][0].label} {next(iter(data['by_name']))}")
+        return figure
+
+    name = "$\\frac{$"
+    module = SimpleNamespace(__name__="x.figure", draw=draw)
+    common.render(module, {"text": name, "lines": [Named(name)], "by_name": {name: 1}}, tmp_path)
+    assert f">{name} {name} {name}<" in html.unescape((tmp_path / "figure.svg").read_text())
 
 
 def test_select__gives_valid_runs_by_repetition_and_remembers_the_others(results):

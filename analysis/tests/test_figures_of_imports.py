@@ -217,7 +217,7 @@ def test_imported_runs__beside_sweeps_of_ours_stand_for_none_of_them(results, tm
 
 
 def test_figure__names_a_run_whatever_its_name_is(tmp_path):
-    figure, _ = common.new_figure({"text": r"arrivals of m$\frac$", "valid": False}, 1)
+    figure, _ = common.new_figure(common.plain({"text": r"arrivals of m$\frac$", "valid": False}), 1)
     with matplotlib.rc_context(drawing.STYLE):  # type: ignore[arg-type]
         drawing.save(figure, tmp_path, "queue")
     assert r"arrivals of m$\frac$<" in (tmp_path / "queue.svg").read_text()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -58,6 +59,16 @@ def page(browser, sweep):
     browser.errors()
     browser.open(sweep / "report.html")
     return browser
+
+
+def test_names__are_drawn_as_they_are(tmp_path, summary):
+    name = "$\\frac{$"
+    sweeps.write(tmp_path / name, summary, {"cc": ["reno", name], "mode": ["ecn", name], "buf": [10, 20, 40]})
+    sweep_report.write(tmp_path / name)
+    drawn = {path.stem: html.unescape(path.read_text()) for path in (tmp_path / name / "figures").glob("*.svg")}
+    assert len(drawn) == 2
+    assert [stem for stem, text in drawn.items() if f">{name}: " not in text] == []
+    assert f">{name}, {name}<" in drawn["utilization"]
 
 
 def choose(browser, label, value):

@@ -113,6 +113,15 @@ def test_whatif__of_a_run_that_tells_no_arrivals_is_refused(fresh, capsys):
     assert "was imported from postcards that tell no arrivals" in capsys.readouterr().err
 
 
+def test_names__are_drawn_as_they_are(fresh):
+    directory = fresh()
+    spec = yaml.safe_load((directory / "spec.yaml").read_text())
+    (directory / "spec.yaml").write_text(yaml.safe_dump(spec | {"mode": "$\\frac{$"}))
+    whatif(directory, "BUF=5p")
+    drawn = html.unescape((directory / "whatif-1/queue.svg").read_text())
+    assert ">as it was: 20 packets, $\\frac{$, 50 Mb/s<" in drawn
+
+
 def test_report__lists_what_ifs_and_a_replay_makes_the_same_page(fresh, capsys):
     directory = fresh()
     whatif(directory, "BUF=5p")  # of a run that was never analysed: no page to be made again

@@ -24,7 +24,7 @@ def draw(directory: Path, facts: dict[str, Any], panels: list[tuple[str, int | N
     from analysis.whatif import CAVEAT
 
     warm_up()
-    figure, axes = common.new_figure(facts, 5.4, len(panels), sharex=True, sharey=True)
+    figure, axes = common.new_figure(common.plain(facts), 5.4, len(panels), sharex=True, sharey=True)
     end = facts["end_s"]
     deepest = max((int(queue["depth_packets"].max(initial=0)) for _, _, queue in panels), default=0)
     for ax, (text, buffer, queue) in zip(axes, panels, strict=True):
@@ -37,7 +37,7 @@ def draw(directory: Path, facts: dict[str, Any], panels: list[tuple[str, int | N
         ax.plot(lost, np.full(len(lost), top), "x", color=common.RED, markersize=3, markeredgewidth=0.6, clip_on=False)
         if buffer and buffer <= MOST_OVER_DEEPEST * max(deepest, 1):
             common.level(ax, buffer, "buffer")
-        ax.set_title(text, loc="left", fontsize=9)
+        ax.set_title(common.plain(text), loc="left", fontsize=9)
         ax.set_ylabel("queue (packets)")
         ax.set_ylim(bottom=0)
     axes[-1].set_xlim(0, max(end, 1e-9))

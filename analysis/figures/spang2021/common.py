@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.figures.common import BLUE, GREEN, GREY, PURPLE, RED, SKY, Data, tidy
+from analysis.figures.common import BLUE, GREEN, GREY, PURPLE, RED, SKY, Data, plain, tidy
 from analysis.statistics import Interval
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def footer(figure: Figure, provenance: Data) -> None:
         text += f" and {len(left_out) - 3} more." if len(left_out) > 3 else "."
     width = round(figure.get_figwidth() * 72 / FOOTER_POINTS * 1.75)
     text = "\n".join(textwrap.wrap(text, width))
-    figure.supxlabel(text, fontsize=FOOTER_POINTS, color=GREY, x=0.01, ha="left", parse_math=False)
+    figure.supxlabel(text, fontsize=FOOTER_POINTS, color=GREY, x=0.01, ha="left")
 
 
 def _by_sweep(used: list[str]) -> str:
@@ -180,4 +180,4 @@ def render(figure_module: Any, data: Data, directory: Path) -> None:
     from analysis.figures.drawing import STYLE
 
     with matplotlib.rc_context(STYLE | SMALL):  # type: ignore[arg-type]
-        save(figure_module.draw(data), directory, figure_module.__name__.rpartition(".")[2])
+        save(figure_module.draw(plain(data)), directory, figure_module.__name__.rpartition(".")[2])

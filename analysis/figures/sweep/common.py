@@ -151,7 +151,7 @@ def new_figure(data: Data, rows: int, row_in: float = 2.6) -> tuple[Figure, Any]
         ax.set_title(title, fontsize=9)
     more = f"; {data['panels_left_out']} more panels would not fit" if data["panels_left_out"] else ""
     text = data["facts"]["text"] + more
-    figure.suptitle(text, fontsize=9, color=GREY, x=0.01, ha="left", parse_math=False)
+    figure.suptitle(text, fontsize=9, color=GREY, x=0.01, ha="left")
     return figure, axes
 
 
