@@ -96,6 +96,7 @@ def _repetitions(directory: Path) -> list[Path]:
 
 def analyse(directory: Path, pool: Executor | None, force: bool = False, shown: Path | None = None) -> int:
     """Returns the exit status. Where lines say `shown`, the directory is only in the making."""
+    from analysis import record
     from analysis.derive import derive
     from analysis.raw import InputError
 
@@ -120,6 +121,8 @@ def analyse(directory: Path, pool: Executor | None, force: bool = False, shown: 
     utilization = "unknown" if used is None else f"{used:.2%}"
     line = f"{shown}: utilization {utilization}, {summary['drops']} drops, {verdict}{more}{''.join(compared)}"
     print(printable(line))
+    if not damage and (unknown := record.unrecorded(directory)):
+        print(printable(f"note: {unknown.replace(str(directory), str(shown))}"), file=sys.stderr)
     return DAMAGED if damage else OK
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from analysis.fidelity import fidelity
 from analysis.join import Segments, Trace, join
 from analysis.load import Run, load
 from analysis.loss import LossEvent, longest_rtt_ns, loss_events
+from analysis.record import Damage
 from analysis.validity import reasons_against
 
 
@@ -40,9 +41,13 @@ class Analysis:
     reasons: list[str]
 
 
-def analyse(directory: Path, when_loaded: Callable[[Run], object] = lambda run: None) -> Analysis:
-    """Raises analysis.load.InputError if there is nothing to analyse. `when_loaded` gets the raw tables early."""
-    run = load(directory)
+def analyse(
+    directory: Path, when_loaded: Callable[[Run], object] = lambda run: None, damage: Sequence[Damage] = ()
+) -> Analysis:
+    """Raises analysis.load.InputError if there is nothing to analyse. `when_loaded` gets the raw tables early; `damage`
+    comes from analysis.load.damage_of.
+    """
+    run = load(directory, damage)
     when_loaded(run)
     spec, rtt_ns = run.spec, run.spec["rtt_ns"]
     port, queue = metrics.bottleneck(run)

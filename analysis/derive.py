@@ -5,24 +5,25 @@ summary last. Whatever goes wrong before that leaves earlier results as they wer
 
 from __future__ import annotations
 
-import fcntl
 import filecmp
 import json
-import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from analysis import distributions, verdict
+from analysis import distributions, record, verdict
 from analysis.analyse import analyse
 from analysis.figures.drawing import draw_all
 from analysis.join import join
-from analysis.load import Run, load
+from analysis.load import Run, damage_of, load
+from analysis.lock import only_one
 from analysis.metrics import bottleneck
 from analysis.raw import InputError
+from analysis.record import Damage
 from analysis.report import PAGE, render
 from analysis.summary import summarize
 from analysis.tables import write_frame, write_joined, write_raw_tables
@@ -47,18 +48,40 @@ def derive(
     `force`) if a raw file is damaged and there are earlier results, or if those are valid and the new ones are not.
     Raises OSError if a file cannot be written.
     """
+    with only_one(directory):
+        damage = damage_of(directory)
+        _keep_earlier(directory, [str(found) for found in damage], force)
+        try:
+            return _derive(directory, force, pool, when_compared, damage)
+        except (InputError, OSError, BrokenProcessPool):
+            raise
+        except Exception as error:  # damaged raw files may hold anything
+            if not damage:
+                raise
+            what = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise InputError(
+                f"{directory}: {record.lines(damage)}; what is left cannot be analysed ({what})"
+            ) from error
+
+
+def _derive(
+    directory: Path,
+    force: bool,
+    pool: Executor | None,
+    when_compared: Callable[[int, list[str]], object],
+    damage: Sequence[Damage],
+) -> tuple[dict[str, Any], list[str]]:
     # Writing tables goes on beside the analysis: polars works without the interpreter's lock.
-    with _only_one(directory), _scratch(directory) as scratch, ThreadPoolExecutor(1) as writer:
+    with _scratch(directory) as scratch, ThreadPoolExecutor(1) as writer:
         figures = scratch / "figures"
         figures.mkdir()
         written = []
 
         def write_early(run: Run) -> None:
-            if run.damage() and (directory / SUMMARY).exists() and not force:
-                raise InputError(f"{directory}: {run.damage()[0]}; earlier results are kept (--force replaces them)")
+            _keep_earlier(directory, run.damage(), force)
             written.append(writer.submit(write_raw_tables, scratch, run))
 
-        analysis = analyse(directory, write_early)
+        analysis = analyse(directory, write_early, damage)
         written.append(
             writer.submit(write_joined, scratch, analysis.run, analysis.queue, analysis.segments, analysis.trace)
         )
@@ -78,6 +101,8 @@ def derive(
         (scratch / PAGE).write_text(page, encoding="utf-8")
         (scratch / SUMMARY).write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
         files = sorted(path.relative_to(scratch) for path in scratch.rglob("*") if path.is_file())
+        text = record.with_derived(directory, record.digests(scratch, map(str, files)))
+        (scratch / record.RECORD).write_text(text)
         if (directory / SUMMARY).exists():
             when_compared(len(files), [str(file) for file in files if not _same(scratch / file, directory / file)])
         _put_in_place(scratch, directory, files)
@@ -96,30 +121,18 @@ def convert(directory: Path, output: Path) -> dict[str, int]:
     return {"postcards": len(run.postcards["flow"]), "tcp": len(run.tcp["flow"]), "joined": len(segments.rows)}
 
 
+def _keep_earlier(directory: Path, damage: Sequence[str], force: bool) -> None:
+    """Raises InputError where raw files are damaged and there are results of when they were not."""
+    if damage and (directory / SUMMARY).exists() and not force:
+        raise InputError(f"{directory}: {damage[0]}; earlier results are kept (--force replaces them)")
+
+
 def _was_valid(directory: Path) -> bool:
     """What earlier results say of themselves. A summary that cannot be read is no good result."""
     try:
         return not verdict.reasons(verdict.read(directory))
     except (OSError, ValueError):
         return False
-
-
-@contextmanager
-def _only_one(directory: Path) -> Iterator[None]:
-    """Two analyses of one repetition would mix their files. The lock ends with the process, however it ends."""
-    try:
-        lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise InputError(
-            f"{directory}: {error.strerror}; give the directory of a repetition (results/<run>/rep-<k>)"
-        ) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise InputError(f"{directory}: is being analysed already; wait for that to end") from None
-    finally:
-        os.close(lock)
 
 
 @contextmanager
@@ -142,11 +155,17 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _put_in_place(scratch: Path, directory: Path, files: list[Path]) -> None:
-    in_the_way = [path for path in (directory / file for file in files) if path.is_dir()]
+    """Moves each file into its place, then the record, and the summary last: a repetition with a summary is analysed.
+    After a crash in between the files differ from the record, and a replay makes them anew.
+    """
+    in_the_way = [path for path in (directory / file for file in (*files, Path(record.RECORD))) if path.is_dir()]
     if (directory / "figures").exists() and not (directory / "figures").is_dir():
         in_the_way.append(directory / "figures")
     if in_the_way:  # seen before the first is replaced: the others would be of another analysis than the rest
         raise InputError(f"{in_the_way[0]}: is in the way of a result; remove it; earlier results are kept")
     (directory / "figures").mkdir(exist_ok=True)
-    for file in sorted(files, key=lambda path: path.name == SUMMARY):
-        (scratch / file).replace(directory / file)
+    for file in files:
+        if file.name != SUMMARY:
+            (scratch / file).replace(directory / file)
+    (scratch / record.RECORD).replace(directory / record.RECORD)
+    (scratch / SUMMARY).replace(directory / SUMMARY)

@@ -7,6 +7,7 @@ The two raw files are read by two threads, whose work (checksums, strided copies
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis import imported
+from analysis import imported, record
 from analysis.flows import FiveTuple
 from analysis.raw import Columns, InputError, RawFile, load_goodput, load_postcards, load_tcp
+from analysis.record import Damage
 from analysis.theory.packet_sizes import LEAST_IP_BYTES, MOST_IP_BYTES, SIZES
 from analysis.thinned import kept
 from lib import regular, strict_yaml
@@ -24,6 +26,14 @@ from lib import regular, strict_yaml
 POSTCARDS_FILE = "postcards.bsp"
 TCP_FILE = "tcp.bst"
 GOODPUT_FILE = "goodput.bsg"
+SPEC_FILE = "spec.yaml"
+LEDGER = ("collector", "tracer", "switch", "idle_rtt")
+SINK = "traffic_sink"  # with our own sink
+DOCUMENTS = ("environment", "traffic", *LEDGER, SINK)
+# Every name that the analysis takes for a raw file.
+READABLE = (
+    SPEC_FILE, POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE, imported.DEPTHS_FILE, *(f"{name}.json" for name in DOCUMENTS),
+)  # fmt: skip
 SPEC_VERSION = 1
 
 # Keys of spec.yaml that the analysis computes with; all positive, but there may be no warm-up.
@@ -66,15 +76,18 @@ class Run:
     traffic: list[dict[str, Any]] = field(default_factory=list)  # the flows of traffic.json, with "flow" numbers
     goodput: Columns | None = None  # of our own sink; None with another receiver
     depths: imported.Depths | None = None  # of somebody else's queue, where a histogram is all that is told
+    not_as_recorded: list[str] = field(default_factory=list)  # a line for each raw file that differs from the record
 
     def damage(self) -> list[str]:
-        """A line for each raw file of which not every byte could be read."""
-        return [text for raw in self.raw.values() if (text := raw.damage())]
+        """A line for each raw file that differs from the record, or of which not every byte could be read."""
+        return [*self.not_as_recorded, *(text for raw in self.raw.values() if (text := raw.damage()))]
 
 
-def load(directory: Path) -> Run:
-    """Everything of one repetition. Raises InputError if there is no usable spec.yaml or no postcards.bsp."""
-    spec = _spec(directory / "spec.yaml")
+def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
+    """Everything of one repetition. `damage` comes from `damage_of`. Raises InputError if there is no usable spec.yaml
+    or no postcards.bsp.
+    """
+    spec = _spec(directory / SPEC_FILE)
     part = kept(directory)
     if part != "all":
         raise InputError(
@@ -86,7 +99,7 @@ def load(directory: Path) -> Run:
     problems: list[str] = []
     own_sink = spec.get("generator", "iperf3") != "iperf3"
     names = ["environment", "traffic"]
-    ledger = ["collector", "tracer", "switch", "idle_rtt", *(["traffic_sink"] if own_sink else [])]
+    ledger = [*LEDGER, *([SINK] if own_sink else [])]
     names += [] if imported.is_imported(spec) else ledger  # others kept none
     documents: dict[str, dict[str, Any]] = {name: {} for name in ledger}
     documents |= {name: _document(directory / f"{name}.json", problems) for name in names}
@@ -107,12 +120,23 @@ def load(directory: Path) -> Run:
         problems.append(f"{TCP_FILE}: missing, so no windows are known; run the experiment again")
     raw = {"postcards": postcards_raw, "tcp": tcp_raw}
     run = Run(directory, spec, documents, problems, unread, raw, postcards, tcp, flows, depths=depths)
+    run.not_as_recorded = [str(found) for found in damage]
     if own_sink:
         run.goodput, raw["goodput"] = load_goodput(directory / GOODPUT_FILE)
         if not raw["goodput"].present:
             problems.append(f"{GOODPUT_FILE}: missing, so what the sink received is unknown; run the experiment again")
     run.traffic = _traffic(run)
     return run
+
+
+def damage_of(directory: Path) -> list[Damage]:
+    """The raw files of a repetition that differ from its record. Raises InputError if spec.yaml is one of them: the
+    analysis would compute everything for another experiment.
+    """
+    damage = record.raw_damage(directory, readable=READABLE)
+    if spec := [found for found in damage if found.name == SPEC_FILE]:
+        raise InputError(f"{directory}: {record.lines(spec)}")
+    return damage
 
 
 def load_switch(directory: Path) -> dict[str, Any]:
@@ -122,7 +146,9 @@ def load_switch(directory: Path) -> dict[str, Any]:
 
 def load_spec(directory: Path) -> dict[str, Any]:
     """spec.yaml of a repetition, checked. Raises InputError."""
-    return _spec(directory / "spec.yaml")
+    if damage := record.raw_damage(directory, only=(SPEC_FILE,)):
+        raise InputError(f"{directory}: {record.lines(damage)}")
+    return _spec(directory / SPEC_FILE)
 
 
 def clock_offset_ns(switch: dict[str, Any]) -> int:

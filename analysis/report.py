@@ -59,6 +59,11 @@ def render(
     )
 
 
+def pictures(spec: dict[str, Any]) -> list[str]:
+    """The files below a repetition that its page is made of."""
+    return [f"figures/{name}.{kind}" for name in names(spec) for kind in ("svg", "png")]
+
+
 def captions(summary: dict[str, Any]) -> dict[str, str]:
     """What each figure shows; of what is in some pictures only, no word under the others."""
     depth, needed = CAPTIONS["queue_depth_distribution"], summary["rules"]["sqrt_n_packets"]

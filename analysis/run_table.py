@@ -17,14 +17,15 @@ from typing import Any, NamedTuple
 
 import polars
 
-from analysis import verdict
+from analysis import record, verdict
 from analysis.load import load_spec
 from analysis.raw import InputError
+from analysis.record import ENVIRONMENT
 from analysis.thinned import kept
 from analysis.verdict import SUMMARY
+from lib import regular
 
 INDEX = "index.parquet"
-ENVIRONMENT = "environment.json"
 SWEEP_RUNS = "runs"  # results/<sweep>/runs/<job>/rep-1
 REPETITION = re.compile(r"rep-([0-9]{1,9})")
 JOB_REPETITION = re.compile(r".*-r([0-9]{1,9})")  # a sweep's jobs are one repetition each, and named so
@@ -158,8 +159,12 @@ def place(repetition: Path, results: Path) -> Place:
 
 
 def read_repetition(repetition: Path, results: Path) -> dict[str, Any]:
-    """The row of a directory with a summary. Raises ValueError if that cannot be read or is none, OSError."""
-    return row(verdict.read(repetition), _environment(repetition), place(repetition, results))
+    """The row of a directory with a summary. Raises ValueError if that cannot be read or is none, or if it or the
+    environment differs from the record; OSError.
+    """
+    if damage := record.raw_damage(repetition, only=(ENVIRONMENT,)):
+        raise record.Damaged(str(damage[0]))
+    return row(verdict.read(repetition), environment(repetition), place(repetition, results))
 
 
 def unreadable(repetition: Path, results: Path, error: OSError | ValueError) -> dict[str, Any]:
@@ -171,15 +176,18 @@ def unreadable(repetition: Path, results: Path, error: OSError | ValueError) -> 
     said = {"spec": spec, "utilization": {}, "valid": False, "reasons": [verdict.unread(error)]}
     # Without the summary's time the index does not take it from there: what could not be read is tried again.
     where = place(repetition, results)._replace(summary_mtime_ns=None)
-    return row(said, _environment(repetition), where)
+    return row(said, environment(repetition), where)
 
 
-def _environment(repetition: Path) -> dict[str, Any]:
+def environment(repetition: Path) -> dict[str, Any]:
+    """environment.json of a repetition; empty where it cannot be read, or is not what was recorded."""
+    if record.raw_damage(repetition, only=(ENVIRONMENT,)):
+        return {}
     try:
-        environment = json.loads((repetition / ENVIRONMENT).read_text())
+        said = json.loads(regular.read_text(repetition / ENVIRONMENT))
     except (OSError, ValueError, RecursionError):
         return {}
-    return environment if isinstance(environment, dict) else {}
+    return said if isinstance(said, dict) else {}
 
 
 def repetitions(results: Path) -> Iterator[Path]:
@@ -231,8 +239,9 @@ def write(results: Path) -> polars.DataFrame:
 
 def read_table(path: Path, needed: tuple[str, ...], also: tuple[str, ...] = ()) -> polars.DataFrame:
     """Columns `needed` of a run table of anybody's, Parquet or CSV, and of `also` those that it has; also with a
-    summary's names (spec.rate_bps, utilization.p01). Raises ValueError if it is no run table.
+    summary's names (spec.rate_bps, utilization.p01). Raises ValueError if it is no run table, OSError.
     """
+    regular.check(path)
     try:
         table = (
             polars.read_parquet(path) if path.suffix == ".parquet" else polars.read_csv(path, infer_schema_length=None)
@@ -276,6 +285,7 @@ def _of_run(run: Path) -> Iterator[Path]:
 def _index(results: Path) -> polars.DataFrame | None:
     """The index as it is on the disk; None if there is none with these columns."""
     try:
+        regular.check(results / INDEX)
         table = polars.read_parquet(results / INDEX)
     except (OSError, polars.exceptions.PolarsError):
         return None

@@ -5,12 +5,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lib import regular
+
 THINNED = "THINNED"  # its first line: tables or summary
+RAW = ("postcards.bsp", "tcp.bst", "goodput.bsg")
+TABLES = ("postcards.parquet", "tcp.parquet", "joined.parquet")
+LOGS_AND_FIGURES = ("logs", "figures")
+REMOVED = {"tables": RAW, "summary": (*RAW, *TABLES, *LOGS_AND_FIGURES)}  # by what is kept
 
 
 def kept(repetition: Path) -> str:
     """What of a repetition was kept: tables, summary; all where it was not thinned."""
     try:
-        return (repetition / THINNED).read_text().split("\n", 1)[0].strip()
+        return regular.read_text(repetition / THINNED, "replace").split("\n", 1)[0].strip()
     except OSError:
         return "all"
+
+
+def removed(repetition: Path) -> tuple[str, ...]:
+    """Names of files and directories that are missing on purpose."""
+    return REMOVED.get(kept(repetition), ())

@@ -36,11 +36,12 @@ def reasons_against(
         untold = [] if run.spec["imported"].get("cell_bytes") else unit_reasons(queue)
         arrivals = inside.stop - inside.start
         reasons = imported.reasons(run.spec, len(queue["flags"]), arrivals, utilization["mean"])
-        return [*reasons, *run.problems, *untold]
+        return [*run.not_as_recorded, *reasons, *run.problems, *untold]
     complete = not (
         entries["postcards_missing"] or entries["postcards_duplicate"] or run.raw["postcards"].damaged_bytes
     )
     return [
+        *run.not_as_recorded,
         *run.problems,
         *_traffic_reasons(run, queue, window),
         *ledger_reasons(run, entries),

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from analysis import record
+from lib import regular
+
 SUMMARY = "summary.json"
 
 
@@ -18,9 +21,11 @@ def read(repetition: Path) -> dict[str, Any]:
     OSError.
     """
     try:
-        summary = json.loads((repetition / SUMMARY).read_text())
+        summary = json.loads(regular.read_text(repetition / SUMMARY))
     except RecursionError:
         raise ValueError("is nested too deep") from None
+    if damage := record.derived_damage(repetition, SUMMARY):
+        raise record.Damaged(str(damage[0]))
     if not isinstance(summary, dict):
         raise ValueError("is not a summary: it is no JSON object")
     check(summary)
@@ -44,6 +49,8 @@ def reasons(summary: dict[str, Any]) -> list[str]:
 
 def unread(error: OSError | ValueError) -> str:
     """The reason of a run whose summary cannot be read."""
+    if isinstance(error, record.Damaged):
+        return str(error)
     said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
     return f"{SUMMARY} cannot be read: {' '.join(said.split())[:200]}; make replay writes it anew from raw files"
 

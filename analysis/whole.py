@@ -5,10 +5,11 @@ so that the verdict of the analysis tells nothing of what was damaged since; her
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from analysis import imported
-from analysis.load import Run, load, told_clock_offset_ns
+from analysis import imported, record
+from analysis.load import Run, damage_of, load, told_clock_offset_ns
 from analysis.metrics import is_time
 from analysis.raw import InputError
 from analysis.targets import rules
@@ -17,13 +18,25 @@ TIMES = ("start_mono_ns", "end_mono_ns")
 
 
 def load_whole(directory: Path) -> Run:
-    """As `load`. Raises InputError also where that had to do without a raw file or a part of one."""
+    """As `load`. Raises InputError also where `load` did without a raw file or a part of one, or where a raw file
+    differs from the record.
+    """
+    if damage := damage_of(directory):
+        raise InputError(f"{directory}: {record.lines(damage)}")
     run = load(directory)
     lacking = [*run.damage(), *run.problems, *_unsaid(run)]
     if lacking:
         more = f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
         raise InputError(f"{directory}: {lacking[0]}{more}; allowed: a run with whole raw files: restore them")
     return run
+
+
+def check(directory: Path, raw: Sequence[str] = (), derived: Sequence[str] = ()) -> None:
+    """Raises InputError if one of these files of a repetition differs from the record."""
+    damage = record.raw_damage(directory, raw, raw) if raw else []
+    damage += record.derived_damage(directory, *derived) if derived else []
+    if damage:
+        raise InputError(f"{directory}: {record.lines(damage)}")
 
 
 def _unsaid(run: Run) -> list[str]:

@@ -72,5 +72,5 @@ def real() -> Lab:
         traffic_start_ns=lambda spec: time.monotonic_ns() + LEAD_NS + spec.connect_ns,
         tick_s=lambda _: 1.0,
         describe=lambda program: environment.describe(program) | environment.machine(),
-        record=lambda directory, world: results.write_json(directory / results.RECORDED, world),
+        record=results.record,
     )

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Run directories: `results/<UTC>-<name>/rep-<k>/`, never overwritten; `results/latest` is the newest complete run.
 
-A repetition is recorded when it has environment.json, and complete when it has summary.json. One that ended before it
-was recorded gets the file ABORTED with one line that says why; where even the runner was killed, the next command does
-that, and names each one that is recorded but was never analysed. A lock in each run directory, which the kernel takes
-away with the last process of the run, tells what looks unfinished and still runs. So several may run in one results
-directory, as far as the machine can carry them (machine.py).
+A repetition is recorded when it has environment.json, and complete when it has summary.json. The digests of its raw
+files (digests.json) are written before environment.json. A repetition that ended before it was recorded gets the file
+ABORTED with one line that says why; where even the runner was killed, the next command does that, and names each one
+that is recorded but was never analysed. A lock in each run directory, which the kernel takes away with the last process
+of the run, tells what looks unfinished and still runs. So several may run in one results directory, as far as the
+machine can carry them (machine.py).
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from analysis import record as digests
 from experiments.errors import RunError
 
 LATEST = "latest"
 ABORTED = "ABORTED"
 STOPPED = "ended by "  # and the name of a signal, in ABORTED: no fault of the run
-RECORDED = "environment.json"  # written last of the raw files
+RECORDED = digests.ENVIRONMENT  # written last of the raw files
 SUMMARY = "summary.json"  # written last of all
 LOCK = ".lock"
 
@@ -98,6 +100,13 @@ def unanalysed(results: Path) -> list[Path]:
     ]
 
 
+def record(repetition: Path, world: dict[str, Any]) -> None:
+    """Ends the recording of a repetition whose raw files are closed: the digests of all of them, then RECORDED."""
+    data = _json(world | {digests.MARK: True})
+    digests.write_raw(repetition, {RECORDED: data})
+    _write(repetition / RECORDED, data)
+
+
 def replay_command(directory: Path) -> str:
     """What analyses `directory` again, ready to be pasted into a shell."""
     return f"make replay {shlex.quote(f'RUN={directory}')}"
@@ -160,9 +169,17 @@ def point_latest(results: Path, run: Path) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Writes a JSON file whole or not at all."""
+    _write(path, _json(content))
+
+
+def _json(content: Any) -> bytes:
+    return (json.dumps(content, indent=1) + "\n").encode()
+
+
+def _write(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_text(json.dumps(content, indent=1) + "\n")
+        temporary.write_bytes(data)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -98,7 +98,7 @@ def run(spec: Resolved, number: int, directory: Path, testbed: Testbed) -> None:
             results.write_json(directory / "switch.json", _state(switch, port) | {"before": before})
     except SwitchError as error:
         raise RunError(str(error)) from None
-    results.write_json(directory / results.RECORDED, environment.machine() | world)
+    results.record(directory, environment.machine() | world)
 
 
 @contextmanager

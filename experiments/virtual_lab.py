@@ -204,7 +204,7 @@ def record(spec: Resolved, directory: Path, job: Job, phases: dict[str, float], 
     }
     phases |= {f"virtual_{name}": seconds for name, seconds in inside.pop("phases_s").items()}
     world = environment.machine() | inside | {"virtual_machine": machine, "phases_s": phases}
-    results.write_json(directory / results.RECORDED, world)
+    results.record(directory, world)
 
 
 def failed(error: MachineError, job: Job) -> list[str]:

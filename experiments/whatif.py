@@ -21,7 +21,7 @@ KEYS = ("buf", "mode", "ecn_threshold", "rate")
 
 def whatif(run: Path, given: dict[str, str]) -> int:
     """Replays each repetition of `run`; prints what came of it. Returns the exit status. Raises SpecError, RunError."""
-    from analysis import verdict
+    from analysis import record, verdict
     from analysis.raw import InputError
     from analysis.whatif import results
 
@@ -35,6 +35,8 @@ def whatif(run: Path, given: dict[str, str]) -> int:
             print(*map(printable, results.lines(directory, summary)), sep="\n")
             if doubt := verdict.doubt(repetition):
                 print(printable(doubt), file=sys.stderr)
+            if unknown := record.unrecorded(repetition):
+                print(printable(f"note: {unknown}"), file=sys.stderr)
         except InputError as error:
             print(printable(f"analysis: {error}"), file=sys.stderr)
             status = 1

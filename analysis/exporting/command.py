@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from analysis import verdict
+from analysis import record, verdict, whole
 from analysis.load import check_name
 from analysis.raw import InputError
 from experiments.errors import BadValue, SpecError
@@ -88,6 +88,7 @@ def _export(repetition: Path, kind: str, output: Path) -> int:
         raise InputError(f"{output}: is there already; allowed: a new name, or remove it")
     if not output.absolute().parent.is_dir():
         raise InputError(f"{output}: there is no directory {output.parent}; make it first")
+    whole.check(repetition, derived=[verdict.SUMMARY])
     part = output.with_name(f".{output.name}.{os.getpid()}")
     try:
         if kind in DIRECTORIES:
@@ -102,6 +103,8 @@ def _export(repetition: Path, kind: str, output: Path) -> int:
     print(printable(f"{output}: {count} {unit}"))
     if doubt := verdict.doubt(repetition):
         print(printable(doubt), file=sys.stderr)
+    if unknown := record.unrecorded(repetition):
+        print(printable(f"note: {unknown}"), file=sys.stderr)
     return 0
 
 

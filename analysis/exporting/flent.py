@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import imported
+from analysis import imported, whole
 from analysis.exporting import tables
-from analysis.load import Run
+from analysis.load import POSTCARDS_FILE, Run
 from analysis.metrics import UTILIZATION_WINDOW_RTTS, bottleneck, jain_index, measurement_window
 from analysis.raw import InputError, known
-from analysis.whole import load_whole
+from lib import regular
 from wire import wire
 
 FORMAT_VERSION = 4  # of flent/resultset.py
@@ -41,7 +41,8 @@ def write(repetition: Path, output: Path) -> int:
 
 def data(repetition: Path) -> dict[str, Any]:
     """The document. Raises InputError."""
-    run = load_whole(repetition)
+    whole.check(repetition, derived=["joined.parquet"])
+    run = whole.load_whole(repetition)
     _, queue = bottleneck(run)
     window = measurement_window(run, queue)
     start, end = window.traffic_start_ns, window.end_ns
@@ -135,7 +136,8 @@ def _metadata(
 
 def _realtime_minus_mono_ns(repetition: Path) -> int:
     """As the collector kept it; 0 where nobody did, so that times count from 1970."""
-    data = (repetition / "postcards.bsp").open("rb").read(1 << 21)
+    with regular.opened(repetition / POSTCARDS_FILE) as file:
+        data = file.read(1 << 21)
     for block in wire.read_blocks(data, wire.BLOCK.const["BLOCK_POSTCARDS"]):
         return int(block.header["realtime_minus_mono_ns"]) & ((1 << 63) - 1)
     return 0

@@ -13,9 +13,10 @@ from typing import IO
 
 import numpy as np
 
-from analysis import imported
+from analysis import imported, whole
 from analysis.load import POSTCARDS_FILE, load_spec
 from analysis.raw import InputError
+from lib import regular
 from wire import wire
 
 PCAPNG, DATAGRAM = wire.PCAPNG_PACKET.const, wire.DATAGRAM
@@ -28,6 +29,7 @@ STAMP = wire.BLOCK.const["BLOCK_STAMP_BYTES"]
 
 def write(repetition: Path, output: Path) -> int:
     """All postcards of a repetition. Returns how many. Raises InputError, OSError."""
+    whole.check(repetition, raw=[POSTCARDS_FILE])
     lacks = sorted(imported.unknown(load_spec(repetition)))
     if lacks:
         raise InputError(
@@ -52,7 +54,7 @@ def stored(repetition: Path) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarra
         raise InputError(f"{path}: missing, so there are no postcards to export; allowed: a run with raw files")
     if not path.stat().st_size:
         return
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+    with regular.opened(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         data = memoryview(mapped)
         at = 0
         try:

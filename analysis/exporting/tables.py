@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from analysis import whole
 from analysis.raw import InputError
 from wire import wire
 
@@ -42,6 +43,7 @@ MEANINGS = {
 
 def write(repetition: Path, output: Path, kind: str) -> int:
     """All tables that there are, into the empty directory `output`. Returns how many rows. InputError, OSError."""
+    whole.check(repetition, derived=[f"{name}.parquet" for name in TABLES])
     found = [name for name in TABLES if (repetition / f"{name}.parquet").is_file()]
     if not found:
         raise InputError(f"{repetition}: has no tables; allowed: a run that is analysed and whose tables were kept")

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis import imported
+from analysis import imported, whole
 from analysis.exporting import pcapng
-from analysis.load import load_spec, load_switch, told_clock_offset_ns
+from analysis.load import POSTCARDS_FILE, load_spec, load_switch, told_clock_offset_ns
 from analysis.packets import card_columns, packet_headers, packet_kinds
 from analysis.raw import InputError
 from analysis.targets import SOFT
@@ -32,6 +32,7 @@ UNKNOWN_QUEUE = (1 << 8) - 1  # all ones, as INT has it for what is not availabl
 
 def write(repetition: Path, output: Path) -> int:
     """A report of every postcard of a repetition. Returns how many. Raises InputError, OSError."""
+    whole.check(repetition, raw=[POSTCARDS_FILE, "switch.json"])
     spec, switch = load_spec(repetition), load_switch(repetition)
     told_ns = told_clock_offset_ns(switch)
     if _has_own_clock(spec) and told_ns is None:

@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 import yaml
 
+from analysis import record
 from analysis.flows import PROTOCOL_NAMES, FiveTuple, address_text
 from analysis.imported import DEPTHS_FILE
 from analysis.importing import traffic
 from analysis.importing.fields import Addresses, Cards, Depths, Events
 from analysis.load import POSTCARDS_FILE, SPEC_VERSION, TCP_FILE
 from analysis.raw import InputError
+from lib import regular
 from wire import wire
 
 ROWS_PER_BLOCK = 5_000  # of either kind: less than a block may hold
@@ -59,7 +61,7 @@ class Source:
 
 def digest(path: Path) -> dict[str, Any]:
     """A file's name, size and SHA-256."""
-    with path.open("rb") as file:
+    with regular.opened(path) as file:
         return {
             "name": path.name,
             "bytes": path.stat().st_size,
@@ -93,8 +95,13 @@ def write(
     document = {"start_mono_ns": start, "end_mono_ns": end, "flows": flows, "errors": [], "groups": []}
     (directory / "traffic.json").write_text(json.dumps(document, indent=1) + "\n")
     told = {key: _as_json(value) for key, value in source.document.items()}
-    environment = {"imported": {"what": source.what, "files": source.files, "experiment": told}}
-    (directory / "environment.json").write_text(json.dumps(environment, indent=1, allow_nan=False, default=str) + "\n")
+    environment = {
+        "imported": {"what": source.what, "files": source.files, "experiment": told},
+        record.MARK: True,
+    }
+    data = (json.dumps(environment, indent=1, allow_nan=False, default=str) + "\n").encode()
+    record.write_raw(directory, {record.ENVIRONMENT: data})
+    (directory / record.ENVIRONMENT).write_bytes(data)
 
 
 def _as_json(value: Any) -> Any:

@@ -8,7 +8,6 @@ from where they were drawn, and puts all into one file that opens offline.
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import re
 from collections import Counter
@@ -16,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis import page
+from analysis import page, run_table
 from analysis.figures.common import plain
 from analysis.figures.sweep import NAMES
 from analysis.page.figure import Figure, embed
@@ -185,11 +184,7 @@ def worlds(sweep: Stored) -> list[tuple[str, list[tuple[str, int]]]]:
 def environment(sweep: Stored) -> list[tuple[str, str]]:
     """What the first run that tells says of machine and kernel. Commits of others are in `worlds`."""
     for row in sweep.rows:
-        try:
-            said = json.loads((sweep.directory / row["directory"] / "environment.json").read_text())
-        except (OSError, ValueError, RecursionError):
-            continue
-        if isinstance(said, dict):
+        if said := run_table.environment(sweep.directory / row["directory"]):
             return [fact for fact in facts(said) if fact[0].split()[0] in OF_MACHINE]
     return []
 

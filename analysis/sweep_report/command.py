@@ -17,6 +17,7 @@ from lib.terminal import printable
 
 def main(arguments: list[str]) -> int:
     """Prints the page's path; errors on stderr, one line."""
+    from analysis import record, run_table
     from analysis.sweep_report import write
 
     parser = argparse.ArgumentParser(prog="python -m analysis sweep-report", description="The page of a whole sweep.")
@@ -30,6 +31,8 @@ def main(arguments: list[str]) -> int:
             raise InputError(f"{options.figures}: is no directory; give the one with the figures, or none")
         check_name(options.directory)
         print(printable(str(write(options.directory, options.figures))))
+        if unknown := record.unrecorded_among(run_table.repetitions(options.directory), options.directory):
+            print(printable(f"note: {unknown}"), file=sys.stderr)
         return 0
     except InputError as error:
         line = str(error)

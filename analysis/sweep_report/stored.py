@@ -18,6 +18,7 @@ import polars as pl
 
 from analysis import run_table, verdict
 from analysis.raw import InputError
+from lib import regular
 
 PLAN = "plan.json"
 ABORTED = "ABORTED"
@@ -61,6 +62,7 @@ class Stored:
         """What a search for the least buffer found, a row a point; nothing where none was made. Raises InputError."""
         path = self.directory / SEARCHED
         try:
+            regular.check(path)
             return pl.read_parquet(path, columns=list(SEARCHED_COLUMNS)).rows(named=True)
         except FileNotFoundError:
             return []
@@ -136,7 +138,7 @@ def kind(reason: str) -> str:
 def _plan(directory: Path) -> dict[str, Any]:
     path = directory / PLAN
     try:
-        content = json.loads(path.read_text())
+        content = json.loads(regular.read_text(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
@@ -170,7 +172,7 @@ def _missing(directory: Path, name: str, job: dict[str, Any]) -> Row:
 def _last_words(attempt: Path) -> str:
     """The line of the mark that the runner leaves where a run could not be finished."""
     try:
-        return " ".join((attempt / ABORTED).read_text(errors="replace").split())
+        return " ".join(regular.read_text(attempt / ABORTED, "replace").split())
     except OSError:
         return ""
 

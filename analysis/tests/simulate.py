@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from analysis import record
 from wire import wire
 
 CARD, EVENT, BLOCK = wire.POSTCARD.const, wire.TCP_RECORD.const, wire.BLOCK.const
@@ -406,6 +407,15 @@ def spec(scenario: Scenario) -> dict[str, Any]:
         "ecn_threshold_bytes": None, "duration_ns": scenario.duration_ns,
         "warmup_ns": scenario.warmup_ns, "seed": scenario.seed, "reps": 1,
     }  # fmt: skip
+
+
+def record_digests(directory: Path) -> None:
+    """As the runner leaves a repetition: with the digests of its raw files, and environment.json last."""
+    path = directory / record.ENVIRONMENT
+    data = json.dumps(json.loads(path.read_text()) | {record.MARK: True}).encode()
+    path.unlink()
+    record.write_raw(directory, {record.ENVIRONMENT: data})
+    path.write_bytes(data)
 
 
 def write_run(directory: Path, scenario: Scenario, truth: Truth | None = None) -> Truth:

@@ -59,6 +59,7 @@ def _derived(directory):
 
 def test_command__makes_every_file_and_says_the_verdict(fresh, capsys):
     directory = fresh()
+    simulate.record_digests(directory)
     assert main([str(directory)]) == 0
     out, err = capsys.readouterr()
     assert re.fullmatch(r".*rep-1: utilization 9\d\.\d\d%, 1\d drops, valid\n", out)
@@ -367,6 +368,7 @@ def test_command__clears_what_a_killed_one_left(fresh, no_figures):
 @pytest.mark.parametrize("name", [b"a\nb\x1b[31m", b"a\xffb"])
 def test_command__shows_no_name_that_a_terminal_would_obey(fresh, capfd, no_figures, name):
     run = fresh().parent
+    simulate.record_digests(run / "rep-1")
     directory = run.rename(run.with_name(os.fsdecode(name)))
     known = name.isascii()
     for words in ([], ["export", "--format", "pcapng", "--output", str(directory) + ".pcapng"]):

@@ -23,11 +23,12 @@ from wire import wire
 
 @pytest.fixture
 def analysed(fresh, monkeypatch):
-    """A simulated repetition with its tables; the figures left out."""
+    """A simulated repetition with its tables, of a version that kept no digests; the figures left out."""
     monkeypatch.setattr(derive_module, "draw_all", lambda *_: [])
     monkeypatch.setattr(derive_module, "render", lambda *_: "")
     directory = fresh()
     derive_module.derive(directory)
+    (directory / "digests.json").unlink()
     return directory
 
 
@@ -152,6 +153,9 @@ def test_runs_not_valid__are_exported_and_it_is_said(analysed, tmp_path, capsys,
     assert export(analysed, "csv", tmp_path / "out") == 0
     assert experiments(["replay", f"RUN={analysed}", "BUF=5p"]) == 0
     lines = capsys.readouterr().err.splitlines()
+    notes = [line for line in lines if line.startswith("note: ")]
+    assert ["has no digests of its raw files" in line for line in notes] == [True, True]
+    lines = [line for line in lines if line not in notes]
     assert [said in line for line in lines] == [True, True] if said else lines == []
 
 

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from analysis import derive as derive_module
-from analysis import run_table
+from analysis import record, run_table
 from analysis.__main__ import main
 from analysis.figures import common, drawing
 from analysis.figures.spang2021 import figure_01, paper
@@ -204,6 +204,7 @@ def test_runs__of_two_links_are_not_drawn_together(results, tmp_path):
         shutil.copytree(results / f"runs/{name}", copied / f"runs/{name}")
     summary = copied / "runs/one/rep-1/summary.json"
     summary.write_text(summary.read_text().replace('"rtt_ns": 10000000', '"rtt_ns": 20000000'))
+    record.add_derived(summary.parent, summary.name)
     with pytest.raises(InputError, match="differ in rtt_ns: 10000000, 20000000; allowed: one link"):
         Runs(copied).select("single-flow")
 

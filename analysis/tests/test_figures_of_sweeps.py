@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from analysis import derive as derive_module
-from analysis import distributions, run_table
+from analysis import distributions, record, run_table
 from analysis.derive import derive
 from analysis.figures.spang2021 import common, document, figure_05b, paper, publish, run_list, table_conditions
 from analysis.figures.spang2021.runs import Runs
@@ -164,6 +164,7 @@ def test_figure_05a__has_no_least_buffer_where_a_larger_one_is_not_enough(result
         assert len(found) >= 2
         for path in found:
             path.write_text(json.dumps(json.loads(path.read_text()) | {"queue_nonempty_fraction": nonempty}))
+            record.add_derived(path.parent, path.name)
     data, facts = _figure("figure_05a", copied)
     reno = data["curves"]["reno"]
     assert not reno["points"][1].is_known
@@ -399,6 +400,7 @@ def test_draw__leaves_out_runs_that_are_not_valid_and_lists_them(results, tmp_pa
     shutil.copytree(results, copied)
     bad = copied / "spang2021-twenty-packets/runs/reno-n4-b20-r1/rep-1/summary.json"
     bad.write_text(json.dumps(json.loads(bad.read_text()) | {"valid": False, "reasons": ["a postcard was lost"]}))
+    record.add_derived(bad.parent, bad.name)
     (figure,) = paper.draw(copied, tmp_path / "out", ("figure_05b",))
     assert figure.left_out == [("spang2021-twenty-packets/reno-n4-b20-r1", "a postcard was lost")]
     assert not any("n4" in run for run in figure.used)

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import imported, metrics, verdict
+from analysis import imported, metrics, record, verdict, whole
 from analysis.load import Run, clock_offset_ns
+from analysis.lock import only_one
 from analysis.raw import Columns, InputError
 from analysis.summary import plain
 from analysis.tables import write_frame
 from analysis.whatif import CAVEAT, figure, queue, stored
-from analysis.whole import load_whole
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -29,7 +29,13 @@ SAME = ("depth_packets", "depth_bytes", "sojourn_ns")
 
 def what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> tuple[Path, dict[str, Any]]:
     """Replays the arrivals of `repetition` into a new directory; returns it and its summary. InputError, OSError."""
-    run = load_whole(repetition)
+    with only_one(repetition):
+        return _what_if(repetition, setting, asked)
+
+
+def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> tuple[Path, dict[str, Any]]:
+    whole.check(repetition, derived=[verdict.SUMMARY, *stored.sources_of_page(repetition)])
+    run = whole.load_whole(repetition)
     if imported.is_imported(run.spec) and imported.unknown(run.spec):
         raise InputError(
             f"{repetition}: was imported from postcards that tell no arrivals; allowed: runs of bufferscope"
@@ -60,6 +66,8 @@ def what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> 
         write_frame(scratch / "queue.parquet", _frame(own, replayed))
         (scratch / "summary.json").write_text(json.dumps(plain(summary), indent=1, allow_nan=False) + "\n")
         _draw(scratch, run, own, replayed, setting, window)
+        digests = record.digests(scratch, [path.name for path in scratch.iterdir()])
+        (scratch / record.RECORD).write_text(record.with_derived(scratch, digests))
         target = _next(repetition)
         scratch.rename(target)
     finally:

@@ -5,16 +5,19 @@ adds one makes the page again, and a replay makes the same page.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 from pathlib import Path
 from typing import Any
 
-from analysis import verdict
-from analysis.report import PAGE, render
+from analysis import record, verdict
+from analysis.raw import InputError
+from analysis.report import PAGE, pictures, render
 from analysis.run_table import is_number
 from analysis.verdict import SUMMARY
+from lib import regular
 
 MEASURES = (
     ("drops",), ("marks",), ("queue_depth_packets", "p50"), ("queue_depth_packets", "p99"),
@@ -24,12 +27,16 @@ NAME = re.compile(r"whatif-([0-9]{1,9})")
 
 
 def found(repetition: Path) -> list[dict[str, Any]]:
-    """The summary of each what-if, and its directory's `name`, by number; those that cannot be read are none."""
+    """The summary of each what-if, and its directory's `name`, by number; those that cannot be read are none. Raises
+    InputError for one that is not what was written.
+    """
     numbered = [(int(match[1]), path) for path in repetition.glob("whatif-*") if (match := NAME.fullmatch(path.name))]
     result = []
     for _, path in sorted(numbered):
+        if damage := record.derived_damage(path, SUMMARY):
+            raise InputError(f"{path}: {damage[0].name}: {damage[0].what}; remove this what-if, and ask it again")
         try:
-            summary = json.loads((path / SUMMARY).read_text())
+            summary = json.loads(regular.read_text(path / SUMMARY))
         except (OSError, ValueError, RecursionError):
             continue
         if _is_shown(summary):
@@ -54,17 +61,42 @@ def _is_shown(summary: Any) -> bool:
     )
 
 
+def sources_of_page(repetition: Path) -> list[str]:
+    """The derived files that `write_page` reads; none if the repetition has no page. Raises InputError if the page
+    cannot be written, or if a what-if on it is damaged.
+    """
+    page = repetition / PAGE
+    if page.is_dir():
+        raise InputError(f"{page}: is in the way of the report; remove it")
+    if not _has_page(repetition):
+        return []
+    found(repetition)
+    with contextlib.suppress(OSError, ValueError):
+        return [SUMMARY, *pictures(verdict.read(repetition)["spec"])]
+    return [SUMMARY]
+
+
+def _has_page(repetition: Path) -> bool:
+    """Whether there is a report, or there should be one."""
+    with contextlib.suppress(ValueError):
+        known = record.read(repetition)
+        return (repetition / PAGE).exists() or bool(known and PAGE in (known.derived or ()))
+    return True
+
+
 def write_page(repetition: Path, environment: dict[str, Any]) -> None:
     """Makes the report of an analysed repetition again, from what its analysis left; of another one there is none.
     Raises ValueError if that cannot be read, OSError.
     """
     page = repetition / PAGE
-    if not page.exists():
+    if not _has_page(repetition):
         return
     summary = verdict.read(repetition)
+    text = render(summary, environment, repetition / "figures", found(repetition))
     temporary = repetition / f".{PAGE}.{os.getpid()}"
     try:
-        temporary.write_text(render(summary, environment, repetition / "figures", found(repetition)), encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
         temporary.replace(page)
+        record.add_derived(repetition, PAGE)
     finally:
         temporary.unlink(missing_ok=True)

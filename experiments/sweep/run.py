@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import polars
 
-from analysis import run_table
+from analysis import record, run_table
 from experiments import disk, results, runner
 from experiments.analyse import sudo_user
 from experiments.cell import Interrupted
@@ -73,6 +73,8 @@ def page(directory: Path) -> None:
 
     try:
         print(f"{directory.name}: report -> {write(directory)}")
+        if unknown := record.unrecorded_among(run_table.repetitions(directory), directory):
+            print(f"note: {unknown}", file=sys.stderr)
     except InputError as error:
         print(f"no report: {error}", file=sys.stderr)
     except OSError as error:

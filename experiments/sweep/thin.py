@@ -11,18 +11,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from analysis.thinned import THINNED, kept
-
-RAW = ("postcards.bsp", "tcp.bst", "goodput.bsg")
-TABLES = ("postcards.parquet", "tcp.parquet", "joined.parquet")
-LOGS_AND_FIGURES = ("logs", "figures")
+from analysis.thinned import REMOVED, THINNED, kept
 
 
 def thin(repetition: Path, keep: str) -> None:
     """Removes what `keep` says. Raises OSError."""
     if keep == "all" or (keep == "tables" and kept(repetition) == "summary"):  # what is gone does not come back
         return
-    names = RAW if keep == "tables" else (*RAW, *TABLES, *LOGS_AND_FIGURES)
+    names = REMOVED[keep]
     mark = repetition / THINNED
     text = (
         f"{keep}\nremoved after a valid analysis: {', '.join(names)}\nspec.yaml has what it takes to measure it again\n"

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import distributions, imported, run_table
+from analysis import distributions, imported, record, run_table, whole
 from analysis.figures.spang2021 import theirs
 from analysis.figures.spang2021.common import TELLS_NO
 from analysis.raw import InputError
+from lib import regular
 
 PREFIX = "spang2021-"  # of the names of its sweeps in results/
 REAL, SMOKE = "-real", "-smoke"  # and what their versions' names end with
@@ -96,16 +97,22 @@ class Run:
         return rows["flow"].drop_nulls().unique().sort().to_list()
 
     def _parquet(self, name: str) -> pl.DataFrame:
+        whole.check(self.directory, derived=[name])
         try:
+            regular.check(self.directory / name)
             return pl.read_parquet(self.directory / name)
         except (OSError, pl.exceptions.PolarsError) as error:
             why = f"of this run only {self.row['kept']} was kept" if self.row["kept"] != "all" else str(error)
             raise InputError(f"{self.directory / name}: {why.splitlines()[0]}; run the sweep again") from None
 
     def _document(self, name: str) -> dict[str, Any]:
+        if name == record.ENVIRONMENT:
+            whole.check(self.directory, raw=[name])
+        else:
+            whole.check(self.directory, derived=[name])
         try:
-            document = json.loads((self.directory / name).read_text())
-        except (OSError, ValueError) as error:
+            document = json.loads(regular.read_text(self.directory / name))
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{self.directory / name}: {error}") from None
         return document if isinstance(document, dict) else {}
 

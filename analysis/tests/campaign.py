@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: MIT
+"""Damage to a stored run, by chance but from a seed, and every command that reads the run put to it.
+
+A command passes if it refuses (a status that is not 0, one line on stderr, nothing written), or if it gives the answer
+of the undamaged run. FORCE=1 passes also if the summary says that the run is not valid. All else is a finding.
+
+    python -m analysis.tests.campaign VARIANTS [SEED [RUN OTHER]]      # of each kind; prints what came of them
+
+RUN and OTHER are recorded repetitions, of which copies are damaged; without them both are simulated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import shutil
+import signal
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from unittest import mock
+
+from analysis import record
+from analysis.__main__ import main as analysis
+from analysis.tests import simulate
+from analysis.tests.damages import KINDS, Files, damage, derived_of, files
+from experiments.__main__ import main as experiments
+
+COMMANDS = ("replay", "forced replay", "what-if", "csv", "parquet", "pcapng", "flent", "telemetry-report")
+LONGEST_S = 30  # of one command: the slowest takes about one second
+MOST_LINE = 1000  # characters
+
+
+@dataclass
+class Outcome:
+    """What a command did."""
+
+    status: int
+    errors: list[str]
+    answer: Files  # what it is asked for
+    failure: str = ""  # an exception or a timeout
+
+
+@dataclass
+class Campaign:
+    """A run, another one, and what each command makes of the first while it is whole."""
+
+    run: Path
+    other: Path
+    scratch: Path
+    whole: dict[str, Outcome] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for command in COMMANDS:
+            self.whole[command] = self._outcome(self._copy(), command)
+            assert self.whole[command].status == 0, self.whole[command]
+            assert self.whole[command].answer, command
+
+    def findings(self, kind: str, seed: int) -> tuple[list[str], Counter[str]]:
+        """One variant of the run through every command: what is wrong, a line each, and how often which outcome was."""
+        found, counts = [], Counter[str]()
+        for command in COMMANDS:
+            directory = self._copy()
+            what = damage(directory, self.other, kind, random.Random(seed))
+            before = files(directory)
+            outcome = self._outcome(directory, command)
+            result, problem = self._judge(command, outcome, before, directory)
+            counts[f"{command}: {result}"] += 1
+            if problem:
+                found.append(f"{kind} {seed}, {what}: {command}: {problem}")
+        return found, counts
+
+    def _judge(self, command: str, outcome: Outcome, before: Files, directory: Path) -> tuple[str, str]:
+        """(refused, same, not valid or wrong; what is wrong)."""
+        if outcome.failure:
+            return "wrong", outcome.failure
+        if any(len(line) > MOST_LINE or not line.isprintable() for line in outcome.errors):
+            return "wrong", f"a line that is too long or not printable: {outcome.errors}"
+        if outcome.status == 0:
+            same = outcome.answer == self.whole[command].answer
+            return (
+                ("same", "") if same else ("wrong", f"another answer in silence: {self._differences(command, outcome)}")
+            )
+        if command == "forced replay" and outcome.status == 3:
+            summary = json.loads((directory / "summary.json").read_text())
+            honest = summary["valid"] is False and summary["reasons"] and outcome.errors
+            return ("not valid", "") if honest else ("wrong", "a damaged run that is called valid")
+        if len(outcome.errors) != 1:
+            return "wrong", f"{len(outcome.errors)} lines: {outcome.errors}"
+        left = files(directory)
+        changed = sorted(name for name in before.keys() | left.keys() if before.get(name) != left.get(name))
+        more = sorted(path.name for path in self.scratch.iterdir() if path != directory.parent)
+        return ("wrong", f"refused, but left {changed + more}") if changed or more else ("refused", "")
+
+    def _differences(self, command: str, outcome: Outcome) -> list[str]:
+        whole = self.whole[command].answer
+        return sorted(name for name in whole.keys() | outcome.answer if whole.get(name) != outcome.answer.get(name))
+
+    def _copy(self) -> Path:
+        for path in self.scratch.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return Path(shutil.copytree(self.run, self.scratch / "run" / "rep-1"))
+
+    def _outcome(self, directory: Path, command: str) -> Outcome:
+        output = self.scratch / "out.flent.gz"
+        calls: dict[str, Callable[[], int]] = {
+            "replay": lambda: experiments(["replay", f"RUN={directory}"]),
+            "forced replay": lambda: experiments(["replay", f"RUN={directory}", "FORCE=1"]),
+            "what-if": lambda: experiments(["replay", f"RUN={directory}", "BUF=5p"]),
+        }
+        export = ["export", str(directory), "--format", command, "--output", str(output)]
+        status, errors, failure = bounded(calls.get(command, lambda: analysis(export)))
+        if failure or status:
+            return Outcome(status, errors, {}, failure)
+        if command in calls:
+            names = {"what-if": ("whatif-2/", "report.html")}.get(command)
+            answer = files(directory)
+            if names is None:
+                return Outcome(status, errors, {n: answer.get(n) for n in derived_of(answer)})
+            return Outcome(status, errors, {name: data for name, data in answer.items() if name.startswith(names)})
+        answer = files(output) if output.is_dir() else {"": output.read_bytes()}
+        return Outcome(status, errors, answer)
+
+
+def bounded(call: Callable[[], int]) -> tuple[int, list[str], str]:
+    """(status, lines on stderr, what is wrong) of a command that must end within LONGEST_S."""
+
+    def late(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError(f"did not end within {LONGEST_S} s")
+
+    errors = io.StringIO()
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(LONGEST_S)
+    try:
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+            return call(), errors.getvalue().splitlines(), ""
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a panic of polars is no Exception
+        return -1, errors.getvalue().splitlines(), f"{type(error).__name__}: {error}"
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# Runs to damage -------------------------------------------------------------------------------------------------------
+
+
+def undrawn() -> contextlib.ExitStack:
+    """Figures are empty drawings: what they show follows from what is read, and each takes a second."""
+
+    stack = contextlib.ExitStack()
+    for target, what in {
+        "analysis.derive.draw_all": _blank_figures,
+        "analysis.whatif.figure.draw": _blank_queue,
+        "analysis.__main__.drawing_pool": contextlib.nullcontext,
+    }.items():
+        stack.enter_context(mock.patch(target, what))
+    return stack
+
+
+def _blank_figures(analysed: Any, directory: Path, pool: Any) -> list[Any]:
+    from analysis.figures import names
+
+    for name in names(analysed.run.spec):
+        for kind in ("svg", "png"):
+            (directory / f"{name}.{kind}").write_text(f'<svg viewBox="0 0 1 1"><!-- {name} --></svg>')
+    return []
+
+
+def _blank_queue(directory: Path, *_: Any) -> None:
+    for kind in ("svg", "png"):
+        (directory / f"queue.{kind}").write_text('<svg viewBox="0 0 1 1"/>')
+
+
+def made(directory: Path, seed: int) -> Path:
+    """A small simulated repetition: recorded, analysed, with a what-if beside it."""
+    simulate.write_run(directory, simulate.Scenario(duration_ns=300_000_000, warmup_ns=100_000_000, seed=seed))
+    simulate.record_digests(directory)
+    prepared(directory)
+    return directory
+
+
+def prepared(directory: Path) -> None:
+    """Analyses a recorded repetition and puts a what-if beside it."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert experiments(["replay", f"RUN={directory}"]) == 0
+        assert experiments(["replay", f"RUN={directory}", "BUF=7p"]) == 0
+
+
+def main(words: list[str]) -> int:
+    """Prints each finding, and how many outcomes of which kind there were. Returns 1 if there are findings."""
+    count, seed = int(words[0]), int(words[1]) if len(words) > 1 else 1
+    total: Counter[str] = Counter()
+    wrong = 0
+    with tempfile.TemporaryDirectory(prefix="campaign-") as own, undrawn():
+        runs = [Path(own) / name / "rep-1" for name in ("one", "two")]
+        for number, run in enumerate(runs):
+            if words[2:]:
+                shutil.copytree(words[2 + number], run)
+                if not (run / record.RECORD).exists():
+                    simulate.record_digests(run)
+                prepared(run)
+            else:
+                made(run, number + 1)
+        (scratch := Path(own) / "scratch").mkdir()
+        campaign = Campaign(runs[0], runs[1], scratch)
+        for kind in KINDS:
+            for number in range(count):
+                found, counts = campaign.findings(kind, seed * 1_000_000 + number)
+                total.update({f"{kind}: {name}": n for name, n in counts.items()})
+                wrong += len(found)
+                for line in found:
+                    print(line, flush=True)
+    for name, number in sorted(total.items()):
+        print(f"{number:6} {name}")
+    print(f"{wrong} findings in {3 * count} variants, each through {len(COMMANDS)} commands")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""Damage to one file of a stored repetition, by chance but from a seed: bytes, whole blocks, values of documents, and
+files that are gone, empty, no regular files or those of another run.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from analysis import record
+from wire import wire
+
+KINDS = ("raw", "derived", "swapped")
+BLOCKS = {".bsp": "BLOCK_POSTCARDS", ".bst": "BLOCK_TCP", ".bsg": "BLOCK_GOODPUT"}  # by a raw file's suffix
+Files = dict[str, bytes | None]  # by path below a directory; None: no regular file
+
+
+def derived_of(names: Iterable[str]) -> list[str]:
+    """Those that an analysis writes."""
+    own = (name for name in names if not name.startswith("whatif-"))
+    return [n for n in own if n.startswith("figures/") or n.endswith((".parquet", ".html")) or n == "summary.json"]
+
+
+def files(directory: Path) -> Files:
+    """Everything below a directory."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes() if path.is_file() else None
+        for path in directory.rglob("*")
+        if not path.is_dir()
+    }
+
+
+def damage(directory: Path, other: Path, kind: str, chance: random.Random) -> str:
+    """Damages one file of a repetition for sure. Returns which, and how."""
+    names = sorted(files(directory))
+    derived = [name for name in names if name in derived_of(names) or name.startswith("whatif-")]
+    raw = [name for name in names if name not in (*derived, record.RECORD)]
+    if kind == "swapped":
+        name = chance.choice([*raw, *derived, record.RECORD])
+        source = other / name
+        if chance.random() < 0.2:
+            source = directory / chance.choice([n for n in raw + derived if n != name])
+        if not source.exists() or source.read_bytes() == (directory / name).read_bytes():
+            source = other / "tcp.bst"
+        (directory / name).write_bytes(source.read_bytes())
+        return f"{name} of {source.parent.parent.name}/{source.name}"
+    if kind == "raw" and chance.random() < 0.4:  # else documents would have nearly all of it
+        name = chance.choice([n for n in raw if Path(n).suffix in BLOCKS])
+    else:
+        name = chance.choice([*(raw if kind == "raw" else derived), record.RECORD])
+    path = directory / name
+    ways = [_flipped, _cut, _extended, _zeroed, _deleted, _emptied, _fifo]
+    ways += [_blocks] * 4 if path.suffix in BLOCKS else []
+    ways += [_value] * 4 if name.endswith((".json", ".yaml")) else []
+    way = chance.choice(ways)
+    return f"{name} {way.__name__[1:]}{way(path, chance)}"
+
+
+def _flipped(path: Path, chance: random.Random) -> str:
+    data = bytearray(path.read_bytes())
+    places = [chance.randrange(len(data)) for _ in range(chance.choice((1, 1, 1, 4, 64)))]
+    for at in set(places):
+        data[at] ^= 1 << chance.randrange(8)
+    path.write_bytes(data)
+    return f" at {sorted(places)[:4]}"
+
+
+def _cut(path: Path, chance: random.Random) -> str:
+    data = path.read_bytes()
+    at = chance.randrange(len(data))
+    path.write_bytes(data[:at])
+    return f" to {at} bytes"
+
+
+def _extended(path: Path, chance: random.Random) -> str:
+    data = path.read_bytes()
+    more = chance.choice((chance.randbytes(chance.randrange(1, 3000)), data, b"\n", b" "))
+    path.write_bytes(data + more)
+    return f" by {len(more)} bytes"
+
+
+def _zeroed(path: Path, chance: random.Random) -> str:
+    data = bytearray(path.read_bytes())
+    at = chance.choice([i for i, byte in enumerate(data[:100_000]) if byte])
+    end = min(len(data), at + chance.choice((1, 16, 4096)))
+    data[at:end] = bytes(end - at)
+    path.write_bytes(data)
+    return f" from {at} to {end}"
+
+
+def _deleted(path: Path, chance: random.Random) -> str:
+    path.unlink()
+    return ""
+
+
+def _emptied(path: Path, chance: random.Random) -> str:
+    path.write_bytes(b"")
+    return ""
+
+
+def _fifo(path: Path, chance: random.Random) -> str:
+    path.unlink()
+    os.mkfifo(path)
+    return ""
+
+
+def _blocks(path: Path, chance: random.Random) -> str:
+    """Whole blocks removed, doubled, put in another order, or the file cut between two."""
+    data = path.read_bytes()
+    parts, at = [], 0
+    for block in wire.read_blocks(data, wire.BLOCK.const[BLOCKS[path.suffix]]):
+        size = wire.BLOCK.length + len(block.payload)
+        parts.append(data[at : at + size])
+        at += size
+    which = chance.randrange(len(parts))
+    how = chance.choice(("removed", "doubled", "swapped", "cut"))
+    if how == "removed":
+        del parts[which]
+    elif how == "doubled":
+        parts.insert(which, parts[which])
+    elif how == "swapped":
+        parts.append(parts.pop(which if which < len(parts) - 1 else 0))
+    else:
+        parts = parts[:which]
+    path.write_bytes(b"".join(parts))
+    return f" {which} {how}"
+
+
+def _value(path: Path, chance: random.Random) -> str:
+    """Another value somewhere in a document."""
+    is_yaml = path.suffix == ".yaml"
+    document = yaml.safe_load(path.read_text()) if is_yaml else json.loads(path.read_text())
+    changed = copy.deepcopy(document)
+    while changed == document:
+        place, key = chance.choice(list(_places(changed)))
+        old = place[key]
+        new: list[Any] = [0, -1, 1 << 62, 1e300, None, "x", "$\\frac{$", [], {}, True]
+        new += [old + 1, old - 1, old * 2, old / 3] if isinstance(old, (int, float)) else []
+        if chance.random() < 0.2:
+            del place[key]
+        else:
+            place[key] = chance.choice(new)
+    path.write_text(yaml.safe_dump(changed) if is_yaml else json.dumps(changed))
+    return f" of {key!r}"
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    for key in list(value) if isinstance(value, dict) else range(len(value)):
+        yield value, key
+        if isinstance(value[key], (dict, list)):
+            yield from _places(value[key])
