@@ -18,6 +18,7 @@ from analysis.capture import MAGICS, Capture, Frames
 from analysis.flows import WORDS, FiveTuple, FlowTable
 from analysis.raw import Columns, InputError, load_postcards
 from analysis.tables import nulls
+from lib import regular
 from wire import wire
 
 FORMAT = wire.ARTIFACT_POSTCARD
@@ -63,7 +64,7 @@ def read(path: Path) -> Imported:
     Raises InputError if the file is none of these, or its link type is unknown.
     """
     try:
-        with path.open("rb") as file:
+        with regular.opened(path) as file:
             magic = file.read(4)
         size = path.stat().st_size
     except OSError as error:

@@ -14,6 +14,7 @@ import polars as pl
 from analysis.raw import InputError
 from analysis.sums import percentile
 from analysis.unwrap import unwrap32
+from lib import regular
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -76,6 +77,7 @@ def load_depths(directory: Path) -> Depths | None:
     if not path.exists():
         return None
     try:
+        regular.check(path)
         rows = pl.read_csv(path, schema={"queue_depth_packets": pl.Float64, "count": pl.UInt32})
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(

@@ -18,6 +18,7 @@ import polars as pl
 from analysis.importing import captures, tables, text, write
 from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, decimal, typed, whole
 from analysis.raw import InputError
+from lib import regular
 
 TRACE, POSTCARDS, CONFIG = "trace.tr", "postcards.tr", "config.json"
 PARTS = (TRACE, POSTCARDS, CONFIG, f"{TRACE}.gz", f"{POSTCARDS}.gz")
@@ -161,7 +162,7 @@ def _counts(events: list[Events]) -> dict[str, int]:
 
 def _add(parts: _Parts, path: Path) -> None:
     if not path.is_file():
-        raise InputError(f"{path}: is not there; allowed: {ALLOWED}")
+        raise InputError(f"{path}: {regular.NOT_REGULAR if path.exists() else 'is not there'}; allowed: {ALLOWED}")
     if path.name == CONFIG:
         if parts.config.values:
             raise InputError(f"{path}: FROM names another {CONFIG}, too; allowed: one experiment's files")
@@ -191,7 +192,7 @@ def _add(parts: _Parts, path: Path) -> None:
 
 def _config(path: Path) -> Config:
     try:
-        config = json.loads(path.read_text())
+        config = json.loads(regular.read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: is no JSON: {' '.join(str(error).split())[:120]}") from None
     if not isinstance(config, dict):
@@ -233,14 +234,13 @@ def _from_tables(asked: Asked, database: tables.Database, name: str, config: Con
     if found := database.rows(tables.POSTCARDS, name):
         frame, where = found
         if len(frame):
-            cards = text.cards(frame.rename({"absolute_timestamp": "time"}, strict=False), where)
+            cards = text.cards(_renamed(frame, where), where)
     if (found := database.rows(tables.TRACES, name)) and len(found[0]):
         frame, where = found
-        renamed = {"absolute_timestamp": "time", "srtt_us": "srtt"}
-        events.append(text.probes(frame.rename(renamed, strict=False), where))
+        events.append(text.probes(_renamed(frame, where, srtt_us="srtt"), where))
     if (found := database.rows(tables.RETRANSMITS, name)) and len(found[0]):
         frame, where = found
-        events.append(text.retransmits(frame.rename({"absolute_timestamp": "time"}, strict=False), where))
+        events.append(text.retransmits(_renamed(frame, where), where))
     depths = None
     if (found := database.rows(tables.HISTOGRAMS, name)) and len(found[0]):
         depths = _depths(*found)
@@ -257,6 +257,15 @@ def _from_tables(asked: Asked, database: tables.Database, name: str, config: Con
         )
     joined = text.joined(events) if events else None
     return _experiment(asked, name, cards, joined, config, source, [], depths)
+
+
+def _renamed(frame: pl.DataFrame, where: str, **names: str) -> pl.DataFrame:
+    """With the names that the text traces have. Raises InputError where a table has a column under both."""
+    for theirs, ours in {"absolute_timestamp": "time", **names}.items():
+        if {theirs, ours} <= set(frame.columns):
+            raise InputError(f"{where}: has columns {theirs} and {ours}; allowed: the published data set's tables")
+        frame = frame.rename({theirs: ours}, strict=False)
+    return frame
 
 
 def _depths(frame: pl.DataFrame, where: str) -> Depths:

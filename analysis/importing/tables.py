@@ -16,7 +16,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, BinaryIO, Protocol
 
 import duckdb
 import polars as pl
@@ -25,6 +25,7 @@ import psycopg
 from analysis.importing import address
 from analysis.importing.fields import LINE
 from analysis.raw import InputError
+from lib import regular
 
 EXPERIMENTS, TRACES, POSTCARDS = "experiments", "traces", "postcard_traces"
 RETRANSMITS, HISTOGRAMS = "retransmits", "queue_depth_histograms"
@@ -67,7 +68,20 @@ def _head(path: Path) -> list[bytes]:
 
 
 def _open(path: Path) -> IO[bytes]:
-    return gzip.open(path) if path.name.endswith(".gz") else path.open("rb")  # type: ignore[return-value]
+    file = regular.opened(path)
+    return _Unpacked(file) if path.name.endswith(".gz") else file  # type: ignore[return-value]
+
+
+class _Unpacked(gzip.GzipFile):
+    """What a gzipped file holds; closes that file, too."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        super().__init__(fileobj=packed)
+        self.packed = packed
+
+    def close(self) -> None:
+        super().close()
+        self.packed.close()
 
 
 class Files:
@@ -86,6 +100,10 @@ class Files:
                 f"{self.directory}: has {table} as {' and '.join(p.name for p in found)}; allowed: one of them"
             )
         path = found[0]
+        try:
+            regular.check(path)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}; allowed: a file with the table's rows") from None
         if path.suffix == ".parquet":
             reader = "read_parquet(?)"
         else:

@@ -28,6 +28,7 @@ from analysis.importing.fields import (
     whole,
 )
 from analysis.raw import InputError
+from lib import regular
 from wire import wire
 
 EVENT, CARD = wire.TCP_RECORD.const, wire.POSTCARD.const
@@ -60,7 +61,8 @@ CARDS_UNKNOWN = frozenset(
 def lines(path: Path) -> tuple[pl.DataFrame, int]:
     """(`text` and `line` from 1, how many last lines without an end there are: it is left out). Raises InputError."""
     try:
-        data = path.read_bytes()
+        with regular.opened(path) as file:
+            data = file.read()
         data = gzip.decompress(data) if data[:2] == GZIP_MAGIC else data
     except OSError as error:
         raise InputError(f"{path}: not readable: {error.strerror or error}") from None
@@ -75,7 +77,7 @@ def lines(path: Path) -> tuple[pl.DataFrame, int]:
 def kind(path: Path) -> str | None:
     """`trace` or `postcards` by what the first lines say; None if they are neither."""
     try:
-        with path.open("rb") as file:
+        with regular.opened(path) as file:
             head = file.read(1 << 16)
         head = zlib.decompressobj(31).decompress(head, 1 << 16) if head[:2] == GZIP_MAGIC else head
     except (OSError, zlib.error):
@@ -112,8 +114,9 @@ def _probes(frame: pl.DataFrame, where: str) -> Events:
 
 def probes(frame: pl.DataFrame, where: str) -> Events:
     """Of columns of text that are called as in the trace, and `time`."""
+    has_numbers = len(frame) and "snd_nxt" in frame.columns
     sequence = (
-        frame.select(pl.col("snd_nxt").str.starts_with("0x").fill_null(True).all()).item() if len(frame) else True
+        frame.select(pl.col("snd_nxt").str.starts_with("0x").fill_null(True).all()).item() if has_numbers else True
     )
     number = hexadecimal if sequence else whole  # a database has them as numbers
     values = typed(
@@ -157,7 +160,7 @@ def _retransmits(frame: pl.DataFrame, where: str) -> Events:
 def retransmits(frame: pl.DataFrame, where: str) -> Events:
     """Of columns of text that are called as in the trace, and `time`. Which bytes were sent again they do not tell."""
     for name in ("saddr", "daddr"):  # of IPv6 connections the IPv4 columns are zeros
-        if f"{name}v6" in frame.columns:
+        if {name, f"{name}v6"} <= set(frame.columns):
             wide = pl.col(f"{name}v6")
             use = wide.is_not_null() & ~wide.str.starts_with("::ffff:") & (pl.col(name) == "0.0.0.0")
             frame = frame.with_columns(pl.when(use).then(wide).otherwise(pl.col(name)).alias(name))

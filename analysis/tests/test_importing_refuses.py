@@ -3,8 +3,10 @@
 
 import gzip
 import json
+import os
 import random
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from analysis.analyse import analyse
 from analysis.figures import drawing, utilization
 from analysis.importing import command, sources
 from analysis.raw import InputError
-from analysis.tests import foreign, simulate
+from analysis.tests import campaign, foreign, simulate
 from analysis.tests.imports import CONDITIONS, EXPERIMENT, pcap, refused
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -124,6 +126,57 @@ def test_tables__that_are_broken_get_one_line(tmp_path, recorded, capsys, table,
     found = refused(tmp_path / "csv", tmp_path / "out", capsys, EXPERIMENT)
     assert f"error: {path}" in found
     assert answer in found
+
+
+def test_tables__without_a_column_or_with_it_under_two_names_get_one_line(tmp_path, recorded):
+    """Each column of each table in turn; the import does not need some of them."""
+    found = {name: (columns, rows[:20]) for name, (columns, rows) in foreign.tables(*recorded).items()}
+    names = {"absolute_timestamp": "time", "srtt_us": "srtt"}
+    changes = [
+        (table, [name for name in columns if name != column], [row[:at] + row[at + 1 :] for row in rows], column)
+        for table, (columns, rows) in found.items()
+        for at, column in enumerate(columns)
+    ]
+    changes += [
+        (table, [*columns, name], [[*row, row[columns.index(column)]] for row in rows], column)
+        for table, (columns, rows) in found.items()
+        for column, name in names.items()
+        if column in columns
+    ]
+    refused, said = set(), []
+    for number, (table, columns, rows, column) in enumerate(changes):
+        directory = tmp_path / str(number)
+        foreign.write_csv(directory, found | {table: (columns, rows)})
+        try:
+            ((_, read),) = sources.find(sources.Asked([str(directory)], tmp_path, foreign.EXPERIMENT))
+            read()
+        except InputError as error:
+            refused.add((table, column, len(columns) > len(found[table][0])))
+            said.append((table, str(error)))
+    assert [line for table, line in said if "\n" in line or table not in line] == []
+    needed = {("traces", name, False) for name in ("snd_nxt", "snd_una", "snd_cwnd", "absolute_timestamp", "src")}
+    needed |= {("retransmits", "saddr", False), ("postcard_traces", "queue_depth_cells", False)}
+    assert needed <= refused
+    assert {("traces", "absolute_timestamp", True), ("traces", "srtt_us", True)} <= refused
+
+
+def test_fifo__as_a_source_is_refused_at_once(tmp_path, recorded, capsys):
+    out = tmp_path / "out"
+    foreign.write_text(tmp_path / "run", *recorded)
+    foreign.write_csv(tmp_path / "csv", foreign.tables(*recorded))
+    for path in (*(tmp_path / "run").iterdir(), *(tmp_path / "csv").iterdir()):
+        data = path.read_bytes()
+        path.unlink()
+        os.mkfifo(path)
+        for source in (path, path.parent):
+            words = [f"FROM={source}", f"OUTPUT={out}", EXPERIMENT]
+            status, errors, failure = campaign.bounded(partial(command.main, words))
+            assert (status, len(errors), failure) == (1, 1, ""), (source, errors)
+            assert "is no regular file" in errors[0] or path.parent.name == "csv", errors
+            assert not out.exists()
+        path.unlink()
+        path.write_bytes(data)
+    capsys.readouterr()
 
 
 def test_files__that_are_damaged_get_one_line(tmp_path, recorded, capsys):
