@@ -12,6 +12,7 @@ import pytest
 from analysis import distributions
 from analysis.figures.spang2021 import common, run_list
 from analysis.figures.spang2021.runs import Runs
+from analysis.figures.spang2021.trace import Trace
 from analysis.raw import InputError
 from analysis.statistics import Interval
 from analysis.summary import summarize
@@ -37,6 +38,18 @@ def results(tmp_path, known_runs):
         (directory / "environment.json").write_text(json.dumps(KERNEL))
         distributions.distributions(analysis).write_parquet(directory / distributions.NAME)
     return tmp_path
+
+
+def test_summary__that_lacks_a_key_is_one_line(results):
+    (run, _) = Runs(results).select("some")
+    path = run.directory / "summary.json"
+    summary = json.loads(path.read_text())
+    del summary["loss"]["longest_rtt_ns"], summary["flows"]
+    path.write_text(json.dumps(summary))
+    with pytest.raises(InputError, match=r"summary.json: has no longest_rtt_ns; make replay"):
+        Trace(run)
+    with pytest.raises(InputError, match=r"summary.json: has no flows; make replay"):
+        _ = run.summary["flows"]
 
 
 def test_names__are_drawn_as_they_are(tmp_path):

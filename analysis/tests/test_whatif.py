@@ -122,6 +122,21 @@ def test_names__are_drawn_as_they_are(fresh):
     assert ">as it was: 20 packets, $\\frac{$, 50 Mb/s<" in drawn
 
 
+def test_report__of_a_summary_that_lacks_keys_is_kept(fresh, capsys, undrawn):
+    """As another version leaves it; a record tells of all others that they are damaged."""
+    directory = fresh()
+    assert main(["replay", f"RUN={directory}"]) == 0
+    (directory / "digests.json").unlink()
+    for name in ("spec", "loss", "fidelity", "rules", "ledger"):
+        summary = json.loads((directory / "summary.json").read_text())
+        del summary[name]
+        (directory / "summary.json").write_text(json.dumps(summary))
+        capsys.readouterr()
+        assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("note: ")]
+        assert "is there, but summary.json cannot be read: " in line
+
+
 def test_report__lists_what_ifs_and_a_replay_makes_the_same_page(fresh, capsys):
     directory = fresh()
     whatif(directory, "BUF=5p")  # of a run that was never analysed: no page to be made again

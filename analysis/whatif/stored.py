@@ -12,6 +12,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jinja2
+
 from analysis import record, verdict
 from analysis.raw import InputError
 from analysis.report import PAGE, pictures, render
@@ -92,7 +94,10 @@ def write_page(repetition: Path, environment: dict[str, Any]) -> None:
     if not _has_page(repetition):
         return
     summary = verdict.read(repetition)
-    text = render(summary, environment, repetition / "figures", found(repetition))
+    try:
+        text = render(summary, environment, repetition / "figures", found(repetition))
+    except (jinja2.TemplateError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise ValueError(f"is of another version, or damaged: {type(error).__name__}: {error}") from None
     temporary = repetition / f".{PAGE}.{os.getpid()}"
     try:
         temporary.write_text(text, encoding="utf-8")

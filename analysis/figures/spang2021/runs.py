@@ -111,10 +111,22 @@ class Run:
         else:
             whole.check(self.directory, derived=[name])
         try:
-            document = json.loads(regular.read_text(self.directory / name))
+            path = self.directory / name
+            document = json.loads(regular.read_text(path), object_hook=lambda said: _Said(said, path))
         except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{self.directory / name}: {error}") from None
-        return document if isinstance(document, dict) else {}
+        return document if isinstance(document, dict) else _Said({}, path)
+
+
+class _Said(dict[str, Any]):
+    """A JSON object of a stored run. A key that it lacks, as another version leaves it, is an InputError."""
+
+    def __init__(self, said: dict[str, Any], path: Path) -> None:
+        super().__init__(said)
+        self.path = path
+
+    def __missing__(self, key: str) -> Any:
+        raise InputError(f"{self.path}: has no {key}; make replay writes it anew from raw files")
 
 
 @dataclass
