@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import polars
 
-from analysis import record, verdict
+from analysis import parquet, record, verdict
 from analysis.load import load_spec
 from analysis.raw import InputError
 from analysis.record import ENVIRONMENT
@@ -243,9 +243,8 @@ def read_table(path: Path, needed: tuple[str, ...], also: tuple[str, ...] = ()) 
     """
     regular.check(path)
     try:
-        table = (
-            polars.read_parquet(path) if path.suffix == ".parquet" else polars.read_csv(path, infer_schema_length=None)
-        )
+        is_parquet = path.suffix == ".parquet"
+        table = parquet.read(path) if is_parquet else polars.read_csv(path, infer_schema_length=None)
     except polars.exceptions.PolarsError as error:
         raise ValueError(f"is no table: {error}") from None
     table = table.rename({name: name.replace(".", "_").removeprefix("spec_") for name in table.columns})
@@ -285,8 +284,7 @@ def _of_run(run: Path) -> Iterator[Path]:
 def _index(results: Path) -> polars.DataFrame | None:
     """The index as it is on the disk; None if there is none with these columns."""
     try:
-        regular.check(results / INDEX)
-        table = polars.read_parquet(results / INDEX)
+        table = parquet.read(results / INDEX)
     except (OSError, polars.exceptions.PolarsError):
         return None
     return table if dict(table.schema) == SCHEMA else None

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis import whole
+from analysis import parquet, whole
 from analysis.raw import InputError
 from wire import wire
 
@@ -72,7 +72,8 @@ def write(repetition: Path, output: Path, kind: str) -> int:
 def readable(table: Path) -> Iterator[None]:
     """Raises InputError where what reads `table` finds that it is none."""
     try:
-        yield
+        with parquet.reading():
+            yield
     except pl.exceptions.PolarsError as error:
         what = str(error).splitlines()[0]
         raise InputError(f"{table}: is no whole table: {what}; make replay writes it anew from raw files") from None

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis import run_table, verdict
+from analysis import parquet, run_table, verdict
 from analysis.raw import InputError
 from lib import regular
 
@@ -62,8 +62,7 @@ class Stored:
         """What a search for the least buffer found, a row a point; nothing where none was made. Raises InputError."""
         path = self.directory / SEARCHED
         try:
-            regular.check(path)
-            return pl.read_parquet(path, columns=list(SEARCHED_COLUMNS)).rows(named=True)
+            return parquet.read(path, columns=list(SEARCHED_COLUMNS)).rows(named=True)
         except FileNotFoundError:
             return []
         except (OSError, pl.exceptions.PolarsError) as error:

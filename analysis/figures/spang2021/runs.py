@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import distributions, imported, record, run_table, whole
+from analysis import distributions, imported, parquet, record, run_table, whole
 from analysis.figures.spang2021 import theirs
 from analysis.figures.spang2021.common import TELLS_NO
 from analysis.raw import InputError
@@ -99,8 +99,7 @@ class Run:
     def _parquet(self, name: str) -> pl.DataFrame:
         whole.check(self.directory, derived=[name])
         try:
-            regular.check(self.directory / name)
-            return pl.read_parquet(self.directory / name)
+            return parquet.read(self.directory / name)
         except (OSError, pl.exceptions.PolarsError) as error:
             why = f"of this run only {self.row['kept']} was kept" if self.row["kept"] != "all" else str(error)
             raise InputError(f"{self.directory / name}: {why.splitlines()[0]}; run the sweep again") from None

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""Reads Parquet files that may be damaged: of some damage polars does not raise an error of its own, but panics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from lib import regular
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Turns a panic of polars, which no `except Exception` catches, into a PolarsError."""
+    try:
+        yield
+    except pl.exceptions.PanicException as error:
+        raise pl.exceptions.ComputeError(f"damaged Parquet: {str(error).splitlines()[0]}") from None
+
+
+def read(path: Path, **options: Any) -> pl.DataFrame:
+    """Raises OSError, also for what is no regular file; pl.exceptions.PolarsError."""
+    regular.check(path)
+    with reading():
+        return pl.read_parquet(path, **options)
