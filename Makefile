@@ -7,7 +7,7 @@ V ?= 0
 export V
 
 .DEFAULT_GOAL := help
-.PHONY: help experiment parameters sweep figures advise advise-parameters deploy replay import export build kernel p4 test test-long test-all test-programs coverage check lint format bench clean
+.PHONY: help experiment parameters sweep figures advise advise-parameters deploy replay import export build compile kernel p4 test test-long test-all test-programs coverage check lint format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
@@ -43,6 +43,9 @@ export: .venv/ready ## a run in other formats: make export RUN=results/latest FO
 	@$(PYTHON) -m analysis export --make  # reads its words from make itself, as above
 
 build: ## compile the switch, the collector and the tracer into build/
+	@ansible/locked.sh $(MAKE) --no-print-directory compile
+
+compile:
 	@$(MAKE) --no-print-directory -C softswitch
 	@$(MAKE) --no-print-directory -C collector
 	@$(MAKE) --no-print-directory -C hosts
@@ -67,9 +70,9 @@ coverage: .venv/ready-dev build/deployed kernel ## all tests but the long ones, 
 	@.ci/coverage
 
 test-programs: build/deployed
-	@$(MAKE) --no-print-directory -C softswitch tests
-	@$(MAKE) --no-print-directory -C collector tests
-	@$(MAKE) --no-print-directory -C hosts tests
+	@ansible/locked.sh $(MAKE) --no-print-directory -C softswitch tests
+	@ansible/locked.sh $(MAKE) --no-print-directory -C collector tests
+	@ansible/locked.sh $(MAKE) --no-print-directory -C hosts tests
 
 check: lint test ## what to run before a push: the linters, then the tests
 
@@ -102,7 +105,7 @@ build/deployed: .venv/ready $(SOURCES)
 	@echo "preparing this machine: packages and build (a minute or more the first time)"
 	@ansible/bootstrap.sh deploy
 	@mkdir -p build
-	@$(AS_IF_ALONE) ANSIBLE_CONFIG=ansible/ansible.cfg .venv/bin/ansible-playbook ansible/playbooks/deploy.yml
+	@$(AS_IF_ALONE) ANSIBLE_CONFIG=ansible/ansible.cfg ansible/locked.sh .venv/bin/ansible-playbook ansible/playbooks/deploy.yml
 	@touch $@
 
 .venv/ready: requirements.txt

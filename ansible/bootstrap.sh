@@ -6,6 +6,7 @@
 # stored runs can be analysed on any machine. With "deploy" instead of a file the packages are looked for, and no more.
 set -eu
 
+[ -n "${BUFFERSCOPE_LOCKED:-}" ] || exec "$(dirname "$0")/locked.sh" ansible/bootstrap.sh "$@"
 requirements=$1
 alone=${2:-}
 cd "$(dirname "$0")/.."

@@ -1,0 +1,16 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Runs a command while no other make sets up or builds this checkout: `ansible/locked.sh COMMAND ARGUMENT...`. The lock
+# is on the checkout's own directory, so it needs no file, outlives `make clean`, and every user may take it. It lasts
+# as long as the command and its children. A command called from within the lock does not wait for itself.
+set -eu
+cd "$(dirname "$0")/.."
+if [ -z "${BUFFERSCOPE_LOCKED:-}" ] && command -v flock >/dev/null; then
+	exec 9<.
+	if ! flock --nonblock 9; then
+		echo "waiting: another make sets up or builds $PWD" >&2
+		flock 9
+	fi
+fi
+export BUFFERSCOPE_LOCKED=1
+exec "$@"

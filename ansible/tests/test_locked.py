@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""Two makes at once in one checkout: the second waits for the lock of the first, says so, and both end well."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ansible.tests.conftest import CHECKOUT
+from experiments.tests.conftest import wait_for
+
+PARTS = ("Makefile", "ansible/*.sh", "collector", "hosts", "lib", "p4src", "softswitch", "wire")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What `make build` needs of this checkout, without its build/."""
+    files = subprocess.run(
+        ["git", "-C", CHECKOUT, "ls-files", "-z", *PARTS], capture_output=True, text=True, check=True
+    ).stdout
+    for name in files.rstrip("\0").split("\0"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(CHECKOUT / name, tmp_path / name)
+    (tmp_path / ".venv").symlink_to(CHECKOUT / ".venv")
+    return tmp_path
+
+
+@contextmanager
+def held(checkout: Path) -> Iterator[None]:
+    """The lock, as another make has it."""
+    directory = os.open(checkout, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)
+
+
+def begin(checkout: Path, log: Path, *words: str) -> subprocess.Popen[bytes]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "BUFFERSCOPE"))}
+    with log.open("w") as output:
+        return subprocess.Popen(words, cwd=checkout, env=kept, stdout=output, stderr=output)
+
+
+def test_make__twice_at_once_on_a_fresh_build_waits_and_says_so(checkout: Path, tmp_path: Path) -> None:
+    logs = [tmp_path / f"log-{number}" for number in (1, 2)]
+    with held(checkout):
+        makes = [begin(checkout, log, "make", "-j2", "build", "CFLAGS=-O0") for log in logs]
+        said = f"waiting: another make sets up or builds {checkout}\n"
+        assert wait_for(lambda: all(log.read_text() == said for log in logs)), [log.read_text() for log in logs]
+        assert not (checkout / "build").exists()
+    assert [make.wait(300) for make in makes] == [0, 0], [log.read_text() for log in logs]
+    assert {"softswitch", "collector", "tcp_trace"} <= {path.name for path in (checkout / "build").iterdir()}
+
+
+def test_bootstrap__waits_and_says_so(checkout: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with held(checkout):
+        setting_up = begin(checkout, log, "ansible/bootstrap.sh", "/nowhere/requirements.txt", "alone")
+        assert wait_for(lambda: log.read_text().startswith("waiting: another make")), log.read_text()
+        assert "installing" not in log.read_text()
+    setting_up.wait(60)
+    assert "installing the Python packages of /nowhere/requirements.txt" in log.read_text()
