@@ -23,7 +23,7 @@ from analysis.raw import InputError
 from analysis.record import ENVIRONMENT
 from analysis.thinned import kept
 from analysis.verdict import SUMMARY
-from lib import regular
+from lib import files, regular
 
 INDEX = "index.parquet"
 SWEEP_RUNS = "runs"  # results/<sweep>/runs/<job>/rep-1
@@ -228,12 +228,8 @@ def read(results: Path) -> polars.DataFrame:
 def write(results: Path) -> polars.DataFrame:
     """Brings `results/index.parquet` up to date, in one step for whoever reads it meanwhile; returns the table."""
     table = read(results)
-    temporary = results / f".{INDEX}.{os.getpid()}"
-    try:
-        table.write_parquet(temporary)
-        temporary.replace(results / INDEX)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with files.whole(results / INDEX) as file:
+        table.write_parquet(file)
     return table
 
 

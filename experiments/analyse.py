@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from experiments import host, kernel, results
 from experiments.errors import RunError
+from lib import files, owner
 
 LAST_LINES = 3
+LOG = Path("logs/analysis.log")
 
 
 def analyse(repetition: Path, alone: bool = False) -> dict[str, Any]:
@@ -25,13 +26,12 @@ def analyse(repetition: Path, alone: bool = False) -> dict[str, Any]:
     files, and a result is nothing that only root can remove. The analysis and its helpers end with this process.
     `alone` has it done without helpers, which load matplotlib once each: for many at once.
     """
-    log = repetition / "logs/analysis.log"
-    user = sudo_user()
-    if user:
-        _give(repetition, user)
+    log = repetition / LOG
+    user = owner.sudo_user()
     environment = os.environ | ({"HOME": user.pw_dir, "USER": user.pw_name} if user else {})
     identity: dict[str, Any] = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
-    with log.open("w") as output:
+    with _log(repetition) as output:
+        owner.give(repetition)
         process = subprocess.Popen(
             [sys.executable, "-m", "analysis", *(["--alone"] if alone else []), str(repetition)], cwd=host.CHECKOUT,
             env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
@@ -43,8 +43,9 @@ def analyse(repetition: Path, alone: bool = False) -> dict[str, Any]:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             raise
+        output.seek(0)
+        lines = output.read().splitlines()[-LAST_LINES:]
     if not (repetition / results.SUMMARY).exists():
-        lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
         raise RunError(
             f"the analysis ended with status {status} and no summary (log: {log})",
             *lines,
@@ -56,23 +57,17 @@ def analyse(repetition: Path, alone: bool = False) -> dict[str, Any]:
 def _summary(repetition: Path) -> dict[str, Any]:
     path = repetition / results.SUMMARY
     try:
-        summary = json.loads(path.read_text())
+        summary = json.loads(files.read_text(path))
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read: {error}") from None
     if not isinstance(summary, dict):
-        raise RunError(f"{path} is no summary: see {repetition / 'logs/analysis.log'}")
+        raise RunError(f"{path} is no summary: see {repetition / LOG}")
     return summary
 
 
-def sudo_user() -> pwd.struct_passwd | None:
-    """Who called sudo; None when root itself did. SUDO_UID is our parent's word, used only to lose rights by."""
-    uid = os.environ.get("SUDO_UID", "")
-    try:
-        return pwd.getpwuid(int(uid)) if uid.isascii() and uid.isdigit() and int(uid) and os.geteuid() == 0 else None
-    except KeyError:
-        return None
-
-
-def _give(repetition: Path, user: pwd.struct_passwd) -> None:
-    for path in (repetition.parent.parent, repetition.parent, repetition, *repetition.rglob("*")):
-        os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
+def _log(repetition: Path) -> IO[str]:
+    """The log of the analysis, empty. The repetition may be a user's already, who could plant a link there."""
+    with files.directory(repetition) as own, files.directory("logs", own) as logs:
+        log = os.fdopen(files.open_regular(LOG.name, os.O_RDWR | os.O_CREAT, logs), "r+", errors="replace")
+    log.truncate()
+    return log

@@ -16,6 +16,7 @@ from controlplane.targets import TARGETS
 from experiments import host
 from experiments.errors import BadValue, RunError, SpecError
 from experiments.spec import RUN_TARGETS, validate
+from lib.terminal import say
 
 ANSIBLE = host.CHECKOUT / "ansible"
 LAB = ANSIBLE / "inventories/lab"
@@ -41,7 +42,7 @@ def deploy(words: dict[str, object], options: dict[str, str], errors: list[BadVa
     stamp = STAMPS / f"deployed-{target}"
     if inventory == LAB and _is_newer(stamp, STAMPS / "deployed") and stamp.read_text() == _programs(target):
         return 0
-    print(f"deploying TARGET={target} on the machines of {inventory}", flush=True)
+    say(f"deploying TARGET={target} on the machines of {inventory}")
     done = subprocess.run(
         [_tool("ansible-playbook"), "-i", str(inventory), "-e", json.dumps({"target": target}),
          str(ANSIBLE / "playbooks/deploy.yml")],
@@ -56,7 +57,7 @@ def deploy(words: dict[str, object], options: dict[str, str], errors: list[BadVa
 
 def deploy_labs(inventory: Path) -> int:
     """A checkout of this commit on each machine of the group, built. Returns the exit status. Raises RunError."""
-    print(f"deploying the labs of {inventory}: packages, this commit, programs, the virtual-time kernel", flush=True)
+    say(f"deploying the labs of {inventory}: packages, this commit, programs, the virtual-time kernel")
     done = subprocess.run(
         [_tool("ansible-playbook"), "-i", str(inventory), str(ANSIBLE / "playbooks/labs.yml")],
         env=environment(), stdin=subprocess.DEVNULL, check=False,

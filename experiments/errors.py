@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import NamedTuple
+
+from lib.terminal import complain
 
 
 class BadValue(NamedTuple):
@@ -53,5 +54,5 @@ class RunError(Exception):
 def fail(lines: list[str], status: int = 1) -> int:
     """Says each line on stderr; returns the exit status of the command."""
     for line in lines:
-        print(f"error: {line}", file=sys.stderr)
+        complain(f"error: {line}")
     return status

@@ -24,10 +24,12 @@ from typing import NamedTuple
 from analysis import run_table
 from analysis.raw import InputError
 from experiments import host
-from experiments.errors import BadValue, RunError, SpecError
+from experiments.errors import BadValue, RunError, SpecError, fail
 from experiments.sweep import needs, run, spec
 from experiments.sweep.__main__ import prober, whole
 from experiments.words import made, read_words
+from lib import owner
+from lib.terminal import complain, say
 
 PAPERS = ("spang2021",)
 SPECS = host.CHECKOUT / "experiments/specs"
@@ -63,9 +65,7 @@ def main(arguments: list[str]) -> int:
         return status if status >= STOPPED else max(status, draw(asked))
     except (SpecError, RunError, InputError, OSError) as error:
         lines = error.lines() if isinstance(error, SpecError) else getattr(error, "lines", [str(error)])
-        for line in lines:
-            print(f"error: {line}", file=sys.stderr)
-        return 1
+        return fail(lines)
     except KeyboardInterrupt:
         return STOPPED + 2
 
@@ -128,7 +128,7 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
         for sweep in whole_sweeps:
             if repetitions > sweep.reps or sweep.name in refused:
                 continue
-            print(f"repetition {repetitions} of {sweep.reps}: {sweep.about}", flush=True)
+            say(f"repetition {repetitions} of {sweep.reps}: {sweep.about}")
             try:
                 status = run.run(replace(sweep, reps=repetitions), probe, asked.options)
             except RunError as error:
@@ -138,8 +138,7 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
                 return status
             worst = max(worst, status)
     for lines in refused.values():
-        for line in lines:
-            print(f"error: {line}", file=sys.stderr)
+        fail(lines)
     return max(worst, 2) if refused else worst
 
 
@@ -150,31 +149,31 @@ def say_what_is_missing(sweeps: list[spec.Sweep], probe: Callable[[str], host.Ho
         with contextlib.suppress(RunError):
             missing.append(run.missing(sweep, probe, options, table))
     if missing:
-        print(needs.headline_of_set(missing, options.results), flush=True)
+        say(needs.headline_of_set(missing, options.results))
 
 
 def draw(asked: Asked) -> int:
     """Draws, says where, and what was left out."""
     from analysis.figures.spang2021 import paper, publish
 
+    run.claim(asked.output.parent)
+    run.claim(asked.output)
     drawn = paper.draw(asked.options.results, asked.output, asked.figures, asked.smoke)
+    owner.give(asked.output)
     without = [figure.name for figure in drawn if not figure.used]
     missing = set(without) - ({paper.CLOCKS} if not asked.real and len(drawn) > 1 else set())  # needs another command
     left_out = {run_name for figure in drawn for run_name, _ in figure.left_out}
-    print(f"{len(drawn)} figures from {len({name for f in drawn for name in f.used})} runs -> {asked.output}")
+    say(f"{len(drawn)} figures from {len({name for f in drawn for name in f.used})} runs -> {asked.output}")
     if without:
-        print(f"no valid run for {', '.join(without)}", file=sys.stderr)
+        complain(f"no valid run for {', '.join(without)}")
     if left_out:
-        print(
-            f"{len(left_out)} runs were left out, not valid or telling too little; the figures list them",
-            file=sys.stderr,
-        )
+        complain(f"{len(left_out)} runs were left out, not valid or telling too little; the figures list them")
     for name in sorted({name.split("/")[0] for figure in drawn for name in figure.used}):
         if (asked.options.results / name).is_dir():  # imported runs are of no sweep
             run.page(asked.options.results / name)
     if asked.publish:
         files = publish.publish(drawn, asked.options.results, asked.output, DOCS, asked.smoke)
-        print(f"published {len(files)} files -> {DOCS}")
+        say(f"published {len(files)} files -> {DOCS}")
     return 2 if missing or left_out else 0
 
 

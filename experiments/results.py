@@ -4,14 +4,18 @@
 A repetition is recorded when it has environment.json, and complete when it has summary.json. The digests of its raw
 files (digests.json) are written before environment.json. A repetition that ended before it was recorded gets the file
 ABORTED with one line that says why; where even the runner was killed, the next command does that, and names each one
-that is recorded but was never analysed. A lock in each run directory, which the kernel takes away with the last process
+that is recorded but was never analysed. A lock on each run directory, which the kernel takes away with the last process
 of the run, tells what looks unfinished and still runs. So several may run in one results directory, as far as the
 machine can carry them (machine.py).
+
+Users may share a results directory, and one of them may be root. Locks are on the directories themselves, so there is
+no lock file whose owner could keep others out. Each command marks and names the runs of its own user alone.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -23,13 +27,14 @@ from typing import Any
 
 from analysis import record as digests
 from experiments.errors import RunError
+from lib import files, owner
+from lib.terminal import complain
 
 LATEST = "latest"
 ABORTED = "ABORTED"
 STOPPED = "ended by "  # and the name of a signal, in ABORTED: no fault of the run
 RECORDED = digests.ENVIRONMENT  # written last of the raw files
 SUMMARY = "summary.json"  # written last of all
-LOCK = ".lock"
 
 
 @contextlib.contextmanager
@@ -39,64 +44,76 @@ def tended(results: Path) -> Iterator[None]:
     Raises RunError if `results` cannot hold any.
     """
     try:
-        results.mkdir(parents=True, exist_ok=True)
-        file = (results / LOCK).open("a")
+        owner.make(results)
+        if not os.access(results, os.R_OK | os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        lock = os.open(results, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise RunError(f"{results} cannot hold results: {error.strerror}; choose another with RESULTS=") from None
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         mark_killed(results)
         yield
+    finally:
+        os.close(lock)
 
 
 @contextlib.contextmanager
 def running(run: Path) -> Iterator[None]:
     """While the body runs, or any process that was forked in it, so does the experiment: nobody takes it for killed."""
-    lock = run / LOCK
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
+    with files.directory(run) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def is_running(run: Path) -> bool:
     """Whether a runner, or a process of its, still works on this run."""
     try:
-        with (run / LOCK).open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with files.directory(run) as lock:
+            return _is_locked(lock)
+    except OSError:  # not there
+        return False
+
+
+def _is_locked(directory: int) -> bool:
+    try:
+        fcntl.flock(directory, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # no lock: it came to its end
-        return False
+    fcntl.flock(directory, fcntl.LOCK_UN)
     return False
 
 
-def _left(results: Path) -> Iterator[Path]:
-    """Repetitions of experiments that run no more."""
+def _left(results: Path) -> Iterator[tuple[Path, int]]:
+    """Repetitions of our experiments that run no more, each with a descriptor of its directory."""
     for run in sorted(results.iterdir()):
-        if run.name != LATEST and run.is_dir() and not is_running(run):
-            yield from (path for path in sorted(run.glob("rep-*")) if path.is_dir())
+        with contextlib.suppress(OSError), files.directory(run) as within:
+            with os.scandir(within) as entries:
+                names = sorted(entry.name for entry in entries if entry.name.startswith("rep-"))
+            if not names or not owner.is_ours(within) or _is_locked(within):
+                continue
+            for name in names:
+                with contextlib.suppress(OSError), files.directory(name, within) as repetition:
+                    yield run / name, repetition
 
 
 def mark_killed(results: Path) -> list[Path]:
     """Marks each repetition that ended with its runner. Returns what it marked."""
     marked = []
-    for repetition in _left(results):
-        if not is_recorded(repetition) and not (repetition / ABORTED).exists():
-            with contextlib.suppress(OSError):  # somebody else's
-                abort(repetition, "the runner was killed before the end")
-                marked.append(repetition)
+    for path, repetition in _left(results):
+        if not any(files.exists(name, repetition) for name in (RECORDED, ABORTED)):
+            with contextlib.suppress(OSError):  # its directory may not be written to
+                _mark(repetition, "the runner was killed before the end")
+                marked.append(path)
     return marked
 
 
 def unanalysed(results: Path) -> list[Path]:
     """Repetitions of experiments that run no more, recorded to their end but without a summary."""
     return [
-        repetition
-        for repetition in _left(results)
-        if is_recorded(repetition) and not any((repetition / name).exists() for name in (ABORTED, SUMMARY))
+        path
+        for path, repetition in _left(results)
+        if files.exists(RECORDED, repetition) and not any(files.exists(name, repetition) for name in (ABORTED, SUMMARY))
     ]
 
 
@@ -128,6 +145,7 @@ def create(results: Path, name: str, now_s: float) -> Path:
             continue
         except OSError as error:
             raise RunError(f"cannot make {path}: {error.strerror}") from None
+        owner.give(path)
         return path
     raise RunError(f"cannot make {results / stem}: it and 998 others of its name exist; remove some")
 
@@ -137,15 +155,24 @@ def create_repetition(run: Path, number: int) -> Path:
     repetition = run / f"rep-{number}"
     repetition.mkdir()
     (repetition / "logs").mkdir()
+    owner.give(repetition)
     return repetition
 
 
 def abort(repetition: Path, why: str) -> None:
     """Marks a repetition as aborted. On a full disk the mark alone remains: an empty file takes no block."""
-    mark = repetition / ABORTED
-    mark.touch()
-    with contextlib.suppress(OSError):
-        mark.write_text(f"{why}\n")
+    with files.directory(repetition) as directory:
+        _mark(directory, why)
+
+
+def _mark(repetition: int, why: str) -> None:
+    mark = files.open_regular(ABORTED, os.O_WRONLY | os.O_CREAT, repetition)
+    try:
+        os.ftruncate(mark, 0)
+        with contextlib.suppress(OSError):
+            os.write(mark, f"{why}\n".encode())
+    finally:
+        os.close(mark)
 
 
 def latest_problem(results: Path) -> str | None:
@@ -161,10 +188,11 @@ def point_latest(results: Path, run: Path) -> None:
     problem = latest_problem(results)
     if problem:
         raise RunError(problem)
-    link, temporary = results / LATEST, results / f".{LATEST}.{os.getpid()}"
-    temporary.unlink(missing_ok=True)
-    temporary.symlink_to(run.name)
-    temporary.replace(link)
+    try:
+        files.link(results / LATEST, run.name)
+        owner.give(results / LATEST)
+    except OSError as error:  # another user's, in a directory where only its owner may replace it
+        complain(f"note: {results / LATEST} does not lead to this run: {error.strerror}")
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -177,9 +205,5 @@ def _json(content: Any) -> bytes:
 
 
 def _write(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with files.whole(path) as file:
+        file.write(data)

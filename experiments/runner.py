@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +23,8 @@ from experiments.resolve import Resolved
 from experiments.side_by_side import run_each
 from experiments.testbed import Testbed
 from experiments.verdict import headline, show
+from lib import owner
+from lib.terminal import complain, say
 
 EXIT_NOT_VALID = 2
 
@@ -37,16 +38,16 @@ def run(spec: Resolved, results_directory: Path, inventory: str = "") -> int:
     with Ending() as ending, processors(spec) as own, contextlib.ExitStack() as until_the_end:
         with results.tended(results_directory):
             for left in results.unanalysed(results_directory):
-                print(f"note: {left} was recorded but not analysed: {results.replay_command(left)}", file=sys.stderr)
+                complain(f"note: {left} was recorded but not analysed: {results.replay_command(left)}")
             check_room(spec, results_directory, own)
             directory = results.create(results_directory, spec.name, time.time())
             until_the_end.enter_context(results.running(directory))
-        print(headline(spec, directory), flush=True)
+        say(headline(spec, directory))
         try:
             valid = repeat_all(spec, directory, own, testbed)
             ending.check()
         except Interrupted as interrupted:
-            print(f"error: ended by {interrupted}; what was recorded is in {directory}", file=sys.stderr)
+            complain(f"error: ended by {interrupted}; what was recorded is in {directory}")
             return 128 + interrupted.signal
         results.point_latest(results_directory, directory)
     return 0 if valid else EXIT_NOT_VALID
@@ -131,6 +132,7 @@ def record(
             cell.run(lambda: repetition.run(spec, number, own, lab.real()))
     except (RunError, Interrupted) as error:
         results.abort(own, str(error) if isinstance(error, RunError) else f"{results.STOPPED}{error}")
+        owner.give(own)
         raise
 
 

@@ -11,6 +11,8 @@ import time
 from types import TracebackType
 from typing import Self
 
+from lib.terminal import printable, say
+
 BAR_CELLS = 24
 
 
@@ -46,7 +48,9 @@ class Terminal:
 
             cells = min(BAR_CELLS, int(BAR_CELLS * done))
             bar = "━" * cells + "╌" * (BAR_CELLS - cells)
-            self.live.update(Text(f"{bar} {head}\n{detail}", no_wrap=True, overflow="ellipsis"), refresh=True)
+            self.live.update(
+                Text(f"{bar} {printable(head)}\n{printable(detail)}", no_wrap=True, overflow="ellipsis"), refresh=True
+            )
         elif always or time.monotonic() - self.last_plain_s >= self.plain_every_s:
             self.last_plain_s = time.monotonic()
-            print(plain, flush=True)
+            say(plain)

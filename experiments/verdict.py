@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 from experiments import units
 from experiments.resolve import Resolved
+from lib.terminal import complain, say
 
 
 def headline(spec: Resolved, directory: Path) -> str:
@@ -80,10 +80,10 @@ def took(spec: Resolved, took_s: float) -> str:
 def show(summary: dict[str, Any], repetition: Path, spec: Resolved, took_s: float) -> None:
     """Prints the summary; a run that is not valid says so last, on stderr, with every reason."""
     for name, value in rows(summary):
-        print(f"  {name:<12} {value}")
-    print(f"  {'took':<12} {took(spec, took_s)}")
-    print(f"  {'report':<12} {repetition / 'report.html'}", flush=True)
+        say(f"  {name:<12} {value}")
+    say(f"  {'took':<12} {took(spec, took_s)}")
+    say(f"  {'report':<12} {repetition / 'report.html'}")
     if not summary.get("valid"):
-        print("NOT VALID: do not draw conclusions from this run", file=sys.stderr)
+        complain("NOT VALID: do not draw conclusions from this run")
         for reason in summary.get("reasons") or ["the summary gives no reason"]:
-            print(f"  because: {reason}", file=sys.stderr, flush=True)
+            complain(f"  because: {reason}")

@@ -1,9 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""Text for a terminal."""
+"""Text for a terminal. A line with the name of a file, or with words of a command line or another program, is printed
+by `say` or `complain`.
+"""
 
 from __future__ import annotations
+
+import sys
 
 
 def printable(line: str) -> str:
     """Escapes control characters: text from a file or command line must not control the terminal."""
     return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+
+
+def say(line: str) -> None:
+    """Prints a line on stdout and flushes it."""
+    print(printable(line), flush=True)
+
+
+def complain(line: str) -> None:
+    """Prints a line on stderr."""
+    print(printable(line), file=sys.stderr, flush=True)

@@ -8,7 +8,6 @@ from where they were drawn, and puts all into one file that opens offline.
 from __future__ import annotations
 
 import importlib
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -23,6 +22,7 @@ from analysis.page.text import count, number
 from analysis.report import facts
 from analysis.sweep_report.columns import LABELS, table, value_text
 from analysis.sweep_report.stored import COLUMN, MISSING, NOT_VALID, VALID, Row, Stored, earlier_reasons, kind, read
+from lib import files
 
 PAGE = "report.html"
 TEMPLATE = Path(__file__).with_name("sweep_report.html.j2")
@@ -58,12 +58,7 @@ def write(directory: Path, figures: Path | None = None) -> Path:
     papers = from_papers(sweep, figures)
     target = sweep.directory / PAGE
     text = render(sweep, own, papers)
-    temporary = target.with_name(f".{PAGE}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    files.write_text(target, text)
     return target
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from experiments.cell import Interrupted
 from experiments.errors import BadValue, RunError, SpecError, fail
 from experiments.words import made, read_words
+from lib.terminal import say
 
 USAGE = """\
 usage: python -m experiments.sweep run SPEC=FILE [KEY=VALUE]... [SMOKE=1] [RESULTS=DIRECTORY] | --make
@@ -65,8 +66,8 @@ def _sweep(arguments: list[str], only_show: bool) -> int:
     if only_show:
         table = run_table.read(chosen.results)
         for job in run.planned(sweep, probe).next(table, set()).jobs:
-            print(f"{job.id}  {plan.describe(job.point)}")
-        print(needs.headline(sweep, run.missing(sweep, probe, chosen, table), chosen.results / sweep.name))
+            say(f"{job.id}  {plan.describe(job.point)}")
+        say(needs.headline(sweep, run.missing(sweep, probe, chosen, table), chosen.results / sweep.name))
         return 0
     return run.run(sweep, probe, chosen)
 

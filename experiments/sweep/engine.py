@@ -33,7 +33,6 @@ COMMAND_AWAY = (
     'rm -rf runs/{} {}.tar; "$BUFFERSCOPE_CHECKOUT/.venv/bin/python" -m experiments.sweep job . {}; '
     "test -d runs/{}/rep-1 && tar -cf {}.tar runs/{} && rm -rf runs/{}"
 )
-AWAY = 'rm -rf runs/{}; "$BUFFERSCOPE_CHECKOUT/.venv/bin/python" -m experiments.sweep job . {} || test -d runs/{}/rep-1'
 AWAY = ".away"  # in the sweep's directory: what comes back from labs, until it is whole
 TRIES_AWAY = 3
 POLL_S = 0.5

@@ -22,6 +22,8 @@ from experiments.resolve import Resolved
 from experiments.sweep import plan
 from experiments.sweep.state import REPETITION, RUNS, State, look, make_room
 from experiments.sweep.thin import thin
+from lib import files, owner
+from lib.terminal import say
 
 LOG = "job.log"
 LOOK_AGAIN_S = 2.0
@@ -35,7 +37,7 @@ def run(directory: Path, name: str) -> int:
     kernel.die_with_parent()
     job, keep = plan.read_job(directory, name)
     own = directory.absolute() / RUNS / name
-    own.mkdir(parents=True, exist_ok=True)
+    owner.make(own)
     with _said_to(own / LOG), results.running(own), runner.Ending():
         try:
             return _run(job.spec, own, keep)
@@ -62,6 +64,7 @@ def _run(spec: Resolved, own: Path, keep: str) -> int:
         if not analyse(repetition, alone=spec.clock == "virtual").get("valid"):
             return runner.EXIT_NOT_VALID
     thin(repetition, keep)
+    owner.give(own)
     return 0
 
 
@@ -74,25 +77,30 @@ def _processors(spec: Resolved) -> Iterator[list[int]]:
                 found = held.enter_context(runner.processors(spec))
                 break
             except RunError as refused:
-                print(f"waiting: {refused}", flush=True)
+                say(f"waiting: {refused}")
                 time.sleep(LOOK_AGAIN_S)
         yield found
 
 
 def _abort(own: Path, lines: list[str]) -> None:
     """Marks the attempt with all that was said, whether it got as far as a directory or not."""
-    print(*lines, sep="\n", flush=True)
+    for line in lines:
+        say(line)
     with contextlib.suppress(OSError):
         (own / REPETITION).mkdir(exist_ok=True)
         results.abort(own / REPETITION, "; ".join(lines))
+        owner.give(own)
 
 
 @contextlib.contextmanager
 def _said_to(log: Path) -> Iterator[None]:
     """All that this process and those that it starts print goes to `log`."""
-    with log.open("a") as file:
-        os.dup2(file.fileno(), sys.stdout.fileno())
-        os.dup2(file.fileno(), sys.stderr.fileno())
+    file = files.open_regular(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        os.dup2(file, sys.stdout.fileno())
+        os.dup2(file, sys.stderr.fileno())
         yield
         sys.stdout.flush()
         sys.stderr.flush()
+    finally:
+        os.close(file)

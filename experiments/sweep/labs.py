@@ -12,13 +12,13 @@ import platform
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import environment
 from experiments.deploy import read_inventory
 from experiments.errors import RunError
+from lib.terminal import complain
 
 GROUP = "labs"
 CHECKOUT = "/opt/bufferscope-lab"  # unless the inventory has lab_checkout
@@ -61,7 +61,7 @@ def ready(labs: list[Lab], virtual: bool) -> list[Lab]:
     """Those that answer and have this commit's checkout, built; says of each other why not. RunError if none is."""
     ours = environment.git() or {}
     if ours.get("dirty"):
-        print("note: changes that are not committed are not on the labs, which run the last commit", file=sys.stderr)
+        complain("note: changes that are not committed are not on the labs, which run the last commit")
     asked = [(lab, _ask(lab)) for lab in labs]
     found, problems = [], []
     for lab, process in asked:
@@ -72,7 +72,7 @@ def ready(labs: list[Lab], virtual: bool) -> list[Lab]:
     if not found:
         raise RunError(*problems)
     for line in problems:
-        print(f"note: without {line}", file=sys.stderr)
+        complain(f"note: without {line}")
     return found
 
 

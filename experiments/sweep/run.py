@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +18,6 @@ import polars
 
 from analysis import record, run_table
 from experiments import disk, results, runner
-from experiments.analyse import sudo_user
 from experiments.cell import Interrupted
 from experiments.errors import RunError
 from experiments.host import Host
@@ -32,6 +30,8 @@ from experiments.sweep.searches import Searches
 from experiments.sweep.spec import Sweep
 from experiments.sweep.state import REPETITION, RUNS, Seen, State, look
 from experiments.sweep.thin import thin
+from lib import files, owner
+from lib.terminal import complain, say
 
 INDEX_EVERY_S = 30.0
 MOST_SHOWN = 20  # lines about runs that failed
@@ -58,10 +58,11 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
             asked = finish(sweep, jobs, directory, options, ending)
             ending.check()
         except Interrupted as interrupted:
-            print(f"\nstopped by {interrupted}; the same command goes on with it", file=sys.stderr)
+            say("")  # below what is shown in place
+            complain(f"stopped by {interrupted}; the same command goes on with it")
             return 128 + interrupted.signal
     for line in jobs.lines(directory):
-        print(line)
+        say(line)
     page(directory)
     return conclude(asked, directory)
 
@@ -72,13 +73,15 @@ def page(directory: Path) -> None:
     from analysis.sweep_report import write
 
     try:
-        print(f"{directory.name}: report -> {write(directory)}")
+        claim(directory)
+        say(f"{directory.name}: report -> {write(directory)}")
+        owner.give(directory / "figures")
         if unknown := record.unrecorded_among(run_table.repetitions(directory), directory):
-            print(f"note: {unknown}", file=sys.stderr)
-    except InputError as error:
-        print(f"no report: {error}", file=sys.stderr)
+            complain(f"note: {unknown}")
+    except (InputError, RunError) as error:
+        complain(f"no report: {error}")
     except OSError as error:
-        print(f"no report: {error.filename or directory}: {error.strerror}", file=sys.stderr)
+        complain(f"no report: {error.filename or directory}: {error.strerror}")
 
 
 def planned(sweep: Sweep, probe: Callable[[str], Host]) -> Jobs | Searches:
@@ -127,7 +130,7 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
             plan.write(directory, sweep, now.jobs)
             todo = [job for job in now.jobs if attempts.left(look(directory / RUNS / job.id))]
             if not said:
-                print(needs.headline(sweep, needs.of(sweep, now, todo, of_all), directory), flush=True)
+                say(needs.headline(sweep, needs.of(sweep, now, todo, of_all), directory))
                 tidy(sweep, now.jobs, directory)
                 said = True
             shortage = needs.shortage(needs.of(sweep, now, todo, of_all), directory)
@@ -185,11 +188,11 @@ class Watch:
         self.ending.check()
         for job in list(self.left.values()):
             own = self.directory / RUNS / job.id
-            if _newer(own / REPETITION, self.begin_s) and not (own / results.LOCK).exists():
+            if _newer(own / REPETITION, self.begin_s) and not results.is_running(own):
                 del self.left[job.id]
                 self.new = True
                 self.progress.finished(cost_s(job.spec), look(own).state is State.VALID)
-        self.progress.show([name for name in self.left if (self.directory / RUNS / name / results.LOCK).exists()])
+        self.progress.show([name for name in self.left if results.is_running(self.directory / RUNS / name)])
         if self.new and time.monotonic() - self.last_index_s > INDEX_EVERY_S:
             run_table.write(self.results)
             self.last_index_s, self.new = time.monotonic(), False
@@ -235,13 +238,13 @@ def conclude(jobs: list[Job], directory: Path) -> int:
     seen = [(job, look(directory / RUNS / job.id)) for job in jobs]
     failed = [(job, one) for job, one in seen if one.state is not State.VALID]
     valid = len(seen) - len(failed)
-    print(f"{directory.name}: {valid} of {len(seen)} runs are valid -> {directory}", flush=True)
+    say(f"{directory.name}: {valid} of {len(seen)} runs are valid -> {directory}")
     for job, one in failed[:MOST_SHOWN]:
-        print(_line(job, one, directory), file=sys.stderr)
+        complain(_line(job, one, directory))
     if len(failed) > MOST_SHOWN:
-        print(f"  and {len(failed) - MOST_SHOWN} more", file=sys.stderr)
+        complain(f"  and {len(failed) - MOST_SHOWN} more")
     if failed:
-        print("ATTEMPTS=<more> tries these again; the others are not touched", file=sys.stderr)
+        complain("ATTEMPTS=<more> tries these again; the others are not touched")
         return SOME_NOT_VALID if valid else NOTHING
     return ALL_VALID
 
@@ -249,8 +252,7 @@ def conclude(jobs: list[Job], directory: Path) -> int:
 def _line(job: Job, seen: Seen, directory: Path) -> str:
     reason = seen.reason if len(seen.reason) <= 300 else seen.reason[:297] + "..."
     what = f"{plan.describe(job.point)}, repetition {job.repetition}"
-    line = f"  {seen.state.value}: {what}: {reason or 'no trace'} ({directory / RUNS / job.id})"
-    return line if line.isprintable() else ascii(line)
+    return f"  {seen.state.value}: {what}: {reason or 'no trace'} ({directory / RUNS / job.id})"
 
 
 def _check(jobs: list[Job]) -> None:
@@ -265,21 +267,29 @@ def _check(jobs: list[Job]) -> None:
 @contextlib.contextmanager
 def _alone(directory: Path, parent: Path) -> Iterator[None]:
     """Holds the sweep's directory, which it makes, against another sweep. Raises RunError."""
-    try:
-        new = [path for path in (parent, directory, directory / RUNS) if not path.exists()]
-        (directory / RUNS).mkdir(parents=True, exist_ok=True)
-        user = sudo_user()
-        for path in new if user else ():
-            assert user
-            os.chown(path, user.pw_uid, user.pw_gid)
-        file = (directory / results.LOCK).open("a")
-    except OSError as error:
-        raise RunError(f"{directory} cannot hold a sweep: {error.strerror}; choose another with RESULTS=") from None
-    with file:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            owner.make(parent)
+            claim(directory)
+            claim(directory / RUNS)
+            lock = held.enter_context(files.directory(directory))
+        except OSError as error:
+            raise RunError(f"{directory} cannot hold a sweep: {error.strerror}; choose another with RESULTS=") from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RunError(
                 f"{directory}: another make sweep works on it; wait for it, or name another: NAME="
             ) from None
         yield
+
+
+def claim(directory: Path) -> None:
+    """As owner.claim. Raises RunError where the directory is another user's, OSError."""
+    try:
+        owner.claim(directory)
+    except owner.NotOurs as error:
+        raise RunError(
+            f"{directory} {error.strerror}, who could make a link of any file in it; choose another with NAME= or "
+            "RESULTS=, or be that user"
+        ) from None

@@ -7,7 +7,6 @@ and least_buffer.parquet is made of the run table at any time.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -26,6 +25,7 @@ from experiments.sweep.rounds import Round, cost_s
 from experiments.sweep.search import Step, found, next_steps, steps_at_most
 from experiments.sweep.spec import CRITERIA, Point, Search, Sweep
 from experiments.sweep.state import REPETITION, RUNS
+from lib import files
 
 TABLE = "least_buffer.parquet"
 SCHEMA: dict[str, Any] = {
@@ -80,12 +80,8 @@ class Searches:
         """Writes least_buffer.parquet, in one step."""
         values = self._values(table)
         rows = [self._row(one, values, given_up) for one in self.ones]
-        temporary = directory / f".{TABLE}.{os.getpid()}"
-        try:
-            polars.DataFrame(rows, schema=SCHEMA).write_parquet(temporary)
-            temporary.replace(directory / TABLE)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with files.whole(directory / TABLE) as file:
+            polars.DataFrame(rows, schema=SCHEMA).write_parquet(file)
 
     def lines(self, directory: Path) -> list[str]:
         """What was found, a line a point."""

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from analysis import verdict
 from analysis.thinned import kept
 from experiments import results
+from lib import files
 
 RUNS = "runs"
 REPETITION = "rep-1"
@@ -52,7 +53,10 @@ def look(run: Path) -> Seen:
         return Seen(State.NOT_VALID if reasons else State.VALID, earlier + 1, "; ".join(reasons))
     mark = repetition / results.ABORTED
     if mark.exists():
-        reason = " ".join(mark.read_text(errors="replace").split()) or "no reason left"
+        try:
+            reason = " ".join(files.read_text(mark, errors="replace").split()) or "no reason left"
+        except OSError as error:
+            reason = f"{results.ABORTED} cannot be read: {error.strerror}"
         if reason.startswith(results.STOPPED):
             return Seen(State.TO_DO, earlier, reason)
         return Seen(State.ABORTED, earlier + 1, reason)

@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 
 from analysis.thinned import REMOVED, THINNED, kept
+from lib import files
 
 
 def thin(repetition: Path, keep: str) -> None:
@@ -23,9 +24,9 @@ def thin(repetition: Path, keep: str) -> None:
     text = (
         f"{keep}\nremoved after a valid analysis: {', '.join(names)}\nspec.yaml has what it takes to measure it again\n"
     )
-    if mark.exists() and mark.read_text() == text and not any((repetition / name).exists() for name in names):
+    if mark.exists() and files.read_text(mark) == text and not any((repetition / name).exists() for name in names):
         return
-    mark.write_text(text)
+    files.write_text(mark, text)
     for name in names:
         if (repetition / name).is_dir():
             shutil.rmtree(repetition / name)

@@ -19,6 +19,7 @@ from experiments.sweep import engine
 from experiments.sweep.run import page
 from experiments.sweep.state import State, look
 from experiments.tests.conftest import MARK, wait_for
+from lib import files
 
 pytestmark = pytest.mark.skipif(not host.tool("parallel"), reason="GNU parallel missing: apt-get install parallel")
 TINY = """\
@@ -64,8 +65,8 @@ def test_sweep__killed_and_stopped_is_gone_on_with_by_the_same_command(tmp_path:
     killed.communicate()
     assert wait_for(lambda: not processes_of(results / "tiny")), processes_of(results / "tiny")
 
-    with (results / "tiny/.lock").open("a") as file_of_another:
-        fcntl.flock(file_of_another, fcntl.LOCK_EX)
+    with files.directory(results / "tiny") as held_by_another:
+        fcntl.flock(held_by_another, fcntl.LOCK_EX)
         other = subprocess.run(command(file, results), cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert (other.returncode, other.stderr.count("\n")) == (1, 1)
     assert "another make sweep works on it" in other.stderr
