@@ -14,8 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from experiments import host, kernel
@@ -33,6 +32,7 @@ COMMAND_AWAY = (
     'rm -rf runs/{} {}.tar; "$BUFFERSCOPE_CHECKOUT/.venv/bin/python" -m experiments.sweep job . {}; '
     "test -d runs/{}/rep-1 && tar -cf {}.tar runs/{} && rm -rf runs/{}"
 )
+HOME = ".engine"  # in the sweep's directory: GNU parallel's files; the next call removes what a killed one left
 AWAY = ".away"  # in the sweep's directory: what comes back from labs, until it is whole
 TRIES_AWAY = 3
 POLL_S = 0.5
@@ -53,17 +53,16 @@ def run(
 ) -> None:
     """Runs the jobs `names` of the sweep in `directory` in that order, calling `watch` every POLL_S; what that raises
     ends them all. With `labs` they run there, each with as many as it has processors, or `at_once` if that is not 0.
-    Raises RunError if the engine itself fails.
+    Raises RunError if the engine itself fails. The caller holds the sweep's directory against every other sweep.
     """
     bad = [name for name in names if not JOB_ID.fullmatch(name)]
     if bad:
         raise RunError(f"{bad[0]!a} is no name of a job")
-    with tempfile.TemporaryDirectory(prefix="bufferscope-") as own:
-        home = Path(own)
+    with _home(directory) as home:
         (home / "jobs").write_text("".join(f"{name}\n" for name in names))
         command = [
             program(), "--will-cite", "--plain", "--ungroup", "--jobs", str(at_once) if at_once else "100%",
-            "--tmpdir", own, "--joblog", str(home / "log"), "--arg-file", str(home / "jobs"),
+            "--tmpdir", str(home), "--joblog", str(home / "log"), "--arg-file", str(home / "jobs"),
         ]  # fmt: skip
         command += _away(directory, home, labs) if labs else [COMMAND]
         with (home / "said").open("w") as said:
@@ -93,6 +92,18 @@ def run(
             raise RunError(f"GNU parallel ended with status {process.returncode}", *words)
         if labs and not came:
             raise RunError("no lab could run a job", *words)
+
+
+@contextlib.contextmanager
+def _home(directory: Path) -> Iterator[Path]:
+    """An empty directory for GNU parallel, gone afterwards."""
+    home = directory / HOME
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(mode=0o700)
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def _away(directory: Path, home: Path, labs: list[Lab]) -> list[str]:

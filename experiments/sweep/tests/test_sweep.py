@@ -3,6 +3,7 @@
 
 import fcntl
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -113,6 +114,30 @@ def test_sweep__killed_and_stopped_is_gone_on_with_by_the_same_command(tmp_path:
 def test_page__that_cannot_be_made_is_said_and_is_no_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page(tmp_path)
     assert capsys.readouterr().err.startswith(f"no report: {tmp_path}: is no sweep")
+
+
+def test_engine__that_is_killed_leaves_nothing_that_the_next_does_not_remove(tmp_path: Path) -> None:
+    sweep, temporary = tmp_path / "sweep", tmp_path / "temporary"
+    program = (
+        "import sys; from pathlib import Path; from experiments.sweep import engine\n"
+        "engine.COMMAND = 'sleep 60; echo {}'\n"
+        "engine.run(Path(sys.argv[1]), ['a'], 1, lambda: None)"
+    )
+    for directory in (sweep, temporary):
+        directory.mkdir()
+    killed = subprocess.Popen(
+        [sys.executable, "-c", program, sweep], cwd=CHECKOUT, env=os.environ | {"TMPDIR": str(temporary)}
+    )
+    try:
+        assert wait_for(lambda: bool(processes_of(sweep)))
+    finally:
+        killed.kill()
+        killed.wait()
+    assert wait_for(lambda: not processes_of(sweep))
+    assert not list(temporary.iterdir())
+    assert [path.name for path in sweep.iterdir()] == [engine.HOME]
+    engine.run(sweep, [], 1, lambda: None)
+    assert not list(sweep.iterdir())
 
 
 def test_engine__runs_each_job_once_and_so_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
