@@ -179,8 +179,8 @@ class Watch:
         self, todo: list[Job], directory: Path, results: Path, progress: Progress, ending: runner.Ending
     ) -> None:
         self.directory, self.results, self.progress, self.ending = directory, results, progress, ending
-        self.begin_s = time.time()
         self.left = {job.id: job for job in todo}
+        self.earlier = {job.id: _ending(directory / RUNS / job.id / REPETITION) for job in todo}
         self.last_index_s = time.monotonic()
         self.new = False
 
@@ -188,7 +188,7 @@ class Watch:
         self.ending.check()
         for job in list(self.left.values()):
             own = self.directory / RUNS / job.id
-            if _newer(own / REPETITION, self.begin_s) and not results.is_running(own):
+            if _ending(own / REPETITION) not in (None, self.earlier[job.id]) and not results.is_running(own):
                 del self.left[job.id]
                 self.new = True
                 self.progress.finished(cost_s(job.spec), look(own).state is State.VALID)
@@ -203,13 +203,15 @@ class Watch:
             )
 
 
-def _newer(repetition: Path, than_s: float) -> bool:
-    """Whether an attempt came to its end since then."""
+def _ending(repetition: Path) -> tuple[int, int, int] | None:
+    """Which file ended the attempt there; None if it has not ended. Another attempt has another file, whatever clock
+    wrote it.
+    """
     for name in (results.SUMMARY, results.ABORTED):
         with contextlib.suppress(OSError):
-            if (repetition / name).stat().st_mtime >= than_s:
-                return True
-    return False
+            file = (repetition / name).stat(follow_symlinks=False)
+            return file.st_ino, file.st_mtime_ns, file.st_size
+    return None
 
 
 def how_many(jobs: list[Job], asked: int | None, away: bool = False) -> int:

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""When a job of a sweep counts as finished: by what lies in its directory, whatever the clock of a lab says."""
+
+import json
+import os
+from pathlib import Path
+
+from experiments import results, runner
+from experiments.sweep import plan
+from experiments.sweep.progress import Progress
+from experiments.sweep.run import Watch
+from experiments.sweep.spec import Sweep
+from experiments.sweep.state import REPETITION, RUNS, make_room
+from experiments.sweep.tests.conftest import probe
+
+VALID = {"valid": True, "spec": {}, "utilization": {}}
+BEHIND_S = 1_000_000_000  # what the clock of a lab without NTP says
+
+
+def ended(own: Path, file: str, content: object, at_s: float) -> None:
+    (own / REPETITION).mkdir(parents=True)
+    (own / REPETITION / file).write_text(json.dumps(content))
+    os.utime(own / REPETITION / file, (at_s, at_s))
+
+
+def test_job__of_a_lab_whose_clock_is_behind_counts_as_finished(small: Sweep, tmp_path: Path) -> None:
+    first, second, third, *_ = jobs = plan.jobs(small, probe)[:4]
+    owns = {job.id: tmp_path / RUNS / job.id for job in jobs}
+    ended(owns[first.id], results.SUMMARY, VALID | {"valid": False, "reasons": ["late"]}, BEHIND_S)
+    progress = Progress("x", 1)
+    watch = Watch(jobs, tmp_path, tmp_path, progress, runner.Ending())
+    watch()
+    assert (progress.done, len(watch.left)) == (0, 4)  # what lay there before is no end of a new attempt
+
+    make_room(owns[first.id])
+    ended(owns[first.id], results.SUMMARY, VALID, BEHIND_S)
+    ended(owns[second.id], results.ABORTED, "no room", BEHIND_S)
+    with results.running(Path(owns[second.id])):
+        watch()
+        assert second.id in watch.left
+    (owns[third.id] / REPETITION).mkdir(parents=True)
+    watch()
+    assert (progress.done, progress.not_valid) == (2, 1)
+    assert set(watch.left) == {third.id, jobs[3].id}
