@@ -17,13 +17,16 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from experiments import host, kernel
+from experiments import disk, host, kernel
 from experiments.cell import FORWARDED
 from experiments.errors import RunError
 from experiments.sweep import labs as labs_module
+from experiments.sweep import plan
 from experiments.sweep.labs import Lab
 from experiments.sweep.plan import JOB_ID, PLAN
 from experiments.sweep.state import REPETITION, RUNS, make_room
+from experiments.sweep.unpack import unpack
+from lib import owner
 
 COMMAND = 'exec "$BUFFERSCOPE_PYTHON" -m experiments.sweep job "$BUFFERSCOPE_SWEEP" {}'
 # On a lab, whatever comes of a job is told by its directory, which comes back as one file; without one the job is tried
@@ -35,6 +38,7 @@ COMMAND_AWAY = (
 HOME = ".engine"  # in the sweep's directory: GNU parallel's files; the next call removes what a killed one left
 AWAY = ".away"  # in the sweep's directory: what comes back from labs, until it is whole
 TRIES_AWAY = 3
+MOST_SHARE = 2  # of the estimate of a repetition's files, which may come from a lab
 POLL_S = 0.5
 END_S = 20.0  # for jobs that are asked to end
 
@@ -128,16 +132,15 @@ def _bring_in(directory: Path, home: Path, names: list[str], came: set[str]) -> 
         packed, back = directory / AWAY / f"{name}.tar", directory / AWAY / RUNS / name
         if name in came or not packed.exists():
             continue
-        unpack = ["tar", "--no-same-owner", "-xf", packed.name]
-        done = subprocess.run(unpack, cwd=directory / AWAY, capture_output=True, text=True, check=False)
-        if done.returncode or not (back / REPETITION).is_dir():
-            raise RunError(f"{packed} is not what a lab packs: {done.stderr.strip() or f'no {RUNS}/{name}'}")
+        job, _ = plan.read_job(directory, name)
+        unpack(packed, name, directory / AWAY, MOST_SHARE * disk.estimate_bytes(job.spec))
         own = directory / RUNS / name
         own.mkdir(exist_ok=True)
         make_room(own)
         for entry in (path for path in back.iterdir() if path.name != REPETITION):
             entry.replace(own / entry.name)
         (back / REPETITION).rename(own / REPETITION)
+        owner.give(own)
         packed.unlink()
         came.add(name)
 

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""Unpacks what a lab sends back: regular files with the names of a run's own files, up to a bound, and nothing else. A
+lab is another machine, and whoever unpacks may be root: no link, device, mode, owner or path of an archive is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tarfile
+from pathlib import Path
+
+from experiments.errors import RunError
+from experiments.sweep.state import REPETITION, RUNS
+from lib import files
+
+MOST_MEMBERS = 10_000
+STEM = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}"
+ALLOWED = re.compile(
+    rf"""job\.log
+      | {REPETITION}(/(logs|figures))?
+      | {REPETITION}/(ABORTED|THINNED|{STEM}\.(bsp|bst|bsg|json|yaml|parquet|html))
+      | {REPETITION}/logs/{STEM}\.(log|json)
+      | {REPETITION}/figures/{STEM}\.(png|svg)
+    """,
+    re.VERBOSE,
+)
+# What a job that was killed leaves of work that it had not finished: temporary files and Ansible's.
+UNFINISHED = re.compile(rf"{REPETITION}/(.*/)?\..*|{REPETITION}/logs/ansible(/.*)?")
+
+
+def unpack(packed: Path, name: str, into: Path, most_bytes: int) -> None:
+    """Unpacks the job `name` into `into`/runs/`name`, which it makes anew. Raises RunError with what is wrong."""
+    prefix = f"{RUNS}/{name}"
+    shutil.rmtree(into / prefix, ignore_errors=True)
+    if not hasattr(tarfile, "data_filter"):
+        raise RunError("this Python unpacks no archive safely: use Python 3.11.4 or newer for sweeps on labs")
+    try:
+        archive_file = os.fdopen(files.open_regular(packed, os.O_RDONLY), "rb")
+        with archive_file, tarfile.open(fileobj=archive_file, mode="r:") as archive:
+            total = 0
+            for count, member in enumerate(archive, 1):
+                total += member.size
+                if count > MOST_MEMBERS or total > most_bytes:
+                    raise ValueError(f"more than a run of this experiment can be: {count} files, {total} bytes")
+                if is_wanted(member, prefix):
+                    archive.extract(member, into, set_attrs=False, filter="data")
+    # TypeError: tarfile of a header that is cut
+    except (tarfile.TarError, EOFError, OSError, ValueError, TypeError) as error:
+        raise RunError(f"{packed} is not what a lab packs: {error}") from None
+    if not (into / prefix / REPETITION).is_dir():
+        raise RunError(f"{packed} is not what a lab packs: no {prefix}/{REPETITION}")
+
+
+def is_wanted(member: tarfile.TarInfo, prefix: str) -> bool:
+    """Whether a member of the archive is a file of a run, or of unfinished work. Raises ValueError if it is neither."""
+    if not (member.isreg() or member.isdir()):
+        raise ValueError(f"{member.name!a} is neither a file nor a directory")
+    if member.name == prefix:
+        return True
+    inside = member.name.removeprefix(f"{prefix}/")
+    if inside == member.name or ".." in inside.split("/"):
+        raise ValueError(f"{member.name!a} is not in {prefix}")
+    if UNFINISHED.fullmatch(inside):
+        return False
+    if not ALLOWED.fullmatch(inside):
+        raise ValueError(f"{member.name!a} is no file of a run")
+    return True
