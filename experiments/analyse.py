@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -17,6 +18,12 @@ from lib import files, owner
 
 LAST_LINES = 3
 LOG = Path("logs/analysis.log")
+# What an analysis loads, without the seconds that loading takes.
+LOOK = """\
+from importlib.util import find_spec
+missing = [name for name in ("analysis", "matplotlib", "polars", "yaml") if not find_spec(name)]
+raise SystemExit(f"it has no {', '.join(missing)}" if missing else 0)
+"""
 
 
 def analyse(repetition: Path, alone: bool = False) -> dict[str, Any]:
@@ -28,15 +35,15 @@ def analyse(repetition: Path, alone: bool = False) -> dict[str, Any]:
     """
     log = repetition / LOG
     user = owner.sudo_user()
-    environment = os.environ | ({"HOME": user.pw_dir, "USER": user.pw_name} if user else {})
-    identity: dict[str, Any] = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
     with _log(repetition) as output:
         owner.give(repetition)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "analysis", *(["--alone"] if alone else []), str(repetition)], cwd=host.CHECKOUT,
-            env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-            preexec_fn=kernel.die_with_parent, **identity,
-        )  # fmt: skip
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "analysis", *(["--alone"] if alone else []), str(repetition)],
+                stdout=output, stderr=output, start_new_session=True, preexec_fn=kernel.die_with_parent, **_as(user),
+            )  # fmt: skip
+        except OSError as error:
+            raise RunError(_cannot(user, error.strerror), *_again(repetition)) from None
         try:
             status = process.wait()
         except BaseException:
@@ -49,9 +56,44 @@ def analyse(repetition: Path, alone: bool = False) -> dict[str, Any]:
         raise RunError(
             f"the analysis ended with status {status} and no summary (log: {log})",
             *lines,
-            f"the raw files are complete: {results.replay_command(repetition)} tries again",
+            *_again(repetition),
         )
     return _summary(repetition)
+
+
+def user_problem() -> str | None:
+    """Why the caller of sudo could not analyse a run of this checkout; None if nothing speaks against it."""
+    user = owner.sudo_user()
+    if not user:
+        return None
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", LOOK], capture_output=True, text=True, errors="replace", check=False, **_as(user)
+        )
+    except OSError as error:
+        return _cannot(user, error.strerror)
+    return _cannot(user, " ".join(done.stderr.split())[-200:]) if done.returncode else None
+
+
+def _as(user: pwd.struct_passwd | None) -> dict[str, Any]:
+    """How a process is started in the checkout, as that user."""
+    always = {"cwd": host.CHECKOUT, "stdin": subprocess.DEVNULL}
+    if not user:
+        return always
+    identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    return {**always, **identity, "env": os.environ | {"HOME": user.pw_dir, "USER": user.pw_name}}
+
+
+def _cannot(user: pwd.struct_passwd | None, why: str | None) -> str:
+    return (
+        f"{user.pw_name if user else 'root'} cannot run {sys.executable} in {host.CHECKOUT} ({why}), which analyses a "
+        "run for the caller of sudo: let this user read checkout, .venv and the Python it was made with, or call it as "
+        "root"
+    )
+
+
+def _again(repetition: Path) -> list[str]:
+    return [f"the raw files are complete: {results.replay_command(repetition)} tries again"]
 
 
 def _summary(repetition: Path) -> dict[str, Any]:

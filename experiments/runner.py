@@ -15,7 +15,7 @@ from types import FrameType
 from controlplane.targets import TARGETS
 from experiments import capabilities, cell, disk, host, machine, results
 from experiments import testbed as testbed_module
-from experiments.analyse import analyse
+from experiments.analyse import analyse, user_problem
 from experiments.cell import Interrupted
 from experiments.deploy import inventory_of
 from experiments.errors import RunError
@@ -60,8 +60,7 @@ def preflight(spec: Resolved, results_directory: Path) -> None:
         if path.is_relative_to(cell.RUN):
             lines.append(f"{path} is in {cell.RUN}, of which a run has its own: use another directory")
     problem = results.latest_problem(results_directory)
-    if problem:
-        lines.append(problem)
+    lines += [line for line in (problem, user_problem()) if line]
     if lines:
         raise RunError(*lines)
 

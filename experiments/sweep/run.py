@@ -18,6 +18,7 @@ import polars
 
 from analysis import record, run_table
 from experiments import disk, results, runner
+from experiments.analyse import user_problem
 from experiments.cell import Interrupted
 from experiments.errors import RunError
 from experiments.host import Host
@@ -262,6 +263,7 @@ def _check(jobs: list[Job]) -> None:
     from experiments import host
 
     lines = {line: None for job in jobs for line in host.missing(job.spec)}
+    lines |= {line: None for line in [user_problem()] if line}
     if lines:
         raise RunError(*lines)
 

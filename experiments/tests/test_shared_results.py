@@ -5,6 +5,7 @@ name as it is.
 
 import os
 import stat
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from analysis import run_table
 from experiments import host, results, runner
+from experiments.analyse import analyse
 from experiments.errors import RunError
 from experiments.host import Host
 from experiments.resolve import resolve
@@ -204,6 +206,29 @@ def test_sweep__takes_no_directory_of_another_user(shared: Path, tmp_path: Path)
         claim(shared / "link")
 
 
+def test_user__who_cannot_run_the_analysis_is_told_in_one_line(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_in(shared)
+    locked = tmp_path / "root's"
+    locked.mkdir(mode=0o700)
+    (locked / "python").symlink_to(sys.executable)
+    (locked / "without").write_text("#!/bin/sh\nexec /usr/bin/env -i python3 -S -c 'raise SystemExit(\"no polars\")'\n")
+    (locked / "without").chmod(0o755)
+    for python, why in (("python", "Permission denied"), ("without", "no polars")):
+        monkeypatch.setattr(sys, "executable", str(locked / python))
+        if python == "without":
+            locked.chmod(0o755)
+        else:
+            with pytest.raises(RunError, match=r"^nobody cannot run .*Permission denied.*tries again"):
+                analyse(run / "rep-1")
+        with pytest.raises(RunError) as refused:
+            runner.preflight(resolve({}, Host(("cubic",), netem=False)), shared)
+        (line,) = [line for line in refused.value.lines if "cannot run" in line]
+        assert why in line
+    assert uid(run / "rep-1/logs/analysis.log") == USER
+
+
 def test_names__are_printed_as_a_terminal_may_show_them(
     shared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -211,6 +236,7 @@ def test_names__are_printed_as_a_terminal_may_show_them(
     left.mkdir(parents=True)
     (left / "environment.json").write_text("{}")
     monkeypatch.setattr(host, "missing", lambda _: [])
+    monkeypatch.delenv("SUDO_UID")
     spec = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "80000s"}, Host(("cubic",), netem=False))
     with pytest.raises(RunError, match="make room"):
         runner.run(spec, shared)
