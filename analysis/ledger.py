@@ -147,12 +147,21 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "collector_write_errors": number(collector, "write_errors"),
         "tracer_write_errors": number(tracer, "write_errors"),
         "postcards_malformed": None if None in malformed else sum(value or 0 for value in malformed),
+        **_stranger_entries(collector),
         **_sink_entries(run),
         **_path_entries(run),
         "postcards_missing": sum(stream.missing for stream in cards),
         "postcards_duplicate": sum(stream.duplicates for stream in cards),
     }
     return {name: None if value is None else int(value) for name, value in entries.items()}
+
+
+def _stranger_entries(collector: dict[str, Any]) -> dict[str, Any]:
+    """Datagrams of others than the switch, which the collector did not store: no fault, but worth to be known. Runs of
+    before the collector looked at senders have no such entry.
+    """
+    name = "stranger_datagrams"
+    return {name: number(collector, name)} if name in collector else {}
 
 
 def _hidden_events(run: Run) -> int | None:

@@ -89,3 +89,37 @@ int address_read(void *to, const char *name, char *text)
 {
 	return address_parse(name, text, to);
 }
+
+int address_read_host(void *to, const char *name, char *text)
+{
+	struct address *address = to;
+	size_t length = strlen(text);
+
+	memset(address, 0, sizeof(*address));
+	if (length >= sizeof(address->text) ||
+	    !(*text == '[' ? set_ipv6(address, text, length, 0) : set_ipv4(address, text, length, 0))) {
+		complain("%s %.80s: give an address, as 10.78.0.1 or [fd00::1] (no names, no port)", name,
+			 text);
+		return -EINVAL;
+	}
+	strcpy(address->text, text);
+	return 0;
+}
+
+/* IPv4 as the IPv6 address that stands for it (RFC 4291 section 2.5.5.2). */
+static struct in6_addr as_ipv6(const struct sockaddr_storage *storage)
+{
+	struct in6_addr address = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+
+	if (storage->ss_family == AF_INET6)
+		return ((const struct sockaddr_in6 *)storage)->sin6_addr;
+	memcpy(&address.s6_addr[12], &((const struct sockaddr_in *)storage)->sin_addr, 4);
+	return address;
+}
+
+bool address_same_host(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
+{
+	struct in6_addr first = as_ipv6(one), second = as_ipv6(other);
+
+	return !memcmp(&first, &second, sizeof(first));
+}

@@ -5,6 +5,7 @@
 #define COLLECTOR_ADDRESS_H
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -20,5 +21,11 @@ int address_parse(const char *option, const char *text, struct address *address)
 
 /* The same, as a row of lib/options.h calls it; to is a struct address. */
 int address_read(void *to, const char *name, char *text);
+
+/* "ADDRESS" alone, "10.0.0.1" or "[fd00::1]", as a row of lib/options.h calls it; to is a struct address. */
+int address_read_host(void *to, const char *name, char *text);
+
+/* Whether both are the same host, whatever their ports; IPv4 also as it comes to a socket of IPv6. */
+bool address_same_host(const struct sockaddr_storage *one, const struct sockaddr_storage *other);
 
 #endif

@@ -59,7 +59,8 @@ int collector_open(struct collector *collector, const struct options *options)
 		complain("allocating the sequence tracker: %s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	err = receiver_open(&collector->receiver, &options->listen, options->receive_buffer_bytes);
+	err = receiver_open(&collector->receiver, &options->listen, &options->source,
+			    options->receive_buffer_bytes);
 	if (err)
 		goto fail_sequences;
 	err = writer_open(&collector->writer, options->output, (unsigned int)options->buffers);
@@ -117,6 +118,7 @@ static void count_error(struct collector *collector, int err)
 /* A sink that throws away: what any collector on this socket could at best receive. */
 static int discard_batch(struct collector *collector)
 {
+	uint64_t strangers = collector->receiver.strangers;
 	int count = receiver_take(&collector->receiver, collector->block->bytes, RECORD_BYTES, POSTCARD_BYTES,
 				  SOCKET_BATCH);
 
@@ -125,7 +127,7 @@ static int discard_batch(struct collector *collector)
 	if (!collector->intake.received)
 		collector->intake.first_rx_mono_ns = mono_now_ns();
 	collector->intake.last_rx_mono_ns = collector->now_ns;
-	collector->intake.received += (unsigned int)count;
+	collector->intake.received += (unsigned int)count - (collector->receiver.strangers - strangers);
 	return count;
 }
 

@@ -61,6 +61,9 @@ unsigned int intake_batch(struct intake *intake, uint8_t *records, const struct 
 	uint8_t *to = records;
 
 	for (unsigned int index = 0; index < count; index++, from += RECORD_BYTES) {
+		if (arrivals[index].is_stranger)
+			continue;
+		intake->received++;
 		if (!is_postcard(intake, from + BLOCK_STAMP_BYTES, arrivals[index].bytes))
 			continue;
 		if (to != from)
@@ -70,6 +73,5 @@ unsigned int intake_batch(struct intake *intake, uint8_t *records, const struct 
 		intake->accepted++;
 		to += RECORD_BYTES;
 	}
-	intake->received += count;
 	return (unsigned int)(to - records) / RECORD_BYTES;
 }

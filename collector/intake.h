@@ -17,7 +17,7 @@ enum {
 };
 
 struct intake {
-	uint64_t received; /* datagrams, whatever they were: the sum of the next four */
+	uint64_t received; /* datagrams of strangers aside: the sum of the next four */
 	uint64_t accepted;
 	uint64_t short_count;
 	uint64_t trailing;

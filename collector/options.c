@@ -24,6 +24,7 @@ static const char help_text[] =
 	"Receives postcards (UDP) and appends them to a raw file of blocks until SIGINT or SIGTERM.\n"
 	"\n"
 	"  --listen [ADDRESS]:PORT   no address: all of IPv6 and IPv4; IPv6 addresses in brackets\n"
+	"  --from ADDRESS            count datagrams of other senders, and store none of them\n"
 	"  --output FILE             raw file; must not exist\n"
 	"  --summary FILE            what was received, lost and stored, as JSON, at the end; must not "
 	"exist\n"
@@ -40,9 +41,11 @@ static const char *misfit(const struct options *options)
 {
 	bool listens = *options->listen.text;
 
-	if (options->synthetic_count && (listens || options->discard || !options->output))
-		return "--synthetic stores generated postcards: it takes --output, and neither --listen nor "
-		       "--discard";
+	if (options->synthetic_count &&
+	    (listens || *options->source.text || options->discard || !options->output))
+		return "--synthetic stores generated postcards: it takes --output, and neither --listen, "
+		       "--from "
+		       "nor --discard";
 	if (options->synthetic_count)
 		return NULL;
 	if (!listens)
@@ -60,6 +63,7 @@ int options_parse(struct options *options, int argc, char **argv)
 {
 	const struct option_row rows[] = {
 		OPTION_READ("listen", address_read, &options->listen),
+		OPTION_READ("from", address_read_host, &options->source),
 		OPTION_TEXT("output", &options->output),
 		OPTION_TEXT("summary", &options->summary),
 		OPTION_FLAG("status", &options->status),

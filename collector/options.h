@@ -8,9 +8,10 @@
 
 struct options {
 	struct address listen;
-	const char *output;  /* raw file; NULL with discard */
-	const char *summary; /* JSON; NULL: to stdout (discard and synthetic only) */
-	bool status;	     /* JSON lines on stdout */
+	struct address source; /* accept its datagrams alone; no text: everybody's */
+	const char *output;    /* raw file; NULL with discard */
+	const char *summary;   /* JSON; NULL: to stdout (discard and synthetic only) */
+	bool status;	       /* JSON lines on stdout */
 	bool discard;
 	uint64_t status_ms;	  /* between two of them */
 	uint64_t synthetic_count; /* 0: receive */

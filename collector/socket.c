@@ -71,7 +71,8 @@ static const char *bind_advice(int err)
 	}
 }
 
-int receiver_open(struct receiver *receiver, const struct address *address, uint64_t buffer_bytes)
+int receiver_open(struct receiver *receiver, const struct address *address, const struct address *source,
+		  uint64_t buffer_bytes)
 {
 	struct sockaddr_storage bind_to;
 	socklen_t length;
@@ -79,6 +80,7 @@ int receiver_open(struct receiver *receiver, const struct address *address, uint
 	int err;
 
 	memset(receiver, 0, sizeof(*receiver));
+	receiver->source = *source->text ? source : NULL;
 	receiver->fd = open_socket(address, &bind_to, &length);
 	if (receiver->fd < 0) {
 		err = -errno;
@@ -101,6 +103,8 @@ int receiver_open(struct receiver *receiver, const struct address *address, uint
 		receiver->messages[index].msg_hdr.msg_iov = &receiver->iov[index];
 		receiver->messages[index].msg_hdr.msg_iovlen = 1;
 		receiver->messages[index].msg_hdr.msg_control = receiver->control[index];
+		if (receiver->source)
+			receiver->messages[index].msg_hdr.msg_name = &receiver->senders[index];
 	}
 	return 0;
 
@@ -153,6 +157,7 @@ int receiver_take(struct receiver *receiver, uint8_t *place, unsigned int stride
 		receiver->iov[index].iov_base = place + (size_t)index * stride;
 		receiver->iov[index].iov_len = data_bytes;
 		receiver->messages[index].msg_hdr.msg_controllen = SOCKET_CONTROL_BYTES;
+		receiver->messages[index].msg_hdr.msg_namelen = sizeof(receiver->senders[index]);
 	}
 	/* MSG_TRUNC: the length as sent, so that a longer datagram is noticed. */
 	taken = recvmmsg(receiver->fd, receiver->messages, count, MSG_DONTWAIT | MSG_TRUNC, NULL);
@@ -160,6 +165,10 @@ int receiver_take(struct receiver *receiver, uint8_t *place, unsigned int stride
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	for (int index = 0; index < taken; index++) {
 		receiver->arrivals[index].bytes = receiver->messages[index].msg_len;
+		receiver->arrivals[index].is_stranger =
+			receiver->source &&
+			!address_same_host(&receiver->senders[index], &receiver->source->storage);
+		receiver->strangers += receiver->arrivals[index].is_stranger;
 		read_control(receiver, &receiver->messages[index].msg_hdr, &receiver->arrivals[index]);
 	}
 	return taken;

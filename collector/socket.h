@@ -20,21 +20,27 @@ enum {
 struct arrival {
 	int64_t realtime_ns; /* when the kernel got it; 0: the kernel gave no stamp */
 	uint32_t bytes;	     /* as sent: may exceed what was stored */
+	bool is_stranger;    /* not from the source that was asked for */
 };
 
 struct receiver {
 	int fd;
-	uint64_t buffer_bytes; /* granted, as the kernel counts (its overhead included) */
-	uint64_t kernel_drops; /* before the last datagram received */
-	uint32_t last_dropped; /* the kernel's 32-bit counter */
+	uint64_t buffer_bytes;	      /* granted, as the kernel counts (its overhead included) */
+	uint64_t kernel_drops;	      /* before the last datagram received */
+	uint32_t last_dropped;	      /* the kernel's 32-bit counter */
+	uint64_t strangers;	      /* datagrams of others than source so far */
+	const struct address *source; /* NULL: everybody's datagrams are wanted */
 	struct arrival arrivals[SOCKET_BATCH];
 	struct mmsghdr messages[SOCKET_BATCH];
 	struct iovec iov[SOCKET_BATCH];
+	struct sockaddr_storage senders[SOCKET_BATCH];
 	_Alignas(struct cmsghdr) uint8_t control[SOCKET_BATCH][SOCKET_CONTROL_BYTES];
 };
 
-/* Opens and binds; buffer_bytes of receive buffer are asked for. 0 or -errno after one line. */
-int receiver_open(struct receiver *receiver, const struct address *address, uint64_t buffer_bytes);
+/* Opens and binds; buffer_bytes of receive buffer are asked for. source: of whom datagrams are wanted, no text
+ * for everybody. 0 or -errno after one line. */
+int receiver_open(struct receiver *receiver, const struct address *address, const struct address *source,
+		  uint64_t buffer_bytes);
 void receiver_close(struct receiver *receiver);
 
 /* Up to count (<= SOCKET_BATCH) datagrams, without waiting: the i-th one's first data_bytes bytes go to

@@ -90,6 +90,7 @@ static void put_summary(FILE *to, const struct collector *collector)
 	put_number(to, "short", intake->short_count);
 	put_number(to, "bad_version", intake->bad_version);
 	put_number(to, "trailing", intake->trailing);
+	put_number(to, "stranger_datagrams", collector->receiver.strangers);
 	put_total(to, "gaps", sequences, offsetof(struct sequence_stream, gaps));
 	put_total(to, "missing", sequences, offsetof(struct sequence_stream, missing));
 	put_total(to, "duplicates", sequences, offsetof(struct sequence_stream, duplicates));

@@ -129,6 +129,8 @@ def variables(spec: Resolved, directory: Path) -> dict[str, Any]:
         "checkout": str(host.CHECKOUT),
         "client_ports": f"{FIRST_CLIENT_PORT}-{LAST_CLIENT_PORT}",
         "postcard_port": POSTCARD_PORT,
+        "collector_address": topology.COLLECTOR.ipv4,
+        "collector_source": topology.POSTCARD_SOURCE,
         "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, 256 << 20),
         "switch_frame_bytes": max(spec.mtu_bytes, topology.COLLECTOR_MTU_BYTES) + 18,
         "switch_executor": spec.switch,

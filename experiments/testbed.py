@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.policy import Ecn, Policy, Unwatched
-from controlplane.switch import Switch, SwitchError
+from controlplane.switch import Collector, Switch, SwitchError
 from controlplane.targets import connect
 from controlplane.threshold import Traffic as Conversion
 from controlplane.threshold import convert
@@ -86,7 +86,7 @@ def run(spec: Resolved, number: int, directory: Path, testbed: Testbed) -> None:
         with (
             Progress(title, spec.traffic_ns / 1e9 + EXPECTED_OVERHEAD_S) as progress,
             connect(spec.target, testbed.address) as switch,
-            _played(spec, number, directory, testbed) as play,
+            _played(spec, number, directory, testbed, _collector(switch)) as play,
             switch.writing(),
             _configured(switch, spec, testbed) as port,
         ):
@@ -102,11 +102,15 @@ def run(spec: Resolved, number: int, directory: Path, testbed: Testbed) -> None:
 
 
 @contextmanager
-def _played(spec: Resolved, number: int, directory: Path, testbed: Testbed) -> Iterator[Callable[..., None]]:
+def _played(
+    spec: Resolved, number: int, directory: Path, testbed: Testbed, collector: Collector
+) -> Iterator[Callable[..., None]]:
     """Hosts prepared and programs started; in the end stopped, and their files fetched, whatever happened."""
     with tempfile.TemporaryDirectory(prefix="bufferscope-") as scratch:
         variables = repetition.variables(spec, directory) | {
             "run_groups": ":".join(groups(spec)),
+            "collector_address": collector.collector_addr,
+            "collector_source": collector.switch_addr,
             "receiver_address": testbed.receiver_address,
             "idle_samples": IDLE_SAMPLES,
             "traffic_plan": traffic.plan(spec, number, 0) | {"server": testbed.receiver_address},
@@ -125,6 +129,14 @@ def _played(spec: Resolved, number: int, directory: Path, testbed: Testbed) -> I
             play("stop")
 
 
+def _collector(switch: Switch) -> Collector:
+    """Where the switch sends its postcards, and from which address: the collector stores nobody else's."""
+    collector = switch.collector()
+    if collector is None:
+        raise RunError(f"{switch} sends postcards nowhere: give its switch.yaml a collector, and deploy again")
+    return collector
+
+
 @contextmanager
 def _configured(switch: Switch, spec: Resolved, testbed: Testbed) -> Iterator[int]:
     """The bottleneck's port number, with the experiment's policy and postcards on it; afterwards it has what it had."""
@@ -132,8 +144,6 @@ def _configured(switch: Switch, spec: Resolved, testbed: Testbed) -> Iterator[in
     if testbed.bottleneck not in ports:
         shown = ", ".join(sorted(ports)) or "none: make deploy TARGET=tofino sets them up"
         raise RunError(f"{switch} has no port {testbed.bottleneck!r} (bottleneck_port); allowed: {shown}")
-    if switch.collector() is None:
-        raise RunError(f"{switch} sends postcards nowhere: give its switch.yaml a collector, and deploy again")
     port = ports[testbed.bottleneck]
     former, cards = switch.policy(port), switch.postcards(port)
     try:

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from experiments import topology
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 ANSIBLE = CHECKOUT / "ansible"
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
@@ -109,6 +111,8 @@ def run_variables(cell: Cell, tmp_path: Path) -> dict[str, Any]:
         "runtime_dir": f"/run/{tmp_path.name}",
         "python": sys.executable,
         "checkout": str(CHECKOUT),
+        "collector_address": topology.COLLECTOR.ipv4,
+        "collector_source": topology.POSTCARD_SOURCE,
         "spec": {
             "groups": [{"cc": "cubic", "flows": 16}],
             "mode": "tail-drop",

@@ -8,6 +8,7 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,10 +18,15 @@ import pytest
 
 from ansible.tests.conftest import CHECKOUT, Cell
 from experiments import topology
+from experiments.configure import POSTCARD_PORT
 
 BINARIES = ("softswitch", "collector", "tcp_trace", "traffic_sink")
 OFF = ("tso", "off", "gso", "off", "gro", "off", "tx", "off")
 DAEMONS = {"softswitch": "switch", "collector": "collector", "tcp_trace": "sender", "iperf_servers": "receiver"}
+STRANGER = f"""\
+import socket
+socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"no postcard", ("{topology.COLLECTOR.ipv4}", {POSTCARD_PORT}))
+"""  # from the collector's own address: no switch's
 
 pytestmark = pytest.mark.software
 
@@ -65,6 +71,9 @@ def test_start__programs_run_in_their_namespaces_and_stop_ends_them(cell: Cell, 
     assert stat.S_ISSOCK(in_cell(cell, programs, "switch.sock").stat().st_mode)
     listening = cell.run("ss", "--listening", "--numeric", "--no-header", "--tcp", netns="receiver")
     assert all(f":{port}" in listening for port in (5201, 5202, 5203))
+    (socket,) = cell.run("ss", "-lunH", netns="collector").splitlines()
+    assert f"{topology.COLLECTOR.ipv4}:{POSTCARD_PORT}" in socket
+    cell.run(sys.executable, "-c", STRANGER, netns="collector")
 
     again = cell.play("start", **programs)
     assert (again.status, again.changed) == (0, 0), again.stderr
@@ -77,6 +86,8 @@ def test_start__programs_run_in_their_namespaces_and_stop_ends_them(cell: Cell, 
     for result in ("postcards.bsp", "collector.json", "tcp.bst", "tracer.json"):
         assert (Path(programs["run_dir"]) / result).exists()
     assert json.loads((Path(programs["run_dir"]) / "tracer.json").read_text())["lost"] == 0
+    told = json.loads((Path(programs["run_dir"]) / "collector.json").read_text())
+    assert (told["stranger_datagrams"], told["received"]) == (1, 0)
 
     again = cell.play("stop", **programs)
     assert (again.status, again.changed) == (0, 0), again.stderr

@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct sequence_tracker *sequences = calloc(1, sizeof(*sequences));
 	struct intake intake = {.sequences = sequences};
 	struct arrival arrivals[SOCKET_BATCH];
-	unsigned int count = 0, kept;
+	unsigned int count = 0, kept, datagrams = 0, strangers = 0;
 	size_t length, part;
 
 	require(records && sequences);
@@ -46,9 +46,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		length = length < size ? length : size;
 		part = length < POSTCARD_BYTES ? length : POSTCARD_BYTES;
 		memcpy(records + count * RECORD_BYTES + BLOCK_STAMP_BYTES, data, part);
-		arrivals[count] = (struct arrival){.realtime_ns = (int64_t)length, .bytes = (uint32_t)length};
+		arrivals[count] = (struct arrival){.realtime_ns = (int64_t)length,
+						   .bytes = (uint32_t)length,
+						   .is_stranger = length && data[length - 1] & 1};
+		strangers += arrivals[count].is_stranger;
 		data += length;
 		size -= length;
+		datagrams++;
 		if (++count == SOCKET_BATCH || !size) {
 			kept = intake_batch(&intake, records, arrivals, count, 1);
 			require(kept <= count);
@@ -56,6 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	}
 	check(&intake);
+	require(intake.received == datagrams - strangers);
 	free(sequences);
 	free(records);
 	return 0;

@@ -99,10 +99,11 @@ class Running:
         line = self.process.stdout.readline()
         assert line == "ready\n", line + self.process.communicate()[1]
 
-    def send(self, *datagrams: bytes, to: str = "127.0.0.1") -> None:
+    def send(self, *datagrams: bytes, to: str = "127.0.0.1", source: str = "") -> None:
         """In batches that the smallest buffer takes, the next when a collector that runs has read the one before."""
         family = socket.AF_INET6 if ":" in to else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM) as sender:
+            sender.bind((source, 0))
             for index, datagram in enumerate(datagrams):
                 sender.sendto(datagram, (to, self.port))
                 if index % 100 == 99 and self._state() != "T":

@@ -64,6 +64,38 @@ def test_collector__counts_garbage_and_stores_what_is_whole(start, sanitized):
     assert postcards(running.output) == [datagram for datagram in sent if judge(datagram) == "stored"]
 
 
+@pytest.mark.parametrize(
+    ("listen", "ours", "strangers"),
+    [
+        ("127.0.0.1", "127.0.0.2", {"127.0.0.1": "127.0.0.1", "127.0.0.3": "127.0.0.1"}),
+        ("", "127.0.0.2", {"127.0.0.1": "127.0.0.1", "::1": "::1"}),
+        ("", "::1", {"127.0.0.2": "127.0.0.1"}),
+    ],
+)
+def test_collector__counts_strangers_and_stores_none_of_theirs(start, sanitized, listen, ours, strangers):
+    running = start(sanitized, "--from", f"[{ours}]" if ":" in ours else ours, listen=listen)
+    to = "::1" if ":" in ours else "127.0.0.1"
+    for number in range(50):
+        for source, target in strangers.items():
+            running.send(card(1000 + number), b"no postcard", to=target, source=source)
+        running.send(card(number), to=to, source=ours)
+    running.send(b"short", to=to, source=ours)
+    summary = running.stop()
+    assert postcards(running.output) == [card(number) for number in range(50)]
+    assert summary["stranger_datagrams"] == 100 * len(strangers)
+    assert [summary[name] for name in ("received", "stored", "short", "missing", "untracked")] == [51, 50, 1, 0, 0]
+
+
+def test_collector__tells_strangers_apart_when_it_only_measures(start, build):
+    running = start(build, "--from", "127.0.0.2", "--discard", listen="127.0.0.1")
+    running.send(card(0), source="127.0.0.2")
+    running.send(card(1), card(2), source="127.0.0.3")
+    running.wait_until_read()
+    running.stop()
+    summary = json.loads(running.rest)
+    assert (summary["received"], summary["stranger_datagrams"]) == (1, 2)
+
+
 def test_intake__holds_its_invariants_under_fuzzing(tmp_path):
     if not shutil.which("clang"):
         pytest.skip("needs clang's libFuzzer")
@@ -261,6 +293,11 @@ def refused(build: Path, *arguments: object) -> str:
         (["--listen", "1.2.3:5577", "--discard"], "ADDRESS:PORT"),
         (["--listen", "x" * 500 + ":5577", "--discard"], "ADDRESS:PORT"),
         (["--listen", "192.0.2.1:5577", "--discard"], "no interface of this network namespace"),
+        (["--listen", ":5577", "--discard", "--from", "10.0.0.1:5577"], "(no names, no port)"),
+        (["--listen", ":5577", "--discard", "--from", "localhost"], "give an address, as 10.78.0.1 or [fd00::1]"),
+        (["--listen", ":5577", "--discard", "--from", "fd00::1"], "or [fd00::1]"),
+        (["--listen", ":5577", "--discard", "--from", "[fd00::1"], "or [fd00::1]"),
+        (["--synthetic", "5", "--from", "10.0.0.1", "--output", "x"], "neither --listen, --from"),
         (["--listen"], "--listen: its value is missing"),
         (["--colour"], "--colour: not an option (collector --help lists them)"),
         (["--status=yes"], "does not take"),

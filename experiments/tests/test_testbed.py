@@ -81,6 +81,7 @@ def played(monkeypatch: pytest.MonkeyPatch, switch: fake.FakeSwitch) -> list[tup
 
     def play(names: tuple[str, ...], variables: dict[str, Any], *_: object) -> None:
         seen.append((*names, switch.policy(2)))
+        assert (variables["collector_address"], variables["collector_source"]) == ("203.0.113.2", "203.0.113.1")
         if "traffic" in names:
             assert variables["traffic_plan"]["server"] == "198.51.100.1"
             assert variables["run_groups"] == "tofino:collectors:senders:receivers"
