@@ -9,10 +9,11 @@ import pwd
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import IO, Any
 
-from experiments import host, kernel, results
+from experiments import disk, host, kernel, results
 from experiments.errors import RunError
 from lib import files, owner
 
@@ -33,6 +34,11 @@ def analyse(repetition: Path, alone: bool = False) -> dict[str, Any]:
     files, and a result is nothing that only root can remove. The analysis and its helpers end with this process.
     `alone` has it done without helpers, which load matplotlib once each: for many at once.
     """
+    with disk.explained(repetition, Path(tempfile.gettempdir())):
+        return _analyse(repetition, alone)
+
+
+def _analyse(repetition: Path, alone: bool) -> dict[str, Any]:
     log = repetition / LOG
     user = owner.sudo_user()
     with _log(repetition) as output:

@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from experiments.errors import RunError
 from experiments.resolve import Resolved
+from hosts import room
 
 # Below this the run stops while everything can still be closed properly: a second of blocks of both raw files at the
 # rates this machine can carry, and the summaries.
@@ -49,6 +54,28 @@ def shortage(spec: Resolved, directory: Path) -> str | None:
         f"{directory} has {mib(free)} free, this experiment may write {mib(needed)}: "
         "make room, choose another directory with RESULTS=, or lower DURATION, RATE or REPS"
     )
+
+
+@contextlib.contextmanager
+def explained(*places: Path) -> Iterator[None]:
+    """A failure of the body also says which file system of `places` is full, if one is: a program that dies of that can
+    seldom say so. Raises RunError for an OSError of a full disk.
+    """
+    try:
+        yield
+    except RunError as error:
+        raise RunError(*error.lines, *_full(places, error.lines)) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        said = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
+        raise RunError(said, *_full(places, [])) from None
+
+
+def _full(places: Iterable[Path], lines: list[str]) -> list[str]:
+    """A line for each file system that is full and that `lines` do not name yet."""
+    found = dict.fromkeys(line for line in map(room.full, places) if line)
+    return [line for line in found if not any(line in said for said in lines)]
 
 
 def mib(count: int) -> str:

@@ -7,6 +7,7 @@ import contextlib
 import math
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +44,11 @@ IDLE_RTT_INTERVAL_S = 0.01
 
 def run(spec: Resolved, number: int, directory: Path, lab: Lab) -> None:
     """Runs repetition `number` in `lab` and leaves its raw files in `directory`. Raises RunError."""
+    with disk.explained(directory, RUNTIME, Path(tempfile.gettempdir())):
+        _run(spec, number, directory, lab)
+
+
+def _run(spec: Resolved, number: int, directory: Path, lab: Lab) -> None:
     own_flows = flows(spec, number)
     phases: dict[str, float] = {}
     title = f"repetition {number} of {spec.reps}" if spec.reps > 1 else spec.name

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,12 +124,13 @@ def record(
 
     own = results.create_repetition(directory, number)
     try:
-        if testbed:
-            testbed_module.run(spec, number, own, testbed)
-        elif spec.clock == "virtual":
-            virtual_lab.run(spec, number, own, processor)
-        else:
-            cell.run(lambda: repetition.run(spec, number, own, lab.real()))
+        with disk.explained(own, Path(tempfile.gettempdir())):
+            if testbed:
+                testbed_module.run(spec, number, own, testbed)
+            elif spec.clock == "virtual":
+                virtual_lab.run(spec, number, own, processor)
+            else:
+                cell.run(lambda: repetition.run(spec, number, own, lab.real()))
     except (RunError, Interrupted) as error:
         results.abort(own, str(error) if isinstance(error, RunError) else f"{results.STOPPED}{error}")
         owner.give(own)

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hosts import moment
+from hosts import moment, room
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 POLL_MS = 10  # interval of looking for the ready line in the log
@@ -287,7 +287,7 @@ def _how(end: dict[str, Any] | None) -> str:
 
 
 def _last_words(log: Path, offset: int) -> str:
-    """The last line that the program printed, or a hint where to look."""
+    """The last line that the program printed, or a hint where to look. Names a full file system of the log."""
     try:
         with log.open("rb") as lines:
             size = lines.seek(0, os.SEEK_END)
@@ -295,8 +295,9 @@ def _last_words(log: Path, offset: int) -> str:
             written = lines.read().decode(errors="replace").split("\n")
     except OSError as error:
         return f"its log {log} cannot be read ({error.strerror})"
+    full = room.full(log.parent)
     messages = [line.strip() for line in written if line.strip() and line.strip() != "ready"]
-    return messages[-1] if messages else f"it said nothing in {log}"
+    return (messages[-1] if messages else f"it said nothing in {log}") + (f"; {full}" if full else "")
 
 
 # ---- processes and files ----------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from analysis import verdict
 from analysis.thinned import kept
 from experiments import results
+from hosts import room
 from lib import files
 
 RUNS = "runs"
@@ -54,7 +55,9 @@ def look(run: Path) -> Seen:
     mark = repetition / results.ABORTED
     if mark.exists():
         try:
-            reason = " ".join(files.read_text(mark, errors="replace").split()) or "no reason left"
+            reason = (
+                " ".join(files.read_text(mark, errors="replace").split()) or room.full(repetition) or "no reason left"
+            )
         except OSError as error:
             reason = f"{results.ABORTED} cannot be read: {error.strerror}"
         if reason.startswith(results.STOPPED):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from hosts import moment
+from hosts import moment, room
 from hosts.traffic.outcome import StoppedError
 
 PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
@@ -77,7 +77,8 @@ def carry_out(name: str, arguments: Sequence[str], text: str, seconds: float) ->
         lines = [line.removeprefix(f"{name}: ") for line in output.read().decode(errors="replace").splitlines()]
     errors += [line for line in lines if line not in errors]
     if program.returncode and not errors:
-        errors.append(f"{name} ended with status {program.returncode} and said nothing")
+        full = room.full(Path(tempfile.gettempdir()))
+        errors.append(f"{name} ended with status {program.returncode} and said nothing{full and f'; {full}'}")
     return program.returncode, errors
 
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""A run that dies of a full disk says which file system is full, and how large it is: small ones, in a mount namespace
+of the test.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments import disk
+from experiments.errors import RunError
+from experiments.host import CHECKOUT
+
+pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+
+DAEMON = """
+import sys, time
+from pathlib import Path
+from hosts import daemon
+full, runtime = map(Path, sys.argv[1:3])
+fill = f"echo ready; cat /dev/zero >{full}/data; echo 'lost: the log is there, too'; exit 3"
+daemon.start("filler", ["sh", "-c", fill], runtime, full)
+while not (runtime / "filler.exit").exists():
+    time.sleep(0.01)
+daemon.stop("filler", runtime)
+"""
+RUN = """
+import os, sys
+from pathlib import Path
+from experiments import results, runner
+from experiments.host import Host
+from experiments.resolve import resolve
+full = Path(sys.argv[1])
+run = results.create(full, "x", 0)
+room = os.open(full / "fill", os.O_WRONLY | os.O_CREAT)
+os.posix_fallocate(room, 0, (int(sys.argv[3]) << 10) - 32768)
+spec = resolve({"duration": "1s", "warmup": "0s", "generator": "epoll"}, Host(("cubic",), netem=False))
+runner.record(spec, 1, run)
+"""
+
+
+def on_a_small_disk(program: str, tmp_path: Path, kib: int) -> str:
+    """What a program says at last that is given a directory on a file system of that size, and another one."""
+    full, runtime = tmp_path / "full", tmp_path / "runtime"
+    for directory in (full, runtime):
+        directory.mkdir()
+    script = 'mount -t tmpfs -o "size=$1k" small "$2" && exec "$4" -c "$5" "$2" "$3" "$1"'
+    words = [str(kib), str(full), str(runtime), sys.executable, program]
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh", *words],
+        cwd=CHECKOUT, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout
+    return done.stderr.splitlines()[-1]
+
+
+def test_daemon__that_dies_of_a_full_disk_names_it(tmp_path: Path) -> None:
+    said = on_a_small_disk(DAEMON, tmp_path, 4096)
+    assert "DaemonError: filler had ended by itself before it was stopped (exit status 3): " in said
+    assert f"; the file system at {tmp_path}/full is full: 0.0 of 4.0 MiB free" in said
+
+
+def test_run__on_a_full_disk_names_it(tmp_path: Path) -> None:
+    said = on_a_small_disk(RUN, tmp_path, 4096)
+    assert "RunError" in said
+    assert f"the file system at {tmp_path}/full is full: 0.0 of 4.0 MiB free" in said
+
+
+def test_failure__on_a_disk_with_room_says_no_more_than_before(tmp_path: Path) -> None:
+    with pytest.raises(RunError) as failure, disk.explained(tmp_path):
+        raise RunError("why")
+    assert failure.value.lines == ["why"]
+
+
+def test_error__of_the_system_is_one_line_where_a_disk_is_full(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="^No space left on device"), disk.explained(tmp_path):
+        Path("/dev/full").write_text("x")
+    with pytest.raises(FileNotFoundError), disk.explained(tmp_path):
+        (tmp_path / "none").read_text()
