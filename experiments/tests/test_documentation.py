@@ -4,6 +4,7 @@
 import re
 import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -64,3 +65,20 @@ def test_architecture__names_every_directory() -> None:
     text = (CHECKOUT / "ARCHITECTURE.md").read_text()
     assert sorted(name for name in top if f"`{name}/`" not in text) == []
     assert sorted(name for name in top - {"docs"} if not (CHECKOUT / name / "README.md").exists()) == []
+    roles = [role for role in (CHECKOUT / "ansible/roles").iterdir() if role.is_dir()]
+    assert [role.name for role in roles if not (role / "README.md").exists()] == []
+    assert "Every directory of this table but `docs/`" in (CHECKOUT / "ARCHITECTURE.md").read_text()
+
+
+def test_readmes__name_the_directories_below_that_have_none() -> None:
+    files = subprocess.run(["git", "ls-files"], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
+    below = {Path(name).parts[:2] for name in files.splitlines() if len(Path(name).parts) > 2}
+    silent = [
+        f"{top}/{name}"
+        for top, name in sorted(below)
+        if top not in ("docs", ".ci")
+        and name not in ("tests", "build")
+        and not (CHECKOUT / top / name / "README.md").exists()
+        and f"{name}/" not in (CHECKOUT / top / "README.md").read_text()
+    ]
+    assert silent == []
