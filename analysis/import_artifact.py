@@ -8,8 +8,8 @@ a table like postcards.parquet, or shows the first ones. Exit status as of pytho
 from __future__ import annotations
 
 import argparse
-import os
 import sys
+import tempfile
 from pathlib import Path
 
 import polars as pl
@@ -89,9 +89,8 @@ def write(output: Path, source: Path, imported: Imported) -> None:
         raise InputError(f"{output}: there is no directory {output.parent}; make it first")
     if output.exists() and output.samefile(source):
         raise InputError(f"{output}: is the capture itself; give --output another name")
-    part = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
+    # A directory of our own: in /tmp, another user could have made a link of any name that can be guessed.
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as own:
+        part = Path(own) / output.name
         write_table(part, imported.columns, imported.flows)
         part.replace(output)
-    finally:
-        part.unlink(missing_ok=True)

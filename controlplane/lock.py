@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from controlplane.switch import SwitchError
+from lib import files
 
 DIRECTORIES: tuple[Path, ...] = (
     Path("/run/lock"),
@@ -43,7 +44,7 @@ def lock_file(target: str, key: str) -> Path:
 def _take(path: Path, switch: str) -> int:
     for _ in range(TRIES):
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            descriptor = files.open_regular(path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise SwitchError(f"{switch}: cannot lock it: {path}: {error.strerror}; are two users at work?") from error
         try:

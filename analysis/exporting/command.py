@@ -6,9 +6,8 @@ Exit status: 0 written, whole (of a run that is not valid stderr says so); 1 not
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,16 +88,13 @@ def _export(repetition: Path, kind: str, output: Path) -> int:
     if not output.absolute().parent.is_dir():
         raise InputError(f"{output}: there is no directory {output.parent}; make it first")
     whole.check(repetition, derived=[verdict.SUMMARY])
-    part = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
+    # A directory of our own: in /tmp, another user could have made a link of any name that can be guessed.
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as own:
+        part = Path(own) / output.name
         if kind in DIRECTORIES:
             part.mkdir()
         count = _writer(kind)(repetition, part)
         part.replace(output)
-    finally:
-        if part.is_dir():
-            shutil.rmtree(part)
-        part.unlink(missing_ok=True)
     unit = "steps" if kind == "flent" else "rows" if kind in DIRECTORIES else "postcards"
     print(printable(f"{output}: {count} {unit}"))
     if doubt := verdict.doubt(repetition):

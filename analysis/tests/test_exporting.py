@@ -3,6 +3,7 @@
 
 import gzip
 import json
+import os
 import re
 import shutil
 import struct
@@ -240,6 +241,13 @@ def test_command__says_what_is_wrong(words, answer, capsys):
     assert main(["export", *words]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert answer in line
+
+
+def test_command__never_writes_through_a_link_that_was_planted(analysed, tmp_path, capsys):
+    (tmp_path / f".x.pcapng.{os.getpid()}").symlink_to(tmp_path / "target")
+    assert main(["export", str(analysed), "--format", "pcapng", "--output", str(tmp_path / "x.pcapng")]) == 0
+    assert not (tmp_path / "target").exists()
+    assert capsys.readouterr().out.endswith(" postcards\n")
 
 
 def test_command__leaves_nothing_half_written(analysed, tmp_path, capsys, monkeypatch):

@@ -76,7 +76,7 @@ def test_failure__on_a_disk_with_room_says_no_more_than_before(tmp_path: Path) -
 
 
 def test_error__of_the_system_is_one_line_where_a_disk_is_full(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="^No space left on device"), disk.explained(tmp_path):
+    with pytest.raises(RunError, match=r"^No space left on device"), disk.explained(tmp_path):
         Path("/dev/full").write_text("x")
     with pytest.raises(FileNotFoundError), disk.explained(tmp_path):
         (tmp_path / "none").read_text()

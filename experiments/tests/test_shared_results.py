@@ -3,6 +3,7 @@
 name as it is.
 """
 
+import fcntl
 import os
 import stat
 import sys
@@ -14,6 +15,8 @@ import polars
 import pytest
 
 from analysis import run_table
+from controlplane import lock
+from controlplane.switch import SwitchError
 from experiments import host, results, runner
 from experiments.analyse import analyse
 from experiments.errors import RunError
@@ -107,8 +110,7 @@ def test_user__goes_on_with_a_sweep_of_sudo(shared: Path) -> None:
     own = shared / "sweep/runs/job-r1"
     claim(shared / "sweep")
     owner.make(own)
-    with job._said_to(own / job.LOG):
-        pass
+    os.close(files.open_regular(own / job.LOG, os.O_WRONLY | os.O_CREAT))
     results.create_repetition(own, 1)
     results.write_json(shared / "sweep/plan.json", {})
     assert {uid(path) for path in (shared / "sweep").rglob("*")} == {USER}
@@ -185,6 +187,24 @@ def test_give__follows_no_link_and_takes_no_file_with_another_name(shared: Path,
     found = {name: uid(shared / "made" / name) for name in (".", "link", "hard", "theirs")}
     assert found == {".": USER, "link": USER, "hard": 0, "theirs": 12345}
     assert uid(outside) == uid(outside / "file") == 0
+
+
+def test_lock__of_a_switch_waits_for_no_fifo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "DIRECTORIES", (tmp_path,))
+    path = lock.lock_file("soft", "/run/switch.sock")
+    os.mkfifo(path)
+    holder = os.open(path, os.O_RDWR)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    said: list[str] = []
+
+    def take() -> None:
+        with pytest.raises(SwitchError) as refused, lock.only_writer("soft", "/run/switch.sock"):
+            pass
+        said.append(str(refused.value))
+
+    in_time(take)
+    os.close(holder)
+    assert "cannot lock it" in said[0]
 
 
 def test_state__of_a_job_waits_for_no_fifo(tmp_path: Path) -> None:
