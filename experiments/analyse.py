@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from experiments import disk, host, kernel, results
 from experiments.errors import RunError
-from lib import files, owner
+from lib import files, owner, regular
 
 LAST_LINES = 3
 LOG = Path("logs/analysis.log")
@@ -105,7 +105,7 @@ def _again(repetition: Path) -> list[str]:
 def _summary(repetition: Path) -> dict[str, Any]:
     path = repetition / results.SUMMARY
     try:
-        summary = json.loads(files.read_text(path))
+        summary = json.loads(regular.read_text(path))
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read: {error}") from None
     if not isinstance(summary, dict):

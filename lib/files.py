@@ -45,12 +45,6 @@ def open_regular(path: Path | str, flags: int, within: int | None = None) -> int
     return descriptor
 
 
-def read_text(path: Path, errors: str = "strict") -> str:
-    """The text of a regular file, which a link may lead to. Raises OSError, UnicodeDecodeError."""
-    with os.fdopen(open_regular(path.resolve(), os.O_RDONLY), encoding="utf-8", errors=errors) as file:
-        return file.read()
-
-
 def write_text(path: Path, text: str) -> None:
     """Puts a whole file in the place of what is there. Raises OSError."""
     with whole(path) as file:

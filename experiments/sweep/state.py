@@ -20,7 +20,7 @@ from analysis import verdict
 from analysis.thinned import kept
 from experiments import results
 from hosts import room
-from lib import files
+from lib import regular
 
 RUNS = "runs"
 REPETITION = "rep-1"
@@ -56,7 +56,7 @@ def look(run: Path) -> Seen:
     if mark.exists():
         try:
             reason = (
-                " ".join(files.read_text(mark, errors="replace").split()) or room.full(repetition) or "no reason left"
+                " ".join(regular.read_text(mark, errors="replace").split()) or room.full(repetition) or "no reason left"
             )
         except OSError as error:
             reason = f"{results.ABORTED} cannot be read: {error.strerror}"

@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 
 from analysis.thinned import REMOVED, THINNED, kept
-from lib import files
+from lib import files, regular
 
 
 def thin(repetition: Path, keep: str) -> None:
@@ -24,7 +24,7 @@ def thin(repetition: Path, keep: str) -> None:
     text = (
         f"{keep}\nremoved after a valid analysis: {', '.join(names)}\nspec.yaml has what it takes to measure it again\n"
     )
-    if mark.exists() and files.read_text(mark) == text and not any((repetition / name).exists() for name in names):
+    if mark.exists() and regular.read_text(mark) == text and not any((repetition / name).exists() for name in names):
         return
     files.write_text(mark, text)
     for name in names:
