@@ -23,6 +23,7 @@ from experiments.errors import BadValue, RunError, SpecError
 from experiments.host import Host
 from experiments.resolve import Resolved, resolve
 from experiments.sweep.spec import Point, Sweep
+from lib import regular
 
 PLAN = "plan.json"
 FORMAT_VERSION = 1
@@ -128,7 +129,7 @@ def read_job(directory: Path, name: str) -> tuple[Job, str]:
         raise RunError(f"{name!a} is no job: a job's name has small letters, digits and '-' only")
     path = directory / PLAN
     try:
-        content = json.loads(path.read_text())
+        content = json.loads(regular.read_text(path))
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read: {error}") from None
     entry = content.get("jobs", {}).get(name)

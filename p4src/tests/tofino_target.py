@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A Tofino or its model that already runs our program (docs/tofino.md: how to bring one up). Never run by its authors.
+"""A Tofino or its model that already runs our program (docs/target-tofino.md: bring-up). Never run by its authors.
 
 $BUFFERSCOPE_TOFINO: HOST:PORT of its BF Runtime server. $BUFFERSCOPE_TOFINO_PORTS: the four ports of the suite and the
 interfaces of this machine that are cabled to them, as in "1/0=enp1s0f0 1/1=enp1s0f1 1/2=enp1s0f2 1/3=enp1s0f3". Both
