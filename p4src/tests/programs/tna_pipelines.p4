@@ -23,6 +23,7 @@ register<bit<32>, PortId_t>(PORTS) queue_limit_cells;
 register<bit<9>, bit<1>>(1) mirror_drop_port;
 
 struct v1_metadata_t {
+    bit<16> ns_per_tick;    // asks the soft switch for stamps in ns
     bit<1> is_watched;
     bit<1> deflected;
     bit<16> frame_bytes;
