@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""For all tests: they send SIGINT to what they start, which a shell's background job passes on as ignored."""
+"""For all tests: the programs that they start take SIGINT and SIGHUP. A background job of a shell inherits SIGINT as
+ignored, a job under nohup(1) SIGHUP, and both would pass that on.
+"""
 
 import signal
 
 
 def pytest_configure() -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, default)

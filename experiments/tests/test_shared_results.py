@@ -17,7 +17,7 @@ import pytest
 from analysis import run_table
 from controlplane import lock
 from controlplane.switch import SwitchError
-from experiments import host, results, runner
+from experiments import host, machine, results, runner
 from experiments.analyse import analyse
 from experiments.errors import RunError
 from experiments.host import Host
@@ -256,6 +256,7 @@ def test_names__are_printed_as_a_terminal_may_show_them(
     left.mkdir(parents=True)
     (left / "environment.json").write_text("{}")
     monkeypatch.setattr(host, "missing", lambda _: [])
+    monkeypatch.setattr(machine, "NAME", f"\0bufferscope-test-{os.getpid()}")  # an experiment beside does not matter
     monkeypatch.delenv("SUDO_UID")
     spec = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "80000s"}, Host(("cubic",), netem=False))
     with pytest.raises(RunError, match="make room"):
