@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from analysis.thinned import removed
-from lib import regular
+from lib import files, regular
 
 RECORD = "digests.json"
 VERSION = 1
@@ -135,7 +135,7 @@ def write_raw(directory: Path, last: Mapping[str, bytes]) -> None:
         if path.is_file() and not path.is_symlink() and not path.name.startswith(".") and path.name != RECORD
     ]
     raw = digests(directory, names) | {name: hashlib.new(ALGORITHM, data).hexdigest() for name, data in last.items()}
-    _put(directory, _text(Record(raw, None)))
+    files.write_text(directory / RECORD, _text(Record(raw, None)))
 
 
 def with_derived(directory: Path, derived: Mapping[str, str]) -> str:
@@ -153,7 +153,8 @@ def add_derived(directory: Path, name: str) -> None:
     """Replaces the digest of one derived file. Raises ValueError, OSError."""
     known = read(directory)
     if known and known.derived is not None:
-        _put(directory, _text(Record(known.raw, {**known.derived, name: digest(directory / name)})))
+        derived = {**known.derived, name: digest(directory / name)}
+        files.write_text(directory / RECORD, _text(Record(known.raw, derived)))
 
 
 def _damage(directory: Path, only: Sequence[str] | None, readable: Sequence[str], derived: bool) -> list[Damage]:
@@ -212,12 +213,3 @@ def _text(record: Record) -> str:
     content: dict[str, Any] = {"digests_version": VERSION, "algorithm": ALGORITHM}
     content |= {name: dict(part) if part is not None else None for name, part in record._asdict().items()}
     return json.dumps(content | {"digest": _digest_of(content)}, indent=1) + "\n"
-
-
-def _put(directory: Path, text: str) -> None:
-    temporary = directory / f".{RECORD}.{os.getpid()}"
-    try:
-        temporary.write_text(text)
-        temporary.replace(directory / RECORD)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from analysis.raw import InputError
 from analysis.report import PAGE, pictures, render
 from analysis.run_table import is_number
 from analysis.verdict import SUMMARY
-from lib import regular
+from lib import files, regular
 
 MEASURES = (
     ("drops",), ("marks",), ("queue_depth_packets", "p50"), ("queue_depth_packets", "p99"),
@@ -98,10 +97,5 @@ def write_page(repetition: Path, environment: dict[str, Any]) -> None:
         text = render(summary, environment, repetition / "figures", found(repetition))
     except (jinja2.TemplateError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"is of another version, or damaged: {type(error).__name__}: {error}") from None
-    temporary = repetition / f".{PAGE}.{os.getpid()}"
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(page)
-        record.add_derived(repetition, PAGE)
-    finally:
-        temporary.unlink(missing_ok=True)
+    files.write_text(page, text)
+    record.add_derived(repetition, PAGE)
