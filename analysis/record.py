@@ -25,6 +25,7 @@ VERSION = 1
 ALGORITHM = "sha256"
 ENVIRONMENT = "environment.json"
 MARK = "has_digests"  # true in environment.json: the raw files' digests were written when the run was made
+LONGEST_NAME = 255  # characters of a file name, with its directory
 HASHED_AT_ONCE = 2  # files; hashing works without the interpreter's lock
 _RESTORE = "restore it from a copy, or run the experiment again"
 _WITHOUT = "an earlier version made it, or it did not come to its end), so damage cannot be excluded"
@@ -80,6 +81,8 @@ def read(directory: Path) -> Record | None:
         raise ValueError("is not what was written: its own digest is another")
     if content.get("digests_version") != VERSION:
         raise ValueError(f"has version {content.get('digests_version')!r}, this program reads {VERSION}")
+    if not all(_is_part(content.get(name, ...)) for name in Record._fields):
+        raise ValueError("does not give each part as file names with digests, or as null")
     record = Record(content["raw"], content["derived"])
     if record.raw is None and _is_marked(directory):
         raise ValueError("has no raw files, though the run was recorded with theirs")
@@ -191,6 +194,19 @@ def _difference(directory: Path, name: str, expected: str) -> str | None:
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     return None if same else f"damaged, or of another run: its SHA-256 is not that in {RECORD}"
+
+
+def _is_part(value: Any) -> bool:
+    """Whether `value` is null, or an object of relative file names with digests. Anyone can compute the record's own
+    digest, so it does not exclude other content.
+    """
+    return value is None or (
+        isinstance(value, dict) and all(_is_file_name(name) and isinstance(text, str) for name, text in value.items())
+    )
+
+
+def _is_file_name(name: str) -> bool:
+    return 0 < len(name) <= LONGEST_NAME and name.isprintable() and not {"", ".", ".."} & set(name.split("/"))
 
 
 def _is_under(name: str, gone: Sequence[str]) -> bool:

@@ -180,6 +180,26 @@ def test_record__that_is_damaged_itself_is_refused(run, stored, capsys, how):
     refused(run, capsys, "" if how == "of another run" else "digests.json: ")
 
 
+def signed(content: dict) -> str:
+    """A record whose own digest is right, whatever is in it."""
+    content = {key: value for key, value in content.items() if key != "digest"}
+    return json.dumps(content | {"digest": record._digest_of(content)})
+
+
+def test_record__in_another_form_is_refused_though_its_digest_is_right(run, capsys):
+    content = json.loads((run / record.RECORD).read_text())
+    raw = content["raw"]
+    names = ("", "a\0b", "\ud800", "\x1b[31m", "x" * 300, "../spec.yaml", "/etc/hostname", "./spec.yaml")
+    wrong = [*({**raw, name: "0"} for name in names), {**raw, "spec.yaml": 1}, list(raw), 5, "spec.yaml"]
+    forms = [content | {part: value} for part in ("raw", "derived") for value in wrong]
+    forms += [{key: value for key, value in content.items() if key != part} for part in ("raw", "derived")]
+    for form in forms:
+        (run / record.RECORD).write_text(signed(form))
+        with pytest.raises(ValueError, match="does not give each part"):
+            record.read(run)
+    refused(run, capsys, "digests.json: does not give each part")
+
+
 def test_run_without_a_record__is_read_and_says_so(run, capsys):
     environment = json.loads((run / record.ENVIRONMENT).read_text())
     del environment[record.MARK]
