@@ -29,6 +29,7 @@ from analysis.summary import summarize
 from analysis.tables import write_frame, write_joined, write_raw_tables
 from analysis.verdict import SUMMARY
 from analysis.whatif.stored import found as whatifs
+from lib.files import remove
 
 SCRATCH = ".derived"
 
@@ -139,10 +140,7 @@ def _was_valid(directory: Path) -> bool:
 def _scratch(directory: Path) -> Iterator[Path]:
     """An empty directory on the same file system, gone afterwards; one that a killed analysis left is removed."""
     scratch = directory / SCRATCH
-    if scratch.is_symlink() or scratch.is_file():
-        scratch.unlink()
-    elif scratch.exists():
-        shutil.rmtree(scratch)
+    remove(scratch)
     scratch.mkdir()
     try:
         yield scratch
@@ -159,11 +157,12 @@ def _put_in_place(scratch: Path, directory: Path, files: list[Path]) -> None:
     After a crash in between the files differ from the record, and a replay makes them anew.
     """
     in_the_way = [path for path in (directory / file for file in (*files, Path(record.RECORD))) if path.is_dir()]
-    if (directory / "figures").exists() and not (directory / "figures").is_dir():
-        in_the_way.append(directory / "figures")
+    figures = directory / "figures"
+    if figures.is_symlink() or (figures.exists() and not figures.is_dir()):  # a link may lead to another run's figures
+        in_the_way.append(figures)
     if in_the_way:  # seen before the first is replaced: the others would be of another analysis than the rest
         raise InputError(f"{in_the_way[0]}: is in the way of a result; remove it; earlier results are kept")
-    (directory / "figures").mkdir(exist_ok=True)
+    figures.mkdir(exist_ok=True)
     for file in files:
         if file.name != SUMMARY:
             (scratch / file).replace(directory / file)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,6 +78,16 @@ def link(path: Path, target: str) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def remove(path: Path) -> None:
+    """Removes a file, a link, or a whole directory; nothing if there is none. Raises OSError. shutil.rmtree alone
+    would wait for the writer of a FIFO.
+    """
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def exists(name: str, within: int) -> bool:

@@ -38,6 +38,10 @@ LONGEST_S = 30  # of one command: the slowest takes about one second
 MOST_LINE = 1000  # characters
 
 
+class Hang(BaseException):
+    """A command did not end. Not a TimeoutError: that is an OSError, which commands catch and report in one line."""
+
+
 @dataclass
 class Outcome:
     """What a command did."""
@@ -133,7 +137,7 @@ def bounded(call: Callable[[], int]) -> tuple[int, list[str], str]:
     """(status, lines on stderr, what is wrong) of a command that must end within LONGEST_S."""
 
     def late(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"did not end within {LONGEST_S} s")
+        raise Hang(f"did not end within {LONGEST_S} s")
 
     errors = io.StringIO()
     before = signal.signal(signal.SIGALRM, late)

@@ -271,6 +271,12 @@ def swap(path):
     path.mkdir()
 
 
+def link_away(path):
+    """A link to a directory elsewhere, as that of another run."""
+    path.rename(path.parent.parent / "elsewhere")
+    path.symlink_to(path.parent.parent / "elsewhere")
+
+
 @pytest.mark.parametrize(
     ("prepare", "said"),
     [
@@ -279,6 +285,7 @@ def swap(path):
         (lambda d: (d / "spec.yaml").write_text("spec_version: 2"), "use the newer one"),
         (lambda d: swap(d / "tcp.parquet"), "tcp.parquet: is in the way of a result; remove it; earlier results are"),
         (lambda d: swap(d / "figures/utilization.svg"), "figures/utilization.svg: is in the way of a result"),
+        (lambda d: link_away(d / "figures"), "figures: is in the way of a result; remove it"),
     ],
 )
 def test_command__refuses_with_one_line_and_changes_nothing(fresh, capsys, no_figures, prepare, said):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The record of digests: damage that keeps a file's form, files of another run, and a record that is damaged itself."""
 
+import functools
 import json
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -297,6 +299,27 @@ def test_fifo__as_any_file_of_a_run_is_refused_at_once(run, capsys):
         path.unlink()
         path.write_bytes(data)
     capsys.readouterr()
+
+
+def test_fifo__in_place_of_a_directory_to_write_in_is_removed(run, capsys):
+    for name, words in ((".derived", []), (".whatif", ["BUF=5p"])):
+        os.mkfifo(run / name)
+        call = functools.partial(experiments, ["replay", f"RUN={run}", *words])
+        assert campaign.bounded(call) == (0, [], "")
+        assert not (run / name).exists()
+
+
+def test_campaign__finds_a_hang_that_the_command_could_catch(monkeypatch):
+    monkeypatch.setattr(campaign, "LONGEST_S", 1)
+
+    def hangs() -> int:
+        try:
+            signal.pause()
+        except OSError:  # as commands do
+            return 1
+        return 0
+
+    assert campaign.bounded(hangs)[2].startswith("Hang: did not end")
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from analysis.raw import Columns, InputError
 from analysis.summary import plain
 from analysis.tables import write_frame
 from analysis.whatif import CAVEAT, figure, queue, stored
+from lib.files import remove
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -60,7 +61,7 @@ def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) ->
         "whatif_measures": measures(run, replayed, window, setting.rate_bps),
     }
     scratch = repetition / SCRATCH
-    shutil.rmtree(scratch, ignore_errors=True)
+    remove(scratch)
     scratch.mkdir()
     try:
         write_frame(scratch / "queue.parquet", _frame(own, replayed))
