@@ -31,6 +31,35 @@ def test_states__whose_transitions_are_the_same_are_named() -> None:
     assert blind_states(SEEING.replace("0x****:", "0x86**:")) == ["ingress parse_ethernet"]
 
 
+RECORDED_BLIND = {
+    "tofino": [
+        "ingress $entry_point.start.$split_0",
+        "ingress PacketParser_parse_ipv4.$split_0",
+        "ingress PacketParser_parse_ipv6.$split_0",
+        "egress $entry_point.start.$split_0",
+        "egress parse_packet.$split_0",
+        "egress PacketParser_parse_ipv4_0",
+        "egress PacketParser_parse_ipv6_0.$split_0",
+        "all of ingress",
+    ],
+    "tofino2": [
+        "ingress $entry_point.start.$split_0",
+        "ingress PacketParser_parse_ipv4",
+        "ingress PacketParser_parse_ipv6.$split_0",
+        "egress parse_packet",
+        "egress PacketParser_parse_ipv4_0",
+        "egress PacketParser_parse_ipv6_0.$split_0",
+        "all of ingress",
+        "all of egress",
+    ],
+}
+
+
+def test_assembly__recorded_from_the_compiler_with_the_fault_is_refused() -> None:
+    for generation, states in RECORDED_BLIND.items():
+        assert blind_states((ASSEMBLY / f"recorded-blind-{generation}.bfa").read_text()) == states, generation
+
+
 def test_assembly__without_a_parser_is_no_proof(tmp_path: Path) -> None:
     assert blind_states("") == ["all of ingress", "all of egress"]
     assert blind_states(SEEING.replace("parser egress:", "parde egress:")) == ["all of egress"]
