@@ -90,16 +90,40 @@ int address_read(void *to, const char *name, char *text)
 	return address_parse(name, text, to);
 }
 
+/* Unspecified, multicast and broadcast addresses are never the source of a datagram (RFC 1122 section 3.2.1.3,
+ * RFC 4291 section 2.7). */
+static bool can_send(const struct sockaddr_storage *storage)
+{
+	const struct in6_addr *ipv6 = &((const struct sockaddr_in6 *)storage)->sin6_addr;
+	in_addr_t ipv4;
+
+	if (storage->ss_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(ipv6))
+		return !IN6_IS_ADDR_UNSPECIFIED(ipv6) && !IN6_IS_ADDR_MULTICAST(ipv6);
+	if (storage->ss_family == AF_INET6)
+		memcpy(&ipv4, &ipv6->s6_addr[12], sizeof(ipv4));
+	else
+		ipv4 = ((const struct sockaddr_in *)storage)->sin_addr.s_addr;
+	ipv4 = ntohl(ipv4);
+	return ipv4 != INADDR_ANY && ipv4 != INADDR_BROADCAST && !IN_MULTICAST(ipv4);
+}
+
 int address_read_host(void *to, const char *name, char *text)
 {
 	struct address *address = to;
 	size_t length = strlen(text);
 
-	memset(address, 0, sizeof(*address));
+	if (address->length) {
+		complain("%s %.80s: is given twice; allowed: one sender", name, text);
+		return -EINVAL;
+	}
 	if (length >= sizeof(address->text) ||
 	    !(*text == '[' ? set_ipv6(address, text, length, 0) : set_ipv4(address, text, length, 0))) {
 		complain("%s %.80s: give an address, as 10.78.0.1 or [fd00::1] (no names, no port)", name,
 			 text);
+		return -EINVAL;
+	}
+	if (!can_send(&address->storage)) {
+		complain("%s %.80s: nothing can send from there; give the address of one host", name, text);
 		return -EINVAL;
 	}
 	strcpy(address->text, text);
@@ -115,6 +139,19 @@ static struct in6_addr as_ipv6(const struct sockaddr_storage *storage)
 		return ((const struct sockaddr_in6 *)storage)->sin6_addr;
 	memcpy(&address.s6_addr[12], &((const struct sockaddr_in *)storage)->sin_addr, 4);
 	return address;
+}
+
+bool address_can_reach(const struct sockaddr_storage *from, const struct sockaddr_storage *listening)
+{
+	const struct in6_addr *listens = &((const struct sockaddr_in6 *)listening)->sin6_addr;
+	struct in6_addr sender = as_ipv6(from);
+	bool sends_ipv4 = IN6_IS_ADDR_V4MAPPED(&sender);
+
+	if (listening->ss_family == AF_INET)
+		return sends_ipv4;
+	if (listening->ss_family != AF_INET6 || IN6_IS_ADDR_UNSPECIFIED(listens))
+		return true;
+	return IN6_IS_ADDR_V4MAPPED(listens) ? sends_ipv4 : !sends_ipv4;
 }
 
 bool address_same_host(const struct sockaddr_storage *one, const struct sockaddr_storage *other)

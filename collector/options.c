@@ -50,6 +50,8 @@ static const char *misfit(const struct options *options)
 		return NULL;
 	if (!listens)
 		return "where to listen is missing: add --listen [ADDRESS]:PORT";
+	if (*options->source.text && !address_can_reach(&options->source.storage, &options->listen.storage))
+		return "--from and --listen have different address families: give both as IPv4, or both as IPv6";
 	if (options->discard && options->output)
 		return "--discard stores nothing: leave out --output or --discard";
 	if (!options->discard && (!options->output || !options->summary))

@@ -297,6 +297,13 @@ def refused(build: Path, *arguments: object) -> str:
         (["--listen", ":5577", "--discard", "--from", "localhost"], "give an address, as 10.78.0.1 or [fd00::1]"),
         (["--listen", ":5577", "--discard", "--from", "fd00::1"], "or [fd00::1]"),
         (["--listen", ":5577", "--discard", "--from", "[fd00::1"], "or [fd00::1]"),
+        *(
+            (["--listen", ":5577", "--discard", "--from", host], "nothing can send from there")
+            for host in ("0.0.0.0", "255.255.255.255", "224.0.0.1", "[::]", "[ff02::1]", "[::ffff:0.0.0.0]")
+        ),
+        (["--listen", "127.0.0.1:5577", "--discard", "--from", "[fd00::1]"], "different address families"),
+        (["--listen", "[fd00::1]:5577", "--discard", "--from", "10.0.0.1"], "different address families"),
+        (["--listen", ":5577", "--discard", "--from", "10.0.0.1", "--from", "10.0.0.2"], "is given twice"),
         (["--synthetic", "5", "--from", "10.0.0.1", "--output", "x"], "neither --listen, --from"),
         (["--listen"], "--listen: its value is missing"),
         (["--colour"], "--colour: not an option (collector --help lists them)"),
