@@ -152,6 +152,14 @@ def with_derived(directory: Path, derived: Mapping[str, str]) -> str:
     return _text(Record(known.raw if known else None, derived))
 
 
+def text_of_what_if(repetition: Path, derived: Mapping[str, str]) -> str:
+    """The text of a what-if's record. Its raw part is the run's own: a what-if copied into another run differs there.
+    Raises ValueError if the run's record is damaged.
+    """
+    known = read(repetition)
+    return _text(Record(known.raw if known else None, derived))
+
+
 def add_derived(directory: Path, name: str) -> None:
     """Replaces the digest of one derived file. Raises ValueError, OSError."""
     known = read(directory)

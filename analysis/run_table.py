@@ -22,13 +22,11 @@ from analysis.load import load_spec
 from analysis.raw import InputError
 from analysis.record import ENVIRONMENT
 from analysis.thinned import kept
-from analysis.verdict import SUMMARY
+from analysis.verdict import JOB_REPETITION, SUMMARY, SWEEP_RUNS
 from lib import files, regular
 
 INDEX = "index.parquet"
-SWEEP_RUNS = "runs"  # results/<sweep>/runs/<job>/rep-1
 REPETITION = re.compile(r"rep-([0-9]{1,9})")
-JOB_REPETITION = re.compile(r".*-r([0-9]{1,9})")  # a sweep's jobs are one repetition each, and named so
 EARLIER_ATTEMPTS = "attempt-*"  # beside rep-1 in a job's directory
 NOT_OF_A_POINT = ("name", "spec_version", "buffer_given", "seed", "reps", "repetition", "extra_delays_ns")
 
@@ -159,12 +157,15 @@ def place(repetition: Path, results: Path) -> Place:
 
 
 def read_repetition(repetition: Path, results: Path) -> dict[str, Any]:
-    """The row of a directory with a summary. Raises ValueError if that cannot be read or is none, or if it or the
-    environment differs from the record; OSError.
+    """The row of a directory with a summary. Raises ValueError if the summary cannot be read, if the summary or the
+    environment differs from the record, or if a job's directory holds the run of another job; OSError.
     """
     if damage := record.raw_damage(repetition, only=(ENVIRONMENT,)):
         raise record.Damaged(str(damage[0]))
-    return row(verdict.read(repetition), environment(repetition), place(repetition, results))
+    summary = verdict.read(repetition)
+    if problem := verdict.misplaced(repetition, summary):
+        raise record.Damaged(problem)
+    return row(summary, environment(repetition), place(repetition, results))
 
 
 def unreadable(repetition: Path, results: Path, error: OSError | ValueError) -> dict[str, Any]:

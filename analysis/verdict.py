@@ -6,6 +6,7 @@ rule for what a summary is, so that a run that a sweep takes for done is one tha
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from analysis import record
 from lib import regular
 
 SUMMARY = "summary.json"
+SWEEP_RUNS = "runs"  # results/<sweep>/runs/<job>/rep-1
+JOB_REPETITION = re.compile(r".*-r([0-9]{1,9})")  # a sweep's jobs are one repetition each, and named so
 
 
 def read(repetition: Path) -> dict[str, Any]:
@@ -38,6 +41,16 @@ def check(summary: Mapping[str, Any]) -> None:
         raise ValueError("is not a summary: it has no spec or no utilization")
     if not isinstance(summary.get("reasons") or [], list):
         raise ValueError("is not a summary: its reasons are no list")
+
+
+def misplaced(repetition: Path, summary: Mapping[str, Any]) -> str | None:
+    """One line if the directory of a sweep's job holds the run of another job."""
+    job, name = repetition.parent, summary["spec"].get("name")
+    if job.parent.name != SWEEP_RUNS or not isinstance(name, str) or not JOB_REPETITION.fullmatch(name):
+        return None
+    if name == job.name:
+        return None
+    return f"is the run of job {name[:100]!a}, not of {job.name}; move it to its own directory, or remove it"
 
 
 def reasons(summary: dict[str, Any]) -> list[str]:

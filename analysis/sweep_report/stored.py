@@ -157,7 +157,7 @@ def _missing(directory: Path, name: str, job: dict[str, Any]) -> Row:
     spec = job.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("groups"), list):
         raise InputError(f"{directory / PLAN}: job {name} has no spec; run the sweep again: it writes it anew")
-    place = Path(run_table.SWEEP_RUNS) / name / "rep-1"
+    place = Path(verdict.SWEEP_RUNS) / name / "rep-1"
     where = run_table.Place(f"{directory.name}/{place}", directory.name, job.get("repetition", 1), 1, "", None)
     return run_table.row({"spec": spec, "utilization": {}}, {}, where) | {
         "valid": None,

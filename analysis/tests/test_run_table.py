@@ -3,12 +3,14 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import polars
 import pytest
 
 from analysis import run_table
 from analysis.summary import summarize
+from analysis.sweep_report import stored
 
 ENVIRONMENT = {
     "git": {"commit": "c" * 40, "dirty": False},
@@ -74,6 +76,28 @@ def test_sweep__job_and_attempt_come_from_where_it_lies(tmp_path, summary):
     assert (row["sweep"], row["repetition"], row["attempt"], row["kept"]) == ("small", 3, 2, "summary")
     for inside in ("small", "small/runs"):
         assert run_table.read(tmp_path / inside)["sweep"].to_list() == ["small"]
+
+
+@pytest.mark.parametrize("with_plan", [True, False])
+def test_swapped_jobs__are_not_reported_under_each_others_parameters(tmp_path, summary, with_plan):
+    jobs = [f"small/runs/reno-n{flows}-b20-0123456789-r1" for flows in (1, 2)]
+    for job in jobs:
+        name = Path(job).name
+        repetition(tmp_path, summary | {"spec": summary["spec"] | {"name": name}}, f"{job}/rep-1")
+    assert run_table.read(tmp_path)["valid"].to_list() == [True, True]
+    if with_plan:
+        plan = {Path(job).name: {"point": {"flows": str(1 + k)}, "spec": summary["spec"]} for k, job in enumerate(jobs)}
+        (tmp_path / "small/plan.json").write_text(json.dumps({"jobs": plan}))
+    first, second = (tmp_path / job for job in jobs)
+    first.rename(tmp_path / "away")
+    second.rename(first)
+    (tmp_path / "away").rename(second)
+    rows = run_table.read(tmp_path).to_dicts()
+    assert [row["valid"] for row in rows] == [False, False]
+    assert rows[0]["reasons"] == (
+        f"is the run of job '{second.name}', not of {first.name}; move it to its own directory, or remove it"
+    )
+    assert stored.read(tmp_path / "small").valid == []
 
 
 def test_index__is_fresh_whatever_happens_to_the_runs(tmp_path, summary):

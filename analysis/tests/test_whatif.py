@@ -5,11 +5,13 @@ of a queue says.
 
 import html
 import json
+import shutil
 
 import polars as pl
 import pytest
 import yaml
 
+from analysis import record
 from analysis.tests import simulate
 from analysis.whatif import CAVEAT
 from experiments.__main__ import main
@@ -178,3 +180,28 @@ def test_report__that_cannot_be_made_again_is_kept(fresh, monkeypatch, capsys):
     assert "whatif-1 is there, but " in (error := capsys.readouterr().err)
     assert "utilization.svg: No such file or directory; the report does not list it" in error
     assert (directory / "report.html").read_bytes() == before
+
+
+def test_what_if_of_another_run__is_refused(fresh, tmp_path, capsys):
+    """A copied what-if, and one that lost its record, answer for no run."""
+    directories = [fresh(name).rename(tmp_path / name) for name in ("two_flows", "ecn")]
+    for directory in directories:
+        record.write_raw(directory, {})
+        assert main(["replay", f"RUN={directory}"]) == 0
+        whatif(directory, "BUF=5p")
+    mine, other = (directory / "whatif-1" for directory in directories)
+    shutil.rmtree(mine)
+    shutil.copytree(other, mine)
+    _refused(directories[0], capsys)
+    shutil.rmtree(mine)
+    whatif(directories[0], "BUF=5p")
+    (mine / record.RECORD).unlink()
+    _refused(directories[0], capsys)
+
+
+def _refused(directory, capsys):
+    capsys.readouterr()
+    assert main(["replay", f"RUN={directory}", "FORCE=1"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{directory}/whatif-1: was not made from this run's raw files" in line
+    assert "remove this what-if, and ask it again" in line

@@ -68,7 +68,7 @@ def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) ->
         (scratch / "summary.json").write_text(json.dumps(plain(summary), indent=1, allow_nan=False) + "\n")
         _draw(scratch, run, own, replayed, setting, window)
         digests = record.digests(scratch, [path.name for path in scratch.iterdir()])
-        (scratch / record.RECORD).write_text(record.with_derived(scratch, digests))
+        (scratch / record.RECORD).write_text(record.text_of_what_if(repetition, digests))
         target = _next(repetition)
         scratch.rename(target)
     finally:

@@ -28,14 +28,14 @@ NAME = re.compile(r"whatif-([0-9]{1,9})")
 
 
 def found(repetition: Path) -> list[dict[str, Any]]:
-    """The summary of each what-if, and its directory's `name`, by number; those that cannot be read are none. Raises
-    InputError for one that is not what was written.
+    """The summary of each what-if, and its directory's `name`, by number. A summary that cannot be read is left out.
+    Raises InputError for a what-if of another run, and for a summary that differs from its record.
     """
     numbered = [(int(match[1]), path) for path in repetition.glob("whatif-*") if (match := NAME.fullmatch(path.name))]
     result = []
     for _, path in sorted(numbered):
-        if damage := record.derived_damage(path, SUMMARY):
-            raise InputError(f"{path}: {damage[0].name}: {damage[0].what}; remove this what-if, and ask it again")
+        if problem := _problem(repetition, path):
+            raise InputError(f"{path}: {problem}; remove this what-if, and ask it again")
         try:
             summary = json.loads(regular.read_text(path / SUMMARY))
         except (OSError, ValueError, RecursionError):
@@ -43,6 +43,19 @@ def found(repetition: Path) -> list[dict[str, Any]]:
         if _is_shown(summary):
             result.append(summary | {"name": path.name})
     return result
+
+
+def _problem(repetition: Path, what_if: Path) -> str | None:
+    """Why a what-if does not answer for this run. Its record has the digests of the raw files that it was made from."""
+    if damage := record.derived_damage(what_if, SUMMARY):
+        return f"{damage[0].name}: {damage[0].what}"
+    try:
+        of_run, of_what_if = record.read(repetition), record.read(what_if)
+    except ValueError:
+        return None  # every reader of the run refuses a damaged record
+    if of_run is None or of_run.raw is None or of_run.raw == (of_what_if and of_what_if.raw):
+        return None
+    return f"was not made from this run's raw files, or has no {record.RECORD} that says so"
 
 
 def _is_shown(summary: Any) -> bool:

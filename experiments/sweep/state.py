@@ -50,7 +50,10 @@ def look(run: Path) -> Seen:
     earlier = len(list(run.glob(f"{ATTEMPT}*")))
     repetition = run / REPETITION
     with contextlib.suppress(OSError, ValueError):  # one that cannot be read is none: it is made anew
-        reasons = verdict.reasons(verdict.read(repetition))
+        summary = verdict.read(repetition)
+        if problem := verdict.misplaced(repetition, summary):
+            return Seen(State.NOT_VALID, earlier + 1, problem)
+        reasons = verdict.reasons(summary)
         return Seen(State.NOT_VALID if reasons else State.VALID, earlier + 1, "; ".join(reasons))
     mark = repetition / results.ABORTED
     if mark.exists():

@@ -57,6 +57,19 @@ def test_state__is_what_lies_in_the_directory(
     assert look(tmp_path) == (state, attempts, reason)
 
 
+def test_run_of_another_job__is_not_taken_for_this_one(tmp_path: Path) -> None:
+    run = tmp_path / "runs/reno-n1-b20-0123456789-r1"
+    attempt(run, {"summary_json": VALID | {"spec": {"name": run.name}}})
+    assert look(run).state is State.VALID
+    other = run.rename(tmp_path / "runs/reno-n2-b20-9876543210-r1")
+    assert look(other) == (
+        State.NOT_VALID, 1,
+        f"is the run of job '{run.name}', not of {other.name}; move it to its own directory, or remove it",
+    )  # fmt: skip
+    make_room(other)
+    assert (other / "attempt-1/summary.json").exists()
+
+
 def test_run_that_was_stopped__makes_room_and_is_no_attempt(tmp_path: Path) -> None:
     for _ in range(3):
         attempt(tmp_path, {"ABORTED": "ended by SIGTERM\n"})
