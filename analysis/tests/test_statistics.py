@@ -76,11 +76,11 @@ def test_power_law__censored_points_pull_only_from_their_side() -> None:
     assert contradicts.exponent >= as_number.exponent - 0.01
 
 
-def test_power_law__interval_holds_the_truth_about_as_often_as_it_says() -> None:
+@pytest.mark.parametrize("trials", [12, pytest.param(60, marks=pytest.mark.long)])
+def test_power_law__interval_holds_the_truth_about_as_often_as_it_says(trials: int) -> None:
     random = np.random.default_rng(5)
     x = np.array([1.0, 2, 4, 8, 16, 32])
     held = 0
-    trials = 12
     for _ in range(trials):
         y = 160 * x**-0.5 * np.exp(random.normal(0, 0.15, len(x)))
         width = 1.05
