@@ -78,10 +78,10 @@ def main(arguments: list[str] | None = None) -> int:
 def drawing_pool() -> Executor:
     """Processes that draw, forked before anything starts a thread, and busy loading matplotlib from now on."""
     from analysis.figures.drawing import warm_up
-    from experiments import kernel
+    from lib import syscalls
 
     pool = ProcessPoolExecutor(
-        min(2, os.cpu_count() or 1), mp_context=get_context("fork"), initializer=kernel.die_with_parent
+        min(2, os.cpu_count() or 1), mp_context=get_context("fork"), initializer=syscalls.die_with_parent
     )
     pool.submit(warm_up)
     return pool

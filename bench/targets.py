@@ -17,7 +17,8 @@ from bench.report import Row
 from bench.switch import PORTS, RUNS, SECONDS, collected, configure, let_tcp_burst, network, soft_switch
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS, connect
-from experiments import cell, environment, host, kernel, topology
+from experiments import cell, environment, host, topology
+from lib import syscalls
 
 LIMIT_PACKETS = 100_000  # of BMv2's queues; the default of 64 packets would cause uncounted drops
 # With hosts that send single segments, as in a run, the hosts limit the soft switch but not BMv2: only an aim then.
@@ -79,7 +80,7 @@ def bmv2_switch() -> Iterator[dict]:
         collected() as counts,
         processes.daemon(topology.SWITCH, sys.executable, "-m", "hosts.bmv2", *arguments),
     ):
-        with kernel.in_network_namespace(topology.netns(topology.SWITCH)):
+        with syscalls.in_network_namespace(topology.netns(topology.SWITCH)):
             control = connect("bmv2", address)
         with control:
             for lab_host in topology.HOSTS:

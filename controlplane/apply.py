@@ -14,7 +14,7 @@ from typing import NamedTuple
 from controlplane.desired import Desired, DesiredPort
 from controlplane.policy import Ecn, EgressThreshold, Policy, Unwatched, mode_of
 from controlplane.switch import Collector, FrontPanel, Queue, Switch, SwitchError
-from experiments.units import show
+from lib.units import show
 
 
 class Change(NamedTuple):

@@ -19,7 +19,7 @@ from controlplane.spec import MTU_BYTES, SwitchSpec, load, quantity, whole_numbe
 from controlplane.switch import Switch, SwitchError
 from controlplane.targets import connect
 from controlplane.threshold import DIMENSIONS, Traffic, convert
-from experiments import units
+from lib import units
 from lib.terminal import printable
 
 DIFFERENT = 2

@@ -12,7 +12,7 @@ from controlplane.spec import PolicySpec, PortSpec, SwitchSpec
 from controlplane.spec_file import SpecFileError
 from controlplane.switch import Capabilities, Collector, FrontPanel, Queue, Switch, SwitchError
 from controlplane.threshold import Traffic, convert, convert_rate
-from experiments.units import Quantity, whole
+from lib.units import Quantity, whole
 
 
 @dataclass

@@ -19,7 +19,7 @@ from controlplane.policy import MODES
 from controlplane.spec_file import SpecFileError
 from controlplane.targets import TARGETS
 from controlplane.threshold import DIMENSIONS
-from experiments import units
+from lib import units
 from wire.wire import POSTCARD
 
 MTU_BYTES = (64, 10_000)

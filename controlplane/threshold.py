@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from controlplane.policy import Unit
 from controlplane.switch import Capabilities
-from experiments.units import Quantity, nearest, whole
+from lib.units import Quantity, nearest, whole
 
 DIMENSIONS = ("packets", "bytes", "cells", "time", "bdp")
 ETHERNET_BYTES = 14  # the header, in every length the switch counts

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.cell import Interrupted
-from experiments.errors import BadValue, RunError, SpecError, fail
-from experiments.words import made, read_words
+from lib.errors import BadValue, RunError, SpecError, fail
+from lib.words import made, read_words
 
 if TYPE_CHECKING:
     from experiments.resolve import Resolved

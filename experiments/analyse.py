@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 from typing import IO, Any
 
-from experiments import disk, host, kernel, results
-from experiments.errors import RunError
-from lib import files, owner, regular
+from experiments import disk, host, results
+from lib import files, owner, regular, syscalls
+from lib.errors import RunError
 
 LAST_LINES = 3
 LOG = Path("logs/analysis.log")
@@ -46,7 +46,7 @@ def _analyse(repetition: Path, alone: bool) -> dict[str, Any]:
         try:
             process = subprocess.Popen(
                 [sys.executable, "-m", "analysis", *(["--alone"] if alone else []), str(repetition)],
-                stdout=output, stderr=output, start_new_session=True, preexec_fn=kernel.die_with_parent, **_as(user),
+                stdout=output, stderr=output, start_new_session=True, preexec_fn=syscalls.die_with_parent, **_as(user),
             )  # fmt: skip
         except OSError as error:
             raise RunError(_cannot(user, error.strerror), *_again(repetition)) from None

@@ -12,7 +12,7 @@ import json
 import subprocess
 from collections.abc import Iterable
 
-from experiments.errors import RunError
+from lib.errors import RunError
 
 COUNTERS = ("dropped", "errors", "carrier_errors")
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from controlplane.switch import Capabilities
-from experiments import units
 from experiments.spec import Spec
+from lib import units
 
 LEAST_PPS = 100
 MAX_RATE_ROUNDING = Fraction(1, 2 * LEAST_PPS)

@@ -23,8 +23,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from experiments import kernel
-from experiments.errors import RunError
+from lib import syscalls
+from lib.errors import RunError
 
 RUN = Path("/run")  # a tmpfs of the cell's own
 NETNS = RUN / "netns"  # where ip(8) keeps the names of network namespaces
@@ -139,10 +139,10 @@ def _report(fd: int, message: dict[str, Any]) -> None:
 
 def _keeper(runner: int, report: int, work: Callable[[], Any]) -> int:
     os.setsid()
-    kernel.die_with_parent()
+    syscalls.die_with_parent()
     if os.getppid() != runner:
         return 1  # the runner ended before the line above
-    kernel.unshare(kernel.CLONE_NEWPID | kernel.CLONE_NEWNS | kernel.CLONE_NEWNET)
+    syscalls.unshare(syscalls.CLONE_NEWPID | syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET)
     alive_read, alive_write = os.pipe()
     init = os.fork()
     if init == 0:
@@ -165,14 +165,14 @@ def _shell_status(status: int) -> int:
 
 def _init(alive: int, report: int, work: Callable[[], Any]) -> int:
     """PID 1: makes the cell private, starts the worker, reaps whatever ends, and ends with the worker."""
-    kernel.die_with_parent()
+    syscalls.die_with_parent()
     if not os.read(alive, 1):
         return 1  # the keeper ended before the line above; its PID says nothing in this namespace
     os.close(alive)
-    kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
-    restricted = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
-    kernel.mount("proc", "/proc", "proc", restricted)
-    kernel.mount("bufferscope", str(RUN), "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=256m")
+    syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
+    restricted = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
+    syscalls.mount("proc", "/proc", "proc", restricted)
+    syscalls.mount("bufferscope", str(RUN), "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=755,size=256m")
     NETNS.mkdir()
     RUNTIME.mkdir(mode=0o700)
     worker = os.fork()

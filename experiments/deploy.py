@@ -14,8 +14,8 @@ from typing import Any
 
 from controlplane.targets import TARGETS
 from experiments import host
-from experiments.errors import BadValue, RunError, SpecError
 from experiments.spec import RUN_TARGETS, validate
+from lib.errors import BadValue, RunError, SpecError
 from lib.terminal import say
 
 ANSIBLE = host.CHECKOUT / "ansible"

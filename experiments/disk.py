@@ -9,9 +9,9 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from experiments.errors import RunError
 from experiments.resolve import Resolved
 from hosts import room
+from lib.errors import RunError
 
 # Below this the run stops while everything can still be closed properly: a second of blocks of both raw files at the
 # rates this machine can carry, and the summaries.

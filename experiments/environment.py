@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.targets import TARGETS
-from experiments import host, kernel, topology
+from experiments import host, topology
+from lib import syscalls
 
 CPU_TIMES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")  # proc(5), /proc/stat
 
@@ -63,7 +64,7 @@ def hosts(namespaces: Iterable[str]) -> dict[str, Any]:
 
     shown = {}
     for name in namespaces:
-        with kernel.in_network_namespace(topology.netns(name)):
+        with syscalls.in_network_namespace(topology.netns(name)):
             shown[name] = inventory.show()
     return shown
 

@@ -24,12 +24,12 @@ from typing import NamedTuple
 from analysis import run_table
 from analysis.raw import InputError
 from experiments import host
-from experiments.errors import BadValue, RunError, SpecError, fail
 from experiments.sweep import needs, run, spec
 from experiments.sweep.__main__ import prober, whole
-from experiments.words import made, read_words
 from lib import owner
+from lib.errors import BadValue, RunError, SpecError, fail
 from lib.terminal import complain, say
+from lib.words import made, read_words
 
 PAPERS = ("spang2021",)
 SPECS = host.CHECKOUT / "experiments/specs"

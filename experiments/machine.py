@@ -18,7 +18,7 @@ import socket
 import struct
 from collections.abc import Iterator
 
-from experiments.errors import RunError
+from lib.errors import RunError
 
 NAME = "\0bufferscope-experiment"
 MOST_SHARE = 4  # experiments in virtual time on one processor

@@ -15,8 +15,8 @@ from typing import Any
 
 from experiments import host
 from experiments.cell import RUNTIME
-from experiments.errors import RunError
 from experiments.steps import Step, in_order
+from lib.errors import RunError
 
 ANSIBLE = host.CHECKOUT / "ansible"
 LAB = ANSIBLE / "inventories/lab"

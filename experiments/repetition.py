@@ -16,10 +16,9 @@ from typing import Any
 import yaml
 
 from controlplane.switch import SwitchError
-from experiments import backlog, cost, disk, environment, host, kernel, results, topology
+from experiments import backlog, cost, disk, environment, host, results, topology
 from experiments.cell import RUNTIME
 from experiments.configure import POSTCARD_PORT, configure
-from experiments.errors import RunError
 from experiments.lab import Lab, Shown
 from experiments.resolve import FIRST_CLIENT_PORT, FIRST_SERVER_PORT, Resolved
 from experiments.sample import Sampler
@@ -27,6 +26,8 @@ from experiments.switches import SWITCH_DAEMONS, Switches, groups, layout
 from experiments.traffic import LAST_CLIENT_PORT, Flow, Traffic, flows
 from hosts import daemon
 from hosts.traffic import idle_rtt
+from lib import syscalls
+from lib.errors import RunError
 
 # In this order: the tracer's events and the switch's postcards have ended when what records them does.
 # Of the two sinks and of other switches than the soft one, those that were never started have nothing to stop.
@@ -172,7 +173,7 @@ def switch_options(spec: Resolved) -> list[str]:
 
 def measure_idle_rtt(directory: Path) -> None:
     """The path's own round trip, through the same links and queue as the data, into idle_rtt.json."""
-    with kernel.in_network_namespace(topology.netns(topology.SENDER.name)):
+    with syscalls.in_network_namespace(topology.netns(topology.SENDER.name)):
         samples = idle_rtt.measure(topology.RECEIVER.ipv4, IDLE_RTT_SAMPLES, IDLE_RTT_INTERVAL_S, timeout_s=15)
     if not samples:
         raise RunError(f"the receiver answers none of {IDLE_RTT_SAMPLES} echo requests through the switch: see logs/")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments import whatif
-from experiments.errors import BadValue, RunError, SpecError
+from lib.errors import BadValue, RunError, SpecError
 
 KEYS = ("run", "force", *whatif.KEYS)
 EXAMPLE = "make replay RUN=results/latest"

@@ -13,8 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from controlplane.targets import TARGETS
-from experiments import capabilities, units
-from experiments.errors import BadValue, SpecError
+from experiments import capabilities
 from experiments.host import Host
 from experiments.spec import (
     ARRIVALS,
@@ -26,7 +25,9 @@ from experiments.spec import (
     Spec,
     validate,
 )
-from experiments.units import Quantity
+from lib import units
+from lib.errors import BadValue, SpecError
+from lib.units import Quantity
 
 ETHERNET_BYTES = 14
 ETHERNET_LEAST_BYTES = 60  # without the FCS

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis import record as digests
-from experiments.errors import RunError
 from lib import files, owner
+from lib.errors import RunError
 from lib.terminal import complain
 
 LATEST = "latest"

@@ -19,12 +19,12 @@ from experiments import testbed as testbed_module
 from experiments.analyse import analyse, user_problem
 from experiments.cell import Interrupted
 from experiments.deploy import inventory_of
-from experiments.errors import RunError
 from experiments.resolve import Resolved
 from experiments.side_by_side import run_each
 from experiments.testbed import Testbed
 from experiments.verdict import headline, show
 from lib import owner
+from lib.errors import RunError
 from lib.terminal import complain, say
 
 EXIT_NOT_VALID = 2

@@ -11,9 +11,9 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from experiments import kernel
 from experiments.cell import Interrupted
-from experiments.errors import RunError
+from lib import syscalls
+from lib.errors import RunError
 
 CONTEXT = multiprocessing.get_context("fork")
 
@@ -55,7 +55,7 @@ def _raise_what_failed(number: int, process: BaseProcess, mine: Connection) -> N
 
 
 def _child(work: Callable[[int, int], None], number: int, processor: int, its: Connection) -> None:
-    kernel.die_with_parent()
+    syscalls.die_with_parent()
     # A Ctrl-C reaches all of the terminal's processes; this one is ended by its parent.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -16,9 +16,8 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from controlplane.targets import TARGETS
-from experiments import units
-from experiments.errors import BadValue, SpecError
-from lib import strict_yaml
+from lib import strict_yaml, units
+from lib.errors import BadValue, SpecError
 
 SPEC_VERSION = 1
 STREAMS_PER_PROCESS = 128  # iperf3's own limit

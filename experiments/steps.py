@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from experiments import kernel, topology
-from experiments.errors import RunError
+from experiments import topology
+from lib import syscalls
+from lib.errors import RunError
 
 TIMEOUT_S = 60
 MOST_FILES = 1024  # open ones of this process, which a step has no use for
@@ -94,7 +95,7 @@ def _become(step: Step, said: int, complained: int) -> NoReturn:
     status = 1
     try:
         with topology.netns(step.host).open("rb") as namespace:
-            kernel.enter_network_namespace(namespace.fileno())
+            syscalls.enter_network_namespace(namespace.fileno())
         null = os.open(os.devnull, os.O_RDONLY)
         for fd, own in ((null, 0), (said, 1), (complained, 2)):
             os.dup2(fd, own)

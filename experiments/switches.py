@@ -14,10 +14,11 @@ from typing import Any
 from controlplane.soft import SoftSwitch
 from controlplane.switch import Count, Switch
 from controlplane.targets import TARGETS, connect
-from experiments import capabilities, clock_join, kernel, topology
+from experiments import capabilities, clock_join, topology
 from experiments.resolve import Resolved
 from experiments.spec import RUN_TARGETS
 from experiments.topology import HOSTS, LINE_TO_RECEIVER, LINE_TO_SENDER, RECEIVER
+from lib import syscalls
 
 BOTTLENECK = RECEIVER.port
 Counters = dict[str, dict[int, Count]]
@@ -139,7 +140,7 @@ def in_the_lab(spec: Resolved, control: Path) -> Iterator[Switches]:
         if spec.target == "soft":
             yield Switches(soft, soft)
             return
-        with kernel.in_network_namespace(topology.netns(layout(spec).switch)):
+        with syscalls.in_network_namespace(topology.netns(layout(spec).switch)):
             measured = connect(spec.target, TARGETS[spec.target].address)
         with measured:
             yield Switches(measured, soft)

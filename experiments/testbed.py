@@ -23,11 +23,11 @@ from controlplane.threshold import convert
 from experiments import environment, playbooks, repetition, results, traffic
 from experiments.configure import SWITCH_ID, policy
 from experiments.deploy import read_inventory
-from experiments.errors import RunError
 from experiments.progress import Progress
 from experiments.resolve import Resolved
 from experiments.switches import Counters, groups, packets_waiting
-from experiments.units import Quantity, parse
+from lib.errors import RunError
+from lib.units import Quantity, parse
 
 EXPECTED_OVERHEAD_S = 30.0
 DRAIN_S = 2.0

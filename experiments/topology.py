@@ -16,9 +16,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments import kernel
 from experiments.cell import NETNS
-from experiments.errors import RunError
+from lib import syscalls
+from lib.errors import RunError
 
 SWITCH = "switch"  # the soft switch; that of another target is called TARGET_switch
 LINE = "line"
@@ -157,7 +157,7 @@ def _host_lines(host: LabHost, with_ipv6: bool) -> list[str]:
 def _silence_ipv6(name: str, keep: bool) -> None:
     """Before there are interfaces: later, the kernel would already have sent its solicitations and reports."""
     settings = {"accept_dad": 0, "accept_ra": 0, "router_solicitations": 0, "addr_gen_mode": 1}
-    with kernel.in_network_namespace(netns(name)):
+    with syscalls.in_network_namespace(netns(name)):
         default = Path("/proc/sys/net/ipv6/conf/default")
         if not default.exists():
             return  # a kernel without IPv6 has nothing to silence

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import host, results, topology
-from experiments.errors import RunError
 from experiments.resolve import FIRST_CLIENT_PORT, Resolved
+from lib.errors import RunError
 
 PROGRAM = {"long": "long_flows", "open-loop": "open_loop"}
 LAST_CLIENT_PORT = FIRST_CLIENT_PORT + 2047

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from experiments import units
 from experiments.resolve import Resolved
+from lib import units
 from lib.terminal import complain, say
 
 

@@ -20,12 +20,12 @@ from typing import Any
 
 from experiments import cost, environment, repetition, results, steps
 from experiments.cell import NETNS, RUNTIME
-from experiments.errors import RunError
 from experiments.lab import CONTROL_SOCKET, Lab
 from experiments.resolve import Resolved
 from experiments.sample import Sample
 from experiments.switches import in_the_lab
 from hosts import moment
+from lib.errors import RunError
 from virtual import RUN_DIRECTORY
 from virtual.messages import Speaker
 

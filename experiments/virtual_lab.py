@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from experiments import cost, environment, host, plans, repetition, results, virtual_inside
-from experiments.errors import RunError
 from experiments.host import Host
 from experiments.lab import PLAYBOOKS
 from experiments.progress import Progress
 from experiments.resolve import Resolved
 from experiments.sample import Sample
+from lib.errors import RunError
 from virtual import RUN_DIRECTORY, memory, offers
 from virtual.kernel import choice, config
 from virtual.kernel.build import BUILD, INTERRUPTED, ensure

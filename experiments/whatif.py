@@ -10,10 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from experiments import units
-from experiments.errors import BadValue, RunError, SpecError
 from experiments.resolve import threshold
 from experiments.spec import validate
+from lib import units
+from lib.errors import BadValue, RunError, SpecError
 from lib.terminal import printable
 
 KEYS = ("buf", "mode", "ecn_threshold", "rate")

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.errors import BadValue, SpecError, fail
-from experiments.words import made, read_words
+from lib.errors import BadValue, SpecError, fail
+from lib.words import made, read_words
 
 if TYPE_CHECKING:
     from analysis.advise.parameters import Question

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What may be asked of `make advise`: one row a parameter, with its default, how it is read and what it means.
 
-Words come as KEY=VALUE; quantities have units as in experiments/units.py. Every error is collected, one line each.
+Words come as KEY=VALUE; quantities have units as in lib/units.py. Every error is collected, one line each.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from analysis.advise.link import Link
 from analysis.advise.memory import Limits
 from analysis.theory.single_flow import ALGORITHMS
-from experiments import units
-from experiments.errors import BadValue, SpecError
+from lib import units
+from lib.errors import BadValue, SpecError
 
 TYPICAL_LOAD = "0.8"  # of the second paper's Figures 10 and 12
 MOST_SIZES = 1000

@@ -22,7 +22,7 @@ from analysis.advise.link import Link
 from analysis.advise.memory import SOURCE, memory_class, ram_bits
 from analysis.advise.parameters import Question
 from analysis.advise.rule import MEAN, NONEMPTY, P01, Advice
-from experiments.units import show as show_units
+from lib.units import show as show_units
 
 MARKS = {True: "yes", False: "NO", None: "?"}
 LEAST_WIDTH = 120  # where no terminal says how wide it is, or it is narrower than the table

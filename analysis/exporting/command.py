@@ -14,9 +14,9 @@ from pathlib import Path
 from analysis import record, verdict, whole
 from analysis.load import check_name
 from analysis.raw import InputError
-from experiments.errors import BadValue, SpecError
-from experiments.words import made, read_words
+from lib.errors import BadValue, SpecError
 from lib.terminal import printable
+from lib.words import made, read_words
 
 FORMATS = ("csv", "parquet", "pcapng", "flent", "telemetry-report")
 DIRECTORIES = ("csv", "parquet")  # which are several files

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from analysis.importing import address, sources, write
 from analysis.raw import InputError
-from experiments import units
-from experiments.errors import BadValue, SpecError
 from experiments.spec import MODES
-from experiments.words import made, read_words
+from lib import units
+from lib.errors import BadValue, SpecError
+from lib.words import made, read_words
 
 USAGE = """\
 usage: python -m analysis import FROM=SOURCE[,SOURCE...] OUTPUT=DIRECTORY [KEY=VALUE]...

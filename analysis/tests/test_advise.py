@@ -13,8 +13,8 @@ from analysis.__main__ import main
 from analysis.advise import command, memory, parameters, rules
 from analysis.advise.link import Link
 from analysis.theory import many_flows
-from experiments.errors import SpecError
 from experiments.host import CHECKOUT
+from lib.errors import SpecError
 
 
 @pytest.fixture

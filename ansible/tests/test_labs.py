@@ -14,8 +14,8 @@ import pytest
 
 from ansible.tests.conftest import ANSIBLE, Played, play
 from experiments import environment
-from experiments.errors import RunError
 from experiments.sweep.labs import Lab, ready
+from lib.errors import RunError
 
 # What make kernel leaves in a lab, as far as a sweep looks at it; each time it is called it says so.
 MAKEFILE = """\

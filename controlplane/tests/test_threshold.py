@@ -10,7 +10,7 @@ import pytest
 from controlplane.policy import Unit
 from controlplane.targets import TARGETS
 from controlplane.threshold import DIMENSIONS, Converted, Traffic, convert, convert_rate
-from experiments import units
+from lib import units
 
 SOFT = TARGETS["soft"].capabilities
 IN_CELLS = replace(SOFT, name="cells", depth_units=(Unit.CELLS,), cell_bytes=80)

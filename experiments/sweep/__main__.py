@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 from experiments.cell import Interrupted
-from experiments.errors import BadValue, RunError, SpecError, fail
-from experiments.words import made, read_words
+from lib.errors import BadValue, RunError, SpecError, fail
 from lib.terminal import say
+from lib.words import made, read_words
 
 USAGE = """\
 usage: python -m experiments.sweep run SPEC=FILE [KEY=VALUE]... [SMOKE=1] [RESULTS=DIRECTORY] | --make

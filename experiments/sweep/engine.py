@@ -17,16 +17,16 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from experiments import disk, host, kernel
+from experiments import disk, host
 from experiments.cell import FORWARDED
-from experiments.errors import RunError
 from experiments.sweep import labs as labs_module
 from experiments.sweep import plan
 from experiments.sweep.labs import Lab
 from experiments.sweep.plan import JOB_ID, PLAN
 from experiments.sweep.state import REPETITION, RUNS, make_room
 from experiments.sweep.unpack import unpack
-from lib import owner
+from lib import owner, syscalls
+from lib.errors import RunError
 
 COMMAND = 'exec "$BUFFERSCOPE_PYTHON" -m experiments.sweep job "$BUFFERSCOPE_SWEEP" {}'
 # On a lab, whatever comes of a job is told by its directory, which comes back as one file; without one the job is tried
@@ -163,7 +163,7 @@ def _begin() -> None:
     """In the engine before it is one. It hears _end() even where this process was told to ignore such signals."""
     for number in FORWARDED:
         signal.signal(number, signal.SIG_DFL)
-    kernel.die_with_parent()
+    syscalls.die_with_parent()
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:

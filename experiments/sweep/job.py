@@ -14,15 +14,15 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from experiments import kernel, results, runner
+from experiments import results, runner
 from experiments.analyse import analyse
 from experiments.cell import Interrupted
-from experiments.errors import RunError
 from experiments.resolve import Resolved
 from experiments.sweep import plan
 from experiments.sweep.state import REPETITION, RUNS, State, look, make_room
 from experiments.sweep.thin import thin
-from lib import files, owner
+from lib import files, owner, syscalls
+from lib.errors import RunError
 from lib.terminal import say
 
 LOG = "job.log"
@@ -34,7 +34,7 @@ def run(directory: Path, name: str) -> int:
 
     Raises RunError if there is no such job.
     """
-    kernel.die_with_parent()
+    syscalls.die_with_parent()
     job, keep = plan.read_job(directory, name)
     own = directory.absolute() / RUNS / name
     owner.make(own)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from experiments import environment
 from experiments.deploy import read_inventory
-from experiments.errors import RunError
+from lib.errors import RunError
 from lib.terminal import complain
 
 GROUP = "labs"

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import results
-from experiments.errors import BadValue, RunError, SpecError
 from experiments.host import Host
 from experiments.resolve import Resolved, resolve
 from experiments.sweep.spec import Point, Sweep
 from lib import regular
+from lib.errors import BadValue, RunError, SpecError
 
 PLAN = "plan.json"
 FORMAT_VERSION = 1

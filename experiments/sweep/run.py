@@ -20,7 +20,6 @@ from analysis import record, run_table
 from experiments import disk, results, runner
 from experiments.analyse import user_problem
 from experiments.cell import Interrupted
-from experiments.errors import RunError
 from experiments.host import Host
 from experiments.sweep import engine, needs, plan
 from experiments.sweep import labs as labs_module
@@ -32,6 +31,7 @@ from experiments.sweep.spec import Sweep
 from experiments.sweep.state import REPETITION, RUNS, Seen, State, look
 from experiments.sweep.thin import thin
 from lib import files, owner
+from lib.errors import RunError
 from lib.terminal import complain, say
 
 INDEX_EVERY_S = 30.0

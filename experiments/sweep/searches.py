@@ -16,7 +16,6 @@ from typing import Any
 import polars
 
 from analysis.run_table import mix
-from experiments.errors import BadValue, SpecError
 from experiments.host import Host
 from experiments.resolve import Resolved
 from experiments.sweep import plan
@@ -26,6 +25,7 @@ from experiments.sweep.search import Step, found, next_steps, steps_at_most
 from experiments.sweep.spec import CRITERIA, Point, Search, Sweep
 from experiments.sweep.state import REPETITION, RUNS
 from lib import files
+from lib.errors import BadValue, SpecError
 
 TABLE = "least_buffer.parquet"
 SCHEMA: dict[str, Any] = {

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import units
-from experiments.errors import BadValue, SpecError
 from experiments.spec import KEYS, load_yaml, unknown_key
+from lib import units
+from lib.errors import BadValue, SpecError
 
 KEEP = ("all", "tables", "summary")
 CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p01"}  # of the run table

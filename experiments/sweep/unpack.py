@@ -11,9 +11,9 @@ import shutil
 import tarfile
 from pathlib import Path
 
-from experiments.errors import RunError
 from experiments.sweep.state import REPETITION, RUNS
 from lib import files
+from lib.errors import RunError
 
 MOST_MEMBERS = 10_000
 STEM = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}"

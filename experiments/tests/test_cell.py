@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from experiments import cell, topology
-from experiments.errors import RunError
 from experiments.host import CHECKOUT
 from experiments.tests.conftest import names, wait_for
+from lib.errors import RunError
 
 pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="a cell needs root")]
 

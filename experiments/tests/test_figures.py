@@ -11,11 +11,11 @@ import pytest
 from analysis import run_table
 from analysis.figures.spang2021 import paper
 from experiments import disk, figures, host, virtual_lab
-from experiments.errors import RunError, SpecError
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import resolve
 from experiments.sweep import run, spec
 from experiments.sweep.spec import Sweep
+from lib.errors import RunError, SpecError
 from virtual.kernel import config
 
 HOSTS = {

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from experiments import disk
-from experiments.errors import RunError
 from experiments.host import CHECKOUT
+from lib.errors import RunError
 
 pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 

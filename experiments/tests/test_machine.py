@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from experiments import host, machine, runner
-from experiments.errors import RunError
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import resolve
+from lib.errors import RunError
 
 NAME = f"\0bufferscope-test-{os.getpid()}"
 HOLD = f"import time; from experiments import machine\nwith machine.alone({NAME!r}): print(flush=True); time.sleep(600)"

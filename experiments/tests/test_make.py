@@ -16,7 +16,7 @@ from experiments.host import CHECKOUT
 MAKEFILE = f"""
 show:
 	@cd {CHECKOUT}; \\
-	{sys.executable} -c 'import json; from experiments.words import made; print(json.dumps(made()))'
+	{sys.executable} -c 'import json; from lib.words import made; print(json.dumps(made()))'
 replay:
 	@cd {CHECKOUT}; {sys.executable} -m experiments replay --make
 """

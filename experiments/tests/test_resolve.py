@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from experiments import repetition, traffic
-from experiments.errors import SpecError
 from experiments.host import Host
 from experiments.resolve import Resolved, resolve
 from experiments.spec import KEYS, load_yaml
+from lib.errors import SpecError
 
 HOST = Host(("bbr", "cubic", "reno"), netem=False)
 SPECS = sorted((Path(__file__).parents[1] / "specs").glob("*.yaml"))  # sweeps are in directories of their own

@@ -13,10 +13,10 @@ import pytest
 
 from experiments import results
 from experiments.disk import estimate_bytes, shortage
-from experiments.errors import RunError
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import resolve
 from experiments.tests.conftest import wait_for
+from lib.errors import RunError
 
 NOON_S = 1_767_268_800.0  # 2026-01-01 12:00:00 UTC
 

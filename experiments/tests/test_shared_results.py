@@ -19,13 +19,13 @@ from controlplane import lock
 from controlplane.switch import SwitchError
 from experiments import host, machine, results, runner
 from experiments.analyse import analyse
-from experiments.errors import RunError
 from experiments.host import Host
 from experiments.resolve import resolve
 from experiments.sweep import job
 from experiments.sweep.run import claim
 from experiments.sweep.state import State, look
 from lib import files, owner
+from lib.errors import RunError
 
 pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 USER = 65534  # nobody

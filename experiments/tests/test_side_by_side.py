@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.errors import RunError
 from experiments.side_by_side import run_each
+from lib.errors import RunError
 
 
 def test_run_each__gives_every_number_and_never_shares_a_processor(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from experiments import plans, playbooks, repetition, steps
-from experiments.errors import RunError
 from experiments.host import Host
 from experiments.resolve import Resolved, resolve
 from experiments.steps import Step
+from lib.errors import RunError
 from virtual import RUN_DIRECTORY
 
 HOST = Host(("cubic", "reno"), netem=True)

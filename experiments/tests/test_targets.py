@@ -15,12 +15,12 @@ from controlplane.switch import Queue
 from controlplane.targets import TARGETS
 from experiments import deploy, host, topology
 from experiments.configure import BOTTLENECK, queue
-from experiments.errors import RunError, SpecError
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import Resolved, resolve
 from experiments.spec import RUN_TARGETS
 from experiments.switches import groups, layout
 from experiments.tests.conftest import faults
+from lib.errors import RunError, SpecError
 
 HOST = Host(("cubic", "reno"), netem=True)
 BMV2 = {"target": "bmv2", "rate": "50mbit", "rtt": "20ms", "flows": "4"}

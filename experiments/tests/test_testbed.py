@@ -17,9 +17,9 @@ from controlplane import fake
 from controlplane.policy import Ecn, TailDrop, Unit, Unwatched
 from controlplane.switch import Collector, Count
 from experiments import results, testbed
-from experiments.errors import RunError
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import Resolved, resolve
+from lib.errors import RunError
 
 ADDRESS = "testbed"
 COLLECTOR = Collector(3, "02:00:00:00:01:03", "02:00:00:00:00:04", "203.0.113.1", "203.0.113.2", 5577, 5577)

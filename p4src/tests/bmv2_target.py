@@ -17,7 +17,7 @@ from typing import TypeVar
 from controlplane import bmv2_client, targets
 from controlplane.bmv2 import Bmv2Switch
 from controlplane.switch import SwitchError
-from experiments import kernel
+from lib import syscalls
 from p4src.tests.packet_ports import PacketPorts
 from p4src.tests.realtime_target import MARKER_PORT, RealTimeSwitch
 from p4src.tests.under_test import COLLECTOR_PORT, RECEIVER_PORT, SENDER_PORT
@@ -107,7 +107,7 @@ class Bmv2(RealTimeSwitch):
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=kernel.die_with_parent,
+                preexec_fn=syscalls.die_with_parent,
             )
 
     def _connect(self) -> Bmv2Switch:
@@ -131,7 +131,7 @@ class Bmv2(RealTimeSwitch):
 
         def enter() -> None:
             try:
-                with kernel.in_network_namespace(Path("/run/netns", self._namespace)):
+                with syscalls.in_network_namespace(Path("/run/netns", self._namespace)):
                     result.append(function())
             except BaseException as raised:
                 error.append(raised)

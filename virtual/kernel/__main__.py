@@ -11,7 +11,7 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
-from experiments.words import made
+from lib.words import made
 from virtual.kernel import choice
 from virtual.kernel.build import BUILD, INTERRUPTED, ensure
 from virtual.kernel.choice import DEFAULT_PACKAGE

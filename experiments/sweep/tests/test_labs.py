@@ -17,10 +17,10 @@ import pytest
 
 from analysis import run_table
 from experiments import virtual_lab
-from experiments.errors import RunError
 from experiments.host import CHECKOUT
 from experiments.sweep import labs
 from experiments.tests.conftest import wait_for
+from lib.errors import RunError
 
 SPEC = """\
 name: away

@@ -7,11 +7,11 @@ from pathlib import Path
 import polars
 import pytest
 
-from experiments.errors import SpecError
 from experiments.sweep.plan import JOB_ID, Job
 from experiments.sweep.searches import TABLE, Searches
 from experiments.sweep.spec import read
 from experiments.sweep.tests.conftest import probe
+from lib.errors import SpecError
 
 SPEC = """\
 name: find

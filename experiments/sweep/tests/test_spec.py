@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.errors import SpecError
 from experiments.sweep.spec import Sweep, read
+from lib.errors import SpecError
 
 Write = Callable[..., Path]
 

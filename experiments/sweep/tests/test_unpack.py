@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments.errors import RunError
 from experiments.sweep import engine, plan
 from experiments.sweep import unpack as unpack_module
 from experiments.sweep.spec import Sweep
 from experiments.sweep.tests.conftest import probe
 from experiments.sweep.unpack import unpack
+from lib.errors import RunError
 
 JOB = "reno-n1-b10-0123456789-r1"
 OWN = f"runs/{JOB}"

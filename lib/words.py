@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 
-from experiments.errors import BadValue
+from lib.errors import BadValue
 
 OPTIONS = ("spec", "results", "inventory")  # what is no parameter of the experiment itself
 OF_THE_MAKEFILE = ("V", "PYTHON")  # whatever is made

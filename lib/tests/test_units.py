@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from experiments import units
+from lib import units
 
 
 @pytest.mark.parametrize(
