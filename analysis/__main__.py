@@ -96,9 +96,9 @@ def _repetitions(directory: Path) -> list[Path]:
 
 def analyse(directory: Path, pool: Executor | None, force: bool = False, shown: Path | None = None) -> int:
     """Returns the exit status. Where lines say `shown`, the directory is only in the making."""
-    from analysis import record
     from analysis.derive import derive
-    from analysis.raw import InputError
+    from lib.errors import InputError
+    from runs import record
 
     compared: list[str] = []
     shown = shown or directory

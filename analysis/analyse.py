@@ -16,8 +16,8 @@ from analysis.fidelity import fidelity
 from analysis.join import Segments, Trace, join
 from analysis.load import Run, load
 from analysis.loss import LossEvent, longest_rtt_ns, loss_events
-from analysis.record import Damage
 from analysis.validity import reasons_against
+from runs.record import Damage
 
 
 @dataclass

@@ -16,9 +16,10 @@ import polars as pl
 
 from analysis.capture import MAGICS, Capture, Frames
 from analysis.flows import WORDS, FiveTuple, FlowTable
-from analysis.raw import Columns, InputError, load_postcards
+from analysis.raw import Columns, load_postcards
 from analysis.tables import nulls
 from lib import regular
+from lib.errors import InputError
 from wire import wire
 
 FORMAT = wire.ARTIFACT_POSTCARD

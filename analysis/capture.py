@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.raw import InputError
+from lib.errors import InputError
 
 ROW_BYTES = 192  # of a frame that are kept: all link, IP and UDP headers and a small datagram
 BATCH_FRAMES = 1 << 16

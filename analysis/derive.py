@@ -15,21 +15,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from analysis import distributions, record, verdict
+from analysis import distributions
 from analysis.analyse import analyse
 from analysis.figures.drawing import draw_all
 from analysis.join import join
 from analysis.load import Run, damage_of, load
-from analysis.lock import only_one
 from analysis.metrics import bottleneck
-from analysis.raw import InputError
-from analysis.record import Damage
-from analysis.report import PAGE, render
+from analysis.report import render
 from analysis.summary import summarize
 from analysis.tables import write_frame, write_joined, write_raw_tables
-from analysis.verdict import SUMMARY
 from analysis.whatif.stored import found as whatifs
+from lib.errors import InputError
 from lib.files import remove
+from runs import record, verdict
+from runs.lock import only_one
+from runs.names import PAGE, RECORD, SUMMARY
+from runs.record import Damage
 
 SCRATCH = ".derived"
 
@@ -103,7 +104,7 @@ def _derive(
         (scratch / SUMMARY).write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
         files = sorted(path.relative_to(scratch) for path in scratch.rglob("*") if path.is_file())
         text = record.with_derived(directory, record.digests(scratch, map(str, files)))
-        (scratch / record.RECORD).write_text(text)
+        (scratch / RECORD).write_text(text)
         if (directory / SUMMARY).exists():
             when_compared(len(files), [str(file) for file in files if not _same(scratch / file, directory / file)])
         _put_in_place(scratch, directory, files)
@@ -156,7 +157,7 @@ def _put_in_place(scratch: Path, directory: Path, files: list[Path]) -> None:
     """Moves each file into its place, then the record, and the summary last: a repetition with a summary is analysed.
     After a crash in between the files differ from the record, and a replay makes them anew.
     """
-    in_the_way = [path for path in (directory / file for file in (*files, Path(record.RECORD))) if path.is_dir()]
+    in_the_way = [path for path in (directory / file for file in (*files, Path(RECORD))) if path.is_dir()]
     figures = directory / "figures"
     if figures.is_symlink() or (figures.exists() and not figures.is_dir()):  # a link may lead to another run's figures
         in_the_way.append(figures)
@@ -166,5 +167,5 @@ def _put_in_place(scratch: Path, directory: Path, files: list[Path]) -> None:
     for file in files:
         if file.name != SUMMARY:
             (scratch / file).replace(directory / file)
-    (scratch / record.RECORD).replace(directory / record.RECORD)
+    (scratch / RECORD).replace(directory / RECORD)
     (scratch / SUMMARY).replace(directory / SUMMARY)

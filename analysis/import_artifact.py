@@ -15,8 +15,8 @@ from pathlib import Path
 import polars as pl
 
 from analysis.artifact import UDP_PORT, Imported, read
-from analysis.raw import InputError
 from analysis.tables import table, write_table
+from lib.errors import InputError
 
 OK, FAILED, DAMAGED = 0, 1, 3
 SHOWN_ROWS = 10

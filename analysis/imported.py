@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis.raw import InputError
 from analysis.sums import percentile
 from analysis.unwrap import unwrap32
 from lib import regular
+from lib.errors import InputError
+from lib.frames import ETHERNET_BYTES, IPV4_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
 from wire import wire
 
 CARD = wire.POSTCARD.const
 REASON = "imported: no ledger, so nobody knows whether everything was recorded"
-HEADER_BYTES = 14 + 20 + 20 + 12  # Ethernet, IPv4, TCP with timestamps
+HEADER_BYTES = ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES + TIMESTAMP_OPTION_BYTES
 MAX_UTILIZATION = 1.05  # on average: sequence numbers stand for bytes, and times are a collector's
 DEPTHS_FILE = "queue_depth_histogram.csv"  # in place of postcards, where others kept no more: packets, count
 NULL_DEPTHS: dict[str, Any] = dict.fromkeys(("mean", "p01", "p50", "p99", "max", "time_mean"))
@@ -57,7 +58,7 @@ def _packet_bytes(cards: dict[str, np.ndarray], mtu_bytes: int) -> np.ndarray:
     """Frame lengths: a packet's payload ends where the next sequence number of its flow begins; where that is further
     than a full packet, or not seen, it was a full one.
     """
-    most = mtu_bytes - (HEADER_BYTES - 14)
+    most = mtu_bytes - (HEADER_BYTES - ETHERNET_BYTES)
     payload = np.full(len(cards["flow"]), most, dtype=np.int64)
     for flow in np.unique(cards["flow"]):
         rows = np.flatnonzero(cards["flow"] == flow)

@@ -28,13 +28,12 @@ from analysis.flows import FiveTuple
 from analysis.load import Run
 from analysis.raw import Columns, known
 from analysis.unwrap import group_starts, near32, spans, unwrap32
+from lib.frames import ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
 from wire import wire
 
 CARD = wire.POSTCARD.const
 EVENT = wire.TCP_RECORD.const
 TCP_FIN, TCP_SYN = 0x01, 0x02
-ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES, TCP_BYTES = 14, 20, 40, 20
-TIMESTAMP_OPTION_BYTES = 12  # RFC 7323, padded as Linux does
 MIN_HEADER_BYTES, MAX_HEADER_BYTES = ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES, 255
 PACKETS_OUT, SEQUENCE_NUMBERS = "packets_out", "snd_nxt - snd_una"  # what packets in flight were taken from
 NONE = -1  # a row number: there is none

@@ -15,18 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from analysis import imported, record
+from analysis import imported
 from analysis.flows import FiveTuple
-from analysis.raw import Columns, InputError, RawFile, load_goodput, load_postcards, load_tcp
-from analysis.record import Damage
-from analysis.theory.packet_sizes import LEAST_IP_BYTES, MOST_IP_BYTES, SIZES
-from analysis.thinned import kept
-from lib import regular, strict_yaml
+from analysis.raw import Columns, RawFile, load_goodput, load_postcards, load_tcp
+from lib import regular
+from lib.errors import InputError
+from lib.terminal import one_line
+from runs import record, spec_file
+from runs.names import GOODPUT_FILE, POSTCARDS_FILE, SPEC_FILE, TCP_FILE
+from runs.record import Damage
+from runs.thinned import kept
 
-POSTCARDS_FILE = "postcards.bsp"
-TCP_FILE = "tcp.bst"
-GOODPUT_FILE = "goodput.bsg"
-SPEC_FILE = "spec.yaml"
 LEDGER = ("collector", "tracer", "switch", "idle_rtt")
 SINK = "traffic_sink"  # with our own sink
 DOCUMENTS = ("environment", "traffic", *LEDGER, SINK)
@@ -34,30 +33,6 @@ DOCUMENTS = ("environment", "traffic", *LEDGER, SINK)
 READABLE = (
     SPEC_FILE, POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE, imported.DEPTHS_FILE, *(f"{name}.json" for name in DOCUMENTS),
 )  # fmt: skip
-SPEC_VERSION = 1
-
-# Keys of spec.yaml that the analysis computes with; all positive, but there may be no warm-up.
-REQUIRED_SPEC = {
-    "rate_bps": int, "rtt_ns": int, "mtu_bytes": int, "wire_bytes": int, "buffer_packets": int, "bdp_packets": int,
-    "duration_ns": int, "warmup_ns": int, "mode": str, "groups": list,
-}  # fmt: skip
-
-# Of open-loop traffic alone; its names are those of analysis/theory/packet_sizes.py and hosts/traffic/schedule.h.
-OPEN_LOOP_SPEC = {"datagram_flows": int, "load": float, "sizes": str, "arrivals": str}
-
-# What it reads besides, if it is there and not null.
-OPTIONAL_SPEC = {
-    "name": str, "target": str, "clock": str, "switch": str, "delay": str, "traffic": str, "generator": str,
-    "threshold_bytes": int, "ecn_threshold_packets": int, "ecn_threshold_bytes": int, "rate_pps": int,
-}  # fmt: skip
-
-_ALLOWED = {
-    float: "a positive number",
-    int: "a positive integer",
-    str: "a str",
-    list: "a list",
-    "warmup_ns": "an integer, 0 or more",
-}
 
 
 @dataclass
@@ -87,7 +62,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     """Everything of one repetition. `damage` comes from `damage_of`. Raises InputError if there is no usable spec.yaml
     or no postcards.bsp.
     """
-    spec = _spec(directory / SPEC_FILE)
+    spec = spec_file.read(directory / SPEC_FILE)
     part = kept(directory)
     if part != "all":
         raise InputError(
@@ -144,13 +119,6 @@ def load_switch(directory: Path) -> dict[str, Any]:
     return _document(directory / "switch.json", [])
 
 
-def load_spec(directory: Path) -> dict[str, Any]:
-    """spec.yaml of a repetition, checked. Raises InputError."""
-    if damage := record.raw_damage(directory, only=(SPEC_FILE,)):
-        raise InputError(f"{directory}: {record.lines(damage)}")
-    return _spec(directory / SPEC_FILE)
-
-
 def clock_offset_ns(switch: dict[str, Any]) -> int:
     """CLOCK_MONOTONIC minus the switch's clock, as the runner measured it; 0 of one that runs on CLOCK_MONOTONIC."""
     return told_clock_offset_ns(switch) or 0
@@ -176,50 +144,6 @@ def _merge(first: list[FiveTuple], second: list[FiveTuple]) -> tuple[list[FiveTu
 # Documents ------------------------------------------------------------------------------------------------------------
 
 
-def check_name(directory: Path) -> None:
-    """Raises InputError for a name that no table and no page can be written under."""
-    try:
-        str(directory).encode()
-    except UnicodeEncodeError:
-        raise InputError(f"{directory}: its name is not UTF-8; rename it") from None
-
-
-def _spec(path: Path) -> dict[str, Any]:
-    check_name(path.parent)
-    try:
-        spec = strict_yaml.load_typed(path)
-    except FileNotFoundError:
-        raise InputError(f"{path}: missing; give the directory of a repetition (results/<run>/rep-<k>)") from None
-    except (OSError, strict_yaml.FormError) as error:
-        what = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{path}: {one_line(what)}; restore it, it is a raw file") from None
-    if spec is None:
-        raise InputError(f"{path}: holds no keys; restore it, it is a raw file")
-    version = spec.get("spec_version")
-    if version != SPEC_VERSION:
-        raise InputError(f"{path}: spec_version is {version!r}, this version reads {SPEC_VERSION}; use the newer one")
-    required = REQUIRED_SPEC | (OPEN_LOOP_SPEC if spec.get("traffic") == "open-loop" else {})
-    required |= {key: kind for key, kind in OPTIONAL_SPEC.items() if spec.get(key) is not None}
-    wrong = [
-        f"{key} must be {_ALLOWED.get(key, _ALLOWED[kind])}, is {one_line(repr(spec.get(key)))}"
-        for key, kind in required.items()
-        if type(spec.get(key)) is not kind
-        or (kind is int and not (key != "warmup_ns") <= spec[key] < 1 << 60)
-        or (kind is float and not 0 < spec[key] < 1e6)
-        or (key == "sizes" and spec[key] not in SIZES)
-    ]
-    if not wrong and not all(
-        isinstance(g, dict) and isinstance(g.get("cc"), str) and type(g.get("flows", 0)) in (int, type(None))
-        for g in spec["groups"]
-    ):
-        wrong.append("groups must be a list of {cc, flows}")
-    if not wrong and "sizes" in required and not LEAST_IP_BYTES <= spec["mtu_bytes"] <= MOST_IP_BYTES:
-        wrong.append(f"mtu_bytes must be from {LEAST_IP_BYTES} to {MOST_IP_BYTES}, is {spec['mtu_bytes']}")
-    if wrong:
-        raise InputError(f"{path}: {'; '.join(wrong)}; restore it, it is a raw file")
-    return spec
-
-
 def _document(path: Path, problems: list[str]) -> dict[str, Any]:
     try:
         document = json.loads(regular.read_text(path), parse_constant=_no_number)
@@ -237,11 +161,6 @@ def _document(path: Path, problems: list[str]) -> dict[str, Any]:
 
 def _no_number(text: str) -> None:
     raise ValueError(f"{text} is no number of JSON")
-
-
-def one_line(error: object) -> str:
-    """Anything as text that does not break a line of output."""
-    return " ".join(str(error).split())[:200]
 
 
 def _traffic(run: Run) -> list[dict[str, Any]]:

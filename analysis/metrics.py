@@ -12,18 +12,17 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from analysis.join import ETHERNET_BYTES, IPV6_BYTES, NONE, Segments, Trace
+from analysis.join import NONE, Segments, Trace
 from analysis.load import Run
 from analysis.raw import Columns, known
 from analysis.sums import dot
 from analysis.unwrap import group_starts, spans
+from lib.frames import ETHERNET_BYTES, IPV6_BYTES, LEAST_FRAME_BYTES, LONGEST_TCP_BYTES, WIRE_EXTRA_BYTES
 from wire import wire
 
 CARD = wire.POSTCARD.const
 EVENT = wire.TCP_RECORD.const
-# IEEE 802.3: the shortest frame without its FCS, and FCS, preamble with start delimiter and shortest gap.
-MIN_FRAME_BYTES, WIRE_EXTRA_BYTES = 60, 24
-NO_DATA_BYTES = ETHERNET_BYTES + IPV6_BYTES + 60  # with the longest TCP header: a longer frame carries data
+NO_DATA_BYTES = ETHERNET_BYTES + IPV6_BYTES + LONGEST_TCP_BYTES  # a longer frame carries data
 UTILIZATION_WINDOW_RTTS = 10
 TCP = 6
 
@@ -126,7 +125,7 @@ class Link:
     def __init__(self, queue: Columns, rate_bps: int) -> None:
         sent = ~dropped(queue)
         ends = (queue["enqueue_mono_ns"] + queue["sojourn_ns"])[sent]
-        wire_bytes = np.maximum(queue["packet_bytes"][sent], MIN_FRAME_BYTES) + WIRE_EXTRA_BYTES
+        wire_bytes = np.maximum(queue["packet_bytes"][sent], LEAST_FRAME_BYTES) + WIRE_EXTRA_BYTES
         if (ends[1:] < ends[:-1]).any():
             order = np.argsort(ends, kind="stable")
             ends, wire_bytes = ends[order], wire_bytes[order]

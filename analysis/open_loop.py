@@ -14,9 +14,10 @@ from analysis.exactness import in_virtual_time
 from analysis.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
 from analysis.ledger import number
 from analysis.load import Run
-from analysis.metrics import MIN_FRAME_BYTES, WIRE_EXTRA_BYTES, Columns, Window, arrivals_in, dropped
+from analysis.metrics import Columns, Window, arrivals_in, dropped
 from analysis.sums import dot
 from analysis.theory import packet_sizes, queues
+from lib.frames import LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 
 BATCHES = 20  # of a run, for the standard error: long enough to be independent of each other
 MAX_VIRTUAL_LATENESS_NS = 1_000  # for reading the clock; datagrams that are due at once wait for each other
@@ -130,7 +131,7 @@ def compare(run: Run, queue: Columns, window: Window) -> dict[str, Any]:
     expected = model(run.spec)
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     depth = queue["depth_packets"][rows]
-    wire_bytes = np.maximum(queue["packet_bytes"][rows], MIN_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
+    wire_bytes = np.maximum(queue["packet_bytes"][rows], LEAST_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
     possible = run.spec["rate_bps"] * window.length_ns / 1e9
     drops = np.count_nonzero(dropped(queue)[rows])
     return {

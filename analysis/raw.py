@@ -18,14 +18,11 @@ import numpy as np
 
 from analysis.flows import WORDS, FlowTable
 from analysis.unwrap import switch_time
+from lib.errors import InputError
 from wire import wire
 
 FORGET_BYTES = 64 << 20  # decoded bytes of a raw file that may stay mapped
 Columns = dict[str, np.ndarray]
-
-
-class InputError(Exception):
-    """A repetition that cannot be analysed at all; the text is one line: what, where, what to do."""
 
 
 @dataclass

@@ -17,7 +17,6 @@ from analysis.page.text import number
 from analysis.targets import SOFT
 from analysis.whatif import CAVEAT
 
-PAGE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 MAX_FLOWS_LISTED = 256
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from analysis.ledger import counter_packets, number
 from analysis.load import Run
-from analysis.metrics import MIN_FRAME_BYTES, WIRE_EXTRA_BYTES
 from analysis.raw import Columns
 from analysis.targets import capabilities, rules
 from controlplane.targets import TARGETS
+from lib.frames import LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -225,7 +225,7 @@ def misspaced(queue: Columns, rate_bps: int) -> int:
     if (left[1:] < left[:-1]).any():
         order = np.argsort(left, kind="stable")
         rows, came, left = rows[order], came[order], left[order]
-    wire_bytes = np.maximum(queue["packet_bytes"][rows], MIN_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
+    wire_bytes = np.maximum(queue["packet_bytes"][rows], LEAST_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
     quotient, remainder = np.divmod(wire_bytes * 8_000_000_000, rate_bps)
     if not len(left):
         return 0

@@ -9,16 +9,18 @@ from analysis import imported, open_loop
 from analysis.exactness import idle_rtt_reason, in_virtual_time
 from analysis.fidelity import fidelity_reasons
 from analysis.ledger import Entries, ledger_reasons, number
-from analysis.load import Run, one_line
-from analysis.metrics import MIN_FRAME_BYTES, WIRE_EXTRA_BYTES, Columns, Window, arrivals_in, is_time
+from analysis.load import Run
+from analysis.metrics import Columns, Window, arrivals_in, is_time
 from analysis.settings import settings_reasons, unit_reasons
 from analysis.targets import rules
 from hosts.traffic.idle_rtt import HEADER, PAYLOAD
+from lib.frames import ETHERNET_BYTES, IPV4_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
+from lib.terminal import one_line
 
 MAX_IDLE_RTT_ERROR, MAX_IDLE_RTT_ERROR_NS = 0.05, 200_000  # the larger: hosts take their time over a ping as well
 MAX_MISSING_WINDOW_RTTS = 10
 # The echo request of hosts/traffic/idle_rtt.py: Ethernet, IPv4, ICMP, payload; it is shorter than the shortest frame.
-ECHO_WIRE_BYTES = max(14 + 20 + HEADER.size + len(PAYLOAD), MIN_FRAME_BYTES) + WIRE_EXTRA_BYTES
+ECHO_WIRE_BYTES = max(ETHERNET_BYTES + IPV4_BYTES + HEADER.size + len(PAYLOAD), LEAST_FRAME_BYTES) + WIRE_EXTRA_BYTES
 
 
 def reasons_against(

@@ -11,7 +11,8 @@ import numpy as np
 
 from analysis.ledger import number
 from analysis.load import Run
-from analysis.metrics import MIN_FRAME_BYTES, WIRE_EXTRA_BYTES, dropped
+from analysis.metrics import dropped
+from lib.frames import LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 
 MAX_GAP_ERROR = 0.1
 CLOCK_SLACK_NS = 100_000  # by which the offset may change beyond the uncertainty of its two measurements
@@ -38,7 +39,7 @@ def departures(queue: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np
     gone = came + queue["sojourn_ns"][left]
     order = np.argsort(gone, kind="stable")
     came, gone = came[order], gone[order]
-    wire_bytes = np.maximum(queue["packet_bytes"][left][order], MIN_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
+    wire_bytes = np.maximum(queue["packet_bytes"][left][order], LEAST_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
     return np.diff(gone), wire_bytes[1:], came[1:] < gone[:-1]
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis import imported, record
+from analysis import imported
 from analysis.load import Run, damage_of, load, told_clock_offset_ns
 from analysis.metrics import is_time
-from analysis.raw import InputError
 from analysis.targets import rules
+from lib.errors import InputError
+from runs import record
 
 TIMES = ("start_mono_ns", "end_mono_ns")
 

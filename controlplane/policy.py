@@ -55,6 +55,7 @@ MODES: dict[str, type[Policy]] = {
     "egress-threshold": EgressThreshold,
     "unwatched": Unwatched,
 }
+WATCHED_MODES = tuple(name for name, kind in MODES.items() if kind is not Unwatched)  # of a measured queue
 
 
 def mode_of(policy: Policy) -> str:

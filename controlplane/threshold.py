@@ -11,11 +11,10 @@ from fractions import Fraction
 
 from controlplane.policy import Unit
 from controlplane.switch import Capabilities
+from lib.frames import ETHERNET_BYTES, WIRE_EXTRA_BYTES
 from lib.units import Quantity, nearest, whole
 
 DIMENSIONS = ("packets", "bytes", "cells", "time", "bdp")
-ETHERNET_BYTES = 14  # the header, in every length the switch counts
-WIRE_BYTES = 24  # preamble, FCS and gap, on the wire alone
 NS_PER_S = 10**9
 
 
@@ -36,7 +35,7 @@ class Traffic:
 
     @property
     def wire_bits(self) -> int:
-        return 8 * (self.frame_bytes + WIRE_BYTES)
+        return 8 * (self.frame_bytes + WIRE_EXTRA_BYTES)
 
 
 @dataclass(frozen=True)

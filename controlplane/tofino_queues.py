@@ -12,10 +12,10 @@ from typing import NamedTuple
 from controlplane import sde_tables
 from controlplane.bfrt import Key, Row, Tables, Value, only_row
 from controlplane.switch import SwitchError
+from lib.frames import IFG_BYTES
 
 PIPE_SHIFT = 7  # a device port: the pipe, then 7 bits of port in the pipe (bf-drivers, include/dvm/bf_drv_intf.h)
 QUEUE = 0  # our program uses the port's first queue
-IFG_BYTES = 20  # preamble and gap; with them the shaper, which counts frame and FCS, counts wire bytes
 KBPS = 1000  # one unit of max_rate in sched_shaping's unit BPS, in bit/s
 STATIC = "DISABLE"  # dynamic_baf: the queue never grows into the free pool
 ROUNDING = 256  # rates are rounded by less than 1/256: mantissas have 10 bits

@@ -13,9 +13,11 @@ import tempfile
 from pathlib import Path
 from typing import IO, Any
 
-from experiments import disk, host, results
+from experiments import disk, host
 from lib import files, owner, regular, syscalls
 from lib.errors import RunError
+from runs import results
+from runs.names import SUMMARY
 
 LAST_LINES = 3
 LOG = Path("logs/analysis.log")
@@ -58,7 +60,7 @@ def _analyse(repetition: Path, alone: bool) -> dict[str, Any]:
             raise
         output.seek(0)
         lines = output.read().splitlines()[-LAST_LINES:]
-    if not (repetition / results.SUMMARY).exists():
+    if not (repetition / SUMMARY).exists():
         raise RunError(
             f"the analysis ended with status {status} and no summary (log: {log})",
             *lines,
@@ -103,7 +105,7 @@ def _again(repetition: Path) -> list[str]:
 
 
 def _summary(repetition: Path) -> dict[str, Any]:
-    path = repetition / results.SUMMARY
+    path = repetition / SUMMARY
     try:
         summary = json.loads(regular.read_text(path))
     except (OSError, ValueError) as error:

@@ -21,15 +21,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from analysis import run_table
-from analysis.raw import InputError
 from experiments import host
 from experiments.sweep import needs, run, spec
 from experiments.sweep.__main__ import prober, whole
 from lib import owner
-from lib.errors import BadValue, RunError, SpecError, fail
+from lib.errors import BadValue, InputError, RunError, SpecError, fail
 from lib.terminal import complain, say
 from lib.words import made, read_words
+from runs import run_table
 
 PAPERS = ("spang2021",)
 SPECS = host.CHECKOUT / "experiments/specs"

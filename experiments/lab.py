@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from experiments import environment, playbooks, processors, results
+from experiments import environment, playbooks, processors
 from experiments.cell import RUNTIME
 from experiments.progress import Progress
 from experiments.resolve import Resolved
 from experiments.sample import Sample
 from experiments.switches import SWITCH_DAEMONS, Switches, in_the_lab
+from runs import results
 
 CONTROL_SOCKET = RUNTIME / "switch.sock"
 PLAYBOOKS = ("prepare", "start")

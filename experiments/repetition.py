@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from controlplane.switch import SwitchError
-from experiments import backlog, cost, disk, environment, host, results, topology
+from experiments import backlog, cost, disk, environment, host, topology
 from experiments.cell import RUNTIME
 from experiments.configure import POSTCARD_PORT, configure
 from experiments.lab import Lab, Shown
@@ -28,6 +28,7 @@ from hosts import daemon
 from hosts.traffic import idle_rtt
 from lib import syscalls
 from lib.errors import RunError
+from runs import results
 
 # In this order: the tracer's events and the switch's postcards have ended when what records them does.
 # Of the two sinks and of other switches than the soft one, those that were never started have nothing to stop.

@@ -27,12 +27,9 @@ from experiments.spec import (
 )
 from lib import units
 from lib.errors import BadValue, SpecError
+from lib.frames import ETHERNET_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES, wire_bytes_of_ip
 from lib.units import Quantity
 
-ETHERNET_BYTES = 14
-ETHERNET_LEAST_BYTES = 60  # without the FCS
-# Frame check sequence, preamble with start delimiter, shortest gap between frames (IEEE 802.3): time on the link.
-ETHERNET_WIRE_EXTRA_BYTES = 24
 UTILIZATION_WINDOW_RTTS = 10
 MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows
 MAX_POOL_BYTES = 1 << 30
@@ -147,7 +144,7 @@ class Resolved:
     @property
     def packets(self) -> int:
         """Data packets of all the traffic when the link is full; of open-loop traffic a little more than are drawn."""
-        least_bytes = ETHERNET_LEAST_BYTES + ETHERNET_WIRE_EXTRA_BYTES
+        least_bytes = LEAST_FRAME_BYTES + WIRE_EXTRA_BYTES
         mean_bytes = {
             None: self.wire_bytes,
             "fixed": self.wire_bytes,
@@ -223,7 +220,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         if not errors.keys() & {key, "target"}:
             wrong(key, problem)
 
-    wire_bytes = spec.mtu + ETHERNET_BYTES + ETHERNET_WIRE_EXTRA_BYTES
+    wire_bytes = wire_bytes_of_ip(spec.mtu)
     capabilities.refuse(spec, clock, wire_bytes, can, refused)
     rtt_ns, rate_bps = units.whole(spec.rtt), units.whole(spec.rate)
     bdp = Fraction(rate_bps * rtt_ns, 8 * 10**9 * wire_bytes)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from controlplane.targets import TARGETS
-from experiments import capabilities, cell, disk, host, machine, results
+from experiments import capabilities, cell, disk, host, machine
 from experiments import testbed as testbed_module
 from experiments.analyse import analyse, user_problem
 from experiments.cell import Interrupted
@@ -26,6 +26,7 @@ from experiments.verdict import headline, show
 from lib import owner
 from lib.errors import RunError
 from lib.terminal import complain, say
+from runs import results
 
 EXIT_NOT_VALID = 2
 

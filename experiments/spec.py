@@ -15,7 +15,9 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
+from controlplane.policy import WATCHED_MODES
 from controlplane.targets import TARGETS
+from hosts.traffic.open_loop import ARRIVALS, SIZES
 from lib import strict_yaml, units
 from lib.errors import BadValue, SpecError
 
@@ -24,10 +26,6 @@ STREAMS_PER_PROCESS = 128  # iperf3's own limit
 MAX_FLOWS = 1024
 TRAFFIC = ("long", "open-loop")
 GENERATORS = ("iperf3", "epoll")
-# As build/open_loop draws them: hosts/traffic/schedule.h says what each is.
-SIZES = ("fixed", "exponential", "bimodal")
-ARRIVALS = ("poisson", "cbr")
-MODES = ("tail-drop", "ecn", "egress-threshold")
 RUN_TARGETS = tuple(name for name in TARGETS if name != "fake")  # which forwards nothing: it is for tests
 
 
@@ -166,7 +164,7 @@ class Spec(BaseModel):
     # Long enough for slow start and its losses, and for one whole sawtooth of the slowest case that the defaults can
     # make: one Reno flow with one BDP of buffer grows by a packet an RTT from 163 to 326 packets.
     warmup: Annotated[Any, Read(_quantity("time", "rtt", low="0ns", high="3600s"))] = "200rtt"
-    mode: Annotated[str, Read(_one_of(*MODES))] = "tail-drop"
+    mode: Annotated[str, Read(_one_of(*WATCHED_MODES))] = "tail-drop"
     ecn_threshold: Annotated[
         Any, Read(lambda v: v if v is None else _positive("bdp", "packets", "bytes", "time")(v))
     ] = None

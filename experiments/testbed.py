@@ -20,7 +20,7 @@ from controlplane.switch import Collector, Switch, SwitchError
 from controlplane.targets import connect
 from controlplane.threshold import Traffic as Conversion
 from controlplane.threshold import convert
-from experiments import environment, playbooks, repetition, results, traffic
+from experiments import environment, playbooks, repetition, traffic
 from experiments.configure import SWITCH_ID, policy
 from experiments.deploy import read_inventory
 from experiments.progress import Progress
@@ -28,6 +28,7 @@ from experiments.resolve import Resolved
 from experiments.switches import Counters, groups, packets_waiting
 from lib.errors import RunError
 from lib.units import Quantity, parse
+from runs import results
 
 EXPECTED_OVERHEAD_S = 30.0
 DRAIN_S = 2.0

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import host, results, topology
+from experiments import host, topology
 from experiments.resolve import FIRST_CLIENT_PORT, Resolved
 from lib.errors import RunError
+from runs import results
 
 PROGRAM = {"long": "long_flows", "open-loop": "open_loop"}
 LAST_CLIENT_PORT = FIRST_CLIENT_PORT + 2047

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments import cost, environment, repetition, results, steps
+from experiments import cost, environment, repetition, steps
 from experiments.cell import NETNS, RUNTIME
 from experiments.lab import CONTROL_SOCKET, Lab
 from experiments.resolve import Resolved
@@ -26,6 +26,7 @@ from experiments.sample import Sample
 from experiments.switches import in_the_lab
 from hosts import moment
 from lib.errors import RunError
+from runs import results
 from virtual import RUN_DIRECTORY
 from virtual.messages import Speaker
 

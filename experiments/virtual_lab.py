@@ -14,13 +14,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments import cost, environment, host, plans, repetition, results, virtual_inside
+from experiments import cost, environment, host, plans, repetition, virtual_inside
 from experiments.host import Host
 from experiments.lab import PLAYBOOKS
 from experiments.progress import Progress
 from experiments.resolve import Resolved
 from experiments.sample import Sample
 from lib.errors import RunError
+from runs import results
 from virtual import RUN_DIRECTORY, memory, offers
 from virtual.kernel import choice, config
 from virtual.kernel.build import BUILD, INTERRUPTED, ensure

@@ -21,9 +21,9 @@ KEYS = ("buf", "mode", "ecn_threshold", "rate")
 
 def whatif(run: Path, given: dict[str, str]) -> int:
     """Replays each repetition of `run`; prints what came of it. Returns the exit status. Raises SpecError, RunError."""
-    from analysis import record, verdict
-    from analysis.raw import InputError
     from analysis.whatif import results
+    from lib.errors import InputError
+    from runs import record, verdict
 
     status = 0
     for repetition in [run] if (run / "spec.yaml").exists() else sorted(p for p in run.glob("rep-*") if p.is_dir()):
@@ -47,8 +47,8 @@ def whatif(run: Path, given: dict[str, str]) -> int:
 
 def _setting(repetition: Path, given: dict[str, str]) -> Any:
     """The run's own queue with what is given in its place."""
-    from analysis.load import load_spec
     from analysis.whatif.queue import Setting
+    from runs.spec_file import load_spec
 
     spec = load_spec(repetition)
     own = Setting.of(spec)

@@ -51,6 +51,10 @@ class RunError(Exception):
         self.lines = list(lines)
 
 
+class InputError(Exception):
+    """Stored files that cannot be used at all; the text is one line: what, where, what to do."""
+
+
 def fail(lines: list[str], status: int = 1) -> int:
     """Says each line on stderr; returns the exit status of the command."""
     for line in lines:

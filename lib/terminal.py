@@ -21,3 +21,8 @@ def say(line: str) -> None:
 def complain(line: str) -> None:
     """Prints a line on stderr."""
     print(printable(line), file=sys.stderr, flush=True)
+
+
+def one_line(error: object) -> str:
+    """Anything as text that does not break a line of output."""
+    return " ".join(str(error).split())[:200]

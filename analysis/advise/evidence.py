@@ -11,15 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis import run_table
 from analysis.advise.link import Link
 from analysis.advise.rule import Rule
-from analysis.run_table import INDEX
+from runs import run_table
+from runs.names import INDEX
 
 TABLES = (".parquet", ".csv")
 OTHER_TABLES = ("least_buffer", "distributions")  # of a sweep and of a repetition, not of runs
 MEASURED = ("utilization_mean", "utilization_p01", "queue_nonempty_fraction", "delta", "flows_losing_per_rtt")
-# Columns of a run table (analysis/run_table.py) that are asked; other tables need only these.
+# Columns of a run table (runs/run_table.py) that are asked; other tables need only these.
 COLUMNS = (
     "valid", "cc", "flows", "traffic", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets", *MEASURED,
 )  # fmt: skip

@@ -7,8 +7,7 @@ import math
 from dataclasses import dataclass
 
 from analysis.theory import short_flows, single_flow, tiny_buffers
-
-WIRE_EXTRA_BYTES = 38  # Ethernet header, FCS, preamble and gap
+from lib.frames import wire_bytes_of_ip
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Link:
     @property
     def wire_bytes(self) -> int:
         """Bytes that a full packet takes on the link."""
-        return self.mtu_bytes + WIRE_EXTRA_BYTES
+        return wire_bytes_of_ip(self.mtu_bytes)
 
     @property
     def bdp(self) -> float:

@@ -11,12 +11,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from analysis import record, verdict, whole
-from analysis.load import check_name
-from analysis.raw import InputError
-from lib.errors import BadValue, SpecError
+from analysis import whole
+from lib.errors import BadValue, InputError, SpecError
 from lib.terminal import printable
 from lib.words import made, read_words
+from runs import record, verdict
+from runs.names import SUMMARY
+from runs.spec_file import check_name
 
 FORMATS = ("csv", "parquet", "pcapng", "flent", "telemetry-report")
 DIRECTORIES = ("csv", "parquet")  # which are several files
@@ -87,7 +88,7 @@ def _export(repetition: Path, kind: str, output: Path) -> int:
         raise InputError(f"{output}: is there already; allowed: a new name, or remove it")
     if not output.absolute().parent.is_dir():
         raise InputError(f"{output}: there is no directory {output.parent}; make it first")
-    whole.check(repetition, derived=[verdict.SUMMARY])
+    whole.check(repetition, derived=[SUMMARY])
     # A directory of our own: in /tmp, another user could have made a link of any name that can be guessed.
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as own:
         part = Path(own) / output.name

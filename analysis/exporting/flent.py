@@ -19,10 +19,12 @@ import polars as pl
 
 from analysis import imported, whole
 from analysis.exporting import tables
-from analysis.load import POSTCARDS_FILE, Run
+from analysis.load import Run
 from analysis.metrics import UTILIZATION_WINDOW_RTTS, bottleneck, jain_index, measurement_window
-from analysis.raw import InputError, known
+from analysis.raw import known
 from lib import regular
+from lib.errors import InputError
+from runs.names import POSTCARDS_FILE
 from wire import wire
 
 FORMAT_VERSION = 4  # of flent/resultset.py

@@ -14,9 +14,10 @@ from typing import IO
 import numpy as np
 
 from analysis import imported, whole
-from analysis.load import POSTCARDS_FILE, load_spec
-from analysis.raw import InputError
 from lib import regular
+from lib.errors import InputError
+from runs.names import POSTCARDS_FILE
+from runs.spec_file import load_spec
 from wire import wire
 
 PCAPNG, DATAGRAM = wire.PCAPNG_PACKET.const, wire.DATAGRAM

@@ -13,8 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from analysis import parquet, whole
-from analysis.raw import InputError
+from analysis import whole
+from lib import parquet
+from lib.errors import InputError
 from wire import wire
 
 TABLES = ("postcards", "tcp", "joined", "distributions")

@@ -16,12 +16,14 @@ import numpy as np
 
 from analysis import imported, whole
 from analysis.exporting import pcapng
-from analysis.load import POSTCARDS_FILE, load_spec, load_switch, told_clock_offset_ns
+from analysis.load import load_switch, told_clock_offset_ns
 from analysis.packets import card_columns, packet_headers, packet_kinds
-from analysis.raw import InputError
 from analysis.targets import SOFT
 from analysis.unwrap import switch_time
 from controlplane.targets import TARGETS
+from lib.errors import InputError
+from runs.names import POSTCARDS_FILE
+from runs.spec_file import load_spec
 from wire import wire
 
 CARD, REPORT = wire.POSTCARD.const, wire.TELEMETRY_REPORT.const

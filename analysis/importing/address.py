@@ -13,7 +13,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from analysis.raw import InputError
+from lib.errors import InputError
 
 SCHEMES = ("postgresql://", "postgres://")
 ALLOWED = (

@@ -12,8 +12,8 @@ from analysis import artifact
 from analysis.capture import MAGICS, Capture
 from analysis.importing.fields import Addresses, Cards
 from analysis.importing.text import CARDS_UNKNOWN, TOFINO_CELL_BYTES
-from analysis.raw import InputError
 from analysis.unwrap import SWITCH_TIME_BITS
+from lib.errors import InputError
 from wire import wire
 
 CARD = wire.POSTCARD.const

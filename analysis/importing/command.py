@@ -14,10 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from analysis.importing import address, sources, write
-from analysis.raw import InputError
-from experiments.spec import MODES
+from controlplane.policy import WATCHED_MODES
 from lib import units
-from lib.errors import BadValue, SpecError
+from lib.errors import BadValue, InputError, SpecError
 from lib.words import made, read_words
 
 USAGE = """\
@@ -122,8 +121,8 @@ def _whole(text: str, low: int, high: int) -> int:
 
 
 def _mode(text: str) -> str:
-    if text not in MODES:
-        raise ValueError(f"is not known; allowed: {', '.join(MODES)}")
+    if text not in WATCHED_MODES:
+        raise ValueError(f"is not known; allowed: {', '.join(WATCHED_MODES)}")
     return text
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from analysis.flows import FiveTuple
-from analysis.raw import InputError
+from lib.errors import InputError
 
 LINE = "line"  # the column that says where a row stood
 SHOWN_CHARACTERS = 60

@@ -17,8 +17,8 @@ import polars as pl
 
 from analysis.importing import captures, tables, text, write
 from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, decimal, typed, whole
-from analysis.raw import InputError
 from lib import regular
+from lib.errors import InputError
 
 TRACE, POSTCARDS, CONFIG = "trace.tr", "postcards.tr", "config.json"
 PARTS = (TRACE, POSTCARDS, CONFIG, f"{TRACE}.gz", f"{POSTCARDS}.gz")

@@ -24,8 +24,8 @@ import psycopg
 
 from analysis.importing import address
 from analysis.importing.fields import LINE
-from analysis.raw import InputError
 from lib import regular
+from lib.errors import InputError
 
 EXPERIMENTS, TRACES, POSTCARDS = "experiments", "traces", "postcard_traces"
 RETRANSMITS, HISTOGRAMS = "retransmits", "queue_depth_histograms"

@@ -27,8 +27,8 @@ from analysis.importing.fields import (
     typed,
     whole,
 )
-from analysis.raw import InputError
 from lib import regular
+from lib.errors import InputError
 from wire import wire
 
 EVENT, CARD = wire.TCP_RECORD.const, wire.POSTCARD.const

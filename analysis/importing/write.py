@@ -16,19 +16,20 @@ from typing import Any
 import numpy as np
 import yaml
 
-from analysis import record
 from analysis.flows import PROTOCOL_NAMES, FiveTuple, address_text
 from analysis.imported import DEPTHS_FILE
 from analysis.importing import traffic
 from analysis.importing.fields import Addresses, Cards, Depths, Events
-from analysis.load import POSTCARDS_FILE, SPEC_VERSION, TCP_FILE
-from analysis.raw import InputError
 from lib import regular
+from lib.errors import InputError
+from lib.frames import wire_bytes_of_ip
+from runs import record
+from runs.names import ENVIRONMENT, POSTCARDS_FILE, TCP_FILE
+from runs.spec_file import SPEC_VERSION
 from wire import wire
 
 ROWS_PER_BLOCK = 5_000  # of either kind: less than a block may hold
 MOST_RTTS = 10_000_000  # that are measured: 3 h of 1 ms
-WIRE_EXTRA_BYTES = 14 + 24  # Ethernet's header; FCS, preamble and gap
 MODES = {"drop": "egress-threshold", "ecn": "ecn"}  # what the artifact's program did: it decides on departure
 
 
@@ -100,8 +101,8 @@ def write(
         record.MARK: True,
     }
     data = (json.dumps(environment, indent=1, allow_nan=False, default=str) + "\n").encode()
-    record.write_raw(directory, {record.ENVIRONMENT: data})
-    (directory / record.ENVIRONMENT).write_bytes(data)
+    record.write_raw(directory, {ENVIRONMENT: data})
+    (directory / ENVIRONMENT).write_bytes(data)
 
 
 def _as_json(value: Any) -> Any:
@@ -112,7 +113,7 @@ def _as_json(value: Any) -> Any:
 def _spec(
     cards: Cards | None, conditions: Conditions, source: Source, span_ns: tuple[int, int], flows: int, deepest: int
 ) -> dict[str, Any]:
-    wire_bytes = conditions.mtu_bytes + WIRE_EXTRA_BYTES
+    wire_bytes = wire_bytes_of_ip(conditions.mtu_bytes)
     third = max((span_ns[1] - span_ns[0]) // 3, 1)
     marks = conditions.mode == "ecn"
     buffer = conditions.buffer_packets or (None if marks else conditions.threshold_packets)

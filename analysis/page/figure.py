@@ -12,8 +12,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from analysis.raw import InputError
 from lib import regular
+from lib.errors import InputError
 
 MAX_BYTES = 1_000_000  # of a drawing: where its picture in pixels is smaller, that is taken instead
 _VIEW_BOX = re.compile(rb"<svg\b[^>]*?\bviewBox=\"0 0 ([0-9.]+) ([0-9.]+)\"", re.DOTALL)

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis import page, run_table
+from analysis import page
 from analysis.figures.common import plain
 from analysis.figures.sweep import NAMES
 from analysis.page.figure import Figure, embed
@@ -23,8 +23,9 @@ from analysis.report import facts
 from analysis.sweep_report.columns import LABELS, table, value_text
 from analysis.sweep_report.stored import COLUMN, MISSING, NOT_VALID, VALID, Row, Stored, earlier_reasons, kind, read
 from lib import files
+from runs import run_table
+from runs.names import PAGE
 
-PAGE = "report.html"
 TEMPLATE = Path(__file__).with_name("sweep_report.html.j2")
 PAPERS = ("spang2021",)  # packages beside analysis/figures/sweep
 MOST_BYTES = 8_000_000  # of all figures: what would make the page larger is named instead

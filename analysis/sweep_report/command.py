@@ -10,15 +10,15 @@ import argparse
 import sys
 from pathlib import Path
 
-from analysis.load import check_name
-from analysis.raw import InputError
+from lib.errors import InputError
 from lib.terminal import printable
+from runs.spec_file import check_name
 
 
 def main(arguments: list[str]) -> int:
     """Prints the page's path; errors on stderr, one line."""
-    from analysis import record, run_table
     from analysis.sweep_report import write
+    from runs import record, run_table
 
     parser = argparse.ArgumentParser(prog="python -m analysis sweep-report", description="The page of a whole sweep.")
     parser.add_argument("directory", type=Path, help="a sweep (results/<sweep>)")

@@ -16,12 +16,11 @@ from typing import Any
 
 import polars as pl
 
-from analysis import parquet, run_table, verdict
-from analysis.raw import InputError
-from lib import regular
+from lib import parquet, regular
+from lib.errors import InputError
+from runs import run_table, verdict
+from runs.names import ABORTED, EARLIER_ATTEMPTS, PLAN, REPETITION, SWEEP_RUNS
 
-PLAN = "plan.json"
-ABORTED = "ABORTED"
 SEARCHED = "least_buffer.parquet"
 SEARCHED_COLUMNS = (
     "point", "cc", "flows", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "bdp_packets", "criterion", "least",
@@ -119,7 +118,7 @@ def read(directory: Path) -> Stored:
 def earlier_reasons(directory: Path, row: Row) -> list[str]:
     """Why earlier attempts of a job were not good enough, one text each."""
     reasons = []
-    for attempt in sorted((directory / row["directory"]).parent.glob(run_table.EARLIER_ATTEMPTS)):
+    for attempt in sorted((directory / row["directory"]).parent.glob(EARLIER_ATTEMPTS)):
         try:
             reasons.append("; ".join(verdict.reasons(verdict.read(attempt))))
         except FileNotFoundError:
@@ -157,7 +156,7 @@ def _missing(directory: Path, name: str, job: dict[str, Any]) -> Row:
     spec = job.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("groups"), list):
         raise InputError(f"{directory / PLAN}: job {name} has no spec; run the sweep again: it writes it anew")
-    place = Path(verdict.SWEEP_RUNS) / name / "rep-1"
+    place = Path(SWEEP_RUNS) / name / REPETITION
     where = run_table.Place(f"{directory.name}/{place}", directory.name, job.get("repetition", 1), 1, "", None)
     return run_table.row({"spec": spec, "utilization": {}}, {}, where) | {
         "valid": None,

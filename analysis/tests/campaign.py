@@ -27,11 +27,11 @@ from types import FrameType
 from typing import Any
 from unittest import mock
 
-from analysis import record
 from analysis.__main__ import main as analysis
 from analysis.tests import simulate
 from analysis.tests.damages import KINDS, Files, damage, derived_of, files
 from experiments.__main__ import main as experiments
+from runs.names import RECORD
 
 COMMANDS = ("replay", "forced replay", "what-if", "csv", "parquet", "pcapng", "flent", "telemetry-report")
 LONGEST_S = 30  # of one command: the slowest takes about one second
@@ -209,7 +209,7 @@ def main(words: list[str]) -> int:
         for number, run in enumerate(runs):
             if words[2:]:
                 shutil.copytree(words[2 + number], run)
-                if not (run / record.RECORD).exists():
+                if not (run / RECORD).exists():
                     simulate.record_digests(run)
                 prepared(run)
             else:

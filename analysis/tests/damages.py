@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from analysis import record
+from runs.names import RECORD
 from wire import wire
 
 KINDS = ("raw", "derived", "swapped")
@@ -42,9 +42,9 @@ def damage(directory: Path, other: Path, kind: str, chance: random.Random) -> st
     """Damages one file of a repetition for sure. Returns which, and how."""
     names = sorted(files(directory))
     derived = [name for name in names if name in derived_of(names) or name.startswith("whatif-")]
-    raw = [name for name in names if name not in (*derived, record.RECORD)]
+    raw = [name for name in names if name not in (*derived, RECORD)]
     if kind == "swapped":
-        name = chance.choice([*raw, *derived, record.RECORD])
+        name = chance.choice([*raw, *derived, RECORD])
         source = other / name
         if chance.random() < 0.2:
             source = directory / chance.choice([n for n in raw + derived if n != name])
@@ -55,7 +55,7 @@ def damage(directory: Path, other: Path, kind: str, chance: random.Random) -> st
     if kind == "raw" and chance.random() < 0.4:  # else documents would have nearly all of it
         name = chance.choice([n for n in raw if Path(n).suffix in BLOCKS])
     else:
-        name = chance.choice([*(raw if kind == "raw" else derived), record.RECORD])
+        name = chance.choice([*(raw if kind == "raw" else derived), RECORD])
     path = directory / name
     ways = [_flipped, _cut, _extended, _zeroed, _deleted, _emptied, _fifo]
     ways += [_blocks] * 4 if path.suffix in BLOCKS else []

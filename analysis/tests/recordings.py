@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.__main__ import main as analyse
-from analysis.record import RECORD
 from experiments.__main__ import main as experiments
+from runs.names import RECORD
 
 RECORDED = Path(__file__).with_name("recorded")
 KINDS = ("real", "virtual", "ecn", "egress-threshold", "import")

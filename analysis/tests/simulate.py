@@ -18,7 +18,8 @@ from typing import Any
 
 import yaml
 
-from analysis import record
+from runs import record
+from runs.names import ENVIRONMENT
 from wire import wire
 
 CARD, EVENT, BLOCK = wire.POSTCARD.const, wire.TCP_RECORD.const, wire.BLOCK.const
@@ -411,10 +412,10 @@ def spec(scenario: Scenario) -> dict[str, Any]:
 
 def record_digests(directory: Path) -> None:
     """As the runner leaves a repetition: with the digests of its raw files, and environment.json last."""
-    path = directory / record.ENVIRONMENT
+    path = directory / ENVIRONMENT
     data = json.dumps(json.loads(path.read_text()) | {record.MARK: True}).encode()
     path.unlink()
-    record.write_raw(directory, {record.ENVIRONMENT: data})
+    record.write_raw(directory, {ENVIRONMENT: data})
     path.write_bytes(data)
 
 

@@ -15,8 +15,8 @@ from scapy.utils import PcapNgWriter
 
 from analysis import __main__ as command
 from analysis.artifact import DATAGRAM_BYTES, FORMAT, read
-from analysis.raw import InputError
 from analysis.tables import write_raw_tables
+from lib.errors import InputError
 from wire import wire
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from analysis import derive as derive_module
-from analysis import parquet
 from analysis.__main__ import main
 from analysis.exporting import flent, telemetry_report
 from analysis.importing.text import CARDS_UNKNOWN
@@ -20,6 +19,7 @@ from analysis.tests import simulate
 from analysis.tests.test_exporting import decode
 from analysis.tests.test_targets import OFFSET_NS, as_bmv2
 from experiments.__main__ import main as experiments
+from lib import parquet
 from wire import wire
 
 

@@ -13,10 +13,10 @@ from analysis import distributions
 from analysis.figures.spang2021 import common, run_list
 from analysis.figures.spang2021.runs import Runs
 from analysis.figures.spang2021.trace import Trace
-from analysis.raw import InputError
 from analysis.statistics import Interval
 from analysis.summary import summarize
 from analysis.tests import sweeps
+from lib.errors import InputError
 
 KERNEL = {"hosts": {"sender": {"congestion_controls": ["reno", "cubic"]}}, "git": {"commit": "0123456789ab"}}
 

@@ -15,16 +15,16 @@ import polars as pl
 import pytest
 
 from analysis import derive as derive_module
-from analysis import record, run_table
 from analysis.__main__ import main
 from analysis.figures import common, drawing
 from analysis.figures.spang2021 import figure_01, paper
 from analysis.figures.spang2021.runs import Runs
 from analysis.figures.spang2021.trace import Trace
 from analysis.imported import REASON
-from analysis.raw import InputError
 from analysis.tests import foreign, simulate
 from experiments import figures
+from lib.errors import InputError
+from runs import record, run_table
 
 BDP = 41  # packets: 50 Mb/s x 10 ms / (8 x 1538 bytes), rounded
 LONG: dict[str, Any] = {"warmup_ns": 200_000_000, "duration_ns": 2_500_000_000}

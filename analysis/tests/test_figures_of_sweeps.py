@@ -12,15 +12,16 @@ import pytest
 import yaml
 
 from analysis import derive as derive_module
-from analysis import distributions, record, run_table
+from analysis import distributions
 from analysis.derive import derive
 from analysis.figures.spang2021 import common, document, figure_05b, paper, publish, run_list, table_conditions
 from analysis.figures.spang2021.runs import Runs
 from analysis.figures.spang2021.table_rows import Row
-from analysis.raw import InputError
 from analysis.statistics import Interval
 from analysis.tests import simulate
 from analysis.theory import many_flows, single_flow
+from lib.errors import InputError
+from runs import record, run_table
 
 DROPPED = simulate.CARD["POSTCARD_DROPPED"]
 BDP = 50e6 * 10e-3 / (8 * 1538)  # of the simulation's default link

@@ -4,7 +4,7 @@
 import pytest
 
 from analysis.importing import address, command
-from analysis.raw import InputError
+from lib.errors import InputError
 
 SECRET = "hunter2"
 NOWHERE = "host=/nowhere"

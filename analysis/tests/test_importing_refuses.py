@@ -16,9 +16,9 @@ from analysis.__main__ import main
 from analysis.analyse import analyse
 from analysis.figures import drawing, utilization
 from analysis.importing import command, sources
-from analysis.raw import InputError
 from analysis.tests import campaign, foreign, simulate
 from analysis.tests.imports import CONDITIONS, EXPERIMENT, pcap, refused
+from lib.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -12,8 +12,9 @@ import yaml
 from analysis import flows as flows_module
 from analysis.flows import FiveTuple, FlowTable, address_text
 from analysis.load import load
-from analysis.raw import InputError, load_postcards, load_tcp
+from analysis.raw import load_postcards, load_tcp
 from analysis.tests import simulate
+from lib.errors import InputError
 from wire import wire
 
 

@@ -10,11 +10,11 @@ import yaml
 from analysis import open_loop
 from analysis.analyse import analyse
 from analysis.derive import derive
-from analysis.raw import InputError
 from analysis.summary import summarize
 from analysis.tests import simulate
 from analysis.tests.simulate import BLOCK, CARD, START_NS
 from analysis.theory import packet_sizes, queues
+from lib.errors import InputError
 from wire import wire
 
 GOODPUT = wire.GOODPUT_RECORD

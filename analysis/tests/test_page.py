@@ -13,8 +13,8 @@ import pytest
 from analysis.derive import derive
 from analysis.figures import NAMES
 from analysis.page.figure import MAX_BYTES, embed
-from analysis.raw import InputError
 from analysis.tests import simulate
+from lib.errors import InputError
 
 BOX = """const box = document.querySelector('.picture svg').getBoundingClientRect();
 return [box.left, box.top, box.width, box.height]"""

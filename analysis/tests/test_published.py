@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from analysis import run_table
 from analysis.figures.spang2021 import document, paper, publish, run_list
+from runs import run_table
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs/results"
 REFRESH = "publish again: make figures PAPER=spang2021 DRAW=only PUBLISH=1 RESULTS=<the set>"

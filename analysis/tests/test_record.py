@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from analysis import record, run_table
 from analysis.__main__ import main
 from analysis.figures.spang2021.runs import Run
-from analysis.raw import InputError
 from analysis.tests import campaign, damages, simulate
-from experiments import results
 from experiments.__main__ import main as experiments
 from experiments.sweep.thin import thin
+from lib.errors import InputError
+from runs import record, results, run_table
+from runs.names import ENVIRONMENT, RECORD
 from wire import wire
 
 OF_POSTCARDS = ("pcapng", "telemetry-report", "flent")
@@ -65,12 +65,12 @@ def blocks(path: Path) -> list[bytes]:
 
 
 def test_record__has_every_file_of_a_run(run):
-    content = json.loads((run / record.RECORD).read_text())
+    content = json.loads((run / RECORD).read_text())
     raw = {"spec.yaml", "postcards.bsp", "tcp.bst"} | {
         f"{name}.json" for name in ("environment", "collector", "tracer", "switch", "traffic", "idle_rtt")
     }
     assert content["raw"].keys() == raw
-    derived = {name for name in damages.files(run) if not name.startswith("whatif-")} - raw - {record.RECORD}
+    derived = {name for name in damages.files(run) if not name.startswith("whatif-")} - raw - {RECORD}
     assert content["derived"].keys() == derived
     assert {"summary.json", "joined.parquet", "report.html", "figures/utilization.svg"} < derived
     assert record.raw_damage(run) == record.derived_damage(run, *derived) == []
@@ -170,7 +170,7 @@ def test_forced_replay__of_what_cannot_be_analysed_is_one_line(run, capsys, monk
 
 @pytest.mark.parametrize("how", ["changed", "deleted", "of another run", "fifo"])
 def test_record__that_is_damaged_itself_is_refused(run, stored, capsys, how):
-    path = run / record.RECORD
+    path = run / RECORD
     text = path.read_text()
     path.unlink()
     if how == "fifo":
@@ -178,7 +178,7 @@ def test_record__that_is_damaged_itself_is_refused(run, stored, capsys, how):
     elif how == "changed":
         path.write_text(text.replace('"postcards.bsp": "', '"postcards.bsp": "0', 1))
     elif how == "of another run":
-        path.write_text((stored[1] / record.RECORD).read_text())
+        path.write_text((stored[1] / RECORD).read_text())
     refused(run, capsys, "" if how == "of another run" else "digests.json: ")
 
 
@@ -189,24 +189,24 @@ def signed(content: dict) -> str:
 
 
 def test_record__in_another_form_is_refused_though_its_digest_is_right(run, capsys):
-    content = json.loads((run / record.RECORD).read_text())
+    content = json.loads((run / RECORD).read_text())
     raw = content["raw"]
     names = ("", "a\0b", "\ud800", "\x1b[31m", "x" * 300, "../spec.yaml", "/etc/hostname", "./spec.yaml")
     wrong = [*({**raw, name: "0"} for name in names), {**raw, "spec.yaml": 1}, list(raw), 5, "spec.yaml"]
     forms = [content | {part: value} for part in ("raw", "derived") for value in wrong]
     forms += [{key: value for key, value in content.items() if key != part} for part in ("raw", "derived")]
     for form in forms:
-        (run / record.RECORD).write_text(signed(form))
+        (run / RECORD).write_text(signed(form))
         with pytest.raises(ValueError, match="does not give each part"):
             record.read(run)
     refused(run, capsys, "digests.json: does not give each part")
 
 
 def test_run_without_a_record__is_read_and_says_so(run, capsys):
-    environment = json.loads((run / record.ENVIRONMENT).read_text())
+    environment = json.loads((run / ENVIRONMENT).read_text())
     del environment[record.MARK]
-    (run / record.ENVIRONMENT).write_text(json.dumps(environment))  # as an earlier version left it
-    (run / record.RECORD).unlink()
+    (run / ENVIRONMENT).write_text(json.dumps(environment))  # as an earlier version left it
+    (run / RECORD).unlink()
     for call in (
         lambda: experiments(["replay", f"RUN={run}"]),
         lambda: experiments(["replay", f"RUN={run}", "BUF=5p"]),
@@ -216,7 +216,7 @@ def test_run_without_a_record__is_read_and_says_so(run, capsys):
         assert call() == 0
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"note: {run}: has no digests of its raw files (")
-    assert json.loads((run / record.RECORD).read_text())["raw"] is None  # the analysis cannot know what was recorded
+    assert json.loads((run / RECORD).read_text())["raw"] is None  # the analysis cannot know what was recorded
     (run.parent.parent / "x.flent.gz").unlink()
     (run / "joined.parquet").write_bytes(b"x")  # but what it wrote itself
     refused(run, capsys, "joined.parquet: damaged", TABLES, whatif=False, replay=False)
@@ -235,8 +235,8 @@ def test_thinned_run__is_whole(run, capsys):
 def test_recording__writes_the_record_before_what_marks_a_run_as_recorded(tmp_path, monkeypatch):
     repetition = tmp_path / "rep-1"
     simulate.write_run(repetition, simulate.Scenario(duration_ns=100_000_000, warmup_ns=50_000_000))
-    world = json.loads((repetition / results.RECORDED).read_text())
-    (repetition / results.RECORDED).unlink()
+    world = json.loads((repetition / ENVIRONMENT).read_text())
+    (repetition / ENVIRONMENT).unlink()
     (repetition / "logs").mkdir()
     (repetition / "logs/x").write_text("x")
     with monkeypatch.context() as broken:
@@ -244,13 +244,13 @@ def test_recording__writes_the_record_before_what_marks_a_run_as_recorded(tmp_pa
         with pytest.raises(OSError, match="No space"):
             results.record(repetition, world)
     assert not results.is_recorded(repetition)
-    assert (repetition / record.RECORD).exists()
+    assert (repetition / RECORD).exists()
     results.record(repetition, world)
     assert record.raw_damage(repetition) == []
-    assert "logs/x" not in json.loads((repetition / record.RECORD).read_text())["raw"]
+    assert "logs/x" not in json.loads((repetition / RECORD).read_text())["raw"]
     with campaign.undrawn():
         assert main([str(repetition)]) in (0, 3)
-    assert json.loads((repetition / record.RECORD).read_text())["derived"]
+    assert json.loads((repetition / RECORD).read_text())["derived"]
 
 
 def test_table_of_runs__takes_nothing_from_damaged_files(run):
@@ -275,10 +275,10 @@ def test_table_of_runs__takes_nothing_from_damaged_files(run):
 
 def test_fifo__as_any_file_of_a_run_is_refused_at_once(run, capsys):
     """Also where no record tells that it is none of the run's."""
-    environment = json.loads((run / record.ENVIRONMENT).read_text())
+    environment = json.loads((run / ENVIRONMENT).read_text())
     del environment[record.MARK]
-    (run / record.ENVIRONMENT).write_text(json.dumps(environment))
-    (run / record.RECORD).unlink()
+    (run / ENVIRONMENT).write_text(json.dumps(environment))
+    (run / RECORD).unlink()
     for name in sorted(path.name for path in run.iterdir() if path.is_file()):
         path = run / name
         data = path.read_bytes()

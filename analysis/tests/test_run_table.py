@@ -8,9 +8,9 @@ from pathlib import Path
 import polars
 import pytest
 
-from analysis import run_table
 from analysis.summary import summarize
 from analysis.sweep_report import stored
+from runs import run_table
 
 ENVIRONMENT = {
     "git": {"commit": "c" * 40, "dirty": False},

@@ -11,10 +11,11 @@ import polars as pl
 import pytest
 import yaml
 
-from analysis import record
 from analysis.tests import simulate
 from analysis.whatif import CAVEAT
 from experiments.__main__ import main
+from runs import record
+from runs.names import RECORD
 from softswitch.tests.fifo_model import fifo
 
 
@@ -195,7 +196,7 @@ def test_what_if_of_another_run__is_refused(fresh, tmp_path, capsys):
     _refused(directories[0], capsys)
     shutil.rmtree(mine)
     whatif(directories[0], "BUF=5p")
-    (mine / record.RECORD).unlink()
+    (mine / RECORD).unlink()
     _refused(directories[0], capsys)
 
 

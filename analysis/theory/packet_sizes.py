@@ -6,11 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.theory.checks import check_positive, check_whole
-
-# hosts/traffic/schedule.h: the IP packet of the shortest Ethernet frame, and what the wire adds to any.
-SIZES = ("fixed", "bimodal", "exponential")
-LEAST_IP_BYTES, WIRE_EXTRA_BYTES = 46, 38
-MOST_IP_BYTES = 65535  # what an IP header can say
+from hosts.traffic.open_loop import SIZES
+from lib.frames import ETHERNET_BYTES, LEAST_IP_BYTES, MOST_IP_BYTES, WIRE_EXTRA_BYTES
 
 
 def packet_sizes(sizes: str, mtu_bytes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -41,4 +38,4 @@ def service_times(sizes: str, mtu_bytes: int, rate_bps: int) -> tuple[np.ndarray
     """
     check_positive("a rate", rate_bps)
     ip_bytes, probabilities = packet_sizes(sizes, mtu_bytes)
-    return (ip_bytes + WIRE_EXTRA_BYTES) * 8 / rate_bps, probabilities
+    return (ip_bytes + ETHERNET_BYTES + WIRE_EXTRA_BYTES) * 8 / rate_bps, probabilities

@@ -18,8 +18,10 @@ import numpy as np
 from analysis.exporting import pcapng
 from analysis.figures.common import si
 from analysis.packets import card_columns, packet_headers, packet_kinds
-from analysis.raw import Columns, InputError
+from analysis.raw import Columns
 from analysis.unwrap import switch_time
+from lib.errors import InputError
+from lib.frames import ETHERNET_BYTES, IPV4_BYTES, UDP_BYTES
 from softswitch.library import BuildError, Core, Refused
 from wire import wire
 
@@ -27,7 +29,7 @@ CARD = wire.POSTCARD.const
 SENDER, BOTTLENECK, COLLECTOR = 1, 2, 3
 DESTINATION_MAC, SOURCE_MAC = 0x02BF00000002, 0x02BF00000001
 IPV4_TYPE, IPV6_TYPE, OTHER_TYPE = 0x0800, 0x86DD, 0x88B5
-ETHERNET_BYTES, UDP_HEADERS_BYTES = 14, 14 + 20 + 8
+UDP_HEADERS_BYTES = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES
 COPY_BYTES = 256
 DRAIN_EVERY = 256  # arrivals: outputs hold packets of the core's pool until they are taken
 FOREVER_NS = 1 << 62

@@ -13,14 +13,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import imported, metrics, record, verdict, whole
+from analysis import imported, metrics, whole
 from analysis.load import Run, clock_offset_ns
-from analysis.lock import only_one
-from analysis.raw import Columns, InputError
+from analysis.raw import Columns
 from analysis.summary import plain
 from analysis.tables import write_frame
 from analysis.whatif import CAVEAT, figure, queue, stored
+from lib.errors import InputError
 from lib.files import remove
+from runs import record, verdict
+from runs.lock import only_one
+from runs.names import RECORD, SUMMARY
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -35,7 +38,7 @@ def what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> 
 
 
 def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> tuple[Path, dict[str, Any]]:
-    whole.check(repetition, derived=[verdict.SUMMARY, *stored.sources_of_page(repetition)])
+    whole.check(repetition, derived=[SUMMARY, *stored.sources_of_page(repetition)])
     run = whole.load_whole(repetition)
     if imported.is_imported(run.spec) and imported.unknown(run.spec):
         raise InputError(
@@ -68,7 +71,7 @@ def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) ->
         (scratch / "summary.json").write_text(json.dumps(plain(summary), indent=1, allow_nan=False) + "\n")
         _draw(scratch, run, own, replayed, setting, window)
         digests = record.digests(scratch, [path.name for path in scratch.iterdir()])
-        (scratch / record.RECORD).write_text(record.text_of_what_if(repetition, digests))
+        (scratch / RECORD).write_text(record.text_of_what_if(repetition, digests))
         target = _next(repetition)
         scratch.rename(target)
     finally:

@@ -13,12 +13,12 @@ from typing import Any
 
 import jinja2
 
-from analysis import record, verdict
-from analysis.raw import InputError
-from analysis.report import PAGE, pictures, render
-from analysis.run_table import is_number
-from analysis.verdict import SUMMARY
+from analysis.report import pictures, render
 from lib import files, regular
+from lib.errors import InputError
+from runs import record, verdict
+from runs.names import PAGE, RECORD, SUMMARY
+from runs.run_table import is_number
 
 MEASURES = (
     ("drops",), ("marks",), ("queue_depth_packets", "p50"), ("queue_depth_packets", "p99"),
@@ -55,7 +55,7 @@ def _problem(repetition: Path, what_if: Path) -> str | None:
         return None  # every reader of the run refuses a damaged record
     if of_run is None or of_run.raw is None or of_run.raw == (of_what_if and of_what_if.raw):
         return None
-    return f"was not made from this run's raw files, or has no {record.RECORD} that says so"
+    return f"was not made from this run's raw files, or has no {RECORD} that says so"
 
 
 def _is_shown(summary: Any) -> bool:

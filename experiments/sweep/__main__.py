@@ -49,9 +49,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _sweep(arguments: list[str], only_show: bool) -> int:
-    from analysis import run_table
     from experiments import host
     from experiments.sweep import needs, plan, run, spec
+    from runs import run_table
 
     words, options, errors = read_words(arguments)
     smoke, at_once, attempts = (whole(words, key, errors, most) for key, most in LIMITS.items())

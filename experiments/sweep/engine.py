@@ -22,11 +22,12 @@ from experiments.cell import FORWARDED
 from experiments.sweep import labs as labs_module
 from experiments.sweep import plan
 from experiments.sweep.labs import Lab
-from experiments.sweep.plan import JOB_ID, PLAN
-from experiments.sweep.state import REPETITION, RUNS, make_room
+from experiments.sweep.plan import JOB_ID
 from experiments.sweep.unpack import unpack
 from lib import owner, syscalls
 from lib.errors import RunError
+from runs.job_state import make_room
+from runs.names import PLAN, REPETITION, SWEEP_RUNS
 
 COMMAND = 'exec "$BUFFERSCOPE_PYTHON" -m experiments.sweep job "$BUFFERSCOPE_SWEEP" {}'
 # On a lab, whatever comes of a job is told by its directory, which comes back as one file; without one the job is tried
@@ -129,12 +130,12 @@ def _bring_in(directory: Path, home: Path, names: list[str], came: set[str]) -> 
         return
     for line in (home / "log").read_text().splitlines()[1:]:
         name = names[int(line.split("\t", 1)[0]) - 1]
-        packed, back = directory / AWAY / f"{name}.tar", directory / AWAY / RUNS / name
+        packed, back = directory / AWAY / f"{name}.tar", directory / AWAY / SWEEP_RUNS / name
         if name in came or not packed.exists():
             continue
         job, _ = plan.read_job(directory, name)
         unpack(packed, name, directory / AWAY, MOST_SHARE * disk.estimate_bytes(job.spec))
-        own = directory / RUNS / name
+        own = directory / SWEEP_RUNS / name
         own.mkdir(exist_ok=True)
         make_room(own)
         for entry in (path for path in back.iterdir() if path.name != REPETITION):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One job of a sweep: the runner's own repetition, in the job's directory, what it prints in a file there.
 
-Ends with the process that started it, however that ends; what it leaves then is done again (state.py).
+Ends with the process that started it, however that ends; what it leaves then is done again (runs/job_state.py).
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from experiments import results, runner
+from experiments import runner
 from experiments.analyse import analyse
 from experiments.cell import Interrupted
 from experiments.resolve import Resolved
 from experiments.sweep import plan
-from experiments.sweep.state import REPETITION, RUNS, State, look, make_room
 from experiments.sweep.thin import thin
 from lib import files, owner, syscalls
 from lib.errors import RunError
 from lib.terminal import say
+from runs import results
+from runs.job_state import State, look, make_room
+from runs.names import REPETITION, SWEEP_RUNS
 
 LOG = "job.log"
 LOOK_AGAIN_S = 2.0
@@ -36,7 +38,7 @@ def run(directory: Path, name: str) -> int:
     """
     syscalls.die_with_parent()
     job, keep = plan.read_job(directory, name)
-    own = directory.absolute() / RUNS / name
+    own = directory.absolute() / SWEEP_RUNS / name
     owner.make(own)
     with _said_to(own / LOG), results.running(own), runner.Ending():
         try:

@@ -18,14 +18,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import results
 from experiments.host import Host
 from experiments.resolve import Resolved, resolve
 from experiments.sweep.spec import Point, Sweep
 from lib import regular
 from lib.errors import BadValue, RunError, SpecError
+from runs import results
+from runs.names import PLAN
 
-PLAN = "plan.json"
 FORMAT_VERSION = 1
 JOB_ID = re.compile(r"[a-z0-9-]{1,100}")  # the only thing of a sweep that a shell sees
 
@@ -100,7 +100,7 @@ def seed(of_sweep: int, number: int) -> int:
 
 def job_id(spec: Resolved, number: int) -> str:
     """A name that says what it is to people and is stable: the same parameters and seed always have it."""
-    from analysis import run_table  # loads polars, which a job does not need
+    from runs import run_table  # loads polars, which a job does not need
 
     flows = "-".join(re.sub(r"[^a-z0-9]", "-", group.cc) for group in spec.groups)[:40] or spec.traffic
     code = hashlib.sha256(f"{run_table.point(spec.to_dict())} {spec.seed}".encode()).hexdigest()[:10]

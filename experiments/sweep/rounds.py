@@ -9,7 +9,7 @@ from experiments import cost
 from experiments.lab import EXPECTED_OVERHEAD_S
 from experiments.resolve import Resolved
 from experiments.sweep.plan import Job
-from experiments.sweep.state import Seen, State
+from runs.job_state import Seen, State
 
 ATTEMPTS = 3
 

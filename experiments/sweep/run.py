@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`make sweep`, top to bottom: plan, say what it takes, run what is missing in rounds, say what came of it.
 
-What is done is what has a summary in its place (state.py), so it can be stopped in any way and called again.
+What is done is what has a summary in its place (runs/job_state.py), so it can be stopped in any way and called again.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import polars
 
-from analysis import record, run_table
-from experiments import disk, results, runner
+from experiments import disk, runner
 from experiments.analyse import user_problem
 from experiments.cell import Interrupted
 from experiments.host import Host
@@ -28,11 +27,13 @@ from experiments.sweep.progress import Progress
 from experiments.sweep.rounds import ATTEMPTS, Attempts, Round, cost_s
 from experiments.sweep.searches import Searches
 from experiments.sweep.spec import Sweep
-from experiments.sweep.state import REPETITION, RUNS, Seen, State, look
 from experiments.sweep.thin import thin
 from lib import files, owner
 from lib.errors import RunError
 from lib.terminal import complain, say
+from runs import record, results, run_table
+from runs.job_state import Seen, State, look
+from runs.names import ABORTED, REPETITION, SUMMARY, SWEEP_RUNS
 
 INDEX_EVERY_S = 30.0
 MOST_SHOWN = 20  # lines about runs that failed
@@ -70,8 +71,8 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
 
 def page(directory: Path) -> None:
     """Makes the sweep's report and says where. Its runs are done without it: what goes wrong is said, and no more."""
-    from analysis.raw import InputError
     from analysis.sweep_report import write
+    from lib.errors import InputError
 
     try:
         claim(directory)
@@ -94,7 +95,7 @@ def missing(sweep: Sweep, probe: Callable[[str], Host], options: Options, table:
     jobs, directory = planned(sweep, probe), options.results / sweep.name
     attempts = Attempts(options.attempts, jobs.first[0].spec.clock == "virtual")
     now = jobs.next(table, given_up(directory, attempts))
-    todo = [job for job in now.jobs if attempts.left(look(directory / RUNS / job.id))]
+    todo = [job for job in now.jobs if attempts.left(look(directory / SWEEP_RUNS / job.id))]
     return needs.of(sweep, now, todo, how_many(jobs.first, options.at_once))
 
 
@@ -129,7 +130,7 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
         while True:
             now = jobs.next(table, given_up(directory, attempts))
             plan.write(directory, sweep, now.jobs)
-            todo = [job for job in now.jobs if attempts.left(look(directory / RUNS / job.id))]
+            todo = [job for job in now.jobs if attempts.left(look(directory / SWEEP_RUNS / job.id))]
             if not said:
                 say(needs.headline(sweep, needs.of(sweep, now, todo, of_all), directory))
                 tidy(sweep, now.jobs, directory)
@@ -143,7 +144,7 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
             while todo and rounds:
                 watch = Watch(todo, directory, options.results, progress, ending)
                 engine.run(directory, [job.id for job in todo], at_once, watch, labs)
-                todo = [job for job in todo if attempts.left(look(directory / RUNS / job.id))]
+                todo = [job for job in todo if attempts.left(look(directory / SWEEP_RUNS / job.id))]
                 rounds -= 1
                 ended = [job for job in todo if job.id not in watch.left]
                 if rounds:
@@ -156,7 +157,7 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
 
 def given_up(directory: Path, attempts: Attempts) -> set[str]:
     """Jobs that came to their last attempt without a valid run."""
-    runs = directory / RUNS
+    runs = directory / SWEEP_RUNS
     return {
         run.name
         for run in (runs.iterdir() if runs.is_dir() else ())
@@ -167,8 +168,8 @@ def given_up(directory: Path, attempts: Attempts) -> set[str]:
 def tidy(sweep: Sweep, jobs: list[Job], directory: Path) -> None:
     """Thins what is valid: whoever did it may have been killed while it did, and the rule may be another now."""
     for job in jobs:
-        if look(directory / RUNS / job.id).state is State.VALID:
-            thin(directory / RUNS / job.id / REPETITION, sweep.keep)
+        if look(directory / SWEEP_RUNS / job.id).state is State.VALID:
+            thin(directory / SWEEP_RUNS / job.id / REPETITION, sweep.keep)
 
 
 class Watch:
@@ -181,19 +182,19 @@ class Watch:
     ) -> None:
         self.directory, self.results, self.progress, self.ending = directory, results, progress, ending
         self.left = {job.id: job for job in todo}
-        self.earlier = {job.id: _ending(directory / RUNS / job.id / REPETITION) for job in todo}
+        self.earlier = {job.id: _ending(directory / SWEEP_RUNS / job.id / REPETITION) for job in todo}
         self.last_index_s = time.monotonic()
         self.new = False
 
     def __call__(self) -> None:
         self.ending.check()
         for job in list(self.left.values()):
-            own = self.directory / RUNS / job.id
+            own = self.directory / SWEEP_RUNS / job.id
             if _ending(own / REPETITION) not in (None, self.earlier[job.id]) and not results.is_running(own):
                 del self.left[job.id]
                 self.new = True
                 self.progress.finished(cost_s(job.spec), look(own).state is State.VALID)
-        self.progress.show([name for name in self.left if results.is_running(self.directory / RUNS / name)])
+        self.progress.show([name for name in self.left if results.is_running(self.directory / SWEEP_RUNS / name)])
         if self.new and time.monotonic() - self.last_index_s > INDEX_EVERY_S:
             run_table.write(self.results)
             self.last_index_s, self.new = time.monotonic(), False
@@ -208,7 +209,7 @@ def _ending(repetition: Path) -> tuple[int, int, int] | None:
     """Which file ended the attempt there; None if it has not ended. Another attempt has another file, whatever clock
     wrote it.
     """
-    for name in (results.SUMMARY, results.ABORTED):
+    for name in (SUMMARY, ABORTED):
         with contextlib.suppress(OSError):
             file = (repetition / name).stat(follow_symlinks=False)
             return file.st_ino, file.st_mtime_ns, file.st_size
@@ -238,7 +239,7 @@ def how_many(jobs: list[Job], asked: int | None, away: bool = False) -> int:
 
 def conclude(jobs: list[Job], directory: Path) -> int:
     """Says what came of the jobs; returns the exit status."""
-    seen = [(job, look(directory / RUNS / job.id)) for job in jobs]
+    seen = [(job, look(directory / SWEEP_RUNS / job.id)) for job in jobs]
     failed = [(job, one) for job, one in seen if one.state is not State.VALID]
     valid = len(seen) - len(failed)
     say(f"{directory.name}: {valid} of {len(seen)} runs are valid -> {directory}")
@@ -255,7 +256,7 @@ def conclude(jobs: list[Job], directory: Path) -> int:
 def _line(job: Job, seen: Seen, directory: Path) -> str:
     reason = seen.reason if len(seen.reason) <= 300 else seen.reason[:297] + "..."
     what = f"{plan.describe(job.point)}, repetition {job.repetition}"
-    return f"  {seen.state.value}: {what}: {reason or 'no trace'} ({directory / RUNS / job.id})"
+    return f"  {seen.state.value}: {what}: {reason or 'no trace'} ({directory / SWEEP_RUNS / job.id})"
 
 
 def _check(jobs: list[Job]) -> None:
@@ -275,7 +276,7 @@ def _alone(directory: Path, parent: Path) -> Iterator[None]:
         try:
             owner.make(parent)
             claim(directory)
-            claim(directory / RUNS)
+            claim(directory / SWEEP_RUNS)
             lock = held.enter_context(files.directory(directory))
         except OSError as error:
             raise RunError(f"{directory} cannot hold a sweep: {error.strerror}; choose another with RESULTS=") from None

@@ -15,7 +15,6 @@ from typing import Any
 
 import polars
 
-from analysis.run_table import mix
 from experiments.host import Host
 from experiments.resolve import Resolved
 from experiments.sweep import plan
@@ -23,9 +22,10 @@ from experiments.sweep.plan import Job
 from experiments.sweep.rounds import Round, cost_s
 from experiments.sweep.search import Step, found, next_steps, steps_at_most
 from experiments.sweep.spec import CRITERIA, Point, Search, Sweep
-from experiments.sweep.state import REPETITION, RUNS
 from lib import files
 from lib.errors import BadValue, SpecError
+from runs.names import REPETITION, SWEEP_RUNS
+from runs.run_table import mix
 
 TABLE = "least_buffer.parquet"
 SCHEMA: dict[str, Any] = {
@@ -113,7 +113,7 @@ class Searches:
                 for number in range(len(known) + 1, step.repetitions + 1):
                     job = self._job(one, step.packets, number)
                     jobs.append(job)
-                    run = f"{self.sweep.name}/{RUNS}/{job.id}/{REPETITION}"
+                    run = f"{self.sweep.name}/{SWEEP_RUNS}/{job.id}/{REPETITION}"
                     if run in values:
                         known.append(values[run])
                     elif job.id in given_up:

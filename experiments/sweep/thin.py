@@ -11,8 +11,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from analysis.thinned import REMOVED, THINNED, kept
 from lib import files, regular
+from runs.names import THINNED
+from runs.thinned import REMOVED, kept
 
 
 def thin(repetition: Path, keep: str) -> None:

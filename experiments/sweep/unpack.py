@@ -11,9 +11,9 @@ import shutil
 import tarfile
 from pathlib import Path
 
-from experiments.sweep.state import REPETITION, RUNS
 from lib import files
 from lib.errors import RunError
+from runs.names import REPETITION, SWEEP_RUNS
 
 MOST_MEMBERS = 10_000
 STEM = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}"
@@ -32,7 +32,7 @@ UNFINISHED = re.compile(rf"{REPETITION}/(.*/)?\..*|{REPETITION}/logs/ansible(/.*
 
 def unpack(packed: Path, name: str, into: Path, most_bytes: int) -> None:
     """Unpacks the job `name` into `into`/runs/`name`, which it makes anew. Raises RunError with what is wrong."""
-    prefix = f"{RUNS}/{name}"
+    prefix = f"{SWEEP_RUNS}/{name}"
     shutil.rmtree(into / prefix, ignore_errors=True)
     if not hasattr(tarfile, "data_filter"):
         raise RunError("this Python unpacks no archive safely: use Python 3.11.4 or newer for sweeps on labs")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from analysis import run_table
 from analysis.figures.spang2021 import paper
 from experiments import disk, figures, host, virtual_lab
 from experiments.host import CHECKOUT, Host
@@ -16,6 +15,7 @@ from experiments.resolve import resolve
 from experiments.sweep import run, spec
 from experiments.sweep.spec import Sweep
 from lib.errors import RunError, SpecError
+from runs import run_table
 from virtual.kernel import config
 
 HOSTS = {

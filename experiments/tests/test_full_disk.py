@@ -30,7 +30,8 @@ daemon.stop("filler", runtime)
 RUN = """
 import os, sys
 from pathlib import Path
-from experiments import results, runner
+from experiments import runner
+from runs import results
 from experiments.host import Host
 from experiments.resolve import resolve
 full = Path(sys.argv[1])

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from experiments import host, machine, results, runner
+from experiments import host, machine, runner
 from experiments.configure import POSTCARD_PORT
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import FIRST_SERVER_PORT, resolve
 from experiments.tests.conftest import faults, wait_for
 from lib.errors import RunError
+from runs import results
 from wire import wire
 
 unbuilt = [name for name in host.BINARIES if not (host.BUILD / name).exists()]

@@ -14,18 +14,19 @@ from pathlib import Path
 import polars
 import pytest
 
-from analysis import run_table
 from controlplane import lock
 from controlplane.switch import SwitchError
-from experiments import host, machine, results, runner
+from experiments import host, machine, runner
 from experiments.analyse import analyse
 from experiments.host import Host
 from experiments.resolve import resolve
 from experiments.sweep import job
 from experiments.sweep.run import claim
-from experiments.sweep.state import State, look
 from lib import files, owner
 from lib.errors import RunError
+from runs import results, run_table
+from runs.job_state import State, look
+from runs.names import INDEX
 
 pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 USER = 65534  # nobody
@@ -102,7 +103,7 @@ def test_user__goes_on_where_root_was(shared: Path, monkeypatch: pytest.MonkeyPa
     run_in(shared)
     run_table.write(shared)
     as_user(lambda: run_in(shared))
-    as_user(lambda: files.write_text(shared / run_table.INDEX, ""))  # polars cannot follow a fork
+    as_user(lambda: files.write_text(shared / INDEX, ""))  # polars cannot follow a fork
     assert uid(shared / "latest") == uid(shared / "index.parquet") == USER
 
 

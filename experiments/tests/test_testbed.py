@@ -16,10 +16,12 @@ import pytest
 from controlplane import fake
 from controlplane.policy import Ecn, TailDrop, Unit, Unwatched
 from controlplane.switch import Collector, Count
-from experiments import results, testbed
+from experiments import testbed
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import Resolved, resolve
 from lib.errors import RunError
+from runs import results
+from runs.names import ENVIRONMENT
 
 ADDRESS = "testbed"
 COLLECTOR = Collector(3, "02:00:00:00:01:03", "02:00:00:00:00:04", "203.0.113.1", "203.0.113.2", 5577, 5577)
@@ -117,7 +119,7 @@ def test_run__sets_the_policy_and_puts_back_the_one_before(
     assert state["bottleneck_port"] == 2
     assert state["counters"]["arrivals"]["2"]["packets"] == 7
     assert state["before"]["counters"]["arrivals"] == {}
-    assert "testbed" in json.loads((own / results.RECORDED).read_text())
+    assert "testbed" in json.loads((own / ENVIRONMENT).read_text())
 
 
 def test_run__that_fails_stops_the_programs_and_puts_the_policy_back(

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis import run_table
 from analysis.figures.spang2021 import run_list
 from analysis.figures.spang2021.common import TELLS_NO
 from analysis.figures.spang2021.runs import Run
 from analysis.imported import REASON as IMPORTED
-from analysis.raw import InputError
+from lib.errors import InputError
+from runs import run_table
 
 if TYPE_CHECKING:
     from analysis.figures.spang2021.common import Fact

@@ -22,9 +22,9 @@ from analysis.figures.spang2021.least_buffers import (
     least_buffers,
 )
 from analysis.figures.spang2021.series import ALGORITHMS, bdp, pooled
-from analysis.raw import InputError
 from analysis.statistics import Bounds, Interval, PowerLaw, mean_interval, power_law
 from analysis.theory import many_flows, single_flow
+from lib.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,8 +16,8 @@ import polars as pl
 from analysis.figures.spang2021 import theirs
 from analysis.figures.spang2021.series import IS_MARKED, grouped
 from analysis.least_buffer import bounds, by_buffer, contradiction
-from analysis.run_table import drawn_alike
 from analysis.statistics import Bounds, Interval, mean_interval
+from runs.run_table import drawn_alike
 
 if TYPE_CHECKING:
     from analysis.figures.spang2021.runs import Run, Runs

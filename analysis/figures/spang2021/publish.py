@@ -8,7 +8,7 @@ from pathlib import Path
 
 from analysis.figures.spang2021 import document, paper, run_list
 from analysis.figures.spang2021.paper import Drawn
-from analysis.raw import InputError
+from lib.errors import InputError
 
 PICTURES = "spang2021"
 REASONS = "spang2021-reasons.md"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import polars as pl
 
-from analysis import run_table
 from analysis.figures.spang2021 import theirs
 from analysis.figures.spang2021.runs import REAL, Run, sweep_name
+from runs import run_table
 
 NAME = "spang2021-runs.parquet"
 FIGURES = "figures"  # the column: "3;5a;table1", empty for runs that no figure was drawn from

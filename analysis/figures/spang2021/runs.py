@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import distributions, imported, parquet, record, run_table, whole
+from analysis import distributions, imported, whole
 from analysis.figures.spang2021 import theirs
 from analysis.figures.spang2021.common import TELLS_NO
-from analysis.raw import InputError
-from lib import regular
+from lib import parquet, regular
+from lib.errors import InputError
+from runs import run_table
+from runs.names import ENVIRONMENT
 
 PREFIX = "spang2021-"  # of the names of its sweeps in results/
 REAL, SMOKE = "-real", "-smoke"  # and what their versions' names end with
@@ -105,7 +107,7 @@ class Run:
             raise InputError(f"{self.directory / name}: {why.splitlines()[0]}; run the sweep again") from None
 
     def _document(self, name: str) -> dict[str, Any]:
-        if name == record.ENVIRONMENT:
+        if name == ENVIRONMENT:
             whole.check(self.directory, raw=[name])
         else:
             whole.check(self.directory, derived=[name])

@@ -15,9 +15,9 @@ import polars as pl
 from analysis.figures.spang2021.least_buffers import NO_LEAST, USED, UTILIZATION, least_buffers
 from analysis.figures.spang2021.series import IS_ONE_BDP, bdp
 from analysis.figures.spang2021.trace import Trace
-from analysis.raw import InputError
 from analysis.statistics import Interval, mean_interval
 from analysis.theory import many_flows, single_flow
+from lib.errors import InputError
 
 if TYPE_CHECKING:
     from analysis.figures.spang2021.runs import Run, Runs

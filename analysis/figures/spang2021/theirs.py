@@ -15,9 +15,9 @@ import polars as pl
 
 from analysis import imported
 from analysis.figures.spang2021.series import BDP, IS_MARKED, is_near
-from analysis.raw import InputError
 from experiments.sweep import spec
 from lib import units
+from lib.errors import InputError
 
 SPECS = Path(__file__).resolve().parents[3] / "experiments/specs/spang2021"
 PLACE = r"^(runs/[^/]+/)?rep-[0-9]+$"  # right in the results directory, where `make import` puts them; in no sweep's

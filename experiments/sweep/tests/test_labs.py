@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from analysis import run_table
 from experiments import virtual_lab
 from experiments.host import CHECKOUT
 from experiments.sweep import labs
 from experiments.tests.conftest import wait_for
 from lib.errors import RunError
+from runs import run_table
 
 SPEC = """\
 name: away

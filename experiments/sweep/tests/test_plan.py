@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from analysis import run_table
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import Resolved
 from experiments.sweep import plan
 from experiments.sweep.spec import Sweep, read
 from experiments.sweep.tests.conftest import probe
 from lib.errors import RunError, SpecError
+from runs import run_table
 from virtual.kernel.config import OF_LINUX
 
 SHIPPED = sorted((CHECKOUT / "experiments/specs").glob("*/*.yaml"))

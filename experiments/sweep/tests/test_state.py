@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from analysis.load import load
-from analysis.raw import InputError
-from analysis.thinned import kept
 from experiments import disk
 from experiments.resolve import resolve
 from experiments.sweep.progress import Progress, duration
 from experiments.sweep.rounds import Attempts
-from experiments.sweep.state import Seen, State, look, make_room
 from experiments.sweep.tests.conftest import probe
 from experiments.sweep.thin import thin
+from lib.errors import InputError
+from runs.job_state import Seen, State, look, make_room
+from runs.thinned import kept
 
 VALID = {"valid": True, "spec": {}, "utilization": {}}
 

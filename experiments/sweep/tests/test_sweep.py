@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from analysis import record, run_table
 from experiments import host, virtual_lab
 from experiments.host import CHECKOUT
 from experiments.sweep import engine
 from experiments.sweep.run import page
-from experiments.sweep.state import State, look
 from experiments.tests.conftest import MARK, wait_for
 from lib import files
 from lib.errors import RunError
+from runs import record, run_table
+from runs.job_state import State, look
 
 pytestmark = pytest.mark.skipif(not host.tool("parallel"), reason="GNU parallel missing: apt-get install parallel")
 TINY = """\

@@ -5,13 +5,15 @@ import json
 import os
 from pathlib import Path
 
-from experiments import results, runner
+from experiments import runner
 from experiments.sweep import plan
 from experiments.sweep.progress import Progress
 from experiments.sweep.run import Watch
 from experiments.sweep.spec import Sweep
-from experiments.sweep.state import REPETITION, RUNS, make_room
 from experiments.sweep.tests.conftest import probe
+from runs import results
+from runs.job_state import make_room
+from runs.names import ABORTED, REPETITION, SUMMARY, SWEEP_RUNS
 
 VALID = {"valid": True, "spec": {}, "utilization": {}}
 BEHIND_S = 1_000_000_000  # what the clock of a lab without NTP says
@@ -25,16 +27,16 @@ def ended(own: Path, file: str, content: object, at_s: float) -> None:
 
 def test_job__of_a_lab_whose_clock_is_behind_counts_as_finished(small: Sweep, tmp_path: Path) -> None:
     first, second, third, *_ = jobs = plan.jobs(small, probe)[:4]
-    owns = {job.id: tmp_path / RUNS / job.id for job in jobs}
-    ended(owns[first.id], results.SUMMARY, VALID | {"valid": False, "reasons": ["late"]}, BEHIND_S)
+    owns = {job.id: tmp_path / SWEEP_RUNS / job.id for job in jobs}
+    ended(owns[first.id], SUMMARY, VALID | {"valid": False, "reasons": ["late"]}, BEHIND_S)
     progress = Progress("x", 1)
     watch = Watch(jobs, tmp_path, tmp_path, progress, runner.Ending())
     watch()
     assert (progress.done, len(watch.left)) == (0, 4)  # what lay there before is no end of a new attempt
 
     make_room(owns[first.id])
-    ended(owns[first.id], results.SUMMARY, VALID, BEHIND_S)
-    ended(owns[second.id], results.ABORTED, "no room", BEHIND_S)
+    ended(owns[first.id], SUMMARY, VALID, BEHIND_S)
+    ended(owns[second.id], ABORTED, "no room", BEHIND_S)
     with results.running(Path(owns[second.id])):
         watch()
         assert second.id in watch.left

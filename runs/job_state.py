@@ -16,14 +16,12 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from analysis import verdict
-from analysis.thinned import kept
-from experiments import results
 from hosts import room
 from lib import regular
+from runs import results, verdict
+from runs.names import ABORTED, REPETITION
+from runs.thinned import kept
 
-RUNS = "runs"
-REPETITION = "rep-1"
 ATTEMPT = "attempt-"
 
 
@@ -55,14 +53,14 @@ def look(run: Path) -> Seen:
             return Seen(State.NOT_VALID, earlier + 1, problem)
         reasons = verdict.reasons(summary)
         return Seen(State.NOT_VALID if reasons else State.VALID, earlier + 1, "; ".join(reasons))
-    mark = repetition / results.ABORTED
+    mark = repetition / ABORTED
     if mark.exists():
         try:
             reason = (
                 " ".join(regular.read_text(mark, errors="replace").split()) or room.full(repetition) or "no reason left"
             )
         except OSError as error:
-            reason = f"{results.ABORTED} cannot be read: {error.strerror}"
+            reason = f"{ABORTED} cannot be read: {error.strerror}"
         if reason.startswith(results.STOPPED):
             return Seen(State.TO_DO, earlier, reason)
         return Seen(State.ABORTED, earlier + 1, reason)

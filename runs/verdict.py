@@ -6,17 +6,13 @@ rule for what a summary is, so that a run that a sweep takes for done is one tha
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis import record
 from lib import regular
-
-SUMMARY = "summary.json"
-SWEEP_RUNS = "runs"  # results/<sweep>/runs/<job>/rep-1
-JOB_REPETITION = re.compile(r".*-r([0-9]{1,9})")  # a sweep's jobs are one repetition each, and named so
+from runs import record
+from runs.names import JOB_NAME, SUMMARY, SWEEP_RUNS
 
 
 def read(repetition: Path) -> dict[str, Any]:
@@ -46,7 +42,7 @@ def check(summary: Mapping[str, Any]) -> None:
 def misplaced(repetition: Path, summary: Mapping[str, Any]) -> str | None:
     """One line if the directory of a sweep's job holds the run of another job."""
     job, name = repetition.parent, summary["spec"].get("name")
-    if job.parent.name != SWEEP_RUNS or not isinstance(name, str) or not JOB_REPETITION.fullmatch(name):
+    if job.parent.name != SWEEP_RUNS or not isinstance(name, str) or not JOB_NAME.fullmatch(name):
         return None
     if name == job.name:
         return None

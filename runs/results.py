@@ -25,16 +25,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from analysis import record as digests
 from lib import files, owner
 from lib.errors import RunError
 from lib.terminal import complain
+from runs import record as digests
+from runs.names import ABORTED, ENVIRONMENT, LATEST, SUMMARY
 
-LATEST = "latest"
-ABORTED = "ABORTED"
 STOPPED = "ended by "  # and the name of a signal, in ABORTED: no fault of the run
-RECORDED = digests.ENVIRONMENT  # written last of the raw files
-SUMMARY = "summary.json"  # written last of all
 
 
 @contextlib.contextmanager
@@ -101,7 +98,7 @@ def mark_killed(results: Path) -> list[Path]:
     """Marks each repetition that ended with its runner. Returns what it marked."""
     marked = []
     for path, repetition in _left(results):
-        if not any(files.exists(name, repetition) for name in (RECORDED, ABORTED)):
+        if not any(files.exists(name, repetition) for name in (ENVIRONMENT, ABORTED)):
             with contextlib.suppress(OSError):  # its directory may not be written to
                 _mark(repetition, "the runner was killed before the end")
                 marked.append(path)
@@ -113,15 +110,16 @@ def unanalysed(results: Path) -> list[Path]:
     return [
         path
         for path, repetition in _left(results)
-        if files.exists(RECORDED, repetition) and not any(files.exists(name, repetition) for name in (ABORTED, SUMMARY))
+        if files.exists(ENVIRONMENT, repetition)
+        and not any(files.exists(name, repetition) for name in (ABORTED, SUMMARY))
     ]
 
 
 def record(repetition: Path, world: dict[str, Any]) -> None:
-    """Ends the recording of a repetition whose raw files are closed: the digests of all of them, then RECORDED."""
+    """Ends the recording of a repetition whose raw files are closed: the digests of all of them, then ENVIRONMENT."""
     data = _json(world | {digests.MARK: True})
-    digests.write_raw(repetition, {RECORDED: data})
-    _write(repetition / RECORDED, data)
+    digests.write_raw(repetition, {ENVIRONMENT: data})
+    _write(repetition / ENVIRONMENT, data)
 
 
 def replay_command(directory: Path) -> str:
@@ -131,7 +129,7 @@ def replay_command(directory: Path) -> str:
 
 def is_recorded(repetition: Path) -> bool:
     """Whether its raw files are complete, so that it can be analysed, now or again."""
-    return (repetition / RECORDED).exists()
+    return (repetition / ENVIRONMENT).exists()
 
 
 def create(results: Path, name: str, now_s: float) -> Path:

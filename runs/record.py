@@ -17,13 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-from analysis.thinned import removed
 from lib import files, regular
+from runs.names import ENVIRONMENT, RECORD
+from runs.thinned import removed
 
-RECORD = "digests.json"
 VERSION = 1
 ALGORITHM = "sha256"
-ENVIRONMENT = "environment.json"
 MARK = "has_digests"  # true in environment.json: the raw files' digests were written when the run was made
 LONGEST_NAME = 255  # characters of a file name, with its directory
 HASHED_AT_ONCE = 2  # files; hashing works without the interpreter's lock

@@ -10,28 +10,23 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars
 
-from analysis import parquet, record, verdict
-from analysis.load import load_spec
-from analysis.raw import InputError
-from analysis.record import ENVIRONMENT
-from analysis.thinned import kept
-from analysis.verdict import JOB_REPETITION, SUMMARY, SWEEP_RUNS
-from lib import files, regular
+from lib import files, parquet, regular
+from lib.errors import InputError
+from runs import record, verdict
+from runs.names import EARLIER_ATTEMPTS, ENVIRONMENT, INDEX, JOB_NAME, REPETITION_NAME, SUMMARY, SWEEP_RUNS
+from runs.spec_file import load_spec
+from runs.thinned import kept
 
-INDEX = "index.parquet"
-REPETITION = re.compile(r"rep-([0-9]{1,9})")
-EARLIER_ATTEMPTS = "attempt-*"  # beside rep-1 in a job's directory
 NOT_OF_A_POINT = ("name", "spec_version", "buffer_given", "seed", "reps", "repetition", "extra_delays_ns")
 
 _TEXT, _WHOLE, _NUMBER, _TRUTH = polars.String(), polars.Int64(), polars.Float64(), polars.Boolean()
-# README.md beside this says what the numbers count; names without a remark there are summary.json's own.
+# analysis/README.md says what the numbers count; names without a remark there are summary.json's own.
 SCHEMA: dict[str, polars.DataType] = {
     "run": _TEXT, "sweep": _TEXT, "point": _TEXT, "repetition": _WHOLE, "seed": _WHOLE, "attempt": _WHOLE,
     "clock": _TEXT, "target": _TEXT, "valid": _TRUTH, "reasons": _TEXT,
@@ -141,7 +136,7 @@ def place(repetition: Path, results: Path) -> Place:
     """What the directory of a repetition below `results` tells by its name and by what lies in it and beside it."""
     run = repetition.parent
     of_sweep = run.parent.name == SWEEP_RUNS
-    number = (JOB_REPETITION.fullmatch(run.name) if of_sweep else None) or REPETITION.fullmatch(repetition.name)
+    number = (JOB_NAME.fullmatch(run.name) if of_sweep else None) or REPETITION_NAME.fullmatch(repetition.name)
     try:
         changed = (repetition / SUMMARY).stat().st_mtime_ns
     except FileNotFoundError:
@@ -194,7 +189,7 @@ def environment(repetition: Path) -> dict[str, Any]:
 def repetitions(results: Path) -> Iterator[Path]:
     """Every analysed repetition of a results directory, or of a sweep's or a run's; by name."""
     for directory in _directories(results):
-        if REPETITION.fullmatch(directory.name):
+        if REPETITION_NAME.fullmatch(directory.name):
             if (directory / SUMMARY).exists():
                 yield directory
         elif directory.name == SWEEP_RUNS:
@@ -274,7 +269,7 @@ def _directories(parent: Path) -> list[Path]:
 
 def _of_run(run: Path) -> Iterator[Path]:
     for directory in _directories(run):
-        if REPETITION.fullmatch(directory.name) and (directory / SUMMARY).exists():
+        if REPETITION_NAME.fullmatch(directory.name) and (directory / SUMMARY).exists():
             yield directory
 
 

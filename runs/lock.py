@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from analysis.raw import InputError
+from lib.errors import InputError
 
 
 @contextmanager

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments import results
 from experiments.disk import estimate_bytes, shortage
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import resolve
 from experiments.tests.conftest import wait_for
 from lib.errors import RunError
+from runs import results
 
 NOON_S = 1_767_268_800.0  # 2026-01-01 12:00:00 UTC
 
@@ -82,7 +82,7 @@ def test_replay_command__survives_the_shell() -> None:
 
 def other(tmp_path: Path, calls: str) -> str:
     """What another process prints that calls results.*; t is the results directory."""
-    program = f"from experiments import results; from pathlib import Path; t = Path({str(tmp_path)!r}); print({calls})"
+    program = f"from runs import results; from pathlib import Path; t = Path({str(tmp_path)!r}); print({calls})"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=60
     )
@@ -104,7 +104,7 @@ def test_running__ends_with_its_last_process_even_after_sigkill(tmp_path: Path) 
     run = results.create(tmp_path, "x", NOON_S)
     own = results.create_repetition(run, 1)
     program = (
-        "import os, time; from experiments import results; from pathlib import Path\n"
+        "import os, time; from runs import results; from pathlib import Path\n"
         f"with results.running(Path({str(run)!r})):\n"
         " os.fork(); os.write(1, b'ready\\n'); time.sleep(60)"
     )
@@ -123,7 +123,7 @@ def test_running__ends_with_its_last_process_even_after_sigkill(tmp_path: Path) 
 def test_tended__lets_the_next_one_begin_when_this_one_has(tmp_path: Path) -> None:
     with results.tended(tmp_path), results.running(results.create(tmp_path, "x", NOON_S)):
         waiting = subprocess.Popen(
-            [sys.executable, "-c", "from experiments import results; from pathlib import Path; import sys\n"
+            [sys.executable, "-c", "from runs import results; from pathlib import Path; import sys\n"
              "with results.tended(Path(sys.argv[1])): print('begun')", str(tmp_path)],
             cwd=CHECKOUT, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip

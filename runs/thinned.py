@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from lib import regular
+from runs.names import GOODPUT_FILE, POSTCARDS_FILE, TCP_FILE, THINNED
 
-THINNED = "THINNED"  # its first line: tables or summary
-RAW = ("postcards.bsp", "tcp.bst", "goodput.bsg")
+RAW = (POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE)
 TABLES = ("postcards.parquet", "tcp.parquet", "joined.parquet")
 LOGS_AND_FIGURES = ("logs", "figures")
 REMOVED = {"tables": RAW, "summary": (*RAW, *TABLES, *LOGS_AND_FIGURES)}  # by what is kept

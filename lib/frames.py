@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+"""Lengths of headers and frames, and what a frame takes on an Ethernet link (IEEE 802.3). A switch counts frames
+without their FCS: header and payload.
+"""
+
+from __future__ import annotations
+
+ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES, TCP_BYTES, UDP_BYTES = 14, 20, 40, 20, 8
+TIMESTAMP_OPTION_BYTES = 12  # RFC 7323, padded as Linux does
+LONGEST_TCP_BYTES = 60
+LEAST_FRAME_BYTES = 60  # without the FCS
+FCS_BYTES = 4
+IFG_BYTES = 20  # preamble 7, start delimiter 1, shortest gap 12
+WIRE_EXTRA_BYTES = FCS_BYTES + IFG_BYTES  # on the link alone; softswitch/runtime/core.h has it, too
+LEAST_IP_BYTES, MOST_IP_BYTES = LEAST_FRAME_BYTES - ETHERNET_BYTES, 65535
+
+
+def wire_bytes_of_ip(ip_bytes: int) -> int:
+    """Bytes on the link of an IP packet of at least LEAST_IP_BYTES."""
+    return ip_bytes + ETHERNET_BYTES + WIRE_EXTRA_BYTES
