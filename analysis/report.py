@@ -15,7 +15,6 @@ from analysis.figures.common import traffic_text
 from analysis.page.figure import embed
 from analysis.page.text import number
 from analysis.targets import SOFT
-from analysis.whatif import CAVEAT
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 MAX_FLOWS_LISTED = 256
@@ -46,7 +45,7 @@ def render(
         kept_up=kept_up(summary),
         names=names(summary["spec"]),
         whatifs=whatifs,
-        caveat=CAVEAT,
+        caveat=whatifs[0]["caveat"] if whatifs else "",
         lab=lab_line(summary, environment),
         exact=LIMITS.get(summary["lab"]["switch"], LIMITS["driver"]) if summary["clock"] == "virtual" else None,
         facts=facts(environment),

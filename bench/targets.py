@@ -18,6 +18,7 @@ from bench.switch import PORTS, RUNS, SECONDS, collected, configure, let_tcp_bur
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS, connect
 from experiments import cell, environment, host, topology
+from experiments import missing as lacking
 from lib import syscalls
 
 LIMIT_PACKETS = 100_000  # of BMv2's queues; the default of 64 packets would cause uncounted drops
@@ -28,7 +29,7 @@ JSON = host.CHECKOUT / "p4src/build/bufferscope.json"
 
 def missing() -> str:
     """Why this part cannot be measured on this machine."""
-    return "; ".join(host.missing_programs("bmv2"))
+    return "; ".join(lacking.programs("bmv2"))
 
 
 def measure(short: bool) -> list[Row]:

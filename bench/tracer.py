@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench import processes
 from bench.report import Row
-from experiments import cell, host, topology
+from experiments import cell, missing, topology
 
 SECONDS, RUNS = 10, 3
 SENDS_PER_S = 250_000  # each is an event or two
@@ -28,8 +28,8 @@ def _in_cell(seconds: int, runs: int) -> list[dict]:
     sources = [
         source
         for source, available in (
-            ("bpf", host.BTF.exists()),
-            ("tracefs", "tracefs" in host.FILE_SYSTEMS.read_text().split()),
+            ("bpf", missing.BTF.exists()),
+            ("tracefs", "tracefs" in missing.FILE_SYSTEMS.read_text().split()),
         )
         if available
     ]

@@ -44,7 +44,7 @@ def run(
     variables_file = scratch / "vars.json"
     variables_file.write_text(json.dumps(variables))
     program = host.tool("ansible-playbook")
-    assert program  # found by host.missing before
+    assert program  # found by missing.py before
     command = [program, "-i", str(inventory), "-e", f"@{variables_file}", "-v"]
     command += [str(ANSIBLE / f"playbooks/{name}.yml") for name in playbooks]
     with log.open("a") as output:

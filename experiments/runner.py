@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from controlplane.targets import TARGETS
-from experiments import capabilities, cell, disk, host, machine
+from experiments import capabilities, cell, disk, host, machine, missing
 from experiments import testbed as testbed_module
 from experiments.analyse import analyse, user_problem
 from experiments.cell import Interrupted
@@ -57,7 +57,7 @@ def run(spec: Resolved, results_directory: Path, inventory: str = "") -> int:
 
 def preflight(spec: Resolved, results_directory: Path) -> None:
     """Everything that would stop the run later, before anything is touched."""
-    lines = host.missing(spec)
+    lines = missing.of(spec)
     for path in (host.CHECKOUT, results_directory):
         if path.is_relative_to(cell.RUN):
             lines.append(f"{path} is in {cell.RUN}, of which a run has its own: use another directory")

@@ -165,7 +165,7 @@ def _experiment(read: Callable[[], sources.Experiment], run: Path) -> int:
 
 def _one(found: sources.Experiment, repetition: Path) -> int:
     """Written and analysed beside its place, then put there; whatever goes wrong, what was made for it goes again."""
-    from analysis.__main__ import analyse, drawing_pool
+    from analysis.replay import drawing_pool, replay
 
     scratch = repetition.with_name(".importing")
     made = [path for path in (scratch, *scratch.parents) if not path.exists()]
@@ -174,7 +174,7 @@ def _one(found: sources.Experiment, repetition: Path) -> int:
         scratch.mkdir(parents=True)
         write.write(scratch, found.cards, found.events, found.depths, found.conditions, found.source)
         with drawing_pool() as pool:
-            status = analyse(scratch, pool, shown=repetition)
+            status = replay(scratch, pool, shown=repetition)
         if status == OK:
             scratch.rename(repetition)
         return status

@@ -21,10 +21,10 @@ from analysis.page.figure import Figure, embed
 from analysis.page.text import count, number
 from analysis.report import facts
 from analysis.sweep_report.columns import LABELS, table, value_text
-from analysis.sweep_report.stored import COLUMN, MISSING, NOT_VALID, VALID, Row, Stored, earlier_reasons, kind, read
 from lib import files
 from runs import run_table
 from runs.names import PAGE
+from runs.stored_sweep import COLUMN, MISSING, NOT_VALID, VALID, Row, Stored, earlier_reasons, kind, read
 
 TEMPLATE = Path(__file__).with_name("sweep_report.html.j2")
 PAPERS = ("spang2021",)  # packages beside analysis/figures/sweep

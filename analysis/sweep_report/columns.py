@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from analysis.figures.sweep.common import words
 from analysis.page.text import number, percent, si
-from analysis.sweep_report.stored import MISSING, NOT_VALID, VALID, Row, Stored
+from runs.stored_sweep import MISSING, NOT_VALID, VALID, Row, Stored
 
 ALWAYS = ("cc", "flows", "buf")  # whatever the sweep varies, people look for these
 LABELS = {"cc": "algorithm", "buf": "buffer", "rtt": "RTT", "mtu": "MTU", "ecn_threshold": "ECN threshold"}

@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 from analysis import derive as derive_module
-from analysis.__main__ import _comparison, main
+from analysis.__main__ import main
 from analysis.figures import NAMES
+from analysis.replay import _comparison
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Kernels of NumPy's BLAS for the oldest processor it knows, one thread, another order of hashes, place and language.

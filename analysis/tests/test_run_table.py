@@ -9,8 +9,7 @@ import polars
 import pytest
 
 from analysis.summary import summarize
-from analysis.sweep_report import stored
-from runs import run_table
+from runs import run_table, stored_sweep
 
 ENVIRONMENT = {
     "git": {"commit": "c" * 40, "dirty": False},
@@ -97,7 +96,7 @@ def test_swapped_jobs__are_not_reported_under_each_others_parameters(tmp_path, s
     assert rows[0]["reasons"] == (
         f"is the run of job '{second.name}', not of {first.name}; move it to its own directory, or remove it"
     )
-    assert stored.read(tmp_path / "small").valid == []
+    assert stored_sweep.read(tmp_path / "small").valid == []
 
 
 def test_index__is_fresh_whatever_happens_to_the_runs(tmp_path, summary):

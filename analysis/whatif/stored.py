@@ -70,6 +70,7 @@ def _is_shown(summary: Any) -> bool:
     values = [at(name, *path) for name in ("run_measures", "whatif_measures") for path in MEASURES]
     return (
         isinstance(at("asked"), dict)
+        and isinstance(at("caveat"), str)
         and all(isinstance(at("setting", name), str) for name in ("run", "whatif"))
         and all(value is None or is_number(value) for value in values)
     )

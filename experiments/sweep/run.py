@@ -261,9 +261,9 @@ def _line(job: Job, seen: Seen, directory: Path) -> str:
 
 def _check(jobs: list[Job]) -> None:
     """What would stop every job. Raises RunError."""
-    from experiments import host
+    from experiments import missing as lacking
 
-    lines = {line: None for job in jobs for line in host.missing(job.spec)}
+    lines = {line: None for job in jobs for line in lacking.of(job.spec)}
     lines |= {line: None for line in [user_problem()] if line}
     if lines:
         raise RunError(*lines)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import host, machine, runner
+from experiments import machine, missing, runner
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import resolve
 from lib.errors import RunError
@@ -40,7 +40,7 @@ def test_alone__is_free_again_after_sigkill() -> None:
 
 
 def test_run__is_refused_whatever_its_results_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "missing", lambda _: [])
+    monkeypatch.setattr(missing, "of", lambda _: [])
     monkeypatch.setattr(machine, "NAME", NAME)
     with machine.alone(NAME), pytest.raises(RunError, match=rf"another experiment is running \(pid {os.getpid()}\)"):
         runner.run(resolve({}, Host(("cubic",), netem=False)), tmp_path / "results")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from experiments import host, machine, runner
+from experiments import host, machine, missing, runner
 from experiments.configure import POSTCARD_PORT
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import FIRST_SERVER_PORT, resolve
@@ -23,7 +23,7 @@ from lib.errors import RunError
 from runs import results
 from wire import wire
 
-unbuilt = [name for name in host.BINARIES if not (host.BUILD / name).exists()]
+unbuilt = [name for name in missing.BINARIES if not (host.BUILD / name).exists()]
 software = [
     pytest.mark.software,
     pytest.mark.skipif(os.geteuid() != 0, reason="a run needs root"),
@@ -282,8 +282,8 @@ def test_bad_input__touches_nothing(tmp_path: Path, words: tuple[str, ...]) -> N
 def test_preflight__names_everything_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     (tmp_path / "filesystems").write_text("nodev\tsysfs\n\text4\n")
-    monkeypatch.setattr(host, "BTF", tmp_path / "vmlinux")
-    monkeypatch.setattr(host, "FILE_SYSTEMS", tmp_path / "filesystems")
+    monkeypatch.setattr(missing, "BTF", tmp_path / "vmlinux")
+    monkeypatch.setattr(missing, "FILE_SYSTEMS", tmp_path / "filesystems")
     monkeypatch.setattr(host, "BUILD", tmp_path)
     monkeypatch.setattr(host, "tool", lambda name: None)
     with pytest.raises(RunError) as failure:
@@ -301,16 +301,16 @@ def test_preflight__a_kernel_without_btf_can_be_traced_from_tracefs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "filesystems").write_text("nodev\tsysfs\nnodev\ttracefs\n\text4\n")
-    monkeypatch.setattr(host, "BTF", tmp_path / "vmlinux")
-    monkeypatch.setattr(host, "FILE_SYSTEMS", tmp_path / "filesystems")
-    lines = host.missing(resolve({}, Host(("cubic",), netem=False)))
+    monkeypatch.setattr(missing, "BTF", tmp_path / "vmlinux")
+    monkeypatch.setattr(missing, "FILE_SYSTEMS", tmp_path / "filesystems")
+    lines = missing.of(resolve({}, Host(("cubic",), netem=False)))
     assert not [line for line in lines if "BTF" in line]
 
 
 def test_preflight__too_little_disk_is_said_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host, "missing", lambda _: [])
+    monkeypatch.setattr(missing, "of", lambda _: [])
     spec = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "80000s"}, Host(("cubic",), netem=False))
     with pytest.raises(RunError, match=r"has [\d,]+ MiB free, this experiment may write [\d,]+ MiB: make room"):
         runner.run(spec, tmp_path)
@@ -321,7 +321,7 @@ def test_preflight__too_little_disk_is_said_before_anything_is_made(
 def test_preflight__a_latest_that_is_no_link_is_said_before_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
 ) -> None:
-    monkeypatch.setattr(host, "missing", lambda _: [])
+    monkeypatch.setattr(missing, "of", lambda _: [])
     make(tmp_path / "latest")
     with pytest.raises(RunError, match="latest is no link, so it stays as it is; move it away"):
         runner.run(resolve({}, Host(("cubic",), netem=False)), tmp_path)
@@ -329,7 +329,7 @@ def test_preflight__a_latest_that_is_no_link_is_said_before_the_run(
 
 
 def test_preflight__accepts_a_link_to_a_run_that_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "missing", lambda _: [])
+    monkeypatch.setattr(missing, "of", lambda _: [])
     (tmp_path / "latest").symlink_to("removed")
     runner.preflight(resolve({}, Host(("cubic",), netem=False)), tmp_path)
 
@@ -337,7 +337,7 @@ def test_preflight__accepts_a_link_to_a_run_that_was_removed(tmp_path: Path, mon
 def test_run__names_what_an_earlier_one_left_without_analysis(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(host, "missing", lambda _: [])
+    monkeypatch.setattr(missing, "of", lambda _: [])
     monkeypatch.setattr(runner, "repeat_all", lambda *_: True)
     left = tmp_path / "20260101T120000Z-x/rep-1"
     left.mkdir(parents=True)

@@ -16,7 +16,7 @@ import pytest
 
 from controlplane import lock
 from controlplane.switch import SwitchError
-from experiments import host, machine, runner
+from experiments import machine, missing, runner
 from experiments.analyse import analyse
 from experiments.host import Host
 from experiments.resolve import resolve
@@ -256,7 +256,7 @@ def test_names__are_printed_as_a_terminal_may_show_them(
     left = shared / "20260101T120000Z-\x1b[31mred\n/rep-1"
     left.mkdir(parents=True)
     (left / "environment.json").write_text("{}")
-    monkeypatch.setattr(host, "missing", lambda _: [])
+    monkeypatch.setattr(missing, "of", lambda _: [])
     monkeypatch.setattr(machine, "NAME", f"\0bufferscope-test-{os.getpid()}")  # an experiment beside does not matter
     monkeypatch.delenv("SUDO_UID")
     spec = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "80000s"}, Host(("cubic",), netem=False))

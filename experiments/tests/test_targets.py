@@ -13,7 +13,7 @@ import pytest
 
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS
-from experiments import deploy, host, topology
+from experiments import deploy, host, missing, topology
 from experiments.configure import BOTTLENECK, queue
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import Resolved, resolve
@@ -68,10 +68,10 @@ def test_virtual_time__needs_a_switch_that_has_it() -> None:
 
 def test_preflight__names_the_program_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "tool", lambda name: None if name == "simple_switch" else f"/bin/{name}")
-    assert [line for line in host.missing(bmv2()) if "simple_switch" in line] == [
+    assert [line for line in missing.of(bmv2()) if "simple_switch" in line] == [
         "simple_switch is missing, which TARGET=bmv2 runs: make deploy TARGET=bmv2 installs it or says how to get it"
     ]
-    assert not [line for line in host.missing(resolve({}, HOST)) if "simple_switch" in line]
+    assert not [line for line in missing.of(resolve({}, HOST)) if "simple_switch" in line]
 
 
 def said_by_deploy(*words: str) -> tuple[int, list[str]]:

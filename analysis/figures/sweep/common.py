@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.sweep_report.stored import Row, Stored
+    from runs.stored_sweep import Row, Stored
 
 ALONG = ("buf", "flows", "rate", "rtt", "load", "ecn_threshold", "mtu")  # what is most wanted along the axis
 TITLES = {

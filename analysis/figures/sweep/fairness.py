@@ -13,7 +13,7 @@ from analysis.figures.sweep.common import Measure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.sweep_report.stored import Row, Stored
+    from runs.stored_sweep import Row, Stored
 
 CAPTION = (
     "How equal the flows of a run are: Δ, by which windows may exceed the fair share (0 is equal), and Jain's index of "

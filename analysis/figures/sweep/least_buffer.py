@@ -14,7 +14,7 @@ from analysis.figures.sweep import common
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.sweep_report.stored import Stored
+    from runs.stored_sweep import Stored
 
 CAPTION = (
     "The least buffer that meets the search's criterion, in BDP: it is more than the lower end of a bar and at most "

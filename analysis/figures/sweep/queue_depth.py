@@ -15,7 +15,7 @@ from analysis.figures.sweep.common import Measure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.sweep_report.stored import Stored
+    from runs.stored_sweep import Stored
 
 CAPTION = (
     "Queue depth that packets found on arrival: a line from the 1st to the 99th percentile, hollow marks the median, "

@@ -13,7 +13,7 @@ from analysis.figures.sweep.common import Measure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.sweep_report.stored import Row, Stored
+    from runs.stored_sweep import Row, Stored
 
 CAPTION = (
     "Utilization that 99 % of windows of ten RTTs have at least, and the share of packets that found the queue not "

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""Analyses a repetition for a command: one line on the terminal, and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+
+from lib.terminal import printable
+
+OK, FAILED, DAMAGED = 0, 1, 3
+
+
+def drawing_pool() -> Executor:
+    """Processes that draw, forked before anything starts a thread, and busy loading matplotlib from now on."""
+    from analysis.figures.drawing import warm_up
+    from lib import syscalls
+
+    pool = ProcessPoolExecutor(
+        min(2, os.cpu_count() or 1), mp_context=get_context("fork"), initializer=syscalls.die_with_parent
+    )
+    pool.submit(warm_up)
+    return pool
+
+
+def replay(directory: Path, pool: Executor | None, force: bool = False, shown: Path | None = None) -> int:
+    """Returns the exit status. Where lines say `shown`, the directory is only in the making."""
+    from analysis.derive import derive
+    from lib.errors import InputError
+    from runs import record
+
+    compared: list[str] = []
+    shown = shown or directory
+    try:
+        summary, damage = derive(
+            directory, force, pool, lambda files, changed: compared.append(_comparison(files, changed))
+        )
+    except InputError as error:
+        return _complain(str(error).replace(str(directory), str(shown)))
+    except BrokenProcessPool:
+        return _complain(f"{shown}: a drawing process was killed (no memory?); earlier results are kept")
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        return _complain(f"{shown}: cannot write:{where} {error.strerror or error}; earlier results are kept")
+    for line in damage:
+        _complain(f"{shown}: {line}")
+    used = summary["utilization"]["mean"]
+    verdict = "valid" if summary["valid"] else f"NOT VALID: {summary['reasons'][0]}"
+    more = f" (and {len(summary['reasons']) - 1} more)" if len(summary["reasons"]) > 1 else ""
+    utilization = "unknown" if used is None else f"{used:.2%}"
+    line = f"{shown}: utilization {utilization}, {summary['drops']} drops, {verdict}{more}{''.join(compared)}"
+    print(printable(line))
+    if not damage and (unknown := record.unrecorded(directory)):
+        print(printable(f"note: {unknown.replace(str(directory), str(shown))}"), file=sys.stderr)
+    return DAMAGED if damage else OK
+
+
+def _complain(line: str) -> int:
+    """Says it, as a terminal may show it. Returns the exit status."""
+    print(printable(f"analysis: {line}"), file=sys.stderr)
+    return FAILED
+
+
+def _comparison(files: int, changed: list[str]) -> str:
+    """How files that were made again compare with those that were there: another version makes others."""
+    if not changed:
+        return f"; all {files} files are byte for byte what they were"
+    return f"; {len(changed)} of {files} files are not what they were: {', '.join(changed)}"

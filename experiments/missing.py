@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""What an experiment needs and this host lacks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from controlplane.targets import TARGETS
+from experiments import capabilities, host
+from experiments.resolve import Resolved
+
+BTF = Path("/sys/kernel/btf/vmlinux")
+FILE_SYSTEMS = Path("/proc/filesystems")
+BINARIES = ("softswitch", "collector", "tcp_trace", "tcp_flows", "open_loop", "traffic_sink")
+# Tool -> Debian package. ansible-playbook comes with the Python packages of this checkout.
+TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "ethtool": "ethtool", "iperf3": "iperf3"}
+
+
+def of(spec: Resolved) -> list[str]:
+    """Everything that `spec` needs and this host lacks, one line each with what to do; empty if nothing."""
+    lines = []
+    in_the_lab = not capabilities.on_testbed(TARGETS[spec.target].capabilities)
+    if spec.clock == "real" and in_the_lab:
+        lines += _missing_for_real_time()
+    lines += [
+        f"{name} is missing; install it: apt-get install {package}"
+        for name, package in TOOLS.items()
+        if in_the_lab and not host.tool(name) and (name != "iperf3" or spec.generator == "iperf3")
+    ]
+    if not host.tool("ansible-playbook"):
+        lines.append("ansible-playbook is missing; install it: pip install -r requirements.txt")
+    lines += programs(spec.target)
+    unbuilt = [name for name in BINARIES if not os.access(host.BUILD / name, os.X_OK)]
+    if unbuilt:
+        lines.append(f"{', '.join(f'build/{name}' for name in unbuilt)} missing; build first: make build")
+    return lines
+
+
+def programs(target: str) -> list[str]:
+    """What of a target's own programs is not there, a line each."""
+    return [
+        f"{name} is missing, which TARGET={target} runs: make deploy TARGET={target} installs it or says how to get it"
+        for name in TARGETS[target].programs
+        if not host.tool(name)
+    ]
+
+
+def _missing_for_real_time() -> list[str]:
+    """What a lab on this machine's own kernel needs; one in virtual time brings a kernel, in which it is root."""
+    lines = []
+    if os.geteuid() != 0:
+        lines.append(
+            "not root: network namespaces, packet rings and BPF need it; run it again with sudo, or with CLOCK=virtual"
+        )
+    if not BTF.exists() and "tracefs" not in FILE_SYSTEMS.read_text().split():
+        lines.append(
+            f"the kernel has neither BTF ({BTF}) nor tracefs: the TCP tracer needs one of them; boot a kernel with "
+            "CONFIG_DEBUG_INFO_BTF=y, or with CONFIG_TRACING=y (some columns are then null), or use CLOCK=virtual"
+        )
+    return lines
