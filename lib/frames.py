@@ -5,6 +5,8 @@ without their FCS: header and payload.
 
 from __future__ import annotations
 
+from typing import Any
+
 ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES, TCP_BYTES, UDP_BYTES = 14, 20, 40, 20, 8
 TIMESTAMP_OPTION_BYTES = 12  # RFC 7323, padded as Linux does
 LONGEST_TCP_BYTES = 60
@@ -15,6 +17,6 @@ WIRE_EXTRA_BYTES = FCS_BYTES + IFG_BYTES  # on the link alone; softswitch/runtim
 LEAST_IP_BYTES, MOST_IP_BYTES = LEAST_FRAME_BYTES - ETHERNET_BYTES, 65535
 
 
-def wire_bytes_of_ip(ip_bytes: int) -> int:
-    """Bytes on the link of an IP packet of at least LEAST_IP_BYTES."""
+def wire_bytes_of_ip(ip_bytes: Any) -> Any:
+    """Bytes on the link of an IP packet of at least LEAST_IP_BYTES; also of an array of them."""
     return ip_bytes + ETHERNET_BYTES + WIRE_EXTRA_BYTES

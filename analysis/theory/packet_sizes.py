@@ -7,7 +7,7 @@ import numpy as np
 
 from analysis.theory.checks import check_positive, check_whole
 from hosts.traffic.open_loop import SIZES
-from lib.frames import ETHERNET_BYTES, LEAST_IP_BYTES, MOST_IP_BYTES, WIRE_EXTRA_BYTES
+from lib.frames import LEAST_IP_BYTES, MOST_IP_BYTES, wire_bytes_of_ip
 
 
 def packet_sizes(sizes: str, mtu_bytes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -38,4 +38,4 @@ def service_times(sizes: str, mtu_bytes: int, rate_bps: int) -> tuple[np.ndarray
     """
     check_positive("a rate", rate_bps)
     ip_bytes, probabilities = packet_sizes(sizes, mtu_bytes)
-    return (ip_bytes + ETHERNET_BYTES + WIRE_EXTRA_BYTES) * 8 / rate_bps, probabilities
+    return wire_bytes_of_ip(ip_bytes) * 8 / rate_bps, probabilities
