@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Requests that concern tables. What does not fit the program's own description of a table is refused with what would.
+ * See p4_table_control.h. A refusal says what the program's description of the table allows.
  */
-#include "p4_control.h"
+#include "p4_table_control.h"
 
-/* The translator refuses larger rows. An entry is read on the stack, and a kernel's frames are 2 KiB at most. */
+/* The translator refuses larger rows. An entry is read on the stack, and a frame of a kernel's stack has at most 2 KiB. */
 enum { MAX_ROW_WORDS = 192 };
 
-/* An entry as a request gives it. */
+/* The entry that a request describes. */
 struct entry {
 	uint64_t words[MAX_ROW_WORDS];
 	uint32_t action;
@@ -31,11 +31,11 @@ static uint128_t value_at(const uint64_t *words, unsigned bits)
 static const struct p4_table_info *read_table(struct p4_request *request)
 {
 	const struct p4_program_info *program = request->program;
-	const struct p4_table_info *found = NULL;
+	const struct p4_table_info *match = NULL;
 	const char *separator = "";
 
 	p4_next_word(request);
-	/* Names of tables stand behind pointers: compare them one at a time. */
+	/* The program has pointers to tables, not an array of them: p4_name_index compares one name at a time. */
 	for (uint32_t i = 0, ends = 0; i < program->table_count; i++) {
 		const struct p4_table_info *info = program->tables[i];
 
@@ -43,10 +43,10 @@ static const struct p4_table_info *read_table(struct p4_request *request)
 			continue;
 		if (words_is(&request->words, info->name))
 			return info;
-		found = ++ends == 1 ? info : NULL;
+		match = ++ends == 1 ? info : NULL;
 	}
-	if (found)
-		return found;
+	if (match)
+		return match;
 	text_put(p4_error(request), "no table ");
 	p4_put_word(request);
 	text_put(&request->reply, ": one of ");
@@ -81,19 +81,6 @@ static struct text *key_error(struct p4_request *request, const struct p4_table_
 	return reply;
 }
 
-static void number_error(struct text *reply, enum p4_number result, unsigned bits)
-{
-	if (result == P4_NUMBER_MALFORMED) {
-		text_put(reply, " is not a number: decimal or 0x hexadecimal is");
-	} else {
-		text_put(reply, " does not fit in ");
-		text_put_number(reply, bits);
-		text_put(reply, " bits: at most ");
-		p4_put_value(reply, ~(uint128_t)0 >> (128 - bits), bits);
-	}
-	text_put(reply, "\n");
-}
-
 static void put_key_form(struct text *reply, const struct p4_key_info *key)
 {
 	switch (key->match) {
@@ -113,7 +100,7 @@ static void put_key_form(struct text *reply, const struct p4_key_info *key)
 	}
 }
 
-/* Where `mark` stands in the word; its length when it does not. */
+/* The index of `mark` in the last word; without `mark`, the length of the word. */
 static size_t find_mark(const struct words *words, const char *mark)
 {
 	for (size_t at = 0; at < words->word_bytes; at++) {
@@ -127,7 +114,7 @@ static size_t find_mark(const struct words *words, const char *mark)
 	return words->word_bytes;
 }
 
-/* The word read last is one field of the key, in the form that its kind of match has. */
+/* Reads one field of the key from the last word. The match kind gives the form of the field. */
 static bool read_key(struct p4_request *request, const struct p4_table_info *table,
 		     const struct p4_key_info *key, struct entry *entry)
 {
@@ -146,7 +133,7 @@ static bool read_key(struct p4_request *request, const struct p4_table_info *tab
 	else
 		result = p4_read_number(words->word, mark, key->bits, &value);
 	if (result != P4_NUMBER_OK) {
-		number_error(key_error(request, table, key), result, key->bits);
+		p4_put_number_error(key_error(request, table, key), result, key->bits);
 		return false;
 	}
 	if (with_mark) {
@@ -195,7 +182,7 @@ static bool read_key(struct p4_request *request, const struct p4_table_info *tab
 	return true;
 }
 
-/* All fields of the key. The request stands behind the last. */
+/* Reads all fields of the key, and no word after them. */
 static bool read_keys(struct p4_request *request, const struct p4_table_info *table, struct entry *entry)
 {
 	for (uint32_t i = 0; i < table->key_count; i++) {
@@ -224,7 +211,7 @@ static void put_params(struct text *reply, const struct p4_action_info *action)
 	}
 }
 
-/* The next words are an action of this table and its arguments. */
+/* Reads an action of this table and its arguments. */
 static bool read_action(struct p4_request *request, const struct p4_table_info *table, struct entry *entry)
 {
 	uint64_t *arguments = entry->words + table->key_words * (table->match == P4_TERNARY ? 2 : 1);
@@ -270,7 +257,7 @@ static bool read_action(struct p4_request *request, const struct p4_table_info *
 			text_put(reply, param->name);
 			text_put(reply, ": ");
 			p4_put_word(request);
-			number_error(reply, result, param->bits);
+			p4_put_number_error(reply, result, param->bits);
 			return false;
 		}
 		put_value_at(arguments + param->word, param->bits, value);
@@ -278,7 +265,7 @@ static bool read_action(struct p4_request *request, const struct p4_table_info *
 	return true;
 }
 
-/* What may follow: the priority, which tables with masks need and others do not have. */
+/* Reads the priority at the end. Tables with masks need a priority; others have none. */
 static bool read_priority(struct p4_request *request, const struct p4_table_info *table, struct entry *entry)
 {
 	uint128_t value;

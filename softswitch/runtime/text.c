@@ -101,14 +101,14 @@ bool words_is(const struct words *words, const char *string)
 	return at == words->word_bytes && !string[at];
 }
 
-static int digit_of(char c)
+unsigned text_digit(char c)
 {
 	if (c >= '0' && c <= '9')
-		return c - '0';
+		return (unsigned)(c - '0');
 	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
+		return (unsigned)(c - 'a') + 10;
 	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
+		return (unsigned)(c - 'A') + 10;
 	return 16;
 }
 
@@ -117,7 +117,7 @@ bool words_number(const struct words *words, uint64_t *number)
 	const char *at = words->word;
 	size_t left = words->word_bytes;
 	uint64_t value = 0;
-	int base = 10;
+	unsigned base = 10;
 
 	if (left > 2 && at[0] == '0' && at[1] == 'x') {
 		base = 16;
@@ -127,11 +127,11 @@ bool words_number(const struct words *words, uint64_t *number)
 	if (!left)
 		return false;
 	for (; left; left--, at++) {
-		int digit = digit_of(*at);
+		unsigned digit = text_digit(*at);
 
-		if (digit >= base || value > (UINT64_MAX - (uint64_t)digit) / (uint64_t)base)
+		if (digit >= base || value > (UINT64_MAX - digit) / base)
 			return false;
-		value = value * (uint64_t)base + (uint64_t)digit;
+		value = value * base + digit;
 	}
 	*number = value;
 	return true;
@@ -170,8 +170,8 @@ static bool ipv6_of(const char *at, const char *end, uint8_t *bytes)
 
 		if (used > 14)
 			return false;
-		for (; at < end && digit_of(*at) < 16 && at - group < 4; at++)
-			value = value << 4 | (unsigned int)digit_of(*at);
+		for (; at < end && text_digit(*at) < 16 && at - group < 4; at++)
+			value = value << 4 | text_digit(*at);
 		if (at < end && *at == '.') {
 			if (used > 12 || !ipv4_of(group, end, bytes + used))
 				return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Requests read word by word and replies written line by line, without libc. A reply that does not fit is cut
- * to whole lines and ends in an error line, so that nobody takes it for complete.
+ * Reads requests word by word and writes replies line by line, without libc. A reply that does not fit is cut to whole
+ * lines. An error line at its end tells the client that the reply is incomplete.
  */
 #ifndef SOFTSWITCH_TEXT_H
 #define SOFTSWITCH_TEXT_H
@@ -11,24 +11,27 @@
 
 struct text {
 	char *at;
-	size_t bytes; /* of the buffer, the ending NUL included */
+	size_t bytes; /* of the buffer, including the NUL at the end */
 	size_t used;
 	bool full;
 };
 
 struct words {
-	const char *at;	  /* what is not yet read */
-	const char *word; /* the word read last: not NUL-terminated */
+	const char *at;	  /* the rest, not read yet */
+	const char *word; /* the last word; not NUL-terminated */
 	size_t word_bytes;
 };
 
 void text_start(struct text *text, char *buffer, size_t bytes); /* bytes: at least 64 */
 void text_put(struct text *text, const char *string);
-void text_put_bytes(struct text *text, const char *at, size_t bytes); /* what is not printable as '?' */
+void text_put_bytes(struct text *text, const char *at,
+		    size_t bytes); /* '?' for characters that cannot be printed */
 void text_put_number(struct text *text, uint64_t number);
 void text_put_pair(struct text *text, const char *name, uint64_t number); /* a line "NAME NUMBER" */
 void text_put_signed_pair(struct text *text, const char *name, int64_t number);
 size_t text_end(struct text *text);
+
+unsigned text_digit(char c); /* the value of a hex digit; 16: not a digit */
 
 bool words_next(struct words *words); /* false: no more */
 bool words_is(const struct words *words, const char *string);

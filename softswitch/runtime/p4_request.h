@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * One request that concerns a P4 program: its words, names and numbers, and its reply.
+ *
+ * Names are those of P4Info. As in P4Info, an alias is enough: the end of the name, if no other name has the same end.
+ */
+#ifndef SOFTSWITCH_P4_REQUEST_H
+#define SOFTSWITCH_P4_REQUEST_H
+
+#include "p4_state.h"
+#include "text.h"
+
+struct p4_request {
+	const struct p4_program_info *program;
+	uint8_t *pipeline; /* the offsets in the descriptions count from here */
+	struct words words;
+	struct text reply;
+};
+
+static inline struct p4_table *p4_table_of(const struct p4_request *request, const struct p4_table_info *info)
+{
+	return (struct p4_table *)(request->pipeline + info->table_offset);
+}
+
+/* Reads the next word. False at the end of the request. */
+bool p4_next_word(struct p4_request *request);
+
+/* False, with an error reply, unless the request ends here. */
+bool p4_at_end(struct p4_request *request);
+
+/* Discards the reply so far and starts an error reply; the caller adds the reason and a line end. */
+struct text *p4_error(struct p4_request *request);
+
+/* The last word, in quotes. */
+void p4_put_word(struct p4_request *request);
+
+/* "NAME_A, NAME_B" of `count` descriptions of `stride` bytes that start with their name. */
+void p4_put_names(struct text *text, const void *first, size_t stride, uint32_t count);
+
+/* Up to 32 bits in decimal. Wider values are addresses: hexadecimal. */
+void p4_put_value(struct text *text, uint128_t value, unsigned bits);
+void p4_put_hex(struct text *text, uint128_t value);
+
+/* The index of the description with the last word as its name or alias; -1: none, or more than one. */
+int p4_name_index(const struct words *words, const void *first, size_t stride, uint32_t count);
+
+/* A number of at most `bits` bits from `length` characters, decimal or 0x hex. */
+enum p4_number {
+	P4_NUMBER_OK,
+	P4_NUMBER_MALFORMED,
+	P4_NUMBER_TOO_WIDE,
+};
+enum p4_number p4_read_number(const char *at, size_t length, unsigned bits, uint128_t *value);
+
+/* Why a number was refused, up to the line end; its text stands before. */
+void p4_put_number_error(struct text *text, enum p4_number result, unsigned bits);
+
+/* The last word as a number. If it is none: false, with an error reply that starts with `label`. */
+bool p4_number_word(struct p4_request *request, const char *label, unsigned bits, uint128_t *value);
+
+#endif
