@@ -53,7 +53,7 @@ int collector_open(struct collector *collector, const struct options *options)
 
 	*collector = (struct collector){.options = options};
 	take_signals(collector);
-	clock_open(&collector->clock);
+	clock_offset_open(&collector->clock);
 	collector->intake.sequences = calloc(1, sizeof(*collector->intake.sequences));
 	if (!collector->intake.sequences) {
 		complain("allocating the sequence tracker: %s", strerror(ENOMEM));
@@ -180,7 +180,7 @@ static void attend(struct collector *collector)
 	collector->now_ns = mono_now_ns();
 	if (collector->now_ns - collector->sampled_ns >= CLOCK_SAMPLE_NS) {
 		collector->sampled_ns = collector->now_ns;
-		if (clock_sample(&collector->clock))
+		if (clock_offset_sample(&collector->clock))
 			seal(collector); /* a block has one offset */
 	}
 	if (collector->block && collector->block->records &&
@@ -241,7 +241,7 @@ int collector_close(struct collector *collector)
 {
 	int err;
 
-	clock_sample(&collector->clock);
+	clock_offset_sample(&collector->clock);
 	receiver_kernel_drops(&collector->receiver);
 	collector->losses = losses_since(&collector->losses);
 	seal(collector);

@@ -6,7 +6,6 @@
 
 #include <signal.h>
 
-#include "clock.h"
 #include "intake.h"
 #include "losses.h"
 #include "options.h"
@@ -14,11 +13,13 @@
 #include "status.h"
 #include "writer.h"
 
+#include "lib/clock_offset.h"
+
 struct collector {
 	const struct options *options;
 	sigset_t wait_mask; /* signals are let in only while waiting: none is missed between check and wait */
 	struct receiver receiver;
-	struct clock clock;
+	struct clock_offset clock;
 	struct intake intake;
 	struct losses losses; /* while open: the counters at the start; then what they grew by */
 	struct writer writer;

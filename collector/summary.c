@@ -116,7 +116,7 @@ static void put_summary(FILE *to, const struct collector *collector)
 		"  \"clock\": {\"samples\": %" PRIu64 ", \"first_realtime_minus_mono_ns\": %" PRId64
 		", \"last_realtime_minus_mono_ns\": %" PRId64 ", \"steps\": %" PRIu64
 		", \"max_step_ns\": %" PRIu64 "},\n",
-		collector->clock.samples, clock_first_ns(&collector->clock),
+		collector->clock.samples, clock_offset_first_ns(&collector->clock),
 		collector->clock.realtime_minus_mono_ns, collector->clock.steps,
 		collector->clock.max_step_ns);
 	put_number(to, "first_rx_mono_ns", intake->first_rx_mono_ns);

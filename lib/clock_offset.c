@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Samples of CLOCK_REALTIME - CLOCK_MONOTONIC, kept as the intersection of intervals.
-#include "clock.h"
+#include "clock_offset.h"
 
 #include <stdlib.h>
 
-#include "lib/clock_ns.h"
+#include "clock_ns.h"
 
 enum { FIRST_SAMPLES = 1000 };
 
@@ -18,14 +18,15 @@ static int64_t smaller(int64_t one, int64_t other)
 	return one < other ? one : other;
 }
 
-static void begin(struct clock *clock, int64_t low_ns, int64_t high_ns)
+static void begin(struct clock_offset *clock, int64_t low_ns, int64_t high_ns)
 {
 	clock->low_ns = low_ns;
 	clock->high_ns = high_ns;
 	clock->realtime_minus_mono_ns = low_ns + (high_ns - low_ns) / 2;
 }
 
-bool clock_narrow(struct clock *clock, int64_t mono_before_ns, int64_t realtime_ns, int64_t mono_after_ns)
+bool clock_offset_narrow(struct clock_offset *clock, int64_t mono_before_ns, int64_t realtime_ns,
+			 int64_t mono_after_ns)
 {
 	int64_t low_ns = realtime_ns - mono_after_ns;
 	int64_t high_ns = realtime_ns - mono_before_ns;
@@ -52,18 +53,18 @@ bool clock_narrow(struct clock *clock, int64_t mono_before_ns, int64_t realtime_
 	return true;
 }
 
-bool clock_sample(struct clock *clock)
+bool clock_offset_sample(struct clock_offset *clock)
 {
 	int64_t mono_before_ns = (int64_t)clock_ns(CLOCK_MONOTONIC);
 	int64_t realtime_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 
-	return clock_narrow(clock, mono_before_ns, realtime_ns, (int64_t)clock_ns(CLOCK_MONOTONIC));
+	return clock_offset_narrow(clock, mono_before_ns, realtime_ns, (int64_t)clock_ns(CLOCK_MONOTONIC));
 }
 
-void clock_open(struct clock *clock)
+void clock_offset_open(struct clock_offset *clock)
 {
-	*clock = (struct clock){0};
+	*clock = (struct clock_offset){0};
 	for (int sample = 0; sample < FIRST_SAMPLES; sample++)
-		clock_sample(clock);
+		clock_offset_sample(clock);
 	begin(clock, clock->low_ns, clock->high_ns);
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 def narrow(binaries: Path, samples: list[tuple[int, int, int]]) -> list[list[int]]:
     """Per sample: stepped, offset, first offset, samples, steps, greatest step."""
     text = "\n".join(" ".join(map(str, sample)) for sample in samples)
-    tool = binaries / "obj/collector/clock_tool"
+    tool = binaries / "obj/collector/clock_offset_tool"
     output = subprocess.run([tool], input=text, text=True, stdout=subprocess.PIPE, check=True).stdout
     return [[int(word) for word in line.split()] for line in output.splitlines()]
 
