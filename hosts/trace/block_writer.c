@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../lib/clock_ns.h"
 #include "../../lib/report.h"
 
 int block_writer_open(struct block_writer *writer, const char *path, uint16_t kind, uint16_t record_version,
@@ -34,13 +33,6 @@ int block_writer_open(struct block_writer *writer, const char *path, uint16_t ki
 	return err;
 }
 
-static uint64_t realtime_minus_mono_ns(void)
-{
-	uint64_t mono_ns = mono_now_ns();
-
-	return clock_ns(CLOCK_REALTIME) - mono_ns;
-}
-
 static void count_failure(struct block_writer *writer, int err)
 {
 	if (!writer->write_errors++)
@@ -62,12 +54,13 @@ void block_writer_flush(struct block_writer *writer)
 		.record_count = writer->gathered,
 		.first_record = writer->next_record,
 		.lost_records = writer->lost_records,
-		.realtime_minus_mono_ns = realtime_minus_mono_ns(),
 	};
 	int err;
 
 	if (!writer->gathered)
 		return;
+	clock_offset_sample(&writer->clock);
+	header.realtime_minus_mono_ns = (uint64_t)writer->clock.realtime_minus_mono_ns;
 	err = raw_file_append(&writer->file, writer->buffer, header);
 	if (err) {
 		count_failure(writer, err);

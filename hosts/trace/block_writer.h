@@ -8,10 +8,12 @@
 
 #include <stdint.h>
 
+#include "../../lib/clock_offset.h"
 #include "../../wire/raw_file.h"
 
 struct block_writer {
 	struct raw_file file;
+	struct clock_offset clock; /* sampled once a block */
 	const char *path;
 	uint16_t kind;
 	uint16_t record_version;

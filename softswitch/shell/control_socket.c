@@ -102,9 +102,9 @@ void control_measure(struct executor *executor)
 
 	for (uint32_t index = 0; index < shell->port_count; index++)
 		ring_read_drops(&shell->ports[index].ring);
-	executor->clock_steps = shell->clocks.steps;
-	executor->realtime_step_max_ns = shell->clocks.step_max_ns;
-	executor->realtime_minus_mono_ns = shell->clocks.realtime_minus_mono_ns;
+	executor->clock_steps = shell->clock.steps;
+	executor->realtime_step_max_ns = shell->clock.max_step_ns;
+	executor->realtime_minus_mono_ns = shell->clock.realtime_minus_mono_ns;
 	executor->mono_ns = mono_now_ns();
 }
 

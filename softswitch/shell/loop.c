@@ -22,7 +22,8 @@ enum {
 	MAX_WAKE_COST_NS = 30000, /* longer was not waking up but being kept from it */
 	WAKE_SPREAD_NS = 2000,
 	MAX_PATIENCE_NS = 250000,   /* bounds how late copies are, and how full rings get */
-	IDLE_NS = 100000000,	    /* clocks are sampled at least so often */
+	CLOCK_SAMPLE_NS = 1000000,  /* while busy; bounds how many frames a step of CLOCK_REALTIME spoils */
+	IDLE_NS = 100000000,	    /* while idle the clock offset is sampled at least this often */
 	CONTROL_EVERY_NS = 1000000, /* requests are looked for at least so often */
 };
 
@@ -33,6 +34,7 @@ struct loop {
 	uint64_t wake_cost_ns;
 	uint64_t turn_ns;    /* when this turn began */
 	uint64_t control_ns; /* when requests were last looked for */
+	uint64_t sampled_ns; /* when the clock offset was last sampled */
 	bool busy;	     /* frames came this turn */
 	bool stop;
 };
@@ -44,7 +46,7 @@ static struct port_io *earliest_frame(struct shell *shell)
 	for (uint32_t index = 0; index < shell->port_count; index++) {
 		struct port_io *port = &shell->ports[index];
 
-		if (ring_peek(&port->ring, &shell->clocks) &&
+		if (ring_peek(&port->ring, &shell->clock) &&
 		    (!first || port->ring.head_ns < first->ring.head_ns))
 			first = port;
 	}
@@ -194,7 +196,10 @@ static void turn(struct loop *loop)
 
 	loop->turn_ns = mono_now_ns();
 	shell->executor.loops++;
-	clocks_sample(&shell->clocks, loop->turn_ns);
+	if (loop->turn_ns - loop->sampled_ns >= CLOCK_SAMPLE_NS) {
+		clock_offset_sample(&shell->clock); /* counts a step: arrivals near a step are wrong */
+		loop->sampled_ns = loop->turn_ns;
+	}
 	loop->busy = false;
 	if (core_next_output_ns(shell->core) <= loop->turn_ns)
 		outputs_send_due(shell, loop->turn_ns);

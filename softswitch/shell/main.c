@@ -186,6 +186,7 @@ int main(int argc, char **argv)
 			error = privileges_drop(options.drop_user);
 	}
 	if (error >= 0) {
+		clock_offset_open(&shell.clock);
 		puts("ready");
 		fflush(stdout);
 		loop_run(&shell, &control, signal_fd);

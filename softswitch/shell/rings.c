@@ -166,7 +166,7 @@ static struct tpacket2_hdr *head_of(const struct ring *ring)
 	return (struct tpacket2_hdr *)(ring->map + offset);
 }
 
-bool ring_peek(struct ring *ring, const struct clocks *clocks)
+bool ring_peek(struct ring *ring, const struct clock_offset *clock)
 {
 	struct tpacket2_hdr *head = head_of(ring);
 
@@ -175,7 +175,8 @@ bool ring_peek(struct ring *ring, const struct clocks *clocks)
 	if (!(__atomic_load_n(&head->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
 		return false;
 	ring->has_head = true;
-	ring->head_ns = clocks_mono_of_realtime(clocks, (uint64_t)head->tp_sec * 1000000000 + head->tp_nsec);
+	ring->head_ns =
+		(uint64_t)head->tp_sec * 1000000000 + head->tp_nsec - (uint64_t)clock->realtime_minus_mono_ns;
 	return true;
 }
 

@@ -14,6 +14,7 @@
 #include <sys/un.h>
 
 #include "../../lib/clock_ns.h"
+#include "../../lib/clock_offset.h"
 #include "../runtime/executor.h"
 
 enum {
@@ -45,17 +46,6 @@ struct options {
 /* 0, 1 if all is said already (--help), or -EINVAL with a line on stderr. */
 int options_parse(struct options *options, int argc, char **argv);
 
-/* clocks.c */
-struct clocks {
-	int64_t realtime_minus_mono_ns;
-	uint64_t sampled_mono_ns; /* 0: never */
-	uint64_t steps;
-	uint64_t step_max_ns;
-};
-
-void clocks_sample(struct clocks *clocks, uint64_t mono_ns); /* if the last sample is 1 ms old */
-uint64_t clocks_mono_of_realtime(const struct clocks *clocks, uint64_t realtime_ns);
-
 /* rings.c */
 struct ring {
 	int fd;
@@ -80,9 +70,9 @@ struct ring_frame {
 int ring_open(struct ring *ring, struct executor_port *counters, const char *interface, uint32_t frame_bytes,
 	      uint32_t ring_mib);
 void ring_close(struct ring *ring);
-int ring_interface_mtu(const char *interface);			/* or negative errno, with a line on stderr */
-int ring_check_offloads(const char *interface);			/* 0, -EINVAL with a line on stderr */
-bool ring_peek(struct ring *ring, const struct clocks *clocks); /* fills head_ns */
+int ring_interface_mtu(const char *interface);	/* or negative errno, with a line on stderr */
+int ring_check_offloads(const char *interface); /* 0, -EINVAL with a line on stderr */
+bool ring_peek(struct ring *ring, const struct clock_offset *clock); /* fills head_ns */
 void ring_take(struct ring *ring, struct ring_frame *frame); /* after ring_peek; valid until ring_give_back */
 void ring_give_back(struct ring *ring);
 void ring_read_drops(struct ring *ring);
@@ -135,8 +125,8 @@ struct port_io {
 struct shell {
 	struct executor executor;
 	struct core *core;
-	struct clocks clocks;
-	struct port_io *ports; /* as many as the executor's, in the same order */
+	struct clock_offset clock; /* of the kernel's stamps */
+	struct port_io *ports;	   /* as many as the executor's, in the same order */
 	struct port_io *by_number[PIPELINE_PORTS];
 	uint32_t port_count;
 	struct backlog backlog;

@@ -2,6 +2,7 @@
  * The code around the core: buckets of lateness, gaps, requests of the executor, outputs that the kernel refuses, clocks.
  * Built with sanitizers by `make shell_test`.
  */
+#include <linux/if_packet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,34 +306,55 @@ static void test_outputs__reading_stops_while_half_of_the_pool_waits(void)
 
 static void test_clocks__stamps_become_monotonic(void)
 {
-	struct clocks clocks = {0};
+	struct tpacket2_hdr head = {.tp_status = TP_STATUS_USER};
+	struct ring ring = {.map = (uint8_t *)&head, .slot_bytes = sizeof(head), .slots = 1};
+	struct clock_offset clock;
 	struct timespec realtime;
-	uint64_t before_ns, after_ns, stamp_ns;
+	uint64_t before_ns, after_ns;
 
-	clocks_sample(&clocks, mono_now_ns());
+	clock_offset_open(&clock);
 	before_ns = mono_now_ns();
 	clock_gettime(CLOCK_REALTIME, &realtime);
 	after_ns = mono_now_ns();
-	stamp_ns = clocks_mono_of_realtime(&clocks, (uint64_t)realtime.tv_sec * 1000000000 +
-							    (uint64_t)realtime.tv_nsec);
-	check(stamp_ns + 100000 > before_ns && stamp_ns < after_ns + 100000);
-	check(clocks.steps == 0);
+	head.tp_sec = (uint32_t)realtime.tv_sec;
+	head.tp_nsec = (uint32_t)realtime.tv_nsec;
+	check(ring_peek(&ring, &clock));
+	check(ring.head_ns + 100000 > before_ns && ring.head_ns < after_ns + 100000);
+	check(clock.steps == 0);
 }
 
-static void test_clocks__a_step_is_counted_a_slew_is_not(void)
+/* Reads that take 100 ns, once a millisecond. */
+static void sample_clock(struct clock_offset *clock, int64_t offset_ns, int count)
 {
-	struct clocks clocks = {0};
-	uint64_t now_ns = mono_now_ns();
+	for (int sample = 0; sample < count; sample++) {
+		int64_t mono_ns = (int64_t)clock->samples * 1000000;
 
-	clocks_sample(&clocks, now_ns);
-	clocks.realtime_minus_mono_ns -= 300000; /* as if realtime had gone on 300 us within 1 s: a slew */
-	clocks.sampled_mono_ns = now_ns - 1000000000;
-	clocks_sample(&clocks, now_ns);
-	check(clocks.steps == 0 && clocks.step_max_ns > 200000);
-	clocks.realtime_minus_mono_ns += 50000000; /* 50 ms within 2 ms */
-	clocks.sampled_mono_ns = now_ns - 2000000;
-	clocks_sample(&clocks, now_ns);
-	check(clocks.steps == 1 && clocks.step_max_ns > 40000000);
+		clock_offset_narrow(clock, mono_ns, mono_ns + 50 + offset_ns, mono_ns + 100);
+	}
+}
+
+static bool stats_say(struct shell *shell, const char *line)
+{
+	char reply[EXECUTOR_REPLY_BYTES];
+
+	executor_answer(&shell->executor, "stats", strlen("stats"), reply, sizeof(reply));
+	return strstr(reply, line);
+}
+
+static void test_clocks__a_step_of_80_us_is_counted(void)
+{
+	static struct rig rig;
+	struct shell *shell = &rig.shell;
+
+	rig_open(&rig);
+	shell->executor.core = shell->core;
+	shell->executor.measure = control_measure;
+	sample_clock(&shell->clock, 1790000000000000000, 100);
+	check(stats_say(shell, "\nclock_steps 0\n") && stats_say(shell, "\nrealtime_step_max_ns 0\n"));
+	sample_clock(&shell->clock, 1790000000000080000, 100);
+	check(stats_say(shell, "\nclock_steps 1\n") && stats_say(shell, "\nrealtime_step_max_ns 80000\n"));
+	check(stats_say(shell, "\nrealtime_minus_mono_ns 1790000000000080000\n"));
+	rig_close(&rig);
 }
 
 int main(void)
@@ -344,6 +366,6 @@ int main(void)
 	test_outputs__a_refused_port_holds_back_its_own_frames_alone();
 	test_outputs__reading_stops_while_half_of_the_pool_waits();
 	test_clocks__stamps_become_monotonic();
-	test_clocks__a_step_is_counted_a_slew_is_not();
+	test_clocks__a_step_of_80_us_is_counted();
 	return 0;
 }
