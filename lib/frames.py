@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Lengths of headers and frames, and what a frame takes on an Ethernet link (IEEE 802.3). A switch counts frames
-without their FCS: header and payload.
+without their FCS: header and payload. lib/frames.h is the same for C.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ LONGEST_TCP_BYTES = 60
 LEAST_FRAME_BYTES = 60  # without the FCS
 FCS_BYTES = 4
 IFG_BYTES = 20  # preamble 7, start delimiter 1, shortest gap 12
-WIRE_EXTRA_BYTES = FCS_BYTES + IFG_BYTES  # on the link alone; softswitch/runtime/core.h has it, too
+WIRE_EXTRA_BYTES = FCS_BYTES + IFG_BYTES  # on the link alone
 LEAST_IP_BYTES, MOST_IP_BYTES = LEAST_FRAME_BYTES - ETHERNET_BYTES, 65535
 
 

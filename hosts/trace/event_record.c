@@ -3,11 +3,10 @@
 // alone is converted. Newer kernels have more fields. Fields that the running kernel lacks are marked unknown.
 #include "event_record.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "address.h"
 #include "ring_page.h"
 
 #define KNOWN(field)	  (UINT64_C(1) << TCP_FIELD_##field)
@@ -141,34 +140,15 @@ static void infer_ssthresh(struct tcp_record *record, uint32_t current)
 		record->ssthresh_packets = current;
 }
 
-static uint64_t half(const uint8_t *address)
-{
-	uint32_t words[2];
-
-	memcpy(words, address, sizeof(words));
-	return (uint64_t)ntohl(words[0]) << 32 | ntohl(words[1]);
-}
-
 static bool take_address(const struct event_kind *kind, const uint8_t *at, uint64_t *hi, uint64_t *lo)
 {
-	struct sockaddr_in6 address;
-	struct sockaddr_in address4;
-
-	if (kind->wide_addresses) {
-		*hi = half(at);
-		*lo = half(at + 8);
-		return true;
-	}
-	memcpy(&address, at, sizeof(address));
-	memcpy(&address4, at, sizeof(address4));
-	if (address.sin6_family == AF_INET) {
+	if (!kind->wide_addresses) {
 		*hi = 0;
-		*lo = UINT64_C(0xffff) << 32 | ntohl(address4.sin_addr.s_addr);
-	} else {
-		*hi = half(address.sin6_addr.s6_addr);
-		*lo = half(address.sin6_addr.s6_addr + 8);
+		return address_read(at, 0xffff, hi, lo);
 	}
-	return address.sin6_family == AF_INET || address.sin6_family == AF_INET6;
+	*hi = address_half(at);
+	*lo = address_half(at + 8);
+	return true;
 }
 
 static enum event_outcome decode_stock(const struct event_kind *kind, const uint8_t *data,

@@ -2,44 +2,14 @@
 // Lists the addresses with getifaddrs(3), which works on the namespace of the calling thread.
 #include "local_addresses.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <string.h>
 
 #include "../../lib/report.h"
+#include "address.h"
 #include "netns.h"
-
-static uint64_t half(const uint8_t *address)
-{
-	uint32_t words[2];
-
-	memcpy(words, address, sizeof(words));
-	return (uint64_t)ntohl(words[0]) << 32 | ntohl(words[1]);
-}
-
-/* An IPv6 or IPv4-mapped address in two halves; false: another address family. */
-static bool as_halves(const struct sockaddr *address, uint64_t upper_lo, uint64_t *hi, uint64_t *lo)
-{
-	if (address && address->sa_family == AF_INET) {
-		struct sockaddr_in v4;
-
-		memcpy(&v4, address, sizeof(v4));
-		*lo = upper_lo << 32 | ntohl(v4.sin_addr.s_addr);
-		return true;
-	}
-	if (address && address->sa_family == AF_INET6) {
-		struct sockaddr_in6 v6;
-
-		memcpy(&v6, address, sizeof(v6));
-		*hi = half(v6.sin6_addr.s6_addr);
-		*lo = half(v6.sin6_addr.s6_addr + 8);
-		return true;
-	}
-	return false;
-}
 
 static int take(void *context)
 {
@@ -52,14 +22,14 @@ static int take(void *context)
 	for (struct ifaddrs *each = list; each; each = each->ifa_next) {
 		uint64_t hi = 0, lo, hi_mask = UINT64_MAX, lo_mask = UINT64_MAX;
 
-		if (!as_halves(each->ifa_addr, 0xffff, &hi, &lo))
+		if (!each->ifa_addr || !address_read(each->ifa_addr, 0xffff, &hi, &lo))
 			continue;
 		if (addresses->count == MAX_LOCAL_ADDRESSES) {
 			err = -E2BIG;
 			break;
 		}
-		if (each->ifa_flags & IFF_LOOPBACK)
-			as_halves(each->ifa_netmask, UINT32_MAX, &hi_mask, &lo_mask);
+		if (each->ifa_flags & IFF_LOOPBACK && each->ifa_netmask)
+			address_read(each->ifa_netmask, UINT32_MAX, &hi_mask, &lo_mask);
 		addresses->address[addresses->count].hi = hi & hi_mask;
 		addresses->address[addresses->count].lo = lo & lo_mask;
 		addresses->address[addresses->count].hi_mask = hi_mask;

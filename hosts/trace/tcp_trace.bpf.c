@@ -18,6 +18,7 @@
 #include <bpf/bpf_endian.h>
 
 #include "../../wire/tcp_record.h"
+#include "kernel_event/record_fields.h"
 #include "tcp_trace.h"
 
 #define AF_INET6	   10 /* include/linux/socket.h */
@@ -132,12 +133,6 @@ static __always_inline bool is_selected(const struct sock *sk)
 	       remote_port >= first_remote_port && remote_port <= last_remote_port;
 }
 
-/* An IPv6 or IPv4-mapped address as the record has it: two halves, each big-endian on the wire. */
-static __always_inline __u64 half(__be32 first, __be32 second)
-{
-	return (__u64)bpf_ntohl(first) << 32 | bpf_ntohl(second);
-}
-
 static __always_inline void fill_addresses(struct tcp_record *record, const struct sock *sk)
 {
 	const struct sock_common *common = &sk->__sk_common;
@@ -145,18 +140,10 @@ static __always_inline void fill_addresses(struct tcp_record *record, const stru
 	record->src_port = common->skc_num;
 	record->dst_port = bpf_ntohs(common->skc_dport);
 	if (common->skc_family == AF_INET6 && bpf_core_field_exists(common->skc_v6_daddr)) {
-		const __be32 *src = common->skc_v6_rcv_saddr.in6_u.u6_addr32;
-		const __be32 *dst = common->skc_v6_daddr.in6_u.u6_addr32;
-
-		record->src_addr_hi = half(src[0], src[1]);
-		record->src_addr_lo = half(src[2], src[3]);
-		record->dst_addr_hi = half(dst[0], dst[1]);
-		record->dst_addr_lo = half(dst[2], dst[3]);
+		fill_ipv6_addresses(record, common->skc_v6_rcv_saddr.in6_u.u6_addr32,
+				    common->skc_v6_daddr.in6_u.u6_addr32);
 	} else {
-		record->src_addr_hi = 0;
-		record->src_addr_lo = half(bpf_htonl(0xffff), common->skc_rcv_saddr);
-		record->dst_addr_hi = 0;
-		record->dst_addr_lo = half(bpf_htonl(0xffff), common->skc_daddr);
+		fill_ipv4_addresses(record, common->skc_rcv_saddr, common->skc_daddr);
 	}
 }
 
@@ -168,22 +155,7 @@ static __always_inline void fill_socket(struct tcp_record *record, struct sock *
 		pacing_rate = ~0ULL;
 	record->socket_cookie = bpf_get_socket_cookie(sk);
 	record->pacing_rate_bytes_per_s = pacing_rate;
-	record->delivered_packets = tcp->delivered;
-	record->snd_nxt = tcp->snd_nxt;
-	record->snd_una = tcp->snd_una;
-	record->cwnd_packets = tcp->snd_cwnd;
-	record->ssthresh_packets = tcp->snd_ssthresh;
-	record->packets_out = tcp->packets_out;
-	record->retrans_out = tcp->retrans_out;
-	record->sacked_out = tcp->sacked_out;
-	record->lost_out = tcp->lost_out;
-	record->snd_wnd_bytes = tcp->snd_wnd;
-	record->rcv_wnd_bytes = tcp->rcv_wnd;
-	record->srtt_us = tcp->srtt_us >> 3; /* the kernel keeps 8 times the value */
-	record->rtt_min_us = tcp->rtt_min.s[0].v;
-	record->rate_delivered_packets = tcp->rate_delivered;
-	record->rate_interval_us = tcp->rate_interval_us;
-	record->mss_bytes = tcp->mss_cache;
+	fill_tcp(record, tcp);
 	record->ca_state = BPF_CORE_READ_BITFIELD(&tcp->inet_conn, icsk_ca_state);
 }
 

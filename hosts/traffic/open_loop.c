@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../../lib/clock_ns.h"
+#include "../../lib/frames.h"
 #include "../../lib/options.h"
 #include "../../lib/report.h"
 #include "files.h"
@@ -20,8 +21,6 @@ enum {
 	MARGIN_NS = 1000000,	      /* from now to the start, if the planned start is past or missing */
 	LONGEST_SLEEP_NS = 100000000, /* between two checks for signals */
 	CHECK_EVERY = 256,	      /* datagrams between two checks for signals, while all are overdue */
-	IPV4_UDP_BYTES = 28,
-	IPV6_UDP_BYTES = 48,
 	MOST_DATAGRAM_FLOWS = 16384,
 };
 
@@ -179,13 +178,13 @@ static int send_one(struct open_loop *run, const struct departure *departure)
 {
 	static const char zeros[9216];
 	struct datagram_flow *flow = run->flows + departure->flow;
-	int headers = run->server.address.ss_family == AF_INET6 ? IPV6_UDP_BYTES : IPV4_UDP_BYTES;
-	size_t payload =
-		departure->ip_bytes > (uint32_t)headers ? departure->ip_bytes - (uint32_t)headers : 0;
+	bool ipv6 = run->server.address.ss_family == AF_INET6;
+	uint32_t header_bytes = (ipv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES;
+	size_t payload = departure->ip_bytes > header_bytes ? departure->ip_bytes - header_bytes : 0;
 
 	if (send(flow->fd, zeros, payload, 0) >= 0) {
 		flow->datagrams++;
-		flow->ip_bytes += payload + (size_t)headers;
+		flow->ip_bytes += payload + header_bytes;
 		return 0;
 	}
 	if (errno == ENOBUFS || errno == EAGAIN) {
@@ -216,7 +215,7 @@ static int carry(struct open_loop *run)
 			return -EINTR;
 		err = send_one(run, &next);
 		now_ns = mono_now_ns();
-		lateness_count(&run->lateness, now_ns > due_ns ? now_ns - due_ns : 0);
+		send_lateness_count(&run->lateness, now_ns > due_ns ? now_ns - due_ns : 0);
 	}
 	if (!err && !sleep_until(run, mono_now_ns(), run->end_mono_ns))
 		err = -EINTR;

@@ -10,7 +10,7 @@
 enum { LATENESS_BUCKETS = 64 };
 
 /* Time from a datagram's due time to the return of its send; bucket k counts datagrams of up to 2^k ns. */
-struct lateness {
+struct send_lateness {
 	uint64_t counts[LATENESS_BUCKETS];
 	uint64_t max_ns;
 };
@@ -34,14 +34,14 @@ struct open_loop {
 	struct schedule schedule;
 	struct datagram_flow *flows;
 	uint64_t unsent; /* datagrams for which the host had no buffer */
-	struct lateness lateness;
+	struct send_lateness lateness;
 	uint64_t start_mono_ns;
 	uint64_t end_mono_ns;	/* planned */
 	uint64_t ended_mono_ns; /* read after the last send and the planned end */
 	const char *stopped;	/* name of the signal that ended the run; NULL: none */
 };
 
-void lateness_count(struct lateness *lateness, uint64_t ns);
+void send_lateness_count(struct send_lateness *lateness, uint64_t ns);
 
 /* Writes the report as JSON, atomically. 0, or -errno after one message. */
 int open_loop_report(const struct open_loop *run);

@@ -6,7 +6,7 @@
 #include "files.h"
 #include "open_loop.h"
 
-void lateness_count(struct lateness *lateness, uint64_t ns)
+void send_lateness_count(struct send_lateness *lateness, uint64_t ns)
 {
 	lateness->counts[ns > 1 ? 64 - __builtin_clzll(ns - 1) : 0]++;
 	if (ns > lateness->max_ns)

@@ -5,14 +5,8 @@
 
 #include <math.h>
 
-static uint64_t splitmix64(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
+#include "../../lib/frames.h"
+#include "../../lib/splitmix64.h"
 
 static void seed(struct chance *chance, uint64_t seed, uint64_t stream)
 {
@@ -73,7 +67,7 @@ static double mean_ip_bytes(const struct schedule_options *options)
 void schedule_init(struct schedule *schedule, const struct schedule_options *options)
 {
 	double most = (double)(options->mtu_bytes - LEAST_IP_BYTES + 1);
-	double wire_bits = (mean_ip_bytes(options) + WIRE_EXTRA_BYTES) * 8;
+	double wire_bits = (mean_ip_bytes(options) + ETHERNET_BYTES + WIRE_EXTRA_BYTES) * 8;
 
 	*schedule = (struct schedule){
 		.options = *options,

@@ -7,21 +7,16 @@
  *   bimodal      LEAST_IP_BYTES or the MTU, each with probability 1/2
  *   exponential  LEAST_IP_BYTES + k; k is the integer part of an exponential of mean MTU / 4, truncated to below
  *                MTU - LEAST_IP_BYTES + 1: P(k) is proportional to exp(-4 k / MTU), for k = 0 .. MTU - LEAST_IP_BYTES
- * A packet takes (size + WIRE_EXTRA_BYTES) bytes on the wire. The mean gap is the mean wire bits / (load x rate).
- * Poisson: gaps are exponential; their sum keeps fractions of a ns, and each time is rounded down. The flow of a packet
- * is drawn uniformly, so each flow is Poisson as well. CBR: all gaps are the mean, and flows take turns.
+ * A packet takes (size + ETHERNET_BYTES + WIRE_EXTRA_BYTES) bytes on the wire (lib/frames.h). The mean gap is the mean
+ * wire bits / (load x rate).
+ * Poisson: gaps are exponential; their sum keeps fractions of a ns, and each time is rounded down. The flow of a
+ * packet is drawn uniformly, so each flow is Poisson as well. CBR: all gaps are the mean, and flows take turns.
  */
 #ifndef TRAFFIC_SCHEDULE_H
 #define TRAFFIC_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stdint.h>
-
-enum {
-	LEAST_IP_BYTES = 46, /* payload of the shortest Ethernet frame */
-	WIRE_EXTRA_BYTES =
-		38, /* Ethernet's header, FCS, preamble with start delimiter, shortest gap (IEEE 802.3) */
-};
 
 enum arrivals { ARRIVALS_POISSON, ARRIVALS_CBR };
 enum sizes { SIZES_FIXED, SIZES_EXPONENTIAL, SIZES_BIMODAL };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The core as a table of contents: what memory it has, what comes in, what happens next, what goes out.
+ * The core as a table of contents: memory, arrivals, events, outputs.
  */
 #include "core_state.h"
+#include "../../lib/frames.h"
 #include "freestanding.h"
 
 enum {
@@ -19,7 +20,7 @@ static size_t part(size_t *total, size_t bytes)
 	return offset;
 }
 
-/* Where each part of the memory begins. */
+/* The offset of each part of the memory. */
 struct layout {
 	size_t core, pipeline, arrivals, departures, outputs, flows, packets, bytes;
 };
@@ -42,7 +43,7 @@ static struct layout layout_of(const struct core_config *config)
 size_t core_memory_bytes(const struct core_config *config)
 {
 	if (!config->packets || config->packets > CORE_MAX_PACKETS || config->flows > CORE_MAX_FLOWS ||
-	    config->frame_bytes < CORE_ETHERNET_MIN_BYTES || config->frame_bytes > CORE_MAX_FRAME_BYTES)
+	    config->frame_bytes < LEAST_FRAME_BYTES || config->frame_bytes > CORE_MAX_FRAME_BYTES)
 		return 0;
 	return layout_of(config).bytes;
 }
@@ -78,7 +79,7 @@ int core_attach_port(struct core *core, uint16_t port)
 	return 0;
 }
 
-/* Inlined into both callers, so that a frame in one piece costs no call by pointer. */
+/* Inlined into both callers: a contiguous frame needs no call through a function pointer. */
 static inline __attribute__((always_inline)) int receive(struct core *core, uint64_t arrival_ns,
 							 uint16_t number, core_copy *copy, const void *source,
 							 uint32_t bytes)
@@ -138,7 +139,7 @@ int core_receive_from(struct core *core, uint64_t arrival_ns, uint16_t number, c
 	return receive(core, arrival_ns, number, copy, source, bytes);
 }
 
-/* The earliest arrival: ingress, and its copy queued before the packet itself, as on BMv2. */
+/* Does the earliest arrival: ingress, then the queue. An ingress clone is queued before its packet, as on BMv2. */
 static void arrive(struct core *core)
 {
 	uint16_t port = core->arrivals.entries[0].packet->port;

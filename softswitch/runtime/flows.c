@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Settings of single flows (one direction of a 5-tuple), found by a hash table with open addressing.
- * Only frames whose ports surely stand where they are read belong to a flow: not later fragments, nor packets
- * with IPv6 extension headers. Up to two VLAN tags are passed over.
+ * Settings of single flows (one direction of a 5-tuple) in a hash table with open addressing. A frame belongs to a
+ * flow only if its ports follow the IP header: not the later fragments of a packet, and no packet with IPv6 extension
+ * headers. Up to two VLAN tags are skipped.
  */
 #include "flow.h"
+#include "../../lib/frames.h"
 #include "freestanding.h"
 
 enum {
-	ETHERNET_BYTES = 14,
-	VLAN_BYTES = 4,
 	TYPE_IPV4 = 0x0800,
 	TYPE_IPV6 = 0x86dd,
 	TYPE_VLAN = 0x8100,
 	TYPE_VLAN_OUTER = 0x88a8,
-	IPV4_MIN_BYTES = 20,
-	IPV6_BYTES = 40,
 	PORTS_BYTES = 4,
 };
 
@@ -58,8 +55,7 @@ static uint32_t hash_of(const struct flow_key *key)
 
 _Static_assert(sizeof(struct flow_key) % 8 == 0, "hash_of reads whole words");
 
-/* The flow's slot, or the free one where it would stand: there always is one, the table is at most half full.
- */
+/* The flow's slot, or the free slot for it. A free slot exists: the table is at most half full. */
 static struct flow *slot_of(const struct flow_table *table, const struct flow_key *key)
 {
 	uint32_t at = hash_of(key) & table->mask;
@@ -105,10 +101,10 @@ static bool ipv4_key(struct flow_key *key, const uint8_t *at, uint32_t left)
 {
 	uint32_t header_bytes;
 
-	if (left < IPV4_MIN_BYTES || at[0] >> 4 != 4)
+	if (left < IPV4_BYTES || at[0] >> 4 != 4)
 		return false;
 	header_bytes = (at[0] & 15) * 4u;
-	if (header_bytes < IPV4_MIN_BYTES || left < header_bytes + PORTS_BYTES || be16(at + 6) & 0x1fff)
+	if (header_bytes < IPV4_BYTES || left < header_bytes + PORTS_BYTES || be16(at + 6) & 0x1fff)
 		return false;
 	key->protocol = at[9];
 	memset(key->src_addr + 10, 0xff, 2);
@@ -136,7 +132,7 @@ bool flow_key_of_frame(struct flow_key *key, const uint8_t *frame, uint32_t byte
 {
 	uint32_t offset = ETHERNET_BYTES;
 	uint32_t type;
-	bool found = false;
+	bool has_ports = false;
 
 	if (bytes < ETHERNET_BYTES)
 		return false;
@@ -149,8 +145,8 @@ bool flow_key_of_frame(struct flow_key *key, const uint8_t *frame, uint32_t byte
 	}
 	memset(key, 0, sizeof(*key));
 	if (type == TYPE_IPV4)
-		found = ipv4_key(key, frame + offset, bytes - offset);
+		has_ports = ipv4_key(key, frame + offset, bytes - offset);
 	else if (type == TYPE_IPV6)
-		found = ipv6_key(key, frame + offset, bytes - offset);
-	return found && (key->protocol == PROTOCOL_TCP || key->protocol == PROTOCOL_UDP);
+		has_ports = ipv6_key(key, frame + offset, bytes - offset);
+	return has_ports && (key->protocol == PROTOCOL_TCP || key->protocol == PROTOCOL_UDP);
 }

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Links in virtual time: how long a frame occupies one, exactly, and how long it travels. A rate of 0 is no
- * bound.
+ * Links in virtual time: exact transmission times, and the smallest propagation delay. A rate of 0 is unlimited.
  */
 #include "link.h"
+#include "../../lib/frames.h"
 #include "core_state.h"
 #include "freestanding.h"
 
 uint64_t link_wire_bits(uint32_t frame_bytes)
 {
-	if (frame_bytes < CORE_ETHERNET_MIN_BYTES)
-		frame_bytes = CORE_ETHERNET_MIN_BYTES;
-	return (uint64_t)(frame_bytes + CORE_ETHERNET_OVERHEAD_BYTES) * 8;
+	if (frame_bytes < LEAST_FRAME_BYTES)
+		frame_bytes = LEAST_FRAME_BYTES;
+	return (uint64_t)(frame_bytes + WIRE_EXTRA_BYTES) * 8;
 }
 
-/* wire_bits is below 2^20 and rate_bps at most 10^15 (control.c), so the product and the sum fit into 64
- * bits. */
+/* No overflow of 64 bits: wire_bits is below 2^20, and rate_bps at most 10^15 (control.c). */
 bool link_serve(const struct link_clock *clock, uint64_t rate_bps, uint64_t ready_ns, uint64_t wire_bits,
 		struct link_clock *finish)
 {
@@ -33,14 +32,14 @@ bool link_serve(const struct link_clock *clock, uint64_t rate_bps, uint64_t read
 	return waits;
 }
 
-/* When a frame that was sent into its access link at arrival_ns comes to the switch. A flow with an access
- * rate of its own has a link of its own, in place of the port's.
+/* When a frame that enters its access link at arrival_ns reaches the switch. A flow with an access rate has its own
+ * access link; the other flows share the port's.
  */
 uint64_t link_access(struct port *port, struct flow *flow, uint64_t arrival_ns, uint32_t frame_bytes)
 {
-	bool own = flow && flow->access_bps;
-	struct link_clock *clock = own ? &flow->access : &port->access;
-	uint64_t rate_bps = own ? flow->access_bps : port->access_bps;
+	bool has_link = flow && flow->access_bps;
+	struct link_clock *clock = has_link ? &flow->access : &port->access;
+	uint64_t rate_bps = has_link ? flow->access_bps : port->access_bps;
 
 	if (likely(!rate_bps))
 		return arrival_ns;
@@ -48,7 +47,7 @@ uint64_t link_access(struct port *port, struct flow *flow, uint64_t arrival_ns, 
 	return clock->free_ns;
 }
 
-/* Only copies leave here. */
+/* A mirror session sends here, and the program has forwarded no data here so far. */
 static bool is_mirror_port(const struct core *core, uint32_t port)
 {
 	if (core->ports[port].carries_data)

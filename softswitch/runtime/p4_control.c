@@ -5,9 +5,16 @@
 #include "p4_request.h"
 #include "p4_table_control.h"
 
-static void unknown_name(struct p4_request *request, const char *kind, const void *first, size_t stride,
-			 uint32_t count)
+/* The next word as the index of a description with this name. -1, with an error reply: there is none. */
+static int read_name(struct p4_request *request, const char *kind, const void *first, size_t stride,
+		     uint32_t count)
 {
+	int number;
+
+	p4_next_word(request);
+	number = p4_name_index(&request->words, first, stride, count);
+	if (number >= 0)
+		return number;
 	text_put(p4_error(request), "no ");
 	text_put(&request->reply, kind);
 	text_put(&request->reply, " ");
@@ -15,6 +22,7 @@ static void unknown_name(struct p4_request *request, const char *kind, const voi
 	text_put(&request->reply, ": one of ");
 	p4_put_names(&request->reply, first, stride, count);
 	text_put(&request->reply, "\n");
+	return number;
 }
 
 /* The next word as an index below `size`. */
@@ -66,12 +74,9 @@ static void control_register(struct p4_request *request)
 		return;
 	}
 	write = words_is(&request->words, "write");
-	p4_next_word(request);
-	number = p4_name_index(&request->words, program->registers, sizeof(*info), program->register_count);
-	if (number < 0) {
-		unknown_name(request, "register", program->registers, sizeof(*info), program->register_count);
+	number = read_name(request, "register", program->registers, sizeof(*info), program->register_count);
+	if (number < 0)
 		return;
-	}
 	info = &program->registers[number];
 	if (write && info->read_only) {
 		text_put(p4_error(request), info->name);
@@ -141,12 +146,9 @@ static void control_counter(struct p4_request *request)
 		return;
 	}
 	reset = words_is(&request->words, "reset");
-	p4_next_word(request);
-	number = p4_name_index(&request->words, program->counters, sizeof(*info), program->counter_count);
-	if (number < 0) {
-		unknown_name(request, "counter", program->counters, sizeof(*info), program->counter_count);
+	number = read_name(request, "counter", program->counters, sizeof(*info), program->counter_count);
+	if (number < 0)
 		return;
-	}
 	info = &program->counters[number];
 	size = info->table ? p4_table_of(request, program->tables[info->table - 1])->used : info->size;
 	all = reset || !*request->words.at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What compiled P4 computes with: integers of up to 128 bits, kept in the next larger C type, and their bytes on
- * the wire. Loads and stores take a pointer of any alignment; the caller knows that the bytes are there.
+ * Arithmetic of compiled P4: integers of up to 128 bits, in the next larger C type, and their big-endian form in
+ * frames. Loads and stores accept any alignment; the caller has checked the length.
  */
 #ifndef SOFTSWITCH_P4_TYPES_H
 #define SOFTSWITCH_P4_TYPES_H
@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "../../lib/splitmix64.h"
 
 typedef unsigned __int128 uint128_t;
 typedef __int128 int128_t;
@@ -126,7 +128,7 @@ static inline void p4_store128(uint8_t *at, uint128_t value)
 	p4_store64(at + 8, (uint64_t)value);
 }
 
-/* `bits` bits of a byte string, from bit 0 (the most significant of the first byte) on. */
+/* `bits` bits of a byte string from first_bit on. Bit 0 is the most significant bit of the first byte. */
 static inline uint128_t p4_load_bits(const uint8_t *at, unsigned first_bit, unsigned bits)
 {
 	uint128_t value = 0;
@@ -145,7 +147,7 @@ static inline void p4_store_bits(uint8_t *at, unsigned first_bit, unsigned bits,
 	}
 }
 
-/* Shifts of P4 give 0 (or all signs) from the width on, where C's are undefined. */
+/* Shifts by the width or more: P4 gives 0 (or all sign bits); C's are undefined. */
 static inline uint64_t p4_shl64(uint64_t value, uint64_t bits)
 {
 	return bits < 64 ? value << bits : 0;
@@ -176,7 +178,7 @@ static inline int128_t p4_sar128(int128_t value, uint64_t bits)
 	return value >> (bits < 128 ? bits : 127);
 }
 
-/* The signed value of the low `bits` bits, 1 to 64 (128). */
+/* The signed value of the low `bits` bits: 1 to 64, or 1 to 128. */
 static inline int64_t p4_signed64(uint64_t value, unsigned bits)
 {
 	return (int64_t)(value << (64 - bits)) >> (64 - bits);
@@ -197,7 +199,7 @@ static inline int128_t p4_clamp128(int128_t value, int128_t least, int128_t larg
 	return value < least ? least : value > largest ? largest : value;
 }
 
-/* Division by 0 gives 0: P4 leaves it open, simple_switch stops. */
+/* Division by 0 gives 0. P4 does not define it; simple_switch aborts. */
 static inline uint64_t p4_div64(uint64_t value, uint64_t by)
 {
 	return by ? value / by : 0;
@@ -208,7 +210,7 @@ static inline uint64_t p4_mod64(uint64_t value, uint64_t by)
 	return by ? value % by : 0;
 }
 
-/* setInvalid: the fields stay, as in simple_switch. length: what egress will see as packet_length. */
+/* setInvalid: the fields keep their values, as in simple_switch. length: the packet_length that egress will see. */
 static inline void p4_remove_header(bool *valid, uint32_t *length, uint32_t header_bytes)
 {
 	if (*valid)
@@ -216,23 +218,13 @@ static inline void p4_remove_header(bool *valid, uint32_t *length, uint32_t head
 	*valid = false;
 }
 
-/* splitmix64: one word of state, any seed. For P4's random(), which asks for no more. */
-static inline uint64_t p4_random64(uint64_t *state)
-{
-	uint64_t value = *state += 0x9e3779b97f4a7c15;
-
-	value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
-	value = (value ^ value >> 27) * 0x94d049bb133111eb;
-	return value ^ value >> 31;
-}
-
-/* Uniform over least..largest, both included; least <= largest. High half of a product, so no division; the
- * bias is below (largest - least) / 2^64.
+/* P4's random(): uniform over least..largest, both included; least <= largest. The high half of a product takes no
+ * division; its bias is below (largest - least) / 2^64.
  */
 static inline uint64_t p4_random_between(uint64_t *state, uint64_t least, uint64_t largest)
 {
 	uint64_t span = largest - least + 1;
-	uint64_t value = p4_random64(state);
+	uint64_t value = splitmix64(state);
 
 	return span ? least + (uint64_t)((uint128_t)value * span >> 64) : value;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The soft switch as a process: drives the core from packet rings in real time. Read main() as the table of
- * contents.
+ * The soft switch as a process: runs the core from packet rings in real time. main() is the table of contents.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +17,6 @@
 const char *const program_name = "softswitch";
 
 enum {
-	ETHERNET_BYTES = 14,
 	DEFAULT_PACKETS = 32768,
 	DEFAULT_POOL_BYTES = 160 << 20,
 	HUGE_PAGE_BYTES = 2 << 20,
@@ -36,8 +34,8 @@ static int check_interfaces(struct options *options)
 			return mtu;
 		if (!options->allow_offloads && ring_check_offloads(interface))
 			return -EINVAL;
-		if ((uint32_t)mtu + ETHERNET_BYTES + SHELL_VLAN_BYTES > frame_bytes)
-			frame_bytes = (uint32_t)mtu + ETHERNET_BYTES + SHELL_VLAN_BYTES;
+		if ((uint32_t)mtu + ETHERNET_BYTES + VLAN_BYTES > frame_bytes)
+			frame_bytes = (uint32_t)mtu + ETHERNET_BYTES + VLAN_BYTES;
 	}
 	if (!options->frame_bytes)
 		options->frame_bytes =
@@ -45,15 +43,14 @@ static int check_interfaces(struct options *options)
 	if (options->frame_bytes < EXECUTOR_MIN_FRAME_BYTES)
 		options->frame_bytes = EXECUTOR_MIN_FRAME_BYTES;
 	if (!options->packets) {
-		uint32_t fit = DEFAULT_POOL_BYTES / (options->frame_bytes + 1024);
+		uint32_t fitting = DEFAULT_POOL_BYTES / (options->frame_bytes + 1024);
 
-		options->packets = fit < DEFAULT_PACKETS ? fit : DEFAULT_PACKETS;
+		options->packets = fitting < DEFAULT_PACKETS ? fitting : DEFAULT_PACKETS;
 	}
 	return 0;
 }
 
-/* Huge pages where the kernel gives them: every packet is a few cache misses, and need not be TLB misses as
- * well. */
+/* Asks for huge pages: a packet costs a few cache misses anyway, and should not cost TLB misses as well. */
 static int create_core(struct shell *shell, const struct options *options)
 {
 	struct core_config config = {
@@ -118,7 +115,7 @@ static void close_ports(struct shell *shell)
 	free(shell->executor.ports);
 }
 
-/* Signals become readable, so that they end the loop between two turns and never interrupt one. */
+/* A signalfd: a signal ends the loop between two turns and never interrupts one. */
 static int open_signals(void)
 {
 	sigset_t set;
@@ -134,7 +131,7 @@ static int open_signals(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* One line: NAME=VALUE for every counter. */
+/* Prints one line with NAME=VALUE for every counter. */
 static void print_stats(struct shell *shell, struct control_socket *control)
 {
 	char *at = control->reply;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One memory-mapped receive ring (TPACKET_V2) a port. V2 and not V3: a frame is visible as soon as it is
- * there, not when its block is closed. Frames are read in place; the core copies them.
+ * A memory-mapped receive ring (TPACKET_V2) for each port. V2 shows a frame at once; V3 would show it when its block
+ * is closed. Frames are read in place and copied by the core.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -18,11 +18,11 @@
 #include "shell.h"
 
 enum {
-	BLOCK_BYTES = 1 << 18, /* of physically contiguous memory; a slot does not cross it */
+	BLOCK_BYTES = 1 << 18, /* physically contiguous; a slot lies within one block */
 	SLOT_ALIGN_BYTES = 128,
-	/* What the kernel puts before a frame: its header, our reserve for a VLAN tag, alignment. */
+	/* Before each frame: the kernel's header, the reserve for a VLAN tag, alignment. */
 	SLOT_HEADER_BYTES = 128,
-	ADDRESSES_BYTES = 12,
+	ADDRESSES_BYTES = 12, /* before the EtherType or the VLAN tag */
 };
 
 int ring_interface_mtu(const char *interface)
@@ -82,7 +82,7 @@ static int map_ring(struct ring *ring, uint32_t frame_bytes, uint32_t ring_mib)
 	struct tpacket_req request;
 
 	slot_bytes = (slot_bytes + SLOT_ALIGN_BYTES - 1) / SLOT_ALIGN_BYTES * SLOT_ALIGN_BYTES;
-	/* As many whole slots as fit in a block: the rest of the block stays unused, see head_of. */
+	/* Slots do not cross blocks, so the end of a block is unused (head_of). */
 	request.tp_block_size = BLOCK_BYTES;
 	request.tp_frame_size = slot_bytes;
 	request.tp_block_nr = ring_mib * ((1 << 20) / BLOCK_BYTES);
@@ -110,14 +110,14 @@ static int configure(struct ring *ring, uint32_t frame_bytes, uint32_t ring_mib)
 	};
 	struct packet_mreq promiscuous = {.mr_ifindex = ring->ifindex, .mr_type = PACKET_MR_PROMISC};
 	int version = TPACKET_V2;
-	int reserve = SHELL_VLAN_BYTES;
+	int reserve = VLAN_BYTES;
 	int on = 1;
 	int error;
 
 	if (setsockopt(ring->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
 	    setsockopt(ring->fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)) ||
 	    setsockopt(ring->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)) ||
-	    /* Stamps are taken when the sender hands the frame over, not when our side of the stack runs. */
+	    /* The kernel stamps a frame when the sender hands it over, not when the receiver's softirq runs. */
 	    setsockopt(ring->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)))
 		return -errno;
 	error = map_ring(ring, frame_bytes, ring_mib);
@@ -137,7 +137,7 @@ int ring_open(struct ring *ring, struct executor_port *counters, const char *int
 	memset(ring, 0, sizeof(*ring));
 	ring->counters = counters;
 	ring->ifindex = (int)if_nametoindex(interface);
-	/* Protocol 0 until it is bound: frames of other interfaces never come in. */
+	/* Protocol 0 until the bind: the ring never gets frames of other interfaces. */
 	ring->fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	error = ring->fd < 0 ? -errno : configure(ring, frame_bytes, ring_mib);
 	if (error) {
@@ -180,15 +180,15 @@ bool ring_peek(struct ring *ring, const struct clock_offset *clock)
 	return true;
 }
 
-/* The kernel takes a VLAN tag out of the frame: it goes back in, into the reserve before it. */
+/* The kernel has removed the VLAN tag. Puts it back, using the reserve before the frame. */
 static const uint8_t *restore_vlan(struct tpacket2_hdr *head, uint8_t *frame)
 {
 	uint16_t type = head->tp_status & TP_STATUS_VLAN_TPID_VALID ? head->tp_vlan_tpid : ETH_P_8021Q;
 	uint16_t tag[2] = {htons(type), htons(head->tp_vlan_tci)};
 
-	memmove(frame - SHELL_VLAN_BYTES, frame, ADDRESSES_BYTES);
-	memcpy(frame - SHELL_VLAN_BYTES + ADDRESSES_BYTES, tag, sizeof(tag));
-	return frame - SHELL_VLAN_BYTES;
+	memmove(frame - VLAN_BYTES, frame, ADDRESSES_BYTES);
+	memcpy(frame - VLAN_BYTES + ADDRESSES_BYTES, tag, sizeof(tag));
+	return frame - VLAN_BYTES;
 }
 
 void ring_take(struct ring *ring, struct ring_frame *frame)
@@ -203,7 +203,7 @@ void ring_take(struct ring *ring, struct ring_frame *frame)
 		ring->counters->rx_truncated++;
 	else if (head->tp_status & TP_STATUS_VLAN_VALID && frame->length >= ADDRESSES_BYTES) {
 		frame->bytes = restore_vlan(head, bytes);
-		frame->length += SHELL_VLAN_BYTES;
+		frame->length += VLAN_BYTES;
 	}
 	if (head->tp_status & TP_STATUS_CSUMNOTREADY)
 		ring->counters->rx_checksum_missing++;
@@ -221,7 +221,7 @@ void ring_read_drops(struct ring *ring)
 	struct tpacket_stats stats;
 	socklen_t bytes = sizeof(stats);
 
-	/* Reading resets the kernel's counters. */
+	/* The kernel resets its counters on each read. */
 	if (!getsockopt(ring->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &bytes))
 		ring->counters->rx_ring_drops += stats.tp_drops;
 }

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
+from lib.frames import LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 from softswitch.library import BUILD, COVERAGE, NEVER_NS, ROOT, Core, Output, library, make
 
 __all__ = [
     "BUILD", "COVERAGE", "NEVER_NS", "ROOT", "Core", "Output", "frame_to", "library", "make", "wire_bits",
 ]  # fmt: skip
-OVERHEAD_BYTES = 24
-MIN_FRAME_BYTES = 60
 
 
 def wire_bits(frame_bytes: int) -> int:
-    return 8 * (max(frame_bytes, MIN_FRAME_BYTES) + OVERHEAD_BYTES)
+    return 8 * (max(frame_bytes, LEAST_FRAME_BYTES) + WIRE_EXTRA_BYTES)
 
 
 def frame_to(port: int, length: int = 100, ask: int = 0, fill: bytes = b"\0") -> bytes:

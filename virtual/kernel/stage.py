@@ -19,7 +19,7 @@ BUILD_FILES = ("Kbuild", "Makefile")
 # Directories that make descends into, copied recursively; each has a Kbuild file.
 PARTS = ("softswitch/driver", "hosts/trace/kernel_event")
 # Files that PARTS include and link, by relative paths.
-SHARED = {"softswitch/runtime": (".c", ".h"), "wire": (".h", ".def")}
+SHARED = {"softswitch/runtime": (".c", ".h"), "wire": (".h", ".def"), "lib": (".h",)}
 # The P4 program translated to C, and its target in softswitch/Makefile.
 GENERATED = "softswitch/generated/bufferscope.c"
 GENERATED_FROM = "build/obj/softswitch/bufferscope.c"

@@ -13,12 +13,7 @@
 #include <trace/events/tcp.h>
 
 #include "../../../wire/tcp_record.h"
-
-/* An IPv6 or IPv4-mapped address as the record has it: two halves, each big-endian on the wire. */
-static u64 half(__be32 first, __be32 second)
-{
-	return (u64)ntohl(first) << 32 | ntohl(second);
-}
+#include "record_fields.h"
 
 static void fill_addresses(struct tcp_record *record, const struct sock *sk)
 {
@@ -26,44 +21,18 @@ static void fill_addresses(struct tcp_record *record, const struct sock *sk)
 	record->dst_port = ntohs(sk->sk_dport);
 #if IS_ENABLED(CONFIG_IPV6)
 	if (sk->sk_family == AF_INET6) {
-		const __be32 *src = sk->sk_v6_rcv_saddr.s6_addr32;
-		const __be32 *dst = sk->sk_v6_daddr.s6_addr32;
-
-		record->src_addr_hi = half(src[0], src[1]);
-		record->src_addr_lo = half(src[2], src[3]);
-		record->dst_addr_hi = half(dst[0], dst[1]);
-		record->dst_addr_lo = half(dst[2], dst[3]);
+		fill_ipv6_addresses(record, sk->sk_v6_rcv_saddr.s6_addr32, sk->sk_v6_daddr.s6_addr32);
 		return;
 	}
 #endif
-	record->src_addr_hi = 0;
-	record->src_addr_lo = half(htonl(0xffff), sk->sk_rcv_saddr);
-	record->dst_addr_hi = 0;
-	record->dst_addr_lo = half(htonl(0xffff), sk->sk_daddr);
+	fill_ipv4_addresses(record, sk->sk_rcv_saddr, sk->sk_daddr);
 }
 
 static void fill_socket(struct tcp_record *record, const struct sock *sk)
 {
-	const struct tcp_sock *tcp = tcp_sk(sk);
-
 	record->socket_cookie = sock_gen_cookie((struct sock *)sk);
 	record->pacing_rate_bytes_per_s = READ_ONCE(sk->sk_pacing_rate);
-	record->delivered_packets = tcp->delivered;
-	record->snd_nxt = tcp->snd_nxt;
-	record->snd_una = tcp->snd_una;
-	record->cwnd_packets = tcp->snd_cwnd;
-	record->ssthresh_packets = tcp->snd_ssthresh;
-	record->packets_out = tcp->packets_out;
-	record->retrans_out = tcp->retrans_out;
-	record->sacked_out = tcp->sacked_out;
-	record->lost_out = tcp->lost_out;
-	record->snd_wnd_bytes = tcp->snd_wnd;
-	record->rcv_wnd_bytes = tcp->rcv_wnd;
-	record->srtt_us = tcp->srtt_us >> 3; /* the kernel keeps 8 times the value */
-	record->rtt_min_us = tcp_min_rtt(tcp);
-	record->rate_delivered_packets = tcp->rate_delivered;
-	record->rate_interval_us = tcp->rate_interval_us;
-	record->mss_bytes = tcp->mss_cache;
+	fill_tcp(record, tcp_sk(sk));
 	record->netns_inode = sock_net(sk)->ns.inum;
 	record->ca_state = inet_csk(sk)->icsk_ca_state;
 	record->cpu = raw_smp_processor_id();
@@ -91,8 +60,8 @@ static void fill_probe(struct tcp_record *record, const struct sock *sk, const s
 		    skb->len > header_bytes ? skb->len - header_bytes : 0);
 }
 
-/* Called in __tcp_retransmit_skb, after the segment was passed to IP and before retrans_out counts it. skb is the one in the
- * retransmit queue, so it has no header.
+/* Called in __tcp_retransmit_skb, after the segment was passed to IP and before retrans_out counts it. skb is the one
+ * in the retransmit queue, so it has no header.
  */
 static void fill_retransmit(struct tcp_record *record, const struct sock *sk, const struct sk_buff *skb)
 {
