@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What differs between the kernels that the driver builds with (6.1 to 7.3).
+ * Differences between the kernels that the driver builds with (6.1 to 7.3).
  */
 #ifndef BUFFERSCOPE_COMPAT_H
 #define BUFFERSCOPE_COMPAT_H

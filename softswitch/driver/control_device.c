@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* /dev/bufferscope-switch: each write is one request of docs/control-protocol.md, what is read next is its reply. An
- * open file is one client; a new request takes the place of a reply that nobody has read to its end.
+/* /dev/bufferscope-switch: a write is one request of docs/control-protocol.md; the next reads return its reply. An
+ * open file is one client. A new request discards the unread rest of a reply.
  */
 #include <linux/fs.h>
 #include <linux/ktime.h>
@@ -14,9 +14,9 @@
 
 struct client {
 	struct bsw_switch *owner;
-	struct mutex mutex; /* of everything below: one request after the other */
+	struct mutex mutex; /* protects all fields below; serializes requests */
 	size_t reply_bytes;
-	size_t read_bytes; /* of the reply */
+	size_t read_bytes; /* of the reply, so far */
 	char request[EXECUTOR_REQUEST_BYTES + 2];
 	char reply[EXECUTOR_REPLY_BYTES];
 };
@@ -45,7 +45,7 @@ static int release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* Between two events: what has happened by now is done before, what comes sees what the request has set. */
+/* Processes all events up to now first, so a setting of the request affects later events only. */
 static void answer(struct client *client, size_t request_bytes)
 {
 	struct bsw_switch *owner = client->owner;
@@ -61,8 +61,8 @@ static void answer(struct client *client, size_t request_bytes)
 static ssize_t write(struct file *file, const char __user *from, size_t bytes, loff_t *position)
 {
 	struct client *client = file->private_data;
-	size_t taken =
-		min_t(size_t, bytes, EXECUTOR_REQUEST_BYTES + 1); /* one more says that it is too long */
+	size_t taken = min_t(size_t, bytes,
+			     EXECUTOR_REQUEST_BYTES + 1); /* the extra byte marks a request as too long */
 	ssize_t result = bytes;
 
 	if (mutex_lock_interruptible(&client->mutex))

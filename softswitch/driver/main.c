@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* The soft switch as a network driver: the same core and compiled P4 program as the process, in a kernel whose time
- * is virtual. Read create() as the table of contents. The boot parameters are read here and not by the kernel's own
- * types, so that a bad value means no switch and one line, and not a switch of another size.
+/* The soft switch as a network driver: the core and compiled P4 program of the process, in a kernel with virtual time.
+ * create() is the table of contents. Boot parameters are parsed here and not by the kernel's parameter types: a bad
+ * value then gives one line and no switch, instead of a switch with a default value.
  */
 #define pr_fmt(format) KBUILD_MODNAME ": " format
 
@@ -111,7 +111,7 @@ static int __init create(struct bsw_switch *owner)
 	return error;
 }
 
-/* The device is there without a switch as well: opening it then says that there is none. */
+/* Without a switch the control device exists as well: opening it then fails with ENODEV. */
 static int __init start(void)
 {
 	int error = create(&the_switch);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* The far ends of the switch's ports: ordinary Ethernet devices, one for each host. What a host transmits arrives at
- * the switch at that very ns. A frame is copied into the core and its skb freed within ndo_start_xmit, so no frame on
- * its way counts against its socket (TCP Small Queues) and no queue of the host fills.
+/* The far ends of the switch's ports: ordinary Ethernet devices, one for each host. A frame arrives at the switch in
+ * the ns in which the host transmits it. ndo_start_xmit copies the frame into the core and frees its skb. Frames in
+ * the switch therefore do not count against their socket (TCP Small Queues), and no queue of the host fills.
  *
- * No checksum and no segmentation offload: frames in the switch are what would be on a wire. Scattered frames are
- * taken as they are (NETIF_F_SG), since the copy gathers them.
+ * There is no checksum or segmentation offload: frames in the switch are the frames of a wire. NETIF_F_SG is on,
+ * because the copy gathers scattered frames.
  */
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
@@ -80,7 +80,7 @@ static const struct net_device_ops device_ops = {
 	.ndo_validate_addr = eth_validate_addr,
 };
 
-/* ethtool -i says which P4 program and which port: a device keeps both wherever it is moved. */
+/* ethtool -i shows the P4 program and the port, also after the device was renamed or moved to another namespace. */
 static void get_drvinfo(struct net_device *device, struct ethtool_drvinfo *info)
 {
 	struct bsw_port *port = netdev_priv(device);
@@ -96,7 +96,7 @@ static const struct ethtool_ops ethtool_ops = {
 	.get_ts_info = ethtool_op_get_ts_info,
 };
 
-/* No queue of its own, as veth. Addresses are the same in every run. */
+/* Like veth: without a queue. */
 static void set_up(struct net_device *device)
 {
 	ether_setup(device);
@@ -128,7 +128,7 @@ static int create_port(struct bsw_switch *owner, u32 index, u32 frame_bytes)
 		device->max_mtu = frame_bytes - ETH_HLEN - VLAN_HLEN;
 		device->mtu = min_t(u32, ETH_DATA_LEN, device->max_mtu);
 		netif_carrier_off(device);
-		/* It can be opened, and frames can come, as soon as it is registered. */
+		/* Complete before register_netdev: from then on the device can be opened and frames can arrive. */
 		owner->devices[index] = device;
 		core_attach_port(owner->executor.core, port->counters->number);
 		error = register_netdev(device);

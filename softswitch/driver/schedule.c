@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* When things happen: one timer for the next event of the core or the next output, whichever comes first. Outputs go
- * up the stack at their due ns from the timer's function, which runs as a soft interrupt.
+/* One timer, set to the next event of the core or the next output, whichever is earlier. The timer's function runs as
+ * a softirq and passes outputs to the stack at their due ns.
  *
- * An arrival is put through the core at once and not by the timer: at one ns the core does departures first in both
- * cases, so the order is the same, and one timer a frame is saved.
+ * An arrival is processed at once and not by the timer, which saves a timer for each frame. The order is the same: at
+ * one ns the core does departures first in both cases.
  *
- * How late a frame is depends on the kernel's timers alone. With User-Mode Linux in time-travel mode, and timers that
- * may expire at the ns in which they are set, it is exactly 0.
+ * The lateness of a frame is that of the kernel's timers. It is exactly 0 in User-Mode Linux with time travel, if a
+ * timer may expire in the ns in which it is set.
  */
 #include <linux/etherdevice.h>
 #include <linux/ktime.h>
@@ -32,7 +32,7 @@ void bsw_schedule(struct bsw_switch *owner, u64 now_ns)
 	hrtimer_start(&owner->timer, ns_to_ktime(due_ns), HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
-/* The frame as the host's device receives it; NULL, counted: it cannot. */
+/* The frame as an skb of the host's device; NULL, counted: the device is down, or no memory. */
 static struct sk_buff *receive_skb(struct bsw_port *port, struct net_device *device,
 				   const struct core_output *output)
 {
@@ -60,7 +60,7 @@ static struct sk_buff *receive_skb(struct bsw_port *port, struct net_device *dev
 	return skb;
 }
 
-/* NULL: nothing more is due. */
+/* The next due output as an skb; NULL: no more is due. */
 static struct sk_buff *take_due(struct bsw_switch *owner)
 {
 	struct core *core = owner->executor.core;

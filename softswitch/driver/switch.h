@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What the files of the driver share: one switch, its ports, its timer.
+ * Types and functions that the files of the driver share: one switch, its ports, its timer.
  *
- * Everything below `lock` changes only while it is held. It is taken where bottom halves are off: in ndo_start_xmit,
- * in a soft hrtimer, in a control request (which switches them off). Never in a hard interrupt, so that is enough.
- * It is never held while a frame is handed to the stack, because TCP answers from within by transmitting.
+ * `lock` protects all fields after it. It is taken with bottom halves off: in ndo_start_xmit, in a soft hrtimer, and
+ * in a control request, which disables them. No hard interrupt takes it. It is not held while a frame is passed to the
+ * stack, because TCP may transmit from within that call.
  */
 #ifndef BUFFERSCOPE_SWITCH_H
 #define BUFFERSCOPE_SWITCH_H
@@ -20,31 +20,31 @@ struct bsw_port {
 	struct executor_port *counters;
 	u64 tx_packets;
 	u64 tx_bytes;
-	u64 tx_dropped; /* refused by the core: too long, or no packet free */
+	u64 tx_dropped; /* refused by the core: too long, or no free packet */
 	u64 rx_packets;
 	u64 rx_bytes;
-	u64 rx_dropped; /* the device was down, or memory was short */
+	u64 rx_dropped; /* the device was down, or no memory */
 };
 
 struct bsw_switch {
 	spinlock_t lock;
 	struct executor executor;
 	struct hrtimer timer;
-	u64 armed_ns;	 /* when the timer expires; CORE_NEVER_NS: it does not */
-	bool delivering; /* the timer's function is at work, and sets the timer when it is done */
+	u64 armed_ns;	 /* when the timer expires; CORE_NEVER_NS: not set */
+	bool delivering; /* the timer's function is running; it sets the timer at its end */
 	void *memory;
 	struct net_device *devices[EXECUTOR_MAX_PORTS]; /* port number - 1 */
 };
 
-/* ports.c: 0 or negative errno, told */
+/* ports.c; 0 or -errno after a line */
 int bsw_ports_create(struct bsw_switch *owner, u32 frame_bytes);
 void bsw_ports_destroy(struct bsw_switch *owner);
 
 /* schedule.c; with the lock held */
 void bsw_schedule_init(struct bsw_switch *owner);
-void bsw_schedule(struct bsw_switch *owner, u64 now_ns); /* does what is due, sets the timer for what comes */
+void bsw_schedule(struct bsw_switch *owner, u64 now_ns); /* does all events up to now_ns, sets the timer */
 
-/* control_device.c; 0 or negative errno, told. owner without a core: opening gives -ENODEV. */
+/* control_device.c; 0 or -errno after a line. If owner has no core, opening the device gives -ENODEV. */
 int bsw_control_create(struct bsw_switch *owner);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Requests that concern ports, flows and mirror sessions; the others go to the pipeline. A request is read
- * whole before anything is changed, so one that is answered with an error has changed nothing.
+ * Requests for ports, flows and mirror sessions; the pipeline answers the others. A request that is answered with an
+ * error has changed nothing, because all of it is read and checked first.
  */
 #include "control.h"
 #include "core_state.h"
 #include "freestanding.h"
 #include "stats.h"
 
-/* With these bounds no product or sum of times in links.c can overflow. A frame takes 10 minutes at the
- * lowest rate. */
+/* With these bounds no product or sum of times in links.c can overflow. At the lowest rate the longest frame takes 9
+ * minutes. */
 #define MIN_RATE_BPS 1000ull
 #define MAX_RATE_BPS 1000000000000000ull
 #define MAX_DELAY_NS 3600000000000ull
@@ -18,7 +18,7 @@ struct setting {
 	const char *name;
 	uint64_t min; /* 0 is always allowed */
 	uint64_t max;
-	uint64_t value; /* as it is, then as asked for */
+	uint64_t value; /* the current value, then the requested one */
 };
 
 static size_t refuse(struct text *text, const char *why)
@@ -29,11 +29,12 @@ static size_t refuse(struct text *text, const char *why)
 	return text_end(text);
 }
 
-/* "error WHAT 'word': ALLOWED" */
-static size_t refuse_word(struct text *text, const char *what, const struct words *words, const char *allowed)
+/* "error LABEL 'word': ALLOWED" */
+static size_t refuse_word(struct text *text, const char *label, const struct words *words,
+			  const char *allowed)
 {
 	text_put(text, "error ");
-	text_put(text, what);
+	text_put(text, label);
 	text_put(text, " '");
 	text_put_bytes(text, words->word, words->word_bytes);
 	text_put(text, "': ");
@@ -48,7 +49,7 @@ static size_t accept(struct text *text)
 	return text_end(text);
 }
 
-/* Reads "NAME VALUE..." to the end of the request. 0: read; else the length of the error reply. */
+/* Reads "NAME VALUE..." to the end of the request. Returns 0, or the length of an error reply. */
 static size_t read_settings(struct text *text, struct words *words, struct setting *settings, int count)
 {
 	while (words_next(words)) {
@@ -108,7 +109,7 @@ static size_t port_set(struct core *core, struct port *port, struct words *words
 
 	if (error)
 		return error;
-	/* A carried fraction is in units of the old rate: less than one ns is given up. */
+	/* The carried fraction is in units of the old rate. Dropping it loses less than one ns. */
 	if (port->rate_bps != settings[0].value)
 		port->link.carry = port->head_finish.carry = 0;
 	if (port->access_bps != settings[2].value)
@@ -150,7 +151,7 @@ static size_t control_port(struct core *core, struct words *words, struct text *
 	return set ? port_set(core, port, words, text) : port_show(port, words, text);
 }
 
-/* 0: key read; else the length of the error reply. */
+/* Returns 0, or the length of an error reply. */
 static size_t read_flow_key(struct flow_key *key, struct words *words, struct text *text)
 {
 	uint8_t *addresses[] = {key->src_addr, key->dst_addr};

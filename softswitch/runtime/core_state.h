@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The core as a whole: what core.h keeps from its users.
+ * The core's state, for the files of the core alone.
  */
 #ifndef SOFTSWITCH_CORE_STATE_H
 #define SOFTSWITCH_CORE_STATE_H
@@ -16,7 +16,7 @@ struct core_stats {
 	uint64_t pool_exhausted;
 	uint64_t arrivals_clamped;
 	uint64_t clones;
-	uint64_t clone_drops; /* no such mirror session, or a clone of a clone of a clone... */
+	uint64_t clone_drops; /* no such mirror session, or CORE_MAX_GENERATIONS reached */
 	uint64_t multicast_drops;
 	uint64_t port_unknown_drops;
 	uint64_t packets_used_max;
@@ -24,7 +24,7 @@ struct core_stats {
 
 struct core {
 	struct pipeline *pipeline;
-	uint64_t now_ns; /* time of the last event done */
+	uint64_t now_ns; /* time of the last completed event */
 	uint64_t next_seq;
 	uint64_t lookahead_ns;
 	struct event_heap arrivals;

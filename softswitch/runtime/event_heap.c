@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Binary heap of packets by (time, sequence number), with lanes in front of it: see struct event_heap.
- * A push cannot fail: the entries are as many as the pool has packets, those of departures as many as there are ports.
+ * A binary heap of packets by (time, sequence number), with lanes in front: see struct event_heap. A push cannot fail:
+ * a heap has room for every packet of the pool, or, for departures, for one packet of each port.
  */
 #include "event_heap.h"
 #include "freestanding.h"
@@ -75,7 +75,7 @@ void heap_push_lane(struct event_heap *heap, struct lane *lane, struct core_pack
 	heap_push(heap, packet);
 }
 
-/* lane: that of the packet which is first, see the callers. */
+/* lane: the lane of the first packet of the heap. */
 struct core_packet *heap_pop_lane(struct event_heap *heap, struct lane *lane)
 {
 	struct core_packet *packet = heap->entries[0].packet;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Which event is next: heaps of packets, with lanes in front of them.
+ * The next event: heaps of packets, with lanes in front.
  */
 #ifndef SOFTSWITCH_EVENT_HEAP_H
 #define SOFTSWITCH_EVENT_HEAP_H
 
 #include "packet_pool.h"
 
-/* Events in the order of (time_ns, seq). Packets of one lane that come in order wait in a chain, of which
- * only the first is in the heap; others enter the heap at once. So the heap is as small as the number of busy
- * lanes.
+/* Events in the order of (time_ns, seq). A packet that is pushed in order joins its lane, a chain whose first packet
+ * alone is in the heap. A packet that is pushed out of order enters the heap at once. If all come in order, the heap
+ * has one entry for each busy lane.
  */
 struct event_heap {
 	struct heap_entry {

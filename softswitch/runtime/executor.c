@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Requests that concern more than the core: `stats` and `program`, which add to what the core says, and `lateness`.
+ * Requests that need the executor: `stats` and `program` extend the core's replies; `lateness` is the executor's
+ * alone.
  */
 #include "executor.h"
 #include "control.h"
@@ -145,7 +146,7 @@ size_t executor_answer(struct executor *executor, const char *request, size_t re
 	struct words words = {.at = request};
 	struct words rest;
 
-	_Static_assert(EXECUTOR_REQUEST_BYTES == 4096, "the number stands in the line below");
+	_Static_assert(EXECUTOR_REQUEST_BYTES == 4096, "the error reply below has the number");
 	if (request_bytes > EXECUTOR_REQUEST_BYTES)
 		return refuse(reply, reply_bytes, "error request longer than 4096 bytes\n");
 	if (has_nul(request, request_bytes))

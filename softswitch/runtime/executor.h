@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What everyone who runs the core counts at its edges, and the requests that concern it. The process and the driver
- * of a kernel share this, so that what they count has one name and one meaning; what one of them has not is 0.
+ * Counters around the core, and the requests that read them. The process and the kernel driver are executors: they
+ * share these counters, with the same names and meanings. A counter that an executor does not have stays 0.
  */
 #ifndef SOFTSWITCH_EXECUTOR_H
 #define SOFTSWITCH_EXECUTOR_H
@@ -20,12 +20,12 @@ struct executor_port {
 	uint64_t rx_ring_drops;
 	uint64_t rx_ring_slots;
 	uint64_t rx_truncated;	      /* longer than a slot of the ring: refused */
-	uint64_t rx_checksum_missing; /* the sender left the checksum to hardware that is not there */
+	uint64_t rx_checksum_missing; /* the sender left the checksum to offload hardware */
 	uint64_t tx_frames;
 	uint64_t tx_bytes;
-	uint64_t tx_errors; /* frames given up, each counted once */
+	uint64_t tx_errors; /* frames given up */
 	uint64_t tx_retries;
-	uint64_t tx_waiting_max; /* frames that waited at once because the kernel refused one for now */
+	uint64_t tx_waiting_max; /* most frames that waited at once behind a refused frame */
 	uint64_t tx_last_errno;
 	struct lateness lateness;
 };
@@ -42,13 +42,13 @@ struct executor {
 	uint64_t loops;
 	uint64_t sleeps;
 	uint64_t mono_ns;
-	/* Brings what is not counted all the time up to date, mono_ns at least. */
+	/* Refreshes the counters that are not kept up to date all the time; mono_ns at least. */
 	void (*measure)(struct executor *executor);
 };
 
-/* One message of docs/control-protocol.md: request[request_bytes] is NUL and belongs to the buffer; of a request
- * longer than EXECUTOR_REQUEST_BYTES no more need be there. Returns the length of the reply, as core_control does;
- * EXECUTOR_REPLY_BYTES hold every reply of the executor's own.
+/* Answers one request of docs/control-protocol.md. request[request_bytes] is a NUL within the buffer. A request of
+ * more than EXECUTOR_REQUEST_BYTES is refused unread. Returns the length of the reply, as core_control does.
+ * EXECUTOR_REPLY_BYTES hold every reply of an executor.
  */
 size_t executor_answer(struct executor *executor, const char *request, size_t request_bytes, char *reply,
 		       size_t reply_bytes);

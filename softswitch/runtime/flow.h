@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Settings of single flows, found by the 5-tuple.
+ * Settings of single flows, by 5-tuple.
  */
 #ifndef SOFTSWITCH_FLOW_H
 #define SOFTSWITCH_FLOW_H
@@ -30,7 +30,7 @@ struct flow {
 };
 
 struct flow_table {
-	struct flow *slots; /* open addressing, a power of two, at most half full */
+	struct flow *slots; /* open addressing; a power of two, at most half in use */
 	uint32_t mask;
 	uint32_t count;
 	uint32_t limit;

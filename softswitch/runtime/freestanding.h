@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Without libc: the functions that a compiler may call by itself, and hints for it.
+ * Freestanding C: the library functions that the compiler calls, and branch hints.
  */
 #ifndef SOFTSWITCH_FREESTANDING_H
 #define SOFTSWITCH_FREESTANDING_H
@@ -11,7 +11,7 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #endif
 
-/* The four that a freestanding compiler may call by itself: whoever embeds the core provides them. */
+/* A compiler may call these four on its own, so every program with the core must have them. */
 void *memcpy(void *to, const void *from, size_t bytes);
 void *memmove(void *to, const void *from, size_t bytes);
 void *memset(void *to, int value, size_t bytes);

@@ -47,9 +47,9 @@ void lateness_count(struct lateness *lateness, uint64_t due_ns, uint64_t real_ns
 	}
 	lateness->last_due_ns = due_ns;
 	lateness->last_real_ns = real_ns;
-	/* The span runs from the first to the last due time. A sum over busy periods would add up the late wake-up at
-	 * the end of each to an error of the rate. Outputs are sorted by due time. Shortening a flow's delay during a
-	 * run can make a later output due before the first; the span is then 0. */
+	/* The span runs from the first to the last due time. A sum over busy periods would add the late wake-up at the
+	 * end of each period to the error of the rate. Outputs are sorted by due time. Shortening a flow's delay
+	 * during a run can make a later output due before the first; the span is then 0. */
 	lateness->virtual_span_ns = due_ns > lateness->first_due_ns ? due_ns - lateness->first_due_ns : 0;
 	lateness->real_span_ns = real_ns - lateness->first_real_ns;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * How late each frame was handed over, and how far the gaps between frames and the span of all of them were off: over
- * all frames. Buckets are exact below 64 ns, then 64 to each power of two.
+ * Lateness of a port's outputs: a histogram of real minus due time, and the errors of the gaps between frames and of
+ * the span of all frames. Buckets are exact below 64 ns; above, each power of two has 64.
  */
 #ifndef SOFTSWITCH_LATENESS_H
 #define SOFTSWITCH_LATENESS_H
@@ -9,19 +9,19 @@
 #include <stdint.h>
 
 enum {
-	LATENESS_SUB_BITS = 6,	/* 64 buckets for each power of two: at most 1.6 % wide */
-	LATENESS_MAX_BITS = 40, /* the last bucket holds all that is later than 18 minutes */
+	LATENESS_SUB_BITS = 6,	/* a bucket is at most 1.6 % wide */
+	LATENESS_MAX_BITS = 40, /* the last bucket also holds everything later than 18 minutes */
 	LATENESS_BUCKETS = (LATENESS_MAX_BITS - LATENESS_SUB_BITS + 1) << LATENESS_SUB_BITS,
 };
 
 struct lateness {
 	uint64_t buckets[LATENESS_BUCKETS];
 	uint64_t departures;
-	uint64_t gap_frames; /* sent back to back with the previous one, and not due at the same ns */
-	uint64_t gap_errors; /* of these: real gap more than 10 % off the virtual one */
+	uint64_t gap_frames; /* back to back with the previous frame, and due at another ns */
+	uint64_t gap_errors; /* of gap_frames: the real gap is more than 10 % off the virtual gap */
 	uint64_t gap_error_max_ns;
-	uint64_t real_span_ns; /* from the first frame to the last: as handed over, as due */
-	uint64_t virtual_span_ns;
+	uint64_t real_span_ns;	  /* from the first frame to the last, by hand-over */
+	uint64_t virtual_span_ns; /* by due time */
 	uint64_t first_due_ns;
 	uint64_t first_real_ns;
 	uint64_t last_due_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Mirror sessions, and the copies that go to them. Few sessions: found by looking at each.
+ * Mirror sessions and clones. Sessions are few, so a lookup is a linear search.
  */
 #include "mirror.h"
 #include "core_state.h"
@@ -15,16 +15,16 @@ struct mirror_session *mirror_find(struct core *core, uint32_t session)
 
 struct mirror_session *mirror_add(struct core *core, uint32_t session)
 {
-	struct mirror_session *found = mirror_find(core, session);
+	struct mirror_session *mirror = mirror_find(core, session);
 
-	for (int index = 0; !found && index < CORE_MIRROR_SESSIONS; index++)
+	for (int index = 0; !mirror && index < CORE_MIRROR_SESSIONS; index++)
 		if (!core->mirrors[index].set)
-			found = &core->mirrors[index];
-	if (found) {
-		found->set = true;
-		found->session = session;
+			mirror = &core->mirrors[index];
+	if (mirror) {
+		mirror->set = true;
+		mirror->session = session;
 	}
-	return found;
+	return mirror;
 }
 
 static uint32_t min32(uint32_t a, uint32_t b)
@@ -32,8 +32,8 @@ static uint32_t min32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* The bytes that pipeline_clone wants: the frame as it came in (enough of it to be parsed again), or the
- * payload. */
+/* Copies the bytes that pipeline_clone needs. Ingress clone: the received frame, at least as far as the parser reads.
+ * Egress clone: the payload. */
 static void copy_bytes(struct core_packet *copy, const struct core_packet *original, enum instance_type kind,
 		       uint32_t truncate_bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * CRCs by a table of 16 entries, half a byte at a time: no table to build at start, and small enough to stay cached.
+ * CRCs take half a byte at a time, by constant tables of 16 entries that stay in the cache.
  */
 #include "p4_checksum.h"
 

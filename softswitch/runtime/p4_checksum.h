@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The hash algorithms of v1model as simple_switch computes them. Each takes up where it left off, so that headers and
- * payload need not be one buffer: start, any number of adds, end.
+ * The hash algorithms of v1model as simple_switch computes them. Each is incremental (start, any number of adds, end),
+ * because headers and payload are separate buffers.
  */
 #ifndef SOFTSWITCH_P4_CHECKSUM_H
 #define SOFTSWITCH_P4_CHECKSUM_H
 
 #include "p4_types.h"
 
-/* `bytes`: how many came before, so that a piece may start at an odd one. */
+/* bytes: the number of bytes so far. A piece may start at an odd offset. */
 struct p4_csum16 {
 	uint64_t sum;
 	size_t bytes;
@@ -26,7 +26,7 @@ static inline void p4_csum16_add(struct p4_csum16 *state, const uint8_t *at, siz
 	state->bytes += bytes;
 }
 
-/* RFC 1071; an odd byte at the end is followed by 0. */
+/* RFC 1071: an odd last byte is padded with 0. */
 static inline uint16_t p4_csum16_end(const struct p4_csum16 *state)
 {
 	uint64_t sum = state->sum;
@@ -39,13 +39,13 @@ static inline uint16_t p4_csum16_end(const struct p4_csum16 *state)
 /* crc: 0 at the start. CRC-16/ARC: polynomial 0x8005, reflected. */
 uint16_t p4_crc16(uint16_t crc, const uint8_t *at, size_t bytes);
 
-/* crc: 0 at the start. CRC-32/ISO-HDLC, that of zlib and Ethernet. */
+/* crc: 0 at the start. CRC-32/ISO-HDLC, as in zlib and Ethernet. */
 uint32_t p4_crc32(uint32_t crc, const uint8_t *at, size_t bytes);
 
-/* The exclusive or of 16-bit words; `before`: bytes that came before. */
+/* The exclusive or of 16-bit words. before: number of bytes so far. */
 uint16_t p4_xor16(uint16_t value, size_t before, const uint8_t *at, size_t bytes);
 
-/* The first 8 bytes as a number, or all if there are fewer; `before`: bytes that came before. */
+/* The first 8 bytes as a number, or all if there are fewer. before: number of bytes so far. */
 uint64_t p4_identity(uint64_t value, size_t before, const uint8_t *at, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Registers and counters of a P4 program, and what the control plane must know of them. The values themselves are
- * arrays in struct pipeline, of the smallest C integer that holds one.
+ * Registers and counters of a P4 program, and their descriptions for the control plane. The values are arrays in
+ * struct pipeline; an element has the smallest C integer type that fits.
  */
 #ifndef SOFTSWITCH_P4_STATE_H
 #define SOFTSWITCH_P4_STATE_H
@@ -9,7 +9,7 @@
 
 struct p4_counter {
 	uint64_t packets;
-	uint64_t bytes; /* of frames as they came in: headers that the program adds do not count */
+	uint64_t bytes; /* of received frames: headers that the program adds do not count */
 };
 
 struct p4_register_info {
@@ -24,8 +24,8 @@ struct p4_register_info {
 struct p4_counter_info {
 	const char *name;
 	uint32_t size;
-	uint32_t table; /* direct: the table whose rows it counts, + 1; else 0 */
-	size_t offset;	/* of element 0 in struct pipeline; unused when direct */
+	uint32_t table; /* direct counter: index of its table + 1; else 0 */
+	size_t offset;	/* of element 0 in struct pipeline; unused in a direct counter */
 };
 
 struct p4_program_info {
@@ -38,8 +38,8 @@ struct p4_program_info {
 	size_t random_offset; /* of the uint64_t that seeds random() */
 };
 
-/* An index out of range counts nothing, reads nothing (the destination stays) and writes nothing, as simple_switch
- * built for debugging does.
+/* As in a debug build of simple_switch, an index out of range is ignored: nothing is counted or written, and a read
+ * leaves its destination unchanged.
  */
 static inline void p4_count(struct p4_counter *counters, uint32_t size, uint64_t index, uint64_t bytes)
 {

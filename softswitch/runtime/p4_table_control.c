@@ -3,7 +3,9 @@
  */
 #include "p4_table_control.h"
 
-/* The translator refuses larger rows. An entry is read on the stack, and a frame of a kernel's stack has at most 2 KiB. */
+/* The translator refuses larger rows. An entry is read on the stack, and a frame of a kernel's stack has at most 2
+ * KiB.
+ */
 enum { MAX_ROW_WORDS = 192 };
 
 /* The entry that a request describes. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What the control plane does to tables. Rows stay dense and buckets stay at most half full, so that a lookup always
- * ends. Nothing here is on the packet path.
+ * Changes of tables by the control plane. Rows stay dense. Buckets stay at most half full, so a lookup always ends.
+ * Nothing here is on the packet path.
  */
 #include "p4_tables.h"
 
@@ -14,7 +14,7 @@ static bool hashed(const struct p4_table_info *info)
 	return info->match != P4_TERNARY;
 }
 
-/* Words of a row that say which packets it matches: the key, and the masks if it has any. */
+/* The number of words that a packet is matched with: key, and masks if the table has them. */
 static uint32_t match_words(const struct p4_table_info *info)
 {
 	return info->key_words * (hashed(info) ? 1 : 2);
@@ -60,7 +60,7 @@ static void bucket_add(struct p4_table *table, uint32_t number)
 	table->buckets[bucket] = number + 1;
 }
 
-/* Frees a bucket and closes the gap, so that probing needs no marks of deleted entries (Knuth 6.4, algorithm R). */
+/* Frees a bucket and closes the gap, so that probing needs no tombstones (Knuth 6.4, algorithm R). */
 static void bucket_remove(struct p4_table *table, uint32_t gap)
 {
 	const struct p4_table_info *info = table->info;
@@ -83,7 +83,7 @@ static void bucket_remove(struct p4_table *table, uint32_t gap)
 	table->buckets[gap] = 0;
 }
 
-/* Keeps the list of prefix lengths in use; change is 1 or -1 rows of this length. */
+/* Updates the list of prefix lengths in use. change: 1 or -1 rows of this length. */
 static void count_length(struct p4_table *table, uint32_t length, int change)
 {
 	uint32_t at = 0;

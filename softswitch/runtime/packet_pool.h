@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Packets and the pool they come from. A packet is in one place at a time: the free list, the arrivals, a port's queue,
- * or the outputs; `next` chains it there.
+ * Packets and their pool. A packet is in one place at a time: the free list, the arrivals, a port's queue, or the
+ * outputs. `next` chains the packets of each place.
  */
 #ifndef SOFTSWITCH_PACKET_POOL_H
 #define SOFTSWITCH_PACKET_POOL_H
@@ -10,22 +10,22 @@
 struct core_packet {
 	struct packet packet;
 	struct core_packet *next;
-	uint8_t *buffer;  /* PIPELINE_HEADROOM before the frame as it came in */
-	uint64_t time_ns; /* of its next event: arrival, departure, or due */
+	uint8_t *buffer;  /* begins PIPELINE_HEADROOM bytes before the received frame */
+	uint64_t time_ns; /* of its next event: arrival, departure, or output */
 	uint64_t seq;	  /* order of events at the same ns */
 	uint64_t enqueue_ns;
 	uint64_t departure_ns;
-	uint64_t flow_delay_ns; /* of its 5-tuple, when it arrived */
+	uint64_t flow_delay_ns; /* of its flow, read at the arrival */
 	uint32_t queue_bytes;	/* as counted in the queue and on the link */
-	uint16_t port;		/* that of the queue or output it is in */
-	uint8_t generation;	/* 0: came in by a port; clones have one more than their original */
+	uint16_t port;		/* of its arrival, queue or output */
+	uint8_t generation;	/* 0: received; a clone has one more than its original */
 	bool in_lane;
 	bool back_to_back;
 };
 
 size_t packet_pool_bytes(const struct core_config *config);
 void packet_pool_init(struct core *core, uint8_t *memory);
-struct core_packet *packet_pool_get(struct core *core); /* NULL, counted: none left */
+struct core_packet *packet_pool_get(struct core *core); /* NULL, counted: the pool is empty */
 void packet_pool_put(struct core *core, struct core_packet *packet);
 
 #endif

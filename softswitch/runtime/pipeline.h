@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The seam between the compiled P4 program and the switch core. The translator writes one C file that
- * implements the pipeline_* functions below for one program; the core calls them and knows no P4.
+ * The interface between a compiled P4 program and the switch core. The translator writes one C file for a program,
+ * which implements the pipeline_* functions below. The core knows P4 by this interface alone.
  *
  * Everything here builds freestanding: no libc, no floating point, no allocation, no clock.
  */
@@ -12,21 +12,20 @@
 #include <stdint.h>
 
 enum {
-	PIPELINE_HEADROOM = 256,  /* bytes free before every frame: headers may grow by this much */
+	PIPELINE_HEADROOM = 256,  /* free bytes before every frame: headers may grow by this much */
 	PIPELINE_DROP_PORT = 511, /* v1model's egress_spec of a dropped packet */
 	PIPELINE_PORTS = 512,	  /* v1model's ports have 9 bits */
 };
 
-/* How a packet came into being: v1model's instance_type, with simple_switch's values. */
+/* The origin of a packet: v1model's instance_type, with simple_switch's values. */
 enum instance_type {
 	INSTANCE_NORMAL = 0,
 	INSTANCE_INGRESS_CLONE = 1,
 	INSTANCE_EGRESS_CLONE = 2,
 };
 
-/* v1model's standard_metadata (all that programs may read), and what a pipeline asked for beside it.
- * Times are ticks of virtual time, a tick being pipeline_ns_per_tick; the widths are those of v1model, so values are
- * already cut to them.
+/* v1model's standard_metadata (all that programs may read), and the requests of the pipeline. Times are ticks of
+ * virtual time, of pipeline_ns_per_tick each. Values are truncated to v1model's widths.
  */
 struct intrinsic {
 	uint16_t ingress_port; /* 9 bits */
@@ -46,7 +45,7 @@ struct intrinsic {
 	uint8_t checksum_error;
 	uint8_t parser_error;
 
-	/* Requests of the pipeline that just ran, reset before each. */
+	/* Requests of the last pipeline (ingress or egress); reset before each run. */
 	bool clone; /* to mirror session clone_session, keeping field list clone_fields */
 	uint32_t clone_session;
 	uint32_t clone_fields;
@@ -55,9 +54,9 @@ struct intrinsic {
 
 /* One packet between arrival and departure. The core owns the memory; `phv` has pipeline_phv_bytes. */
 struct packet {
-	uint8_t *frame; /* PIPELINE_HEADROOM free bytes stand before the frame as it came in */
+	uint8_t *frame; /* has PIPELINE_HEADROOM free bytes before it when received */
 	uint32_t frame_bytes;
-	uint32_t payload_offset; /* set by the parser: first byte of frame that no header took */
+	uint32_t payload_offset; /* set by the parser: the first byte of frame behind all headers */
 	struct intrinsic std;
 	void *phv; /* the program's headers and metadata, aligned to 16 */
 };
@@ -68,9 +67,9 @@ extern const char pipeline_program_name[];   /* base name of the P4 file */
 extern const char pipeline_program_digest[]; /* hex SHA-256 of the P4 sources */
 extern const uint32_t pipeline_phv_bytes;
 extern const uint32_t pipeline_max_parse_bytes; /* no parser path reads further into a frame */
-extern const uint32_t pipeline_ns_per_tick; /* the program's unit of time: 1000 as on simple_switch, or 1 */
+extern const uint32_t pipeline_ns_per_tick;	/* the program's time unit: 1000 as on simple_switch, or 1 */
 
-/* A time in the program's unit, rounded down. */
+/* A time in the program's time unit, rounded down. */
 static inline uint64_t pipeline_ticks(uint64_t time_ns)
 {
 	return pipeline_ns_per_tick == 1 ? time_ns : time_ns / pipeline_ns_per_tick;
@@ -80,8 +79,8 @@ size_t pipeline_memory_bytes(void);
 /* memory: pipeline_memory_bytes() bytes aligned to 16; used until the switch ends. */
 struct pipeline *pipeline_create(void *memory);
 
-/* The registers in which the program reads the length of each port's queue, PIPELINE_PORTS elements each; NULL: the
- * program declares none. Whoever owns the queues keeps every element equal to its queue's length.
+/* The registers from which the program reads the queue lengths, with one element for each of PIPELINE_PORTS ports.
+ * NULL: the program does not declare the register. The queues keep each element equal to the length of its queue.
  */
 struct pipeline_queue_registers {
 	uint32_t *packets;
@@ -95,19 +94,20 @@ void pipeline_ingress(struct pipeline *pipeline, struct packet *packet);
 /* Egress control only. Reads packet->std.{egress_port,...,egress_global_timestamp}. */
 void pipeline_egress(struct pipeline *pipeline, struct packet *packet);
 
-/* Checksum update, deparse, truncate: packet->frame and frame_bytes become what goes on the wire. */
+/* Checksum update, deparse, truncate: packet->frame and frame_bytes become the frame on the wire. */
 void pipeline_deparse(struct pipeline *pipeline, struct packet *packet);
 
-/* Makes `copy` a clone of `original` as simple_switch does. For INSTANCE_INGRESS_CLONE copy->frame holds the bytes
- * of the frame as it came in (at least min(frame_bytes, pipeline_max_parse_bytes) of them) and is parsed again;
- * for INSTANCE_EGRESS_CLONE (call before pipeline_deparse) the headers are those at the end of egress and
- * copy->frame holds the payload alone, payload_offset 0. Metadata of field list `fields` is kept, other is zero.
+/* Makes `copy` a clone of `original`, as simple_switch does. INSTANCE_INGRESS_CLONE: the caller has put the received
+ * frame (at least min(frame_bytes, pipeline_max_parse_bytes) bytes) into copy->frame, which is parsed again.
+ * INSTANCE_EGRESS_CLONE, before pipeline_deparse: the caller has put the payload alone into copy->frame, with
+ * payload_offset 0; the clone gets the headers as egress left them. Metadata of field list `fields` is kept, the rest
+ * is zero.
  */
 void pipeline_clone(struct pipeline *pipeline, const struct packet *original, struct packet *copy,
 		    enum instance_type kind, uint32_t fields);
 
-/* Control words that concern tables, registers and counters (docs/control-protocol.md).
- * Writes a NUL-terminated reply of at most reply_bytes; returns its length, cut replies end in an error line.
+/* Answers a request for tables, registers, counters or random numbers (docs/control-protocol.md). Writes a
+ * NUL-terminated reply of at most reply_bytes and returns its length. A cut reply ends in an error line.
  */
 size_t pipeline_control(struct pipeline *pipeline, const char *request, char *reply, size_t reply_bytes);
 

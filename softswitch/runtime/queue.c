@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What control and counters need of a queue; queue.h has the rest.
+ * The functions of a queue that are not on the packet path; queue.h has the rest.
  */
 #include "queue.h"
 

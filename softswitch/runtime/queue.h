@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * A queue: its packets, their order, its length, limits and counters. Others call its functions and touch no field, so
- * that another discipline, a second queue of a port and a scheduler between queues change no caller. What each packet
- * needs is inline.
+ * A queue: packets in order, length, limits and counters. Callers use functions only and touch no field, so another
+ * queue discipline, a second queue or a scheduler needs no change in the callers. Functions of the packet path are
+ * inline.
  *
- * First in, first out, as a chain through the packets. The head stays queued while the link sends it.
+ * FIFO: a chain through the packets. The head remains in the queue during its transmission.
  */
 #ifndef SOFTSWITCH_QUEUE_H
 #define SOFTSWITCH_QUEUE_H
@@ -12,35 +12,35 @@
 #include "packet_pool.h"
 
 struct queue_limits {
-	uint64_t packets; /* 0: without bound; also below */
+	uint64_t packets; /* 0: unlimited; bytes likewise */
 	uint64_t bytes;
 };
 
 struct queue_counters {
-	uint64_t drops; /* packets that a limit refused */
+	uint64_t drops; /* packets refused by a limit */
 	uint64_t max_packets;
 };
 
 struct queue {
-	struct core_packet *head; /* FIFO: the packet that came first */
+	struct core_packet *head; /* the oldest packet */
 	struct core_packet *tail;
 	uint32_t packets;
 	uint64_t bytes;
 	struct queue_limits limits;
 	struct queue_counters counters;
-	uint32_t *packets_register; /* the program's copies of packets and bytes */
+	uint32_t *packets_register; /* where the program reads the length */
 	uint32_t *bytes_register;
-	uint32_t no_register; /* stands for both where the program has none */
+	uint32_t no_register; /* written instead of a register that the program does not have */
 };
 
-/* Registers of the program that shall hold the queue's length from now on; NULL: it has none. */
+/* The queue keeps the program's registers equal to its length. NULL: the program has no such register. */
 void queue_init(struct queue *queue, uint32_t *packets_register, uint32_t *bytes_register);
 
 void queue_set_limits(struct queue *queue, struct queue_limits limits);
 struct queue_limits queue_get_limits(const struct queue *queue);
 struct queue_counters queue_get_counters(const struct queue *queue);
 
-/* After each change, so that the program never reads another length. More than 4 GiB do not fit into 32 bits. */
+/* Called after each change of the length. The 32-bit register saturates at 4 GiB. */
 static inline void queue_show_length(struct queue *queue)
 {
 	*queue->packets_register = queue->packets;
@@ -54,7 +54,7 @@ static inline bool queue_fits(const struct queue *queue, const struct core_packe
 	return !queue->limits.bytes || queue->bytes + packet->queue_bytes <= queue->limits.bytes;
 }
 
-/* False, counted: a limit refuses the packet. */
+/* False: a limit refuses the packet, which is counted. */
 static inline bool queue_enqueue(struct queue *queue, struct core_packet *packet)
 {
 	if (unlikely(!queue_fits(queue, packet))) {
@@ -75,13 +75,13 @@ static inline bool queue_enqueue(struct queue *queue, struct core_packet *packet
 	return true;
 }
 
-/* The packet that leaves next; NULL: the queue is empty. */
+/* The next packet to leave; NULL: the queue is empty. */
 static inline struct core_packet *queue_peek(const struct queue *queue)
 {
 	return queue->head;
 }
 
-/* The packet that queue_peek returned. */
+/* Removes and returns the packet of queue_peek. */
 static inline struct core_packet *queue_dequeue(struct queue *queue)
 {
 	struct core_packet *packet = queue->head;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * One queue a port. The packet that leaves next is in transmission, and counts as queued until its last bit has left.
- * Then egress runs, so that egress and arrivals see the same length.
+ * One queue for each port. The head of the queue is in transmission and counts as queued until its last bit has left.
+ * Egress runs at that moment, so egress and arrivals see the same length.
  */
 #include "traffic_manager.h"
 #include "core_state.h"
 #include "freestanding.h"
 
-/* Sets the departure of the packet that leaves next. Normally its transmission starts when the previous one ends. If
- * egress dropped the previous packet, the link is already free: the transmission starts where the dropped packet's would
- * have, and the packet departs now if that is past.
+/* Schedules the departure of the head. Normally its transmission starts when the previous one ends. If egress dropped
+ * the previous packet, that packet took no link time: the head starts where the link was free before it, not before
+ * the head was enqueued, and departs now if its end is past.
  */
 static void start_next(struct core *core, struct port *port, uint64_t now_ns)
 {
@@ -28,7 +28,7 @@ static void start_next(struct core *core, struct port *port, uint64_t now_ns)
 void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *packet, uint64_t now_ns)
 {
 	struct port *port = &core->ports[number % PIPELINE_PORTS];
-	uint32_t found_packets = queue_packets(&port->queue);
+	uint32_t depth_packets = queue_packets(&port->queue);
 	struct intrinsic *std = &packet->packet.std;
 
 	if (unlikely(!port->attached)) {
@@ -48,8 +48,8 @@ void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *pac
 	packet->enqueue_ns = now_ns;
 	std->egress_port = number;
 	std->enq_timestamp = (uint32_t)pipeline_ticks(now_ns);
-	std->enq_qdepth = found_packets & 0x7ffff;
-	if (!found_packets)
+	std->enq_qdepth = depth_packets & 0x7ffff;
+	if (!depth_packets)
 		start_next(core, port, now_ns);
 }
 
@@ -60,7 +60,7 @@ static void run_egress(struct core *core, struct core_packet *packet, uint64_t n
 	std->deq_timedelta = (uint32_t)(pipeline_ticks(now_ns) - pipeline_ticks(packet->enqueue_ns));
 	std->deq_qdepth = left_packets & 0x7ffff;
 	std->egress_global_timestamp = pipeline_ticks(now_ns) & CORE_TIME_MASK;
-	std->egress_spec = 0; /* only a drop by egress itself counts */
+	std->egress_spec = 0; /* egress sets it again to drop the packet */
 	std->clone = false;
 	std->truncate_bytes = UINT32_MAX;
 	pipeline_egress(core->pipeline, &packet->packet);
@@ -74,8 +74,8 @@ static void put_output(struct core *core, struct port *port, struct core_packet 
 	heap_push_lane(&core->outputs, &port->outputs, packet);
 }
 
-/* The earliest departure. The copy of a packet is made before the packet is put together, and queued after
- * the packet has left its own queue, at the same ns.
+/* Does the earliest departure. An egress clone is made before the deparser changes the frame. The clone is queued at
+ * the same ns, after its original has left the queue.
  */
 void traffic_depart(struct core *core)
 {

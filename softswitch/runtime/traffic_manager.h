@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Ports: their links, their queue, and the frames on the way in and out.
+ * Ports: links, queue, arriving frames and outputs.
  */
 #ifndef SOFTSWITCH_TRAFFIC_MANAGER_H
 #define SOFTSWITCH_TRAFFIC_MANAGER_H
@@ -13,24 +13,24 @@ struct port_stats {
 	uint64_t rx_bytes;
 	uint64_t oversize;
 	uint64_t departed;
-	uint64_t ingress_drops; /* of frames that came in here */
+	uint64_t ingress_drops; /* of frames received here */
 	uint64_t egress_drops;
 };
 
 struct port {
 	bool attached;
-	bool carries_data; /* a packet that is no clone has been queued here */
-	uint64_t rate_bps; /* 0: without bound; also below */
+	bool carries_data; /* a packet other than a clone has been queued here */
+	uint64_t rate_bps; /* 0: unlimited; access_bps likewise */
 	uint64_t delay_ns;
 	uint64_t access_bps;
 
-	struct queue queue; /* the packet that leaves next is in transmission */
+	struct queue queue; /* its head is in transmission */
 	struct link_clock link;
-	struct link_clock head_finish; /* of that packet: exact end of its transmission */
+	struct link_clock head_finish; /* exact end of the head's transmission */
 	struct link_clock access;
 
-	struct lane arrivals; /* frames that came in here, by arrival */
-	struct lane outputs;  /* frames to go out here, by due time */
+	struct lane arrivals; /* received here, by arrival time */
+	struct lane outputs;  /* to be sent here, by due time */
 	struct port_stats stats;
 };
 

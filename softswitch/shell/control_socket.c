@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The control socket: SOCK_SEQPACKET, so a message is a request and needs no framing.
+ * The control socket. SOCK_SEQPACKET keeps message boundaries: one message is one request.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,16 +11,16 @@
 #include "../../lib/report.h"
 #include "shell.h"
 
-/* A socket file that nobody listens on is left over from a switch that was killed. */
+/* Removes a socket file without a listener: a killed switch left it. */
 static int remove_stale(const struct sockaddr_un *address)
 {
-	struct stat found;
+	struct stat status;
 	int error = 0;
 	int fd;
 
-	if (lstat(address->sun_path, &found))
+	if (lstat(address->sun_path, &status))
 		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(found.st_mode))
+	if (!S_ISSOCK(status.st_mode))
 		return -EEXIST;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -95,7 +95,7 @@ void control_close(struct control_socket *control)
 	control->bound = false;
 }
 
-/* What the kernel and the clocks count by themselves. */
+/* Copies the kernel's drop counters and the clock offset's steps into the executor. */
 void control_measure(struct executor *executor)
 {
 	struct shell *shell = (struct shell *)((char *)executor - offsetof(struct shell, executor));
@@ -115,7 +115,7 @@ static void accept_client(struct control_socket *control)
 
 	if (fd < 0)
 		return;
-	/* A reply is one message, and the default buffer may be smaller than the longest. */
+	/* A reply is one message; the longest may exceed the default buffer. */
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &send_bytes, sizeof(send_bytes));
 	for (int index = 0; index < SHELL_MAX_CLIENTS; index++)
 		if (control->clients[index] < 0) {
@@ -126,7 +126,7 @@ static void accept_client(struct control_socket *control)
 	close(fd);
 }
 
-/* False: the client is gone, or does not read its replies. */
+/* False: the client has closed, or does not read its replies. */
 static bool serve_client(struct control_socket *control, struct shell *shell, int fd)
 {
 	ssize_t got = recv(fd, control->request, sizeof(control->request) - 1, MSG_DONTWAIT);

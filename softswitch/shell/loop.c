@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The one thread: frames of all rings into the core in the order of their arrival, virtual time up to
- * `horizon` ago, what is due to the kernel, then asleep until the next thing.
+ * The packet loop, the only thread. A turn passes the frames of all rings to the core in the order of arrival,
+ * advances virtual time to now - horizon, hands due outputs to the kernel, and sleeps until the next event or output.
  *
- * The horizon is how long a frame may take from its time stamp until it stands in a ring: nothing that
- * arrived before now - horizon can still turn up, so up to there virtual time may go. With a propagation
- * delay longer than that on every output it costs nothing, because what leaves is due later anyway.
+ * The horizon is an upper bound on the time from a frame's stamp until the frame is in a ring. All arrivals before
+ * now - horizon are therefore in the rings. If every output has a longer propagation delay, the horizon makes none
+ * late.
  *
- * Frames need not be seen before horizon + lookahead after their arrival, for nothing they cause is due earlier. While
- * traffic flows the loop does not let them wake it, but sleeps as long as that, or until the next output is due; so
- * it wakes up once an output and not once a frame. Only copies to mirror ports leave later for it.
+ * An arrival causes no output before horizon + lookahead. While traffic flows the loop sleeps that long, or until the
+ * next output is due, and arrivals do not wake it: it wakes up once for each output and not once for each frame. This
+ * delays only the clones to mirror ports.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,13 +18,13 @@
 #include "shell.h"
 
 enum {
-	READ_BATCH = 64,	  /* frames read before the outputs get their turn */
-	MAX_WAKE_COST_NS = 30000, /* longer was not waking up but being kept from it */
+	READ_BATCH = 64,	  /* frames read before outputs are sent */
+	MAX_WAKE_COST_NS = 30000, /* a longer time is preemption, not wake-up latency */
 	WAKE_SPREAD_NS = 2000,
-	MAX_PATIENCE_NS = 250000,   /* bounds how late copies are, and how full rings get */
+	MAX_PATIENCE_NS = 250000,   /* bounds the lateness of clones, and the frames in rings */
 	CLOCK_SAMPLE_NS = 1000000,  /* while busy; bounds how many frames a step of CLOCK_REALTIME spoils */
 	IDLE_NS = 100000000,	    /* while idle the clock offset is sampled at least this often */
-	CONTROL_EVERY_NS = 1000000, /* requests are looked for at least so often */
+	CONTROL_EVERY_NS = 1000000, /* the control socket is polled at least this often */
 };
 
 struct loop {
@@ -32,10 +32,10 @@ struct loop {
 	struct control_socket *control;
 	struct pollfd list[1 + 1 + SHELL_MAX_CLIENTS + EXECUTOR_MAX_PORTS];
 	uint64_t wake_cost_ns;
-	uint64_t turn_ns;    /* when this turn began */
-	uint64_t control_ns; /* when requests were last looked for */
+	uint64_t turn_ns;    /* start of this turn */
+	uint64_t control_ns; /* when the control socket was last polled */
 	uint64_t sampled_ns; /* when the clock offset was last sampled */
-	bool busy;	     /* frames came this turn */
+	bool busy;	     /* this turn read frames */
 	bool stop;
 };
 
@@ -53,7 +53,7 @@ static struct port_io *earliest_frame(struct shell *shell)
 	return first;
 }
 
-/* Reads frames that arrived up to limit_ns; returns up to where virtual time may go. */
+/* Reads the frames that arrived up to limit_ns. Returns the time to which the core may advance. */
 static uint64_t read_frames(struct loop *loop, uint64_t limit_ns)
 {
 	struct shell *shell = loop->shell;
@@ -65,7 +65,7 @@ static uint64_t read_frames(struct loop *loop, uint64_t limit_ns)
 		if (!port || port->ring.head_ns > limit_ns)
 			return limit_ns;
 		ring_take(&port->ring, &frame);
-		/* Refusals are counted by the core. */
+		/* The core counts the frames that it refuses. */
 		loop->busy = true;
 		core_receive(shell->core, frame.arrival_ns, port->number, frame.bytes, frame.length);
 		ring_give_back(&port->ring);
@@ -79,16 +79,16 @@ static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
 	return a_ns < b_ns ? a_ns : b_ns;
 }
 
-/* How long after its time an event may be done, see above. */
+/* How long after its virtual time an event may be processed. */
 static uint64_t patience_ns(const struct shell *shell)
 {
 	uint64_t patience_ns = core_lookahead_ns(shell->core);
 
-	/* What is due by now is late if it is done horizon after: half is left for that and for waking up. */
+	/* Half of the lookahead remains for the horizon and for waking up late. */
 	return shell->horizon_ns + earlier(patience_ns / 2, MAX_PATIENCE_NS);
 }
 
-/* When there is something to do next, if no frame comes before. */
+/* When the loop has work again, unless a frame arrives earlier. */
 static uint64_t next_wake_ns(struct loop *loop, uint64_t now_ns)
 {
 	struct shell *shell = loop->shell;
@@ -98,14 +98,14 @@ static uint64_t next_wake_ns(struct loop *loop, uint64_t now_ns)
 
 	if (port)
 		event_ns = earlier(event_ns, port->ring.head_ns);
-	/* While frames are not read, virtual time stands still. */
+	/* While congested the loop reads no frames, so virtual time stands still. */
 	if (event_ns != CORE_NEVER_NS && !outputs_are_congested(shell))
 		wake_ns = earlier(wake_ns, event_ns + patience_ns(shell));
 	wake_ns = earlier(wake_ns, outputs_retry_ns(shell));
 	return earlier(wake_ns, core_next_output_ns(shell->core));
 }
 
-/* True: something came, a frame or a request. */
+/* Returns whether a frame or a request arrived. */
 static bool poll_and_serve(struct loop *loop, uint64_t sleep_ns)
 {
 	struct shell *shell = loop->shell;
@@ -113,7 +113,7 @@ static bool poll_and_serve(struct loop *loop, uint64_t sleep_ns)
 	uint32_t control_count = control_poll_list(loop->control, loop->list + 1);
 	uint32_t count = 1 + control_count;
 
-	/* A frame that is there already is waited for by time. */
+	/* A frame that is already in a ring is processed at its time and must not end the sleep. */
 	if (!loop->busy && !earliest_frame(shell))
 		for (uint32_t index = 0; index < shell->port_count; index++)
 			loop->list[count++] =
@@ -129,20 +129,20 @@ static bool poll_and_serve(struct loop *loop, uint64_t sleep_ns)
 	return true;
 }
 
-/* The longest time that was not slept on purpose: work of one turn, or oversleeping. */
+/* Keeps the longest gap: the work of one turn, or an oversleep. */
 static void note_gap(struct shell *shell, uint64_t from_ns, uint64_t to_ns)
 {
 	if (to_ns > from_ns && to_ns - from_ns > shell->executor.loop_gap_max_ns)
 		shell->executor.loop_gap_max_ns = to_ns - from_ns;
 }
 
-/* What waking up at a given time takes, from the times it took: a timer's interrupt, a core's way out of idle. */
-static void learn_wake_cost(struct loop *loop, uint64_t asked_ns, uint64_t woken_ns)
+/* A moving average of the wake-up latency: the timer's interrupt and the CPU's exit from idle. */
+static void learn_wake_cost(struct loop *loop, uint64_t wake_ns, uint64_t woken_ns)
 {
-	uint64_t took_ns = woken_ns > asked_ns ? woken_ns - asked_ns : 0;
+	uint64_t late_ns = woken_ns > wake_ns ? woken_ns - wake_ns : 0;
 
-	if (took_ns < MAX_WAKE_COST_NS)
-		loop->wake_cost_ns = (15 * loop->wake_cost_ns + took_ns) / 16;
+	if (late_ns < MAX_WAKE_COST_NS)
+		loop->wake_cost_ns = (15 * loop->wake_cost_ns + late_ns) / 16;
 }
 
 static inline void relax(void)
@@ -152,7 +152,7 @@ static inline void relax(void)
 #endif
 }
 
-/* Outputs are to leave on time: asleep until shortly before, the rest is spent watching the clock. */
+/* Sleeps until shortly before the output is due, then polls the clock. */
 static void sleep_until_output(struct loop *loop, uint64_t now_ns, uint64_t due_ns)
 {
 	uint64_t early_ns = loop->shell->watch ? loop->wake_cost_ns + WAKE_SPREAD_NS : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The command line. Every value is checked here, so that the rest may rely on it.
+ * The command line. All values are checked here; no other file checks them again.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Frames that are due go to the kernel, each port for itself: a port that the kernel refuses holds back its own frames
- * in order, and the other ports go on. Each frame that waits occupies a packet of the pool. When half of the pool waits,
- * the shell reads no more frames, so that the overload shows at the rings and the rest is left for postcards.
+ * Hands due frames to the kernel. There is no head-of-line blocking between ports: when the kernel refuses a frame,
+ * only the frames of the same port wait, in order. A waiting frame occupies a packet of the pool. When half of the
+ * pool waits, the shell reads no more frames: the rings then drop and count, and postcards still get packets.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "shell.h"
 
 enum {
-	HELD_SHARE = 2, /* of the packets one in so many may wait before no more frames are read */
+	HELD_SHARE = 2, /* one packet in HELD_SHARE may wait before reading stops */
 };
 
 int outputs_open(struct backlog *backlog, uint32_t packets)

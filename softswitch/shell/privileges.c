@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the process may do and how it is scheduled: needs CAP_NET_RAW at the start, keeps nothing if told so.
+ * Privileges and scheduling. The process needs CAP_NET_RAW at the start; --drop-user gives all privileges up.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +19,8 @@
 
 enum {
 	BOOST_NICE = -20,
-	BOOST_SLICE_NS = 100000, /* the shortest that EEVDF accepts: earlier deadlines, so earlier wake-ups */
+	BOOST_SLICE_NS =
+		100000, /* the shortest that EEVDF accepts: an earlier deadline gives an earlier wake-up */
 };
 
 int privileges_check(void)
@@ -33,12 +34,12 @@ int privileges_check(void)
 	return -EPERM;
 }
 
-static void told(const char *what)
+static void warn(const char *action)
 {
-	complain("%s: %s (going on without)", what, strerror(errno));
+	complain("%s: %s (going on without)", action, strerror(errno));
 }
 
-/* Real-time priority is not offered: the kernel throttles it, which makes the worst lateness worse. */
+/* No real-time priority: the kernel throttles real-time tasks, which increases the largest lateness. */
 void privileges_schedule(bool boost)
 {
 	struct sched_attr attributes = {
@@ -49,15 +50,15 @@ void privileges_schedule(bool boost)
 	};
 
 	if (prctl(PR_SET_TIMERSLACK, 1))
-		told("setting the timer slack to 1 ns");
+		warn("setting the timer slack to 1 ns");
 	if (boost && syscall(SYS_sched_setattr, 0, &attributes, 0))
-		told("setting nice -20 and a slice of 100 us");
+		warn("setting nice -20 and a slice of 100 us");
 }
 
 void privileges_lock_memory(void)
 {
 	if (mlockall(MCL_CURRENT | MCL_FUTURE))
-		told("locking memory");
+		warn("locking memory");
 }
 
 int privileges_drop(const char *user)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Frames to the kernel in batches, past the qdisc. sendmmsg and not a TX ring: over veth the kernel copies a
- * ring's frames as well (skb_orphan_frags, since Linux 4.20), and copying out of our own buffers was measured
- * 10 to 30 % cheaper at every size. Frames behind a refused one wait in the shell's backlog, in order.
+ * Sends frames in batches, bypassing the qdisc. sendmmsg was measured 10 to 30 % cheaper than a TX ring at every frame
+ * size, because over veth the kernel copies the frames of a ring as well (skb_orphan_frags, since Linux 4.20). Frames
+ * behind a refused frame wait in the shell's backlog, in order.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -17,9 +17,10 @@
 
 enum {
 	SEND_BUFFER_BYTES = 32 << 20,
-	/* The receiver's backlog or our send buffer is full: soon there is room, or there never will be. */
+	/* A full backlog of the receiver or a full send buffer soon has room again. If not within MAX_TRIES, at
+	 * least 10 ms, it never will. */
 	RETRY_NS = 20000,
-	MAX_TRIES = 500, /* so this is at least 10 ms */
+	MAX_TRIES = 500,
 };
 
 int transmit_start(struct transmit *transmit, struct executor_port *counters, int fd)
@@ -45,7 +46,7 @@ int transmit_open(struct transmit *transmit, struct executor_port *counters, con
 	int error;
 
 	address.sll_ifindex = (int)if_nametoindex(interface);
-	/* Protocol 0: this socket never receives. */
+	/* Protocol 0: the socket never receives. */
 	if (transmit_start(transmit, counters,
 			   socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) ||
 	    transmit->fd < 0 ||
@@ -78,7 +79,7 @@ static void add_to_batch(struct transmit *transmit, const struct core_output *ou
 	transmit->vectors[at].iov_len = output->bytes;
 }
 
-/* There is a node for each packet of the pool. */
+/* Cannot fail: the backlog has a node for each packet of the pool. */
 static void hold(struct transmit *transmit, struct backlog *backlog, const struct core_output *output)
 {
 	struct held_output *node = backlog->free;
@@ -112,7 +113,7 @@ void transmit_add(struct transmit *transmit, struct backlog *backlog, const stru
 		note_waiting(transmit);
 }
 
-/* The next batch, of frames that were held back. */
+/* Fills the next batch with waiting frames. */
 static void refill(struct transmit *transmit, struct backlog *backlog)
 {
 	transmit->count = transmit->sent = 0;
@@ -135,8 +136,7 @@ static void finish(struct transmit *transmit, struct core *core, uint32_t count)
 	transmit->sent += count;
 }
 
-/* The kernel takes the frames of a batch one after the other: the k-th of n is booked at its share of the
- * time. */
+/* The kernel takes the frames of a batch one by one. Frame k of n is counted at k / n of the call's duration. */
 static void count_sent(struct transmit *transmit, uint32_t count, uint64_t before_ns, uint64_t after_ns)
 {
 	for (uint32_t index = 0; index < count; index++) {
@@ -149,12 +149,12 @@ static void count_sent(struct transmit *transmit, uint32_t count, uint64_t befor
 	}
 }
 
-static bool is_passing(int error)
+static bool is_temporary(int error)
 {
 	return error == EAGAIN || error == ENOBUFS || error == ENOMEM || error == EINTR;
 }
 
-/* One batch at most, so that a port with many frames behind leaves the others their turn. */
+/* Sends at most one batch, so that a port with a long backlog does not delay the other ports. */
 void transmit_flush(struct transmit *transmit, struct backlog *backlog, struct core *core)
 {
 	if (transmit->retry_ns && transmit->retry_ns > mono_now_ns())
@@ -169,9 +169,9 @@ void transmit_flush(struct transmit *transmit, struct backlog *backlog, struct c
 			finish(transmit, core, (uint32_t)sent);
 			transmit->tries = 0;
 			transmit->retry_ns = 0;
-		} else if (is_passing(errno) && transmit->tries < MAX_TRIES) {
-			/* Once a frame is given up, so is every other until one is taken: no wait for each.
-			 */
+		} else if (is_temporary(errno) && transmit->tries < MAX_TRIES) {
+			/* tries is only reset by a sent frame: after one frame is given up, the next ones are
+			 * given up without retries until the kernel takes one. */
 			transmit->tries++;
 			transmit->counters->tx_retries++;
 			transmit->retry_ns = mono_now_ns() + RETRY_NS;
