@@ -21,21 +21,23 @@ static int bad_address(const char *option, const char *text)
 	return -EINVAL;
 }
 
-/* In brackets, or its last group would be taken for the port. getaddrinfo knows scopes: [fe80::1%eth0]. */
+/* An IPv6 address is in brackets, so that its last group is not read as the port. getaddrinfo handles scopes:
+ * [fe80::1%eth0].
+ */
 static bool set_ipv6(struct address *address, const char *text, size_t length, uint16_t port)
 {
 	const struct addrinfo hints = {.ai_family = AF_INET6, .ai_flags = AI_NUMERICHOST};
 	struct sockaddr_in6 *to = (struct sockaddr_in6 *)&address->storage;
 	char host[INET6_ADDRSTRLEN + IF_NAMESIZE];
-	struct addrinfo *found;
+	struct addrinfo *list;
 
 	if (length < 3 || length - 2 >= sizeof(host) || text[length - 1] != ']')
 		return false;
 	snprintf(host, sizeof(host), "%.*s", (int)length - 2, text + 1);
-	if (getaddrinfo(host, NULL, &hints, &found))
+	if (getaddrinfo(host, NULL, &hints, &list))
 		return false;
-	memcpy(to, found->ai_addr, sizeof(*to));
-	freeaddrinfo(found);
+	memcpy(to, list->ai_addr, sizeof(*to));
+	freeaddrinfo(list);
 	to->sin6_port = htons(port);
 	address->length = sizeof(*to);
 	return true;
@@ -74,7 +76,7 @@ int address_parse(const char *option, const char *text, struct address *address)
 	strcpy(address->text, text);
 	length = (size_t)(colon - text);
 	if (!length) {
-		/* No family yet; the port has the same place in both. */
+		/* The family is not known yet; the port has the same offset in both. */
 		((struct sockaddr_in6 *)&address->storage)->sin6_port = htons((uint16_t)port);
 		return 0;
 	}
@@ -130,7 +132,7 @@ int address_read_host(void *to, const char *name, char *text)
 	return 0;
 }
 
-/* IPv4 as the IPv6 address that stands for it (RFC 4291 section 2.5.5.2). */
+/* IPv4 as an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2). */
 static struct in6_addr as_ipv6(const struct sockaddr_storage *storage)
 {
 	struct in6_addr address = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
@@ -154,9 +156,9 @@ bool address_can_reach(const struct sockaddr_storage *from, const struct sockadd
 	return IN6_IS_ADDR_V4MAPPED(listens) ? sends_ipv4 : !sends_ipv4;
 }
 
-bool address_same_host(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
+bool address_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
-	struct in6_addr first = as_ipv6(one), second = as_ipv6(other);
+	struct in6_addr first = as_ipv6(a), second = as_ipv6(b);
 
 	return !memcmp(&first, &second, sizeof(first));
 }

@@ -15,21 +15,22 @@ struct address {
 	char text[80];
 };
 
-/* "[ADDRESS]:PORT": "10.0.0.1:5577", "[fd00::1]:5577", or ":5577". Numeric only. 0, or -EINVAL after one
+/* "[ADDRESS]:PORT": "10.0.0.1:5577", "[fd00::1]:5577", or ":5577". Numeric only. Returns 0, or -EINVAL after one
  * line. */
 int address_parse(const char *option, const char *text, struct address *address);
 
-/* The same, as a row of lib/options.h calls it; to is a struct address. */
+/* The same as a reader of lib/options.h. to: a struct address. */
 int address_read(void *to, const char *name, char *text);
 
-/* "ADDRESS" alone, "10.0.0.1" or "[fd00::1]", as a row of lib/options.h calls it; to is a struct address, zero
- * before the first call. Refuses a second address, and one that no host sends from. */
+/* A reader of lib/options.h for "ADDRESS" without a port: "10.0.0.1" or "[fd00::1]". to: a struct address, zero before
+ * the first call. Refuses a second address, and addresses that are never a source.
+ */
 int address_read_host(void *to, const char *name, char *text);
 
 /* Whether a socket that is bound to listening can receive from this sender: the address families agree. */
 bool address_can_reach(const struct sockaddr_storage *from, const struct sockaddr_storage *listening);
 
-/* Whether both are the same host, whatever their ports; IPv4 also as it comes to a socket of IPv6. */
-bool address_same_host(const struct sockaddr_storage *one, const struct sockaddr_storage *other);
+/* Whether both addresses are equal, ignoring ports. An IPv4 address equals its IPv4-mapped IPv6 address. */
+bool address_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The receive loop. Datagrams carry the kernel's stamps, so nothing is gained by reading them at once: while
-// they come the loop sleeps a fixed while between rounds, and the sender is spared a wake-up per datagram.
+// The receive loop. The kernel stamps each datagram, so the loop need not read it at once. While datagrams arrive the
+// loop sleeps for a fixed time between rounds, which saves the sender a wake-up of the collector for each datagram.
 #include "collect.h"
 
 #include <errno.h>
@@ -14,11 +14,11 @@
 #include "lib/report.h"
 
 enum {
-	ROUND_BATCHES = 64,	  /* then the clock, the block's age and signals are looked at */
-	NAP_NS = 1000000,	  /* 1 ms: hundreds of times less than what the socket buffer holds */
-	WAIT_NS = 100000000,	  /* at most, on an idle socket: bounds the age of a partial block */
-	BLOCK_AGE_NS = 500000000, /* a partial block is written at least once a second, with room to spare */
-	CLOCK_SAMPLE_NS = 10000000, /* a step of the clock leaves at most so long of stamps in doubt */
+	ROUND_BATCHES = 64,	    /* between two checks of clock, block age and signals */
+	NAP_NS = 1000000,	    /* 1 ms; the socket buffer holds hundreds of ms */
+	WAIT_NS = 100000000,	    /* maximum on an idle socket; bounds the age of a partial block */
+	BLOCK_AGE_NS = 500000000,   /* half of the 1 s within which a partial block must be written */
+	CLOCK_SAMPLE_NS = 10000000, /* stamps of at most this time before a step is noticed are in doubt */
 };
 
 static volatile sig_atomic_t stop_requested;
@@ -43,7 +43,7 @@ static void take_signals(struct collector *collector)
 	sigdelset(&collector->wait_mask, SIGTERM);
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
-	/* A reader of the status lines that went away must not end the run. */
+	/* The run must not end when the reader of the status lines exits. */
 	sigaction(SIGPIPE, &ignore, NULL);
 }
 
@@ -78,7 +78,7 @@ fail_sequences:
 	return err;
 }
 
-/* The block being filled goes to the writer, or back to the free ones if nothing is in it. */
+/* Gives the current block to the writer, which frees it if it is empty. */
 static void seal(struct collector *collector)
 {
 	struct block *block = collector->block;
@@ -115,10 +115,10 @@ static void count_error(struct collector *collector, int err)
 			 collector->options->listen.text, strerror(-err));
 }
 
-/* A sink that throws away: what any collector on this socket could at best receive. */
+/* Receives without storing: the upper bound for any collector on this socket. */
 static int discard_batch(struct collector *collector)
 {
-	uint64_t strangers = collector->receiver.strangers;
+	uint64_t strangers_before = collector->receiver.strangers;
 	int count = receiver_take(&collector->receiver, collector->block->bytes, RECORD_BYTES, POSTCARD_BYTES,
 				  SOCKET_BATCH);
 
@@ -127,7 +127,8 @@ static int discard_batch(struct collector *collector)
 	if (!collector->intake.received)
 		collector->intake.first_rx_mono_ns = mono_now_ns();
 	collector->intake.last_rx_mono_ns = collector->now_ns;
-	collector->intake.received += (unsigned int)count - (collector->receiver.strangers - strangers);
+	collector->intake.received +=
+		(unsigned int)count - (collector->receiver.strangers - strangers_before);
 	return count;
 }
 
@@ -148,7 +149,7 @@ static int store_batch(struct collector *collector)
 	return count;
 }
 
-/* Datagrams taken, 0: none there, or no buffer for them (then there is no block). */
+/* Returns the number of datagrams taken. 0: none is waiting, or no buffer is free (then block is NULL). */
 static int take_batch(struct collector *collector)
 {
 	int count;
@@ -162,7 +163,7 @@ static int take_batch(struct collector *collector)
 	return 0;
 }
 
-/* Some batches, at most a round; true: there may be more at once. */
+/* Takes up to a round of batches. True: more datagrams may be waiting. */
 static bool take_round(struct collector *collector, bool *any)
 {
 	*any = false;
@@ -174,14 +175,14 @@ static bool take_round(struct collector *collector, bool *any)
 	return true;
 }
 
-/* What is due by the clock rather than by datagrams. */
+/* The periodic work: clock offset, age of the block, status line. */
 static void attend(struct collector *collector)
 {
 	collector->now_ns = mono_now_ns();
 	if (collector->now_ns - collector->sampled_ns >= CLOCK_SAMPLE_NS) {
 		collector->sampled_ns = collector->now_ns;
 		if (clock_offset_sample(&collector->clock))
-			seal(collector); /* a block has one offset */
+			seal(collector); /* a block has a single offset */
 	}
 	if (collector->block && collector->block->records &&
 	    collector->now_ns - collector->block->opened_mono_ns >= BLOCK_AGE_NS)
@@ -190,7 +191,7 @@ static void attend(struct collector *collector)
 		status_show(collector);
 }
 
-/* Lets signals in; returns early when one comes, or when a datagram does if watched. */
+/* Sleeps with signals enabled. A signal ends the sleep, and with watch_socket a datagram does. */
 static void sleep_for(struct collector *collector, long nanoseconds, bool watch_socket)
 {
 	const struct timespec timeout = {.tv_nsec = nanoseconds};
@@ -199,7 +200,9 @@ static void sleep_for(struct collector *collector, long nanoseconds, bool watch_
 	ppoll(&socket, watch_socket, &timeout, &collector->wait_mask);
 }
 
-/* Stops at the first datagram that came after the signal: a sender that goes on cannot hold it up. */
+/* Empties the socket up to the first datagram that arrived after the signal, so a sender that continues cannot delay
+ * the end.
+ */
 static void drain(struct collector *collector)
 {
 	uint64_t stop_ns = mono_now_ns();

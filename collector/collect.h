@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The collector at work: socket, clock, intake and writer joined.
+ * The state of a collector: socket, clock, intake and writer.
  */
 #ifndef COLLECTOR_COLLECT_H
 #define COLLECTOR_COLLECT_H
@@ -17,29 +17,30 @@
 
 struct collector {
 	const struct options *options;
-	sigset_t wait_mask; /* signals are let in only while waiting: none is missed between check and wait */
+	sigset_t
+		wait_mask; /* signals are enabled only while waiting, so none is lost between check and wait */
 	struct receiver receiver;
 	struct clock_offset clock;
 	struct intake intake;
-	struct losses losses; /* while open: the counters at the start; then what they grew by */
+	struct losses losses; /* until collector_close: the counters at the start; then their growth */
 	struct writer writer;
 	struct status status;
-	struct block *block; /* being filled; NULL: none taken, or none left */
+	struct block *block; /* being filled; NULL: none taken, or none free */
 	uint64_t records;    /* in blocks given to the writer */
-	uint64_t now_ns;     /* CLOCK_MONOTONIC, of this round */
-	uint64_t sampled_ns; /* the clock was, last */
+	uint64_t now_ns;     /* CLOCK_MONOTONIC in this round */
+	uint64_t sampled_ns; /* time of the last sample of clock */
 	bool stalled;
-	uint64_t stalls; /* times all buffers were full; the socket's buffer takes it from there */
+	uint64_t stalls; /* times that all buffers were full; datagrams then wait in the socket buffer */
 	uint64_t receive_errors;
 };
 
-/* Opens everything, the raw file last. 0 or -errno after one line; then nothing is left behind. */
+/* Opens everything, the raw file last. Returns 0, or -errno after one line; then nothing is left open. */
 int collector_open(struct collector *collector, const struct options *options);
 
-/* Until SIGINT or SIGTERM; what the kernel had queued by then is stored too. */
+/* Runs until SIGINT or SIGTERM. Datagrams that the kernel had queued by then are stored too. */
 void collector_run(struct collector *collector);
 
-/* Writes the last block and closes all. 0 or -errno: something received was not stored. */
+/* Writes the last block and closes everything. -errno: some received data was not stored. */
 int collector_close(struct collector *collector);
 
 #endif

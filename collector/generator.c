@@ -17,7 +17,7 @@ const char *const program_name = "postcard_generator";
 static const char help_text[] =
 	"postcard_generator --to ADDRESS:PORT --count N [options]\n"
 	"\n"
-	"Sends N correct postcards, numbered one by one, and prints what it did as a JSON object.\n"
+	"Sends N correct postcards with consecutive numbers, and prints its result as a JSON object.\n"
 	"\n"
 	"  --rate R                  postcards per second (default: as fast as it goes)\n"
 	"  --source ADDRESS:PORT     to send from (default: the kernel chooses)\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The check of each datagram, its stamp and its sequence number. The rest of a postcard is not looked at: it
-// is stored as it came, and readers judge it.
+// Checks each datagram, and takes its stamp and its sequence number. The rest of a postcard is stored unread; readers
+// check it.
 #include "intake.h"
 
 #include <stddef.h>

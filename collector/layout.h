@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Where each field of a postcard lies, for those who need a few of them fast: offsetof(struct
- * postcard_layout, field).
+ * Offsets of a postcard's fields, to read a few fields without decoding all: offsetof(struct postcard_layout, field).
  */
 #ifndef COLLECTOR_LAYOUT_H
 #define COLLECTOR_LAYOUT_H
@@ -9,7 +8,7 @@
 
 #include "wire/postcard.h"
 
-/* Never laid over a buffer, though it could be: all members are bytes, so there is no padding. */
+/* For offsetof only. All members are bytes, so there is no padding. */
 struct postcard_layout {
 #define FIELD(bits, name) uint8_t name[bits / 8];
 #include "wire/postcard.def"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads the loss counters of /proc/self/net: a handful of small text files, twice a run.
+// Reads the loss counters of /proc/self/net: a few small text files, twice in a run.
 #include "losses.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 enum { MAX_WORDS = 64 };
 
-/* Splits line in place at blanks and colons. Returns how many words there are, at most MAX_WORDS. */
+/* Splits line in place at blanks and colons. Returns the number of words, at most MAX_WORDS. */
 static unsigned int split(char *line, char *words[MAX_WORDS])
 {
 	unsigned int count = 0;
@@ -64,14 +64,14 @@ static void take_snmp6(struct losses *losses, char *words[], unsigned int count)
 		take_udp(losses, words[0] + 4, words[1]);
 }
 
-/* dev: "eth0: bytes packets errs drop ..." after two lines of headings */
+/* dev: two header lines, then "eth0: bytes packets errs drop ..." */
 static void take_dev(struct losses *losses, char *words[], unsigned int count)
 {
 	if (count >= 17)
 		losses->interface += strtoull(words[4], NULL, 10);
 }
 
-/* softnet_stat: a line a CPU in hex: processed, dropped, ... */
+/* softnet_stat: a line for each CPU, in hex: processed, dropped, ... */
 static void take_softnet(struct losses *losses, char *words[], unsigned int count)
 {
 	if (count >= 2)
@@ -87,7 +87,7 @@ void losses_read(struct losses *losses)
 	for_each_line("/proc/net/softnet_stat", take_softnet, losses);
 }
 
-/* Some of them are 32-bit in the kernel and wrap; a negative difference is shown as 0 rather than as 2^64. */
+/* Some counters have 32 bits in the kernel and wrap around: a negative difference becomes 0. */
 static uint64_t growth(uint64_t before, uint64_t now)
 {
 	return now > before ? now - before : 0;

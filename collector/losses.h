@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Where else a datagram can be lost on its way to the socket: the kernel's counters of this network namespace, read
- * before and after. They count other traffic too, so they explain a gap rather than prove a loss.
+ * Losses of datagrams before the socket: the kernel's counters of this network namespace, read before and after a run.
+ * They count other traffic too, so they can explain a gap but do not prove a loss.
  */
 #ifndef COLLECTOR_LOSSES_H
 #define COLLECTOR_LOSSES_H
@@ -15,7 +15,7 @@ struct losses {
 		backlog; /* per-CPU queues behind veth and loopback (net.core.netdev_max_backlog), whole host */
 };
 
-/* A counter that this kernel does not show is 0. */
+/* A counter that this kernel does not have is 0. */
 void losses_read(struct losses *losses);
 
 struct losses losses_since(const struct losses *before);

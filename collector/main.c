@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The collector: receives postcards, stamps, checks and stores them, and accounts for every one.
+// The collector: receives, stamps, checks and stores postcards, and accounts for each of them.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 
 	if (err)
 		return err > 0 ? EXIT_SUCCESS : EXIT_SETUP;
-	signal(SIGXFSZ, SIG_IGN); /* a file size limit is a full disk, to be counted, not a death */
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit then fails write(2) and counts like a full disk */
 	if (options.synthetic_count)
 		return synthetic_run(&options);
 	return run(&options);

@@ -10,9 +10,9 @@
 
 enum {
 	MIB = 1 << 20,
-	DEFAULT_RECEIVE_BUFFER_BYTES = 256 * MIB,  /* 0.5 s at 1 M/s; taken up only while behind */
-	MAX_RECEIVE_BUFFER_BYTES = 1024 * MIB - 1, /* its double must fit the kernel's int */
-	DEFAULT_BUFFERS = 64,			   /* of 1 MiB: 1 s of a stalled disk at 700 k postcards/s */
+	DEFAULT_RECEIVE_BUFFER_BYTES = 256 * MIB,  /* 0.5 s at 1 M/s; used only while reading is late */
+	MAX_RECEIVE_BUFFER_BYTES = 1024 * MIB - 1, /* the kernel doubles it into an int */
+	DEFAULT_BUFFERS = 64, /* of 1 MiB each: 1 s of a stalled disk at 700 k postcards/s */
 	MAX_BUFFERS = 4096,
 };
 
@@ -51,7 +51,8 @@ static const char *misfit(const struct options *options)
 	if (!listens)
 		return "where to listen is missing: add --listen [ADDRESS]:PORT";
 	if (*options->source.text && !address_can_reach(&options->source.storage, &options->listen.storage))
-		return "--from and --listen have different address families: give both as IPv4, or both as IPv6";
+		return "--from and --listen have different address families: give both as IPv4, or both as "
+		       "IPv6";
 	if (options->discard && options->output)
 		return "--discard stores nothing: leave out --output or --discard";
 	if (!options->discard && (!options->output || !options->summary))
@@ -73,7 +74,7 @@ int options_parse(struct options *options, int argc, char **argv)
 		OPTION_FLAG("discard", &options->discard),
 		OPTION_NUMBER("synthetic", &options->synthetic_count, 1, 1ULL << 40),
 		OPTION_NUMBER("receive-buffer", &options->receive_buffer_bytes, 1, MAX_RECEIVE_BUFFER_BYTES),
-		/* Two: one being filled while the other is written. */
+		/* At least two: one is filled while the other is written. */
 		OPTION_NUMBER("buffers", &options->buffers, 2, MAX_BUFFERS),
 		OPTIONS_END,
 	};

@@ -8,18 +8,18 @@
 
 struct options {
 	struct address listen;
-	struct address source; /* accept its datagrams alone; no text: everybody's */
+	struct address source; /* the only sender to accept; empty text: accept all */
 	const char *output;    /* raw file; NULL with discard */
 	const char *summary;   /* JSON; NULL: to stdout (discard and synthetic only) */
 	bool status;	       /* JSON lines on stdout */
 	bool discard;
-	uint64_t status_ms;	  /* between two of them */
+	uint64_t status_ms;	  /* between two status lines */
 	uint64_t synthetic_count; /* 0: receive */
 	uint64_t receive_buffer_bytes;
 	uint64_t buffers;
 };
 
-/* 0; 1 when help was asked for and given; -EINVAL after one line on what is wrong and what is allowed. */
+/* Returns 0; 1 after --help; -EINVAL after one line. */
 int options_parse(struct options *options, int argc, char **argv);
 
 #endif

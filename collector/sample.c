@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sample postcards: correct in every field, told apart by their number.
+// Sample postcards: correct in every field, and distinguished by their number.
 #include "sample.h"
 
 #include <stddef.h>

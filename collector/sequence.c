@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Gaps, duplicates and reordering told apart, per stream; constant work per card, whatever its number.
+// Distinguishes gaps, duplicates and reordering in each stream, with constant work for each card.
 #include "sequence.h"
 
 #include <stddef.h>
 #include <string.h>
 
-/* Room below the first number for late cards that come before it. */
+/* Room below the first number, for late cards with lower numbers. */
 #define SEQUENCE_BIAS (1ULL << 32)
 
 static bool was_seen(const struct sequence_stream *stream, uint64_t seq)
@@ -18,8 +18,8 @@ static void mark_seen(struct sequence_stream *stream, uint64_t seq)
 	stream->seen[seq % SEQUENCE_WINDOW / 64] |= 1ULL << (seq % 64);
 }
 
-/* The numbers from .. from + count - 1 enter the window, where far older ones were. Word by word: a large gap
- * must not cost more than a small one by much, or garbage could stall the receiver. */
+/* Clears the bits of the numbers from .. from + count - 1, which enter the window. Works on whole words: otherwise a
+ * damaged number, which looks like a large gap, could stall the receiver. */
 static void forget(struct sequence_stream *stream, uint64_t from, uint64_t count)
 {
 	uint64_t here;
@@ -55,7 +55,8 @@ static void advance(struct sequence_stream *stream, uint64_t seq)
 	stream->next = seq + 1;
 }
 
-/* Within the window: its neighbours are too (the callers see to the lower one). first and next - 1 were seen.
+/* Counts a number within the window. Its neighbours are within the window as well (the callers check the lower one),
+ * and first and next - 1 are marked as seen.
  */
 static void fill(struct sequence_stream *stream, uint64_t seq)
 {
@@ -82,8 +83,8 @@ static void fill(struct sequence_stream *stream, uint64_t seq)
 		stream->gaps--;
 }
 
-/* Two in a row with consecutive numbers far behind are a switch that began anew, not two stragglers
- * (the rule of RFC 3550, appendix A.1). */
+/* Two consecutive cards with consecutive numbers far behind mean that the switch restarted its numbering (the rule of
+ * RFC 3550, appendix A.1). A single such card is late. */
 static void note_too_late(struct sequence_stream *stream, uint32_t card_seq)
 {
 	if (stream->suspect && card_seq == stream->suspect_seq) {
@@ -122,7 +123,7 @@ static bool same(const struct sequence_stream *stream, uint16_t switch_id, uint1
 	       stream->at_ingress == at_ingress;
 }
 
-/* NULL: new, and no stream is left. */
+/* The stream of a card, created if new. NULL: all SEQUENCE_STREAMS are in use. */
 static struct sequence_stream *look_up(struct sequence_tracker *tracker, uint16_t switch_id,
 				       uint16_t egress_port, bool at_ingress)
 {

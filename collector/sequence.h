@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What the sequence numbers of postcards say: lost, doubled, out of order. One stream per (switch, egress
- * port, numbered at ingress or egress), as wire/postcard.def numbers them.
+ * Tracks the sequence numbers of postcards: lost, duplicate and reordered cards. A stream is a (switch, egress port,
+ * numbered at ingress or egress), as in wire/postcard.def.
  *
- * A stream unwraps its 32-bit numbers to 64 and remembers in a bit map which of the last SEQUENCE_WINDOW
- * numbers came, so a late card is told from a doubled one and fills its gap again. Memory is bounded whatever
- * comes in.
+ * A stream unwraps its 32-bit numbers to 64 bits. A bit map has the last SEQUENCE_WINDOW numbers: a late card fills
+ * its gap, a duplicate finds its bit set. Memory is bounded for any input.
  */
 #ifndef COLLECTOR_SEQUENCE_H
 #define COLLECTOR_SEQUENCE_H
@@ -13,26 +12,26 @@
 #include <stdint.h>
 
 enum {
-	SEQUENCE_WINDOW = 1 << 16, /* numbers remembered: 8 KiB a stream, 90 ms at 700 k postcards/s */
-	SEQUENCE_STREAMS = 256,	   /* more are counted as untracked: 2 MiB at most */
-	SEQUENCE_SLOTS = 1024,	   /* of the hash table, at most a quarter full */
+	SEQUENCE_WINDOW = 1 << 16, /* 8 KiB for each stream; 90 ms at 700 k postcards/s */
+	SEQUENCE_STREAMS = 256,	   /* cards of further streams are untracked; 2 MiB in all */
+	SEQUENCE_SLOTS = 1024,	   /* hash table, at most a quarter full */
 };
 
 struct sequence_stream {
 	uint16_t switch_id;
 	uint16_t egress_port;
 	bool at_ingress;
-	bool suspect;	      /* the last card was too late: is it the first of a restarted switch? */
-	uint32_t suspect_seq; /* then this one comes next */
+	bool suspect;	      /* the last card was too late: perhaps the first after a restart */
+	uint32_t suspect_seq; /* the next number, if it was a restart */
 	uint64_t first,
-		next;	   /* unwrapped and biased (SEQUENCE_BIAS): lowest that came, one above the highest */
-	uint64_t received; /* all below included */
-	uint64_t missing;  /* numbers between first and next that did not come (yet) */
-	uint64_t gaps;	   /* runs of them */
-	uint64_t duplicates; /* came before */
-	uint64_t reordered;  /* came after a higher one, and had not come before */
-	uint64_t too_late;   /* behind the window: late or doubled, cannot be told; fills no gap */
-	uint64_t restarts;   /* numbering began anew far behind; first and next are of the last one */
+		next; /* unwrapped and biased (SEQUENCE_BIAS): the lowest number received, and the highest + 1 */
+	uint64_t received;   /* includes every category below */
+	uint64_t missing;    /* numbers between first and next, not received so far */
+	uint64_t gaps;	     /* runs of missing numbers */
+	uint64_t duplicates; /* numbers received before */
+	uint64_t reordered;  /* received after a higher number, and not before */
+	uint64_t too_late;   /* below the window: late or duplicate, unknown which; fills no gap */
+	uint64_t restarts;   /* restarts of the numbering; first and next are since the last one */
 	uint64_t seen[SEQUENCE_WINDOW / 64];
 };
 
@@ -40,18 +39,18 @@ struct sequence_tracker {
 	struct sequence_stream *last;
 	uint64_t untracked; /* cards of streams beyond SEQUENCE_STREAMS */
 	unsigned int stream_count;
-	uint16_t slots[SEQUENCE_SLOTS]; /* index into streams + 1, 0: empty */
+	uint16_t slots[SEQUENCE_SLOTS]; /* index into streams + 1; 0: empty */
 	struct sequence_stream streams[SEQUENCE_STREAMS];
 };
 
-/* Zeroed memory is an empty tracker; calloc gives it without touching 2 MiB. */
+/* Zeroed memory is an empty tracker; calloc provides it without touching the 2 MiB. */
 void sequence_note(struct sequence_tracker *tracker, uint16_t switch_id, uint16_t egress_port,
 		   bool at_ingress, uint32_t card_seq);
 
-/* Sums over all streams of the field at this offset, a uint64_t. */
+/* The sum over all streams of the uint64_t at this offset. */
 uint64_t sequence_total(const struct sequence_tracker *tracker, unsigned long field_offset);
 
-/* As numbered by the switch; the last may exceed 32 bits: the number of wraps is in it. */
+/* Without the bias. The last number may exceed 32 bits: its high bits count the wrap-arounds. */
 static inline uint64_t sequence_first(const struct sequence_stream *stream)
 {
 	return (uint32_t)stream->first;

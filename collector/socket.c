@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// UDP receive: one system call per batch, stamps and the drop counter as control messages.
+// Receives UDP in batches with one system call each. Stamps and the drop counter come as control messages.
 #include "socket.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "lib/report.h"
 
-/* IPv6 and IPv4 on one socket where no address was given; IPv4 alone where the kernel has no IPv6. */
+/* Without an address: a dual-stack socket, or IPv4 alone on a kernel without IPv6. */
 static int open_socket(const struct address *address, struct sockaddr_storage *bind_to, socklen_t *length)
 {
 	int family = address->storage.ss_family;
@@ -30,15 +30,16 @@ static int open_socket(const struct address *address, struct sockaddr_storage *b
 		*length = sizeof(struct sockaddr_in6);
 	}
 	if (fd < 0 && family == AF_UNSPEC && errno == EAFNOSUPPORT) {
-		bind_to->ss_family = AF_INET; /* the port is at the same place in both */
+		bind_to->ss_family = AF_INET; /* the port has the same offset in both */
 		*length = sizeof(struct sockaddr_in);
 		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	}
 	return fd;
 }
 
-/* With CAP_NET_ADMIN as asked, else what net.core.rmem_max allows: then it says so, since it is where drops
- * begin. */
+/* Without CAP_NET_ADMIN the kernel limits the buffer to net.core.rmem_max. That is reported, because a small buffer
+ * drops datagrams.
+ */
 static int set_buffer(struct receiver *receiver, uint64_t asked_bytes)
 {
 	int value = (int)asked_bytes;
@@ -121,7 +122,7 @@ void receiver_close(struct receiver *receiver)
 
 static void count_drops(struct receiver *receiver, uint32_t dropped)
 {
-	/* Never backwards: a datagram may carry an older count than the one asked for last. */
+	/* Never decreases: a datagram may carry an older count than the last query returned. */
 	if ((int32_t)(dropped - receiver->last_dropped) <= 0)
 		return;
 	receiver->kernel_drops += dropped - receiver->last_dropped;
@@ -159,7 +160,7 @@ int receiver_take(struct receiver *receiver, uint8_t *place, unsigned int stride
 		receiver->messages[index].msg_hdr.msg_controllen = SOCKET_CONTROL_BYTES;
 		receiver->messages[index].msg_hdr.msg_namelen = sizeof(receiver->senders[index]);
 	}
-	/* MSG_TRUNC: the length as sent, so that a longer datagram is noticed. */
+	/* MSG_TRUNC: returns the full length, so a datagram that is too long is detected. */
 	taken = recvmmsg(receiver->fd, receiver->messages, count, MSG_DONTWAIT | MSG_TRUNC, NULL);
 	if (taken < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The status line. It is written by the receive thread, so it must not block.
+// The status line. The receive thread writes it, so it must not block.
 #include "status.h"
 
 #include <inttypes.h>
@@ -28,13 +28,13 @@ bool status_is_due(const struct status *status, uint64_t now_ns)
 	return (status->json || status->terminal) && now_ns - status->last_ns >= status->every_ns;
 }
 
-/* A pipe that polls writable takes PIPE_BUF bytes at once; a line is shorter. */
+/* A pipe that polls as writable takes PIPE_BUF bytes at once, and a line is shorter. */
 static void put_line(int fd, const char *line, int length)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLOUT};
 
 	if (poll(&ready, 1, 0) == 1 && ready.revents & POLLOUT && write(fd, line, (size_t)length) < 0)
-		return; /* who read it is gone: the summary will say it all */
+		return; /* the reader has exited; the summary has all counters */
 }
 
 void status_show(struct collector *collector)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A line every now and then for who watches: for a person on a terminal (stderr), as JSON for a program (stdout).
+ * A periodic status line: text for a person on a terminal (stderr), or JSON for a program (stdout).
  */
 #ifndef COLLECTOR_STATUS_H
 #define COLLECTOR_STATUS_H
@@ -20,7 +20,7 @@ struct status {
 void status_open(struct status *status, bool json, uint64_t every_ms, uint64_t now_ns);
 bool status_is_due(const struct status *status, uint64_t now_ns);
 
-/* Never waits for a slow reader: a line it has no room for is left out. */
+/* Never waits for a slow reader: a line for which the pipe has no room is skipped. */
 void status_show(struct collector *collector);
 
 #endif

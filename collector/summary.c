@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Summary JSON. Only numbers and fixed keys, so nothing needs quoting.
+// The summary as JSON. It has numbers and fixed keys only, so nothing needs quoting.
 #include "summary.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ int summary_check(const char *path)
 {
 	char directory[PATH_MAX];
 	const char *slash;
-	struct stat found;
+	struct stat status;
 
 	if (!path)
 		return 0;
@@ -28,7 +28,7 @@ int summary_check(const char *path)
 		complain("summary %s: %s", path, strerror(ENAMETOOLONG));
 		return -ENAMETOOLONG;
 	}
-	if (!lstat(path, &found)) {
+	if (!lstat(path, &status)) {
 		complain(
 			"summary %s: it exists and is never overwritten: move it away or choose another name",
 			path);

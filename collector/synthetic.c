@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fills blocks with sample postcards and waits when the writer is behind: nothing is lost, so the time it
-// takes is the time storing takes. Time to the page cache and time to the disk are told apart.
+// Fills blocks with sample postcards, and waits while no buffer is free. Nothing is lost, so the total time is the
+// time of storing. The time to the page cache and the time to the disk are reported separately.
 #include "synthetic.h"
 
 #include <inttypes.h>

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The store path alone: generated postcards through the same blocks and writer, as fast as the disk takes
- * them.
+ * The store path alone: passes generated postcards through blocks and writer at the speed of the disk.
  */
 #ifndef COLLECTOR_SYNTHETIC_H
 #define COLLECTOR_SYNTHETIC_H
 
 #include "options.h"
 
-/* Prints rate and bytes as one JSON object. Returns the exit status. */
+/* Prints rate and bytes as a JSON object. Returns the exit status. */
 int synthetic_run(const struct options *options);
 
 #endif

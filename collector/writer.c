@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Buffers, the thread that empties them, and the file. A block that cannot be written whole is taken off the
-// file again and counted; the next one is tried, since space may come back: the jump of first_record shows
-// the hole.
+// The buffers, the thread that empties them, and the file. A block that cannot be written whole is cut off the file
+// and counted as lost. The next block is tried again, because space may be freed; the jump of its first_record shows
+// the gap.
 #include "writer.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@ enum {
 	PAGE_BYTES = 4096,
 	BUFFER_BYTES = (BLOCK_HEADER_BYTES + BLOCK_MAX_PAYLOAD_BYTES + PAGE_BYTES - 1) / PAGE_BYTES *
 		PAGE_BYTES,
-	/* Dirty pages beyond this are being written: the kernel's own limit is gigabytes, then it stalls the
-	   writer. */
+	/* Write-back starts at this many dirty bytes. The kernel's own limit is gigabytes; reaching it would
+	   stall the writer. */
 	WRITE_BACK_BYTES = 8 << 20,
 };
 
@@ -30,7 +30,7 @@ static int append(struct writer *writer, struct block *block)
 		.record_bytes = RECORD_BYTES,
 		.record_count = block->records,
 		.first_record = block->first_record,
-		.lost_records = block->kernel_drops + writer->counts.lost, /* changed by this thread alone */
+		.lost_records = block->kernel_drops + writer->counts.lost, /* only this thread changes it */
 		.realtime_minus_mono_ns = (uint64_t)block->realtime_minus_mono_ns,
 	};
 	int err = raw_file_append(&writer->file, block->bytes, header);
@@ -47,7 +47,7 @@ static void start_write_back(struct writer *writer)
 
 	if (pending < WRITE_BACK_BYTES)
 		return;
-	/* A hint: not every file system has it, and then nothing is lost but its help. */
+	/* Only a hint: a file system may not support it. */
 	sync_file_range(writer->file.fd, (off_t)writer->write_back_bytes, (off_t)pending,
 			SYNC_FILE_RANGE_WRITE);
 	writer->write_back_bytes = writer->file.bytes;
@@ -59,7 +59,7 @@ static void write_block(struct writer *writer, struct block *block)
 
 	pthread_mutex_lock(&writer->lock);
 	if (err) {
-		/* Once in words; the rest is in write_errors. */
+		/* Only the first error is reported; write_errors counts all. */
 		if (!writer->counts.write_errors++)
 			complain("writing %s: %s; %u postcards lost, more may follow, what was written "
 				 "before is whole",
@@ -98,7 +98,7 @@ static void *write_blocks(void *argument)
 	}
 }
 
-/* Touched here, so that the receiver never waits for a page. */
+/* Touches the buffers, so that the receiver never waits for a page fault. */
 static int allocate(struct writer *writer, unsigned int buffers)
 {
 	writer->memory_bytes = (size_t)buffers * BUFFER_BYTES;

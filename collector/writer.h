@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The raw file: a thread that appends whole blocks, fed through a bounded set of preallocated buffers, so
- * that a disk that stalls does not stop the receiver until all of them are full.
+ * The raw file. A thread appends whole blocks from a fixed set of preallocated buffers. A disk that stalls does not
+ * stop the receiver until all buffers are full.
  *
- * Durability: a block is with the kernel once written, so it survives the death of this process; write-back
- * is started at once and fdatasync is called at the end, not per block: a power cut may cost the last
- * seconds.
+ * Durability: a written block is in the page cache and survives the death of this process. Write-back starts early,
+ * but fdatasync is called only at the end, so a power failure can lose the last seconds.
  */
 #ifndef COLLECTOR_WRITER_H
 #define COLLECTOR_WRITER_H
@@ -16,13 +15,13 @@
 #include "intake.h"
 #include "wire/raw_file.h"
 
-/* A buffer. It belongs to who took it until it is given back. */
+/* A buffer. Whoever takes it owns it until writer_give. */
 struct block {
 	struct block *next;
-	uint8_t *bytes; /* BLOCK_HEADER_BYTES for the writer, then BLOCK_RECORDS places for records */
+	uint8_t *bytes; /* BLOCK_HEADER_BYTES for the writer, then room for BLOCK_RECORDS records */
 	unsigned int records;
-	uint64_t first_record; /* number of its first record in the file */
-	uint64_t kernel_drops; /* before its end */
+	uint64_t first_record; /* index of its first record in the file */
+	uint64_t kernel_drops; /* up to the end of this block */
 	int64_t realtime_minus_mono_ns;
 	uint64_t opened_mono_ns;
 };
@@ -45,31 +44,31 @@ struct writer {
 	struct raw_file file;
 	bool running;
 	bool closing;
-	uint64_t write_back_bytes; /* the kernel was told to write back up to here */
+	uint64_t write_back_bytes; /* write-back has been started up to here */
 	uint8_t *memory;
 	size_t memory_bytes;
 	struct block *blocks;
-	struct block *free;		/* last in, first out: the one that is in the cache */
+	struct block *free;		/* last in, first out: its memory is still in the cache */
 	struct block *full, **full_end; /* in order */
-	struct writer_counts counts;	/* under lock, as the two lists and closing */
+	struct writer_counts counts;	/* lock protects counts, both lists and closing */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	pthread_t thread;
 };
 
-/* Creates path, which must not exist, and starts the thread. path NULL: buffers only, nothing may be given to
- * write. 0 or -errno after one line; then nothing is left. */
+/* Creates path, which must not exist, and starts the thread. path NULL: buffers only, without a writer. Returns 0, or
+ * -errno after one line; then nothing is left open. */
 int writer_open(struct writer *writer, const char *path, unsigned int buffers);
 
-/* An empty buffer, or NULL: all are full and wait for the disk. */
+/* An empty buffer; NULL: all are full and wait for the disk. */
 struct block *writer_take(struct writer *writer);
 
-/* Writes it if it has records, or else frees it. */
+/* Queues a block for writing, or frees it if it is empty. */
 void writer_give(struct writer *writer, struct block *block);
 
 struct writer_counts writer_counts(struct writer *writer);
 
-/* Waits until everything given is written and with the disk. 0 or -errno after one line: something was not.
+/* Waits until all blocks are written and synced to the disk. Returns 0, or -errno after one line if a block is lost.
  */
 int writer_close(struct writer *writer);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer: arbitrary datagrams through intake and sequence tracking; what must always hold is checked.
+// libFuzzer: passes arbitrary datagrams to intake and sequence tracking, and checks the invariants.
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static void check(const struct intake *intake)
 	require(tracked == intake->accepted);
 }
 
-/* data: datagrams, each a byte of length and that many bytes; handed on in batches of up to SOCKET_BATCH. */
+/* data: datagrams, each a length byte and that many bytes; passed on in batches of up to SOCKET_BATCH. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t *records = malloc(SOCKET_BATCH * RECORD_BYTES);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Preloaded into a collector: a disk that stalls. The first writes take 100 ms each, then it is well again.
+// Preloaded into a collector: a disk that stalls. Each of the first writes takes 100 ms; later writes are normal.
 #include <dlfcn.h>
 #include <stddef.h>
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// setns(2) there and back.
+// Uses setns(2) to the namespace and back.
 #include "netns.h"
 
 #include <errno.h>

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Of all sockets of a network namespace, including the segments of handshake and closing, which are no events.
- * Segments coalesced in a socket's backlog count once. */
+/* Segments of all sockets of a network namespace. They include handshake and closing, which cause no events. Segments
+ * coalesced in a socket's backlog count once. */
 struct segments {
 	uint64_t received, resent;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Writes one TCP record (wire/tcp_record.h) for every segment that a socket of one network namespace receives
- * or retransmits. The record is filled in place in the ring of the current CPU: no copy, no lock between CPUs,
- * no wake-up of the reader (it polls), so the softirq that carries the traffic pays little. The socket is read
- * with plain loads: bpf_skc_to_tcp_sock tells the verifier its type. Needs Linux 5.12.
+ * or retransmits. To keep the softirq that carries the traffic short, the record is filled in place in the ring of
+ * the current CPU: no copy, no lock between CPUs, no wake-up of the reader, which polls. bpf_skc_to_tcp_sock gives
+ * the verifier the socket's type, so plain loads read the socket. Needs Linux 5.12.
  *
  * Each tracepoint has two programs, called one after the other. The kernel skips a program that is already
  * running on the same CPU, so one program alone would lose events: a softirq can interrupt a process that works
@@ -25,7 +25,7 @@
 #define TCP_HEADER_BYTES   14 /* the TCP header up to and including the flags */
 #define TCP_SEQ_AT	   4
 #define TCP_DATA_OFFSET_AT 12
-#define UNLIMITED_32	   0xffffffffU /* no limit in a sk_pacing_rate of 32 bits */
+#define UNLIMITED_32	   0xffffffffU /* "unlimited" in a sk_pacing_rate of 32 bits */
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Traces the TCP sockets of one network namespace into a raw file: a record of the socket's state for every segment
-// received and every segment retransmitted. The kernel fills rings and wakes nobody. This process polls the rings every
-// READ_EVERY_MS and writes blocks. Every event that the kernel could not deliver or the disk not store is counted.
+// received and every segment retransmitted. The kernel fills rings and wakes nobody. This process polls the rings
+// every READ_EVERY_MS and writes blocks. Every event that the kernel could not deliver or the disk not store is
+// counted.
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -85,7 +86,7 @@ static void read_rings(struct trace *trace)
 	trace->writer.lost_records = trace->source.operations->lost_in_rings(&trace->source);
 }
 
-/* Every step that needs privileges or a resource. Returns 0, or -errno after one message. */
+/* Does every step that needs privileges or a resource. Returns 0, or -errno after one message. */
 static int prepare(struct trace *trace)
 {
 	int err = source_open(&trace->source, &trace->options, take_record, trace);
@@ -111,7 +112,7 @@ static void print_status(struct trace *trace, uint64_t *previous_events, double 
 	*previous_events = count(trace).events;
 }
 
-/* Until a signal: empties the rings, writes blocks, prints the status. */
+/* Empties the rings, writes blocks and prints the status until a signal arrives. */
 static void run(struct trace *trace)
 {
 	uint64_t now_ns = mono_now_ns(), flush_ns = now_ns, status_ns = now_ns, previous_events = 0;

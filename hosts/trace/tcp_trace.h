@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What the BPF programs and their loader share besides the record itself (wire/tcp_record.h).
+ * The counters that the BPF programs and their loader share. The record is in wire/tcp_record.h.
  */
 #ifndef TCP_TRACE_H
 #define TCP_TRACE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A source that reads trace events from the binary rings of tracefs: our custom events (kernel_event/) if the kernel has
- * them, else the stock events of the same tracepoints.
+ * A source that reads trace events from the binary rings of tracefs: our custom events (kernel_event/) if the kernel
+ * has them, else the stock events of the same tracepoints.
  */
 #ifndef TRACE_TRACEFS_SOURCE_H
 #define TRACE_TRACEFS_SOURCE_H
@@ -17,7 +17,7 @@
 struct trace_ring {
 	uint32_t cpu;
 	int pages, stats;     /* descriptors: trace_pipe_raw, stats */
-	uint64_t taken;	      /* events of any kind found in pages */
+	uint64_t taken;	      /* events of any kind in the pages read */
 	uint64_t missed;      /* lost events by the flags of the pages */
 	uint64_t kernel_lost; /* lost events by the kernel's counters */
 	uint64_t kernel_read; /* events read, by the kernel's counter */

@@ -29,7 +29,7 @@ __attribute__((format(printf, 3, 4))) static int fail(struct flow *flow, int err
 static int open_socket(struct flow *flow, const struct path *path)
 {
 	struct sockaddr_storage any = {.ss_family = path->server.address.ss_family};
-	const int one = 1, mss = (int)path->mss_bytes;
+	const int on = 1, mss = (int)path->mss_bytes;
 	socklen_t length;
 
 	if (any.ss_family == AF_INET6) {
@@ -50,7 +50,7 @@ static int open_socket(struct flow *flow, const struct path *path)
 	if (mss && setsockopt(flow->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof(mss)))
 		return fail(flow, -errno, "setting a segment size of %d bytes: %s", mss, strerror(errno));
 	/* Otherwise an earlier flow that ended with a FIN blocks the port for a minute (TIME-WAIT). */
-	setsockopt(flow->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	setsockopt(flow->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (bind(flow->fd, (struct sockaddr *)&any, length))
 		return fail(flow, -errno, "taking client port %d: %s", flow->client_port, strerror(errno));
 	return 0;
@@ -100,7 +100,7 @@ int flow_connected(struct flow *flow, const struct path *path)
 	if (err)
 		return fail(flow, -err, "connecting: %s%s", strerror(err),
 			    err == ECONNREFUSED ? "; is traffic_sink running there?" : "");
-	/* The kernel may have chosen another one: a route can lock it, a BPF program can set it. */
+	/* The kernel may have chosen another algorithm: a route can lock it, a BPF program can set it. */
 	if (getsockopt(flow->fd, IPPROTO_TCP, TCP_CONGESTION, cc, &cc_length) || strcmp(cc, flow->cc))
 		return fail(flow, -EPROTO, "its congestion control is %s, not %s as requested", cc, flow->cc);
 	if (getsockopt(flow->fd, IPPROTO_TCP, TCP_INFO, &info, &length))

@@ -7,7 +7,7 @@
 #include "flow_list.h"
 #include "server.h"
 
-/* What all flows have in common. */
+/* The settings that all flows share. */
 struct path {
 	struct server server;
 	uint64_t mss_bytes; /* 0: the path's MSS */

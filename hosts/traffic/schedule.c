@@ -91,7 +91,7 @@ static uint32_t draw_bytes(struct schedule *schedule)
 		return draw(&schedule->lengths) >> 63 ? mtu : LEAST_IP_BYTES;
 	bytes = LEAST_IP_BYTES +
 		(uint32_t)(-scale_bytes(options) * log1p(-uniform(&schedule->lengths) * schedule->below));
-	return bytes < mtu ? bytes : mtu; /* rounding may reach the bound itself */
+	return bytes < mtu ? bytes : mtu; /* rounding may give mtu + 1 */
 }
 
 struct departure schedule_next(struct schedule *schedule)

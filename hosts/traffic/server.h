@@ -7,11 +7,12 @@
 #include <sys/socket.h>
 
 struct server {
-	struct sockaddr_storage address; /* the port is each flow's own */
+	struct sockaddr_storage address; /* without a port: each flow has its own */
 	const char *text;
 };
 
-/* Reads a numeric IPv4 or IPv6 address into the struct server at to. 0, or -EINVAL after one message (lib/options.h). */
+/* Reads a numeric IPv4 or IPv6 address into the struct server at to. 0, or -EINVAL after one message (lib/options.h).
+ */
 int read_server(void *to, const char *name, char *text);
 
 #endif

@@ -74,7 +74,7 @@ int sink_bind(int type, uint16_t port)
 {
 	struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
 	struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons(port)};
-	const int one = 1, zero = 0;
+	const int on = 1, off = 0;
 	int fd, err, family = AF_INET6;
 
 	fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -85,10 +85,10 @@ int sink_bind(int type, uint16_t port)
 	if (fd < 0)
 		return -errno;
 	if (family == AF_INET6)
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
 	/* TCP only: SO_REUSEADDR would let two UDP sockets share a port. */
 	if (type == SOCK_STREAM)
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	err = family == AF_INET6 ? bind(fd, (struct sockaddr *)&ipv6, sizeof(ipv6))
 				 : bind(fd, (struct sockaddr *)&ipv4, sizeof(ipv4));
 	if (err) {

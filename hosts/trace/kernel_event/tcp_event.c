@@ -95,5 +95,5 @@ static int __init tcp_event_init(void)
 }
 module_init(tcp_event_init);
 
-MODULE_DESCRIPTION("bufferscope: one trace event for every TCP segment received or sent again");
+MODULE_DESCRIPTION("bufferscope: one trace event for every TCP segment received or retransmitted");
 MODULE_LICENSE("Dual MIT/GPL");

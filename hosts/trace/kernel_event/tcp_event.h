@@ -7,7 +7,7 @@
 
 #include <linux/trace_events.h>
 
-/* Since Linux 6.16 the tracepoint tcp_retransmit_skb tells whether sending failed. */
+/* Since Linux 6.16 the tracepoint tcp_retransmit_skb has the result of sending. */
 #ifndef TCP_RETRANSMIT_PROTO
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
 #define TCP_RETRANSMIT_PROTO TP_PROTO(const struct sock *sk, const struct sk_buff *skb, int err)
