@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The switch core as a Python object: the shared library that the Makefile's `library` target builds, over ctypes.
 
-Whoever has it drives the core in virtual time: tests, and what-if replay (analysis/whatif).
+Tests and what-if replay (analysis/whatif) run the core with it in virtual time.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 NEVER_NS = 2**64 - 1
 COVERAGE = ["COVERAGE=1"] if os.environ.get("COVERAGE") else []
-BUILD = ROOT / "build" / ("coverage" if COVERAGE else "")  # where plain builds go; sanitized ones are never counted
+BUILD = ROOT / "build" / ("coverage" if COVERAGE else "")  # of plain builds; sanitized builds never count coverage
 REPLY_BYTES = 1 << 17
 
 
 class BuildError(Exception):
-    """The compiler's own words."""
+    """The compiler's messages."""
 
 
 class Refused(Exception):
-    """What was asked of the core, and its answer."""
+    """A request to the core, and its error reply."""
 
 
 class _Config(ctypes.Structure):
@@ -54,8 +54,8 @@ class Output:
 
 
 def make(*words: str) -> None:
-    """Runs softswitch/Makefile; a failure shows what the compiler said."""
-    # Given as empty, because make would take it from the environment.
+    """Runs softswitch/Makefile. Raises BuildError with the messages of the compiler."""
+    # An empty word, because make would take COVERAGE from the environment.
     counted = ["COVERAGE="] if "SANITIZE=1" in words or "freestanding" in words else COVERAGE
     done = subprocess.run(["make", "-C", ROOT / "softswitch", *words, *counted], capture_output=True, text=True)
     if done.returncode:
@@ -64,7 +64,7 @@ def make(*words: str) -> None:
 
 @cache
 def library(pipeline: str) -> ctypes.CDLL:
-    """The core with a pipeline: "test" (by hand), "p4" (the program), or the path of another program's JSON."""
+    """The core with a pipeline: "test" (written by hand), "p4" (our program), or the path of another program's JSON."""
     if pipeline.endswith(".json"):
         name = f"softswitch-{Path(pipeline).stem}"
         make(f"P4_JSON={ROOT / pipeline}", f"OBJ={BUILD}/obj/{name}", f"BIN={BUILD}/{name}", "library")
@@ -83,7 +83,7 @@ def library(pipeline: str) -> ctypes.CDLL:
 
 
 class Core:
-    """One core. Times are ns; frames are bytes."""
+    """A core. Times are ns; frames are bytes."""
 
     def __init__(
         self, pipeline: str = "test", ports: tuple[int, ...] = (1, 2, 3), packets: int = 4096, frame_bytes: int = 2048,
@@ -115,7 +115,7 @@ class Core:
         return self._library.core_lookahead_ns(self._core)
 
     def take(self, until_ns: int = NEVER_NS) -> list[Output]:
-        """All outputs that are due, each released."""
+        """All outputs that are due up to until_ns; releases them."""
         outputs, raw = [], _Output()
         while self._library.core_take_output(self._core, ctypes.c_uint64(until_ns), ctypes.byref(raw)):
             frame = ctypes.string_at(raw.frame, raw.bytes)
@@ -134,7 +134,7 @@ class Core:
         return reply.value.decode().splitlines()
 
     def set(self, *requests: str) -> None:
-        """Each of these requests. Raises Refused at the first that is not answered by `ok`."""
+        """Makes these requests. Raises Refused at the first error reply."""
         for request in requests:
             answer = self.control(request)
             if answer[0] != "ok":

@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
             "Writes a P4 program, compiled by p4c-bm2-ss, as one C file that implements softswitch/runtime/pipeline.h."
         ),
     )
-    parser.add_argument("program", type=Path, metavar="PROGRAM.json", help="what p4c-bm2-ss wrote")
+    parser.add_argument("program", type=Path, metavar="PROGRAM.json", help="the output of p4c-bm2-ss")
     parser.add_argument("--digest", required=True, metavar="HEX", help="SHA-256 of the sources, from p4src.compile")
     parser.add_argument("-o", "--output", required=True, type=Path, metavar="FILE.c")
     given = parser.parse_args(arguments)

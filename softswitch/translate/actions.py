@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Actions as C functions: one statement a primitive, in the order of the P4 program."""
+"""Actions as C functions: a statement for each primitive, in the order of the P4 program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNSUPPORTED = {
     "assign_VL": ("a varbit field", "use headers of fixed length"),
 }
 
-# Fields of standard metadata that mean something the switch does not do.
+# Fields of standard metadata for features that the switch does not have.
 _UNSUPPORTED_FIELDS = {
     "mcast_grp": ("multicast (standard_metadata.mcast_grp)", "mirror the packet, or send it to one port"),
     "priority": ("standard_metadata.priority", "a port has one queue"),
@@ -34,11 +34,11 @@ _UNSUPPORTED_FIELDS = {
 
 
 class _NotNested(Exception):
-    """The jumps of an action are not those of if and else."""
+    """The jumps of an action do not nest as if and else do."""
 
 
 class Actions:
-    """Writes primitives; `function_of` gives the C function of an action, None for one that does nothing."""
+    """Writes actions. `functions` has the C function of each action by its id; None: the action does nothing."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Actions:
     def _function(self, action: Json) -> Function | None:
         primitives = action["primitives"]
         where = self.program.where_action(action)
-        # Names of the C function's own scope: they must not hide what the body uses.
+        # Parameters must not hide names that the function's body uses.
         names: list[str] = []
         for param in action["runtime_data"]:
             if param["bitwidth"] > 128:
@@ -91,24 +91,24 @@ class Actions:
         return made
 
     def statements(self, primitives: list[Json], params: list[tuple[str, int]], where: str) -> list[str]:
-        """C of primitives. Their jumps become if and else; where they are not nested like that, gotos."""
+        """The C of primitives. Nested jumps become if and else; other jumps become gotos."""
         problems = len(self.program.problems)
         try:
             return self._sequence(primitives, (0, len(primitives), len(primitives)), params, where)
         except _NotNested:
-            del self.program.problems[problems:]  # found again on the way below
+            del self.program.problems[problems:]  # _flat reports them again
             return self._flat(primitives, params, where)
 
     def _here(self, primitive: Json, where: str) -> str:
         return self.program.where(primitive) if primitive.get("source_info") else where
 
-    def _one(self, primitive: Json, params: list, where: str) -> list[str]:
+    def _collected(self, primitive: Json, params: list, where: str) -> list[str]:
         with self.program.collect():
             return self._primitive(primitive, params, self._here(primitive, where))
         return []
 
     def _sequence(self, primitives: list[Json], part: tuple[int, int, int], params: list, where: str) -> list[str]:
-        """`part`: the primitives from the first number until the second, after which the third is next."""
+        """`part`: index of the first primitive, index behind the last, and index of the one that runs next."""
         at, end, follow = part
         lines: list[str] = []
         while at < end:
@@ -122,14 +122,14 @@ class Actions:
                 at, inner = self._condition(primitives, (at, end, follow), params, where)
                 lines += inner
             else:
-                lines += self._one(primitive, params, where)
+                lines += self._collected(primitive, params, where)
                 at += 1
         return lines
 
     def _condition(
         self, primitives: list[Json], part: tuple[int, int, int], params: list, where: str
     ) -> tuple[int, list[str]]:
-        """An if, from its test on, and the number of the primitive behind it."""
+        """The if that starts at this primitive, and the index of the primitive behind it."""
         at, end, follow = part
         target = _target_of(primitives[at], 1)
         if target == follow:
@@ -139,7 +139,7 @@ class Actions:
         then_end = after = target
         last = primitives[target - 1]
         if target - 1 > at and last["op"] == "_jump":
-            # What stands in front of the else branch jumps over it.
+            # The last primitive of the then branch jumps over the else branch.
             over = _target_of(last, 0)
             over = end if over == follow else over
             if target < over <= end:
@@ -159,14 +159,14 @@ class Actions:
         return Code("false", "bool", plain=True)
 
     def _flat(self, primitives: list[Json], params: list, where: str) -> list[str]:
-        """One primitive after the other, with labels."""
+        """The primitives in sequence, with labels and gotos."""
         targets = {_target_of(p, len(p["parameters"]) - 1) for p in primitives if p["op"].startswith("_jump")}
         lines: list[str] = []
         for at, primitive in enumerate(primitives):
             if at in targets:
                 lines.append(f"step_{at}:;")
             if not primitive["op"].startswith("_jump"):
-                lines += self._one(primitive, params, where)
+                lines += self._collected(primitive, params, where)
                 continue
             target = _target_of(primitive, len(primitive["parameters"]) - 1)
             if target <= at:
@@ -193,7 +193,7 @@ class Actions:
             raise Unsupported(where, f"{op}()", "the soft switch does not have this extern")
         return method(args, params, where)
 
-    # One method for each primitive. Arguments are JSON; what they mean is in simple_switch's primitives.
+    # A method for each primitive, with its arguments as JSON. simple_switch's primitives define them.
 
     def _target(self, json: Json, where: str) -> tuple[str, int]:
         """The lvalue that a primitive writes: C text, bits."""
@@ -369,7 +369,7 @@ def if_else(condition: Code, then: list[str], otherwise: list[str]) -> list[str]
 
 
 def _is_one_if(lines: list[str]) -> bool:
-    """Whether `lines` are one if statement with all its else branches, in braces."""
+    """Whether `lines` are a single if statement, with all its else branches, in braces."""
     inner = lines[1:-1]
     return (
         lines[0].startswith("if (")

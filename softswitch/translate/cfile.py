@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""C text: indented lines and functions that take only what they use."""
+"""C text: indented lines, and functions that take only the parameters that they use."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-# What every generated function may use, and how it is declared.
+# Names that every generated function may use, and their types.
 CONTEXT = {"pipeline": "struct pipeline *", "packet": "struct packet *", "phv": "struct phv *"}
 
 
@@ -20,7 +20,7 @@ def block(opening: str, lines: list[str], closing: str = "}") -> list[str]:
 
 @dataclass(frozen=True)
 class Function:
-    """A static function. `context` are the names of CONTEXT that it takes before its own parameters."""
+    """A static function. `context`: the names of CONTEXT that are its first parameters."""
 
     name: str
     context: tuple[str, ...]
@@ -31,7 +31,7 @@ class Function:
 
 
 def called(functions: list[Function], lines: list[str]) -> list[str]:
-    """The text of those functions that `lines` call, directly or not; each stands before those that call it."""
+    """The text of all functions that `lines` call, directly or not, each before its callers."""
     kept: list[Function] = []
     text = "\n".join(lines)
     for candidate in reversed(functions):
@@ -44,7 +44,7 @@ def called(functions: list[Function], lines: list[str]) -> list[str]:
 def function(
     name: str, body: list[str], comment: str = "", returns: str = "void", parameters: list[str] | None = None
 ) -> Function:
-    """Makes a function of `body`; those parameters of CONTEXT are declared that the body names."""
+    """Makes a function of `body`. Its first parameters are the names of CONTEXT that the body uses."""
     text = re.sub(r"/\*.*?\*/", "", "\n".join(body))
     context = tuple(word for word in CONTEXT if re.search(rf"(?<![.>])\b{word}\b(?!\s*\()", text))
     declared = [CONTEXT[word] + word for word in context] + (parameters or [])

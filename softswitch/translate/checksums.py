@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Calculations (hashes and checksums) as C functions, and the checksums that are verified and updated with them."""
+"""Calculations (hashes and checksums) as C functions, and the checksums that the program verifies and updates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .expressions import Expressions, constant, mask
 from .headers import chunks, store
 from .program import Json, Program
 
-# algorithm -> result bits. The custom CRCs are those of simple_switch until it is told other parameters.
+# algorithm -> result bits. The custom CRCs have simple_switch's default parameters.
 _ALGORITHMS = {
     "csum16": 16,
     "cksum16": 16,
@@ -22,7 +22,7 @@ _ALGORITHMS = {
     "identity": 64,
 }
 
-# A run of inputs that are there or not together: (validity or "", [(C text, bits)]).
+# Consecutive inputs that share a validity condition: (condition or "", [(C text, bits)]).
 Group = tuple[str, list[tuple[str, int]]]
 
 
@@ -59,7 +59,7 @@ def _groups(program: Program, calculation: Json, where: str) -> list[Group]:
 
 
 def calculation(program: Program, json: Json) -> tuple[Function, int]:
-    """The C function of a calculation, and how many bits its result has. Fields of invalid headers are left out."""
+    """The C function of a calculation, and the width of its result. Fields of invalid headers are left out."""
     where = program.where(json)
     if json["algo"] not in _ALGORITHMS:
         known = ", ".join(sorted(_ALGORITHMS))

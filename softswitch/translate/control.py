@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The control flow of ingress and egress as nested C: the compiler's graph of tables and conditions has no loops, so
-what follows a branch is the node that all its ways meet at (its nearest post-dominator)."""
+"""The control flow of ingress and egress as nested C. The compiler's graph of tables and conditions has no loops, so
+the C after a branch starts at the node where all its paths meet: its nearest post-dominator."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Control:
     # The graph
 
     def _ways(self, name: str) -> list[tuple[str, str | None]]:
-        """(label, next node) of each way on from a node."""
+        """(label, next node) of each edge from a node."""
         node = self.nodes[name]
         if "expression" in node:
             return [("true", node["true_next"]), ("false", node["false_next"])]
@@ -60,14 +60,14 @@ class Control:
         return list(next_tables.items()) or [("", default)]
 
     def _topological(self) -> list[str]:
-        """Nodes that can be reached, each after all that it can go to."""
+        """The reachable nodes, each after all its successors."""
         order: list[str] = []
         state: dict[str, int] = {}
         stack = [self.pipeline["init_table"]] if self.pipeline["init_table"] else []
         while stack:
             name = stack[-1]
             if name not in self.nodes:
-                raise BadProgram(f"pipeline {self.pipeline['name']} goes to {name}, which is not there")
+                raise BadProgram(f"pipeline {self.pipeline['name']} goes to {name}, which does not exist")
             if state.get(name) is None:
                 state[name] = 0
                 for _, following in self._ways(name):
@@ -81,7 +81,7 @@ class Control:
         return order
 
     def _post_dominators(self) -> dict[str, str | None]:
-        """The nearest node that every way from a node passes; None is the end."""
+        """Each node's nearest post-dominator; None is the end."""
         meets: dict[str, str | None] = {}
         depth: dict[str | None, int] = {None: 0}
         for name in self._order:
@@ -105,7 +105,7 @@ class Control:
     # C
 
     def _region(self, name: str | None, stop: str | None) -> list[str]:
-        """From a node until `stop`. What was written already is jumped to."""
+        """The C from a node up to `stop`. A node that was already written becomes a goto."""
         lines: list[str] = []
         while name is not None and name != stop:
             if name in self._written:
@@ -151,7 +151,7 @@ class Control:
         if table.branches == "none":
             return [f"{call};", *leave]
         if exits:
-            # Which way to go is only asked when there is one.
+            # Keeps the result: the table may exit before the branch.
             variable = "way_" + table.name
             kind = "bool" if table.branches == "hit" else "uint32_t"
             self._variables.append(f"{kind} {variable};")

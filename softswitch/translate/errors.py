@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What can be wrong with a program: each is one line for the user."""
+"""Errors in a program, each as one line for the user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class BadProgram(Exception):
 
 
 class ManyProblems(Exception):
-    """All that is wrong with one program."""
+    """All errors of a program."""
 
     def __init__(self, problems: list[Unsupported]) -> None:
         super().__init__("\n".join(dict.fromkeys(str(problem) for problem in problems)))

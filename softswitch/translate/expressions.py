@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Expressions of compiled P4 as C expressions that give the same value.
 
-simple_switch computes with integers without bound and cuts them to a width where the compiler says so. Here every node
-knows the least and largest value it can have; a value is computed in the smallest C type that holds it exactly, or,
-where only its low bits are asked for (an assignment, an operand of `& 0xffff`), modulo 2^64 or 2^128.
+simple_switch computes with unbounded integers and truncates where the compiler inserted a cast. Here every node has the
+bounds of its value. A value is computed in the smallest C type that holds it exactly, or modulo 2^64 or 2^128 if only
+its low bits matter (an assignment, an operand of `& 0xffff`).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _RANGES = {
 }
 _UNSIGNED = {64: "uint64_t", 128: "uint128_t"}
 _COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
-_MODULAR = {"+", "-", "*", "&", "|", "^"}  # low bits of the result depend on the same low bits of the operands only
+_MODULAR = {"+", "-", "*", "&", "|", "^"}  # low bits of the result depend only on the same bits of the operands
 
 
 @dataclass(frozen=True)
 class Code:
-    """A C expression. `type` is a C type; `plain` says that no parentheses are needed around it."""
+    """A C expression. `type` is its C type; `plain`: it needs no parentheses."""
 
     text: str
     type: str
     plain: bool = False
     value: int | None = None  # of a constant
-    bare: str = ""  # a leaf that is narrower in C, without the cast that arithmetic needs
+    bare: str = ""  # of a leaf with a narrower C type: its text without the cast that arithmetic needs
 
     def __str__(self) -> str:
         return self.text if self.plain else f"({self.text})"
@@ -49,7 +49,7 @@ class Node:
     text: str = ""  # leaf, valid: the C lvalue
     bits: int = 0  # leaf; width of casts
     signed: bool = False
-    narrow: bool = False  # a leaf that is no uint64_t or uint128_t in C
+    narrow: bool = False  # a leaf with another C type than uint64_t or uint128_t
     header: Header | None = field(default=None, compare=False)
 
 
@@ -68,12 +68,12 @@ def mask(bits: int) -> int:
 
 
 def storage(bits: int) -> str:
-    """The C type that a field of `bits` is kept in."""
+    """The C type of a field of `bits`."""
     return "uint64_t" if bits <= 64 else "uint128_t"
 
 
 class Expressions:
-    """Reads expressions of one program. `where` is for error messages, `parameters` are the action's."""
+    """Reads the expressions of a program. `where` is for error messages; `parameters`: of the action."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -108,10 +108,10 @@ class Expressions:
         if reference[1] == "$valid$":
             text = self.program.header(reference[0], where).c_text + ".valid"
             return Node("leaf", high=1, text=text, bits=1, narrow=True)
-        header, found = self.program.field(reference, where)
-        text = f"{header.c_text}.{found.c_name}"
-        low, high = (-(2 ** (found.bits - 1)), mask(found.bits - 1)) if found.signed else (0, mask(found.bits))
-        return Node("leaf", (), low, high, False, 0, text, found.bits, found.signed, header.standard)
+        header, member = self.program.field(reference, where)
+        text = f"{header.c_text}.{member.c_name}"
+        low, high = (-(2 ** (member.bits - 1)), mask(member.bits - 1)) if member.signed else (0, mask(member.bits))
+        return Node("leaf", (), low, high, False, 0, text, member.bits, member.signed, header.standard)
 
     def _operation(self, value: Json, where: str, parameters: list[tuple[str, int]] | None) -> Node:
         op = value["op"]
@@ -149,7 +149,7 @@ class Expressions:
         return Node(op, args, bounds[0], bounds[1], bits=bits)
 
     def _bounds(self, op: str, args: tuple[Node, ...], where: str) -> tuple[int, int]:
-        """Least and largest value of an operation."""
+        """The least and the largest value of an operation."""
         lows, highs = [arg.low for arg in args], [arg.high for arg in args]
         if op == "+":
             return lows[0] + lows[1], highs[0] + highs[1]
@@ -166,8 +166,8 @@ class Expressions:
             return min(lows[1:]), max(highs[1:])
         if op in ("&", "|", "^"):
             if all(arg.op == "const" for arg in args):
-                one, other = args[0].value, args[1].value
-                return ({"&": one & other, "|": one | other, "^": one ^ other}[op],) * 2
+                left, right = args[0].value, args[1].value
+                return ({"&": left & right, "|": left | right, "^": left ^ right}[op],) * 2
             if op == "&" and max(lows) >= 0:
                 return 0, min(high for low, high in zip(lows, highs, strict=True) if low >= 0)
             bits = max(max(high.bit_length(), (~low).bit_length()) for low, high in zip(lows, highs, strict=True))
@@ -175,7 +175,7 @@ class Expressions:
         if op in ("<<", ">>"):
             if lows[1] < 0:
                 raise Unsupported(where, f"operator {op} with a negative number of bits", "shift by an unsigned value")
-            # From 2^12 bits on nothing is left anyway, and Python should not compute larger numbers.
+            # A shift by 4096 bits already leaves nothing; a larger one would only cost Python memory.
             least, most = min(lows[1], 4096), min(highs[1], 4096)
             pairs = [(value, bits) for value in (lows[0], highs[0]) for bits in (least, most)]
             shifted = [value << bits if op == "<<" else value >> bits for value, bits in pairs]
@@ -232,24 +232,24 @@ class Expressions:
         if left.boolean:
             return Code(f"{self.boolean(left, where)} {node.op} {self.boolean(right, where)}", "bool")
         kind = self._type(min(left.low, right.low), max(left.high, right.high), where)
-        one, other = self.exact(left, where), self.exact(right, where)
-        if kind == "uint64_t" and (one.value is not None or other.value is not None):
-            one, other = (Code(code.bare, kind, plain=True) if code.bare else code for code in (one, other))
+        codes = [self.exact(left, where), self.exact(right, where)]
+        if kind == "uint64_t" and any(code.value is not None for code in codes):
+            codes = [Code(code.bare, kind, plain=True) if code.bare else code for code in codes]
         else:
-            one, other = self._convert(one, kind), self._convert(other, kind)
-        return Code(f"{one} {node.op} {other}", "bool")
+            codes = [self._convert(code, kind) for code in codes]
+        return Code(f"{codes[0]} {node.op} {codes[1]}", "bool")
 
-    def _same_header(self, one: Header, other: Header, negated: bool) -> Code:
+    def _same_header(self, left: Header, right: Header, negated: bool) -> Code:
         fields = " && ".join(
-            f"{one.c_text}.{a.c_name} == {other.c_text}.{b.c_name}"
-            for a, b in zip(one.fields.values(), other.fields.values(), strict=True)
+            f"{left.c_text}.{a.c_name} == {right.c_text}.{b.c_name}"
+            for a, b in zip(left.fields.values(), right.fields.values(), strict=True)
         )
-        valid = f"{one.c_text}.valid == {other.c_text}.valid"
-        text = f"{valid} && (!{one.c_text}.valid || ({fields or 'true'}))"
+        valid = f"{left.c_text}.valid == {right.c_text}.valid"
+        text = f"{valid} && (!{left.c_text}.valid || ({fields or 'true'}))"
         return Code(f"!({text})" if negated else f"({text})", "bool", plain=True)
 
     def assigned(self, node: Node, bits: int, where: str) -> Code:
-        """The value of `node` cut to an unsigned field of `bits`."""
+        """The value of `node`, truncated to an unsigned field of `bits`."""
         if node.boolean:
             return self.boolean(node, where)
         if node.low >= 0 and node.high <= mask(bits):
@@ -261,7 +261,7 @@ class Expressions:
         return Code(f"{code} & {constant(mask(bits))}", code.type) if bits not in (64, 128) else code
 
     def exact(self, node: Node, where: str) -> Code:
-        """The value itself, in the smallest type that holds all it can be."""
+        """The exact value, in the smallest type that holds all its possible values."""
         if node.op == "const":
             self._type(node.low, node.high, where)
             return constant(node.value)
@@ -294,7 +294,7 @@ class Expressions:
         return self._convert(self._cast(node, where), kind)
 
     def low_bits(self, node: Node, bits: int, where: str) -> Code:
-        """A value whose low `bits` are right; in uint64_t up to 64, else in uint128_t."""
+        """A value with the correct low `bits`: uint64_t for up to 64 bits, else uint128_t."""
         width = 64 if bits <= 64 else 128
         kind = _UNSIGNED[width]
         if node.op == "const":
@@ -331,23 +331,23 @@ class Expressions:
         return Code(node.text, kind, plain=True)
 
     def _and(self, node: Node, bits: int, where: str) -> Code:
-        """Of an operand without a sign only the bits that the other has can come through."""
+        """An unsigned operand masks the other one, so the other operand needs no more bits than it has."""
         left, right = node.args
         for value, kept in ((left, right), (right, left)):
             covered = mask(value.high.bit_length())
             if value.low >= 0 and kept.op == "const" and kept.value & covered == covered:
-                return self.exact(value, where)  # a widening cast: the mask takes nothing away
+                return self.exact(value, where)  # a widening cast: the mask has no effect
         if right.low < 0 or (left.low >= 0 and left.high < right.high):
             left, right = right, left
         needed = min(bits, right.high.bit_length()) if right.low >= 0 else bits
         kind = _UNSIGNED[64 if bits <= 64 else 128]
-        one = self.low_bits(left, needed, where)
-        other = self.exact(right, where) if right.low >= 0 else self.low_bits(right, bits, where)
+        masked = self.low_bits(left, needed, where)
+        masking = self.exact(right, where) if right.low >= 0 else self.low_bits(right, bits, where)
         if right.low >= 0 and right.high.bit_length() > 64 >= bits:
-            other = self.low_bits(right, bits, where)
-        if "128" in one.type + other.type:
+            masking = self.low_bits(right, bits, where)
+        if "128" in masked.type + masking.type:
             kind = "uint128_t"
-        return Code(f"{self._convert(one, kind)} & {self._convert(other, kind)}", kind)
+        return Code(f"{self._convert(masked, kind)} & {self._convert(masking, kind)}", kind)
 
     def _shift_left(self, node: Node, bits: int, where: str) -> Code:
         width = 64 if bits <= 64 else 128
@@ -368,7 +368,7 @@ class Expressions:
         return Code(f"{name}{width}({value.text}, {self._amount(amount, where)})", value.type, plain=True)
 
     def _amount(self, node: Node, where: str) -> str:
-        """Bits to shift by, as uint64_t: more than 64 bits of them are 'very many'."""
+        """The number of bits to shift by, as uint64_t. A wider number is refused."""
         code = self.exact(node, where)
         if "128" in code.type:
             raise Unsupported(where, "a shift by a value of more than 64 bits", "cast it to bit<8>")

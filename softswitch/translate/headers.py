@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Headers as C structs, and their bytes: one function a header type that reads it, one that writes it."""
+"""Headers as C structs, and C functions that read and write the bytes of each header type."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from .cfile import Function, block, function
 from .expressions import mask, storage
 from .program import Field, Program
 
-# (C expression, bits) of consecutive fields that together start and end at a byte.
+# (C expression, bits) of consecutive fields that together are whole bytes.
 Chunk = list[tuple[str, int]]
 
 
 def chunks(fields: list[tuple[str, int]]) -> list[tuple[int, Chunk]]:
-    """Splits (text, bits) in wire order into the shortest runs of whole bytes, each with its first byte's offset."""
+    """Splits (text, bits) in wire order into the shortest runs of whole bytes, each with its byte offset."""
     result, run, at, start = [], [], 0, 0
     for text, bits in fields:
         run.append((text, bits))
@@ -26,7 +26,7 @@ def chunks(fields: list[tuple[str, int]]) -> list[tuple[int, Chunk]]:
 
 
 def store(base: str, offset: int, chunk: Chunk) -> list[str]:
-    """C that writes a chunk at `base + offset`."""
+    """The C that writes a chunk at `base + offset`."""
     bits = sum(size for _, size in chunk)
     at = f"{base} + {offset}" if offset else base
     if bits % 8 or bits > 128 or (bits > 64 and bits != 128):
@@ -44,7 +44,7 @@ def store(base: str, offset: int, chunk: Chunk) -> list[str]:
 
 
 def load(base: str, offset: int, chunk: Chunk) -> list[str]:
-    """C that reads a chunk into the lvalues it names."""
+    """The C that reads a chunk into its lvalues."""
     bits = sum(size for _, size in chunk)
     at = f"{base} + {offset}" if offset else base
     if bits % 8 or bits > 128 or (bits > 64 and bits != 128):
@@ -70,13 +70,13 @@ def struct(c_name: str, fields: list[Field], header: bool) -> list[str]:
 
 
 def structs(program: Program) -> list[str]:
-    """Types of all headers, and struct phv that holds one of each instance."""
+    """The types of all headers, and struct phv with all instances."""
     lines: list[str] = []
     for c_type, fields in dict.fromkeys((h.c_type, tuple(h.fields.values())) for h in instances(program)):
         header = any(not h.metadata for h in instances(program) if h.c_type == c_type)
         lines += [*struct(c_type, list(fields), header), ""]
     members = [f"struct {h.c_type} {h.c_text.removeprefix('phv->')};" for h in instances(program)]
-    own = [
+    state = [
         "uint32_t length_in;\t/* of the frame as it came in; counters count it */",
         "uint32_t length;\t/* the same, plus headers added, minus headers removed: egress sees it */",
         "uint32_t truncate_bytes;\t/* UINT32_MAX: none */",
@@ -84,16 +84,16 @@ def structs(program: Program) -> list[str]:
         "bool exited;",
     ]
     lines.append("/* All that a packet has while it is in the pipeline. */")
-    return [*lines, *block("struct phv {", members + own, "};"), ""]
+    return [*lines, *block("struct phv {", members + state, "};"), ""]
 
 
 def instances(program: Program) -> list:
-    """Header instances that are kept in struct phv."""
+    """The header instances in struct phv."""
     return [header for header in program.headers.values() if not header.standard]
 
 
 def accessors(program: Program, parsed: set[str], emitted: set[str]) -> list[Function]:
-    """load_TYPE for types of which an instance is extracted, store_TYPE for those that are emitted."""
+    """load_TYPE for each type with an extracted instance, store_TYPE for each type with an emitted instance."""
     made: list[Function] = []
     for which, wanted, make, pointer in (
         ("load_", parsed, load, "struct {} *header, const uint8_t *at"),

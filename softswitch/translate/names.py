@@ -17,8 +17,8 @@ _KEYWORDS = frozenset(
     )
 )
 
-# Types, what the compiler calls, and what generated functions name their own variables.
-_OURS = frozenset(
+# Types, functions that the compiler calls, and variables of generated functions.
+_RESERVED = frozenset(
     re.findall(
         r"\w+",
         """
@@ -28,17 +28,28 @@ _OURS = frozenset(
         """,
     )
 )
-_OUR_PREFIXES = ("p4_", "P4_", "pipeline_", "PIPELINE_", "INSTANCE_", "apply_", "parse_", "load_", "store_", "compute_")
+_RESERVED_PREFIXES = (
+    "p4_",
+    "P4_",
+    "pipeline_",
+    "PIPELINE_",
+    "INSTANCE_",
+    "apply_",
+    "parse_",
+    "load_",
+    "store_",
+    "compute_",
+)
 
 
 def identifier(name: str) -> str:
-    """`name` with all that C does not allow turned to underscores; not yet unique, perhaps a reserved word."""
+    """`name` with an underscore for each character that C does not allow. Perhaps not unique, or a reserved word."""
     text = re.sub(r"[^0-9A-Za-z_]", "_", name)
     return "x" + text if not text or text[0].isdigit() or re.match(r"_[_A-Z]", text) else text
 
 
 class Names:
-    """One C name space, of a struct's members or of the file. `unique` gives no name twice, and no reserved one."""
+    """A C name space: of a struct's members, or of the file. `unique` returns each name once, and no reserved name."""
 
     def __init__(self, *reserved: str, members: bool = False) -> None:
         self._taken = set(reserved)
@@ -46,7 +57,7 @@ class Names:
 
     def unique(self, name: str) -> str:
         text = identifier(name)
-        if text in _KEYWORDS or (not self._members and (text in _OURS or text.startswith(_OUR_PREFIXES))):
+        if text in _KEYWORDS or (not self._members and (text in _RESERVED or text.startswith(_RESERVED_PREFIXES))):
             text += "_"
         candidate, number = text, 1
         while candidate in self._taken:
@@ -56,11 +67,11 @@ class Names:
         return candidate
 
     def release(self, name: str) -> None:
-        """Gives a name of an inner scope free again."""
+        """Frees a name of an inner scope."""
         self._taken.discard(name)
 
     def prefixed(self, prefix: str, name: str) -> str:
-        """A name that `unique` never gives, because of its prefix (one of those above)."""
+        """A name that `unique` never returns, because its prefix is reserved."""
         text = candidate = prefix + identifier(name)
         number = 1
         while candidate in self._taken:
@@ -87,5 +98,5 @@ def word(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """`text` on one line, so that it cannot end the comment it stands in."""
+    """`text` on one line, without the end of a comment."""
     return re.sub(r"\s+", " ", text).replace("*/", "* /").replace("/*", "/ *")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Parser states as C functions that end by calling the next one. A packet that is too short, or a failed verify(), sets
-parser_error and ends parsing; what was parsed before stays, as in simple_switch."""
+"""Parser states as C functions, each of which ends with a call of the next state. A packet that is too short, or a
+failed verify(), sets parser_error and ends parsing; headers parsed before remain valid, as in simple_switch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Parser:
         self.start = [made.call() + ";"] if made else []
 
     def _state(self, name: str | None) -> Function | None:
-        """The function of a state and, before it, of those it can go to; None when nothing is left to do."""
+        """The function of a state, after the functions of its successors; None: the state does nothing."""
         if name is None or name in self._functions:
             return self._functions.get(name) if name else None
         state = self.states[name]
@@ -100,7 +100,7 @@ class Parser:
         raise Unsupported(where, f"parser operation {kind}", "it is not one that p4c is known to emit")
 
     def _extract(self, header: Header) -> str:
-        """The call that extracts a header: true when the frame was long enough."""
+        """The call that extracts a header; it returns whether the frame is long enough."""
         if header.name not in self._extracts:
             body = [
                 "const uint8_t *at = packet->frame + packet->payload_offset;",
@@ -165,7 +165,7 @@ class Parser:
         return [made.call() + ";", "return;"] if made else ["return;"]
 
     def _transition(self, state: Json, where: str) -> list[str]:
-        """The first transition whose value fits is taken; when none does, the packet is accepted."""
+        """Takes the first transition that matches. Without a match the packet is accepted."""
         checks: list[str] = []
         keys: list[tuple[str, int]] = []  # C text and bits of each part of the key
         for part in state["transition_key"]:
@@ -228,14 +228,14 @@ class Parser:
         return " && ".join(reversed(tests)) or "true"
 
     def _read_bytes(self, state: Json) -> int:
-        """How far the state itself can read, from where it starts."""
+        """The most bytes that the state itself can read."""
         consumed = furthest = 0
         for op in state["parser_ops"]:
             first: Json = op["parameters"][0] if op["parameters"] else None
             if op["op"] == "extract" and first["type"] == "regular" and first["value"] in self.program.headers:
                 consumed += self.program.headers[first["value"]].bytes
             elif op["op"] == "advance":
-                # A length from the packet: as far as the frame goes.
+                # A length from the packet: up to the end of the frame.
                 known = first["type"] == "hexstr"
                 consumed += int(first["value"], 16) // 8 if known else 2**32
             elif op["op"] == "shift":

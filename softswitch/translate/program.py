@@ -21,7 +21,7 @@ from .source_lines import SourceLines
 
 Json = Any
 
-# v1model's standard metadata as struct intrinsic has it: name -> bits. What a program uses beyond is not supported.
+# v1model's standard metadata in struct intrinsic: name -> bits. Other fields are not supported.
 STANDARD_FIELDS = {
     "ingress_port": 9,
     "egress_spec": 9,
@@ -46,7 +46,7 @@ MAX_BITS = 128
 # This field of the metadata struct asks for time in ns (README.md). p4c flattens the struct: it calls the field
 # `metadata_t.ns_per_tick`, or, if the struct has structs in it, `metadata_t._ns_per_tick7`.
 _UNIT_FIELD = re.compile(r"[^.]+\.(ns_per_tick|_ns_per_tick\d+)")
-NS_PER_TICK = 1000  # of a program without this field: simple_switch's us
+NS_PER_TICK = 1000  # without this field: simple_switch's us
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Program:
         return posixpath.splitext(posixpath.basename(self.source))[0]
 
     def where(self, *things: Json) -> str:
-        """FILE:LINE of the first of `things` that knows its own, else the program's file."""
+        """FILE:LINE of the first of `things` that has one; else the program's file."""
         for thing in things:
             info = thing.get("source_info") if isinstance(thing, dict) else None
             if info and info.get("filename"):
@@ -108,25 +108,25 @@ class Program:
         return self.source
 
     def where_action(self, action: Json) -> str:
-        """FILE:LINE where an action is declared, or, of one that the compiler made, of its first statement."""
+        """FILE:LINE of an action's declaration; of an action made by the compiler, its first statement."""
         infos = [item["source_info"] for item in action["primitives"] if item.get("source_info")]
-        # Constants stand in .def files: a statement's own file is that of the P4 program.
+        # A statement with a constant may have the .def file of the constant: prefer a .p4 file.
         info = next((item for item in infos if item["filename"].endswith(".p4")), infos[0] if infos else None)
         if info is None:
             return self.lines.find(r"\baction\s+", action["name"].split(".")[-1])
-        found = self.lines.find(r"\baction\s+", action["name"].split(".")[-1], only_in=info["filename"])
-        return found if found != info["filename"] else f"{info['filename']}:{info['line']}"
+        declared = self.lines.find(r"\baction\s+", action["name"].split(".")[-1], only_in=info["filename"])
+        return declared if declared != info["filename"] else f"{info['filename']}:{info['line']}"
 
     @contextmanager
     def collect(self) -> Iterator[None]:
-        """Notes what is not supported and goes on, so that the user hears of everything at once."""
+        """Collects an Unsupported error and continues, so that the user gets all errors at once."""
         try:
             yield
         except Unsupported as problem:
             self.problems.append(problem)
 
     def field(self, reference: Json, where: str) -> tuple[Header, Field]:
-        """Of a reference ["header", "field"]; `$valid$` is not a field (see expressions)."""
+        """The field of a reference ["header", "field"], except `$valid$` (see expressions)."""
         header_name, field_name = reference
         header = self.header(header_name, where)
         if field_name in header.fields:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Lines of P4 sources for what the compiler's JSON gives none: parser states, header types, header stacks.
+"""Source lines of parser states, header types and header stacks, for which the compiler's JSON has none.
 
-Found by the name's declaration in the program and the files it includes, if they are there; else only the file is
-known.
+Searches for the declaration of the name in the program and its includes. Without the sources only the file is known.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ class SourceLines:
             self._texts = []
 
     def find(self, before: str, name: str, after: str = "", only_in: str = "") -> str:
-        """FILE:LINE of a declaration, `name` between two regular expressions; if there is none, the file alone.
+        """FILE:LINE of a declaration: `name` between two regular expressions. Without a match, the file alone.
 
-        The compiler puts the names of enclosing parsers before a name and a number behind it: those are left off.
+        The compiler adds the names of enclosing parsers before a name and a number behind it; both are ignored.
         """
         parts = re.sub(r"_\d+$", "", name).split("_")
         candidates = [name, *("_".join(parts[start:]) for start in range(len(parts)))]

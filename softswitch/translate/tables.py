@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Match-action tables: their place in struct pipeline, a C function that applies each, and the description by which
-the control plane's requests are checked (softswitch/runtime/p4_tables.h)."""
+"""Match-action tables: members of struct pipeline, C functions that apply them, and descriptions against which requests
+of the control plane are checked (softswitch/runtime/p4_tables.h)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .names import comment, string, word
 from .program import Json, Program
 
 _MATCHES = {"exact": "P4_EXACT", "lpm": "P4_LPM", "ternary": "P4_TERNARY", "range": "P4_RANGE"}
-MAX_ROW_WORDS = 192  # of p4_table_control.c
+MAX_ROW_WORDS = 192  # as in p4_table_control.c
 MAX_ENTRIES = 1 << 24
 
 
@@ -39,7 +39,7 @@ class Table:
     argument_words: int
     hidden: bool
     apply: Function | None = None
-    branches: str = "none"  # what the caller needs to know: none, hit, action
+    branches: str = "none"  # the result that the caller needs: none, hit, action
     argument_at: dict[int, list[tuple[str, int, int]]] = field(default_factory=dict)  # action -> (name, bits, word)
 
     @property
@@ -123,7 +123,7 @@ class Tables:
             table.argument_words = max(table.argument_words, words)
         if table.argument_start + table.argument_words > MAX_ROW_WORDS:
             raise Unsupported(where, f"an entry of more than {MAX_ROW_WORDS} words in table {json['name']}", "split it")
-        # The compiler makes tables of one action for statements: nothing in them is for the control plane.
+        # The compiler turns statements into tables with one constant action: hidden from the control plane.
         fixed = default.get("action_const", False) and default.get("action_entry_const", False)
         table.hidden = not keys and bool(fixed)
         return table
@@ -139,18 +139,18 @@ class Tables:
             raise Unsupported(where, f"match kind {kind} of table {table['name']}", f"use {', '.join(_MATCHES)}")
         if json["target"][1] == "$valid$":
             return Key(name, kind, 1, at, [self.program.header(json["target"][0], where).c_text + ".valid"])
-        header, found = self.program.field(json["target"], where)
-        if kind == "range" and found.bits > 64:
-            construct = f"a range of {found.bits} bits in table {table['name']}"
+        header, member = self.program.field(json["target"], where)
+        if kind == "range" and member.bits > 64:
+            construct = f"a range of {member.bits} bits in table {table['name']}"
             raise Unsupported(where, construct, "at most 64 are possible")
-        text = f"{header.c_text}.{found.c_name}"
+        text = f"{header.c_text}.{member.c_name}"
         if json.get("mask") is not None:
             text = f"({text} & {constant(int(json['mask'], 16)).text})"
-        texts = _words(text, found.bits)
+        texts = _words(text, member.bits)
         if not header.metadata:
-            # An invalid header's fields match as 0.
+            # The fields of an invalid header match as 0.
             texts = [f"{header.c_text}.valid ? {part} : 0" for part in texts]
-        return Key(name, kind, found.bits, at, texts)
+        return Key(name, kind, member.bits, at, texts)
 
     # Applying
 
@@ -230,7 +230,7 @@ class Tables:
         return texts
 
     def next_node(self, table: Table, action: int) -> str | None:
-        """Where control goes after `action`."""
+        """The next node after `action`."""
         name = self.program.actions[action]["name"]
         return table.json["next_tables"].get(name, table.json.get("base_default_next"))
 
@@ -311,7 +311,7 @@ class Tables:
         return lines
 
     def _data(self, table: Table, entry: Json, filler: str) -> list[str]:
-        """The words of an entry's arguments, all that the table's rows have room for."""
+        """The words of an entry's arguments, padded to the length of the table's rows."""
         words: list[str] = []
         for (_, bits, _), value in zip(table.argument_at[entry["action_id"]], entry["action_data"], strict=True):
             words += _constant_words(int(value, 16) & mask(bits), bits)
@@ -321,7 +321,7 @@ class Tables:
     def _const_entry(self, table: Table, entry: Json, last_priority: int) -> list[str]:
         values: list[str] = []
         masks: list[str] = []
-        # A small number is a high priority in simple_switch, a large one here and in P4Runtime.
+        # In simple_switch the smallest number is the highest priority; here and in P4Runtime the largest is.
         priority = last_priority - entry.get("priority", 0) + 1 if table.masked else 0
         for key, item in zip(table.keys, entry["match_key"], strict=True):
             all_bits = mask(key.bits)

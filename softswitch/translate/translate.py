@@ -29,7 +29,7 @@ class Translation:
 
 
 def translate(json: Json, digest: str) -> Translation:
-    """C of a program. digest: hex, of its P4 sources. ManyProblems when something in it is not supported."""
+    """The C of a program. digest: of its P4 sources, in hex. Raises ManyProblems for unsupported constructs."""
     try:
         return _Translator(json, digest).run()
     except Unsupported as problem:
@@ -210,7 +210,7 @@ class _Translator:
         ]
 
     def _deparse(self, order: list[str]) -> list[str]:
-        """Headers are written in front of the payload, which stays where it is."""
+        """Headers are written before the payload, which does not move."""
         headers = [self.program.header(name, self.program.where(self.json["deparsers"][0])) for name in order]
         total = sum(header.bytes for header in headers)
         if total > HEADROOM_BYTES:
@@ -279,7 +279,7 @@ class _Translator:
         ]
         return body
 
-    # What the control plane sees
+    # For the control plane
 
     def _descriptions(self) -> list[str]:
         lines: list[str] = []
@@ -364,7 +364,7 @@ def _public(signature: str, body: list[str], returns: str = "void ") -> list[str
     if "pipeline *pipeline" in signature and "pipeline" not in text.replace("struct pipeline", ""):
         unused = ["(void)pipeline;"]
     if unused:
-        # Declarations come first.
+        # Declarations, then statements.
         at = body.index("") + 1 if "" in body else 0
         body = [*body[:at], *unused, *body[at:]]
     return [returns + signature, "{", *["\t" + line if line else line for line in body], "}", ""]
