@@ -15,7 +15,7 @@ from analysis.tests import simulate
 from analysis.tests.simulate import BLOCK, CARD, START_NS
 from analysis.theory import packet_sizes, queues
 from lib.errors import InputError
-from lib.frames import wire_bytes_of_ip
+from lib.frames import ETHERNET_BYTES, WIRE_EXTRA_BYTES
 from wire import wire
 
 GOODPUT = wire.GOODPUT_RECORD
@@ -96,7 +96,7 @@ def write_open_loop(directory, load=0.8, sizes="fixed", packets=20_000, buffer=5
     rng = np.random.default_rng(seed)
     values, probabilities = packet_sizes.packet_sizes(sizes, 1500)
     lengths = rng.choice(values, packets, p=probabilities)
-    mean_ns = np.dot(wire_bytes_of_ip(values), probabilities) * 80 / load
+    mean_ns = np.dot(values + ETHERNET_BYTES + WIRE_EXTRA_BYTES, probabilities) * 80 / load
     came = START_NS + np.cumsum(rng.exponential(mean_ns, packets)).astype(np.int64)
     flows = rng.integers(0, 4, packets)
     scenario.duration_ns = int(came[-1]) - START_NS

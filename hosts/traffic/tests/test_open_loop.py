@@ -16,7 +16,7 @@ from hosts.tests.patience import SECONDS, planned_ns, wait_until
 from hosts.traffic import child, open_loop
 from hosts.traffic.plan import PlanError
 from hosts.traffic.tests.test_epoll_flows import LONG_NS, Sink, running
-from lib.frames import wire_bytes_of_ip
+from lib.frames import ETHERNET_BYTES, WIRE_EXTRA_BYTES
 
 built = pytest.mark.skipif(not (child.BUILD / "open_loop").exists(), reason="not built: open_loop (make build)")
 PLAN = {
@@ -55,7 +55,7 @@ def test_schedule__has_the_sizes_and_the_load_of_the_theory(sizes, mtu):
     assert drawn[:, 1].max() <= values[-1]
     assert drawn[:, 1].mean() == pytest.approx(mean, rel=0.01)
     assert (drawn[:, 1].astype(float) ** 2).mean() == pytest.approx(square, rel=0.015)
-    offered = wire_bytes_of_ip(drawn[:, 1]).sum() * 8 / 2e9
+    offered = (drawn[:, 1] + ETHERNET_BYTES + WIRE_EXTRA_BYTES).sum() * 8 / 2e9
     assert offered == pytest.approx(0.8, rel=0.015)
 
 
