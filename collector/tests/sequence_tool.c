@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// sequence.c as a filter, for comparison with a model. stdin: cases, each a count and that many cards of
-// three numbers (switch << 16 | port, at ingress, sequence number), all 32 bits in host order. stdout: per
-// case a line a stream, then its sum.
+// sequence.c as a filter, for comparison with a model. stdin has cases: a count and that many cards. A card is three
+// numbers (switch << 16 | port, at ingress, sequence number). All numbers have 32 bits in host order. stdout has a
+// line for each stream of a case, and then the sum of the case.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

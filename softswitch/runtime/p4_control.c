@@ -121,7 +121,9 @@ static void put_counter(struct text *text, uint32_t index, uint64_t packets, uin
 	text_put(text, "\n");
 }
 
-/* Where the packets of counter `index` are; its bytes stand behind them. Direct: those of row `index` of the table. */
+/* The packet count of element `index`, followed by its byte count. A direct counter has both in row `index` of its
+ * table.
+ */
 static uint64_t *counter_at(struct p4_request *request, const struct p4_counter_info *info, uint32_t index)
 {
 	const struct p4_table_info *table;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Random requests and random frames into the core, to be built with sanitizers: whatever comes in, replies
- * are well formed, virtual time goes on, and every packet is given back. usage: fuzz_core SEED ROUNDS
+ * Passes random requests and random frames to the core; build it with sanitizers. Invariants: replies are well formed,
+ * virtual time advances, and every packet returns to the pool. usage: fuzz_core SEED ROUNDS
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,7 +131,7 @@ static const char *const words[] = {
 	"1_000",
 };
 
-/* Whole requests, so that state gets set up that others then hit. */
+/* Complete requests that set up state for later requests and frames. */
 static const char *const whole[] = {
 	"mirror set 1 3 truncate 128",
 	"port set 2 rate 1000000000 delay 1000",
@@ -186,7 +186,7 @@ static void make_request(void)
 static void try_request(struct core *core)
 {
 	size_t reply_bytes = draw(2) ? 64 + draw(4096) : 1 << 17;
-	char *reply = malloc(reply_bytes); /* exactly so large: the sanitizer sees what goes beyond */
+	char *reply = malloc(reply_bytes); /* exact size: the sanitizer detects every access beyond */
 	size_t length;
 
 	make_request();
@@ -207,7 +207,9 @@ static uint64_t number_after(const char *reply, const char *name)
 	return strtoull(at + strlen(name), NULL, 10);
 }
 
-/* The program's registers hold the length of every queue; a pipeline without registers answers with an error. */
+/* Checks that the program's registers have the length of every queue. A pipeline without registers replies with an
+ * error.
+ */
 static void check_queue_registers(struct core *core)
 {
 	static const char *const registers[] = {"queue_packets", "queue_bytes"};
@@ -228,7 +230,7 @@ static void check_queue_registers(struct core *core)
 		}
 }
 
-/* Half plausible, half garbage: every header a program may know, cut anywhere. */
+/* Half plausible frames with every header that a program may parse, cut anywhere; half random bytes. */
 static void try_frame(struct core *core, uint64_t now_ns)
 {
 	static const uint8_t types[][2] = {{0x08, 0}, {0x86, 0xdd}, {0x81, 0}, {0x88, 0xb5}, {0x88, 0xa8}};
@@ -263,7 +265,7 @@ int main(int argc, char **argv)
 		try_request(core);
 		for (uint64_t count = draw(6); count; count--)
 			try_frame(core, now_ns += draw(3000));
-		if (!draw(2)) /* links at the lowest rates get rid of their frames */
+		if (!draw(2)) /* removes the lowest rates, so that links become free */
 			now_ns += draw(1000000000);
 		core_advance(core, now_ns);
 		check_queue_registers(core);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * A pipeline by hand, for tests of the core: forwards by the last byte of the destination address
- * (02:bf:..:NN to port NN), drops other destinations, and mirrors to session 1 as told. Copies leave as
- * records: what v1model's metadata said of the packet. Frames of type 0x88b5 (local experiments) ask for
- * special treatment in byte 14.
+ * A pipeline written by hand, for tests of the core. It forwards 02:bf:..:NN to port NN, drops other destinations, and
+ * mirrors to session 1 on request. A clone leaves as a record of the packet's v1model metadata. In frames of type
+ * 0x88b5 (local experiments) byte 14 requests special treatment.
  *
  * Control: `test mirror MASK` (1: every packet in ingress, 2: in egress, 4: copies are mirrored again).
  */
@@ -30,19 +29,19 @@ struct pipeline {
 	uint32_t queue_bytes[PIPELINE_PORTS];
 };
 
-/* Of a packet's queue, as its registers show it. */
+/* The length of a packet's queue, as in the registers. */
 struct length {
 	uint32_t packets;
 	uint32_t bytes;
 };
 
-/* The record is written by the original's last pipeline and kept by the clone. */
+/* The original's last pipeline writes the record; the clone keeps it. */
 struct phv {
 	uint8_t parsed[PARSED_BYTES];
 	uint8_t asked;
 	struct intrinsic kept;
-	struct length found; /* by ingress: without this packet */
-	struct length left;  /* by egress: behind this packet */
+	struct length at_ingress; /* without this packet */
+	struct length at_egress;  /* behind this packet */
 };
 
 const char pipeline_program_name[] = "l2_mirror";
@@ -99,7 +98,7 @@ void pipeline_ingress(struct pipeline *pipeline, struct packet *packet)
 	packet->std.egress_spec = phv->parsed[5];
 	if (phv->parsed[0] != 0x02 || phv->parsed[1] != 0xbf || phv->asked & ASK_INGRESS_DROP)
 		packet->std.egress_spec = PIPELINE_DROP_PORT;
-	phv->found = length_of(pipeline, packet->std.egress_spec);
+	phv->at_ingress = length_of(pipeline, packet->std.egress_spec);
 	packet->std.mcast_grp = phv->asked & ASK_MULTICAST ? 1 : 0;
 	if (pipeline->mirror & MIRROR_INGRESS)
 		request_clone(packet, phv);
@@ -111,7 +110,7 @@ void pipeline_egress(struct pipeline *pipeline, struct packet *packet)
 	bool copy = packet->std.instance_type != INSTANCE_NORMAL;
 
 	if (!copy)
-		phv->left = length_of(pipeline, packet->std.egress_port);
+		phv->at_egress = length_of(pipeline, packet->std.egress_port);
 	if (!copy && phv->asked & ASK_EGRESS_DROP)
 		packet->std.egress_spec = PIPELINE_DROP_PORT;
 	if (pipeline->mirror & (copy ? MIRROR_COPIES : MIRROR_EGRESS))
@@ -148,10 +147,10 @@ static void write_record(struct packet *packet, const struct phv *phv)
 	at = put(at, std->egress_global_timestamp, 8);
 	at = put(at, std->clone_fields, 4);
 	at = put(at, packet->frame_bytes, 4);
-	at = put(at, phv->found.packets, 4);
-	at = put(at, phv->found.bytes, 4);
-	at = put(at, phv->left.packets, 4);
-	at = put(at, phv->left.bytes, 4);
+	at = put(at, phv->at_ingress.packets, 4);
+	at = put(at, phv->at_ingress.bytes, 4);
+	at = put(at, phv->at_egress.packets, 4);
+	at = put(at, phv->at_egress.bytes, 4);
 	packet->frame_bytes = RECORD_BYTES;
 }
 

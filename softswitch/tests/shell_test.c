@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The code around the core: buckets of lateness, gaps, requests of the executor, outputs that the kernel refuses, clocks.
+ * Tests the code around the core: lateness, gaps, requests of the executor, refused outputs, clock offset.
  * Built with sanitizers by `make shell_test`.
  */
 #include <linux/if_packet.h>
@@ -26,14 +26,14 @@ const char *const program_name = "shell_test";
 static uint32_t only_bucket(uint64_t late_ns)
 {
 	static struct lateness lateness;
-	uint32_t found = 0;
+	uint32_t last = 0;
 
 	lateness_reset(&lateness);
 	lateness_count(&lateness, 1000, 1000 + late_ns, false);
 	for (uint32_t bucket = 0; bucket < LATENESS_BUCKETS; bucket++)
 		if (lateness.buckets[bucket])
-			found = bucket;
-	return found;
+			last = bucket;
+	return last;
 }
 
 static void test_buckets__hold_what_is_between_their_edges(void)
@@ -71,7 +71,7 @@ static void test_spans__go_from_the_first_frame_to_the_last(void)
 	lateness_reset(&lateness);
 	lateness_count(&lateness, 1000, 1500, false);
 	check(lateness.virtual_span_ns == 0 && lateness.real_span_ns == 0);
-	/* Many short busy periods, the last frame of each handed over late: an exact rate all the same. */
+	/* Many short busy periods, each with a late last frame: the rate is still exact. */
 	for (uint64_t period_ns = 10000; period_ns <= 1000000; period_ns += 10000) {
 		lateness_count(&lateness, period_ns, period_ns + 500, false);
 		lateness_count(&lateness, period_ns + 1000, period_ns + 1900, true);
@@ -79,7 +79,7 @@ static void test_spans__go_from_the_first_frame_to_the_last(void)
 	check(lateness.virtual_span_ns == 1000000 && lateness.real_span_ns == 1000400);
 	lateness_reset(&lateness);
 	check(lateness.virtual_span_ns == 0 && lateness.real_span_ns == 0);
-	/* A first frame at time 0 is a frame; due times that a changed delay puts back make no span. */
+	/* A frame at time 0 counts. A due time before the first, after a change of delay, gives no span. */
 	lateness_count(&lateness, 5000, 0, false);
 	lateness_count(&lateness, 4000, 7000, false);
 	check(lateness.virtual_span_ns == 0 && lateness.real_span_ns == 7000);
@@ -99,7 +99,7 @@ static const char *answer(struct executor *executor, const char *request, size_t
 	return reply;
 }
 
-/* Each reply in a buffer of its own, so that the address sanitizer sees a byte behind it. */
+/* A separate buffer for each reply, so that the address sanitizer detects a write behind it. */
 static void test_executor__cuts_a_reply_once(struct executor *executor)
 {
 	static const char *const requests[] = {"program", "stats"};
@@ -176,7 +176,9 @@ enum {
 	TIGHT = 3,
 };
 
-/* A shell whose ports 2 and 3 send into sockets: port 2's holds all frames, port 3's a few. */
+/* A shell whose ports 2 and 3 send into sockets. The socket of port 2 has room for all frames, that of port 3 for a
+ * few.
+ */
 struct rig {
 	struct shell shell;
 	struct port_io ports[2];
@@ -225,7 +227,7 @@ static void rig_close(struct rig *rig)
 	free(rig->memory);
 }
 
-/* Frames to both ports, each with its number. */
+/* Sends numbered frames to both ports. */
 static void rig_forward(struct rig *rig, uint32_t first, uint32_t count)
 {
 	for (uint32_t number = first; number < first + count; number++)
@@ -239,7 +241,7 @@ static void rig_forward(struct rig *rig, uint32_t first, uint32_t count)
 	outputs_send_due(&rig->shell, CORE_NEVER_NS - 1);
 }
 
-/* Reads the frames that have come to the far end of a port, and checks their order; the number of the next one. */
+/* Reads all frames at the far end of a port and checks their order. Returns the number of the next frame. */
 static uint32_t rig_drain(struct rig *rig, int index, uint32_t next)
 {
 	uint8_t frame[256];
@@ -252,7 +254,7 @@ static uint32_t rig_drain(struct rig *rig, int index, uint32_t next)
 	return next;
 }
 
-/* Until every frame is sent or given up. */
+/* Retries until every frame is sent or given up. */
 static void rig_retry(struct rig *rig)
 {
 	uint64_t end_ns = mono_now_ns() + 60000000000;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * A translated program behind a pipe, for tests: one command a line, answers end in a line ".".
+ * A translated program behind a pipe, for tests: a command on each line; a reply ends in a line ".".
  *
- *   request TEXT        what the control plane asks
+ *   request TEXT        a request of the control plane
  *   mirror SESSION PORT
  *   std NAME VALUE      a field that the core sets before egress, for all frames from now on
- *   frame PORT HEX      a frame through ingress, clones, egress and deparser: "KIND PORT HEX" each that leaves
- *   repeat COUNT HEX    ns a frame takes through ingress, egress and deparser
+ *   frame PORT HEX      a frame through ingress, clones, egress and deparser: "KIND PORT HEX" for each output
+ *   repeat COUNT HEX    ns for a frame through ingress, egress and deparser
  *
- * Every frame lies in memory of exactly its size behind the headroom, so that a sanitizer sees any byte too far.
+ * A frame has memory of exactly its size behind the headroom, so that a sanitizer detects every access beyond.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static struct frame *frame_new(const uint8_t *bytes, size_t count)
 	frame->memory = malloc(PIPELINE_HEADROOM + count);
 	frame->packet.phv = aligned_alloc(16, (pipeline_phv_bytes + 15) / 16 * 16);
 	must(frame->memory && frame->packet.phv, "no memory");
-	memset(frame->packet.phv, 0xa5, pipeline_phv_bytes); /* what an earlier packet left */
+	memset(frame->packet.phv, 0xa5, pipeline_phv_bytes); /* fields of an earlier packet */
 	if (count)
 		memcpy(frame->memory + PIPELINE_HEADROOM, bytes, count);
 	frame->packet.frame = frame->memory + PIPELINE_HEADROOM;
@@ -82,7 +82,7 @@ static int session_port(uint32_t session)
 	return session < MAX_SESSIONS ? mirror_port[session] : 0;
 }
 
-/* From the queue to the wire: a clone of egress follows. */
+/* From the queue to the wire, with an egress clone behind. */
 static void leave(struct pipeline *pipeline, struct frame *frame, const char *kind, unsigned port)
 {
 	struct packet *packet = &frame->packet;
