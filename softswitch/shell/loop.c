@@ -6,9 +6,9 @@
  * now - horizon are therefore in the rings. If every output has a longer propagation delay, the horizon makes none
  * late.
  *
- * An arrival causes no output before horizon + lookahead. While traffic flows the loop sleeps that long, or until the
- * next output is due, and arrivals do not wake it: it wakes up once for each output and not once for each frame. This
- * delays only the clones to mirror ports.
+ * No output that an arrival causes is due before arrival + lookahead, so the loop may read the arrival late. While
+ * traffic flows the loop sleeps for horizon + half of the lookahead, or until the next output is due. Arrivals do not
+ * wake it: it wakes up once for each output and not once for each frame. This delays only the clones to mirror ports.
  */
 #define _GNU_SOURCE
 #include <errno.h>
