@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What has to be there before Ansible can run: Python, and an environment of it in .venv with the packages of the
-# requirements file given. Everything else is installed by ansible/playbooks/deploy.yml, which needs root for it: so an
-# ordinary user is told here of all that is missing, once. With "alone" after the file nothing but Python is asked for:
-# stored runs can be analysed on any machine. With "deploy" instead of a file the packages are looked for, and no more.
+# Installs what Ansible itself needs: Python, and an environment in .venv with the packages of a requirements file.
+# ansible/playbooks/deploy.yml installs everything else, but needs root. An ordinary user therefore gets one error here
+# that names all missing packages.
+#   bootstrap.sh FILE         Python, the environment; for an ordinary user also checks the packages of deploy.yml
+#   bootstrap.sh FILE alone   does not check those packages: any machine with Python can analyse stored runs
+#   bootstrap.sh deploy       checks packages, makes no environment
 set -eu
 
 [ -n "${BUFFERSCOPE_LOCKED:-}" ] || exec "$(dirname "$0")/locked.sh" ansible/bootstrap.sh "$@"
@@ -11,8 +13,8 @@ requirements=$1
 alone=${2:-}
 cd "$(dirname "$0")/.."
 
-# The packages of some parts (of all that this machine plays in the lab, if none is named), as the role packages will find
-# them; there is no YAML yet.
+# Prints the packages of the named parts; without names, of all parts of this machine in the lab. awk reads the file of
+# the role packages, because no YAML parser is installed yet.
 wanted() {
 	lab=$(sed -n 's/^packages_groups: *\[\(.*\)\].*/\1/p' ansible/inventories/lab/group_vars/machines.yml)
 	awk -v "groups=${*:-$lab}" '
@@ -38,7 +40,8 @@ is_installed() {
 	return 1
 }
 
-# A minimal Debian has no Python at all, another one no venv; a python3 that is too old is not ours to replace.
+# A minimal Debian has no Python, other installations lack venv. A python3 that is too old stays: replacing it is the
+# user's decision.
 missing=
 if ! command -v python3 >/dev/null; then
 	missing="python3 python3-venv"
@@ -62,7 +65,7 @@ elif [ -n "$missing" ]; then
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null
 fi
 
-# What tests of pages want, and nothing else: where it cannot be had they are skipped, and say so.
+# Only tests of HTML pages need these packages. Without them the tests are skipped visibly.
 if [ "$(basename "$requirements")" = requirements-dev.txt ] && command -v dpkg-query >/dev/null; then
 	for_tests=$(lacking testers)
 	if [ -n "$for_tests" ] && [ "$(id -u)" -eq 0 ]; then

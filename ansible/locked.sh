@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs a command while no other make sets up or builds this checkout: `ansible/locked.sh COMMAND ARGUMENT...`. The lock
-# is on the checkout's own directory, so it needs no file, outlives `make clean`, and every user may take it. It lasts
-# as long as the command and its children. A command called from within the lock does not wait for itself.
+# Runs a command while no other make sets up or builds this checkout: `ansible/locked.sh COMMAND ARGUMENT...`. The
+# checkout's directory itself is locked: this needs no lock file, survives `make clean`, and works for every user. The
+# lock lasts as long as the command and its children. A command that already runs under the lock does not wait.
 set -eu
 cd "$(dirname "$0")/.."
 if [ -z "${BUFFERSCOPE_LOCKED:-}" ] && command -v flock >/dev/null; then

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Runs one of bufferscope's own programs on a host and reads its answer, without Ansible's module machinery.
 
-A module such as ansible.builtin.command is Python source that every task packs, sends and compiles: 0.2 s of CPU each,
-four fifths of what the start of a run took. Programs that already print `{"changed": ...}` and say on stderr what is
-wrong need none of that, only the connection. The remote shell gets a quoted argument list.
+Every task packs, sends and compiles the Python source of its module: 0.2 s of CPU each, four fifths of the time that
+starting a run took. Our programs print `{"changed": ...}` and report errors on stderr, so they need only a connection.
+The remote shell gets a quoted argument list.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ DOCUMENTATION = """
     short_description: run a program that prints its result as JSON
     description:
         - Runs a program on the host; no shell interprets its arguments.
-        - It prints one JSON object with C(changed) on standard output and ends with 0; otherwise the task fails, and
-          what it wrote to standard error is the reason.
+        - The program must print one JSON object with C(changed) on standard output and exit with 0. Otherwise the task
+          fails with the program's standard error as the reason.
         - Skipped in check mode.
-        - Where the variable C(bufferscope_plan) names a file, nothing runs. The task is appended to that file instead,
-          as one line of JSON, for a host that Ansible cannot reach yet. What it would change is not known then.
+        - If the variable C(bufferscope_plan) names a file, nothing runs. The task is appended to that file instead, as
+          one line of JSON, for a host that Ansible cannot reach yet. C(changed) is then always false.
     author: bufferscope
     options:
         argv:
@@ -33,7 +33,7 @@ DOCUMENTATION = """
             elements: str
             required: true
         chdir:
-            description: The directory it runs in.
+            description: The program's working directory.
             type: path
             required: true
 """
@@ -54,14 +54,14 @@ class ActionModule(ActionBase):
         if plan:
             return {**result, **_planned(str(plan), self._task.get_name(), task_vars or {}, given)}
         command = f"cd {shlex.quote(given['chdir'])} && {shlex.join(given['argv'])}"
-        # Something on standard input, as a pipelined module would be, keeps ssh from allocating a terminal, which would
-        # mix both output streams and send SIGHUP at the end.
+        # With data on standard input, ssh allocates no terminal. A terminal would mix both output streams and send
+        # SIGHUP at the end.
         result.update(self._low_level_execute_command(command, in_data=b"\n"))
         return {**result, **_judged(result)}
 
 
 def _planned(plan: str, task: str, task_vars: dict[str, t.Any], given: dict[str, t.Any]) -> dict[str, t.Any]:
-    """One write, so that hosts which are planned at the same time do not mix."""
+    """Appends the line by one write: Ansible plans hosts in parallel, and lines must not mix."""
     step = {"play": task_vars["ansible_play_name"], "host": task_vars["inventory_hostname"], "task": task, **given}
     with Path(plan).open("ab", buffering=0) as file:
         file.write(json.dumps(step).encode() + b"\n")

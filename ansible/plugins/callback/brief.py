@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a user sees of a playbook: what was changed, and for a failure one sentence on stderr; details with -v.
+"""Prints a playbook's changes, and each failure as one sentence on stderr; details with -v.
 
-The program or task that failed has already said why on stderr or in its message, so that is shown, not the forty
-other lines of its result. With -v every task appears with its duration, which is how the start of a run
-is kept short.
+A failed program or module gives its reason on stderr or in its message. Only this reason is shown, not the forty other
+lines of the result. With -v every task appears with its duration, to find tasks that slow the start of a run.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ SHOWN_LINES = 20
 
 
 class CallbackModule(CallbackBase):
-    """Prints results as they come; strategy free may interleave hosts, so every line names its host."""
+    """Prints each result at once. Strategy free interleaves hosts, so every line names its host."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
@@ -66,7 +65,7 @@ class CallbackModule(CallbackBase):
     def v2_runner_on_failed(self, result: CallbackTaskResult, ignore_errors: bool = False) -> None:
         if ignore_errors:
             self._line(result, "ignored", C.COLOR_WARN, failure_sentence(result.result))
-        elif "results" not in result.result:  # of a loop, the items have been shown
+        elif "results" not in result.result:  # v2_runner_item_on_failed has shown the items of a loop
             self._line(result, "FAILED", C.COLOR_ERROR, failure_sentence(result.result))
 
     def v2_runner_item_on_failed(self, result: CallbackTaskResult) -> None:
@@ -83,8 +82,8 @@ class CallbackModule(CallbackBase):
         if self._display.verbosity:
             self._display.display(f"{time.monotonic() - self._begin_s:.2f} s")
 
-    def _line(self, result: CallbackTaskResult, what: str, colour: str, sentence: str = "") -> None:
-        text = f"{what:<8} {result.host.get_name()}: {result.task.get_name()}"
+    def _line(self, result: CallbackTaskResult, state: str, colour: str, sentence: str = "") -> None:
+        text = f"{state:<8} {result.host.get_name()}: {result.task.get_name()}"
         if sentence:
             text += f": {sentence}"
         elif self._display.verbosity:
@@ -96,9 +95,9 @@ class CallbackModule(CallbackBase):
 
 
 def failure_sentence(result: t.Mapping[str, t.Any]) -> str:
-    """What a failed program wrote to stderr, else the message of the module.
+    """The stderr of a failed program, else the module's message.
 
-    Our own programs write one line. The last SHOWN_LINES of others, such as compilers, follow on lines of their own.
+    Our own programs write one line. Of longer output (compilers) the last SHOWN_LINES follow, each on its own line.
     """
     for key in ("stderr", "msg", "stdout"):
         lines = [line.rstrip() for line in str(result.get(key) or "").splitlines() if line.strip()]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Runs tasks inside a named network namespace of this machine: the lab's hosts are reached like any other host.
+"""Runs tasks inside a named network namespace of this machine, so that roles treat the lab's hosts like any other host.
 
-The local connection with one more prefix. nsenter changes the network namespace only: `ip netns exec` would also
-mount a fresh /sys, which hides the tracefs and bpffs that the tracer needs. So /sys/class/net shows the devices of
-the namespace that mounted /sys, and programs must ask by netlink or ioctl. Files are the machine's own.
+Adds a prefix to the commands of the local connection: nsenter, which changes only the network namespace. `ip netns
+exec` would also mount a fresh /sys, which hides the tracefs and bpffs that the tracer needs. Because /sys stays,
+/sys/class/net shows the devices of the namespace that mounted /sys: programs must query devices by netlink or ioctl.
+The file system is the machine's own.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Connection(LocalConnection):
         return t.cast("Connection", super()._connect())
 
     def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
-        """cmd is a shell command line made by Ansible; it becomes one quoted argument of a shell in the namespace."""
+        """Passes cmd, a shell command line from Ansible, as one quoted argument to a shell in the namespace."""
         prefix = [_nsenter(), f"--net={_namespace_path(self.get_option('netns'))}", "--"]
         command_line = shlex.join([*prefix, C.DEFAULT_EXECUTABLE.split()[0], "-c", cmd])
         return super().exec_command(f"exec {command_line}", in_data=in_data, sudoable=sudoable)
