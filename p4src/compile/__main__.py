@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`make p4`: compiles the program for every architecture whose compiler is installed, one line for each."""
+"""`make p4`: compiles the program for every architecture whose compiler is installed, and prints one line for each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from p4src.compile.sources import CannotCompile
 
 ROOT = Path()
 V1MODEL = Path("p4src/v1model/bufferscope.p4")
-TESTS = Path("p4src/tests/programs")  # the TNA pipelines for v1model: a test sends packets through them
+TESTS = Path("p4src/tests/programs")  # the TNA program's controls on v1model, for tests/test_tna_pipelines.py
 
 
 def main() -> int:
@@ -54,12 +54,13 @@ def _changes(names: list[str]) -> str:
     return f"changed: {', '.join(names)}" if names else "nothing changed"
 
 
-def _without_tofino(why: str) -> bool:
-    """Whether what is committed for Tofino has become wrong; says so, or why it was left alone."""
+def _without_tofino(compiler_missing: str) -> bool:
+    """Whether the committed Tofino output is stale. Prints the problems, or that nothing needs compiling."""
     problems = [problem for generation in tofino.GENERATIONS if (problem := tofino.check(generation, ROOT))]
     for problem in problems:
         print(problem, file=sys.stderr)
-    print(f"tofino, tofino2: {why if problems else 'up to date, not compiled again: no bf-p4c, no $P4C_TOFINO'}")
+    up_to_date = "up to date, not compiled again: no bf-p4c, no $P4C_TOFINO"
+    print(f"tofino, tofino2: {compiler_missing if problems else up_to_date}")
     return bool(problems)
 
 

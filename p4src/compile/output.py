@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Files that are written whole or not at all."""
+"""Writes files atomically."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replaces `path` by `text` at once; OSError leaves what was there."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Replaces the content of `path` by `text`. After an OSError the old content is still there."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
         raise
 
 
 def write_changed(path: Path, text: str) -> bool:
-    """`write_whole` unless the file already says so; whether it was written."""
+    """`write_whole`, unless the file has this text already. Returns whether it was written."""
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return False
     write_whole(path, text)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Reads in Tofino assembly (.bfa) whether the parser tells packets apart.
+"""Checks in Tofino assembly (.bfa) that the parser tells packets apart.
 
-It is a script that imports nothing of ours, because the role `tofino` runs it on the switch's machine.
+This script imports none of our modules, because the role `tofino` runs it on the switch's machine.
 
-p4c between its changes 5063 (February 2026) and 5753 (September) lost the registers that a `select` compares. Every
-transition of such a state has the pattern `*`, so only the first one is ever taken. The compiler succeeds all the same,
-and its driver silences its assembler, which would warn.
+From change 5063 (February 2026) to change 5753 (September 2026) p4c lost the registers that a `select` compares. Every
+transition of such a state has the pattern `*`, so only the first transition is ever taken. The compiler still succeeds.
+Its assembler would warn, but the compiler's driver silences the assembler.
 """
 
 from __future__ import annotations
@@ -15,39 +15,40 @@ import sys
 from pathlib import Path
 
 _PARSER = re.compile(r"parser (ingress|egress)\b")
-# A ternary number: 0x08**, 0b1*, 0o7, 23, *. Whatever else a state holds is no transition.
+# A transition's key is a ternary number: 0x08**, 0b1*, 0o7, 23, *.
 _PATTERN = re.compile(r"(?:0[xbo])?[0-9a-f*]+")
 
 
 def blind_states(assembly: str) -> list[str]:
-    """Each state with a transition that no packet can take, and each parser that compares nothing, with its direction.
+    """The states with an unreachable transition ("DIRECTION STATE"), and the parsers without any comparison ("all of
+    DIRECTION").
 
-    The rule is the assembler's own ("Can't match parser state due to previous match"): a later transition has the
-    pattern of an earlier one. The compiler writes equal patterns as equal text.
+    A transition is unreachable if an earlier one has the same pattern: the rule of the assembler's warning "Can't match
+    parser state due to previous match". The compiler writes equal patterns as equal text.
     """
     blind: dict[str, None] = {}
     compares = {"ingress": False, "egress": False}
     direction = state = ""
-    depths: list[int] = []  # indentation of `states:`, of a state, and of its transitions
+    indents: list[int] = []  # of `states:`, of a state, and of its transitions
     patterns: set[str] = set()
     for line in assembly.splitlines():
         text = line.split("#")[0].rstrip()
         if not text:
             continue
-        depth = len(text) - len(text.lstrip())
+        indent = len(text) - len(text.lstrip())
         key = text.strip().split(":")[0].strip()
-        if depth == 0:
-            found = _PARSER.match(text)
-            direction, depths = (found[1] if found else ""), []
-        elif direction and not depths:
-            depths = [depth] if key == "states" else []
-        elif depths and depth <= depths[0]:
-            depths = []
-        elif depths and (len(depths) == 1 or depth <= depths[1]):
-            depths, state, patterns = [depths[0], depth], f"{direction} {key}", set()
-        elif depths:
-            depths = [*depths[:2], min([depth, *depths[2:]])]
-            if depth > depths[2]:
+        if indent == 0:
+            parser_line = _PARSER.match(text)
+            direction, indents = (parser_line[1] if parser_line else ""), []
+        elif direction and not indents:
+            indents = [indent] if key == "states" else []
+        elif indents and indent <= indents[0]:
+            indents = []
+        elif indents and (len(indents) == 1 or indent <= indents[1]):
+            indents, state, patterns = [indents[0], indent], f"{direction} {key}", set()
+        elif indents:
+            indents = [*indents[:2], min([indent, *indents[2:]])]
+            if indent > indents[2]:
                 continue
             if key == "match":
                 compares[direction] = True
@@ -59,7 +60,7 @@ def blind_states(assembly: str) -> list[str]:
 
 
 def fault(assembly: Path) -> str | None:
-    """The sentence to refuse a compiler with, its subject left out; None when the parser tells packets apart."""
+    """Why the compiler of this assembly is refused: a sentence without its subject. None: the parser is correct."""
     try:
         states = blind_states(assembly.read_text(encoding="utf-8", errors="replace"))
     except OSError as error:

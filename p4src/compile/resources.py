@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What a compiled program takes of a Tofino, from the assembler's context.json: stages, tables, memory blocks, PHV.
+"""The resources of a Tofino that a compiled program uses: stages, tables, memory blocks, PHV.
 
-The file is the one that the SDE's driver loads, so every compiler for Tofino writes it.
+Source: the assembler's context.json. Every Tofino compiler writes this file, because the SDE's driver loads it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of a pipe: its match tables by pipeline, in logical order, and blocks of memory of both."""
+    """One stage of a pipe: the match tables of each pipeline, in logical order; the memory blocks of both pipelines."""
 
     ingress: list[str]
     egress: list[str]
@@ -26,7 +26,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Phv:
-    """Containers of one kind that hold a field in any stage, and how many of their bits do."""
+    """The containers of one kind that hold a field in some stage, and how many of their bits hold fields."""
 
     containers: int
     bits: int
@@ -34,7 +34,7 @@ class Phv:
 
 @dataclass(frozen=True)
 class Resources:
-    """`tables` are match tables, those included that the compiler made of single statements; conditions are not."""
+    """`tables` counts match tables, including those that the compiler makes of single statements; no conditions."""
 
     compiler: str
     target: str
@@ -50,7 +50,7 @@ class Resources:
         return asdict(self)
 
     def line(self) -> str:
-        """What `make p4` says."""
+        """One line for `make p4`."""
         containers = ", ".join(
             f"{phv.containers} {kind} containers ({phv.bits} bits)" for kind, phv in self.phv.items()
         )
@@ -61,7 +61,7 @@ class Resources:
 
 
 def read_resources(context: Json, stages_available: int) -> Resources:
-    """`context` is a parsed context.json. Raises KeyError where it is not as documented."""
+    """`context` is a parsed context.json. Raises KeyError if its structure is not the documented one."""
     tables: dict[tuple[int, str], dict[int, str]] = defaultdict(dict)  # (stage, direction) -> logical number -> name
     blocks: dict[str, set[tuple[int, int]]] = {"sram": set(), "tcam": set()}  # (stage, block)
     for table in context["tables"]:
@@ -98,7 +98,7 @@ def _in_order(tables: dict[int, str]) -> list[str]:
 
 
 def _stage_tables(value: Any) -> Iterator[tuple[int, Json]]:
-    """Everything of a table that is placed in a stage of the pipe, with its stage."""
+    """(stage, part of the table) for each part that is placed in a stage of the pipe."""
     if isinstance(value, dict):
         if value.get("stage_number", -1) >= 0:
             yield value["stage_number"], value
@@ -110,7 +110,7 @@ def _stage_tables(value: Any) -> Iterator[tuple[int, Json]]:
 
 
 def _blocks(value: Any) -> Iterator[tuple[str, int]]:
-    """(sram or tcam, number of the block in its stage), the spare banks of counters and registers included."""
+    """(sram or tcam, number of the block in its stage), including the spare banks of counters and registers."""
     if isinstance(value, dict):
         kind = value.get("memory_type")
         if kind in ("sram", "tcam"):

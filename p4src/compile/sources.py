@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a P4 program is made of: its files, their digest, and paths that are the same on every machine."""
+"""The source files of a P4 program, their digest, and paths that are equal on every machine."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"\n]+)"', re.M)
 
 
 class CannotCompile(Exception):
-    """One line, or the compiler's own messages."""
+    """The reason, in one line. The compiler's own messages are on stderr."""
 
 
 def sources(program: Path) -> list[Path]:
-    """The program and every file it includes with quotes, whatever the conditions around them."""
-    found: dict[Path, None] = {}
+    """The program and every file that it includes with quotes, also under conditions that do not hold."""
+    included: dict[Path, None] = {}
     waiting = [program.resolve()]
     while waiting:
         path = waiting.pop()
-        if path in found:
+        if path in included:
             continue
         try:
             text = path.read_text(encoding="utf-8")
@@ -32,13 +32,13 @@ def sources(program: Path) -> list[Path]:
             raise CannotCompile(f"reading {path}: {error.strerror}; {program} includes it") from error
         except UnicodeDecodeError as error:
             raise CannotCompile(f"reading {path}: not UTF-8 text ({error.reason})") from error
-        found[path] = None
+        included[path] = None
         waiting += [(path.parent / name).resolve() for name in _INCLUDE.findall(text)]
-    return list(found)
+    return list(included)
 
 
 def digest(program: Path, root: Path) -> str:
-    """SHA-256 in hex of all sources, with their paths relative to `root`, in order of these paths."""
+    """SHA-256 in hex over all sources: path relative to `root`, length and content of each, sorted by path."""
     total = hashlib.sha256()
     for path in sorted(sources(program), key=lambda source: relative(source, root)):
         content = path.read_bytes()
@@ -51,7 +51,7 @@ def relative(path: Path, root: Path) -> str:
 
 
 def normalise_path(name: str, root: Path) -> str:
-    """A path of the compiler's output, relative to `root` and without detours; of p4c's own files the name alone."""
+    """A path in the compiler's output, relative to `root` and without `..`. Of p4c's own files only the name."""
     name = relative(Path(name), root) if posixpath.isabs(name) else posixpath.normpath(name)
     return posixpath.basename(name) if name.startswith("../") else name
 
@@ -72,12 +72,12 @@ def normalise(value: Any, root: Path) -> Any:
 
 def find_compiler(variable: str, names: tuple[str, ...], page: str) -> str:
     """The compiler that the environment variable names, else the first of `names` on the PATH."""
-    told = os.environ.get(variable)
-    for name in (told,) if told else names:
+    from_environment = os.environ.get(variable)
+    for name in (from_environment,) if from_environment else names:
         path = shutil.which(name)
         if path:
             return path
-    wanted = f"{told} (${variable})" if told else " or ".join(names)
+    wanted = f"{from_environment} (${variable})" if from_environment else " or ".join(names)
     raise CannotCompile(
         f"{wanted} is not installed, and the P4 program has to be compiled again: install it as {page} says, "
         f"or set {variable} to its {names[0]}"
@@ -85,7 +85,7 @@ def find_compiler(variable: str, names: tuple[str, ...], page: str) -> str:
 
 
 def check_digest(program: Path, root: Path, files: list[Path], refresh: str) -> str | None:
-    """What is to be done when compiled `files`, the last of them the digest, are missing or older than the sources."""
+    """The error with its remedy if compiled `files` are missing or stale, else None. The last file has the digest."""
     missing = [str(path) for path in files if not path.exists()]
     if missing:
         return f"{', '.join(missing)}: missing; make it with: {refresh}"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Compiles the TNA program for both generations of Tofino, and keeps what tells others about it, not the binary.
+"""Compiles the TNA program for both generations of Tofino, and keeps its descriptions, not the binary.
 
-p4src/build/GENERATION/bf-rt.json         the control plane's view: tables, actions, counters, registers, not debugging
-p4src/build/GENERATION/resources.json     what the program takes of the chip (resources.py), and the compiler's version
-p4src/build/GENERATION/bufferscope.sha256 of the sources; written last
+p4src/build/GENERATION/bf-rt.json         the control plane's view: tables, actions, counters, registers
+p4src/build/GENERATION/resources.json     the resources that the program uses (resources.py), and the compiler's version
+p4src/build/GENERATION/bufferscope.sha256 digest of the sources; written last
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ BUILD = Path("p4src/build")
 PAGE = "https://github.com/p4lang/open-p4studio"
 FILES = ("bf-rt.json", "resources.json", "bufferscope.sha256")
 
-# Shared controls have parts for other targets, and metadata that only some packets have a use for.
+# Shared controls have code for other targets, and metadata that only some packets use.
 WARNINGS = ("--Wdisable=unused", "--Wdisable=uninitialized-out-param")
 
 
 @dataclass(frozen=True)
 class Generation:
-    """What differs between the generations; `stages` are those that one pipe has."""
+    """The differences between the generations. `stages`: the number of stages of one pipe."""
 
     target: str
     architecture: str
@@ -51,13 +51,13 @@ def find() -> str:
 
 
 def compile_tofino(generation: Generation, root: Path, compiler: str) -> tuple[Resources, list[Path]]:
-    """Compiles and writes the three files; returns what the program takes, and the files that changed."""
+    """Compiles, writes the three files, and returns the resources used and the files that changed."""
     wanted = digest(root / PROGRAM, root)
     with tempfile.TemporaryDirectory() as directory:
         interface, context = Path(directory) / "bf-rt.json", Path(directory) / "pipe/context.json"
         chip = ["-b", generation.target, "-a", generation.architecture]
         command = [compiler, *chip, *WARNINGS, "--bf-rt-schema", str(interface), "-o", directory, str(PROGRAM)]
-        # The open compiler asks its environment too which architecture it is.
+        # The open compiler also reads the architecture from its environment.
         environment = {**os.environ, "P4C_DEFAULT_ARCH": generation.architecture}
         result = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
         if result.returncode or not interface.exists() or not context.exists():
@@ -73,12 +73,12 @@ def compile_tofino(generation: Generation, root: Path, compiler: str) -> tuple[R
 
 
 def _interface(path: Path) -> str:
-    """bf-rt.json without the tables for snapshots, a debugger's view of every field that fills nine tenths of it."""
+    """bf-rt.json without the snapshot tables, which are for debugging and fill nine tenths of the file."""
     interface = json.loads(path.read_text())
     interface["tables"] = [table for table in interface["tables"] if not table["name"].startswith("pipe.snapshot.")]
     return json.dumps(interface, indent=1) + "\n"
 
 
 def check(generation: Generation, root: Path) -> str | None:
-    """What is to be done when the compiled files are missing or older than the sources; None when they are not."""
+    """The error with its remedy if the compiled files are missing or stale, else None."""
     return check_digest(root / PROGRAM, root, [root / path for path in files(generation)], "make p4")

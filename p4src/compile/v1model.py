@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Compiles a v1model program with p4c-bm2-ss and keeps what it made, so that machines without p4c can build the switch.
+"""Compiles a v1model program with p4c-bm2-ss and keeps the output, so that machines without p4c can build the switch.
 
-DIR/NAME.json          what softswitch.translate reads; paths of sources relative to the root
-DIR/NAME.p4info.txtpb  the control plane's view of it
-DIR/NAME.sha256        of the program and all files it includes; written last, `--check` compares it
+DIR/NAME.json          the input of softswitch.translate; paths of sources are relative to the root
+DIR/NAME.p4info.txtpb  the control plane's view of the program
+DIR/NAME.sha256        digest of the program and all files it includes; written last, `--check` compares it
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ SUFFIXES = (".json", ".p4info.txtpb", ".sha256")
 
 
 def compile_p4(program: Path, output_dir: Path, root: Path, warnings: bool = True) -> list[tuple[Path, bool]]:
-    """Compiles and writes the three files; returns each with whether it changed. Shows errors always."""
+    """Compiles, writes the three files, and returns (file, whether it changed). Errors are always shown."""
     wanted = digest(program, root)
     compiler = find_compiler("P4C", ("p4c-bm2-ss",), P4C_PAGE)
     with tempfile.TemporaryDirectory() as directory:
-        made, info = Path(directory) / "program.json", Path(directory) / "p4info.txtpb"
-        command = [compiler, "--Wdisable=unused", "-o", str(made), "--p4runtime-files", str(info)]
+        compiled, info = Path(directory) / "program.json", Path(directory) / "p4info.txtpb"
+        command = [compiler, "--Wdisable=unused", "-o", str(compiled), "--p4runtime-files", str(info)]
         result = subprocess.run(
             [*command, relative(program, root)], cwd=root, capture_output=True, text=True, check=False
         )
-        failed = bool(result.returncode) or not made.exists() or not info.exists()
+        failed = bool(result.returncode) or not compiled.exists() or not info.exists()
         if warnings or failed:
             sys.stderr.write(result.stderr)
         if failed:
             raise CannotCompile(f"{compiler} could not compile {program} (status {result.returncode})")
-        text = json.dumps(normalise(json.loads(made.read_text()), root), indent=1) + "\n"
+        text = json.dumps(normalise(json.loads(compiled.read_text()), root), indent=1) + "\n"
         contents = (text, info.read_text(), wanted + "\n")
     output_dir.mkdir(parents=True, exist_ok=True)
     paths = _files(program, output_dir)
@@ -45,7 +45,7 @@ def compile_p4(program: Path, output_dir: Path, root: Path, warnings: bool = Tru
 
 
 def check(program: Path, output_dir: Path, root: Path) -> str | None:
-    """What is to be done when the compiled files are older than the sources; None when they are not."""
+    """The error with its remedy if the compiled files are missing or stale, else None."""
     refresh = f"python -m p4src.compile.v1model {program} --output-dir {output_dir}"
     if root != Path():
         refresh += f" --root {root}"
@@ -64,14 +64,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output-dir", required=True, type=Path, metavar="DIR")
     parser.add_argument("--root", type=Path, default=Path(), help="what paths are relative to (default: .)")
     parser.add_argument("--check", action="store_true", help="compile nothing; fail when the sources have changed")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        if given.check:
-            problem = check(given.program, given.output_dir, given.root)
+        if options.check:
+            problem = check(options.program, options.output_dir, options.root)
             if problem:
                 print(problem, file=sys.stderr)
             return 1 if problem else 0
-        for path, changed in compile_p4(given.program, given.output_dir, given.root):
+        for path, changed in compile_p4(options.program, options.output_dir, options.root):
             print(f"{path}: {'changed' if changed else 'unchanged'}")
     except CannotCompile as error:
         print(error, file=sys.stderr)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What a test may ask of a target before it asks the program: one table, consulted by `@needs(...)`, never edited out.
+"""The abilities of a target that a test may need: one table, which `@needs(...)` consults.
 
-Most follow from the control plane's Capabilities; what only a test wants is said by the target's own class.
+Most abilities follow from the control plane's Capabilities. A target's class lists those that only tests need.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from controlplane.switch import Capabilities
 class Ability(NamedTuple):
     """`otherwise` ends the sentence "skipped: on this target ..."."""
 
-    has: Callable[[Capabilities], bool] | None  # None: the target's class says it
+    has: Callable[[Capabilities], bool] | None  # None: the target's class lists the ability, or does not
     otherwise: str
 
 
@@ -44,6 +44,6 @@ def needs(*abilities: str) -> pytest.MarkDecorator:
 
 
 def lacking(abilities: tuple[str, ...], can: Capabilities, own: frozenset[str]) -> list[str]:
-    """Why a target cannot run a test that needs `abilities`; nothing if it can. `own`: what the target's class says."""
+    """Why a target cannot run a test that needs `abilities`; [] if it can. `own`: abilities that its class lists."""
     has = {name for name, ability in ABILITIES.items() if (ability.has(can) if ability.has else name in own)}
     return [ABILITIES[name].otherwise for name in abilities if name not in has]

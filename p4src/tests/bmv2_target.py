@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""BMv2's simple_switch with the committed JSON, its ports veths in a network namespace of its own."""
+"""BMv2's simple_switch with the committed JSON. Its ports are veths in a network namespace of its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _numbers = itertools.count()  # of switches in this process
 
 
 def why_not() -> str | None:
-    """Why this machine cannot run it, None: it can."""
+    """Why this machine cannot run BMv2. None: it can."""
     if shutil.which("simple_switch") is None:
         return "no simple_switch on the PATH (make deploy TARGET=bmv2)"
     if os.geteuid() != 0:
@@ -49,10 +49,8 @@ class Bmv2(RealTimeSwitch):
     """A running simple_switch; close() ends it and removes its namespace."""
 
     own_abilities = frozenset({"held_queue", "register_presets", "counted_bytes"})
-    min_frame_bytes = 14  # a veth takes no less
-    most_unsettled = (
-        16  # the capture ring that simple_switch reads a port by holds 32 frames and loses others in silence
-    )
+    min_frame_bytes = 14  # veths refuse shorter frames
+    most_unsettled = 16  # simple_switch's capture ring of a port holds 32 frames and loses further ones silently
     control: Bmv2Switch
 
     def __init__(self, log: Path) -> None:
@@ -68,7 +66,7 @@ class Bmv2(RealTimeSwitch):
             undo.pop_all()
 
     def restart(self) -> Bmv2:
-        """With nothing in tables, registers, counters and sessions."""
+        """Clears tables, registers, counters and sessions, and configures the switch again."""
         self.control.reset()
         self.start()
         return self
@@ -125,7 +123,7 @@ class Bmv2(RealTimeSwitch):
                 time.sleep(0.1)
 
     def _inside(self, function: Callable[[], T]) -> T:
-        """Calls `function` in the namespace, in a thread of its own; sockets that it opens stay there."""
+        """Calls `function` in a thread that enters the namespace. Sockets that it opens stay in the namespace."""
         result: list[T] = []
         error: list[BaseException] = []
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""One suite for every target: each test runs on the soft switch's core, on BMv2 and on a Tofino or its model, where
-they are; elsewhere it is skipped, with the reason. `@needs(...)` says what a test asks of a target (abilities.py).
+"""One suite for every target: each test runs on the soft switch's core, on BMv2, and on a Tofino or its model. Without
+a target its tests are skipped, with the reason. `@needs(...)` lists the abilities that a test needs (abilities.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TARGETS = [
 
 @pytest.fixture(scope="session", params=TARGETS)
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Makes a configured switch of one target; what it needs for that is started once."""
+    """A function that returns a configured switch of one target. The target's programs start once a session."""
     match request.param:
         case "soft":
             yield _soft
@@ -50,7 +50,7 @@ def _soft() -> SwitchUnderTest:
 
 @pytest.fixture
 def switch(request: pytest.FixtureRequest, target: Any) -> SwitchUnderTest:
-    """A switch with the program, configured as the lab has it and with nothing left of the test before."""
+    """A switch with the program and the lab's configuration, without any state of the previous test."""
     switch: SwitchUnderTest = target()
     for mark in request.node.iter_markers("needs"):
         if reasons := lacking(mark.args, switch.control.capabilities, switch.own_abilities):

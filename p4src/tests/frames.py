@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Frames for packet tests, made by scapy so that nothing of ours decides what a right packet is."""
+"""Frames for packet tests. scapy makes them, so that no code of ours defines a correct packet."""
 
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Frames into and out of network interfaces by packet sockets, one a port of the switch under test."""
+"""Sends and receives frames through packet sockets, one for each port of the switch under test."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MAC_ADDRESSES_BYTES = 12
 
 
 class PacketPorts:
-    """`interfaces`: port -> name of the interface whose other end is that port of the switch; a context manager.
+    """`interfaces`: port of the switch -> name of the interface at the other end of its link.
 
-    Open it in the network namespace of the interfaces; the sockets stay there.
+    Construct it in the network namespace of the interfaces; the sockets stay there.
     """
 
     def __init__(self, interfaces: dict[int, str]) -> None:
@@ -48,20 +48,20 @@ class PacketPorts:
             opened.close()
 
     def send(self, port: int, frame: bytes) -> None:
-        """Raises OSError for a frame that the interface does not take (shorter than 14 bytes, longer than its MTU)."""
+        """Raises OSError if the interface refuses the frame (shorter than 14 bytes, longer than its MTU)."""
         self._sockets[port].send(frame)
 
     def receive(self, timeout_s: float) -> list[tuple[int, bytes]]:
-        """(port, frame) of all that is there, waiting for the first; [] when time is up."""
-        found = []
+        """(port, frame) of all frames that have arrived. Waits for the first one; [] after `timeout_s`."""
+        frames = []
         for number, _ in self._poll.poll(timeout_s * 1000):
             port = self._ports[number]
             while (frame := self._one(self._sockets[port])) is not None:
-                found.append((port, frame))
-        return found
+                frames.append((port, frame))
+        return frames
 
     def until(self, done_s: float) -> list[tuple[int, bytes]]:
-        """As `receive`, up to a time of time.monotonic()."""
+        """As `receive`, until the time `done_s` of time.monotonic()."""
         return self.receive(max(0.0, done_s - time.monotonic()))
 
     @staticmethod
@@ -77,7 +77,7 @@ class PacketPorts:
 
 
 def _with_tag(frame: bytes, auxdata: bytes) -> bytes:
-    """The frame with the VLAN tag that the kernel took out of it on its way here."""
+    """The frame with its VLAN tag, which the kernel removes from received frames."""
     status, *_, tag, tpid = AUXDATA.unpack(auxdata[: AUXDATA.size])
     if not status & TP_STATUS_VLAN_VALID:
         return frame

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A switch that runs by itself, in real time, between packet sockets.
+"""A switch that runs in real time, between packet sockets.
 
-Nothing here waits "long enough": markers, frames of ours that take the same way behind the test's frames, say when a
-pipeline is done. A queue is held by a marker that its rate makes wait.
+No wait has a fixed length: markers, extra frames that follow the test's frames on the same path, show when a pipeline
+is done. To hold a queue, the queue's rate is lowered and markers occupy its link.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from p4src.tests.under_test import (
     SwitchUnderTest,
 )
 
-MARKER_PORT = 4  # where markers go in and out that belong to no queue of the test
-TIME_SCALE = 20  # a ns of `at_ns` takes so many here, and a slow link is so much slower
+MARKER_PORT = 4  # input and output of markers that must not pass a queue of the test
+TIME_SCALE = 20  # real ns per ns of `at_ns`; links are slower by the same factor
 WIRE_BYTES = 1538  # of a frame of 1514 bytes
 SLOW_PPS = RATE_BPS // 8 // WIRE_BYTES // TIME_SCALE
-HOLD_PPS = 2  # markers that hold a queue each wait for 0.5 s: as long as a process may be off the processor
-HOLD_MARKERS, HOLD_PACKETS_A_MARKER = 3, 50  # at least; more where more packets are to come
+HOLD_PPS = 2  # each marker holds the queue for 0.5 s, the longest time that a process may wait for a processor
+HOLD_MARKERS, HOLD_PACKETS_A_MARKER = 3, 50  # at least 3 markers, and one for each 50 packets
 ANSWER_S = 60.0
 LIMIT_PACKETS = 16384
 MARKER_TYPE = b"\x88\xb6"  # local experimental EtherType 2
@@ -37,15 +37,15 @@ MARKER_BYTES = 64
 
 
 class RealTimeSwitch(SwitchUnderTest):
-    """`ports`: sockets at the four ports of the suite (SENDER, RECEIVER, COLLECTOR, MARKER)."""
+    """`ports`: sockets at the suite's four ports (SENDER, RECEIVER, COLLECTOR, MARKER)."""
 
     ports: PacketPorts
     most_unsettled: ClassVar[int] = 1000  # frames that may be on their way to ingress
 
     def start(self) -> None:
-        """Before each test, with nothing configured and nothing on its way."""
+        """Resets the state of this object and configures the switch. Call before each test, with no frame in flight."""
         self._sent: list[tuple[int, bytes]] = []
-        self._entered: set[int] = set()  # ports that frames went in by since the last settle
+        self._entered: set[int] = set()  # input ports of the frames since the last settle
         self._watched: dict[int, Policy] = {}
         self._unsettled = 0
         self._markers = 0
@@ -64,8 +64,8 @@ class RealTimeSwitch(SwitchUnderTest):
         self._watched[port] = policy
 
     def put_in(self, at_ns: int, port: int, frame: bytes) -> None:
-        """Back to back with the frame before if it has the same `at_ns` or the queue is held, else TIME_SCALE times as
-        long after it."""
+        """Sends at once if `at_ns` is the previous frame's or the queue is held, else TIME_SCALE times as long after
+        the previous frame."""
         if at_ns > self._last_ns and not self._holding:
             self._last_ns = at_ns
             time.sleep(max(0.0, self._epoch + at_ns * TIME_SCALE / 1e9 - time.monotonic()))
@@ -84,7 +84,7 @@ class RealTimeSwitch(SwitchUnderTest):
         self.settle()
         with self._unwatched(RECEIVER_PORT):
             self._serve(HOLD_PPS)
-            self._markers_through([(MARKER_PORT, RECEIVER_PORT)])  # leaves at once, and lets the next ones wait
+            self._markers_through([(MARKER_PORT, RECEIVER_PORT)])  # leaves at once; the following markers must wait
             waiting = max(HOLD_MARKERS, packets // HOLD_PACKETS_A_MARKER)
             opens = time.monotonic() + waiting / HOLD_PPS
             for _ in range(waiting):
@@ -106,7 +106,7 @@ class RealTimeSwitch(SwitchUnderTest):
             self._markers_through(ways)
 
     def outputs(self) -> list[tuple[int, bytes]]:
-        """Once ingress is done, a marker goes through each queue; the collector's last, behind what the others made."""
+        """A marker passes each queue after ingress: the collector's last, because egress of the others fills it."""
         self.settle()
         with self._unwatched(SENDER_PORT), self._unwatched(RECEIVER_PORT), self._unwatched(COLLECTOR_PORT):
             self._markers_through([(MARKER_PORT, SENDER_PORT), (MARKER_PORT, RECEIVER_PORT)])
@@ -115,7 +115,7 @@ class RealTimeSwitch(SwitchUnderTest):
 
     @contextmanager
     def _unwatched(self, port: int) -> Iterator[None]:
-        """Lets markers through the queue of `port` uncounted."""
+        """Inside, markers pass the queue of `port` without being counted."""
         policy = self._watched.get(port, UNWATCHED)
         if isinstance(policy, Unwatched):
             yield
@@ -130,7 +130,7 @@ class RealTimeSwitch(SwitchUnderTest):
         self.control.set_queue(self.number(RECEIVER_PORT), self._queue(rate_pps))
 
     def _queue(self, rate_pps: int | None) -> Queue:
-        """With a limit of its own that no test reaches, if the target has one in packets."""
+        """Queue settings with a limit that no test reaches, if the target has limits in packets."""
         can = self.control.capabilities
         limit = LIMIT_PACKETS if Unit.PACKETS in can.limit_units else None
         if can.rate_unit == "pps" or rate_pps is None:
@@ -145,7 +145,7 @@ class RealTimeSwitch(SwitchUnderTest):
         return marker
 
     def _markers_through(self, ways: list[tuple[int, int]]) -> None:
-        """Sends a marker in and out by each way (ports), and collects what comes until all are out."""
+        """Sends a marker for each (input port, output port), and collects outputs until all markers are out."""
         waiting = {(leaves, self._send_marker(enters, leaves)) for enters, leaves in ways}
         end = time.monotonic() + ANSWER_S
         while waiting:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The soft switch's core in this process, in virtual time: no sockets, no clock, every ns exact.
 
-The control plane is the one that drives a running switch; only its socket is replaced by a call.
+The control plane is that of a running switch, with a function call in place of the socket.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SoftCore(SwitchUnderTest):
         super().configure()
 
     def count_by_the_program(self) -> None:
-        """The program counts what it admits and what departs, as on BMv2, and does not see its queues' lengths."""
+        """Lets the program count admitted and departed packets, as on BMv2, instead of reading queue lengths."""
         self.control.set_register("queue_registers_filled", 0, 0)
 
     def preset(self, register: str, value: int, port: int = RECEIVER_PORT) -> None:
@@ -60,7 +60,7 @@ class SoftCore(SwitchUnderTest):
         self._now_ns = max(self._now_ns, at_ns)
 
     def slow_link(self) -> None:
-        self.rate(RATE_BPS)  # as it is from the start: a queue needs no more here
+        self.rate(RATE_BPS)  # the initial rate: in virtual time a queue fills at any rate
 
     def settle(self) -> None:
         self.core.advance(self._now_ns)

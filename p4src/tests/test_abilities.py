@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a target cannot do skips a test with its reason; nothing else does."""
+"""A test is skipped, with the reason, only on a target that lacks an ability that the test needs."""
 
 import pytest
 

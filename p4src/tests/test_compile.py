@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What calls p4c: digests over all included files, normalised paths, errors."""
+"""Calling p4c: digests over all included files, normalised paths, errors."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def test_sources__are_all_included_files(tree: Path) -> None:
 
 
 def test_digest__changes_with_any_source_and_with_its_name(tree: Path) -> None:
-    seen = {digest(Path("p4/main.p4"), Path())}
-    assert digest(tree / "p4/main.p4", tree) in seen
+    digests = {digest(Path("p4/main.p4"), Path())}
+    assert digest(tree / "p4/main.p4", tree) in digests
     (tree / "wire.def").write_text("FIELD(9, x)\n")
-    seen.add(digest(Path("p4/main.p4"), Path()))
+    digests.add(digest(Path("p4/main.p4"), Path()))
     (tree / "wire.def").rename(tree / "wire2.def")
     (tree / "p4/shared/a.p4").write_text('#include "../../wire2.def"\n')
-    seen.add(digest(Path("p4/main.p4"), Path()))
-    assert len(seen) == 3
+    digests.add(digest(Path("p4/main.p4"), Path()))
+    assert len(digests) == 3
 
 
 def test_check__prints_the_command_that_refreshes(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

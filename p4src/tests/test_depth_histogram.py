@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The histogram in the switch counts every packet of a watched queue once, in the bucket of the depth it found."""
+"""The switch's histogram counts every packet of a watched queue once, in the bucket of the depth at its arrival."""
 
 import bisect
 import collections
@@ -15,7 +15,7 @@ DEEPEST = 2**32 - 1
 
 
 def histogram(switch):
-    """Packets by bucket, of the buckets that are not empty."""
+    """Packets of each bucket that is not empty."""
     buckets = switch.histogram(RECEIVER_PORT)
     assert tuple(lowest for lowest, _ in buckets) == DEPTH_BUCKETS
     return {number: packets for number, (_, packets) in enumerate(buckets) if packets}
@@ -27,20 +27,20 @@ def bucket_of(depth):
 
 @needs("held_queue")
 def test_histogram__counts_what_the_postcards_say(switch):
-    """Drops included: they too found a depth."""
+    """Dropped packets count too: they have a depth at arrival."""
     switch.policy(TailDrop(70))
     packet = frames.tcp(1514)
     with switch.held():
         for _ in range(80):
             switch.send(0, SENDER_PORT, packet)
-    found = [switch.depth_of(card) for card in switch.postcards()]
-    expected = collections.Counter(map(bucket_of, found))
+    depths = [switch.depth_of(card) for card in switch.postcards()]
+    expected = collections.Counter(map(bucket_of, depths))
     assert histogram(switch) == expected
     assert len(expected) > 30
 
 
 def test_histogram__counts_every_postcard(switch):
-    """Whatever the depths were, each is counted once where its postcard says."""
+    """Holds for any depths: each packet counts once, in the bucket of its postcard's depth."""
     switch.slow_link()
     for number in range(300):
         switch.send(number // 100 * 1_000_000, SENDER_PORT, frames.tcp(1514))

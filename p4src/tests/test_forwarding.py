@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the program does to frames it has no quarrel with: nothing but send them where they belong."""
+"""Frames that no policy drops or marks leave unchanged, on the port of their destination."""
 
 import random
 
@@ -63,7 +63,7 @@ def test_unwatched_port__gets_no_postcards(switch):
 
 
 def test_garbage__is_counted_and_never_changed(switch):
-    """Random bytes behind a known destination come out as they went in, each with its postcard."""
+    """Random bytes after a known destination address come out unchanged, each frame with its postcard."""
     chance = random.Random(2)
     sent = []
     for at in range(2000):

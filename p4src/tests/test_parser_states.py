@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A compiler whose parser takes every packet for the same is refused by the assembly that it leaves."""
+"""A compiler is refused if the parser in its assembly cannot tell packets apart."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_states__that_compare_are_no_fault() -> None:
 
 
 def test_states__whose_transitions_are_the_same_are_named() -> None:
-    """A state is named once, a parser when none of its states compares."""
+    """Each faulty state is named once; a parser is named if none of its states compares."""
     blind = ["ingress parse_ethernet", "egress $entry_state"]
     assert blind_states((ASSEMBLY / "blind.bfa").read_text()) == [*blind, "all of ingress", "all of egress"]
     assert blind_states(SEEING.replace("0x****:", "0x86**:")) == ["ingress parse_ethernet"]
@@ -69,7 +69,7 @@ def test_assembly__without_a_parser_is_no_proof(tmp_path: Path) -> None:
 def test_compiler__whose_parser_is_blind_is_refused_and_nothing_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The stand-in leaves that assembly and says nothing, as p4c's driver does."""
+    """The stand-in compiler writes such assembly and prints nothing, like p4c's driver."""
     compiler = tmp_path / "p4c"
     compiler.write_text(
         "#!/bin/sh\n"
@@ -87,9 +87,12 @@ def test_compiler__whose_parser_is_blind_is_refused_and_nothing_written(
 
 
 def test_script__runs_alone(tmp_path: Path) -> None:
-    """As the role `tofino` runs it: from anywhere, without our packages, one line and a status."""
-    for name, status, said in (("seeing", 0, ""), ("blind", 1, "built a parser that takes every packet for the same")):
+    """The role `tofino` runs the script elsewhere, without our packages, and reads one line and a status."""
+    for name, status, output in (
+        ("seeing", 0, ""),
+        ("blind", 1, "built a parser that takes every packet for the same"),
+    ):
         command = [sys.executable, "-I", ROOT / "p4src/compile/parser_states.py", ASSEMBLY / f"{name}.bfa"]
         result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert (result.returncode, result.stderr, result.stdout.count("\n")) == (status, "", 1)
-        assert result.stdout.startswith(said)
+        assert result.stdout.startswith(output)

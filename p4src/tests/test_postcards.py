@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a postcard says, byte by byte, and that there is exactly one for every packet."""
+"""The bytes of postcards, and that every packet has exactly one."""
 
 import json
 
@@ -49,7 +49,7 @@ def test_fields__of_a_forwarded_tcp_segment(switch):
 
 @needs("register_presets")
 def test_bytes__equal_the_vector_of_a_packet_dropped_on_arrival(switch):
-    """The very bytes of wire/vectors: ports, counters and clock are brought to where the vector has them."""
+    """The bytes of a vector in wire/vectors. Ports, counters and clock are first set to the vector's values."""
     expected = VECTORS["dropped_udp_over_ipv6"]["fields"]
     switch.postcards_of(RECEIVER_PORT, switch_id=expected["switch_id"])
     switch.policy(TailDrop(expected["threshold"], Unit.BYTES))
@@ -106,7 +106,7 @@ def test_calibration__a_prime_number_of_packets_gives_as_many_postcards(switch):
 
 @needs("held_queue", "drops_seen")
 def test_calibration__a_prime_number_of_packets_with_known_drops(switch):
-    """1009 packets in two bursts to a queue of 250: 500 are queued and 509 dropped, on whatever clock."""
+    """1009 packets in two bursts to a queue of 250: 500 are queued and 509 dropped, on a target with any clock."""
     switch.policy(TailDrop(250))
     packets = [frames.tcp(1514, seq=number) for number in range(1009)]
     for burst, part in enumerate((packets[:505], packets[505:])):
@@ -156,7 +156,7 @@ def test_switched_off__packets_still_count(switch):
 
 @needs("exact_time", "bit_rate")
 def test_longest_sojourn__fits(switch):
-    """A frame that needs 12 s on a link of 1 kb/s: more ns than 32 bits hold."""
+    """A frame needs 12 s on a link of 1 kb/s: more ns than 32 bits hold."""
     switch.rate(1000)
     switch.send(0, SENDER_PORT, frames.tcp())
     (card,) = switch.postcards()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Queues of the soft switch with limits of their own: the program sees their true length, whatever they refuse.
+"""Queues of the soft switch with their own limits: the program reads the true length, even if a queue refuses packets.
 
-BMv2 tells its program nothing of such drops; the control plane refuses there what would falsify depths
+BMv2's program cannot see such drops, so on BMv2 the control plane refuses limits that would falsify depths
 (controlplane/tests/test_bmv2_queues.py).
 """
 
@@ -53,7 +53,7 @@ def test_overflow__is_not_counted_as_queued(policy, limit, fits):
 
 
 def random_traffic(switch, seed):
-    """Bursts of many sizes under policies that change between them, without a limit of the queue's own."""
+    """Bursts of many sizes, with a new policy for each, and no limit of the queue's own."""
     chance = random.Random(seed)
     policies = [
         TailDrop(20), TailDrop(9000, Unit.BYTES), Ecn(5, 30), Ecn(4000, 20_000, Unit.BYTES),
@@ -71,7 +71,7 @@ def random_traffic(switch, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_depths__are_those_that_a_program_counts_itself(seed):
-    """Without overflow every frame, postcard, counter and bucket is the same, to the byte and the ns."""
+    """Without overflow both ways of counting give equal frames, postcards, counters and buckets, to the byte and ns."""
     filled, counted = soft(), soft()
     counted.count_by_the_program()
     assert random_traffic(filled, seed) == random_traffic(counted, seed)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Each policy at one below the threshold, at it, and one above, in packets and in bytes; marks; what postcards say.
+"""Each policy one below the threshold, at the threshold and one above, in packets and in bytes; marks; postcards.
 
-Frames that arrive before any of them leaves find the depths 0, 1, 2, ...: one in transmission still counts.
+If no frame leaves while others arrive, they meet depths of 0, 1, 2, ...: the frame in transmission counts.
 """
 
 import pytest
@@ -16,7 +16,7 @@ from p4src.tests.under_test import RECEIVER_PORT, SENDER_PORT, UNWATCHED
 
 ECT, CE = 2, 3
 FRAME_BYTES = 1000
-BURST = 16  # frames that BMv2 takes back to back
+BURST = 16  # frames that BMv2 accepts back to back without loss
 THRESHOLD = 5
 UNITS = [
     pytest.param(Unit.PACKETS, 1, id="packets"),
@@ -31,7 +31,7 @@ def send(switch, count, ecn=0, make=frames.tcp):
 
 
 def arrive(switch, count, ecn=0, make=frames.tcp):
-    """All of them before any leaves."""
+    """All packets arrive before the first one leaves."""
     with switch.held():
         send(switch, count, ecn, make)
 
@@ -61,7 +61,7 @@ def test_tail_drop__admits_below_the_threshold_only(switch, unit, size, ecn):
 
 @needs("held_queue", "byte_thresholds", "drops_seen")
 def test_tail_drop__byte_threshold_is_reached_exactly(switch):
-    """At 4999 of 5000 bytes a frame is admitted whole, at 5000 none is."""
+    """At a depth of 4999 of 5000 bytes a frame is admitted whole; at 5000 none is."""
     switch.policy(TailDrop(5000, Unit.BYTES))
     with switch.held():
         for length in (1000, 1000, 1000, 1999, 60, 60):
@@ -119,17 +119,17 @@ def test_ecn__a_ce_that_came_along_is_not_ours(switch):
 
 
 def wrongly_marked(switch, sent):
-    """Of the frames sent one by one into a queue that marks them all: those that leave unmarked, or with another
-    checksum than one computed from scratch; as (what was sent, what left) in hex."""
+    """Sends frames one by one into a queue that marks every frame. Returns (sent, received) in hex of those that leave
+    unmarked, or with a checksum that differs from one computed from scratch."""
     switch.policy(Ecn(0, 1000))
     for count, frame in enumerate(sent, start=1):
         switch.send(0, SENDER_PORT, frame)
         if count % BURST == 0:
             switch.outputs()
-    left = switch.frames_to(RECEIVER_PORT)
-    assert len(left) == len(sent)
+    received = switch.frames_to(RECEIVER_PORT)
+    assert len(received) == len(sent)
     wrong = []
-    for before, after in zip(sent, left, strict=True):
+    for before, after in zip(sent, received, strict=True):
         expected = Ether(before)
         expected[IP].tos |= CE
         del expected[IP].chksum
@@ -144,7 +144,7 @@ def test_ecn_mark__keeps_the_ipv4_checksum_right(switch):
 
 
 def test_ecn_mark__checksum_borrows_and_carries_right(switch):
-    """0xffff is the checksum of no header that says anything."""
+    """0xffff is left out: only a header of zeros has that checksum."""
     sent = []
     for ecn in (1, 2):
         blank = Ether(frames.tcp(60, ecn=ecn, id=0))[IP].chksum
@@ -168,7 +168,7 @@ def test_ecn_mark__leaves_ip_options_alone(switch):
 @needs("held_queue")
 @pytest.mark.parametrize(("unit", "size"), UNITS)
 def test_egress_threshold__drops_on_departure_while_too_many_stay_behind(switch, unit, size):
-    """Of 8 packets the first three leave 7, 6 and 5 behind and are dropped; the rest leave fewer."""
+    """Of 8 packets the first three leave 7, 6 and 5 packets behind and are dropped; the others leave fewer."""
     switch.policy(EgressThreshold(THRESHOLD * size, unit=unit))
     arrive(switch, 8)
     cards = summary(switch)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The ingress and egress of the TNA program, for both generations, with packets: between them stands a traffic manager
-made up in programs/tna_pipelines.p4, and the soft switch's core runs it. TNA parsers and the chip are not in this.
+"""Packets through ingress and egress of the TNA program, for both generations, on the soft switch's core. The traffic
+manager between them is made for the test (programs/tna_pipelines.p4). TNA parsers and the chip are not tested.
 
-A packet, of any length, takes three cells there; it comes to its queue 400 ns after it came in.
+In this traffic manager every packet takes three cells, and reaches its queue 400 ns after its arrival.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from softswitch.tests.core_driver import Core, wire_bits
 from wire.wire import DEPTH_BUCKETS, POLICY, POSTCARD
 
 PROGRAMS = Path("p4src/tests/programs")
-REFUSED_PORT = 4  # where the traffic manager sends what it refuses
+REFUSED_PORT = 4  # to which the traffic manager deflects refused packets
 CELLS = 3
 INGRESS_NS = 400
 ECT, CE = 2, 3
@@ -42,7 +42,7 @@ GENERATIONS = [generation.target for generation in tofino.GENERATIONS]
 
 
 class Pipelines:
-    """Three hosts' ports and one for refused packets; the queue towards the receiver is watched, and reported."""
+    """Three hosts' ports and one for refused packets. The queue to the receiver is watched and sends postcards."""
 
     def __init__(self, generation: str) -> None:
         ports = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, REFUSED_PORT)
@@ -63,7 +63,7 @@ class Pipelines:
         self._sent: list = []
 
     def limit(self, cells: int, port: int = RECEIVER_PORT) -> None:
-        """The traffic manager's."""
+        """Sets the traffic manager's queue limit."""
         self.core.set(f"register write queue_limit_cells {port} {cells}")
 
     def policy(self, action: str, port: int = RECEIVER_PORT) -> None:
@@ -78,12 +78,12 @@ class Pipelines:
         return [output.frame for output in self._sent if output.port == port]
 
     def postcards(self) -> list[Postcard]:
-        found = [frame[POSTCARD_HEADERS_BYTES:] for frame in self.frames_to(COLLECTOR_PORT)]
-        assert {len(card) for card in found} <= {POSTCARD.length}
-        return [Postcard(POSTCARD.decode(card)) for card in found]
+        payloads = [frame[POSTCARD_HEADERS_BYTES:] for frame in self.frames_to(COLLECTOR_PORT)]
+        assert {len(payload) for payload in payloads} <= {POSTCARD.length}
+        return [Postcard(POSTCARD.decode(payload)) for payload in payloads]
 
     def counter(self, name: str) -> dict[int, int]:
-        """Packets by cell, those not zero."""
+        """Packets by cell of the counter, without zeros."""
         self.frames_to(COLLECTOR_PORT)
         status, *lines = self.core.control(f"counter read {name}")
         assert status == "ok"
@@ -189,7 +189,7 @@ def test_egress_threshold__goes_by_the_depth_at_dequeue(switch, mark, ecn, what)
 
 
 def test_tail_drop__is_the_traffic_managers_alone(switch):
-    """Its limit may lie above the threshold in the table, by its units or for a moment: no packet is dropped twice."""
+    """The program must not drop, even if the traffic manager's limit exceeds the table's threshold for a while."""
     switch.policy(f"tail_drop {CELLS} 0")
     switch.limit(4 * CELLS)
     switch.send(frames.tcp(1000), count=4)
@@ -215,7 +215,7 @@ def test_postcards__never_make_postcards(switch):
 
 
 def test_calibration__numbers_tell_of_every_arrival(switch):
-    """1009 packets in bursts that overflow the queue; the histogram has all that were queued."""
+    """1009 packets in bursts that overflow the queue; the histogram counts all queued packets."""
     switch.limit(7 * CELLS)
     for number in range(1009):
         switch.send(frames.tcp(1514, seq=number), at_ns=number // 13 * 200_000)
@@ -239,7 +239,7 @@ def test_sequence_numbers__wrap(switch):
 
 
 def test_times__are_exact_wherever_the_stamps_wrap(switch):
-    """Arrivals around the wraps of 18, 32 and 48 bits, and stays from 62 us to 0.6 s, which is past 18 bits."""
+    """Arrivals around the wrap-arounds of 18, 32 and 48 bits; sojourns from 62 us to 0.6 s, beyond 18 bits."""
     chance = random.Random(3)
     around = [1 << 18, 5 << 18, 1 << 32, 3 << 32, (1 << 40) + 5, 1 << 47, (1 << 48) - (1 << 33)]
     arrivals = sorted(base + chance.randrange(-1000, 1000) for base in around for _ in range(6))

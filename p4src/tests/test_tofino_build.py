@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is committed for Tofino: as new as its sources, within each generation's stages, with the names of v1model."""
+"""The committed Tofino output: not stale, within each generation's stages, with the names of v1model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CHIPS = [pytest.param(generation, id=generation.target) for generation in tofino.GENERATIONS]
 STAGE_BUDGET = {"tofino": 12, "tofino2": 20}
 
-# Registers by which v1model learns its queue's length: Tofino's traffic manager knows it.
+# Registers with the queue's length on v1model. On Tofino the traffic manager reports the length.
 V1MODEL_ONLY = {"admitted_packets", "admitted_bytes", "departed_packets", "departed_bytes"}
 V1MODEL_ONLY |= {"queue_registers_filled", "queue_packets", "queue_bytes"}
 
@@ -60,7 +60,7 @@ def test_nothing_of_this_machine_is_in_it(generation):
 
 @pytest.mark.parametrize("generation", CHIPS)
 def test_tables__have_the_keys_and_actions_of_v1model(generation):
-    """One control plane writes both: same names, same widths."""
+    """One control plane writes both targets, so names and widths must be equal."""
     ours = {last(t["name"]): _signature(t) for t in read(generation, "bf-rt.json")["tables"] if "action_specs" in t}
     program = json.loads((ROOT / "p4src/build/bufferscope.json").read_text())
     widths = {
@@ -109,7 +109,7 @@ def _memory(kind: str, *units: int, **more: Any) -> dict:
 
 
 def test_resources__count_what_is_placed_once():
-    """Two tables share a block in one stage, a counter has a spare bank, a parser table lies in no stage."""
+    """Two tables share a block in one stage, a counter has a spare bank, and a parser table is in no stage."""
     context = {
         "compiler_version": "9", "target": "tofino",
         "tables": [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A Tofino or its model that already runs our program (docs/target-tofino.md: bring-up). Never run by its authors.
+"""A Tofino or its model that already runs our program (bring-up: docs/target-tofino.md). This module has never run.
 
 $BUFFERSCOPE_TOFINO: HOST:PORT of its BF Runtime server. $BUFFERSCOPE_TOFINO_PORTS: the four ports of the suite and the
 interfaces of this machine that are cabled to them, as in "1/0=enp1s0f0 1/1=enp1s0f1 1/2=enp1s0f2 1/3=enp1s0f3". Both
@@ -25,7 +25,7 @@ MODEL_INTERFACES = {port: f"veth{2 * port + 1}" for port in SUITE_PORTS}  # devi
 
 
 def why_not() -> str | None:
-    """Why this machine has none, None: it has."""
+    """Why this machine reaches no Tofino. None: it does."""
     if os.environ.get(ADDRESS_VARIABLE):
         return None
     if not os.environ.get("SDE_INSTALL"):
@@ -36,10 +36,10 @@ def why_not() -> str | None:
 
 
 class Tofino(RealTimeSwitch):
-    """A connection. The program's counters keep what other tests counted: differences since restart() are told."""
+    """A connection. The program's counters are never reset, so counts are differences since restart()."""
 
     own_abilities = frozenset()
-    min_frame_bytes = 60  # Ethernet's; the MAC pads what is shorter
+    min_frame_bytes = 60  # the MAC pads shorter frames
 
     def __init__(self) -> None:
         self.control = targets.connect("tofino", os.environ.get(ADDRESS_VARIABLE) or MODEL_ADDRESS)  # type: ignore
@@ -53,7 +53,7 @@ class Tofino(RealTimeSwitch):
         self.ports = PacketPorts(interfaces)
 
     def restart(self) -> Tofino:
-        self.control.set_deflection(self.number(MARKER_PORT))  # all four ports are taken to be in one pipe
+        self.control.set_deflection(self.number(MARKER_PORT))  # assumes that all four ports are in one pipe
         self.start()
         counters = self.control.counters().items()
         self._before = {(name, cell): count for name, cells in counters for cell, count in cells.items()}
@@ -65,7 +65,7 @@ class Tofino(RealTimeSwitch):
         self.control.close()
 
     def outputs(self) -> list[tuple[int, bytes]]:
-        """Mirrored copies go round by the mirror buffer, behind which no marker can be put: time must do."""
+        """Waits MIRRORED_S for mirrored copies: they pass the mirror buffer, where no marker can follow them."""
         super().outputs()
         while received := self.ports.receive(MIRRORED_S):
             self._keep(received)
@@ -80,7 +80,7 @@ class Tofino(RealTimeSwitch):
         return Count(now.packets - before.packets, now.bytes - before.bytes)
 
     def histogram(self, port: int) -> list[tuple[int, int]]:
-        assert port == RECEIVER_PORT, "only this port's buckets are noted by restart()"
+        assert port == RECEIVER_PORT, "restart() saves the buckets of this port only"
         return [(lowest, packets - self._buckets_before[lowest]) for lowest, packets in super().histogram(port)]
 
     def preset(self, register: str, value: int, port: int = RECEIVER_PORT) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A switch as the suite sees it, whatever executes the program: frames in, frames and postcards out, and the control
-plane's calls. Each target is a subclass that says how frames get in and out and how time passes there.
+"""A switch as the suite sees it, independent of the target: frames in, frames and postcards out, and the control
+plane's calls. Each target is a subclass that moves frames in and out and lets time pass.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ COLLECTOR = Collector(
     COLLECTOR_PORT, frames.SWITCH_MAC, frames.COLLECTOR_MAC, frames.SWITCH, frames.COLLECTOR, UDP_PORT, UDP_PORT
 )
 FULL_FRAME_BYTES = 1514
-CLOCK_FIELDS = ("enqueue_switch_ns", "sojourn_ns")  # of a postcard: what the switch read from its clock
+CLOCK_FIELDS = ("enqueue_switch_ns", "sojourn_ns")  # a postcard's readings of the switch's clock
 DEPTH_FIELDS = ("depth_packets", "depth_bytes", "depth_cells", "depth_unit", "threshold")
 
 
 @dataclass(frozen=True)
 class Postcard:
-    """One postcard as the collector's port got it."""
+    """One postcard, as it left the collector's port."""
 
     fields: dict[str, int]
 
@@ -52,17 +52,17 @@ class Postcard:
 
 
 class SwitchUnderTest(abc.ABC):
-    """Configured as the lab has it: three ports, the queue towards the receiver watched, postcards to the third port.
+    """Has the lab's configuration: three ports, the queue to the receiver is watched, postcards go to the third port.
 
     `port` is always the suite's number; a target whose ports have other numbers translates.
     """
 
     own_abilities: ClassVar[frozenset[str]]
-    min_frame_bytes: ClassVar[int]  # shorter ones cannot be sent into this target, or not without padding
+    min_frame_bytes: ClassVar[int]  # shorter frames cannot be sent into this target, or only with padding
     control: ProgramSwitch
 
     def configure(self) -> None:
-        """From nothing to the lab's configuration."""
+        """Makes the lab's configuration on an unconfigured switch."""
         for mac, port in ((frames.SENDER_MAC, SENDER_PORT), (frames.RECEIVER_MAC, RECEIVER_PORT)):
             self.control.set_forwarding(mac, self.number(port))
         self.collector_at(COLLECTOR_PORT)
@@ -76,7 +76,7 @@ class SwitchUnderTest(abc.ABC):
         return port
 
     def policy(self, policy: Policy, port: int = RECEIVER_PORT) -> None:
-        """In force for what is sent from now on. Where depths are in cells, a packet is as many as a full one fills."""
+        """Applies to frames sent from now on. If depths are in cells, a packet counts as the cells of a full packet."""
         self.settle()
         self.control.set_policy(self.number(port), self.expressible(policy))
 
@@ -97,11 +97,11 @@ class SwitchUnderTest(abc.ABC):
         self.control.set_collector(Collector(**{**vars(COLLECTOR), "port": self.number(port)}))
 
     def counter(self, name: str, port: int) -> int:
-        """Packets, once all that was sent has gone through."""
+        """Counts packets, after all frames sent have passed the switch."""
         return self.count(name, port).packets
 
     def counted_bytes(self, name: str, port: int) -> int:
-        """Of the frames, Ethernet header included (ability counted_bytes)."""
+        """Counts bytes of frames, including the Ethernet header (ability counted_bytes)."""
         return self.count(name, port).bytes
 
     def count(self, name: str, port: int) -> Count:
@@ -113,7 +113,7 @@ class SwitchUnderTest(abc.ABC):
         return self.control.histogram(self.number(port))
 
     def rate(self, rate_bps: int) -> None:
-        """The link's behind RECEIVER_PORT's queue (ability bit_rate)."""
+        """Sets the rate of the link behind RECEIVER_PORT's queue (ability bit_rate)."""
         self.control.set_queue(self.number(RECEIVER_PORT), Queue(rate_bps=rate_bps))
 
     @abc.abstractmethod
@@ -123,9 +123,9 @@ class SwitchUnderTest(abc.ABC):
     # Frames
 
     def send(self, at_ns: int, port: int, frame: bytes) -> None:
-        """Frames go in in the order of the calls; what `at_ns` is worth, the target's abilities say."""
+        """Sends frames in the order of the calls. The target's abilities say how exactly `at_ns` is kept."""
         if len(frame) < self.min_frame_bytes:
-            pytest.skip(f"{self.control.target}: a frame of {len(frame)} bytes cannot be sent into it as it is")
+            pytest.skip(f"{self.control.target}: a frame of {len(frame)} bytes cannot be sent into it unpadded")
         self.put_in(at_ns, port, frame)
 
     @abc.abstractmethod
@@ -133,23 +133,23 @@ class SwitchUnderTest(abc.ABC):
 
     @abc.abstractmethod
     def slow_link(self) -> None:
-        """Frames of 1514 bytes leave RECEIVER_PORT's queue at most every 61 us of `at_ns`, so that it can fill."""
+        """Slows RECEIVER_PORT's link so that its queue can fill: one 1514-byte frame per 61 us of `at_ns` at most."""
 
     @contextmanager
     def held(self, packets: int = 0) -> Iterator[None]:
-        """What is sent within comes to the queue of RECEIVER_PORT before any of it leaves (ability held_queue).
+        """Frames sent inside all reach the queue of RECEIVER_PORT before the first one leaves (ability held_queue).
 
-        `packets`: about how many, if many.
+        `packets`: about how many frames, if many.
         """
         yield
 
     @abc.abstractmethod
     def settle(self) -> None:
-        """Returns when ingress is done with all that was sent."""
+        """Returns when ingress has processed all frames sent."""
 
     @abc.abstractmethod
     def outputs(self) -> list[tuple[int, bytes]]:
-        """(port, frame) of everything that has come out, once all that was sent has gone through; per port in order."""
+        """(port, frame) of all outputs, after all frames sent have passed the switch; in order per port."""
 
     def frames_to(self, port: int) -> list[bytes]:
         return [frame for out, frame in self.outputs() if out == port]
@@ -163,15 +163,15 @@ class SwitchUnderTest(abc.ABC):
         return [Postcard(card) for card in cards]
 
     def known(self, fields: dict[str, int]) -> dict[str, int]:
-        """The fields of a postcard that a test can know: those read from a clock where time is exact, those that count
-        packets where the target counts packets, and all others."""
+        """The fields of a postcard whose values a test can predict on this target: clock fields only if time is exact,
+        depth fields only if the target counts packets, and all other fields."""
         can = self.control.capabilities
         unknown = {*(() if can.exact_time else CLOCK_FIELDS)}
         unknown.update(() if Unit.PACKETS in can.depth_units else DEPTH_FIELDS)
         return {name: value for name, value in fields.items() if name not in unknown}
 
     def depth_of(self, card: Postcard) -> int:
-        """What the packet found in the queue, in the first unit that the target compares."""
+        """The queue's length at the packet's arrival, in the first unit that the target compares."""
         return card.depth_packets if Unit.PACKETS in self.control.capabilities.depth_units else card.depth_cells
 
 
