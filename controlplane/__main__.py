@@ -25,7 +25,7 @@ class _UsageError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports a usage error in one line, as all errors here."""
+    """Reports a usage error in one line, as this program reports all errors."""
 
     def error(self, message: str) -> NoReturn:
         raise _UsageError(f"{message}; see {self.prog} --help")
@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         group.add_argument("--address", help="; ".join(f"{name}: {row.address}" for name, row in TARGETS.items()))
         return subparser
 
-    command("apply", commands.apply_file, "configure the switch as the file says; a second time changes nothing")
+    command("apply", commands.apply_file, "configure the switch as the file says; idempotent")
     command("diff", commands.diff, "show the changes that apply would make, and change nothing")
     command("ports", commands.ports, "list the ports: names, numbers, queue, policy, postcards")
     threshold = command("threshold", commands.threshold, "show or set the threshold of a queue's policy")

@@ -66,7 +66,7 @@ def plan(switch: Switch, desired: Desired) -> list[Change]:
 
 
 def apply(switch: Switch, desired: Desired) -> Applied:
-    """Makes the changes as the only writer. Raises ApplyError if the switch refuses a change or is lost."""
+    """Makes the changes as the only writer. Raises ApplyError if the switch refuses a change or is gone."""
     with switch.writing():
         changes = plan(switch, desired)
         for at, change in enumerate(changes):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """BMv2's simple_switch through Thrift: tables, mirror sessions, counters, registers, queue depth and rate.
 
-Thrift rather than P4Runtime, which has no call for queues. BMv2 shapes in packets/s. A full queue of BMv2 drops
-without a trace, so thresholds must be below the queue's limit.
+We use Thrift, because P4Runtime has no call for queues. BMv2 shapes in packets/s. A full queue of BMv2 drops silently,
+so thresholds must be below the queue's limit.
 """
 
 from __future__ import annotations

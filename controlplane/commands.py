@@ -107,7 +107,7 @@ def threshold(options: argparse.Namespace) -> int:
 def mode(options: argparse.Namespace) -> int:
     with opened(options) as (switch, spec):
         number = port_number(switch, options.port)
-        _refuse_what_the_mode_ignores(options)
+        _refuse_ignored_options(options)
         if options.mode is None:
             print(mode_of(switch.policy(number)))
             return 0
@@ -161,7 +161,7 @@ def histogram(options: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_what_the_mode_ignores(options: argparse.Namespace) -> None:
+def _refuse_ignored_options(options: argparse.Namespace) -> None:
     takes = {"--threshold": ("tail-drop", "ecn", "egress-threshold"), "--hard-limit": ("ecn",),
              "--mark": ("egress-threshold",)}  # fmt: skip
     values = {"--threshold": options.threshold, "--hard-limit": options.hard_limit, "--mark": options.mark or None}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Is the switch's program ours, and of this checkout? In another program, equal names may have other meanings."""
+"""Refuses a switch whose P4 program is not this checkout's: in another program, equal names may have other meanings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def committed_digest() -> str:
 
 
 def refuse_other_program(switch: Switch, identity: ProgramIdentity, digest: str | None = None) -> None:
-    """SwitchError unless name and digest (if known) are this checkout's. `digest`: of the target's own build."""
+    """SwitchError unless name and digest (if known) are this checkout's. `digest`: of the target's own build of it."""
     if identity.name != PROGRAM:
         raise SwitchError(f"{switch}: runs the program {identity.name!r}, not {PROGRAM!r}: nothing was changed on it")
     digest = digest or committed_digest()

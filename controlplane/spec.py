@@ -30,7 +30,7 @@ NEGOTIATIONS = ("default", "on", "off")
 
 
 def quantity(*dimensions: str) -> Callable[[object], units.Quantity]:
-    """A parser of quantities above zero. It raises ValueError; messages put its text after the value."""
+    """A parser of quantities above zero. Its ValueErrors continue a sentence that begins with the value."""
 
     def read(value: object) -> units.Quantity:
         parsed = units.parse(value, dimensions)
@@ -42,7 +42,7 @@ def quantity(*dimensions: str) -> Callable[[object], units.Quantity]:
 
 
 def whole_number(low: int, high: int) -> Callable[[object], int]:
-    """A parser of decimal numbers from `low` to `high`. It raises ValueError as above."""
+    """A parser of decimal numbers from `low` to `high`. Its ValueErrors continue a sentence, as quantity's."""
 
     def read(value: object) -> int:
         if not re.fullmatch(r"[0-9]{1,12}", str(value)) or not low <= int(str(value)) <= high:
@@ -76,7 +76,7 @@ def _ipv4(value: object) -> str:
 
 
 def _once(value: object) -> object:
-    """Refuses a MAC address that occurs twice, in upper and lower case."""
+    """Refuses a mapping with the same MAC address in upper and in lower case."""
     if isinstance(value, dict):
         spelled = [str(mac).lower() for mac in value]
         if twice := sorted({mac for mac in spelled if spelled.count(mac) > 1}):

@@ -172,7 +172,7 @@ class Switch(abc.ABC):
         """Raises the errors of set_queue, and changes nothing."""
 
     def silent_drops(self, policy: Policy, queue: Queue) -> str:
-        """Why the queue would drop without a trace before `policy` drops; '' if it would not."""
+        """Why the queue would drop silently before `policy` drops; '' if it would not."""
         if not isinstance(policy, TailDrop | Ecn):
             return ""
         most = policy.hard_limit if isinstance(policy, Ecn) else policy.threshold

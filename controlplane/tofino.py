@@ -23,7 +23,7 @@ from controlplane.switch import Capabilities, Count, FrontPanel, ProgramIdentity
 from controlplane.targets import TARGETS
 from controlplane.tofino_queues import PIPE_SHIFT, ROUNDING, TrafficManager
 
-COPY_BYTES = 108  # of a mirrored copy: 32 of facts (p4src/tna/internal_headers.p4) and 74 of headers, in whole words
+COPY_BYTES = 108  # of a mirrored copy: 32 of copy_h (p4src/tna/internal_headers.p4), 74 of headers, in whole words
 SPEEDS_GBPS = (1, 10, 25, 40, 50, 100, 200, 400)
 FECS = {"none": "BF_FEC_TYP_NONE", "firecode": "BF_FEC_TYP_FIRECODE", "reed-solomon": "BF_FEC_TYP_REED_SOLOMON"}
 SHORT_FECS = {"BF_FEC_TYP_FC": "firecode", "BF_FEC_TYP_RS": "reed-solomon"}  # as some SDEs spell them

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Tofino's traffic manager: a port's queue, its limit, shaping and drops, and the deflection of refused packets.
 
-The SDE's tables have a pipe, a port group and the group's queue as key, not the port. Groups, cell size and limits are
-read from the switch. The chip rounds rates to mantissa and exponent; we read the rounded rate back.
+The keys of the SDE's tables are pipe, port group and queue of the group, not the port. Groups, cell size and limits
+are read from the switch. The chip rounds rates to mantissa and exponent; we read the rounded rate back.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def table(switch: Switch, before: Reading, now: Reading) -> Table:
     unit = switch.capabilities.depth_units[0]
     heads = ("packets/s", "Mbit/s", "drops/s", "marks/s", "p50", "p99", "most")
     title = f"{switch}, the last {seconds:.1f} s; depths in {unit}"
-    table = Table(title=title, caption=_own(before, now, seconds), box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, caption=_target_drops(before, now, seconds), box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("port")
     table.add_column("policy", min_width=12)
     for head in heads:
@@ -105,7 +105,7 @@ def _difference(before: Reading, now: Reading, counter: str, port: int) -> Count
     return Count(new.packets - old.packets, new.bytes - old.bytes)
 
 
-def _own(before: Reading, now: Reading, seconds: float) -> str:
-    """The target's own drop counters that moved."""
+def _target_drops(before: Reading, now: Reading, seconds: float) -> str:
+    """The target's own drop counters that changed, as rates."""
     moved = {name: value - before.target.get(name, 0) for name, value in now.target.items() if "drop" in name}
     return ", ".join(f"{name} {value / seconds:,.1f}/s" for name, value in moved.items() if value > 0)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Runs BMv2's simple_switch as a program of a run: `python -m hosts.bmv2 --json FILE --thrift-port N --port 1=eth0`.
 
-simple_switch does not say when its control plane is reachable, and has no handler for SIGTERM. This program prints
-`ready` when the Thrift port answers, passes SIGTERM on and exits with 0. If simple_switch ends by itself, this program
-says so and exits with 1. Queues are only as punctual as simple_switch's threads, so the threads get timers without
-slack, a high priority and a short slice, like our own switch. Standard library only: this runs on remote hosts.
+simple_switch does not report when its control plane is reachable, and has no handler for SIGTERM. This program prints
+`ready` when the Thrift port answers; on SIGTERM it ends simple_switch and exits with 0. If simple_switch ends by
+itself, this program reports that and exits with 1. Queues are only as punctual as simple_switch's threads, so the
+threads get timers without slack, a high priority and a short slice, like our own switch. Standard library only: this
+runs on remote hosts.
 """
 
 from __future__ import annotations

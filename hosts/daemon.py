@@ -38,7 +38,7 @@ from hosts import moment, room
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 POLL_MS = 10  # interval of looking for the ready line in the log
-KILL_WAIT_S = 2.0  # a process that is still there so long after SIGKILL hangs in the kernel
+KILL_WAIT_S = 2.0  # a process that survives SIGKILL this long hangs in the kernel
 LAST_WORDS_BYTES = 4096
 
 
@@ -130,7 +130,7 @@ def stop(name: str, runtime_dir: Path, timeout_s: float = 10.0) -> dict[str, Any
 
 
 def status(runtime_dir: Path) -> dict[str, Any]:
-    """Every program ever started with this runtime_dir: running or how it ended."""
+    """Every program that was started with this runtime_dir: whether it runs, or how it ended."""
     daemons: list[dict[str, Any]] = []
     for path in sorted(runtime_dir.glob("*.pid")) + sorted(runtime_dir.glob("*.exit")):
         files = Files(path.stem, runtime_dir)
@@ -168,7 +168,7 @@ def _keep(files: Files, command: list[str], argv: list[str], log: Path, report_f
         _leave_callers_files(log, report_fd)
         moment.wait_for_whole()
         try:
-            # stdin, stdout and stderr are the keeper's own: /dev/null and the log.
+            # The child inherits the keeper's stdin (/dev/null), stdout and stderr (the log).
             child = subprocess.Popen(command, start_new_session=True)
             signal.signal(signal.SIGTERM, lambda *_: child.send_signal(signal.SIGTERM))
             state = {
@@ -287,7 +287,7 @@ def _how(end: dict[str, Any] | None) -> str:
 
 
 def _last_words(log: Path, offset: int) -> str:
-    """The last line that the program printed, or a hint where to look. Names a full file system of the log."""
+    """The last line that the program printed, or a hint to its log. Adds a full file system's name."""
     try:
         with log.open("rb") as lines:
             size = lines.seek(0, os.SEEK_END)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Which file system is full. A program that dies of that can often not say so: its log is there, too. Standard library
-only, because it also runs on remote hosts.
+"""Names a full file system, for error messages: a program that fails for lack of space often cannot write that to its
+log on the same file system. Standard library only, because it also runs on remote hosts.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-# The collector and the sink take a block of 1 MiB off again that did not fit: so much may be free on a full disk.
+# Collector and sink truncate a block of up to 1 MiB that did not fit, so a full disk may have that much free again.
 LEAST_FREE_BYTES = 2 << 20
 
 
 def full(path: Path) -> str:
-    """The file system of `path` with its sizes where there is no room left; '' where there is, or nobody knows."""
+    """A clause that names the file system of `path` if it is full; '' if it has room, or if statvfs fails."""
     try:
         figures = os.statvfs(path)
         free, total = figures.f_bavail * figures.f_frsize, figures.f_blocks * figures.f_frsize

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Measures the round trip of the idle path with ICMP echo, before traffic starts: `python -m hosts.traffic.idle_rtt`.
 
-Standard library only. A TCP connection would use up the one test that an iperf3 server waits for. A reply is stamped
-when this process reads it, so a sample includes the wake-up of this process: tens of microseconds. Writes
+Standard library only. ICMP, because a TCP connection would use up the single test that an iperf3 server waits for. A
+reply is stamped when this process reads it, so a sample includes the process's wake-up: tens of microseconds. Writes
 {"samples_ns": [...], "min_ns": N, "median_ns": N, "sent": N, "lost": N}.
 """
 

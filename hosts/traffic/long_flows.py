@@ -28,7 +28,7 @@ from hosts.traffic.outcome import (
 )
 from hosts.traffic.plan import Plan, Process, parse
 
-RESULT_SECONDS = 15.0  # after the traffic, for iperf3 to exchange results over a path that was just congested
+RESULT_SECONDS = 15.0  # after the traffic: iperf3 exchanges results over a path that was congested until then
 POLL_SECONDS = 0.005
 CONNECT_TIMEOUT_MS = 10_000
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The plan of long_flows, checked as a whole: reports all errors at once, each with its key.
 
-iperf3 has at most 128 streams a process, and serves one client at a time. So a larger group is split, and its k-th part
-goes to server port `server_port + k` from client ports `first_client_port + 128 k` onwards. Our own generator, epoll,
-has one process for all flows.
+An iperf3 process has at most 128 streams and serves one client at a time. So a larger group is split: part k uses
+server port `server_port + k` and client ports from `first_client_port + 128 k`. Our own generator, epoll, has one
+process for all flows.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def parse(values: Any) -> Plan:
         processes=tuple(processes),
         mss_bytes=read.number(values, "mss_bytes", 88, 9216) if values.get("mss_bytes") is not None else None,
         ecn=values.get("ecn", False),
-        # iperf3 connects its streams one after the other (esnet/iperf#254): 1/8 s a stream, far beyond a round trip
+        # iperf3 connects its streams one after the other (esnet/iperf#254): 1/8 s per stream is far above a round trip
         setup_seconds=read.number(values, "setup_seconds", 1, 3600, default=15 + most_flows // 8),
     )
     if not isinstance(plan.ecn, bool):

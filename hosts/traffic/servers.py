@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Keeps one iperf3 server a port until SIGTERM or SIGINT: `python -m hosts.traffic.servers`.
+"""Keeps one iperf3 server running on each port until SIGTERM or SIGINT: `python -m hosts.traffic.servers`.
 
-Runs on the receiving host, standard library only. Each server serves one test and is then restarted, so a broken test
+Runs on the receiving host, standard library only. Each server serves one test and is then restarted. So a broken test
 cannot block its port, and each test has its own JSON file: iperf3-server-<port>.json, then iperf3-server-<port>-1.json
-and so on. Goodput is that of the receiving application. Results are stored on this host, because iperf3's
+and so on. The files have the receiving application's goodput. They stay on this host, because iperf3's
 --get-server-output would send them back through the bottleneck. Prints `ready` when every port listens.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads and sets gso_max_segs: how many segments TCP may hand an interface at once. settings.py says why it matters.
+"""Reads and sets gso_max_segs, the number of segments that TCP may hand to an interface at once (why: settings.py).
 
 A value is read back after it is set, because kernels and versions of ip before 4.16 refuse or ignore it.
 """
@@ -24,11 +24,11 @@ def read(interface: str) -> int:
 
 def write(interface: str, segments: int) -> None:
     """Raises TuneError if ip or the kernel refuses the value, or the kernel keeps another one."""
-    what = f"setting gso_max_segs of {interface} to {segments}"
+    attempt = f"setting gso_max_segs of {interface} to {segments}"
     try:
         run("ip", "link", "set", "dev", interface, "gso_max_segs", str(segments))
     except CommandError as error:
-        raise TuneError(f"{what}: {error.reason}: {NEEDS}") from error
+        raise TuneError(f"{attempt}: {error.reason}: {NEEDS}") from error
     kept = read(interface)
     if kept != segments:
-        raise TuneError(f"{what}: the kernel keeps {kept}: {NEEDS}")
+        raise TuneError(f"{attempt}: the kernel keeps {kept}: {NEEDS}")

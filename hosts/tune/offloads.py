@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Offloads of an interface through ethtool. Saves single features, not groups: switching a group on again would also
-switch on features that had been off.
+"""Reads and switches offloads of an interface through ethtool. Saves single features, not groups: restoring a group
+would also switch on features that had been off.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which settings of a host matter to a buffer experiment, their values, and why.
+"""The settings of a host that affect a buffer experiment, their values, and the reasons.
 
 Only settings of the network namespace are changed, none of the whole machine. net.core.rmem_max and tcp_mem stay:
 tcp_rmem and tcp_wmem alone bound autotuned buffers.

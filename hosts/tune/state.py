@@ -37,7 +37,7 @@ def load(path: Path) -> dict[str, Any]:
         raise TuneError(f"{path}: this is no state file of this program: give another --state") from error
     if version != STATE_VERSION:
         raise TuneError(
-            f"{path}: state of version {version}, this program knows {STATE_VERSION}: undo it with that one"
+            f"{path}: state of version {version}, this program knows {STATE_VERSION}: undo it with the other version"
         )
     return values if saved_where == where() else {}
 

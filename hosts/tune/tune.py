@@ -126,7 +126,7 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
             state.save(options.state, saved)
         elif not errors:
             options.state.unlink()
-        outcome = "; not put back: " + "; ".join(errors) if errors else "; what was changed before it is put back"
+        outcome = "; not restored: " + "; ".join(errors) if errors else "; earlier changes of this call are undone"
         raise TuneError(f"{error}{outcome}") from error
     return result
 
@@ -137,7 +137,7 @@ def undo(options: argparse.Namespace) -> dict[str, Any]:
     changed, left, errors = put_back(saved)
     if errors:
         state.save(options.state, left)
-        raise TuneError(f"not put back, and still in {options.state}: {'; '.join(errors)}")
+        raise TuneError(f"not restored, and still in {options.state}: {'; '.join(errors)}")
     options.state.unlink(missing_ok=True)
     after = {**saved.get("sysctls", {}), **{f"{i} offloads": s for i, s in saved.get("offloads", {}).items()}}
     after.update({f"{i} gso_max_segs": str(segments) for i, segments in saved.get("gso_max_segs", {}).items()})
@@ -165,13 +165,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     change.add_argument(
         "--interface", type=state.parse_interface, action="append", required=True, help="may be repeated"
     )
-    change.add_argument("--mode", choices=MODES, default="tail-drop", help="ecn: connections ask for ECN, else not")
+    change.add_argument("--mode", choices=MODES, default="tail-drop", help="with ecn, connections request ECN")
     change.add_argument(
         "--window-bytes", type=parse_bytes, default=4 << 20, help="BDP and buffer together (default 4 MiB)"
     )
     change.add_argument("--reserve-ports", type=parse_ports, help="FIRST-LAST: client ports of the experiment")
-    back = commands.add_parser("undo", help="put back what apply changed")
-    back.add_argument("--state", type=Path, required=True, help="the file apply wrote")
+    back = commands.add_parser("undo", help="restore the settings that apply changed")
+    back.add_argument("--state", type=Path, required=True, help="the file that apply wrote")
     commands.add_parser("show", help="settings, offloads and queues of this host as JSON")
     return parser.parse_args(arguments)
 

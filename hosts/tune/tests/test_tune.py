@@ -77,7 +77,7 @@ def test_tune__failure_half_way_puts_back_and_names_the_key(pair, tmp_path):
     done = pair.run("a", "python3", "-c", code, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("tune: setting net.ipv6.conf.eth0.addr_gen_mode to '99': Invalid argument")
-    assert "what was changed before it is put back" in done.stderr
+    assert "earlier changes of this call are undone" in done.stderr
     assert done.stderr.count("\n") == 1
     assert values(pair) == before
     assert not state.exists()
@@ -128,7 +128,7 @@ def test_tune__refused_gso_max_segs_puts_offloads_back(pair, tmp_path):
     assert done.returncode == 1
     assert done.stderr.startswith("tune: setting gso_max_segs of eth0 to 70000: ")
     assert bursts.NEEDS in done.stderr
-    assert done.stderr.endswith("what was changed before it is put back\n")
+    assert done.stderr.endswith("earlier changes of this call are undone\n")
     assert done.stderr.count("\n") == 1
     assert values(pair) == before
     assert not state.exists()
