@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Generates wire/postcard.lua, a Wireshark dissector, from postcard.def: `python -m wire.dissector`.
 
-Every field is bufferscope.<name>, described by its comment in postcard.def. Flags and other constants have their names.
+Every field is called bufferscope.<name> and described by its comment in postcard.def. Flags, policies and depth units
+are shown by name.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A cell with the lab's network, and ansible-playbook in it, as the runner uses them."""
+"""A cell with the lab's network, and ansible-playbook inside it, as in a run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from experiments import topology
 CHECKOUT = Path(__file__).resolve().parents[2]
 ANSIBLE = CHECKOUT / "ansible"
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
-# Above what a loaded machine needs, below what a hanging test may cost.
+# A loaded machine needs less; a test that hangs must not cost more.
 TIMEOUT_S = 300
 
 
 @dataclass
 class Played:
-    """What a playbook did: exit status, output, and per host the totals of the recap."""
+    """The result of a playbook: exit status, output, and the recap's totals by host."""
 
     status: int
     stdout: str
@@ -103,7 +103,7 @@ def cell() -> Iterator[Cell]:
 
 @pytest.fixture
 def run_variables(cell: Cell, tmp_path: Path) -> dict[str, Any]:
-    """What the runner passes for a repetition. runtime_dir is in the cell's own /run, and new for each test."""
+    """The variables of a repetition, as the runner passes them. Each test has a new runtime_dir in the cell's /run."""
     cell.run("mkdir", f"/run/{tmp_path.name}")
     return {
         "run_dir": str(tmp_path),

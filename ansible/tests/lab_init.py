@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""PID 1 of a test's cell: makes the lab's network in a private /run, says so, and ends with whoever holds its stdin."""
+"""PID 1 of a test's cell: makes the lab's network in a private /run, prints `ready`, and ends when its stdin closes."""
 
 import signal
 import subprocess
@@ -10,6 +10,6 @@ from experiments import topology
 subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tests", "/run"], check=True)
 topology.NETNS.mkdir()
 topology.build(mtu_bytes=1500)
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whatever detaches itself in here is reaped by the kernel
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps the orphans that PID 1 inherits
 print("ready", flush=True)
 sys.stdin.read()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an ordinary user is told before anything is done: every Debian package that is missing, in one line."""
+"""bootstrap.sh names all missing Debian packages to an ordinary user in one line, before it changes anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BOOTSTRAP = ANSIBLE / "bootstrap.sh"
 
 
 def wanted() -> set[str]:
-    """As the role packages has them, for the parts that the lab's machine plays."""
+    """The packages that the role packages installs on the lab's machine."""
     parts = yaml.safe_load((ANSIBLE / "inventories/lab/group_vars/machines.yml").read_text())["packages_groups"]
     by_group = yaml.safe_load((ANSIBLE / "roles/packages/defaults/main.yml").read_text())["packages_by_group"]
     return {name for part in parts for name in by_group.get(part, [])}
@@ -41,7 +41,7 @@ def machine(tmp_path: Path) -> Path:
 def bootstrap(
     machine: Path, *installed: str, words: tuple[str, ...] = ("/nowhere/requirements.txt",)
 ) -> subprocess.CompletedProcess[str]:
-    """With requirements that do not exist: what gets so far is not to install anything."""
+    """Runs bootstrap.sh with a requirements file that does not exist, so that pip never installs anything."""
     (machine / "installed").write_text("".join(f"{name}\n" for name in installed))
     environment = os.environ | {"PATH": f"{machine}:{os.environ['PATH']}"}
     return subprocess.run(

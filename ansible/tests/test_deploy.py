@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""deploy.yml twice: in the lab, where it builds, and as for SSH hosts, where it copies."""
+"""deploy.yml is idempotent in the lab, where it builds, and for SSH hosts, where it copies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_deploy__copies_what_a_remote_host_needs_and_nothing_twice(tmp_path: Pat
     first = play("-i", tmp_path / "hosts.json", DEPLOY, variables=variables)
     assert first.status == 0, first.stderr
     assert first.changed > 0
-    # -I -S: neither this checkout nor the Python environment's packages can be found, only the copy.
+    # With -I -S Python finds only the copy, neither this checkout nor the environment's packages.
     code = (
         f"import sys; sys.path.insert(0, {str(target)!r}); import hosts.daemon, hosts.tune.tune, hosts.traffic.servers"
     )

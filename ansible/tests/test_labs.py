@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""labs.yml with a local connection in place of SSH, from a small checkout of its own: what a lab has after one deploy,
-that a second changes nothing, and that a sweep refuses a lab that is at another commit until the next.
+"""labs.yml on a small checkout, with a local connection in place of SSH: a deploy installs and builds the commit, a
+second one changes nothing, and a sweep refuses a lab at another commit until the next deploy.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from experiments import environment
 from experiments.sweep.labs import Lab, ready
 from lib.errors import RunError
 
-# What make kernel leaves in a lab, as far as a sweep looks at it; each time it is called it says so.
+# `make kernel` here makes the files that a sweep looks for in a lab, and logs each call.
 MAKEFILE = """\
 kernel:
 \tmkdir -p build/virtual
 \ttouch build/deployed build/virtual/linux
 \techo built >>build/log
 """
-SH = ("sh", "-c")  # takes what it is asked as ssh does
+SH = ("sh", "-c")  # takes a command line in one word, like ssh
 
 
 def git(directory: Path, *words: str) -> str:
@@ -61,7 +61,7 @@ def deploy(tmp_path: Path, here: Path, lab: Lab) -> Played:
 
 
 def built(here: Path, lab: Lab) -> None:
-    """What a deploy leaves, without its seconds."""
+    """Makes the lab that a deploy would make, but faster."""
     git(here, "clone", "--quiet", str(here), lab.checkout)
     subprocess.run(["make", "--silent", "-C", lab.checkout, "kernel"], check=True)
 
@@ -84,46 +84,43 @@ def test_labs__deployed_twice_change_nothing(tmp_path: Path, here: Path, lab: La
     assert (there / "build/virtual/linux").exists()
 
     git(here, "config", "pack.compression", "0")
-    git(here, "repack", "-a", "-d", "-F", "--quiet")  # the same commit, packed otherwise
+    git(here, "repack", "-a", "-d", "-F", "--quiet")  # the bundle of the same commit then has other bytes
     second = deploy(tmp_path, here, lab)
     assert (second.status, second.changed) == (0, 0), second.stdout + second.stderr
-    assert (there / "build/log").read_text() == "built\n" * 2  # make decides what is to be done
+    assert (there / "build/log").read_text() == "built\n" * 2  # every deploy calls make
 
 
 def test_labs__at_another_commit_are_refused_until_they_are_deployed(
     tmp_path: Path, here: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def ours() -> dict[str, object]:
-        return {"commit": git(here, "rev-parse", "HEAD"), "dirty": False}
-
-    monkeypatch.setattr(environment, "git", ours)
+    monkeypatch.setattr(environment, "git", lambda: {"commit": git(here, "rev-parse", "HEAD"), "dirty": False})
     with pytest.raises(RunError, match="lab: it cannot be used: "):
-        ready([lab], virtual=True)  # nothing is there yet
+        ready([lab], virtual=True)  # the lab's directory does not exist yet
     old = git(here, "rev-parse", "HEAD")
     built(here, lab)
-    (found,) = ready([lab], virtual=True)
-    assert found.processors >= 1
+    (ready_lab,) = ready([lab], virtual=True)
+    assert ready_lab.processors >= 1
 
     new = commit(here, "two")
     refusal = f"it has the commit {old[:12]}, here is {new[:12]}: make deploy INVENTORY=..."
     with pytest.raises(RunError) as refused:
         ready([lab], virtual=True)
     assert refused.value.lines == [f"lab: {refusal}"]
-    other = Lab("other", SH, str(here))  # at the right one, built: the sweep goes on without the first
+    other = Lab("other", SH, str(here))  # built at the right commit: the sweep uses only this lab
     subprocess.run(["make", "--silent", "-C", here, "kernel"], check=True)
     assert [lab.name for lab in ready([lab, other], virtual=True)] == ["other"]
     assert capsys.readouterr().err == f"note: without lab: {refusal}\n"
 
     again = deploy(tmp_path, here, lab)
     assert (again.status, again.changed > 0) == (0, True), again.stderr
-    assert [found.name for found in ready([lab], virtual=True)] == ["lab"]
+    assert [ready_lab.name for ready_lab in ready([lab], virtual=True)] == ["lab"]
 
 
 def test_labs__that_were_not_built_are_refused(here: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "git", lambda: {"commit": git(here, "rev-parse", "HEAD"), "dirty": False})
     built(here, lab)
     (Path(lab.checkout) / "build/virtual/linux").unlink()
-    assert [found.name for found in ready([lab], virtual=False)] == ["lab"]
+    assert [ready_lab.name for ready_lab in ready([lab], virtual=False)] == ["lab"]
     with pytest.raises(RunError, match="lab: it has no build/virtual/linux: make deploy"):
         ready([lab], virtual=True)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Two makes at once in one checkout: the second waits for the lock of the first, says so, and both end well."""
+"""Two makes at once in one checkout: the second waits for the first one's lock and says so, and both succeed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARTS = ("Makefile", "ansible/*.sh", "collector", "hosts", "lib", "p4src", "soft
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """What `make build` needs of this checkout, without its build/."""
+    """A copy of the files that `make build` needs, without build/."""
     files = subprocess.run(
         ["git", "-C", CHECKOUT, "ls-files", "-z", *PARTS], capture_output=True, text=True, check=True
     ).stdout
@@ -34,7 +34,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @contextmanager
 def held(checkout: Path) -> Iterator[None]:
-    """The lock, as another make has it."""
+    """Inside, this process holds the checkout's lock, as another make would."""
     directory = os.open(checkout, os.O_RDONLY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The connection plugin: which namespace a task runs in, and that a name is never more than a name."""
+"""The connection plugin: a task runs in the right namespace, and a name never becomes a path or a shell command."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The playbooks: that they parse everywhere, and that preparing twice changes nothing and can be undone."""
+"""The playbooks parse with every inventory; prepare.yml is idempotent and can be undone."""
 
 from __future__ import annotations
 

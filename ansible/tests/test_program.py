@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The action plugin: arguments arrive as they are, and an answer that is none is a failure."""
+"""The action plugin: arguments arrive unchanged, and output without an answer is a failure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ HOSTILE = ["$(touch x)", "`touch x`", "; touch x", "a b", "'", '"', "\\", "*", "
 
 def _run(tmp_path: Path, code: str, *arguments: str, check: bool = False) -> Played:
     task = {"name": "Try", "program": {"argv": [sys.executable, "-c", code, *arguments], "chdir": str(tmp_path)}}
-    tell = {"name": "Tell", "ansible.builtin.copy": {"content": "{{ told.answer | to_json }}", "dest": "answer"}}
-    tell["ansible.builtin.copy"] |= {"dest": str(tmp_path / "answer"), "mode": "0600"}
+    write = {"name": "Write", "ansible.builtin.copy": {"content": "{{ result.answer | to_json }}", "dest": "answer"}}
+    write["ansible.builtin.copy"] |= {"dest": str(tmp_path / "answer"), "mode": "0600"}
     hosts = {"hosts": {"here": {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}}}
     (tmp_path / "hosts.json").write_text(json.dumps({"all": hosts}))
     (tmp_path / "play.json").write_text(
-        json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [{**task, "register": "told"}, tell]}])
+        json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [{**task, "register": "result"}, write]}])
     )
     return play("-i", tmp_path / "hosts.json", tmp_path / "play.json", *(["--check"] if check else []))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""start.yml and stop.yml with the real programs: they outlive the playbook, end cleanly, and every failure is told."""
+"""start.yml and stop.yml with the real programs: they outlive the playbook, end cleanly, and report every failure."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ DAEMONS = {"softswitch": "switch", "collector": "collector", "tcp_trace": "sende
 STRANGER = f"""\
 import socket
 socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"no postcard", ("{topology.COLLECTOR.ipv4}", {POSTCARD_PORT}))
-"""  # from the collector's own address: no switch's
+"""  # sent from the collector's own address, which is not the switch's
 
 pytestmark = pytest.mark.software
 
 
 @pytest.fixture(scope="module")
 def tuned(cell: Cell) -> None:
-    """The switch refuses interfaces whose offloads hide packets."""
+    """Switches offloads off: the switch refuses interfaces whose offloads merge or split packets."""
     for namespace, interface in [("switch", host.switch_interface) for host in topology.HOSTS]:
         cell.run("ethtool", "-K", interface, *OFF, netns=namespace)
     for host in topology.HOSTS:
@@ -42,18 +42,18 @@ def tuned(cell: Cell) -> None:
 
 @pytest.fixture
 def programs(cell: Cell, tuned: None, run_variables: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The variables of a run whose programs can be started; what still runs after the test is stopped."""
+    """The variables of a run whose programs can be started. Programs that still run after the test are stopped."""
     missing = [name for name in BINARIES if not (CHECKOUT / "build" / name).exists()]
     if missing:
         pytest.skip(f"not built: {', '.join(missing)} (make build)")
-    given = dict(run_variables)
+    unchanged_variables = dict(run_variables)
     yield run_variables
-    if list(in_cell(cell, given, "").glob("*.pid")):
-        cell.play("stop", **given)
+    if list(in_cell(cell, unchanged_variables, "").glob("*.pid")):
+        cell.play("stop", **unchanged_variables)
 
 
 def in_cell(cell: Cell, run: dict[str, Any], name: str) -> Path:
-    """A file of the run's runtime_dir as this process reaches it."""
+    """The path of a file in the run's runtime_dir, as seen from outside the cell."""
     return Path(f"/proc/{cell.pid}/root{run['runtime_dir']}/{name}")
 
 
@@ -86,8 +86,8 @@ def test_start__programs_run_in_their_namespaces_and_stop_ends_them(cell: Cell, 
     for result in ("postcards.bsp", "collector.json", "tcp.bst", "tracer.json"):
         assert (Path(programs["run_dir"]) / result).exists()
     assert json.loads((Path(programs["run_dir"]) / "tracer.json").read_text())["lost"] == 0
-    told = json.loads((Path(programs["run_dir"]) / "collector.json").read_text())
-    assert (told["stranger_datagrams"], told["received"]) == (1, 0)
+    summary = json.loads((Path(programs["run_dir"]) / "collector.json").read_text())
+    assert (summary["stranger_datagrams"], summary["received"]) == (1, 0)
 
     again = cell.play("stop", **programs)
     assert (again.status, again.changed) == (0, 0), again.stderr
@@ -136,7 +136,7 @@ def test_start__too_long_a_socket_path_is_one_sentence(cell: Cell, programs: dic
     assert "a Unix socket's path has at most 107: choose a shorter runtime_dir" in line
 
 
-def test_stop__a_program_that_died_during_the_run_is_told(cell: Cell, programs: dict[str, Any]) -> None:
+def test_stop__a_program_that_died_during_the_run_is_reported(cell: Cell, programs: dict[str, Any]) -> None:
     cell.play("start", "collector:sender", **programs)
     os.kill(_outer_pid(cell, programs, "collector"), signal.SIGKILL)
     _wait_until(in_cell(cell, programs, "collector.exit").exists)
@@ -155,7 +155,7 @@ def _wait_until(true: Callable[[], bool]) -> None:
 
 
 def _outer_pid(cell: Cell, run: dict[str, Any], name: str) -> int:
-    """The pid file has the number within the cell; /proc/PID/status of this namespace lists both."""
+    """The program's pid outside the cell. The pid file has the pid inside; /proc/PID/status out here lists both."""
     wanted = in_cell(cell, run, f"{name}.pid").read_text().strip()
     inner = Path(f"/proc/{cell.pid}/ns/pid").stat().st_ino
     for entry in Path("/proc").glob("[0-9]*"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""deploy.yml for BMv2 and Tofino. The Tofino's host is this one, by a local connection, its SDE a directory laid out
-like one, with stand-ins for compiler and driver: what the role does with them is tested, not they.
+"""deploy.yml for BMv2 and Tofino. The Tofino's host is this machine, through a local connection. Its SDE is a directory
+with an SDE's layout and stand-ins for compiler and driver. The tests test the role, not the stand-ins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ansible.tests.conftest import ANSIBLE, CHECKOUT, Played, play
 DEPLOY = ANSIBLE / "playbooks/deploy.yml"
 ASSEMBLY = CHECKOUT / "p4src/tests/assembly"  # of compilers with the fault and without
 COMPILER = """#!/bin/sh
-# Writes the files that the Tofino compiler writes; says how often it was called.
+# Writes the files of the Tofino compiler, and logs each call.
 [ "$1" = --version ] && { echo "bf-p4c 9.13.4 (SHA: 0)"; exit 0; }
 while [ $# -gt 1 ]; do
 	case "$1" in
@@ -40,7 +40,7 @@ cp "$(dirname "$0")/bufferscope.bfa" "$out/pipe"
 echo built >>"$(dirname "$0")/calls"
 """
 DRIVER = """#!{python}
-# Answers on the port of BF Runtime, once what it is told to load is there.
+# Reads the configured files, then answers on the port of BF Runtime.
 import json, pathlib, socket, sys
 options = dict(zip(sys.argv[1:], sys.argv[2:]))
 install = pathlib.Path(options["--install-dir"])
@@ -55,9 +55,9 @@ while True:
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

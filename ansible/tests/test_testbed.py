@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The hardware ring: a testbed of one's own, reached over SSH. Skipped, visibly, where there is none."""
+"""The hardware ring: the user's own testbed, reached over SSH. Skipped visibly without a testbed."""
 
 from __future__ import annotations
 
