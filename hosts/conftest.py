@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Two namespaces with a veth between them, removed whatever happens; tests marked software are skipped without root."""
+"""Two namespaces with a veth between them, always removed. Tests marked software are skipped without root."""
 
 import itertools
 import os
@@ -79,9 +79,9 @@ def _ip(*words: str) -> None:
 
 @pytest.fixture
 def pair():
-    made = Pair()
+    namespaces = Pair()
     try:
-        made.make()
-        yield made
+        namespaces.make()
+        yield namespaces
     finally:
-        made.close()
+        namespaces.close()

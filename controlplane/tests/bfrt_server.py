@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A BF Runtime server over a device in memory (bfrt_memory.py), to try the SDE's own client without a chip.
+"""A BF Runtime server over a device in memory (bfrt_memory.py), to test the SDE's own client without a chip.
 
-Messages, ids and errors are real; the device is not. As bf_switchd, the server binds one client to a program.
+Messages, ids and errors are real; the device is not. Like bf_switchd, the server binds one client to a program.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from softswitch.tests.core_driver import Core
 
 @pytest.fixture(scope="session", autouse=True)
 def own_locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The tests' lock files are in a directory that ends with the tests."""
+    """Puts the tests' lock files into a temporary directory."""
     original = lock.DIRECTORIES
     lock.DIRECTORIES = (tmp_path_factory.mktemp("locks"),)
     yield

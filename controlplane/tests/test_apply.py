@@ -85,7 +85,9 @@ def test_apply__second_writer_is_refused_before_anything_changes(fake: FakeSwitc
     assert fake.memory.writes == 0
 
 
-def test_apply__a_switch_that_keeps_something_else_is_told(fake: FakeSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_apply__a_switch_that_keeps_other_settings_is_an_error(
+    fake: FakeSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fake, "set_queue", lambda port, queue: None)
     with pytest.raises(SwitchError, match="reads back otherwise: port 2 queue: no bound -> 200mbit"):
         apply(fake, wanted(fake))

@@ -53,7 +53,7 @@ def stop_and_ask(lab: Bmv2Lab, switch: Bmv2Switch, _: object) -> None:
 class TestRunning:
     pytestmark = needs_bmv2
 
-    def test_frames__are_forwarded_counted_and_told_of(self, bmv2: Bmv2Switch, bmv2_lab: Bmv2Lab) -> None:
+    def test_frames__are_forwarded_counted_and_reported(self, bmv2: Bmv2Switch, bmv2_lab: Bmv2Lab) -> None:
         bmv2.set_collector(Collector(3, "02:bf:00:00:01:03", "02:bf:00:00:00:03", "10.78.0.1", "10.78.0.2", 5577, 5577))
         bmv2.set_policy(2, TailDrop(5))
         bmv2.set_postcards(2, 7)

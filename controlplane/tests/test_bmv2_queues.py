@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Policies whose depth BMv2's own queue would falsify, as the control plane refuses them: no simple_switch is asked."""
+"""The control plane refuses a policy whose depth BMv2's own queue limit would falsify. No simple_switch is needed."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_policy__behind_a_queue_that_drops_in_silence_is_refused(run, fake: Fake
     assert run("mode", "2", "egress-threshold", "--threshold", "99p")[0] == 0
 
 
-def test_mode__keeps_the_threshold_unless_told(run, fake: FakeSwitch) -> None:
+def test_mode__keeps_the_threshold_without_a_new_one(run, fake: FakeSwitch) -> None:
     assert run("mode", "2")[1] == ["unwatched"]
     assert run("mode", "2", "tail-drop", "--threshold", "40p")[1] == [
         "port 2 policy: unwatched -> tail-drop from 40 packets"

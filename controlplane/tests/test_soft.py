@@ -28,7 +28,7 @@ def dump(switch: SoftSwitch, table: str) -> str:
     return "\n".join(switch.request("table", "dump", table))
 
 
-def test_program__is_told(switch: SoftSwitch) -> None:
+def test_program__is_reported(switch: SoftSwitch) -> None:
     program = switch.about()
     assert program["name"] == "bufferscope"
     assert program["ports"] == "1 2 3"

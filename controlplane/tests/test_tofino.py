@@ -50,7 +50,7 @@ def switch(device: Device) -> TofinoSwitch:
 
 
 def buffer(switch: TofinoSwitch, port: int) -> Row:
-    """The traffic manager's buffer settings of the port's queue, looked up through the port's mapping."""
+    """The buffer settings of the port's queue in the traffic manager, looked up through the queue map."""
     device = switch._tables.device  # type: ignore[attr-defined]
     mapped = device.entries[sde_tables.on_chip(sde_tables.TM_QUEUE_MAP, device.chip), port >> 7]
     (key,) = [key for key, row in mapped.items() if row.fields == {"dev_port": port, "queue_nr": 0}]
