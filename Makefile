@@ -93,7 +93,7 @@ clean: ## remove everything that was built (results stay)
 # These goals only read stored runs or compute, so they run on any machine with Python.
 ALONE := replay import export parameters advise advise-parameters
 
-# The words of `make deploy WORD=...`: deploy reads them all and refuses unknown ones. Words of other goals are not its own.
+# The words of `make deploy WORD=...`. deploy reads all of them and refuses unknown ones; other goals read their own words.
 DEPLOY_WORDS = $(and $(filter deploy,$(MAKECMDGOALS)),$(MAKEOVERRIDES))
 
 # CC is a congestion control on our command lines; make would pass it on as the C compiler.

@@ -93,7 +93,7 @@ NOT_NAMES = [
 ]
 
 
-def test_netns__refuses_what_is_no_name(tmp_path: Path) -> None:
+def test_netns__refuses_invalid_names(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     names = [name.replace("MARK", str(mark)) if isinstance(name, str) else name for name in NOT_NAMES]
     hosts = {f"victim{i}": {"ansible_connection": "netns", "ansible_netns": name} for i, name in enumerate(names)}

@@ -106,7 +106,7 @@ def test_load__one_mistake_is_one_line(tmp_path: Path, text: str, says: str) -> 
     assert line.isprintable()
 
 
-def test_load__tells_every_mistake(tmp_path: Path) -> None:
+def test_load__reports_every_mistake(tmp_path: Path) -> None:
     path = written(tmp_path, HEAD + "ports: {'2': {rate: 5q, limit: 5ms}, '3': {policy: {mode: x}}}\n")
     assert [line.split("=")[0] for line in lines(path)] == ["ports.2.rate", "ports.2.limit", "ports.3.policy.mode"]
 
@@ -166,7 +166,7 @@ def test_load__a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         ("ports: {'\"\\e[2J\"': {}}\n".replace("'", ""), "ports.\\x1b[2J: the switch has no port"),
     ],
 )
-def test_desired__what_this_switch_cannot_do_is_one_line(tmp_path: Path, fake, text: str, says: str) -> None:
+def test_desired__an_impossible_setting_is_one_line(tmp_path: Path, fake, text: str, says: str) -> None:
     (line,) = lines(written(tmp_path, HEAD + text), fake)
     assert line.startswith(says)
 

@@ -69,7 +69,7 @@ class Trace:
 
 
 def by_time(records):
-    """Sorts records by time. The file has them in order for each processor alone, because each has its own ring."""
+    """Sorts records by time. The file is sorted only per processor, because each processor has its own ring."""
     return records[np.argsort(records["mono_ns"], kind="stable")]
 
 
