@@ -20,7 +20,7 @@ from experiments import topology
 CHECKOUT = Path(__file__).resolve().parents[2]
 ANSIBLE = CHECKOUT / "ansible"
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
-# A loaded machine needs less; a test that hangs must not cost more.
+# Longer than a loaded machine needs, short enough for a test that hangs.
 TIMEOUT_S = 300
 
 
