@@ -34,7 +34,9 @@ class Ecn:
 
 @dataclass(frozen=True)
 class EgressThreshold:
-    """A departing packet that leaves `threshold` or more behind is dropped. `mark_instead_of_drop`: marked, if ECT."""
+    """A departing packet that leaves `threshold` or more behind is dropped. With `mark_instead_of_drop` it is marked
+    instead if it is ECN-capable.
+    """
 
     threshold: int
     mark_instead_of_drop: bool = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads a switch.yaml: its form alone (lib/strict_yaml.py). spec.py checks its content."""
+"""Reads a switch.yaml and checks its syntax (lib/strict_yaml.py). spec.py checks its content."""
 
 from __future__ import annotations
 

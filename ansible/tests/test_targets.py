@@ -177,8 +177,8 @@ def test_tofino__what_the_sde_lacks_is_one_sentence(
 
 def test_tofino__that_does_not_answer_is_one_sentence(deploy: Callable[..., Played], sde: Path) -> None:
     (sde / "install/bin/bf_switchd").write_text("#!/bin/sh\nsleep 100\n")
-    said = sentence(deploy(tofino_start_timeout_s=2))
-    assert "where BF Runtime should be: see journalctl -u bufferscope-bf-switchd on the switch" in said
+    line = sentence(deploy(tofino_start_timeout_s=2))
+    assert "where BF Runtime should be: see journalctl -u bufferscope-bf-switchd on the switch" in line
 
 
 def bmv2(tmp_path: Path, **more: object) -> Played:
@@ -199,9 +199,9 @@ def bmv2(tmp_path: Path, **more: object) -> Played:
 
 
 def test_bmv2__that_nobody_offers_is_one_sentence(tmp_path: Path) -> None:
-    said = sentence(bmv2(tmp_path, bmv2_program="no-such-switch", bmv2_package="no-such-package"))
-    assert "no apt source of this machine has the package no-such-package" in said
-    assert "https://github.com/p4lang/behavioral-model#installing-bmv2" in said
+    line = sentence(bmv2(tmp_path, bmv2_program="no-such-switch", bmv2_package="no-such-package"))
+    assert "no apt source of this machine has the package no-such-package" in line
+    assert "https://github.com/p4lang/behavioral-model#installing-bmv2" in line
 
 
 def test_bmv2__too_old_is_one_sentence(tmp_path: Path) -> None:

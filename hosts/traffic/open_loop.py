@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sends open-loop UDP traffic at drawn times: `python -m hosts.traffic.open_loop PLAN.json RESULT_DIR`.
+"""Sends open-loop UDP traffic at random times: `python -m hosts.traffic.open_loop PLAN.json RESULT_DIR`.
 
 Runs on the sending host, standard library only (Python 3.9 or later). build/open_loop draws the datagrams (schedule.h)
 and sends them. Writes traffic.json as long_flows does, and open_loop.json, the report of build/open_loop.

@@ -30,7 +30,7 @@ ABILITIES = {
     ),
     "exact_depth": Ability(lambda can: can.exact_depth, "depths may be off by the packets between the pipelines"),
     "held_queue": Ability(None, "packets cannot be made to wait in the queue while others come"),
-    "counted_bytes": Ability(None, "counters' bytes include what the target puts around frames"),
+    "counted_bytes": Ability(None, "counters include bytes that the target adds to frames"),
     "register_presets": Ability(None, "the program's counters cannot be brought to given values"),
 }
 
