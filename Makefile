@@ -36,7 +36,7 @@ deploy: build/deployed ## install packages and programs on hosts: make deploy [T
 replay: .venv/ready ## rebuild every derived file of a run from its raw files: make replay RUN=results/latest [FORCE=1]; with BUF= MODE= ECN_THRESHOLD= RATE=: send its arrivals through another queue
 	@$(PYTHON) -m experiments replay --make  # reads the parameters from make itself, as above
 
-import: .venv/ready ## make a run of another tool's captures: make import FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms
+import: .venv/ready ## make a run from another tool's captures: make import FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms
 	@$(PYTHON) -m analysis import --make  # reads the parameters from make itself, as above
 
 export: .venv/ready ## write a run in another format: make export RUN=results/latest FORMAT=csv|parquet|pcapng|flent|telemetry-report OUTPUT=path

@@ -273,7 +273,7 @@ class TestFlows:
         sink = Sink(pair, tmp_path, "--tcp", "5201")
         sink.child.send_signal(signal.SIGSTOP)
         _, traffic = flows_of(pair, tmp_path, group("cubic", 40, 0))
-        sink.child.send_signal(signal.SIGTERM)  # pending until it goes on
+        sink.child.send_signal(signal.SIGTERM)  # delivered when the sink continues
         sink.child.send_signal(signal.SIGCONT)
         summary, _ = sink.stop()
         received = {flow["src_port"]: flow for flow in summary["flows"]}

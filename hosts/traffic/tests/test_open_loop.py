@@ -163,7 +163,7 @@ class TestSending:
         sink = Sink(pair, tmp_path, "--udp", "5201")
         sink.child.send_signal(signal.SIGSTOP)
         _, traffic = send(pair, tmp_path, rate_bps=100_000_000)
-        sink.child.send_signal(signal.SIGTERM)  # pending until it goes on
+        sink.child.send_signal(signal.SIGTERM)  # delivered when the sink continues
         sink.child.send_signal(signal.SIGCONT)
         summary, _ = sink.stop()
         assert sum(flow["reads"] for flow in summary["flows"]) == traffic["open_loop"]["datagrams"] > 500
