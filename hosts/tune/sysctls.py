@@ -46,7 +46,7 @@ def completed(name: str, wanted: str, present: str) -> str:
     if name not in ONLY_LAST_NUMBER:
         return wanted
     least, initial, most = (int(word) for word in present.split())
-    # a larger buffer than requested limits nothing
+    # a buffer larger than requested does no harm
     most = max(most, int(wanted))
     return f"{least} {initial} {most}"
 

@@ -76,7 +76,7 @@ class SwitchUnderTest(abc.ABC):
         return port
 
     def policy(self, policy: Policy, port: int = RECEIVER_PORT) -> None:
-        """Applies to frames sent from now on. If depths are in cells, one packet becomes the cells of a full packet."""
+        """Sets the policy for frames sent from now on. If depths are in cells, converts packets to cells."""
         self.settle()
         self.control.set_policy(self.number(port), self.expressible(policy))
 
