@@ -55,7 +55,7 @@ def command(program: str, json: Path, thrift_port: int, ports: list[str], runtim
 
 
 def problem(program: str, json: Path, ports: list[str]) -> str | None:
-    """Why simple_switch cannot start, where its own message would be less clear; None if nothing is wrong."""
+    """Why simple_switch cannot start, for errors that its own message explains badly. None: no such error."""
     if shutil.which(program) is None:
         return f"{program} is not on the PATH: make deploy TARGET=bmv2 installs it or says how to get it"
     if not os.access(json, os.R_OK):
