@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Installs what Ansible itself needs: Python, and an environment in .venv with the packages of a requirements file.
-# ansible/playbooks/deploy.yml installs everything else, but needs root. An ordinary user therefore gets one error here
-# that names all missing packages.
+# Installs Python and, in .venv, the packages of a requirements file: Ansible needs both. deploy.yml installs the rest,
+# but needs root, so an ordinary user gets one error here that names all missing packages.
 #   bootstrap.sh FILE         Python, the environment; for an ordinary user also checks the packages of deploy.yml
 #   bootstrap.sh FILE alone   does not check those packages: any machine with Python can analyse stored runs
 #   bootstrap.sh deploy       checks packages, makes no environment
@@ -40,8 +39,7 @@ is_installed() {
 	return 1
 }
 
-# A minimal Debian has no Python, other installations lack venv. A python3 that is too old stays: replacing it is the
-# user's decision.
+# A minimal Debian has no Python, other installations lack venv. Replacing a python3 that is too old is up to the user.
 missing=
 if ! command -v python3 >/dev/null; then
 	missing="python3 python3-venv"

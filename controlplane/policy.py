@@ -34,9 +34,7 @@ class Ecn:
 
 @dataclass(frozen=True)
 class EgressThreshold:
-    """A departing packet that leaves `threshold` or more behind is dropped. With `mark_instead_of_drop` it is marked
-    instead if it is ECN-capable.
-    """
+    """Drops departing packets that leave `threshold` or more behind, or marks the ECN-capable ones instead."""
 
     threshold: int
     mark_instead_of_drop: bool = False

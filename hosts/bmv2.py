@@ -3,9 +3,8 @@
 
 simple_switch does not report when its control plane is reachable, and has no handler for SIGTERM. This program prints
 `ready` when the Thrift port answers; on SIGTERM it ends simple_switch and exits with 0. If simple_switch ends by
-itself, this program reports that and exits with 1. Queues are only as punctual as simple_switch's threads, so the
-threads get timers without slack, a high priority and a short slice, like our own switch. Standard library only: this
-runs on remote hosts.
+itself, this program reports that and exits with 1. Queues are only as punctual as simple_switch's threads, so these
+get timers without slack, high priority and a short slice, like our switch. Standard library only, for remote hosts.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ A keeper process in its own session starts the program, waits for it and records
 The keeper removes the pid file before the kernel can reuse the pid, so the pid file can be trusted. Standard library
 only, because it also runs on remote hosts. No shell is involved.
 
-Files in RUNTIME_DIR, for a program called NAME: NAME.pid (the pid; exists while the program runs), NAME.json (its
-arguments and processes), NAME.exit (JSON: how it ended), NAME.lock. Both output streams are appended to
-LOGS_DIR/NAME.log.
+Files in RUNTIME_DIR, for a program called NAME: NAME.pid (exists while the program runs), NAME.json (arguments and
+pids), NAME.exit (JSON: how it ended), NAME.lock. Both output streams are appended to LOGS_DIR/NAME.log.
 
     python -m hosts.daemon start --name N --runtime-dir D --logs-dir L [--ready LINE] [--timeout S] -- PROGRAM ARG...
     python -m hosts.daemon stop --name N --runtime-dir D [--timeout S]

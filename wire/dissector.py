@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Generates wire/postcard.lua, a Wireshark dissector, from postcard.def: `python -m wire.dissector`.
 
-Every field is called bufferscope.<name> and described by its comment in postcard.def. Flags, policies and depth units
-are shown by name.
+Every field is called bufferscope.<name> and described by its comment in postcard.def. Codes and flags show their names.
 """
 
 from __future__ import annotations

@@ -54,13 +54,12 @@ def _changes(names: list[str]) -> str:
     return f"changed: {', '.join(names)}" if names else "nothing changed"
 
 
-def _without_tofino(compiler_missing: str) -> bool:
+def _without_tofino(missing: str) -> bool:
     """Whether the committed Tofino output is stale. Prints the problems, or that nothing needs compiling."""
     problems = [problem for generation in tofino.GENERATIONS if (problem := tofino.check(generation, ROOT))]
     for problem in problems:
         print(problem, file=sys.stderr)
-    up_to_date = "up to date, not compiled again: no bf-p4c, no $P4C_TOFINO"
-    print(f"tofino, tofino2: {compiler_missing if problems else up_to_date}")
+    print(f"tofino, tofino2: {missing if problems else 'up to date, not compiled again: no bf-p4c, no $P4C_TOFINO'}")
     return bool(problems)
 
 

@@ -20,8 +20,7 @@ _PATTERN = re.compile(r"(?:0[xbo])?[0-9a-f*]+")
 
 
 def blind_states(assembly: str) -> list[str]:
-    """The states with an unreachable transition ("DIRECTION STATE"), and the parsers without any comparison ("all of
-    DIRECTION").
+    """States with an unreachable transition ("DIRECTION STATE"), parsers without a comparison ("all of DIRECTION").
 
     A transition is unreachable if an earlier one has the same pattern: the rule of the assembler's warning "Can't match
     parser state due to previous match". The compiler writes equal patterns as equal text.

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Runs tasks inside a named network namespace of this machine, so that roles treat the lab's hosts like any other host.
 
-Adds a prefix to the commands of the local connection: nsenter, which changes only the network namespace. `ip netns
-exec` would also mount a fresh /sys, which hides the tracefs and bpffs that the tracer needs. Because /sys stays,
-/sys/class/net shows the devices of the namespace that mounted /sys: programs must query devices by netlink or ioctl.
-The file system is the machine's own.
+Commands of the local connection get the prefix nsenter, which changes only the network namespace. `ip netns exec`
+would also mount a fresh /sys, which hides the tracefs and bpffs that the tracer needs. With the old /sys,
+/sys/class/net shows the devices of another namespace, so programs must query devices by netlink or ioctl.
 """
 
 from __future__ import annotations
