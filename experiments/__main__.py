@@ -70,7 +70,8 @@ def _run(words: dict[str, object], options: dict[str, str], errors: list[BadValu
 
         print(yaml.safe_dump(spec.to_dict(), sort_keys=False), end="")
         return 0
-    from experiments import host, runner, virtual_lab
+    from experiments import host, runner
+    from experiments.lab import virtual as virtual_lab
 
     if spec.clock == "virtual" and virtual_lab.prepare():
         spec = _resolve(words, options.get("spec", ""), errors)  # once more, now that its kernel can be asked
@@ -80,7 +81,8 @@ def _run(words: dict[str, object], options: dict[str, str], errors: list[BadValu
 
 def _resolve(words: dict[str, object], file: str, errors: list[BadValue], only_show: bool = False) -> Resolved:
     """The experiment of the file and the words together. Raises SpecError with the errors of both, and `errors`."""
-    from experiments import host, virtual_lab
+    from experiments import host
+    from experiments.lab import virtual as virtual_lab
     from experiments.resolve import resolve
     from experiments.spec import load_yaml
 

@@ -15,14 +15,14 @@ from types import FrameType
 
 from controlplane.targets import TARGETS
 from experiments import capabilities, cell, disk, host, machine, missing
-from experiments import testbed as testbed_module
-from experiments.analyse import analyse, user_problem
+from experiments.analysis_process import analyse, user_problem
+from experiments.announce import headline, show
 from experiments.cell import Interrupted
 from experiments.deploy import inventory_of
+from experiments.lab import testbed as testbed_module
+from experiments.lab.testbed import Testbed
 from experiments.resolve import Resolved
 from experiments.side_by_side import run_each
-from experiments.testbed import Testbed
-from experiments.verdict import headline, show
 from lib import owner
 from lib.errors import RunError
 from lib.terminal import complain, say
@@ -85,7 +85,7 @@ def check_room(spec: Resolved, directory: Path, own: list[int]) -> None:
 
 def memory_shortage(spec: Resolved, processors: list[int]) -> str | None:
     """What to tell the user if there is no room for the virtual machines that run at once; None if there is."""
-    from experiments import virtual_lab
+    from experiments.lab import virtual as virtual_lab
 
     return virtual_lab.memory_problem(spec, len(processors)) if spec.clock == "virtual" else None
 
@@ -121,7 +121,8 @@ def record(
     spec: Resolved, number: int, directory: Path, processor: int | None = None, testbed: Testbed | None = None
 ) -> None:
     """One repetition up to its raw files. One that does not come to its end is marked."""
-    from experiments import lab, repetition, virtual_lab
+    from experiments.lab import real, repetition
+    from experiments.lab import virtual as virtual_lab
 
     own = results.create_repetition(directory, number)
     try:
@@ -131,7 +132,7 @@ def record(
             elif spec.clock == "virtual":
                 virtual_lab.run(spec, number, own, processor)
             else:
-                cell.run(lambda: repetition.run(spec, number, own, lab.real()))
+                cell.run(lambda: repetition.run(spec, number, own, real.real()))
     except (RunError, Interrupted) as error:
         results.abort(own, str(error) if isinstance(error, RunError) else f"{results.STOPPED}{error}")
         owner.give(own)

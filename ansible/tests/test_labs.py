@@ -14,7 +14,7 @@ import pytest
 
 from ansible.tests.conftest import ANSIBLE, Played, play
 from experiments import environment
-from experiments.sweep.labs import Lab, ready
+from experiments.sweep.remote_labs import Lab, ready
 from lib.errors import RunError
 
 # `make kernel` here makes the files that a sweep looks for in a lab, and logs each call.

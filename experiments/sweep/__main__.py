@@ -89,7 +89,8 @@ def whole(words: dict[str, object], key: str, errors: list[BadValue], most: int)
 
 def prober(build: bool):  # type: ignore[no-untyped-def]
     """What the host of a clock offers; the kernel of virtual time is built first, unless nothing is to be run."""
-    from experiments import host, virtual_lab
+    from experiments import host
+    from experiments.lab import virtual as virtual_lab
 
     def probe(clock: str) -> host.Host:
         if (clock or host.default_clock()) != "virtual":

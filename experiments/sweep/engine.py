@@ -19,10 +19,9 @@ from pathlib import Path
 
 from experiments import disk, host
 from experiments.cell import FORWARDED
-from experiments.sweep import labs as labs_module
-from experiments.sweep import plan
-from experiments.sweep.labs import Lab
+from experiments.sweep import plan, remote_labs
 from experiments.sweep.plan import JOB_ID
+from experiments.sweep.remote_labs import Lab
 from experiments.sweep.unpack import unpack
 from lib import owner, syscalls
 from lib.errors import RunError
@@ -118,7 +117,7 @@ def _away(directory: Path, home: Path, labs: list[Lab]) -> list[str]:
     shutil.copy(directory / PLAN, directory / AWAY / PLAN)
     (home / "labs").write_text("".join(f"{lab.login}\n" for lab in labs))
     return [
-        "--sshloginfile", str(home / "labs"), "--workdir", labs_module.directory(labs[0].checkout, directory),
+        "--sshloginfile", str(home / "labs"), "--workdir", remote_labs.directory(labs[0].checkout, directory),
         "--basefile", PLAN, "--return", "{}.tar", "--cleanup", "--retries", str(TRIES_AWAY),
         "--env", "BUFFERSCOPE_CHECKOUT", "--env", "PYTHONPATH", COMMAND_AWAY,
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from experiments import runner
-from experiments.analyse import analyse
+from experiments.analysis_process import analyse
 from experiments.cell import Interrupted
 from experiments.resolve import Resolved
 from experiments.sweep import plan

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from experiments import cost
-from experiments.lab import EXPECTED_OVERHEAD_S
+from experiments.lab.real import EXPECTED_OVERHEAD_S
 from experiments.resolve import Resolved
 from experiments.sweep.plan import Job
 from runs.job_state import Seen, State

@@ -17,11 +17,10 @@ from typing import NamedTuple
 import polars
 
 from experiments import disk, runner
-from experiments.analyse import user_problem
+from experiments.analysis_process import user_problem
 from experiments.cell import Interrupted
 from experiments.host import Host
-from experiments.sweep import engine, needs, plan
-from experiments.sweep import labs as labs_module
+from experiments.sweep import engine, needs, plan, remote_labs
 from experiments.sweep.plan import Job
 from experiments.sweep.progress import Progress
 from experiments.sweep.rounds import ATTEMPTS, Attempts, Round, cost_s
@@ -120,7 +119,7 @@ class Jobs:
 def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Options, ending: runner.Ending) -> list[Job]:
     """Runs jobs until none is left. Returns all of them. Raises RunError if there is no room for them."""
     virtual = jobs.first[0].spec.clock == "virtual"
-    labs = labs_module.ready(labs_module.load(Path(options.inventory)), virtual) if options.inventory else None
+    labs = remote_labs.ready(remote_labs.load(Path(options.inventory)), virtual) if options.inventory else None
     at_once = how_many(jobs.first, options.at_once, away=bool(labs))
     of_all = sum(at_once or lab.processors for lab in labs) if labs else at_once
     attempts = Attempts(options.attempts, virtual)

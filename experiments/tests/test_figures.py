@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from analysis.figures.spang2021 import paper
-from experiments import disk, figures, host, virtual_lab
+from experiments import disk, figures, host
 from experiments.host import CHECKOUT, Host
+from experiments.lab import virtual as virtual_lab
 from experiments.resolve import resolve
 from experiments.sweep import run, spec
 from experiments.sweep.spec import Sweep

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments import repetition, traffic
+from experiments import traffic
 from experiments.host import Host
+from experiments.lab import repetition
 from experiments.resolve import Resolved, resolve
 from experiments.spec import KEYS, load_yaml
 from lib.errors import SpecError

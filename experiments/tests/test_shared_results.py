@@ -17,7 +17,7 @@ import pytest
 from controlplane import lock
 from controlplane.switch import SwitchError
 from experiments import machine, missing, runner
-from experiments.analyse import analyse
+from experiments.analysis_process import analyse
 from experiments.host import Host
 from experiments.resolve import resolve
 from experiments.sweep import job

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments import plans, playbooks, repetition, steps
+from experiments import playbooks, setup_cache, steps
 from experiments.host import Host
+from experiments.lab import repetition
 from experiments.resolve import Resolved, resolve
 from experiments.steps import Step
 from lib.errors import RunError
@@ -103,11 +104,13 @@ def test_run__of_our_own_program_is_as_if_it_had_an_interpreter(
 
 
 def test_plan__that_is_known_is_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "DIRECTORY", tmp_path / "plans")
+    monkeypatch.setattr(setup_cache, "DIRECTORY", tmp_path / "plans")
     spec = resolve({"clock": "virtual"}, HOST)
 
     def asked(spec: Resolved) -> list[Step]:
-        return plans.plan(("prepare", "start"), repetition.variables(spec, RUN_DIRECTORY), tmp_path / "log", tmp_path)
+        return setup_cache.plan(
+            ("prepare", "start"), repetition.variables(spec, RUN_DIRECTORY), tmp_path / "log", tmp_path
+        )
 
     first = asked(spec)
     assert first == planned(tmp_path / "a", spec)
@@ -123,6 +126,6 @@ def test_plan__that_is_known_is_not_asked_again(tmp_path: Path, monkeypatch: pyt
         broken.write_text('[{"argv": 1}]')
     with pytest.raises(RunError, match="asked again"):
         asked(spec)
-    known = {str(path.relative_to(playbooks.ANSIBLE)) for path in plans._files(playbooks.ANSIBLE)}
+    known = {str(path.relative_to(playbooks.ANSIBLE)) for path in setup_cache._files(playbooks.ANSIBLE)}
     assert {"playbooks/start.yml", "roles/tune/defaults/main.yml", "inventories/lab/hosts.yml"} <= known
     assert not any(path.startswith(("tests/", "inventories/testbed")) for path in known)

@@ -16,8 +16,8 @@ import pytest
 from controlplane import fake
 from controlplane.policy import Ecn, TailDrop, Unit, Unwatched
 from controlplane.switch import Collector, Count
-from experiments import testbed
 from experiments.host import CHECKOUT, Host
+from experiments.lab import testbed
 from experiments.resolve import Resolved, resolve
 from lib.errors import RunError
 from runs import results

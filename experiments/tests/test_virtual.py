@@ -16,8 +16,8 @@ from types import MappingProxyType
 
 import pytest
 
-from experiments import virtual_lab
 from experiments.host import CHECKOUT
+from experiments.lab import virtual as virtual_lab
 from experiments.tests.conftest import wait_for
 
 pytestmark = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")

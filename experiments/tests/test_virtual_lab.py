@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments import __main__, cost, virtual_inside, virtual_lab
+from experiments import __main__, cost
 from experiments.cost import LEAST_LOOKS, tick_s
 from experiments.host import Host
+from experiments.lab import virtual as virtual_lab
+from experiments.lab import virtual_inside
 from experiments.resolve import Resolved, resolve
 from virtual import RUN_DIRECTORY
 from virtual.kernel import choice, config

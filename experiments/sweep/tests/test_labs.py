@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments import virtual_lab
 from experiments.host import CHECKOUT
-from experiments.sweep import labs
+from experiments.lab import virtual as virtual_lab
+from experiments.sweep import remote_labs as labs
 from experiments.tests.conftest import wait_for
 from lib.errors import RunError
 from runs import run_table

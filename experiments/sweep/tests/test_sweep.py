@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments import host, virtual_lab
+from experiments import host
 from experiments.host import CHECKOUT
+from experiments.lab import virtual as virtual_lab
 from experiments.sweep import engine
 from experiments.sweep.run import page
 from experiments.tests.conftest import MARK, wait_for

@@ -20,9 +20,10 @@ from controlplane.switch import Collector, Switch, SwitchError
 from controlplane.targets import connect
 from controlplane.threshold import Traffic as Conversion
 from controlplane.threshold import convert
-from experiments import environment, playbooks, repetition, traffic
+from experiments import environment, playbooks, traffic
 from experiments.configure import SWITCH_ID, policy
 from experiments.deploy import read_inventory
+from experiments.lab import repetition
 from experiments.progress import Progress
 from experiments.resolve import Resolved
 from experiments.switches import Counters, groups, packets_waiting

@@ -19,7 +19,7 @@ from controlplane.switch import SwitchError
 from experiments import backlog, cost, disk, environment, host, topology
 from experiments.cell import RUNTIME
 from experiments.configure import POSTCARD_PORT, configure
-from experiments.lab import Lab, Shown
+from experiments.lab.real import Lab, Shown
 from experiments.resolve import FIRST_CLIENT_PORT, FIRST_SERVER_PORT, Resolved
 from experiments.sample import Sampler
 from experiments.switches import SWITCH_DAEMONS, Switches, groups, layout

@@ -18,9 +18,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments import cost, environment, repetition, steps
+from experiments import cost, environment, steps
 from experiments.cell import NETNS, RUNTIME
-from experiments.lab import CONTROL_SOCKET, Lab
+from experiments.lab import repetition
+from experiments.lab.real import CONTROL_SOCKET, Lab
 from experiments.resolve import Resolved
 from experiments.sample import Sample
 from experiments.switches import in_the_lab

@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments import cost, environment, host, plans, repetition, virtual_inside
+from experiments import cost, environment, host, setup_cache
 from experiments.host import Host
-from experiments.lab import PLAYBOOKS
+from experiments.lab import repetition, virtual_inside
+from experiments.lab.real import PLAYBOOKS
 from experiments.progress import Progress
 from experiments.resolve import Resolved
 from experiments.sample import Sample
@@ -83,7 +84,7 @@ def run(spec: Resolved, number: int, directory: Path, processor: int | None) -> 
         phases = {"plan": round(time.monotonic() - begin_s, 3)}
         job = Job(
             kernel=KERNEL,
-            init=[sys.executable, "-m", "virtual.init", "experiments.virtual_inside"],
+            init=[sys.executable, "-m", "virtual.init", "experiments.lab.virtual_inside"],
             directory=directory,
             console=directory / "logs/console.log",
             memory_mib=memory_mib(spec),
@@ -110,7 +111,7 @@ def write_job(spec: Resolved, number: int, directory: Path) -> None:
     scratch.mkdir()
     try:
         variables = repetition.variables(spec, RUN_DIRECTORY)
-        planned = plans.plan(PLAYBOOKS, variables, directory / "logs/plan.log", scratch)
+        planned = setup_cache.plan(PLAYBOOKS, variables, directory / "logs/plan.log", scratch)
     finally:
         shutil.rmtree(scratch)
     content = {"spec": spec.to_dict(), "repetition": number, "steps": [vars(step) for step in planned]}
