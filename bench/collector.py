@@ -28,7 +28,7 @@ def measure(short: bool) -> list[Row]:
 
 
 def _in_cell(seconds: int, free_seconds: int, runs: int) -> list[dict]:
-    topology.build(1500)
+    topology.build(topology.Network(1500))
     # The generator takes the switch's place, behind the collector's veth.
     collector = topology.COLLECTOR
     processes.run(

@@ -94,7 +94,7 @@ def _row(name: str, values: list[float], unit: str, **more) -> dict:
 
 
 def network(mtu_bytes: int) -> None:
-    topology.build(mtu_bytes)
+    topology.build(topology.Network(mtu_bytes))
     interfaces: dict[str, tuple[str, ...]] = {host.name: (topology.INTERFACE,) for host in topology.HOSTS}
     interfaces[topology.SWITCH] = tuple(host.switch_interface for host in topology.HOSTS)
     for name, names in interfaces.items():

@@ -24,7 +24,7 @@ def measure(short: bool) -> list[Row]:
 
 
 def _in_cell(seconds: int, runs: int) -> list[dict]:
-    topology.build(1500)
+    topology.build(topology.Network(1500))
     sources = [
         source
         for source, available in (

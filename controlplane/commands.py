@@ -18,7 +18,7 @@ from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Un
 from controlplane.spec import MTU_BYTES, SwitchSpec, load, quantity, whole_number
 from controlplane.switch import Switch, SwitchError
 from controlplane.targets import connect
-from controlplane.threshold import DIMENSIONS, Traffic, convert
+from controlplane.threshold import DIMENSIONS, Conversion, convert
 from lib import units
 from lib.terminal import printable
 
@@ -97,7 +97,7 @@ def threshold(options: argparse.Namespace) -> int:
             policy = switch.policy(number)
             if isinstance(policy, Unwatched):
                 raise SwitchError(f"port {options.port}: no policy watches its queue; `mode` sets one")
-            value, unit = _depth("threshold", options.value, switch, number, _traffic(options, spec, switch, number))
+            value, unit = _depth("threshold", options.value, switch, number, _conversion(options, spec, switch, number))
             if isinstance(policy, Ecn) and unit is not policy.unit:
                 raise SwitchError(f"port {options.port}: its hard limit is in {policy.unit}: set both with `mode`")
             _set_policy(switch, options.port, number, replace(policy, threshold=value, unit=unit))
@@ -112,8 +112,8 @@ def mode(options: argparse.Namespace) -> int:
             print(mode_of(switch.policy(number)))
             return 0
         with switch.writing():
-            traffic = _traffic(options, spec, switch, number)
-            policy = _policy(options, switch, number, traffic)
+            conversion = _conversion(options, spec, switch, number)
+            policy = _policy(options, switch, number, conversion)
             _set_policy(switch, options.port, number, policy)
     return 0
 
@@ -171,13 +171,13 @@ def _refuse_ignored_options(options: argparse.Namespace) -> None:
             raise SwitchError(f"{subject} takes no {name}; allowed: with {', '.join(takes[name])}")
 
 
-def _policy(options: argparse.Namespace, switch: Switch, number: int, traffic: Traffic) -> Policy:
+def _policy(options: argparse.Namespace, switch: Switch, number: int, conversion: Conversion) -> Policy:
     """The policy that the arguments of `mode` describe. Without --threshold, the threshold in force stays."""
     if options.mode == "unwatched":
         return Unwatched()
     current = switch.policy(number)
     if options.threshold is not None:
-        value, unit = _depth("--threshold", options.threshold, switch, number, traffic)
+        value, unit = _depth("--threshold", options.threshold, switch, number, conversion)
     elif not isinstance(current, Unwatched):
         value, unit = current.threshold, current.unit
     else:
@@ -188,7 +188,7 @@ def _policy(options: argparse.Namespace, switch: Switch, number: int, traffic: T
         return EgressThreshold(value, options.mark, unit)
     if options.hard_limit is None:
         raise SwitchError(f"port {options.port}: ecn needs --hard-limit, where ECN-capable packets are dropped as well")
-    limit, limit_unit = _depth("--hard-limit", options.hard_limit, switch, number, traffic)
+    limit, limit_unit = _depth("--hard-limit", options.hard_limit, switch, number, conversion)
     if limit_unit is not unit:
         raise SwitchError(
             f"port {options.port}: --hard-limit is in {limit_unit}, the threshold in {unit}: give both in one"
@@ -208,9 +208,9 @@ def _set_policy(switch: Switch, name: str, number: int, policy: Policy) -> None:
     print(f"port {name} policy: {apply.words(before)} -> {apply.words(switch.policy(number))}")
 
 
-def _depth(option: str, text: str, switch: Switch, number: int, traffic: Traffic) -> tuple[int, Unit]:
+def _depth(option: str, text: str, switch: Switch, number: int, conversion: Conversion) -> tuple[int, Unit]:
     try:
-        converted = convert(quantity(*DIMENSIONS)(text), switch.capabilities, traffic)
+        converted = convert(quantity(*DIMENSIONS)(text), switch.capabilities, conversion)
     except ValueError as error:
         raise SwitchError(f"{option} {text} {error}") from None
     if converted.note:
@@ -218,15 +218,15 @@ def _depth(option: str, text: str, switch: Switch, number: int, traffic: Traffic
     return converted.value, Unit(converted.unit)
 
 
-def _traffic(options: argparse.Namespace, spec: SwitchSpec | None, switch: Switch, number: int) -> Traffic:
+def _conversion(options: argparse.Namespace, spec: SwitchSpec | None, switch: Switch, number: int) -> Conversion:
     """Rate, RTT and MTU: from the command line, else from the file. Without either, the rate in force."""
     port = spec.ports.get(options.port) if spec else None
     rate = _option("--rate", options.rate, quantity("rate")) or ((port.rate or port.speed) if port else None)
     rtt = _option("--rtt", options.rtt, quantity("time")) or (spec.rtt if spec else None)
     mtu = _option("--mtu", options.mtu, whole_number(*MTU_BYTES)) or (spec.mtu if spec else None)
     try:
-        traffic = Traffic(mtu, None if rate is None else units.whole(rate), None if rtt is None else units.whole(rtt))
-        return traffic if rate is not None else replace(traffic, rate_bps=_rate_in_force(switch, number, traffic))
+        given = Conversion(mtu, None if rate is None else units.whole(rate), None if rtt is None else units.whole(rtt))
+        return given if rate is not None else replace(given, rate_bps=_rate_in_force(switch, number, given))
     except ValueError as error:
         raise SwitchError(f"rate or rtt {error}") from None
 
@@ -241,11 +241,11 @@ def _option(name: str, text: str | None, read: Callable[[object], Any]) -> Any:
         raise SwitchError(f"{name} {text} {error}") from None
 
 
-def _rate_in_force(switch: Switch, number: int, traffic: Traffic) -> int | None:
+def _rate_in_force(switch: Switch, number: int, conversion: Conversion) -> int | None:
     """The queue's rate, else the cable's speed."""
     queue, cable = switch.queue(number), switch.front_panel(number)
-    if queue.rate_pps is not None and traffic.mtu_bytes is not None:
-        return queue.rate_pps * traffic.wire_bits
+    if queue.rate_pps is not None and conversion.mtu_bytes is not None:
+        return queue.rate_pps * conversion.wire_bits
     return queue.rate_bps if queue.rate_bps is not None or cable is None else cable.speed_bps
 
 

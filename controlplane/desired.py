@@ -11,7 +11,7 @@ from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Un
 from controlplane.spec import PolicySpec, PortSpec, SwitchSpec
 from controlplane.spec_file import SpecFileError
 from controlplane.switch import Capabilities, Collector, FrontPanel, Queue, Switch, SwitchError
-from controlplane.threshold import Traffic, convert, convert_rate
+from controlplane.threshold import Conversion, convert, convert_rate
 from lib.units import Quantity, whole
 
 
@@ -95,13 +95,13 @@ class _Reading:
         result = DesiredPort(name, switch_id=port.postcards)
         rate_bps = None if port.rate is None else self._try(f"{where}.rate", lambda: whole(port.rate), 1)
         speed_bps = None if port.speed is None else self._try(f"{where}.speed", lambda: whole(port.speed), 1)
-        traffic = Traffic(self._spec.mtu, speed_bps if rate_bps is None else rate_bps, self._rtt_ns)
+        conversion = Conversion(self._spec.mtu, speed_bps if rate_bps is None else rate_bps, self._rtt_ns)
         if port.rate is not None or port.limit is not None:
-            result.queue = self._queue(where, rate_bps, port.limit, traffic)
+            result.queue = self._queue(where, rate_bps, port.limit, conversion)
         if speed_bps is not None:
             result.front_panel = self._front_panel(where, port, speed_bps)
         if port.policy is not None:
-            result.policy = self._policy(f"{where}.policy", port.policy, traffic)
+            result.policy = self._policy(f"{where}.policy", port.policy, conversion)
         self._check(where, number, result)
         by_limit = not self._capabilities.tail_drop_seen_by_program and isinstance(result.policy, TailDrop | Ecn)
         if by_limit and port.limit is not None:
@@ -122,10 +122,10 @@ class _Reading:
         except SwitchError as error:
             self._wrong(where, str(error))
 
-    def _queue(self, where: str, rate_bps: int | None, limit: Quantity | None, traffic: Traffic) -> Queue:
+    def _queue(self, where: str, rate_bps: int | None, limit: Quantity | None, conversion: Conversion) -> Queue:
         settings: dict[str, int] = {}
         if rate_bps is not None:
-            rate = self._try(f"{where}.rate", lambda: convert_rate(rate_bps, self._capabilities, traffic), None)
+            rate = self._try(f"{where}.rate", lambda: convert_rate(rate_bps, self._capabilities, conversion), None)
             if rate is not None:
                 settings[f"rate_{rate.unit}"] = rate.value
                 self._note(f"{where}.rate", rate.note)
@@ -143,15 +143,15 @@ class _Reading:
             return None
         return FrontPanel(speed_bps, port.fec or "none", port.auto_negotiation or "default")
 
-    def _policy(self, where: str, policy: PolicySpec, traffic: Traffic) -> Policy:
+    def _policy(self, where: str, policy: PolicySpec, conversion: Conversion) -> Policy:
         if policy.mode == "unwatched":
             return Unwatched()
-        threshold = self._depth(f"{where}.threshold", policy.threshold, traffic)
+        threshold = self._depth(f"{where}.threshold", policy.threshold, conversion)
         if policy.mode == "tail-drop":
             return TailDrop(*threshold)
         if policy.mode == "egress-threshold":
             return EgressThreshold(threshold[0], policy.mark, threshold[1])
-        hard_limit = self._depth(f"{where}.hard_limit", policy.hard_limit, traffic)
+        hard_limit = self._depth(f"{where}.hard_limit", policy.hard_limit, conversion)
         if hard_limit[1] is not threshold[1]:
             self._wrong(
                 f"{where}.hard_limit", f"is in {hard_limit[1]}, the threshold in {threshold[1]}: give both in one"
@@ -160,8 +160,8 @@ class _Reading:
             self._wrong(f"{where}.hard_limit", f"{hard_limit[0]} is below the threshold, {threshold[0]} {threshold[1]}")
         return Ecn(threshold[0], hard_limit[0], threshold[1])
 
-    def _depth(self, where: str, quantity: Quantity, traffic: Traffic) -> tuple[int, Unit]:
-        converted = self._try(where, lambda: convert(quantity, self._capabilities, traffic), None)
+    def _depth(self, where: str, quantity: Quantity, conversion: Conversion) -> tuple[int, Unit]:
+        converted = self._try(where, lambda: convert(quantity, self._capabilities, conversion), None)
         if converted is None:
             return 1, self._capabilities.depth_units[0]
         self._note(where, converted.note)

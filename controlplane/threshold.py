@@ -19,7 +19,7 @@ NS_PER_S = 10**9
 
 
 @dataclass(frozen=True)
-class Traffic:
+class Conversion:
     """The parameters of conversions. None: not known; conversions that need the parameter are refused."""
 
     mtu_bytes: int | None = None
@@ -47,7 +47,7 @@ class Converted:
     note: str = ""
 
 
-def convert(quantity: Quantity, capabilities: Capabilities, traffic: Traffic) -> Converted:
+def convert(quantity: Quantity, capabilities: Capabilities, conversion: Conversion) -> Converted:
     """The queue length `quantity` in a unit that the target compares. ValueError names the reason and the remedy."""
     units = capabilities.depth_units
     if quantity.dimension == "cells":
@@ -60,46 +60,46 @@ def convert(quantity: Quantity, capabilities: Capabilities, traffic: Traffic) ->
         return Converted(whole(quantity), Unit.BYTES)
     if quantity.dimension == "bytes":
         return _bytes_in_cells(whole(quantity), capabilities, quantity.text)
-    packets = _packets(quantity, traffic)
+    packets = _packets(quantity, conversion)
     if Unit.PACKETS in units:
         return packets
-    return _packets_in_cells(packets, capabilities, traffic, quantity.text)
+    return _packets_in_cells(packets, capabilities, conversion, quantity.text)
 
 
-def convert_rate(rate_bps: int, capabilities: Capabilities, traffic: Traffic) -> Converted:
+def convert_rate(rate_bps: int, capabilities: Capabilities, conversion: Conversion) -> Converted:
     """The rate in the unit of the target's queues, bps or pps. ValueError as above."""
     if capabilities.rate_unit == "bps":
         return Converted(rate_bps, "bps")
-    exact = Fraction(rate_bps, traffic.wire_bits)
+    exact = Fraction(rate_bps, conversion.wire_bits)
     packets = max(1, nearest(exact))
-    bits = f"{packets} packets/s, {packets * traffic.wire_bits} bit/s"
-    note = f"{rate_bps} bit/s is {bits} of full packets ({traffic.wire_bits // 8} bytes on the wire), not of others"
+    bits = f"{packets} packets/s, {packets * conversion.wire_bits} bit/s"
+    note = f"{rate_bps} bit/s is {bits} of full packets ({conversion.wire_bits // 8} bytes on the wire), not of others"
     return Converted(packets, "pps", note)
 
 
-def _packets(quantity: Quantity, traffic: Traffic) -> Converted:
+def _packets(quantity: Quantity, conversion: Conversion) -> Converted:
     if quantity.dimension == "packets":
         return Converted(whole(quantity), Unit.PACKETS)
-    if traffic.rate_bps is None:
+    if conversion.rate_bps is None:
         raise ValueError("needs the rate of the port's queue; give `rate` as well")
     if quantity.dimension == "time":
-        exact = quantity.amount * traffic.rate_bps / (NS_PER_S * traffic.wire_bits)
+        exact = quantity.amount * conversion.rate_bps / (NS_PER_S * conversion.wire_bits)
     else:
-        if traffic.rtt_ns is None:
+        if conversion.rtt_ns is None:
             raise ValueError("needs the base RTT; give `rtt` as well")
-        exact = quantity.amount * traffic.rate_bps * traffic.rtt_ns / (NS_PER_S * traffic.wire_bits)
+        exact = quantity.amount * conversion.rate_bps * conversion.rtt_ns / (NS_PER_S * conversion.wire_bits)
     packets = max(1, nearest(exact))
     note = "" if packets == exact else f"{quantity.text} is {_decimal(exact)} full packets: {packets}"
     return Converted(packets, Unit.PACKETS, note)
 
 
-def _packets_in_cells(packets: Converted, capabilities: Capabilities, traffic: Traffic, text: str) -> Converted:
+def _packets_in_cells(packets: Converted, capabilities: Capabilities, conversion: Conversion, text: str) -> Converted:
     cell_bytes = _cell_bytes(capabilities)
-    cells_each = -(-(traffic.frame_bytes + capabilities.queued_extra_bytes) // cell_bytes)
+    cells_each = -(-(conversion.frame_bytes + capabilities.queued_extra_bytes) // cell_bytes)
     cells = packets.value * cells_each
-    each = f"{traffic.frame_bytes} bytes"
+    each = f"{conversion.frame_bytes} bytes"
     if capabilities.queued_extra_bytes:
-        each = f"{traffic.frame_bytes} + {capabilities.queued_extra_bytes} bytes"
+        each = f"{conversion.frame_bytes} + {capabilities.queued_extra_bytes} bytes"
     note = f"{packets.value} packets of {each} are {cells} cells of {cell_bytes} bytes"
     return Converted(cells, Unit.CELLS, f"{packets.note or text}; {note}, which hold more of smaller ones")
 

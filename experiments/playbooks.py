@@ -15,15 +15,16 @@ from typing import Any
 
 from experiments import host
 from experiments.cell import RUNTIME
-from experiments.steps import Step, in_order
+from experiments.steps import SetupStep, in_order
 from lib.errors import RunError
 
 ANSIBLE = host.CHECKOUT / "ansible"
 LAB = ANSIBLE / "inventories/lab"
 TIMEOUT_S = 120
+SETUP = ("prepare", "start")
 
 
-def plan(playbooks: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path) -> list[Step]:
+def plan(playbooks: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path) -> list[SetupStep]:
     """The programs that `playbooks` would run on the lab's hosts, in an order that does not depend on timing.
 
     `scratch` is a directory for temporary files. Raises RunError with what failed.
@@ -31,7 +32,7 @@ def plan(playbooks: tuple[str, ...], variables: dict[str, Any], log: Path, scrat
     file = scratch / "plan.jsonl"
     file.touch()
     run(playbooks, variables | {"bufferscope_plan": str(file)}, log, scratch)
-    return in_order([Step(**json.loads(line)) for line in file.read_text().splitlines()])
+    return in_order([SetupStep(**json.loads(line)) for line in file.read_text().splitlines()])
 
 
 def run(

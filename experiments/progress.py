@@ -11,7 +11,7 @@ from experiments.terminal import Terminal
 PLAIN_EVERY_S = 5.0
 
 
-class Progress(Terminal):
+class RunProgress(Terminal):
     """What is being done, and how far it is. `expected_s` is the whole repetition's duration, the analysis included."""
 
     def __init__(self, title: str, expected_s: float) -> None:

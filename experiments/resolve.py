@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -37,25 +36,9 @@ DEFAULT_FLOWS = 16
 DEFAULT_LOAD = Fraction(4, 5)
 # iperf3 is what the field compares with; in virtual time its whole seconds are what a run costs most.
 DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}
-FIRST_SERVER_PORT = 5201
 # A SYN with all its options and the ACK that answers a SYN-ACK, each with Ethernet's header and 24 bytes more.
 HANDSHAKE_WIRE_BYTES = 98 + 90
 LEAST_CONNECT_INTERVAL_NS = 100_000  # what a machine in real time can do between two of them
-# Below Linux's default range of ephemeral ports, from which iperf3's control connections come.
-FIRST_CLIENT_PORT = 30_000
-CLIENT_PORT_OFFSETS = 1_000
-
-
-@dataclass(frozen=True)
-class Process:
-    """One iperf3 client and its server, up to 128 flows; or all flows of epoll with one congestion control; or all of
-    open-loop traffic, which has none.
-    """
-
-    cc: str | None
-    flows: int
-    server_port: int
-    first_client_port: int
 
 
 @dataclass(frozen=True)
@@ -116,9 +99,10 @@ class Resolved:
         Each connects its flows one after the other, a round trip through a queue that others already fill; twice that,
         and a second for SYNs that are dropped and sent again (RFC 6298).
         """
-        if self.generator != "iperf3" or len(self.processes(1)) == 1:
+        processes = self.process_flows
+        if self.generator != "iperf3" or len(processes) == 1:
             return 0
-        most_flows = max(process.flows for process in self.processes(1))
+        most_flows = max(flows for _, flows in processes)
         return 2 * most_flows * self.longest_rtt_ns + 10**9
 
     @property
@@ -169,30 +153,18 @@ class Resolved:
         groups = tuple(Group(group["cc"], group["flows"]) for group in content["groups"])
         return cls(**{**content, "groups": groups})
 
-    def processes(self, repetition: int) -> list[Process]:
-        """The processes of one repetition. SEED and `repetition` move the client ports, and with them hashes."""
-        offset = random.Random(f"ports {self.seed} {repetition}").randrange(CLIENT_PORT_OFFSETS)
-        port = FIRST_CLIENT_PORT + offset
+    @property
+    def process_flows(self) -> list[tuple[str | None, int]]:
+        """Congestion control and number of flows of each process that sends; an iperf3 carries 128 at most."""
         if self.datagram_flows:
-            return [Process(None, self.datagram_flows, FIRST_SERVER_PORT, port)]
-        result: list[Process] = []
-        for group in self.groups:
-            left = group.flows or 0
-            while left:
-                flows = min(left, STREAMS_PER_PROCESS) if self.generator == "iperf3" else left
-                result.append(Process(group.cc, flows, FIRST_SERVER_PORT + len(result), port))
-                port, left = port + flows, left - flows
-        return result
-
-    def extra_delays_ns(self, repetition: int) -> list[int]:
-        """Each flow's delay beyond RTT: evenly over 0..RTT_SPREAD, dealt to the flows by SEED and repetition.
-
-        Even steps rather than random draws: then repetitions differ in who is near, not in how many are.
-        """
-        steps = max(self.flows - 1, 1)
-        delays = [self.rtt_spread_ns * i // steps for i in range(self.flows)]
-        random.Random(f"delays {self.seed} {repetition}").shuffle(delays)
-        return delays
+            return [(None, self.datagram_flows)]
+        most = STREAMS_PER_PROCESS if self.generator == "iperf3" else MAX_FLOWS
+        return [
+            (group.cc, min(most, group.flows - first))
+            for group in self.groups
+            if group.flows
+            for first in range(0, group.flows, most)
+        ]
 
 
 def resolve(given: Mapping[str, object], host: Host) -> Resolved:

@@ -9,24 +9,22 @@ import contextlib
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from controlplane.targets import TARGETS
-from experiments import capabilities, cell, disk, host, machine, missing
+from experiments import cell, disk, host
 from experiments.analysis_process import analyse, user_problem
 from experiments.announce import headline, show
 from experiments.cell import Interrupted
-from experiments.deploy import inventory_of
-from experiments.lab import testbed as testbed_module
-from experiments.lab.testbed import Testbed
+from experiments.lab.choice import choose
+from experiments.lab.interface import Lab
 from experiments.resolve import Resolved
 from experiments.side_by_side import run_each
 from lib import owner
 from lib.errors import RunError
 from lib.terminal import complain, say
 from runs import results
+from runs.aborted import Cause
 
 EXIT_NOT_VALID = 2
 
@@ -35,18 +33,18 @@ def run(spec: Resolved, results_directory: Path, inventory: str = "") -> int:
     """Runs the whole experiment, on the machines of `inventory` if its target has a testbed; returns the exit status of
     the command line. Raises RunError.
     """
-    testbed = testbed_of(spec, inventory)
-    preflight(spec, results_directory)
-    with Ending() as ending, processors(spec) as own, contextlib.ExitStack() as until_the_end:
-        with results.tended(results_directory):
-            for left in results.unanalysed(results_directory):
-                complain(f"note: {left} was recorded but not analysed: {results.replay_command(left)}")
-            check_room(spec, results_directory, own)
+    lab = choose(spec, inventory)
+    preflight(lab, results_directory)
+    with Ending() as ending, lab.processors() as processors, contextlib.ExitStack() as until_the_end:
+        with results.locked(results_directory):
+            for repetition in results.unanalysed(results_directory):
+                complain(f"note: {repetition} was recorded but not analysed: {results.replay_command(repetition)}")
+            check_room(lab, results_directory, len(processors))
             directory = results.create(results_directory, spec.name, time.time())
             until_the_end.enter_context(results.running(directory))
         say(headline(spec, directory))
         try:
-            valid = repeat_all(spec, directory, own, testbed)
+            valid = repeat_all(lab, directory, processors)
             ending.check()
         except Interrupted as interrupted:
             complain(f"error: ended by {interrupted}; what was recorded is in {directory}")
@@ -55,9 +53,9 @@ def run(spec: Resolved, results_directory: Path, inventory: str = "") -> int:
     return 0 if valid else EXIT_NOT_VALID
 
 
-def preflight(spec: Resolved, results_directory: Path) -> None:
+def preflight(lab: Lab, results_directory: Path) -> None:
     """Everything that would stop the run later, before anything is touched."""
-    lines = missing.of(spec)
+    lines = lab.missing()
     for path in (host.CHECKOUT, results_directory):
         if path.is_relative_to(cell.RUN):
             lines.append(f"{path} is in {cell.RUN}, of which a run has its own: use another directory")
@@ -67,83 +65,50 @@ def preflight(spec: Resolved, results_directory: Path) -> None:
         raise RunError(*lines)
 
 
-def testbed_of(spec: Resolved, inventory: str) -> Testbed | None:
-    """The machines of an experiment that is not in the lab. Raises RunError if something of them is not known."""
-    if not capabilities.on_testbed(TARGETS[spec.target].capabilities):
-        if inventory:
-            raise RunError(f"INVENTORY={inventory}: TARGET={spec.target} runs in the lab of this machine; leave it out")
-        return None
-    return testbed_module.load(inventory_of(spec.target, inventory), spec.target)
-
-
-def check_room(spec: Resolved, directory: Path, own: list[int]) -> None:
+def check_room(lab: Lab, directory: Path, at_once: int) -> None:
     """Raises RunError if the disk or the memory cannot hold the experiment."""
-    shortages = [line for line in (disk.shortage(spec, directory), memory_shortage(spec, own)) if line]
+    shortages = [line for line in (disk.shortage(lab.spec, directory), lab.memory_shortage(at_once)) if line]
     if shortages:
         raise RunError(*shortages)
 
 
-def memory_shortage(spec: Resolved, processors: list[int]) -> str | None:
-    """What to tell the user if there is no room for the virtual machines that run at once; None if there is."""
-    from experiments.lab import virtual as virtual_lab
-
-    return virtual_lab.memory_problem(spec, len(processors)) if spec.clock == "virtual" else None
-
-
-@contextlib.contextmanager
-def processors(spec: Resolved) -> Iterator[list[int]]:
-    """Holds the processors that the experiment may use: all of them, or one for each repetition in virtual time."""
-    if spec.clock == "virtual":
-        with machine.free_processors(machine.NAME, spec.reps) as found:
-            yield found
-    else:
-        with machine.all_processors(machine.NAME):
-            yield []
-
-
-def repeat_all(spec: Resolved, directory: Path, own: list[int], testbed: Testbed | None = None) -> bool:
-    """Every repetition, those in virtual time side by side. Returns whether all are valid."""
-    numbers = list(range(1, spec.reps + 1))
-    verdicts = []
-    if len(own) > 1:
+def repeat_all(lab: Lab, directory: Path, processors: list[int]) -> bool:
+    """Every repetition; side by side on several processors. Returns whether all are valid."""
+    numbers = list(range(1, lab.spec.reps + 1))
+    valid = []
+    if len(processors) > 1:
         begin = time.monotonic()
-        for number in run_each(lambda number, one: record(spec, number, directory, one), numbers, own):
-            verdicts.append(conclude(spec, directory / f"rep-{number}", begin))
+        for number in run_each(lambda number, one: record(lab, number, directory, one), numbers, processors):
+            valid.append(conclude(lab.spec, directory / f"rep-{number}", begin))
     else:
         for number in numbers:
             begin = time.monotonic()
-            record(spec, number, directory, own[0] if own else None, testbed)
-            verdicts.append(conclude(spec, directory / f"rep-{number}", begin))
-    return all(verdicts)
+            record(lab, number, directory, *processors)
+            valid.append(conclude(lab.spec, directory / f"rep-{number}", begin))
+    return all(valid)
 
 
-def record(
-    spec: Resolved, number: int, directory: Path, processor: int | None = None, testbed: Testbed | None = None
-) -> None:
-    """One repetition up to its raw files. One that does not come to its end is marked."""
-    from experiments.lab import real, repetition
-    from experiments.lab import virtual as virtual_lab
-
-    own = results.create_repetition(directory, number)
+def record(lab: Lab, number: int, directory: Path, processor: int | None = None) -> None:
+    """One repetition up to its raw files. A repetition that fails or is stopped is marked."""
+    repetition = results.create_repetition(directory, number)
     try:
-        with disk.explained(own, Path(tempfile.gettempdir())):
-            if testbed:
-                testbed_module.run(spec, number, own, testbed)
-            elif spec.clock == "virtual":
-                virtual_lab.run(spec, number, own, processor)
-            else:
-                cell.run(lambda: repetition.run(spec, number, own, real.real()))
-    except (RunError, Interrupted) as error:
-        results.abort(own, str(error) if isinstance(error, RunError) else f"{results.STOPPED}{error}")
-        owner.give(own)
+        with disk.explained(repetition, Path(tempfile.gettempdir())):
+            lab.record(number, repetition, processor)
+    except RunError as error:
+        results.abort(repetition, Cause.FAILED, str(error))
+        owner.give(repetition)
+        raise
+    except Interrupted as interrupted:
+        results.abort(repetition, Cause.STOPPED, f"ended by {interrupted}")
+        owner.give(repetition)
         raise
 
 
-def conclude(spec: Resolved, own: Path, begin_s: float) -> bool:
+def conclude(spec: Resolved, repetition: Path, begin_s: float) -> bool:
     """Analyses a repetition that began at `begin_s` and shows what came of it. Returns whether it is valid."""
     print("analysing", flush=True)
-    summary = analyse(own)
-    show(summary, own, spec, time.monotonic() - begin_s)
+    summary = analyse(repetition)
+    show(summary, repetition, spec, time.monotonic() - begin_s)
     return bool(summary.get("valid"))
 
 
@@ -151,7 +116,7 @@ class Ending:
     """While it is entered, SIGINT, SIGTERM and SIGHUP raise Interrupted in this process, unless they are ignored."""
 
     def __init__(self) -> None:
-        self.seen: Interrupted | None = None
+        self.interrupted: Interrupted | None = None
 
     def __enter__(self) -> Ending:
         self.before = {number: signal.signal(number, self._raise) for number in cell.forwarded()}
@@ -165,9 +130,9 @@ class Ending:
         """Raises what a signal raised where Python drops exceptions: in the end of an object, in a weak reference's
         callback, of which each import has one.
         """
-        if self.seen:
-            raise self.seen
+        if self.interrupted:
+            raise self.interrupted
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
-        self.seen = Interrupted(number)
-        raise self.seen
+        self.interrupted = Interrupted(number)
+        raise self.interrupted

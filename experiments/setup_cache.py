@@ -17,20 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from experiments import host, playbooks
-from experiments.steps import Step
+from experiments.steps import SetupStep
 
 DIRECTORY = host.BUILD / "plans"
 OF_NO_HOST = ("name", "seed", "reps", "buffer_given", "duration_ns", "warmup_ns", "start_spread_ns", "spec_version")
 MOST_KEPT = 2000  # some 3 kB each; the oldest go
 
 
-def plan(names: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path) -> list[Step]:
+def plan(names: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path) -> list[SetupStep]:
     """As playbooks.plan, which is asked if the answer is not known. Raises RunError."""
     spec = {key: value for key, value in variables["spec"].items() if key not in OF_NO_HOST}
     told = variables | {"spec": spec}
     own = DIRECTORY / f"{_digest(names, told)}.json"
     try:
-        return [Step(**step) for step in json.loads(own.read_text())]
+        return [SetupStep(**step) for step in json.loads(own.read_text())]
     except (OSError, ValueError, TypeError):  # not known, or the file is no answer
         steps = playbooks.plan(names, told, log, scratch)
     _remember(own, steps)
@@ -54,7 +54,7 @@ def _files(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def _remember(own: Path, steps: list[Step]) -> None:
+def _remember(own: Path, steps: list[SetupStep]) -> None:
     """Best effort: whoever may not write in build/ asks each time."""
     temporary = own.with_name(f".{own.name}.{os.getpid()}")
     try:

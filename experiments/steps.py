@@ -31,7 +31,7 @@ MOST_FILES = 1024  # open ones of this process, which a step has no use for
 
 
 @dataclass(frozen=True)
-class Step:
+class SetupStep:
     """One task of a role for one host."""
 
     play: str
@@ -41,7 +41,7 @@ class Step:
     chdir: str
 
 
-def in_order(steps: list[Step]) -> list[Step]:
+def in_order(steps: list[SetupStep]) -> list[SetupStep]:
     """Play after play, in each host after host. No host of a play waits for another one of it.
 
     Ansible works on the hosts of a play at the same time, so that their tasks are recorded in an order of chance.
@@ -51,7 +51,7 @@ def in_order(steps: list[Step]) -> list[Step]:
     return sorted(steps, key=lambda step: (plays.index(step.play), hosts.index(step.host)))
 
 
-def run(steps: list[Step], log: Path, before_each: Callable[[], None]) -> None:
+def run_steps(steps: list[SetupStep], log: Path, before_each: Callable[[], None]) -> None:
     """Runs each step in its host's namespace, after `before_each`. At the first failure: RunError, in its own words."""
     with log.open("a") as output:
         for step in steps:
@@ -66,7 +66,7 @@ def run(steps: list[Step], log: Path, before_each: Callable[[], None]) -> None:
                 raise RunError(f"FAILED {step.host}: {step.task}: {said}")
 
 
-def _run(step: Step) -> subprocess.CompletedProcess[str]:
+def _run(step: SetupStep) -> subprocess.CompletedProcess[str]:
     """Runs a step in its host's namespace. Raises subprocess.TimeoutExpired.
 
     One of our own Python programs runs in a copy of this process: another interpreter with its imports costs a virtual
@@ -90,7 +90,7 @@ def _run(step: Step) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(step.argv, os.waitstatus_to_exitcode(status), *texts)
 
 
-def _become(step: Step, said: int, complained: int) -> NoReturn:
+def _become(step: SetupStep, said: int, complained: int) -> NoReturn:
     """What a new interpreter would do with the step's words; never returns into the code that forked."""
     status = 1
     try:
@@ -119,7 +119,7 @@ def _become(step: Step, said: int, complained: int) -> NoReturn:
         os._exit(status)
 
 
-def _wait(pid: int, step: Step) -> int:
+def _wait(pid: int, step: SetupStep) -> int:
     """The status of a child that ends in time, as waitpid has it."""
     ending = os.pidfd_open(pid)
     try:

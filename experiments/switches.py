@@ -14,13 +14,14 @@ from typing import Any
 from controlplane.soft import SoftSwitch
 from controlplane.switch import Count, Switch
 from controlplane.targets import TARGETS, connect
-from experiments import capabilities, clock_join, topology
-from experiments.resolve import Resolved
+from experiments import clock_join, topology
+from experiments.cell import RUNTIME
 from experiments.spec import RUN_TARGETS
 from experiments.topology import HOSTS, LINE_TO_RECEIVER, LINE_TO_SENDER, RECEIVER
 from lib import syscalls
 
 BOTTLENECK = RECEIVER.port
+CONTROL_SOCKET = RUNTIME / "switch.sock"
 Counters = dict[str, dict[int, Count]]
 # What a switch that is another program is called: its namespace, its host in the inventory, its daemon.
 SWITCH_DAEMONS = tuple(f"{name}_switch" for name in RUN_TARGETS if name != "soft")
@@ -119,28 +120,14 @@ def _soft_state(switch: SoftSwitch, ports: list[int]) -> dict[str, Any]:
     }
 
 
-def layout(spec: Resolved) -> topology.Layout:
-    """The namespaces that a run of `spec` in the lab needs."""
-    if spec.target == "soft":
-        return topology.SOFT
-    return topology.Layout(f"{spec.target}_switch", line=not TARGETS[spec.target].capabilities.links)
-
-
-def groups(spec: Resolved) -> list[str]:
-    """The groups of the inventory that play a part in a run of `spec`."""
-    can = TARGETS[spec.target].capabilities
-    line = [] if can.links or capabilities.on_testbed(can) else ["lines"]
-    return [spec.target, *line, "collectors", "senders", "receivers"]
-
-
 @contextlib.contextmanager
-def in_the_lab(spec: Resolved, control: Path) -> Iterator[Switches]:
-    """Connections to the started switches; `control` is the soft switch's."""
+def in_the_lab(target: str, namespace: str, control: Path) -> Iterator[Switches]:
+    """Connections to the started switches: `target` in its `namespace`, and the soft switch at `control`."""
     with SoftSwitch(control) as soft:
-        if spec.target == "soft":
+        if target == "soft":
             yield Switches(soft, soft)
             return
-        with syscalls.in_network_namespace(topology.netns(layout(spec).switch)):
-            measured = connect(spec.target, TARGETS[spec.target].address)
+        with syscalls.in_network_namespace(topology.netns(namespace)):
+            measured = connect(target, TARGETS[target].address)
         with measured:
             yield Switches(measured, soft)

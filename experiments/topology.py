@@ -65,18 +65,19 @@ LINE_INTERFACE = "to_switch"
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Which namespaces there are besides the hosts: the switch, and whether a delay line stands behind it."""
+class Network:
+    """`switch` is the switch's namespace. A delay line may stand behind the switch. With a `driver` the kernel is the
+    switch and has made the hosts' interfaces; otherwise veths lead to a process.
+    """
 
+    mtu_bytes: int
     switch: str = SWITCH
     line: bool = False
+    driver: bool = False
 
     @property
     def namespaces(self) -> tuple[str, ...]:
         return (self.switch, *([LINE] if self.line else []), *(host.name for host in HOSTS))
-
-
-SOFT = Layout()
 
 
 def netns(name: str) -> Path:
@@ -89,33 +90,31 @@ def inside(name: str, *command: str) -> list[str]:
     return ["nsenter", f"--net={netns(name)}", *command]
 
 
-def build(mtu_bytes: int, switch: str = "process", layout: Layout = SOFT) -> None:
-    """Makes the whole network, up and ready. For a fresh cell: nothing is undone if it fails.
-
-    A switch that is a process is at the other ends of veths; a driver has the hosts' interfaces already.
-    """
-    _ip([f"netns add {name}" for name in layout.namespaces])
-    for name in layout.namespaces:
-        _silence_ipv6(name, keep=name in (SENDER.name, RECEIVER.name) and mtu_bytes >= IPV6_MIN_MTU_BYTES)
-    mtus_bytes = {host: COLLECTOR_MTU_BYTES if host is COLLECTOR else mtu_bytes for host in HOSTS}
-    if switch == "driver":
+def build(network: Network) -> None:
+    """Makes the whole network, up and ready. For a fresh cell: nothing is undone if it fails."""
+    _ip([f"netns add {name}" for name in network.namespaces])
+    with_ipv6 = network.mtu_bytes >= IPV6_MIN_MTU_BYTES
+    for name in network.namespaces:
+        _silence_ipv6(name, keep=name in (SENDER.name, RECEIVER.name) and with_ipv6)
+    mtus_bytes = {host: COLLECTOR_MTU_BYTES if host is COLLECTOR else network.mtu_bytes for host in HOSTS}
+    if network.driver:
         for host in HOSTS:
             _ip(_driver_lines(host, mtus_bytes[host]))
     else:
-        _ip([_veth(host, mtus_bytes[host], _neighbour(host, layout)) for host in HOSTS])
+        _ip([_veth(host, mtus_bytes[host], _neighbour(host, network)) for host in HOSTS])
         # Loopback: where a switch that is another program's has its control plane.
         _ip(["link set lo up", *(f"link set {host.switch_interface} up" for host in HOSTS if host is not RECEIVER)],
-            layout.switch)  # fmt: skip
-        _ip([f"link set {RECEIVER.switch_interface} up"], _neighbour(RECEIVER, layout))
-        if layout.line:
-            _join_line(mtu_bytes, layout)
+            network.switch)  # fmt: skip
+        _ip([f"link set {RECEIVER.switch_interface} up"], _neighbour(RECEIVER, network))
+        if network.line:
+            _join_line(network)
     for host in HOSTS:
-        _ip(_host_lines(host, with_ipv6=bool(host.ipv6) and mtu_bytes >= IPV6_MIN_MTU_BYTES), host.name)
+        _ip(_host_lines(host, with_ipv6=bool(host.ipv6) and with_ipv6), host.name)
 
 
-def _neighbour(host: LabHost, layout: Layout) -> str:
+def _neighbour(host: LabHost, network: Network) -> str:
     """The namespace at the other end of a host's veth."""
-    return LINE if host is RECEIVER and layout.line else layout.switch
+    return LINE if host is RECEIVER and network.line else network.switch
 
 
 def _veth(host: LabHost, mtu_bytes: int, neighbour: str) -> str:
@@ -125,19 +124,22 @@ def _veth(host: LabHost, mtu_bytes: int, neighbour: str) -> str:
     )
 
 
-def _join_line(mtu_bytes: int, layout: Layout) -> None:
+def _join_line(network: Network) -> None:
     """The switch's port towards the receiver, which here is the line's."""
     _ip([
-        f"link add {RECEIVER.switch_interface} netns {layout.switch} mtu {mtu_bytes} type veth "
-        f"peer name {LINE_INTERFACE} netns {LINE} mtu {mtu_bytes}"
+        f"link add {RECEIVER.switch_interface} netns {network.switch} mtu {network.mtu_bytes} type veth "
+        f"peer name {LINE_INTERFACE} netns {LINE} mtu {network.mtu_bytes}"
     ])  # fmt: skip
-    _ip([f"link set {RECEIVER.switch_interface} up"], layout.switch)
+    _ip([f"link set {RECEIVER.switch_interface} up"], network.switch)
     _ip([f"link set {LINE_INTERFACE} up"], LINE)
 
 
 def _driver_lines(host: LabHost, mtu_bytes: int) -> list[str]:
-    own = host.driver_interface
-    return [f"link set {own} address {host.mac} mtu {mtu_bytes}", f"link set {own} netns {host.name} name {INTERFACE}"]
+    name = host.driver_interface
+    return [
+        f"link set {name} address {host.mac} mtu {mtu_bytes}",
+        f"link set {name} netns {host.name} name {INTERFACE}",
+    ]
 
 
 def _host_lines(host: LabHost, with_ipv6: bool) -> list[str]:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hosts import room
-from lib import regular
 from runs import results, verdict
-from runs.names import ABORTED, REPETITION
+from runs.aborted import Cause, read
+from runs.names import REPETITION
 from runs.thinned import kept
 
 ATTEMPT = "attempt-"
@@ -35,7 +35,7 @@ class State(Enum):
     ABORTED = "aborted"
 
 
-class Seen(NamedTuple):
+class JobState(NamedTuple):
     """A job's state, how many attempts came to an end, and why the last one is not valid ('' where it is)."""
 
     state: State
@@ -43,37 +43,31 @@ class Seen(NamedTuple):
     reason: str = ""
 
 
-def look(run: Path) -> Seen:
+def look(run: Path) -> JobState:
     """The state of the job in the directory `run`, which need not exist."""
     earlier = len(list(run.glob(f"{ATTEMPT}*")))
     repetition = run / REPETITION
     with contextlib.suppress(OSError, ValueError):  # one that cannot be read is none: it is made anew
         summary = verdict.read(repetition)
         if problem := verdict.misplaced(repetition, summary):
-            return Seen(State.NOT_VALID, earlier + 1, problem)
+            return JobState(State.NOT_VALID, earlier + 1, problem)
         reasons = verdict.reasons(summary)
-        return Seen(State.NOT_VALID if reasons else State.VALID, earlier + 1, "; ".join(reasons))
-    mark = repetition / ABORTED
-    if mark.exists():
-        try:
-            reason = (
-                " ".join(regular.read_text(mark, errors="replace").split()) or room.full(repetition) or "no reason left"
-            )
-        except OSError as error:
-            reason = f"{ABORTED} cannot be read: {error.strerror}"
-        if reason.startswith(results.STOPPED):
-            return Seen(State.TO_DO, earlier, reason)
-        return Seen(State.ABORTED, earlier + 1, reason)
+        return JobState(State.NOT_VALID if reasons else State.VALID, earlier + 1, "; ".join(reasons))
+    if aborted := read(repetition):
+        reason = aborted.reason or room.full(repetition) or "no reason left"
+        if aborted.cause is Cause.STOPPED:
+            return JobState(State.TO_DO, earlier, reason)
+        return JobState(State.ABORTED, earlier + 1, reason)
     recorded = results.is_recorded(repetition) and kept(repetition) == "all"  # else there is nothing to analyse again
-    return Seen(State.RECORDED if recorded else State.TO_DO, earlier)
+    return JobState(State.RECORDED if recorded else State.TO_DO, earlier)
 
 
 def make_room(run: Path) -> None:
     """Moves an attempt that came to an end away, and removes one that did not: then the next may begin."""
-    seen, repetition = look(run), run / REPETITION
+    job, repetition = look(run), run / REPETITION
     if not repetition.exists():
         return
-    if seen.state in (State.NOT_VALID, State.ABORTED):
-        repetition.rename(run / f"{ATTEMPT}{seen.attempts}")
+    if job.state in (State.NOT_VALID, State.ABORTED):
+        repetition.rename(run / f"{ATTEMPT}{job.attempts}")
     else:
         shutil.rmtree(repetition)

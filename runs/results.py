@@ -28,14 +28,14 @@ from typing import Any
 from lib import files, owner
 from lib.errors import RunError
 from lib.terminal import complain
+from runs import aborted
 from runs import record as digests
+from runs.aborted import Cause
 from runs.names import ABORTED, ENVIRONMENT, LATEST, SUMMARY
-
-STOPPED = "ended by "  # and the name of a signal, in ABORTED: no fault of the run
 
 
 @contextlib.contextmanager
-def tended(results: Path) -> Iterator[None]:
+def locked(results: Path) -> Iterator[None]:
     """Marks what a killed experiment left, and keeps others from beginning one here until the body has: a moment.
 
     Raises RunError if `results` cannot hold any.
@@ -81,7 +81,7 @@ def _is_locked(directory: int) -> bool:
     return False
 
 
-def _left(results: Path) -> Iterator[tuple[Path, int]]:
+def _ended(results: Path) -> Iterator[tuple[Path, int]]:
     """Repetitions of our experiments that run no more, each with a descriptor of its directory."""
     for run in sorted(results.iterdir()):
         with contextlib.suppress(OSError), files.directory(run) as within:
@@ -97,10 +97,10 @@ def _left(results: Path) -> Iterator[tuple[Path, int]]:
 def mark_killed(results: Path) -> list[Path]:
     """Marks each repetition that ended with its runner. Returns what it marked."""
     marked = []
-    for path, repetition in _left(results):
+    for path, repetition in _ended(results):
         if not any(files.exists(name, repetition) for name in (ENVIRONMENT, ABORTED)):
             with contextlib.suppress(OSError):  # its directory may not be written to
-                _mark(repetition, "the runner was killed before the end")
+                _mark(repetition, Cause.KILLED, "the runner was killed before the end")
                 marked.append(path)
     return marked
 
@@ -109,7 +109,7 @@ def unanalysed(results: Path) -> list[Path]:
     """Repetitions of experiments that run no more, recorded to their end but without a summary."""
     return [
         path
-        for path, repetition in _left(results)
+        for path, repetition in _ended(results)
         if files.exists(ENVIRONMENT, repetition)
         and not any(files.exists(name, repetition) for name in (ABORTED, SUMMARY))
     ]
@@ -157,18 +157,18 @@ def create_repetition(run: Path, number: int) -> Path:
     return repetition
 
 
-def abort(repetition: Path, why: str) -> None:
+def abort(repetition: Path, cause: Cause, reason: str) -> None:
     """Marks a repetition as aborted. On a full disk the mark alone remains: an empty file takes no block."""
     with files.directory(repetition) as directory:
-        _mark(directory, why)
+        _mark(directory, cause, reason)
 
 
-def _mark(repetition: int, why: str) -> None:
+def _mark(repetition: int, cause: Cause, reason: str) -> None:
     mark = files.open_regular(ABORTED, os.O_WRONLY | os.O_CREAT, repetition)
     try:
         os.ftruncate(mark, 0)
         with contextlib.suppress(OSError):
-            os.write(mark, f"{why}\n".encode())
+            os.write(mark, aborted.text(cause, reason).encode())
     finally:
         os.close(mark)
 

@@ -18,8 +18,8 @@ import polars as pl
 
 from lib import parquet, regular
 from lib.errors import InputError
-from runs import run_table, verdict
-from runs.names import ABORTED, EARLIER_ATTEMPTS, PLAN, REPETITION, SWEEP_RUNS
+from runs import aborted, run_table, verdict
+from runs.names import EARLIER_ATTEMPTS, PLAN, REPETITION, SWEEP_RUNS
 
 SEARCHED = "least_buffer.parquet"
 SEARCHED_COLUMNS = (
@@ -122,7 +122,8 @@ def earlier_reasons(directory: Path, row: Row) -> list[str]:
         try:
             reasons.append("; ".join(verdict.reasons(verdict.read(attempt))))
         except FileNotFoundError:
-            reasons.append(_last_words(attempt) or "it left no reason")
+            mark = aborted.read(attempt)
+            reasons.append((mark and mark.reason) or "it left no reason")
         except (OSError, ValueError) as error:
             reasons.append(verdict.unread(error))
     return reasons
@@ -158,21 +159,14 @@ def _missing(directory: Path, name: str, job: dict[str, Any]) -> Row:
         raise InputError(f"{directory / PLAN}: job {name} has no spec; run the sweep again: it writes it anew")
     place = Path(SWEEP_RUNS) / name / REPETITION
     where = run_table.Place(f"{directory.name}/{place}", directory.name, job.get("repetition", 1), 1, "", None)
+    mark = aborted.read(directory / place)
     return run_table.row({"spec": spec, "utilization": {}}, {}, where) | {
         "valid": None,
-        "reasons": _last_words(directory / place) or "has not been run",
+        "reasons": (mark and mark.reason) or "has not been run",
         "verdict": MISSING,
         "point_words": _words(job.get("point")),
         "directory": str(place),
     }
-
-
-def _last_words(attempt: Path) -> str:
-    """The line of the mark that the runner leaves where a run could not be finished."""
-    try:
-        return " ".join(regular.read_text(attempt / ABORTED, "replace").split())
-    except OSError:
-        return ""
 
 
 def _order(row: Row) -> tuple[Any, ...]:

@@ -38,7 +38,7 @@ class MachineError(Exception):
 
 
 @dataclass(frozen=True)
-class Job:
+class MachineJob:
     """The work of one machine. `directory` is writable inside, as virtual.RUN_DIRECTORY; all else is read-only."""
 
     kernel: Path
@@ -52,7 +52,7 @@ class Job:
     environment: dict[str, str] = field(default_factory=dict)  # of init
 
 
-def command_line(job: Job) -> list[str]:
+def command_line(job: MachineJob) -> list[str]:
     """The kernel's arguments. Raises MachineError for text that no parameter can hold, such as a path with a quote."""
     words = {
         "mem": f"{job.memory_mib}M",
@@ -89,7 +89,7 @@ def _quoted(text: str) -> str:
 class Machine:
     """A machine that runs while its context is open."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: MachineJob) -> None:
         self.job = job
         self.command = [str(job.kernel), *command_line(job)]
 

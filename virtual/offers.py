@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from virtual.machine import Job, Machine, MachineError
+from virtual.machine import Machine, MachineError, MachineJob
 from virtual.messages import Speaker
 
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -20,7 +20,7 @@ def congestion_controls(kernel: Path) -> tuple[str, ...]:
     with tempfile.TemporaryDirectory(prefix="bufferscope-") as directory:
         job_directory = Path(directory)
         (job_directory / "logs").mkdir()
-        job = Job(
+        job = MachineJob(
             kernel,
             [sys.executable, "-m", "virtual.init", "virtual.offers"],
             job_directory,

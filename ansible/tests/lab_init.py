@@ -9,7 +9,7 @@ from experiments import topology
 
 subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tests", "/run"], check=True)
 topology.NETNS.mkdir()
-topology.build(mtu_bytes=1500)
+topology.build(topology.Network(1500))
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps the orphans that PID 1 inherits
 print("ready", flush=True)
 sys.stdin.read()

@@ -14,7 +14,7 @@ import pytest
 
 from ansible.tests.conftest import ANSIBLE, Played, play
 from experiments import environment
-from experiments.sweep.remote_labs import Lab, ready
+from experiments.sweep.remote_labs import RemoteLab, ready
 from lib.errors import RunError
 
 # `make kernel` here makes the files that a sweep looks for in a lab, and logs each call.
@@ -47,11 +47,11 @@ def here(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Lab:
-    return Lab("lab", SH, str(tmp_path / "lab"))
+def lab(tmp_path: Path) -> RemoteLab:
+    return RemoteLab("lab", SH, str(tmp_path / "lab"))
 
 
-def deploy(tmp_path: Path, here: Path, lab: Lab) -> Played:
+def deploy(tmp_path: Path, here: Path, lab: RemoteLab) -> Played:
     inventory = {"labs": {"hosts": {"lab": {"ansible_connection": "local", "lab_checkout": lab.checkout}}}}
     (tmp_path / "labs.json").write_text(json.dumps(inventory))
     variables: dict[str, object] = {
@@ -60,7 +60,7 @@ def deploy(tmp_path: Path, here: Path, lab: Lab) -> Played:
     return play("-i", tmp_path / "labs.json", ANSIBLE / "playbooks/labs.yml", variables=variables)
 
 
-def built(here: Path, lab: Lab) -> None:
+def built(here: Path, lab: RemoteLab) -> None:
     """Makes the lab that a deploy would make, but faster."""
     git(here, "clone", "--quiet", str(here), lab.checkout)
     subprocess.run(["make", "--silent", "-C", lab.checkout, "kernel"], check=True)
@@ -73,7 +73,7 @@ def commit(here: Path, text: str) -> str:
     return git(here, "rev-parse", "HEAD")
 
 
-def test_labs__deployed_twice_change_nothing(tmp_path: Path, here: Path, lab: Lab) -> None:
+def test_labs__deployed_twice_change_nothing(tmp_path: Path, here: Path, lab: RemoteLab) -> None:
     commit(here, "two")
     first = deploy(tmp_path, here, lab)
     assert first.status == 0, first.stderr
@@ -91,7 +91,7 @@ def test_labs__deployed_twice_change_nothing(tmp_path: Path, here: Path, lab: La
 
 
 def test_labs__at_another_commit_are_refused_until_they_are_deployed(
-    tmp_path: Path, here: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, here: Path, lab: RemoteLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(environment, "git", lambda: {"commit": git(here, "rev-parse", "HEAD"), "dirty": False})
     with pytest.raises(RunError, match="lab: it cannot be used: "):
@@ -106,7 +106,7 @@ def test_labs__at_another_commit_are_refused_until_they_are_deployed(
     with pytest.raises(RunError) as refused:
         ready([lab], virtual=True)
     assert refused.value.lines == [f"lab: {refusal}"]
-    other = Lab("other", SH, str(here))  # built at the right commit: the sweep uses only this lab
+    other = RemoteLab("other", SH, str(here))  # built at the right commit: the sweep uses only this lab
     subprocess.run(["make", "--silent", "-C", here, "kernel"], check=True)
     assert [lab.name for lab in ready([lab, other], virtual=True)] == ["other"]
     assert capsys.readouterr().err == f"note: without lab: {refusal}\n"
@@ -116,7 +116,7 @@ def test_labs__at_another_commit_are_refused_until_they_are_deployed(
     assert [ready_lab.name for ready_lab in ready([lab], virtual=True)] == ["lab"]
 
 
-def test_labs__that_were_not_built_are_refused(here: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labs__that_were_not_built_are_refused(here: Path, lab: RemoteLab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "git", lambda: {"commit": git(here, "rev-parse", "HEAD"), "dirty": False})
     built(here, lab)
     (Path(lab.checkout) / "build/virtual/linux").unlink()
@@ -125,7 +125,7 @@ def test_labs__that_were_not_built_are_refused(here: Path, lab: Lab, monkeypatch
         ready([lab], virtual=True)
 
 
-def test_labs__whose_build_fails_are_not_deployed(tmp_path: Path, here: Path, lab: Lab) -> None:
+def test_labs__whose_build_fails_are_not_deployed(tmp_path: Path, here: Path, lab: RemoteLab) -> None:
     (here / "Makefile").write_text("kernel:\n\techo no compiler >&2; exit 1\n")
     git(here, "commit", "--quiet", "-am", "broken")
     done = deploy(tmp_path, here, lab)

@@ -37,8 +37,8 @@ def test_roles__read_preflight_install_configure_ensure(role: Path) -> None:
 def test_lab_inventory__has_the_names_of_the_topology() -> None:
     command = [Path(sys.executable).parent / "ansible-inventory", "-i", ANSIBLE / "inventories/lab", "--list"]
     inventory = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    bmv2 = topology.Layout("bmv2_switch", line=True)
-    assert set(inventory["namespaces"]["hosts"]) == {*topology.SOFT.namespaces, *bmv2.namespaces}
+    bmv2 = topology.Network(1500, "bmv2_switch", line=True)
+    assert set(inventory["namespaces"]["hosts"]) == {*topology.Network(1500).namespaces, *bmv2.namespaces}
     for name in (topology.SWITCH, bmv2.switch):
         switch = inventory["_meta"]["hostvars"][name]
         assert switch["switch_ports"] == [f"{host.port}={host.switch_interface}" for host in topology.HOSTS]

@@ -9,12 +9,12 @@ import pytest
 
 from controlplane.policy import Unit
 from controlplane.targets import TARGETS
-from controlplane.threshold import DIMENSIONS, Converted, Traffic, convert, convert_rate
+from controlplane.threshold import DIMENSIONS, Conversion, Converted, convert, convert_rate
 from lib import units
 
 SOFT = TARGETS["soft"].capabilities
 IN_CELLS = replace(SOFT, name="cells", depth_units=(Unit.CELLS,), cell_bytes=80)
-LAB = Traffic(mtu_bytes=1500, rate_bps=200_000_000, rtt_ns=10_000_000)
+LAB = Conversion(mtu_bytes=1500, rate_bps=200_000_000, rtt_ns=10_000_000)
 
 
 def parse(text: str) -> units.Quantity:
@@ -25,7 +25,7 @@ def parse(text: str) -> units.Quantity:
     ("text", "value", "unit"), [("163p", 163, Unit.PACKETS), ("300kB", 307_200, Unit.BYTES), ("1p", 1, Unit.PACKETS)]
 )
 def test_convert__what_the_target_compares_is_exact(text: str, value: int, unit: Unit) -> None:
-    assert convert(parse(text), SOFT, Traffic()) == Converted(value, unit)
+    assert convert(parse(text), SOFT, Conversion()) == Converted(value, unit)
 
 
 @pytest.mark.parametrize(
@@ -64,24 +64,24 @@ def test_convert__says_what_cells_round(text: str, value: int, note: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "capabilities", "traffic", "says"),
+    ("text", "capabilities", "conversion", "says"),
     [
         ("30000c", SOFT, LAB, "is in cells, which soft .*allowed: packets, bytes, time or bdp|p, b"),
-        ("1bdp", SOFT, Traffic(1500, 10**9), "needs the base RTT; give `rtt`"),
-        ("1bdp", SOFT, Traffic(1500, None, 1), "needs the rate"),
-        ("1ms", SOFT, Traffic(None, 10**9), "needs the size of full packets"),
-        ("5p", IN_CELLS, Traffic(), "needs the size of full packets"),
+        ("1bdp", SOFT, Conversion(1500, 10**9), "needs the base RTT; give `rtt`"),
+        ("1bdp", SOFT, Conversion(1500, None, 1), "needs the rate"),
+        ("1ms", SOFT, Conversion(None, 10**9), "needs the size of full packets"),
+        ("5p", IN_CELLS, Conversion(), "needs the size of full packets"),
         ("5p", replace(IN_CELLS, cell_bytes=None), LAB, "needs the cell size of cells"),
         ("0.5p", SOFT, LAB, "is not a whole number of p"),
     ],
 )
-def test_convert__says_what_it_needs(text: str, capabilities, traffic: Traffic, says: str) -> None:
+def test_convert__says_what_it_needs(text: str, capabilities, conversion: Conversion, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        convert(parse(text), capabilities, traffic)
+        convert(parse(text), capabilities, conversion)
 
 
 def test_convert_rate__is_of_full_packets_where_packets_are_served() -> None:
-    assert convert_rate(50_000_000, SOFT, Traffic()) == Converted(50_000_000, "bps")
+    assert convert_rate(50_000_000, SOFT, Conversion()) == Converted(50_000_000, "bps")
     converted = convert_rate(50_000_000, TARGETS["bmv2"].capabilities, LAB)
     assert (converted.value, converted.unit) == (4064, "pps")
     assert converted.note == (

@@ -18,15 +18,16 @@ from typing import Any
 from controlplane.policy import Ecn, Policy, Unwatched
 from controlplane.switch import Collector, Switch, SwitchError
 from controlplane.targets import connect
-from controlplane.threshold import Traffic as Conversion
-from controlplane.threshold import convert
-from experiments import environment, playbooks, traffic
-from experiments.configure import SWITCH_ID, policy
+from controlplane.threshold import Conversion, convert
+from experiments import environment, playbooks
+from experiments.configure import SWITCH_ID
 from experiments.deploy import read_inventory
 from experiments.lab import repetition
-from experiments.progress import Progress
+from experiments.lab.interface import Lab
+from experiments.progress import RunProgress
 from experiments.resolve import Resolved
-from experiments.switches import Counters, groups, packets_waiting
+from experiments.run_plan import RunPlan, plan_run
+from experiments.switches import Counters, packets_waiting
 from lib.errors import RunError
 from lib.units import Quantity, parse
 from runs import results
@@ -50,26 +51,26 @@ def load(inventory: Path, target: str) -> Testbed:
     """Raises RunError with everything that is missing, a line each."""
     content = read_inventory(inventory)
     hostvars = content.get("_meta", {}).get("hostvars", {})
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    machines: dict[str, tuple[str, dict[str, Any]]] = {}
     lines = []
     for group in (target, "senders", "receivers", "collectors"):
         names = content.get(group, {}).get("hosts", [])
         if len(names) != 1:
             lines.append(f"{inventory}: the group {group} has {len(names)} hosts; allowed: 1")
         else:
-            found[group] = (names[0], hostvars.get(names[0], {}))
+            machines[group] = (names[0], hostvars.get(names[0], {}))
 
     def variable(group: str, name: str, example: str) -> str:
-        host, own = found.get(group, ("", {}))
-        if group in found and name not in own:
+        host, its_variables = machines.get(group, ("", {}))
+        if group in machines and name not in its_variables:
             lines.append(f"{inventory}: host {host} has no {name}, as in {name}: {example}")
-        return str(own.get(name, ""))
+        return str(its_variables.get(name, ""))
 
     address = variable(target, "switch_address", "192.0.2.10:50052")
     bottleneck = variable(target, "bottleneck_port", "2/0")
     receiver = variable("receivers", "bufferscope_address", "198.51.100.1")
     places = {variable(group, "ansible_host", "192.0.2.12") for group in ("senders", "collectors")}
-    if {"senders", "collectors"} <= found.keys() and len(places) > 1:
+    if {"senders", "collectors"} <= machines.keys() and len(places) > 1:
         lines.append(
             f"{inventory}: sender and collector are two machines ({', '.join(sorted(places))}), whose clocks nothing "
             "joins; allowed: one machine under both names"
@@ -79,53 +80,56 @@ def load(inventory: Path, target: str) -> Testbed:
     return Testbed(inventory, address, bottleneck, receiver)
 
 
-def run(spec: Resolved, number: int, directory: Path, testbed: Testbed) -> None:
-    """Runs repetition `number` and leaves its raw files in `directory`. Raises RunError."""
-    own_flows = traffic.flows(spec, number)
-    repetition.write_spec(spec, number, own_flows, directory)
-    title = f"repetition {number} of {spec.reps}" if spec.reps > 1 else spec.name
-    try:
-        with (
-            Progress(title, spec.traffic_ns / 1e9 + EXPECTED_OVERHEAD_S) as progress,
-            connect(spec.target, testbed.address) as switch,
-            _played(spec, number, directory, testbed, _collector(switch)) as play,
-            switch.writing(),
-            _configured(switch, spec, testbed) as port,
-        ):
-            world = {"program": asdict(switch.program()), "testbed": {"inventory": str(testbed.inventory)}}
-            before = {"stats": switch.target_counters(), "counters": _plain(switch.counters())}
-            progress.phase("measuring the idle path, carrying the traffic")
-            play("traffic")
-            _drain(switch)
-            results.write_json(directory / "switch.json", _state(switch, port) | {"before": before})
-    except SwitchError as error:
-        raise RunError(str(error)) from None
-    results.record(directory, environment.machine() | world)
+class TestbedLab(Lab):
+    """The lab of the machines of an inventory."""
+
+    def __init__(self, spec: Resolved, testbed: Testbed) -> None:
+        super().__init__(spec)
+        self.testbed = testbed
+
+    def record(self, number: int, directory: Path, processor: int | None) -> None:
+        plan, testbed = plan_run(self.spec, number), self.testbed
+        repetition.write_spec(plan, directory)
+        conversion = Conversion(self.spec.mtu_bytes, self.spec.rate_bps, self.spec.rtt_ns)
+        try:
+            with (
+                RunProgress(plan.title, plan.durations.traffic_ns / 1e9 + EXPECTED_OVERHEAD_S) as progress,
+                connect(plan.target, testbed.address) as switch,
+                _played(plan, directory, testbed, _collector(switch)) as play,
+                switch.writing(),
+                _configured(switch, converted(plan.settings.policy, switch, conversion), testbed) as port,
+            ):
+                world = {"program": asdict(switch.program()), "testbed": {"inventory": str(testbed.inventory)}}
+                before = {"stats": switch.target_counters(), "counters": _plain(switch.counters())}
+                progress.phase("measuring the idle path, carrying the traffic")
+                play("traffic")
+                _drain(switch)
+                results.write_json(directory / "switch.json", _state(switch, port) | {"before": before})
+        except SwitchError as error:
+            raise RunError(str(error)) from None
+        results.record(directory, environment.machine() | world)
 
 
 @contextmanager
-def _played(
-    spec: Resolved, number: int, directory: Path, testbed: Testbed, collector: Collector
-) -> Iterator[Callable[..., None]]:
+def _played(plan: RunPlan, directory: Path, testbed: Testbed, collector: Collector) -> Iterator[Callable[..., None]]:
     """Hosts prepared and programs started; in the end stopped, and their files fetched, whatever happened."""
     with tempfile.TemporaryDirectory(prefix="bufferscope-") as scratch:
-        variables = repetition.variables(spec, directory) | {
-            "run_groups": ":".join(groups(spec)),
+        variables = plan.variables(directory) | {
             "collector_address": collector.collector_addr,
             "collector_source": collector.switch_addr,
             "receiver_address": testbed.receiver_address,
             "idle_samples": IDLE_SAMPLES,
-            "traffic_plan": traffic.plan(spec, number, 0) | {"server": testbed.receiver_address},
-            "traffic_program": traffic.PROGRAM[spec.traffic],
+            "traffic_plan": {**plan.traffic.options, "server": testbed.receiver_address},
+            "traffic_program": plan.traffic.program,
         }
 
         def play(*names: str) -> None:
-            more_s = spec.traffic_ns / 1e9 + spec.connect_ns / 1e9 if "traffic" in names else 0.0
+            more_s = (plan.durations.traffic_ns + plan.durations.connect_ns) / 1e9 if "traffic" in names else 0.0
             log = directory / "logs/ansible.log"
             playbooks.run(names, variables, log, Path(scratch), testbed.inventory, more_s)
 
         try:
-            play("prepare", "start")
+            play(*playbooks.SETUP)
             yield play
         finally:
             play("stop")
@@ -140,7 +144,7 @@ def _collector(switch: Switch) -> Collector:
 
 
 @contextmanager
-def _configured(switch: Switch, spec: Resolved, testbed: Testbed) -> Iterator[int]:
+def _configured(switch: Switch, policy: Policy, testbed: Testbed) -> Iterator[int]:
     """The bottleneck's port number, with the experiment's policy and postcards on it; afterwards it has what it had."""
     ports = switch.ports()
     if testbed.bottleneck not in ports:
@@ -149,7 +153,7 @@ def _configured(switch: Switch, spec: Resolved, testbed: Testbed) -> Iterator[in
     port = ports[testbed.bottleneck]
     former, cards = switch.policy(port), switch.postcards(port)
     try:
-        switch.set_policy(port, own_policy(spec, switch))
+        switch.set_policy(port, policy)
         switch.set_postcards(port, SWITCH_ID)
         yield port
     finally:
@@ -157,21 +161,19 @@ def _configured(switch: Switch, spec: Resolved, testbed: Testbed) -> Iterator[in
         switch.set_postcards(port, cards)
 
 
-def own_policy(spec: Resolved, switch: Switch) -> Policy:
-    """The experiment's policy in the unit that the switch compares: packets become cells where it has only those."""
-    asked = policy(spec)
+def converted(policy: Policy, switch: Switch, conversion: Conversion) -> Policy:
+    """The policy in a unit that the switch compares: packets become cells where it has only cells."""
     units = switch.capabilities.depth_units
-    if isinstance(asked, Unwatched) or asked.unit in units:
-        return asked
-    conversion = Conversion(spec.mtu_bytes, spec.rate_bps, spec.rtt_ns)
+    if isinstance(policy, Unwatched) or policy.unit in units:
+        return policy
 
     def depth(packets: int) -> int:
         quantity: Quantity = parse(f"{packets}p", ("packets",))
         return convert(quantity, switch.capabilities, conversion).value
 
-    if isinstance(asked, Ecn):
-        return replace(asked, threshold=depth(asked.threshold), hard_limit=depth(asked.hard_limit), unit=units[0])
-    return replace(asked, threshold=depth(asked.threshold), unit=units[0])
+    if isinstance(policy, Ecn):
+        return replace(policy, threshold=depth(policy.threshold), hard_limit=depth(policy.hard_limit), unit=units[0])
+    return replace(policy, threshold=depth(policy.threshold), unit=units[0])
 
 
 def _drain(switch: Switch) -> None:

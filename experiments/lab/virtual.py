@@ -10,16 +10,18 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from experiments import cost, environment, host, setup_cache
+from experiments import environment, host, machine, playbooks, setup_cache
 from experiments.host import Host
-from experiments.lab import repetition, virtual_inside
-from experiments.lab.real import PLAYBOOKS
-from experiments.progress import Progress
+from experiments.lab import virtual_inside
+from experiments.lab.interface import Lab
+from experiments.progress import RunProgress
 from experiments.resolve import Resolved
+from experiments.run_plan import Durations, RunPlan, plan_run, sizes
 from experiments.sample import Sample
 from lib.errors import RunError
 from runs import results
@@ -27,16 +29,13 @@ from virtual import RUN_DIRECTORY, memory, offers
 from virtual.kernel import choice, config
 from virtual.kernel.build import BUILD, INTERRUPTED, ensure
 from virtual.kernel.errors import KernelError
-from virtual.kernel.progress import Progress as BuildProgress
-from virtual.machine import Job, Machine, MachineError
+from virtual.kernel.progress import BuildProgress
+from virtual.machine import Machine, MachineError, MachineJob
 
 KERNEL = BUILD / "linux"
 KERNEL_JSON = BUILD / "kernel.json"
 PORTS = 3
 FLOWS = 16384
-BASE_MIB = 320  # kernel, Python programs, page cache
-RINGS_MIB = 3 * 64  # of a switch that is a process
-FLOW_BYTES = 1 << 20
 
 
 def probe() -> Host:
@@ -74,93 +73,77 @@ def prepare() -> bool:
     return read_json(KERNEL_JSON) != before
 
 
-def run(spec: Resolved, number: int, directory: Path, processor: int | None) -> None:
-    """Runs repetition `number` and leaves its raw files in `directory`. Raises RunError, Interrupted."""
-    title = f"repetition {number} of {spec.reps}" if spec.reps > 1 else spec.name
-    begin_s = time.monotonic()
-    with Progress(title, cost.repetition_s(spec)) as progress:
-        progress.phase("planning the hosts' set-up")
-        write_job(spec, number, directory)
-        phases = {"plan": round(time.monotonic() - begin_s, 3)}
-        job = Job(
-            kernel=KERNEL,
-            init=[sys.executable, "-m", "virtual.init", "experiments.lab.virtual_inside"],
-            directory=directory,
-            console=directory / "logs/console.log",
-            memory_mib=memory_mib(spec),
-            seed=machine_seed(spec, number),
-            processor=processor,
-            parameters=switch_parameters(spec) if spec.switch == "driver" else {},
-            environment={"PYTHONPATH": str(host.CHECKOUT)},
-        )
-        pace = Pace()
-        try:
-            with Machine(job) as machine:
-                for message in machine.messages():
-                    pace.hear(message)
-                    show(progress, spec, message, pace)
-        except MachineError as error:
-            raise RunError(*outcome_lines(directory), *failed(error, job)) from None
-        phases["machine"] = round(time.monotonic() - begin_s - phases["plan"], 3)
-    record(spec, directory, job, phases, pace)
+class VirtualLab(Lab):
+    """Repetitions run at once, one a processor: virtual time shows nothing of other work on the machine."""
+
+    def memory_shortage(self, at_once: int) -> str | None:
+        return memory.problem(sizes(self.spec).machine_mib, at_once)
+
+    @contextmanager
+    def processors(self) -> Iterator[list[int]]:
+        with machine.free_processors(machine.NAME, self.spec.reps) as numbers:
+            yield numbers
+
+    def record(self, number: int, directory: Path, processor: int | None) -> None:
+        plan = plan_run(self.spec, number)
+        begin_s = time.monotonic()
+        with RunProgress(plan.title, plan.durations.repetition_s) as progress:
+            progress.phase("planning the hosts' set-up")
+            write_job(self.spec, number, plan, directory)
+            phases = {"plan": round(time.monotonic() - begin_s, 3)}
+            job = machine_job(plan, directory, processor)
+            pace = Pace()
+            try:
+                with Machine(job) as virtual_machine:
+                    for message in virtual_machine.messages():
+                        pace.hear(message)
+                        show(progress, plan.durations, message, pace)
+            except MachineError as error:
+                raise RunError(*outcome_lines(directory), *failed(error, job)) from None
+            phases["machine"] = round(time.monotonic() - begin_s - phases["plan"], 3)
+        record(directory, job, phases, pace)
 
 
-def write_job(spec: Resolved, number: int, directory: Path) -> None:
+def machine_job(plan: RunPlan, directory: Path, processor: int | None) -> MachineJob:
+    """What the virtual machine boots, and with which parameters."""
+    switch = {"ports": PORTS, "packets": plan.sizes.pool_packets, "frame_bytes": plan.sizes.frame_bytes, "flows": FLOWS}
+    parameters = {f"bufferscope_switch.{name}": str(value) for name, value in switch.items()}
+    return MachineJob(
+        kernel=KERNEL,
+        init=[sys.executable, "-m", "virtual.init", "experiments.lab.virtual_inside"],
+        directory=directory,
+        console=directory / "logs/console.log",
+        memory_mib=plan.sizes.machine_mib,
+        seed=plan.machine_seed,
+        processor=processor,
+        parameters=parameters if plan.network.driver else {},
+        environment={"PYTHONPATH": str(host.CHECKOUT)},
+    )
+
+
+def write_job(spec: Resolved, number: int, plan: RunPlan, directory: Path) -> None:
     """What the inside reads: the experiment, and what Ansible's roles would run on its hosts."""
     scratch = directory / "logs/ansible"
     scratch.mkdir()
     try:
-        variables = repetition.variables(spec, RUN_DIRECTORY)
-        planned = setup_cache.plan(PLAYBOOKS, variables, directory / "logs/plan.log", scratch)
+        variables = plan.variables(RUN_DIRECTORY)
+        steps = setup_cache.plan(playbooks.SETUP, variables, directory / "logs/plan.log", scratch)
     finally:
         shutil.rmtree(scratch)
-    content = {"spec": spec.to_dict(), "repetition": number, "steps": [vars(step) for step in planned]}
+    content = {"spec": spec.to_dict(), "repetition": number, "steps": [vars(step) for step in steps]}
     results.write_json(directory / virtual_inside.JOB, content)
 
 
-def machine_seed(spec: Resolved, number: int) -> int:
-    """SEED and the repetition decide all that is random in the machine: another repetition is another sample."""
-    return spec.seed * 1_000_003 + number
-
-
-def memory_mib(spec: Resolved) -> int:
-    """Memory of the machine: the switch's pool, both ends' socket buffers for all that is under way, and a base.
-
-    Only what is used of it takes memory of the host.
-    """
-    pool = spec.pool_packets * (spec.frame_bytes + 1024)
-    under_way = 8 * (spec.bdp_packets + spec.buffer_packets) * (spec.wire_bytes + 1024)
-    rings_mib = RINGS_MIB if spec.switch == "process" else 0
-    rings_mib += repetition.trace_ring_mib(spec)
-    return BASE_MIB + rings_mib + (pool + under_way + spec.flows * FLOW_BYTES >> 20)
-
-
-def switch_parameters(spec: Resolved) -> dict[str, str]:
-    """Boot parameters of the switch that is a driver."""
-    values = {
-        "ports": PORTS,
-        "packets": spec.pool_packets,
-        "frame_bytes": repetition.variables(spec, RUN_DIRECTORY)["switch_frame_bytes"],
-        "flows": FLOWS,
-    }
-    return {f"bufferscope_switch.{name}": str(value) for name, value in values.items()}
-
-
-def memory_problem(spec: Resolved, machines: int) -> str | None:
-    """Why `machines` repetitions at once cannot have their memory; None if they can."""
-    return memory.problem(memory_mib(spec), machines)
-
-
-def show(progress: Progress, spec: Resolved, message: dict[str, Any], pace: Pace) -> None:
+def show(progress: RunProgress, durations: Durations, message: dict[str, Any], pace: Pace) -> None:
     if "phase" in message:
         progress.phase(str(message["phase"]))
     elif "sample" in message:
-        at_s, traffic_s = float(message["traffic_s"]), spec.traffic_ns / 1e9
+        at_s, traffic_s = float(message["traffic_s"]), durations.traffic_ns / 1e9
         left_s = pace.left_s(traffic_s)
         if left_s is not None:
-            progress.expect(left_s + cost.analysis_s(spec))
-        what = "warm-up" if at_s < (spec.start_spread_ns + spec.warmup_ns) / 1e9 else "traffic"
-        progress.sample(Sample(**message["sample"]), f"{what}, {at_s:.4g} of {traffic_s:g} virtual s")
+            progress.expect(left_s + durations.analysis_s)
+        part = "warm-up" if at_s < durations.unmeasured_ns / 1e9 else "traffic"
+        progress.sample(Sample(**message["sample"]), f"{part}, {at_s:.4g} of {traffic_s:g} virtual s")
 
 
 class Pace:
@@ -190,13 +173,13 @@ class Pace:
         return (last_s - first_s) / (to_s - from_s) if to_s > from_s else None
 
 
-def record(spec: Resolved, directory: Path, job: Job, phases: dict[str, float], pace: Pace) -> None:
+def record(directory: Path, job: MachineJob, phases: dict[str, float], pace: Pace) -> None:
     """environment.json, of what inside and outside know. Raises RunError if the inside reports that it failed."""
     outcome = read_json(directory / virtual_inside.OUTCOME)
     if "world" not in outcome:
         raise RunError(*outcome_lines(directory) or [f"the virtual machine left no result: see {job.console}"])
     inside = outcome["world"]
-    machine = {
+    virtual_machine = {
         "kernel": read_json(KERNEL_JSON),
         "processor": job.processor,
         "memory_mib": job.memory_mib,
@@ -205,11 +188,11 @@ def record(spec: Resolved, directory: Path, job: Job, phases: dict[str, float], 
         "wall_s_per_traffic_s": pace.wall_s_per_traffic_s(),
     }
     phases |= {f"virtual_{name}": seconds for name, seconds in inside.pop("phases_s").items()}
-    world = environment.machine() | inside | {"virtual_machine": machine, "phases_s": phases}
+    world = environment.machine() | inside | {"virtual_machine": virtual_machine, "phases_s": phases}
     results.record(directory, world)
 
 
-def failed(error: MachineError, job: Job) -> list[str]:
+def failed(error: MachineError, job: MachineJob) -> list[str]:
     """What to say of a machine that did not come to its end; its console is there if it was started at all."""
     return [str(error), *([f"its console is in {job.console}"] if job.console.exists() else [])]
 

@@ -18,13 +18,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments import cost, environment, steps
 from experiments.cell import NETNS, RUNTIME
 from experiments.lab import repetition
-from experiments.lab.real import CONTROL_SOCKET, Lab
+from experiments.lab.interface import Kernel
 from experiments.resolve import Resolved
+from experiments.run_plan import RunPlan, plan_run
 from experiments.sample import Sample
-from experiments.switches import in_the_lab
+from experiments.steps import SetupStep, run_steps
 from hosts import moment
 from lib.errors import RunError
 from runs import results
@@ -53,9 +53,9 @@ def main(directory: Path) -> int:
     job = json.loads((directory / JOB).read_text())
     outcome: dict[str, Any] = {}
     try:
-        spec = Resolved.from_dict(job["spec"])
-        planned = [steps.Step(**step) for step in job["steps"]]
-        repetition.run(spec, job["repetition"], directory, _lab(spec, planned, outcome))
+        plan = plan_run(Resolved.from_dict(job["spec"]), job["repetition"])
+        steps = [SetupStep(**step) for step in job["steps"]]
+        repetition.run(plan, directory, VirtualKernel(plan, steps, outcome))
     except RunError as error:
         outcome = {"lines": error.lines}
     except Exception as error:
@@ -65,60 +65,61 @@ def main(directory: Path) -> int:
     return 0 if "world" in outcome else 1
 
 
-def _lab(spec: Resolved, planned: list[steps.Step], outcome: dict[str, Any]) -> Lab:
-    speaker = Speaker()
+class VirtualKernel(Kernel):
+    """The kernel that this process runs in. `steps` set its hosts up; `outcome` gets the description of the world."""
+
+    def __init__(self, plan: RunPlan, steps: list[SetupStep], outcome: dict[str, Any]) -> None:
+        super().__init__(plan)
+        self.steps = steps
+        self.outcome = outcome
+        self.speaker = Speaker()
+        if plan.network.driver:
+            self.control_socket = DRIVER
+
+    @property
+    def tick_s(self) -> float:
+        return self.plan.durations.tick_s
 
     @contextlib.contextmanager
-    def progress(_title: str, _spec: Resolved) -> Iterator[_Progress]:
-        yield _Progress(spec, speaker)
+    def progress(self) -> Iterator[_Progress]:
+        yield _Progress(self.speaker, _start_mono_ns(self.plan))
 
-    def traffic_start_ns(_: Resolved) -> int:
-        start_ns = _start_mono_ns(spec)
-        begin_ns = start_ns - spec.connect_ns - LEAD_NS
+    def start_programs(self, directory: Path) -> None:
+        run_steps(self.steps, directory / "logs/ansible.log", self.align)
+
+    def align(self) -> None:
+        moment.wait_for_whole(STEP_NS)
+
+    def traffic_start_ns(self) -> int:
+        start_ns = _start_mono_ns(self.plan)
+        begin_ns = start_ns - self.plan.durations.connect_ns - LEAD_NS
         if begin_ns < time.monotonic_ns():
             raise RunError(f"the set-up took {time.monotonic():.1f} s of virtual time, {start_ns / 1e9:.0f} are kept")
         moment.sleep_until(begin_ns)
         return start_ns
 
-    def align() -> None:
-        moment.wait_for_whole(STEP_NS)
-
-    def record(_directory: Path, world: dict[str, Any]) -> None:
-        outcome["world"] = world
-
-    return Lab(
-        switches=lambda spec: in_the_lab(spec, DRIVER if spec.switch == "driver" else CONTROL_SOCKET),
-        progress=progress,
-        claim_processors=dict,
-        start_programs=lambda _variables, log: steps.run(planned, log, align),
-        settle=lambda _: None,
-        align=align,
-        traffic_start_ns=traffic_start_ns,
-        tick_s=cost.tick_s,
-        describe=environment.describe,
-        record=record,
-    )
+    def record(self, directory: Path, world: dict[str, Any]) -> None:
+        self.outcome["world"] = world
 
 
-def _start_mono_ns(spec: Resolved) -> int:
+def _start_mono_ns(plan: RunPlan) -> int:
     """A whole second, after START_MONO_NS and the time that connecting takes."""
-    return START_MONO_NS + -(-spec.connect_ns // 10**9) * 10**9
+    return START_MONO_NS + -(-plan.durations.connect_ns // 10**9) * 10**9
 
 
 class _Progress:
     """Tells the outside what is being done and how far the virtual clock is."""
 
-    def __init__(self, spec: Resolved, speaker: Speaker) -> None:
-        self.spec = spec
+    def __init__(self, speaker: Speaker, start_mono_ns: int) -> None:
         self.speaker = speaker
+        self.start_mono_ns = start_mono_ns
 
     def phase(self, text: str) -> None:
         self.speaker.say(phase=text)
 
     def sample(self, sample: Sample) -> None:
-        self.speaker.say(
-            sample=asdict(sample), traffic_s=max(0.0, round(time.monotonic() - _start_mono_ns(self.spec) / 1e9, 6))
-        )
+        traffic_s = max(0.0, round(time.monotonic() - self.start_mono_ns / 1e9, 6))
+        self.speaker.say(sample=asdict(sample), traffic_s=traffic_s)
 
 
 if __name__ == "__main__":

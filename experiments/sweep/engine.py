@@ -21,7 +21,7 @@ from experiments import disk, host
 from experiments.cell import FORWARDED
 from experiments.sweep import plan, remote_labs
 from experiments.sweep.plan import JOB_ID
-from experiments.sweep.remote_labs import Lab
+from experiments.sweep.remote_labs import RemoteLab
 from experiments.sweep.unpack import unpack
 from lib import owner, syscalls
 from lib.errors import RunError
@@ -53,7 +53,7 @@ def program() -> str:
 
 
 def run(
-    directory: Path, names: list[str], at_once: int, watch: Callable[[], None], labs: list[Lab] | None = None
+    directory: Path, names: list[str], at_once: int, watch: Callable[[], None], labs: list[RemoteLab] | None = None
 ) -> None:
     """Runs the jobs `names` of the sweep in `directory` in that order, calling `watch` every POLL_S; what that raises
     ends them all. With `labs` they run there, each with as many as it has processors, or `at_once` if that is not 0.
@@ -110,7 +110,7 @@ def _home(directory: Path) -> Iterator[Path]:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _away(directory: Path, home: Path, labs: list[Lab]) -> list[str]:
+def _away(directory: Path, home: Path, labs: list[RemoteLab]) -> list[str]:
     """What has GNU parallel run jobs on labs: the plan goes there, a job's directory comes back and goes there."""
     shutil.rmtree(directory / AWAY, ignore_errors=True)
     (directory / AWAY).mkdir()
@@ -145,7 +145,7 @@ def _bring_in(directory: Path, home: Path, names: list[str], came: set[str]) -> 
         came.add(name)
 
 
-def _environment(directory: Path, home: Path, labs: list[Lab] | None) -> dict[str, str]:
+def _environment(directory: Path, home: Path, labs: list[RemoteLab] | None) -> dict[str, str]:
     """Nothing of the user's own settings of GNU parallel."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PARALLEL")}
     return kept | {

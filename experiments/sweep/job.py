@@ -17,6 +17,8 @@ from pathlib import Path
 from experiments import runner
 from experiments.analysis_process import analyse
 from experiments.cell import Interrupted
+from experiments.lab.choice import choose
+from experiments.lab.interface import Lab
 from experiments.resolve import Resolved
 from experiments.sweep import plan
 from experiments.sweep.thin import thin
@@ -24,6 +26,7 @@ from lib import files, owner, syscalls
 from lib.errors import RunError
 from lib.terminal import say
 from runs import results
+from runs.aborted import Cause
 from runs.job_state import State, look, make_room
 from runs.names import REPETITION, SWEEP_RUNS
 
@@ -55,14 +58,14 @@ def run(directory: Path, name: str) -> int:
 
 def _run(spec: Resolved, own: Path, keep: str) -> int:
     repetition = own / REPETITION
-    seen = look(own)
-    if seen.state is not State.VALID:
-        if seen.state is not State.RECORDED:
+    state = look(own).state
+    if state is not State.VALID:
+        if state is not State.RECORDED:
             make_room(own)
-            testbed = runner.testbed_of(spec, "")
-            with _processors(spec) as processors:
-                runner.check_room(spec, own, processors)
-                runner.record(spec, 1, own, processors[0] if processors else None, testbed)
+            lab = choose(spec)
+            with _processors(lab) as processors:
+                runner.check_room(lab, own, len(processors))
+                runner.record(lab, 1, own, *processors[:1])
         if not analyse(repetition, alone=spec.clock == "virtual").get("valid"):
             return runner.EXIT_NOT_VALID
     thin(repetition, keep)
@@ -71,17 +74,17 @@ def _run(spec: Resolved, own: Path, keep: str) -> int:
 
 
 @contextlib.contextmanager
-def _processors(spec: Resolved) -> Iterator[list[int]]:
+def _processors(lab: Lab) -> Iterator[list[int]]:
     """The runner's claim on processors; waits while other experiments have them, however long that is."""
     with contextlib.ExitStack() as held:
         while True:
             try:
-                found = held.enter_context(runner.processors(spec))
+                processors = held.enter_context(lab.processors())
                 break
             except RunError as refused:
                 say(f"waiting: {refused}")
                 time.sleep(LOOK_AGAIN_S)
-        yield found
+        yield processors
 
 
 def _abort(own: Path, lines: list[str]) -> None:
@@ -90,7 +93,7 @@ def _abort(own: Path, lines: list[str]) -> None:
         say(line)
     with contextlib.suppress(OSError):
         (own / REPETITION).mkdir(exist_ok=True)
-        results.abort(own / REPETITION, "; ".join(lines))
+        results.abort(own / REPETITION, Cause.FAILED, "; ".join(lines))
         owner.give(own)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments import disk
+from experiments import cost, disk
 from experiments.sweep.plan import Job
 from experiments.sweep.progress import duration
-from experiments.sweep.rounds import Round, cost_s
+from experiments.sweep.rounds import Round
 from experiments.sweep.spec import Sweep
 
 
@@ -42,7 +42,7 @@ def of(sweep: Sweep, now: Round, todo: list[Job], at_once: int) -> Need:
         certain=not now.more,
         clock=first.clock,
         at_once=at_once,
-        duration_s=(sum(cost_s(job.spec) for job in todo) + now.more_cost_s) / at_once,
+        duration_s=(sum(cost.repetition_s(job.spec) for job in todo) + now.more_cost_s) / at_once,
         kept_bytes=sum(kept) + now.more * disk.kept_bytes(first, sweep.keep),
         passing_bytes=sum(whole[:at_once]),
     )

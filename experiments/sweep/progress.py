@@ -10,7 +10,7 @@ from experiments.terminal import Terminal
 PLAIN_EVERY_S = 30.0
 
 
-class Progress(Terminal):
+class SweepProgress(Terminal):
     """`cost_s` is what `jobs` together are expected to take, one after the other, by the costs of cost.py; how these
     compare with this machine's, and how many run at once, is seen by what is done. `done` jobs need nothing more.
     """

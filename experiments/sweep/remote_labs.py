@@ -28,7 +28,7 @@ ANSWER_S = 15
 SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 
 
-class Lab(NamedTuple):
+class RemoteLab(NamedTuple):
     """A machine: its name in the inventory, the words that ssh takes to get there, where the checkout is."""
 
     name: str
@@ -42,7 +42,7 @@ class Lab(NamedTuple):
         return " ".join(self.ssh)
 
 
-def load(inventory: Path) -> list[Lab]:
+def load(inventory: Path) -> list[RemoteLab]:
     """The labs of an inventory. Raises RunError if there are none, or what is said of one cannot be taken."""
     if not inventory.exists():
         raise RunError(f"INVENTORY={inventory} is not there: name an inventory with machines in the group {GROUP}")
@@ -57,7 +57,7 @@ def load(inventory: Path) -> list[Lab]:
     return labs
 
 
-def ready(labs: list[Lab], virtual: bool) -> list[Lab]:
+def ready(labs: list[RemoteLab], virtual: bool) -> list[RemoteLab]:
     """Those that answer and have this commit's checkout, built; says of each other why not. RunError if none is."""
     ours = environment.git() or {}
     if ours.get("dirty"):
@@ -91,7 +91,7 @@ def _hosts(content: dict[str, Any], group: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _lab(name: str, variables: dict[str, Any], inventory: Path) -> Lab:
+def _lab(name: str, variables: dict[str, Any], inventory: Path) -> RemoteLab:
     words = [*SSH]
     if "ansible_port" in variables:
         words += ["-p", str(variables["ansible_port"])]
@@ -104,10 +104,10 @@ def _lab(name: str, variables: dict[str, Any], inventory: Path) -> Lab:
     for word in (*words, checkout):
         if not PLAIN.fullmatch(word) or (word == words[-1] and word.startswith("-")):
             raise RunError(f"{inventory}: {name}: {word!a} cannot be used; allowed: letters, digits and @%+=:,./_-")
-    return Lab(name, tuple(words), checkout)
+    return RemoteLab(name, tuple(words), checkout)
 
 
-def _ask(lab: Lab) -> subprocess.Popen[str]:
+def _ask(lab: RemoteLab) -> subprocess.Popen[str]:
     """Asks a lab which commit it has, and whether that is built; all are asked at once."""
     there = shlex.quote(lab.checkout)
     question = (

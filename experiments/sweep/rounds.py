@@ -5,11 +5,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from experiments import cost
-from experiments.lab.real import EXPECTED_OVERHEAD_S
-from experiments.resolve import Resolved
 from experiments.sweep.plan import Job
-from runs.job_state import Seen, State
+from runs.job_state import JobState, State
 
 ATTEMPTS = 3
 
@@ -30,16 +27,9 @@ class Attempts(NamedTuple):
     asked: int | None
     virtual: bool
 
-    def left(self, seen: Seen) -> bool:
+    def left(self, job_state: JobState) -> bool:
         """Whether there is something left to do for a job."""
-        if seen.state in (State.TO_DO, State.RECORDED):
+        if job_state.state in (State.TO_DO, State.RECORDED):
             return True
-        once = self.virtual and seen.state is State.NOT_VALID
-        return seen.state is not State.VALID and seen.attempts < (self.asked or (1 if once else ATTEMPTS))
-
-
-def cost_s(spec: Resolved) -> float:
-    """What a job takes by the clock on the wall, about."""
-    if spec.clock == "virtual":
-        return cost.repetition_s(spec)
-    return (spec.connect_ns + spec.traffic_ns) / 1e9 + EXPECTED_OVERHEAD_S + cost.analysis_s(spec)
+        once = self.virtual and job_state.state is State.NOT_VALID
+        return job_state.state is not State.VALID and job_state.attempts < (self.asked or (1 if once else ATTEMPTS))

@@ -16,14 +16,15 @@ from typing import NamedTuple
 
 import polars
 
-from experiments import disk, runner
+from experiments import cost, disk, runner
 from experiments.analysis_process import user_problem
 from experiments.cell import Interrupted
 from experiments.host import Host
+from experiments.lab.choice import choose
 from experiments.sweep import engine, needs, plan, remote_labs
 from experiments.sweep.plan import Job
-from experiments.sweep.progress import Progress
-from experiments.sweep.rounds import ATTEMPTS, Attempts, Round, cost_s
+from experiments.sweep.progress import SweepProgress
+from experiments.sweep.rounds import ATTEMPTS, Attempts, Round
 from experiments.sweep.searches import Searches
 from experiments.sweep.spec import Sweep
 from experiments.sweep.thin import thin
@@ -31,7 +32,7 @@ from lib import files, owner
 from lib.errors import RunError
 from lib.terminal import complain, say
 from runs import record, results, run_table
-from runs.job_state import Seen, State, look
+from runs.job_state import JobState, State, look
 from runs.names import ABORTED, REPETITION, SUMMARY, SWEEP_RUNS
 
 INDEX_EVERY_S = 30.0
@@ -125,7 +126,7 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
     attempts = Attempts(options.attempts, virtual)
     table = run_table.write(options.results)
     said = False
-    with Progress(sweep.name, of_all) as progress:
+    with SweepProgress(sweep.name, of_all) as progress:
         while True:
             now = jobs.next(table, given_up(directory, attempts))
             plan.write(directory, sweep, now.jobs)
@@ -138,7 +139,9 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
             if shortage:
                 raise RunError(shortage)
             done = len(now.jobs) - len(todo)
-            progress.expect(len(now.jobs) + now.more, done, sum(cost_s(job.spec) for job in todo) + now.more_cost_s)
+            progress.expect(
+                len(now.jobs) + now.more, done, sum(cost.repetition_s(job.spec) for job in todo) + now.more_cost_s
+            )
             rounds = options.attempts or ATTEMPTS
             while todo and rounds:
                 watch = Watch(todo, directory, options.results, progress, ending)
@@ -147,7 +150,7 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
                 rounds -= 1
                 ended = [job for job in todo if job.id not in watch.left]
                 if rounds:
-                    progress.again(len(ended), sum(cost_s(job.spec) for job in ended))
+                    progress.again(len(ended), sum(cost.repetition_s(job.spec) for job in ended))
             table = run_table.write(options.results)
             jobs.write_tables(directory, table, given_up(directory, attempts))
             if todo or not now.more:  # what is left though it was tried comes to no end
@@ -160,7 +163,7 @@ def given_up(directory: Path, attempts: Attempts) -> set[str]:
     return {
         run.name
         for run in (runs.iterdir() if runs.is_dir() else ())
-        if (seen := look(run)).state is not State.VALID and not attempts.left(seen)
+        if (job_state := look(run)).state is not State.VALID and not attempts.left(job_state)
     }
 
 
@@ -177,7 +180,7 @@ class Watch:
     """
 
     def __init__(
-        self, todo: list[Job], directory: Path, results: Path, progress: Progress, ending: runner.Ending
+        self, todo: list[Job], directory: Path, results: Path, progress: SweepProgress, ending: runner.Ending
     ) -> None:
         self.directory, self.results, self.progress, self.ending = directory, results, progress, ending
         self.left = {job.id: job for job in todo}
@@ -192,7 +195,7 @@ class Watch:
             if _ending(own / REPETITION) not in (None, self.earlier[job.id]) and not results.is_running(own):
                 del self.left[job.id]
                 self.new = True
-                self.progress.finished(cost_s(job.spec), look(own).state is State.VALID)
+                self.progress.finished(cost.repetition_s(job.spec), look(own).state is State.VALID)
         self.progress.show([name for name in self.left if results.is_running(self.directory / SWEEP_RUNS / name)])
         if self.new and time.monotonic() - self.last_index_s > INDEX_EVERY_S:
             run_table.write(self.results)
@@ -228,9 +231,10 @@ def how_many(jobs: list[Job], asked: int | None, away: bool = False) -> int:
         return asked or 0
     at_once = asked or len(os.sched_getaffinity(0))
     largest = max((job.spec for job in jobs), key=lambda spec: spec.pool_packets * spec.frame_bytes)
-    while at_once > 1 and runner.memory_shortage(largest, [0] * at_once):
+    lab = choose(largest)
+    while at_once > 1 and lab.memory_shortage(at_once):
         at_once -= 1
-    problem = runner.memory_shortage(largest, [0])
+    problem = lab.memory_shortage(1)
     if problem:
         raise RunError(problem)
     return at_once
@@ -238,12 +242,12 @@ def how_many(jobs: list[Job], asked: int | None, away: bool = False) -> int:
 
 def conclude(jobs: list[Job], directory: Path) -> int:
     """Says what came of the jobs; returns the exit status."""
-    seen = [(job, look(directory / SWEEP_RUNS / job.id)) for job in jobs]
-    failed = [(job, one) for job, one in seen if one.state is not State.VALID]
-    valid = len(seen) - len(failed)
-    say(f"{directory.name}: {valid} of {len(seen)} runs are valid -> {directory}")
-    for job, one in failed[:MOST_SHOWN]:
-        complain(_line(job, one, directory))
+    states = [(job, look(directory / SWEEP_RUNS / job.id)) for job in jobs]
+    failed = [(job, job_state) for job, job_state in states if job_state.state is not State.VALID]
+    valid = len(states) - len(failed)
+    say(f"{directory.name}: {valid} of {len(states)} runs are valid -> {directory}")
+    for job, job_state in failed[:MOST_SHOWN]:
+        complain(_line(job, job_state, directory))
     if len(failed) > MOST_SHOWN:
         complain(f"  and {len(failed) - MOST_SHOWN} more")
     if failed:
@@ -252,10 +256,10 @@ def conclude(jobs: list[Job], directory: Path) -> int:
     return ALL_VALID
 
 
-def _line(job: Job, seen: Seen, directory: Path) -> str:
-    reason = seen.reason if len(seen.reason) <= 300 else seen.reason[:297] + "..."
+def _line(job: Job, job_state: JobState, directory: Path) -> str:
+    reason = job_state.reason if len(job_state.reason) <= 300 else job_state.reason[:297] + "..."
     what = f"{plan.describe(job.point)}, repetition {job.repetition}"
-    return f"  {seen.state.value}: {what}: {reason or 'no trace'} ({directory / SWEEP_RUNS / job.id})"
+    return f"  {job_state.state.value}: {what}: {reason or 'no trace'} ({directory / SWEEP_RUNS / job.id})"
 
 
 def _check(jobs: list[Job]) -> None:

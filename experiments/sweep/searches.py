@@ -15,11 +15,12 @@ from typing import Any
 
 import polars
 
+from experiments import cost
 from experiments.host import Host
 from experiments.resolve import Resolved
 from experiments.sweep import plan
 from experiments.sweep.plan import Job
-from experiments.sweep.rounds import Round, cost_s
+from experiments.sweep.rounds import Round
 from experiments.sweep.search import Step, found, next_steps, steps_at_most
 from experiments.sweep.spec import CRITERIA, Point, Search, Sweep
 from lib import files
@@ -67,7 +68,7 @@ class Searches:
             if steps:
                 expected = self._expected(one) - len(asked)
                 more += max(expected, 1)
-                more_cost_s += max(expected, 1) * cost_s(one.spec)
+                more_cost_s += max(expected, 1) * cost.repetition_s(one.spec)
         rounds = sorted({job.repetition for job in jobs})
         ordered = [
             job

@@ -29,7 +29,7 @@ def test_run__returns_what_the_work_returns() -> None:
 @pytest.mark.usefixtures("unchanged_world")
 def test_run__namespaces_and_interfaces_stay_inside() -> None:
     def work() -> dict[str, list[str]]:
-        topology.build(1500)
+        topology.build(topology.Network(1500))
         seen = subprocess.run(["ip", "-netns", "switch", "-o", "link"], capture_output=True, text=True, check=True)
         return {
             "names": sorted(names("/run/netns")),
@@ -47,7 +47,7 @@ def test_run__a_namespace_of_the_host_with_the_same_name_is_untouched() -> None:
     subprocess.run(["ip", "netns", "add", "receiver"], check=True)
     try:
         inode = Path("/run/netns/receiver").stat().st_ino
-        cell.run(lambda: topology.build(1500))
+        cell.run(lambda: topology.build(topology.Network(1500)))
         assert Path("/run/netns/receiver").stat().st_ino == inode
         links = subprocess.run(["ip", "-netns", "receiver", "-o", "link"], capture_output=True, text=True, check=True)
         assert [line.split()[1] for line in links.stdout.splitlines()] == ["lo:"]
@@ -59,7 +59,7 @@ def test_run__a_namespace_of_the_host_with_the_same_name_is_untouched() -> None:
 @pytest.mark.parametrize("mtu", [576, 1280, 1500, 9000])
 def test_topology__hosts_have_their_addresses_at_every_mtu(mtu: int) -> None:
     def work() -> str:
-        topology.build(mtu)
+        topology.build(topology.Network(mtu))
         shown = subprocess.run(["ip", "-netns", "sender", "-o", "address"], capture_output=True, text=True, check=True)
         link = subprocess.run(["ip", "-netns", "switch", "-o", "link"], capture_output=True, text=True, check=True)
         return shown.stdout + link.stdout
@@ -103,7 +103,7 @@ import subprocess, sys, time
 from experiments import cell, topology
 def work():
     print("in", flush=True)
-    topology.build(1500)
+    topology.build(topology.Network(1500))
     subprocess.Popen(["nsenter", "--net=/run/netns/sender", "sleep", "1000"], start_new_session=True)
     print("ready", flush=True)
     try:

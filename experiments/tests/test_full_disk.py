@@ -33,13 +33,14 @@ from pathlib import Path
 from experiments import runner
 from runs import results
 from experiments.host import Host
+from experiments.lab.choice import choose
 from experiments.resolve import resolve
 full = Path(sys.argv[1])
 run = results.create(full, "x", 0)
 room = os.open(full / "fill", os.O_WRONLY | os.O_CREAT)
 os.posix_fallocate(room, 0, (int(sys.argv[3]) << 10) - 32768)
 spec = resolve({"duration": "1s", "warmup": "0s", "generator": "epoll"}, Host(("cubic",), netem=False))
-runner.record(spec, 1, run)
+runner.record(choose(spec), 1, run)
 """
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import traffic
+from experiments import run_plan
 from experiments.host import Host
-from experiments.lab import repetition
 from experiments.resolve import Resolved, resolve
 from experiments.spec import KEYS, load_yaml
 from lib.errors import SpecError
@@ -59,7 +58,10 @@ def test_resolve__traffic_of_iperf3_takes_whole_seconds_rounded_up() -> None:
 def test_resolve__traffic_of_epoll_takes_what_was_asked_for() -> None:
     spec = resolved(generator="epoll", cc="cubic:300,bbr:2", rtt="1.2ms", duration="100rtt", start_spread="10rtt")
     assert (spec.traffic_ns, spec.start_spread_ns, spec.setup_ns) == (310 * 1_200_000, 12_000_000, 0)
-    assert [(p.cc, p.flows, p.server_port) for p in spec.processes(1)] == [("cubic", 300, 5201), ("bbr", 2, 5202)]
+    assert [(p.cc, p.flows, p.server_port) for p in run_plan.flow_processes(spec, 1)] == [
+        ("cubic", 300, 5201),
+        ("bbr", 2, 5202),
+    ]
     assert spec.connect_ns == 302 * 100_000 + 3 * 1_200_000
     assert resolved(generator="epoll", rate="64kbit").connect_interval_ns == 2 * 188 * 8 * 10**9 // 64_000
     assert problems(start_spread="1ms").keys() == {"START_SPREAD"}
@@ -71,20 +73,20 @@ def test_resolve__traffic_of_epoll_takes_what_was_asked_for() -> None:
 
 
 def test_trace_ring__holds_what_comes_between_two_looks() -> None:
-    assert repetition.trace_ring_mib(resolved()) == 16
-    assert repetition.trace_ring_mib(resolved(rate="10gbit", mtu="576")) == 64
-    assert repetition.trace_ring_mib(resolved(rate="100gbit", rtt="100us", mtu="9000")) == 32
+    assert run_plan.sizes(resolved()).trace_ring_mib == 16
+    assert run_plan.sizes(resolved(rate="10gbit", mtu="576")).trace_ring_mib == 64
+    assert run_plan.sizes(resolved(rate="100gbit", rtt="100us", mtu="9000")).trace_ring_mib == 32
 
 
 def test_resolve__open_loop_traffic_has_no_congestion_control() -> None:
     spec = resolved(traffic="open-loop", load="0.95", sizes="bimodal", flows=4, duration="1s", warmup="1ms")
     assert (spec.groups, spec.generator, spec.flows, spec.traffic_ns) == ((), None, 4, 1_001_000_000)
     assert (spec.load, spec.sizes, spec.arrivals, spec.name) == (0.95, "bimodal", "poisson", "open-loop-bimodal")
-    assert [(p.cc, p.flows, p.server_port) for p in spec.processes(1)] == [(None, 4, 5201)]
+    assert [(p.cc, p.flows, p.server_port) for p in run_plan.flow_processes(spec, 1)] == [(None, 4, 5201)]
     assert (spec.connect_ns, spec.setup_ns, spec.packets) == (0, 0, 200_200_000 // (8 * 811))
     assert Resolved.from_dict(spec.to_dict()) == spec
-    plan = traffic.plan(spec, 2, 5)
-    assert (plan["load_ppm"], plan["seed"], plan["server_port"]) == (950_000, (1 << 16) + 2, 5201)
+    options = run_plan.plan_run(spec, 2).traffic.options
+    assert (options["load_ppm"], options["seed"], options["server_port"]) == (950_000, (1 << 16) + 2, 5201)
     defaults = resolved(traffic="open-loop")
     assert (defaults.load, defaults.sizes, defaults.arrivals, defaults.flows) == (0.8, "fixed", "poisson", 16)
 
@@ -133,7 +135,7 @@ def test_resolve__a_newer_version_is_the_only_error() -> None:
 
 
 def test_processes__never_more_flows_than_iperf3_carries_and_no_port_twice() -> None:
-    processes = resolved(cc="cubic:300,bbr:128,reno:1").processes(repetition=1)
+    processes = run_plan.flow_processes(resolved(cc="cubic:300,bbr:128,reno:1"), 1)
     assert [(p.cc, p.flows) for p in processes] == [
         ("cubic", 128), ("cubic", 128), ("cubic", 44), ("bbr", 128), ("reno", 1)]  # fmt: skip
     assert [p.server_port for p in processes] == list(range(5201, 5206))
@@ -145,11 +147,11 @@ def test_processes__never_more_flows_than_iperf3_carries_and_no_port_twice() -> 
 
 def test_extra_delays__spread_evenly_and_differently_for_each_seed_and_repetition() -> None:
     spec = resolved(rtt_spread="3ms", flows=4)
-    delays = [spec.extra_delays_ns(repetition) for repetition in range(1, 9)]
+    delays = [run_plan.extra_delays_ns(spec, repetition) for repetition in range(1, 9)]
     assert all(sorted(some) == [0, 1_000_000, 2_000_000, 3_000_000] for some in delays)
     assert len({tuple(some) for some in delays}) > 1
-    assert delays[0] == resolved(rtt_spread="3ms", flows=4).extra_delays_ns(1)
-    assert resolved(rtt_spread="3ms", flows=1).extra_delays_ns(1) == [0]
+    assert delays[0] == run_plan.extra_delays_ns(resolved(rtt_spread="3ms", flows=4), 1)
+    assert run_plan.extra_delays_ns(resolved(rtt_spread="3ms", flows=1), 1) == [0]
 
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)

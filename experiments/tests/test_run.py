@@ -17,8 +17,10 @@ import yaml
 from experiments import host, machine, missing, runner
 from experiments.configure import POSTCARD_PORT
 from experiments.host import CHECKOUT, Host
-from experiments.resolve import FIRST_SERVER_PORT, resolve
+from experiments.lab.choice import choose
+from experiments.resolve import resolve
 from experiments.tests.conftest import faults, wait_for
+from experiments.traffic import FIRST_SERVER_PORT
 from lib.errors import RunError
 from runs import results
 from wire import wire
@@ -195,7 +197,7 @@ class TestRun:
         assert len(errors) == 1
         assert errors[0].startswith("error: ended by SIGINT; what was recorded is in ")
         own = the_repetition(tmp_path, "long")
-        assert (own / "ABORTED").read_text() == "ended by SIGINT\n"
+        assert (own / "ABORTED").read_text() == "stopped\nended by SIGINT\n"
         stored = json.loads((own / "collector.json").read_text())["stored"]
         kind = wire.BLOCK.const["BLOCK_POSTCARDS"]
         blocks = list(wire.read_blocks((own / "postcards.bsp").read_bytes(), kind))
@@ -212,10 +214,10 @@ class TestRun:
         assert not (own / "ABORTED").exists()
         terminated = started(tmp_path, *LONG, "NAME=next")
         wait_until(terminated, "preparing hosts")
-        assert (own / "ABORTED").read_text() == "the runner was killed before the end\n"
+        assert (own / "ABORTED").read_text() == "killed\nthe runner was killed before the end\n"
         terminated.terminate()
         assert ended(terminated)[0] == 128 + signal.SIGTERM
-        assert (the_repetition(tmp_path, "next") / "ABORTED").read_text() == "ended by SIGTERM\n"
+        assert (the_repetition(tmp_path, "next") / "ABORTED").read_text() == "stopped\nended by SIGTERM\n"
 
     def test_sigkill_during_the_analysis__leaves_no_process_and_a_run_to_replay(self, tmp_path: Path) -> None:
         (tmp_path / "sitecustomize.py").write_text(HOLDS_ITSELF)
@@ -230,7 +232,7 @@ class TestRun:
         own = the_repetition(tmp_path, "kill")
         assert (own / "environment.json").exists()
         assert not (own / "summary.json").exists()
-        with results.tended(tmp_path):
+        with results.locked(tmp_path):
             assert not (own / "ABORTED").exists()
 
     def test_full_disk__ends_with_one_line_and_readable_files(self, tmp_path: Path) -> None:
@@ -331,7 +333,7 @@ def test_preflight__a_latest_that_is_no_link_is_said_before_the_run(
 def test_preflight__accepts_a_link_to_a_run_that_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(missing, "of", lambda _: [])
     (tmp_path / "latest").symlink_to("removed")
-    runner.preflight(resolve({}, Host(("cubic",), netem=False)), tmp_path)
+    runner.preflight(choose(resolve({}, Host(("cubic",), netem=False))), tmp_path)
 
 
 def test_run__names_what_an_earlier_one_left_without_analysis(

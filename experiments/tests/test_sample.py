@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.progress import Progress
+from experiments.progress import RunProgress
 from experiments.sample import Sample, last_object, percentile
 
 SAMPLE = Sample(196_800_000.0, 154, 705, 62_978, 0, 33_873, 0, 2785.4)
@@ -43,7 +43,7 @@ def test_percentile__is_the_edge_of_the_bucket_that_reaches_it(
 
 def test_progress__writes_plain_lines_where_there_is_no_terminal() -> None:
     output = io.StringIO()
-    with contextlib.redirect_stdout(output), Progress("cubic16", 18.0) as progress:
+    with contextlib.redirect_stdout(output), RunProgress("cubic16", 18.0) as progress:
         progress.phase("making the network")
         progress.last_plain_s -= 10
         progress.sample(SAMPLE)

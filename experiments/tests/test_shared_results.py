@@ -19,6 +19,7 @@ from controlplane.switch import SwitchError
 from experiments import machine, missing, runner
 from experiments.analysis_process import analyse
 from experiments.host import Host
+from experiments.lab.choice import choose
 from experiments.resolve import resolve
 from experiments.sweep import job
 from experiments.sweep.run import claim
@@ -77,7 +78,7 @@ def in_time(work: Callable[[], object]) -> None:
 
 def run_in(directory: Path, name: str = "x") -> Path:
     """What an experiment makes in a results directory."""
-    with results.tended(directory):
+    with results.locked(directory):
         run = results.create(directory, name, NOON_S)
     with results.running(run):
         repetition = results.create_repetition(run, 1)
@@ -94,7 +95,7 @@ def test_root__gives_the_caller_of_sudo_what_it_made_and_nothing_else(shared: Pa
     assert uid(shared / "kept") == 0
     made = [run, run / "rep-1", run / "rep-1/logs", run / "rep-1/environment.json", shared / "latest"]
     assert [uid(path) for path in made] == [USER] * len(made)
-    with results.tended(shared.parent / "new/results"):
+    with results.locked(shared.parent / "new/results"):
         assert [uid(shared.parent / name) for name in ("new", "new/results")] == [USER, USER]
 
 
@@ -134,7 +135,7 @@ def test_mark__follows_no_link_and_waits_for_no_fifo(shared: Path, tmp_path: Pat
     in_time(lambda: run_in(shared))
     assert not target.exists()
     assert not list((tmp_path / "elsewhere/rep-1").iterdir())
-    assert (shared / "b/rep-1/ABORTED").read_text() == "the runner was killed before the end\n"
+    assert (shared / "b/rep-1/ABORTED").read_text() == "killed\nthe runner was killed before the end\n"
 
 
 def test_mark__leaves_what_another_user_has(shared: Path) -> None:
@@ -244,7 +245,7 @@ def test_user__who_cannot_run_the_analysis_is_told_in_one_line(
             with pytest.raises(RunError, match=r"^nobody cannot run .*Permission denied.*tries again"):
                 analyse(run / "rep-1")
         with pytest.raises(RunError) as refused:
-            runner.preflight(resolve({}, Host(("cubic",), netem=False)), shared)
+            runner.preflight(choose(resolve({}, Host(("cubic",), netem=False))), shared)
         (line,) = [line for line in refused.value.lines if "cannot run" in line]
         assert why in line
     assert uid(run / "rep-1/logs/analysis.log") == USER

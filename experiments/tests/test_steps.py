@@ -10,18 +10,18 @@ import pytest
 
 from experiments import playbooks, setup_cache, steps
 from experiments.host import Host
-from experiments.lab import repetition
 from experiments.resolve import Resolved, resolve
-from experiments.steps import Step
+from experiments.run_plan import plan_run
+from experiments.steps import SetupStep
 from lib.errors import RunError
 from virtual import RUN_DIRECTORY
 
 HOST = Host(("cubic", "reno"), netem=True)
 
 
-def planned(tmp_path: Path, spec: Resolved) -> list[Step]:
+def planned(tmp_path: Path, spec: Resolved) -> list[SetupStep]:
     tmp_path.mkdir(exist_ok=True)
-    return playbooks.plan(("prepare", "start"), repetition.variables(spec, RUN_DIRECTORY), tmp_path / "log", tmp_path)
+    return playbooks.plan(("prepare", "start"), plan_run(spec, 1).variables(RUN_DIRECTORY), tmp_path / "log", tmp_path)
 
 
 def test_plan__has_each_host_prepared_before_any_program_starts(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_plan__starts_no_switch_where_the_kernel_is_one(tmp_path: Path) -> None:
 
 
 def test_in_order__is_that_of_plays_and_then_of_the_topology() -> None:
-    step = Step("first", "switch", "t", [], "/")
+    step = SetupStep("first", "switch", "t", [], "/")
     recorded = [
         replace(step, host="collector"), replace(step, task="1"), replace(step, task="2"),
         replace(step, play="second", host="sender"), replace(step, play="second", host="switch"),
@@ -65,9 +65,9 @@ def test_run__stops_at_a_failure_with_the_programs_own_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, said: str
 ) -> None:
     monkeypatch.setattr(steps.topology, "inside", lambda _host, *argv: list(argv))
-    good = Step("p", "sender", "tune", ["echo", '{"changed": true}'], "/")
+    good = SetupStep("p", "sender", "tune", ["echo", '{"changed": true}'], "/")
     with pytest.raises(RunError, match=said):
-        steps.run([good, replace(good, argv=["sh", "-c", command]), good], tmp_path / "log", lambda: None)
+        steps.run_steps([good, replace(good, argv=["sh", "-c", command]), good], tmp_path / "log", lambda: None)
     assert (tmp_path / "log").read_text().count('"changed"') == 1
 
 
@@ -86,9 +86,9 @@ def test_run__of_our_own_program_is_as_if_it_had_an_interpreter(
 ) -> None:
     monkeypatch.setattr(steps.topology, "netns", lambda _host: Path("/proc/self/ns/net"))
     (tmp_path / "own_program.py").write_text(PROGRAM)
-    step = Step("p", "sender", "tune", [sys.executable, "-m", "own_program", "0", "--x"], str(tmp_path))
+    step = SetupStep("p", "sender", "tune", [sys.executable, "-m", "own_program", "0", "--x"], str(tmp_path))
     with (tmp_path / "open").open("w"):
-        steps.run([step], tmp_path / "log", lambda: None)
+        steps.run_steps([step], tmp_path / "log", lambda: None)
     _, answer, complained = (tmp_path / "log").read_text().splitlines()
     assert json.loads(answer) == {
         "changed": True, "argv": ["0", "--x"], "cwd": str(tmp_path), "name": "__main__", "files": 4,
@@ -99,7 +99,7 @@ def test_run__of_our_own_program_is_as_if_it_had_an_interpreter(
         (["no_such_program"], "No module named no_such_program"),
     ):
         with pytest.raises(RunError, match=said):
-            steps.run([replace(step, argv=[sys.executable, "-m", *argv])], tmp_path / "log", lambda: None)
+            steps.run_steps([replace(step, argv=[sys.executable, "-m", *argv])], tmp_path / "log", lambda: None)
     assert "own_program" not in sys.modules
 
 
@@ -107,15 +107,15 @@ def test_plan__that_is_known_is_not_asked_again(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(setup_cache, "DIRECTORY", tmp_path / "plans")
     spec = resolve({"clock": "virtual"}, HOST)
 
-    def asked(spec: Resolved) -> list[Step]:
+    def asked(spec: Resolved) -> list[SetupStep]:
         return setup_cache.plan(
-            ("prepare", "start"), repetition.variables(spec, RUN_DIRECTORY), tmp_path / "log", tmp_path
+            ("prepare", "start"), plan_run(spec, 1).variables(RUN_DIRECTORY), tmp_path / "log", tmp_path
         )
 
     first = asked(spec)
     assert first == planned(tmp_path / "a", spec)
 
-    def not_again(*_: object) -> list[Step]:
+    def not_again(*_: object) -> list[SetupStep]:
         raise RunError("asked again")
 
     monkeypatch.setattr(playbooks, "plan", not_again)

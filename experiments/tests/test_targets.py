@@ -14,11 +14,11 @@ import pytest
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS
 from experiments import deploy, host, missing, topology
-from experiments.configure import BOTTLENECK, queue
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import Resolved, resolve
+from experiments.run_plan import inventory_groups, network, queue
 from experiments.spec import RUN_TARGETS
-from experiments.switches import groups, layout
+from experiments.switches import BOTTLENECK
 from experiments.tests.conftest import faults
 from lib.errors import RunError, SpecError
 
@@ -46,11 +46,10 @@ def test_queue__of_the_switch_itself_is_deeper_than_any_threshold() -> None:
 
 
 def test_layout__has_a_delay_line_behind_a_switch_without_links() -> None:
-    assert layout(resolve({}, HOST)) == topology.SOFT
-    own = layout(bmv2())
-    assert own.namespaces == ("bmv2_switch", "line", "sender", "receiver", "collector")
-    assert groups(bmv2()) == ["bmv2", "lines", "collectors", "senders", "receivers"]
-    assert groups(resolve({}, HOST)) == ["soft", "collectors", "senders", "receivers"]
+    assert network(resolve({}, HOST)) == topology.Network(1500)
+    assert network(bmv2()).namespaces == ("bmv2_switch", "line", "sender", "receiver", "collector")
+    assert inventory_groups(bmv2()) == ["bmv2", "lines", "collectors", "senders", "receivers"]
+    assert inventory_groups(resolve({}, HOST)) == ["soft", "collectors", "senders", "receivers"]
 
 
 def test_targets__that_can_be_run_are_those_of_the_control_plane_but_the_fake_one() -> None:

@@ -16,9 +16,11 @@ import pytest
 from controlplane import fake
 from controlplane.policy import Ecn, TailDrop, Unit, Unwatched
 from controlplane.switch import Collector, Count
+from controlplane.threshold import Conversion
 from experiments.host import CHECKOUT, Host
 from experiments.lab import testbed
 from experiments.resolve import Resolved, resolve
+from experiments.run_plan import policy
 from lib.errors import RunError
 from runs import results
 from runs.names import ENVIRONMENT
@@ -97,7 +99,7 @@ def played(monkeypatch: pytest.MonkeyPatch, switch: fake.FakeSwitch) -> list[tup
 
 def run(tmp_path: Path, one: testbed.Testbed, asked: Resolved | None = None) -> Path:
     directory = results.create_repetition(tmp_path, 1)
-    testbed.run(asked or spec(), 1, directory, one)
+    testbed.TestbedLab(asked or spec(), one).record(1, directory, None)
     return directory
 
 
@@ -150,7 +152,8 @@ def test_policy__is_in_cells_where_there_are_only_cells(
 ) -> None:
     can = replace(switch.capabilities, depth_units=(Unit.CELLS,), cell_bytes=80, queued_extra_bytes=22)
     monkeypatch.setattr(fake.FakeSwitch, "capabilities", property(lambda _: can))
+    conversion = Conversion(9000, 10**10, 10**6)
     each = -(-(9014 + 22) // 80)
-    assert testbed.own_policy(spec(buf="138p"), switch) == TailDrop(138 * each, Unit.CELLS)
+    assert testbed.converted(policy(spec(buf="138p")), switch, conversion) == TailDrop(138 * each, Unit.CELLS)
     asked = spec(mode="ecn", buf="100p", ecn_threshold="40p")
-    assert testbed.own_policy(asked, switch) == Ecn(40 * each, 100 * each, Unit.CELLS)
+    assert testbed.converted(policy(asked), switch, conversion) == Ecn(40 * each, 100 * each, Unit.CELLS)

@@ -5,9 +5,9 @@ import yaml
 
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit
 from experiments import topology
-from experiments.configure import policy
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import resolve
+from experiments.run_plan import policy
 
 LAB = CHECKOUT / "ansible/inventories/lab"
 HOST = Host(("cubic",), netem=False)
@@ -15,7 +15,7 @@ HOST = Host(("cubic",), netem=False)
 
 def test_names__are_those_of_the_inventory() -> None:
     inventory = yaml.safe_load((LAB / "hosts.yml").read_text())
-    names = {*topology.SOFT.namespaces, *topology.Layout("bmv2_switch", line=True).namespaces}
+    names = {*topology.Network(1500).namespaces, *topology.Network(1500, "bmv2_switch", line=True).namespaces}
     assert set(inventory["namespaces"]["hosts"]) == names
 
 

@@ -202,4 +202,4 @@ def test_run__leaves_nothing_behind_when_it_is_ended(tmp_path: Path, number: int
     assert wait_for(lambda: not machines(repetition))
     assert shared_memory() == before
     if number != signal.SIGKILL:  # then the next experiment says so
-        assert (repetition / "ABORTED").read_text() == f"ended by {signal.Signals(number).name}\n"
+        assert (repetition / "ABORTED").read_text() == f"stopped\nended by {signal.Signals(number).name}\n"

@@ -17,6 +17,7 @@ from experiments.resolve import resolve
 from experiments.tests.conftest import wait_for
 from lib.errors import RunError
 from runs import results
+from runs.aborted import Cause
 
 NOON_S = 1_767_268_800.0  # 2026-01-01 12:00:00 UTC
 
@@ -56,11 +57,11 @@ def test_mark_killed__marks_only_what_is_neither_recorded_nor_marked(tmp_path: P
     run = results.create(tmp_path, "x", NOON_S)
     complete, aborted, killed = (results.create_repetition(run, number) for number in (1, 2, 3))
     (complete / "environment.json").write_text("{}")
-    results.abort(aborted, "interrupted")
+    results.abort(aborted, Cause.STOPPED, "ended by SIGINT")
     results.point_latest(tmp_path, run)
     assert results.mark_killed(tmp_path) == [killed]
-    assert (killed / "ABORTED").read_text() == "the runner was killed before the end\n"
-    assert (aborted / "ABORTED").read_text() == "interrupted\n"
+    assert (killed / "ABORTED").read_text() == "killed\nthe runner was killed before the end\n"
+    assert (aborted / "ABORTED").read_text() == "stopped\nended by SIGINT\n"
     assert not (complete / "ABORTED").exists()
 
 
@@ -70,7 +71,7 @@ def test_unanalysed__are_recorded_and_have_neither_summary_nor_mark(tmp_path: Pa
     for repetition in (complete, aborted, left):
         (repetition / "environment.json").write_text("{}")
     (complete / "summary.json").write_text("{}")
-    results.abort(aborted, "interrupted")
+    results.abort(aborted, Cause.STOPPED, "ended by SIGINT")
     results.point_latest(tmp_path, run)
     assert results.unanalysed(tmp_path) == [left]
 
@@ -91,7 +92,7 @@ def other(tmp_path: Path, calls: str) -> str:
 
 def test_running__is_not_taken_for_killed_by_another(tmp_path: Path) -> None:
     run = results.create(tmp_path, "x", NOON_S)
-    with results.tended(tmp_path), results.running(run):
+    with results.locked(tmp_path), results.running(run):
         own = results.create_repetition(run, 1)
         assert other(tmp_path, "results.mark_killed(t)") == "[]"
         (own / "environment.json").write_text("{}")
@@ -121,10 +122,10 @@ def test_running__ends_with_its_last_process_even_after_sigkill(tmp_path: Path) 
 
 
 def test_tended__lets_the_next_one_begin_when_this_one_has(tmp_path: Path) -> None:
-    with results.tended(tmp_path), results.running(results.create(tmp_path, "x", NOON_S)):
+    with results.locked(tmp_path), results.running(results.create(tmp_path, "x", NOON_S)):
         waiting = subprocess.Popen(
             [sys.executable, "-c", "from runs import results; from pathlib import Path; import sys\n"
-             "with results.tended(Path(sys.argv[1])): print('begun')", str(tmp_path)],
+             "with results.locked(Path(sys.argv[1])): print('begun')", str(tmp_path)],
             cwd=CHECKOUT, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         with pytest.raises(subprocess.TimeoutExpired):
@@ -134,7 +135,7 @@ def test_tended__lets_the_next_one_begin_when_this_one_has(tmp_path: Path) -> No
 
 def test_tended__says_why_a_directory_cannot_hold_results(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(RunError, match="choose another with RESULTS="), results.tended(tmp_path / "file"):
+    with pytest.raises(RunError, match="choose another with RESULTS="), results.locked(tmp_path / "file"):
         pass
 
 

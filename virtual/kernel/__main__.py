@@ -16,7 +16,7 @@ from virtual.kernel import choice
 from virtual.kernel.build import BUILD, INTERRUPTED, ensure
 from virtual.kernel.choice import DEFAULT_PACKAGE
 from virtual.kernel.errors import KernelError
-from virtual.kernel.progress import Progress
+from virtual.kernel.progress import BuildProgress
 
 USAGE = f"""\
 usage: python -m virtual.kernel [KERNEL_PACKAGE=linux-source-X | KERNEL_SOURCE=/path] | --make
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
         signal.signal(number, _end)
     try:
         parameters = choice.read_words(made() if arguments == ["--make"] else known(arguments))
-        with Progress(sys.stdout) as progress:
+        with BuildProgress(sys.stdout) as progress:
             kernel = ensure(BUILD, parameters, progress)
             progress.done(f"Linux {kernel['version']} from {kernel['source']['name']} is ready: {BUILD / 'linux'}")
     except KernelError as error:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from virtual.kernel import cache, choice, compile, config, digests, patches, source, stage, tools, unpack
 from virtual.kernel.errors import KernelError
-from virtual.kernel.progress import Progress
+from virtual.kernel.progress import BuildProgress
 
 BUILD = stage.CHECKOUT / "build/virtual"
 STEPS = 1190  # steps that make prints for a whole build of Linux 6.12; about the same for other versions
@@ -29,7 +29,9 @@ INTERRUPTED = (
 )
 
 
-def ensure(directory: Path, chosen: Mapping[str, str], progress: Progress, store: Path | None = None) -> dict[str, Any]:
+def ensure(
+    directory: Path, chosen: Mapping[str, str], progress: BuildProgress, store: Path | None = None
+) -> dict[str, Any]:
     """Make directory/linux and directory/kernel.json current; returns the content of the latter. Raises KernelError.
 
     `chosen`: KERNEL_PACKAGE or KERNEL_SOURCE; {} is the last choice (choice.py). `store`: the cache, else the user's.
@@ -44,7 +46,7 @@ def ensure(directory: Path, chosen: Mapping[str, str], progress: Progress, store
         raise KernelError(f"building the kernel in {store} for {directory}: {error}") from error
 
 
-def _ensure(directory: Path, store: Path, chosen: Mapping[str, str], progress: Progress) -> dict[str, Any]:
+def _ensure(directory: Path, store: Path, chosen: Mapping[str, str], progress: BuildProgress) -> dict[str, Any]:
     stage.make_pipeline()
     our_code = stage.collect()
     with contextlib.ExitStack() as until_built:
@@ -74,7 +76,7 @@ def _ensure(directory: Path, store: Path, chosen: Mapping[str, str], progress: P
     return built
 
 
-def build(work: Path, our_code: dict[str, bytes], lock: int, progress: Progress) -> dict[str, Any]:
+def build(work: Path, our_code: dict[str, bytes], lock: int, progress: BuildProgress) -> dict[str, Any]:
     """Configure and compile work/tree with our code into work/obj/linux; returns what was built, for kernel.json."""
     tree, objects = work / "tree", work / "obj"
     with (work / "kernel.log").open("wb+") as log:
@@ -93,7 +95,7 @@ def build(work: Path, our_code: dict[str, bytes], lock: int, progress: Progress)
 
 
 @contextlib.contextmanager
-def locked(path: Path, progress: Progress) -> Iterator[int]:
+def locked(path: Path, progress: BuildProgress) -> Iterator[int]:
     """Hold a lock; yields its descriptor. The kernel drops the lock with the last process that has it open."""
     with path.open("w") as file:
         try:
@@ -117,7 +119,7 @@ def describe(origin: source.Source, our_code: dict[str, bytes]) -> dict[str, Any
     }
 
 
-def prepare(origin: source.Source, inputs: dict[str, Any], work: Path, progress: Progress) -> list[str]:
+def prepare(origin: source.Source, inputs: dict[str, Any], work: Path, progress: BuildProgress) -> list[str]:
     """Make work/tree, unpacked and patched, unless it exists; returns the names of the applied patches."""
     tree, record_file = work / "tree", work / "tree.json"
     previous = digests.read_json(record_file)
@@ -139,7 +141,7 @@ def prepare(origin: source.Source, inputs: dict[str, Any], work: Path, progress:
     return names
 
 
-def unpack_and_patch(origin: source.Source, target: Path, progress: Progress) -> list[str]:
+def unpack_and_patch(origin: source.Source, target: Path, progress: BuildProgress) -> list[str]:
     """Unpack a source's needed files to `target` and patch them; returns the patches' names. Raises KernelError."""
     progress.phase(f"unpacking {origin.path.name}")
     target.mkdir()
@@ -162,7 +164,7 @@ def unpack_and_patch(origin: source.Source, target: Path, progress: Progress) ->
     return names
 
 
-def configure(tree: Path, objects: Path, version: str, log: BinaryIO, lock: int, progress: Progress) -> None:
+def configure(tree: Path, objects: Path, version: str, log: BinaryIO, lock: int, progress: BuildProgress) -> None:
     """Make objects/.config from lab.config, unless it is current. Raises KernelError if a necessary setting is lost."""
     requested, last = config.fragment(tree), objects / "lab.config"
     if last.is_file() and last.read_text() == requested and (objects / ".config").is_file():

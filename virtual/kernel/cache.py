@@ -20,7 +20,7 @@ from typing import Any
 
 from virtual.kernel import digests
 from virtual.kernel.errors import KernelError
-from virtual.kernel.progress import Progress
+from virtual.kernel.progress import BuildProgress
 
 # A tree with its objects takes 0.4 GB, a kernel 8 MB. Two trees serve two checkouts whose patches differ.
 TREES, KERNELS = 2, 8
@@ -85,7 +85,7 @@ def lock_of(workspace: Path) -> Path:
     return workspace.with_name(f"{workspace.name}.lock")
 
 
-def discard_old(cache: Path, progress: Progress) -> None:
+def discard_old(cache: Path, progress: BuildProgress) -> None:
     """Remove all but the most recently used trees. A tree whose lock is held is in use and stays."""
     for old in _oldest(cache / "trees", "tree.json", TREES):
         with lock_of(old).open("w") as file, contextlib.suppress(BlockingIOError):
@@ -93,7 +93,7 @@ def discard_old(cache: Path, progress: Progress) -> None:
             remove(old, progress)
 
 
-def remove(old: Path, progress: Progress) -> None:
+def remove(old: Path, progress: BuildProgress) -> None:
     if old.exists():
         progress.phase(f"removing the old {old.name}")
         shutil.rmtree(old)

@@ -10,7 +10,7 @@ from typing import TextIO
 REDRAW_S = 0.2
 
 
-class Progress:
+class BuildProgress:
     """Use it as a context, which ends the line."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -20,7 +20,7 @@ class Progress:
         self.begin_s = self.phase_s = time.monotonic()
         self._drawn_s = 0.0
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> BuildProgress:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from virtual.kernel import digests, tools, unpack
 from virtual.kernel.choice import CHOICES, DEFAULT_PACKAGE, PACKAGE, SOURCE
 from virtual.kernel.errors import KernelError
-from virtual.kernel.progress import Progress
+from virtual.kernel.progress import BuildProgress
 
 # Files of every kernel source that can be built here, whatever its version.
 OF_A_KERNEL = ("Makefile", "arch/um/Kconfig", "drivers/net/Makefile")
@@ -37,7 +37,7 @@ class Source:
         return {"kind": self.kind, "name": self.name, "version": self.version, "digest": self.digest}
 
 
-def find(choice: Mapping[str, str], directory: Path, progress: Progress) -> Source:
+def find(choice: Mapping[str, str], directory: Path, progress: BuildProgress) -> Source:
     """The chosen source; a package is fetched if `directory` does not have it. `directory` keeps packages and digests.
 
     Raises KernelError for a path that is no source, as far as the check is possible without unpacking.
@@ -71,7 +71,7 @@ def check_tree(tree: Path, origin: str) -> None:
     kernel_version(tree)
 
 
-def _package(name: str, directory: Path, progress: Progress) -> Source:
+def _package(name: str, directory: Path, progress: BuildProgress) -> Source:
     """The Debian package of that name: the newest one fetched before, else fetched now."""
     if not re.fullmatch(r"linux-source(-[0-9][0-9.]*)?", name):
         raise KernelError(f"{PACKAGE}={name}: not the name of a kernel source package, such as {DEFAULT_PACKAGE}")
@@ -87,7 +87,7 @@ def _package(name: str, directory: Path, progress: Progress) -> Source:
     return Source("package", name, path.name.split("_")[1].replace("%3a", ":"), path, _digest(path, directory))
 
 
-def _fetch(name: str, packages: Path, progress: Progress) -> Path:
+def _fetch(name: str, packages: Path, progress: BuildProgress) -> Path:
     """Runs apt-get download in a temporary directory, and moves the complete package (apt checks its hash)."""
     if os.geteuid() == 0 and not _ask("apt-cache", "show", "--no-all-versions", name):
         progress.phase("refreshing the package lists")

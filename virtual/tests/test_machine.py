@@ -15,17 +15,17 @@ from pathlib import Path
 import pytest
 
 from virtual import endings, machine, memory
-from virtual.machine import Job, Machine, MachineError, command_line
+from virtual.machine import Machine, MachineError, MachineJob, command_line
 
 CHECKOUT = Path(__file__).parents[2]
 
 
-def job(tmp_path: Path, script: str = "exit 0") -> Job:
+def job(tmp_path: Path, script: str = "exit 0") -> MachineJob:
     kernel = tmp_path / "kernel"
     kernel.write_text(f"#!/bin/sh\n{script}\n")
     kernel.chmod(0o755)
     (tmp_path / "logs").mkdir(exist_ok=True)
-    return Job(kernel, ["/bin/init", "word"], tmp_path, tmp_path / "logs/console.log", memory_mib=64, seed=7)
+    return MachineJob(kernel, ["/bin/init", "word"], tmp_path, tmp_path / "logs/console.log", memory_mib=64, seed=7)
 
 
 def test_command_line__has_what_the_boot_depends_on(tmp_path: Path) -> None:
@@ -87,9 +87,9 @@ def test_machine__without_room_for_its_memory_is_not_started(tmp_path: Path, mon
 
 def test_machine__ends_with_its_runner_even_after_sigkill(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from virtual.machine import Job, Machine\n"
+        "import sys; from pathlib import Path; from virtual.machine import MachineJob, Machine\n"
         f"d = Path({str(tmp_path)!r})\n"
-        "with Machine(Job(d / 'kernel', ['/i'], d, d / 'c', 64, 1)) as m:\n"
+        "with Machine(MachineJob(d / 'kernel', ['/i'], d, d / 'c', 64, 1)) as m:\n"
         "    print(m.process.pid, flush=True); m.process.wait()"
     )
     job(tmp_path, "sleep 60 & wait")

@@ -10,12 +10,12 @@ import pytest
 from analysis.load import load
 from experiments import disk
 from experiments.resolve import resolve
-from experiments.sweep.progress import Progress, duration
+from experiments.sweep.progress import SweepProgress, duration
 from experiments.sweep.rounds import Attempts
 from experiments.sweep.tests.conftest import probe
 from experiments.sweep.thin import thin
 from lib.errors import InputError
-from runs.job_state import Seen, State, look, make_room
+from runs.job_state import JobState, State, look, make_room
 from runs.thinned import kept
 
 VALID = {"valid": True, "spec": {}, "utilization": {}}
@@ -43,6 +43,11 @@ def attempt(run: Path, files: Mapping[str, object]) -> Path:
         ({"summary_json": "{", "environment_json": "{}", "THINNED": "tables\n"}, State.TO_DO, 0, ""),
         ({"summary_json": VALID}, State.VALID, 1, ""),
         ({"summary_json": VALID | {"valid": False, "reasons": ["late", "lost"]}}, State.NOT_VALID, 1, "late; lost"),
+        ({"ABORTED": "failed\ndisk full\n"}, State.ABORTED, 1, "disk full"),
+        ({"ABORTED": "stopped\nended by SIGTERM\n"}, State.TO_DO, 0, "ended by SIGTERM"),
+        ({"ABORTED": "killed\nthe runner was killed\n"}, State.ABORTED, 1, "the runner was killed"),
+        ({"ABORTED": ""}, State.ABORTED, 1, "no reason left"),
+        # Of earlier versions, which wrote no cause:
         ({"ABORTED": "disk full\n"}, State.ABORTED, 1, "disk full"),
         ({"ABORTED": "ended by SIGTERM\n"}, State.TO_DO, 0, "ended by SIGTERM"),
         ({"ABORTED": "ended by SIGINT\n", "environment_json": "{}"}, State.TO_DO, 0, "ended by SIGINT"),
@@ -103,10 +108,12 @@ def test_attempts__are_kept_apart_and_counted(tmp_path: Path) -> None:
 )
 def test_attempts__are_left_until_they_are_used_up(asked: int | None, virtual: bool, state: State, tries: int) -> None:
     attempts = Attempts(asked, virtual)
-    assert [attempts.left(Seen(state, number)) for number in range(1, 7)] == [number < tries for number in range(1, 7)]
-    assert not attempts.left(Seen(State.VALID, 1))
-    assert attempts.left(Seen(State.TO_DO, 9))
-    assert attempts.left(Seen(State.RECORDED, 9))
+    assert [attempts.left(JobState(state, number)) for number in range(1, 7)] == [
+        number < tries for number in range(1, 7)
+    ]
+    assert not attempts.left(JobState(State.VALID, 1))
+    assert attempts.left(JobState(State.TO_DO, 9))
+    assert attempts.left(JobState(State.RECORDED, 9))
 
 
 RAW = {"postcards_bsp": "x", "tcp_bst": "x", "goodput_bsg": "x"}
@@ -157,7 +164,7 @@ def test_disk__shrinks_with_what_is_kept() -> None:
 
 
 def test_time_left__goes_from_the_expected_to_the_seen() -> None:
-    progress = Progress("x", at_once=2)
+    progress = SweepProgress("x", at_once=2)
     progress.expect(jobs=100, done=0, cost_s=1000.0)
     assert progress.left_s(0.0) == 500.0
     progress.finished(10.0, valid=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments import runner
 from experiments.sweep import plan
-from experiments.sweep.progress import Progress
+from experiments.sweep.progress import SweepProgress
 from experiments.sweep.run import Watch
 from experiments.sweep.spec import Sweep
 from experiments.sweep.tests.conftest import probe
@@ -29,7 +29,7 @@ def test_job__of_a_lab_whose_clock_is_behind_counts_as_finished(small: Sweep, tm
     first, second, third, *_ = jobs = plan.jobs(small, probe)[:4]
     owns = {job.id: tmp_path / SWEEP_RUNS / job.id for job in jobs}
     ended(owns[first.id], SUMMARY, VALID | {"valid": False, "reasons": ["late"]}, BEHIND_S)
-    progress = Progress("x", 1)
+    progress = SweepProgress("x", 1)
     watch = Watch(jobs, tmp_path, tmp_path, progress, runner.Ending())
     watch()
     assert (progress.done, len(watch.left)) == (0, 4)  # what lay there before is no end of a new attempt

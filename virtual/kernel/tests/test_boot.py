@@ -15,7 +15,7 @@ import pytest
 from virtual import offers
 from virtual.kernel import config
 from virtual.kernel.build import BUILD
-from virtual.machine import Job, Machine
+from virtual.machine import Machine, MachineJob
 
 KERNEL = BUILD / "linux"
 CHECKOUT = Path(__file__).parents[3]
@@ -38,7 +38,7 @@ def observe(tmp_path_factory: pytest.TempPathFactory) -> Observe:
         (directory / "registers").hardlink_to(registers)
         init = [sys.executable, "-m", "virtual.init", "virtual.kernel.tests.inside", str(directory)]
         console = directory / "logs/console.log"
-        job = Job(KERNEL, init, directory, console, 256, seed, environment={"PYTHONPATH": str(CHECKOUT)})
+        job = MachineJob(KERNEL, init, directory, console, 256, seed, environment={"PYTHONPATH": str(CHECKOUT)})
         with Machine(job) as machine:
             assert list(machine.messages())[-1] == {"end": 0}
         content: dict[str, Any] = json.loads((directory / "observed.json").read_text())

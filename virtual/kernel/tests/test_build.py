@@ -21,7 +21,7 @@ import pytest
 from virtual.kernel import __main__ as command
 from virtual.kernel import build, cache, choice, compile, config, patches, stage
 from virtual.kernel.errors import KernelError
-from virtual.kernel.progress import Progress
+from virtual.kernel.progress import BuildProgress
 
 # Replaces a kernel's Makefile: same calls, same files. It compiles main.c, and hangs if a file `slow` exists.
 MAKEFILE = """\
@@ -44,10 +44,10 @@ RUNNER = """\
 import signal, sys
 from pathlib import Path
 from virtual.kernel import build, config, patches
-from virtual.kernel.progress import Progress
+from virtual.kernel.progress import BuildProgress
 signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 config.FRAGMENT, patches.DIRECTORY = Path(sys.argv[2]), Path(sys.argv[3])
-build.ensure(Path(sys.argv[1]), {"KERNEL_SOURCE": sys.argv[4]}, Progress(sys.stdout), Path(sys.argv[5]))
+build.ensure(Path(sys.argv[1]), {"KERNEL_SOURCE": sys.argv[4]}, BuildProgress(sys.stdout), Path(sys.argv[5]))
 """
 PATCH = "Subject: x\n\n--- a/main.c\n+++ b/main.c\n@@ -1 +1 @@\n-int main;\n+int other;\n"
 
@@ -73,12 +73,12 @@ class Setting:
 
     def build(self) -> dict[str, Any]:
         self.output = io.StringIO()
-        return build.ensure(self.directory, {"KERNEL_SOURCE": str(self.tree)}, Progress(self.output), self.cache)
+        return build.ensure(self.directory, {"KERNEL_SOURCE": str(self.tree)}, BuildProgress(self.output), self.cache)
 
     def ensure(self, **chosen: str) -> dict[str, Any]:
         """Builds the checkout's kernel from the given or stored choice; `output` holds the progress."""
         self.output = io.StringIO()
-        return build.ensure(self.directory, chosen, Progress(self.output), self.cache)
+        return build.ensure(self.directory, chosen, BuildProgress(self.output), self.cache)
 
     def built(self, name: str) -> list[Path]:
         """Files of this name in the cached trees."""
@@ -462,7 +462,7 @@ def test_environment__of_the_caller_does_not_reach_make(setting: Setting, monkey
 
 def test_progress__is_one_line_a_phase_in_a_pipe() -> None:
     stream = io.StringIO()
-    with Progress(stream) as progress:
+    with BuildProgress(stream) as progress:
         progress.phase("compiling")
         for count in range(1000):
             progress.advance(str(count))

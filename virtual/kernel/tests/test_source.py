@@ -13,7 +13,7 @@ import pytest
 
 from virtual.kernel import choice, source, tools
 from virtual.kernel.errors import KernelError
-from virtual.kernel.progress import Progress
+from virtual.kernel.progress import BuildProgress
 
 APT_CACHE = """#!/bin/sh
 case "$1 $*" in
@@ -47,7 +47,7 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def find(directory: Path, **selected: str) -> source.Source:
     (directory / "build").mkdir(exist_ok=True)
-    return source.find(selected or choice.remembered(directory), directory / "build", Progress(io.StringIO()))
+    return source.find(selected or choice.remembered(directory), directory / "build", BuildProgress(io.StringIO()))
 
 
 def test_package__is_fetched_once(apt: Path, tmp_path: Path) -> None:

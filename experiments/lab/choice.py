@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+"""Which lab records an experiment."""
+
+from __future__ import annotations
+
+from controlplane.targets import TARGETS
+from experiments import capabilities
+from experiments.deploy import inventory_of
+from experiments.lab.interface import Lab
+from experiments.resolve import Resolved
+from lib.errors import RunError
+
+
+def choose(spec: Resolved, inventory: str = "") -> Lab:
+    """The lab of an experiment. Only a testbed has an `inventory`. Raises RunError if the inventory cannot be used."""
+    if capabilities.on_testbed(TARGETS[spec.target].capabilities):
+        from experiments.lab import testbed
+
+        return testbed.TestbedLab(spec, testbed.load(inventory_of(spec.target, inventory), spec.target))
+    if inventory:
+        raise RunError(f"INVENTORY={inventory}: TARGET={spec.target} runs in the lab of this machine; leave it out")
+    if spec.clock == "virtual":
+        from experiments.lab.virtual import VirtualLab
+
+        return VirtualLab(spec)
+    from experiments.lab.real import RealLab
+
+    return RealLab(spec)

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: MIT
+"""The plan of one repetition: all that follows from its spec, computed once, with a part for each step of the run.
+
+A run reads its parameters from here alone. The modules that carry a part out (topology, configure, traffic) define the
+part's type and know nothing of specs.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit
+from controlplane.soft import FiveTuple
+from controlplane.switch import Queue
+from controlplane.targets import TARGETS
+from experiments import capabilities, cost, host, topology
+from experiments.cell import RUNTIME
+from experiments.configure import POSTCARD_PORT, TCP, SwitchSettings
+from experiments.resolve import Resolved
+from experiments.switches import BOTTLENECK
+from experiments.topology import HOSTS, RECEIVER, SENDER, Network
+from experiments.traffic import FIRST_CLIENT_PORT, FIRST_SERVER_PORT, LAST_CLIENT_PORT, PROGRAM, Flow, TrafficPlan
+
+CLIENT_PORT_OFFSETS = 1_000
+FRAME_EXTRA_BYTES = 18  # Ethernet header and a VLAN tag
+MOST_WINDOW_BYTES = 256 << 20
+TRACE_EVENT_BYTES = 256  # in a ring, with what the kernel puts around it
+TRACER_PERIOD_S = 0.02  # between two readings of the rings
+BASE_MIB = 320  # of a virtual machine: kernel, Python programs, page cache
+SWITCH_RINGS_MIB = 3 * 64  # of a switch that is a process
+FLOW_BYTES = 1 << 20
+
+
+class FlowProcess(NamedTuple):
+    """One iperf3 client and its server; or all flows of epoll with one congestion control; or all open-loop traffic,
+    which has no congestion control.
+    """
+
+    cc: str | None
+    flows: int
+    server_port: int
+    first_client_port: int
+
+
+class Sizes(NamedTuple):
+    """`machine_mib` is a virtual machine's memory: the host provides only as much as the machine uses."""
+
+    pool_packets: int
+    frame_bytes: int
+    trace_ring_mib: int
+    machine_mib: int
+
+
+class Durations(NamedTuple):
+    """`unmeasured_ns` is the part of `traffic_ns` before the measurement. `round_trip_ns` is the idle path's, of the
+    farthest flow. `tick_s` is the time between two looks at the traffic in virtual time. The last two are wall time.
+    """
+
+    connect_ns: int
+    unmeasured_ns: int
+    traffic_ns: int
+    round_trip_ns: int
+    tick_s: float
+    repetition_s: float
+    analysis_s: float
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """`stored_spec` is the content of spec.yaml. `setup` are the playbooks' variables without the run's directory.
+    `machine_seed` seeds everything random in a virtual machine.
+    """
+
+    title: str
+    target: str
+    stored_spec: Mapping[str, Any]
+    network: Network
+    settings: SwitchSettings
+    traffic: TrafficPlan
+    setup: Mapping[str, Any]
+    sizes: Sizes
+    durations: Durations
+    machine_seed: int
+
+    def variables(self, directory: Path) -> dict[str, Any]:
+        """The playbooks' variables of a run in `directory`."""
+        return {**self.setup, "run_dir": str(directory), "logs_dir": str(directory / "logs")}
+
+
+def plan_run(spec: Resolved, repetition: int) -> RunPlan:
+    """The plan of repetition `repetition` (from 1)."""
+    processes = flow_processes(spec, repetition)
+    flows = _flows(processes, extra_delays_ns(spec, repetition))
+    sized = sizes(spec)
+    delays_ns = [flow.extra_delay_ns for flow in flows] if spec.rtt_spread_ns else []
+    return RunPlan(
+        title=f"repetition {repetition} of {spec.reps}" if spec.reps > 1 else spec.name,
+        target=spec.target,
+        stored_spec=spec.to_dict() | {"repetition": repetition, "extra_delays_ns": delays_ns},
+        network=network(spec),
+        settings=_settings(spec, flows),
+        traffic=TrafficPlan(PROGRAM[spec.traffic], flows, _traffic_options(spec, repetition, processes)),
+        setup=_setup(spec, sized, len(processes)),
+        sizes=sized,
+        durations=Durations(
+            connect_ns=spec.connect_ns,
+            unmeasured_ns=spec.start_spread_ns + spec.warmup_ns,
+            traffic_ns=spec.traffic_ns,
+            round_trip_ns=spec.rtt_ns + spec.rtt_spread_ns,
+            tick_s=cost.tick_s(spec),
+            repetition_s=cost.repetition_s(spec),
+            analysis_s=cost.analysis_s(spec),
+        ),
+        machine_seed=spec.seed * 1_000_003 + repetition,
+    )
+
+
+def network(spec: Resolved) -> Network:
+    """The namespaces of the lab, and their links."""
+    soft = spec.target == "soft"
+    return Network(
+        spec.mtu_bytes,
+        switch=topology.SWITCH if soft else f"{spec.target}_switch",
+        line=not TARGETS[spec.target].capabilities.links,
+        driver=spec.switch == "driver",
+    )
+
+
+def inventory_groups(spec: Resolved) -> list[str]:
+    """The groups of the inventory that take part in the run."""
+    can = TARGETS[spec.target].capabilities
+    line = [] if can.links or capabilities.on_testbed(can) else ["lines"]
+    return [spec.target, *line, "collectors", "senders", "receivers"]
+
+
+def flow_processes(spec: Resolved, repetition: int) -> list[FlowProcess]:
+    """SEED and `repetition` move the client ports. The ports decide the flows' hashes."""
+    first_port = FIRST_CLIENT_PORT + random.Random(f"ports {spec.seed} {repetition}").randrange(CLIENT_PORT_OFFSETS)
+    result: list[FlowProcess] = []
+    for cc, flows in spec.process_flows:
+        result.append(FlowProcess(cc, flows, FIRST_SERVER_PORT + len(result), first_port))
+        first_port += flows
+    return result
+
+
+def extra_delays_ns(spec: Resolved, repetition: int) -> list[int]:
+    """Each flow's delay beyond RTT: evenly over 0..RTT_SPREAD, dealt to the flows by SEED and repetition.
+
+    Even steps rather than random draws: repetitions then differ in who is near, not in how many are.
+    """
+    intervals = max(spec.flows - 1, 1)
+    delays = [spec.rtt_spread_ns * i // intervals for i in range(spec.flows)]
+    random.Random(f"delays {spec.seed} {repetition}").shuffle(delays)
+    return delays
+
+
+def sizes(spec: Resolved) -> Sizes:
+    """Memory of the switch, the tracer and a virtual machine, which has socket buffers for every packet in flight."""
+    events = 4 * spec.rate_bps / (8 * spec.wire_bytes) * TRACER_PERIOD_S  # four times one event a packet
+    ring_mib = min(1024, max(16, 1 << math.ceil(math.log2(max(events * TRACE_EVENT_BYTES / (1 << 20), 1)))))
+    pool_bytes = spec.pool_packets * (spec.frame_bytes + 1024)
+    socket_bytes = 8 * (spec.bdp_packets + spec.buffer_packets) * (spec.wire_bytes + 1024) + spec.flows * FLOW_BYTES
+    rings_mib = ring_mib + (SWITCH_RINGS_MIB if spec.switch == "process" else 0)
+    return Sizes(
+        pool_packets=spec.pool_packets,
+        frame_bytes=max(spec.mtu_bytes, topology.COLLECTOR_MTU_BYTES) + FRAME_EXTRA_BYTES,
+        trace_ring_mib=ring_mib,
+        machine_mib=BASE_MIB + rings_mib + (pool_bytes + socket_bytes >> 20),
+    )
+
+
+def queue(spec: Resolved, port: int) -> Queue:
+    """A port of a switch with queues of its own. The policy's threshold lies far below the queue's limit, so that only
+    the P4 program drops, which reports every drop. The ports of postcards and ACKs have no rate.
+    """
+    if port != BOTTLENECK:
+        return Queue(limit_packets=spec.pool_packets)
+    if spec.rate_pps is not None:
+        return Queue(rate_pps=spec.rate_pps, limit_packets=spec.pool_packets)
+    return Queue(rate_bps=spec.rate_bps, limit_packets=spec.pool_packets)
+
+
+def policy(spec: Resolved) -> Policy:
+    """The queue policy of the bottleneck, in the unit that BUF was given in."""
+    in_bytes = spec.threshold_bytes is not None
+    unit = Unit.BYTES if in_bytes else Unit.PACKETS
+    buffer = spec.threshold_bytes if spec.threshold_bytes is not None else spec.buffer_packets
+    if spec.mode == "ecn":
+        marks_from = spec.ecn_threshold_bytes if in_bytes else spec.ecn_threshold_packets
+        assert marks_from is not None  # resolve sets it with this mode
+        return Ecn(marks_from, buffer, unit)
+    if spec.mode == "egress-threshold":
+        return EgressThreshold(buffer, unit=unit)
+    return TailDrop(buffer, unit)
+
+
+def _flows(processes: list[FlowProcess], delays_ns: list[int]) -> tuple[Flow, ...]:
+    """Every flow, in the order of their numbers."""
+    ports = [
+        (process.first_client_port + stream, process.server_port)
+        for process in processes
+        for stream in range(process.flows)
+    ]
+    return tuple(
+        Flow(SENDER.ipv4, RECEIVER.ipv4, src_port, dst_port, delay_ns)
+        for (src_port, dst_port), delay_ns in zip(ports, delays_ns, strict=True)
+    )
+
+
+def _settings(spec: Resolved, flows: tuple[Flow, ...]) -> SwitchSettings:
+    """Half of the RTT in each direction; with DELAY=tc netem on the receiver has all of it."""
+    rtt_ns = 0 if spec.delay == "tc" else spec.rtt_ns
+    return SwitchSettings(
+        rate_bps=spec.rate_bps,
+        forth_ns=rtt_ns // 2,
+        back_ns=rtt_ns - rtt_ns // 2,
+        queues={host.port: queue(spec, host.port) for host in HOSTS},
+        policy=policy(spec),
+        flow_delays=tuple(
+            (FiveTuple(flow.src_addr, flow.dst_addr, TCP, flow.src_port, flow.dst_port), flow.extra_delay_ns)
+            for flow in flows
+            if flow.extra_delay_ns
+        ),
+    )
+
+
+def _traffic_options(spec: Resolved, repetition: int, processes: list[FlowProcess]) -> dict[str, Any]:
+    """The options of the traffic program, as soon as possible: whoever starts it knows the time."""
+    seed = spec.seed << 16 | repetition
+    if not spec.groups:
+        (process,) = processes
+        assert spec.load is not None  # resolve sets it with this traffic
+        return {
+            "start_mono_ns": 0,
+            "duration_ns": spec.traffic_ns,
+            "server": RECEIVER.ipv4,
+            "server_port": process.server_port,
+            "first_client_port": process.first_client_port,
+            "flows": process.flows,
+            "rate_bps": spec.rate_bps,
+            "load_ppm": round(spec.load * 1e6),
+            "mtu_bytes": spec.mtu_bytes,
+            "seed": seed,
+            "arrivals": spec.arrivals,
+            "sizes": spec.sizes,
+        }
+    timing: dict[str, Any] = {"seconds": spec.traffic_ns // 10**9}
+    if spec.generator == "epoll":
+        timing = {
+            "duration_ns": spec.warmup_ns + spec.duration_ns,
+            "start_spread_ns": spec.start_spread_ns,
+            "seed": seed,
+            "connect_interval_ns": spec.connect_interval_ns,
+            # The sockets stay open for the ACKs of the last measured packets.
+            "drain_ns": spec.longest_rtt_ns,
+        }
+    return {
+        "generator": spec.generator,
+        "start_mono_ns": 0,
+        **timing,
+        "server": RECEIVER.ipv4,
+        "groups": [process._asdict() for process in processes],
+        "ecn": spec.mode == "ecn",
+    }
+
+
+def _setup(spec: Resolved, sized: Sizes, processes: int) -> dict[str, Any]:
+    """The playbooks' variables. Options that depend on the experiment are here, all others in the roles."""
+    window_rtt_share = (spec.rtt_ns + spec.rtt_spread_ns) / spec.rtt_ns
+    window_packets = spec.bdp_packets * window_rtt_share + spec.buffer_packets
+    server_ports = f"{FIRST_SERVER_PORT}-{FIRST_SERVER_PORT + processes - 1}"
+    # Collector and tracer report each second; in virtual time twice between two looks at the traffic.
+    status_ms = max(1, int(cost.tick_s(spec) * 500)) if spec.clock == "virtual" else 1000
+    status = ["--status", "--status-ms", str(status_ms)]
+    watch = ["--no-watch"] if spec.clock == "virtual" else []
+    return {
+        "run_groups": ":".join(inventory_groups(spec)),
+        "runtime_dir": str(RUNTIME),
+        "spec": spec.to_dict(),
+        "python": sys.executable,
+        "checkout": str(host.CHECKOUT),
+        "client_ports": f"{FIRST_CLIENT_PORT}-{LAST_CLIENT_PORT}",
+        "postcard_port": POSTCARD_PORT,
+        "collector_address": topology.COLLECTOR.ipv4,
+        "collector_source": topology.POSTCARD_SOURCE,
+        "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, MOST_WINDOW_BYTES),
+        "switch_frame_bytes": sized.frame_bytes,
+        "switch_executor": spec.switch,
+        "switch_options": ["--packets", str(sized.pool_packets), "--drop-user", "nobody", *watch],
+        "collector_options": status,
+        "tracer_options": [*status, "--ring-mib", str(sized.trace_ring_mib), "--port", server_ports],
+    }

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""The file ABORTED of a repetition that did not come to its end: a cause, a word that programs decide on, in the first
+line; after it the reason, for people.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from lib import regular
+from runs.names import ABORTED
+
+
+class Cause(Enum):
+    """A repetition that was stopped is no attempt: it is done again."""
+
+    FAILED = "failed"
+    STOPPED = "stopped"  # by a signal
+    KILLED = "killed"  # with the runner
+
+
+class Aborted(NamedTuple):
+    """`reason` is one line; empty if the disk was too full for it."""
+
+    cause: Cause
+    reason: str
+
+
+def text(cause: Cause, reason: str) -> str:
+    """The content of the file."""
+    return f"{cause.value}\n{reason}\n"
+
+
+def read(repetition: Path) -> Aborted | None:
+    """None if the repetition has no such file. A file that cannot be read is a failure."""
+    try:
+        content = regular.read_text(repetition / ABORTED, "replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return Aborted(Cause.FAILED, f"{ABORTED} cannot be read: {error.strerror}")
+    word, _, reason = content.partition("\n")
+    if word in {cause.value for cause in Cause}:
+        return Aborted(Cause(word), " ".join(reason.split()))
+    return _of_an_earlier_version(" ".join(content.split()))
+
+
+def _of_an_earlier_version(reason: str) -> Aborted:
+    """Earlier versions wrote the reason alone."""
+    stopped = reason.startswith("ended by SIG")
+    killed = reason == "the runner was killed before the end"
+    return Aborted(Cause.STOPPED if stopped else Cause.KILLED if killed else Cause.FAILED, reason)
