@@ -6,10 +6,8 @@ The same keys come from `KEY=VALUE` words (make, any case), long options (`--rtt
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Mapping
-from fractions import Fraction
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -18,8 +16,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from controlplane.policy import WATCHED_MODES
 from controlplane.targets import TARGETS
 from hosts.traffic.open_loop import ARRIVALS, SIZES
-from lib import strict_yaml, units
+from lib import strict_yaml, values
 from lib.errors import BadValue, SpecError
+from lib.values import SIX_DECIMALS, choice, number, optional, quantity, whole_number
 
 SPEC_VERSION = 1
 STREAMS_PER_PROCESS = 128  # iperf3's own limit
@@ -34,74 +33,6 @@ class Group(NamedTuple):
 
     cc: str
     flows: int | None
-
-
-def _quantity(*dimensions: str, low: str = "", high: str = "", why: str = "") -> Callable[[object], units.Quantity]:
-    """A reader of quantities of `dimensions`; `low` and `high` bound those of the first one, `why` says why."""
-
-    def read(value: object) -> units.Quantity:
-        quantity = units.parse(value, dimensions)
-        if quantity.dimension == dimensions[0]:
-            too_low = low and quantity.amount < units.parse(low, dimensions).amount
-            if too_low or (high and quantity.amount > units.parse(high, dimensions).amount):
-                raise ValueError(f"is out of bounds; allowed: {low} to {high}{why and f' ({why})'}")
-            if quantity.dimension != "bdp":
-                units.whole(quantity)
-        return quantity
-
-    return read
-
-
-def _positive(*dimensions: str) -> Callable[[object], units.Quantity]:
-    def read(value: object) -> units.Quantity:
-        quantity = units.parse(value, dimensions)
-        if quantity.amount == 0:
-            raise ValueError(f"is zero; allowed: more than that, in {units.allowed(dimensions)}")
-        if quantity.dimension in ("bytes", "packets", "time"):
-            units.whole(quantity)
-        return quantity
-
-    return read
-
-
-def _whole(low: int, high: int, why: str = "") -> Callable[[object], int]:
-    def read(value: object) -> int:
-        text = str(value).strip()
-        if isinstance(value, bool) or not re.fullmatch(r"[+-]?[0-9]{1,20}", text):
-            raise ValueError(f"is not a whole number; allowed: {low} to {high}{why and f' ({why})'}")
-        if not low <= int(text) <= high:
-            raise ValueError(f"is out of bounds; allowed: {low} to {high}{why and f' ({why})'}")
-        return int(text)
-
-    return read
-
-
-def _share(low: str, high: str) -> Callable[[object], Fraction]:
-    """A reader of decimal numbers of at most six decimals, kept exact."""
-
-    def read(value: object) -> Fraction:
-        text = str(value).strip()
-        if isinstance(value, bool) or not re.fullmatch(r"[+-]?[0-9]{1,9}(\.[0-9]{1,6})?", text):
-            raise ValueError(f"is not a number of at most six decimals; allowed: {low} to {high}")
-        if not Fraction(low) <= Fraction(text) <= Fraction(high):
-            raise ValueError(f"is out of bounds; allowed: {low} to {high}")
-        return Fraction(text)
-
-    return read
-
-
-def _or_none(read: Callable[[object], Any]) -> Callable[[object], Any]:
-    return lambda value: value if value is None else read(value)
-
-
-def _one_of(*choices: str) -> Callable[[object], str]:
-    def read(value: object) -> str:
-        text = str(value).strip().lower()
-        if text not in choices:
-            raise ValueError(f"is not known; allowed: {', '.join(choices)}")
-        return text
-
-    return read
 
 
 def _groups(value: object) -> tuple[Group, ...]:
@@ -145,6 +76,7 @@ Read = BeforeValidator
 _FLOWS_WHY = "so many client ports are kept for them"
 _RATE_WHY = "below, a packet takes seconds; above, no time stamp of this machine means anything"
 _RTT_WHY = "below, the switch's own lateness is larger"
+_BUFFER = quantity("bdp", "packets", "bytes", "time", positive=True)
 
 
 class Spec(BaseModel):
@@ -154,33 +86,33 @@ class Spec(BaseModel):
 
     spec_version: Annotated[int, Read(_version)] = SPEC_VERSION
     cc: Annotated[Any, Read(_groups)] = "cubic"
-    flows: Annotated[int | None, Read(lambda v: v if v is None else _whole(1, MAX_FLOWS, _FLOWS_WHY)(v))] = None
-    rate: Annotated[Any, Read(_quantity("rate", low="64kbit", high="100gbit", why=_RATE_WHY))] = "200mbit"
-    rtt: Annotated[Any, Read(_quantity("time", low="100us", high="10s", why=_RTT_WHY))] = "10ms"
-    rtt_spread: Annotated[Any, Read(_quantity("time", low="0ns", high="10s"))] = "0ns"
-    buf: Annotated[Any, Read(_positive("bdp", "packets", "bytes", "time"))] = "1bdp"
-    mtu: Annotated[int, Read(_whole(576, 9000, "bytes; below, IPv4 hosts may refuse; above, no jumbo frame"))] = 1500
-    duration: Annotated[Any, Read(_positive("time", "rtt"))] = "1000rtt"
+    flows: Annotated[int | None, Read(optional(whole_number(1, MAX_FLOWS, _FLOWS_WHY)))] = None
+    rate: Annotated[Any, Read(quantity("rate", low="64kbit", high="100gbit", why=_RATE_WHY))] = "200mbit"
+    rtt: Annotated[Any, Read(quantity("time", low="100us", high="10s", why=_RTT_WHY))] = "10ms"
+    rtt_spread: Annotated[Any, Read(quantity("time", low="0ns", high="10s"))] = "0ns"
+    buf: Annotated[Any, Read(_BUFFER)] = "1bdp"
+    mtu: Annotated[int, Read(whole_number(576, 9000, "bytes; below, IPv4 hosts may refuse; above, no jumbo frame"))] = (
+        1500
+    )
+    duration: Annotated[Any, Read(quantity("time", "rtt", positive=True))] = "1000rtt"
     # Long enough for slow start and its losses, and for one whole sawtooth of the slowest case that the defaults can
     # make: one Reno flow with one BDP of buffer grows by a packet an RTT from 163 to 326 packets.
-    warmup: Annotated[Any, Read(_quantity("time", "rtt", low="0ns", high="3600s"))] = "200rtt"
-    mode: Annotated[str, Read(_one_of(*WATCHED_MODES))] = "tail-drop"
-    ecn_threshold: Annotated[
-        Any, Read(lambda v: v if v is None else _positive("bdp", "packets", "bytes", "time")(v))
-    ] = None
-    traffic: Annotated[str, Read(_one_of(*TRAFFIC))] = "long"
-    generator: Annotated[str | None, Read(_or_none(_one_of(*GENERATORS)))] = None
-    start_spread: Annotated[Any, Read(_or_none(_quantity("time", "rtt", low="0ns", high="3600s")))] = None
-    load: Annotated[Any, Read(_or_none(_share("0.001", "2")))] = None
-    sizes: Annotated[str | None, Read(_or_none(_one_of(*SIZES)))] = None
-    arrivals: Annotated[str | None, Read(_or_none(_one_of(*ARRIVALS)))] = None
-    delay: Annotated[str | None, Read(_or_none(_one_of("switch", "tc")))] = None
-    reps: Annotated[int, Read(_whole(1, 1000))] = 1
-    seed: Annotated[int, Read(_whole(0, 2**32 - 1))] = 1
-    name: Annotated[str | None, Read(lambda v: v if v is None else _name(v))] = None
-    target: Annotated[str, Read(_one_of(*RUN_TARGETS))] = "soft"
-    clock: Annotated[str | None, Read(lambda v: v if v is None else _one_of("real", "virtual")(v))] = None
-    switch: Annotated[str | None, Read(lambda v: v if v is None else _one_of("process", "driver")(v))] = None
+    warmup: Annotated[Any, Read(quantity("time", "rtt", low="0ns", high="3600s"))] = "200rtt"
+    mode: Annotated[str, Read(choice(*WATCHED_MODES))] = "tail-drop"
+    ecn_threshold: Annotated[Any, Read(optional(_BUFFER))] = None
+    traffic: Annotated[str, Read(choice(*TRAFFIC))] = "long"
+    generator: Annotated[str | None, Read(optional(choice(*GENERATORS)))] = None
+    start_spread: Annotated[Any, Read(optional(quantity("time", "rtt", low="0ns", high="3600s")))] = None
+    load: Annotated[Any, Read(optional(number("0.001", "2", decimals=SIX_DECIMALS)))] = None
+    sizes: Annotated[str | None, Read(optional(choice(*SIZES)))] = None
+    arrivals: Annotated[str | None, Read(optional(choice(*ARRIVALS)))] = None
+    delay: Annotated[str | None, Read(optional(choice("switch", "tc")))] = None
+    reps: Annotated[int, Read(whole_number(1, 1000))] = 1
+    seed: Annotated[int, Read(whole_number(0, 2**32 - 1))] = 1
+    name: Annotated[str | None, Read(optional(_name))] = None
+    target: Annotated[str, Read(choice(*RUN_TARGETS))] = "soft"
+    clock: Annotated[str | None, Read(optional(choice("real", "virtual")))] = None
+    switch: Annotated[str | None, Read(optional(choice("process", "driver")))] = None
 
 
 KEYS = tuple(Spec.model_fields)
@@ -206,12 +138,10 @@ def validate(given: Mapping[str, object]) -> tuple[Spec, dict[str, BadValue]]:
 
 
 def unknown_key(key: str) -> str:
-    """What to say of a key that does not exist: the nearest that does, else all."""
+    """The problem of a key that does not exist."""
     if key.lower() in ("kernel_package", "kernel_source"):
         return f"is no parameter of an experiment; choose the kernel before it: make kernel {key.upper()}=..."
-    near = difflib.get_close_matches(key.lower(), KEYS, n=1)
-    shown = [name.upper() for name in KEYS if name != "spec_version"]
-    return "is no parameter; " + (f"did you mean {near[0].upper()}?" if near else f"allowed: {', '.join(shown)}")
+    return values.unknown_key(key, [name for name in KEYS if name != "spec_version"])
 
 
 def load_yaml(path: Path) -> dict[str, object]:

@@ -6,10 +6,8 @@ Words come as KEY=VALUE; quantities have units as in lib/units.py. Every error i
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 from analysis.advise.link import Link
@@ -17,62 +15,11 @@ from analysis.advise.memory import Limits
 from analysis.theory.single_flow import ALGORITHMS
 from lib import units
 from lib.errors import BadValue, SpecError
+from lib.values import choice, number, quantity, unknown_key, whole_number
 
 TYPICAL_LOAD = "0.8"  # of the second paper's Figures 10 and 12
 MOST_SIZES = 1000
 LARGEST_FLOW_PACKETS = 10**9
-
-
-def _quantity(low: str, high: str, *dimensions: str) -> Callable[[str], units.Quantity]:
-    """A reader of a quantity; `low` and `high` bound it if it is of the first dimension."""
-
-    def read(text: str) -> units.Quantity:
-        quantity = units.parse(text, dimensions)
-        if quantity.dimension == dimensions[0]:
-            least, most = (units.parse(bound, dimensions).amount for bound in (low, high))
-            if not least <= quantity.amount <= most:
-                raise ValueError(f"is out of bounds; allowed: {low} to {high}")
-        if quantity.amount == 0:
-            raise ValueError(f"is zero; allowed: more than that, in {units.allowed(dimensions)}")
-        return quantity
-
-    return read
-
-
-def _whole(low: int, high: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,18}", text) or not low <= int(text) <= high:
-            raise ValueError(f"is not a whole number within bounds; allowed: {low} to {high}")
-        return int(text)
-
-    return read
-
-
-def _number(low: float, high: float, share: bool = False, open_ends: bool = False) -> Callable[[str], float]:
-    """A reader of a decimal number; of a share also as percent, 99%. With `open_ends` neither bound itself."""
-
-    def read(text: str) -> float:
-        within = f"{'above ' if open_ends else ''}{low:g} to {'below ' if open_ends else ''}{high:g}"
-        form = f"allowed: {within}" + (", or percent as in 99%" if share else "")
-        match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(%?)", text)
-        if not match or (match[2] and not share):
-            raise ValueError(f"is not a decimal number; {form}")
-        value = Fraction(match[1]) / (100 if match[2] else 1)
-        least, most = Fraction(str(low)), Fraction(str(high))
-        if not least <= value <= most or (open_ends and value in (least, most)):
-            raise ValueError(f"is out of bounds; {form}")
-        number = float(value)
-        if open_ends and number in (low, high):  # it has more digits than a float
-            raise ValueError(f"cannot be told from {number:g}; {form}")
-        return number
-
-    return read
-
-
-def _algorithm(text: str) -> str:
-    if text.lower() not in ALGORITHMS:
-        raise ValueError(f"has no rule in the papers; allowed: {', '.join(ALGORITHMS)}")
-    return text.lower()
 
 
 def _flow_sizes(text: str) -> tuple[tuple[units.Quantity, float], ...]:
@@ -99,11 +46,19 @@ def _path(text: str) -> str:
     return text
 
 
+def _quantity(low: str, high: str, *dimensions: str) -> Callable[[object], units.Quantity]:
+    return quantity(*dimensions, low=low, high=high, positive=True, exact=False)
+
+
+def _number(low: str, high: str, **options: bool) -> Callable[[object], float]:
+    return lambda text: float(number(low, high, **options)(text))
+
+
 class Parameter(NamedTuple):
     """`default` as a user would write it, None: not given. `read` raises ValueError with what is allowed."""
 
     default: str | None
-    read: Callable[[str], Any]
+    read: Callable[[Any], Any]
     meaning: str
 
 
@@ -112,36 +67,46 @@ PARAMETERS: dict[str, Parameter] = {
     "rate": Parameter("100gbit", _quantity("1kbit", "1000tbit", "rate"), "rate of the link: mbit, gbit, tbit"),
     "rtt": Parameter("100ms", _quantity("1ns", "1000s", "time"), "round-trip time without queueing: us, ms, s"),
     "flows": Parameter(
-        "10000", _whole(1, 10**12), "long flows that share the link at one time, in congestion avoidance"
+        "10000", whole_number(1, 10**12), "long flows that share the link at one time, in congestion avoidance"
     ),
-    "cc": Parameter("reno", _algorithm, f"congestion control of the flows: {', '.join(ALGORITHMS)}"),
-    "util": Parameter("0.99", _number(0.001, 1, share=True), "utilization that is wanted of the link: 0.99 or 99%"),
-    "mtu": Parameter("1500", _whole(46, 65535), "IP bytes of a full packet; 38 more are counted on the wire"),
+    "cc": Parameter(
+        "reno",
+        choice(*ALGORITHMS, problem="has no rule in the papers"),
+        f"congestion control of the flows: {', '.join(ALGORITHMS)}",
+    ),
+    "util": Parameter(
+        "0.99", _number("0.001", "1", percent=True), "utilization that is wanted of the link: 0.99 or 99%"
+    ),
+    "mtu": Parameter("1500", whole_number(46, 65535), "IP bytes of a full packet; 38 more are counted on the wire"),
     "delta": Parameter(
-        "1", _number(1, 10**6), "Delta of almost fairness; 1: all windows equal. The first paper saw 4, of BBR 10 (5.6)"
+        "1",
+        _number("1", "1e+06"),
+        "Delta of almost fairness; 1: all windows equal. The first paper saw 4, of BBR 10 (5.6)",
     ),
     "losing": Parameter(
-        None, _number(0, 10**12), "flows beyond n^2/(DELTA BDP) that see a loss in one RTT (equation 3, Theorem 6)"
+        None, _number("0", "1e+12"), "flows beyond n^2/(DELTA BDP) that see a loss in one RTT (equation 3, Theorem 6)"
     ),
     "risk": Parameter(
         "0.025",
-        _number(0, 1, share=True, open_ends=True),
+        _number("0", "1", percent=True, open_ends=True),
         "chance that is accepted: of a burst that finds the buffer full, of less than full use (Theorem 8)",
     ),
     "window": Parameter(
-        None, _quantity("1b", "1000gb", "bytes", "packets"), "largest window of a flow, if it has a limit: kB, p"
+        None,
+        _quantity("1b", "1000gb", "bytes", "packets"),
+        "largest window of a flow, if it has a limit: kB, p",
     ),
     "input": Parameter(None, _quantity("1kbit", "1000tbit", "rate"), "highest rate at which one flow can arrive"),
     "load": Parameter(
         None,
-        _number(0, 1, share=True, open_ends=True),
+        _number("0", "1", percent=True, open_ends=True),
         f"load of short flows or of smooth traffic ({TYPICAL_LOAD} if only FLOW_SIZES is given)",
     ),
     "flow_sizes": Parameter(
         None, _flow_sizes, "sizes of short flows, each with how often it comes: 14p, or 14p:3,45kB:1"
     ),
-    "sram": Parameter("1250000b", lambda text: units.parse(text, ("bytes",)), "largest buffer in on-chip SRAM"),
-    "package": Parameter("32MB", lambda text: units.parse(text, ("bytes",)), "largest buffer in the chip's package"),
+    "sram": Parameter("1250000b", quantity("bytes", exact=False), "largest buffer in on-chip SRAM"),
+    "package": Parameter("32MB", quantity("bytes", exact=False), "largest buffer in the chip's package"),
     "evidence": Parameter("docs/results", _path, "directory with run tables or runs to hold the rules against"),
 }
 
@@ -160,10 +125,7 @@ def read(given: Mapping[str, object]) -> Question:
     values: dict[str, Any] = {}
     for key in given:
         if key not in PARAMETERS:
-            near = difflib.get_close_matches(key, PARAMETERS, n=1)
-            shown = ", ".join(name.upper() for name in PARAMETERS)
-            hint = f"did you mean {near[0].upper()}?" if near else f"allowed: {shown}"
-            errors.append(BadValue(key.upper(), None, f"is no parameter; {hint}"))
+            errors.append(BadValue(key.upper(), None, unknown_key(key, PARAMETERS)))
     for key, parameter in PARAMETERS.items():
         text = given.get(key, parameter.default)
         try:
@@ -182,11 +144,11 @@ def read(given: Mapping[str, object]) -> Question:
 def _link(values: Mapping[str, Any]) -> Link:
     mtu = values["mtu"]
     sizes: dict[int, float] = {}
-    for quantity, weight in values["flow_sizes"] or ():
-        packets = int(quantity.amount) if quantity.dimension == "packets" else -(-int(quantity.amount) // mtu)
+    for flow_size, weight in values["flow_sizes"] or ():
+        packets = int(flow_size.amount) if flow_size.dimension == "packets" else -(-int(flow_size.amount) // mtu)
         if packets > LARGEST_FLOW_PACKETS:
             raise SpecError(
-                [BadValue("FLOW_SIZES", quantity.text, f"is too large; allowed: up to {LARGEST_FLOW_PACKETS}p")]
+                [BadValue("FLOW_SIZES", flow_size.text, f"is too large; allowed: up to {LARGEST_FLOW_PACKETS}p")]
             )
         sizes[packets] = sizes.get(packets, 0) + weight
     load = values["load"] if values["load"] is not None or not sizes else float(TYPICAL_LOAD)

@@ -6,7 +6,6 @@ Exit status: 0 imported and analysed; 1 not, and why is on stderr; 3 a source wa
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from analysis.importing import address, sources, write
 from controlplane.policy import WATCHED_MODES
 from lib import units
 from lib.errors import BadValue, InputError, SpecError
+from lib.values import choice, quantity, whole_number
 from lib.words import made, read_words
 
 USAGE = """\
@@ -31,7 +31,7 @@ CSV or Parquet.
   WARMUP DURATION              the part to measure, else the middle third, as in the first seed paper"""
 KEYS = ("from", "output", "experiment", "rate", "rtt", "mtu", "cc", "mode", "buf", "flows", "warmup", "duration")
 OK, FAILED, DAMAGED = 0, 1, 3
-MOST_RATE_BPS, MOST_RTT_NS, MOST_TIME_NS = 10**15, 10**12, 366 * 86_400 * 10**9
+MOST_TIME = f"{366 * 86_400}s"
 
 
 def main(words: list[str]) -> int:
@@ -85,17 +85,15 @@ def _read(given: dict[str, str], errors: list[BadValue]) -> sources.Asked:
         sources=_sources(given.get("from", "")),
         output=Path(given.get("output", ".")),
         experiment=given.get("experiment"),
-        rate_bps=value("rate", lambda text: _quantity(text, "rate", 1, MOST_RATE_BPS, "1bit to 1000tbit")),
-        rtt_ns=value("rtt", lambda text: _quantity(text, "time", 1000, MOST_RTT_NS, "1us to 1000s")),
-        mtu_bytes=value("mtu", lambda text: _whole(text, *sources.MTU_BYTES)),
+        rate_bps=value("rate", _base_units("rate", "1bit", "1000tbit")),
+        rtt_ns=value("rtt", _base_units("time", "1us", "1000s")),
+        mtu_bytes=value("mtu", whole_number(*sources.MTU_BYTES)),
         cc=value("cc", sources.algorithm),
-        mode=value("mode", _mode),
-        buffer_packets=value(
-            "buf", lambda text: _quantity(text, "packets", 1, sources.MOST_PACKETS, "1p to 1000000000p")
-        ),
-        flows=value("flows", lambda text: _whole(text, *sources.FLOWS)),
-        warmup_ns=value("warmup", lambda text: _quantity(text, "time", 0, MOST_TIME_NS, "0s to a year")),
-        duration_ns=value("duration", lambda text: _quantity(text, "time", 1, MOST_TIME_NS, "1ns to a year")),
+        mode=value("mode", choice(*WATCHED_MODES)),
+        buffer_packets=value("buf", _base_units("packets", "1p", f"{sources.MOST_PACKETS}p")),
+        flows=value("flows", whole_number(*sources.FLOWS)),
+        warmup_ns=value("warmup", _base_units("time", "0s", MOST_TIME, "a year")),
+        duration_ns=value("duration", _base_units("time", "1ns", MOST_TIME, "a year")),
     )
     if errors:
         raise SpecError(errors)
@@ -107,23 +105,9 @@ def _sources(text: str) -> list[str]:
     return [text] if text.startswith(address.SCHEMES) else [word for word in text.split(",") if word]
 
 
-def _quantity(text: str, dimension: str, low: int, high: int, allowed: str) -> int:
-    found = units.whole(units.parse(text, (dimension,)))
-    if not low <= found <= high:
-        raise ValueError(f"is out of bounds; allowed: {allowed}")
-    return found
-
-
-def _whole(text: str, low: int, high: int) -> int:
-    if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
-        raise ValueError(f"is not a whole number within bounds; allowed: {low} to {high}")
-    return int(text)
-
-
-def _mode(text: str) -> str:
-    if text not in WATCHED_MODES:
-        raise ValueError(f"is not known; allowed: {', '.join(WATCHED_MODES)}")
-    return text
+def _base_units(dimension: str, low: str, high: str, why: str = "") -> Callable[[object], int]:
+    """A reader of quantities, as whole numbers of the base unit."""
+    return lambda text: units.whole(quantity(dimension, low=low, high=high, why=why)(text))
 
 
 def _import(asked: sources.Asked) -> int:

@@ -211,7 +211,7 @@ def test_extremes__have_an_answer(advice, words, cc):
         (("RATE=1",), "RATE=1 is a bare number, it needs a unit; allowed: bit, kbit, mbit, gbit, tbit"),
         (("RATE=0gbit",), "RATE=0gbit is out of bounds; allowed: 1kbit to 1000tbit"),
         (("RTT=10gbit",), "RTT=10gbit has a unit of rate (gbit); allowed: ns, us, ms, s"),
-        (("FLOWS=0",), "FLOWS=0 is not a whole number within bounds; allowed: 1 to 1000000000000"),
+        (("FLOWS=0",), "FLOWS=0 is out of bounds; allowed: 1 to 1000000000000"),
         (("FLOWS=2.5",), "FLOWS=2.5 is not a whole number"),
         (("CC=vegas",), "CC=vegas has no rule in the papers; allowed: reno, cubic, scalable, bbr"),
         (("UTIL=0",), "UTIL=0 is out of bounds; allowed: 0.001 to 1, or percent as in 99%"),

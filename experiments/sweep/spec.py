@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from experiments.spec import KEYS, load_yaml, unknown_key
 from lib import units
 from lib.errors import BadValue, SpecError
+from lib.values import choice, number, whole_number
 
 KEEP = ("all", "tables", "summary")
 CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p01"}  # of the run table
@@ -110,9 +111,9 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
     sweep = Sweep(
         name=_name(own.get("name"), [content.get("name"), *versions], changed, own.get("seed"), wrong),
         about=_text(content.get("about", ""), "about", wrong),
-        keep=_keep(own.get("keep", content.get("keep", "all")), wrong),
-        reps=_whole("reps", own.get("reps", content.get("reps", "1")), 1, MOST_REPS, wrong),
-        seed=_whole("seed", own.get("seed", content.get("seed", "1")), 0, 2**32 - 1, wrong),
+        keep=_value("keep", own.get("keep", content.get("keep", "all")), choice(*KEEP), "all", wrong),
+        reps=_value("reps", own.get("reps", content.get("reps", "1")), whole_number(1, MOST_REPS), 1, wrong),
+        seed=_value("seed", own.get("seed", content.get("seed", "1")), whole_number(0, 2**32 - 1), 0, wrong),
         base=base,
         points=points,
         search=search,
@@ -220,21 +221,20 @@ def _search(content: object, given: set[str], wrong: Any) -> Search | None:
         wrong("buf", None, "is what is searched for; allowed: nothing about it in base, grid, points and after make")
     if missing:
         return None
-    criterion = content["criterion"]
-    if not isinstance(criterion, str) or criterion not in CRITERIA:
-        wrong("search.criterion", criterion, f"is not known; allowed: {', '.join(CRITERIA)}")
+
+    def value(key: str, default: str, read: Callable[[object], Any]) -> Any:
+        return _value(f"search.{key}", content.get(key, default), read, default, wrong)
+
+    criterion = value("criterion", "", choice(*CRITERIA))
     for key in ("low", "high"):
-        try:
-            units.parse(content[key], ("bdp", "packets"))
-        except ValueError as error:
-            wrong(f"search.{key}", content[key], str(error))
+        value(key, "", lambda text: units.parse(text, ("bdp", "packets")))
     return Search(
-        str(criterion),
-        _share("search.least", content["least"], 0.0, 1.0, wrong),
+        criterion,
+        float(value("least", "0", number("0", "1"))),
         str(content["low"]),
         str(content["high"]),
-        _share("search.width", content.get("width", "0.1"), 0.001, 1.0, wrong),
-        _whole("search.most_reps", content.get("most_reps", "10"), 1, MOST_REPS, wrong),
+        float(value("width", "0.1", number("0.001", "1"))),
+        int(value("most_reps", "10", whole_number(1, MOST_REPS))),
     )
 
 
@@ -263,24 +263,10 @@ def _text(value: object, key: str, wrong: Any) -> str:
     return value
 
 
-def _keep(value: object, wrong: Any) -> str:
-    if value not in KEEP:
-        wrong("keep", value, f"is not known; allowed: {', '.join(KEEP)}")
-        return "all"
-    return str(value)
-
-
-def _whole(key: str, value: object, low: int, high: int, wrong: Any) -> int:
-    text = value if isinstance(value, str) else ""
-    if not re.fullmatch(r"[0-9]{1,10}", text) or not low <= int(text) <= high:
-        wrong(key, value, f"is no whole number of the allowed ones; allowed: {low} to {high}")
-        return low
-    return int(text)
-
-
-def _share(key: str, value: object, low: float, high: float, wrong: Any) -> float:
-    text = value if isinstance(value, str) else ""
-    if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,9})?", text) or not low <= float(text) <= high:
-        wrong(key, value, f"is no number of the allowed ones; allowed: {low:g} to {high:g}")
-        return low
-    return float(text)
+def _value(key: str, value: object, read: Callable[[object], Any], default: Any, wrong: Any) -> Any:
+    """The value as `read` takes it; `default` if the value is wrong."""
+    try:
+        return read(value)
+    except ValueError as error:
+        wrong(key, value, str(error))
+        return default

@@ -127,8 +127,8 @@ def test_real_version__that_is_wrong_is_one_line(write_spec: Write, version: str
         ("about:", "colour: red\nabout:", "colour is no part of a sweep; allowed: name, about"),
         ("name: small", "name: a/b", "name=a/b cannot name a directory"),
         ("keep: summary", "keep: some", "keep=some is not known; allowed: all, tables, summary"),
-        ("reps: 2", "reps: 0", "reps=0 is no whole number of the allowed ones; allowed: 1 to 1000"),
-        ("reps: 2", "reps: [2]", "reps=a list is no whole number"),
+        ("reps: 2", "reps: 0", "reps=0 is out of bounds; allowed: 1 to 1000"),
+        ("reps: 2", "reps: [2]", "reps=a list is not a whole number"),
         ("rate: 100mbit", "rates: 100mbit", "base.rates is no parameter; did you mean RATE?"),
         ("rate: 100mbit", "rate: [1mbit, 2mbit]", "base.rate has no single value"),
         ("rate: 100mbit", "seed: '3'", "base.seed is derived for each run of a sweep"),
@@ -139,7 +139,7 @@ def test_real_version__that_is_wrong_is_one_line(write_spec: Write, version: str
         ("grid:", "search: {criterion: nonempty, least: '1', low: 1p, high: 9p}\ngrid:", "buf is what is"),
         ("base:", "base: {rtt: 1ms}\nbase:", "base is given twice in line 7"),
         ("buf: 20pkt", "buf: &b 20pkt, mtu: *b", "a spec has no aliases, write *b out in line 6"),
-        ("seed: 7", "seed: {a: [b]}", "seed=a dict is no whole number"),
+        ("seed: 7", "seed: {a: [b]}", "seed=a dict is not a whole number"),
         (
             "grid: {cc: [reno, cubic, bbr], flows: ['1', '4']}",
             f"grid: {{cc: {list(map(str, range(1000)))}, flows: {list(map(str, range(1000)))}, "

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""Readers of single values. A reader takes a value as a user wrote it and returns it typed. Its ValueError continues a
+sentence that begins with the value: what is wrong, and what is allowed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+from lib import units
+
+SIX_DECIMALS = 6
+
+
+def quantity(
+    *dimensions: str, low: str = "", high: str = "", why: str = "", positive: bool = False, exact: bool = True
+) -> Callable[[object], units.Quantity]:
+    """Quantities of `dimensions`. `low` and `high` bound those of the first dimension, `why` gives the reason of the
+    bounds. `exact` refuses fractions of a base unit.
+    """
+
+    def read(value: object) -> units.Quantity:
+        parsed = units.parse(value, dimensions)
+        if low and parsed.dimension == dimensions[0]:
+            least, most = (units.parse(bound, dimensions).amount for bound in (low, high))
+            if not least <= parsed.amount <= most:
+                raise ValueError(_out_of_bounds(low, high, why))
+        if positive and not parsed.amount:
+            raise ValueError(f"is zero; allowed: more than that, in {units.allowed(dimensions)}")
+        if exact and parsed.dimension not in ("bdp", "rtt"):
+            units.whole(parsed)
+        return parsed
+
+    return read
+
+
+def whole_number(low: int, high: int, why: str = "") -> Callable[[object], int]:
+    """Decimal whole numbers from `low` to `high`."""
+
+    def read(value: object) -> int:
+        text = str(value).strip()
+        if isinstance(value, bool) or not re.fullmatch(r"[+-]?[0-9]{1,20}", text):
+            raise ValueError(f"is not a whole number; allowed: {low} to {high}{why and f' ({why})'}")
+        if not low <= int(text) <= high:
+            raise ValueError(_out_of_bounds(low, high, why))
+        return int(text)
+
+    return read
+
+
+def number(
+    low: str, high: str, percent: bool = False, open_ends: bool = False, decimals: int = 18
+) -> Callable[[object], Fraction]:
+    """Decimal numbers, kept exact, from `low` to `high`; `open_ends` excludes the bounds, `percent` also allows 99%."""
+    least, most = Fraction(low), Fraction(high)
+    within = f"above {low} to below {high}" if open_ends else f"{low} to {high}"
+    form = f"allowed: {within}" + (", or percent as in 99%" if percent else "")
+    kind = "number of at most six decimals" if decimals == SIX_DECIMALS else "decimal number"
+    pattern = re.compile(rf"([+-]?[0-9]{{1,18}}(?:\.[0-9]{{1,{decimals}}})?)({'%?' if percent else ''})")
+
+    def read(value: object) -> Fraction:
+        match = pattern.fullmatch(str(value).strip())
+        if isinstance(value, bool) or not match:
+            raise ValueError(f"is not a {kind}; {form}")
+        amount = Fraction(match[1]) / (100 if match[2] else 1)
+        if not least <= amount <= most or (open_ends and amount in (least, most)):
+            raise ValueError(f"is out of bounds; {form}")
+        if open_ends and float(amount) in (least, most):  # it has more digits than a float
+            raise ValueError(f"cannot be told from {float(amount):g}; {form}")
+        return amount
+
+    return read
+
+
+def choice(*choices: str, problem: str = "is not known") -> Callable[[object], str]:
+    """One of `choices`, in letters of either case."""
+
+    def read(value: object) -> str:
+        text = str(value).strip().lower()
+        if text not in choices:
+            raise ValueError(f"{problem}; allowed: {', '.join(choices)}")
+        return text
+
+    return read
+
+
+def optional(read: Callable[[object], Any]) -> Callable[[object], Any]:
+    """A reader that leaves None alone."""
+    return lambda value: value if value is None else read(value)
+
+
+def unknown_key(key: str, known: Iterable[str]) -> str:
+    """The problem of a key that does not exist: names the nearest that does, else all."""
+    names = list(known)
+    near = difflib.get_close_matches(key.lower(), names, n=1)
+    hint = f"did you mean {near[0].upper()}?" if near else f"allowed: {', '.join(names).upper()}"
+    return f"is no parameter; {hint}"
+
+
+def _out_of_bounds(low: object, high: object, why: str) -> str:
+    return f"is out of bounds; allowed: {low} to {high}{why and f' ({why})'}"
