@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Has a repetition analysed, by the command that `make replay` runs, in a process that needs no privilege."""
+"""Analyses a repetition with the command of `make replay`, in a process without privileges."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runs.names import SUMMARY
 
 LAST_LINES = 3
 LOG = Path("logs/analysis.log")
-# What an analysis loads, without the seconds that loading takes.
+# Finds the packages of an analysis without importing them: imports take seconds.
 LOOK = """\
 from importlib.util import find_spec
 missing = [name for name in ("analysis", "matplotlib", "polars", "yaml") if not find_spec(name)]
@@ -32,9 +32,9 @@ raise SystemExit(f"it has no {', '.join(missing)}" if missing else 0)
 def analyse(repetition: Path, alone: bool = False) -> dict[str, Any]:
     """Derives tables, figures, report and summary of `repetition`; returns the summary. Raises RunError, Interrupted.
 
-    Under sudo, the run is given to the user who asked for it, and analysed as this user: root has no part in reading
-    files, and a result is nothing that only root can remove. The analysis and its helpers end with this process.
-    `alone` has it done without helpers, which load matplotlib once each: for many at once.
+    Under sudo, the run's files are given to the caller of sudo, and the analysis runs as that user: root parses no
+    files, and the user can remove every result. The analysis and its helper processes end with this process. `alone`
+    does without helpers: each imports matplotlib, which is too much for many analyses at once.
     """
     with disk.explained(repetition, Path(tempfile.gettempdir())):
         return _analyse(repetition, alone)
@@ -70,7 +70,7 @@ def _analyse(repetition: Path, alone: bool) -> dict[str, Any]:
 
 
 def user_problem() -> str | None:
-    """Why the caller of sudo could not analyse a run of this checkout; None if nothing speaks against it."""
+    """Why the caller of sudo could not analyse a run with this checkout; None if the user can."""
     user = owner.sudo_user()
     if not user:
         return None
@@ -84,7 +84,7 @@ def user_problem() -> str | None:
 
 
 def _as(user: pwd.struct_passwd | None) -> dict[str, Any]:
-    """How a process is started in the checkout, as that user."""
+    """Arguments of Popen: in the checkout, as that user."""
     always = {"cwd": host.CHECKOUT, "stdin": subprocess.DEVNULL}
     if not user:
         return always
@@ -116,8 +116,8 @@ def _summary(repetition: Path) -> dict[str, Any]:
 
 
 def _log(repetition: Path) -> IO[str]:
-    """The log of the analysis, empty. The repetition may be a user's already, who could plant a link there."""
-    with files.directory(repetition) as own, files.directory("logs", own) as logs:
+    """The log of the analysis, empty. No link is followed: the directory may already belong to the user."""
+    with files.directory(repetition) as within, files.directory("logs", within) as logs:
         log = os.fdopen(files.open_regular(LOG.name, os.O_RDWR | os.O_CREAT, logs), "r+", errors="replace")
     log.truncate()
     return log

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a user reads on the terminal: the experiment in one line before, its summary in a few after."""
+"""Announces an experiment on the terminal: one line before it runs, a summary of a few lines afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lib.terminal import complain, say
 
 
 def headline(spec: Resolved, directory: Path) -> str:
-    """What is run and where its files go."""
+    """The experiment, and the directory of its files."""
     groups = " + ".join(f"{group.flows} {group.cc}" for group in spec.groups)
     if spec.load is not None:
         groups = f"{spec.load:g} of the rate in {spec.sizes} packets, {spec.arrivals}, {spec.flows} flows,"
@@ -27,7 +27,7 @@ def headline(spec: Resolved, directory: Path) -> str:
 
 
 def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """Name and value of what matters most; a key that the summary lacks has no row."""
+    """Name and value of the most important results; a key that the summary lacks has no row."""
 
     def at(*path: str) -> Any:
         value: Any = summary
@@ -49,7 +49,7 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     rate_error = at("fidelity", "rate_error_fraction")
     goodput = at("goodput_bps")
     after = " (after the warm-up)" if at("spec", "warmup_ns") else ""
-    found = [
+    named = [
         ("utilization", say("{:.2f} % mean, {:.2f} % in the worst 1 % of windows", *percent)),
         ("goodput", say("{:.1f} Mb/s", goodput / 1e6 if isinstance(goodput, (int, float)) else None)),
         ("queue", say("{:.0f} / {:.0f} / {:.0f} / {:.0f} packets (p1, median, p99, most)", *depth)),
@@ -66,11 +66,11 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("delay line", say("late {:.0f} us median, {:.0f} p99, {:.0f} most", *line_late)),
         ("rate error", say("{:.4f} %", 100 * rate_error if isinstance(rate_error, (int, float)) else None)),
     ]
-    return [(name, value) for name, value in found if value]
+    return [(name, value) for name, value in named if value]
 
 
 def took(spec: Resolved, took_s: float) -> str:
-    """How long it took, against the traffic: a part of that in real time, another clock's in virtual time."""
+    """The wall time of the repetition, and the duration of its traffic."""
     traffic_s = spec.traffic_ns / 1e9
     if spec.clock == "virtual":
         return f"{took_s:.1f} s, for {traffic_s:g} virtual s of traffic"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Frames that the kernel lost between two namespaces, where no program of ours could count them.
 
-A frame that crosses a veth waits in a per-processor backlog (net.core.netdev_max_backlog). When that is full the frame
-is gone: the only trace is `tx_dropped` of the veth it was sent on (drivers/net/veth.c). Of a switch that is a driver,
-the hosts' interfaces say what they could not send.
+A frame that crosses a veth waits in a per-processor backlog (net.core.netdev_max_backlog). When the backlog is full the
+frame is lost: only `tx_dropped` of the sending veth counts it (drivers/net/veth.c). If the switch is a driver, the
+hosts' interfaces count the frames that they could not send.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def passed(namespaces: Iterable[str]) -> dict[str, dict[str, int]]:
 
 def statistics(namespaces: Iterable[str]) -> dict[str, dict[str, dict[str, int]]]:
     """The kernel's counters of each interface but loopback, `rx` and `tx` apart. Raises RunError."""
-    found = {}
+    counters = {}
     for name in namespaces:
         command = ["ip", "-netns", name, "-json", "-statistics", "link", "show"]
         shown = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -39,5 +39,5 @@ def statistics(namespaces: Iterable[str]) -> dict[str, dict[str, dict[str, int]]
             raise RunError(f"read the interface counters of {name}: {' '.join(shown.stderr.split())}")
         for link in json.loads(shown.stdout):
             if link["link_type"] != "loopback":
-                found[f"{name}/{link['ifname']}"] = link["stats64"]
-    return found
+                counters[f"{name}/{link['ifname']}"] = link["stats64"]
+    return counters

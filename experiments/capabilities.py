@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What an experiment may not ask of its target. Every rule follows from the target's row of capabilities
-(controlplane/targets.py), so that another target needs no line here; each refusal names the capability.
+"""Parameters that a target refuses. Every rule follows from the target's row of capabilities
+(controlplane/targets.py), so a new target needs no line here. Each refusal names the capability.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, wrong: Wr
 
 
 def _refuse_rate(spec: Spec, wire_bytes: int, can: Capabilities, wrong: Wrong) -> None:
-    """A rate in packets per second is a whole number of them: said in the result, but not if it is another rate."""
+    """Refuses a rate that rounding to whole packets per second changes by more than half a percent."""
     pps = rate_pps(units.whole(spec.rate), wire_bytes, can)
     if pps is None:
         return
@@ -56,17 +56,17 @@ def _refuse_rate(spec: Spec, wire_bytes: int, can: Capabilities, wrong: Wrong) -
 
 
 def rate_pps(rate_bps: int, wire_bytes: int, can: Capabilities) -> int | None:
-    """The packets per second that stand for a rate, all of full size; None where the target has bits per second."""
+    """The rate in full packets per second; None if the target takes bits per second."""
     return units.nearest(Fraction(rate_bps, 8 * wire_bytes)) if can.rate_unit == "pps" else None
 
 
 def on_testbed(can: Capabilities) -> bool:
-    """Whether it is a machine of its own, with cables, and no part of the lab."""
+    """Whether the target is a machine with cables, not a process of the lab."""
     return can.front_panel
 
 
 def default_delay(can: Capabilities) -> str:
-    """Where the RTT comes from unless DELAY says so: in the lab from links, the target's or those of a delay line."""
+    """Where the RTT comes from by default: in the lab from links, the target's own or those of a delay line."""
     return "tc" if on_testbed(can) else "switch"
 
 

@@ -72,18 +72,18 @@ def run(work: Callable[[], Any]) -> Any:
         finally:
             os.close(read_end)
             _, status = os.waitpid(keeper, 0)
-    return _outcome(result, os.waitstatus_to_exitcode(status), forwarding.seen)
+    return _outcome(result, os.waitstatus_to_exitcode(status), forwarding.signals)
 
 
-def _outcome(result: bytes, status: int, seen: list[int]) -> Any:
+def _outcome(result: bytes, status: int, signals: list[int]) -> Any:
     try:
         message = json.loads(result)
     except ValueError:
         message = {}
     if "result" in message:
         return message["result"]
-    if seen:
-        raise Interrupted(seen[0])
+    if signals:
+        raise Interrupted(signals[0])
     if "lines" in message:
         raise RunError(*message["lines"])
     raise RunError(f"the cell ended before its work did (status {status}): was something in it killed?")
@@ -94,7 +94,7 @@ class _Forwarding:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self.seen: list[int] = []
+        self.signals: list[int] = []
 
     def __enter__(self) -> _Forwarding:
         self.before = {number: signal.signal(number, self._forward) for number in forwarded()}
@@ -105,9 +105,9 @@ class _Forwarding:
             signal.signal(number, handler)
 
     def _forward(self, number: int, frame: FrameType | None) -> None:
-        self.seen.append(number)
+        self.signals.append(number)
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself
-            os.kill(self.pid, number if len(self.seen) == 1 else signal.SIGKILL)
+            os.kill(self.pid, number if len(self.signals) == 1 else signal.SIGKILL)
 
 
 def _read_all(fd: int) -> bytes:

@@ -16,7 +16,7 @@ PACKET_S = 40e-6  # two TCP stacks, the switch, postcard and trace record
 BYTE_S = 4e-9  # copies and checksums
 PROCESS_FACTOR = 3.0  # a switch that is a process waits, wakes and copies, too
 LEAST_LOOKS = 100  # at the traffic
-LOOK_EVERY_S = 10.0  # of wall time, about: a runner that hears nothing for much longer takes it for a hang
+LOOK_EVERY_S = 10.0  # of wall time, about: a machine that reports nothing for much longer counts as hung
 REAL_OVERHEAD_S = 6.0  # of a lab in real time, before and after the traffic
 ANALYSIS_S = 3.0  # most of it figures
 ANALYSIS_PACKET_S = 10e-6
@@ -29,19 +29,19 @@ def traffic_s(spec: Resolved) -> float:
 
 
 def tick_s(spec: Resolved) -> float:
-    """Virtual time between two looks at the traffic. Decided by the spec alone: a look is part of what happens in the
-    machine, and the same spec must give the same bytes.
+    """Virtual time between two looks at the traffic. It follows from the spec alone: looking at the traffic takes part
+    in the machine's schedule, and the same spec must give the same bytes.
     """
     looks = max(LEAST_LOOKS, math.ceil(traffic_s(spec) / LOOK_EVERY_S))
     return spec.traffic_ns / 1e9 / looks
 
 
 def analysis_s(spec: Resolved) -> float:
-    """Of what follows when the machine has ended."""
+    """Of the analysis."""
     return ANALYSIS_S + ANALYSIS_PACKET_S * spec.packets
 
 
 def repetition_s(spec: Resolved) -> float:
-    """Of all."""
+    """Of the whole repetition."""
     recorded_s = (spec.connect_ns + spec.traffic_ns) / 1e9 + REAL_OVERHEAD_S
     return analysis_s(spec) + (SETUP_S + traffic_s(spec) if spec.clock == "virtual" else recorded_s)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`make deploy TARGET=...`: what machines need for a target, installed by Ansible. `soft` is what make itself deploys.
+"""`make deploy TARGET=...`: Ansible installs what machines need for a target. make itself deploys `soft`.
 
-BMv2 runs on this machine, in the lab; a Tofino is on the machines of an inventory. Ansible's own words are shown.
+BMv2 runs on this machine, in the lab. A Tofino is one of the machines of an inventory. Ansible's output is shown.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ LABS = "labs"  # the group of machines that run sweeps
 
 
 def deploy(words: dict[str, object], options: dict[str, str], errors: list[BadValue]) -> int:
-    """Returns the exit status. Words of `make experiment` are no mistake here: it deploys first. Raises SpecError."""
+    """Returns the exit status. Accepts the words of `make experiment`, which deploys first. Raises SpecError."""
     _, wrong = validate(words)
     errors += [wrong[key] for key in wrong if key == "target" or key not in words or wrong[key].value is None]
     if errors:
         raise SpecError(errors)
     target = str(words.get("target", RUN_TARGETS[0])).strip().lower()
     if target == RUN_TARGETS[0] and "inventory" not in options:
-        return 0  # build/deployed is all of it
+        return 0  # build/deployed is complete without Ansible
     given = options.get("inventory", "")
     if given and "target" not in words and Path(given).exists() and has_group(Path(given).absolute(), LABS):
         return deploy_labs(Path(given).absolute())
@@ -84,7 +84,7 @@ def inventory_of(target: str, given: str) -> Path:
 
 
 def read_inventory(inventory: Path) -> dict[str, Any]:
-    """Groups and variables, as ansible-inventory --list says them. Raises RunError with its words."""
+    """Groups and variables, as ansible-inventory --list prints them. Raises RunError with its message."""
     command = [_tool("ansible-inventory"), "-i", str(inventory), "--list"]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     if done.returncode:
@@ -94,7 +94,7 @@ def read_inventory(inventory: Path) -> dict[str, Any]:
 
 
 def environment() -> dict[str, str]:
-    """Ours, not the user's own configuration of Ansible, and no make that calls."""
+    """The environment of Ansible: without the user's configuration of Ansible and the variables of a calling make."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "MAKE", "MFLAGS"))}
     kept.pop("CC", None)  # a congestion control to make, a compiler to whatever Ansible builds
     return kept | {"ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg")}
@@ -106,12 +106,12 @@ def has_group(inventory: Path, target: str) -> bool:
 
 
 def _programs(target: str) -> str:
-    """Which files a target's own programs are now: another one, of any version, has to be looked at again."""
+    """Identifies the files of a target's programs: after any change of a file the target is deployed again."""
     lines = []
     for name in TARGETS[target].programs:
         path = host.tool(name)
-        found = Path(path).stat() if path else None
-        lines.append(f"{name} {path} {found.st_size} {found.st_mtime_ns}" if found else f"{name} is missing")
+        file = Path(path).stat() if path else None
+        lines.append(f"{name} {path} {file.st_size} {file.st_mtime_ns}" if file else f"{name} is missing")
     return "\n".join(lines)
 
 
@@ -120,7 +120,7 @@ def _is_newer(file: Path, other: Path) -> bool:
 
 
 def _tool(name: str) -> str:
-    found = host.tool(name)
-    if found is None:
+    path = host.tool(name)
+    if path is None:
         raise RunError(f"{name} is missing; install it: pip install -r requirements.txt")
-    return found
+    return path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How much disk a repetition takes at most, and whether it is there: asked before the run, and watched during it."""
+"""The disk space that a repetition takes at most: checked before the run, and watched during it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from experiments.resolve import Resolved
 from hosts import room
 from lib.errors import RunError
 
-# Below this the run stops while everything can still be closed properly: a second of blocks of both raw files at the
-# rates this machine can carry, and the summaries.
+# With less than this the run stops, while files can still be closed properly: room for a second of blocks of both raw
+# files, at the rates that this machine can carry, and for the summaries.
 RESERVE_BYTES = 64 << 20
 DERIVED_SHARE = 1.5  # Parquet of postcards, of trace records and of their join, against the raw files
 LOGS_AND_FIGURES_BYTES = 16 << 20
@@ -30,7 +30,7 @@ def estimate_bytes(spec: Resolved) -> int:
 
 
 def kept_bytes(spec: Resolved, keep: str) -> int:
-    """What is left of that at most when a sweep has thinned it (experiments/sweep/thin.py)."""
+    """What remains of a repetition at most after thinning (experiments/sweep/thin.py)."""
     if keep == "summary":
         return SUMMARY_BYTES
     everything = estimate_bytes(spec)
@@ -40,7 +40,7 @@ def kept_bytes(spec: Resolved, keep: str) -> int:
 
 
 def free_bytes(directory: Path) -> int:
-    """What this process may still write in `directory`'s file system."""
+    """What this process may still write to the file system of `directory`."""
     figures = os.statvfs(directory)
     return figures.f_bavail * figures.f_frsize
 
@@ -58,8 +58,8 @@ def shortage(spec: Resolved, directory: Path) -> str | None:
 
 @contextlib.contextmanager
 def explained(*places: Path) -> Iterator[None]:
-    """A failure of the body also says which file system of `places` is full, if one is: a program that dies of that can
-    seldom say so. Raises RunError for an OSError of a full disk.
+    """If the body fails while a file system of `places` is full, the error also names that file system: a program that
+    fails for lack of space can seldom say so. An OSError of a full disk becomes a RunError.
     """
     try:
         yield
@@ -73,9 +73,9 @@ def explained(*places: Path) -> Iterator[None]:
 
 
 def _full(places: Iterable[Path], lines: list[str]) -> list[str]:
-    """A line for each file system that is full and that `lines` do not name yet."""
-    found = dict.fromkeys(line for line in map(room.full, places) if line)
-    return [line for line in found if not any(line in said for said in lines)]
+    """A line for each full file system that `lines` do not name yet."""
+    full = dict.fromkeys(line for line in map(room.full, places) if line)
+    return [line for line in full if not any(line in line_before for line_before in lines)]
 
 
 def mib(count: int) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""environment.json: the world that a result comes from. Commit, program, kernel, processors, settings, every queue."""
+"""environment.json: the conditions of a result. Commit, program, kernel, processors, settings, every queue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CPU_TIMES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "stea
 
 
 def describe(program: dict[str, str]) -> dict[str, Any]:
-    """The kernel that the lab is in. `program` is what the switch says of its P4 program."""
+    """The kernel of the lab. `program` is the switch's description of its P4 program."""
     return {
         "program": program,
         "kernel": kernel_names(),
@@ -33,7 +33,7 @@ def describe(program: dict[str, str]) -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """The machine that this runs on, and what is installed there."""
+    """This machine, and the versions of installed programs."""
     return {
         "format_version": 1,
         "created_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -44,14 +44,14 @@ def machine() -> dict[str, Any]:
 
 
 def target_programs(target: str) -> dict[str, str]:
-    """Versions of the programs of a target that are not ours."""
-    found = {}
+    """Versions of a target's third-party programs."""
+    versions = {}
     for name in TARGETS[target].programs:
         done = subprocess.run(
             [name, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
-        found[name] = (done.stdout.splitlines() or [""])[0].strip()
-    return found
+        versions[name] = (done.stdout.splitlines() or [""])[0].strip()
+    return versions
 
 
 def kernel_names() -> dict[str, str]:
@@ -70,7 +70,7 @@ def hosts(namespaces: Iterable[str]) -> dict[str, Any]:
 
 
 def load() -> dict[str, Any]:
-    """How busy the machine is: processor times since boot in ns (steal: what the hypervisor took), load, pressure."""
+    """How busy the machine is: processor times since boot in ns (steal: taken by the hypervisor), and load averages."""
     ticks_per_s = os.sysconf("SC_CLK_TCK")
     ticks = _first_line("/proc/stat").split()[1:]
     times = {f"{name}_ns": int(value) * (10**9 // ticks_per_s) for name, value in zip(CPU_TIMES, ticks, strict=False)}
@@ -78,7 +78,7 @@ def load() -> dict[str, Any]:
 
 
 def git() -> dict[str, Any] | None:
-    """Commit and whether there are changes that it does not have; None outside of a checkout or without git."""
+    """The commit, and whether there are uncommitted changes; None outside of a checkout or without git."""
 
     def ask(*words: str) -> str:
         command = ["git", "-c", f"safe.directory={host.CHECKOUT}", "-C", str(host.CHECKOUT), *words]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What this machine has: congestion controls, netem, BTF, tools, disk. Asked before anything is changed."""
+"""What this machine offers: congestion controls, netem, tools. Asked before anything is changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control"
 
 @dataclass(frozen=True)
 class Host:
-    """What an experiment may ask of this host."""
+    """What a host offers to experiments."""
 
     congestion_controls: tuple[str, ...] | None  # None: not known before the kernel is built
     netem: bool
@@ -28,27 +28,27 @@ class Host:
 
 
 def default_clock() -> str:
-    """Real time where it is allowed: that needs no kernel to be built first (docs/measurements.md)."""
+    """Real time for root: it needs no kernel to be built first (docs/measurements.md)."""
     return "real" if os.geteuid() == 0 else "virtual"
 
 
 def probe(want_netem: bool) -> Host:
-    """What this host has. netem is looked for only if wanted: that takes a network namespace of its own, and root."""
+    """What this host offers. Looking for netem takes root and a network namespace, so it happens only if wanted."""
     return Host(_congestion_controls(), want_netem and _has_netem(), "real")
 
 
 def _congestion_controls() -> tuple[str, ...]:
-    """Those the kernel has now, and those it has as modules that were not loaded yet."""
-    found = set(CONGESTION_CONTROLS.read_text().split())
+    """Those in the kernel, and those in modules that are not loaded yet."""
+    available = set(CONGESTION_CONTROLS.read_text().split())
     modules = Path("/lib/modules") / platform.release() / "modules.dep"
     if modules.exists():
         names = re.findall(r"/net/ipv4/tcp_(\w+)\.ko[.\w]*:", modules.read_text(errors="replace"))
-        found |= set(names) - {"diag"}  # sock_diag's part for TCP, no algorithm
-    return tuple(sorted(found))
+        available |= set(names) - {"diag"}  # sock_diag's part for TCP, no algorithm
+    return tuple(sorted(available))
 
 
 def _has_netem() -> bool:
-    """Whether a netem qdisc can be made: tried, in a network namespace that ends with the command."""
+    """Whether the kernel can make a netem qdisc: tried in a network namespace that ends with the command."""
     if os.geteuid() != 0 or not shutil.which("tc") or not shutil.which("unshare"):
         return False
     command = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
@@ -56,8 +56,8 @@ def _has_netem() -> bool:
 
 
 def tool(name: str) -> str | None:
-    """Path of a program: beside this Python first, where pip puts what it installs; last where Debian puts those of
-    administrators, which ordinary users do not have in their PATH.
+    """Path of a program: first beside this Python, where pip installs programs; last in Debian's directories of
+    administrators, which are not in the PATH of ordinary users.
     """
     path = (str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin")
     return shutil.which(name, path=os.pathsep.join(path))

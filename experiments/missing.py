@@ -38,7 +38,7 @@ def of(spec: Resolved) -> list[str]:
 
 
 def programs(target: str) -> list[str]:
-    """What of a target's own programs is not there, a line each."""
+    """A line for each of the target's own programs that is missing."""
     return [
         f"{name} is missing, which TARGET={target} runs: make deploy TARGET={target} installs it or says how to get it"
         for name in TARGETS[target].programs
@@ -47,7 +47,7 @@ def programs(target: str) -> list[str]:
 
 
 def _missing_for_real_time() -> list[str]:
-    """What a lab on this machine's own kernel needs; one in virtual time brings a kernel, in which it is root."""
+    """What a lab on this machine's kernel needs. A lab in virtual time has its own kernel, and is root there."""
     lines = []
     if os.geteuid() != 0:
         lines.append(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Runs Ansible on the lab's hosts: one process for all playbooks of a step, because each start costs a second.
 
-A failure comes back as the sentences that Ansible's callback wrote; everything else is in the repetition's logs.
-`plan` runs nothing: it asks the same playbooks what they would run, for hosts that do not exist yet.
+A failure is reported in the sentences of Ansible's callback. All other output is in the repetition's logs. `plan` runs
+nothing: it asks the same playbooks what they would run, for hosts that do not exist yet.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def run(
 
 
 def _environment(scratch: Path) -> dict[str, str]:
-    """Nothing of the user's own Ansible configuration, and no file outside `scratch`."""
+    """Without the user's configuration of Ansible, and with all files in `scratch`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     return kept | {
         "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"),

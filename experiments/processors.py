@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One processor for the switch alone: then nothing of the lab runs where it has to be on time.
+"""Reserves one processor for the switch, because no other program of the lab may delay it.
 
-A kernel built without preemption lets a system call of another program run to its end before the switch can wake up:
-up to several ms. Everything that is started in the cell inherits the other processors.
+In a kernel without preemption the switch wakes up only after the system call of another program on its processor has
+ended, up to several ms later. Every program that is started in the cell inherits the other processors.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def keep_one_free() -> dict[str, list[int]]:
-    """Takes the last processor from this process and its children. Returns who may use which; there may be only one."""
+    """Takes the last processor from this process and its children. Returns who may use which; one alone is shared."""
     every = sorted(os.sched_getaffinity(0))
     if len(every) == 1:
         return {"switch": every, "others": every}

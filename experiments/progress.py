@@ -12,7 +12,7 @@ PLAIN_EVERY_S = 5.0
 
 
 class RunProgress(Terminal):
-    """What is being done, and how far it is. `expected_s` is the whole repetition's duration, the analysis included."""
+    """The phase and the progress of a repetition. `expected_s` is the duration of the whole repetition."""
 
     def __init__(self, title: str, expected_s: float) -> None:
         super().__init__(PLAIN_EVERY_S)
@@ -20,11 +20,11 @@ class RunProgress(Terminal):
         self.expected_s = expected_s
 
     def phase(self, text: str) -> None:
-        """Says what is done now, before there is anything to measure."""
+        """Shows the phase, while there is no traffic yet."""
         self._show(f"{self.title}: {text}", "", always=not self.live)
 
     def expect(self, left_s: float) -> None:
-        """The repetition will take that much longer, as is known by now."""
+        """Corrects the expected duration: `left_s` from now."""
         self.expected_s = time.monotonic() - self.begin_s + left_s
 
     def sample(self, sample: Sample, what: str = "traffic") -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""From what was asked to what is run: SI units, the rules between keys, and what this host can do.
+"""Resolves a spec: defaults, SI units, the rules between keys, and the limits of this host.
 
-`resolve` collects every error before it gives up, so that a user mends a spec once.
+`resolve` reports every error at once, so that a user corrects a spec once.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the
 MAX_POOL_BYTES = 1 << 30
 DEFAULT_FLOWS = 16
 DEFAULT_LOAD = Fraction(4, 5)
-# iperf3 is what the field compares with; in virtual time its whole seconds are what a run costs most.
+# The field compares with iperf3. In virtual time iperf3 cannot run: it spins while it waits.
 DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}
-# A SYN with all its options and the ACK that answers a SYN-ACK, each with Ethernet's header and 24 bytes more.
+# On the wire: a SYN with all its options, and the ACK of a SYN-ACK.
 HANDSHAKE_WIRE_BYTES = 98 + 90
-LEAST_CONNECT_INTERVAL_NS = 100_000  # what a machine in real time can do between two of them
+LEAST_CONNECT_INTERVAL_NS = 100_000  # between two SYNs, for a machine in real time
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """An experiment with nothing left open, in SI units: what spec.yaml in a run directory holds."""
+    """An experiment with every parameter set, in SI units: the content of spec.yaml in a run directory."""
 
     spec_version: int
     name: str
@@ -56,21 +56,21 @@ class Resolved:
     mode: str
     groups: tuple[Group, ...]
     rate_bps: int
-    rate_pps: int | None  # what stands for it on a target that counts packets: full ones, to the nearest whole number
+    rate_pps: int | None  # the rate in full packets, rounded, on a target that counts packets
     rtt_ns: int
     rtt_spread_ns: int
     mtu_bytes: int
     wire_bytes: int
     bdp_packets: int
     buffer_given: str
-    buffer_packets: int  # the threshold, or about as many when it is in bytes
+    buffer_packets: int  # the threshold; if it is in bytes, the nearest number of full packets
     threshold_bytes: int | None
     ecn_threshold_packets: int | None
     ecn_threshold_bytes: int | None
     duration_ns: int
     warmup_ns: int
     start_spread_ns: int
-    load: float | None  # these four: of open-loop traffic
+    load: float | None  # this and the next three: of open-loop traffic
     sizes: str | None
     arrivals: str | None
     datagram_flows: int | None
@@ -88,16 +88,16 @@ class Resolved:
 
     @property
     def traffic_ns(self) -> int:
-        """From the start of the traffic to its end. iperf3 takes whole seconds; WARMUP begins when all flows are up."""
+        """Duration of the traffic. iperf3 takes whole seconds. WARMUP begins when all flows are up."""
         asked_ns = self.setup_ns + self.start_spread_ns + self.warmup_ns + self.duration_ns
         return -(-asked_ns // 10**9) * 10**9 if self.generator == "iperf3" else asked_ns
 
     @property
     def setup_ns(self) -> int:
-        """What several iperf3 processes may start apart, none for a single one.
+        """The longest time between the starts of several iperf3 processes; 0 for a single process.
 
-        Each connects its flows one after the other, a round trip through a queue that others already fill; twice that,
-        and a second for SYNs that are dropped and sent again (RFC 6298).
+        A process connects its flows one after the other. Each takes a round trip through a queue that other flows
+        already fill: twice that, and a second for SYNs that are dropped and sent again (RFC 6298).
         """
         processes = self.process_flows
         if self.generator != "iperf3" or len(processes) == 1:
@@ -107,27 +107,27 @@ class Resolved:
 
     @property
     def longest_rtt_ns(self) -> int:
-        """Through a full buffer, of the flow that is farthest away."""
+        """RTT of the farthest flow through a full buffer."""
         queue_ns = self.buffer_packets * self.wire_bytes * 8 * 10**9 // self.rate_bps
         return self.rtt_ns + self.rtt_spread_ns + queue_ns
 
     @property
     def connect_interval_ns(self) -> int:
-        """Between two SYNs of epoll: twice what a SYN and the ACK of another handshake take on the link, so that no
-        buffer is too small for them.
+        """Time between two SYNs of epoll: twice the time that a SYN and the ACK of another handshake take on the link,
+        so that no buffer is too small for handshakes.
         """
         return max(LEAST_CONNECT_INTERVAL_NS, 2 * HANDSHAKE_WIRE_BYTES * 8 * 10**9 // self.rate_bps)
 
     @property
     def connect_ns(self) -> int:
-        """What epoll needs before the start, until all flows are connected: the SYNs, and some round trips."""
+        """Time that epoll needs before the start to connect all flows: the SYNs, and some round trips."""
         if self.generator != "epoll":
             return 0
         return self.flows * self.connect_interval_ns + 3 * (self.rtt_ns + self.rtt_spread_ns)
 
     @property
     def packets(self) -> int:
-        """Data packets of all the traffic when the link is full; of open-loop traffic a little more than are drawn."""
+        """Data packets of the whole traffic on a full link; for open-loop traffic an upper bound."""
         least_bytes = LEAST_FRAME_BYTES + WIRE_EXTRA_BYTES
         mean_bytes = {
             None: self.wire_bytes,
@@ -139,7 +139,7 @@ class Resolved:
 
     @property
     def pool_packets(self) -> int:
-        """Packets the switch holds at once at most: a full buffer, what is on its links, and bursts on the way in."""
+        """Most packets that the switch holds at once: a full buffer, packets on its links, and arriving bursts."""
         in_flight = Fraction(self.rate_bps * (self.rtt_ns + self.rtt_spread_ns), 8 * 10**9 * self.wire_bytes)
         ahead = max(self.buffer_packets, self.ecn_threshold_packets or 0) + units.nearest(in_flight)
         return 8192 + 4 * ahead  # postcards and their copies count, too
@@ -149,13 +149,13 @@ class Resolved:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Resolved:
-        """What `to_dict` gave, for another process. Not for files of users: nothing is checked."""
+        """The inverse of `to_dict`, for another process. Nothing is checked: not for files of users."""
         groups = tuple(Group(group["cc"], group["flows"]) for group in content["groups"])
         return cls(**{**content, "groups": groups})
 
     @property
     def process_flows(self) -> list[tuple[str | None, int]]:
-        """Congestion control and number of flows of each process that sends; an iperf3 carries 128 at most."""
+        """Congestion control and number of flows of each sending process. iperf3 carries 128 flows at most."""
         if self.datagram_flows:
             return [(None, self.datagram_flows)]
         most = STREAMS_PER_PROCESS if self.generator == "iperf3" else MAX_FLOWS
@@ -258,8 +258,9 @@ def _default_text(spec: Spec, key: str) -> object:
 
 
 def _groups(spec: Spec, given: Mapping[str, object], errors: dict[str, BadValue], wrong: Any) -> tuple[Group, ...]:
-    """The groups with all their flows counted; FLOWS says how many of a single one (16 if nothing does). None without
-    TCP."""
+    """The groups with their numbers of flows. FLOWS is the number of a single group, by default 16. Open-loop traffic
+    has no groups.
+    """
     if spec.traffic == "open-loop":
         return ()
     groups = tuple(spec.cc)
@@ -276,7 +277,7 @@ def _groups(spec: Spec, given: Mapping[str, object], errors: dict[str, BadValue]
 def _check_traffic(
     spec: Spec, given: Mapping[str, object], generator: str | None, errors: dict[str, BadValue], wrong: Any
 ) -> None:
-    """Keys that have a meaning with one kind of traffic only must not be given with another."""
+    """Refuses keys that have no meaning with this kind of traffic."""
     if "traffic" in errors:
         return
     if generator is None:
@@ -294,7 +295,9 @@ def _check_traffic(
 
 def _check_host(spec: Spec, groups: tuple[Group, ...], host: Host, errors: dict[str, BadValue], wrong: Any) -> None:
     known = host.congestion_controls
-    testbed = capabilities.on_testbed(TARGETS[spec.target].capabilities)  # of whose hosts this machine knows nothing
+    testbed = capabilities.on_testbed(
+        TARGETS[spec.target].capabilities
+    )  # this machine does not know the hosts of a testbed
     missing = [group.cc for group in groups if known is not None and group.cc not in known and not testbed]
     if missing and known is not None and "cc" not in errors:
         what = "is" if len(groups) == 1 else f"names {' and '.join(missing)},"
@@ -309,8 +312,8 @@ def _time_ns(quantity: Quantity, rtt_ns: int) -> int:
 
 
 def _start_spread_ns(quantity: Quantity | None, generator: str | None, rtt_ns: int) -> int:
-    """Unless given, one RTT. Flows that begin in one ns and have one RTT do the same in every run where nothing else
-    differs, as in virtual time: another SEED would be the same sample.
+    """By default one RTT. In virtual time, flows with one RTT that all begin in the same ns behave the same in every
+    run: another SEED would give the same sample.
     """
     if quantity is None:
         return rtt_ns if generator == "epoll" else 0
@@ -318,7 +321,7 @@ def _start_spread_ns(quantity: Quantity | None, generator: str | None, rtt_ns: i
 
 
 def threshold(quantity: Quantity, bdp: Fraction, rate_bps: int, wire_bytes: int, mtu: int) -> tuple[int, int | None]:
-    """A queue length in packets, and in bytes if given so. From BDPs or time to the nearest packet, at least 1."""
+    """A queue length in packets, and in bytes if given in bytes. BDPs and times are rounded to packets, at least 1."""
     if quantity.dimension == "bytes":
         size = units.whole(quantity)
         return max(1, units.nearest(Fraction(size, mtu + ETHERNET_BYTES))), size
@@ -333,10 +336,10 @@ def _ecn_threshold(
     spec: Spec, buffer_packets: int, buffer_bytes: int | None, bdp: Fraction, wire_bytes: int,
     errors: dict[str, BadValue], wrong: Any,
 ) -> tuple[int | None, int | None]:  # fmt: skip
-    """Where marking starts, in packets and, if BUF is, in bytes.
+    """The marking threshold, in packets and, if BUF is in bytes, in bytes.
 
-    Unless given, at half the buffer: then marks, not the hard limit's drops, are what flows in steady state see, and
-    half of the buffer takes the bursts of those that have not seen theirs yet.
+    By default half the buffer: flows in steady state then see marks, not drops at the hard limit, and half of the
+    buffer absorbs the bursts of flows that have not seen a mark yet.
     """
     if spec.mode != "ecn":
         if spec.ecn_threshold is not None and not errors.keys() & {"ecn_threshold", "mode"}:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`make experiment`, top to bottom: check the host, make the run's directory, run each repetition in a cell of its own,
-analyse it when that is gone, and say what came of it.
+"""`make experiment`, top to bottom: check the host, make the run's directory, record each repetition in its lab,
+analyse it, and show the results.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def record(lab: Lab, number: int, directory: Path, processor: int | None = None)
 
 
 def conclude(spec: Resolved, repetition: Path, begin_s: float) -> bool:
-    """Analyses a repetition that began at `begin_s` and shows what came of it. Returns whether it is valid."""
+    """Analyses a repetition that began at `begin_s` and shows its results. Returns whether it is valid."""
     print("analysing", flush=True)
     summary = analyse(repetition)
     show(summary, repetition, spec, time.monotonic() - begin_s)
@@ -127,8 +127,8 @@ class Ending:
             signal.signal(number, handler)
 
     def check(self) -> None:
-        """Raises what a signal raised where Python drops exceptions: in the end of an object, in a weak reference's
-        callback, of which each import has one.
+        """Raises an Interrupted that Python dropped. Python drops exceptions in finalizers and in callbacks of weak
+        references, and every import has such a callback.
         """
         if self.interrupted:
             raise self.interrupted

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a run looks like at one moment: the switch is asked; collector and tracer say it in their logs, as often as
-somebody looks (repetition.status_options).
+"""The state of a run at one moment. The switch is asked for its counters. Collector and tracer write their own counters
+to their logs at the interval that run_plan.py sets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LAST_WORDS_BYTES = 4096
 
 @dataclass(frozen=True)
 class Sample:
-    """Counts are since the start of the traffic, warm-up included; the throughput is that since the sample before."""
+    """Counts are since the start of the traffic, warm-up included; the throughput is since the previous sample."""
 
     throughput_bps: float
     depth_packets: int
@@ -31,8 +31,8 @@ class Sample:
 
 
 class Sampler:
-    """Takes samples of a running repetition from the P4 program's counters, which every switch has. Each costs some ten
-    requests: in real time, one a second.
+    """Takes samples of a running repetition from the P4 program's counters, which every switch has. A sample takes
+    about ten requests, so in real time there is one sample a second.
     """
 
     def __init__(self, switches: Switches, logs: Path) -> None:
@@ -61,7 +61,7 @@ class Sampler:
 
 
 def bytes_out(counters: Counters) -> int:
-    """Frame bytes that came to the bottleneck queue and were not dropped: what left it, but for those still in it."""
+    """Frame bytes that arrived at the bottleneck queue and were not dropped: those that left it, or still wait."""
     came, *dropped = (counters[name].get(BOTTLENECK) for name in ("arrivals", "arrival_drops", "departure_drops"))
     return (came.bytes if came else 0) - sum(count.bytes for count in dropped if count)
 

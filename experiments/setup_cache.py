@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What the roles would run on the lab's hosts, remembered: asking Ansible takes 3 s of a processor, as long as all else
-of a short run outside of its machine, and repetitions of one experiment get the same answer.
+"""Caches the steps of the hosts' set-up. Asking Ansible takes 3 s of processor time, as long as everything else that a
+short run does outside of its machine. All repetitions of an experiment have the same steps.
 
-The answer follows from the variables and from what is in ansible/, for nothing there asks for facts of this machine.
-What no role may depend on, the roles are not told, so that it cannot be a reason to ask again.
+The steps follow from the variables and from the files in ansible/, because no role asks for facts of this machine.
+Variables that no role uses are left out of the cache key, so changing them does not invalidate cached steps.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from experiments.steps import SetupStep
 
 DIRECTORY = host.BUILD / "plans"
 OF_NO_HOST = ("name", "seed", "reps", "buffer_given", "duration_ns", "warmup_ns", "start_spread_ns", "spec_version")
-MOST_KEPT = 2000  # some 3 kB each; the oldest go
+MOST_KEPT = 2000  # some 3 kB each; the oldest are removed
 
 
 def plan(names: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path) -> list[SetupStep]:
-    """As playbooks.plan, which is asked if the answer is not known. Raises RunError."""
+    """As playbooks.plan, which is called if the steps are not cached. Raises RunError."""
     spec = {key: value for key, value in variables["spec"].items() if key not in OF_NO_HOST}
-    told = variables | {"spec": spec}
-    own = DIRECTORY / f"{_digest(names, told)}.json"
+    used = variables | {"spec": spec}
+    file = DIRECTORY / f"{_digest(names, used)}.json"
     try:
-        return [SetupStep(**step) for step in json.loads(own.read_text())]
-    except (OSError, ValueError, TypeError):  # not known, or the file is no answer
-        steps = playbooks.plan(names, told, log, scratch)
-    _remember(own, steps)
+        return [SetupStep(**step) for step in json.loads(file.read_text())]
+    except (OSError, ValueError, TypeError):  # not cached, or the file is damaged
+        steps = playbooks.plan(names, used, log, scratch)
+    _remember(file, steps)
     return steps
 
 
@@ -46,7 +46,7 @@ def _digest(names: tuple[str, ...], variables: dict[str, Any]) -> str:
 
 
 def _files(directory: Path) -> Iterator[Path]:
-    """What decides how a lab's hosts are set up."""
+    """The files that decide how a lab's hosts are set up."""
     for path in sorted(directory.rglob("*")):
         parts = path.relative_to(directory).parts
         other_inventory = parts[0] == "inventories" and not path.is_relative_to(playbooks.LAB)
@@ -54,14 +54,14 @@ def _files(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def _remember(own: Path, steps: list[SetupStep]) -> None:
-    """Best effort: whoever may not write in build/ asks each time."""
-    temporary = own.with_name(f".{own.name}.{os.getpid()}")
+def _remember(file: Path, steps: list[SetupStep]) -> None:
+    """Best effort: a user who may not write to build/ has no cache."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        own.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_text(json.dumps([asdict(step) for step in steps]))
-        temporary.replace(own)
-        kept = sorted(own.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        temporary.replace(file)
+        kept = sorted(file.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
         for old in kept[:-MOST_KEPT]:
             old.unlink()
     except OSError:

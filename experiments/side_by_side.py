@@ -20,7 +20,7 @@ CONTEXT = multiprocessing.get_context("fork")
 
 def run_each(work: Callable[[int, int], None], numbers: list[int], processors: list[int]) -> Iterator[int]:
     """Calls work(number, processor) for each number, as many at a time as there are processors; gives each number when
-    its work is done. Raises RunError as the first that fails does, Interrupted; the others are ended then.
+    its work is done. Raises the RunError of the first that fails, or Interrupted, and ends the others.
     """
     waiting, free = list(numbers), list(processors)
     running: dict[Any, tuple[int, int, BaseProcess, Connection]] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an experiment is asked to be: one value a key, each checked by itself. Rules between keys are in resolve.py.
+"""The parameters of an experiment as a user gives them, each checked alone. Rules between keys are in resolve.py.
 
 The same keys come from `KEY=VALUE` words (make, any case), long options (`--rtt-spread 2ms`) and YAML files.
 """
@@ -25,11 +25,11 @@ STREAMS_PER_PROCESS = 128  # iperf3's own limit
 MAX_FLOWS = 1024
 TRAFFIC = ("long", "open-loop")
 GENERATORS = ("iperf3", "epoll")
-RUN_TARGETS = tuple(name for name in TARGETS if name != "fake")  # which forwards nothing: it is for tests
+RUN_TARGETS = tuple(name for name in TARGETS if name != "fake")  # fake forwards nothing: it is for tests
 
 
 class Group(NamedTuple):
-    """Flows that share a congestion control; `flows` is None where FLOWS says how many."""
+    """Flows that share a congestion control. `flows` is None if FLOWS gives their number."""
 
     cc: str
     flows: int | None
@@ -80,7 +80,7 @@ _BUFFER = quantity("bdp", "packets", "bytes", "time", positive=True)
 
 
 class Spec(BaseModel):
-    """The parameters as given, read but not resolved. Each default is what `make experiment` alone runs."""
+    """The parameters as given, read but not resolved. The defaults are those of `make experiment`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, arbitrary_types_allowed=True)
 
@@ -95,8 +95,8 @@ class Spec(BaseModel):
         1500
     )
     duration: Annotated[Any, Read(quantity("time", "rtt", positive=True))] = "1000rtt"
-    # Long enough for slow start and its losses, and for one whole sawtooth of the slowest case that the defaults can
-    # make: one Reno flow with one BDP of buffer grows by a packet an RTT from 163 to 326 packets.
+    # Covers slow start with its losses, and one whole sawtooth in the slowest case of the defaults: one Reno flow with
+    # one BDP of buffer grows by a packet an RTT from 163 to 326 packets.
     warmup: Annotated[Any, Read(quantity("time", "rtt", low="0ns", high="3600s"))] = "200rtt"
     mode: Annotated[str, Read(choice(*WATCHED_MODES))] = "tail-drop"
     ecn_threshold: Annotated[Any, Read(optional(_BUFFER))] = None
@@ -119,7 +119,7 @@ KEYS = tuple(Spec.model_fields)
 
 
 def validate(given: Mapping[str, object]) -> tuple[Spec, dict[str, BadValue]]:
-    """The spec that `given` says, and what is wrong by key. A wrong key has its default, so others can be checked."""
+    """The spec, and the errors by key. A wrong key gets its default, so that the other keys can be checked."""
     try:
         return Spec.model_validate(given), {}
     except ValidationError as failure:
@@ -145,7 +145,7 @@ def unknown_key(key: str) -> str:
 
 
 def load_yaml(path: Path) -> dict[str, object]:
-    """Key -> value as written in a spec file, as text; keys in lower case. Raises SpecError for what is no spec."""
+    """Key -> value as written in a spec file, as text; keys in lower case. Raises SpecError if the file is no spec."""
 
     def refuse(problem: object) -> SpecError:
         return SpecError([BadValue("spec file", None, str(problem), str(path))])

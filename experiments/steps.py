@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the Ansible roles would run on the lab's hosts, as a list of programs: made by playbooks.plan, run here.
+"""The steps of the hosts' set-up: programs that the Ansible roles would run. playbooks.plan lists them; they run here.
 
-For a lab that Ansible cannot reach, or where starting Ansible costs more than all it does: the roles stay the only
-definition of a host's set-up.
+This is for a lab that Ansible cannot reach. The roles stay the only definition of a host's set-up.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from lib import syscalls
 from lib.errors import RunError
 
 TIMEOUT_S = 60
-MOST_FILES = 1024  # open ones of this process, which a step has no use for
+MOST_FILES = 1024  # open files of this process, which a step does not inherit
 
 
 @dataclass(frozen=True)
@@ -42,9 +41,8 @@ class SetupStep:
 
 
 def in_order(steps: list[SetupStep]) -> list[SetupStep]:
-    """Play after play, in each host after host. No host of a play waits for another one of it.
-
-    Ansible works on the hosts of a play at the same time, so that their tasks are recorded in an order of chance.
+    """Sorted by play, then by host. Ansible works on the hosts of a play at the same time and records their tasks in a
+    random order; hosts of one play do not wait for each other.
     """
     plays = list(dict.fromkeys(step.play for step in steps))
     hosts = [topology.SWITCH, *(host.name for host in topology.HOSTS)]
@@ -52,7 +50,7 @@ def in_order(steps: list[SetupStep]) -> list[SetupStep]:
 
 
 def run_steps(steps: list[SetupStep], log: Path, before_each: Callable[[], None]) -> None:
-    """Runs each step in its host's namespace, after `before_each`. At the first failure: RunError, in its own words."""
+    """For each step: calls `before_each`, runs it in its host's namespace. Raises RunError at the first failure."""
     with log.open("a") as output:
         for step in steps:
             before_each()
@@ -69,8 +67,8 @@ def run_steps(steps: list[SetupStep], log: Path, before_each: Callable[[], None]
 def _run(step: SetupStep) -> subprocess.CompletedProcess[str]:
     """Runs a step in its host's namespace. Raises subprocess.TimeoutExpired.
 
-    One of our own Python programs runs in a copy of this process: another interpreter with its imports costs a virtual
-    machine half a second.
+    Our own Python programs run in a copy of this process: starting an interpreter and importing modules takes half a
+    second in a virtual machine.
     """
     if step.argv[:2] != [sys.executable, "-m"]:
         return subprocess.run(
@@ -91,14 +89,14 @@ def _run(step: SetupStep) -> subprocess.CompletedProcess[str]:
 
 
 def _become(step: SetupStep, said: int, complained: int) -> NoReturn:
-    """What a new interpreter would do with the step's words; never returns into the code that forked."""
+    """Does what a new interpreter would do with the step's arguments. Never returns into the code that forked."""
     status = 1
     try:
         with topology.netns(step.host).open("rb") as namespace:
             syscalls.enter_network_namespace(namespace.fileno())
         null = os.open(os.devnull, os.O_RDONLY)
-        for fd, own in ((null, 0), (said, 1), (complained, 2)):
-            os.dup2(fd, own)
+        for fd, target in ((null, 0), (said, 1), (complained, 2)):
+            os.dup2(fd, target)
         os.closerange(3, MOST_FILES)
         sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
         os.chdir(step.chdir)
@@ -120,7 +118,7 @@ def _become(step: SetupStep, said: int, complained: int) -> NoReturn:
 
 
 def _wait(pid: int, step: SetupStep) -> int:
-    """The status of a child that ends in time, as waitpid has it."""
+    """The status of a child, as waitpid returns it. Raises subprocess.TimeoutExpired."""
     ending = os.pidfd_open(pid)
     try:
         if not select.select([ending], [], [], TIMEOUT_S)[0]:
@@ -133,7 +131,7 @@ def _wait(pid: int, step: SetupStep) -> int:
 
 
 def _is_answer(text: str) -> bool:
-    """Whether a program printed what ansible/plugins/action/program.py takes as its result."""
+    """Whether the text is a result for ansible/plugins/action/program.py."""
     try:
         return isinstance(json.loads(text)["changed"], bool)
     except (ValueError, KeyError, TypeError):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The switches of a run behind one handle: the one that is measured, whatever its target, and the soft switch that has
-the links: the measured one itself, or a delay line behind one that has none.
+"""The switches of a run behind one handle: the measured switch, of any target, and the soft switch that has the links.
+That is the measured switch itself, or a delay line behind a switch without links.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from lib import syscalls
 BOTTLENECK = RECEIVER.port
 CONTROL_SOCKET = RUNTIME / "switch.sock"
 Counters = dict[str, dict[int, Count]]
-# What a switch that is another program is called: its namespace, its host in the inventory, its daemon.
+# A switch that is another program has one name for its namespace, its host in the inventory and its daemon.
 SWITCH_DAEMONS = tuple(f"{name}_switch" for name in RUN_TARGETS if name != "soft")
 
 
 @dataclass(frozen=True)
 class Switches:
-    """`links` is None where neither has them: then netem delays."""
+    """`links` is None if neither switch has links: then netem delays."""
 
     measured: Switch
     links: SoftSwitch | None
@@ -41,11 +41,11 @@ class Switches:
 
     @property
     def bottleneck_link(self) -> int:
-        """The port of `links` that frames leave on towards the receiver."""
+        """The port of `links` towards the receiver."""
         return LINE_TO_RECEIVER if self.line else BOTTLENECK
 
     def counters(self) -> dict[str, dict[str, dict[str, int]]]:
-        """P4 counters of the measured switch as JSON holds them."""
+        """P4 counters of the measured switch, for JSON."""
         return {
             name: {str(index): asdict(count) for index, count in cells.items()}
             for name, cells in self.measured.counters().items()
@@ -58,16 +58,16 @@ class Switches:
         return asdict(self.measured.program())
 
     def clock(self) -> dict[str, int] | None:
-        """How the measured switch's clock stands to CLOCK_MONOTONIC now; None if it is that one, or cannot be read."""
+        """The offset of the measured switch's clock now; None if it is CLOCK_MONOTONIC, or cannot be read."""
         read_us = getattr(self.measured, "clock_us", None)
         if read_us is None:
             return None
         return asdict(clock_join.measure(lambda: 1000 * read_us()[0], self.measured.capabilities.time_step_ns))
 
     def state(self) -> dict[str, Any]:
-        """What switch.json says of the end: program, settings, counters, and those of a delay line apart."""
+        """The content of switch.json after the traffic: program, settings, counters; apart from them a delay line's."""
         measured = self.measured
-        found: dict[str, Any] = {
+        state: dict[str, Any] = {
             "target": measured.target,
             "capabilities": asdict(measured.capabilities),
             "program": self.about(),
@@ -76,17 +76,17 @@ class Switches:
             "counters": self.counters(),
         }
         if isinstance(measured, SoftSwitch):
-            return found | _soft_state(measured, [host.port for host in HOSTS])
+            return state | _soft_state(measured, [host.port for host in HOSTS])
         settings = {str(host.port): asdict(measured.queue(host.port)) for host in HOSTS}
         line = self.line
         ports = [LINE_TO_SENDER, LINE_TO_RECEIVER]
         about = {"line": _soft_state(line, ports) | {"stats": line.stats()}} if line else {}
-        return found | {"settings": settings, "clock": self.clock()} | about
+        return state | {"settings": settings, "clock": self.clock()} | about
 
     def before(self) -> dict[str, Any]:
-        """What switch.json says of the moment before the traffic."""
-        found: dict[str, Any] = {"stats": self.measured.target_counters(), "counters": self.counters()}
-        return found | {"clock": self.clock()} | ({"line": {"stats": self.line.stats()}} if self.line else {})
+        """The part of switch.json from before the traffic."""
+        state: dict[str, Any] = {"stats": self.measured.target_counters(), "counters": self.counters()}
+        return state | {"clock": self.clock()} | ({"line": {"stats": self.line.stats()}} if self.line else {})
 
     def reset_lateness(self) -> None:
         if self.links:
@@ -101,16 +101,17 @@ class Switches:
         return packets_waiting(self.measured.counters())
 
     def frames_moved(self) -> dict[str, int]:
-        """Counters that stand still when nothing passes the links."""
+        """Counters that do not change while no frame passes the links."""
         if not self.links:
             return {}
         return {name: value for name, value in self.links.stats().items() if name.endswith("x_frames")}
 
 
 def packets_waiting(counters: Counters) -> int:
-    """Packets in watched queues, as the program counts them: each that came and has no postcard yet."""
-    came, told = (sum(count.packets for count in counters[name].values()) for name in ("arrivals", "postcards_made"))
-    return max(0, came - told)
+    """Packets in watched queues, by the P4 program's counters: arrived, and without a postcard yet."""
+    names = ("arrivals", "postcards_made")
+    arrived, reported = (sum(count.packets for count in counters[name].values()) for name in names)
+    return max(0, arrived - reported)
 
 
 def _soft_state(switch: SoftSwitch, ports: list[int]) -> dict[str, Any]:

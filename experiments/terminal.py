@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What shows how far something is: a bar and two lines in place on a terminal, a plain line now and then anywhere else.
+"""Shows progress: a bar and two lines in place on a terminal, otherwise a plain line now and then.
 
-The cursor is never hidden, so that not even SIGKILL leaves a terminal in another state than before.
+The cursor is never hidden, so that even SIGKILL leaves the terminal as it was.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BAR_CELLS = 24
 
 
 class Terminal:
-    """Base of what is shown. Plain lines are `plain_every_s` apart at least."""
+    """Base class of progress displays. Plain lines are at least `plain_every_s` apart."""
 
     def __init__(self, plain_every_s: float) -> None:
         self.plain_every_s = plain_every_s
@@ -42,7 +42,7 @@ class Terminal:
             self.live.stop()
 
     def write(self, done: float, head: str, detail: str, plain: str, always: bool = False) -> None:
-        """The share that is done with `head`, and `detail` beneath; or `plain`, if it is time or `always`."""
+        """Shows the share `done` with `head`, and `detail` beneath; or `plain`, if its time has come or `always`."""
         if self.live:
             from rich.text import Text
 

@@ -5,9 +5,9 @@ switch, fixed addresses. Behind a switch without propagation delay stands anothe
     sender --1 switch 2-- receiver        sender --1 bmv2_switch 2--to_switch line to_receiver-- receiver
                  3-- collector                   3-- collector
 
-The only place where the lab's names, ports and addresses are; Ansible's lab inventory has the same names (a test
-compares). Everything is static: no ARP, no duplicate address detection, no router solicitation, so that the only
-packets in the queue are those of the experiment.
+Names, ports and addresses of the lab are defined here alone; a test compares them with Ansible's lab inventory.
+Everything is static, without ARP, duplicate address detection and router solicitation: the queue holds packets of the
+experiment only.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SENDER = LabHost("sender", 1, "10.77.0.1", "fd77::1")
 RECEIVER = LabHost("receiver", 2, "10.77.0.2", "fd77::2")
 COLLECTOR = LabHost("collector", 3, "10.78.0.2")
 HOSTS = (SENDER, RECEIVER, COLLECTOR)
-# The delay line's ports, and what it calls its interface towards the switch; the other one is as the switch has it.
+# The delay line's ports, and its interface towards the switch. The other interface has the name of the switch's.
 LINE_TO_SENDER, LINE_TO_RECEIVER = 1, 2
 LINE_INTERFACE = "to_switch"
 
@@ -81,7 +81,7 @@ class Network:
 
 
 def netns(name: str) -> Path:
-    """The file that stands for a namespace of the lab."""
+    """The file of a namespace of the lab."""
     return NETNS / name
 
 
@@ -125,7 +125,7 @@ def _veth(host: LabHost, mtu_bytes: int, neighbour: str) -> str:
 
 
 def _join_line(network: Network) -> None:
-    """The switch's port towards the receiver, which here is the line's."""
+    """Connects the switch's port towards the receiver with the delay line."""
     _ip([
         f"link add {RECEIVER.switch_interface} netns {network.switch} mtu {network.mtu_bytes} type veth "
         f"peer name {LINE_INTERFACE} netns {LINE} mtu {network.mtu_bytes}"
@@ -157,7 +157,7 @@ def _host_lines(host: LabHost, with_ipv6: bool) -> list[str]:
 
 
 def _silence_ipv6(name: str, keep: bool) -> None:
-    """Before there are interfaces: later, the kernel would already have sent its solicitations and reports."""
+    """Must come before there are interfaces: later the kernel has already sent solicitations and reports."""
     settings = {"accept_dad": 0, "accept_ra": 0, "router_solicitations": 0, "addr_gen_mode": 1}
     with syscalls.in_network_namespace(netns(name)):
         default = Path("/proc/sys/net/ipv6/conf/default")
@@ -168,7 +168,7 @@ def _silence_ipv6(name: str, keep: bool) -> None:
 
 
 def _ip(lines: list[str], name: str = "") -> None:
-    """Many ip(8) commands in one process. Raises RunError with ip's own words."""
+    """Runs many ip(8) commands in one process. Raises RunError with ip's message."""
     command = ["ip", *(["-netns", name] if name else []), "-batch", "-"]
     result = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, check=False)
     if result.returncode != 0:

@@ -67,7 +67,7 @@ class TrafficProgram:
                 self.process.wait()
 
     def ended_within(self, seconds: float) -> bool:
-        """Waits that long at most. Raises RunError if the program ended with an error."""
+        """Waits `seconds` at most. Raises RunError if the program ended with an error."""
         try:
             status = self.process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:

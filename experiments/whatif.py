@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`make replay RUN=... BUF=... [MODE=... ECN_THRESHOLD=... RATE=...]`: a run's arrivals through another queue. What is
-not given is as it was in the run; values mean what they mean for make experiment.
+"""`make replay RUN=... BUF=... [MODE=... ECN_THRESHOLD=... RATE=...]`: a run's arrivals through another queue.
+Parameters that are not given stay as in the run. Values mean what they mean for make experiment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEYS = ("buf", "mode", "ecn_threshold", "rate")
 
 
 def whatif(run: Path, given: dict[str, str]) -> int:
-    """Replays each repetition of `run`; prints what came of it. Returns the exit status. Raises SpecError, RunError."""
+    """Replays each repetition of `run` and prints the results. Returns the exit status. Raises SpecError, RunError."""
     from analysis.whatif import results
     from lib.errors import InputError
     from runs import record, verdict
@@ -46,22 +46,22 @@ def whatif(run: Path, given: dict[str, str]) -> int:
 
 
 def _setting(repetition: Path, given: dict[str, str]) -> Any:
-    """The run's own queue with what is given in its place."""
+    """The queue of the run, with the given parameters replaced."""
     from analysis.whatif.queue import Setting
     from runs.spec_file import load_spec
 
     spec = load_spec(repetition)
-    own = Setting.of(spec)
+    recorded = Setting.of(spec)
     read, wrong = validate(given)
     errors = list(wrong.values())
-    rate = units.whole(read.rate) if "rate" in given else own.rate_bps
+    rate = units.whole(read.rate) if "rate" in given else recorded.rate_bps
     bdp = Fraction(rate * spec["rtt_ns"], 8 * 10**9 * spec["wire_bytes"])
-    packets, in_bytes = own.buffer_packets, own.threshold_bytes
+    packets, in_bytes = recorded.buffer_packets, recorded.threshold_bytes
     if "buf" in given:
         packets, in_bytes = threshold(read.buf, bdp, rate, spec["wire_bytes"], spec["mtu_bytes"])
-    mode = read.mode if "mode" in given else own.mode
-    # A threshold of the run's own stays only where the buffer that it belongs to does.
-    ecn = own.ecn_threshold if mode == "ecn" and "buf" not in given else None
+    mode = read.mode if "mode" in given else recorded.mode
+    # The run's marking threshold stays only if the buffer stays: it belongs to that buffer.
+    ecn = recorded.ecn_threshold if mode == "ecn" and "buf" not in given else None
     if "ecn_threshold" in given and not wrong:
         if mode != "ecn":
             errors.append(

@@ -182,9 +182,9 @@ def _damage(directory: Path, only: Sequence[str] | None, readable: Sequence[str]
         if (only is None or name in only) and not (_is_under(name, gone) and not (directory / name).exists())
     ]
     with ThreadPoolExecutor(HASHED_AT_ONCE) as pool:
-        found = pool.map(lambda name: _difference(directory, name, known[name]), sorted(names))
+        differences = pool.map(lambda name: _difference(directory, name, known[name]), sorted(names))
     remedy = _REPLAY if derived else _RESTORE
-    result = [Damage(name, what, remedy) for name, what in zip(sorted(names), found, strict=True) if what]
+    result = [Damage(name, what, remedy) for name, what in zip(sorted(names), differences, strict=True) if what]
     author = "the analysis" if derived else "the run"
     return result + [
         Damage(name, f"is no file that {author} wrote: {RECORD} does not have it", "remove it")

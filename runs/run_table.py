@@ -311,5 +311,5 @@ def _wall_s(phases: Any) -> float | None:
     """Wall time of the repetition without its analysis; what passed in virtual time is not of the wall."""
     if not isinstance(phases, dict):
         return None
-    found = [value for name, value in phases.items() if is_number(value) and not str(name).startswith("virtual_")]
-    return round(sum(found), 3) if found else None
+    wall_times = [value for name, value in phases.items() if is_number(value) and not str(name).startswith("virtual_")]
+    return round(sum(wall_times), 3) if wall_times else None

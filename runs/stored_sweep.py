@@ -53,8 +53,8 @@ class Stored:
     @property
     def sweep(self) -> dict[str, Any]:
         """The spec's own words, as far as there are any."""
-        found = self.plan.get("sweep")
-        return found if isinstance(found, dict) else {}
+        words = self.plan.get("sweep")
+        return words if isinstance(words, dict) else {}
 
     @cached_property
     def searched(self) -> list[Row]:
@@ -76,10 +76,10 @@ class Stored:
     def parameters(self) -> dict[str, list[Any]]:
         """What is varied: parameter -> its values, in order. A value is the number of the run table, or the text."""
         keys = list(dict.fromkeys(key for row in self.rows for key in row["point_words"])) or list(COLUMN)
-        found = {key: list({self.value(row, key): None for row in self.rows}) for key in keys}
+        values_of = {key: list({self.value(row, key): None for row in self.rows}) for key in keys}
         return {
             key: sorted(values, key=lambda value: (isinstance(value, str), value) if value is not None else (True, ""))
-            for key, values in found.items()
+            for key, values in values_of.items()
             if len(values) > 1
         }
 

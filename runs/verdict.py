@@ -67,10 +67,10 @@ def unread(error: OSError | ValueError) -> str:
 def doubt(repetition: Path) -> str | None:
     """One line where what is made of a run rests on one that is not known to be valid."""
     try:
-        found = reasons(read(repetition))
+        why_not = reasons(read(repetition))
     except FileNotFoundError:
         return f"{repetition}: is not analysed, so nobody knows whether it is valid"
     except (OSError, ValueError) as error:
         return f"{repetition}: {unread(error)}"
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return f"{repetition}: NOT VALID: {found[0]}{more}" if found else None
+    more = f" (and {len(why_not) - 1} more)" if len(why_not) > 1 else ""
+    return f"{repetition}: NOT VALID: {why_not[0]}{more}" if why_not else None

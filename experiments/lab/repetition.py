@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One repetition, from empty namespaces to closed raw files. Runs inside a cell, which takes away whatever is left."""
+"""One repetition, from empty namespaces to closed raw files. The cell that it runs in removes everything afterwards."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from lib.errors import RunError
 from runs import results
 from runs.names import SPEC_FILE
 
-# In this order: the tracer's events and the switch's postcards have ended when what records them does.
-# Of the two sinks and of other switches than the soft one, those that were never started have nothing to stop.
+# In the order of their ends: the sources of events and postcards end before the programs that record them.
+# Stopping a daemon that was never started does nothing: a run has one of the two sinks, and may have another switch.
 DAEMONS = ("tcp_trace", "iperf_servers", "traffic_sink", "collector", *SWITCH_DAEMONS, "softswitch")
 STOP_S = 10.0
 ABORT_S = 3.0  # for each program when the run has failed anyway
 DRAIN_S = 5.0  # beyond the longest way through the switch
-# TCP_DELACK_MAX of include/net/tcp.h. A receiver to which the RST of an ended flow never came, because the queue was
-# full, sends its last ACK when this timer says so; the sender answers with another RST, a packet like any other.
+# TCP_DELACK_MAX of include/net/tcp.h. If the full queue dropped the RST of an ended flow, the receiver sends its last
+# ACK when this timer expires, and the sender answers with another RST, which is a packet of the ledger.
 DELAYED_ACK_S = 0.2
 IDLE_RTT_SAMPLES = 20
 IDLE_RTT_INTERVAL_S = 0.01
@@ -95,7 +95,7 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
 
 @contextlib.contextmanager
 def timed(phases: dict[str, float], name: str) -> Iterator[None]:
-    """Notes how long its body took: the overhead of a run is published with it."""
+    """Stores the duration of its body in `phases`: a run publishes its overhead."""
     begin = time.monotonic()
     yield
     phases[name] = round(time.monotonic() - begin, 3)
@@ -103,7 +103,7 @@ def timed(phases: dict[str, float], name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def stopped_at_the_end() -> Iterator[None]:
-    """However its body ends, the programs are asked to: then raw files end with a whole block."""
+    """If its body fails, the programs are asked to end: raw files then end with a whole block."""
     try:
         yield
     except BaseException:
@@ -116,7 +116,7 @@ def write_spec(plan: RunPlan, directory: Path) -> None:
 
 
 def measure_idle_rtt(directory: Path) -> None:
-    """The path's own round trip, through the same links and queue as the data, into idle_rtt.json."""
+    """Measures the RTT of the idle path, through the links and queue of the data, into idle_rtt.json."""
     with syscalls.in_network_namespace(topology.netns(topology.SENDER.name)):
         samples = idle_rtt.measure(topology.RECEIVER.ipv4, IDLE_RTT_SAMPLES, IDLE_RTT_INTERVAL_S, timeout_s=15)
     if not samples:
@@ -140,7 +140,7 @@ def carry_traffic(
     sampler = Sampler(switches, directory / "logs")
     start_ns = kernel.traffic_start_ns()
     with TrafficProgram(plan, directory, start_ns) as program:
-        wait_s = max(kernel.tick_s, (start_ns - time.monotonic_ns()) / 1e9)  # there is nothing to look at before
+        wait_s = max(kernel.tick_s, (start_ns - time.monotonic_ns()) / 1e9)  # no traffic before its start
         while not program.ended_within(wait_s):
             wait_s = kernel.tick_s
             progress.sample(sampler.take())
@@ -149,7 +149,7 @@ def carry_traffic(
 
 
 def check_programs(directory: Path) -> None:
-    """Raises RunError if one of the programs has ended by itself, or if the disk is about to be full."""
+    """Raises RunError if a program has ended by itself, or if the disk is about to be full."""
     ended = [name for name in DAEMONS if (RUNTIME / f"{name}.exit").exists()]
     if ended:
         raise RunError(*stop_all(ABORT_S) or [f"{', '.join(ended)} ended during the traffic: see logs/"])
@@ -162,15 +162,15 @@ def check_programs(directory: Path) -> None:
 
 
 def drain(switches: Switches, round_trip_ns: int) -> None:
-    """Waits until nothing is under way in the switches: an empty queue, and no frame for as long as a receiver may wait
-    with an ACK and two round trips.
+    """Waits until the queue is empty and no frame has passed the switches for two round trips and the longest delay of
+    an ACK.
     """
     quiet_s = DELAYED_ACK_S + 2 * round_trip_ns / 1e9
     deadline = time.monotonic() + quiet_s + DRAIN_S
     last_change, last = time.monotonic(), switches.frames_moved()
     while time.monotonic() - last_change < quiet_s or switches.queue_length():
         if time.monotonic() > deadline:
-            return  # something still sends; the ledger will show whether that matters
+            return  # a host still sends; the ledger shows whether that matters
         time.sleep(min(0.05, quiet_s / 4))
         now = switches.frames_moved()
         if now != last:
@@ -178,14 +178,14 @@ def drain(switches: Switches, round_trip_ns: int) -> None:
 
 
 def stop() -> None:
-    """Ends the programs in order. Raises RunError with each one's last words if it did not end well."""
+    """Ends the programs in order. Raises RunError with the last message of each program that failed."""
     errors = stop_all(STOP_S)
     if errors:
         raise RunError(*errors)
 
 
 def stop_all(timeout_s: float) -> list[str]:
-    """Ends every program that still runs, in order; returns what was wrong with them, once for each."""
+    """Ends every program that still runs, in order; returns an error line for each program that failed."""
     errors = []
     for name in DAEMONS:
         try:
@@ -194,5 +194,5 @@ def stop_all(timeout_s: float) -> list[str]:
             errors.append(str(error))
         for file in RUNTIME.glob(f"{name}.*"):
             if file.suffix in (".json", ".exit"):
-                file.unlink(missing_ok=True)  # said once; another stop has nothing to say
+                file.unlink(missing_ok=True)  # reported once; another stop does not repeat it
     return errors

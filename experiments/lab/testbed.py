@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A repetition on a testbed: the machines of an inventory, reached by Ansible, and a switch that runs whether there is
-an experiment or not. It is checked, its bottleneck gets the experiment's policy, and afterwards the one that it had.
+"""The lab on a testbed: the machines of an inventory, reached by Ansible, and a switch that also runs between
+experiments. The bottleneck gets the experiment's policy, and gets its former policy back afterwards.
 
-Sender and collector are one machine: its CLOCK_MONOTONIC is that of postcards' receive stamps and of the TCP trace.
+Sender and collector are one machine: postcards' receive stamps and the TCP trace share its CLOCK_MONOTONIC.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ IDLE_SAMPLES = 20
 
 @dataclass(frozen=True)
 class Testbed:
-    """What the runner needs of an inventory."""
+    """The part of an inventory that the runner needs."""
 
     inventory: Path
     address: str  # of the switch's control plane
@@ -112,7 +112,7 @@ class TestbedLab(Lab):
 
 @contextmanager
 def _played(plan: RunPlan, directory: Path, testbed: Testbed, collector: Collector) -> Iterator[Callable[..., None]]:
-    """Hosts prepared and programs started; in the end stopped, and their files fetched, whatever happened."""
+    """Prepares hosts and starts programs; in the end always stops the programs and fetches their files."""
     with tempfile.TemporaryDirectory(prefix="bufferscope-") as scratch:
         variables = plan.variables(directory) | {
             "collector_address": collector.collector_addr,
@@ -136,7 +136,7 @@ def _played(plan: RunPlan, directory: Path, testbed: Testbed, collector: Collect
 
 
 def _collector(switch: Switch) -> Collector:
-    """Where the switch sends its postcards, and from which address: the collector stores nobody else's."""
+    """The destination and the source address of the switch's postcards: the collector refuses other sources."""
     collector = switch.collector()
     if collector is None:
         raise RunError(f"{switch} sends postcards nowhere: give its switch.yaml a collector, and deploy again")
@@ -145,7 +145,7 @@ def _collector(switch: Switch) -> Collector:
 
 @contextmanager
 def _configured(switch: Switch, policy: Policy, testbed: Testbed) -> Iterator[int]:
-    """The bottleneck's port number, with the experiment's policy and postcards on it; afterwards it has what it had."""
+    """Sets policy and postcards of the bottleneck; gives its port number. Restores the former settings afterwards."""
     ports = switch.ports()
     if testbed.bottleneck not in ports:
         shown = ", ".join(sorted(ports)) or "none: make deploy TARGET=tofino sets them up"
@@ -177,7 +177,7 @@ def converted(policy: Policy, switch: Switch, conversion: Conversion) -> Policy:
 
 
 def _drain(switch: Switch) -> None:
-    """Until every packet that came has its postcard, or for DRAIN_S: the ledger shows whether that mattered."""
+    """Waits until every packet has its postcard, DRAIN_S at most: the ledger counts missing postcards."""
     deadline = time.monotonic() + DRAIN_S
     while packets_waiting(switch.counters()) and time.monotonic() < deadline:
         time.sleep(0.05)

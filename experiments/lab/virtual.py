@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A repetition in virtual time, seen from outside: plans it, boots a machine for it, shows how far it is.
+"""The lab in virtual time, from outside: plans a repetition, boots a machine for it, shows its progress.
 
-Needs no privilege: every namespace, qdisc and interface is of the kernel inside, and goes with it.
+Needs no privileges: every namespace, qdisc and interface belongs to the kernel inside, and ends with it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FLOWS = 16384
 
 
 def probe() -> Host:
-    """What the virtual-time kernel offers: asked where it is built, else what its source is known to have. RunError."""
+    """What the virtual-time kernel offers: the built kernel is asked, else its source is looked up. Raises RunError."""
     chosen = choice.remembered(BUILD)
     try:
         if KERNEL.exists() and built_from(chosen):
@@ -55,13 +55,13 @@ def probe() -> Host:
 
 
 def built_from(chosen: Mapping[str, str]) -> bool:
-    """Whether the kernel that is there comes from the source that is chosen now."""
+    """Whether the kernel was built from the source that is chosen now."""
     source = read_json(KERNEL_JSON).get("source")
     return isinstance(source, dict) and source.get("name") in chosen.values()
 
 
 def prepare() -> bool:
-    """Builds the kernel, if it is not what the sources say; returns whether it did. Raises RunError."""
+    """Builds the kernel if it is older than its sources; returns whether it did. Raises RunError."""
     before = read_json(KERNEL_JSON)
     try:
         with BuildProgress(sys.stdout) as progress:
@@ -122,7 +122,7 @@ def machine_job(plan: RunPlan, directory: Path, processor: int | None) -> Machin
 
 
 def write_job(spec: Resolved, number: int, plan: RunPlan, directory: Path) -> None:
-    """What the inside reads: the experiment, and what Ansible's roles would run on its hosts."""
+    """Writes the file that the inside reads: the experiment, and the steps of its hosts' set-up."""
     scratch = directory / "logs/ansible"
     scratch.mkdir()
     try:
@@ -147,15 +147,15 @@ def show(progress: RunProgress, durations: Durations, message: dict[str, Any], p
 
 
 class Pace:
-    """Wall time per second of traffic, from the first of its samples to the last."""
+    """Wall time per second of traffic, from the first sample to the last."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[float, float]] = []
+        self.samples: list[tuple[float, float]] = []
 
     def hear(self, message: dict[str, Any]) -> None:
         at_s = float(message.get("traffic_s") or 0)
         if at_s > 0:
-            self.seen = [*self.seen[:1], (time.monotonic(), at_s)]
+            self.samples = [*self.samples[:1], (time.monotonic(), at_s)]
 
     def wall_s_per_traffic_s(self) -> float | None:
         pace = self._pace()
@@ -164,17 +164,17 @@ class Pace:
     def left_s(self, traffic_s: float) -> float | None:
         """Wall time until `traffic_s` of traffic are done; None if nothing is known yet."""
         pace = self._pace()
-        return None if pace is None else pace * max(0.0, traffic_s - self.seen[-1][1])
+        return None if pace is None else pace * max(0.0, traffic_s - self.samples[-1][1])
 
     def _pace(self) -> float | None:
-        if len(self.seen) < 2:
+        if len(self.samples) < 2:
             return None
-        (first_s, from_s), (last_s, to_s) = self.seen
+        (first_s, from_s), (last_s, to_s) = self.samples
         return (last_s - first_s) / (to_s - from_s) if to_s > from_s else None
 
 
 def record(directory: Path, job: MachineJob, phases: dict[str, float], pace: Pace) -> None:
-    """environment.json, of what inside and outside know. Raises RunError if the inside reports that it failed."""
+    """environment.json, from inside and outside. Raises RunError if the inside reports a failure."""
     outcome = read_json(directory / virtual_inside.OUTCOME)
     if "world" not in outcome:
         raise RunError(*outcome_lines(directory) or [f"the virtual machine left no result: see {job.console}"])
@@ -193,23 +193,23 @@ def record(directory: Path, job: MachineJob, phases: dict[str, float], pace: Pac
 
 
 def failed(error: MachineError, job: MachineJob) -> list[str]:
-    """What to say of a machine that did not come to its end; its console is there if it was started at all."""
+    """The error lines of a machine that failed, and where its console log is if there is one."""
     return [str(error), *([f"its console is in {job.console}"] if job.console.exists() else [])]
 
 
 def outcome_lines(directory: Path) -> list[str]:
-    """What the inside said of its failure, with the paths that the user knows."""
+    """The error lines of the inside, with paths of the outside."""
     lines = read_json(directory / virtual_inside.OUTCOME).get("lines")
     return [outside(str(line), directory) for line in lines] if isinstance(lines, list) else []
 
 
 def outside(text: str, directory: Path) -> str:
-    """A text of the inside with the repetition's own directory for the name that it has in there."""
+    """Replaces the directory's name inside by its name outside."""
     return text.replace(str(RUN_DIRECTORY), str(directory))
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object; {} where there is none."""
+    """A JSON object; {} if the file has none."""
     try:
         content = json.loads(path.read_text())
     except (OSError, ValueError):

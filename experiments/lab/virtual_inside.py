@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A repetition inside the virtual-time kernel: the program that virtual.init runs there.
 
-The job's directory is the repetition's own, so raw files are written where they belong. What the roles want was planned
-outside; what becomes of the repetition is in OUTCOME.
+The job's directory is the repetition's directory, so raw files are written to their place. The hosts' set-up was
+planned outside. The result of the repetition is in OUTCOME.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from virtual.messages import Speaker
 JOB = Path("logs/job.json")
 OUTCOME = Path("logs/outcome.json")
 DRIVER = Path("/dev/bufferscope-switch")
-# The traffic starts at a fixed time that no set-up reaches, and every step before it at a whole STEP_NS: how long these
-# took can then not show in any result. Waiting takes no time here.
+# The traffic starts at a fixed time, later than any set-up ends, and every step before it at a whole STEP_NS: no result
+# depends on how long the steps took. Waiting takes no wall time here.
 START_MONO_NS = 60 * 10**9
 STEP_NS = 200_000_000
-LEAD_NS = 10**9  # for the program that sends, of the start
-# What all of TCP may use. By default a sixteenth of the memory, which is little here: windows would be held down.
+LEAD_NS = 10**9  # for the traffic program, before the start
+# The memory of all TCP sockets. The default, a sixteenth of this small memory, would limit windows.
 TCP_MEMORY = Path("/proc/sys/net/ipv4/tcp_mem")
 TCP_MEMORY_SHARE = 0.5
 
@@ -108,7 +108,7 @@ def _start_mono_ns(plan: RunPlan) -> int:
 
 
 class _Progress:
-    """Tells the outside what is being done and how far the virtual clock is."""
+    """Sends the phase and the virtual time of the traffic to the outside."""
 
     def __init__(self, speaker: Speaker, start_mono_ns: int) -> None:
         self.speaker = speaker

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Runs jobs at once with GNU parallel: which of them, how many, and how they end is its business; what came of them is
-told by their directories alone.
+"""Runs jobs at once with GNU parallel, which schedules and ends them. A job's result is read from its directory alone.
 
-No value of a spec reaches its shell: the command is a constant, jobs have names of small letters, digits and '-', the
-rest is in the environment. It ends with this process, and the jobs with it, even by SIGKILL (job.py).
+No value of a spec reaches the shell of GNU parallel: the command is a constant, names of jobs have small letters,
+digits and '-' only, and the rest is in the environment. GNU parallel and its jobs end with this process, even by
+SIGKILL.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from runs.job_state import make_room
 from runs.names import PLAN, REPETITION, SWEEP_RUNS
 
 COMMAND = 'exec "$BUFFERSCOPE_PYTHON" -m experiments.sweep job "$BUFFERSCOPE_SWEEP" {}'
-# On a lab, whatever comes of a job is told by its directory, which comes back as one file; without one the job is tried
-# on another lab. What an earlier sweep that was killed left there is in no one's way.
+# On a remote lab: the job's directory comes back as one file. Without that file the job is tried on another lab. Files
+# that an earlier, killed sweep left there are removed first.
 COMMAND_AWAY = (
     'rm -rf runs/{} {}.tar; "$BUFFERSCOPE_CHECKOUT/.venv/bin/python" -m experiments.sweep job . {}; '
     "test -d runs/{}/rep-1 && tar -cf {}.tar runs/{} && rm -rf runs/{}"
 )
-HOME = ".engine"  # in the sweep's directory: GNU parallel's files; the next call removes what a killed one left
-AWAY = ".away"  # in the sweep's directory: what comes back from labs, until it is whole
+HOME = ".engine"  # in the sweep's directory: GNU parallel's files; the next call removes those of a killed call
+AWAY = ".away"  # in the sweep's directory: files from labs, until they are complete
 TRIES_AWAY = 3
-MOST_SHARE = 2  # of the estimate of a repetition's files, which may come from a lab
+MOST_SHARE = 2  # most bytes from a lab, over the estimate of a repetition's files
 POLL_S = 0.5
 END_S = 20.0  # for jobs that are asked to end
 
 
 def program() -> str:
-    """Where GNU parallel is. Raises RunError if it is not, or another program of that name (moreutils) is."""
+    """Path of GNU parallel. Raises RunError if it is missing, or is another program of that name (moreutils)."""
     path = host.tool("parallel")
     said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout if path else ""
     if not path or not said.startswith("GNU parallel"):
@@ -55,9 +55,9 @@ def program() -> str:
 def run(
     directory: Path, names: list[str], at_once: int, watch: Callable[[], None], labs: list[RemoteLab] | None = None
 ) -> None:
-    """Runs the jobs `names` of the sweep in `directory` in that order, calling `watch` every POLL_S; what that raises
-    ends them all. With `labs` they run there, each with as many as it has processors, or `at_once` if that is not 0.
-    Raises RunError if the engine itself fails. The caller holds the sweep's directory against every other sweep.
+    """Runs the jobs `names` of the sweep in `directory` in that order, and calls `watch` every POLL_S. An exception of
+    `watch` ends all jobs. With `labs` the jobs run there, on each lab as many as it has processors, or `at_once` if
+    that is not 0. Raises RunError if the engine itself fails. The caller holds the lock of the sweep's directory.
     """
     bad = [name for name in names if not JOB_ID.fullmatch(name)]
     if bad:
@@ -90,7 +90,7 @@ def run(
                 with contextlib.suppress(BrokenPipeError):
                     os.write(lifeline, b"x")
                 os.close(lifeline)
-        # Its status counts jobs that failed, up to 100, and 101 for more: their directories tell that better.
+        # The exit status counts failed jobs, up to 100, and 101 for more. Their directories have the details.
         words = (home / "said").read_text(errors="replace").splitlines()[-3:]
         if process.returncode > 101 or process.returncode < 0:
             raise RunError(f"GNU parallel ended with status {process.returncode}", *words)
@@ -100,7 +100,7 @@ def run(
 
 @contextlib.contextmanager
 def _home(directory: Path) -> Iterator[Path]:
-    """An empty directory for GNU parallel, gone afterwards."""
+    """An empty directory for GNU parallel, removed afterwards."""
     home = directory / HOME
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(mode=0o700)
@@ -111,7 +111,7 @@ def _home(directory: Path) -> Iterator[Path]:
 
 
 def _away(directory: Path, home: Path, labs: list[RemoteLab]) -> list[str]:
-    """What has GNU parallel run jobs on labs: the plan goes there, a job's directory comes back and goes there."""
+    """Arguments for jobs on remote labs: the plan is sent, and a job's directory comes back and is removed there."""
     shutil.rmtree(directory / AWAY, ignore_errors=True)
     (directory / AWAY).mkdir()
     shutil.copy(directory / PLAN, directory / AWAY / PLAN)
@@ -124,7 +124,9 @@ def _away(directory: Path, home: Path, labs: list[RemoteLab]) -> list[str]:
 
 
 def _bring_in(directory: Path, home: Path, names: list[str], came: set[str]) -> None:
-    """Puts what came back from labs into its place, whole: a summary must not be there before all the rest is."""
+    """Moves the files from labs into their place, the repetition in one step: a summary must not appear before the
+    rest.
+    """
     if not (directory / AWAY).is_dir() or not (home / "log").exists():
         return
     for line in (home / "log").read_text().splitlines()[1:]:
@@ -134,19 +136,19 @@ def _bring_in(directory: Path, home: Path, names: list[str], came: set[str]) -> 
             continue
         job, _ = plan.read_job(directory, name)
         unpack(packed, name, directory / AWAY, MOST_SHARE * disk.estimate_bytes(job.spec))
-        own = directory / SWEEP_RUNS / name
-        own.mkdir(exist_ok=True)
-        make_room(own)
+        run_directory = directory / SWEEP_RUNS / name
+        run_directory.mkdir(exist_ok=True)
+        make_room(run_directory)
         for entry in (path for path in back.iterdir() if path.name != REPETITION):
-            entry.replace(own / entry.name)
-        (back / REPETITION).rename(own / REPETITION)
-        owner.give(own)
+            entry.replace(run_directory / entry.name)
+        (back / REPETITION).rename(run_directory / REPETITION)
+        owner.give(run_directory)
         packed.unlink()
         came.add(name)
 
 
 def _environment(directory: Path, home: Path, labs: list[RemoteLab] | None) -> dict[str, str]:
-    """Nothing of the user's own settings of GNU parallel."""
+    """Without the user's settings of GNU parallel."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PARALLEL")}
     return kept | {
         "PARALLEL_HOME": str(home),
@@ -160,7 +162,7 @@ def _environment(directory: Path, home: Path, labs: list[RemoteLab] | None) -> d
 
 
 def _begin() -> None:
-    """In the engine before it is one. It hears _end() even where this process was told to ignore such signals."""
+    """Runs in the child before GNU parallel: restores the signals of _end(), which this process may ignore."""
     for number in FORWARDED:
         signal.signal(number, signal.SIG_DFL)
     syscalls.die_with_parent()
@@ -175,8 +177,8 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _guard(session: int) -> int:
-    """A process that kills all of a session when this process ends, however that ends: GNU parallel's own end leaves
-    its ssh clients at work, and so the labs. Returns where a byte is to be written when there is nothing left to guard.
+    """Starts a process that kills the session when this process ends, in any way. GNU parallel alone would leave its
+    ssh clients at work, and with them the labs. Returns a descriptor: a byte written to it ends the guard.
     """
     read_end, write_end = os.pipe()
     guard = os.fork()
@@ -184,7 +186,7 @@ def _guard(session: int) -> int:
         try:
             os.close(write_end)
             if os.fork():
-                os._exit(0)  # its child is nobody's, so that nobody has to wait for it
+                os._exit(0)  # init adopts the child, so that nobody has to wait for it
             os.setsid()
             if not os.read(read_end, 1):
                 _kill_session(session)
@@ -204,7 +206,7 @@ def _kill_session(session: int) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Asks every process of the engine's session to end, then makes them."""
+    """Asks every process of the engine's session to end, then kills those that remain."""
     with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
         os.killpg(process.pid, signal.SIGINT)
         process.wait(END_S)

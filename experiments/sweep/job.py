@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""One job of a sweep: the runner's own repetition, in the job's directory, what it prints in a file there.
+"""One job of a sweep: a repetition of the runner in the job's directory, with its output in a file there.
 
-Ends with the process that started it, however that ends; what it leaves then is done again (runs/job_state.py).
+It ends with the process that started it, in any way. An unfinished job is done again (runs/job_state.py).
 """
 
 from __future__ import annotations
@@ -41,41 +41,41 @@ def run(directory: Path, name: str) -> int:
     """
     syscalls.die_with_parent()
     job, keep = plan.read_job(directory, name)
-    own = directory.absolute() / SWEEP_RUNS / name
-    owner.make(own)
-    with _said_to(own / LOG), results.running(own), runner.Ending():
+    run_directory = directory.absolute() / SWEEP_RUNS / name
+    owner.make(run_directory)
+    with _said_to(run_directory / LOG), results.running(run_directory), runner.Ending():
         try:
-            return _run(job.spec, own, keep)
+            return _run(job.spec, run_directory, keep)
         except Interrupted as interrupted:
             return 128 + interrupted.signal
         except RunError as error:
-            _abort(own, error.lines)
+            _abort(run_directory, error.lines)
         except Exception as error:
             traceback.print_exc()
-            _abort(own, [f"internal error: {type(error).__name__}: {error}"])
+            _abort(run_directory, [f"internal error: {type(error).__name__}: {error}"])
         return 1
 
 
-def _run(spec: Resolved, own: Path, keep: str) -> int:
-    repetition = own / REPETITION
-    state = look(own).state
+def _run(spec: Resolved, run_directory: Path, keep: str) -> int:
+    repetition = run_directory / REPETITION
+    state = look(run_directory).state
     if state is not State.VALID:
         if state is not State.RECORDED:
-            make_room(own)
+            make_room(run_directory)
             lab = choose(spec)
             with _processors(lab) as processors:
-                runner.check_room(lab, own, len(processors))
-                runner.record(lab, 1, own, *processors[:1])
+                runner.check_room(lab, run_directory, len(processors))
+                runner.record(lab, 1, run_directory, *processors[:1])
         if not analyse(repetition, alone=spec.clock == "virtual").get("valid"):
             return runner.EXIT_NOT_VALID
     thin(repetition, keep)
-    owner.give(own)
+    owner.give(run_directory)
     return 0
 
 
 @contextlib.contextmanager
 def _processors(lab: Lab) -> Iterator[list[int]]:
-    """The runner's claim on processors; waits while other experiments have them, however long that is."""
+    """The processors of the lab; waits without limit while other experiments have them."""
     with contextlib.ExitStack() as held:
         while True:
             try:
@@ -87,19 +87,19 @@ def _processors(lab: Lab) -> Iterator[list[int]]:
         yield processors
 
 
-def _abort(own: Path, lines: list[str]) -> None:
-    """Marks the attempt with all that was said, whether it got as far as a directory or not."""
+def _abort(run_directory: Path, lines: list[str]) -> None:
+    """Marks the attempt with its error lines, and makes its directory if necessary."""
     for line in lines:
         say(line)
     with contextlib.suppress(OSError):
-        (own / REPETITION).mkdir(exist_ok=True)
-        results.abort(own / REPETITION, Cause.FAILED, "; ".join(lines))
-        owner.give(own)
+        (run_directory / REPETITION).mkdir(exist_ok=True)
+        results.abort(run_directory / REPETITION, Cause.FAILED, "; ".join(lines))
+        owner.give(run_directory)
 
 
 @contextlib.contextmanager
 def _said_to(log: Path) -> Iterator[None]:
-    """All that this process and those that it starts print goes to `log`."""
+    """Redirects the output of this process and its children to `log`."""
     file = files.open_regular(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.dup2(file, sys.stdout.fileno())

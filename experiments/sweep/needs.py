@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is missing of a sweep: runs, time and disk, said before anything runs."""
+"""The runs that a sweep still needs, their time and disk space: shown before anything runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from experiments.sweep.spec import Sweep
 
 
 class Need(NamedTuple):
-    """Runs that a search is expected to ask for are counted in."""
+    """Counts also the runs that a search is expected to ask for."""
 
     runs: int
     done: int
@@ -23,8 +23,8 @@ class Need(NamedTuple):
     clock: str
     at_once: int
     duration_s: float
-    kept_bytes: int  # at most, of all that is missing when it is done
-    passing_bytes: int  # at most, of runs that are under way, before they are thinned
+    kept_bytes: int  # at most, of the missing runs when they are done
+    passing_bytes: int  # at most, of running jobs, before they are thinned
 
     @property
     def bytes(self) -> int:
@@ -32,7 +32,7 @@ class Need(NamedTuple):
 
 
 def of(sweep: Sweep, now: Round, todo: list[Job], at_once: int) -> Need:
-    """What `todo` and the jobs to follow need. `now` has at least one job."""
+    """The needs of `todo` and of expected jobs. `now` has at least one job."""
     kept = [disk.kept_bytes(job.spec, sweep.keep) for job in todo]
     whole = sorted((disk.estimate_bytes(job.spec) for job in todo), reverse=True)
     first = now.jobs[0].spec
@@ -49,7 +49,7 @@ def of(sweep: Sweep, now: Round, todo: list[Job], at_once: int) -> Need:
 
 
 def headline(sweep: Sweep, need: Need, directory: Path) -> str:
-    """What is going to be done, how long it takes, what it needs."""
+    """The work ahead, its duration, and its disk space."""
     points = f"{len(sweep.points)} points, "
     return f"{sweep.name}: {points}{_amounts(need)} of disk at most (keep: {sweep.keep}) -> {directory}"
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""From a sweep to its jobs: every point checked as an experiment before anything runs, names that do not change, a
-random order with all first repetitions before the second ones; and the file that jobs read their parameters from.
+"""From a sweep to its jobs. Every point is checked as an experiment before anything runs. Names of jobs are stable. The
+order is random, with all first repetitions before the second ones. Jobs read their parameters from the sweep's
+plan.json.
 
-Every repetition has one seed for all points (common random numbers): what differs between two points of a repetition
-is then the points' own doing as far as that is possible.
+Every repetition has one seed for all points (common random numbers): as far as possible, two points of a repetition
+differ by their parameters alone.
 """
 
 from __future__ import annotations
@@ -59,27 +60,27 @@ def shuffled(items: list[Any], seed: str) -> list[Any]:
 def check(
     sweep: Sweep, points: Iterable[Point], probe: Callable[[str], Host], more: Point | None = None
 ) -> list[tuple[Point, Resolved]]:
-    """Each point as an experiment, with `more` parameters. Raises SpecError with all that is wrong, once each.
+    """Each point as an experiment, with `more` parameters. Raises SpecError with every error, once each.
 
-    `probe` gives the host for a clock: what it offers is asked once.
+    `probe` gives the host for a clock; it is called once a clock.
     """
-    found: list[tuple[Point, Resolved]] = []
+    checked: list[tuple[Point, Resolved]] = []
     errors: dict[tuple[str, str, str], BadValue] = {}
     known = cache(probe)
     for point in points:
         given = {**sweep.given(point), **(more or {}), "reps": "1", "seed": "0"}
         try:
-            found.append((point, resolve(given, known(str(given.get("clock", "")).strip().lower()))))
+            checked.append((point, resolve(given, known(str(given.get("clock", "")).strip().lower()))))
         except SpecError as failure:
             for error in failure.errors:
                 where = sweep.file if error.key.lower() in sweep.base else f"{sweep.file}, {describe(point)}"
                 errors.setdefault((error.key, str(error.value), error.problem), error._replace(origin=where))
     if errors:
         raise SpecError(list(errors.values()))
-    clocks = {spec.clock for _, spec in found}
+    clocks = {spec.clock for _, spec in checked}
     if len(clocks) > 1:
         raise SpecError([BadValue("clock", None, "differs between points; allowed: one for all", sweep.file)])
-    return found
+    return checked
 
 
 def describe(point: Point) -> str:
@@ -99,7 +100,7 @@ def seed(of_sweep: int, number: int) -> int:
 
 
 def job_id(spec: Resolved, number: int) -> str:
-    """A name that says what it is to people and is stable: the same parameters and seed always have it."""
+    """A readable and stable name: the same parameters and seed always give the same name."""
     from runs import run_table  # loads polars, which a job does not need
 
     flows = "-".join(re.sub(r"[^a-z0-9]", "-", group.cc) for group in spec.groups)[:40] or spec.traffic
@@ -108,7 +109,7 @@ def job_id(spec: Resolved, number: int) -> str:
 
 
 def write(directory: Path, sweep: Sweep, planned: Iterable[Job]) -> None:
-    """The file that jobs, and whoever wants to know what this directory is, read."""
+    """Writes plan.json, which jobs and readers of the directory read."""
     content = {
         "format_version": FORMAT_VERSION,
         "sweep": {
@@ -124,7 +125,7 @@ def write(directory: Path, sweep: Sweep, planned: Iterable[Job]) -> None:
 
 
 def read_job(directory: Path, name: str) -> tuple[Job, str]:
-    """The job of that name, and what is to be kept of its run. Raises RunError."""
+    """The job of that name, and its KEEP. Raises RunError."""
     if not JOB_ID.fullmatch(name):
         raise RunError(f"{name!a} is no job: a job's name has small letters, digits and '-' only")
     path = directory / PLAN

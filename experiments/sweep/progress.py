@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How far a sweep is: a bar with the time left on a terminal, a plain line now and then anywhere else."""
+"""Shows the progress of a sweep: a bar with the time left on a terminal, otherwise a plain line now and then."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ PLAIN_EVERY_S = 30.0
 
 
 class SweepProgress(Terminal):
-    """`cost_s` is what `jobs` together are expected to take, one after the other, by the costs of cost.py; how these
-    compare with this machine's, and how many run at once, is seen by what is done. `done` jobs need nothing more.
+    """`cost_s` is the expected duration of all `jobs` one after the other, by cost.py. Finished jobs show how fast this
+    machine is, and how many jobs run at once. `done` jobs need nothing more.
     """
 
     def __init__(self, title: str, at_once: int) -> None:
@@ -23,31 +23,33 @@ class SweepProgress(Terminal):
         self.cost_s = self.done_cost_s = 0.0
 
     def expect(self, jobs: int, done: int, cost_s: float) -> None:
-        """There are so many jobs, so many are done, and the others are expected to cost that."""
+        """Sets the number of jobs, of done jobs, and the expected cost of the others."""
         self.jobs, self.done, self.cost_s = jobs, done, self.done_cost_s + cost_s
 
     def finished(self, cost_s: float, valid: bool) -> None:
-        """A job of that cost came to its end."""
+        """Counts a finished job of that cost."""
         self.done += 1
         self.not_valid += not valid
         self.done_cost_s += cost_s
 
     def again(self, jobs: int, cost_s: float) -> None:
-        """So many of what came to its end was not valid, and is tried once more."""
+        """Counts finished jobs that were not valid, and are tried again at that cost."""
         self.done -= jobs
         self.not_valid -= jobs
         self.tried_again += jobs
         self.cost_s += cost_s
 
     def left_s(self, elapsed_s: float) -> float:
-        """Time left when what is done took `elapsed_s`: as the costs have it, and more and more as it really was."""
+        """Time left if the finished jobs took `elapsed_s`: at first by expected costs, then by the measured pace."""
         left_s = max(0.0, self.cost_s - self.done_cost_s)
-        trust = min(1.0, self.done_cost_s / max(self.cost_s, 1e-9) * 10)  # of what was seen: all when a tenth is done
-        seen = elapsed_s / self.done_cost_s if self.done_cost_s else 0.0
-        return left_s * (trust * seen + (1 - trust) / self.at_once)
+        trust = min(
+            1.0, self.done_cost_s / max(self.cost_s, 1e-9) * 10
+        )  # in the measured pace: full when a tenth is done
+        measured = elapsed_s / self.done_cost_s if self.done_cost_s else 0.0
+        return left_s * (trust * measured + (1 - trust) / self.at_once)
 
     def show(self, running: list[str]) -> None:
-        """Says it, if it is time."""
+        """Shows the progress, if its time has come."""
         elapsed_s = time.monotonic() - self.begin_s
         bad = f", {self.not_valid} not valid" if self.not_valid else ""
         bad += f", {self.tried_again} tried again" if self.tried_again else ""

@@ -2,7 +2,7 @@
 """Machines that run a sweep's jobs instead of this one: the group `labs` of an inventory, reached over ssh, each with a
 checkout of the same commit (make deploy INVENTORY=...). Labs are independent: any job runs on any of them.
 
-GNU parallel hands words of ssh to a shell, so only such are taken that no shell can read otherwise.
+GNU parallel passes the arguments of ssh to a shell, so only arguments without special characters are accepted.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 
 
 class RemoteLab(NamedTuple):
-    """A machine: its name in the inventory, the words that ssh takes to get there, where the checkout is."""
+    """A machine: its name in the inventory, the ssh command to reach it, and the directory of its checkout."""
 
     name: str
     ssh: tuple[str, ...]
     checkout: str
-    processors: int = 1  # known when it has answered
+    processors: int = 1  # known when the machine has answered
 
     @property
     def login(self) -> str:
-        """As GNU parallel has it."""
+        """The ssh command, for GNU parallel."""
         return " ".join(self.ssh)
 
 
 def load(inventory: Path) -> list[RemoteLab]:
-    """The labs of an inventory. Raises RunError if there are none, or what is said of one cannot be taken."""
+    """The labs of an inventory. Raises RunError if there are none, or if a variable of one cannot be used."""
     if not inventory.exists():
         raise RunError(f"INVENTORY={inventory} is not there: name an inventory with machines in the group {GROUP}")
     content = read_inventory(inventory)
@@ -58,37 +58,37 @@ def load(inventory: Path) -> list[RemoteLab]:
 
 
 def ready(labs: list[RemoteLab], virtual: bool) -> list[RemoteLab]:
-    """Those that answer and have this commit's checkout, built; says of each other why not. RunError if none is."""
-    ours = environment.git() or {}
-    if ours.get("dirty"):
+    """The labs that answer and have this commit, built. Reports why others are left out. RunError if all are."""
+    checkout = environment.git() or {}
+    if checkout.get("dirty"):
         complain("note: changes that are not committed are not on the labs, which run the last commit")
     asked = [(lab, _ask(lab)) for lab in labs]
-    found, problems = [], []
+    usable, problems = [], []
     for lab, process in asked:
         try:
-            found.append(lab._replace(processors=_processors(process, str(ours.get("commit")), virtual)))
+            usable.append(lab._replace(processors=_processors(process, str(checkout.get("commit")), virtual)))
         except RunError as problem:
             problems.append(f"{lab.name}: {problem}")
-    if not found:
+    if not usable:
         raise RunError(*problems)
     for line in problems:
         complain(f"note: without {line}")
-    return found
+    return usable
 
 
 def directory(checkout: str, sweep: Path) -> str:
-    """Where jobs of a sweep of this machine are on a lab."""
-    own = hashlib.sha256(f"{platform.node()} {sweep}".encode()).hexdigest()[:12]
-    return f"{checkout}/results/away-{own}"
+    """The directory on a lab for jobs of a sweep of this machine."""
+    code = hashlib.sha256(f"{platform.node()} {sweep}".encode()).hexdigest()[:12]
+    return f"{checkout}/results/away-{code}"
 
 
 def _hosts(content: dict[str, Any], group: str) -> list[str]:
-    """Of a group and its children."""
+    """The hosts of a group and of its children."""
     entry = content.get(group, {})
-    found = list(entry.get("hosts", []))
+    names = list(entry.get("hosts", []))
     for child in entry.get("children", []):
-        found += _hosts(content, child)
-    return list(dict.fromkeys(found))
+        names += _hosts(content, child)
+    return list(dict.fromkeys(names))
 
 
 def _lab(name: str, variables: dict[str, Any], inventory: Path) -> RemoteLab:
@@ -108,7 +108,7 @@ def _lab(name: str, variables: dict[str, Any], inventory: Path) -> RemoteLab:
 
 
 def _ask(lab: RemoteLab) -> subprocess.Popen[str]:
-    """Asks a lab which commit it has, and whether that is built; all are asked at once."""
+    """Starts asking a lab for its commit and its build: all labs are asked at once."""
     there = shlex.quote(lab.checkout)
     question = (
         f"cd {there} && git -c safe.directory={there} rev-parse HEAD && nproc && ls build/deployed build/virtual/linux"
@@ -119,7 +119,7 @@ def _ask(lab: RemoteLab) -> subprocess.Popen[str]:
 
 
 def _processors(process: subprocess.Popen[str], commit: str, virtual: bool) -> int:
-    """How many processors the lab that was asked has. Raises RunError with what is wrong with it."""
+    """Number of processors of a lab, from its answer. Raises RunError if the lab cannot be used."""
     try:
         said, complaint = process.communicate(timeout=ANSWER_S)
     except subprocess.TimeoutExpired:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a sweep does at a time, what that costs, and how often a job is tried."""
+"""The rounds of a sweep, and how often a job is tried."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ATTEMPTS = 3
 
 
 class Round(NamedTuple):
-    """All jobs known by now, and about how many more are expected to follow from what they measure, at what cost."""
+    """All jobs known now, and about how many more their results will ask for, at what cost."""
 
     jobs: list[Job]
     more: int
@@ -20,15 +20,15 @@ class Round(NamedTuple):
 
 
 class Attempts(NamedTuple):
-    """How often a job is tried: as asked for, else ATTEMPTS times; in virtual time only what was aborted, because the
-    same spec gives the same bytes again.
+    """How often a job is tried: `asked` times, by default ATTEMPTS times. In virtual time a run that is not valid is
+    not tried again by default: the same spec gives the same bytes.
     """
 
     asked: int | None
     virtual: bool
 
     def left(self, job_state: JobState) -> bool:
-        """Whether there is something left to do for a job."""
+        """Whether a job still has to run, or be analysed."""
         if job_state.state in (State.TO_DO, State.RECORDED):
             return True
         once = self.virtual and job_state.state is State.NOT_VALID

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`make sweep`, top to bottom: plan, say what it takes, run what is missing in rounds, say what came of it.
+"""`make sweep`, top to bottom: plan, announce the needs, run the missing jobs in rounds, report the results.
 
-What is done is what has a summary in its place (runs/job_state.py), so it can be stopped in any way and called again.
+A job is done if it has a summary in its place (runs/job_state.py), so a sweep can be stopped in any way and called
+again.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ ALL_VALID, NOTHING, SOME_NOT_VALID = 0, 1, 2
 
 
 class Options(NamedTuple):
-    """What is not of the spec: `at_once` and `attempts` are None unless the user says them."""
+    """Options beside the spec. `at_once` and `attempts` are None by default."""
 
     results: Path
     at_once: int | None = None
     attempts: int | None = None
-    inventory: str = ""  # of labs that run the jobs instead of this machine
+    inventory: str = ""  # of remote labs that run the jobs instead of this machine
 
 
 def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
-    """Does what is missing of the sweep; returns the exit status. Raises SpecError, RunError."""
+    """Runs the missing jobs of the sweep; returns the exit status. Raises SpecError, RunError."""
     jobs = planned(sweep, probe)
     engine.program()
     _check(jobs.first)
@@ -60,7 +61,7 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
             asked = finish(sweep, jobs, directory, options, ending)
             ending.check()
         except Interrupted as interrupted:
-            say("")  # below what is shown in place
+            say("")  # below the progress bar
             complain(f"stopped by {interrupted}; the same command goes on with it")
             return 128 + interrupted.signal
     for line in jobs.lines(directory):
@@ -70,7 +71,7 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
 
 
 def page(directory: Path) -> None:
-    """Makes the sweep's report and says where. Its runs are done without it: what goes wrong is said, and no more."""
+    """Makes the sweep's report. An error is reported and changes nothing else: the runs are done."""
     from analysis.sweep_report import write
     from lib.errors import InputError
 
@@ -91,7 +92,9 @@ def planned(sweep: Sweep, probe: Callable[[str], Host]) -> Jobs | Searches:
 
 
 def missing(sweep: Sweep, probe: Callable[[str], Host], options: Options, table: polars.DataFrame) -> needs.Need:
-    """What is missing by the run table and what is stored; nothing is run or written. Raises SpecError, RunError."""
+    """The needs of the missing jobs, by the run table and the stored runs. Runs and writes nothing. Raises SpecError,
+    RunError.
+    """
     jobs, directory = planned(sweep, probe), options.results / sweep.name
     attempts = Attempts(options.attempts, jobs.first[0].spec.clock == "virtual")
     now = jobs.next(table, given_up(directory, attempts))
@@ -100,20 +103,20 @@ def missing(sweep: Sweep, probe: Callable[[str], Host], options: Options, table:
 
 
 class Jobs:
-    """The jobs of a sweep, all known from the beginning. Searches (searches.py) learn theirs from what was measured."""
+    """The jobs of a sweep, all known from the beginning. Searches (searches.py) derive their jobs from results."""
 
     def __init__(self, sweep: Sweep, probe: Callable[[str], Host]) -> None:
         self.first = plan.jobs(sweep, probe)
 
     def next(self, table: polars.DataFrame, given_up: set[str]) -> Round:
-        """What is to be done, by the run table and the jobs that will have no valid run."""
+        """The jobs, given the run table and the jobs that will have no valid run."""
         return Round(self.first, 0, 0.0)
 
     def write_tables(self, directory: Path, table: polars.DataFrame, given_up: set[str]) -> None:
-        """Writes what the sweep gives beside its runs: nothing."""
+        """Writes the tables of a search: none."""
 
     def lines(self, directory: Path) -> list[str]:
-        """What to say of it: nothing that the index does not."""
+        """Lines about the result of a search: none."""
         return []
 
 
@@ -153,12 +156,12 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
                     progress.again(len(ended), sum(cost.repetition_s(job.spec) for job in ended))
             table = run_table.write(options.results)
             jobs.write_tables(directory, table, given_up(directory, attempts))
-            if todo or not now.more:  # what is left though it was tried comes to no end
+            if todo or not now.more:  # jobs that are left after all attempts would be left again
                 return now.jobs
 
 
 def given_up(directory: Path, attempts: Attempts) -> set[str]:
-    """Jobs that came to their last attempt without a valid run."""
+    """Jobs that used their last attempt without a valid run."""
     runs = directory / SWEEP_RUNS
     return {
         run.name
@@ -168,15 +171,15 @@ def given_up(directory: Path, attempts: Attempts) -> set[str]:
 
 
 def tidy(sweep: Sweep, jobs: list[Job], directory: Path) -> None:
-    """Thins what is valid: whoever did it may have been killed while it did, and the rule may be another now."""
+    """Thins the valid runs: earlier thinning may have been killed, and KEEP may have changed."""
     for job in jobs:
         if look(directory / SWEEP_RUNS / job.id).state is State.VALID:
             thin(directory / SWEEP_RUNS / job.id / REPETITION, sweep.keep)
 
 
 class Watch:
-    """Called while jobs run: shows how far they are, keeps the index fresh, and ends all when the disk is full or a
-    signal said so.
+    """Called while jobs run: shows their progress, keeps the index fresh, and ends all jobs after a signal or if the
+    disk is full.
     """
 
     def __init__(
@@ -191,11 +194,12 @@ class Watch:
     def __call__(self) -> None:
         self.ending.check()
         for job in list(self.left.values()):
-            own = self.directory / SWEEP_RUNS / job.id
-            if _ending(own / REPETITION) not in (None, self.earlier[job.id]) and not results.is_running(own):
+            run_directory = self.directory / SWEEP_RUNS / job.id
+            ending = _ending(run_directory / REPETITION)
+            if ending not in (None, self.earlier[job.id]) and not results.is_running(run_directory):
                 del self.left[job.id]
                 self.new = True
-                self.progress.finished(cost.repetition_s(job.spec), look(own).state is State.VALID)
+                self.progress.finished(cost.repetition_s(job.spec), look(run_directory).state is State.VALID)
         self.progress.show([name for name in self.left if results.is_running(self.directory / SWEEP_RUNS / name)])
         if self.new and time.monotonic() - self.last_index_s > INDEX_EVERY_S:
             run_table.write(self.results)
@@ -208,8 +212,8 @@ class Watch:
 
 
 def _ending(repetition: Path) -> tuple[int, int, int] | None:
-    """Which file ended the attempt there; None if it has not ended. Another attempt has another file, whatever clock
-    wrote it.
+    """Identifies the file that ended the attempt; None if it has not ended. The file of another attempt differs, in
+    virtual time, too.
     """
     for name in (SUMMARY, ABORTED):
         with contextlib.suppress(OSError):
@@ -241,7 +245,7 @@ def how_many(jobs: list[Job], asked: int | None, away: bool = False) -> int:
 
 
 def conclude(jobs: list[Job], directory: Path) -> int:
-    """Says what came of the jobs; returns the exit status."""
+    """Reports the results of the jobs; returns the exit status."""
     states = [(job, look(directory / SWEEP_RUNS / job.id)) for job in jobs]
     failed = [(job, job_state) for job, job_state in states if job_state.state is not State.VALID]
     valid = len(states) - len(failed)
@@ -263,7 +267,7 @@ def _line(job: Job, job_state: JobState, directory: Path) -> str:
 
 
 def _check(jobs: list[Job]) -> None:
-    """What would stop every job. Raises RunError."""
+    """Raises RunError for problems that would stop every job."""
     from experiments import missing as lacking
 
     lines = {line: None for job in jobs for line in lacking.of(job.spec)}
@@ -274,7 +278,7 @@ def _check(jobs: list[Job]) -> None:
 
 @contextlib.contextmanager
 def _alone(directory: Path, parent: Path) -> Iterator[None]:
-    """Holds the sweep's directory, which it makes, against another sweep. Raises RunError."""
+    """Makes the sweep's directory and holds its lock. Raises RunError if another sweep has it."""
     with contextlib.ExitStack() as held:
         try:
             owner.make(parent)

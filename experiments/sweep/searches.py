@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The searches of a sweep, a point each, all going forward together so that the processors stay busy.
+"""The searches of a sweep, one for each point. They advance together, so that the processors stay busy.
 
-They keep nothing of their own: what was asked follows from the runs that lie there, so a search goes on where it was,
-and least_buffer.parquet is made of the run table at any time.
+A search stores no state: its jobs follow from the stored runs, so it continues where it was stopped, and
+least_buffer.parquet can be made from the run table at any time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from experiments.resolve import Resolved
 from experiments.sweep import plan
 from experiments.sweep.plan import Job
 from experiments.sweep.rounds import Round
-from experiments.sweep.search import Step, found, next_steps, steps_at_most
+from experiments.sweep.search import Measurement, least_buffer, next_steps, steps_at_most
 from experiments.sweep.spec import CRITERIA, Point, Search, Sweep
 from lib import files
 from lib.errors import BadValue, SpecError
@@ -38,7 +38,7 @@ SCHEMA: dict[str, Any] = {
 
 
 @dataclass
-class One:
+class PointSearch:
     """The search of one point between two buffers, in packets; `spec` is that of the smaller."""
 
     point: Point
@@ -49,26 +49,26 @@ class One:
 
 
 class Searches:
-    """Gives jobs as Jobs of run.py does, each round those that the results of the earlier ones ask for."""
+    """As Jobs of run.py; each round has the jobs that the results of earlier rounds ask for."""
 
     def __init__(self, sweep: Sweep, probe: Callable[[str], Host]) -> None:
         assert sweep.search
         self.sweep, self.probe, self.search = sweep, cache(probe), sweep.search
-        self.ones = _ones(sweep, sweep.search, self.probe)
-        self.first = [self._job(one, one.low, 1) for one in self.ones]
+        self.point_searches = _point_searches(sweep, sweep.search, self.probe)
+        self.first = [self._job(point_search, point_search.low, 1) for point_search in self.point_searches]
 
     def next(self, table: polars.DataFrame, given_up: set[str]) -> Round:
-        """All jobs that were asked for by now, those of earlier rounds included."""
+        """All jobs so far, those of earlier rounds included."""
         values = self._values(table)
         jobs: list[Job] = []
         more, more_cost_s = 0, 0.0
-        for one in self.ones:
-            asked, steps, _ = self._replay(one, values, given_up)
+        for point_search in self.point_searches:
+            asked, steps, _ = self._replay(point_search, values, given_up)
             jobs += asked
             if steps:
-                expected = self._expected(one) - len(asked)
+                expected = self._expected(point_search) - len(asked)
                 more += max(expected, 1)
-                more_cost_s += max(expected, 1) * cost.repetition_s(one.spec)
+                more_cost_s += max(expected, 1) * cost.repetition_s(point_search.spec)
         rounds = sorted({job.repetition for job in jobs})
         ordered = [
             job
@@ -80,17 +80,17 @@ class Searches:
     def write_tables(self, directory: Path, table: polars.DataFrame, given_up: set[str]) -> None:
         """Writes least_buffer.parquet, in one step."""
         values = self._values(table)
-        rows = [self._row(one, values, given_up) for one in self.ones]
+        rows = [self._row(point_search, values, given_up) for point_search in self.point_searches]
         with files.whole(directory / TABLE) as file:
             polars.DataFrame(rows, schema=SCHEMA).write_parquet(file)
 
     def lines(self, directory: Path) -> list[str]:
-        """What was found, a line a point."""
+        """The results, a line a point."""
         rows = polars.read_parquet(directory / TABLE).iter_rows(named=True)
         return [
-            f"  {plan.describe(one.point)}: {_interval(row)} of {row['bdp_packets']} packets of BDP, {row['runs']} runs"
+            f"  {row['point']}: {_interval(row)} of {row['bdp_packets']} packets of BDP, {row['runs']} runs"
             + (f" ({row['note']})" if row["note"] else "")
-            for one, row in zip(self.ones, rows, strict=True)
+            for row in rows
         ]
 
     def _values(self, table: polars.DataFrame) -> dict[str, float | None]:
@@ -102,17 +102,17 @@ class Searches:
         return plan.shuffled(jobs, f"order {self.sweep.seed} {number}")
 
     def _replay(
-        self, one: One, values: dict[str, float | None], given_up: set[str]
-    ) -> tuple[list[Job], list[Step], dict[int, list[float | None]]]:
-        """The search from its begin, with what was measured: jobs asked for, the steps that wait for runs, numbers."""
+        self, point_search: PointSearch, values: dict[str, float | None], given_up: set[str]
+    ) -> tuple[list[Job], list[Measurement], dict[int, list[float | None]]]:
+        """Replays the search: its jobs, the measurements that wait for runs, and the measured numbers."""
         measured: dict[int, list[float | None]] = {}
         jobs: list[Job] = []
-        while steps := next_steps(measured, one.low, one.high, self.sweep.reps, self.search):
+        while steps := next_steps(measured, point_search.low, point_search.high, self.sweep.reps, self.search):
             missing = False
             for step in steps:
                 known = measured.setdefault(step.packets, [])
                 for number in range(len(known) + 1, step.repetitions + 1):
-                    job = self._job(one, step.packets, number)
+                    job = self._job(point_search, step.packets, number)
                     jobs.append(job)
                     run = f"{self.sweep.name}/{SWEEP_RUNS}/{job.id}/{REPETITION}"
                     if run in values:
@@ -125,22 +125,22 @@ class Searches:
                 return jobs, steps, measured
         return jobs, [], measured
 
-    def _job(self, one: One, packets: int, number: int) -> Job:
+    def _job(self, point_search: PointSearch, packets: int, number: int) -> Job:
         key = (packets, number)
-        if key not in one.jobs:
-            (point, spec), *_ = plan.check(self.sweep, [one.point], self.probe, {"buf": f"{packets}p"})
-            one.jobs[key] = plan.repetition(self.sweep, {**point, "buf": f"{packets}p"}, spec, number)
-        return one.jobs[key]
+        if key not in point_search.jobs:
+            (point, spec), *_ = plan.check(self.sweep, [point_search.point], self.probe, {"buf": f"{packets}p"})
+            point_search.jobs[key] = plan.repetition(self.sweep, {**point, "buf": f"{packets}p"}, spec, number)
+        return point_search.jobs[key]
 
-    def _expected(self, one: One) -> int:
-        return steps_at_most(one.low, one.high, self.search.width) * self.sweep.reps
+    def _expected(self, point_search: PointSearch) -> int:
+        return steps_at_most(point_search.low, point_search.high, self.search.width) * self.sweep.reps
 
-    def _row(self, one: One, values: dict[str, float | None], given_up: set[str]) -> dict[str, Any]:
-        *_, measured = self._replay(one, values, given_up)
-        result = found(measured, one.low, one.high, self.sweep.reps, self.search)
-        spec = one.spec
+    def _row(self, point_search: PointSearch, values: dict[str, float | None], given_up: set[str]) -> dict[str, Any]:
+        *_, measured = self._replay(point_search, values, given_up)
+        result = least_buffer(measured, point_search.low, point_search.high, self.sweep.reps, self.search)
+        spec = point_search.spec
         return {
-            "point": plan.describe(one.point), "cc": mix([group._asdict() for group in spec.groups]),
+            "point": plan.describe(point_search.point), "cc": mix([group._asdict() for group in spec.groups]),
             "flows": spec.flows, "mode": spec.mode, "rate_bps": spec.rate_bps, "rtt_ns": spec.rtt_ns,
             "mtu_bytes": spec.mtu_bytes, "bdp_packets": spec.bdp_packets, "criterion": self.search.criterion,
             "least": self.search.least, "width": self.search.width, "low_packets": result.low,
@@ -148,20 +148,21 @@ class Searches:
         }  # fmt: skip
 
 
-def _ones(sweep: Sweep, search: Search, probe: Callable[[str], Host]) -> list[One]:
+def _point_searches(sweep: Sweep, search: Search, probe: Callable[[str], Host]) -> list[PointSearch]:
     """Both ends of each point's range, checked. Raises SpecError."""
     low = plan.check(sweep, sweep.points, probe, {"buf": search.low})
     high = plan.check(sweep, sweep.points, probe, {"buf": search.high})
-    ones = [
-        One(point, least, least.buffer_packets, most.buffer_packets)
+    point_searches = [
+        PointSearch(point, least, least.buffer_packets, most.buffer_packets)
         for (point, least), (_, most) in zip(low, high, strict=True)
     ]
-    for one in ones:
-        if one.low > one.high:
-            where = f"{sweep.file}, {plan.describe(one.point)}"
-            problem = f"is {one.low} packets, more than high={search.high}, {one.high}; allowed: less than that"
+    for point_search in point_searches:
+        if point_search.low > point_search.high:
+            where = f"{sweep.file}, {plan.describe(point_search.point)}"
+            most = f"high={search.high}, {point_search.high}"
+            problem = f"is {point_search.low} packets, more than {most}; allowed: less than that"
             raise SpecError([BadValue("search.low", search.low, problem, where)])
-    return ones
+    return point_searches
 
 
 def _interval(row: dict[str, Any]) -> str:

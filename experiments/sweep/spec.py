@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a sweep is asked to be: a YAML file (the loader of experiment specs, so values are text), words after make over
-it, every error at once. Which experiments it stands for is in plan.py.
+"""The spec of a sweep: a YAML file (values are text, as in specs of experiments), overridden by words after make.
+Reports every error at once. plan.py derives the experiments.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from lib.values import choice, number, whole_number
 
 KEEP = ("all", "tables", "summary")
 CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p01"}  # of the run table
-# A sweep says these for all its runs; a run's own are derived from them.
+# A sweep gives these once; those of its runs are derived.
 OF_THE_SWEEP = ("reps", "seed", "name", "spec_version")
-VERSIONS = {"real": "CLOCK=real", "smoke": "SMOKE=1"}  # what asks for them; each says what is otherwise
+VERSIONS = {"real": "CLOCK=real", "smoke": "SMOKE=1"}  # the word that selects a version
 VERSION_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "search")
 LIKE_SECTIONS = (*VERSION_SECTIONS, *VERSIONS)
 SECTIONS = ("name", "about", "like", *LIKE_SECTIONS)
@@ -42,12 +42,12 @@ class Search(NamedTuple):
     low: str
     high: str
     width: float  # of the interval, over its lower end
-    most_reps: int  # of one buffer, where repetitions do not agree
+    most_reps: int  # of one buffer, if repetitions disagree
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep with nothing left open but its experiments' own parameters, which are text."""
+    """A sweep with every value set; the parameters of its experiments are text."""
 
     name: str
     about: str
@@ -55,7 +55,7 @@ class Sweep:
     reps: int
     seed: int
     base: Point
-    points: tuple[Point, ...]  # what each changes in `base`
+    points: tuple[Point, ...]  # the changes of each to `base`
     search: Search | None
     file: str
 
@@ -65,8 +65,8 @@ class Sweep:
 
 
 def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
-    """The sweep of `file` over what it is like, with `words` (keys in lower case) instead of what it says; CLOCK=real
-    means its real-time version if it has one, and `smoke` the short one, of whichever clock. Raises SpecError.
+    """The sweep of `file`, over the file that it is like, with `words` (keys in lower case) in place of its values.
+    CLOCK=real selects its real-time version if it has one, `smoke` the short version. Raises SpecError.
     """
     content = load_yaml(file)
     errors: list[BadValue] = []
@@ -85,7 +85,7 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
     for version in versions:
         content = _overridden(content, version, wrong)
     changed = dict(words)
-    own = {key: changed.pop(key) for key in ("keep", "reps", "seed", "name") if key in changed}
+    whole = {key: changed.pop(key) for key in ("keep", "reps", "seed", "name") if key in changed}
     base = _parameters(content.get("base", {}), "base", wrong)
     grid = _grid(content.get("grid", {}), wrong)
     listed = _points(content.get("points", [{}]), wrong)
@@ -109,11 +109,11 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
             base[key] = str(value)
     search = _search(content["search"], {*base, *varied}, wrong) if "search" in content else None
     sweep = Sweep(
-        name=_name(own.get("name"), [content.get("name"), *versions], changed, own.get("seed"), wrong),
+        name=_name(whole.get("name"), [content.get("name"), *versions], changed, whole.get("seed"), wrong),
         about=_text(content.get("about", ""), "about", wrong),
-        keep=_value("keep", own.get("keep", content.get("keep", "all")), choice(*KEEP), "all", wrong),
-        reps=_value("reps", own.get("reps", content.get("reps", "1")), whole_number(1, MOST_REPS), 1, wrong),
-        seed=_value("seed", own.get("seed", content.get("seed", "1")), whole_number(0, 2**32 - 1), 0, wrong),
+        keep=_value("keep", whole.get("keep", content.get("keep", "all")), choice(*KEEP), "all", wrong),
+        reps=_value("reps", whole.get("reps", content.get("reps", "1")), whole_number(1, MOST_REPS), 1, wrong),
+        seed=_value("seed", whole.get("seed", content.get("seed", "1")), whole_number(0, 2**32 - 1), 0, wrong),
         base=base,
         points=points,
         search=search,
@@ -127,7 +127,7 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
 
 
 def _like(given: object, file: Path, wrong: Any) -> dict[str, Any]:
-    """What the file says that this one is like: a relative path to below its directory."""
+    """The file named by `like`: a relative path below the spec's directory."""
     path = Path(given if isinstance(given, str) else "..")
     if path.is_absolute() or ".." in path.parts or not str(path).isprintable():
         wrong("like", given, "is no file below the spec's own directory; allowed: a path such as common/link.yaml")
@@ -138,7 +138,7 @@ def _like(given: object, file: Path, wrong: Any) -> dict[str, Any]:
 
 
 def _overridden(content: dict[str, Any], version: str, wrong: Any) -> dict[str, Any]:
-    """The content with what a version says instead."""
+    """The content, overridden by a version."""
     instead = content.get(version)
     if not isinstance(instead, dict):
         problem = f"is missing, or no mapping: this sweep has no {version} version; leave {VERSIONS[version]} out"
@@ -170,26 +170,26 @@ def _unknown(key: str) -> str:
 
 
 def _parameters(content: object, where: str, wrong: Any) -> Point:
-    """Parameters of an experiment, as text; whether their values make sense is asked for each point."""
+    """Parameters of an experiment, as text. Their values are checked with each point."""
     if not isinstance(content, dict):
         wrong(where, None, "is no mapping of parameters; allowed: lines such as `rtt: 10ms`")
         return {}
-    found = {}
+    parameters = {}
     for key, value in content.items():
         if key not in KEYS or key in OF_THE_SWEEP:
             wrong(f"{where}.{key}", None, _unknown(key))
         elif not isinstance(value, str) or not value:
             wrong(f"{where}.{key}", None, "has no single value; several are what grid and points are for")
         else:
-            found[key] = value
-    return found
+            parameters[key] = value
+    return parameters
 
 
 def _grid(content: object, wrong: Any) -> dict[str, list[str]]:
     if not isinstance(content, dict):
         wrong("grid", None, "is no mapping; allowed: lines such as `flows: [1, 4]`")
         return {}
-    found: dict[str, list[str]] = {}
+    grid: dict[str, list[str]] = {}
     for key, values in content.items():
         if key not in KEYS or key in OF_THE_SWEEP:
             wrong(f"grid.{key}", None, _unknown(key))
@@ -198,8 +198,8 @@ def _grid(content: object, wrong: Any) -> dict[str, list[str]]:
         elif len(set(values)) < len(values):
             wrong(f"grid.{key}", None, "has a value twice; allowed: each once")
         else:
-            found[key] = values
-    return found
+            grid[key] = values
+    return grid
 
 
 def _points(content: object, wrong: Any) -> list[Point]:
@@ -239,9 +239,9 @@ def _search(content: object, given: set[str], wrong: Any) -> Search | None:
 
 
 def _name(given: object, of_file: list[object], changed: Mapping[str, object], seed: object, wrong: Any) -> str:
-    """The directory's name: NAME, or the file's with its versions and what was changed, so that other runs have another
-    directory. `clock` is not said again where the real version says it. A short version's name always ends with
-    "-smoke": by that figures tell it from a full one.
+    """The directory's name: NAME, or the file's name with its versions and changes, so that other runs have another
+    directory. `clock` is left out if the real version implies it. The name of a short version always ends with
+    "-smoke": figures recognise it by that.
     """
     if given is None:
         said = {key: value for key, value in changed.items() if not (key == "clock" and "real" in of_file[1:])}

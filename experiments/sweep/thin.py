@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What of a valid run stays (keep): `all`; `tables`, without raw files; `summary`, without tables of packets, logs and
-the figures' own files too (report.html has them).
+"""Thins valid runs. KEEP=all keeps everything; `tables` removes raw files; `summary` also removes tables of packets,
+logs and the files of figures, which report.html contains.
 
-A run that is not valid keeps all: whoever wants to know why needs it. THINNED in the repetition says what was done, and
-is written first: thinning that was killed is done to its end by the next.
+A run that is not valid keeps everything, so that its reasons can be examined. THINNED in the repetition lists the
+removed files. It is written first, so that the next call completes thinning that was killed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from runs.thinned import REMOVED, kept
 
 
 def thin(repetition: Path, keep: str) -> None:
-    """Removes what `keep` says. Raises OSError."""
-    if keep == "all" or (keep == "tables" and kept(repetition) == "summary"):  # what is gone does not come back
+    """Removes the files that `keep` does not keep. Raises OSError."""
+    if keep == "all" or (keep == "tables" and kept(repetition) == "summary"):  # removed files do not come back
         return
     names = REMOVED[keep]
     mark = repetition / THINNED

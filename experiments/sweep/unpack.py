@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Unpacks what a lab sends back: regular files with the names of a run's own files, up to a bound, and nothing else. A
-lab is another machine, and whoever unpacks may be root: no link, device, mode, owner or path of an archive is taken.
+"""Unpacks a job's archive from a lab: regular files with names of a run's files, up to a bound, and nothing else. A lab
+is another machine and this process may be root, so links, devices, modes, owners and foreign paths are refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALLOWED = re.compile(
     """,
     re.VERBOSE,
 )
-# What a job that was killed leaves of work that it had not finished: temporary files and Ansible's.
+# Unfinished files of a job that was killed: temporary files and Ansible's.
 UNFINISHED = re.compile(rf"{REPETITION}/(.*/)?\..*|{REPETITION}/logs/ansible(/.*)?")
 
 
@@ -54,7 +54,7 @@ def unpack(packed: Path, name: str, into: Path, most_bytes: int) -> None:
 
 
 def is_wanted(member: tarfile.TarInfo, prefix: str) -> bool:
-    """Whether a member of the archive is a file of a run, or of unfinished work. Raises ValueError if it is neither."""
+    """Whether a member of the archive is a file of a run; False for unfinished files. Raises ValueError for others."""
     if not (member.isreg() or member.isdir()):
         raise ValueError(f"{member.name!a} is neither a file nor a directory")
     if member.name == prefix:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from experiments.sweep.search import Found, Step, found, next_steps, steps_at_most
+from experiments.sweep.search import LeastBuffer, Measurement, least_buffer, next_steps, steps_at_most
 from experiments.sweep.spec import Search
 
 SEARCH = Search("nonempty", 0.99, "3p", "249p", 0.1, most_reps=8)
@@ -14,13 +14,15 @@ LOW, HIGH = 3, 249
 Measure = Callable[[int, int], float | None]  # packets, repetition
 
 
-def searched(measure: Measure, reps: int = 2, search: Search = SEARCH) -> tuple[Found, dict[int, list[float | None]]]:
+def searched(
+    measure: Measure, reps: int = 2, search: Search = SEARCH
+) -> tuple[LeastBuffer, dict[int, list[float | None]]]:
     """The result, and all that was measured for it."""
     measured: dict[int, list[float | None]] = {}
     for _ in range(100):
         steps = next_steps(measured, LOW, HIGH, reps, search)
         if not steps:
-            return found(measured, LOW, HIGH, reps, search), measured
+            return least_buffer(measured, LOW, HIGH, reps, search), measured
         for step in steps:
             values = measured.setdefault(step.packets, [])
             assert len(values) < step.repetitions
@@ -41,8 +43,8 @@ def test_search__of_a_sharp_edge_is_as_narrow_as_asked_and_holds_it(least: int) 
 
 
 def test_search__outside_of_its_range_says_so_after_its_ends() -> None:
-    assert searched(lambda *_: 1.0)[0] == Found(None, LOW, 4, "at most 3, the least that was tried")
-    assert searched(lambda *_: 0.2)[0] == Found(HIGH, None, 4, "more than 249, the most that was tried")
+    assert searched(lambda *_: 1.0)[0] == LeastBuffer(None, LOW, 4, "at most 3, the least that was tried")
+    assert searched(lambda *_: 0.2)[0] == LeastBuffer(HIGH, None, 4, "more than 249, the most that was tried")
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -94,14 +96,14 @@ def test_search__goes_on_with_runs_that_are_not_valid() -> None:
 
 
 def test_next_steps__are_the_ends_first_then_what_is_missing() -> None:
-    assert next_steps({}, LOW, HIGH, 2, SEARCH) == [Step(3, 2), Step(249, 2)]
-    assert next_steps({3: [0.5], 249: [1.0, 1.0]}, LOW, HIGH, 2, SEARCH) == [Step(3, 2)]
-    assert next_steps({3: [0.5] * 2, 249: [0.9, 1.0]}, LOW, HIGH, 2, SEARCH) == [Step(249, 4)]
-    assert next_steps({3: [0.5] * 2, 249: [1.0] * 2}, LOW, HIGH, 2, SEARCH) == [Step(27, 2)]
-    assert found({3: [0.5] * 2, 249: [1.0] * 2}, LOW, HIGH, 2, SEARCH) == Found(3, 249, 4, "not finished")
+    assert next_steps({}, LOW, HIGH, 2, SEARCH) == [Measurement(3, 2), Measurement(249, 2)]
+    assert next_steps({3: [0.5], 249: [1.0, 1.0]}, LOW, HIGH, 2, SEARCH) == [Measurement(3, 2)]
+    assert next_steps({3: [0.5] * 2, 249: [0.9, 1.0]}, LOW, HIGH, 2, SEARCH) == [Measurement(249, 4)]
+    assert next_steps({3: [0.5] * 2, 249: [1.0] * 2}, LOW, HIGH, 2, SEARCH) == [Measurement(27, 2)]
+    assert least_buffer({3: [0.5] * 2, 249: [1.0] * 2}, LOW, HIGH, 2, SEARCH) == LeastBuffer(3, 249, 4, "not finished")
 
 
 def test_search__of_one_buffer_ends() -> None:
     measured = {5: [1.0]}
-    assert next_steps({}, 5, 5, 1, SEARCH) == [Step(5, 1)]
+    assert next_steps({}, 5, 5, 1, SEARCH) == [Measurement(5, 1)]
     assert next_steps(measured, 5, 5, 1, SEARCH) == []
