@@ -15,12 +15,13 @@ from rich.table import Table
 from controlplane import apply
 from controlplane.desired import desired
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched, mode_of
-from controlplane.spec import MTU_BYTES, SwitchSpec, load, quantity, whole_number
+from controlplane.spec import MTU_BYTES, SwitchSpec, load, quantity
 from controlplane.switch import Switch, SwitchError
 from controlplane.targets import connect
 from controlplane.threshold import DIMENSIONS, Conversion, convert
 from lib import units
 from lib.terminal import printable
+from lib.values import whole_number
 
 DIFFERENT = 2
 

@@ -9,6 +9,7 @@ import difflib
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,7 +20,8 @@ from controlplane.policy import MODES
 from controlplane.spec_file import SpecFileError
 from controlplane.targets import TARGETS
 from controlplane.threshold import DIMENSIONS
-from lib import units
+from lib import values
+from lib.values import whole_number
 from wire.wire import POSTCARD
 
 MTU_BYTES = (64, 10_000)
@@ -29,27 +31,7 @@ FECS = ("none", "firecode", "reed-solomon")
 NEGOTIATIONS = ("default", "on", "off")
 
 
-def quantity(*dimensions: str) -> Callable[[object], units.Quantity]:
-    """A parser of quantities above zero. Its ValueErrors continue a sentence that begins with the value."""
-
-    def read(value: object) -> units.Quantity:
-        parsed = units.parse(value, dimensions)
-        if not parsed.amount:
-            raise ValueError("is zero; allowed: more than that, or leave it out")
-        return parsed
-
-    return read
-
-
-def whole_number(low: int, high: int) -> Callable[[object], int]:
-    """A parser of decimal numbers from `low` to `high`. Its ValueErrors continue a sentence, as quantity's."""
-
-    def read(value: object) -> int:
-        if not re.fullmatch(r"[0-9]{1,12}", str(value)) or not low <= int(str(value)) <= high:
-            raise ValueError(f"is not a whole number from {low} to {high}")
-        return int(str(value))
-
-    return read
+quantity = partial(values.quantity, positive=True, exact=False)
 
 
 def _one_of(*allowed: str) -> Callable[[object], str]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
 import signal
@@ -14,9 +13,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from experiments import disk, host
-from lib import files, owner, regular, syscalls
+from lib import files, owner, syscalls
 from lib.errors import RunError
-from runs import results
+from runs import results, verdict
 from runs.names import SUMMARY
 
 LAST_LINES = 3
@@ -66,7 +65,10 @@ def _analyse(repetition: Path, alone: bool) -> dict[str, Any]:
             *lines,
             *_again(repetition),
         )
-    return _summary(repetition)
+    try:
+        return verdict.read(repetition)
+    except (OSError, ValueError) as error:
+        raise RunError(f"{repetition}: {verdict.unread(error)}") from None
 
 
 def user_problem() -> str | None:
@@ -102,17 +104,6 @@ def _cannot(user: pwd.struct_passwd | None, why: str | None) -> str:
 
 def _again(repetition: Path) -> list[str]:
     return [f"the raw files are complete: {results.replay_command(repetition)} tries again"]
-
-
-def _summary(repetition: Path) -> dict[str, Any]:
-    path = repetition / SUMMARY
-    try:
-        summary = json.loads(regular.read_text(path))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path} cannot be read: {error}") from None
-    if not isinstance(summary, dict):
-        raise RunError(f"{path} is no summary: see {repetition / LOG}")
-    return summary
 
 
 def _log(repetition: Path) -> IO[str]:

@@ -14,12 +14,11 @@ from typing import Any
 
 from controlplane.targets import TARGETS
 from experiments import host
+from experiments.playbooks import ANSIBLE, LAB
 from experiments.spec import RUN_TARGETS, validate
 from lib.errors import BadValue, RunError, SpecError
 from lib.terminal import say
 
-ANSIBLE = host.CHECKOUT / "ansible"
-LAB = ANSIBLE / "inventories/lab"
 TESTBED = ANSIBLE / "inventories/testbed"
 STAMPS = host.BUILD
 KEYS = ("target", "inventory")

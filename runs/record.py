@@ -71,7 +71,7 @@ def read(directory: Path) -> Record | None:
     try:
         content = json.loads(regular.read_text(directory / RECORD))
     except FileNotFoundError:
-        if _is_marked(directory):
+        if environment(directory).get(MARK) is True:
             raise ValueError(f"missing, though {ENVIRONMENT} says that the run has it") from None
         return None
     except (OSError, ValueError, RecursionError) as error:
@@ -83,7 +83,7 @@ def read(directory: Path) -> Record | None:
     if not all(_is_part(content.get(name, ...)) for name in Record._fields):
         raise ValueError("does not give each part as file names with digests, or as null")
     record = Record(content["raw"], content["derived"])
-    if record.raw is None and _is_marked(directory):
+    if record.raw is None and environment(directory).get(MARK) is True:
         raise ValueError("has no raw files, though the run was recorded with theirs")
     return record
 
@@ -220,12 +220,13 @@ def _is_under(name: str, gone: Sequence[str]) -> bool:
     return PurePath(name).parts[0] in gone
 
 
-def _is_marked(directory: Path) -> bool:
+def environment(directory: Path) -> dict[str, Any]:
+    """environment.json, unchecked; empty if it cannot be read."""
     try:
-        environment = json.loads(regular.read_text(directory / ENVIRONMENT))
+        content = json.loads(regular.read_text(directory / ENVIRONMENT))
     except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(environment, dict) and environment.get(MARK) is True
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _digest_of(content: Mapping[str, Any]) -> str:

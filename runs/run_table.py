@@ -177,13 +177,7 @@ def unreadable(repetition: Path, results: Path, error: OSError | ValueError) -> 
 
 def environment(repetition: Path) -> dict[str, Any]:
     """environment.json of a repetition; empty where it cannot be read, or is not what was recorded."""
-    if record.raw_damage(repetition, only=(ENVIRONMENT,)):
-        return {}
-    try:
-        said = json.loads(regular.read_text(repetition / ENVIRONMENT))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
+    return {} if record.raw_damage(repetition, only=(ENVIRONMENT,)) else record.environment(repetition)
 
 
 def repetitions(results: Path) -> Iterator[Path]:

@@ -42,9 +42,7 @@ class SweepProgress(Terminal):
     def left_s(self, elapsed_s: float) -> float:
         """Time left if the finished jobs took `elapsed_s`: at first by expected costs, then by the measured pace."""
         left_s = max(0.0, self.cost_s - self.done_cost_s)
-        trust = min(
-            1.0, self.done_cost_s / max(self.cost_s, 1e-9) * 10
-        )  # in the measured pace: full when a tenth is done
+        trust = min(1.0, self.done_cost_s / max(self.cost_s, 1e-9) * 10)  # in the measured pace, after a tenth
         measured = elapsed_s / self.done_cost_s if self.done_cost_s else 0.0
         return left_s * (trust * measured + (1 - trust) / self.at_once)
 
