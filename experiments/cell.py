@@ -59,7 +59,7 @@ def run(work: Callable[[], Any]) -> Any:
     runner = os.getpid()
     sys.stdout.flush()
     sys.stderr.flush()
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # none is lost between a fork and the handlers after it
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # lose none between a fork and its handlers
     keeper = os.fork()
     if keeper == 0:
         os.close(read_end)
@@ -111,7 +111,7 @@ class _Forwarding:
 
 
 def _read_all(fd: int) -> bytes:
-    """What comes through a pipe until its last writer ends, up to a bound."""
+    """The data of a pipe until its last writer ends, up to a bound."""
     data = b""
     while len(data) < MAX_RESULT_BYTES and (more := os.read(fd, 65536)):
         data += more

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""How far a job is, told by its directory alone: nothing else could disagree with what lies there.
+"""The state of a sweep's job, read from its directory alone: no second record could disagree with the directory.
 
-runs/<job>/rep-1/summary.json     analysed; says itself whether it is valid
-runs/<job>/rep-1/environment.json recorded and its raw files kept: only the analysis is missing
-runs/<job>/rep-1/ABORTED          failed by itself, with the reason; or was stopped by a signal, see below
-runs/<job>/rep-1                  otherwise: was stopped or killed, and is done again, which is no attempt more
-runs/<job>/attempt-<k>            earlier ones that came to an end and were not valid
+runs/<job>/rep-1/summary.json     analysed; the summary has the verdict
+runs/<job>/rep-1/environment.json recorded, with its raw files kept: only the analysis is missing
+runs/<job>/rep-1/ABORTED          failed, or was stopped by a signal (aborted.py)
+runs/<job>/rep-1                  otherwise: was stopped or killed; is done again, which does not count as an attempt
+runs/<job>/attempt-<k>            earlier attempts that ended and were not valid
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ATTEMPT = "attempt-"
 
 
 class State(Enum):
-    """What came of the attempt that lies in its place."""
+    """The state of the current attempt."""
 
     TO_DO = "to do"
     RECORDED = "recorded, not analysed"
@@ -36,7 +36,7 @@ class State(Enum):
 
 
 class JobState(NamedTuple):
-    """A job's state, how many attempts came to an end, and why the last one is not valid ('' where it is)."""
+    """A job's state, how many attempts have ended, and why the last attempt is not valid ('': it is)."""
 
     state: State
     attempts: int
@@ -47,7 +47,7 @@ def look(run: Path) -> JobState:
     """The state of the job in the directory `run`, which need not exist."""
     earlier = len(list(run.glob(f"{ATTEMPT}*")))
     repetition = run / REPETITION
-    with contextlib.suppress(OSError, ValueError):  # one that cannot be read is none: it is made anew
+    with contextlib.suppress(OSError, ValueError):  # a summary that cannot be read is made anew
         summary = verdict.read(repetition)
         if problem := verdict.misplaced(repetition, summary):
             return JobState(State.NOT_VALID, earlier + 1, problem)
@@ -58,12 +58,12 @@ def look(run: Path) -> JobState:
         if aborted.cause is Cause.STOPPED:
             return JobState(State.TO_DO, earlier, reason)
         return JobState(State.ABORTED, earlier + 1, reason)
-    recorded = results.is_recorded(repetition) and kept(repetition) == "all"  # else there is nothing to analyse again
+    recorded = results.is_recorded(repetition) and kept(repetition) == "all"  # the analysis needs raw files
     return JobState(State.RECORDED if recorded else State.TO_DO, earlier)
 
 
 def make_room(run: Path) -> None:
-    """Moves an attempt that came to an end away, and removes one that did not: then the next may begin."""
+    """Makes way for the next attempt: renames an attempt that has ended, removes an unfinished one."""
     job, repetition = look(run), run / REPETITION
     if not repetition.exists():
         return

@@ -3,13 +3,13 @@
 
 A repetition is recorded when it has environment.json, and complete when it has summary.json. The digests of its raw
 files (digests.json) are written before environment.json. A repetition that ended before it was recorded gets the file
-ABORTED with one line that says why; where even the runner was killed, the next command does that, and names each one
-that is recorded but was never analysed. A lock on each run directory, which the kernel takes away with the last process
-of the run, tells what looks unfinished and still runs. So several may run in one results directory, as far as the
-machine can carry them (machine.py).
+ABORTED (aborted.py). If the runner was killed, the next command writes ABORTED, and names each repetition that was
+recorded but not analysed. A lock on each run directory tells unfinished runs from running ones; the kernel releases it
+with the last process of the run. So several experiments may run in one results directory, if the machine has the
+processors (machine.py).
 
-Users may share a results directory, and one of them may be root. Locks are on the directories themselves, so there is
-no lock file whose owner could keep others out. Each command marks and names the runs of its own user alone.
+Users may share a results directory, and one of them may be root. Directories themselves are locked: a lock file would
+have an owner, who could keep others out. Each command marks and names the runs of its own user alone.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from runs.names import ABORTED, ENVIRONMENT, LATEST, SUMMARY
 
 @contextlib.contextmanager
 def locked(results: Path) -> Iterator[None]:
-    """Marks what a killed experiment left, and keeps others from beginning one here until the body has: a moment.
+    """Marks the repetitions of killed runners, and holds the lock of `results` while the body makes a run directory.
 
-    Raises RunError if `results` cannot hold any.
+    Raises RunError if `results` cannot hold results.
     """
     try:
         owner.make(results)
@@ -57,7 +57,7 @@ def locked(results: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def running(run: Path) -> Iterator[None]:
-    """While the body runs, or any process that was forked in it, so does the experiment: nobody takes it for killed."""
+    """Marks the run as running while the body, or a process forked in it, runs."""
     with files.directory(run) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -82,7 +82,7 @@ def _is_locked(directory: int) -> bool:
 
 
 def _ended(results: Path) -> Iterator[tuple[Path, int]]:
-    """Repetitions of our experiments that run no more, each with a descriptor of its directory."""
+    """Repetitions of this user's experiments that have ended, each with a descriptor of its directory."""
     for run in sorted(results.iterdir()):
         with contextlib.suppress(OSError), files.directory(run) as within:
             with os.scandir(within) as entries:
@@ -95,7 +95,7 @@ def _ended(results: Path) -> Iterator[tuple[Path, int]]:
 
 
 def mark_killed(results: Path) -> list[Path]:
-    """Marks each repetition that ended with its runner. Returns what it marked."""
+    """Marks each repetition that was killed with its runner. Returns the marked repetitions."""
     marked = []
     for path, repetition in _ended(results):
         if not any(files.exists(name, repetition) for name in (ENVIRONMENT, ABORTED)):
@@ -106,7 +106,7 @@ def mark_killed(results: Path) -> list[Path]:
 
 
 def unanalysed(results: Path) -> list[Path]:
-    """Repetitions of experiments that run no more, recorded to their end but without a summary."""
+    """Repetitions of ended experiments, recorded to their end but without a summary."""
     return [
         path
         for path, repetition in _ended(results)
@@ -123,7 +123,7 @@ def record(repetition: Path, world: dict[str, Any]) -> None:
 
 
 def replay_command(directory: Path) -> str:
-    """What analyses `directory` again, ready to be pasted into a shell."""
+    """The command that analyses `directory` again, quoted for a shell."""
     return f"make replay {shlex.quote(f'RUN={directory}')}"
 
 
@@ -133,7 +133,7 @@ def is_recorded(repetition: Path) -> bool:
 
 
 def create(results: Path, name: str, now_s: float) -> Path:
-    """A new directory for a run that starts at `now_s` (CLOCK_REALTIME). A second one in that second gets a number."""
+    """A new directory for a run that starts at `now_s` (CLOCK_REALTIME). Runs of the same second get numbers."""
     stem = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now_s))}-{name}"
     for number in range(1, 1000):
         path = results / (stem if number == 1 else f"{stem}-{number}")
@@ -174,7 +174,7 @@ def _mark(repetition: int, cause: Cause, reason: str) -> None:
 
 
 def latest_problem(results: Path) -> str | None:
-    """Why `results/latest` cannot become a link to a run; None if it can. To be asked before the run, too."""
+    """Why `results/latest` cannot become a link to a run; None if it can. Also checked before the run."""
     link = results / LATEST
     if link.exists() and not link.is_symlink():
         return f"{link} is no link, so it stays as it is; move it away"
@@ -182,7 +182,7 @@ def latest_problem(results: Path) -> str | None:
 
 
 def point_latest(results: Path, run: Path) -> None:
-    """Makes `results/latest` a link to `run`, in one step. What is there and is no link stays: it is not ours."""
+    """Makes `results/latest` a link to `run`, in one step. Raises RunError for a file or directory of that name."""
     problem = latest_problem(results)
     if problem:
         raise RunError(problem)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The table of all runs, a row a repetition: `results/index.parquet`, made from summary.json and environment.json.
 
-The index is a cache that cannot disagree: a row is taken from it only while its summary is the file that it was made
-of, everything else is read again. A row whose repetition was deleted is no run, also if all of them were.
+The index is a cache that cannot be stale: a row is reused only while its summary is the same file. All other summaries
+are read again. Rows of deleted repetitions are dropped.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ COLUMNS = tuple(SCHEMA)
 
 
 class Place(NamedTuple):
-    """Where a repetition lies, as far as the table tells it: nothing of this is in the summary."""
+    """The columns that follow from a repetition's place: the summary has none of them."""
 
     run: str  # path below the results
     sweep: str | None
     repetition: int
-    attempt: int  # 1, or more where runs that were not valid were done again
+    attempt: int  # more than 1 if earlier attempts were not valid
     kept: str  # all, tables or summary
     summary_mtime_ns: int | None
 
 
 def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place) -> dict[str, Any]:
-    """The row of one repetition; None for what was not measured, or is not what it should be. Raises ValueError if
-    `summary` is none.
+    """The row of one repetition; None for values that were not measured or have a wrong type. Raises ValueError if
+    `summary` is no summary.
     """
     verdict.check(summary)
     spec = summary["spec"]
@@ -126,14 +126,14 @@ def point(spec: Mapping[str, Any]) -> str:
 
 
 def mix(groups: list[dict[str, Any]]) -> str | None:
-    """One algorithm's name, or cubic:8,bbr:8; None without any."""
+    """One algorithm's name, or cubic:8,bbr:8; None without groups."""
     if len(groups) == 1:
         return str(groups[0].get("cc"))
     return ",".join(f"{group.get('cc')}:{group.get('flows')}" for group in groups) or None
 
 
 def place(repetition: Path, results: Path) -> Place:
-    """What the directory of a repetition below `results` tells by its name and by what lies in it and beside it."""
+    """The place of a repetition below `results`, from names and files of its directory and its neighbours."""
     run = repetition.parent
     of_sweep = run.parent.name == SWEEP_RUNS
     number = (JOB_NAME.fullmatch(run.name) if of_sweep else None) or REPETITION_NAME.fullmatch(repetition.name)
@@ -164,19 +164,19 @@ def read_repetition(repetition: Path, results: Path) -> dict[str, Any]:
 
 
 def unreadable(repetition: Path, results: Path, error: OSError | ValueError) -> dict[str, Any]:
-    """The row of a directory whose summary cannot be read: not valid, and why; with the conditions of its spec.yaml."""
+    """The row of a directory whose summary cannot be read: not valid, with the reason, and with values of spec.yaml."""
     try:
         spec = json.loads(json.dumps(load_spec(repetition), default=str, skipkeys=True))
     except (InputError, ValueError, RecursionError):
         spec = {}
     said = {"spec": spec, "utilization": {}, "valid": False, "reasons": [verdict.unread(error)]}
-    # Without the summary's time the index does not take it from there: what could not be read is tried again.
+    # Without the summary's time, the next reading ignores this row of the index and tries the summary again.
     where = place(repetition, results)._replace(summary_mtime_ns=None)
     return row(said, environment(repetition), where)
 
 
 def environment(repetition: Path) -> dict[str, Any]:
-    """environment.json of a repetition; empty where it cannot be read, or is not what was recorded."""
+    """environment.json of a repetition; empty if it cannot be read, or differs from the record."""
     return {} if record.raw_damage(repetition, only=(ENVIRONMENT,)) else record.environment(repetition)
 
 
@@ -197,7 +197,7 @@ def repetitions(results: Path) -> Iterator[Path]:
 
 
 def read(results: Path) -> polars.DataFrame:
-    """The table of every analysed repetition below `results`, fresh. One whose summary cannot be read is not valid."""
+    """The current table of every analysed repetition below `results`. Without a readable summary a row is not valid."""
     known = _index(results)
     cached = {} if known is None else {entry["run"]: entry for entry in known.iter_rows(named=True)}
     rows = []
@@ -216,7 +216,7 @@ def read(results: Path) -> polars.DataFrame:
 
 
 def write(results: Path) -> polars.DataFrame:
-    """Brings `results/index.parquet` up to date, in one step for whoever reads it meanwhile; returns the table."""
+    """Updates `results/index.parquet` atomically; returns the table."""
     table = read(results)
     with files.whole(results / INDEX) as file:
         table.write_parquet(file)
@@ -224,8 +224,8 @@ def write(results: Path) -> polars.DataFrame:
 
 
 def read_table(path: Path, needed: tuple[str, ...], also: tuple[str, ...] = ()) -> polars.DataFrame:
-    """Columns `needed` of a run table of anybody's, Parquet or CSV, and of `also` those that it has; also with a
-    summary's names (spec.rate_bps, utilization.p01). Raises ValueError if it is no run table, OSError.
+    """Columns `needed`, and of `also` the existing ones, of any run table: Parquet or CSV, also with the names of a
+    summary (spec.rate_bps, utilization.p01). Raises ValueError if the file is no run table, OSError.
     """
     regular.check(path)
     try:
@@ -241,15 +241,16 @@ def read_table(path: Path, needed: tuple[str, ...], also: tuple[str, ...] = ()) 
 
 
 def drawn_alike(row: Mapping[str, Any]) -> tuple[Any, Any] | None:
-    """What two rows with the same conditions have in common if they are one run done twice: in virtual time, where one
-    seed gives the same bytes, seed and number of the repetition. None: no other run is this one.
+    """The key of identical runs: rows with the same conditions and the same key are one run that was done twice. In
+    virtual time, where a seed gives the same bytes, the key is seed and number of the repetition. None: no other run is
+    identical.
     """
     drawn = row.get("seed"), row.get("repetition")
     return drawn if row.get("clock") == "virtual" and None not in drawn else None
 
 
 def distinct(rows: Iterable[Mapping[str, Any]]) -> int:
-    """How many runs the rows are: in virtual time a run that several sweeps did is one."""
+    """The number of different runs: in virtual time a run that several sweeps did counts once."""
     return len({(row["point"], drawn) if (drawn := drawn_alike(row)) else row["run"] for row in rows})
 
 
@@ -268,7 +269,7 @@ def _of_run(run: Path) -> Iterator[Path]:
 
 
 def _index(results: Path) -> polars.DataFrame | None:
-    """The index as it is on the disk; None if there is none with these columns."""
+    """The stored index; None if there is none with these columns."""
     try:
         table = parquet.read(results / INDEX)
     except (OSError, polars.exceptions.PolarsError):
@@ -277,7 +278,7 @@ def _index(results: Path) -> polars.DataFrame | None:
 
 
 def _typed(value: Any, kind: polars.DataType) -> Any:
-    """The value if it is of the column's kind, else None: a summary of another version may hold anything."""
+    """The value if it has the column's type, else None: a summary of another version may contain any type."""
     if kind == _TEXT:
         return value.encode(errors="replace").decode() if isinstance(value, str) else None
     if kind == _TRUTH:
@@ -288,7 +289,7 @@ def _typed(value: Any, kind: polars.DataType) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is one that a column can hold: finite, and of 64 bits."""
+    """Whether a column can hold the value: a finite number of 64 bits."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
@@ -302,7 +303,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _wall_s(phases: Any) -> float | None:
-    """Wall time of the repetition without its analysis; what passed in virtual time is not of the wall."""
+    """Wall time of the repetition without its analysis; virtual time does not count."""
     if not isinstance(phases, dict):
         return None
     wall_times = [value for name, value in phases.items() if is_number(value) and not str(name).startswith("virtual_")]

@@ -25,7 +25,7 @@ REQUIRED_SPEC = {
 # Of open-loop traffic alone; its names are those of analysis/theory/packet_sizes.py and hosts/traffic/schedule.h.
 OPEN_LOOP_SPEC = {"datagram_flows": int, "load": float, "sizes": str, "arrivals": str}
 
-# What it reads besides, if it is there and not null.
+# Optional keys that the analysis reads, if they exist and are not null.
 OPTIONAL_SPEC = {
     "name": str, "target": str, "clock": str, "switch": str, "delay": str, "traffic": str, "generator": str,
     "threshold_bytes": int, "ecn_threshold_packets": int, "ecn_threshold_bytes": int, "rate_pps": int,

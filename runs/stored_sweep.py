@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A sweep as it lies on the disk: its plan, a row for each of its jobs, and which parameters it varies.
+"""A stored sweep: its plan, a row for each of its jobs, and the parameters that it varies.
 
-Nothing is run here. A job without a summary has a row too, with what its plan says: it is missing, and why if it left
-a word. Where there is no plan (runs put together by hand) the parameters are those that differ between the runs.
+A job without a summary has a row, too, with the values of the plan; it is missing, for the reason in ABORTED if there
+is one. Without a plan (runs put together by hand) the parameters are those that differ between the runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SEARCHED_COLUMNS = (
     "low_packets", "high_packets", "runs", "note",
 )  # fmt: skip
 VALID, NOT_VALID, MISSING = "valid", "not valid", "missing"
-# Where a sweep's parameter stands in the run table; others have no column, and their words are shown.
+# The column of a sweep's parameter in the run table. Other parameters have no column: their text is shown.
 COLUMN = {
     "cc": "cc", "flows": "flows", "buf": "buffer_packets", "rate": "rate_bps", "rtt": "rtt_ns", "mtu": "mtu_bytes",
     "mode": "mode", "ecn_threshold": "ecn_threshold_packets", "traffic": "traffic", "clock": "clock",
@@ -38,8 +38,9 @@ Row = dict[str, Any]
 
 @dataclass
 class Stored:
-    """`directory` is results/<sweep>; `plan` what plan.json holds, or {}; `rows` have the columns of the run table, and
-    `verdict` (one of three), `point_words` (parameter -> text) and `directory` (of the repetition, below the sweep's).
+    """`directory` is results/<sweep>; `plan` the content of plan.json, or {}; `rows` have the columns of the run table,
+    and `verdict` (one of three), `point_words` (parameter -> text) and `directory` (of the repetition, below the
+    sweep's).
     """
 
     directory: Path
@@ -52,13 +53,13 @@ class Stored:
 
     @property
     def sweep(self) -> dict[str, Any]:
-        """The spec's own words, as far as there are any."""
+        """The sweep's spec, from the plan; {} without a plan."""
         words = self.plan.get("sweep")
         return words if isinstance(words, dict) else {}
 
     @cached_property
     def searched(self) -> list[Row]:
-        """What a search for the least buffer found, a row a point; nothing where none was made. Raises InputError."""
+        """The results of a search for the least buffer, a row a point; none without a search. Raises InputError."""
         path = self.directory / SEARCHED
         try:
             return parquet.read(path, columns=list(SEARCHED_COLUMNS)).rows(named=True)
@@ -74,7 +75,7 @@ class Stored:
 
     @cached_property
     def parameters(self) -> dict[str, list[Any]]:
-        """What is varied: parameter -> its values, in order. A value is the number of the run table, or the text."""
+        """The varied parameters: name -> values, in order. A value is a number of the run table, or text."""
         keys = list(dict.fromkeys(key for row in self.rows for key in row["point_words"])) or list(COLUMN)
         values_of = {key: list({self.value(row, key): None for row in self.rows}) for key in keys}
         return {
@@ -90,7 +91,7 @@ class Stored:
 
 
 def read(directory: Path) -> Stored:
-    """The sweep in a directory. Raises InputError if it holds no run and no plan of one, or a plan that is none."""
+    """The sweep in a directory. Raises InputError if it has neither runs nor a plan, or a damaged plan."""
     directory = directory.resolve()
     plan = _plan(directory)
     planned = plan.get("jobs") or {}
@@ -116,7 +117,7 @@ def read(directory: Path) -> Stored:
 
 
 def earlier_reasons(directory: Path, row: Row) -> list[str]:
-    """Why earlier attempts of a job were not good enough, one text each."""
+    """Why earlier attempts of a job were not valid, one text each."""
     reasons = []
     for attempt in sorted((directory / row["directory"]).parent.glob(EARLIER_ATTEMPTS)):
         try:
@@ -130,7 +131,7 @@ def earlier_reasons(directory: Path, row: Row) -> list[str]:
 
 
 def kind(reason: str) -> str:
-    """Reasons that differ in their numbers alone are of one kind: numbers become an ellipsis."""
+    """The reason with an ellipsis for each number: reasons of one kind differ in their numbers alone."""
     return re.sub(r"[+-]?\d[\d.,]*", "…", reason)
 
 
@@ -153,7 +154,7 @@ def _words(point: Any) -> dict[str, str]:
 
 
 def _missing(directory: Path, name: str, job: dict[str, Any]) -> Row:
-    """The row of a job without a result: its parameters from the plan, and its last words."""
+    """The row of a job without a result: its parameters from the plan, and the reason in ABORTED."""
     spec = job.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("groups"), list):
         raise InputError(f"{directory / PLAN}: job {name} has no spec; run the sweep again: it writes it anew")

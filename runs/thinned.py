@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Repetitions of which a sweep kept only a part, to save room: THINNED says what, and that this was on purpose."""
+"""Thinned repetitions: a sweep kept a part of their files to save room. THINNED shows that this was on purpose."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from runs.names import GOODPUT_FILE, POSTCARDS_FILE, TCP_FILE, THINNED
 RAW = (POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE)
 TABLES = ("postcards.parquet", "tcp.parquet", "joined.parquet")
 LOGS_AND_FIGURES = ("logs", "figures")
-REMOVED = {"tables": RAW, "summary": (*RAW, *TABLES, *LOGS_AND_FIGURES)}  # by what is kept
+REMOVED = {"tables": RAW, "summary": (*RAW, *TABLES, *LOGS_AND_FIGURES)}  # by the kept part
 
 
 def kept(repetition: Path) -> str:
-    """What of a repetition was kept: tables, summary; all where it was not thinned."""
+    """The kept part of a repetition: tables or summary; all if it was not thinned."""
     try:
         return regular.read_text(repetition / THINNED, "replace").split("\n", 1)[0].strip()
     except OSError:

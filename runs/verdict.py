@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What an analysed repetition says of itself: summary.json, for everybody who needs no more than that. There is one
-rule for what a summary is, so that a run that a sweep takes for done is one that its figures can be drawn from.
+"""summary.json: whether a repetition is valid, and why not. One rule defines a usable summary, so that figures can be
+drawn from every run that a sweep counts as done.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from runs.names import JOB_NAME, SUMMARY, SWEEP_RUNS
 
 
 def read(repetition: Path) -> dict[str, Any]:
-    """The summary: it has a spec, utilization, and if it is not valid reasons. Raises ValueError (what it is not),
+    """The summary: it has a spec, utilization, and reasons if it is not valid. Raises ValueError with the problem,
     OSError.
     """
     try:
@@ -32,7 +32,7 @@ def read(repetition: Path) -> dict[str, Any]:
 
 
 def check(summary: Mapping[str, Any]) -> None:
-    """Raises ValueError for what cannot be used as a summary."""
+    """Raises ValueError if the summary cannot be used."""
     if not isinstance(summary.get("spec"), dict) or not isinstance(summary.get("utilization"), dict):
         raise ValueError("is not a summary: it has no spec or no utilization")
     if not isinstance(summary.get("reasons") or [], list):
@@ -50,7 +50,7 @@ def misplaced(repetition: Path, summary: Mapping[str, Any]) -> str | None:
 
 
 def reasons(summary: dict[str, Any]) -> list[str]:
-    """Why a run is not valid; nothing where it is."""
+    """Why a run is not valid; empty if it is."""
     if summary.get("valid") is True:
         return []
     return [str(reason) for reason in summary.get("reasons") or ["its summary gives no reason"]]
@@ -65,7 +65,7 @@ def unread(error: OSError | ValueError) -> str:
 
 
 def doubt(repetition: Path) -> str | None:
-    """One line where what is made of a run rests on one that is not known to be valid."""
+    """A warning if a run is not known to be valid, for results that are derived from it."""
     try:
         why_not = reasons(read(repetition))
     except FileNotFoundError:
