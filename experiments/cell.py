@@ -18,10 +18,11 @@ import os
 import signal
 import sys
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 from lib import syscalls
 from lib.errors import RunError
@@ -89,22 +90,29 @@ def _outcome(result: bytes, status: int, signals: list[int]) -> Any:
     raise RunError(f"the cell ended before its work did (status {status}): was something in it killed?")
 
 
-class _Forwarding:
-    """While it is entered, signals to this process go to the process `pid`; the second of the same run is SIGKILL."""
+class SignalHandler(ABC):
+    """Handles the signals of `forwarded` while it is entered."""
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.signals: list[int] = []
-
-    def __enter__(self) -> _Forwarding:
-        self.before = {number: signal.signal(number, self._forward) for number in forwarded()}
+    def __enter__(self) -> Self:
+        self.before = {number: signal.signal(number, self.handle) for number in forwarded()}
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self.before.items():
             signal.signal(number, handler)
 
-    def _forward(self, number: int, frame: FrameType | None) -> None:
+    @abstractmethod
+    def handle(self, number: int, frame: FrameType | None) -> None: ...
+
+
+class _Forwarding(SignalHandler):
+    """Forwards the first signal to the process `pid`; after another signal the process gets SIGKILL."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.signals: list[int] = []
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
         self.signals.append(number)
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself
             os.kill(self.pid, number if len(self.signals) == 1 else signal.SIGKILL)

@@ -6,7 +6,6 @@ analyse it, and show the results.
 from __future__ import annotations
 
 import contextlib
-import signal
 import tempfile
 import time
 from pathlib import Path
@@ -15,7 +14,7 @@ from types import FrameType
 from experiments import cell, disk, host
 from experiments.analysis_process import analyse, user_problem
 from experiments.announce import headline, show
-from experiments.cell import Interrupted
+from experiments.cell import Interrupted, SignalHandler
 from experiments.lab.choice import choose
 from experiments.lab.interface import Lab
 from experiments.resolve import Resolved
@@ -112,19 +111,11 @@ def conclude(spec: Resolved, repetition: Path, begin_s: float) -> bool:
     return bool(summary.get("valid"))
 
 
-class Ending:
+class Ending(SignalHandler):
     """While it is entered, SIGINT, SIGTERM and SIGHUP raise Interrupted in this process, unless they are ignored."""
 
     def __init__(self) -> None:
         self.interrupted: Interrupted | None = None
-
-    def __enter__(self) -> Ending:
-        self.before = {number: signal.signal(number, self._raise) for number in cell.forwarded()}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
 
     def check(self) -> None:
         """Raises an Interrupted that Python dropped. Python drops exceptions in finalizers and in callbacks of weak
@@ -133,6 +124,6 @@ class Ending:
         if self.interrupted:
             raise self.interrupted
 
-    def _raise(self, number: int, frame: FrameType | None) -> None:
+    def handle(self, number: int, frame: FrameType | None) -> None:
         self.interrupted = Interrupted(number)
         raise self.interrupted

@@ -46,10 +46,7 @@ class Switches:
 
     def counters(self) -> dict[str, dict[str, dict[str, int]]]:
         """P4 counters of the measured switch, for JSON."""
-        return {
-            name: {str(index): asdict(count) for index, count in cells.items()}
-            for name, cells in self.measured.counters().items()
-        }
+        return plain(self.measured.counters())
 
     def about(self) -> dict[str, Any]:
         """Name and digest of the program, and what runs it."""
@@ -105,6 +102,11 @@ class Switches:
         if not self.links:
             return {}
         return {name: value for name, value in self.links.stats().items() if name.endswith("x_frames")}
+
+
+def plain(counters: Counters) -> dict[str, dict[str, dict[str, int]]]:
+    """Counters, for JSON."""
+    return {name: {str(at): asdict(count) for at, count in cells.items()} for name, cells in counters.items()}
 
 
 def packets_waiting(counters: Counters) -> int:

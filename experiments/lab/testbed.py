@@ -27,7 +27,7 @@ from experiments.lab.interface import Lab
 from experiments.progress import RunProgress
 from experiments.resolve import Resolved
 from experiments.run_plan import RunPlan, plan_run
-from experiments.switches import Counters, packets_waiting
+from experiments.switches import packets_waiting, plain
 from lib.errors import RunError
 from lib.units import Quantity, parse
 from runs import results
@@ -100,7 +100,7 @@ class TestbedLab(Lab):
                 _configured(switch, converted(plan.settings.policy, switch, conversion), testbed) as port,
             ):
                 world = {"program": asdict(switch.program()), "testbed": {"inventory": str(testbed.inventory)}}
-                before = {"stats": switch.target_counters(), "counters": _plain(switch.counters())}
+                before = {"stats": switch.target_counters(), "counters": plain(switch.counters())}
                 progress.phase("measuring the idle path, carrying the traffic")
                 play("traffic")
                 _drain(switch)
@@ -191,10 +191,6 @@ def _state(switch: Switch, port: int) -> dict[str, Any]:
         "bottleneck_port": port,
         "settings": {str(port): asdict(switch.queue(port)) | {"policy": asdict(switch.policy(port))}},
         "stats": switch.target_counters(),
-        "counters": _plain(switch.counters()),
+        "counters": plain(switch.counters()),
         "histogram": switch.histogram(port),
     }
-
-
-def _plain(counters: Counters) -> dict[str, dict[str, dict[str, int]]]:
-    return {name: {str(at): asdict(count) for at, count in cells.items()} for name, cells in counters.items()}

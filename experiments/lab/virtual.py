@@ -6,7 +6,6 @@ Needs no privileges: every namespace, qdisc and interface belongs to the kernel 
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import time
@@ -28,6 +27,7 @@ from runs import results
 from virtual import RUN_DIRECTORY, memory, offers
 from virtual.kernel import choice, config
 from virtual.kernel.build import BUILD, INTERRUPTED, ensure
+from virtual.kernel.digests import read_json
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import BuildProgress
 from virtual.machine import Machine, MachineError, MachineJob
@@ -206,12 +206,3 @@ def outcome_lines(directory: Path) -> list[str]:
 def outside(text: str, directory: Path) -> str:
     """Replaces the directory's name inside by its name outside."""
     return text.replace(str(RUN_DIRECTORY), str(directory))
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object; {} if the file has none."""
-    try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
