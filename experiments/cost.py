@@ -2,7 +2,7 @@
 """How long a repetition takes by the clock on the wall: not exact, processors differ by a factor of 2.
 
 The figures are from the reference machine with other work on it (docs/measurements.md): 33 to 54 us a packet at MTU
-1500, 42 to 91 at MTU 9000. Once traffic flows, its own pace is better (virtual_lab.py).
+1500, 42 to 91 at MTU 9000. While traffic flows, its measured pace is better (lab/virtual.py).
 """
 
 from __future__ import annotations

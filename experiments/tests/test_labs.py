@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Which lab records an experiment, and what a repetition's plan tells it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from experiments.host import Host
+from experiments.lab.choice import choose
+from experiments.lab.real import RealKernel, RealLab
+from experiments.lab.virtual import VirtualLab, machine_job
+from experiments.resolve import Resolved, resolve
+from experiments.run_plan import plan_run
+from lib.errors import RunError
+
+
+def resolved(clock: str, **given: str) -> Resolved:
+    return resolve({"clock": clock, **given}, Host(("cubic",), netem=False, clock=clock))
+
+
+def test_choose__follows_clock_and_target(tmp_path: Path) -> None:
+    assert type(choose(resolved("real"))) is RealLab
+    assert type(choose(resolved("virtual"))) is VirtualLab
+    with pytest.raises(RunError, match=r"INVENTORY=hosts\.yml: TARGET=soft runs in the lab of this machine"):
+        choose(resolved("real"), "hosts.yml")
+    (tmp_path / "hosts.json").write_text(json.dumps({"machines": {"hosts": {"one": {}}}}))
+    with pytest.raises(RunError, match="has no machine in the group tofino"):
+        choose(resolved("real", target="tofino"), str(tmp_path / "hosts.json"))
+
+
+def test_plan__has_the_flows_of_its_options_and_settings() -> None:
+    spec = resolved("virtual", cc="cubic", flows="3", rtt_spread="2ms", reps="2")
+    plan = plan_run(spec, 2)
+    (group,) = plan.traffic.options["groups"]
+    assert [flow.src_port for flow in plan.traffic.flows] == [group["first_client_port"] + i for i in range(3)]
+    delayed = {(tuple_.src_port, delay_ns) for tuple_, delay_ns in plan.settings.flow_delays}
+    assert delayed == {(flow.src_port, flow.extra_delay_ns) for flow in plan.traffic.flows if flow.extra_delay_ns}
+    assert plan.stored_spec["extra_delays_ns"] == [flow.extra_delay_ns for flow in plan.traffic.flows]
+    assert (plan.title, plan_run(spec, 2)) == ("repetition 2 of 2", plan)
+    assert plan_run(spec, 1).setup == plan.setup  # or no set-up would be found in the cache
+
+
+def test_labs__take_times_and_sizes_from_the_plan(tmp_path: Path) -> None:
+    plan = plan_run(resolved("virtual"), 1)
+    job = machine_job(plan, tmp_path, processor=3)
+    assert (job.memory_mib, job.seed, job.processor) == (plan.sizes.machine_mib, plan.machine_seed, 3)
+    assert job.parameters["bufferscope_switch.packets"] == str(plan.sizes.pool_packets)
+    process = plan_run(resolved("virtual", switch="process"), 1)
+    assert machine_job(process, tmp_path, processor=None).parameters == {}
+    kernel = RealKernel(plan_run(resolved("real"), 1))
+    assert kernel.traffic_start_ns() < kernel.traffic_start_ns()
