@@ -20,7 +20,7 @@ Key = Mapping[str, Value]
 
 
 @dataclass(frozen=True)
-class Row:
+class TableEntry:
     """An entry's data by field name, and the full name of its action (None: the table has no actions)."""
 
     fields: Mapping[str, Value] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Row:
         return value
 
 
-class Tables(abc.ABC):
+class DeviceTables(abc.ABC):
     """The tables of one device: our program's (`schema`), and the SDE's fixed tables by their names on `chip`.
 
     `pipe` None: all pipes, for tables with one state for all. Every method raises SwitchError: table, key, reason.
@@ -50,25 +50,25 @@ class Tables(abc.ABC):
     schema: Schema
 
     @abc.abstractmethod
-    def read(self, table: str, keys: Sequence[Key], pipe: int | None = None) -> list[Row]:
+    def read(self, table: str, keys: Sequence[Key], pipe: int | None = None) -> list[TableEntry]:
         """The entries of `keys`, in order. A missing entry is an error, unless `keys` has one key: then []."""
 
     @abc.abstractmethod
-    def read_all(self, table: str) -> list[tuple[Key, Row]]: ...
+    def read_all(self, table: str) -> list[tuple[Key, TableEntry]]: ...
 
     @abc.abstractmethod
-    def read_default(self, table: str, pipe: int | None = None) -> Row:
+    def read_default(self, table: str, pipe: int | None = None) -> TableEntry:
         """The default entry; an empty Row if the table has no default entry."""
 
     @abc.abstractmethod
-    def add_or_modify(self, table: str, key: Key, row: Row) -> None: ...
+    def add_or_modify(self, table: str, key: Key, row: TableEntry) -> None: ...
 
     @abc.abstractmethod
-    def modify(self, table: str, key: Key, row: Row, pipe: int | None = None) -> None:
+    def modify(self, table: str, key: Key, row: TableEntry, pipe: int | None = None) -> None:
         """Changes the fields in `row` of an entry that always exists; the other fields stay."""
 
     @abc.abstractmethod
-    def modify_default(self, table: str, row: Row, pipe: int | None = None) -> None: ...
+    def modify_default(self, table: str, row: TableEntry, pipe: int | None = None) -> None: ...
 
     @abc.abstractmethod
     def reset(self, table: str, key: Key, pipe: int | None = None) -> None:
@@ -85,7 +85,7 @@ class Tables(abc.ABC):
     def close(self) -> None: ...
 
 
-def only_row(rows: Sequence[Row], table: str, key: Key) -> Row:
+def only_row(rows: Sequence[TableEntry], table: str, key: Key) -> TableEntry:
     """The only row. SwitchError if the entry does not exist."""
     if not rows:
         raise SwitchError(f"table {table}, key {dict(key)}: there is no such entry")

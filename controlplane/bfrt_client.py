@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane import sde_tables
-from controlplane.bfrt import Key, Row, Tables, Value
+from controlplane.bfrt import DeviceTables, Key, TableEntry, Value
 from controlplane.borrowed import load_package
 from controlplane.program import PROGRAM
 from controlplane.schema_files import from_bfrt
@@ -57,7 +57,7 @@ def load_client() -> Any:
     return client
 
 
-class BfrtTables(Tables):
+class BfrtTables(DeviceTables):
     """The device behind the BF Runtime server at HOST:PORT."""
 
     def __init__(self, address: str) -> None:
@@ -99,7 +99,7 @@ class BfrtTables(Tables):
     def close(self) -> None:
         self._reader.channel.close()
 
-    def read(self, table: str, keys: Sequence[Key], pipe: int | None = None) -> list[Row]:
+    def read(self, table: str, keys: Sequence[Key], pipe: int | None = None) -> list[TableEntry]:
         handle = self._table(table)
         handle_keys = [self._key(handle, key) for key in keys]
         rows = self._read(handle, f"table {table}, key {_keys_text(keys)}", handle_keys, pipe)
@@ -111,31 +111,31 @@ class BfrtTables(Tables):
             raise SwitchError(f"table {table}, key {dict(missing[0])}: there is no such entry")
         return [by_key[_hashable(key)] for key in keys]
 
-    def read_all(self, table: str) -> list[tuple[Key, Row]]:
+    def read_all(self, table: str) -> list[tuple[Key, TableEntry]]:
         return self._read(self._table(table), f"table {table}", None, None)
 
-    def read_default(self, table: str, pipe: int | None = None) -> Row:
+    def read_default(self, table: str, pipe: int | None = None) -> TableEntry:
         handle = self._table(table)
         try:
             with self._asking(f"table {table}, default"):
                 entries = handle.default_entry_get(self._target(pipe), {"from_hw": True}, p4_name=self.program_name)
-                return next((_row(data) for data, _ in entries), Row())
+                return next((_row(data) for data, _ in entries), TableEntry())
         except _NotFound:
-            return Row()
+            return TableEntry()
 
-    def add_or_modify(self, table: str, key: Key, row: Row) -> None:
+    def add_or_modify(self, table: str, key: Key, row: TableEntry) -> None:
         handle = self._table(table, write=True)
         with self._asking(f"table {table}, key {dict(key)}, {_row_text(row)}"):
             data = self._data(handle, row)
             handle.entry_add_or_mod(self._target(None), [self._key(handle, key)], [data], p4_name=self.program_name)
 
-    def modify(self, table: str, key: Key, row: Row, pipe: int | None = None) -> None:
+    def modify(self, table: str, key: Key, row: TableEntry, pipe: int | None = None) -> None:
         handle = self._table(table, write=True)
         with self._asking(f"table {table}, key {dict(key)}, {_row_text(row)}"):
             data = self._data(handle, row)
             handle.entry_mod(self._target(pipe), [self._key(handle, key)], [data], flags={}, p4_name=self.program_name)
 
-    def modify_default(self, table: str, row: Row, pipe: int | None = None) -> None:
+    def modify_default(self, table: str, row: TableEntry, pipe: int | None = None) -> None:
         handle = self._table(table, write=True)
         with self._asking(f"table {table}, default, {_row_text(row)}"):
             handle.default_entry_set(self._target(pipe), self._data(handle, row), p4_name=self.program_name)
@@ -193,7 +193,7 @@ class BfrtTables(Tables):
     def _target(self, pipe: int | None) -> Any:
         return self._client.Target(device_id=DEVICE, pipe_id=ALL_PIPES if pipe is None else pipe)
 
-    def _read(self, handle: Any, request: str, keys: Any, pipe: int | None) -> list[tuple[Key, Row]]:
+    def _read(self, handle: Any, request: str, keys: Any, pipe: int | None) -> list[tuple[Key, TableEntry]]:
         try:
             with self._asking(request):
                 rows = handle.entry_get(self._target(pipe), keys, {"from_hw": True}, p4_name=self.program_name)
@@ -204,7 +204,7 @@ class BfrtTables(Tables):
     def _key(self, handle: Any, key: Key) -> Any:
         return handle.make_key([self._client.KeyTuple(name, value) for name, value in key.items()])
 
-    def _data(self, handle: Any, row: Row) -> Any:
+    def _data(self, handle: Any, row: TableEntry) -> Any:
         return handle.make_data([self._datum(name, value) for name, value in row.fields.items()], row.action)
 
     def _datum(self, name: str, value: Value) -> Any:
@@ -250,11 +250,11 @@ def _rpc_error(request: str, error: Any) -> SwitchError:
     return SwitchError(f"{request}: {rpc.code().name}, {rpc.details()}")
 
 
-def _row(data: Any) -> Row:
+def _row(data: Any) -> TableEntry:
     fields = data.to_dict()
     action = fields.pop("action_name", None)
     fields.pop("is_default_entry", None)
-    return Row({name: _value(value) for name, value in fields.items()}, action)
+    return TableEntry({name: _value(value) for name, value in fields.items()}, action)
 
 
 def _value(value: Any) -> Value:
@@ -274,7 +274,7 @@ def _hashable(key: Key) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, str(value)) for name, value in key.items()))
 
 
-def _row_text(row: Row) -> str:
+def _row_text(row: TableEntry) -> str:
     return f"action {row.action} {dict(row.fields)}" if row.action else f"{dict(row.fields)}"
 
 

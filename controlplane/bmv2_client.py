@@ -27,7 +27,7 @@ TIMEOUT_MS = 5000
 DEFAULT_PORT = 9090  # simple_switch's own
 
 
-class Client(NamedTuple):
+class ThriftClients(NamedTuple):
     """A connection: two Thrift services on one transport, and the modules with their types."""
 
     transport: Any
@@ -45,7 +45,7 @@ class Client(NamedTuple):
         )
 
 
-def connect(address: str) -> Client:
+def connect(address: str) -> ThriftClients:
     """A client of the simple_switch at HOST:PORT. SwitchError: no modules, modules too old, or no answer."""
     host, port = split_address(address)
     try:
@@ -69,7 +69,7 @@ def connect(address: str) -> Client:
     connection.setTimeout(TIMEOUT_MS)
     transport = TBufferedTransport(connection)
     protocol = TBinaryProtocol(transport)
-    client = Client(
+    client = ThriftClients(
         transport,
         standard.Client(TMultiplexedProtocol(protocol, "standard")),
         simple_switch.Client(TMultiplexedProtocol(protocol, "simple_switch")),

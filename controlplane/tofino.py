@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from controlplane import sde_tables
-from controlplane.bfrt import Row, Tables, Value
+from controlplane.bfrt import DeviceTables, TableEntry, Value
 from controlplane.identity import refuse_other_program
 from controlplane.policy import Ecn, Policy, TailDrop, Unit
 from controlplane.program import ACTIONS, COUNTERS, MIRROR_SESSION, Entry, ProgramSwitch
@@ -35,7 +35,7 @@ class TofinoSwitch(ProgramSwitch):
 
     target = "tofino"
 
-    def __init__(self, address: str, tables: Tables) -> None:
+    def __init__(self, address: str, tables: DeviceTables) -> None:
         self.address = address
         self._tables = tables
 
@@ -128,7 +128,7 @@ class TofinoSwitch(ProgramSwitch):
             "$max_pkt_len": COPY_BYTES,
         }
         with self._naming():
-            self._tables.add_or_modify(sde_tables.MIRROR, {"$sid": MIRROR_SESSION}, Row(settings, "$normal"))
+            self._tables.add_or_modify(sde_tables.MIRROR, {"$sid": MIRROR_SESSION}, TableEntry(settings, "$normal"))
 
     def postcards(self, port: int) -> int | None:
         """None also if the traffic manager's stamps are not in ns: postcards would have wrong times."""
@@ -254,7 +254,7 @@ class TofinoSwitch(ProgramSwitch):
         if rest or gbps not in SPEEDS_GBPS:
             speeds = ", ".join(f"{speed}gbit" for speed in SPEEDS_GBPS)
             raise SwitchError(f"port {port}: {self} has no speed of {settings.speed_bps} bit/s; allowed: {speeds}")
-        row = Row(
+        row = TableEntry(
             {
                 "$SPEED": f"BF_SPEED_{gbps}G",
                 "$FEC": FECS[settings.fec],
@@ -265,9 +265,9 @@ class TofinoSwitch(ProgramSwitch):
         with self._naming():
             self._tables.add_or_modify(sde_tables.PORT, key, row)
 
-    def _row(self, table: str, entry: Entry) -> Row:
+    def _row(self, table: str, entry: Entry) -> TableEntry:
         full, _ = self._tables.schema.action(self._tables.schema.table(table), entry.action)
-        return Row(dict(entry.arguments), full)
+        return TableEntry(dict(entry.arguments), full)
 
     def unit_arguments(self, unit: Unit) -> Mapping[str, int]:
         return {**super().unit_arguments(unit), "in_bytes": 0}
@@ -308,7 +308,7 @@ def _limit_of(policy: Policy) -> int | None:
     return policy.hard_limit if isinstance(policy, Ecn) else None
 
 
-def _entry(row: Row) -> Entry:
+def _entry(row: TableEntry) -> Entry:
     if row.action is None:
         return Entry("NoAction", {})
     return Entry(short(row.action), {name: _number(value) for name, value in row.fields.items()})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from controlplane import sde_tables
-from controlplane.bfrt import Key, Row, Tables, Value, only_row
+from controlplane.bfrt import DeviceTables, Key, TableEntry, Value, only_row
 from controlplane.switch import SwitchError
 from lib.frames import IFG_BYTES
 
@@ -21,7 +21,7 @@ STATIC = "DISABLE"  # dynamic_baf: the queue never grows into the free pool
 ROUNDING = 256  # rates are rounded by less than 1/256: mantissas have 10 bits
 
 
-class Place(NamedTuple):
+class QueuePlace(NamedTuple):
     """The pipe of a port's queue, and the queue's key in the pipe's tables."""
 
     pipe: int
@@ -31,14 +31,14 @@ class Place(NamedTuple):
 class TrafficManager:
     """The queues of the device behind `tables`."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: DeviceTables) -> None:
         self._tables = tables
         configuration = tables.read_default(self._name(sde_tables.TM))
         self.cell_bytes = configuration.number("cell_size_bytes")
         self.total_cells = configuration.number("total_cells")
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, QueuePlace] = {}
 
-    def place(self, port: int) -> Place:
+    def place(self, port: int) -> QueuePlace:
         """Cached: the mapping changes only when the operator of the device sets up the port again."""
         if port not in self._places:
             self._places[port] = self._find(port)
@@ -66,7 +66,7 @@ class TrafficManager:
             return
         current = self._buffer(port)
         guaranteed = min(current.number("guaranteed_cells"), limit)
-        row = Row(
+        row = TableEntry(
             {
                 "guaranteed_cells": guaranteed,
                 "pool_id": current.fields.get("pool_id", "EG_APP_POOL_0"),
@@ -99,15 +99,15 @@ class TrafficManager:
         place = self.place(port)
         limited = rate_bps is not None or rate_pps is not None
         if rate_bps is not None:
-            gap = Row({"packet_ifg_compensation": IFG_BYTES})
+            gap = TableEntry({"packet_ifg_compensation": IFG_BYTES})
             self._tables.modify_default(self._name(sde_tables.TM_PIPE_SHAPING), gap, place.pipe)
         if limited:
             unit = "BPS" if rate_bps is not None else "PPS"
             value = rate_pps if rate_bps is None else max(1, round(rate_bps / KBPS))
             assert value is not None
-            shaping = Row({"unit": unit, "provisioning": "MIN_ERROR", "max_rate": value})
+            shaping = TableEntry({"unit": unit, "provisioning": "MIN_ERROR", "max_rate": value})
             self._tables.modify(self._name(sde_tables.TM_QUEUE_SHAPING), place.key, shaping, place.pipe)
-        enabled = Row({"max_rate_enable": limited})
+        enabled = TableEntry({"max_rate_enable": limited})
         self._tables.modify(self._name(sde_tables.TM_QUEUE_SCHEDULING), place.key, enabled, place.pipe)
 
     def counters(self, ports: dict[str, int]) -> dict[str, int]:
@@ -139,7 +139,7 @@ class TrafficManager:
         }
         if "mirror_drop_enable" in sde_tables.FIXED_TABLES[sde_tables.TM_PIPE].data_on(self._tables.chip):
             settings["mirror_drop_enable"] = True
-        self._tables.modify_default(self._name(sde_tables.TM_PIPE), Row(settings), place.pipe)
+        self._tables.modify_default(self._name(sde_tables.TM_PIPE), TableEntry(settings), place.pipe)
 
     def stamps_are_whole(self) -> bool:
         """Whether the traffic manager stamps packets in ns, as p4src/tna/queue_time.p4 needs."""
@@ -147,9 +147,9 @@ class TrafficManager:
 
     def make_stamps_whole(self) -> None:
         if not self.stamps_are_whole():
-            self._tables.modify_default(self._name(sde_tables.TM), Row({"timestamp_shift_bits": 0}))
+            self._tables.modify_default(self._name(sde_tables.TM), TableEntry({"timestamp_shift_bits": 0}))
 
-    def _find(self, port: int) -> Place:
+    def _find(self, port: int) -> QueuePlace:
         pipe, name, key = port >> PIPE_SHIFT, self._name(sde_tables.TM_PORT), {"dev_port": port}
         row = only_row(self._tables.read(name, [key]), name, key)
         queues = dict(zip(row.numbers("ingress_qid_map"), row.numbers("egress_qid_queues"), strict=False))
@@ -160,9 +160,9 @@ class TrafficManager:
         mapped = only_row(self._tables.read(name, [queue], pipe), name, queue).number("dev_port")
         if mapped != port:
             raise SwitchError(f"table {name}, key {dict(queue)}, pipe {pipe}: is port {mapped}'s, not port {port}'s")
-        return Place(pipe, queue)
+        return QueuePlace(pipe, queue)
 
-    def _buffer(self, port: int) -> Row:
+    def _buffer(self, port: int) -> TableEntry:
         place, name = self.place(port), self._name(sde_tables.TM_QUEUE_BUFFER)
         return only_row(self._tables.read(name, [place.key], place.pipe), name, place.key)
 

@@ -46,7 +46,7 @@ class DaemonError(Exception):
     """One sentence for the user: what failed, to what, why."""
 
 
-class Files:
+class DaemonFiles:
     """Where one program's state is kept."""
 
     def __init__(self, name: str, runtime_dir: Path) -> None:
@@ -67,7 +67,7 @@ def start(
     Idempotent: a program that already runs with the same argv is left alone. Another argv is an error, because two
     programs would write to the same files.
     """
-    files = Files(name, runtime_dir)
+    files = DaemonFiles(name, runtime_dir)
     program = shutil.which(argv[0])
     if program is None:
         raise DaemonError(f"{name}: cannot start {argv[0]}: no such executable file on this host (deploy first)")
@@ -99,7 +99,7 @@ def start(
 
 def stop(name: str, runtime_dir: Path, timeout_s: float = 10.0) -> dict[str, Any]:
     """Sends SIGTERM, and SIGKILL after timeout_s. Raises DaemonError after SIGKILL, a non-zero exit or an early end."""
-    files = Files(name, runtime_dir)
+    files = DaemonFiles(name, runtime_dir)
     if not runtime_dir.is_dir():
         return {"changed": False, "name": name, "state": "never started"}
     with _locked(files):
@@ -133,7 +133,7 @@ def status(runtime_dir: Path) -> dict[str, Any]:
     """Every program that was started with this runtime_dir: whether it runs, or how it ended."""
     daemons: list[dict[str, Any]] = []
     for path in sorted(runtime_dir.glob("*.pid")) + sorted(runtime_dir.glob("*.exit")):
-        files = Files(path.stem, runtime_dir)
+        files = DaemonFiles(path.stem, runtime_dir)
         state = _read(files.state) or {}
         running = bool(state) and _is_running(files, state)
         if not any(entry["name"] == path.stem for entry in daemons):
@@ -144,7 +144,7 @@ def status(runtime_dir: Path) -> dict[str, Any]:
 # ---- the keeper -------------------------------------------------------------------------------------------------
 
 
-def _launch(files: Files, command: list[str], argv: list[str], log: Path) -> dict[str, Any]:
+def _launch(files: DaemonFiles, command: list[str], argv: list[str], log: Path) -> dict[str, Any]:
     """Forks the keeper and returns the state it wrote once the program runs."""
     read_end, write_end = os.pipe()
     keeper_pid = os.fork()
@@ -160,7 +160,7 @@ def _launch(files: Files, command: list[str], argv: list[str], log: Path) -> dic
     return report
 
 
-def _keep(files: Files, command: list[str], argv: list[str], log: Path, report_fd: int) -> NoReturn:
+def _keep(files: DaemonFiles, command: list[str], argv: list[str], log: Path, report_fd: int) -> NoReturn:
     """The keeper: starts the program, reports to its parent, waits, records the exit. Never returns."""
     code = 1
     try:
@@ -222,7 +222,7 @@ def _leave_callers_files(log: Path, keep_fd: int) -> None:
 
 
 def _wait_until_ready(
-    files: Files, state: dict[str, Any], log: Path, offset: int, ready: str, timeout_s: float
+    files: DaemonFiles, state: dict[str, Any], log: Path, offset: int, ready: str, timeout_s: float
 ) -> None:
     deadline = time.monotonic() + timeout_s
     ready_line = ready.encode()
@@ -312,7 +312,7 @@ def _start_ticks(pid: int) -> int | None:
     return int(stat.rpartition(")")[2].split()[19])
 
 
-def _is_running(files: Files, state: dict[str, Any]) -> bool:
+def _is_running(files: DaemonFiles, state: dict[str, Any]) -> bool:
     # The keeper removes the pid file before it reaps the process, so a zombie does not count as running.
     return files.pid.exists() and _start_ticks(state["pid"]) == state["start_ticks"]
 
@@ -337,7 +337,7 @@ def _kill_group(pid: int) -> bool:
 
 
 @contextlib.contextmanager
-def _locked(files: Files) -> Iterator[None]:
+def _locked(files: DaemonFiles) -> Iterator[None]:
     with files.lock.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from controlplane import sde_tables
-from controlplane.bfrt import Key, Row, Tables, Value
+from controlplane.bfrt import DeviceTables, Key, TableEntry, Value
 from controlplane.program import PROGRAM
 from controlplane.schema_files import committed_tofino
 from controlplane.sde_tables import FIXED_TABLES, Fixed
@@ -42,8 +42,8 @@ class Device:
         self.owner: object = None
         self.writes = 0
         self.writes_left: int | None = None
-        self.entries: dict[tuple[str, int | None], dict[HashableKey, Row]] = {}
-        self.defaults: dict[tuple[str, int | None], Row] = {}
+        self.entries: dict[tuple[str, int | None], dict[HashableKey, TableEntry]] = {}
+        self.defaults: dict[tuple[str, int | None], TableEntry] = {}
         cell_bytes, total = CELLS[chip]
         self._default(sde_tables.TM, None, timestamp_shift_bits=0, cell_size_bytes=cell_bytes, total_cells=total)
         for pipe in {port >> 7 for port in PORTS.values()}:
@@ -80,10 +80,10 @@ class Device:
         self, table: str, pipe: int | None, key: Key, data: Mapping[str, Value], action: str | None = None
     ) -> None:
         rows = self.entries.setdefault((sde_tables.on_chip(table, self.chip), pipe), {})
-        rows[_hashable(key)] = Row(data, action)
+        rows[_hashable(key)] = TableEntry(data, action)
 
     def _default(self, table: str, pipe: int | None, **data: Value) -> None:
-        self.defaults[sde_tables.on_chip(table, self.chip), pipe] = Row(data)
+        self.defaults[sde_tables.on_chip(table, self.chip), pipe] = TableEntry(data)
 
     def written(self) -> None:
         if self.writes_left is not None:
@@ -94,7 +94,7 @@ class Device:
         self.writes += 1
 
 
-class MemoryTables(Tables):
+class MemoryTables(DeviceTables):
     """One client of a device."""
 
     def __init__(self, device: Device) -> None:
@@ -114,7 +114,7 @@ class MemoryTables(Tables):
         finally:
             self.device.owner = None
 
-    def read(self, table: str, keys: Sequence[Key], pipe: int | None = None) -> list[Row]:
+    def read(self, table: str, keys: Sequence[Key], pipe: int | None = None) -> list[TableEntry]:
         for key in keys:
             self._check_key(table, key)
         array = self.schema.counters.get(table)
@@ -123,28 +123,28 @@ class MemoryTables(Tables):
         rows = self.device.entries.get((table, pipe), {})
         return [rows[_hashable(key)] for key in keys if _hashable(key) in rows]
 
-    def read_all(self, table: str) -> list[tuple[Key, Row]]:
+    def read_all(self, table: str) -> list[tuple[Key, TableEntry]]:
         self._fixed(table)
         return [(dict(key), row) for key, row in self.device.entries.get((table, None), {}).items()]
 
-    def read_default(self, table: str, pipe: int | None = None) -> Row:
+    def read_default(self, table: str, pipe: int | None = None) -> TableEntry:
         fixed = self._fixed(table)
         if fixed is None and (table, pipe) not in self.device.defaults:
             full, _ = self.schema.action(self.schema.table(table), BEFORE_ANYTHING[table.rpartition(".")[2]])
-            return Row({}, full)
+            return TableEntry({}, full)
         if (table, pipe) not in self.device.defaults:
             raise SwitchError(f"table {table}, default: no such pipe, {pipe}")
         return self.device.defaults[table, pipe]
 
-    def add_or_modify(self, table: str, key: Key, row: Row) -> None:
+    def add_or_modify(self, table: str, key: Key, row: TableEntry) -> None:
         self._check_key(table, key)
         self._check_row(table, row)
         self.device.written()
         rows = self.device.entries.setdefault((table, None), {})
-        before = rows.get(_hashable(key), Row())
-        rows[_hashable(key)] = Row({**before.fields, **row.fields}, row.action)
+        before = rows.get(_hashable(key), TableEntry())
+        rows[_hashable(key)] = TableEntry({**before.fields, **row.fields}, row.action)
 
-    def modify(self, table: str, key: Key, row: Row, pipe: int | None = None) -> None:
+    def modify(self, table: str, key: Key, row: TableEntry, pipe: int | None = None) -> None:
         self._check_key(table, key)
         self._check_row(table, row)
         rows = self.device.entries.get((table, pipe), {})
@@ -152,16 +152,16 @@ class MemoryTables(Tables):
             raise SwitchError(f"table {table}, key {dict(key)}, pipe {pipe}: NOT_FOUND")
         self.device.written()
         before = rows[_hashable(key)]
-        rows[_hashable(key)] = Row({**before.fields, **_rounded(row.fields)}, row.action or before.action)
+        rows[_hashable(key)] = TableEntry({**before.fields, **_rounded(row.fields)}, row.action or before.action)
 
-    def modify_default(self, table: str, row: Row, pipe: int | None = None) -> None:
+    def modify_default(self, table: str, row: TableEntry, pipe: int | None = None) -> None:
         self._check_row(table, row)
         self.device.written()
-        before = self.device.defaults.get((table, pipe), Row())
+        before = self.device.defaults.get((table, pipe), TableEntry())
         fields = {**before.fields, **row.fields} if self._fixed(table) else row.fields
         if table.endswith("tm.pipe.cfg"):
             fields = {**fields, "mirror_drop_dev_port": self._port_of(fields, pipe)}
-        self.device.defaults[table, pipe] = Row(fields, row.action)
+        self.device.defaults[table, pipe] = TableEntry(fields, row.action)
 
     def reset(self, table: str, key: Key, pipe: int | None = None) -> None:
         self._check_key(table, key)
@@ -169,7 +169,7 @@ class MemoryTables(Tables):
             raise SwitchError(f"table {table}: only queue buffers are reset here")
         self.device.written()
         data, action = _buffer_at_start()
-        self.device.entries[table, pipe][_hashable(key)] = Row(data, action)
+        self.device.entries[table, pipe][_hashable(key)] = TableEntry(data, action)
 
     def delete(self, table: str, key: Key) -> None:
         self._check_key(table, key)
@@ -182,12 +182,12 @@ class MemoryTables(Tables):
         rows = self.read(table, [key], pipe)
         return rows[0].fields["dev_port"] if rows else 0
 
-    def _counter(self, table: str, key: Key) -> Row:
+    def _counter(self, table: str, key: Key) -> TableEntry:
         (cell,) = key.values()
         size = self.schema.counters[table].size
         if not isinstance(cell, int) or size is None or not 0 <= cell < size:
             raise SwitchError(f"table {table}, key {dict(key)}: INVALID_ARGUMENT")
-        nothing = Row({"$COUNTER_SPEC_PKTS": 0, "$COUNTER_SPEC_BYTES": 0})
+        nothing = TableEntry({"$COUNTER_SPEC_PKTS": 0, "$COUNTER_SPEC_BYTES": 0})
         return self.device.entries.get((table, None), {}).get(_hashable(key), nothing)
 
     def _fixed(self, table: str) -> Fixed | None:
@@ -209,7 +209,7 @@ class MemoryTables(Tables):
             names = {field.name: f"uint{field.bits}" for field in self.schema.tables[table].keys}
             _check_fields(table, names, key, whole=True)
 
-    def _check_row(self, table: str, row: Row) -> None:
+    def _check_row(self, table: str, row: TableEntry) -> None:
         fixed = self._fixed(table)
         if fixed is None:
             arguments = self.schema.tables[table].actions[row.action or ""]

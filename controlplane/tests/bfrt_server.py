@@ -13,7 +13,7 @@ from concurrent import futures
 from pathlib import Path
 from typing import Any
 
-from controlplane.bfrt import Key, Row, Value
+from controlplane.bfrt import Key, TableEntry, Value
 from controlplane.schema_files import BUILD, bits_of
 from controlplane.switch import SwitchError
 from controlplane.tests.bfrt_memory import Device, MemoryTables
@@ -139,7 +139,7 @@ class Service:
             for key, row in self._tables.read_all(table["name"]):
                 self._tell(reply, table, key, row)
 
-    def _tell(self, reply: Any, table: Any, key: Key | None, row: Row) -> None:
+    def _tell(self, reply: Any, table: Any, key: Key | None, row: TableEntry) -> None:
         entry = reply.entities.add().table_entry
         entry.table_id, entry.is_default_entry = table["id"], key is None
         if key is not None:
@@ -158,9 +158,9 @@ class Service:
         by_id = {field["id"]: field for field in table["key"]}
         return {by_id[f.field_id]["name"]: _plain(f.exact.value, by_id[f.field_id]["type"]) for f in key.fields}
 
-    def _row(self, table: Any, data: Any) -> Row:
+    def _row(self, table: Any, data: Any) -> TableEntry:
         by_id = {field["id"]: field for field in self._known.data_fields(table, data.action_id)}
-        return Row(
+        return TableEntry(
             {by_id[field.field_id]["name"]: _read_value(field, by_id[field.field_id]) for field in data.fields},
             self._known.action_name(table, data.action_id),
         )

@@ -15,7 +15,7 @@ from controlplane.policy import TailDrop, Unit, Unwatched
 from controlplane.spec import validate
 from controlplane.switch import Count, Queue, Switch, SwitchError
 from controlplane.targets import connect
-from controlplane.tests.bfrt_memory import Row
+from controlplane.tests.bfrt_memory import TableEntry
 from controlplane.tests.bfrt_server import Server
 from controlplane.tests.test_tofino import SPEC
 
@@ -33,7 +33,7 @@ def test_apply__through_the_real_client_changes_nothing_twice(bfrt: Server, tofi
 def test_counters__of_many_cells_are_read_at_once(bfrt: Server, tofino_client: Switch) -> None:
     device = bfrt.service.device
     for name, cell in (("arrivals", 2), ("depth_histogram", 2 * 128 + 5)):
-        row = Row({"$COUNTER_SPEC_PKTS": 7, "$COUNTER_SPEC_BYTES": 700})
+        row = TableEntry({"$COUNTER_SPEC_PKTS": 7, "$COUNTER_SPEC_BYTES": 700})
         table = device.schema.counter(name).name
         device.entries[table, None] = {(("$COUNTER_INDEX", cell),): row}
     assert tofino_client.counters()["arrivals"] == {2: Count(7, 700)}

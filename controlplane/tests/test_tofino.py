@@ -10,7 +10,7 @@ import pytest
 
 from controlplane import sde_tables
 from controlplane.apply import ApplyError, apply, plan
-from controlplane.bfrt import Row
+from controlplane.bfrt import TableEntry
 from controlplane.desired import desired
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit, Unwatched
 from controlplane.spec import validate
@@ -49,7 +49,7 @@ def switch(device: Device) -> TofinoSwitch:
     return TofinoSwitch("memory", MemoryTables(device))
 
 
-def buffer(switch: TofinoSwitch, port: int) -> Row:
+def buffer(switch: TofinoSwitch, port: int) -> TableEntry:
     """The buffer settings of the port's queue in the traffic manager, looked up through the queue map."""
     device = switch._tables.device  # type: ignore[attr-defined]
     mapped = device.entries[sde_tables.on_chip(sde_tables.TM_QUEUE_MAP, device.chip), port >> 7]
@@ -116,14 +116,16 @@ def test_limit__is_what_really_drops(device: Device, switch: TofinoSwitch, chang
     """A queue that may grow, or has tail drop disabled, has no limit of its own."""
     place = switch._queues.place(2)
     table = sde_tables.on_chip(sde_tables.TM_QUEUE_BUFFER, device.chip)
-    device.entries[table, 0][tuple(sorted(place.key.items()))] = Row({**buffer(switch, 2).fields, **changed}, action)
+    device.entries[table, 0][tuple(sorted(place.key.items()))] = TableEntry(
+        {**buffer(switch, 2).fields, **changed}, action
+    )
     assert switch.queue(2) == Queue(limit_cells=limit)
 
 
 def test_place__that_another_port_has_is_refused(device: Device, switch: TofinoSwitch) -> None:
     table = sde_tables.on_chip(sde_tables.TM_QUEUE_MAP, device.chip)
     for key in device.entries[table, 0]:
-        device.entries[table, 0][key] = Row({"dev_port": 1, "queue_nr": 0})
+        device.entries[table, 0][key] = TableEntry({"dev_port": 1, "queue_nr": 0})
     with pytest.raises(SwitchError, match=r"table tf[12].tm.queue.map, key .*, pipe 0: is port 1's, not port 2's"):
         switch.queue(2)
 
@@ -170,7 +172,7 @@ def test_postcards__go_through_an_egress_mirror_session(device: Device, switch: 
     assert (row.action, row.fields["$direction"], row.fields["$max_pkt_len"]) == ("$normal", "EGRESS", 108)
     assert switch.collector() == collector
     device.entries[sde_tables.MIRROR, None] = {
-        key: Row({**row.fields, "$direction": "INGRESS"}, row.action)
+        key: TableEntry({**row.fields, "$direction": "INGRESS"}, row.action)
         for key, row in device.entries[sde_tables.MIRROR, None].items()
     }
     assert switch.collector() is None
@@ -179,7 +181,7 @@ def test_postcards__go_through_an_egress_mirror_session(device: Device, switch: 
 def test_postcards__make_the_traffic_manager_stamp_in_ns(device: Device, switch: TofinoSwitch) -> None:
     table = sde_tables.on_chip(sde_tables.TM, device.chip)
     switch.set_postcards(2, 7)
-    device.defaults[table, None] = Row({**device.defaults[table, None].fields, "timestamp_shift_bits": 4})
+    device.defaults[table, None] = TableEntry({**device.defaults[table, None].fields, "timestamp_shift_bits": 4})
     assert switch.postcards(2) is None
     switch.set_postcards(2, 7)
     assert switch.postcards(2) == 7

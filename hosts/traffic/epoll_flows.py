@@ -10,19 +10,19 @@ from typing import Any
 
 from hosts.traffic import child
 from hosts.traffic.outcome import planned_start, read_report, refuse_to_overwrite, seconds_until
-from hosts.traffic.plan import Plan
+from hosts.traffic.plan import LongFlowsPlan
 
 REPORT = "tcp_flows.json"
 
 
-def offsets_ns(plan: Plan) -> list[int]:
+def offsets_ns(plan: LongFlowsPlan) -> list[int]:
     """Delay of each flow after the start, drawn uniformly from 0..start_spread_ns with the plan's seed."""
     draw = random.Random(f"starts {plan.seed}")
     count = sum(process.flows for process in plan.processes)
     return [draw.randint(0, plan.start_spread_ns) if plan.start_spread_ns else 0 for _ in range(count)]
 
 
-def flow_lines(plan: Plan) -> list[str]:
+def flow_lines(plan: LongFlowsPlan) -> list[str]:
     """Standard input of tcp_flows: CC CLIENT_PORT SERVER_PORT OFFSET_NS."""
     offsets = iter(offsets_ns(plan))
     return [
@@ -32,7 +32,7 @@ def flow_lines(plan: Plan) -> list[str]:
     ]
 
 
-def arguments(plan: Plan, server: str, start_mono_ns: int, report: Path) -> list[str]:
+def arguments(plan: LongFlowsPlan, server: str, start_mono_ns: int, report: Path) -> list[str]:
     """Options of tcp_flows; `server` is a numeric address."""
     words = ["--server", server, "--report", str(report)]
     words += ["--start-mono-ns", str(start_mono_ns), "--duration-ns", str(plan.duration_ns)]
@@ -42,14 +42,14 @@ def arguments(plan: Plan, server: str, start_mono_ns: int, report: Path) -> list
     return words + (["--ecn"] if plan.ecn else [])
 
 
-def longest_seconds(plan: Plan, start_mono_ns: int) -> float:
+def longest_seconds(plan: LongFlowsPlan, start_mono_ns: int) -> float:
     """Upper bound on the duration of a successful run."""
     flows = sum(process.flows for process in plan.processes)
     spent_ns = plan.start_spread_ns + plan.duration_ns + plan.drain_ns + flows * plan.connect_interval_ns
     return seconds_until(start_mono_ns) + spent_ns / 1e9 + plan.setup_seconds
 
 
-def run(plan: Plan, directory: Path, addresses: tuple[str, str]) -> dict[str, Any]:
+def run(plan: LongFlowsPlan, directory: Path, addresses: tuple[str, str]) -> dict[str, Any]:
     """Runs the plan; returns the contents of traffic.json. Raises TrafficError, ProgramMissingError."""
     start_ns = planned_start(plan.start_mono_ns) if plan.start_mono_ns else 0
     refuse_to_overwrite(directory / REPORT)
@@ -59,7 +59,7 @@ def run(plan: Plan, directory: Path, addresses: tuple[str, str]) -> dict[str, An
 
 
 def describe(
-    plan: Plan, addresses: tuple[str, str], status: int, report: dict[str, Any], errors: list[str]
+    plan: LongFlowsPlan, addresses: tuple[str, str], status: int, report: dict[str, Any], errors: list[str]
 ) -> dict[str, Any]:
     """The contents of traffic.json. Every flow of the plan was sending from `start_mono_ns` to `end_mono_ns`."""
     by_port = {entry["client_port"]: entry for entry in report.get("flows", [])}

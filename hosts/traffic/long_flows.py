@@ -26,7 +26,7 @@ from hosts.traffic.outcome import (
     refuse_to_overwrite,
     write_json,
 )
-from hosts.traffic.plan import Plan, Process, parse
+from hosts.traffic.plan import LongFlowsPlan, Process, parse
 
 RESULT_SECONDS = 15.0  # after the traffic: iperf3 exchanges results over a path that was congested until then
 POLL_SECONDS = 0.005
@@ -36,7 +36,7 @@ SUMMARY = (__doc__ or "").split("\n", 1)[0]
 
 
 @dataclass
-class Client:
+class IperfClient:
     """One iperf3 client. `connected_mono_ns`: when all of its streams were first seen up."""
 
     process: Process
@@ -47,7 +47,7 @@ class Client:
     ended_mono_ns: int | None = None
 
 
-def client_arguments(plan: Plan, process: Process) -> list[str]:
+def client_arguments(plan: LongFlowsPlan, process: Process) -> list[str]:
     """Stream i is bound to client port `first_client_port + i`; the control connection takes an ephemeral port."""
     arguments = ["--client", plan.server, "--port", str(process.server_port)]
     arguments += ["--cport", str(process.first_client_port), "--parallel", str(process.flows)]
@@ -58,7 +58,7 @@ def client_arguments(plan: Plan, process: Process) -> list[str]:
     return arguments
 
 
-def wait_for_start(plan: Plan) -> int:
+def wait_for_start(plan: LongFlowsPlan) -> int:
     """Sleeps until the planned time and returns it."""
     start_ns = planned_start(plan.start_mono_ns)
     while (left_ns := start_ns - time.monotonic_ns()) > 0:
@@ -66,18 +66,18 @@ def wait_for_start(plan: Plan) -> int:
     return start_ns
 
 
-def start_clients(plan: Plan, directory: Path, files: ExitStack) -> list[Client]:
-    clients: list[Client] = []
+def start_clients(plan: LongFlowsPlan, directory: Path, files: ExitStack) -> list[IperfClient]:
+    clients: list[IperfClient] = []
     for index, process in enumerate(plan.processes):
         path = directory / f"iperf3-{process.cc}-{index}.json"
         output = files.enter_context(path.open("xb"))
         process_handle = iperf.start(client_arguments(plan, process), output)
         files.callback(child.end_all, [process_handle])
-        clients.append(Client(process, process_handle, path, time.monotonic_ns()))
+        clients.append(IperfClient(process, process_handle, path, time.monotonic_ns()))
     return clients
 
 
-def note_connected(clients: list[Client]) -> None:
+def note_connected(clients: list[IperfClient]) -> None:
     """Fills in `connected_mono_ns` of clients whose streams are all up."""
     up = sockets.established()
     now_ns = time.monotonic_ns()
@@ -87,7 +87,7 @@ def note_connected(clients: list[Client]) -> None:
             client.connected_mono_ns = now_ns
 
 
-def failure_of(client: Client) -> str | None:
+def failure_of(client: IperfClient) -> str | None:
     """The error message of an ended client; None after success."""
     _, error = iperf.read_result(client.result)
     if error is None and client.child.returncode:
@@ -95,7 +95,7 @@ def failure_of(client: Client) -> str | None:
     return None if error is None else f"{client.result.name}: iperf3 to port {client.process.server_port}: {error}"
 
 
-def wait_for_end(plan: Plan, clients: list[Client]) -> list[str]:
+def wait_for_end(plan: LongFlowsPlan, clients: list[IperfClient]) -> list[str]:
     """Waits until all clients have ended, one has failed, or the time is up. Returns errors."""
     deadline = time.monotonic() + plan.setup_seconds + plan.seconds + RESULT_SECONDS
     while True:
@@ -126,7 +126,9 @@ def received_by_port(result: dict[str, Any]) -> dict[int, float]:
     return {ports[end.get("socket")]: end.get("bits_per_second") for end in receivers if end.get("socket") in ports}
 
 
-def describe(plan: Plan, clients: list[Client], addresses: tuple[str, str], errors: list[str]) -> dict[str, Any]:
+def describe(
+    plan: LongFlowsPlan, clients: list[IperfClient], addresses: tuple[str, str], errors: list[str]
+) -> dict[str, Any]:
     """The contents of traffic.json. Every flow of the plan was running from `start_mono_ns` to `end_mono_ns`."""
     flows: list[dict[str, Any]] = []
     groups: list[dict[str, Any]] = []
@@ -171,7 +173,7 @@ def describe(plan: Plan, clients: list[Client], addresses: tuple[str, str], erro
     }
 
 
-def run(plan: Plan, directory: Path) -> list[str]:
+def run(plan: LongFlowsPlan, directory: Path) -> list[str]:
     """Runs the plan and writes its files to `directory`. Returns errors."""
     addresses = local_address(plan.server)
     refuse_to_overwrite(directory / "traffic.json")
@@ -181,7 +183,7 @@ def run(plan: Plan, directory: Path) -> list[str]:
         return list(values["errors"])
     iperf.find()
     planned_start_ns = wait_for_start(plan)
-    clients: list[Client] = []
+    clients: list[IperfClient] = []
     errors: list[str] = []
     with ExitStack() as files:
         try:

@@ -45,7 +45,7 @@ SUMMARY = (__doc__ or "").split("\n", 1)[0]
 
 
 @dataclass(frozen=True)
-class Plan:
+class OpenLoopPlan:
     """Times are CLOCK_MONOTONIC ns of the sending host; `start_mono_ns` 0 means as soon as possible."""
 
     start_mono_ns: int
@@ -62,14 +62,14 @@ class Plan:
     sizes: str
 
 
-def parse(values: Any) -> Plan:
+def parse(values: Any) -> OpenLoopPlan:
     """The plan in an object read from JSON. Raises PlanError with all errors."""
     if not isinstance(values, dict):
         raise PlanError(["the plan is not an object"])
     read = Reader()
     read.unknown(values, {"server", "arrivals", "sizes", *(key for key, *_ in NUMBERS)})
     numbers = {key: read.number(values, key, low, high, default=default) for key, low, high, default in NUMBERS}
-    plan = Plan(
+    plan = OpenLoopPlan(
         server=read.text(values, "server", SERVER, "an address or host name"),
         arrivals=read.choice(values, "arrivals", ARRIVALS),
         sizes=read.choice(values, "sizes", SIZES),
@@ -82,7 +82,7 @@ def parse(values: Any) -> Plan:
     return plan
 
 
-def arguments(plan: Plan, server: str, start_mono_ns: int, report: Path) -> list[str]:
+def arguments(plan: OpenLoopPlan, server: str, start_mono_ns: int, report: Path) -> list[str]:
     """Options of build/open_loop; `server` is a numeric address."""
     options = {
         "server": server, "server-port": plan.server_port, "first-client-port": plan.first_client_port,
@@ -93,7 +93,7 @@ def arguments(plan: Plan, server: str, start_mono_ns: int, report: Path) -> list
     return [word for name, value in options.items() for word in (f"--{name}", str(value))]
 
 
-def run(plan: Plan, directory: Path) -> list[str]:
+def run(plan: OpenLoopPlan, directory: Path) -> list[str]:
     """Runs the plan and writes its files to `directory`. Returns errors."""
     addresses = local_address(plan.server)
     for name in ("traffic.json", REPORT):
@@ -109,7 +109,7 @@ def run(plan: Plan, directory: Path) -> list[str]:
 
 
 def describe(
-    plan: Plan, addresses: tuple[str, str], status: int, report: dict[str, Any], errors: list[str]
+    plan: OpenLoopPlan, addresses: tuple[str, str], status: int, report: dict[str, Any], errors: list[str]
 ) -> dict[str, Any]:
     """The contents of traffic.json."""
     sent = {entry["client_port"]: entry for entry in report.get("flows", [])}

@@ -44,7 +44,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LongFlowsPlan:
     """Times are CLOCK_MONOTONIC ns of the sending host; `start_mono_ns` 0 means as soon as possible.
 
     iperf3 only: `seconds`. epoll only: `duration_ns` from the last flow's start to the end; `start_spread_ns`, in
@@ -80,7 +80,7 @@ def split(group: Process, most_flows: int) -> list[Process]:
     ]
 
 
-def server_ports(plan: Plan) -> list[int]:
+def server_ports(plan: LongFlowsPlan) -> list[int]:
     """The ports on which servers must listen."""
     return [process.server_port for process in plan.processes]
 
@@ -157,7 +157,7 @@ def _groups(values: Any, generator: str, read: Reader) -> list[Process]:
     return processes
 
 
-def parse(values: Any) -> Plan:
+def parse(values: Any) -> LongFlowsPlan:
     """The plan in an object read from JSON. Raises PlanError with all errors."""
     if not isinstance(values, dict):
         raise PlanError(["the plan is not an object"])
@@ -168,7 +168,7 @@ def parse(values: Any) -> Plan:
     read.unknown(values, common_keys | generator_keys)
     processes = _groups(values.get("groups"), generator, read)
     most_flows = max((process.flows for process in processes), default=0)
-    plan = Plan(
+    plan = LongFlowsPlan(
         generator=generator,
         start_mono_ns=read.number(values, "start_mono_ns", 0, 2**62, default=0),
         seconds=read.number(values, "seconds", 1, 86400) if generator == "iperf3" else 0,

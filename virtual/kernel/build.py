@@ -106,7 +106,7 @@ def locked(path: Path, progress: BuildProgress) -> Iterator[int]:
         yield file.fileno()
 
 
-def describe(origin: source.Source, our_code: dict[str, bytes]) -> dict[str, Any]:
+def describe(origin: source.KernelSource, our_code: dict[str, bytes]) -> dict[str, Any]:
     """All inputs of the build that decide the kernel's content."""
     return {
         "source": origin.identity(),
@@ -119,7 +119,7 @@ def describe(origin: source.Source, our_code: dict[str, bytes]) -> dict[str, Any
     }
 
 
-def prepare(origin: source.Source, inputs: dict[str, Any], work: Path, progress: BuildProgress) -> list[str]:
+def prepare(origin: source.KernelSource, inputs: dict[str, Any], work: Path, progress: BuildProgress) -> list[str]:
     """Make work/tree, unpacked and patched, unless it exists; returns the names of the applied patches."""
     tree, record_file = work / "tree", work / "tree.json"
     previous = digests.read_json(record_file)
@@ -141,7 +141,7 @@ def prepare(origin: source.Source, inputs: dict[str, Any], work: Path, progress:
     return names
 
 
-def unpack_and_patch(origin: source.Source, target: Path, progress: BuildProgress) -> list[str]:
+def unpack_and_patch(origin: source.KernelSource, target: Path, progress: BuildProgress) -> list[str]:
     """Unpack a source's needed files to `target` and patch them; returns the patches' names. Raises KernelError."""
     progress.phase(f"unpacking {origin.path.name}")
     target.mkdir()

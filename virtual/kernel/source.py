@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True)
-class Source:
+class KernelSource:
     kind: str  # package, archive, tree
     name: str  # of the package, or the user's path
     version: str  # of the package; empty otherwise
@@ -37,7 +37,7 @@ class Source:
         return {"kind": self.kind, "name": self.name, "version": self.version, "digest": self.digest}
 
 
-def find(choice: Mapping[str, str], directory: Path, progress: BuildProgress) -> Source:
+def find(choice: Mapping[str, str], directory: Path, progress: BuildProgress) -> KernelSource:
     """The chosen source; a package is fetched if `directory` does not have it. `directory` keeps packages and digests.
 
     Raises KernelError for a path that is no source, as far as the check is possible without unpacking.
@@ -47,11 +47,11 @@ def find(choice: Mapping[str, str], directory: Path, progress: BuildProgress) ->
     return _package(choice[PACKAGE], directory, progress)
 
 
-def _own(path: Path, directory: Path) -> Source:
+def _own(path: Path, directory: Path) -> KernelSource:
     """The user's own tree, archive or package file. Raises KernelError for anything else."""
     if path.is_dir():
         check_tree(path, f"{SOURCE}={path}")
-        return Source("tree", str(path), "", path, digests.of_listing(unpack.tree_files(path)))
+        return KernelSource("tree", str(path), "", path, digests.of_listing(unpack.tree_files(path)))
     if not path.is_file():
         raise KernelError(f"{SOURCE}={path}: no such file or directory; choose again: {CHOICES}")
     kind, version = "archive", ""
@@ -60,7 +60,7 @@ def _own(path: Path, directory: Path) -> Source:
         kind, version = "package", _package_version(path)
     else:
         unpack.check_archive(path, f"{SOURCE}={path}")
-    return Source(kind, str(path), version, path, _digest(path, directory))
+    return KernelSource(kind, str(path), version, path, _digest(path, directory))
 
 
 def check_tree(tree: Path, origin: str) -> None:
@@ -71,7 +71,7 @@ def check_tree(tree: Path, origin: str) -> None:
     kernel_version(tree)
 
 
-def _package(name: str, directory: Path, progress: BuildProgress) -> Source:
+def _package(name: str, directory: Path, progress: BuildProgress) -> KernelSource:
     """The Debian package of that name: the newest one fetched before, else fetched now."""
     if not re.fullmatch(r"linux-source(-[0-9][0-9.]*)?", name):
         raise KernelError(f"{PACKAGE}={name}: not the name of a kernel source package, such as {DEFAULT_PACKAGE}")
@@ -84,7 +84,7 @@ def _package(name: str, directory: Path, progress: BuildProgress) -> Source:
         tools.check_package_tools()
         files = [_fetch(name, packages, progress)]
     path = files[-1]
-    return Source("package", name, path.name.split("_")[1].replace("%3a", ":"), path, _digest(path, directory))
+    return KernelSource("package", name, path.name.split("_")[1].replace("%3a", ":"), path, _digest(path, directory))
 
 
 def _fetch(name: str, packages: Path, progress: BuildProgress) -> Path:

@@ -45,7 +45,7 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return calls
 
 
-def find(directory: Path, **selected: str) -> source.Source:
+def find(directory: Path, **selected: str) -> source.KernelSource:
     (directory / "build").mkdir(exist_ok=True)
     return source.find(selected or choice.remembered(directory), directory / "build", BuildProgress(io.StringIO()))
 
