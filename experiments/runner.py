@@ -77,7 +77,8 @@ def repeat_all(lab: Lab, directory: Path, processors: list[int]) -> bool:
     valid = []
     if len(processors) > 1:
         begin = time.monotonic()
-        for number in run_each(lambda number, one: record(lab, number, directory, one), numbers, processors):
+        recorded = run_each(lambda number, processor: record(lab, number, directory, processor), numbers, processors)
+        for number in recorded:
             valid.append(conclude(lab.spec, directory / f"rep-{number}", begin))
     else:
         for number in numbers:
