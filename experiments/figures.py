@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> int:
 
 def read(words: list[str]) -> Asked:
     """Raises SpecError with all that is wrong."""
-    from analysis.figures.spang2021 import paper
+    from analysis.papers import draw as paper
 
     given, options, errors = read_words(words)
     given |= options
@@ -115,7 +115,7 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
     which take longest: a set that was stopped early has most figures. Returns the worst status of a sweep; one that
     cannot be run keeps no other from it.
     """
-    from analysis.figures.spang2021 import paper
+    from analysis.papers import draw as paper
 
     names, words = ((paper.CLOCKS,), {"clock": "real"}) if asked.real else (asked.figures, {})
     files = [SPECS / asked.paper / f"{stem}.yaml" for stem in paper.sweeps(names)]
@@ -153,7 +153,8 @@ def say_what_is_missing(sweeps: list[spec.Sweep], probe: Callable[[str], host.Ho
 
 def draw(asked: Asked) -> int:
     """Draws, says where, and what was left out."""
-    from analysis.figures.spang2021 import paper, publish
+    from analysis.papers import draw as paper
+    from analysis.papers import publish
 
     run.claim(asked.output.parent)
     run.claim(asked.output)

@@ -27,7 +27,7 @@ from runs.names import PAGE
 from runs.stored_sweep import COLUMN, MISSING, NOT_VALID, VALID, Row, Stored, earlier_reasons, kind, read
 
 TEMPLATE = Path(__file__).with_name("sweep_report.html.j2")
-PAPERS = ("spang2021",)  # packages beside analysis/figures/sweep
+PAPERS = ("spang2021",)  # packages below analysis/papers
 MOST_BYTES = 8_000_000  # of all figures: what would make the page larger is named instead
 OF_MACHINE = (
     "cpu",
@@ -95,7 +95,7 @@ def from_papers(sweep: Stored, figures: Path | None) -> list[Shown]:
             if not re.fullmatch(r"(figure|table)_[0-9a-z_]{1,20}", path.stem):
                 continue
             try:
-                module = importlib.import_module(f"analysis.figures.{paper}.{path.stem}")
+                module = importlib.import_module(f"analysis.papers.{paper}.{path.stem}")
             except ModuleNotFoundError:
                 continue
             if stem in module.SWEEPS:

@@ -6,8 +6,9 @@ import math
 import pytest
 from scipy import stats
 
-from analysis.figures.spang2021 import clocks, document, paper
-from analysis.figures.spang2021.runs import Runs
+from analysis.papers import clocks, document
+from analysis.papers import draw as paper
+from analysis.papers.stored_runs import Runs
 from analysis.statistics import Interval
 from analysis.summary import summarize
 from analysis.tests import sweeps

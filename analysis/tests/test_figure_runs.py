@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 
 from analysis import distributions
-from analysis.figures.spang2021 import common, run_list
-from analysis.figures.spang2021.runs import Runs
-from analysis.figures.spang2021.trace import Trace
+from analysis.papers import look as common
+from analysis.papers import run_list
+from analysis.papers.packet_trace import Trace
+from analysis.papers.stored_runs import Runs
 from analysis.statistics import Interval
 from analysis.summary import summarize
 from analysis.tests import sweeps

@@ -17,10 +17,11 @@ import pytest
 from analysis import derive as derive_module
 from analysis.__main__ import main
 from analysis.figures import common, drawing
-from analysis.figures.spang2021 import figure_01, paper
-from analysis.figures.spang2021.runs import Runs
-from analysis.figures.spang2021.trace import Trace
 from analysis.imported import REASON
+from analysis.papers import draw as paper
+from analysis.papers.packet_trace import Trace
+from analysis.papers.spang2021 import figure_01
+from analysis.papers.stored_runs import Runs
 from analysis.tests import foreign, simulate
 from experiments import figures
 from lib.errors import InputError

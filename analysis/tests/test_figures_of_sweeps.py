@@ -14,9 +14,12 @@ import yaml
 from analysis import derive as derive_module
 from analysis import distributions
 from analysis.derive import derive
-from analysis.figures.spang2021 import common, document, figure_05b, paper, publish, run_list, table_conditions
-from analysis.figures.spang2021.runs import Runs
-from analysis.figures.spang2021.table_rows import Row
+from analysis.papers import document, publish, run_list
+from analysis.papers import draw as paper
+from analysis.papers import look as common
+from analysis.papers.spang2021 import figure_05b, table_conditions
+from analysis.papers.spang2021.table_rows import Row
+from analysis.papers.stored_runs import Runs
 from analysis.statistics import Interval
 from analysis.tests import simulate
 from analysis.theory import many_flows, single_flow

@@ -10,10 +10,11 @@ import pytest
 
 from analysis import derive as derive_module
 from analysis.derive import derive
-from analysis.figures.spang2021 import common, table_conditions
-from analysis.figures.spang2021.runs import Runs
-from analysis.figures.spang2021.trace import Trace
 from analysis.loss import AFTERMATH_RTTS
+from analysis.papers import look as common
+from analysis.papers.packet_trace import Trace
+from analysis.papers.spang2021 import table_conditions
+from analysis.papers.stored_runs import Runs
 from analysis.tests import simulate
 from analysis.theory import single_flow
 
@@ -29,7 +30,7 @@ JOBS = {
     "spang2021-ecn/runs/ecn-r1": simulate.Scenario(flows=16, **LONG | ECN),
     "spang2021-four-flows/runs/r1": simulate.Scenario(flows=4, **LONG),
 }
-FIGURES = [importlib.import_module(f"analysis.figures.spang2021.figure_{n}") for n in ("01", "02", "07", "08", "09")]
+FIGURES = [importlib.import_module(f"analysis.papers.spang2021.figure_{n}") for n in ("01", "02", "07", "08", "09")]
 KERNEL = {"sender": {"congestion_controls": ["reno", "cubic", "bbr"]}}
 
 

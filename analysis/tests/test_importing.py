@@ -14,7 +14,7 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.figures import names
-from analysis.figures.spang2021.runs import Runs
+from analysis.papers.stored_runs import Runs
 from analysis.tests import foreign, simulate
 from analysis.tests.imports import CONDITIONS, EXPERIMENT, imported
 
@@ -175,7 +175,7 @@ def test_histogram__alone_is_a_run_that_says_what_it_lacks(tmp_path, recorded, n
     (run,) = runs.select("reno-depth", needs=("depth_p01_packets",), cc="reno", flows=scenario.flows)
     values, counts = run.distribution("queue_depth_packets")
     assert dict(zip(values.tolist(), counts.tolist(), strict=True)) == dict(enumerate(np.bincount(depths)))
-    (panel,) = importlib.import_module("analysis.figures.spang2021.figure_04").prepare(runs)["panels"]
+    (panel,) = importlib.import_module("analysis.papers.spang2021.figure_04").prepare(runs)["panels"]
     assert panel["rows"][0]["p01"].value == percentiles[0]
     assert runs.select("reno-depth", needs=("utilization_p01",)) == []
     assert runs.provenance()["left_out"][0][1] == "tells no utilization_p01"

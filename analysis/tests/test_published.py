@@ -11,7 +11,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from analysis.figures.spang2021 import document, paper, publish, run_list
+from analysis.papers import document, publish, run_list
+from analysis.papers import draw as paper
 from runs import run_table
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs/results"

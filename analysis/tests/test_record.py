@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from analysis.__main__ import main
-from analysis.figures.spang2021.runs import Run
+from analysis.papers.stored_runs import Run
 from analysis.tests import campaign, damages, simulate
 from experiments.__main__ import main as experiments
 from experiments.sweep.thin import thin

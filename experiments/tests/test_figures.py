@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.figures.spang2021 import paper
+from analysis.papers import draw as paper
 from experiments import disk, figures, host
 from experiments.host import CHECKOUT, Host
 from experiments.lab import virtual as virtual_lab

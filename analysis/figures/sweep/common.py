@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.figures.common import DISTINCT, GREY, Data, si, tidy
-from analysis.figures.spang2021.common import COLORS
-from analysis.figures.spang2021.common import name as cc_name
+from analysis.papers.look import COLORS
+from analysis.papers.look import name as cc_name
 from analysis.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from analysis.figures.common import DISTINCT, GREY, Data
-from analysis.figures.spang2021.common import COLORS
-from analysis.figures.spang2021.common import name as cc_name
 from analysis.figures.sweep import common
+from analysis.papers.look import COLORS
+from analysis.papers.look import name as cc_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from analysis import distributions, imported, whole
-from analysis.figures.spang2021 import theirs
-from analysis.figures.spang2021.common import TELLS_NO
+from analysis.papers import imported_runs as theirs
+from analysis.papers.look import TELLS_NO
 from lib import parquet, regular
 from lib.errors import InputError
 from runs import run_table

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.figures.common import BLACK, GREY, Data
-from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.figure_05a import power_text
-from analysis.figures.spang2021.series import ALGORITHMS, Series, bdp, series
 from analysis.metrics import UTILIZATION_WINDOW_RTTS
+from analysis.papers import look as common
+from analysis.papers.series import ALGORITHMS, Series, bdp, series
+from analysis.papers.spang2021.figure_05a import power_text
 from analysis.statistics import Bounds, Interval, PowerLaw, power_law
 from analysis.theory import many_flows
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.figures.spang2021.common import Fact
-    from analysis.figures.spang2021.runs import Runs
+    from analysis.papers.look import Fact
+    from analysis.papers.stored_runs import Runs
 
 SWEEPS = ("twenty-packets",)
 SIDESTEP = 1.05

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.figures.common import BLACK, GREY, RED, Data, level
-from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.common import ACKS_TOGETHER, Fact
-from analysis.figures.spang2021.series import IS_ONE_BDP
-from analysis.figures.spang2021.trace import Trace
+from analysis.papers import look as common
+from analysis.papers.look import ACKS_TOGETHER, Fact
+from analysis.papers.packet_trace import Trace
+from analysis.papers.series import IS_ONE_BDP
 from analysis.statistics import mean_interval
 from analysis.theory.single_flow import DECREASE, queue_length
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.figures.spang2021.runs import Run, Runs
+    from analysis.papers.stored_runs import Run, Runs
 
 SWEEPS = ("single-flow",)
 CC = "reno"

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from analysis.figures.spang2021.least_buffers import NO_LEAST, USED, UTILIZATION, least_buffers
-from analysis.figures.spang2021.series import IS_ONE_BDP, bdp
-from analysis.figures.spang2021.trace import Trace
+from analysis.papers.least_buffers import NO_LEAST, USED, UTILIZATION, least_buffers
+from analysis.papers.packet_trace import Trace
+from analysis.papers.series import IS_ONE_BDP, bdp
 from analysis.statistics import Interval, mean_interval
 from analysis.theory import many_flows, single_flow
 from lib.errors import InputError
 
 if TYPE_CHECKING:
-    from analysis.figures.spang2021.runs import Run, Runs
+    from analysis.papers.stored_runs import Run, Runs
 
 PACKETS = "single-flow"
 NEEDS = ("utilization_p01",)

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from analysis.figures.common import BLACK, GREY, Data
-from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.runs import REAL
-from analysis.figures.spang2021.series import ALGORITHMS, bdp, exactly
 from analysis.metrics import UTILIZATION_WINDOW_RTTS
+from analysis.papers import look as common
+from analysis.papers.series import ALGORITHMS, bdp, exactly
+from analysis.papers.stored_runs import REAL
 from analysis.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.figures.spang2021.common import Fact
-    from analysis.figures.spang2021.runs import Run, Runs
+    from analysis.papers.look import Fact
+    from analysis.papers.stored_runs import Run, Runs
 
 SWEEPS = ("single-flow-buffers", "reno-depth", "others-depth", "twenty-packets", "ecn")  # a few points of each figure
 MISSING = "no point measured by both clocks:\nmake figures PAPER=spang2021 CLOCK=real\nmeasures in real time"

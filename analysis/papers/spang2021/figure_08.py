@@ -15,11 +15,11 @@ import numpy as np
 
 from analysis.distributions import signalled
 from analysis.figures.common import BLACK, GREY, ORANGE, Data, envelope
-from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.common import Fact
-from analysis.figures.spang2021.series import IS_MARKED, IS_ONE_BDP, bdp
-from analysis.figures.spang2021.trace import Trace
 from analysis.metrics import Window
+from analysis.papers import look as common
+from analysis.papers.look import Fact
+from analysis.papers.packet_trace import Trace
+from analysis.papers.series import IS_MARKED, IS_ONE_BDP, bdp
 from analysis.statistics import mean_interval
 from analysis.theory.many_flows import flows_seeing_loss
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.figures.spang2021.runs import Run, Runs
+    from analysis.papers.stored_runs import Run, Runs
 
 SWEEPS = ("ecn",)
 CC, FLOWS = "reno", 16

@@ -6,8 +6,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from analysis.figures.spang2021 import document, paper, run_list
-from analysis.figures.spang2021.paper import Drawn
+from analysis.papers import document, run_list
+from analysis.papers import draw as paper
+from analysis.papers.draw import Drawn
 from lib.errors import InputError
 
 PICTURES = "spang2021"

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.figures.common import BLACK, BLUE, GREEN, GREY, PURPLE, RED, SKY, Data, level, tidy
-from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.common import Fact
-from analysis.figures.spang2021.series import IS_ONE_BDP
-from analysis.figures.spang2021.trace import Trace
 from analysis.loss import min_mean_depth
+from analysis.papers import look as common
+from analysis.papers.look import Fact
+from analysis.papers.packet_trace import Trace
+from analysis.papers.series import IS_ONE_BDP
 from analysis.statistics import mean_interval
 from analysis.theory.single_flow import DECREASE
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.figures.spang2021.runs import Run, Runs
+    from analysis.papers.stored_runs import Run, Runs
 
 SWEEPS = ("four-flows",)
 CC, FLOWS = "reno", 4

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from analysis.figures.spang2021 import theirs
-from analysis.figures.spang2021.series import IS_MARKED, grouped
 from analysis.least_buffer import bounds, by_buffer, contradiction
+from analysis.papers import imported_runs as theirs
+from analysis.papers.series import IS_MARKED, grouped
 from analysis.statistics import Bounds, Interval, mean_interval
 from runs.run_table import drawn_alike
 
 if TYPE_CHECKING:
-    from analysis.figures.spang2021.runs import Run, Runs
+    from analysis.papers.stored_runs import Run, Runs
 
 NONEMPTY = 0.99  # first paper, 5.1: "99 % of packets (or more) experienced a non-empty queue"
 UTILIZATION = 0.98  # in windows of 10 RTTs: BBR paces 1 % below what it measured, so that 99 % would ask for luck

@@ -12,12 +12,17 @@ from typing import NamedTuple
 
 import polars as pl
 
-from analysis.figures.spang2021 import common, document, run_list
-from analysis.figures.spang2021.common import Fact
-from analysis.figures.spang2021.runs import Runs
+from analysis.papers import document, run_list
+from analysis.papers import look as common
+from analysis.papers.look import Fact
+from analysis.papers.stored_runs import Runs
 
 CLOCKS = "clocks"  # the one that is drawn from runs in real time, too
-NAMES = (*sorted(path.stem for path in Path(__file__).parent.glob("figure_[0-9]*.py")), "table_1", CLOCKS)
+NAMES = (
+    *sorted(path.stem for path in (Path(__file__).parent / "spang2021").glob("figure_[0-9]*.py")),
+    "table_1",
+    CLOCKS,
+)
 PAGE = "spang2021.md"
 
 
@@ -51,7 +56,7 @@ def choose(wanted: str | None) -> tuple[str, ...]:
 
 def load(name: str) -> ModuleType:
     """The module of a figure."""
-    return importlib.import_module(f"analysis.figures.spang2021.{name}")
+    return importlib.import_module(f"analysis.papers.{name}" if name == CLOCKS else f"analysis.papers.spang2021.{name}")
 
 
 def sweeps(names: tuple[str, ...]) -> tuple[str, ...]:

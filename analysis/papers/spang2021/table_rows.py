@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.figures.spang2021 import table_conditions as conditions
-from analysis.figures.spang2021.least_buffers import COLUMNS, NO_LEAST, NONEMPTY, SEARCH, least_buffers
-from analysis.figures.spang2021.series import bdp, grouped, nearest
-from analysis.figures.spang2021.table_conditions import NEAR, NEEDS, Condition, Found
+from analysis.papers.least_buffers import COLUMNS, NO_LEAST, NONEMPTY, SEARCH, least_buffers
+from analysis.papers.series import bdp, grouped, nearest
+from analysis.papers.spang2021 import table_conditions as conditions
+from analysis.papers.spang2021.table_conditions import NEAR, NEEDS, Condition, Found
 from analysis.statistics import Interval, mean_interval
 from analysis.theory import many_flows, single_flow
 
 if TYPE_CHECKING:
-    from analysis.figures.spang2021.runs import Runs
+    from analysis.papers.stored_runs import Runs
 
 SMALL = "twenty-packets"
 FLOWS = 16  # of the paper's own examples (Figures 7, 8 and 11b)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures.common import BLACK, GREY, Data
-from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.series import IS_ONE_BDP, bdp, grouped, series
+from analysis.papers import look as common
+from analysis.papers.series import IS_ONE_BDP, bdp, grouped, series
 from analysis.statistics import mean_interval
 from analysis.theory import many_flows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.figures.spang2021.common import Fact
-    from analysis.figures.spang2021.runs import Runs
+    from analysis.papers.look import Fact
+    from analysis.papers.stored_runs import Runs
 
 SWEEPS = ("reno-depth",)
 PLOTTED_DELTA = 2.0  # "The bound n^2/(2 BDP) + sqrt(n) of Theorem 5 is also plotted" (5.6)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures.common import BLACK, GREY, Data
-from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.series import bdp, grouped, pooled
+from analysis.papers import look as common
+from analysis.papers.series import bdp, grouped, pooled
 from analysis.statistics import mean_interval
 from analysis.theory import many_flows
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.figures.spang2021.common import Fact
-    from analysis.figures.spang2021.runs import Run
+    from analysis.papers.look import Fact
+    from analysis.papers.stored_runs import Run
 
 NEEDS = ("depth_p01_packets",)
 SHADE = "#DEDEDE"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.figures.common import BLACK, GREY, Data
-from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.series import ALGORITHMS, bdp, grouped, nearest, pooled, series
+from analysis.papers import look as common
+from analysis.papers.series import ALGORITHMS, bdp, grouped, nearest, pooled, series
 from analysis.statistics import mean_interval
 from analysis.theory import single_flow
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.figures.spang2021.common import Fact
-    from analysis.figures.spang2021.runs import Runs
+    from analysis.papers.look import Fact
+    from analysis.papers.stored_runs import Runs
 
 SWEEPS = ("single-flow-buffers",)
 CLIFF_PACKETS = 20  # first paper, 3.6

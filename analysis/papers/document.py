@@ -11,16 +11,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.figures.spang2021 import run_list
-from analysis.figures.spang2021.common import TELLS_NO
-from analysis.figures.spang2021.runs import Run
 from analysis.imported import REASON as IMPORTED
+from analysis.papers import run_list
+from analysis.papers.look import TELLS_NO
+from analysis.papers.stored_runs import Run
 from lib.errors import InputError
 from runs import run_table
 
 if TYPE_CHECKING:
-    from analysis.figures.spang2021.common import Fact
-    from analysis.figures.spang2021.paper import Drawn
+    from analysis.papers.draw import Drawn
+    from analysis.papers.look import Fact
     from analysis.statistics import Interval
 
 OVERVIEW = "Overview"

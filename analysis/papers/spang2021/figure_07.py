@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures.common import BLACK, GREY, Data
-from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.common import Fact
-from analysis.figures.spang2021.series import IS_MARKED, IS_ONE_BDP
+from analysis.papers import look as common
+from analysis.papers.look import Fact
+from analysis.papers.series import IS_MARKED, IS_ONE_BDP
 from analysis.statistics import mean_interval
 from analysis.theory.single_flow import bdp_packets
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.figures.spang2021.runs import Run, Runs
+    from analysis.papers.stored_runs import Run, Runs
 
 SWEEPS = ("ecn",)  # its runs that drop
 CC, FLOWS = "reno", 16

@@ -14,12 +14,12 @@ from pathlib import Path
 import polars as pl
 
 from analysis import imported
-from analysis.figures.spang2021.series import BDP, IS_MARKED, is_near
+from analysis.papers.series import BDP, IS_MARKED, is_near
 from experiments.sweep import spec
 from lib import units
 from lib.errors import InputError
 
-SPECS = Path(__file__).resolve().parents[3] / "experiments/specs/spang2021"
+SPECS = Path(__file__).resolve().parents[2] / "experiments/specs/spang2021"
 PLACE = r"^(runs/[^/]+/)?rep-[0-9]+$"  # right in the results directory, where `make import` puts them; in no sweep's
 OF_THE_LINK = ("rate_bps", "rtt_ns", "mtu_bytes")
 MODE = "tail-drop"  # of specs that say none

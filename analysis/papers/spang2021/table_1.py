@@ -8,15 +8,17 @@ import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.figures.common import BLACK, Data
-from analysis.figures.spang2021 import common, least_buffers, table_conditions, table_rows
-from analysis.figures.spang2021.table_conditions import Condition
-from analysis.figures.spang2021.table_rows import Row
+from analysis.papers import least_buffers
+from analysis.papers import look as common
+from analysis.papers.spang2021 import table_conditions, table_rows
+from analysis.papers.spang2021.table_conditions import Condition
+from analysis.papers.spang2021.table_rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.figures.spang2021.common import Fact
-    from analysis.figures.spang2021.runs import Runs
+    from analysis.papers.look import Fact
+    from analysis.papers.stored_runs import Runs
     from analysis.statistics import Interval
 
 SWEEPS = (*least_buffers.SEARCHES, table_rows.SMALL, table_conditions.PACKETS)

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from analysis.figures.common import GREY, Data
-from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.series import ALGORITHMS, bdp, series
+from analysis.papers import look as common
+from analysis.papers.series import ALGORITHMS, bdp, series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from analysis.figures.spang2021.common import Fact
-    from analysis.figures.spang2021.runs import Run
+    from analysis.papers.look import Fact
+    from analysis.papers.stored_runs import Run
 
 NEEDS = ("window_p01_packets", "window_p99_packets")
 SIDESTEP = 1.05

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.figures.spang2021.runs import Runs
+    from analysis.papers.stored_runs import Runs
 
 COLUMN_IN, PAGE_IN = 3.5, 7.1  # widths of a column and of a page of a journal
 PNG_DPI = 300

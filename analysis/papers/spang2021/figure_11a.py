@@ -6,14 +6,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.figures.common import Data
-from analysis.figures.spang2021 import common, fairness
-from analysis.figures.spang2021.series import ALGORITHMS, IS_ONE_BDP
+from analysis.papers import look as common
+from analysis.papers.series import ALGORITHMS, IS_ONE_BDP
+from analysis.papers.spang2021 import fairness
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.figures.spang2021.common import Fact
-    from analysis.figures.spang2021.runs import Runs
+    from analysis.papers.look import Fact
+    from analysis.papers.stored_runs import Runs
 
 SWEEPS = ("reno-depth", "fairness-flows")  # Reno's are those of Figure 4
 PAPER = "Δ and 1/Δ slowly increase with n"

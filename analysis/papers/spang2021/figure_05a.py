@@ -11,8 +11,8 @@ import math
 from typing import TYPE_CHECKING
 
 from analysis.figures.common import BLACK, GREY, Data
-from analysis.figures.spang2021 import common
-from analysis.figures.spang2021.least_buffers import (
+from analysis.papers import look as common
+from analysis.papers.least_buffers import (
     NO_LEAST,
     SEARCH,
     SEARCHES,
@@ -21,7 +21,7 @@ from analysis.figures.spang2021.least_buffers import (
     LeastBuffer,
     least_buffers,
 )
-from analysis.figures.spang2021.series import ALGORITHMS, bdp, pooled
+from analysis.papers.series import ALGORITHMS, bdp, pooled
 from analysis.statistics import Bounds, Interval, PowerLaw, mean_interval, power_law
 from analysis.theory import many_flows, single_flow
 from lib.errors import InputError
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.figures.spang2021.common import Fact
-    from analysis.figures.spang2021.runs import Run, Runs
+    from analysis.papers.look import Fact
+    from analysis.papers.stored_runs import Run, Runs
 
 SWEEPS = SEARCHES
 LEAST_WINDOW = 4.0  # packets; twice what Theorem 6 asks for, as windows vary by a factor of two at least

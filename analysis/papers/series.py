@@ -12,7 +12,7 @@ import polars as pl
 from analysis.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
-    from analysis.figures.spang2021.runs import Run
+    from analysis.papers.stored_runs import Run
 
 ALGORITHMS = ("reno", "cubic", "bbr", "bbr2", "scalable")  # the paper's, in its order
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from analysis.figures.spang2021 import theirs
-from analysis.figures.spang2021.runs import REAL, Run, sweep_name
+from analysis.papers import imported_runs as theirs
+from analysis.papers.stored_runs import REAL, Run, sweep_name
 from runs import run_table
 
 NAME = "spang2021-runs.parquet"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis.figures.spang2021.runs import Run
 from analysis.figures.steps import queue_steps, value_steps
 from analysis.join import PACKETS_OUT
 from analysis.loss import AFTERMATH_RTTS
+from analysis.papers.stored_runs import Run
 from analysis.raw import Columns
 from analysis.theory.single_flow import bdp_packets
 from wire import wire
