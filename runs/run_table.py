@@ -29,7 +29,7 @@ _TEXT, _WHOLE, _NUMBER, _TRUTH = polars.String(), polars.Int64(), polars.Float64
 # analysis/README.md says what the numbers count; names without a remark there are summary.json's own.
 SCHEMA: dict[str, polars.DataType] = {
     "run": _TEXT, "sweep": _TEXT, "point": _TEXT, "repetition": _WHOLE, "seed": _WHOLE, "attempt": _WHOLE,
-    "clock": _TEXT, "target": _TEXT, "valid": _TRUTH, "reasons": _TEXT,
+    "clock": _TEXT, "target": _TEXT, "valid": _TRUTH, "reasons": _TEXT, "imported": _TRUTH,
     "cc": _TEXT, "flows": _WHOLE, "traffic": _TEXT, "mode": _TEXT,
     "rate_bps": _WHOLE, "rtt_ns": _WHOLE, "mtu_bytes": _WHOLE, "buffer_packets": _WHOLE, "bdp_packets": _WHOLE,
     "buffer_over_bdp": _NUMBER, "ecn_threshold_packets": _WHOLE,
@@ -83,6 +83,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         "target": spec.get("target", "soft"),
         "valid": summary.get("valid") is True,
         "reasons": "; ".join(map(str, _list(summary.get("reasons")))),
+        "imported": summary.get("imported") is not None,  # from another tool's captures: nobody kept a ledger
         "cc": mix(groups),
         "flows": _flows(groups, spec.get("datagram_flows")),
         "traffic": spec.get("traffic", "long"),  # before there was other traffic, specs did not say

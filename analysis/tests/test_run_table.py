@@ -42,7 +42,7 @@ def test_row__has_the_numbers_of_the_summary(tmp_path, summary):
     }  # fmt: skip
     for name, value in {
         "run": "20260101T000000Z-a/rep-1", "repetition": 1, "attempt": 1, "kept": "all",
-        "valid": summary["valid"], "reasons": "; ".join(summary["reasons"]), "flows": 2,
+        "valid": summary["valid"], "reasons": "; ".join(summary["reasons"]), "imported": False, "flows": 2,
         "utilization_p01": summary["utilization"]["p01"], "delta": summary["almost_fairness"]["delta"],
         "depth_p99_packets": summary["queue_depth_packets"]["p99"], "drops": summary["drops"],
         "drained_of_bdp": summary["drained_fraction"]["of_bdp"]["median"],
