@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""`make figures PAPER=spang2021`: runs what is missing of the paper's sweeps, then draws. Stopped at any time, the same
+"""`make figures PAPER=spang2021`: runs what is missing of a paper's sweeps, then draws. Stopped at any time, the same
 command goes on.
 
-    python -m experiments.figures PAPER=NAME [FIGURE=5a] [SMOKE=1] [RESULTS=DIRECTORY] [JOBS=N] [ATTEMPTS=N]
-    python -m experiments.figures ... CLOCK=real     runs the sweeps' real-time versions instead, which the figure that
-                                                     compares the clocks is drawn from
+    python -m experiments.figures PAPER=KEY-OR-FOLDER [FIGURE=5a] [SMOKE=1] [RESULTS=DIRECTORY] [JOBS=N] [ATTEMPTS=N]
+    python -m experiments.figures ... CLOCK=real     runs the sweeps' real-time versions instead, for a figure that
+                                                     compares the clocks
     python -m experiments.figures ... DRAW=only      draws from what is stored, and runs nothing
     python -m experiments.figures ... PUBLISH=1      and copies figures, page and run table to docs/results/
 
@@ -16,32 +16,38 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from analysis.papers import draw as papers_draw
+from analysis.papers import publish, registry
+from analysis.papers.imported_runs import SweepConditions
+from analysis.papers.paper import REAL, Paper, PaperFigure
+from analysis.papers.paper import sweeps as sweeps_of
+from analysis.papers.stored_runs import StoredRuns
 from experiments import host
+from experiments.spec import Spec
 from experiments.sweep import needs, run, spec
 from experiments.sweep.__main__ import prober, whole
-from lib import owner
+from lib import owner, units
 from lib.errors import BadValue, InputError, RunError, SpecError, fail
 from lib.terminal import complain, say
 from lib.words import made, read_words
 from runs import run_table
 
-PAPERS = ("spang2021",)
-SPECS = host.CHECKOUT / "experiments/specs"
 DOCS = host.CHECKOUT / "docs/results"
 KEYS = ("paper", "figure", "smoke", "results", "jobs", "attempts", "clock", "draw", "publish")
 STOPPED = 128
+DEFAULT_MODE = Spec.model_fields["mode"].default
 
 
 class Asked(NamedTuple):
     """What the words say."""
 
-    paper: str
-    figures: tuple[str, ...]
+    paper: Paper
+    figures: tuple[PaperFigure, ...]
     smoke: bool
     options: run.Options
     only_draw: bool
@@ -50,7 +56,7 @@ class Asked(NamedTuple):
 
     @property
     def output(self) -> Path:
-        return self.options.results / "figures" / (self.paper + ("-smoke" if self.smoke else ""))
+        return self.options.results / "figures" / self.paper.output_name(self.smoke)
 
 
 def main(arguments: list[str]) -> int:
@@ -71,43 +77,95 @@ def main(arguments: list[str]) -> int:
 
 def read(words: list[str]) -> Asked:
     """Raises SpecError with all that is wrong."""
-    from analysis.papers import draw as paper
-
     given, options, errors = read_words(words)
     given |= options
     for key in sorted(set(given) - set(KEYS)):
         allowed = ", ".join(name.upper() for name in KEYS)
         errors.append(BadValue(key.upper(), None, f"is no word of make figures; allowed: {allowed}"))
-    name = str(given.get("paper", ""))
-    if name not in PAPERS:
-        errors.append(BadValue("PAPER", name or None, f"is not known; allowed: {', '.join(PAPERS)}"))
+    paper = _paper(given, errors)
     draws, clock = given.get("draw", ""), given.get("clock", "virtual")
     if draws not in ("", "only"):
         errors.append(BadValue("DRAW", draws, "is not known; allowed: only"))
     if clock not in ("virtual", "real"):
         errors.append(BadValue("CLOCK", clock, "is not known; allowed: virtual, real"))
-    figures = paper.NAMES
-    try:
-        figures = paper.choose(str(given["figure"]) if "figure" in given else None)
-    except ValueError as error:
-        errors.append(BadValue("FIGURE", given["figure"], str(error)))
     numbers = {key: whole(given, key, errors, most) for key, most in LIMITS.items()}
     if numbers["publish"] and "figure" in given:
         errors.append(BadValue("PUBLISH", "1", "publishes all figures; leave FIGURE out"))
-    if clock == "real" and figures not in (paper.NAMES, (paper.CLOCKS,)):
-        problem = f"is drawn from runs in virtual time; with CLOCK=real leave FIGURE out, or say {paper.CLOCKS}"
-        errors.append(BadValue("FIGURE", given["figure"], problem))
+    figures = _figures(paper, given, errors) if paper else ()
     results = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute()
     if draws == "only" and not results.is_dir():
         errors.append(BadValue("RESULTS", None, f"{results} is no directory; allowed with DRAW=only: one with runs"))
-    if errors:
+    if errors or paper is None:
         raise SpecError(errors)
     chosen = run.Options(results, numbers["jobs"], numbers["attempts"])
     publish = bool(numbers["publish"])
-    return Asked(name, figures, bool(numbers["smoke"]), chosen, draws == "only", publish, clock == "real")
+    return Asked(paper, figures, bool(numbers["smoke"]), chosen, draws == "only", publish, clock == "real")
 
 
 LIMITS = {"smoke": 1, "publish": 1, "jobs": 1024, "attempts": 100}
+
+
+def _paper(given: dict[str, object], errors: list[BadValue]) -> Paper | None:
+    text = str(given.get("paper", ""))
+    try:
+        return registry.find(text)
+    except ValueError as error:
+        errors.append(BadValue("PAPER", text or None, str(error)))
+        return None
+
+
+def _figures(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> tuple[PaperFigure, ...]:
+    """The figures that FIGURE= means, as far as CLOCK= allows them."""
+    wanted = given.get("figure")
+    try:
+        figures = paper.choose(None if wanted is None else str(wanted))
+    except ValueError as error:
+        errors.append(BadValue("FIGURE", wanted, str(error)))
+        return ()
+    if given.get("clock") == "real":
+        words = ", ".join(figure.word for figure in paper.comparing_clocks)
+        if not words:
+            errors.append(BadValue("CLOCK", "real", "is compared by no figure of this paper; leave it out"))
+        elif wanted is not None and figures != paper.comparing_clocks:
+            problem = f"is drawn from runs in virtual time; with CLOCK=real leave FIGURE out, or say {words}"
+            errors.append(BadValue("FIGURE", wanted, problem))
+    return figures
+
+
+def read_sweeps(paper: Paper, stems: Iterable[str], words: Mapping[str, object], smoke: bool) -> dict[str, spec.Sweep]:
+    """The sweeps by stem. Raises SpecError, also for one of a name by which no figure would find its runs."""
+    sweeps = {stem: spec.read(paper.specs / f"{stem}.yaml", words, smoke) for stem in stems}
+    real = REAL if words.get("clock") == "real" else ""
+    wrong = [
+        BadValue("name", sweep.name, f"is not found by figures; allowed: {paper.key}-{stem} in its spec", sweep.file)
+        for stem, sweep in sweeps.items()
+        if sweep.name != paper.sweep_name(stem + real, smoke)
+    ]
+    if wrong:
+        raise SpecError(wrong)
+    return sweeps
+
+
+def conditions(paper: Paper) -> dict[str, SweepConditions]:
+    """What all runs of each sweep have in common, by stem: imported runs belong to the sweeps whose conditions they
+    meet. No run belongs to a sweep whose buffer is in bytes: these are not compared. Raises SpecError.
+    """
+    by_stem = {}
+    for stem, sweep in read_sweeps(paper, paper.stems, {}, smoke=False).items():
+        with contextlib.suppress(ValueError):
+            by_stem[stem] = _in_common(sweep)
+    return by_stem
+
+
+def _in_common(sweep: spec.Sweep) -> SweepConditions:
+    """Raises ValueError for a number of flows or a buffer that cannot be compared."""
+    varied = {key for point in sweep.points for key in point}
+    same = {key: value for key, value in ({"mode": DEFAULT_MODE} | sweep.base).items() if key not in varied}
+    return SweepConditions(
+        flows=int(same["flows"]) if "flows" in same else None,
+        is_marked=same["mode"] == "ecn" if "mode" in same else None,
+        buffer=units.parse(same["buf"], ("bdp", "packets")) if "buf" in same else None,
+    )
 
 
 def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> int:
@@ -115,11 +173,9 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
     which take longest: a set that was stopped early has most figures. Returns the worst status of a sweep; one that
     cannot be run keeps no other from it.
     """
-    from analysis.papers import draw as paper
-
-    names, words = ((paper.CLOCKS,), {"clock": "real"}) if asked.real else (asked.figures, {})
-    files = [SPECS / asked.paper / f"{stem}.yaml" for stem in paper.sweeps(names)]
-    whole_sweeps = sorted((spec.read(file, words, asked.smoke) for file in files), key=lambda one: bool(one.search))
+    figures, words = (asked.paper.comparing_clocks, {"clock": "real"}) if asked.real else (asked.figures, {})
+    by_stem = read_sweeps(asked.paper, sweeps_of(figures), words, asked.smoke)
+    whole_sweeps = sorted(by_stem.values(), key=lambda sweep: bool(sweep.search))
     probe = probe or prober(build=True)
     say_what_is_missing(whole_sweeps, probe, asked.options)
     worst, refused = 0, {}
@@ -153,26 +209,26 @@ def say_what_is_missing(sweeps: list[spec.Sweep], probe: Callable[[str], host.Ho
 
 def draw(asked: Asked) -> int:
     """Draws, says where, and what was left out."""
-    from analysis.papers import draw as paper
-    from analysis.papers import publish
-
     run.claim(asked.output.parent)
     run.claim(asked.output)
-    drawn = paper.draw(asked.options.results, asked.output, asked.figures, asked.smoke)
+    runs = StoredRuns(asked.paper, asked.options.results, asked.smoke, conditions(asked.paper))
+    drawn = papers_draw.draw(runs, asked.output, asked.figures)
     owner.give(asked.output)
-    without = [figure.name for figure in drawn if not figure.used]
-    missing = set(without) - ({paper.CLOCKS} if not asked.real and len(drawn) > 1 else set())  # needs another command
-    left_out = {run_name for figure in drawn for run_name, _ in figure.left_out}
-    say(f"{len(drawn)} figures from {len({name for f in drawn for name in f.used})} runs -> {asked.output}")
+    without = [each.figure for each in drawn if not each.used]
+    # Runs in real time need a command of their own: where they were not asked for, a comparison may lack them
+    missing = [figure for figure in without if asked.real or len(drawn) == 1 or not figure.compares_clocks]
+    used = {label for each in drawn for label in each.used}
+    left_out = {run.label for each in drawn for run in each.left_out}
+    say(f"{len(drawn)} figures from {len(used)} runs -> {asked.output}")
     if without:
-        complain(f"no valid run for {', '.join(without)}")
+        complain(f"no valid run for {', '.join(figure.name for figure in without)}")
     if left_out:
         complain(f"{len(left_out)} runs were left out, not valid or telling too little; the figures list them")
-    for name in sorted({name.split("/")[0] for figure in drawn for name in figure.used}):
+    for name in sorted({label.split("/")[0] for label in used}):
         if (asked.options.results / name).is_dir():  # imported runs are of no sweep
-            run.page(asked.options.results / name)
+            run.page(asked.options.results / name, [asked.paper])
     if asked.publish:
-        files = publish.publish(drawn, asked.options.results, asked.output, DOCS, asked.smoke)
+        files = publish.publish(drawn, runs, asked.output, DOCS)
         say(f"published {len(files)} files -> {DOCS}")
     return 2 if missing or left_out else 0
 

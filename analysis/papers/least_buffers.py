@@ -1,39 +1,41 @@
 # SPDX-License-Identifier: MIT
-"""The least buffer of an algorithm for each number of flows that a search was made of (Figure 5a and Table 1).
+"""The least buffer of an algorithm for each number of flows that a sweep searched it for.
 
-A bisection relies on more buffer being no worse, and measures no more than it must. So every other run with that
-algorithm, number of flows and link is judged with the search's own: where they contradict it, the result says so.
+A bisection assumes that more buffer is never worse, and measures no more than it must. So all other runs with that
+algorithm, number of flows and link are judged together with the search's own: where runs contradict each other, the
+result says so.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from analysis.least_buffer import bounds, by_buffer, contradiction
-from analysis.papers import imported_runs as theirs
-from analysis.papers.series import IS_MARKED, grouped
+from analysis.papers.columns import IS_MARKED, OF_THE_LINK
+from analysis.papers.series import grouped
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Bounds, Interval, mean_interval
 from runs.run_table import drawn_alike
 
-if TYPE_CHECKING:
-    from analysis.papers.stored_runs import Run, Runs
-
-NONEMPTY = 0.99  # first paper, 5.1: "99 % of packets (or more) experienced a non-empty queue"
-UTILIZATION = 0.98  # in windows of 10 RTTs: BBR paces 1 % below what it measured, so that 99 % would ask for luck
-SEARCH, USED = SEARCHES = ("least-buffer", "least-buffer-utilization")
-COLUMNS = {SEARCH: "queue_nonempty_fraction", USED: "utilization_p01"}
-ENOUGH = {SEARCH: NONEMPTY, USED: UTILIZATION}
 NO_LEAST = "no least buffer"
+
+
+class Search(NamedTuple):
+    """A sweep that searches for the least buffer with which a column of the run table is at least `enough`."""
+
+    stem: str
+    column: str
+    enough: float
 
 
 class LeastBuffer(NamedTuple):
     """What all runs with one algorithm and number of flows say of the least buffer (packets)."""
 
-    runs: list[Run]
+    runs: list[StoredRun]
     bounds: Bounds
     contradiction: tuple[int, int] | None  # a smaller buffer that is enough, a larger that is not
     means: dict[int, float]  # of the criterion's number, by buffer
@@ -50,7 +52,7 @@ class LeastBuffer(NamedTuple):
         return Interval(self.bounds.middle, low, high, 1) if self.is_known else None
 
     @property
-    def runs_at_least(self) -> list[Run]:
+    def runs_at_least(self) -> list[StoredRun]:
         """Those with the smallest buffer that is enough; with the largest that was tried if none is."""
         if self.contradiction and not self.is_known:
             buffer = float(self.contradiction[0])
@@ -69,36 +71,36 @@ class LeastBuffer(NamedTuple):
         return f"not monotone: {', '.join(each)} packets"
 
 
-def least_buffers(runs: Runs, stem: str, cc: str, **equal: int) -> dict[int, LeastBuffer]:
-    """By number of flows; of those that the search (one of SEARCHES) has runs of, with `equal` values."""
-    column = COLUMNS[stem]
-    search = runs.select(stem, needs=(column,), cc=cc, **equal)
-    if not search:
+def least_buffers(runs: StoredRuns, search: Search, cc: str, **equal: int) -> dict[int, LeastBuffer]:
+    """By number of flows; of those that the search has runs of, with `equal` values."""
+    needs = (search.column,)
+    searched = runs.select(search.stem, needs=needs, cc=cc, **equal)
+    if not searched:
         return {}
-    same = {name: search[0][name] for name in theirs.OF_THE_LINK}
-    searched = pl.col("flows").is_in(sorted({run["flows"] for run in search}))
-    found = _by_what(search)
-    for other in sorted(path.stem for path in theirs.SPECS.glob("*.yaml")):
-        found = _by_what(runs.select(other, ~IS_MARKED, searched, needs=(column,), cc=cc, **same)) | found
-    every = [run for those in found.values() for run in those]
-    return {flows: _judge(those, stem) for flows, those in grouped(every, "flows").items()}
+    link = {name: searched[0][name] for name in OF_THE_LINK}
+    flows_searched = pl.col("flows").is_in(sorted({run["flows"] for run in searched}))
+    distinct = _distinct(searched)
+    for stem in runs.paper.stems:
+        distinct = _distinct(runs.select(stem, ~IS_MARKED, flows_searched, needs=needs, cc=cc, **link)) | distinct
+    every = [run for same in distinct.values() for run in same]
+    return {flows: _judge(group, search) for flows, group in grouped(every, "flows").items()}
 
 
-def _by_what(runs: Iterable[Run]) -> dict[tuple[Any, ...], list[Run]]:
+def _distinct(runs: Iterable[StoredRun]) -> dict[tuple[Any, ...], list[StoredRun]]:
     """By what makes runs of two sweeps one run that was done twice, which must not count as two repetitions."""
-    found: dict[tuple[Any, ...], list[Run]] = {}
+    groups: dict[tuple[Any, ...], list[StoredRun]] = {}
     for run in runs:
-        what = run["flows"], run["buffer_packets"], drawn_alike(run.row) or run["run"]
-        found.setdefault(what, []).append(run)
-    return found
+        key = run["flows"], run["buffer_packets"], drawn_alike(run.row) or run["run"]
+        groups.setdefault(key, []).append(run)
+    return groups
 
 
-def _judge(runs: list[Run], stem: str) -> LeastBuffer:
-    measured, enough = by_buffer((run.row for run in runs), COLUMNS[stem]), ENOUGH[stem]
+def _judge(runs: list[StoredRun], search: Search) -> LeastBuffer:
+    measured = by_buffer((run.row for run in runs), search.column)
     means = {buffer: mean_interval(values) for buffer, values in sorted(measured.items())}
     return LeastBuffer(
         runs,
-        bounds(measured, enough, float(runs[0]["flows"])),
-        contradiction(measured, enough),
-        {buffer: found.value for buffer, found in means.items() if found},
+        bounds(measured, search.enough, float(runs[0]["flows"])),
+        contradiction(measured, search.enough),
+        {buffer: mean.value for buffer, mean in means.items() if mean},
     )

@@ -1,30 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""What the figures of the first seed paper share: sizes for print, one colour an algorithm, the line that names the
-runs, how an algorithm that no kernel has is shown, and the row of a table of facts.
-
-Each figure_*.py has SWEEPS, the stems of the sweeps it draws from; prepare(runs), which reads stored runs and gives
-plain data; draw(data); facts(data), what was measured beside what was predicted; and table(data), Markdown for the
-page, if it has more to say than facts hold.
-"""
+"""The look of a paper's figures: sizes for print, the line that names the runs, panels without data, labels."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.figures.common import BLUE, GREEN, GREY, PURPLE, RED, SKY, Data, plain, tidy
+from analysis.figures import algorithms
+from analysis.figures.common import GREY, Data, plain, tidy
 from analysis.statistics import Interval
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # figures annotate with look.Figure and look.Axes: matplotlib is loaded only where it draws
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from analysis.papers.stored_runs import Runs
 
 COLUMN_IN, PAGE_IN = 3.5, 7.1  # widths of a column and of a page of a journal
 PNG_DPI = 300
@@ -34,54 +27,7 @@ SMALL: dict[str, Any] = {  # of a column's width: 7 pt is what journals ask for 
     "ytick.major.size": 2.5, "lines.linewidth": 0.9, "lines.markersize": 3.2, "legend.fontsize": 7,
     "hatch.linewidth": 0.5,
 }  # fmt: skip
-LABEL_POINTS = 7
-TELLS_NO = "tells no"  # how the reason begins for which a run is left out that may be valid, but lacks a number
-FOOTER_POINTS = 5
-# Linux since 4.18, net/ipv4/tcp_input.c: __tcp_ack_snd_check. Its timer may fire as late as 5 % and the slack
-ACKS_TOGETHER = (
-    "receivers put SACKs together: an ACK each 5 % of the RTT that they estimate, or as much as 100 us "
-    "(tcp_comp_sack_slack_ns) later"
-)
-
-# The paper's algorithms in its order; each has one colour and one marker wherever it is drawn.
-NAMES = {"reno": "Reno", "cubic": "Cubic", "bbr": "BBR", "bbr2": "BBRv2", "scalable": "Scalable"}
-COLORS = {"reno": BLUE, "cubic": RED, "bbr": GREEN, "bbr2": SKY, "scalable": PURPLE}
-MARKERS = {"reno": "o", "cubic": "s", "bbr": "^", "bbr2": "v", "scalable": "D"}
-
-
-class Fact(NamedTuple):
-    """One number: what the paper says, what the theory predicts for this very run, what was measured."""
-
-    what: str
-    paper: str  # its own words or number, "" if it has none
-    predicted: float | None
-    measured: Interval | None  # None: not measured
-    unit: str
-    reason: str = ""  # why measured and predicted differ, as far as known
-    none: str = "not measured"  # what is said if there is no measured number
-
-
-def name(cc: str) -> str:
-    """How an algorithm is written."""
-    return NAMES.get(cc, cc)
-
-
-def color(cc: str) -> str:
-    """Its colour; of one that the paper does not have, grey."""
-    return COLORS.get(cc, GREY)
-
-
-def absence(runs: Runs, stem: str, cc: str) -> str:
-    """Why there is nothing of an algorithm: in no kernel at hand, or no valid run."""
-    controls = runs.controls(stem)
-    if controls and cc not in controls:
-        return f"{name(cc)}: not measured,\nno kernel at hand has it"
-    if len(runs.theirs):
-        return f"{name(cc)}:\nno imported run\nunder such conditions"
-    return f"{name(cc)}: no valid run"
-
-
-# Drawing --------------------------------------------------------------------------------------------------------------
+LABEL_POINTS, FOOTER_POINTS = 7, 5
 
 
 def new_figure(width_in: float, height_in: float, rows: int = 1, columns: int = 1, **grid: Any) -> tuple[Figure, Any]:
@@ -105,8 +51,8 @@ def footer(figure: Figure, provenance: Data) -> None:
     if provenance.get("imported"):
         text += f" {provenance['imported']} of them imported, without a ledger."
     if left_out:
-        too_little = " or telling too little" if any(why.startswith(TELLS_NO) for _, why in left_out) else ""
-        text += f" Not drawn: {len(left_out)} not valid{too_little}: {', '.join(run for run, _ in left_out[:3])}"
+        too_little = " or telling too little" if any(run.lacks_numbers for run in left_out) else ""
+        text += f" Not drawn: {len(left_out)} not valid{too_little}: {', '.join(run.label for run in left_out[:3])}"
         text += f" and {len(left_out) - 3} more." if len(left_out) > 3 else "."
     width = round(figure.get_figwidth() * 72 / FOOTER_POINTS * 1.75)
     text = "\n".join(textwrap.wrap(text, width))
@@ -146,11 +92,17 @@ def label_right(ax: Axes, labels: Sequence[tuple[float, str, str]], gap_points: 
 
 
 def legend_right(ax: Axes, curves: Mapping[str, str], missing: Iterable[str], more: Iterable[Artist] = ()) -> None:
-    """Right of the axes: each algorithm with what is said of its curve, `more`, and why others are missing."""
+    """Right of the axes: each algorithm with the text of its curve, `more`, and why others are missing."""
     from matplotlib.lines import Line2D
 
     handles: list[Artist] = [
-        Line2D([], [], color=color(cc), marker=MARKERS[cc], label=name(cc) + (f": {text}" if text else ""))
+        Line2D(
+            [],
+            [],
+            color=algorithms.color(cc),
+            marker=algorithms.marker(cc),
+            label=algorithms.name(cc) + (f": {text}" if text else ""),
+        )
         for cc, text in curves.items()
     ]
     handles += [*more, *(Line2D([], [], color="none", label=text.replace(", ", ",\n")) for text in missing)]
@@ -159,25 +111,24 @@ def legend_right(ax: Axes, curves: Mapping[str, str], missing: Iterable[str], mo
 
 def interval_bars(ax: Axes, x: Iterable[float], intervals: Iterable[Interval], shade: str, marker: str = "o") -> None:
     """Estimates as markers, intervals as bars; of a single run the marker alone, hollow."""
-    for at, found in zip(x, intervals, strict=True):
-        one = found.low is None or found.high is None
-        if found.low is not None and found.high is not None:
-            ax.plot([at, at], [found.low, found.high], color=shade, linewidth=0.9, solid_capstyle="butt")
-        ax.plot(at, found.value, marker, color=shade, markerfacecolor="white" if one else shade, markeredgewidth=0.8)
+    for at, (value, low, high, _) in zip(x, intervals, strict=True):
+        face = "white"
+        if low is not None and high is not None:
+            ax.plot([at, at], [low, high], color=shade, linewidth=0.9, solid_capstyle="butt")
+            face = shade
+        ax.plot(at, value, marker, color=shade, markerfacecolor=face, markeredgewidth=0.8)
 
 
-def save(figure: Figure, directory: Path, stem: str) -> None:
-    """Writes <directory>/<stem>.png and .svg, the same bytes from the same data. Raises OSError."""
-    from analysis.figures.drawing import save as save_both
-
-    save_both(figure, directory, stem, PNG_DPI)
-
-
-def render(figure_module: Any, data: Data, directory: Path) -> None:
-    """Draws one figure in the style of all, and saves it under its module's name. Raises OSError."""
+def render(name: str, draw: Callable[[Data], Figure], data: Data, directory: Path) -> None:
+    """Draws one figure in the style of all into <directory>/<name>.png and .svg: the same bytes from the same data. One
+    with axes gets a footer, a table of words has its own. Raises OSError.
+    """
     import matplotlib
 
-    from analysis.figures.drawing import STYLE
+    from analysis.figures.drawing import STYLE, save
 
     with matplotlib.rc_context(STYLE | SMALL):  # type: ignore[arg-type]
-        save(figure_module.draw(plain(data)), directory, figure_module.__name__.rpartition(".")[2])
+        figure = draw(plain(data))
+        if figure.axes:
+            footer(figure, plain(data["provenance"]))
+        save(figure, directory, name, PNG_DPI)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One run packet by packet: its queue, its flows' windows, its losses. For the figures that show time."""
+"""One run packet by packet: its queue, its flows' windows, its losses. For figures over time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 from analysis.figures.steps import queue_steps, value_steps
 from analysis.join import PACKETS_OUT
 from analysis.loss import AFTERMATH_RTTS
-from analysis.papers.stored_runs import Run
+from analysis.papers.stored_runs import StoredRun
 from analysis.raw import Columns
 from analysis.theory.single_flow import bdp_packets
 from wire import wire
@@ -22,10 +22,10 @@ EVENT = wire.TCP_RECORD.const
 REFUSED = CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
 
 
-class Trace:
+class PacketTrace:
     """Times are ns on the run's clock. Needs postcards.parquet and tcp.parquet; InputError if they were not kept."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: StoredRun) -> None:
         self.run = run
         summary, spec = run.summary, run.summary["spec"]
         self.start_ns, self.end_ns = summary["measurement_window_mono_ns"]
@@ -39,7 +39,7 @@ class Trace:
 
     @cached_property
     def queue(self) -> Columns:
-        """Postcards of the bottleneck, by arrival. `sojourn_ns` is -1 where they do not tell it."""
+        """Postcards of the bottleneck, by arrival. `sojourn_ns` is -1 where a postcard does not have it."""
         cards = self.run.table("postcards").filter(pl.col("egress_port") == self.run.summary["bottleneck_port"])
         names = ("enqueue_mono_ns", "sojourn_ns", "depth_packets", "flags")
         columns = {name: cards[name].fill_null(-1).to_numpy() for name in names}
@@ -47,7 +47,7 @@ class Trace:
 
     @cached_property
     def records(self) -> Columns:
-        """The trace's records, by time. `in_flight_packets` is -1 in those that do not tell the window."""
+        """The trace's records, by time. `in_flight_packets` is -1 in records without a window."""
         records = self.run.table("tcp")
         if records["in_flight_packets"].null_count():
             records = records.with_columns(in_flight_packets=self._outstanding(records))
@@ -55,15 +55,15 @@ class Trace:
         return {name: records[name].to_numpy() for name in names} | {"flow": self._ids(records)}
 
     def _outstanding(self, records: pl.DataFrame) -> pl.Series:
-        """What the trace counts, else (snd_nxt - snd_una) / mss, mss being the record's or the flow's largest payload:
-        as the summary has it (analysis/join.py).
+        """The trace's own count, else (snd_nxt - snd_una) / mss, as in the summary (analysis/join.py). mss is the
+        record's or the flow's largest payload.
         """
         of_flow = self.run.table("joined").group_by("flow").agg(largest=pl.col("payload_bytes").max())
         mss = pl.coalesce("mss_bytes", "largest").cast(pl.Int64).clip(1)
         outstanding = (pl.col("snd_nxt").cast(pl.Int64) - pl.col("snd_una").cast(pl.Int64)) % (1 << 32)
         rows = records.join(of_flow, on="flow", how="left", maintain_order="left")
-        found = rows.select(pl.coalesce("in_flight_packets", (outstanding + mss - 1) // mss, -1).alias("packets"))
-        return found["packets"].cast(pl.Int64)
+        packets = pl.coalesce("in_flight_packets", (outstanding + mss - 1) // mss, -1).alias("packets")
+        return rows.select(packets)["packets"].cast(pl.Int64)
 
     def _ids(self, table: pl.DataFrame) -> np.ndarray:
         """The experiment's id of each row's flow, -1 of others."""
@@ -71,7 +71,7 @@ class Trace:
         return table["five_tuple"].cast(pl.String).replace_strict(ids, default=-1, return_dtype=pl.Int32).to_numpy()
 
     def arrivals(self, start_ns: int, end_ns: int) -> slice:
-        """Rows of `queue` that came in [start, end)."""
+        """Rows of `queue` that arrived in [start, end)."""
         first, last = np.searchsorted(self.queue["enqueue_mono_ns"], (start_ns, end_ns))
         return slice(int(first), int(last))
 
@@ -81,51 +81,51 @@ class Trace:
         came, sojourn, depth, flags = (
             self.queue[name][rows] for name in ("enqueue_mono_ns", "sojourn_ns", "depth_packets", "flags")
         )
-        if (sojourn < 0).any():  # imported: only departures are told, and what each left behind
+        if (sojourn < 0).any():  # imported postcards have only departures and the depth left behind
             return value_steps(came, depth, start_ns, end_ns)
         return queue_steps(came, came + sojourn, depth, (flags & REFUSED) == REFUSED, start_ns, end_ns)
 
     def signals(self, start_ns: int, end_ns: int, flag: int = CARD["POSTCARD_DROPPED"]) -> tuple[np.ndarray, ...]:
-        """(times, flows, depths found) of packets that were dropped, or marked, in [start, end)."""
+        """(times, flows, depths on arrival) of packets that were dropped, or marked, in [start, end)."""
         rows = self.arrivals(start_ns, end_ns)
         at = rows.start + np.flatnonzero(self.queue["flags"][rows] & flag)
         return self.queue["enqueue_mono_ns"][at], self.queue["flow"][at], self.queue["depth_packets"][at]
 
     def losses(self) -> list[tuple[int, list[int], int]]:
-        """(first drop, flows that lost, end) of each loss: drops less than AFTERMATH_RTTS longest RTTs apart are one,
-        and so long after the first its consequences last. Those not wholly in the measurement window are left out.
+        """(first drop, flows that lost, end) of each loss. Drops less than AFTERMATH_RTTS longest RTTs apart are one
+        loss, which ends that long after its first drop. A loss not wholly in the measurement window is left out.
         """
         aftermath_ns = AFTERMATH_RTTS * self.longest_rtt_ns
         times, flows, _ = self.signals(self.start_ns, self.end_ns)
         first = np.flatnonzero(np.diff(times, prepend=self.start_ns - aftermath_ns) >= aftermath_ns)
-        found = []
+        losses = []
         for rows in np.split(np.arange(len(times)), first)[1:]:
             start = int(times[rows[0]])
             if start + aftermath_ns <= self.end_ns:
-                found.append((start, sorted(set(flows[rows].tolist()) - {-1}), start + aftermath_ns))
-        return found
+                losses.append((start, sorted(set(flows[rows].tolist()) - {-1}), start + aftermath_ns))
+        return losses
 
     def window(self, flow: int) -> tuple[np.ndarray, np.ndarray]:
-        """(times, packets in flight) of a flow at each of its records that tells them."""
-        mine = (self.records["flow"] == flow) & (self.records["in_flight_packets"] >= 0)
-        return self.records["mono_ns"][mine], self.records["in_flight_packets"][mine].astype(np.int64)
+        """(times, packets in flight) of a flow at each of its records with a window."""
+        rows = (self.records["flow"] == flow) & (self.records["in_flight_packets"] >= 0)
+        return self.records["mono_ns"][rows], self.records["in_flight_packets"][rows].astype(np.int64)
 
     def fall(self, flow: int, drop_ns: int, end_ns: int) -> tuple[int, int]:
-        """(window that a loss's first dropped packet found, window after recovery) of a flow; packets.
+        """(window at a loss's first drop, window after recovery) of a flow; packets.
 
-        The latter is that of a base RTT before the loss's end: recovery is over (until then PRR has a burst fewer in
-        flight), and the window has grown by some packets only.
+        The window after recovery is read one base RTT before the loss's end. By then recovery is over (during it PRR
+        has a burst fewer in flight), and the window has grown by a few packets only.
         """
         times, window = self.window(flow)
         before, after = np.searchsorted(times, (drop_ns, end_ns - self.rtt_ns), side="right") - 1
         return int(window[before]), int(window[after])
 
     def window_steps(self, flow: int, start_ns: int, end_ns: int) -> np.ndarray:
-        """The same as steps in [start, end]: 2 x steps, ns and packets."""
+        """A flow's window in [start, end]: 2 x steps, ns and packets."""
         return value_steps(*self.window(flow), start_ns, end_ns)
 
     def retransmissions(self, start_ns: int, end_ns: int) -> tuple[np.ndarray, np.ndarray]:
-        """(times, flows) of segments that were sent again in [start, end)."""
+        """(times, flows) of segments that were retransmitted in [start, end)."""
         times = self.records["mono_ns"]
         inside = (times >= start_ns) & (times < end_ns) & (self.records["event"] == EVENT["TCP_EVENT_RETRANSMIT"])
         return times[inside], self.records["flow"][inside]

@@ -6,24 +6,22 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from analysis.papers import document, run_list
-from analysis.papers import draw as paper
-from analysis.papers.draw import Drawn
+from analysis.papers import document
+from analysis.papers.document import DrawnFigure
+from analysis.papers.stored_runs import StoredRuns
 from lib.errors import InputError
 
-PICTURES = "spang2021"
-REASONS = "spang2021-reasons.md"
 MOST_BYTES = 8 << 20  # of a repository that everybody clones
 
 
-def publish(drawn: list[Drawn], results: Path, figures: Path, docs: Path, smoke: bool = False) -> list[Path]:
-    """Copies all that was `drawn` into `figures` with page and table into `docs`; returns what is there now. Raises
-    InputError if they are too large or reasons do not fit, and then changes nothing in `docs`; OSError.
+def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Path) -> list[Path]:
+    """Copies all that was drawn into `figures`, with page and table, into `docs`; returns the files that are there now.
+    Raises InputError if they are too large or reasons do not fit, and then changes nothing in `docs`; OSError.
     """
-    reasons = document.read_reasons(docs / REASONS)
-    page = document.page(drawn, results, smoke, reasons, PICTURES)
-    pictures = [figures / f"{figure.name}.{kind}" for figure in drawn for kind in ("png", "svg")]
-    rows = paper.table_of_runs(drawn, results, smoke)
+    paper = runs.paper
+    reasons = document.read_reasons(docs / paper.reasons_name)
+    page = document.page(drawn, runs, reasons, paper.key)
+    pictures = [figures / f"{each.figure.name}.{kind}" for each in drawn for kind in ("png", "svg")]
     total = sum(path.stat().st_size for path in pictures) + len(page)
     if total > MOST_BYTES:
         largest = max(pictures, key=lambda path: path.stat().st_size)
@@ -31,9 +29,10 @@ def publish(drawn: list[Drawn], results: Path, figures: Path, docs: Path, smoke:
             f"the figures have {total / 2**20:.1f} MiB, allowed are {MOST_BYTES >> 20}; the largest is {largest} with "
             f"{largest.stat().st_size / 2**20:.1f}: rasterize its dense parts"
         )
-    (docs / PICTURES).mkdir(parents=True, exist_ok=True)
-    for path in pictures:
-        shutil.copyfile(path, docs / PICTURES / path.name)
-    rows.write_parquet(docs / run_list.NAME)
-    (docs / paper.PAGE).write_text(page, encoding="utf-8")
-    return [docs / paper.PAGE, docs / run_list.NAME, *(docs / PICTURES / path.name for path in pictures)]
+    copies = {path: docs / paper.key / path.name for path in pictures}
+    copies[figures / paper.run_list_name] = docs / paper.run_list_name
+    (docs / paper.key).mkdir(parents=True, exist_ok=True)
+    for path, copy in copies.items():
+        shutil.copyfile(path, copy)
+    (docs / paper.page_name).write_text(page, encoding="utf-8")
+    return [docs / paper.page_name, *copies.values()]

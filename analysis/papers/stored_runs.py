@@ -1,39 +1,34 @@
 # SPDX-License-Identifier: MIT
 """The stored runs that figures are drawn from: rows of the run table, and the small tables that lie beside them.
 
-A figure asks for the runs it wants; those that are not valid are never handed out, and both are remembered, so that the
-figure can name its runs and say how many it left out.
+A figure selects the runs that it draws. Runs that are not valid are never returned; both kinds are remembered, so that
+the figure can name its runs and say how many it left out.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from analysis import distributions, imported, whole
-from analysis.papers import imported_runs as theirs
-from analysis.papers.look import TELLS_NO
+from analysis import distributions, whole
+from analysis.figures import algorithms
+from analysis.papers import imported_runs
+from analysis.papers.imported_runs import SweepConditions
+from analysis.papers.paper import Paper
 from lib import parquet, regular
 from lib.errors import InputError
 from runs import run_table
 from runs.names import ENVIRONMENT
 
-PREFIX = "spang2021-"  # of the names of its sweeps in results/
-REAL, SMOKE = "-real", "-smoke"  # and what their versions' names end with
 
-
-def sweep_name(stem: str, smoke: bool) -> str:
-    """The directory's name of a sweep, experiments/specs/spang2021/<stem>.yaml, or of its short version."""
-    return f"{PREFIX}{stem}{SMOKE * smoke}"
-
-
-class Run:
+class StoredRun:
     """One repetition: its row of the run table, and its files as far as they were kept."""
 
     def __init__(self, row: dict[str, Any], results: Path) -> None:
@@ -45,18 +40,13 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Of the sweep's job: enough to find the run."""
+        """The name of the sweep's job: enough to find the run."""
         return str(Path(self.row["run"]).parent.name)
 
     @property
-    def told(self) -> str:
-        """What figures and their page call it: <sweep>/<job>."""
+    def label(self) -> str:
+        """The run's name in figures and on their page: <sweep>/<job>."""
         return f"{self['sweep']}/{self.name}"
-
-    @property
-    def is_imported(self) -> bool:
-        """Somebody else's, of which nobody kept a ledger: drawn, and said so."""
-        return (self.row["reasons"] or "").startswith(imported.REASON)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -113,84 +103,110 @@ class Run:
             whole.check(self.directory, derived=[name])
         try:
             path = self.directory / name
-            document = json.loads(regular.read_text(path), object_hook=lambda said: _Said(said, path))
+            document = json.loads(regular.read_text(path), object_hook=lambda pairs: _StoredObject(pairs, path))
         except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{self.directory / name}: {error}") from None
-        return document if isinstance(document, dict) else _Said({}, path)
+        return document if isinstance(document, dict) else _StoredObject({}, path)
 
 
-class _Said(dict[str, Any]):
-    """A JSON object of a stored run. A key that it lacks, as another version leaves it, is an InputError."""
+class _StoredObject(dict[str, Any]):
+    """A JSON object of a stored run. A missing key, as another version leaves it, is an InputError."""
 
-    def __init__(self, said: dict[str, Any], path: Path) -> None:
-        super().__init__(said)
+    def __init__(self, pairs: dict[str, Any], path: Path) -> None:
+        super().__init__(pairs)
         self.path = path
 
     def __missing__(self, key: str) -> Any:
         raise InputError(f"{self.path}: has no {key}; make replay writes it anew from raw files")
 
 
-@dataclass
-class Runs:
-    """What lies in a results directory. `smoke` takes the short versions of the sweeps instead."""
+class LeftOut(NamedTuple):
+    """A run that was not drawn. `lacks_numbers`: it may be valid, but has no number that the figure needs."""
 
+    label: str
+    reason: str
+    lacks_numbers: bool
+
+
+@dataclass
+class StoredRuns:
+    """The runs of a paper in a results directory. `smoke` takes the short versions of the sweeps instead. `conditions`
+    has those of each sweep, by stem; imported runs belong to sweeps by these alone.
+    """
+
+    paper: Paper
     results: Path
     smoke: bool = False
-    used: dict[str, Run] = field(default_factory=dict)
-    left_out: dict[str, tuple[Run, str]] = field(default_factory=dict)  # with the reason
+    conditions: Mapping[str, SweepConditions] = field(default_factory=dict)
+    used: dict[str, StoredRun] = field(default_factory=dict)
+    left_out: dict[str, LeftOut] = field(default_factory=dict)
 
     @cached_property
     def table(self) -> pl.DataFrame:
         """The run table of all sweeps."""
         return run_table.read(self.results)
 
-    def sweep(self, stem: str) -> str:
-        """The directory's name of a sweep: experiments/specs/spang2021/<stem>.yaml."""
-        return sweep_name(stem, self.smoke)
-
     @cached_property
-    def theirs(self) -> pl.DataFrame:
-        """Imported runs that lie in no sweep of ours. Raises InputError."""
-        return theirs.of(self.table)
+    def imported(self) -> pl.DataFrame:
+        """Imported runs that lie in no sweep. Raises InputError."""
+        return imported_runs.outside_sweeps(self.table)
 
-    def select(self, stem: str, *conditions: pl.Expr, needs: tuple[str, ...] = (), **equal: Any) -> list[Run]:
-        """The valid runs of a sweep with these values, by flows, buffer and repetition, imported ones that stand for
-        such included; those without a number in one of the columns `needs` tell too little, and are left out.
+    def unselected(self) -> StoredRuns:
+        """The same runs, none of them selected yet; the table is not read again."""
+        runs = replace(self, used={}, left_out={})
+        runs.table = self.table
+        return runs
+
+    def select(self, stem: str, *conditions: pl.Expr, needs: tuple[str, ...] = (), **equal: Any) -> list[StoredRun]:
+        """The valid runs of a sweep with these values, by flows, buffer and repetition, and imported runs that belong
+        to it. Runs without a number in one of the columns `needs` are left out.
         """
-        rows = pl.concat([self.table.filter(pl.col("sweep") == self.sweep(stem)), theirs.stand_for(self.theirs, stem)])
+        rows = pl.concat([self._of_sweep(stem), imported_runs.meeting(self.imported, self.conditions.get(stem))])
         rows = rows.filter(*conditions, **equal).sort("cc", "flows", "buffer_packets", "mode", "repetition", "run")
-        valid = []
-        for run in (Run(row, self.results) for row in rows.iter_rows(named=True)):
-            lacks = [name for name in needs if run[name] is None]
-            if not (run["valid"] or run.is_imported):
-                self.left_out[run["run"]] = (run, run["reasons"])
-            elif lacks:
-                self.left_out[run["run"]] = (run, f"{TELLS_NO} {', '.join(lacks)}")
+        selected = []
+        for run in (StoredRun(row, self.results) for row in rows.iter_rows(named=True)):
+            lacking = [name for name in needs if run[name] is None]
+            if not (run["valid"] or run["imported"]):
+                self.left_out[run["run"]] = LeftOut(run.label, run["reasons"], False)
+            elif lacking:
+                self.left_out[run["run"]] = LeftOut(run.label, f"tells no {', '.join(lacking)}", True)
             else:
                 self.used[run["run"]] = run
-                valid.append(run)
-        return valid
+                selected.append(run)
+        return selected
+
+    def _of_sweep(self, stem: str) -> pl.DataFrame:
+        return self.table.filter(pl.col("sweep") == self.paper.sweep_name(stem, self.smoke))
 
     def controls(self, stem: str) -> frozenset[str]:
-        """Every congestion control that the kernels of a sweep's runs have; empty if no run tells."""
-        rows = self.table.filter(pl.col("sweep") == self.sweep(stem))
-        found: set[str] = set()
-        for row in rows.unique(["kernel_digest", "target", "clock"], maintain_order=True).iter_rows(named=True):
+        """Every congestion control of the kernels of a sweep's runs; empty if no run tells."""
+        known: set[str] = set()
+        kernels = self._of_sweep(stem).unique(["kernel_digest", "target", "clock"], maintain_order=True)
+        for row in kernels.iter_rows(named=True):
             try:
-                sender = Run(row, self.results).environment.get("hosts", {}).get("sender", {})
+                sender = StoredRun(row, self.results).environment.get("hosts", {}).get("sender", {})
             except InputError:
                 continue
-            found |= set(sender.get("congestion_controls", ()))
-        return frozenset(found)
+            known |= set(sender.get("congestion_controls", ()))
+        return frozenset(known)
+
+    def absence(self, stem: str, cc: str) -> str:
+        """Why there is nothing of an algorithm: no kernel has it, or no run is valid."""
+        controls, name = self.controls(stem), algorithms.name(cc)
+        if controls and cc not in controls:
+            return f"{name}: not measured,\nno kernel at hand has it"
+        if len(self.imported):
+            return f"{name}:\nno imported run\nunder such conditions"
+        return f"{name}: no valid run"
 
     def provenance(self) -> dict[str, Any]:
-        """What `select` gave so far: used runs, and those left out with the reason, for the figure and its page."""
+        """What was selected so far: used runs, and those left out with the reason, for the figure and its page."""
         used = list(self.used.values())
         return {
-            "used": sorted(run.told for run in used),
+            "used": sorted(run.label for run in used),
             "distinct": run_table.distinct(run.row for run in used),
-            "left_out": sorted((run.told, why) for run, why in self.left_out.values()),
+            "left_out": sorted(self.left_out.values()),
             "clocks": sorted({run["clock"] for run in used}),
-            "imported": sum(run.is_imported for run in used),
+            "imported": sum(run["imported"] for run in used),
             "commits": sorted({(run["commit"] or "unknown")[:10] for run in used}),
         }

@@ -8,7 +8,7 @@ from where they were drawn, and puts all into one file that opens offline.
 from __future__ import annotations
 
 import importlib
-import re
+import itertools
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,6 +19,8 @@ from analysis.figures.common import plain
 from analysis.figures.sweep import NAMES
 from analysis.page.figure import Figure, embed
 from analysis.page.text import count, number
+from analysis.papers import registry
+from analysis.papers.paper import Paper
 from analysis.report import facts
 from analysis.sweep_report.columns import LABELS, table, value_text
 from lib import files
@@ -27,7 +29,6 @@ from runs.names import PAGE
 from runs.stored_sweep import COLUMN, MISSING, NOT_VALID, VALID, Row, Stored, earlier_reasons, kind, read
 
 TEMPLATE = Path(__file__).with_name("sweep_report.html.j2")
-PAPERS = ("spang2021",)  # packages below analysis/papers
 MOST_BYTES = 8_000_000  # of all figures: what would make the page larger is named instead
 OF_MACHINE = (
     "cpu",
@@ -47,19 +48,19 @@ class Shown(NamedTuple):
     caption: str
 
 
-def write(directory: Path, figures: Path | None = None) -> Path:
+def write(directory: Path, figures: Path | None = None, papers: Iterable[Paper] | None = None) -> Path:
     """Makes the page of a sweep and returns its path. `figures` has <name>.svg of a paper's figures; without it they
-    are taken from where `make figures` puts them, if they are there.
+    are taken from where `make figures` puts them, if they are there. Without `papers` all installed ones are
+    looked at.
 
     Raises InputError if the directory is no sweep, or a table in it or a figure is none, OSError if a file cannot be
     read or written.
     """
     sweep = read(directory)
     own = draw(sweep)
-    papers = from_papers(sweep, figures)
+    of_papers = from_papers(sweep, figures, registry.installed().values() if papers is None else papers)
     target = sweep.directory / PAGE
-    text = render(sweep, own, papers)
-    files.write_text(target, text)
+    files.write_text(target, render(sweep, own, of_papers))
     return target
 
 
@@ -81,25 +82,15 @@ def draw(sweep: Stored) -> list[Shown]:
     return shown
 
 
-def from_papers(sweep: Stored, figures: Path | None) -> list[Shown]:
-    """Those figures of papers, in `figures` or else beside the sweep, that are drawn from it. The first lines of a
-    figure's module say what it is.
-    """
+def from_papers(sweep: Stored, figures: Path | None, papers: Iterable[Paper]) -> list[Shown]:
+    """The figures of papers, in `figures` or else beside the sweep, that are drawn from it."""
     shown = []
-    for paper in PAPERS:
-        if not sweep.name.startswith(f"{paper}-"):
-            continue
-        stem, smoke = sweep.name.removeprefix(f"{paper}-").removesuffix("-smoke"), sweep.name.endswith("-smoke")
-        drawn = figures or sweep.directory.parent / "figures" / (paper + "-smoke" * smoke)
-        for path in sorted(drawn.glob("*.svg")):
-            if not re.fullmatch(r"(figure|table)_[0-9a-z_]{1,20}", path.stem):
-                continue
-            try:
-                module = importlib.import_module(f"analysis.papers.{paper}.{path.stem}")
-            except ModuleNotFoundError:
-                continue
-            if stem in module.SWEEPS:
-                shown.append(Shown(embed(path), " ".join((module.__doc__ or path.stem).split("\n\n")[0].split())))
+    for paper, smoke in itertools.product(papers, (False, True)):
+        drawn = figures or sweep.directory.parent / "figures" / paper.output_name(smoke)
+        for figure in paper.figures:
+            path, names = drawn / f"{figure.name}.svg", {paper.sweep_name(stem, smoke) for stem in figure.sweeps}
+            if sweep.name in names and not figure.compares_clocks and path.exists():
+                shown.append(Shown(embed(path), f"{figure.title}: {figure.caption}"))
     return shown
 
 

@@ -6,13 +6,14 @@ import math
 import pytest
 from scipy import stats
 
-from analysis.papers import clocks, document
-from analysis.papers import draw as paper
-from analysis.papers.stored_runs import Runs
+from analysis.papers import clocks, document, draw, look
+from analysis.papers.spang2021 import PAPER
+from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval
 from analysis.summary import summarize
 from analysis.tests import sweeps
 
+(COMPARISON,) = PAPER.choose("clocks")
 BDP = {"virtual": 166.0, "real": 162.5}  # packets: as near as rates and RTTs that people write come to each other
 
 
@@ -41,11 +42,11 @@ def put(tmp_path, base):
 
 
 def prepared(results, smoke=False):
-    return clocks.prepare(Runs(results, smoke))
+    return COMPARISON.prepare(StoredRuns(PAPER, results, smoke))
 
 
 def labels(data):
-    return [pair.label for pair in data["pairs"]]
+    return [point.label for point in data["points"]]
 
 
 def test_point__has_runs_of_both_clocks_with_the_same_buffer_over_the_bdp(put, tmp_path):
@@ -58,7 +59,7 @@ def test_point__has_runs_of_both_clocks_with_the_same_buffer_over_the_bdp(put, t
     put("virtual", "fairness-flows", "reno", 4, 1)  # and another sweep
     data = prepared(tmp_path)
     assert labels(data) == ["Reno, n = 4, B = 1 BDP"]
-    virtual, real, _ = data["pairs"][0].values[0]
+    virtual, real, _ = data["points"][0].values[0]
     half = stats.t.ppf(0.975, 2) / math.sqrt(3)
     assert (virtual.value, virtual.runs, virtual.high) == (pytest.approx(92), 3, pytest.approx(92 + half))
     assert (real.value, real.runs, real.low) == (pytest.approx(93), 3, pytest.approx(93 - half))
@@ -70,7 +71,7 @@ def test_buffer_of_packets__is_the_same_point_though_bdps_differ_a_little(put, t
     for over in (2, 5, 20):
         put("virtual", "single-flow-buffers", "reno", 1, over / BDP["virtual"])
     put("real", "single-flow-buffers", "reno", 1, 20 / BDP["real"])
-    assert len(prepared(tmp_path)["pairs"]) == 1
+    assert len(prepared(tmp_path)["points"]) == 1
 
 
 def test_marks__are_told_from_drops_and_by_their_threshold(put, tmp_path):
@@ -80,7 +81,7 @@ def test_marks__are_told_from_drops_and_by_their_threshold(put, tmp_path):
     put("virtual", "ecn", "reno", 16, 4, number=2, threshold=2)
     data = prepared(tmp_path)
     assert labels(data) == ["Reno, n = 16, B = 1 BDP", "Reno, n = 16, marks from 1 BDP on"]
-    assert all(pair.values[0][0].runs == 1 for pair in data["pairs"])
+    assert all(pair.values[0][0].runs == 1 for pair in data["points"])
 
 
 def test_runs_that_are_not_valid__are_left_out_and_listed(put, tmp_path):
@@ -88,8 +89,8 @@ def test_runs_that_are_not_valid__are_left_out_and_listed(put, tmp_path):
         put(clock, "others-depth", "bbr", 16, 0.8)
     put("real", "others-depth", "bbr", 16, 0.8, number=2, valid=False)
     data = prepared(tmp_path)
-    assert data["pairs"][0].values[0][1].runs == 1
-    ((left_out, reason),) = data["provenance"]["left_out"]
+    assert data["points"][0].values[0][1].runs == 1
+    ((left_out, reason, _),) = data["provenance"]["left_out"]
     assert left_out.startswith("spang2021-others-depth-real/bbr-n16")
     assert reason == "frames left too late"
 
@@ -122,13 +123,13 @@ def test_smoke__compares_short_versions_with_each_other(put, tmp_path):
     ],
 )
 def test_intervals__meet_if_they_have_something_in_common(one, other, said):
-    assert clocks.Both(one, other, 0.0).meet is said
+    assert clocks.Comparison(one, other, 0.0).meet is said
 
 
 def test_intervals__meet_to_a_packet():
     depth = Interval(0.5, 0.5, 0.5, 3)
-    assert clocks.Both(depth, Interval(0.506, None, None, 1), 0.006).meet is True
-    assert clocks.Both(depth, Interval(0.507, None, None, 1), 0.006).meet is False
+    assert clocks.Comparison(depth, Interval(0.506, None, None, 1), 0.006).meet is True
+    assert clocks.Comparison(depth, Interval(0.507, None, None, 1), 0.006).meet is False
 
 
 def test_words__say_where_clocks_agree_and_where_not(put, tmp_path):
@@ -139,11 +140,11 @@ def test_words__say_where_clocks_agree_and_where_not(put, tmp_path):
     data = prepared(tmp_path)
     facts = {fact.what: fact for fact in clocks.facts(data)}
     agreed = facts["utilization, mean: points whose intervals of both clocks meet"]
-    assert document.measured(agreed.measured, agreed.unit) == "1 of 2"
+    assert agreed.measurement_text == "1 of 2"
     middle = facts["utilization, mean: real and virtual time apart, median over points"]
-    assert document.measured(middle.measured, middle.unit) == "10 %"
+    assert middle.measurement_text == "10 %"
     most = facts["utilization, mean: real time less virtual time where it is most"]
-    assert (document.measured(most.measured, most.unit), most.reason) == ("20 %", "Reno, n = 16, B = 1 BDP")
+    assert (most.measurement_text, most.reason) == ("20 %", "Reno, n = 16, B = 1 BDP")
     said = clocks.table(data)
     both = "72 (69.52 to 74.48)"
     assert f"| Reno, n = 4, B = 1 BDP | utilization, mean (%) | {both} | {both} | +0 | meet |" in said
@@ -160,18 +161,20 @@ def test_figure__has_a_panel_a_measure_and_counts_what_meets(put, tmp_path):
     panel = figure.axes[0]
     assert panel.get_xlim() == panel.get_ylim()
     assert [text.get_text() for text in panel.texts] == ["1 of 1 meet"]
+    look.footer(figure, data["provenance"])
     assert "(real time and virtual time;" in figure.get_supxlabel()
 
 
 def test_page__shows_the_missing_comparison_and_then_the_table(put, tmp_path):
-    (nothing,) = paper.draw(tmp_path, tmp_path / "figures", (paper.CLOCKS,))
+    (nothing,) = draw.draw(StoredRuns(PAPER, tmp_path), tmp_path / "figures", (COMPARISON,))
     assert not nothing.used
     assert "CLOCK=real" in (tmp_path / "figures/clocks.svg").read_text()
     for clock in ("virtual", "real"):
         put(clock, "reno-depth", "reno", 4, 1)
-    (drawn,) = paper.draw(tmp_path, tmp_path / "figures", (paper.CLOCKS,))
+    runs = StoredRuns(PAPER, tmp_path)
+    (drawn,) = draw.draw(runs, tmp_path / "figures", (COMPARISON,))
     assert "1 of single runs" in (tmp_path / "figures/clocks.svg").read_text()
-    page = document.page([drawn], tmp_path, False, {"Clocks": "Because TCP's timers *count ms*."})
+    page = document.page([drawn], runs, {"Clocks": "Because TCP's timers *count ms*."})
     assert "## Clocks" in page
     assert "Because TCP's timers" in page
     assert "| Reno, n = 4, B = 1 BDP | utilization, mean (%) |" in page

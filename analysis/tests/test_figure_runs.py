@@ -3,17 +3,16 @@
 
 import html
 import json
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import polars as pl
 import pytest
 
 from analysis import distributions
-from analysis.papers import look as common
-from analysis.papers import run_list
-from analysis.papers.packet_trace import Trace
-from analysis.papers.stored_runs import Runs
+from analysis.papers import look, run_list
+from analysis.papers.packet_trace import PacketTrace
+from analysis.papers.spang2021 import PAPER
+from analysis.papers.stored_runs import LeftOut, StoredRuns
 from analysis.statistics import Interval
 from analysis.summary import summarize
 from analysis.tests import sweeps
@@ -42,13 +41,13 @@ def results(tmp_path, known_runs):
 
 
 def test_summary__that_lacks_a_key_is_one_line(results):
-    (run, _) = Runs(results).select("some")
+    (run, _) = StoredRuns(PAPER, results).select("some")
     path = run.directory / "summary.json"
     summary = json.loads(path.read_text())
     del summary["loss"]["longest_rtt_ns"], summary["flows"]
     path.write_text(json.dumps(summary))
     with pytest.raises(InputError, match=r"summary.json: has no longest_rtt_ns; make replay"):
-        Trace(run)
+        PacketTrace(run)
     with pytest.raises(InputError, match=r"summary.json: has no flows; make replay"):
         _ = run.summary["flows"]
 
@@ -67,26 +66,25 @@ def test_names__are_drawn_as_they_are(tmp_path):
         return figure
 
     name = "$\\frac{$"
-    module = SimpleNamespace(__name__="x.figure", draw=draw)
-    common.render(module, {"text": name, "lines": [Named(name)], "by_name": {name: 1}}, tmp_path)
+    look.render("figure", draw, {"text": name, "lines": [Named(name)], "by_name": {name: 1}}, tmp_path)
     assert f">{name} {name} {name}<" in html.unescape((tmp_path / "figure.svg").read_text())
 
 
 def test_select__gives_valid_runs_by_repetition_and_remembers_the_others(results):
-    runs = Runs(results)
+    runs = StoredRuns(PAPER, results)
     assert [run.name for run in runs.select("some", cc="reno", flows=2)] == ["reno-2-r1", "reno-2-r2"]
     assert runs.select("some", cc="cubic") == []
     assert runs.select("some", pl.col("flows") > 2) == []
     assert runs.select("other") == []
-    told = runs.provenance()
-    assert told["used"] == ["spang2021-some/reno-2-r1", "spang2021-some/reno-2-r2"]
-    assert told["left_out"] == [("spang2021-some/reno-2-r3", "a postcard was lost")]
-    assert told["clocks"] == ["real"]
-    assert told["commits"] == ["0123456789"]
+    provenance = runs.provenance()
+    assert provenance["used"] == ["spang2021-some/reno-2-r1", "spang2021-some/reno-2-r2"]
+    assert provenance["left_out"] == [LeftOut("spang2021-some/reno-2-r3", "a postcard was lost", False)]
+    assert provenance["clocks"] == ["real"]
+    assert provenance["commits"] == ["0123456789"]
 
 
 def test_select__takes_the_short_sweeps_when_asked(results):
-    runs = Runs(results, smoke=True)
+    runs = StoredRuns(PAPER, results, smoke=True)
     assert [run["sweep"] for run in runs.select("some")] == ["spang2021-some-smoke"]
 
 
@@ -95,12 +93,12 @@ def test_list__has_the_sweeps_of_the_paper_and_no_short_or_changed_version_of_on
     names = ("ecn", "ecn-real", "ecn-rtt-5ms", "ecn-smoke", "ecn-rtt-5ms-smoke", "ecn-smoke-rtt-5ms", "mine")
     for name in names:
         sweeps.put(tmp_path / f"spang2021-{name}/runs/reno-r1/rep-1", summary)
-    found = {smoke: sorted(run_list.rows(tmp_path, smoke)["sweep"]) for smoke in (False, True)}
+    found = {smoke: sorted(run_list.rows(StoredRuns(PAPER, tmp_path, smoke))["sweep"]) for smoke in (False, True)}
     assert found == {False: ["spang2021-ecn", "spang2021-ecn-real"], True: ["spang2021-ecn-smoke"]}
 
 
 def test_distribution__is_of_one_flow_or_of_all(results, known_runs):
-    run = Runs(results).select("some")[0]
+    run = StoredRuns(PAPER, results).select("some")[0]
     assert run.flow_ids() == [0, 1]
     each = [dict(zip(*run.distribution("in_flight_packets", flow), strict=True)) for flow in (0, 1)]
     values, counts = run.distribution("in_flight_packets")
@@ -111,45 +109,45 @@ def test_distribution__is_of_one_flow_or_of_all(results, known_runs):
 
 
 def test_table__that_was_not_kept_is_one_line(results):
-    run = Runs(results).select("some")[0]
+    run = StoredRuns(PAPER, results).select("some")[0]
     with pytest.raises(InputError, match=r"reno-2-r1/rep-1/postcards\.parquet: .*; run the sweep again"):
         run.table("postcards")
 
 
 def test_absence__tells_a_kernel_without_it_from_a_run_that_is_missing(results):
-    runs = Runs(results)
+    runs = StoredRuns(PAPER, results)
     assert runs.controls("some") == {"reno", "cubic"}
-    assert common.absence(runs, "some", "bbr2") == "BBRv2: not measured,\nno kernel at hand has it"
-    assert common.absence(runs, "some", "cubic") == "Cubic: no valid run"
-    assert common.absence(runs, "other", "bbr2") == "BBRv2: no valid run"
+    assert runs.absence("some", "bbr2") == "BBRv2: not measured,\nno kernel at hand has it"
+    assert runs.absence("some", "cubic") == "Cubic: no valid run"
+    assert runs.absence("other", "bbr2") == "BBRv2: no valid run"
 
 
 def test_footer__names_few_runs_and_counts_many():
     def text(used, left_out=()):
-        figure, _ = common.new_figure(common.COLUMN_IN, 2)
-        common.footer(figure, {"used": used, "left_out": left_out, "clocks": ["virtual"], "commits": ["abc"]})
+        figure, _ = look.new_figure(look.COLUMN_IN, 2)
+        look.footer(figure, {"used": used, "left_out": left_out, "clocks": ["virtual"], "commits": ["abc"]})
         return figure.get_supxlabel().replace("\n", " ")
 
     assert text(["s/a", "s/b"]) == "From s/a, s/b (virtual time; commit abc)."
     assert "From 5 runs of s, 1 runs of t (" in text(["s/a", "s/b", "s/c", "s/d", "s/e", "t/a"])
     assert text([]) == "From no run."
-    assert text(["s/a"], [("s/b", "why")]).endswith("Not drawn: 1 not valid: s/b.")
-    assert text(["s/a"], [(f"s/{i}", "why") for i in range(5)]).endswith(
+    assert text(["s/a"], [LeftOut("s/b", "why", False)]).endswith("Not drawn: 1 not valid: s/b.")
+    assert text(["s/a"], [LeftOut(f"s/{i}", "why", False) for i in range(5)]).endswith(
         "Not drawn: 5 not valid: s/0, s/1, s/2 and 2 more."
     )
 
 
 def test_label_right__keeps_labels_apart_and_in_order():
-    _, axes = common.new_figure(common.COLUMN_IN, 2)
+    _, axes = look.new_figure(look.COLUMN_IN, 2)
     ax = axes[0, 0]
     ax.set_ylim(0, 1)
-    common.label_right(ax, [(0.5, "b", "k"), (0.5, "c", "k"), (0.1, "a", "k")])
+    look.label_right(ax, [(0.5, "b", "k"), (0.5, "c", "k"), (0.1, "a", "k")])
     drawn = sorted((note.xy[1], note.get_text()) for note in ax.texts)
     assert [word for _, word in drawn] == ["a", "b", "c"]
     assert drawn[2][0] > drawn[1][0] > drawn[0][0]
 
 
 def test_interval_bars__draw_no_bar_for_one_run():
-    _, axes = common.new_figure(common.COLUMN_IN, 2)
-    common.interval_bars(axes[0, 0], [1, 2], [Interval(3, 2, 4, 3), Interval(5, None, None, 1)], "k")
+    _, axes = look.new_figure(look.COLUMN_IN, 2)
+    look.interval_bars(axes[0, 0], [1, 2], [Interval(3, 2, 4, 3), Interval(5, None, None, 1)], "k")
     assert [len(line.get_xdata()) for line in axes[0, 0].lines] == [2, 1, 1]

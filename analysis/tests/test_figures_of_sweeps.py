@@ -14,18 +14,19 @@ import yaml
 from analysis import derive as derive_module
 from analysis import distributions
 from analysis.derive import derive
-from analysis.papers import document, publish, run_list
-from analysis.papers import draw as paper
-from analysis.papers import look as common
-from analysis.papers.spang2021 import figure_05b, table_conditions
-from analysis.papers.spang2021.table_rows import Row
-from analysis.papers.stored_runs import Runs
+from analysis.papers import document, draw, paper, publish, run_list
+from analysis.papers.document import DrawnFigure
+from analysis.papers.facts import Fact
+from analysis.papers.spang2021 import PAPER, figure_05b, table_conditions
+from analysis.papers.spang2021.table_rows import RuleRow
+from analysis.papers.stored_runs import LeftOut, StoredRuns
 from analysis.statistics import Interval
 from analysis.tests import simulate
 from analysis.theory import many_flows, single_flow
 from lib.errors import InputError
 from runs import record, run_table
 
+FIGURES = {figure.name: figure for figure in PAPER.figures}
 DROPPED = simulate.CARD["POSTCARD_DROPPED"]
 BDP = 50e6 * 10e-3 / (8 * 1538)  # of the simulation's default link
 FULL = 41  # packets: one BDP
@@ -95,9 +96,9 @@ def _depths(truths, job):
 
 
 def _figure(name, results):
-    module = paper.load(name)
-    data = module.prepare(Runs(results))
-    return data, {fact.what: fact for fact in module.facts(data)}
+    figure = FIGURES[name]
+    data = figure.prepare(StoredRuns(PAPER, results))
+    return data, {fact.what: fact for fact in figure.facts(data)}
 
 
 def test_figure_03__has_the_models_line_and_says_what_is_missing(results):
@@ -201,7 +202,7 @@ def test_figure_05a__fits_many_flows_alone_where_few_need_as_much_as_one(results
     assert all_of_them.measured.value > -0.4
     assert many.measured.value == pytest.approx(-0.5, abs=0.01)
     assert many.measured.low < -0.5 < many.measured.high
-    losers, counts = Runs(tmp_path).select("least-buffer")[0].distribution("flows_signalled_per_excursion")
+    losers, counts = StoredRuns(PAPER, tmp_path).select("least-buffer")[0].distribution("flows_signalled_per_excursion")
     assert f", {counts[losers == 4].sum() / counts.sum():.0%} with 4 flows, " in many.reason
 
 
@@ -250,7 +251,7 @@ def test_figure_10__counts_flows_that_lose_in_an_rtt_with_a_loss(results, truths
 
 
 def test_few_lose__is_judged_by_the_99th_percentile(results):
-    runs = Runs(results).select("reno-depth", cc="reno", flows=16, buffer_packets=FULL)
+    runs = StoredRuns(PAPER, results).select("reno-depth", cc="reno", flows=16, buffer_packets=FULL)
     values, counts = runs[0].distribution("flows_losing")
     each = np.repeat(values, counts)
     most, mean = np.percentile(each, 99, method="inverted_cdf"), each.mean()
@@ -259,7 +260,7 @@ def test_few_lose__is_judged_by_the_99th_percentile(results):
         runs[0].row["delta"] = delta
         bound = many_flows.flows_seeing_loss(BDP, 16, delta)
         assert mean < bound
-        found = table_conditions.few_lose(table_conditions.Found(runs[:1], None, BDP), 16)
+        found = table_conditions.few_lose(table_conditions.RunsAtLeast(runs[:1], None, BDP), 16)
         assert found.holds is holds
         assert found.text.startswith(f"{mean:.3g} flows lose in an RTT on average, {most:.3g} at the 99th percentile")
 
@@ -325,7 +326,7 @@ def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
     ],
 )
 def test_verdict__is_of_the_whole_interval(kind, predicted, measured, says):
-    assert Row("", "", "", [], predicted, measured, kind).verdict == says
+    assert RuleRow("", "", "", [], predicted, measured, kind).verdict == says
 
 
 # What was asked -------------------------------------------------------------------------------------------------------
@@ -342,10 +343,10 @@ def test_verdict__is_of_the_whole_interval(kind, predicted, measured, says):
     ],
 )
 def test_headlines__lead_to_the_reasons_where_they_are_not_as_predicted(predicted, measured, reason, why):
-    fact = common.Fact("Reno, n = 1: least buffer", "BDP", predicted, measured, "packets", reason)
-    figure = paper.Drawn("figure_05a", paper.load("figure_05a"), [fact], [], [])
-    (told,) = document.headlines([figure], {"Figure 5a": "Because."})
-    assert (told.what, told.reason) == ("Figure 5a. Reno, n = 1: least buffer", why)
+    fact = Fact("Reno, n = 1: least buffer", "BDP", predicted, measured, "packets", reason, headline=True)
+    figure = DrawnFigure(FIGURES["figure_05a"], [fact, fact._replace(headline=False)], [], [])
+    (headline,) = document.headlines([figure], {"Figure 5a": "Because."})
+    assert (headline.what, headline.reason) == ("Figure 5a. Reno, n = 1: least buffer", why)
     assert document.headlines([figure], {})[0].reason == reason
 
 
@@ -356,16 +357,16 @@ def test_headlines__lead_to_the_reasons_where_they_are_not_as_predicted(predicte
 def drawn(results, tmp_path_factory):
     """Every figure, and where they are."""
     output = tmp_path_factory.mktemp("figures")
-    return paper.draw(results, output), output
+    return draw.draw(StoredRuns(PAPER, results), output, PAPER.figures), output
 
 
 def test_draw__makes_every_figure_and_the_page_of_facts(drawn):
     figures, output = drawn
-    for name in paper.NAMES:
+    for name in FIGURES:
         assert (output / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
         assert "</svg>" in (output / f"{name}.svg").read_text()
-    page = (output / paper.PAGE).read_text()
-    assert page.count("\n## ") == len(paper.NAMES) + 1
+    page = (output / PAPER.page_name).read_text()
+    assert page.count("\n## ") == len(FIGURES) + 1
     assert "BBRv2: not measured, no kernel at hand has it" in page
     assert "![Figure 5a](./figure_05a.png)" in page
     used = {run for figure in figures for run in figure.used}
@@ -376,27 +377,27 @@ def test_draw__makes_every_figure_and_the_page_of_facts(drawn):
 
 def test_draw__names_every_run_of_figures_of_many(drawn):
     figures, output = drawn
-    table = pl.read_parquet(output / run_list.NAME)
+    table = pl.read_parquet(output / PAPER.run_list_name)
     named = {
         row["run"].removesuffix("/rep-1").replace("/runs/", "/"): row["figures"].split(";")
         for row in table.iter_rows(named=True)
     }
     assert any(len(figure.used) > 4 for figure in figures)
     for figure in figures:
-        assert sorted(run for run, of in named.items() if paper.short(figure.name) in of) == figure.used
+        assert sorted(run for run, of in named.items() if figure.figure.word in of) == figure.used
     assert named["spang2021-reno-depth/reno-n16-b41-r1"][:2] == ["4", "10"]
 
 
-@pytest.mark.parametrize("name", paper.NAMES)
+@pytest.mark.parametrize("name", FIGURES)
 def test_figure__of_no_runs_says_that_there_is_nothing(tmp_path, name):
-    module, runs = paper.load(name), Runs(tmp_path)
-    data = module.prepare(runs)
+    figure, runs = FIGURES[name], StoredRuns(PAPER, tmp_path)
+    data = figure.prepare(runs)
     assert not data["provenance"]["used"]
-    module.draw(data)
-    facts = module.facts(data)
+    figure.draw(data)
+    facts = figure.facts(data)
     assert not any(fact.measured for fact in facts)
-    drawn = paper.Drawn(name, module, facts, [], [])
-    assert "No run was found." in document.page([drawn], tmp_path, smoke=False, reasons={})
+    drawn = DrawnFigure(figure, facts, [], [])
+    assert "No run was found." in document.page([drawn], runs, reasons={})
 
 
 def test_draw__leaves_out_runs_that_are_not_valid_and_lists_them(results, tmp_path):
@@ -405,14 +406,14 @@ def test_draw__leaves_out_runs_that_are_not_valid_and_lists_them(results, tmp_pa
     bad = copied / "spang2021-twenty-packets/runs/reno-n4-b20-r1/rep-1/summary.json"
     bad.write_text(json.dumps(json.loads(bad.read_text()) | {"valid": False, "reasons": ["a postcard was lost"]}))
     record.add_derived(bad.parent, bad.name)
-    (figure,) = paper.draw(copied, tmp_path / "out", ("figure_05b",))
-    assert figure.left_out == [("spang2021-twenty-packets/reno-n4-b20-r1", "a postcard was lost")]
+    (figure,) = draw.draw(StoredRuns(PAPER, copied), tmp_path / "out", (FIGURES["figure_05b"],))
+    assert figure.left_out == [LeftOut("spang2021-twenty-packets/reno-n4-b20-r1", "a postcard was lost", False)]
     assert not any("n4" in run for run in figure.used)
     assert "Not drawn: 1 not valid" in (tmp_path / "out/figure_05b.svg").read_text()
     bad.with_name("spec.yaml").write_text(yaml.safe_dump(json.loads(bad.read_text())["spec"]))
     bad.write_text(bad.read_text()[:300])
-    (figure,) = paper.draw(copied, tmp_path / "out", ("figure_05b",))
-    ((run, why),) = figure.left_out
+    (figure,) = draw.draw(StoredRuns(PAPER, copied), tmp_path / "out", (FIGURES["figure_05b"],))
+    ((run, why, _),) = figure.left_out
     assert run == "spang2021-twenty-packets/reno-n4-b20-r1"
     assert why.startswith("summary.json cannot be read: ")
 
@@ -420,41 +421,45 @@ def test_draw__leaves_out_runs_that_are_not_valid_and_lists_them(results, tmp_pa
 def test_publish__keeps_what_people_wrote_and_refreshes_numbers(results, drawn, tmp_path, monkeypatch):
     docs = tmp_path / "docs"
     docs.mkdir()
-    drawn_of = (drawn[0], results, drawn[1])
-    (docs / publish.REASONS).write_text(
+    drawn_of = (drawn[0], StoredRuns(PAPER, results), drawn[1])
+    (docs / PAPER.reasons_name).write_text(
         "# Reasons\n\n## Figure 10\n\nBecause *flows* wait.\n\n## Overview\n\nAll of it.\n"
     )
     publish.publish(*drawn_of, docs)
-    page = (docs / paper.PAGE).read_text()
+    page = (docs / PAPER.page_name).read_text()
     assert "![Figure 10](spang2021/figure_10.png)\n\nBecause *flows* wait.\n" in page
     assert page.index("All of it.") < page.index("## What was asked")
     assert (docs / "spang2021/figure_10.svg").exists()
-    table = pl.read_parquet(docs / run_list.NAME)
+    table = pl.read_parquet(docs / PAPER.run_list_name)
     assert table.columns == [*run_table.COLUMNS, run_list.FIGURES]
     assert len(table) == sum(map(len, SWEEPS.values()))
-    assert f"[{run_list.NAME}]({run_list.NAME}) has a row for each run" in page
+    assert f"[{PAPER.run_list_name}]({PAPER.run_list_name}) has a row for each run" in page
 
-    (docs / paper.PAGE).write_text("old")
+    (docs / PAPER.page_name).write_text("old")
     publish.publish(*drawn_of, docs)
-    assert (docs / paper.PAGE).read_text() == page
+    assert (docs / PAPER.page_name).read_text() == page
     with monkeypatch.context() as patch:
         patch.setattr(publish, "MOST_BYTES", 10_000)
         with pytest.raises(InputError, match=r"the figures have .* MiB, allowed are 0; the largest is"):
             publish.publish(*drawn_of, docs)
-    (docs / publish.REASONS).write_text("## Figure 12\n\nNo.\n")
+    (docs / PAPER.reasons_name).write_text("## Figure 12\n\nNo.\n")
     with pytest.raises(InputError, match="'Figure 12', which is not drawn; allowed: Overview, Figure 1"):
         publish.publish(*drawn_of, docs)
 
 
 def test_choose__knows_figures_as_people_write_them():
-    assert paper.choose(None) == paper.NAMES
-    assert paper.choose("5a") == ("figure_05a",)
-    assert paper.choose("5") == ("figure_05a", "figure_05b")
-    assert paper.choose("figure_04") == paper.choose("Figure 4") == ("figure_04",)
-    assert paper.choose("table1") == paper.choose("Table-1") == ("table_1",)
-    assert paper.sweeps(paper.choose("11")) == ("reno-depth", "fairness-flows", "fairness-buffers")
+    assert PAPER.choose(None) == PAPER.figures
+
+    def chosen(text):
+        return [figure.name for figure in PAPER.choose(text)]
+
+    assert chosen("5a") == ["figure_05a"]
+    assert chosen("5") == ["figure_05a", "figure_05b"]
+    assert chosen("figure_04") == chosen("Figure 4") == ["figure_04"]
+    assert chosen("table1") == chosen("Table-1") == ["table_1"]
+    assert paper.sweeps(PAPER.choose("11")) == ("reno-depth", "fairness-flows", "fairness-buffers")
     with pytest.raises(ValueError, match="allowed: 1, 2, 3, 4, 5a, 5b"):
-        paper.choose("12")
+        PAPER.choose("12")
 
 
 def test_read_reasons__of_no_file_is_nothing(tmp_path):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Figures 1, 2, 7, 8 and 9 of the first seed paper, from simulated sweeps whose every packet is known."""
 
-import importlib
 import json
 from typing import Any
 
@@ -11,10 +10,10 @@ import pytest
 from analysis import derive as derive_module
 from analysis.derive import derive
 from analysis.loss import AFTERMATH_RTTS
-from analysis.papers import look as common
-from analysis.papers.packet_trace import Trace
-from analysis.papers.spang2021 import table_conditions
-from analysis.papers.stored_runs import Runs
+from analysis.papers import look
+from analysis.papers.packet_trace import PacketTrace
+from analysis.papers.spang2021 import PAPER, figure_07, table_conditions
+from analysis.papers.stored_runs import StoredRuns
 from analysis.tests import simulate
 from analysis.theory import single_flow
 
@@ -30,7 +29,7 @@ JOBS = {
     "spang2021-ecn/runs/ecn-r1": simulate.Scenario(flows=16, **LONG | ECN),
     "spang2021-four-flows/runs/r1": simulate.Scenario(flows=4, **LONG),
 }
-FIGURES = [importlib.import_module(f"analysis.papers.spang2021.figure_{n}") for n in ("01", "02", "07", "08", "09")]
+FIGURES = [figure for figure in PAPER.figures if figure.word in ("1", "2", "7", "8", "9")]
 KERNEL = {"sender": {"congestion_controls": ["reno", "cubic", "bbr"]}}
 
 
@@ -79,15 +78,15 @@ def _losses(truth, scenario):
 
 @pytest.mark.parametrize("job", ["spang2021-single-flow/runs/reno-r1", "spang2021-four-flows/runs/r1"])
 def test_losses__are_drops_with_their_consequences(results, truths, job):
-    runs = Runs(results).select(job.split("/")[0].removeprefix("spang2021-"))
-    trace = Trace(next(run for run in runs if run.name == job.rpartition("/")[2]))
+    runs = StoredRuns(PAPER, results).select(job.split("/")[0].removeprefix("spang2021-"))
+    trace = PacketTrace(next(run for run in runs if run.name == job.rpartition("/")[2]))
     expected = _losses(truths[job], JOBS[job])
     assert [loss[:2] for loss in trace.losses()] == [loss[:2] for loss in expected]
     assert len(expected) >= 2
 
 
 def test_figure_01__measures_each_loss_as_it_happened(results, truths):
-    data = FIGURES[0].prepare(Runs(results))
+    data = FIGURES[0].prepare(StoredRuns(PAPER, results))
     job = "spang2021-single-flow/runs/reno-r1"
     truth, each = truths[job], data["losses"][0]["each"]
     expected = _losses(truth, JOBS[job])
@@ -123,23 +122,23 @@ def test_falls__are_to_the_window_after_recovery(results, truths):
             ]
             each.append(windows[1][-1] / windows[0][-1])
         shares.append(np.median(each))
-    reno = table_conditions.falls(Runs(results), "reno")
+    reno = table_conditions.falls(StoredRuns(PAPER, results), "reno")
     assert reno.text == f"reno: falls to {np.mean(shares):.3g} W (b = 0.5, 1 − b ± 20%), B = BDP"
     assert reno.holds is True
-    assert table_conditions.falls(Runs(results), "cubic").holds is None
+    assert table_conditions.falls(StoredRuns(PAPER, results), "cubic").holds is None
 
 
 def test_falls__does_not_hold_for_another_fall(results, monkeypatch):
     monkeypatch.setitem(single_flow.DECREASE, "reno", 0.7)
-    assert table_conditions.falls(Runs(results), "reno").holds is False
+    assert table_conditions.falls(StoredRuns(PAPER, results), "reno").holds is False
 
 
 def test_figure_02__shows_what_is_missing_and_why(results):
-    data = FIGURES[1].prepare(Runs(results))
+    data = FIGURES[1].prepare(StoredRuns(PAPER, results))
     assert [panel["absent"] for panel in data["panels"]] == [
         "", "Cubic: no valid run", "BBR: no valid run", "Scalable: not measured,\nno kernel at hand has it",
     ]  # fmt: skip
-    reno = Runs(results).select("single-flow", cc="reno")
+    reno = StoredRuns(PAPER, results).select("single-flow", cc="reno")
     drained = [run.summary["drained_fraction"]["of_bdp"]["median"] for run in reno]
     assert data["panels"][0]["drained"].value == pytest.approx(np.mean(drained))
     assert data["panels"][0]["line"][1].max() == BDP
@@ -148,7 +147,7 @@ def test_figure_02__shows_what_is_missing_and_why(results):
 
 
 def test_figure_07__counts_windows_of_each_flow(results, truths):
-    data = FIGURES[2].prepare(Runs(results))
+    data = FIGURES[2].prepare(StoredRuns(PAPER, results))
     scenario, truth = JOBS["spang2021-ecn/runs/drop-r1"], truths["spang2021-ecn/runs/drop-r1"]
     fair = (50e6 * 0.01 / (8 * 1538) + BDP) / 16
     start = simulate.START_NS + scenario.warmup_ns
@@ -165,14 +164,14 @@ def test_figure_07__counts_windows_of_each_flow(results, truths):
 
 def test_distance__is_nothing_for_uniform_windows():
     shares = np.linspace(2 / 3, 4 / 3, 2001)
-    assert FIGURES[2]._distance(shares, np.ones(2001)) == pytest.approx(0, abs=1e-3)
-    assert FIGURES[2]._distance(np.array([1.0]), np.array([7])) == pytest.approx(0.5)
-    assert FIGURES[2]._distance(np.array([0.1, 3.0]), np.array([1, 1])) == pytest.approx(0.5)
-    assert FIGURES[2]._distance(np.array([3.0]), np.array([1])) == 1
+    assert figure_07._distance(shares, np.ones(2001)) == pytest.approx(0, abs=1e-3)
+    assert figure_07._distance(np.array([1.0]), np.array([7])) == pytest.approx(0.5)
+    assert figure_07._distance(np.array([0.1, 3.0]), np.array([1, 1])) == pytest.approx(0.5)
+    assert figure_07._distance(np.array([3.0]), np.array([1])) == 1
 
 
 def test_figure_08__counts_flows_told_above_each_mode_s_own_threshold(results):
-    data = FIGURES[3].prepare(Runs(results))
+    data = FIGURES[3].prepare(StoredRuns(PAPER, results))
     for mode, threshold in (("tail-drop", BDP), ("ecn", BDP)):
         (run,) = data["modes"][mode]["runs"]
         assert run["threshold"] == threshold
@@ -185,7 +184,7 @@ def test_figure_08__counts_flows_told_above_each_mode_s_own_threshold(results):
 
 
 def test_figure_09__predicts_the_fall_from_the_losers_windows(results, truths):
-    data = FIGURES[4].prepare(Runs(results))
+    data = FIGURES[4].prepare(StoredRuns(PAPER, results))
     job = "spang2021-four-flows/runs/r1"
     losses, expected = data["runs"][0]["losses"], _losses(truths[job], JOBS[job])
     assert [loss["losers"] for loss in losses] == [flows for _, flows, _ in expected]
@@ -197,12 +196,12 @@ def test_figure_09__predicts_the_fall_from_the_losers_windows(results, truths):
     ]
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.__name__[-9:])
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
 def test_figures__are_drawn_alike_twice_and_name_their_runs(figure, results, tmp_path):
     for copy in ("a", "b"):
         (tmp_path / copy).mkdir()
-        common.render(figure, figure.prepare(Runs(results)), tmp_path / copy)
-    name = figure.__name__.rpartition(".")[2]
+        look.render(figure.name, figure.draw, figure.prepare(StoredRuns(PAPER, results)), tmp_path / copy)
+    name = figure.name
     for kind in ("png", "svg"):
         first, second = ((tmp_path / copy / f"{name}.{kind}").read_bytes() for copy in ("a", "b"))
         assert first == second
@@ -210,11 +209,11 @@ def test_figures__are_drawn_alike_twice_and_name_their_runs(figure, results, tmp
     assert "From spang2021-" in (tmp_path / "a" / f"{name}.svg").read_text()
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.__name__[-9:])
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
 def test_figures__without_runs_say_so(figure, tmp_path):
-    data = figure.prepare(Runs(tmp_path))
-    common.render(figure, data, tmp_path)
-    text = (tmp_path / f"{figure.__name__.rpartition('.')[2]}.svg").read_text()
+    data = figure.prepare(StoredRuns(PAPER, tmp_path))
+    look.render(figure.name, figure.draw, data, tmp_path)
+    text = (tmp_path / f"{figure.name}.svg").read_text()
     assert "no valid run" in text
     assert "From no run." in text
     assert all(row.measured is None for row in figure.facts(data))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Traces and tables of others become runs: what they told is there, what they did not is null."""
 
-import importlib
 import json
 import os
 import shutil
@@ -14,9 +13,11 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.figures import names
-from analysis.papers.stored_runs import Runs
+from analysis.papers.spang2021 import PAPER
+from analysis.papers.stored_runs import StoredRuns
 from analysis.tests import foreign, simulate
 from analysis.tests.imports import CONDITIONS, EXPERIMENT, imported
+from experiments import figures
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 POSTGRES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/nowhere"))
@@ -117,9 +118,9 @@ def test_figures__are_drawn_from_what_was_imported(tmp_path, recorded):
                                          in foreign.tables(*recorded).items()})  # fmt: skip
     sweep = tmp_path / "results/spang2021-reno-depth"
     assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={sweep}", "EXPERIMENT=all", *CONDITIONS]) == 0
-    runs = Runs(tmp_path / "results")
+    runs = StoredRuns(PAPER, tmp_path / "results")
     (run,) = runs.select("reno-depth", cc="reno", flows=recorded[0].flows)
-    assert (run["valid"], run.is_imported, run.name) == (False, True, foreign.EXPERIMENT)
+    assert (run["valid"], run["imported"], run.name) == (False, True, foreign.EXPERIMENT)
     depths, counts = run.distribution("queue_depth_packets")
     assert counts.sum() == run.summary["arrivals"]
     assert depths.max() == run.summary["queue_depth_packets"]["max"]
@@ -171,14 +172,15 @@ def test_histogram__alone_is_a_run_that_says_what_it_lacks(tmp_path, recorded, n
     drawn = {"queue_depth_distribution"} | ({"queue_and_windows", "window_distribution"} if has_windows else set())
     assert set(names(summary["spec"])) == drawn
 
-    runs = Runs(tmp_path / "results")
+    runs = StoredRuns(PAPER, tmp_path / "results", conditions=figures.conditions(PAPER))
     (run,) = runs.select("reno-depth", needs=("depth_p01_packets",), cc="reno", flows=scenario.flows)
     values, counts = run.distribution("queue_depth_packets")
     assert dict(zip(values.tolist(), counts.tolist(), strict=True)) == dict(enumerate(np.bincount(depths)))
-    (panel,) = importlib.import_module("analysis.papers.spang2021.figure_04").prepare(runs)["panels"]
+    (figure_04,) = PAPER.choose("4")
+    (panel,) = figure_04.prepare(runs)["panels"]
     assert panel["rows"][0]["p01"].value == percentiles[0]
     assert runs.select("reno-depth", needs=("utilization_p01",)) == []
-    assert runs.provenance()["left_out"][0][1] == "tells no utilization_p01"
+    assert runs.provenance()["left_out"][0].reason == "tells no utilization_p01"
 
 
 BAD_HISTOGRAMS = [

@@ -11,19 +11,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from analysis.papers import document, publish, run_list
-from analysis.papers import draw as paper
+from analysis.papers import document, run_list
+from analysis.papers.spang2021 import PAPER
 from runs import run_table
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs/results"
 REFRESH = "publish again: make figures PAPER=spang2021 DRAW=only PUBLISH=1 RESULTS=<the set>"
-REASONS = document.read_reasons(RESULTS / publish.REASONS)
+REASONS = document.read_reasons(RESULTS / PAPER.reasons_name)
 
 
 @pytest.fixture(scope="module")
 def sections():
     """Title -> text of each section of the page; of what stands before the first as the overview."""
-    text = (RESULTS / paper.PAGE).read_text(encoding="utf-8")
+    text = (RESULTS / PAPER.page_name).read_text(encoding="utf-8")
     before, *rest = re.split(r"^## +(.+?) *$", text, flags=re.MULTILINE)
     return {document.OVERVIEW: before} | dict(zip(rest[::2], rest[1::2], strict=True))
 
@@ -40,17 +40,17 @@ def test_page__has_the_reasons_word_for_word(sections, title):
 
 
 def test_page__has_every_figure_and_shows_one_that_is_there(sections):
-    for name in paper.NAMES:
-        (shown,) = re.findall(r"!\[.*?\]\((.+?)\)", sections[document.title(name)])
+    for figure in PAPER.figures:
+        (shown,) = re.findall(r"!\[.*?\]\((.+?)\)", sections[figure.title])
         assert (RESULTS / shown).is_file(), REFRESH
 
 
 def test_table__tells_the_figures_of_each_run(sections):
-    table = pl.read_parquet(RESULTS / run_list.NAME)
+    table = pl.read_parquet(RESULTS / PAPER.run_list_name)
     assert table.columns == [*run_table.COLUMNS, run_list.FIGURES], REFRESH
     used = table.filter(pl.col(run_list.FIGURES) != "")
     distinct = run_table.distinct(used.iter_rows(named=True))
     said = f"\n\n{distinct} valid runs in real time and virtual time ({len(used)} with those that several sweeps did)"
     assert said in sections[document.OVERVIEW], REFRESH
-    known = {paper.short(name) for name in paper.NAMES}
+    known = {figure.word for figure in PAPER.figures}
     assert set(used[run_list.FIGURES].str.split(run_list.SEPARATOR).explode()) <= known

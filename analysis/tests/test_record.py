@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from analysis.__main__ import main
-from analysis.papers.stored_runs import Run
+from analysis.papers.stored_runs import StoredRun
 from analysis.tests import campaign, damages, simulate
 from experiments.__main__ import main as experiments
 from experiments.sweep.thin import thin
@@ -264,11 +264,11 @@ def test_table_of_runs__takes_nothing_from_damaged_files(run):
         assert row["valid"] is False
         assert row["reasons"].startswith(f"{name}: damaged, or of another run")
         with pytest.raises(InputError, match=f"{name}: damaged"):
-            _ = getattr(Run(place, run.parent.parent), name.removesuffix(".json"))
+            _ = getattr(StoredRun(place, run.parent.parent), name.removesuffix(".json"))
         path.write_text(data)
     (run / "tcp.parquet").write_bytes(b"x")
     with pytest.raises(InputError, match=r"tcp.parquet: damaged"):
-        Run(place, run.parent.parent).table("tcp")
+        StoredRun(place, run.parent.parent).table("tcp")
     (row,) = run_table.read(run.parent.parent).iter_rows(named=True)
     assert row["valid"] is True
 

@@ -11,12 +11,13 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import polars
 
+from analysis.papers.paper import Paper
 from experiments import cost, disk, runner
 from experiments.analysis_process import user_problem
 from experiments.cell import Interrupted
@@ -70,14 +71,14 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
     return conclude(asked, directory)
 
 
-def page(directory: Path) -> None:
+def page(directory: Path, papers: Iterable[Paper] | None = None) -> None:
     """Makes the sweep's report. An error is reported and changes nothing else: the runs are done."""
     from analysis.sweep_report import write
     from lib.errors import InputError
 
     try:
         claim(directory)
-        say(f"{directory.name}: report -> {write(directory)}")
+        say(f"{directory.name}: report -> {write(directory, papers=papers)}")
         owner.give(directory / "figures")
         if unknown := record.unrecorded_among(run_table.repetitions(directory), directory):
             complain(f"note: {unknown}")

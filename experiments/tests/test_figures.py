@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from analysis.papers import draw as paper
+from analysis.papers.document import DrawnFigure
+from analysis.papers.paper import PaperFigure
+from analysis.papers.paper import sweeps as sweeps_of
+from analysis.papers.spang2021 import PAPER
+from analysis.papers.stored_runs import StoredRuns
 from experiments import disk, figures, host
 from experiments.host import CHECKOUT, Host
 from experiments.lab import virtual as virtual_lab
@@ -32,15 +36,16 @@ def refused(*words: str) -> list[str]:
 
 
 def test_words__are_all_checked_before_anything_runs() -> None:
-    assert refused("PAPER=x", "FIGURE=99", "CC=reno", "DRAW=no", "JOBS=0", "CLOCK=both") == [
+    assert refused("PAPER=spang2021", "FIGURE=99", "CC=reno", "DRAW=no", "JOBS=0", "CLOCK=both") == [
         "CC is no word of make figures; allowed: PAPER, FIGURE, SMOKE, RESULTS, JOBS, ATTEMPTS, CLOCK, DRAW, PUBLISH",
-        "PAPER=x is not known; allowed: spang2021",
         "DRAW=no is not known; allowed: only",
         "CLOCK=both is not known; allowed: virtual, real",
-        "FIGURE=99 is not known; allowed: 1, 2, 3, 4, 5a, 5b, 6, 7, 8, 9, 10, 11a, 11b, table1, clocks",
         "JOBS=0 is not allowed; allowed: 1 to 1024",
+        "FIGURE=99 is not known; allowed: 1, 2, 3, 4, 5a, 5b, 6, 7, 8, 9, 10, 11a, 11b, table1, clocks",
     ]
-    assert refused() == ["PAPER is not known; allowed: spang2021"]
+    known = "is not known; allowed: spang2021, or a folder whose __init__.py has a PAPER (CONTRIBUTING.md)"
+    assert refused() == [f"PAPER {known}"]
+    assert refused("PAPER=x", "FIGURE=99", "DRAW=no") == [f"PAPER=x {known}", "DRAW=no is not known; allowed: only"]
     assert refused("PAPER=spang2021", "FIGURE=5", "PUBLISH=1") == ["PUBLISH=1 publishes all figures; leave FIGURE out"]
     assert refused("PAPER=spang2021", "FIGURE=4", "CLOCK=real") == [
         "FIGURE=4 is drawn from runs in virtual time; with CLOCK=real leave FIGURE out, or say clocks"
@@ -50,13 +55,13 @@ def test_words__are_all_checked_before_anything_runs() -> None:
 def test_words__say_where_figures_go(tmp_path: Path) -> None:
     asked = figures.read(["PAPER=spang2021", "SMOKE=1", f"RESULTS={tmp_path}", "FIGURE=5", "JOBS=3"])
     assert asked.output == tmp_path / "figures/spang2021-smoke"
-    assert asked.figures == ("figure_05a", "figure_05b")
+    assert [figure.name for figure in asked.figures] == ["figure_05a", "figure_05b"]
     assert asked.options == run.Options(tmp_path, 3, None)
 
 
 def test_sweeps__are_all_at_a_rate_for_real_time_too_with_the_same_bdp() -> None:
-    files = sorted((figures.SPECS / "spang2021").glob("*.yaml"))
-    assert {file.stem for file in files} == set(paper.sweeps(paper.NAMES))
+    files = sorted(PAPER.specs.glob("*.yaml"))
+    assert {file.stem for file in files} == set(sweeps_of(PAPER.figures))
     for file in files:
         of_clock = {"virtual": spec.read(file, {}, False), "real": spec.read(file, {"clock": "real"}, False)}
         assert of_clock["real"].name == f"{of_clock['virtual'].name}-real"
@@ -105,7 +110,7 @@ def test_what_a_set_needs__is_the_sum_of_what_is_kept_and_the_most_of_what_passe
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = run.Options(tmp_path, 2)
-    sweeps = [spec.read(figures.SPECS / f"spang2021/{stem}.yaml", {}, False) for stem in ("ecn", "least-buffer")]
+    sweeps = [spec.read(PAPER.specs / f"{stem}.yaml", {}, False) for stem in ("ecn", "least-buffer")]
     ecn, search = (run.missing(sweep, probe, options, run_table.read(tmp_path)) for sweep in sweeps)
     assert (ecn.runs, ecn.certain, search.certain) == (6, True, False)
     assert search.runs > 2 * 32
@@ -118,7 +123,7 @@ def test_what_a_set_needs__is_the_sum_of_what_is_kept_and_the_most_of_what_passe
 
 
 def test_what_a_set_needs__is_said_without_making_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sweeps = [spec.read(figures.SPECS / "spang2021/ecn.yaml", {}, False)]
+    sweeps = [spec.read(PAPER.specs / "ecn.yaml", {}, False)]
     figures.say_what_is_missing(sweeps, probe, run.Options(tmp_path / "new/results"))
     assert f" free -> {tmp_path}/new/results" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
@@ -131,7 +136,7 @@ def test_what_a_set_needs__leaves_out_what_cannot_be_run(
         raise RunError("JOBS: too little memory")
 
     monkeypatch.setattr(figures.run, "missing", without_memory)
-    sweeps = [spec.read(figures.SPECS / "spang2021/ecn.yaml", {}, False)]
+    sweeps = [spec.read(PAPER.specs / "ecn.yaml", {}, False)]
     figures.say_what_is_missing(sweeps, probe, run.Options(tmp_path))
     assert capsys.readouterr().out == ""
 
@@ -174,7 +179,7 @@ def test_measure__in_real_time_runs_real_versions_alone(
     sweeps = Sweeps()
     monkeypatch.setattr(figures.run, "run", sweeps)
     assert figures.measure(figures.read(["PAPER=spang2021", "CLOCK=real", f"RESULTS={tmp_path}", *figure]), probe) == 0
-    assert {name for name, _ in sweeps.asked} == {f"{stem}-real" for stem in paper.sweeps((paper.CLOCKS,))}
+    assert {name for name, _ in sweeps.asked} == {f"{stem}-real" for stem in sweeps_of(PAPER.choose("clocks"))}
     assert {number for _, number in sweeps.asked} == {1, 2, 3}
 
 
@@ -191,11 +196,10 @@ def test_draw_only__of_no_directory_names_it_and_makes_none(tmp_path: Path) -> N
 def test_draw__asks_for_real_time_only_if_it_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def drawn(results: Path, output: Path, names: tuple[str, ...], smoke: bool) -> list[paper.Drawn]:
-        return [paper.Drawn(name, paper, [], [] if name == paper.CLOCKS else ["s/run"], []) for name in names]
+    def drawn(runs: StoredRuns, output: Path, chosen: tuple[PaperFigure, ...]) -> list[DrawnFigure]:
+        return [DrawnFigure(figure, [], [] if figure.compares_clocks else ["s/run"], []) for figure in chosen]
 
-    monkeypatch.setattr(paper, "draw", drawn)
-    monkeypatch.setattr(figures.run, "page", lambda directory: None)
+    monkeypatch.setattr(figures.papers_draw, "draw", drawn)
     words = ["PAPER=spang2021", f"RESULTS={tmp_path}"]
     for more, status in (([], 0), (["CLOCK=real"], 2), (["FIGURE=clocks"], 2)):
         assert figures.draw(figures.read([*words, *more])) == status
@@ -236,9 +240,9 @@ class TestMeasured:
     def test_smoke_of_all_figures__is_measured_and_drawn(self, tmp_path: Path) -> None:
         done = make_figures(tmp_path, "SMOKE=1")
         assert done.returncode == 0, done.stdout + done.stderr
-        assert done.stderr == f"no valid run for {paper.CLOCKS}\n"  # which short runs in real time would take
-        assert done.stdout.count(" runs are valid -> ") == len(paper.sweeps(paper.NAMES))
+        assert done.stderr == "no valid run for clocks\n"  # which short runs in real time would take
+        assert done.stdout.count(" runs are valid -> ") == len(sweeps_of(PAPER.figures))
         pictures = tmp_path / "figures/spang2021-smoke"
-        assert {path.stem for path in pictures.glob("*.png")} == set(paper.NAMES)
-        page = (pictures / paper.PAGE).read_text()
-        assert page.count("\n## ") == len(paper.NAMES) + 1
+        assert {path.stem for path in pictures.glob("*.png")} == {figure.name for figure in PAPER.figures}
+        page = (pictures / PAPER.page_name).read_text()
+        assert page.count("\n## ") == len(PAPER.figures) + 1

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from analysis.figures import algorithms
 from analysis.figures.common import DISTINCT, GREY, Data, si, tidy
-from analysis.papers.look import COLORS
-from analysis.papers.look import name as cc_name
 from analysis.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def words(key: str, value: Any) -> str:
     if value is None:
         return f"no {key}"
     if key == "cc":
-        return cc_name(str(value))
+        return algorithms.name(str(value))
     if key == "flows":
         return f"{value} flow{'' if value == 1 else 's'}"
     if key == "buf":
@@ -108,7 +107,7 @@ def grouped(sweep: Stored, measures: Sequence[Measure]) -> Data:
         "panels": dict(list(found.items())[:MOST_PANELS]),
         "panels_left_out": max(len(found) - MOST_PANELS, 0),
         "colors": {
-            line: COLORS.get(cc, GREY) if one_each and cc in COLORS else DISTINCT[i % len(DISTINCT)]
+            line: algorithms.COLORS[cc] if one_each and cc in algorithms.COLORS else DISTINCT[i % len(DISTINCT)]
             for i, (line, cc) in enumerate(lines.items())
         },
         "measures": [{k: v for k, v in measure._asdict().items() if k != "of"} for measure in measures],

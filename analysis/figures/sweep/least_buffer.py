@@ -6,10 +6,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from analysis.figures import algorithms
 from analysis.figures.common import DISTINCT, GREY, Data
 from analysis.figures.sweep import common
-from analysis.papers.look import COLORS
-from analysis.papers.look import name as cc_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,10 +33,10 @@ def prepare(sweep: Stored) -> Data | None:
     lines: dict[str, list[tuple[float, float | None, float | None]]] = {}
     colors: dict[str, str] = {}
     for row in sorted(found, key=lambda row: (row["cc"] or "", row[x])):
-        line = cc_name(row["cc"] or "") + (f", {row['mode']}" if modes else "")
+        line = algorithms.name(row["cc"] or "") + (f", {row['mode']}" if modes else "")
         low, high = (row[name] and row[name] / row["bdp_packets"] for name in ("low_packets", "high_packets"))
         lines.setdefault(line, []).append((row[x], low, high))
-        colors[line] = COLORS.get(row["cc"], DISTINCT[len(colors) % len(DISTINCT)]) if not modes else (
+        colors[line] = algorithms.COLORS.get(row["cc"], DISTINCT[len(colors) % len(DISTINCT)]) if not modes else (
             DISTINCT[(len(lines) - 1) % len(DISTINCT)])  # fmt: skip
     return {
         "facts": {"text": f"{sweep.name}: {found[0]['criterion']} at least {found[0]['least']:g}"},

@@ -1,4 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""The figures and the table of "Updating the Theory of Buffer Sizing" (Spang, Arslan, McKeown 2021), the first seed
-paper, from stored runs. One file a figure.
-"""
+"""The first seed paper: the rules of buffer sizing for one flow and for many, after PRR, Cubic and BBR."""
+
+from pathlib import Path
+
+from analysis.papers import clocks
+from analysis.papers.paper import Paper, figures_of
+
+PAPER = Paper(
+    key="spang2021",
+    title="Updating the Theory of Buffer Sizing",
+    citation="Spang, Arslan, McKeown: Updating the Theory of Buffer Sizing. Performance 2021",
+    specs=Path(__file__).resolve().parents[3] / "experiments/specs/spang2021",
+    figures=(
+        *figures_of(__name__, __file__),
+        clocks.figure(("single-flow-buffers", "reno-depth", "others-depth", "twenty-packets", "ecn")),
+    ),
+    algorithms=("reno", "cubic", "bbr", "bbr2", "scalable"),
+)

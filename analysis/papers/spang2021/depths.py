@@ -6,22 +6,15 @@ The square root of n rule says how far below full the queue never falls; what is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from analysis.figures.common import BLACK, GREY, Data
-from analysis.papers import look as common
+from analysis.papers import look
+from analysis.papers.facts import Fact
 from analysis.papers.series import bdp, grouped, pooled
+from analysis.papers.stored_runs import StoredRun
 from analysis.statistics import mean_interval
 from analysis.theory import many_flows
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from analysis.papers.look import Fact
-    from analysis.papers.stored_runs import Run
 
 NEEDS = ("depth_p01_packets",)
 SHADE = "#DEDEDE"
@@ -29,7 +22,7 @@ ROOM = 0.92  # of a row for the highest distribution
 ROUGHEST = 48  # bins at most of a distribution: packets are few and rows low
 
 
-def panel(runs: list[Run], times: float) -> Data:
+def panel(runs: list[StoredRun], times: float) -> Data:
     """Rows by flows, of runs with one buffer; the rule is `times` BDP / sqrt(n)."""
     exact, buffer = bdp(runs[0]), runs[0]["buffer_packets"]
     width = buffer // ROUGHEST + 1
@@ -51,12 +44,12 @@ def panel(runs: list[Run], times: float) -> Data:
     return {"buffer": buffer, "bdp": exact, "width": width, "rows": rows, "times": times}
 
 
-def _share_below(run: Run, floor: float) -> float:
+def _share_below(run: StoredRun, floor: float) -> float:
     values, counts = run.distribution("queue_depth_packets")
     return float(counts[values < floor].sum() / counts.sum())
 
 
-def draw(ax: Axes, found: Data, shade: str) -> None:
+def draw(ax: look.Axes, found: Data, shade: str) -> None:
     """The rows, least flows at the bottom; each as high as its own largest bin."""
     width, buffer = found["width"], found["buffer"]
     for at, row in enumerate(found["rows"]):
@@ -76,11 +69,11 @@ def draw(ax: Axes, found: Data, shade: str) -> None:
     ax.set_xlabel("queue depth (packets)")
 
 
-def legend(figure: Figure, times: float) -> None:
+def legend(figure: look.Figure, times: float) -> None:
     """What shade, tick and dots mean, once for all panels, above them."""
     rule = "BDP/√n" if times == 1 else f"{times:g} BDP/√n"
     text = f"grey: below B − {rule}; dotted line: B; tick: 1st percentile; each row as high as its largest bin"
-    figure.suptitle(text, fontsize=common.LABEL_POINTS - 0.5, color=GREY, x=0.01, ha="left")
+    figure.suptitle(text, fontsize=look.LABEL_POINTS - 0.5, color=GREY, x=0.01, ha="left")
 
 
 def facts(found: Data, what: str, paper: str) -> list[Fact]:
@@ -89,7 +82,7 @@ def facts(found: Data, what: str, paper: str) -> list[Fact]:
     for row in found["rows"]:
         rule = min(found["buffer"] - row["floor"], found["buffer"])
         where = f"{what}, n = {row['flows']}"
-        rows.append(common.Fact(f"{where}: B less the 1st percentile of depth", paper, rule, row["used"], "packets"))
+        rows.append(Fact(f"{where}: B less the 1st percentile of depth", paper, rule, row["used"], "packets"))
         if row["floor"] > 0:
-            rows.append(common.Fact(f"{where}: share of packets in the shaded region", "", 0.0, row["below"], ""))
+            rows.append(Fact(f"{where}: share of packets in the shaded region", "", 0.0, row["below"], ""))
     return rows

@@ -7,29 +7,24 @@ Delta is the larger of p99 / (BDP/n) and (BDP/n) / p1 (first paper, definition i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from analysis.figures import algorithms
 from analysis.figures.common import GREY, Data
-from analysis.papers import look as common
-from analysis.papers.series import ALGORITHMS, bdp, series
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from analysis.papers.look import Fact
-    from analysis.papers.stored_runs import Run
+from analysis.papers import look
+from analysis.papers.facts import Fact, absent
+from analysis.papers.series import bdp, series
+from analysis.papers.stored_runs import StoredRun
 
 NEEDS = ("window_p01_packets", "window_p99_packets")
 SIDESTEP = 1.05
 
 
-def curves(found: dict[str, list[Run]], absent: dict[str, str], by: str) -> Data:
-    """Of each algorithm: both ends of the windows over the fair share, and Delta, by a column; or why there is none."""
+def curves(runs_of: dict[str, list[StoredRun]], reasons: dict[str, str], by: str) -> Data:
+    """Of each algorithm both ends of the windows over the fair share, and Delta, by a column; or why there are none."""
     data: Data = {}
-    for cc in ALGORITHMS:
-        runs = found.get(cc, [])
+    for cc, runs in runs_of.items():
         if not runs:
-            data[cc] = {"absent": absent.get(cc, "")}
+            data[cc] = {"absent": reasons.get(cc, "")}
             continue
         data[cc] = {
             "upper": series(runs, by, lambda run: _over_share(run, "window_p99_packets")),
@@ -39,15 +34,15 @@ def curves(found: dict[str, list[Run]], absent: dict[str, str], by: str) -> Data
     return data
 
 
-def _over_share(run: Run, column: str) -> float | None:
+def _over_share(run: StoredRun, column: str) -> float | None:
     return None if run[column] is None else run[column] * run["flows"] / bdp(run)
 
 
-def draw(ax: Axes, data: Data, x_label: str, log_x: bool) -> None:
+def draw(ax: look.Axes, data: Data, x_label: str, log_x: bool) -> None:
     """Upper ends filled, lower ends hollow, one colour an algorithm; the fair share is the line at 1."""
     present = {cc: curve for cc, curve in data.items() if "absent" not in curve}
     if not present:
-        common.absent(ax, "no valid run")
+        look.absent(ax, "no valid run")
         return
     values = sorted({x for curve in present.values() for x in curve["upper"]})
     ax.set_yscale("log", base=2)
@@ -61,23 +56,24 @@ def draw(ax: Axes, data: Data, x_label: str, log_x: bool) -> None:
     else:
         ax.set_xlim(0, values[-1] * 1.05)
     ax.axhline(1, color=GREY, linewidth=0.7, linestyle=":")
-    floor = min((found.value for curve in present.values() for found in curve["lower"].values() if found.value > 0),
+    floor = min((share.value for curve in present.values() for share in curve["lower"].values() if share.value > 0),
                 default=0.25)  # fmt: skip
     span = values[-1] - values[0] or 1
     for at, (cc, curve) in enumerate(present.items()):
         shift = at - (len(present) - 1) / 2
         for end in ("upper", "lower"):
-            found = {x: value for x, value in curve[end].items() if value.value > 0}
-            x = [v * SIDESTEP**shift if log_x else v + shift * span * 0.006 for v in found]
-            shade = common.color(cc)
-            for place, value in zip(x, found.values(), strict=True):
-                if value.low is not None and value.high is not None:
-                    ax.plot([place] * 2, [max(value.low, floor / 2), value.high], color=shade, linewidth=0.9)
-            ax.plot(x, [value.value for value in found.values()], common.MARKERS[cc] + "-", color=shade, linewidth=0.5,
+            positive = {x: share for x, share in curve[end].items() if share.value > 0}
+            x = [v * SIDESTEP**shift if log_x else v + shift * span * 0.006 for v in positive]
+            shade = algorithms.color(cc)
+            for place, share in zip(x, positive.values(), strict=True):
+                if share.low is not None and share.high is not None:
+                    ax.plot([place] * 2, [max(share.low, floor / 2), share.high], color=shade, linewidth=0.9)
+            y = [share.value for share in positive.values()]
+            ax.plot(x, y, algorithms.marker(cc) + "-", color=shade, linewidth=0.5,
                     markerfacecolor=shade if end == "upper" else "white", markeredgewidth=0.8)  # fmt: skip
     ax.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
     missing = [curve["absent"].replace("\n", " ") for curve in data.values() if curve.get("absent")]
-    common.legend_right(ax, dict.fromkeys(present, ""), missing)
+    look.legend_right(ax, dict.fromkeys(present, ""), missing)
 
 
 def facts(data: Data, where: str, paper: dict[str, str], only: Sequence[float] | None = None) -> list[Fact]:
@@ -86,13 +82,13 @@ def facts(data: Data, where: str, paper: dict[str, str], only: Sequence[float] |
     for cc, curve in data.items():
         if "absent" in curve:
             if curve["absent"]:
-                rows.append(common.Fact(curve["absent"].replace("\n", " "), "", None, None, ""))
+                rows.append(absent(curve["absent"]))
             continue
         for x in curve["upper"]:
             if only is not None and x not in only:
                 continue
-            at = f"{common.name(cc)}, {where.format(x)}"
-            rows.append(common.Fact(f"{at}: Δ", paper.get(cc, ""), None, curve["delta"].get(x), ""))
-            rows.append(common.Fact(f"{at}: 99th percentile over BDP/n", "", None, curve["upper"].get(x), ""))
-            rows.append(common.Fact(f"{at}: 1st percentile over BDP/n", "", None, curve["lower"].get(x), ""))
+            at = f"{algorithms.name(cc)}, {where.format(x)}"
+            rows.append(Fact(f"{at}: Δ", paper.get(cc, ""), None, curve["delta"].get(x), ""))
+            rows.append(Fact(f"{at}: 99th percentile over BDP/n", "", None, curve["upper"].get(x), ""))
+            rows.append(Fact(f"{at}: 1st percentile over BDP/n", "", None, curve["lower"].get(x), ""))
     return rows

@@ -1,52 +1,56 @@
 # SPDX-License-Identifier: MIT
-"""Figure 1: one Reno flow, B = BDP, the RTTs around one loss. Its window, which PRR lowers bit by bit, over the queue.
+"""Figure 1: window and queue of one Reno flow around one loss.
 
-Dashed is the fluid model: a loss at W = BDP + B is known one RTT of a full queue later, and from then on one packet is
-sent for every two acknowledged (first paper, 3.1), until the window is half; the queue is the window less the BDP.
+Dashed is the fluid model: a loss at W = BDP + B is known one RTT of a full queue later. From then on one packet is sent
+for every two acknowledged (first paper, 3.1) until the window is half; the queue is the window less the BDP.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, RED, Data, level
-from analysis.papers import look as common
-from analysis.papers.look import ACKS_TOGETHER, Fact
-from analysis.papers.packet_trace import Trace
-from analysis.papers.series import IS_ONE_BDP
+from analysis.papers import look
+from analysis.papers.columns import IS_ONE_BDP
+from analysis.papers.facts import Fact
+from analysis.papers.packet_trace import PacketTrace
+from analysis.papers.paper import PaperFigure
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory.single_flow import DECREASE, queue_length
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from analysis.papers.stored_runs import Run, Runs
-
+CAPTION = "one Reno flow, B = BDP, the RTTs around one loss. Its window, which PRR lowers bit by bit, over the queue."
 SWEEPS = ("single-flow",)
 CC = "reno"
 NEEDS = ("utilization_p01", "in_flight_mean_packets")  # numbers that there are if packets and windows are
+# Linux since 4.18, net/ipv4/tcp_input.c: __tcp_ack_snd_check. Its timer may fire as late as 5 % and the slack
+ACKS_TOGETHER = (
+    "receivers put SACKs together: an ACK each 5 % of the RTT that they estimate, or as much as 100 us "
+    "(tcp_comp_sack_slack_ns) later"
+)
 HALF = 0.5  # of the window before: what it falls to
 # In sequence numbers what was SACKed counts until recovery ends; then the window is half and a few packets at once.
 HALF_IN_SEQUENCE = 0.6
 BEFORE_RTTS, AFTER_RTTS = 0.7, 3.6  # longest RTTs, about the first drop
 
 
-def prepare(runs: Runs) -> Data:
+def prepare(runs: StoredRuns) -> Data:
     """The steps around one loss of the first valid run, and what each run says of all its losses."""
     found = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=1)
     losses = [_losses(run) for run in found]
     data: Data = {"provenance": runs.provenance(), "zoom": None, "losses": losses, "absent": ""}
     if not losses or not losses[0]["each"]:
-        data["absent"] = common.absence(runs, SWEEPS[0], CC) if not losses else "no loss in the measurement window"
+        data["absent"] = runs.absence(SWEEPS[0], CC) if not losses else "no loss in the measurement window"
         return data
-    return data | {"zoom": _zoom(Trace(found[0]), losses[0]["each"])}
+    return data | {"zoom": _zoom(PacketTrace(found[0]), losses[0]["each"])}
 
 
-def _losses(run: Run) -> Data:
+def _losses(run: StoredRun) -> Data:
     """Each loss of a run with the RTTs after it: when it was known, how far window and queue fell. Times in ns."""
-    trace = Trace(run)
+    trace = PacketTrace(run)
     flow = trace.flows[0]["id"]
     times, window = trace.window(flow)
     each = []
@@ -73,7 +77,7 @@ def _losses(run: Run) -> Data:
     return {"each": each, "model": model}
 
 
-def _zoom(trace: Trace, each: list[Data]) -> Data:
+def _zoom(trace: PacketTrace, each: list[Data]) -> Data:
     """Steps in ms since the first drop of the first loss that has room on both sides."""
     drop = each[min(1, len(each) - 1)]["drop_ns"]
     start = drop - round(BEFORE_RTTS * trace.longest_rtt_ns)
@@ -101,7 +105,7 @@ def _zoom(trace: Trace, each: list[Data]) -> Data:
     }
 
 
-def _model(trace: Trace, end_ms: float) -> np.ndarray:
+def _model(trace: PacketTrace, end_ms: float) -> np.ndarray:
     """(ms, window) of the fluid model's corners: full, known, halved, and one packet more each RTT."""
     top = trace.bdp + trace.buffer
     full_ms, drained_ms = trace.longest_rtt_ns / 1e6, top * trace.packet_ns / 1e6
@@ -111,15 +115,14 @@ def _model(trace: Trace, end_ms: float) -> np.ndarray:
     return np.array([[0, full_ms, halved_ms, end_ms], [top, top, half, grown]])
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> look.Figure:
     """Window above, queue beneath, on one time axis; 0 is the drop."""
-    figure, axes = common.new_figure(common.COLUMN_IN, 3.5, 2, sharex=True, height_ratios=(1.15, 1))
+    figure, axes = look.new_figure(look.COLUMN_IN, 3.5, 2, sharex=True, height_ratios=(1.15, 1))
     upper, lower = axes[:, 0]
-    common.footer(figure, data["provenance"])
     zoom = data["zoom"]
     if zoom is None:
         for ax in (upper, lower):
-            common.absent(ax, data["absent"])
+            look.absent(ax, data["absent"])
         return figure
     bdp, buffer = zoom["bdp"], zoom["buffer"]
     _draw_window(upper, zoom)
@@ -136,14 +139,14 @@ def draw(data: Data) -> Figure:
 
 
 def _draw_window(ax: Any, zoom: Data) -> None:
-    bdp, buffer, blue = zoom["bdp"], zoom["buffer"], common.color(CC)
+    bdp, buffer, blue = zoom["bdp"], zoom["buffer"], algorithms.color(CC)
     ax.step(*zoom["window"], where="post", color=blue)
     ax.plot(*zoom["model"], "--", color=BLACK, linewidth=0.7)
     ax.plot(*zoom["again"], "o", color=BLACK, markerfacecolor="white", markeredgewidth=0.8, zorder=4)
-    level(ax, bdp, "BDP", GREY, ":", common.LABEL_POINTS)
-    level(ax, bdp + buffer, "BDP + B", GREY, ":", common.LABEL_POINTS)
+    level(ax, bdp, "BDP", GREY, ":", look.LABEL_POINTS)
+    level(ax, bdp + buffer, "BDP + B", GREY, ":", look.LABEL_POINTS)
     sent_ms, at = zoom["again"][:, 0]
-    note = {"fontsize": common.LABEL_POINTS, "ha": "left", "va": "center"}
+    note = {"fontsize": look.LABEL_POINTS, "ha": "left", "va": "center"}
     ax.annotate("sent again", (sent_ms, at), xytext=(5, 5), textcoords="offset points", **note)
     middle = (zoom["model"][0][1] + zoom["model"][0][2]) / 2
     if zoom["counts_packets"]:
@@ -153,22 +156,22 @@ def _draw_window(ax: Any, zoom: Data) -> None:
         )  # fmt: skip
     ax.annotate(
         "fluid\nmodel", (middle, bdp + 0.5 * buffer), xytext=(-8, -8), textcoords="offset points",
-        fontsize=common.LABEL_POINTS, ha="right", va="center",
+        fontsize=look.LABEL_POINTS, ha="right", va="center",
     )  # fmt: skip
     ax.set_ylabel(f"window\n({'packets in flight' if zoom['counts_packets'] else 'snd_nxt − snd_una, packets'})")
 
 
 def _draw_queue(ax: Any, zoom: Data) -> None:
     bdp, buffer = zoom["bdp"], zoom["buffer"]
-    ax.step(*zoom["queue"], where="post", color=common.color(CC), linewidth=0.6)
+    ax.step(*zoom["queue"], where="post", color=algorithms.color(CC), linewidth=0.6)
     times, window = zoom["model"]
     ax.plot(times, [queue_length(w, bdp, buffer) for w in window], "--", color=BLACK, linewidth=0.7)
     ax.plot(*zoom["drops"], "x", color=RED, markersize=5, markeredgewidth=1.2, zorder=4, clip_on=False)
     ax.annotate(
         "dropped", (zoom["drops"][0].mean(), buffer), xytext=(0, 7), textcoords="offset points", ha="center",
-        va="center", fontsize=common.LABEL_POINTS, color=RED,
+        va="center", fontsize=look.LABEL_POINTS, color=RED,
     )  # fmt: skip
-    level(ax, buffer, f"B = {buffer}", GREY, ":", common.LABEL_POINTS)
+    level(ax, buffer, f"B = {buffer}", GREY, ":", look.LABEL_POINTS)
     ax.set_ylabel("queue depth\n(packets)")
 
 
@@ -206,3 +209,6 @@ def facts(data: Data) -> list[Fact]:
         Fact("from then until the window is half", "2 ms", drain_ms, measured("halved_ns", 1e6), "ms", prr),
         Fact("longest silence meanwhile", "PRR never stops sending", two_us, measured("silent_ns", 1e3), "us", sacks),
     ]
+
+
+FIGURE = PaperFigure("figure_01", CAPTION, SWEEPS, prepare, draw, facts)

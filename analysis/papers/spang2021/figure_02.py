@@ -1,31 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""Figure 2: the queue over time of one Reno, Cubic, BBR and Scalable flow, B = BDP, and what share of it each drains.
+"""Figure 2: how far one flow of each algorithm drains the queue.
 
-Dashed is how far the rule of each lets the queue fall (first paper, 3.5): (1 - beta) (BDP + B), for BBR BDP / 4, from
-the deepest queue, which is B where packets are lost. Least and largest depth of each pixel column are drawn, so that no
+Dashed is how far each algorithm's rule lets the queue fall (first paper, 3.5): (1 - beta) (BDP + B), for BBR BDP / 4,
+from the deepest queue, which is B where packets are lost. Least and largest depth of each pixel column are drawn, so no
 packet is left out.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data, envelope
-from analysis.papers import look as common
-from analysis.papers.look import ACKS_TOGETHER, Fact
-from analysis.papers.packet_trace import Trace
-from analysis.papers.series import IS_ONE_BDP
+from analysis.papers import look
+from analysis.papers.columns import IS_ONE_BDP
+from analysis.papers.facts import Fact
+from analysis.papers.packet_trace import PacketTrace
+from analysis.papers.paper import PaperFigure
+from analysis.papers.spang2021.figure_01 import ACKS_TOGETHER
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval, mean_interval
 from analysis.theory.single_flow import drained_packets
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from analysis.papers.stored_runs import Run, Runs
-
+CAPTION = "the queue over time of one Reno, Cubic, BBR and Scalable flow, B = BDP, and what share of it each drains."
 SWEEPS = ("single-flow",)
 NEEDS = ("utilization_p01",)  # a number that there is if packets are
 CCS = ("reno", "cubic", "bbr", "scalable")
@@ -36,19 +33,19 @@ PAPER = {  # its 3.6
 SACKS = f"in recovery {ACKS_TOGETHER}, so packets come in bursts; the least depth lies between two"
 
 
-def prepare(runs: Runs) -> Data:
+def prepare(runs: StoredRuns) -> Data:
     """Of each algorithm the first run's queue, and the share drained of every run."""
     panels = []
     for cc in CCS:
         found = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=cc, flows=1)
         if found:
-            panels.append({"cc": cc, "absent": ""} | _queue(Trace(found[0])) | _drained(found))
+            panels.append({"cc": cc, "absent": ""} | _queue(PacketTrace(found[0])) | _drained(found))
         else:
-            panels.append({"cc": cc, "absent": common.absence(runs, SWEEPS[0], cc)})
+            panels.append({"cc": cc, "absent": runs.absence(SWEEPS[0], cc)})
     return {"provenance": runs.provenance(), "panels": panels}
 
 
-def _queue(trace: Trace) -> Data:
+def _queue(trace: PacketTrace) -> Data:
     """What arriving packets found over the measurement window, in s since its start."""
     rows = trace.arrivals(trace.start_ns, trace.end_ns)
     seconds = (trace.queue["enqueue_mono_ns"][rows] - trace.start_ns) / 1e9
@@ -60,7 +57,7 @@ def _queue(trace: Trace) -> Data:
     }  # fmt: skip
 
 
-def _drained(found: list[Run]) -> Data:
+def _drained(found: list[StoredRun]) -> Data:
     """Shares of the BDP, one number a run: to the least depth, and to the least mean over one RTT."""
     each = [run.summary["drained_fraction"] for run in found]
     return {
@@ -74,18 +71,17 @@ def _drained(found: list[Run]) -> Data:
     }  # fmt: skip
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> look.Figure:
     """A panel an algorithm, on one time axis."""
     panels = data["panels"]
-    figure, axes = common.new_figure(common.COLUMN_IN, 4.2, len(panels), sharex=True, sharey=True)
-    common.footer(figure, data["provenance"])
+    figure, axes = look.new_figure(look.COLUMN_IN, 4.2, len(panels), sharex=True, sharey=True)
     shown = [panel for panel in panels if not panel["absent"]]
     if shown:
         axes[0, 0].set_xlim(0, max(panel["end_s"] for panel in shown))
         axes[0, 0].set_ylim(0, max(panel["buffer"] for panel in shown) * 1.25)
     for ax, panel in zip(axes[:, 0], panels, strict=True):
         if panel["absent"]:
-            common.absent(ax, panel["absent"])
+            look.absent(ax, panel["absent"])
         else:
             _draw_panel(ax, panel)
     axes[-1, 0].set_xlabel("time (s)")
@@ -93,19 +89,19 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def _draw_panel(ax: Axes, panel: Data) -> None:
+def _draw_panel(ax: look.Axes, panel: Data) -> None:
     cc, buffer, bdp = panel["cc"], panel["buffer"], panel["bdp"]
-    ax.plot(*panel["line"], color=common.color(cc), linewidth=0.5)
+    ax.plot(*panel["line"], color=algorithms.color(cc), linewidth=0.5)
     ax.axhline(buffer, color=GREY, linewidth=0.7, linestyle=":")
     falls = drained_packets(cc, buffer, bdp)
     labels = [(buffer, "B = BDP", GREY)]
-    title = f"{common.name(cc)} drains {_percent(panel['drained'])} of a BDP"
+    title = f"{algorithms.name(cc)} drains {_percent(panel['drained'])} of a BDP"
     if falls is not None:
         floor = max(panel["deepest"] - falls, 0)
         ax.axhline(floor, color=BLACK, linewidth=0.8, linestyle="--", clip_on=False)
         labels.append((floor, "rule", BLACK))
         title += f"; rule: {falls / bdp:.0%}"
-    common.label_right(ax, labels)
+    look.label_right(ax, labels)
     ax.set_title(title, loc="left", pad=2)
 
 
@@ -122,14 +118,14 @@ def facts(data: Data) -> list[Fact]:
     for panel in data["panels"]:
         cc = panel["cc"]
         if panel["absent"]:
-            rows.append(Fact(f"{common.name(cc)} drains", PAPER[cc], None, None, "BDP", panel["absent"]))
+            rows.append(Fact(f"{algorithms.name(cc)} drains", PAPER[cc], None, None, "BDP", panel["absent"]))
             continue
         falls = drained_packets(cc, panel["buffer"], panel["bdp"])
         rule = None if falls is None else falls / panel["bdp"]
         why = SACKS if cc in ("cubic", "scalable") else _of_probes(panel) if cc == "bbr" else ""
-        rows.append(Fact(f"{common.name(cc)} drains", PAPER[cc], rule, panel["drained"], "BDP", why))
+        rows.append(Fact(f"{algorithms.name(cc)} drains", PAPER[cc], rule, panel["drained"], "BDP", why))
         if cc != "bbr":  # whose probe lasts one RTT: a mean over that flattens it
-            what = f"{common.name(cc)}, to the least mean over one RTT"
+            what = f"{algorithms.name(cc)}, to the least mean over one RTT"
             rows.append(Fact(what, PAPER[cc], rule, panel["drained_mean"], "BDP"))
     return rows
 
@@ -153,3 +149,6 @@ def _of_probes(panel: Data) -> str:
             "count ms), so a probe is shorter than an RTT"
         )
     return "; ".join(reasons)
+
+
+FIGURE = PaperFigure("figure_02", CAPTION, SWEEPS, prepare, draw, facts)

@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: MIT
-"""Figure 3: utilization of one flow against the size of the buffer, with the model's line (first paper, 3.5); and the
-bursts in which its packets come with buffers near the cliff below about twenty packets, which the model does not know:
-what does not fit into the buffer is lost.
-"""
+"""Figure 3: utilization of one flow against the buffer, and the bursts behind the model's cliff."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
-from analysis.papers import look as common
-from analysis.papers.series import ALGORITHMS, bdp, grouped, nearest, pooled, series
+from analysis.papers import look
+from analysis.papers.facts import Fact, absent
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import bdp, grouped, nearest, pooled, series
+from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory import single_flow
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from analysis.papers.look import Fact
-    from analysis.papers.stored_runs import Runs
-
+CAPTION = (
+    "utilization of one flow against the size of the buffer, with the model's line (first paper, 3.5); and the bursts "
+    "in which its packets come with buffers near the cliff below about twenty packets, which the model does not know: "
+    "what does not fit into the buffer is lost."
+)
 SWEEPS = ("single-flow-buffers",)
 CLIFF_PACKETS = 20  # first paper, 3.6
 BURSTS_AT = (CLIFF_PACKETS / 2, CLIFF_PACKETS)  # buffers with which bursts are shown
@@ -33,16 +32,16 @@ PAPER = "as the model above about 20 packets, falls off quickly below"
 PAPER_BBR = "as the model, no cliff below 20 packets"
 
 
-def prepare(runs: Runs) -> Data:
+def prepare(runs: StoredRuns) -> Data:
     """Of each algorithm: 1st percentile of utilization by buffer, the model's line, and burst sizes near the cliff."""
-    panels = {cc: _panel(runs, cc) for cc in ALGORITHMS}
+    panels = {cc: _panel(runs, cc) for cc in runs.paper.algorithms}
     return {"panels": panels, "provenance": runs.provenance()}
 
 
-def _panel(runs: Runs, cc: str) -> Data:
+def _panel(runs: StoredRuns, cc: str) -> Data:
     found = runs.select(SWEEPS[0], needs=("utilization_p01",), cc=cc, flows=1)
     if not found:
-        return {"absent": common.absence(runs, SWEEPS[0], cc)}
+        return {"absent": runs.absence(SWEEPS[0], cc)}
     exact = bdp(found[0])
     measured = series(found, "buffer_packets", "utilization_p01")
     of_buffer = grouped(found, "buffer_packets")
@@ -72,21 +71,21 @@ def _burst_percentile(run: Any, percent: float) -> float:
     return float(sizes[min(np.searchsorted(share, percent / 100), len(sizes) - 1)])
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> look.Figure:
     """A column for each algorithm: utilization above, bursts below."""
-    figure, axes = common.new_figure(common.PAGE_IN, 3.5, 2, len(ALGORITHMS), height_ratios=(1.6, 1))
+    figure, axes = look.new_figure(look.PAGE_IN, 3.5, 2, len(data["panels"]), height_ratios=(1.6, 1))
     present = [panel for panel in data["panels"].values() if "absent" not in panel]
     least = min((value.low or value.value for panel in present for value in panel["measured"].values()), default=0.5)
     bottom = max(np.floor(least * 10 - 0.5) / 10, 0) * 100
     largest = max((panel["bursts"][0].max() for panel in present), default=10)
     rarest = min((panel["bursts"][1].min() for panel in present), default=0.1) * 100
     for (cc, panel), upper, lower in zip(data["panels"].items(), axes[0], axes[1], strict=True):
-        upper.set_title(common.name(cc), color=common.color(cc), loc="left", pad=3)
+        upper.set_title(algorithms.name(cc), color=algorithms.color(cc), loc="left", pad=3)
         for ax in (upper, lower):
             if ax is not axes[0, 0] and ax is not axes[1, 0]:
                 ax.tick_params(labelleft=False)
         if "absent" in panel:
-            common.absent(upper, panel["absent"].replace(", ", ",\n"))
+            look.absent(upper, panel["absent"].replace(", ", ",\n"))
             lower.set_visible(False)
             upper.set_xticks([])
             upper.set_yticks([])
@@ -95,16 +94,15 @@ def draw(data: Data) -> Figure:
         _draw_bursts(lower, cc, panel, largest, rarest)
     axes[0, 0].set_ylabel("utilization, p1 of\n10-RTT windows (%)")
     axes[1, 0].set_ylabel("packets in bursts\nof k or more (%)")
-    common.footer(figure, data["provenance"])
     return figure
 
 
-def _draw_utilization(ax: Axes, cc: str, panel: Data, bottom: float) -> None:
+def _draw_utilization(ax: look.Axes, cc: str, panel: Data, bottom: float) -> None:
     buffers, utilization = panel["line"]
     ax.plot(buffers, utilization * 100, "--", color=BLACK, linewidth=0.8, zorder=1)
     measured = {buffer: _percent(found) for buffer, found in panel["measured"].items()}
-    ax.plot(list(measured), [found.value for found in measured.values()], color=common.color(cc), linewidth=0.5)
-    common.interval_bars(ax, measured, measured.values(), common.color(cc), common.MARKERS[cc])
+    ax.plot(list(measured), [found.value for found in measured.values()], color=algorithms.color(cc), linewidth=0.5)
+    look.interval_bars(ax, measured, measured.values(), algorithms.color(cc), algorithms.marker(cc))
     left, right = min(measured) / 1.25, max(measured) * 1.25
     ax.set_xscale("log")
     ax.axvspan(left, CLIFF_PACKETS, color="#F0F0F0", linewidth=0, zorder=0)
@@ -117,10 +115,10 @@ def _draw_utilization(ax: Axes, cc: str, panel: Data, bottom: float) -> None:
     bounds = (panel["bdp"], "BDP")
     ax.axvline(bounds[0], color=GREY, linewidth=0.6, linestyle=":")
     ax.annotate(bounds[1], (bounds[0], 0.02), xycoords=("data", "axes fraction"), xytext=(-2, 0),
-                textcoords="offset points", ha="right", fontsize=common.FOOTER_POINTS + 1, color=GREY)  # fmt: skip
+                textcoords="offset points", ha="right", fontsize=look.FOOTER_POINTS + 1, color=GREY)  # fmt: skip
     if cc == "reno":
         ax.annotate("model", (buffers[0], utilization[0] * 100), xytext=(0, 4), textcoords="offset points",
-                    fontsize=common.LABEL_POINTS, color=BLACK)  # fmt: skip
+                    fontsize=look.LABEL_POINTS, color=BLACK)  # fmt: skip
 
 
 def _percent(found: Any) -> Any:
@@ -128,10 +126,10 @@ def _percent(found: Any) -> Any:
     return found._replace(value=found.value * 100, low=low, high=high)
 
 
-def _draw_bursts(ax: Axes, cc: str, panel: Data, largest: float, rarest: float) -> None:
+def _draw_bursts(ax: look.Axes, cc: str, panel: Data, largest: float, rarest: float) -> None:
     sizes, share = panel["bursts"]
     # k that did not occur has the share of the next that did; beyond the largest there is none
-    ax.step([1, *sizes, sizes[-1]], [100, *share * 100, rarest / 10], where="pre", color=common.color(cc))
+    ax.step([1, *sizes, sizes[-1]], [100, *share * 100, rarest / 10], where="pre", color=algorithms.color(cc))
     ax.axvline(CLIFF_PACKETS, color=GREY, linewidth=0.6, linestyle=":")
     ax.set_yscale("log")
     ax.set_xlim(0, largest * 1.08 + 1)
@@ -144,15 +142,15 @@ def facts(data: Data) -> list[Fact]:
     """Utilization at some buffers against the model, how far off it is above the cliff, and the bursts."""
     rows = []
     for cc, panel in data["panels"].items():
-        who = common.name(cc)
+        who = algorithms.name(cc)
         if "absent" in panel:
-            rows.append(common.Fact(panel["absent"].replace("\n", " "), "drawn in panel d", None, None, ""))
+            rows.append(absent(panel["absent"], "drawn in panel d"))
             continue
         paper = PAPER_BBR if cc == "bbr" else PAPER
         wanted = (5, CLIFF_PACKETS, 0.25 * panel["bdp"], panel["bdp"])
         for buffer in dict.fromkeys(nearest(panel["measured"], value) for value in wanted):
             what = f"{who}: utilization with B = {buffer} packets ({buffer / panel['bdp']:.2f} BDP)"
-            rows.append(common.Fact(what, paper, panel["model"][buffer], panel["measured"][buffer], ""))
+            rows.append(Fact(what, paper, panel["model"][buffer], panel["measured"][buffer], ""))
         off = [
             abs(found.value - panel["model"][buffer])
             for buffer, found in panel["measured"].items()
@@ -160,9 +158,12 @@ def facts(data: Data) -> list[Fact]:
         ]
         if off:
             what = f"{who}: largest distance from the model, B of {CLIFF_PACKETS} packets or more"
-            rows.append(common.Fact(what, "well-predicted", 0.0, mean_interval([max(off)]), ""))
+            rows.append(Fact(what, "well-predicted", 0.0, mean_interval([max(off)]), ""))
         where, paper = f"(B = {panel['bursts_at']} packets)", "bursts vary the queue by about 20 packets; BBR paces"
         what = f"{who}: burst in which 99 % of packets, or a smaller one, came {where}"
-        rows.append(common.Fact(what, paper, None, panel["burst_p99"], "packets"))
-        rows.append(common.Fact(f"{who}: largest burst {where}", paper, None, panel["burst_max"], "packets"))
+        rows.append(Fact(what, paper, None, panel["burst_p99"], "packets"))
+        rows.append(Fact(f"{who}: largest burst {where}", paper, None, panel["burst_max"], "packets"))
     return rows
+
+
+FIGURE = PaperFigure("figure_03", CAPTION, SWEEPS, prepare, draw, facts)

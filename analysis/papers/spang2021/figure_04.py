@@ -1,30 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""Figure 4: distributions of the queue's depth for more and more Reno flows and three buffers. The square root of n
-rule says that the queue does not fall into the shaded region.
-"""
+"""Figure 4: distributions of the queue's depth with Reno and three buffers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from analysis.figures import algorithms
 from analysis.figures.common import Data
-from analysis.papers import look as common
+from analysis.papers import look
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
 from analysis.papers.series import bdp, grouped
 from analysis.papers.spang2021 import depths
+from analysis.papers.stored_runs import StoredRuns
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from analysis.papers.look import Fact
-    from analysis.papers.stored_runs import Runs
-
+CAPTION = (
+    "distributions of the queue's depth for more and more Reno flows and three buffers. The square root of n rule "
+    "says that the queue does not fall into the shaded region."
+)
 SWEEPS = ("reno-depth",)
 RULE = 1.0  # x BDP/sqrt(n), as the paper shades it
 # Caption: "As the number of flows increases, the queue stays close to its maximum value ... they are a good estimate"
 PAPER = "BDP/√n is a good estimate"
 
 
-def prepare(runs: Runs) -> Data:
+def prepare(runs: StoredRuns) -> Data:
     """One panel for each buffer, the largest first."""
     found = grouped(runs.select(SWEEPS[0], needs=depths.NEEDS, cc="reno"), "buffer_packets")
     panels = [depths.panel(those, RULE) for _, those in sorted(found.items(), reverse=True)]
@@ -32,19 +30,18 @@ def prepare(runs: Runs) -> Data:
     return {"panels": panels, "over": over, "provenance": runs.provenance()}
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> look.Figure:
     """Panels side by side, the deepest buffer on the left."""
     panels = data["panels"]
-    figure, axes = common.new_figure(common.PAGE_IN, 2.9, 1, max(len(panels), 1), sharey=len(panels) > 1)
+    figure, axes = look.new_figure(look.PAGE_IN, 2.9, 1, max(len(panels), 1), sharey=len(panels) > 1)
     if not panels:
-        common.absent(axes[0, 0], "no valid run")
+        look.absent(axes[0, 0], "no valid run")
     for ax, panel, over in zip(axes[0], panels, data["over"], strict=False):
-        depths.draw(ax, panel, common.color("reno"))
+        depths.draw(ax, panel, algorithms.color("reno"))
         ax.set_title(f"B = {over:.2g} BDP ({panel['buffer']} packets)", loc="left", pad=3)
     axes[0, 0].set_ylabel("Reno flows")
     if panels:
         depths.legend(figure, RULE)
-    common.footer(figure, data["provenance"])
     return figure
 
 
@@ -54,3 +51,6 @@ def facts(data: Data) -> list[Fact]:
     for panel, over in zip(data["panels"], data["over"], strict=True):
         rows += depths.facts(panel, f"B = {over:.2g} BDP", PAPER)
     return rows
+
+
+FIGURE = PaperFigure("figure_04", CAPTION, SWEEPS, prepare, draw, facts)

@@ -1,39 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""Figure 5a: the least buffer with which 99 % of packets meet a queue that is not empty, against the number of flows
-(hollow: with which the 1st percentile of utilization is 98 %). Its exponent is fitted where the mean window is at least
-four packets, twice the least window that Theorem 6 asks for. Dotted: enough with some buffers and not with larger ones,
-so that there is no least one.
-"""
+"""Figure 5a: least buffers against the number of flows, with fitted exponents."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
-from analysis.papers import look as common
-from analysis.papers.least_buffers import (
-    NO_LEAST,
-    SEARCH,
-    SEARCHES,
-    USED,
-    UTILIZATION,
-    LeastBuffer,
-    least_buffers,
-)
-from analysis.papers.series import ALGORITHMS, bdp, pooled
+from analysis.papers import look
+from analysis.papers.facts import Fact, absent
+from analysis.papers.least_buffers import NO_LEAST, LeastBuffer, least_buffers
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import bdp, pooled
+from analysis.papers.spang2021.searches import NONEMPTY, USED
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Bounds, Interval, PowerLaw, mean_interval, power_law
 from analysis.theory import many_flows, single_flow
 from lib.errors import InputError
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from analysis.papers.look import Fact
-    from analysis.papers.stored_runs import Run, Runs
-
-SWEEPS = SEARCHES
+CAPTION = (
+    "the least buffer with which 99 % of packets meet a queue that is not empty, against the number of flows (hollow: "
+    "with which the 1st percentile of utilization is 98 %). Its exponent is fitted where the mean window is at least "
+    "four packets, twice the least window that Theorem 6 asks for. Dotted: enough with some buffers and not with "
+    "larger ones, so that there is no least one."
+)
+SWEEPS = (NONEMPTY.stem, USED.stem)
 LEAST_WINDOW = 4.0  # packets; twice what Theorem 6 asks for, as windows vary by a factor of two at least
 MANY = 4  # flows: the most of the few that often all lose at once (see `_together`); chosen with the points known
 PAPER = '"follows a square-root of n rule for TCP Reno"'  # 5.1, as the next
@@ -42,18 +33,18 @@ RULES = {"reno": "BDP", "cubic": "3/7 BDP", "scalable": "1/7 BDP", "bbr": "1/4 B
 SIDESTEP = 1.06  # so that algorithms do not hide each other
 
 
-def prepare(runs: Runs) -> Data:
+def prepare(runs: StoredRuns) -> Data:
     """Of each algorithm: bounds by flows, the fitted law, and mean windows at the least buffer."""
-    curves = {cc: _curve(runs, cc) for cc in ALGORITHMS}
+    curves = {cc: _curve(runs, cc) for cc in runs.paper.algorithms}
     exact = next((curve["bdp"] for curve in curves.values() if "bdp" in curve), math.nan)
     return {"curves": curves, "bdp": exact, "provenance": runs.provenance()}
 
 
-def _curve(runs: Runs, cc: str) -> Data:
-    points = least_buffers(runs, SEARCH, cc)
+def _curve(runs: StoredRuns, cc: str) -> Data:
+    points = least_buffers(runs, NONEMPTY, cc)
     if not points:
-        return {"absent": common.absence(runs, SEARCH, cc)}
-    windows = {n: mean_interval(_mean_window(run) for run in found.runs_at_least) for n, found in points.items()}
+        return {"absent": runs.absence(NONEMPTY.stem, cc)}
+    windows = {n: mean_interval(_mean_window(run) for run in least.runs_at_least) for n, least in points.items()}
     fitted = [
         n for n, window in windows.items() if points[n].is_known and window is not None and window.value >= LEAST_WINDOW
     ]
@@ -66,11 +57,11 @@ def _curve(runs: Runs, cc: str) -> Data:
         "fitted": fitted,
         "law": _fit([points[n].bounds for n in fitted]),
         "law_of_many": _fit([points[n].bounds for n in many]) if many != fitted else None,
-        "together": {n: _together(found.runs_at_least, n) for n, found in points.items()},
+        "together": {n: _together(least.runs_at_least, n) for n, least in points.items()},
     }
 
 
-def _together(runs: list[Run], flows: int) -> float | None:
+def _together(runs: list[StoredRun], flows: int) -> float | None:
     """Share of the queue's excursions in which all flows lose: then they are as one flow. None if runs do not tell."""
     try:
         losers, counts = pooled(runs, "flows_signalled_per_excursion")
@@ -79,7 +70,7 @@ def _together(runs: list[Run], flows: int) -> float | None:
     return float(counts[losers == flows].sum() / counts.sum()) if len(counts) else None
 
 
-def _mean_window(run: Run) -> float | None:
+def _mean_window(run: StoredRun) -> float | None:
     total = run["in_flight_mean_packets"]
     return None if total is None else total / run["flows"]
 
@@ -91,9 +82,9 @@ def _fit(points: list[Bounds]) -> PowerLaw | None:
         return None
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> look.Figure:
     """Both axes logarithmic; bars from the largest buffer that is not enough to the smallest that is."""
-    figure, axes = common.new_figure(common.PAGE_IN * 0.72, 3.3)
+    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 3.3)
     ax = axes[0, 0]
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
@@ -102,8 +93,7 @@ def draw(data: Data) -> Figure:
     present = {cc: curve for cc, curve in data["curves"].items() if "absent" not in curve}
     missing = [curve["absent"].replace("\n", " ") for curve in data["curves"].values() if "absent" in curve]
     if not present:
-        common.absent(ax, "no valid run")
-        common.footer(figure, data["provenance"])
+        look.absent(ax, "no valid run")
         return figure
     flows = sorted({n for curve in present.values() for n in curve["points"]})
     ax.set_xlim(flows[0] / 1.3, flows[-1] * 1.3)
@@ -113,18 +103,17 @@ def draw(data: Data) -> Figure:
         _draw_points(ax, cc, curve, SIDESTEP ** (at - (len(present) - 1) / 2))
     _draw_rules(ax, data, present, flows)
     _draw_legend(ax, present, missing)
-    common.footer(figure, data["provenance"])
     return figure
 
 
-def _draw_points(ax: Axes, cc: str, curve: Data, step: float) -> None:
-    shade, marker = common.color(cc), common.MARKERS[cc]
+def _draw_points(ax: look.Axes, cc: str, curve: Data, step: float) -> None:
+    shade, marker = algorithms.color(cc), algorithms.marker(cc)
     for points, face in ((curve["used"], "white"), (curve["points"], shade)):
-        for n, found in points.items():
-            if not found.is_known:
-                ax.plot([n * step] * 2, found.contradiction, ":", color=shade, linewidth=1.1)
+        for n, least in points.items():
+            if not least.is_known:
+                ax.plot([n * step] * 2, least.contradiction, ":", color=shade, linewidth=1.1)
                 continue
-            point = found.bounds
+            point = least.bounds
             low, high = max(point.low, 1.0), min(point.high, 4 * curve["bdp"])
             ax.plot([n * step] * 2, [low, high], color=shade, linewidth=1.1, solid_capstyle="butt")
             if point.censored:  # the side towards which it may be is open
@@ -135,14 +124,14 @@ def _draw_points(ax: Axes, cc: str, curve: Data, step: float) -> None:
         ax.plot(curve["fitted"], [curve["law"].at(n) for n in curve["fitted"]], color=shade, linewidth=0.6, zorder=1)
 
 
-def _draw_rules(ax: Axes, data: Data, present: Data, flows: list[int]) -> None:
+def _draw_rules(ax: look.Axes, data: Data, present: Data, flows: list[int]) -> None:
     ax.plot(flows, [many_flows.sqrt_rule(data["bdp"], n) for n in flows], "--", color=BLACK, linewidth=0.9)
     edge = window_edge(present.get("reno", {}))
     if edge is not None:
         ax.axvspan(edge, flows[-1] * 1.3, color="#F0F0F0", linewidth=0, zorder=0)
         ax.annotate(
             f"Reno's mean window\nbelow {LEAST_WINDOW:g} packets", (0.985, 0.985), xycoords="axes fraction", va="top",
-            ha="right", fontsize=common.LABEL_POINTS - 0.5, color=GREY,
+            ha="right", fontsize=look.LABEL_POINTS - 0.5, color=GREY,
         )  # fmt: skip
 
 
@@ -153,17 +142,17 @@ def window_edge(curve: Data) -> float | None:
     return math.sqrt(max(large) * min(small)) if small and large else None
 
 
-def _draw_legend(ax: Axes, present: Data, missing: list[str]) -> None:
+def _draw_legend(ax: look.Axes, present: Data, missing: list[str]) -> None:
     from matplotlib.lines import Line2D
 
     more = [Line2D([], [], color=BLACK, linestyle="--", label="BDP/√n")]
     if any(curve["used"] for curve in present.values()):
-        text = f"hollow: {UTILIZATION:.0%} used"
+        text = f"hollow: {USED.enough:.0%} used"
         more.append(Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label=text))
-    if any(not found.is_known for curve in present.values() for found in curve["points"].values()):
+    if any(not least.is_known for curve in present.values() for least in curve["points"].values()):
         more.append(Line2D([], [], color=GREY, linestyle=":", label=NO_LEAST))
     laws = {cc: power_text(curve["law"]) if curve["law"] else "" for cc, curve in present.items()}
-    common.legend_right(ax, laws, missing, more)
+    look.legend_right(ax, laws, missing, more)
 
 
 def power_text(law: PowerLaw) -> str:
@@ -178,31 +167,31 @@ def facts(data: Data) -> list[Fact]:
     """The exponents, and the least buffer of each algorithm and number of flows beside the rule."""
     rows = []
     for cc, curve in data["curves"].items():
-        who = common.name(cc)
+        who = algorithms.name(cc)
         if "absent" in curve:
-            rows.append(common.Fact(curve["absent"].replace("\n", " "), "drawn in the paper", None, None, ""))
+            rows.append(absent(curve["absent"], "drawn in the paper"))
             continue
         law = curve["law"]
         if law:
             exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
             what = f"{who}: exponent of n, mean window of {LEAST_WINDOW:g} packets or more ({law.points} points)"
-            rows.append(common.Fact(what, PAPER if cc == "reno" else PAPER_OTHERS, -0.5, exponent, ""))
-        rows += _many(who, curve)
-        for n, found in curve["points"].items():
+            rows.append(Fact(what, PAPER if cc == "reno" else PAPER_OTHERS, -0.5, exponent, "", headline=True))
+        rows += _many(cc, curve)
+        for n, least in curve["points"].items():
             window = curve["windows"][n]
             what = f"{who}, n = {n}: least buffer" + (f" (mean window {window.value:.3g})" if window else "")
             rule = single_flow.single_flow_buffer(cc, curve["bdp"]) if n == 1 else None
             predicted = many_flows.sqrt_rule(curve["bdp"], n) if rule is None else rule
             paper = RULES.get(cc, "") if n == 1 else "BDP/√n" if cc == "reno" else "similar for large n"
-            rows.append(_fact(what, paper, predicted, found))
-        for n, found in curve["used"].items():
-            what = f"{who}, n = {n}: least buffer for a utilization of {UTILIZATION:g}"
-            asked = single_flow.single_flow_buffer(cc, curve["bdp"], UTILIZATION) if n == 1 else None
-            rows.append(_fact(what, "", asked, found))
+            rows.append(_fact(what, paper, predicted, least, n))
+        for n, least in curve["used"].items():
+            what = f"{who}, n = {n}: least buffer for a utilization of {USED.enough:g}"
+            asked = single_flow.single_flow_buffer(cc, curve["bdp"], USED.enough) if n == 1 else None
+            rows.append(_fact(what, "", asked, least, n))
     return rows
 
 
-def _many(who: str, curve: Data) -> list[Fact]:
+def _many(cc: str, curve: Data) -> list[Fact]:
     """The exponent without the least numbers of flows, and how often these lose together, as one flow would."""
     law = curve["law_of_many"]
     if law is None or law.exponent_low is None:
@@ -211,9 +200,13 @@ def _many(who: str, curve: Data) -> list[Fact]:
     shares = ", ".join(f"{share:.0%} with {n} flows" for n, share in together.items())
     why = f"of the queue's excursions all flows lose in {shares}" if shares else ""
     exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
-    what = f"{who}: exponent of n from {MANY} flows on ({law.points} points; a range chosen with the points known)"
-    return [common.Fact(what, "", -0.5, exponent, "", why)]
+    chosen = f"{law.points} points; a range chosen with the points known"
+    what = f"{algorithms.name(cc)}: exponent of n from {MANY} flows on ({chosen})"
+    return [Fact(what, "", -0.5, exponent, "", why, headline=cc == "reno")]
 
 
-def _fact(what: str, paper: str, predicted: float | None, found: LeastBuffer) -> Fact:
-    return common.Fact(what, paper, predicted, found.interval, "packets", found.note, NO_LEAST)
+def _fact(what: str, paper: str, predicted: float | None, least: LeastBuffer, flows: int) -> Fact:
+    return Fact(what, paper, predicted, least.interval, "packets", least.note, NO_LEAST, headline=flows == 1)
+
+
+FIGURE = PaperFigure("figure_05a", CAPTION, SWEEPS, prepare, draw, facts)

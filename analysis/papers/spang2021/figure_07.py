@@ -1,29 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""Figure 7: the windows of 16 Reno flows at every ACK, B = BDP, flow by flow, with the fair share (BDP + B) / n.
+"""Figure 7: distributions of the windows of 16 flows.
 
-Shaded is the range of the windows that Theorem 4's assumption allows, from 2/3 to 4/3 of the fair share, in which they
-would be uniform (second paper, 3.1; first paper, 5.3).
+Shaded is the range of windows that Theorem 4 assumes: uniform from 2/3 to 4/3 of the fair share (second paper, 3.1;
+first paper, 5.3).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
-from analysis.papers import look as common
-from analysis.papers.look import Fact
-from analysis.papers.series import IS_MARKED, IS_ONE_BDP
+from analysis.papers import look
+from analysis.papers.columns import IS_MARKED, IS_ONE_BDP
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory.single_flow import bdp_packets
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from analysis.papers.stored_runs import Run, Runs
-
+CAPTION = "the windows of 16 Reno flows at every ACK, B = BDP, flow by flow, with the fair share (BDP + B) / n."
 SWEEPS = ("ecn",)  # its runs that drop
 CC, FLOWS = "reno", 16
 UNIFORM = (2 / 3, 4 / 3)  # of the fair share
@@ -31,25 +27,25 @@ TALLEST = 2.1  # rows that the tallest distribution reaches over
 PAPER_RANGES = "0-10 and 40-60 packets occur"
 
 
-def prepare(runs: Runs) -> Data:
+def prepare(runs: StoredRuns) -> Data:
     """Each flow's distribution in the first valid run; of every run its spread and how far from uniform it is."""
     conditions = (~IS_MARKED, IS_ONE_BDP)
     found = runs.select(SWEEPS[0], *conditions, needs=("in_flight_mean_packets",), cc=CC, flows=FLOWS)
     data: Data = {"provenance": runs.provenance(), "flows": [], "runs": [_spread(run) for run in found]}
     if not found:
-        return data | {"absent": common.absence(runs, SWEEPS[0], CC)}
+        return data | {"absent": runs.absence(SWEEPS[0], CC)}
     flows = [found[0].distribution("in_flight_packets", flow) for flow in found[0].flow_ids()]
     flows.sort(key=lambda one: float(np.average(one[0], weights=one[1])))
     return data | {"flows": flows, "fair": _fair(found[0])}
 
 
-def _fair(run: Run) -> float:
+def _fair(run: StoredRun) -> float:
     spec = run.summary["spec"]
     bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
     return float((bdp + run["buffer_packets"]) / run["flows"])
 
 
-def _spread(run: Run) -> Data:
+def _spread(run: StoredRun) -> Data:
     """Of one run, windows in fair shares."""
     fair = _fair(run)
     values, counts = run.distribution("in_flight_packets")
@@ -77,13 +73,12 @@ def _distance(shares: np.ndarray, counts: np.ndarray) -> float:
     return float(max(np.abs(upto - uniform).max(), np.abs(below - uniform).max()))
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> look.Figure:
     """A row a flow, by mean window; all rows have one scale of height."""
-    figure, axes = common.new_figure(common.COLUMN_IN, 3.9)
+    figure, axes = look.new_figure(look.COLUMN_IN, 3.9)
     ax = axes[0, 0]
-    common.footer(figure, data["provenance"])
     if not data["flows"]:
-        common.absent(ax, data["absent"])
+        look.absent(ax, data["absent"])
         return figure
     fair, flows = data["fair"], data["flows"]
     ax.grid(visible=False)
@@ -99,18 +94,20 @@ def draw(data: Data) -> Figure:
     ax.set_yticks([0, len(flows) - 1], [f"{len(flows)}th", "1st"])
     ax.set_ylabel("flows, by mean window (tick)", labelpad=-4)
     ax.set_xlabel("window (packets in flight at every ACK)")
-    note = {"fontsize": common.LABEL_POINTS, "va": "top"}
+    note = {"fontsize": look.LABEL_POINTS, "va": "top"}
     ax.text(fair, top + 1.2, f" fair share {fair:.1f}", ha="left", **note)
     ax.text(UNIFORM[0] * fair - 0.8, top + 1.2, "uniform in\nTheorem 4", ha="right", color=GREY, **note)
     return figure
 
 
-def _draw_flow(ax: Axes, base: float, values: np.ndarray, counts: np.ndarray, height: float, zorder: int) -> None:
+def _draw_flow(ax: look.Axes, base: float, values: np.ndarray, counts: np.ndarray, height: float, zorder: int) -> None:
     first = int(values[0])
     full = np.zeros(int(values[-1]) - first + 3)
     full[values - first + 1] = counts * height / counts.sum()
     x = np.arange(len(full)) + first - 1.5
-    ax.fill_between(x, base, base + full, step="post", color=common.color(CC), alpha=0.8, linewidth=0, zorder=zorder)
+    ax.fill_between(
+        x, base, base + full, step="post", color=algorithms.color(CC), alpha=0.8, linewidth=0, zorder=zorder
+    )
     ax.step(x, base + full, where="post", color="white", linewidth=0.5, zorder=zorder + 1)
     mean = float(np.average(values, weights=counts))
     ax.plot([mean, mean], [base - 0.25, base + 0.35], color=BLACK, linewidth=1.2, zorder=zorder + 40)
@@ -139,3 +136,6 @@ def facts(data: Data) -> list[Fact]:
         row("least window", "0-10", low * fair, "least", "packets"),
         row("largest window", "40-60", high * fair, "largest", "packets"),
     ]
+
+
+FIGURE = PaperFigure("figure_07", CAPTION, SWEEPS, prepare, draw, facts)

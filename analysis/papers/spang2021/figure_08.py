@@ -1,57 +1,56 @@
 # SPDX-License-Identifier: MIT
-"""Figure 8: 16 Reno flows whose packets are marked, or dropped, when the queue exceeds one BDP: the queue over time,
-and of how many flows a packet was dropped or marked in each excursion to that threshold (which ends when nobody was
-told for a base RTT).
+"""Figure 8: drops against marks with 16 Reno flows.
 
-A queue that drops lets none in above its threshold; one that marks is overshot, and then marks packets of more flows,
+A queue that drops never exceeds its threshold. A queue that marks overshoots it, and then marks packets of more flows,
 which slow down together (first paper, 5.4). Theorem 5 allows n^2 / (Delta BDP) + sqrt(n) flows, with the run's Delta.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from analysis.distributions import signalled
+from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, ORANGE, Data, envelope
 from analysis.metrics import Window
-from analysis.papers import look as common
-from analysis.papers.look import Fact
-from analysis.papers.packet_trace import Trace
-from analysis.papers.series import IS_MARKED, IS_ONE_BDP, bdp
+from analysis.papers import look
+from analysis.papers.columns import IS_MARKED, IS_ONE_BDP
+from analysis.papers.facts import Fact
+from analysis.papers.packet_trace import PacketTrace
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import bdp
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory.many_flows import flows_seeing_loss
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from analysis.papers.stored_runs import Run, Runs
-
+CAPTION = (
+    "16 Reno flows whose packets are marked, or dropped, when the queue exceeds one BDP: the queue over time, and of "
+    "how many flows a packet was dropped or marked in each excursion to that threshold (which ends when nobody was "
+    "told for a base RTT)."
+)
 SWEEPS = ("ecn",)
 CC, FLOWS = "reno", 16
 NEEDS = ("utilization_p01",)  # a number that there is if packets are
 NO_MARKS = "these captures tell no marks"  # the published artifact's do not
 MODES = {"tail-drop": "drop", "ecn": "ECN"}
 OF_MODE = {"tail-drop": ~IS_MARKED, "ecn": IS_MARKED}
-COLORS = {"tail-drop": common.color(CC), "ecn": ORANGE}
+COLORS = {"tail-drop": algorithms.color(CC), "ecn": ORANGE}
 SPAN_RTTS = 150  # of base RTTs, in the middle of the measurement
 COLUMNS = 900
 
 
-def prepare(runs: Runs) -> Data:
+def prepare(runs: StoredRuns) -> Data:
     """Of each mode the first run's queue; the distribution of signalled flows, and the spread of the queue, of all."""
     data: Data = {"modes": {}}
     for mode in MODES:
-        found = runs.select(SWEEPS[0], OF_MODE[mode], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
-        if found:
-            data["modes"][mode] = _queue(Trace(found[0])) | {"runs": [_run(run) for run in found]}
-    absent = "" if len(data["modes"]) == len(MODES) else common.absence(runs, SWEEPS[0], CC)
+        selected = runs.select(SWEEPS[0], OF_MODE[mode], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
+        if selected:
+            data["modes"][mode] = _queue(PacketTrace(selected[0])) | {"runs": [_run(run) for run in selected]}
+    absent = "" if len(data["modes"]) == len(MODES) else runs.absence(SWEEPS[0], CC)
     return data | {"provenance": runs.provenance(), "absent": absent}
 
 
-def _queue(trace: Trace) -> Data:
+def _queue(trace: PacketTrace) -> Data:
     """What arriving packets found, in ms since the span's start."""
     middle = (trace.start_ns + trace.end_ns) // 2
     start = max(middle - SPAN_RTTS * trace.rtt_ns // 2, trace.start_ns)
@@ -63,12 +62,12 @@ def _queue(trace: Trace) -> Data:
     return {"line": envelope(ms, depth, 0, span_ms, COLUMNS), "span_ms": span_ms}
 
 
-def _run(run: Run) -> Data:
+def _run(run: StoredRun) -> Data:
     """One run: flows signalled (excursions by number of flows), quantiles of the queue, what Theorem 5 allows."""
-    trace = Trace(run)
+    trace = PacketTrace(run)
     # Not of distributions.parquet, where versions before this one cut excursions after a fixed time
-    told = signalled(trace.queue, Window(trace.traffic_ns, trace.start_ns, trace.end_ns, 0), trace.rtt_ns)
-    flows, excursions = np.unique(told, return_counts=True)
+    flows_signalled = signalled(trace.queue, Window(trace.traffic_ns, trace.start_ns, trace.end_ns, 0), trace.rtt_ns)
+    flows, excursions = np.unique(flows_signalled, return_counts=True)
     depth, packets = run.distribution("queue_depth_packets")
     upto = np.cumsum(packets) / packets.sum()
     low, high = (float(depth[np.searchsorted(upto, share)]) for share in (0.01, 0.99))
@@ -86,16 +85,15 @@ def _run(run: Run) -> Data:
     }  # fmt: skip
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> look.Figure:
     """Left the queue of each mode on one scale; right the flows that one excursion told."""
-    figure, axes = common.new_figure(common.PAGE_IN, 3.0, 2, 2, width_ratios=(1.9, 1), sharex="col", sharey="col")
-    common.footer(figure, data["provenance"])
+    figure, axes = look.new_figure(look.PAGE_IN, 3.0, 2, 2, width_ratios=(1.9, 1), sharex="col", sharey="col")
     modes = data["modes"]
     deepest = max((mode["line"][1].max(initial=0) for mode in modes.values()), default=1)
     for (mode, word), (left, right) in zip(MODES.items(), axes, strict=True):
         if mode not in modes:
-            common.absent(left, data["absent"])
-            common.absent(right, data["absent"])
+            look.absent(left, data["absent"])
+            look.absent(right, data["absent"])
             continue
         _draw_queue(left, modes[mode], mode, word)
         _draw_excursions(right, modes[mode]["runs"], mode, word)
@@ -110,7 +108,7 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def _draw_queue(ax: Axes, mode: Data, name: str, word: str) -> None:
+def _draw_queue(ax: look.Axes, mode: Data, name: str, word: str) -> None:
     threshold = mode["runs"][0]["threshold"]
     ax.plot(*mode["line"], color=COLORS[name], linewidth=0.6)
     ax.axhline(threshold, color=GREY, linewidth=0.7, linestyle=":")
@@ -118,9 +116,9 @@ def _draw_queue(ax: Axes, mode: Data, name: str, word: str) -> None:
     ax.set_title(f"{word} at {threshold} packets: 98 % of the queue within {spread} packets", loc="left", pad=2)
 
 
-def _draw_excursions(ax: Axes, runs: list[Data], name: str, word: str) -> None:
+def _draw_excursions(ax: look.Axes, runs: list[Data], name: str, word: str) -> None:
     if not all(run["tells"] for run in runs):
-        common.absent(ax, f"{word}: {NO_MARKS}".replace("tell", "\ntell"))
+        look.absent(ax, f"{word}: {NO_MARKS}".replace("tell", "\ntell"))
         return
     share = np.mean([run["excursions"] for run in runs], axis=0) * 100
     ax.bar(np.arange(len(share)), share, width=0.8, color=COLORS[name])
@@ -133,7 +131,7 @@ def _draw_excursions(ax: Axes, runs: list[Data], name: str, word: str) -> None:
         ax.axvline(np.mean(allowed), color=BLACK, linewidth=0.8, linestyle="--")
         ax.text(
             np.mean(allowed) + 0.3, 0.97, "Theorem 5\nallows", transform=ax.get_xaxis_transform(), va="top",
-            fontsize=common.LABEL_POINTS,
+            fontsize=look.LABEL_POINTS,
         )  # fmt: skip
     ax.set_xlim(0.3, len(share) - 0.3)
     ax.set_xticks([1, 4, 8, 12, 16] if len(share) == FLOWS + 1 else [1, len(share) - 1])
@@ -147,10 +145,10 @@ def facts(data: Data) -> list[Fact]:
     for mode, word in MODES.items():
         runs = data["modes"].get(mode, {}).get("runs", [])
         if runs:
-            found = _facts_of_drops(runs) if mode == "tail-drop" else _facts_of_marks(runs)
+            of_mode = _facts_of_drops(runs) if mode == "tail-drop" else _facts_of_marks(runs)
         else:
-            found = [Fact("flows told in an excursion", "", None, None, "flows", data["absent"])]
-        rows += [fact._replace(what=f"{word}: {fact.what}") for fact in found]
+            of_mode = [Fact("flows told in an excursion", "", None, None, "flows", data["absent"])]
+        rows += [fact._replace(what=f"{word}: {fact.what}") for fact in of_mode]
     return rows
 
 
@@ -159,10 +157,19 @@ UNDERSHOOT = "all recover together, and PRR has fewer packets in flight than the
 BUNCHED = "marks come back an RTT late; flows that are in step add their packets in one part of an RTT"
 
 
-def _fact(runs: list[Data], what: str, paper: str, predicted: float | None, key: str, unit: str, why: str = "") -> Fact:
+def _fact(
+    runs: list[Data],
+    what: str,
+    paper: str,
+    predicted: float | None,
+    key: str,
+    unit: str,
+    why: str = "",
+    headline: bool = False,
+) -> Fact:
     if key in ("flows_mean", "all_flows") and not all(run["tells"] for run in runs):
         why = NO_MARKS
-    return Fact(what, paper, predicted, mean_interval(run[key] for run in runs), unit, why)
+    return Fact(what, paper, predicted, mean_interval(run[key] for run in runs), unit, why, headline=headline)
 
 
 def _facts_of_drops(runs: list[Data]) -> list[Fact]:
@@ -172,7 +179,7 @@ def _facts_of_drops(runs: list[Data]) -> list[Fact]:
         _fact(runs, "flows that lose in a base RTT with a loss", "about sqrt(n)", allowed, "losing", "flows"),
         _fact(runs, "flows told in an excursion", "about sqrt(n)", allowed, "flows_mean", "flows", TOGETHER),
         _fact(runs, "excursions that tell all flows", "", 0.0, "all_flows", "of excursions"),
-        _fact(runs, "1st to 99th percentile of the queue", "", None, "spread", "packets"),
+        _fact(runs, "1st to 99th percentile of the queue", "", None, "spread", "packets", headline=True),
         _fact(runs, "1st percentile of the queue", "", None, "low", "packets"),
         _fact(runs, "deepest queue above the threshold", "never", 0.0, "overshoot", "packets"),
         _fact(runs, "utilization, 1st percentile", "", 1.0, "utilization_p01", ""),
@@ -187,8 +194,11 @@ def _facts_of_marks(runs: list[Data]) -> list[Fact]:
             runs, "flows told in an excursion", "more than with drops", float(FLOWS), "flows_mean", "flows", TOGETHER
         ),
         _fact(runs, "excursions that tell all flows", "", 1.0, "all_flows", "of excursions"),
-        _fact(runs, "1st to 99th percentile of the queue", more, None, "spread", "packets"),
+        _fact(runs, "1st to 99th percentile of the queue", more, None, "spread", "packets", headline=True),
         _fact(runs, "1st percentile of the queue", "", 0.0, "low", "packets"),
         _fact(runs, "deepest queue above the threshold", over, float(FLOWS), "overshoot", "packets", BUNCHED),
         _fact(runs, "utilization, 1st percentile", "", 1.0, "utilization_p01", "", UNDERSHOOT),
     ]
+
+
+FIGURE = PaperFigure("figure_08", CAPTION, SWEEPS, prepare, draw, facts)

@@ -1,32 +1,31 @@
 # SPDX-License-Identifier: MIT
-"""Figure 9: four Reno flows, their windows and the queue around losses; and how far the queue falls at each loss,
-beside what the losers' windows say.
+"""Figure 9: which of four Reno flows lose, and how far the queue falls.
 
-Each flow that loses halves its window, so the queue falls by half of what these windows are together: one large window
+Each flow that loses halves its window, so the queue falls by half the sum of the losers' windows: one large window
 counts as much as two of half its size (first paper, 5.5).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from analysis.figures.common import BLACK, BLUE, GREEN, GREY, PURPLE, RED, SKY, Data, level, tidy
 from analysis.loss import min_mean_depth
-from analysis.papers import look as common
-from analysis.papers.look import Fact
-from analysis.papers.packet_trace import Trace
-from analysis.papers.series import IS_ONE_BDP
+from analysis.papers import look
+from analysis.papers.columns import IS_ONE_BDP
+from analysis.papers.facts import Fact
+from analysis.papers.packet_trace import PacketTrace
+from analysis.papers.paper import PaperFigure
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory.single_flow import DECREASE
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from analysis.papers.stored_runs import Run, Runs
-
+CAPTION = (
+    "four Reno flows, their windows and the queue around losses; and how far the queue falls at each loss, beside "
+    "what the losers' windows say."
+)
 SWEEPS = ("four-flows",)
 CC, FLOWS = "reno", 4
 NEEDS = ("utilization_p01", "in_flight_mean_packets")  # numbers that there are if packets and windows are
@@ -34,18 +33,18 @@ FLOW_COLORS = (BLUE, "#E69F00", GREEN, PURPLE)
 SPAN_RTTS = 220  # of base RTTs
 
 
-def prepare(runs: Runs) -> Data:
+def prepare(runs: StoredRuns) -> Data:
     """Steps of the first valid run where its losses differ most, and every loss of every run."""
     found = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
     data: Data = {"provenance": runs.provenance(), "runs": [_run(run) for run in found], "zoom": None}
     if not found:
-        return data | {"absent": common.absence(runs, SWEEPS[0], CC)}
-    return data | {"zoom": _zoom(Trace(found[0]), data["runs"][0]["losses"])}
+        return data | {"absent": runs.absence(SWEEPS[0], CC)}
+    return data | {"zoom": _zoom(PacketTrace(found[0]), data["runs"][0]["losses"])}
 
 
-def _run(run: Run) -> Data:
+def _run(run: StoredRun) -> Data:
     """Each loss of a run: losers, half of their windows together, and how far the queue fell (packets)."""
-    trace = Trace(run)
+    trace = PacketTrace(run)
     windows = {flow["id"]: trace.window(flow["id"]) for flow in trace.flows}
     losses = []
     for start, losers, end in trace.losses():
@@ -64,7 +63,7 @@ def _run(run: Run) -> Data:
     return {"losses": losses, "jain": run["jain_index"], "delta": run["delta"], "bdp": trace.bdp}
 
 
-def _zoom(trace: Trace, losses: list[Data]) -> Data:
+def _zoom(trace: PacketTrace, losses: list[Data]) -> Data:
     """Queue and windows, in ms, over the span in which the numbers of losers differ most."""
     span = SPAN_RTTS * trace.rtt_ns
     margin = span // 8  # before the first loss and after the last
@@ -96,21 +95,20 @@ def _zoom(trace: Trace, losses: list[Data]) -> Data:
     }
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> look.Figure:
     """Left the windows over the queue; right each loss of all runs, measured over predicted."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(common.PAGE_IN, 3.3), layout="constrained")
+    figure = Figure(figsize=(look.PAGE_IN, 3.3), layout="constrained")
     halves: Any = figure.subfigures(1, 2, width_ratios=(1.9, 1))
     left, right = halves
     upper, lower = left.subplots(2, 1, sharex=True, height_ratios=(1.2, 1))
     scatter = right.subplots()
     for ax in (upper, lower, scatter):
         tidy(ax)
-    common.footer(figure, data["provenance"])
     if data["zoom"] is None:
         for ax in (upper, lower, scatter):
-            common.absent(ax, data["absent"])
+            look.absent(ax, data["absent"])
         return figure
     _draw_windows(upper, data["zoom"])
     _draw_queue(lower, data["zoom"])
@@ -120,42 +118,42 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def _draw_windows(ax: Axes, zoom: Data) -> None:
+def _draw_windows(ax: look.Axes, zoom: Data) -> None:
     top = max(steps[1].max(initial=0) for steps in zoom["windows"].values()) * 1.25
     for (flow, steps), shade in zip(zoom["windows"].items(), FLOW_COLORS, strict=True):
         ax.step(*steps, where="post", color=shade, linewidth=0.8)
         row = top * (0.96 - 0.05 * flow)
         ax.plot(zoom["drops"][flow], np.full(len(zoom["drops"][flow]), row), "x", color=shade, markersize=3.2)
     fair = (zoom["bdp"] + zoom["buffer"]) / FLOWS
-    level(ax, fair, "(BDP+B)/4", GREY, ":", common.LABEL_POINTS)
+    level(ax, fair, "(BDP+B)/4", GREY, ":", look.LABEL_POINTS)
     ax.annotate(
         "drops", (1, 0.885), xycoords="axes fraction", xytext=(4, 0), textcoords="offset points", va="center",
-        fontsize=common.LABEL_POINTS, annotation_clip=False,
+        fontsize=look.LABEL_POINTS, annotation_clip=False,
     )  # fmt: skip
     ax.set_ylim(0, top)
     ax.set_ylabel("window (packets)")
 
 
-def _draw_queue(ax: Axes, zoom: Data) -> None:
+def _draw_queue(ax: look.Axes, zoom: Data) -> None:
     ax.step(*zoom["queue"], where="post", color=BLACK, linewidth=0.5, rasterized=zoom["queue"].shape[1] > 4000)
-    level(ax, zoom["buffer"], f"B = {zoom['buffer']}", GREY, ":", common.LABEL_POINTS)
+    level(ax, zoom["buffer"], f"B = {zoom['buffer']}", GREY, ":", look.LABEL_POINTS)
     for at, losers, half, _ in zoom["losses"]:
         floor = max(zoom["buffer"] - half, 0)
         ax.plot([at, at + zoom["span_ms"] * 0.035], [floor, floor], color=RED, linewidth=1.6, zorder=4, clip_on=False)
         ax.annotate(
             f"{losers}", (at, zoom["buffer"]), xytext=(0, 5), textcoords="offset points", ha="center", va="center",
-            fontsize=common.LABEL_POINTS,
+            fontsize=look.LABEL_POINTS,
         )  # fmt: skip
     ax.set_ylim(0, zoom["buffer"] * 1.2)
     ax.annotate(
         "flows\nthat lost", (1, 1), xycoords="axes fraction", xytext=(4, 0), textcoords="offset points", va="center",
-        fontsize=common.LABEL_POINTS, annotation_clip=False,
+        fontsize=look.LABEL_POINTS, annotation_clip=False,
     )  # fmt: skip
     ax.set_ylabel("queue (packets)")
     ax.set_xlabel("time (ms); red: how far half of the losers' windows lets the queue fall")
 
 
-def _draw_losses(ax: Axes, runs: list[Data]) -> None:
+def _draw_losses(ax: look.Axes, runs: list[Data]) -> None:
     losses = [loss for run in runs for loss in run["losses"]]
     top = max([loss["half"] for loss in losses] + [loss["fall"] for loss in losses] + [1]) * 1.08
     ax.plot([0, top], [0, top], "--", color=BLACK, linewidth=0.8)
@@ -168,11 +166,11 @@ def _draw_losses(ax: Axes, runs: list[Data]) -> None:
         ax.annotate(
             f"{losers} lost" if losers > 1 else "1 flow lost", (x.mean(), y.mean()), xytext=(9, -9), color=shade,
             textcoords="offset points", ha="center" if losers == FLOWS else "left", va="center",
-            fontsize=common.LABEL_POINTS,
+            fontsize=look.LABEL_POINTS,
         )  # fmt: skip
     ax.annotate(
         "as predicted", (top * 0.15, top * 0.15), xytext=(8, -3), textcoords="offset points", va="center",
-        fontsize=common.LABEL_POINTS,
+        fontsize=look.LABEL_POINTS,
     )  # fmt: skip
     ax.set_xlim(0, top)
     ax.set_ylim(0, top)
@@ -210,3 +208,6 @@ def facts(data: Data) -> list[Fact]:
     together = [float(np.mean([len(loss["losers"]) == FLOWS for loss in run["losses"]])) for run in kept]
     rows.append(Fact("losses that hit all flows", "", None, mean_interval(together), "of losses"))
     return rows
+
+
+FIGURE = PaperFigure("figure_09", CAPTION, SWEEPS, prepare, draw, facts)

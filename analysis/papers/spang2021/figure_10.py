@@ -1,32 +1,31 @@
 # SPDX-License-Identifier: MIT
-"""Figure 10: how many Reno flows lose a packet in a base RTT in which any does, against the number of flows, B = 1 BDP;
-with the bound that Theorem 5 needs.
-"""
+"""Figure 10: how many Reno flows lose in the same RTT."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
-from analysis.papers import look as common
-from analysis.papers.series import IS_ONE_BDP, bdp, grouped, series
+from analysis.papers import look
+from analysis.papers.columns import IS_ONE_BDP
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import bdp, grouped, series
+from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory import many_flows
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from analysis.papers.look import Fact
-    from analysis.papers.stored_runs import Runs
-
+CAPTION = (
+    "how many Reno flows lose a packet in a base RTT in which any does, against the number of flows, B = 1 BDP; with "
+    "the bound that Theorem 5 needs."
+)
 SWEEPS = ("reno-depth",)
 PLOTTED_DELTA = 2.0  # "The bound n^2/(2 BDP) + sqrt(n) of Theorem 5 is also plotted" (5.6)
 PAPER = "a good estimate for few flows, an overestimate for many"
 
 
-def prepare(runs: Runs) -> Data:
+def prepare(runs: StoredRuns) -> Data:
     """Mean and 99th percentile over such RTTs, by flows, of the runs whose buffer is one BDP."""
     found = runs.select(SWEEPS[0], IS_ONE_BDP, needs=("utilization_p01",), cc="reno")
     flows = list(grouped(found, "flows"))
@@ -43,13 +42,12 @@ def prepare(runs: Runs) -> Data:
     }
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> look.Figure:
     """Both axes logarithmic."""
-    figure, axes = common.new_figure(common.COLUMN_IN, 2.6)
+    figure, axes = look.new_figure(look.COLUMN_IN, 2.6)
     ax = axes[0, 0]
     if not data["mean"]:
-        common.absent(ax, "no valid run with a loss")
-        common.footer(figure, data["provenance"])
+        look.absent(ax, "no valid run with a loss")
         return figure
     flows = list(data["bound"])
     ax.set_xscale("log", base=2)
@@ -61,8 +59,8 @@ def draw(data: Data) -> Figure:
     ax.set_ylim(0.85, flows[-1] * 1.2)
     ax.plot(*data["line"], "--", color=BLACK, linewidth=0.9, label=r"$n^2$/(2 BDP) + √n")
     ax.plot(flows, flows, ":", color=GREY, linewidth=0.8, label="all n")
-    shade = common.color("reno")
-    common.interval_bars(ax, data["mean"], data["mean"].values(), shade)
+    shade = algorithms.color("reno")
+    look.interval_bars(ax, data["mean"], data["mean"].values(), shade)
     ax.plot(list(data["mean"]), [found.value for found in data["mean"].values()], color=shade, linewidth=0.5)
     ax.plot([], [], "o-", color=shade, linewidth=0.5, label="mean")
     ax.plot(list(data["p99"]), [found.value for found in data["p99"].values()], "_", color=shade, markersize=6,
@@ -70,7 +68,6 @@ def draw(data: Data) -> Figure:
     ax.set_xlabel("Reno flows n")
     ax.set_ylabel("flows with a loss,\nof a base RTT with any")
     ax.legend(loc="upper left", frameon=False, handlelength=1.6)
-    common.footer(figure, data["provenance"])
     return figure
 
 
@@ -79,13 +76,16 @@ def facts(data: Data) -> list[Fact]:
     rows = []
     for n, bound in data["bound"].items():
         found = data["mean"].get(n)
-        rows.append(common.Fact(f"n = {n}: flows that lose in an RTT, mean", PAPER, bound, found, "flows"))
+        rows.append(Fact(f"n = {n}: flows that lose in an RTT, mean", PAPER, bound, found, "flows"))
         what = f"n = {n}: flows that lose in an RTT, 99th percentile"
         delta = data["delta"].get(n)
         if delta and data["bdp"]:
             own = many_flows.flows_seeing_loss(data["bdp"], n, delta.value)
             what += f" (bound with the measured Δ of {delta.value:.3g})"
-            rows.append(common.Fact(what, "", own, data["p99"].get(n), "flows"))
+            rows.append(Fact(what, "", own, data["p99"].get(n), "flows"))
     if not rows:
-        rows.append(common.Fact("flows that lose in an RTT", PAPER, None, mean_interval([]), "flows"))
+        rows.append(Fact("flows that lose in an RTT", PAPER, None, mean_interval([]), "flows"))
     return rows
+
+
+FIGURE = PaperFigure("figure_10", CAPTION, SWEEPS, prepare, draw, facts)

@@ -1,42 +1,40 @@
 # SPDX-License-Identifier: MIT
-"""Figure 11b: how far from the fair share the windows of 16 flows are (Delta-almost fairness) against the buffer."""
+"""Figure 11b: almost fairness of 16 flows against the buffer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from analysis.figures.common import Data
-from analysis.papers import look as common
-from analysis.papers.series import ALGORITHMS
+from analysis.papers import look
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
 from analysis.papers.spang2021 import fairness
+from analysis.papers.stored_runs import StoredRuns
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from analysis.papers.look import Fact
-    from analysis.papers.stored_runs import Runs
-
+CAPTION = "how far from the fair share the windows of 16 flows are (Delta-almost fairness) against the buffer."
 SWEEPS = ("fairness-buffers",)
 # 5.6: "For Cubic, Reno, and Scalable, Delta is about 4. For BBR, it is about 10. Delta does not depend on the buffer
 # size"; "Delta^-1 slowly decreases with buffer size, and approaches 0.5".
-PAPER = {cc: "about 10, whatever B" if cc == "bbr" else "about 4, whatever B" for cc in ALGORITHMS}
+PAPER, PAPER_BBR = "about 4, whatever B", "about 10, whatever B"
 
 
-def prepare(runs: Runs) -> Data:
+def prepare(runs: StoredRuns) -> Data:
     """By buffer."""
-    found = {cc: runs.select(SWEEPS[0], needs=fairness.NEEDS, cc=cc) for cc in ALGORITHMS}
-    absent = {cc: common.absence(runs, SWEEPS[0], cc) for cc, those in found.items() if not those}
-    return {"curves": fairness.curves(found, absent, "buffer_packets"), "provenance": runs.provenance()}
+    runs_of = {cc: runs.select(SWEEPS[0], needs=fairness.NEEDS, cc=cc) for cc in runs.paper.algorithms}
+    reasons = {cc: runs.absence(SWEEPS[0], cc) for cc, selected in runs_of.items() if not selected}
+    return {"curves": fairness.curves(runs_of, reasons, "buffer_packets"), "provenance": runs.provenance()}
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> look.Figure:
     """One axes."""
-    figure, axes = common.new_figure(common.PAGE_IN * 0.62, 2.7)
+    figure, axes = look.new_figure(look.PAGE_IN * 0.62, 2.7)
     fairness.draw(axes[0, 0], data["curves"], "buffer (packets), 16 flows", log_x=False)
-    common.footer(figure, data["provenance"])
     return figure
 
 
 def facts(data: Data) -> list[Fact]:
     """For each algorithm and buffer."""
-    return fairness.facts(data["curves"], "B = {} packets", PAPER)
+    paper = {cc: PAPER_BBR if cc == "bbr" else PAPER for cc in data["curves"]}
+    return fairness.facts(data["curves"], "B = {} packets", paper)
+
+
+FIGURE = PaperFigure("figure_11b", CAPTION, SWEEPS, prepare, draw, facts)

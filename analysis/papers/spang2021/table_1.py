@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""Table 1: the least buffer of every rule, whether its conditions hold on our own runs, and what was measured."""
+"""Table 1: the rules, their conditions, and the least buffers."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from analysis.figures.common import BLACK, Data
-from analysis.papers import least_buffers
-from analysis.papers import look as common
+from analysis.papers import look
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
 from analysis.papers.spang2021 import table_conditions, table_rows
-from analysis.papers.spang2021.table_conditions import Condition
-from analysis.papers.spang2021.table_rows import Row
+from analysis.papers.spang2021.searches import NONEMPTY, USED
+from analysis.papers.spang2021.table_conditions import Assumption
+from analysis.papers.spang2021.table_rows import RuleRow
+from analysis.papers.stored_runs import StoredRuns
+from analysis.statistics import Interval
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from analysis.papers.look import Fact
-    from analysis.papers.stored_runs import Runs
-    from analysis.statistics import Interval
-
-SWEEPS = (*least_buffers.SEARCHES, table_rows.SMALL, table_conditions.PACKETS)
+CAPTION = "the least buffer of every rule, whether its conditions hold on our own runs, and what was measured."
+SWEEPS = (NONEMPTY.stem, USED.stem, table_rows.SMALL, table_conditions.PACKETS)
 POINTS = 5.6
 FOOTER_CHARACTERS = 185
 LINE_IN, PADDING_IN = 0.098, 0.055
@@ -30,7 +28,7 @@ NUMBER = "·"
 HOLDS, FAILS, OPEN = "#00734F", "#B03A00", "#767676"
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """Title, left edge as a share of the width, characters that fit."""
 
     title: str
@@ -39,22 +37,22 @@ class Column(NamedTuple):
 
 
 COLUMNS = (
-    Column("least buffer", 0.0, 20),
-    Column("assumes", 0.155, 30),
-    Column("source", 0.375, 10),
-    Column("conditions on our runs", 0.455, 41),
-    Column("predicted", 0.745, 11),
-    Column("measured", 0.825, 13),
-    Column("verdict", 0.915, 14),
+    TableColumn("least buffer", 0.0, 20),
+    TableColumn("assumes", 0.155, 30),
+    TableColumn("source", 0.375, 10),
+    TableColumn("conditions on our runs", 0.455, 41),
+    TableColumn("predicted", 0.745, 11),
+    TableColumn("measured", 0.825, 13),
+    TableColumn("verdict", 0.915, 14),
 )
 
 
-def prepare(runs: Runs) -> Data:
+def prepare(runs: StoredRuns) -> Data:
     """The rows of the paper's table, in its order."""
     return {"rows": table_rows.rows(runs), "provenance": runs.provenance()}
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> look.Figure:
     """Text in columns, rows as high as they need."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -63,7 +61,7 @@ def draw(data: Data) -> Figure:
     lines = [max(len(cell) for cell in row) for row in cells]
     head, foot = 0.28, 0.34
     height = head + foot + sum(count * LINE_IN + PADDING_IN for count in lines)
-    figure = Figure(figsize=(common.PAGE_IN, height))
+    figure = Figure(figsize=(look.PAGE_IN, height))
     left, span = 0.012, 0.98
 
     def write(x: float, y_in: float, text: str, color: str = BLACK, weight: str = "normal") -> None:
@@ -85,7 +83,7 @@ def draw(data: Data) -> Figure:
                 write(column.x, y_in + number * LINE_IN, text, color)
         y_in += count * LINE_IN + PADDING_IN
         rule(y_in - 0.03, 0.3)
-    figure.text(left, 0.06 / height, _source(data), fontsize=common.FOOTER_POINTS, color=OPEN, va="bottom")
+    figure.text(left, 0.06 / height, _source(data), fontsize=look.FOOTER_POINTS, color=OPEN, va="bottom")
     return figure
 
 
@@ -102,7 +100,7 @@ def _source(data: Data) -> str:
     return "\n".join(textwrap.wrap(text, FOOTER_CHARACTERS))
 
 
-def _cells(row: Row) -> list[list[tuple[str, str]]]:
+def _cells(row: RuleRow) -> list[list[tuple[str, str]]]:
     """Each column's lines with their colours."""
     conditions = []
     for condition in row.conditions:
@@ -126,7 +124,7 @@ def _cells(row: Row) -> list[list[tuple[str, str]]]:
     ]
 
 
-def _marked(condition: Condition) -> str:
+def _marked(condition: Assumption) -> str:
     return f"{MARKS[condition.holds] if condition.is_judged else NUMBER} {condition.text}"
 
 
@@ -134,13 +132,13 @@ def _value(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}"
 
 
-def _measured(found: Interval | None) -> str:
-    if found is None:
+def _measured(estimate: Interval | None) -> str:
+    if estimate is None:
         return "–"
-    text = f"{found.value:.3g}"
-    if found.low is None or found.high is None:
-        return text
-    return f"more than {found.low:.3g}" if math.isinf(found.high) else f"{text} ({found.low:.3g} to {found.high:.3g})"
+    value, low, high, _ = estimate
+    if low is None or high is None:
+        return f"{value:.3g}"
+    return f"more than {low:.3g}" if math.isinf(high) else f"{value:.3g} ({low:.3g} to {high:.3g})"
 
 
 def facts(data: Data) -> list[Fact]:
@@ -149,5 +147,8 @@ def facts(data: Data) -> list[Fact]:
     for row in data["rows"]:
         checks = "; ".join(_marked(condition) for condition in row.conditions)
         what = f"{row.assumes} ({row.source})" + (f": {checks}" if checks else "")
-        rows.append(common.Fact(what, row.rule, row.predicted, row.measured, row.unit, row.verdict, row.none))
+        rows.append(Fact(what, row.rule, row.predicted, row.measured, row.unit, row.verdict, row.none))
     return rows
+
+
+FIGURE = PaperFigure("table_1", CAPTION, SWEEPS, prepare, draw, facts)

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from analysis.papers.least_buffers import NO_LEAST, USED, UTILIZATION, least_buffers
-from analysis.papers.packet_trace import Trace
-from analysis.papers.series import IS_ONE_BDP, bdp
+from analysis.papers.columns import IS_ONE_BDP
+from analysis.papers.least_buffers import NO_LEAST, least_buffers
+from analysis.papers.packet_trace import PacketTrace
+from analysis.papers.series import bdp
+from analysis.papers.spang2021.searches import USED
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval, mean_interval
 from analysis.theory import many_flows, single_flow
 from lib.errors import InputError
-
-if TYPE_CHECKING:
-    from analysis.papers.stored_runs import Run, Runs
 
 PACKETS = "single-flow"
 NEEDS = ("utilization_p01",)
@@ -28,7 +28,7 @@ NEAR = 0.2  # how far from a rule, as a share of it, the least buffer may be
 FAIR = 1.5  # the largest Delta that is still called fair
 
 
-class Condition(NamedTuple):
+class Assumption(NamedTuple):
     """What a rule assumes, with the number found, and whether it holds; None if that is open, or no run says."""
 
     text: str
@@ -44,36 +44,36 @@ def is_near(asked: float, low: float, high: float) -> bool | None:
     return True if least <= low and high <= most else None
 
 
-class Found(NamedTuple):
+class RunsAtLeast(NamedTuple):
     """The search's result for n flows of an algorithm: the runs with about the least buffer, and its interval."""
 
-    runs: list[Run]
+    runs: list[StoredRun]
     least: Interval | None  # None: there is none
     bdp: float
 
-    def mean(self, number: str | Callable[[Run], float | None]) -> float | None:
+    def mean(self, number: str | Callable[[StoredRun], float | None]) -> float | None:
         """Over those runs."""
         found = mean_interval((number(run) if callable(number) else run[number]) for run in self.runs)
         return None if found is None else found.value
 
 
-def used_enough(runs: Runs, cc: str) -> Condition:
+def used_enough(runs: StoredRuns, cc: str) -> Assumption:
     """The other criterion: the least buffer for a utilization, beside what the rule asks for it."""
     found = least_buffers(runs, USED, cc, flows=1).get(1)
-    asked = single_flow.single_flow_buffer(cc, bdp(found.runs[0]), UTILIZATION) if found else None
+    asked = single_flow.single_flow_buffer(cc, bdp(found.runs[0]), USED.enough) if found else None
     if found is None or asked is None:
-        return Condition(f"least buffer for {UTILIZATION:.0%} used: no run says", None)
+        return Assumption(f"least buffer for {USED.enough:.0%} used: no run says", None)
     if not found.is_known:
-        return Condition(f"for {UTILIZATION:.0%} used: {NO_LEAST}, {found.note}", False)
+        return Assumption(f"for {USED.enough:.0%} used: {NO_LEAST}, {found.note}", False)
     point = found.bounds
     high = "∞" if math.isinf(point.high) else f"{point.high:.3g}"
-    return Condition(
-        f"for {UTILIZATION:.0%} used: {point.low:.3g} to {high} packets, asked {asked:.3g}",
+    return Assumption(
+        f"for {USED.enough:.0%} used: {point.low:.3g} to {high} packets, asked {asked:.3g}",
         is_near(asked, point.low, point.high),
     )
 
 
-def losses_when_full(found: Found | None) -> Condition:
+def losses_when_full(found: RunsAtLeast | None) -> Assumption:
     """Assumption 3: W = BDP + B when packets are lost."""
     ratio = None
     if found:
@@ -82,15 +82,15 @@ def losses_when_full(found: Found | None) -> Condition:
                 run, lambda e: e["in_flight_before_packets"] / (found.bdp + run["buffer_packets"])
             )
         )
-    return Condition(f"W/(BDP + B) at a loss: {rounded(ratio)}", None if ratio is None else abs(ratio - 1) < 0.1)
+    return Assumption(f"W/(BDP + B) at a loss: {rounded(ratio)}", None if ratio is None else abs(ratio - 1) < 0.1)
 
 
-def _median_event(run: Run, number: Callable[[dict[str, float]], float]) -> float | None:
+def _median_event(run: StoredRun, number: Callable[[dict[str, float]], float]) -> float | None:
     events = [event for event in run.summary.get("loss", {}).get("list", []) if event.get("in_flight_before_packets")]
     return float(np.median([number(event) for event in events])) if events else None
 
 
-def falls(runs: Runs, cc: str) -> Condition:
+def falls(runs: StoredRuns, cc: str) -> Assumption:
     """To what share of W a lone flow's window falls after a loss, of runs with all packets, as Figure 1 shows it. What
     a buffer must outlast is the fall, 1 - b of W; so that is what may be off by NEAR.
 
@@ -101,15 +101,15 @@ def falls(runs: Runs, cc: str) -> Condition:
     found = mean_interval(_fall(run) for run in runs.select(PACKETS, IS_ONE_BDP, told, needs=NEEDS, cc=cc, flows=1))
     rule = f"(b = {1 - asked:.3g}, 1 − b ± {NEAR:.0%})"
     if found is None:
-        return Condition(f"{cc}: falls to b W {rule}: no run with all packets says", None)
+        return Assumption(f"{cc}: falls to b W {rule}: no run with all packets says", None)
     low, high = (found.value if end is None else end for end in found[1:3])
-    return Condition(f"{cc}: falls to {1 - found.value:.3g} W {rule}, B = BDP", is_near(asked, low, high))
+    return Assumption(f"{cc}: falls to {1 - found.value:.3g} W {rule}, B = BDP", is_near(asked, low, high))
 
 
-def _fall(run: Run) -> float | None:
+def _fall(run: StoredRun) -> float | None:
     """The median over a run's losses; None if its packets were not kept, or no loss was seen whole."""
     try:
-        trace = Trace(run)
+        trace = PacketTrace(run)
         each = [trace.fall(trace.flows[0]["id"], drop, end) for drop, _, end in trace.losses()]
     except InputError:
         return None
@@ -117,7 +117,7 @@ def _fall(run: Run) -> float | None:
     return float(np.median(shares)) if shares else None
 
 
-def silence(runs: Runs) -> Condition:
+def silence(runs: StoredRuns) -> Assumption:
     """The longest gap between arrivals in the two RTTs in which a loss becomes known, of runs with all packets."""
     gaps, needed = [], []
     for run in runs.select(PACKETS, needs=NEEDS, cc="reno", flows=1):
@@ -129,12 +129,12 @@ def silence(runs: Runs) -> Condition:
             gaps.append(gap / 1e6)
             needed.append((bdp(run) + run["buffer_packets"]) / 2 / bdp(run) * run["rtt_ns"] / 1e6)
     if not gaps:
-        return Condition("silent after a loss: no run with all packets says", None)
+        return Assumption("silent after a loss: no run with all packets says", None)
     text = f"longest silence after a loss {np.mean(gaps):.2g} ms (PRR sends on), not {np.mean(needed):.2g} ms"
-    return Condition(text, bool(np.mean(gaps) > 0.5 * np.mean(needed)))
+    return Assumption(text, bool(np.mean(gaps) > 0.5 * np.mean(needed)))
 
 
-def _longest_gap_ns(run: Run) -> float | None:
+def _longest_gap_ns(run: StoredRun) -> float | None:
     window = run.summary["measurement_window_mono_ns"]
     port = run.summary["bottleneck_port"]
     cards = run.table("postcards").filter(pl.col("egress_port") == port).select("enqueue_mono_ns", "flags")
@@ -150,46 +150,46 @@ def _longest_gap_ns(run: Run) -> float | None:
     return float(np.median(found)) if found else None
 
 
-def uniform(found: Found | None) -> Condition:
+def uniform(found: RunsAtLeast | None) -> Assumption:
     """Theorem 4: all windows within a third of (BDP + B)/n."""
     if found is None:
-        return Condition("windows within a third of their mean: no run says", None)
+        return Assumption("windows within a third of their mean: no run says", None)
 
-    def share(run: Run) -> float:
+    def share(run: StoredRun) -> float:
         values, counts = run.distribution("in_flight_packets")
         fair = (found.bdp + run["buffer_packets"]) / run["flows"]
         return float(counts[np.abs(values - fair) <= fair / 3].sum() / counts.sum())
 
     inside = found.mean(share)
     text = f"{rounded(inside)} of windows within a third of (BDP + B)/n"
-    return Condition(text, None if inside is None else inside > 0.98)
+    return Assumption(text, None if inside is None else inside > 0.98)
 
 
-def few_lose(found: Found | None, n: int) -> Condition:
+def few_lose(found: RunsAtLeast | None, n: int) -> Assumption:
     """Theorem 5's "at most", of 99 in 100 base RTTs in which any flow loses: on average even a broken bound is kept."""
     if found is None:
-        return Condition("how many flows lose in an RTT: no run says", None)
+        return Assumption("how many flows lose in an RTT: no run says", None)
     losing, delta = found.mean("flows_losing_per_rtt"), found.mean("delta")
     most = found.mean(lambda run: run.percentile("flows_losing", 99))
     if losing is None or delta is None or most is None:
-        return Condition("how many flows lose in an RTT: no run says", None)
+        return Assumption("how many flows lose in an RTT: no run says", None)
     bound = many_flows.flows_seeing_loss(found.bdp, n, delta)
     text = f"{rounded(losing)} flows lose in an RTT on average, {rounded(most)} at the 99th percentile"
-    return Condition(f"{text}, at most {rounded(bound)}", most <= bound)
+    return Assumption(f"{text}, at most {rounded(bound)}", most <= bound)
 
 
-def windows_of_two(found: Found | None) -> Condition:
+def windows_of_two(found: RunsAtLeast | None) -> Assumption:
     low = found.mean("window_p01_packets") if found else None
-    return Condition(f"1st percentile of windows {rounded(low)}, at least 2", None if low is None else low >= 2)
+    return Assumption(f"1st percentile of windows {rounded(low)}, at least 2", None if low is None else low >= 2)
 
 
-def number(name: str, value: float | None) -> Condition:
+def number(name: str, value: float | None) -> Assumption:
     """What a rule reckons with, beside its conditions."""
-    return Condition(f"{name} = {rounded(value)}", None, is_judged=False)
+    return Assumption(f"{name} = {rounded(value)}", None, is_judged=False)
 
 
-def fair(delta: float | None) -> Condition:
-    return Condition(f"fair: Δ = {rounded(delta)}", None if delta is None else delta <= FAIR)
+def fair(delta: float | None) -> Assumption:
+    return Assumption(f"fair: Δ = {rounded(delta)}", None if delta is None else delta <= FAIR)
 
 
 def rounded(value: float | None) -> str:

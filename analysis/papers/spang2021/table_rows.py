@@ -8,30 +8,31 @@ Delta, windows and losses are those of the runs with the least buffer that was e
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from analysis.papers.least_buffers import COLUMNS, NO_LEAST, NONEMPTY, SEARCH, least_buffers
+from analysis.papers.facts import exactly
+from analysis.papers.least_buffers import NO_LEAST, least_buffers
 from analysis.papers.series import bdp, grouped, nearest
 from analysis.papers.spang2021 import table_conditions as conditions
-from analysis.papers.spang2021.table_conditions import NEAR, NEEDS, Condition, Found
+from analysis.papers.spang2021.searches import NONEMPTY
+from analysis.papers.spang2021.table_conditions import NEAR, NEEDS, Assumption, RunsAtLeast
+from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval, mean_interval
 from analysis.theory import many_flows, single_flow
 
-if TYPE_CHECKING:
-    from analysis.papers.stored_runs import Runs
-
 SMALL = "twenty-packets"
+MAY_BE_EMPTY = 1 - NONEMPTY.enough
 FLOWS = 16  # of the paper's own examples (Figures 7, 8 and 11b)
 NEARNESS = {True: f"within {NEAR:.0%}", False: f"not within {NEAR:.0%}", None: "open"}
 
 
-class Row(NamedTuple):
+class RuleRow(NamedTuple):
     """A row of Table 1."""
 
     rule: str
     assumes: str
     source: str
-    conditions: list[Condition]
+    conditions: list[Assumption]
     predicted: float | None
     measured: Interval | None
     kind: str = "number"  # to be met; "most" or "least": a bound from above or below; "distance": from a rule, over it
@@ -61,81 +62,81 @@ class Row(NamedTuple):
         return f"{NEARNESS[holds]} ({off})".replace("-", "−")
 
 
-def rows(runs: Runs) -> list[Row]:
+def rows(runs: StoredRuns) -> list[RuleRow]:
     """All of them, in the paper's order."""
-    one = {cc: _search(runs, cc, 1) for cc in single_flow.ALGORITHMS}
-    searched = runs.select(SEARCH, needs=(COLUMNS[SEARCH],), cc="reno")
+    lone = {cc: _search(runs, cc, 1) for cc in single_flow.ALGORITHMS}
+    searched = runs.select(NONEMPTY.stem, needs=(NONEMPTY.column,), cc="reno")
     flows = nearest({run["flows"] for run in searched} or {FLOWS}, FLOWS)
     reno, bbr = _search(runs, "reno", int(flows)), _search(runs, "bbr", int(flows))
     return [
-        *_one_flow(runs, one),
+        *_one_flow(runs, lone),
         *_many_flows(int(flows), reno, bbr),
-        Row("O(1)", "Reno, bounded windows, Poisson pacing", "[17]",
-            [Condition("none of our senders paces at random, nor is the link over-provisioned", None, is_judged=False)],
-            None, None),
+        RuleRow("O(1)", "Reno, bounded windows, Poisson pacing", "[17]",
+                [Assumption("none of our senders paces at random, nor is the link over-provisioned", None, False)],
+                None, None),
         _theorem_7(runs),
     ]  # fmt: skip
 
 
-def _search(runs: Runs, cc: str, flows: int) -> Found | None:
-    least = least_buffers(runs, SEARCH, cc, flows=flows).get(flows)
-    return None if least is None else Found(least.runs_at_least, least.interval, bdp(least.runs[0]))
+def _search(runs: StoredRuns, cc: str, flows: int) -> RunsAtLeast | None:
+    least = least_buffers(runs, NONEMPTY, cc, flows=flows).get(flows)
+    return None if least is None else RunsAtLeast(least.runs_at_least, least.interval, bdp(least.runs[0]))
 
 
 # One flow ---------------------------------------------------------------------------------------------------------
 
 
-def _one_flow(runs: Runs, one: dict[str, Found | None]) -> list[Row]:
+def _one_flow(runs: StoredRuns, lone: dict[str, RunsAtLeast | None]) -> list[RuleRow]:
     silence = conditions.silence(runs)
-    far = {cc: found for cc in single_flow.DECREASE if (found := _distance(one[cc], cc))}
+    far = {cc: distance for cc in single_flow.DECREASE if (distance := _distance(lone[cc], cc))}
     falls = {cc: conditions.falls(runs, cc) for cc in single_flow.DECREASE}
-    lossy = one["bbr"].mean("loss_events") if one["bbr"] else None
-    in_place_of_a_fall = Condition(
+    lossy = lone["bbr"].mean("loss_events") if lone["bbr"] else None
+    in_place_of_a_fall = Assumption(
         f"loss events a run: {conditions.rounded(lossy)}", None if lossy is None else lossy > 0
     )
 
-    def single(rule: str, assumes: str, cc: str) -> Row:
-        found, fall = one[cc], falls.get(cc, in_place_of_a_fall)
-        checks = [conditions.losses_when_full(found), fall, conditions.used_enough(runs, cc)]
-        least = found.least if found else None
-        none = NO_LEAST if found and least is None else "not measured"
-        return Row(rule, assumes, "3.5", checks, _asked(found, cc), least, none=none)
+    def single(rule: str, assumes: str, cc: str) -> RuleRow:
+        searched, fall = lone[cc], falls.get(cc, in_place_of_a_fall)
+        checks = [conditions.losses_when_full(searched), fall, conditions.used_enough(runs, cc)]
+        least = searched.least if searched else None
+        none = NO_LEAST if searched and least is None else "not measured"
+        return RuleRow(rule, assumes, "3.5", checks, _asked(searched, cc), least, none=none)
 
     return [
-        Row("BDP", "Reno, silence after loss", "[1, 12]", [silence], _asked(one["reno"], "reno"), None),
+        RuleRow("BDP", "Reno, silence after loss", "[1, 12]", [silence], _asked(lone["reno"], "reno"), None),
         single("BDP", "Reno", "reno"),
-        Row("(1/b − 1) BDP", "falls to b W, silence after loss", "[14–16]", [silence], None, None),
-        Row("(1/b − 1) BDP", f"falls to b W: largest distance over the rule of {', '.join(far)}", "3.5",
-            list(falls.values()), 0.0, _largest(list(far.values())), "distance", ""),
+        RuleRow("(1/b − 1) BDP", "falls to b W, silence after loss", "[14–16]", [silence], None, None),
+        RuleRow("(1/b − 1) BDP", f"falls to b W: largest distance over the rule of {', '.join(far)}", "3.5",
+                list(falls.values()), 0.0, _largest(list(far.values())), "distance", ""),
         single("3/7 BDP", "Cubic", "cubic"),
         single("1/7 BDP", "Scalable", "scalable"),
         single("1/4 BDP", "BBR while it probes for bandwidth, with loss", "bbr"),
     ]  # fmt: skip
 
 
-def _asked(found: Found | None, cc: str) -> float | None:
-    return None if found is None else single_flow.single_flow_buffer(cc, found.bdp)
+def _asked(searched: RunsAtLeast | None, cc: str) -> float | None:
+    return None if searched is None else single_flow.single_flow_buffer(cc, searched.bdp)
 
 
-def _distance(found: Found | None, cc: str) -> Interval | None:
-    """How far the least buffer is from the rule, as a share of it: of its value, at least, and at most."""
-    asked = _asked(found, cc)
-    if not found or not asked or not found.least:
+def _distance(searched: RunsAtLeast | None, cc: str) -> Interval | None:
+    """How far the least buffer is from the rule, as a share of the rule: its value's distance, the least, the most."""
+    asked = _asked(searched, cc)
+    if not searched or not asked or not searched.least:
         return None
-    off = [math.nan if end is None else end / asked - 1 for end in found.least[:3]]
+    off = [math.nan if end is None else end / asked - 1 for end in searched.least[:3]]
     nearest_to_0 = 0.0 if off[1] <= 0 <= off[2] else min(abs(off[1]), abs(off[2]))
-    return Interval(abs(off[0]), nearest_to_0, max(abs(off[1]), abs(off[2])), found.least.runs)
+    return Interval(abs(off[0]), nearest_to_0, max(abs(off[1]), abs(off[2])), searched.least.runs)
 
 
-def _largest(found: list[Interval]) -> Interval | None:
-    """The largest of several, each of which is known as an interval."""
-    return Interval(*(max(ends) for ends in zip(*found, strict=True))) if found else None
+def _largest(intervals: list[Interval]) -> Interval | None:
+    """The largest of several numbers, each of which is known as an interval."""
+    return Interval(*(max(ends) for ends in zip(*intervals, strict=True))) if intervals else None
 
 
 # Many flows -------------------------------------------------------------------------------------------------------
 
 
-def _many_flows(n: int, reno: Found | None, bbr: Found | None) -> list[Row]:
+def _many_flows(n: int, reno: RunsAtLeast | None, bbr: RunsAtLeast | None) -> list[RuleRow]:
     exact = reno.bdp if reno else math.nan
     delta, losing = (reno.mean("delta"), reno.mean("flows_losing_per_rtt")) if reno else (None, None)
     delta_bbr = bbr.mean("delta") if bbr else None
@@ -144,38 +145,40 @@ def _many_flows(n: int, reno: Found | None, bbr: Found | None) -> list[Row]:
         beyond = max(losing - n**2 / (delta * exact), 0.0)
     few = conditions.few_lose(reno, n)
     fraction = None if losing is None else min(losing / n, 1.0)
-    found = reno.least if reno else None
+    least = reno.least if reno else None
     at = f"{n} "
     return [
-        Row("Θ(BDP/√n)", f"{at}Reno flows, windows i.i.d. uniform", "[2]", [conditions.uniform(reno)],
-            many_flows.sqrt_rule(exact, n) if reno else None, found),
-        Row("O(BDP/√n): Δ BDP/√n", f"√n + O(n²/BDP) of {at}almost fair flows see a loss", "Theorem 6",
-            [few, conditions.windows_of_two(reno), conditions.number("Δ", delta)],
-            None if delta is None else many_flows.almost_fair_buffer(exact, n, delta), found, kind="most"),
-        Row("O(BDP/√n): Δ BDP √(ln 100/2n)", f"{at}almost fair BBR flows that probe for bandwidth", "Theorem 8",
-            [conditions.number("Δ", delta_bbr)],
-            None if delta_bbr is None or bbr is None else many_flows.bbr_buffer(bbr.bdp, n, delta_bbr, 1 - NONEMPTY),
-            bbr.least if bbr else None, kind="most"),
-        Row("O(p BDP − n + np): (p BDP − 2n(1−p))/(2−p)", f"a share p of {at}fair flows sees losses", "[13]",
-            [conditions.number("p", fraction), conditions.fair(delta)],
-            None if fraction is None else many_flows.fraction_losing_buffer(exact, n, fraction), found, kind="most"),
-        Row("O(s BDP/n): s Δ BDP/n", f"s + n²/BDP of {at}almost fair flows see a loss", "4.6",
-            [conditions.number("s", beyond), conditions.number("Δ", delta)],
-            None if beyond is None or delta is None else many_flows.desynchronized_buffer(exact, n, delta, beyond),
-            found, kind="most"),
+        RuleRow("Θ(BDP/√n)", f"{at}Reno flows, windows i.i.d. uniform", "[2]", [conditions.uniform(reno)],
+                many_flows.sqrt_rule(exact, n) if reno else None, least),
+        RuleRow("O(BDP/√n): Δ BDP/√n", f"√n + O(n²/BDP) of {at}almost fair flows see a loss", "Theorem 6",
+                [few, conditions.windows_of_two(reno), conditions.number("Δ", delta)],
+                None if delta is None else many_flows.almost_fair_buffer(exact, n, delta), least, kind="most"),
+        RuleRow("O(BDP/√n): Δ BDP √(ln 100/2n)", f"{at}almost fair BBR flows that probe for bandwidth", "Theorem 8",
+                [conditions.number("Δ", delta_bbr)],
+                None if delta_bbr is None or bbr is None else
+                many_flows.bbr_buffer(bbr.bdp, n, delta_bbr, MAY_BE_EMPTY),
+                bbr.least if bbr else None, kind="most"),
+        RuleRow("O(p BDP − n + np): (p BDP − 2n(1−p))/(2−p)", f"a share p of {at}fair flows sees losses", "[13]",
+                [conditions.number("p", fraction), conditions.fair(delta)],
+                None if fraction is None else many_flows.fraction_losing_buffer(exact, n, fraction),
+                least, kind="most"),
+        RuleRow("O(s BDP/n): s Δ BDP/n", f"s + n²/BDP of {at}almost fair flows see a loss", "4.6",
+                [conditions.number("s", beyond), conditions.number("Δ", delta)],
+                None if beyond is None or delta is None else many_flows.desynchronized_buffer(exact, n, delta, beyond),
+                least, kind="most"),
     ]  # fmt: skip
 
 
-def _theorem_7(runs: Runs) -> Row:
+def _theorem_7(runs: StoredRuns) -> RuleRow:
     """With 20 packets, at the largest number of flows."""
-    found = grouped(runs.select(SMALL, needs=NEEDS, cc="reno"), "flows")
+    by_flows = grouped(runs.select(SMALL, needs=NEEDS, cc="reno"), "flows")
     rule, assumes = "O(1): 20 packets", "√n + O(n²/BDP) almost fair flows see a loss, utilization Ω(1 − 1/√n)"
-    if not found:
-        return Row(rule, assumes, "Theorem 7", [], None, None)
-    n, those = max(found.items())
-    of = Found(those, Interval(20, None, None, 1), bdp(those[0]))
+    if not by_flows:
+        return RuleRow(rule, assumes, "Theorem 7", [], None, None)
+    n, largest = max(by_flows.items())
+    of = RunsAtLeast(largest, exactly(20), bdp(largest[0]))
     delta = of.mean("delta")
     checks = [conditions.few_lose(of, n), conditions.windows_of_two(of), conditions.number("Δ", delta)]
     predicted = None if delta is None else many_flows.almost_fair_utilization(n, delta)
-    measured = mean_interval(run["utilization_p01"] for run in those)
-    return Row(rule, f"{n} flows: {assumes}", "Theorem 7", checks, predicted, measured, "least", "")
+    measured = mean_interval(run["utilization_p01"] for run in largest)
+    return RuleRow(rule, f"{n} flows: {assumes}", "Theorem 7", checks, predicted, measured, "least", "")

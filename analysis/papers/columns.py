@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+"""Expressions over the run table by which figures select runs."""
+
+from __future__ import annotations
+
+import polars as pl
+
+NEAR = 0.02  # of a buffer
+BDP = pl.col("buffer_packets") / pl.col("buffer_over_bdp")  # C x RTT in packets, not rounded
+IS_MARKED = pl.col("mode") == "ecn"
+THRESHOLD = pl.when(IS_MARKED).then(pl.col("ecn_threshold_packets")).otherwise(pl.col("buffer_packets"))
+OF_THE_LINK = ("rate_bps", "rtt_ns", "mtu_bytes")
+
+
+def is_near(packets: pl.Expr, wanted: pl.Expr) -> pl.Expr:
+    """Whether a buffer is `wanted` packets: rounding to whole packets, or to cells of a switch, moves it a little."""
+    return (packets - wanted).abs() <= pl.max_horizontal(pl.lit(1.0), NEAR * wanted)
+
+
+IS_ONE_BDP = is_near(THRESHOLD, BDP)  # where packets are dropped, or marked

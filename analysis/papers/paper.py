@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""The description of a paper: its sweeps and its figures. Everything else about it follows from these: names of files
+and sweeps, the words of `make figures`, the page.
+
+A package with a PAPER is all that a new paper needs (CONTRIBUTING.md); registry.py finds it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis.figures.common import Data
+from analysis.papers.facts import Fact
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+REAL, SMOKE = "-real", "-smoke"  # ends of the names of a sweep's versions in real time and with short runs
+PARTS = "abcdef"  # of a figure: 5a, 5b
+KEY = re.compile(r"[a-z][a-z0-9_]{1,31}")
+FIGURE_NAME = re.compile(r"[a-z]+(_[0-9]{1,3}[a-f]?)?")
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """A figure or a table. `prepare` selects stored runs and returns plain data; `draw`, `facts` and `table` make all
+    that is shown from that data alone.
+    """
+
+    name: str  # of its files: figure_05a, table_1
+    caption: str  # begins with a small letter: it follows the title and a colon
+    sweeps: tuple[str, ...]  # stems of the specs that it is drawn from
+    prepare: Callable[[Any], Data]  # Any is StoredRuns, which has a Paper: naming the class here would be a circle
+    draw: Callable[[Data], Figure]
+    facts: Callable[[Data], list[Fact]]
+    table: Callable[[Data], str] | None = None  # Markdown for the page, where facts cannot hold everything
+    compares_clocks: bool = False  # needs the sweeps' real-time versions too, which CLOCK=real runs
+
+    def __post_init__(self) -> None:
+        if not FIGURE_NAME.fullmatch(self.name):
+            raise ValueError(f"figure {self.name!r}: cannot name its files; allowed: as in figure_05a, table_1, clocks")
+
+    @property
+    def title(self) -> str:
+        """figure_05a -> Figure 5a, clocks -> Clocks."""
+        kind, _, number = self.name.partition("_")
+        return f"{kind.capitalize()} {number.lstrip('0')}".rstrip()
+
+    @property
+    def word(self) -> str:
+        """figure_05a -> 5a, table_1 -> table1, clocks: what a user writes."""
+        kind, _, number = self.name.partition("_")
+        return number.lstrip("0") if kind == "figure" else kind + number
+
+
+@dataclass(frozen=True)
+class Paper:
+    """`key` begins the names of its sweeps and files; `specs` is the folder of its sweeps' specs, <stem>.yaml, each of
+    which is named <key>-<stem>.
+    """
+
+    key: str
+    title: str
+    citation: str
+    specs: Path
+    figures: tuple[PaperFigure, ...]  # in the order of the page
+    algorithms: tuple[str, ...] = ("reno",)  # congestion controls, in the order of legends and tables
+
+    def __post_init__(self) -> None:
+        if not KEY.fullmatch(self.key):
+            raise ValueError(
+                f"key {self.key!r}: cannot name files; allowed: small letters, digits and _, from a letter"
+            )
+        names = [figure.name for figure in self.figures]
+        if not names or len(set(names)) < len(names):
+            raise ValueError("figures: allowed: one or more, each name once")
+
+    @cached_property
+    def stems(self) -> tuple[str, ...]:
+        """The specs of its sweeps, without .yaml."""
+        return tuple(sorted(path.stem for path in self.specs.glob("*.yaml")))
+
+    def sweep_name(self, stem: str, smoke: bool = False) -> str:
+        """The directory of a sweep, or of its short version, in results."""
+        return f"{self.key}-{stem}{SMOKE * smoke}"
+
+    def output_name(self, smoke: bool = False) -> str:
+        """The directory of its figures in results/figures."""
+        return self.key + SMOKE * smoke
+
+    @property
+    def page_name(self) -> str:
+        return f"{self.key}.md"
+
+    @property
+    def reasons_name(self) -> str:
+        """What people write about its figures, beside the published page."""
+        return f"{self.key}-reasons.md"
+
+    @property
+    def run_list_name(self) -> str:
+        return f"{self.key}-runs.parquet"
+
+    @property
+    def comparing_clocks(self) -> tuple[PaperFigure, ...]:
+        """The figures that runs in real time are for."""
+        return tuple(figure for figure in self.figures if figure.compares_clocks)
+
+    def choose(self, wanted: str | None) -> tuple[PaperFigure, ...]:
+        """The figures that FIGURE= means: 3, 5a, table1, or all parts of one (5, 11). Raises ValueError."""
+        if wanted is None:
+            return self.figures
+        text = re.sub(r"[ _-]", "", wanted.lower()).removeprefix("figure").lstrip("0")
+        chosen = tuple(figure for figure in self.figures if text in (figure.word, figure.word.rstrip(PARTS)))
+        if not chosen:
+            raise ValueError(f"is not known; allowed: {', '.join(figure.word for figure in self.figures)}")
+        return chosen
+
+
+def figures_of(package: str, file: str) -> tuple[PaperFigure, ...]:
+    """The FIGURE of each module figure_<number>.py, then table_<number>.py, beside `file`: pass the package's __name__
+    and __file__.
+    """
+    stems = [path.stem for path in Path(file).parent.glob("*.py") if re.match("(figure|table)_[0-9]", path.stem)]
+    stems.sort(key=lambda stem: [int(part) if part.isdigit() else part for part in re.split("([0-9]+)", stem)])
+    return tuple(importlib.import_module(f"{package}.{stem}").FIGURE for stem in stems)
+
+
+def sweeps(figures: tuple[PaperFigure, ...]) -> tuple[str, ...]:
+    """The stems of the sweeps that these figures are drawn from, each once."""
+    return tuple(dict.fromkeys(stem for figure in figures for stem in figure.sweeps))

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: MIT
+"""The two criteria by which this paper's sweeps search for the least buffer (Figure 5a and Table 1)."""
+
+from analysis.papers.least_buffers import Search
+
+# 5.1: "99 % of packets (or more) experienced a non-empty queue"
+NONEMPTY = Search("least-buffer", "queue_nonempty_fraction", 0.99)
+# In windows of 10 RTTs. BBR paces 1 % below what it measured, so that 99 % would ask for luck
+USED = Search("least-buffer-utilization", "utilization_p01", 0.98)
