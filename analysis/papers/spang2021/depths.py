@@ -27,8 +27,8 @@ def panel(runs: list[StoredRun], times: float) -> Data:
     exact, buffer = bdp(runs[0]), runs[0]["buffer_packets"]
     width = buffer // ROUGHEST + 1
     rows = []
-    for flows, those in grouped(runs, "flows").items():
-        values, counts = pooled(those, "queue_depth_packets")
+    for flows, same_flows in grouped(runs, "flows").items():
+        values, counts = pooled(same_flows, "queue_depth_packets")
         bins = np.bincount(values // width, weights=counts)
         floor = buffer - times * many_flows.sqrt_rule(exact, flows)
         rows.append(
@@ -36,9 +36,9 @@ def panel(runs: list[StoredRun], times: float) -> Data:
                 "flows": flows,
                 "density": bins / counts.sum() / width,
                 "floor": floor,
-                "below": mean_interval(_share_below(run, floor) for run in those),
-                "used": mean_interval(buffer - run["depth_p01_packets"] for run in those),
-                "p01": mean_interval(run["depth_p01_packets"] for run in those),
+                "below": mean_interval(_share_below(run, floor) for run in same_flows),
+                "used": mean_interval(buffer - run["depth_p01_packets"] for run in same_flows),
+                "p01": mean_interval(run["depth_p01_packets"] for run in same_flows),
             }
         )
     return {"buffer": buffer, "bdp": exact, "width": width, "rows": rows, "times": times}
@@ -49,10 +49,10 @@ def _share_below(run: StoredRun, floor: float) -> float:
     return float(counts[values < floor].sum() / counts.sum())
 
 
-def draw(ax: look.Axes, found: Data, shade: str) -> None:
+def draw(ax: look.Axes, panel: Data, shade: str) -> None:
     """The rows, least flows at the bottom; each as high as its own largest bin."""
-    width, buffer = found["width"], found["buffer"]
-    for at, row in enumerate(found["rows"]):
+    width, buffer = panel["width"], panel["buffer"]
+    for at, row in enumerate(panel["rows"]):
         if row["floor"] > 0:
             ax.fill([0, row["floor"], row["floor"], 0], [at, at, at + 1, at + 1], color=SHADE, linewidth=0, zorder=0)
         height = row["density"] / row["density"].max() * ROOM
@@ -62,9 +62,9 @@ def draw(ax: look.Axes, found: Data, shade: str) -> None:
         ax.axhline(at, color="#C8C8C8", linewidth=0.4, zorder=1)
     ax.axvline(buffer, color=BLACK, linewidth=0.8, linestyle=":")
     ax.set_xlim(-0.5, buffer * 1.03 + 1)
-    ax.set_ylim(0, len(found["rows"]))
+    ax.set_ylim(0, len(panel["rows"]))
     ax.grid(visible=False)
-    ax.set_yticks(np.arange(len(found["rows"])) + 0.5, [str(row["flows"]) for row in found["rows"]])
+    ax.set_yticks(np.arange(len(panel["rows"])) + 0.5, [str(row["flows"]) for row in panel["rows"]])
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("queue depth (packets)")
 
@@ -76,11 +76,11 @@ def legend(figure: look.Figure, times: float) -> None:
     figure.suptitle(text, fontsize=look.LABEL_POINTS - 0.5, color=GREY, x=0.01, ha="left")
 
 
-def facts(found: Data, what: str, paper: str) -> list[Fact]:
+def facts(panel: Data, what: str, paper: str) -> list[Fact]:
     """How much of the buffer the queue used, and how many packets found it in the region that the rule rules out."""
     rows = []
-    for row in found["rows"]:
-        rule = min(found["buffer"] - row["floor"], found["buffer"])
+    for row in panel["rows"]:
+        rule = min(panel["buffer"] - row["floor"], panel["buffer"])
         where = f"{what}, n = {row['flows']}"
         rows.append(Fact(f"{where}: B less the 1st percentile of depth", paper, rule, row["used"], "packets"))
         if row["floor"] > 0:

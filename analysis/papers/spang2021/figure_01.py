@@ -39,13 +39,13 @@ BEFORE_RTTS, AFTER_RTTS = 0.7, 3.6  # longest RTTs, about the first drop
 
 def prepare(runs: StoredRuns) -> Data:
     """The steps around one loss of the first valid run, and what each run says of all its losses."""
-    found = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=1)
-    losses = [_losses(run) for run in found]
+    selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=1)
+    losses = [_losses(run) for run in selected]
     data: Data = {"provenance": runs.provenance(), "zoom": None, "losses": losses, "absent": ""}
     if not losses or not losses[0]["each"]:
         data["absent"] = runs.absence(SWEEPS[0], CC) if not losses else "no loss in the measurement window"
         return data
-    return data | {"zoom": _zoom(PacketTrace(found[0]), losses[0]["each"])}
+    return data | {"zoom": _zoom(PacketTrace(selected[0]), losses[0]["each"])}
 
 
 def _losses(run: StoredRun) -> Data:

@@ -37,9 +37,9 @@ def prepare(runs: StoredRuns) -> Data:
     """Of each algorithm the first run's queue, and the share drained of every run."""
     panels = []
     for cc in CCS:
-        found = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=cc, flows=1)
-        if found:
-            panels.append({"cc": cc, "absent": ""} | _queue(PacketTrace(found[0])) | _drained(found))
+        selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=cc, flows=1)
+        if selected:
+            panels.append({"cc": cc, "absent": ""} | _queue(PacketTrace(selected[0])) | _drained(selected))
         else:
             panels.append({"cc": cc, "absent": runs.absence(SWEEPS[0], cc)})
     return {"provenance": runs.provenance(), "panels": panels}
@@ -57,16 +57,16 @@ def _queue(trace: PacketTrace) -> Data:
     }  # fmt: skip
 
 
-def _drained(found: list[StoredRun]) -> Data:
+def _drained(runs: list[StoredRun]) -> Data:
     """Shares of the BDP, one number a run: to the least depth, and to the least mean over one RTT."""
-    each = [run.summary["drained_fraction"] for run in found]
+    each = [run.summary["drained_fraction"] for run in runs]
     return {
-        "drained": mean_interval(one["of_bdp"]["median"] for one in each),
-        "drained_mean": mean_interval(one["of_bdp_mean_over_rtt"]["median"] for one in each),
+        "drained": mean_interval(fractions["of_bdp"]["median"] for fractions in each),
+        "drained_mean": mean_interval(fractions["of_bdp_mean_over_rtt"]["median"] for fractions in each),
         "basis": each[0]["basis"],
-        "drops": sum(run["drops"] or 0 for run in found),
-        "depths": [mean_interval(run[f"depth_{name}_packets"] for run in found) for name in ("p01", "p50", "max")],
-        "rtt_min_us": min((flow["rtt_min_us"] for run in found for flow in run.summary["flows"] if flow["rtt_min_us"]),
+        "drops": sum(run["drops"] or 0 for run in runs),
+        "depths": [mean_interval(run[f"depth_{name}_packets"] for run in runs) for name in ("p01", "p50", "max")],
+        "rtt_min_us": min((flow["rtt_min_us"] for run in runs for flow in run.summary["flows"] if flow["rtt_min_us"]),
                           default=None),
     }  # fmt: skip
 
@@ -105,11 +105,11 @@ def _draw_panel(ax: look.Axes, panel: Data) -> None:
     ax.set_title(title, loc="left", pad=2)
 
 
-def _percent(found: Interval | None) -> str:
-    if found is None:
+def _percent(share: Interval | None) -> str:
+    if share is None:
         return "an unknown share"
-    spread = "" if found.low is None or found.high is None else f" ({found.low:.0%} to {found.high:.0%})"
-    return f"{found.value:.0%}{spread}"
+    spread = "" if share.low is None or share.high is None else f" ({share.low:.0%} to {share.high:.0%})"
+    return f"{share.value:.0%}{spread}"
 
 
 def facts(data: Data) -> list[Fact]:
@@ -130,11 +130,11 @@ def facts(data: Data) -> list[Fact]:
     return rows
 
 
-def _depths(found: list[Interval | None]) -> str:
+def _depths(depths: list[Interval | None]) -> str:
     """How deep the queue is that probes begin and end with."""
-    if None in found:
+    if None in depths:
         return ""
-    low, middle, most = (f"{depth.value:.3g}" for depth in found if depth)
+    low, middle, most = (f"{depth.value:.3g}" for depth in depths if depth)
     return f": the queue has {low} packets at its 1st percentile, {middle} at its median, {most} at most"
 
 

@@ -39,12 +39,12 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _panel(runs: StoredRuns, cc: str) -> Data:
-    found = runs.select(SWEEPS[0], needs=("utilization_p01",), cc=cc, flows=1)
-    if not found:
+    selected = runs.select(SWEEPS[0], needs=("utilization_p01",), cc=cc, flows=1)
+    if not selected:
         return {"absent": runs.absence(SWEEPS[0], cc)}
-    exact = bdp(found[0])
-    measured = series(found, "buffer_packets", "utilization_p01")
-    of_buffer = grouped(found, "buffer_packets")
+    exact = bdp(selected[0])
+    measured = series(selected, "buffer_packets", "utilization_p01")
+    of_buffer = grouped(selected, "buffer_packets")
     near = [buffer for buffer in of_buffer if BURSTS_AT[0] <= buffer <= BURSTS_AT[1]]
     shown = near or [int(nearest(of_buffer, CLIFF_PACKETS))]
     of_shown = [run for buffer in shown for run in of_buffer[buffer]]
@@ -100,8 +100,8 @@ def draw(data: Data) -> look.Figure:
 def _draw_utilization(ax: look.Axes, cc: str, panel: Data, bottom: float) -> None:
     buffers, utilization = panel["line"]
     ax.plot(buffers, utilization * 100, "--", color=BLACK, linewidth=0.8, zorder=1)
-    measured = {buffer: _percent(found) for buffer, found in panel["measured"].items()}
-    ax.plot(list(measured), [found.value for found in measured.values()], color=algorithms.color(cc), linewidth=0.5)
+    measured = {buffer: _percent(share) for buffer, share in panel["measured"].items()}
+    ax.plot(list(measured), [share.value for share in measured.values()], color=algorithms.color(cc), linewidth=0.5)
     look.interval_bars(ax, measured, measured.values(), algorithms.color(cc), algorithms.marker(cc))
     left, right = min(measured) / 1.25, max(measured) * 1.25
     ax.set_xscale("log")
@@ -121,9 +121,9 @@ def _draw_utilization(ax: look.Axes, cc: str, panel: Data, bottom: float) -> Non
                     fontsize=look.LABEL_POINTS, color=BLACK)  # fmt: skip
 
 
-def _percent(found: Any) -> Any:
-    low, high = (None if value is None else value * 100 for value in (found.low, found.high))
-    return found._replace(value=found.value * 100, low=low, high=high)
+def _percent(share: Any) -> Any:
+    low, high = (None if value is None else value * 100 for value in (share.low, share.high))
+    return share._replace(value=share.value * 100, low=low, high=high)
 
 
 def _draw_bursts(ax: look.Axes, cc: str, panel: Data, largest: float, rarest: float) -> None:
@@ -152,8 +152,8 @@ def facts(data: Data) -> list[Fact]:
             what = f"{who}: utilization with B = {buffer} packets ({buffer / panel['bdp']:.2f} BDP)"
             rows.append(Fact(what, paper, panel["model"][buffer], panel["measured"][buffer], ""))
         off = [
-            abs(found.value - panel["model"][buffer])
-            for buffer, found in panel["measured"].items()
+            abs(share.value - panel["model"][buffer])
+            for buffer, share in panel["measured"].items()
             if buffer >= CLIFF_PACKETS
         ]
         if off:

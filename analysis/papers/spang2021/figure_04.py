@@ -24,9 +24,9 @@ PAPER = "BDP/√n is a good estimate"
 
 def prepare(runs: StoredRuns) -> Data:
     """One panel for each buffer, the largest first."""
-    found = grouped(runs.select(SWEEPS[0], needs=depths.NEEDS, cc="reno"), "buffer_packets")
-    panels = [depths.panel(those, RULE) for _, those in sorted(found.items(), reverse=True)]
-    over = [found[panel["buffer"]][0]["buffer_packets"] / bdp(found[panel["buffer"]][0]) for panel in panels]
+    by_buffer = grouped(runs.select(SWEEPS[0], needs=depths.NEEDS, cc="reno"), "buffer_packets")
+    panels = [depths.panel(same_buffer, RULE) for _, same_buffer in sorted(by_buffer.items(), reverse=True)]
+    over = [by_buffer[panel["buffer"]][0]["buffer_packets"] / bdp(by_buffer[panel["buffer"]][0]) for panel in panels]
     return {"panels": panels, "over": over, "provenance": runs.provenance()}
 
 

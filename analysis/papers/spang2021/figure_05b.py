@@ -161,10 +161,10 @@ def facts(data: Data) -> list[Fact]:
         theorem = measured_bound(curve)
         for n, u in curve["utilization"].items():
             delta = curve["delta"].get(n)
-            own = f" (1 − Δ/√n with its Δ of {delta.value:.3g}: {theorem[n]:.3g})" if delta else ""
+            with_delta = f" (1 − Δ/√n with its Δ of {delta.value:.3g}: {theorem[n]:.3g})" if delta else ""
             paper = "1 − 1/√n, slightly underpredicts"
             bound = many_flows.almost_fair_utilization(n, 1)
-            what = f"{who}, n = {n}: utilization, B = 20 packets{own}"
+            what = f"{who}, n = {n}: utilization, B = 20 packets{with_delta}"
             rows.append(Fact(what, paper, bound, u, "", headline=cc == "reno" and n in HEADLINE_FLOWS))
     return rows
 

@@ -27,8 +27,8 @@ def prepare(runs: StoredRuns) -> Data:
     for cc in runs.paper.algorithms:
         if cc == "reno":
             continue  # Figure 4
-        found = runs.select(SWEEPS[0], needs=depths.NEEDS, cc=cc)
-        panels[cc] = depths.panel(found, RULE) if found else {"absent": runs.absence(SWEEPS[0], cc)}
+        selected = runs.select(SWEEPS[0], needs=depths.NEEDS, cc=cc)
+        panels[cc] = depths.panel(selected, RULE) if selected else {"absent": runs.absence(SWEEPS[0], cc)}
     return {"panels": panels, "provenance": runs.provenance()}
 
 

@@ -30,13 +30,13 @@ PAPER_RANGES = "0-10 and 40-60 packets occur"
 def prepare(runs: StoredRuns) -> Data:
     """Each flow's distribution in the first valid run; of every run its spread and how far from uniform it is."""
     conditions = (~IS_MARKED, IS_ONE_BDP)
-    found = runs.select(SWEEPS[0], *conditions, needs=("in_flight_mean_packets",), cc=CC, flows=FLOWS)
-    data: Data = {"provenance": runs.provenance(), "flows": [], "runs": [_spread(run) for run in found]}
-    if not found:
+    selected = runs.select(SWEEPS[0], *conditions, needs=("in_flight_mean_packets",), cc=CC, flows=FLOWS)
+    data: Data = {"provenance": runs.provenance(), "flows": [], "runs": [_spread(run) for run in selected]}
+    if not selected:
         return data | {"absent": runs.absence(SWEEPS[0], CC)}
-    flows = [found[0].distribution("in_flight_packets", flow) for flow in found[0].flow_ids()]
-    flows.sort(key=lambda one: float(np.average(one[0], weights=one[1])))
-    return data | {"flows": flows, "fair": _fair(found[0])}
+    flows = [selected[0].distribution("in_flight_packets", flow) for flow in selected[0].flow_ids()]
+    flows.sort(key=lambda distribution: float(np.average(distribution[0], weights=distribution[1])))
+    return data | {"flows": flows, "fair": _fair(selected[0])}
 
 
 def _fair(run: StoredRun) -> float:
@@ -54,7 +54,7 @@ def _spread(run: StoredRun) -> Data:
     outside = counts[(shares < low) | (shares > high)].sum() / counts.sum()
     mean = np.average(shares, weights=counts)
     each = [run.distribution("in_flight_packets", flow) for flow in run.flow_ids()]
-    means = [float(np.average(one[0], weights=one[1])) for one in each]
+    means = [float(np.average(distribution[0], weights=distribution[1])) for distribution in each]
     return {
         "fair": fair, "outside": float(outside), "mean": float(mean),
         "deviation": float(np.sqrt(np.average((shares - mean) ** 2, weights=counts))),
@@ -115,16 +115,16 @@ def _draw_flow(ax: look.Axes, base: float, values: np.ndarray, counts: np.ndarra
 
 def facts(data: Data) -> list[Fact]:
     """Over runs; windows in shares of the fair one, (BDP + B) / n."""
-    found = data["runs"]
-    if not found:
+    spreads = data["runs"]
+    if not spreads:
         return []
     low, high = UNIFORM
-    fair, deviation = found[0]["fair"], (high - low) / 12**0.5
+    fair, deviation = spreads[0]["fair"], (high - low) / 12**0.5
     wide = "a window halves from whatever it was when its flow lost, and flows lose at different sizes"
     acks = "counted at ACKs, of which large windows have more; over time windows add up to less than BDP + B"
 
     def row(what: str, paper: str, predicted: float | None, key: str, unit: str, reason: str = "") -> Fact:
-        return Fact(what, paper, predicted, mean_interval(one[key] for one in found), unit, reason)
+        return Fact(what, paper, predicted, mean_interval(spread[key] for spread in spreads), unit, reason)
 
     return [
         row("windows outside 2/3 to 4/3 of the fair share", PAPER_RANGES, 0.0, "outside", "of ACKs", wide),

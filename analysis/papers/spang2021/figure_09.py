@@ -35,11 +35,11 @@ SPAN_RTTS = 220  # of base RTTs
 
 def prepare(runs: StoredRuns) -> Data:
     """Steps of the first valid run where its losses differ most, and every loss of every run."""
-    found = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
-    data: Data = {"provenance": runs.provenance(), "runs": [_run(run) for run in found], "zoom": None}
-    if not found:
+    selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
+    data: Data = {"provenance": runs.provenance(), "runs": [_run(run) for run in selected], "zoom": None}
+    if not selected:
         return data | {"absent": runs.absence(SWEEPS[0], CC)}
-    return data | {"zoom": _zoom(PacketTrace(found[0]), data["runs"][0]["losses"])}
+    return data | {"zoom": _zoom(PacketTrace(selected[0]), data["runs"][0]["losses"])}
 
 
 def _run(run: StoredRun) -> Data:

@@ -27,14 +27,14 @@ PAPER = "a good estimate for few flows, an overestimate for many"
 
 def prepare(runs: StoredRuns) -> Data:
     """Mean and 99th percentile over such RTTs, by flows, of the runs whose buffer is one BDP."""
-    found = runs.select(SWEEPS[0], IS_ONE_BDP, needs=("utilization_p01",), cc="reno")
-    flows = list(grouped(found, "flows"))
-    exact = bdp(found[0]) if found else None
+    selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=("utilization_p01",), cc="reno")
+    flows = list(grouped(selected, "flows"))
+    exact = bdp(selected[0]) if selected else None
     dense = np.geomspace(flows[0], flows[-1], 200) if flows else np.empty(0)
     return {
-        "mean": series(found, "flows", "flows_losing_per_rtt"),
-        "p99": series(found, "flows", lambda run: run.percentile("flows_losing", 99)),
-        "delta": series(found, "flows", "delta"),
+        "mean": series(selected, "flows", "flows_losing_per_rtt"),
+        "p99": series(selected, "flows", lambda run: run.percentile("flows_losing", 99)),
+        "delta": series(selected, "flows", "delta"),
         "bound": {n: many_flows.flows_seeing_loss(exact, n, PLOTTED_DELTA) for n in flows if exact},
         "line": np.array([dense, [many_flows.flows_seeing_loss(exact or 1, n, PLOTTED_DELTA) for n in dense]]),
         "bdp": exact,
@@ -61,9 +61,9 @@ def draw(data: Data) -> look.Figure:
     ax.plot(flows, flows, ":", color=GREY, linewidth=0.8, label="all n")
     shade = algorithms.color("reno")
     look.interval_bars(ax, data["mean"], data["mean"].values(), shade)
-    ax.plot(list(data["mean"]), [found.value for found in data["mean"].values()], color=shade, linewidth=0.5)
+    ax.plot(list(data["mean"]), [estimate.value for estimate in data["mean"].values()], color=shade, linewidth=0.5)
     ax.plot([], [], "o-", color=shade, linewidth=0.5, label="mean")
-    ax.plot(list(data["p99"]), [found.value for found in data["p99"].values()], "_", color=shade, markersize=6,
+    ax.plot(list(data["p99"]), [estimate.value for estimate in data["p99"].values()], "_", color=shade, markersize=6,
             markeredgewidth=1.0, label="99th percentile")  # fmt: skip
     ax.set_xlabel("Reno flows n")
     ax.set_ylabel("flows with a loss,\nof a base RTT with any")
@@ -75,14 +75,14 @@ def facts(data: Data) -> list[Fact]:
     """Of each number of flows; and beside the bound with the Delta that was measured."""
     rows = []
     for n, bound in data["bound"].items():
-        found = data["mean"].get(n)
-        rows.append(Fact(f"n = {n}: flows that lose in an RTT, mean", PAPER, bound, found, "flows"))
+        mean = data["mean"].get(n)
+        rows.append(Fact(f"n = {n}: flows that lose in an RTT, mean", PAPER, bound, mean, "flows"))
         what = f"n = {n}: flows that lose in an RTT, 99th percentile"
         delta = data["delta"].get(n)
         if delta and data["bdp"]:
-            own = many_flows.flows_seeing_loss(data["bdp"], n, delta.value)
+            bound_with_delta = many_flows.flows_seeing_loss(data["bdp"], n, delta.value)
             what += f" (bound with the measured Δ of {delta.value:.3g})"
-            rows.append(Fact(what, "", own, data["p99"].get(n), "flows"))
+            rows.append(Fact(what, "", bound_with_delta, data["p99"].get(n), "flows"))
     if not rows:
         rows.append(Fact("flows that lose in an RTT", PAPER, None, mean_interval([]), "flows"))
     return rows

@@ -53,19 +53,19 @@ class RunsAtLeast(NamedTuple):
 
     def mean(self, number: str | Callable[[StoredRun], float | None]) -> float | None:
         """Over those runs."""
-        found = mean_interval((number(run) if callable(number) else run[number]) for run in self.runs)
-        return None if found is None else found.value
+        estimate = mean_interval((number(run) if callable(number) else run[number]) for run in self.runs)
+        return None if estimate is None else estimate.value
 
 
 def used_enough(runs: StoredRuns, cc: str) -> Assumption:
     """The other criterion: the least buffer for a utilization, beside what the rule asks for it."""
-    found = least_buffers(runs, USED, cc, flows=1).get(1)
-    asked = single_flow.single_flow_buffer(cc, bdp(found.runs[0]), USED.enough) if found else None
-    if found is None or asked is None:
+    least = least_buffers(runs, USED, cc, flows=1).get(1)
+    asked = single_flow.single_flow_buffer(cc, bdp(least.runs[0]), USED.enough) if least else None
+    if least is None or asked is None:
         return Assumption(f"least buffer for {USED.enough:.0%} used: no run says", None)
-    if not found.is_known:
-        return Assumption(f"for {USED.enough:.0%} used: {NO_LEAST}, {found.note}", False)
-    point = found.bounds
+    if not least.is_known:
+        return Assumption(f"for {USED.enough:.0%} used: {NO_LEAST}, {least.note}", False)
+    point = least.bounds
     high = "∞" if math.isinf(point.high) else f"{point.high:.3g}"
     return Assumption(
         f"for {USED.enough:.0%} used: {point.low:.3g} to {high} packets, asked {asked:.3g}",
@@ -73,13 +73,13 @@ def used_enough(runs: StoredRuns, cc: str) -> Assumption:
     )
 
 
-def losses_when_full(found: RunsAtLeast | None) -> Assumption:
+def losses_when_full(searched: RunsAtLeast | None) -> Assumption:
     """Assumption 3: W = BDP + B when packets are lost."""
     ratio = None
-    if found:
-        ratio = found.mean(
+    if searched:
+        ratio = searched.mean(
             lambda run: _median_event(
-                run, lambda e: e["in_flight_before_packets"] / (found.bdp + run["buffer_packets"])
+                run, lambda e: e["in_flight_before_packets"] / (searched.bdp + run["buffer_packets"])
             )
         )
     return Assumption(f"W/(BDP + B) at a loss: {rounded(ratio)}", None if ratio is None else abs(ratio - 1) < 0.1)
@@ -97,13 +97,15 @@ def falls(runs: StoredRuns, cc: str) -> Assumption:
     A summary tells only the least in flight after a loss, which PRR has below the window that it goes to.
     """
     asked = 1 - single_flow.DECREASE[cc]
-    told = pl.col("in_flight_mean_packets").is_not_null()
-    found = mean_interval(_fall(run) for run in runs.select(PACKETS, IS_ONE_BDP, told, needs=NEEDS, cc=cc, flows=1))
+    has_windows = pl.col("in_flight_mean_packets").is_not_null()
+    fall = mean_interval(
+        _fall(run) for run in runs.select(PACKETS, IS_ONE_BDP, has_windows, needs=NEEDS, cc=cc, flows=1)
+    )
     rule = f"(b = {1 - asked:.3g}, 1 − b ± {NEAR:.0%})"
-    if found is None:
+    if fall is None:
         return Assumption(f"{cc}: falls to b W {rule}: no run with all packets says", None)
-    low, high = (found.value if end is None else end for end in found[1:3])
-    return Assumption(f"{cc}: falls to {1 - found.value:.3g} W {rule}, B = BDP", is_near(asked, low, high))
+    low, high = (fall.value if end is None else end for end in fall[1:3])
+    return Assumption(f"{cc}: falls to {1 - fall.value:.3g} W {rule}, B = BDP", is_near(asked, low, high))
 
 
 def _fall(run: StoredRun) -> float | None:
@@ -142,44 +144,44 @@ def _longest_gap_ns(run: StoredRun) -> float | None:
     drops = came[(cards["flags"].to_numpy() & 1) != 0]
     drops = drops[(drops >= window[0]) & (drops < window[1])]
     longest_rtt = run["rtt_ns"] * (1 + run["buffer_over_bdp"])
-    found = []
+    gaps = []
     for drop in drops:
         first, last = np.searchsorted(came, (drop + longest_rtt / 2, drop + 2 * longest_rtt))
         if last - first > 1:
-            found.append(float(np.diff(came[first:last]).max()))
-    return float(np.median(found)) if found else None
+            gaps.append(float(np.diff(came[first:last]).max()))
+    return float(np.median(gaps)) if gaps else None
 
 
-def uniform(found: RunsAtLeast | None) -> Assumption:
+def uniform(searched: RunsAtLeast | None) -> Assumption:
     """Theorem 4: all windows within a third of (BDP + B)/n."""
-    if found is None:
+    if searched is None:
         return Assumption("windows within a third of their mean: no run says", None)
 
     def share(run: StoredRun) -> float:
         values, counts = run.distribution("in_flight_packets")
-        fair = (found.bdp + run["buffer_packets"]) / run["flows"]
+        fair = (searched.bdp + run["buffer_packets"]) / run["flows"]
         return float(counts[np.abs(values - fair) <= fair / 3].sum() / counts.sum())
 
-    inside = found.mean(share)
+    inside = searched.mean(share)
     text = f"{rounded(inside)} of windows within a third of (BDP + B)/n"
     return Assumption(text, None if inside is None else inside > 0.98)
 
 
-def few_lose(found: RunsAtLeast | None, n: int) -> Assumption:
+def few_lose(searched: RunsAtLeast | None, n: int) -> Assumption:
     """Theorem 5's "at most", of 99 in 100 base RTTs in which any flow loses: on average even a broken bound is kept."""
-    if found is None:
+    if searched is None:
         return Assumption("how many flows lose in an RTT: no run says", None)
-    losing, delta = found.mean("flows_losing_per_rtt"), found.mean("delta")
-    most = found.mean(lambda run: run.percentile("flows_losing", 99))
+    losing, delta = searched.mean("flows_losing_per_rtt"), searched.mean("delta")
+    most = searched.mean(lambda run: run.percentile("flows_losing", 99))
     if losing is None or delta is None or most is None:
         return Assumption("how many flows lose in an RTT: no run says", None)
-    bound = many_flows.flows_seeing_loss(found.bdp, n, delta)
+    bound = many_flows.flows_seeing_loss(searched.bdp, n, delta)
     text = f"{rounded(losing)} flows lose in an RTT on average, {rounded(most)} at the 99th percentile"
     return Assumption(f"{text}, at most {rounded(bound)}", most <= bound)
 
 
-def windows_of_two(found: RunsAtLeast | None) -> Assumption:
-    low = found.mean("window_p01_packets") if found else None
+def windows_of_two(searched: RunsAtLeast | None) -> Assumption:
+    low = searched.mean("window_p01_packets") if searched else None
     return Assumption(f"1st percentile of windows {rounded(low)}, at least 2", None if low is None else low >= 2)
 
 
