@@ -28,8 +28,25 @@ class Interval(NamedTuple):
     high: float | None
     runs: int
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Of a single run both are its number."""
+        return self.value if self.low is None else self.low, self.value if self.high is None else self.high
+
+    def scaled(self, factor: float) -> Interval:
+        """In another unit."""
+        low, high = (None if end is None else factor * end for end in (self.low, self.high))
+        return Interval(factor * self.value, low, high, self.runs)
+
+    def text(self, digits: int = 4) -> str:
+        """The estimate with its interval, if it has one; of an interval that is open above, its lower end."""
+        if self.low is None or self.high is None:
+            return f"{self.value:.{digits}g}"
+        low, high = f"{self.low:.{digits}g}", f"{self.high:.{digits}g}"
+        return f"more than {low}" if math.isinf(self.high) else f"{self.value:.{digits}g} ({low} to {high})"
+
     def __str__(self) -> str:
-        return f"{self.value:.4g}" + ("" if self.low is None else f" ({self.low:.4g} to {self.high:.4g})")
+        return self.text()
 
 
 def mean_interval(values: Iterable[float | None], confidence: float = CONFIDENCE) -> Interval | None:

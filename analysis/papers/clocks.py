@@ -103,7 +103,7 @@ class Comparison(NamedTuple):
         """
         if self.virtual.low is None and self.real.low is None:
             return None
-        (low, high), (least, most) = _ends(self.virtual), _ends(self.real)
+        (low, high), (least, most) = self.virtual.ends, self.real.ends
         room = 1.01 * self.grain  # whole packets over a BDP that is not quite the same
         return low <= most + room and least <= high + room
 
@@ -213,12 +213,12 @@ def _panel(ax: look.Axes, measure: ClockMeasure, points: list[tuple[str, Compari
         ax.set_yscale("log", base=2)
     for cc, both in drawn:
         shade, (virtual, real, _) = algorithms.color(cc), both
-        for x, y in ((_ends(virtual), [real.value] * 2), ([virtual.value] * 2, _ends(real))):
+        for x, y in ((virtual.ends, [real.value] * 2), ([virtual.value] * 2, real.ends)):
             ax.plot(x, y, color=shade, linewidth=0.9, solid_capstyle="butt")
         fill = shade if both.meet is False else "none"
         ax.plot(virtual.value, real.value, algorithms.marker(cc), color=shade, markerfacecolor=fill,
                 markeredgewidth=0.8)  # fmt: skip
-    ends = [end for _, both in drawn for interval in both[:2] for end in _ends(interval)]
+    ends = [end for _, both in drawn for interval in both[:2] for end in interval.ends]
     low, high = _limits(ends, measure)
     ax.plot([low, high], [low, high], color=GREY, linewidth=0.7, zorder=0)
     ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
@@ -233,10 +233,6 @@ def _panel(ax: look.Axes, measure: ClockMeasure, points: list[tuple[str, Compari
     text = f"{verdicts.count(True)} of {len(verdicts) - verdicts.count(None)} meet"
     text += f"\n{verdicts.count(None)} of single runs" if None in verdicts else ""
     ax.text(0.97, 0.03, text, transform=ax.transAxes, ha="right", fontsize=look.LABEL_POINTS, color=BLACK)
-
-
-def _ends(interval: Interval) -> list[float]:
-    return [interval.value if end is None else end for end in (interval.low, interval.high)]
 
 
 def _limits(values: list[float], measure: ClockMeasure) -> tuple[float, float]:

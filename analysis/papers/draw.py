@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.papers import document, look, run_list
+from analysis.papers import document, facts, look, run_list
 from analysis.papers.document import DrawnFigure
 from analysis.papers.paper import PaperFigure
 from analysis.papers.stored_runs import StoredRuns
@@ -24,9 +24,10 @@ def draw(runs: StoredRuns, output: Path, figures: tuple[PaperFigure, ...]) -> li
 
 
 def draw_one(runs: StoredRuns, output: Path, figure: PaperFigure) -> DrawnFigure:
-    """One figure, from runs of which none is selected yet."""
+    """One figure and the CSV of its numbers, from runs of which none is selected yet."""
     data = figure.prepare(runs)
     look.render(figure.name, figure.draw, data, output)
     provenance = runs.provenance()
-    table = figure.table(data) if figure.table else ""
-    return DrawnFigure(figure, figure.facts(data), provenance["used"], provenance["left_out"], table)
+    numbers, table = figure.facts(data), figure.table(data) if figure.table else ""
+    facts.table(numbers).write_csv(output / f"{figure.name}.csv")
+    return DrawnFigure(figure, numbers, provenance["used"], provenance["left_out"], table)

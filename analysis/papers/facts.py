@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from typing import NamedTuple
+
+import polars as pl
 
 from analysis.statistics import Interval
 
@@ -24,28 +26,28 @@ class Fact(NamedTuple):
     @property
     def is_predicted(self) -> bool:
         """Whether the prediction lies in the measured interval."""
-        low, high = self.measured[1:3] if self.measured else (None, None)
-        return self.predicted is not None and low is not None and high is not None and low <= self.predicted <= high
+        if self.predicted is None or self.measured is None or self.measured.low is None:
+            return False
+        low, high = self.measured.ends
+        return low <= self.predicted <= high
 
     @property
     def prediction_text(self) -> str:
         """The predicted number with its unit."""
-        return "–" if self.predicted is None else self._with_unit(f"{self.predicted:.4g}")
+        return "–" if self.predicted is None else f"{self.predicted:.4g} {self.unit}".strip()
 
     @property
     def measurement_text(self) -> str:
         """The estimate with its 95 % interval, if it has one; `none` if there is no estimate."""
-        if self.measured is None:
-            return self.none
-        value, low, high, _ = self.measured
-        if low is None or high is None:
-            return self._with_unit(f"{value:.4g}")
-        if math.isinf(high):
-            return self._with_unit(f"more than {low:.4g}")
-        return self._with_unit(f"{value:.4g} ({low:.4g} to {high:.4g})")
+        return self.none if self.measured is None else f"{self.measured} {self.unit}".strip()
 
-    def _with_unit(self, text: str) -> str:
-        return f"{text} {self.unit}".strip()
+
+def table(facts: Iterable[Fact]) -> pl.DataFrame:
+    """The numbers alone, a row a fact; empty where there is none."""
+    numbers = dict.fromkeys(("predicted", "measured", "low", "high"), pl.Float64)
+    schema = {"what": pl.String, "paper": pl.String, **numbers, "runs": pl.Int64, "unit": pl.String}
+    rows = [(*fact[:3], *(fact.measured or (None,) * 4), fact.unit) for fact in facts]
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def exactly(value: float) -> Interval:

@@ -64,6 +64,26 @@ def _by_sweep(used: list[str]) -> str:
     return ", ".join(f"{stems.count(stem)} runs of {stem}" for stem in dict.fromkeys(stems))
 
 
+def split(curves: Data) -> tuple[Data, list[str]]:
+    """Curves by algorithm: those with numbers, and in one line each why others are absent."""
+    missing = [curve["absent"].replace("\n", " ") for curve in curves.values() if "absent" in curve]
+    return {cc: curve for cc, curve in curves.items() if "absent" not in curve}, missing
+
+
+def log2_axis(ax: Axes, values: Sequence[float], margin: float) -> None:
+    """A horizontal axis in powers of two, with a tick at each value and `margin` times as far on both sides."""
+    ax.set_xscale("log", base=2)
+    ax.set_xlim(values[0] / margin, values[-1] * margin)
+    ax.set_xticks(values, [str(value) for value in values])
+    ax.minorticks_off()
+
+
+def note(ax: Axes, text: str, at: tuple[float, float], offset_points: tuple[float, float], **style: Any) -> None:
+    """Words beside a point of the axes."""
+    where: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": LABEL_POINTS}
+    ax.annotate(text, at, xytext=offset_points, **where | style)
+
+
 def absent(ax: Axes, text: str) -> None:
     """A panel without data says why, on grey, so that it cannot be taken for zero."""
     ax.set_facecolor("#F4F4F4")
@@ -85,10 +105,7 @@ def label_right(ax: Axes, labels: Sequence[tuple[float, str, str]], gap_points: 
             if short > 0.01:
                 at[i], at[i + 1] = at[i] - short / 2, at[i + 1] + short / 2
     for (_, text, shade), y in zip(ordered, at, strict=True):
-        ax.annotate(
-            text, (1, y / height_points), xycoords="axes fraction", xytext=(3, 0), textcoords="offset points",
-            va="center", fontsize=LABEL_POINTS, color=shade, annotation_clip=False,
-        )  # fmt: skip
+        note(ax, text, (1, y / height_points), (3, 0), xycoords="axes fraction", color=shade, annotation_clip=False)
 
 
 def legend_right(ax: Axes, curves: Mapping[str, str], missing: Iterable[str], more: Iterable[Artist] = ()) -> None:

@@ -29,7 +29,8 @@ def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Pat
             f"the figures have {total / 2**20:.1f} MiB, allowed are {MOST_BYTES >> 20}; the largest is {largest} with "
             f"{largest.stat().st_size / 2**20:.1f}: rasterize its dense parts"
         )
-    copies = {path: docs / paper.key / path.name for path in pictures}
+    numbers = [figures / f"{each.figure.name}.csv" for each in drawn]
+    copies = {path: docs / paper.key / path.name for path in (*pictures, *numbers)}
     copies[figures / paper.run_list_name] = docs / paper.run_list_name
     (docs / paper.key).mkdir(parents=True, exist_ok=True)
     for path, copy in copies.items():

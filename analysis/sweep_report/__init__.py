@@ -30,14 +30,7 @@ from runs.stored_sweep import COLUMN, MISSING, NOT_VALID, VALID, Row, Stored, ea
 
 TEMPLATE = Path(__file__).with_name("sweep_report.html.j2")
 MOST_BYTES = 8_000_000  # of all figures: what would make the page larger is named instead
-OF_MACHINE = (
-    "cpu",
-    "kernel",
-    "versions",
-    "memory",
-    "program",
-    "virtual",
-)  # in environment.json
+OF_MACHINE = ("cpu", "kernel", "versions", "memory", "program", "virtual")  # in environment.json
 MOST_KINDS = 12  # of reasons listed at the top; the table has each run's
 
 

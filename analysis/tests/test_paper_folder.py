@@ -89,10 +89,10 @@ def refusal(paper: Path | str, *words: str) -> str:
 def test_paper_in_a_folder__is_drawn_with_its_page_and_published(folder, results, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(figures, "DOCS", tmp_path / "docs")
     before = {path: path.read_text() for path in folder.rglob("*")}
-    modules = set(sys.modules)
+    search_path = list(sys.path)
     assert figures.main([f"PAPER={folder}", "DRAW=only", "PUBLISH=1", f"RESULTS={results}"]) == 0, capsys.readouterr()
     drawn = results / "figures/fill2026"
-    names = {"figure_01.png", "figure_01.svg", "fill2026.md", "fill2026-runs.parquet"}
+    names = {"figure_01.png", "figure_01.svg", "figure_01.csv", "fill2026.md", "fill2026-runs.parquet"}
     assert {path.name for path in drawn.iterdir()} == names
     assert "From fill2026-depth/" in (drawn / "figure_01.svg").read_text()
     page = (drawn / "fill2026.md").read_text()
@@ -100,12 +100,16 @@ def test_paper_in_a_folder__is_drawn_with_its_page_and_published(folder, results
     assert "\n\n## Figure 1\n\nThe used share against the flows.\n\n![Figure 1](./figure_01.png)\n" in page
     assert re.findall(r"^\| Figure 1\. (.*?) \|", page, flags=re.MULTILINE) == ["n = 4: used"]
     assert pl.read_parquet(drawn / "fill2026-runs.parquet")["figures"].to_list() == ["1"] * 4
+    numbers = pl.read_csv(drawn / "figure_01.csv")
+    assert numbers["what"].to_list() == ["n = 1: used", "n = 4: used"]
+    assert numbers.filter(pl.col("low") < pl.col("measured"), runs=2, predicted=1.0).height == 2
     report = (results / "fill2026-depth/report.html").read_text()
     assert "Figure 1: the used share against the flows." in report
     assert (tmp_path / "docs/fill2026.md").read_text() == page.replace("](./", "](fill2026/")
     assert (tmp_path / "docs/fill2026/figure_01.svg").is_file()
     assert {path: path.read_text() for path in folder.rglob("*")} == before  # and no bytecode
-    assert {name.partition(".")[0] for name in set(sys.modules) - modules} <= {registry.IMPORTED_AS, *modules}
+    assert sys.path == search_path
+    assert not {"fill", "fill2026", "figure_01"} & set(sys.modules)
 
 
 def test_paper_in_a_folder__has_its_sweeps_run(folder, tmp_path, monkeypatch):

@@ -49,10 +49,7 @@ def draw(ax: look.Axes, data: Data, x_label: str, log_x: bool) -> None:
     ax.set_ylabel("window / fair share BDP/n:\n99th percentile (Δ, filled),\n1st (1/Δ, hollow)")
     ax.set_xlabel(x_label)
     if log_x:
-        ax.set_xscale("log", base=2)
-        ax.set_xlim(values[0] / 1.25, values[-1] * 1.25)
-        ax.set_xticks(values, [str(x) for x in values])
-        ax.minorticks_off()
+        look.log2_axis(ax, values, 1.25)
     else:
         ax.set_xlim(0, values[-1] * 1.05)
     ax.axhline(1, color=GREY, linewidth=0.7, linestyle=":")

@@ -131,9 +131,8 @@ def draw(data: Data) -> look.Figure:
     upper.set_ylim(0, highest * 1.18)
     lower.set_ylim(0, buffer * 1.18)
     lower.set_xlim(*zoom["span_ms"])
-    lower.set_xlabel(
-        f"time since the drop (ms); RTT {zoom['rtt_ms']:.3g} ms, {zoom['full_rtt_ms']:.3g} ms at full queue"
-    )
+    rtts = f"RTT {zoom['rtt_ms']:.3g} ms, {zoom['full_rtt_ms']:.3g} ms at full queue"
+    lower.set_xlabel(f"time since the drop (ms); {rtts}")
     figure.align_ylabels()
     return figure
 
@@ -146,18 +145,11 @@ def _draw_window(ax: Any, zoom: Data) -> None:
     level(ax, bdp, "BDP", GREY, ":", look.LABEL_POINTS)
     level(ax, bdp + buffer, "BDP + B", GREY, ":", look.LABEL_POINTS)
     sent_ms, at = zoom["again"][:, 0]
-    note = {"fontsize": look.LABEL_POINTS, "ha": "left", "va": "center"}
-    ax.annotate("sent again", (sent_ms, at), xytext=(5, 5), textcoords="offset points", **note)
-    middle = (zoom["model"][0][1] + zoom["model"][0][2]) / 2
+    look.note(ax, "sent again", (sent_ms, at), (5, 5))
+    middle = ((zoom["model"][0][1] + zoom["model"][0][2]) / 2, bdp + 0.5 * buffer)
     if zoom["counts_packets"]:
-        ax.annotate(
-            "PRR: one packet sent\nfor two acknowledged", (middle, bdp + 0.5 * buffer), xytext=(12, 11),
-            textcoords="offset points", **note,
-        )  # fmt: skip
-    ax.annotate(
-        "fluid\nmodel", (middle, bdp + 0.5 * buffer), xytext=(-8, -8), textcoords="offset points",
-        fontsize=look.LABEL_POINTS, ha="right", va="center",
-    )  # fmt: skip
+        look.note(ax, "PRR: one packet sent\nfor two acknowledged", middle, (12, 11))
+    look.note(ax, "fluid\nmodel", middle, (-8, -8), ha="right")
     ax.set_ylabel(f"window\n({'packets in flight' if zoom['counts_packets'] else 'snd_nxt − snd_una, packets'})")
 
 
@@ -167,10 +159,7 @@ def _draw_queue(ax: Any, zoom: Data) -> None:
     times, window = zoom["model"]
     ax.plot(times, [queue_length(w, bdp, buffer) for w in window], "--", color=BLACK, linewidth=0.7)
     ax.plot(*zoom["drops"], "x", color=RED, markersize=5, markeredgewidth=1.2, zorder=4, clip_on=False)
-    ax.annotate(
-        "dropped", (zoom["drops"][0].mean(), buffer), xytext=(0, 7), textcoords="offset points", ha="center",
-        va="center", fontsize=look.LABEL_POINTS, color=RED,
-    )  # fmt: skip
+    look.note(ax, "dropped", (zoom["drops"][0].mean(), buffer), (0, 7), ha="center", color=RED)
     level(ax, buffer, f"B = {buffer}", GREY, ":", look.LABEL_POINTS)
     ax.set_ylabel("queue depth\n(packets)")
 
@@ -195,11 +184,8 @@ def facts(data: Data) -> list[Fact]:
         "the paper read it off its figure"
     )
     sacks = f"{ACKS_TOGETHER}; a burst of packets is sent for each"
-    prr = (
-        ""
-        if model["counts_packets"]
-        else "the window is told in sequence numbers, which only the end of recovery moves"
-    )
+    in_sequence = "the window is told in sequence numbers, which only the end of recovery moves"
+    prr = "" if model["counts_packets"] else in_sequence
     return [
         Fact("window at the drop", "BDP + B", top, measured("before"), "packets"),
         Fact("window after recovery", "half of it", half, measured("settled"), "packets"),

@@ -100,7 +100,7 @@ def draw(data: Data) -> look.Figure:
 def _draw_utilization(ax: look.Axes, cc: str, panel: Data, bottom: float) -> None:
     buffers, utilization = panel["line"]
     ax.plot(buffers, utilization * 100, "--", color=BLACK, linewidth=0.8, zorder=1)
-    measured = {buffer: _percent(share) for buffer, share in panel["measured"].items()}
+    measured = {buffer: share.scaled(100) for buffer, share in panel["measured"].items()}
     ax.plot(list(measured), [share.value for share in measured.values()], color=algorithms.color(cc), linewidth=0.5)
     look.interval_bars(ax, measured, measured.values(), algorithms.color(cc), algorithms.marker(cc))
     left, right = min(measured) / 1.25, max(measured) * 1.25
@@ -112,18 +112,11 @@ def _draw_utilization(ax: look.Axes, cc: str, panel: Data, bottom: float) -> Non
     ax.set_xlim(left, right)
     ax.set_ylim(bottom, 101.5)
     ax.set_xlabel("buffer (packets)")
-    bounds = (panel["bdp"], "BDP")
-    ax.axvline(bounds[0], color=GREY, linewidth=0.6, linestyle=":")
-    ax.annotate(bounds[1], (bounds[0], 0.02), xycoords=("data", "axes fraction"), xytext=(-2, 0),
-                textcoords="offset points", ha="right", fontsize=look.FOOTER_POINTS + 1, color=GREY)  # fmt: skip
+    ax.axvline(panel["bdp"], color=GREY, linewidth=0.6, linestyle=":")
+    small = {"va": "baseline", "ha": "right", "fontsize": look.FOOTER_POINTS + 1, "color": GREY}
+    look.note(ax, "BDP", (panel["bdp"], 0.02), (-2, 0), xycoords=("data", "axes fraction"), **small)
     if cc == "reno":
-        ax.annotate("model", (buffers[0], utilization[0] * 100), xytext=(0, 4), textcoords="offset points",
-                    fontsize=look.LABEL_POINTS, color=BLACK)  # fmt: skip
-
-
-def _percent(share: Any) -> Any:
-    low, high = (None if value is None else value * 100 for value in (share.low, share.high))
-    return share._replace(value=share.value * 100, low=low, high=high)
+        look.note(ax, "model", (buffers[0], utilization[0] * 100), (0, 4), va="baseline", color=BLACK)
 
 
 def _draw_bursts(ax: look.Axes, cc: str, panel: Data, largest: float, rarest: float) -> None:

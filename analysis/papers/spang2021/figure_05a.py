@@ -86,19 +86,15 @@ def draw(data: Data) -> look.Figure:
     """Both axes logarithmic; bars from the largest buffer that is not enough to the smallest that is."""
     figure, axes = look.new_figure(look.PAGE_IN * 0.72, 3.3)
     ax = axes[0, 0]
-    ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.set_xlabel("flows n")
     ax.set_ylabel("least buffer (packets)")
-    present = {cc: curve for cc, curve in data["curves"].items() if "absent" not in curve}
-    missing = [curve["absent"].replace("\n", " ") for curve in data["curves"].values() if "absent" in curve]
+    present, missing = look.split(data["curves"])
     if not present:
         look.absent(ax, "no valid run")
         return figure
     flows = sorted({n for curve in present.values() for n in curve["points"]})
-    ax.set_xlim(flows[0] / 1.3, flows[-1] * 1.3)
-    ax.set_xticks(flows, [str(n) for n in flows])
-    ax.minorticks_off()
+    look.log2_axis(ax, flows, 1.3)
     for at, (cc, curve) in enumerate(present.items()):
         _draw_points(ax, cc, curve, SIDESTEP ** (at - (len(present) - 1) / 2))
     _draw_rules(ax, data, present, flows)

@@ -58,36 +58,29 @@ def draw(data: Data) -> look.Figure:
     """Left: utilization. Right: what is lost, both axes logarithmic, where a power is a line."""
     figure, (axes,) = look.new_figure(look.PAGE_IN, 2.9, 1, 2)
     left, right = axes
-    present = {cc: curve for cc, curve in data["curves"].items() if "absent" not in curve}
-    missing = [curve["absent"].replace("\n", " ") for curve in data["curves"].values() if "absent" in curve]
+    present, missing = look.split(data["curves"])
     if not present:
         for ax in axes:
             look.absent(ax, "no valid run")
         return figure
     flows = sorted({n for curve in present.values() for n in curve["utilization"]})
     for ax in axes:
-        ax.set_xscale("log", base=2)
-        ax.set_xlim(flows[0] / 1.25, flows[-1] * 1.25)
-        ax.set_xticks(flows, [str(n) for n in flows])
+        look.log2_axis(ax, flows, 1.25)
         ax.set_xlabel("flows n")
-        ax.minorticks_off()
     for at, (cc, curve) in enumerate(present.items()):
         _draw_curve(left, right, cc, curve, SIDESTEP ** (at - (len(present) - 1) / 2))
     bound = [many_flows.almost_fair_utilization(n, 1) for n in flows]
     left.plot(flows, [u * 100 for u in bound], "--", color=BLACK, linewidth=0.9)
     right.plot(flows, [100 / n**0.5 for n in flows], "--", color=BLACK, linewidth=0.9)
-    right.annotate("1/√n", (flows[-1], 100 / flows[-1] ** 0.5), xytext=(0, 9), textcoords="offset points",
-                   ha="right", fontsize=look.LABEL_POINTS)  # fmt: skip
-    left.annotate("1 − 1/√n", (flows[len(flows) // 2], bound[len(flows) // 2] * 100), xytext=(4, -8),
-                  textcoords="offset points", fontsize=look.LABEL_POINTS)  # fmt: skip
+    look.note(right, "1/√n", (flows[-1], 100 / flows[-1] ** 0.5), (0, 9), va="baseline", ha="right")
+    look.note(left, "1 − 1/√n", (flows[len(flows) // 2], bound[len(flows) // 2] * 100), (4, -8), va="baseline")
     measured = measured_bound(present.get("reno", {}))
     left.plot(list(measured), [u * 100 for u in measured.values()], ":", color=algorithms.color("reno"), linewidth=1.0,
               clip_on=False, zorder=4)  # fmt: skip
     if measured:
         n = max(measured, key=lambda flows: measured[flows])
-        left.annotate("1 − Δ/√n with Reno's own Δ;\n0: says nothing", (n, measured[n] * 100), xytext=(0, 4),
-                      textcoords="offset points", ha="center", va="bottom", fontsize=look.LABEL_POINTS,
-                      color=algorithms.color("reno"))  # fmt: skip
+        text = "1 − Δ/√n with Reno's own Δ;\n0: says nothing"
+        look.note(left, text, (n, measured[n] * 100), (0, 4), ha="center", va="bottom", color=algorithms.color("reno"))
     left.set_ylim(0, 104)
     left.set_ylabel("utilization, p1 of 10-RTT windows (%)")
     _draw_floor(right, 100 * min(curve["floor"] for curve in present.values()), flows[0])
@@ -99,8 +92,7 @@ def _draw_floor(ax: look.Axes, floor: float, at: float) -> None:
     ax.set_yscale("log")
     ax.set_ylim(bottom=floor / 2.5)
     ax.axhline(floor, color=GREY, linewidth=0.7, zorder=0)
-    ax.annotate("a packet of a window or less: in no fit", (at, floor), xytext=(0, -4), textcoords="offset points",
-                va="top", fontsize=look.LABEL_POINTS, color=GREY)  # fmt: skip
+    look.note(ax, "a packet of a window or less: in no fit", (at, floor), (0, -4), va="top", color=GREY)
     ax.set_ylabel("not used (%)")
 
 
@@ -113,19 +105,12 @@ def _draw_curve(left: look.Axes, right: look.Axes, cc: str, curve: Data, step: f
     shade, marker = algorithms.color(cc), algorithms.marker(cc)
     utilization = curve["utilization"]
     at = [n * step for n in utilization]
-    look.interval_bars(left, at, [_used(u) for u in utilization.values()], shade, marker)
+    look.interval_bars(left, at, [u.scaled(100) for u in utilization.values()], shade, marker)
     left.plot(at, [u.value * 100 for u in utilization.values()], color=shade, linewidth=0.5)
     look.interval_bars(right, at, [_lost(u, curve["floor"]) for u in utilization.values()], shade, marker)
     if curve["free"]:
-        right.plot(
-            list(utilization), [curve["free"].at(n) * 100 for n in utilization], color=shade, linewidth=0.6, zorder=1
-        )
-
-
-def _used(share: Interval) -> Interval:
-    """In percent."""
-    low, high = (None if end is None else 100 * end for end in (share.low, share.high))
-    return Interval(100 * share.value, low, high, share.runs)
+        law = [curve["free"].at(n) * 100 for n in utilization]
+        right.plot(list(utilization), law, color=shade, linewidth=0.6, zorder=1)
 
 
 def _lost(used: Interval, floor: float) -> Interval:

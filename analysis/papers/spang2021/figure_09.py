@@ -126,10 +126,7 @@ def _draw_windows(ax: look.Axes, zoom: Data) -> None:
         ax.plot(zoom["drops"][flow], np.full(len(zoom["drops"][flow]), row), "x", color=shade, markersize=3.2)
     fair = (zoom["bdp"] + zoom["buffer"]) / FLOWS
     level(ax, fair, "(BDP+B)/4", GREY, ":", look.LABEL_POINTS)
-    ax.annotate(
-        "drops", (1, 0.885), xycoords="axes fraction", xytext=(4, 0), textcoords="offset points", va="center",
-        fontsize=look.LABEL_POINTS, annotation_clip=False,
-    )  # fmt: skip
+    look.note(ax, "drops", (1, 0.885), (4, 0), xycoords="axes fraction", annotation_clip=False)
     ax.set_ylim(0, top)
     ax.set_ylabel("window (packets)")
 
@@ -140,15 +137,9 @@ def _draw_queue(ax: look.Axes, zoom: Data) -> None:
     for at, losers, half, _ in zoom["losses"]:
         floor = max(zoom["buffer"] - half, 0)
         ax.plot([at, at + zoom["span_ms"] * 0.035], [floor, floor], color=RED, linewidth=1.6, zorder=4, clip_on=False)
-        ax.annotate(
-            f"{losers}", (at, zoom["buffer"]), xytext=(0, 5), textcoords="offset points", ha="center", va="center",
-            fontsize=look.LABEL_POINTS,
-        )  # fmt: skip
+        look.note(ax, f"{losers}", (at, zoom["buffer"]), (0, 5), ha="center")
     ax.set_ylim(0, zoom["buffer"] * 1.2)
-    ax.annotate(
-        "flows\nthat lost", (1, 1), xycoords="axes fraction", xytext=(4, 0), textcoords="offset points", va="center",
-        fontsize=look.LABEL_POINTS, annotation_clip=False,
-    )  # fmt: skip
+    look.note(ax, "flows\nthat lost", (1, 1), (4, 0), xycoords="axes fraction", annotation_clip=False)
     ax.set_ylabel("queue (packets)")
     ax.set_xlabel("time (ms); red: how far half of the losers' windows lets the queue fall")
 
@@ -163,15 +154,9 @@ def _draw_losses(ax: look.Axes, runs: list[Data]) -> None:
             continue
         x, y = np.array(some).T
         ax.plot(x, y, marker, color=shade, markersize=3, markeredgecolor="white", markeredgewidth=0.3, clip_on=False)
-        ax.annotate(
-            f"{losers} lost" if losers > 1 else "1 flow lost", (x.mean(), y.mean()), xytext=(9, -9), color=shade,
-            textcoords="offset points", ha="center" if losers == FLOWS else "left", va="center",
-            fontsize=look.LABEL_POINTS,
-        )  # fmt: skip
-    ax.annotate(
-        "as predicted", (top * 0.15, top * 0.15), xytext=(8, -3), textcoords="offset points", va="center",
-        fontsize=look.LABEL_POINTS,
-    )  # fmt: skip
+        text, side = f"{losers} lost" if losers > 1 else "1 flow lost", "center" if losers == FLOWS else "left"
+        look.note(ax, text, (x.mean(), y.mean()), (9, -9), color=shade, ha=side)
+    look.note(ax, "as predicted", (top * 0.15, top * 0.15), (8, -3))
     ax.set_xlim(0, top)
     ax.set_ylim(0, top)
     ax.set_xlabel("predicted: half the losers'\nwindows (packets)")

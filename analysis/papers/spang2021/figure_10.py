@@ -50,12 +50,9 @@ def draw(data: Data) -> look.Figure:
         look.absent(ax, "no valid run with a loss")
         return figure
     flows = list(data["bound"])
-    ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
-    ax.set_xticks(flows, [str(n) for n in flows])
     ax.set_yticks(flows, [str(n) for n in flows])
-    ax.minorticks_off()
-    ax.set_xlim(flows[0] / 1.2, flows[-1] * 1.2)
+    look.log2_axis(ax, flows, 1.2)
     ax.set_ylim(0.85, flows[-1] * 1.2)
     ax.plot(*data["line"], "--", color=BLACK, linewidth=0.9, label=r"$n^2$/(2 BDP) + √n")
     ax.plot(flows, flows, ":", color=GREY, linewidth=0.8, label="all n")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from typing import NamedTuple
 
@@ -16,7 +15,6 @@ from analysis.papers.spang2021.searches import NONEMPTY, USED
 from analysis.papers.spang2021.table_conditions import Assumption
 from analysis.papers.spang2021.table_rows import RuleRow
 from analysis.papers.stored_runs import StoredRuns
-from analysis.statistics import Interval
 
 CAPTION = "the least buffer of every rule, whether its conditions hold on our own runs, and what was measured."
 SWEEPS = (NONEMPTY.stem, USED.stem, table_rows.SMALL, table_conditions.PACKETS)
@@ -112,8 +110,8 @@ def _cells(row: RuleRow) -> list[list[tuple[str, str]]]:
         row.assumes,
         row.source,
         None,
-        _value(row.predicted),
-        _measured(row.measured),
+        "–" if row.predicted is None else f"{row.predicted:.3g}",
+        "–" if row.measured is None else row.measured.text(3),
         row.verdict,
     )
     return [
@@ -126,19 +124,6 @@ def _cells(row: RuleRow) -> list[list[tuple[str, str]]]:
 
 def _marked(condition: Assumption) -> str:
     return f"{MARKS[condition.holds] if condition.is_judged else NUMBER} {condition.text}"
-
-
-def _value(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
-
-
-def _measured(estimate: Interval | None) -> str:
-    if estimate is None:
-        return "–"
-    value, low, high, _ = estimate
-    if low is None or high is None:
-        return f"{value:.3g}"
-    return f"more than {low:.3g}" if math.isinf(high) else f"{value:.3g} ({low:.3g} to {high:.3g})"
 
 
 def facts(data: Data) -> list[Fact]:

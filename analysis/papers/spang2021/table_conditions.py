@@ -104,8 +104,7 @@ def falls(runs: StoredRuns, cc: str) -> Assumption:
     rule = f"(b = {1 - asked:.3g}, 1 − b ± {NEAR:.0%})"
     if fall is None:
         return Assumption(f"{cc}: falls to b W {rule}: no run with all packets says", None)
-    low, high = (fall.value if end is None else end for end in fall[1:3])
-    return Assumption(f"{cc}: falls to {1 - fall.value:.3g} W {rule}, B = BDP", is_near(asked, low, high))
+    return Assumption(f"{cc}: falls to {1 - fall.value:.3g} W {rule}, B = BDP", is_near(asked, *fall.ends))
 
 
 def _fall(run: StoredRun) -> float | None:

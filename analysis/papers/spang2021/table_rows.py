@@ -44,8 +44,7 @@ class RuleRow(NamedTuple):
         """A few words: "open" where the interval says both."""
         if self.measured is None or self.predicted is None:
             return self.none
-        value, low, high = self.measured[:3]
-        low, high = value if low is None else low, value if high is None else high
+        value, (low, high) = self.measured.value, self.measured.ends
         if self.kind == "least":
             if self.predicted <= 0:
                 return "says nothing"
