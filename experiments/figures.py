@@ -52,7 +52,7 @@ class Asked(NamedTuple):
     options: run.Options
     only_draw: bool
     publish: bool
-    real: bool  # run what is in real time
+    real: bool  # run the sweeps' real-time versions
 
     @property
     def output(self) -> Path:
@@ -179,7 +179,7 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
     probe = probe or prober(build=True)
     say_what_is_missing(whole_sweeps, probe, asked.options)
     worst, refused = 0, {}
-    for repetitions in range(1, max(sweep.reps for sweep in whole_sweeps) + 1):
+    for repetitions in range(1, max((sweep.reps for sweep in whole_sweeps), default=0) + 1):
         for sweep in whole_sweeps:
             if repetitions > sweep.reps or sweep.name in refused:
                 continue
@@ -214,11 +214,11 @@ def draw(asked: Asked) -> int:
     runs = StoredRuns(asked.paper, asked.options.results, asked.smoke, conditions(asked.paper))
     drawn = papers_draw.draw(runs, asked.output, asked.figures)
     owner.give(asked.output)
-    without = [each.figure for each in drawn if not each.used]
+    without = [each.figure for each in drawn if each.figure.sweeps and not each.used]
     # Runs in real time need a command of their own: where they were not asked for, a comparison may lack them
     missing = [figure for figure in without if asked.real or len(drawn) == 1 or not figure.compares_clocks]
     used = {label for each in drawn for label in each.used}
-    left_out = {run.label for each in drawn for run in each.left_out}
+    left_out = {left.label for each in drawn for left in each.left_out}
     say(f"{len(drawn)} figures from {len(used)} runs -> {asked.output}")
     if without:
         complain(f"no valid run for {', '.join(figure.name for figure in without)}")

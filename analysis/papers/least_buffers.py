@@ -33,7 +33,7 @@ class Search(NamedTuple):
 
 
 class LeastBuffer(NamedTuple):
-    """What all runs with one algorithm and number of flows say of the least buffer (packets)."""
+    """The least buffer (packets) by all runs with one algorithm and number of flows."""
 
     runs: list[StoredRun]
     bounds: Bounds
@@ -42,18 +42,18 @@ class LeastBuffer(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """False where a buffer is enough, but the largest that was tried is not: then there is no least one."""
+        """False where a buffer is enough, but the largest that was tried is not: then there is no least buffer."""
         return not (self.contradiction and math.isinf(self.bounds.high))
 
     @property
     def interval(self) -> Interval | None:
-        """The bounds as an estimate: their middle, or the one that is known, with 0 or infinity for the other."""
+        """The bounds as an estimate: their middle, or the known bound, with 0 or infinity for the other."""
         low, high = self.bounds.low, self.bounds.high
         return Interval(self.bounds.middle, low, high, 1) if self.is_known else None
 
     @property
     def runs_at_least(self) -> list[StoredRun]:
-        """Those with the smallest buffer that is enough; with the largest that was tried if none is."""
+        """The runs with the smallest buffer that is enough, or with the largest that was tried if none is."""
         if self.contradiction and not self.is_known:
             buffer = float(self.contradiction[0])
         else:
@@ -62,7 +62,7 @@ class LeastBuffer(NamedTuple):
 
     @property
     def note(self) -> str:
-        """The numbers that contradict each other, with the one below; "" if none do."""
+        """The numbers that contradict each other, with the number below them; "" if none do."""
         if not self.contradiction:
             return ""
         first, last = self.contradiction
@@ -72,7 +72,7 @@ class LeastBuffer(NamedTuple):
 
 
 def least_buffers(runs: StoredRuns, search: Search, cc: str, **equal: int) -> dict[int, LeastBuffer]:
-    """By number of flows; of those that the search has runs of, with `equal` values."""
+    """By number of flows: those that the search has runs of, among runs with `equal` values."""
     needs = (search.column,)
     searched = runs.select(search.stem, needs=needs, cc=cc, **equal)
     if not searched:
@@ -87,7 +87,7 @@ def least_buffers(runs: StoredRuns, search: Search, cc: str, **equal: int) -> di
 
 
 def _distinct(runs: Iterable[StoredRun]) -> dict[tuple[Any, ...], list[StoredRun]]:
-    """By what makes runs of two sweeps one run that was done twice, which must not count as two repetitions."""
+    """In groups: a run that two sweeps did is in one group, as it must not count as two repetitions."""
     groups: dict[tuple[Any, ...], list[StoredRun]] = {}
     for run in runs:
         key = run["flows"], run["buffer_packets"], drawn_alike(run.row) or run["run"]

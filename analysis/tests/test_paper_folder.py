@@ -129,6 +129,16 @@ def test_paper_in_a_folder__has_its_sweeps_run(folder, tmp_path, monkeypatch):
         figures.measure(words, probe=lambda clock: Host(("reno",), netem=True, clock="virtual"))
 
 
+def test_figure_of_theory_alone__needs_no_run(folder, tmp_path, capsys):
+    (folder / "figure_01.py").write_text(FIGURE.replace('("depth",)', "()"))
+    (tmp_path / "results").mkdir()
+    words = [f"PAPER={folder}", f"RESULTS={tmp_path}/results"]
+    assert figures.measure(figures.read(words), lambda clock: Host((), netem=True)) == 0
+    assert figures.main([*words, "DRAW=only"]) == 0
+    assert capsys.readouterr().err == ""
+    assert "From no run." in (tmp_path / "results/figures/fill2026/figure_01.svg").read_text()
+
+
 def test_paper_in_a_folder__is_read_again_when_it_changed(folder):
     assert registry.find(str(folder)).title == "How queues fill"
     (folder / "__init__.py").write_text(PACKAGE.replace("fill", "drain"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.statistics import Bounds, mean_interval, power_law
+from analysis.statistics import Bounds, Interval, mean_interval, power_law
 
 
 def test_mean_interval__is_that_of_the_textbook_t_test() -> None:
@@ -141,3 +141,14 @@ def test_power_law__where_many_lines_meet_all_bounds_is_that_through_the_middles
     points = [Bounds(n, 0.95 * 160 / math.sqrt(n), 160 / 0.95 / math.sqrt(n)) for n in (1, 2, 4, 8)]
     fit = power_law([*points, Bounds(16, 0, 100)])
     assert (fit.exponent, fit.factor) == (pytest.approx(-0.5, abs=1e-6), pytest.approx(160, rel=1e-6))
+
+
+def test_interval__is_written_with_its_ends_and_scaled():
+    assert [str(Interval(*ends, 3)) for ends in ((1.23456, 1, 2), (5, 5, math.inf), (0, 0, 0))] == [
+        "1.235 (1 to 2)", "more than 5", "0 (0 to 0)",
+    ]  # fmt: skip
+    single = Interval(0.5, None, None, 1)
+    assert (str(single), single.ends, Interval(1.5, 1, 2, 3).ends) == ("0.5", (0.5, 0.5), (1, 2))
+    assert single.scaled(100) == (50, None, None, 1)
+    assert Interval(1.5, 1, 2, 3).scaled(100) == (150, 100, 200, 3)
+    assert Interval(1.23456, 1, 2, 3).text(2) == "1.2 (1 to 2)"

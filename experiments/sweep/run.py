@@ -13,11 +13,10 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars
 
-from analysis.papers.paper import Paper
 from experiments import cost, disk, runner
 from experiments.analysis_process import user_problem
 from experiments.cell import Interrupted
@@ -36,6 +35,9 @@ from lib.terminal import complain, say
 from runs import record, results, run_table
 from runs.job_state import JobState, State, look
 from runs.names import ABORTED, REPETITION, SUMMARY, SWEEP_RUNS
+
+if TYPE_CHECKING:
+    from analysis.papers.paper import Paper
 
 INDEX_EVERY_S = 30.0
 MOST_SHOWN = 20  # lines about runs that failed

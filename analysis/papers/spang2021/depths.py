@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Panels of queue-depth distributions, one above the other for more and more flows (Figures 4 and 6).
 
-The square root of n rule says how far below full the queue never falls; what is below that is shaded.
+By the square root of n rule the queue falls at most BDP/√n below full: depths further below are shaded.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def panel(runs: list[StoredRun], times: float) -> Data:
                 "p01": mean_interval(run["depth_p01_packets"] for run in same_flows),
             }
         )
-    return {"buffer": buffer, "bdp": exact, "width": width, "rows": rows, "times": times}
+    return {"buffer": buffer, "bdp": exact, "width": width, "rows": rows}
 
 
 def _share_below(run: StoredRun, floor: float) -> float:
@@ -77,7 +77,7 @@ def legend(figure: look.Figure, times: float) -> None:
 
 
 def facts(panel: Data, what: str, paper: str) -> list[Fact]:
-    """How much of the buffer the queue used, and how many packets found it in the region that the rule rules out."""
+    """How much of the buffer the queue used, and the share of packets in the region that the rule excludes."""
     rows = []
     for row in panel["rows"]:
         rule = min(panel["buffer"] - row["floor"], panel["buffer"])

@@ -25,14 +25,14 @@ from analysis.theory.single_flow import DECREASE, queue_length
 CAPTION = "one Reno flow, B = BDP, the RTTs around one loss. Its window, which PRR lowers bit by bit, over the queue."
 SWEEPS = ("single-flow",)
 CC = "reno"
-NEEDS = ("utilization_p01", "in_flight_mean_packets")  # numbers that there are if packets and windows are
+NEEDS = ("utilization_p01", "in_flight_mean_packets")  # null in runs without packets or windows
 # Linux since 4.18, net/ipv4/tcp_input.c: __tcp_ack_snd_check. Its timer may fire as late as 5 % and the slack
 ACKS_TOGETHER = (
     "receivers put SACKs together: an ACK each 5 % of the RTT that they estimate, or as much as 100 us "
     "(tcp_comp_sack_slack_ns) later"
 )
-HALF = 0.5  # of the window before: what it falls to
-# In sequence numbers what was SACKed counts until recovery ends; then the window is half and a few packets at once.
+HALF = 0.5  # of the window before the loss: the window after it
+# In sequence numbers SACKed packets count until recovery ends: the window falls at once, to half and a few packets
 HALF_IN_SEQUENCE = 0.6
 BEFORE_RTTS, AFTER_RTTS = 0.7, 3.6  # longest RTTs, about the first drop
 
@@ -60,7 +60,7 @@ def _losses(run: StoredRun) -> Data:
         after = slice(*np.searchsorted(times, (drop, end)))
         halved = times[after][window[after] <= before * (HALF if trace.counts_packets else HALF_IN_SEQUENCE)]
         if not len(again) or not len(halved):
-            continue  # none of both belongs to a loss that the sender answered as Reno does
+            continue  # the sender did not answer this loss as Reno does
         came = trace.queue["enqueue_mono_ns"][trace.arrivals(int(again[0]), int(halved[0]))]
         depths = trace.queue["depth_packets"][trace.arrivals(drop, end)]
         each.append(

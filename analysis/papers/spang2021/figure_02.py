@@ -24,7 +24,7 @@ from analysis.theory.single_flow import drained_packets
 
 CAPTION = "the queue over time of one Reno, Cubic, BBR and Scalable flow, B = BDP, and what share of it each drains."
 SWEEPS = ("single-flow",)
-NEEDS = ("utilization_p01",)  # a number that there is if packets are
+NEEDS = ("utilization_p01",)  # null in runs without packets
 CCS = ("reno", "cubic", "bbr", "scalable")
 COLUMNS = 700  # of an axis of COLUMN_IN at PNG_DPI
 PAPER = {  # its 3.6
@@ -46,7 +46,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _queue(trace: PacketTrace) -> Data:
-    """What arriving packets found over the measurement window, in s since its start."""
+    """The depth on arrival of each packet of the measurement window; times in s since its start."""
     rows = trace.arrivals(trace.start_ns, trace.end_ns)
     seconds = (trace.queue["enqueue_mono_ns"][rows] - trace.start_ns) / 1e9
     end_s = (trace.end_ns - trace.start_ns) / 1e9
@@ -63,7 +63,6 @@ def _drained(runs: list[StoredRun]) -> Data:
     return {
         "drained": mean_interval(fractions["of_bdp"]["median"] for fractions in each),
         "drained_mean": mean_interval(fractions["of_bdp_mean_over_rtt"]["median"] for fractions in each),
-        "basis": each[0]["basis"],
         "drops": sum(run["drops"] or 0 for run in runs),
         "depths": [mean_interval(run[f"depth_{name}_packets"] for run in runs) for name in ("p01", "p50", "max")],
         "rtt_min_us": min((flow["rtt_min_us"] for run in runs for flow in run.summary["flows"] if flow["rtt_min_us"]),
@@ -124,14 +123,14 @@ def facts(data: Data) -> list[Fact]:
         rule = None if falls is None else falls / panel["bdp"]
         why = SACKS if cc in ("cubic", "scalable") else _of_probes(panel) if cc == "bbr" else ""
         rows.append(Fact(f"{algorithms.name(cc)} drains", PAPER[cc], rule, panel["drained"], "BDP", why))
-        if cc != "bbr":  # whose probe lasts one RTT: a mean over that flattens it
+        if cc != "bbr":  # BBR's probe lasts one RTT: a mean over one RTT flattens it
             what = f"{algorithms.name(cc)}, to the least mean over one RTT"
             rows.append(Fact(what, PAPER[cc], rule, panel["drained_mean"], "BDP"))
     return rows
 
 
 def _depths(depths: list[Interval | None]) -> str:
-    """How deep the queue is that probes begin and end with."""
+    """The depths between which probes drain the queue."""
     if None in depths:
         return ""
     low, middle, most = (f"{depth.value:.3g}" for depth in depths if depth)
@@ -139,7 +138,7 @@ def _depths(depths: list[Interval | None]) -> str:
 
 
 def _of_probes(panel: Data) -> str:
-    """Why BBR's probes need not do what the rule says of those in which packets are lost."""
+    """Why BBR's probes may differ from the rule, which assumes that probes lose packets."""
     reasons = []
     if not panel["drops"]:
         reasons.append("the rule is of probes that lose packets, but here none is lost" + _depths(panel["depths"]))

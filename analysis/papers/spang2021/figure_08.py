@@ -30,8 +30,8 @@ CAPTION = (
 )
 SWEEPS = ("ecn",)
 CC, FLOWS = "reno", 16
-NEEDS = ("utilization_p01",)  # a number that there is if packets are
-NO_MARKS = "these captures tell no marks"  # the published artifact's do not
+NEEDS = ("utilization_p01",)  # null in runs without packets
+NO_MARKS = "these captures tell no marks"  # the published artifact's captures have none
 MODES = {"tail-drop": "drop", "ecn": "ECN"}
 OF_MODE = {"tail-drop": ~IS_MARKED, "ecn": IS_MARKED}
 COLORS = {"tail-drop": algorithms.color(CC), "ecn": ORANGE}
@@ -51,7 +51,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _queue(trace: PacketTrace) -> Data:
-    """What arriving packets found, in ms since the span's start."""
+    """The depth on arrival of each packet; times in ms since the span's start."""
     middle = (trace.start_ns + trace.end_ns) // 2
     start = max(middle - SPAN_RTTS * trace.rtt_ns // 2, trace.start_ns)
     end = min(start + SPAN_RTTS * trace.rtt_ns, trace.end_ns)
@@ -86,7 +86,7 @@ def _run(run: StoredRun) -> Data:
 
 
 def draw(data: Data) -> look.Figure:
-    """Left the queue of each mode on one scale; right the flows that one excursion told."""
+    """Left the queue of each mode on one scale; right how many flows one excursion signalled."""
     figure, axes = look.new_figure(look.PAGE_IN, 3.0, 2, 2, width_ratios=(1.9, 1), sharex="col", sharey="col")
     modes = data["modes"]
     deepest = max((mode["line"][1].max(initial=0) for mode in modes.values()), default=1)
@@ -144,11 +144,13 @@ def facts(data: Data) -> list[Fact]:
     rows = []
     for mode, word in MODES.items():
         runs = data["modes"].get(mode, {}).get("runs", [])
-        if runs:
-            of_mode = _facts_of_drops(runs) if mode == "tail-drop" else _facts_of_marks(runs)
-        else:
-            of_mode = [Fact("flows told in an excursion", "", None, None, "flows", data["absent"])]
-        rows += [fact._replace(what=f"{word}: {fact.what}") for fact in of_mode]
+        if not runs:
+            rows.append(Fact(f"{word}: flows told in an excursion", "", None, None, "flows", data["absent"]))
+            continue
+        for key, fact in (_facts_of_drops(runs) if mode == "tail-drop" else FACTS_OF_MARKS).items():
+            is_told = key not in ("flows_mean", "all_flows") or all(run["tells"] for run in runs)
+            measured, why = mean_interval(run[key] for run in runs), fact.reason if is_told else NO_MARKS
+            rows.append(fact._replace(what=f"{word}: {fact.what}", measured=measured, reason=why))
     return rows
 
 
@@ -157,48 +159,32 @@ UNDERSHOOT = "all recover together, and PRR has fewer packets in flight than the
 BUNCHED = "marks come back an RTT late; flows that are in step add their packets in one part of an RTT"
 
 
-def _fact(
-    runs: list[Data],
-    what: str,
-    paper: str,
-    predicted: float | None,
-    key: str,
-    unit: str,
-    why: str = "",
-    headline: bool = False,
-) -> Fact:
-    if key in ("flows_mean", "all_flows") and not all(run["tells"] for run in runs):
-        why = NO_MARKS
-    return Fact(what, paper, predicted, mean_interval(run[key] for run in runs), unit, why, headline=headline)
-
-
-def _facts_of_drops(runs: list[Data]) -> list[Fact]:
+def _facts_of_drops(runs: list[Data]) -> dict[str, Fact]:
+    """By the key of a run's number."""
     each = [run["allowed"] for run in runs if run["allowed"]]
     allowed = float(np.mean(each)) if each else None
-    return [
-        _fact(runs, "flows that lose in a base RTT with a loss", "about sqrt(n)", allowed, "losing", "flows"),
-        _fact(runs, "flows told in an excursion", "about sqrt(n)", allowed, "flows_mean", "flows", TOGETHER),
-        _fact(runs, "excursions that tell all flows", "", 0.0, "all_flows", "of excursions"),
-        _fact(runs, "1st to 99th percentile of the queue", "", None, "spread", "packets", headline=True),
-        _fact(runs, "1st percentile of the queue", "", None, "low", "packets"),
-        _fact(runs, "deepest queue above the threshold", "never", 0.0, "overshoot", "packets"),
-        _fact(runs, "utilization, 1st percentile", "", 1.0, "utilization_p01", ""),
-    ]
+    return {
+        "losing": Fact("flows that lose in a base RTT with a loss", "about sqrt(n)", allowed, None, "flows"),
+        "flows_mean": Fact("flows told in an excursion", "about sqrt(n)", allowed, None, "flows", TOGETHER),
+        "all_flows": Fact("excursions that tell all flows", "", 0.0, None, "of excursions"),
+        "spread": Fact("1st to 99th percentile of the queue", "", None, None, "packets", headline=True),
+        "low": Fact("1st percentile of the queue", "", None, None, "packets"),
+        "overshoot": Fact("deepest queue above the threshold", "never", 0.0, None, "packets"),
+        "utilization_p01": Fact("utilization, 1st percentile", "", 1.0, None, ""),
+    }
 
 
-def _facts_of_marks(runs: list[Data]) -> list[Fact]:
-    """If all flows halve together, one flow's rule holds: with B = BDP the queue falls to 0, and no further."""
-    more, over = "fluctuates much more", "regularly overshot"
-    return [
-        _fact(
-            runs, "flows told in an excursion", "more than with drops", float(FLOWS), "flows_mean", "flows", TOGETHER
-        ),
-        _fact(runs, "excursions that tell all flows", "", 1.0, "all_flows", "of excursions"),
-        _fact(runs, "1st to 99th percentile of the queue", more, None, "spread", "packets", headline=True),
-        _fact(runs, "1st percentile of the queue", "", 0.0, "low", "packets"),
-        _fact(runs, "deepest queue above the threshold", over, float(FLOWS), "overshoot", "packets", BUNCHED),
-        _fact(runs, "utilization, 1st percentile", "", 1.0, "utilization_p01", "", UNDERSHOOT),
-    ]
+# If all flows halve together, one flow's rule holds: with B = BDP the queue falls to 0, and no further
+FACTS_OF_MARKS = {
+    "flows_mean": Fact("flows told in an excursion", "more than with drops", float(FLOWS), None, "flows", TOGETHER),
+    "all_flows": Fact("excursions that tell all flows", "", 1.0, None, "of excursions"),
+    "spread": Fact("1st to 99th percentile of the queue", "fluctuates much more", None, None, "packets", headline=True),
+    "low": Fact("1st percentile of the queue", "", 0.0, None, "packets"),
+    "overshoot": Fact(
+        "deepest queue above the threshold", "regularly overshot", float(FLOWS), None, "packets", BUNCHED
+    ),
+    "utilization_p01": Fact("utilization, 1st percentile", "", 1.0, None, "", UNDERSHOOT),
+}
 
 
 FIGURE = PaperFigure("figure_08", CAPTION, SWEEPS, prepare, draw, facts)

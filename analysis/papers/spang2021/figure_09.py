@@ -28,7 +28,7 @@ CAPTION = (
 )
 SWEEPS = ("four-flows",)
 CC, FLOWS = "reno", 4
-NEEDS = ("utilization_p01", "in_flight_mean_packets")  # numbers that there are if packets and windows are
+NEEDS = ("utilization_p01", "in_flight_mean_packets")  # null in runs without packets or windows
 FLOW_COLORS = (BLUE, "#E69F00", GREEN, PURPLE)
 SPAN_RTTS = 220  # of base RTTs
 
@@ -60,7 +60,7 @@ def _run(run: StoredRun) -> Data:
                 "fall": float(trace.signals(start, start + 1)[2][0] - least),
             }
         )  # fmt: skip
-    return {"losses": losses, "jain": run["jain_index"], "delta": run["delta"], "bdp": trace.bdp}
+    return {"losses": losses}
 
 
 def _zoom(trace: PacketTrace, losses: list[Data]) -> Data:
@@ -184,12 +184,9 @@ def facts(data: Data) -> list[Fact]:
                  float(np.mean([np.median([loss["half"] for loss in losses]) for losses in each])),
                  mean_interval(float(np.median([loss["fall"] for loss in losses])) for losses in each), "packets")
         )  # fmt: skip
-    share = [
-        float(np.median([max(loss["windows"].values()) / min(loss["windows"].values()) for loss in run["losses"]]))
-        for run in kept
-    ]
-    rows.append(Fact("largest window over the least, at losses", "one flow about twice the others", 1.0,
-                     mean_interval(share), ""))  # fmt: skip
+    windows = [[loss["windows"].values() for loss in run["losses"]] for run in kept]
+    share = mean_interval(float(np.median([max(each) / min(each) for each in of_run])) for of_run in windows)
+    rows.append(Fact("largest window over the least, at losses", "one flow about twice the others", 1.0, share, ""))
     together = [float(np.mean([len(loss["losers"]) == FLOWS for loss in run["losses"]])) for run in kept]
     rows.append(Fact("losses that hit all flows", "", None, mean_interval(together), "of losses"))
     return rows

@@ -66,10 +66,8 @@ def draw(data: Data) -> look.Figure:
         figure.text(left + x * span, 1 - y_in / height, text, fontsize=POINTS, color=color, va="top", weight=weight)
 
     def rule(y_in: float, width: float) -> None:
-        y = 1 - y_in / height
-        figure.add_artist(
-            Line2D([left, left + span], [y, y], color=BLACK if width > 0.4 else "#C8C8C8", linewidth=width)
-        )
+        y, color = 1 - y_in / height, BLACK if width > 0.4 else "#C8C8C8"
+        figure.add_artist(Line2D([left, left + span], [y, y], color=color, linewidth=width))
 
     for column in COLUMNS:
         write(column.x, 0.1, column.title, weight="bold")
@@ -105,15 +103,9 @@ def _cells(row: RuleRow) -> list[list[tuple[str, str]]]:
         color = {True: HOLDS, False: FAILS, None: OPEN}[condition.holds] if condition.is_judged else BLACK
         wrapped = textwrap.wrap(_marked(condition), COLUMNS[3].width, subsequent_indent="   ")
         conditions += [(line, color) for line in wrapped]
-    plain = (
-        row.rule,
-        row.assumes,
-        row.source,
-        None,
-        "–" if row.predicted is None else f"{row.predicted:.3g}",
-        "–" if row.measured is None else row.measured.text(3),
-        row.verdict,
-    )
+    predicted = "–" if row.predicted is None else f"{row.predicted:.3g}"
+    measured = "–" if row.measured is None else row.measured.text(3)
+    plain = (row.rule, row.assumes, row.source, None, predicted, measured, row.verdict)
     return [
         conditions or [("", BLACK)]
         if text is None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the rows of Table 1 assume, checked on our own runs: those with the least buffer that was enough, and for what
-comes after a loss those of which all packets were kept.
+"""The assumptions of Table 1's rows, checked on stored runs: on runs with the least buffer that was enough, and for the
+time after a loss on runs with all packets.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ FAIR = 1.5  # the largest Delta that is still called fair
 
 
 class Assumption(NamedTuple):
-    """What a rule assumes, with the number found, and whether it holds; None if that is open, or no run says."""
+    """An assumption of a rule with the measured number. `holds` is None if that is open, or no run tells."""
 
     text: str
     holds: bool | None
-    is_judged: bool = True  # False: a number that the rule reckons with, or a remark: no run can fail it
+    is_judged: bool = True  # False: a number of the rule, or a remark: no run can fail it
 
 
 def is_near(asked: float, low: float, high: float) -> bool | None:
-    """Whether what lies between `low` and `high` is within NEAR of what is asked for; None where it may be."""
+    """Whether an interval lies within NEAR of the wanted number; None if only a part of it does."""
     least, most = (1 - NEAR) * asked, (1 + NEAR) * asked
     if high < least or low > most:
         return False
@@ -52,13 +52,13 @@ class RunsAtLeast(NamedTuple):
     bdp: float
 
     def mean(self, number: str | Callable[[StoredRun], float | None]) -> float | None:
-        """Over those runs."""
+        """The mean over these runs."""
         estimate = mean_interval((number(run) if callable(number) else run[number]) for run in self.runs)
         return None if estimate is None else estimate.value
 
 
 def used_enough(runs: StoredRuns, cc: str) -> Assumption:
-    """The other criterion: the least buffer for a utilization, beside what the rule asks for it."""
+    """The other criterion: the least buffer for a utilization, beside the buffer that the rule asks for."""
     least = least_buffers(runs, USED, cc, flows=1).get(1)
     asked = single_flow.single_flow_buffer(cc, bdp(least.runs[0]), USED.enough) if least else None
     if least is None or asked is None:
@@ -75,32 +75,27 @@ def used_enough(runs: StoredRuns, cc: str) -> Assumption:
 
 def losses_when_full(searched: RunsAtLeast | None) -> Assumption:
     """Assumption 3: W = BDP + B when packets are lost."""
-    ratio = None
-    if searched:
-        ratio = searched.mean(
-            lambda run: _median_event(
-                run, lambda e: e["in_flight_before_packets"] / (searched.bdp + run["buffer_packets"])
-            )
-        )
+    ratio = searched.mean(lambda run: _fullness(run, searched.bdp)) if searched else None
     return Assumption(f"W/(BDP + B) at a loss: {rounded(ratio)}", None if ratio is None else abs(ratio - 1) < 0.1)
 
 
-def _median_event(run: StoredRun, number: Callable[[dict[str, float]], float]) -> float | None:
-    events = [event for event in run.summary.get("loss", {}).get("list", []) if event.get("in_flight_before_packets")]
-    return float(np.median([number(event) for event in events])) if events else None
+def _fullness(run: StoredRun, bdp: float) -> float | None:
+    """The median of W/(BDP + B) over a run's losses."""
+    windows = [event.get("in_flight_before_packets") for event in run.summary.get("loss", {}).get("list", [])]
+    shares = [window / (bdp + run["buffer_packets"]) for window in windows if window]
+    return float(np.median(shares)) if shares else None
 
 
 def falls(runs: StoredRuns, cc: str) -> Assumption:
-    """To what share of W a lone flow's window falls after a loss, of runs with all packets, as Figure 1 shows it. What
-    a buffer must outlast is the fall, 1 - b of W; so that is what may be off by NEAR.
+    """The share of W to which a lone flow's window falls after a loss, of runs with all packets, as in Figure 1. A
+    buffer must outlast the fall, 1 - b of W: the fall may be off by NEAR.
 
-    A summary tells only the least in flight after a loss, which PRR has below the window that it goes to.
+    A summary has only the least in flight after a loss. With PRR that is less than the window after recovery.
     """
     asked = 1 - single_flow.DECREASE[cc]
     has_windows = pl.col("in_flight_mean_packets").is_not_null()
-    fall = mean_interval(
-        _fall(run) for run in runs.select(PACKETS, IS_ONE_BDP, has_windows, needs=NEEDS, cc=cc, flows=1)
-    )
+    selected = runs.select(PACKETS, IS_ONE_BDP, has_windows, needs=NEEDS, cc=cc, flows=1)
+    fall = mean_interval(_fall(run) for run in selected)
     rule = f"(b = {1 - asked:.3g}, 1 − b ± {NEAR:.0%})"
     if fall is None:
         return Assumption(f"{cc}: falls to b W {rule}: no run with all packets says", None)
@@ -136,15 +131,11 @@ def silence(runs: StoredRuns) -> Assumption:
 
 
 def _longest_gap_ns(run: StoredRun) -> float | None:
-    window = run.summary["measurement_window_mono_ns"]
-    port = run.summary["bottleneck_port"]
-    cards = run.table("postcards").filter(pl.col("egress_port") == port).select("enqueue_mono_ns", "flags")
-    came = cards["enqueue_mono_ns"].to_numpy()
-    drops = came[(cards["flags"].to_numpy() & 1) != 0]
-    drops = drops[(drops >= window[0]) & (drops < window[1])]
+    trace = PacketTrace(run)
+    came = trace.queue["enqueue_mono_ns"]
     longest_rtt = run["rtt_ns"] * (1 + run["buffer_over_bdp"])
     gaps = []
-    for drop in drops:
+    for drop in trace.signals(trace.start_ns, trace.end_ns)[0]:
         first, last = np.searchsorted(came, (drop + longest_rtt / 2, drop + 2 * longest_rtt))
         if last - first > 1:
             gaps.append(float(np.diff(came[first:last]).max()))
@@ -185,7 +176,7 @@ def windows_of_two(searched: RunsAtLeast | None) -> Assumption:
 
 
 def number(name: str, value: float | None) -> Assumption:
-    """What a rule reckons with, beside its conditions."""
+    """A number that a rule is computed from, beside its conditions."""
     return Assumption(f"{name} = {rounded(value)}", None, is_judged=False)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The rows of Table 1: each rule, its conditions checked on our own runs, and the least buffer beside what it asks for.
 
-One flow's rules are held against the search with one flow, those of n flows against the search with FLOWS flows, where
-Delta, windows and losses are those of the runs with the least buffer that was enough.
+Rules for one flow are compared with the search with one flow, rules for n flows with the search with FLOWS flows.
+Delta, windows and losses are taken from the runs with the least buffer that was enough.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class RuleRow(NamedTuple):
     measured: Interval | None
     kind: str = "number"  # to be met; "most" or "least": a bound from above or below; "distance": from a rule, over it
     unit: str = "packets"
-    none: str = "not measured"  # what is said if there is nothing measured
+    none: str = "not measured"  # stands in place of a number that was not measured
 
     @property
     def verdict(self) -> str:
-        """A few words: "open" where the interval says both."""
+        """A few words: "open" where the interval allows both answers."""
         if self.measured is None or self.predicted is None:
             return self.none
         value, (low, high) = self.measured.value, self.measured.ends
@@ -62,7 +62,7 @@ class RuleRow(NamedTuple):
 
 
 def rows(runs: StoredRuns) -> list[RuleRow]:
-    """All of them, in the paper's order."""
+    """All rows, in the paper's order."""
     lone = {cc: _search(runs, cc, 1) for cc in single_flow.ALGORITHMS}
     searched = runs.select(NONEMPTY.stem, needs=(NONEMPTY.column,), cc="reno")
     flows = nearest({run["flows"] for run in searched} or {FLOWS}, FLOWS)
