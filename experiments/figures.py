@@ -219,6 +219,7 @@ def draw(asked: Asked) -> int:
     missing = [figure for figure in without if asked.real or len(drawn) == 1 or not figure.compares_clocks]
     used = {label for each in drawn for label in each.used}
     left_out = {left.label for each in drawn for left in each.left_out}
+    say(asked.paper.citation)
     say(f"{len(drawn)} figures from {len(used)} runs -> {asked.output}")
     if without:
         complain(f"no valid run for {', '.join(figure.name for figure in without)}")

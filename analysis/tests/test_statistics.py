@@ -144,9 +144,8 @@ def test_power_law__where_many_lines_meet_all_bounds_is_that_through_the_middles
 
 
 def test_interval__is_written_with_its_ends_and_scaled():
-    assert [str(Interval(*ends, 3)) for ends in ((1.23456, 1, 2), (5, 5, math.inf), (0, 0, 0))] == [
-        "1.235 (1 to 2)", "more than 5", "0 (0 to 0)",
-    ]  # fmt: skip
+    intervals = (Interval(1.23456, 1, 2, 3), Interval(5, 5, math.inf, 3), Interval(0, 0, 0, 3))
+    assert [str(interval) for interval in intervals] == ["1.235 (1 to 2)", "more than 5", "0 (0 to 0)"]
     single = Interval(0.5, None, None, 1)
     assert (str(single), single.ends, Interval(1.5, 1, 2, 3).ends) == ("0.5", (0.5, 0.5), (1, 2))
     assert single.scaled(100) == (50, None, None, 1)
