@@ -8,7 +8,7 @@ the figure can name its runs and say how many it left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -174,6 +174,21 @@ class StoredRuns:
                 self.used[run["run"]] = run
                 selected.append(run)
         return selected
+
+    def by_algorithm(
+        self,
+        stem: str,
+        curve: Callable[[list[StoredRun]], dict[str, Any]],
+        *conditions: pl.Expr,
+        ccs: Iterable[str] | None = None,
+        **selection: Any,
+    ) -> dict[str, dict[str, Any]]:
+        """`curve` of the selected runs of each algorithm (default: the paper's), or {"absent": why there are none}."""
+        curves = {}
+        for cc in self.paper.algorithms if ccs is None else ccs:
+            selected = self.select(stem, *conditions, cc=cc, **selection)
+            curves[cc] = curve(selected) if selected else {"absent": self.absence(stem, cc)}
+        return curves
 
     def _of_sweep(self, stem: str) -> pl.DataFrame:
         return self.table.filter(pl.col("sweep") == self.paper.sweep_name(stem, self.smoke))

@@ -19,19 +19,13 @@ NEEDS = ("window_p01_packets", "window_p99_packets")
 SIDESTEP = 1.05
 
 
-def curves(runs_of: dict[str, list[StoredRun]], reasons: dict[str, str], by: str) -> Data:
-    """Of each algorithm both ends of the windows over the fair share, and Delta, by a column; or why there are none."""
-    data: Data = {}
-    for cc, runs in runs_of.items():
-        if not runs:
-            data[cc] = {"absent": reasons.get(cc, "")}
-            continue
-        data[cc] = {
-            "upper": series(runs, by, lambda run: _over_share(run, "window_p99_packets")),
-            "lower": series(runs, by, lambda run: _over_share(run, "window_p01_packets")),
-            "delta": series(runs, by, "delta"),
-        }
-    return data
+def curve(runs: list[StoredRun], by: str) -> Data:
+    """Of one algorithm both ends of the windows over the fair share, and Delta, by a column."""
+    return {
+        "upper": series(runs, by, lambda run: _over_share(run, "window_p99_packets")),
+        "lower": series(runs, by, lambda run: _over_share(run, "window_p01_packets")),
+        "delta": series(runs, by, "delta"),
+    }
 
 
 def _over_share(run: StoredRun, column: str) -> float | None:
@@ -40,7 +34,7 @@ def _over_share(run: StoredRun, column: str) -> float | None:
 
 def draw(ax: look.Axes, data: Data, x_label: str, log_x: bool) -> None:
     """Upper ends filled, lower ends hollow, one colour an algorithm; the fair share is the line at 1."""
-    present = {cc: curve for cc, curve in data.items() if "absent" not in curve}
+    present, missing = look.split(data)
     if not present:
         look.absent(ax, "no valid run")
         return
@@ -69,7 +63,6 @@ def draw(ax: look.Axes, data: Data, x_label: str, log_x: bool) -> None:
             ax.plot(x, y, algorithms.marker(cc) + "-", color=shade, linewidth=0.5,
                     markerfacecolor=shade if end == "upper" else "white", markeredgewidth=0.8)  # fmt: skip
     ax.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
-    missing = [curve["absent"].replace("\n", " ") for curve in data.values() if curve.get("absent")]
     look.legend_right(ax, dict.fromkeys(present, ""), missing)
 
 
@@ -78,8 +71,7 @@ def facts(data: Data, where: str, paper: dict[str, str], only: Sequence[float] |
     rows = []
     for cc, curve in data.items():
         if "absent" in curve:
-            if curve["absent"]:
-                rows.append(absent(curve["absent"]))
+            rows.append(absent(curve["absent"]))
             continue
         for x in curve["upper"]:
             if only is not None and x not in only:

@@ -13,7 +13,7 @@ from analysis.papers import look
 from analysis.papers.facts import Fact, absent
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import bdp, grouped, nearest, pooled, series
-from analysis.papers.stored_runs import StoredRuns
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory import single_flow
 
@@ -34,15 +34,12 @@ PAPER_BBR = "as the model, no cliff below 20 packets"
 
 def prepare(runs: StoredRuns) -> Data:
     """Of each algorithm: 1st percentile of utilization by buffer, the model's line, and burst sizes near the cliff."""
-    panels = {cc: _panel(runs, cc) for cc in runs.paper.algorithms}
+    panels = runs.by_algorithm(SWEEPS[0], _panel, needs=("utilization_p01",), flows=1)
     return {"panels": panels, "provenance": runs.provenance()}
 
 
-def _panel(runs: StoredRuns, cc: str) -> Data:
-    selected = runs.select(SWEEPS[0], needs=("utilization_p01",), cc=cc, flows=1)
-    if not selected:
-        return {"absent": runs.absence(SWEEPS[0], cc)}
-    exact = bdp(selected[0])
+def _panel(selected: list[StoredRun]) -> Data:
+    cc, exact = selected[0]["cc"], bdp(selected[0])
     measured = series(selected, "buffer_packets", "utilization_p01")
     of_buffer = grouped(selected, "buffer_packets")
     near = [buffer for buffer in of_buffer if BURSTS_AT[0] <= buffer <= BURSTS_AT[1]]

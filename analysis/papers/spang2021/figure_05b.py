@@ -11,7 +11,7 @@ from analysis.papers.facts import Fact, absent
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import Series, bdp, series
 from analysis.papers.spang2021.figure_05a import power_text
-from analysis.papers.stored_runs import StoredRuns
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Bounds, Interval, PowerLaw, power_law
 from analysis.theory import many_flows
 
@@ -26,22 +26,20 @@ HEADLINE_FLOWS = (64, 128)
 
 def prepare(runs: StoredRuns) -> Data:
     """Of each algorithm: 1st percentile of utilization and Delta by flows, and laws of what is lost."""
-    curves: Data = {}
-    for cc in runs.paper.algorithms:
-        selected = runs.select(SWEEPS[0], needs=("utilization_p01",), cc=cc)
-        if not selected:
-            curves[cc] = {"absent": runs.absence(SWEEPS[0], cc)}
-            continue
-        utilization = series(selected, "flows", "utilization_p01")
-        floor = max(1 / (UTILIZATION_WINDOW_RTTS * bdp(run)) for run in selected)  # a packet of a window
-        curves[cc] = {
-            "floor": floor,
-            "utilization": utilization,
-            "delta": series(selected, "flows", "delta"),
-            "free": _law(utilization, floor, None),
-            "root": _law(utilization, floor, -0.5),
-        }
+    curves = runs.by_algorithm(SWEEPS[0], _curve, needs=("utilization_p01",))
     return {"curves": curves, "provenance": runs.provenance()}
+
+
+def _curve(selected: list[StoredRun]) -> Data:
+    utilization = series(selected, "flows", "utilization_p01")
+    floor = max(1 / (UTILIZATION_WINDOW_RTTS * bdp(run)) for run in selected)  # a packet of a window
+    return {
+        "floor": floor,
+        "utilization": utilization,
+        "delta": series(selected, "flows", "delta"),
+        "free": _law(utilization, floor, None),
+        "root": _law(utilization, floor, -0.5),
+    }
 
 
 def _law(utilization: Series, floor: float, exponent: float | None) -> PowerLaw | None:

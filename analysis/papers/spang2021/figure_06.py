@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from analysis.figures import algorithms
 from analysis.figures.common import Data
 from analysis.papers import look
@@ -23,12 +25,8 @@ PAPER = "2 BDP/√n tends to overestimate it"
 
 def prepare(runs: StoredRuns) -> Data:
     """One panel for each algorithm; of those without runs, why."""
-    panels = {}
-    for cc in runs.paper.algorithms:
-        if cc == "reno":
-            continue  # Figure 4
-        selected = runs.select(SWEEPS[0], needs=depths.NEEDS, cc=cc)
-        panels[cc] = depths.panel(selected, RULE) if selected else {"absent": runs.absence(SWEEPS[0], cc)}
+    others = [cc for cc in runs.paper.algorithms if cc != "reno"]
+    panels = runs.by_algorithm(SWEEPS[0], partial(depths.panel, times=RULE), ccs=others, needs=depths.NEEDS)
     return {"panels": panels, "provenance": runs.provenance()}
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from analysis.figures.common import Data
 from analysis.papers import look
 from analysis.papers.columns import IS_ONE_BDP
@@ -18,13 +20,11 @@ PAPER = "Δ and 1/Δ slowly increase with n"
 
 def prepare(runs: StoredRuns) -> Data:
     """By number of flows."""
-    runs_of, reasons = {}, {}
-    for cc in runs.paper.algorithms:
-        stem = SWEEPS[0] if cc == "reno" else SWEEPS[1]
-        runs_of[cc] = runs.select(stem, IS_ONE_BDP, needs=fairness.NEEDS, cc=cc)
-        if not runs_of[cc]:
-            reasons[cc] = runs.absence(stem, cc)
-    return {"curves": fairness.curves(runs_of, reasons, "flows"), "provenance": runs.provenance()}
+    curves: Data = {}
+    for stem, ccs in zip(SWEEPS, (("reno",), runs.paper.algorithms[1:]), strict=True):
+        curve = partial(fairness.curve, by="flows")
+        curves |= runs.by_algorithm(stem, curve, IS_ONE_BDP, ccs=ccs, needs=fairness.NEEDS)
+    return {"curves": curves, "provenance": runs.provenance()}
 
 
 def draw(data: Data) -> look.Figure:

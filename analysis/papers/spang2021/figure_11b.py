@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from analysis.figures.common import Data
 from analysis.papers import look
 from analysis.papers.facts import Fact
@@ -19,9 +21,9 @@ PAPER, PAPER_BBR = "about 4, whatever B", "about 10, whatever B"
 
 def prepare(runs: StoredRuns) -> Data:
     """By buffer."""
-    runs_of = {cc: runs.select(SWEEPS[0], needs=fairness.NEEDS, cc=cc) for cc in runs.paper.algorithms}
-    reasons = {cc: runs.absence(SWEEPS[0], cc) for cc, selected in runs_of.items() if not selected}
-    return {"curves": fairness.curves(runs_of, reasons, "buffer_packets"), "provenance": runs.provenance()}
+    curve = partial(fairness.curve, by="buffer_packets")
+    curves = runs.by_algorithm(SWEEPS[0], curve, needs=fairness.NEEDS)
+    return {"curves": curves, "provenance": runs.provenance()}
 
 
 def draw(data: Data) -> look.Figure:
