@@ -13,7 +13,7 @@ import numpy as np
 from analysis import ledger as ledger_module
 from analysis import metrics, open_loop
 from analysis.fidelity import fidelity
-from analysis.join import Segments, Trace, join
+from analysis.join import Segments, TraceByFlow, join
 from analysis.load import Run, load
 from analysis.loss import LossEvent, longest_rtt_ns, loss_events
 from analysis.validity import reasons_against
@@ -28,9 +28,9 @@ class Analysis:
     port: int | None  # of the bottleneck queue
     queue: dict[str, np.ndarray]  # its postcards, by arrival
     segments: Segments
-    trace: Trace
+    trace: TraceByFlow
     window: metrics.Window
-    link: metrics.Link
+    link: metrics.LinkUsage
     windows: metrics.WindowSeries
     good: metrics.Goodput
     utilization: dict[str, float | None]
@@ -54,7 +54,7 @@ def analyse(
     segments, trace = join(run, queue)
 
     window = metrics.measurement_window(run, queue)
-    link = metrics.Link(queue, spec["rate_bps"])
+    link = metrics.LinkUsage(queue, spec["rate_bps"])
     utilization = metrics.utilization(link, window, rtt_ns)
     good = metrics.goodput(run, queue, segments, window)
     windows = metrics.aggregate_window(run, trace)

@@ -81,7 +81,7 @@ def read(path: Path) -> Imported:
 
 
 def _read_capture(path: Path) -> Imported:
-    parts = _Parts()
+    parts = _PostcardBatches()
     with Capture(path) as capture:
         if capture.link_type not in LINK_LAYERS:
             raise InputError(
@@ -95,7 +95,7 @@ def _read_capture(path: Path) -> Imported:
 
 
 def _read_datagrams(path: Path) -> Imported:
-    parts = _Parts()
+    parts = _PostcardBatches()
     datagrams = np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, DATAGRAM_BYTES)
     for start in range(0, len(datagrams), RAW_BATCH):
         parts.add_datagrams(datagrams[start : start + RAW_BATCH], None)
@@ -104,7 +104,7 @@ def _read_datagrams(path: Path) -> Imported:
     return parts.whole()
 
 
-class _Parts:
+class _PostcardBatches:
     """What has been read so far, batch by batch."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from analysis.load import Run
 
 
 @dataclass(frozen=True)
-class Limits:
+class ExactLimits:
     """The most that is allowed of each. None: bounded by another."""
 
     lateness_ns: int
@@ -27,8 +27,8 @@ class Limits:
 # The idle RTT is measured by a process: it reads the clock before it sends and when it has the reply (and so does the
 # kernel, on its behalf, when it wakes). Otherwise a frame of each direction may be late.
 LIMITS = {
-    "driver": Limits(0, 1, 10, "for reading the clock"),
-    "process": Limits(10_000, None, 20_000, "for the switch's lateness, both ways"),
+    "driver": ExactLimits(0, 1, 10, "for reading the clock"),
+    "process": ExactLimits(10_000, None, 20_000, "for the switch's lateness, both ways"),
 }
 MAX_RATE_ERROR = 1e-6
 REPORT = "a fault of the lab: please report it with this run"
@@ -43,7 +43,7 @@ def switch_kind(run: Run) -> str:
     return str(run.spec.get("switch", "process"))
 
 
-def limits(run: Run) -> Limits:
+def limits(run: Run) -> ExactLimits:
     """What is not known is held to what is exact."""
     return LIMITS.get(switch_kind(run), LIMITS["driver"])
 

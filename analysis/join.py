@@ -77,7 +77,7 @@ class Segments:
 
 
 @dataclass
-class Trace:
+class TraceByFlow:
     """The trace by flow."""
 
     rows: dict[int, np.ndarray]  # by flow number: rows of Run.tcp, in time order
@@ -98,7 +98,7 @@ class _Retransmits:
             self.frames.append(pl.DataFrame(columns).with_columns(flow=pl.lit(flow, pl.Int64)))
 
 
-def join(run: Run, queue: Columns) -> tuple[Segments, Trace]:
+def join(run: Run, queue: Columns) -> tuple[Segments, TraceByFlow]:
     """Joins the postcards of one queue (columns by enqueue_mono_ns) with the trace."""
     tcp = run.tcp
     trace = _trace(tcp)
@@ -148,7 +148,7 @@ def join(run: Run, queue: Columns) -> tuple[Segments, Trace]:
     return result, trace
 
 
-def _trace(tcp: Columns) -> Trace:
+def _trace(tcp: Columns) -> TraceByFlow:
     """The trace by flow. Packets in flight are not there yet where they are not known: see _fill_in_flight."""
     rows = dict(_groups(tcp["flow"]))
     counted = known(tcp, "in_flight_packets")
@@ -158,10 +158,10 @@ def _trace(tcp: Columns) -> Trace:
     else:
         windows = {flow: kept for flow, all_of in rows.items() if len(kept := all_of[usable[all_of]])}
     source = (PACKETS_OUT if counted[usable].all() else SEQUENCE_NUMBERS) if usable.any() else None
-    return Trace(rows, windows, tcp["in_flight_packets"], source)
+    return TraceByFlow(rows, windows, tcp["in_flight_packets"], source)
 
 
-def _fill_in_flight(run: Run, trace: Trace, full_bytes: dict[int, int]) -> None:
+def _fill_in_flight(run: Run, trace: TraceByFlow, full_bytes: dict[int, int]) -> None:
     """(snd_nxt - snd_una) / mss, rounded up, where the trace does not count packets in flight.
 
     mss is the record's, else the flow's largest payload in the queue, else what fits into the MTU with timestamps.

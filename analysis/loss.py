@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.metrics import UTILIZATION_WINDOW_RTTS, Columns, Link, Window, WindowSeries, arrivals_in, dropped
+from analysis.metrics import UTILIZATION_WINDOW_RTTS, Columns, LinkUsage, Window, WindowSeries, arrivals_in, dropped
 
 # A sender knows of a loss one RTT later (the queue being full: the longest RTT), and PRR has brought the window down
 # one more after that (first seed paper, 3.2 and Figure 1); the thinner stream reaches the queue and leaves in another.
@@ -37,7 +37,7 @@ def longest_rtt_ns(rtt_ns: int, buffer_packets: int, wire_bytes: int, rate_bps: 
 
 
 def loss_events(
-    queue: Columns, link: Link, windows: WindowSeries, window: Window, rtt_ns: int, rtt_max_ns: int
+    queue: Columns, link: LinkUsage, windows: WindowSeries, window: Window, rtt_ns: int, rtt_max_ns: int
 ) -> list[LossEvent]:
     """The loss events that begin in the measurement window.
 
@@ -65,7 +65,7 @@ def loss_events(
 
 
 def _aftermath(
-    queue: Columns, link: Link, window: Window, start_ns: int, rtt_ns: int, rtt_max_ns: int
+    queue: Columns, link: LinkUsage, window: Window, start_ns: int, rtt_ns: int, rtt_max_ns: int
 ) -> tuple[float | None, float | None, int | None, float | None]:
     end_ns = start_ns + AFTERMATH_RTTS * rtt_max_ns
     if end_ns + rtt_ns > window.end_ns:

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from analysis.join import NONE, Segments, Trace
+from analysis.join import NONE, Segments, TraceByFlow
 from analysis.load import Run
 from analysis.raw import Columns, known
 from analysis.sums import dot
@@ -115,7 +115,7 @@ def arrivals_in(queue: Columns, start_ns: int, end_ns: int) -> slice:
 # The link -------------------------------------------------------------------------------------------------------------
 
 
-class Link:
+class LinkUsage:
     """The bits that left the queue on the wire, as a function of time: a packet's are spread over its transmission.
 
     Wire bytes are the frame (at least 60) and 24 more for FCS, preamble and gap. Transmission ends at enqueue + sojourn
@@ -157,7 +157,7 @@ def sliding_starts(window: Window, width_ns: int, step_ns: int) -> np.ndarray:
     return np.arange(window.start_ns, last + 1, max(step_ns, 1), dtype=np.int64)
 
 
-def utilization_windows(link: Link, window: Window, rtt_ns: int) -> np.ndarray:
+def utilization_windows(link: LinkUsage, window: Window, rtt_ns: int) -> np.ndarray:
     """Utilization of each sliding window of 10 base RTTs, one every RTT; none if the measurement was shorter."""
     width = UTILIZATION_WINDOW_RTTS * rtt_ns
     if window.length_ns < width:
@@ -165,7 +165,7 @@ def utilization_windows(link: Link, window: Window, rtt_ns: int) -> np.ndarray:
     return link.utilization(sliding_starts(window, width, rtt_ns), width)
 
 
-def utilization(link: Link, window: Window, rtt_ns: int) -> dict[str, float | None]:
+def utilization(link: LinkUsage, window: Window, rtt_ns: int) -> dict[str, float | None]:
     """Mean over the measurement window; percentile and extremes over sliding windows of 10 base RTTs, one every RTT.
 
     Utilization is bits that left on the wire / (rate x time) (the first seed paper, 3.3 and 5.1, where iperf's goodput
@@ -304,7 +304,7 @@ def jain_index(values: np.ndarray) -> float | None:
 
 
 def flow_rows(
-    run: Run, queue: Columns, segments: Segments, trace: Trace, good: Goodput, window: Window
+    run: Run, queue: Columns, segments: Segments, trace: TraceByFlow, good: Goodput, window: Window
 ) -> list[dict[str, Any]]:
     """One entry a flow of the experiment, over the measurement window."""
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
@@ -334,7 +334,7 @@ def flow_rows(
     return result
 
 
-def _trace_numbers(run: Run, trace: Trace, flow: int, window: Window) -> dict[str, Any]:
+def _trace_numbers(run: Run, trace: TraceByFlow, flow: int, window: Window) -> dict[str, Any]:
     names = ("retransmits", "cwnd_packets_mean", "in_flight_packets_mean", "srtt_us_mean", "rtt_min_us")
     if flow not in trace.rows:
         return dict.fromkeys(names)
@@ -382,7 +382,7 @@ class WindowSeries:
     cwnd_packets: np.ndarray  # int64
 
 
-def experiment_groups(run: Run, trace: Trace) -> list[tuple[dict[str, Any], np.ndarray]]:
+def experiment_groups(run: Run, trace: TraceByFlow) -> list[tuple[dict[str, Any], np.ndarray]]:
     """(flow of the experiment, the rows of Run.tcp that know its window, in time order) for those that have any."""
     return [(entry, trace.windows[entry["flow"]]) for entry in run.traffic if entry["flow"] in trace.windows]
 
@@ -392,7 +392,7 @@ def rows_in(run: Run, rows: np.ndarray, window: Window) -> np.ndarray:
     return rows[slice(*np.searchsorted(run.tcp["mono_ns"][rows], (window.start_ns, window.end_ns)))]
 
 
-def aggregate_window(run: Run, trace: Trace) -> WindowSeries:
+def aggregate_window(run: Run, trace: TraceByFlow) -> WindowSeries:
     """Sum over flows of the latest packets in flight (first seed paper, 3.3: W(t)), and of the latest cwnd."""
     in_flight, cwnd = (np.zeros(len(trace.in_flight), dtype=np.int64) for _ in range(2))
     ours = np.zeros(len(trace.in_flight), dtype=bool)
@@ -404,7 +404,7 @@ def aggregate_window(run: Run, trace: Trace) -> WindowSeries:
     return WindowSeries(run.tcp["mono_ns"][rows], np.cumsum(in_flight[rows]), np.cumsum(cwnd[rows]))
 
 
-def almost_fairness(run: Run, trace: Trace, window: Window, bdp_packets: int) -> dict[str, float | int | None]:
+def almost_fairness(run: Run, trace: TraceByFlow, window: Window, bdp_packets: int) -> dict[str, float | int | None]:
     """The smallest Delta with BDP/(n Delta) <= w <= Delta BDP/n between the 1st and 99th percentile of all windows.
 
     First seed paper, definition in 4.1 and measurement in 5.6; w is packets in flight at every ACK.

@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike
 
 from analysis import imported
 from analysis.flows import MAX_FLOWS, FiveTuple
-from analysis.join import NONE, Segments, Trace
+from analysis.join import NONE, Segments, TraceByFlow
 from analysis.load import Run
 from analysis.raw import Columns, known
 from wire import wire
@@ -35,7 +35,7 @@ def write_raw_tables(directory: Path, run: Run) -> None:
     write_table(directory / "tcp.parquet", tcp_columns(run.tcp), run.flows)
 
 
-def write_joined(directory: Path, run: Run, queue: Columns, segments: Segments, trace: Trace) -> None:
+def write_joined(directory: Path, run: Run, queue: Columns, segments: Segments, trace: TraceByFlow) -> None:
     """joined.parquet. Raises OSError."""
     write_table(directory / "joined.parquet", joined_columns(run, queue, segments, trace), run.flows)
 
@@ -64,7 +64,9 @@ def tcp_columns(tcp: Columns) -> dict[str, np.ndarray | pl.Series]:
     }
 
 
-def joined_columns(run: Run, queue: Columns, segments: Segments, trace: Trace) -> dict[str, np.ndarray | pl.Series]:
+def joined_columns(
+    run: Run, queue: Columns, segments: Segments, trace: TraceByFlow
+) -> dict[str, np.ndarray | pl.Series]:
     """The joined table. What the trace does not tell of a packet is null."""
     rows = segments.rows
     whole = len(rows) == len(queue["flags"])

@@ -51,7 +51,7 @@ def main() -> int:
         return 2
     facts = report.machine()
     before = report.previous()
-    rows: list[report.Row] = []
+    rows: list[report.BenchRow] = []
     failed = False
     for part, module in parts.items():
         print(f"bench: {part}", file=sys.stderr)

@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 
 from analysis.tests.synthesize import write_big
-from bench.report import Row
+from bench.report import BenchRow
 
 NEEDS_ROOT = False
 POSTCARDS, RECORDS, FLOWS, RUNS = 10_000_000, 5_000_000, 16, 3
 
 
-def measure(short: bool) -> list[Row]:
+def measure(short: bool) -> list[BenchRow]:
     postcards, records, runs = (100_000, 50_000, 1) if short else (POSTCARDS, RECORDS, RUNS)
     with tempfile.TemporaryDirectory(dir="build") as directory:
         big = Path(directory) / "rep-1"
@@ -26,9 +26,9 @@ def measure(short: bool) -> list[Row]:
         results = [_once(big, Path(directory) / f"tables-{number}") for number in range(runs)]
     seconds, gigabytes = [result["seconds"] for result in results], [result["gigabytes"] for result in results]
     return [
-        Row("analysis: load, join, Parquet of 10 M x 5 M rows", sorted(seconds)[runs // 2], "s", must=10,
+        BenchRow("analysis: load, join, Parquet of 10 M x 5 M rows", sorted(seconds)[runs // 2], "s", must=10,
             better="lower", samples=seconds, note=f"rows written: {results[0]['rows']}"),
-        Row("analysis: memory for that", max(gigabytes), "GB", must=3, better="lower", samples=gigabytes),
+        BenchRow("analysis: memory for that", max(gigabytes), "GB", must=3, better="lower", samples=gigabytes),
     ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from bench import processes
-from bench.report import Row
+from bench.report import BenchRow
 from experiments import cell, topology
 from wire.wire import POSTCARD, STORED_POSTCARD
 
@@ -22,9 +22,9 @@ SYNTHETIC = 20_000_000
 PORT = POSTCARD.const["POSTCARD_UDP_PORT"]
 
 
-def measure(short: bool) -> list[Row]:
+def measure(short: bool) -> list[BenchRow]:
     seconds, free_seconds, runs = (3, 2, 1) if short else (SECONDS, FREE_SECONDS, RUNS)
-    return [Row(**row) for row in cell.run(lambda: _in_cell(seconds, free_seconds, runs))]
+    return [BenchRow(**row) for row in cell.run(lambda: _in_cell(seconds, free_seconds, runs))]
 
 
 def _in_cell(seconds: int, free_seconds: int, runs: int) -> list[dict]:

@@ -24,7 +24,7 @@ from analysis.theory import sawtooth
 from analysis.theory.single_flow import bdp_packets
 from bench import depth_figure, lab
 from bench.lab import Outcome
-from bench.report import RESULTS, Row
+from bench.report import RESULTS, BenchRow
 
 NEEDS_ROOT = False  # only rows in real time need root; they are skipped without
 PART = "cross_validation"
@@ -44,7 +44,7 @@ MAX_STANDARD_ERRORS = 4  # of 20 batches: a correct queue exceeds this bound wit
 
 
 @dataclass(frozen=True)
-class Sample:
+class QueueSample:
     """One run: the distribution of depth at arrivals, and the run's summary."""
 
     depth: np.ndarray  # probabilities of 0, 1, 2... packets
@@ -55,7 +55,7 @@ class Sample:
         return period_s(self.summary)
 
 
-def measure(short: bool) -> list[Row]:
+def measure(short: bool) -> list[BenchRow]:
     lab.prepare(PART)
     rows, pictures = [], []
     for name, parameters in SPECS.items():
@@ -67,14 +67,14 @@ def measure(short: bool) -> list[Row]:
     return [*rows, *_sawtooth(short), *_open_loop(short)]
 
 
-def _row(name: str, value: float, unit: str, **more: Any) -> Row:
-    return Row(name=f"cross-validation: {name}", value=value, unit=unit, **more)
+def _row(name: str, value: float, unit: str, **more: Any) -> BenchRow:
+    return BenchRow(name=f"cross-validation: {name}", value=value, unit=unit, **more)
 
 
 # Real beside virtual --------------------------------------------------------------------------------------------------
 
 
-def _sample(name: str, parameters: Iterable[str], clock: str, short: bool) -> list[Sample]:
+def _sample(name: str, parameters: Iterable[str], clock: str, short: bool) -> list[QueueSample]:
     """The valid runs of one clock; none if the clock is not available here. Runs in real time may be disturbed:
     invalid runs are repeated once, with another seed."""
     if clock == "real" and os.geteuid() != 0:
@@ -82,7 +82,7 @@ def _sample(name: str, parameters: Iterable[str], clock: str, short: bool) -> li
         return []
     length = ("DURATION=200rtt", "WARMUP=50rtt") if short else ()
     title = "".join(c if c.isalnum() else "-" for c in f"{name}-{clock}")
-    samples: list[Sample] = []
+    samples: list[QueueSample] = []
     for seed in SEEDS[clock]:
         missing = (2 if short else REPETITIONS) - len(samples)
         if not missing:
@@ -90,7 +90,7 @@ def _sample(name: str, parameters: Iterable[str], clock: str, short: bool) -> li
         words = (*parameters, *length, f"REPS={missing}", f"SEED={seed}", "GENERATOR=epoll", f"NAME={title}")
         for outcome in lab.run(PART, *words, clock=clock):
             if outcome.valid:
-                samples.append(Sample(depth_distribution(outcome), outcome.summary))
+                samples.append(QueueSample(depth_distribution(outcome), outcome.summary))
             else:
                 print(f"  left out: {outcome.why_not}", file=sys.stderr)
     return samples
@@ -105,7 +105,7 @@ def depth_distribution(outcome: Outcome) -> np.ndarray:
     return np.bincount(depth) / max(len(depth), 1)
 
 
-def _rows(name: str, samples: dict[str, list[Sample]], short: bool) -> list[Row]:
+def _rows(name: str, samples: dict[str, list[QueueSample]], short: bool) -> list[BenchRow]:
     real, virtual = ([sample.depth for sample in samples[clock]] for clock in CLOCKS)
     rows = [
         _row(f"{name}: valid runs, {clock} time", len(samples[clock]), "", must=None if short else LEAST_RUNS)
@@ -185,7 +185,7 @@ def period_s(summary: dict[str, Any]) -> float | None:
 # Closed forms ---------------------------------------------------------------------------------------------------------
 
 
-def _sawtooth(short: bool) -> list[Row]:
+def _sawtooth(short: bool) -> list[BenchRow]:
     """One Reno flow with B = BDP, in virtual time, at the paper's rate (second seed paper, appendix B)."""
     length = "DURATION=500rtt" if short else "DURATION=2000rtt"
     parameters = ("CC=reno", "FLOWS=1", "RATE=10gbit", "RTT=1ms", "MTU=9000", length, "WARMUP=100rtt")
@@ -205,7 +205,7 @@ def _sawtooth(short: bool) -> list[Row]:
     ]  # fmt: skip
 
 
-def _open_loop(short: bool) -> list[Row]:
+def _open_loop(short: bool) -> list[BenchRow]:
     """Poisson arrivals in virtual time with equal and with mixed packet sizes, beside M/D/1 and M/G/1."""
     rows = []
     for name in ("md1", "mg1"):

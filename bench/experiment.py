@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from bench.report import Row
+from bench.report import BenchRow
 from experiments.host import CHECKOUT
 
 RUNS = 3
@@ -26,7 +26,7 @@ def run_experiment(*parameters: str) -> Path:
     return (CHECKOUT / "results/latest").resolve() / "rep-1"
 
 
-def measure(short: bool) -> list[Row]:
+def measure(short: bool) -> list[BenchRow]:
     parameters = ["CC=cubic", "FLOWS=16", "NAME=bench-default", *(["DURATION=100rtt"] if short else [])]
     overheads, summaries = [], []
     for _ in range(1 if short else RUNS):
@@ -39,12 +39,12 @@ def measure(short: bool) -> list[Row]:
     return _rows(overheads, summaries)
 
 
-def _rows(overheads: list[float], summaries: list[dict]) -> list[Row]:
+def _rows(overheads: list[float], summaries: list[dict]) -> list[BenchRow]:
     def column(pick) -> list[float]:
         return [pick(summary) for summary in summaries]
 
-    def row(name: str, values: list[float], unit: str, **bounds) -> Row:
-        return Row(f"default run: {name}", statistics.median(values), unit, samples=values, **bounds)
+    def row(name: str, values: list[float], unit: str, **bounds) -> BenchRow:
+        return BenchRow(f"default run: {name}", statistics.median(values), unit, samples=values, **bounds)
 
     ledgers = [summary["ledger"] for summary in summaries]
     lost = [

@@ -23,7 +23,7 @@ RESULTS = Path("results/bench")
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchRow:
     """One measured figure. `must` and `aim` are bounds in the direction of `better` ("higher" or "lower")."""
 
     name: str
@@ -65,21 +65,21 @@ def machine() -> dict[str, str | int | float]:
 
 
 def previous() -> dict[str, float]:
-    """Row name -> its value in the newest earlier bench that has this row."""
+    """BenchX its value in the newest earlier bench that has this row."""
     values: dict[str, float] = {}
     for path in sorted(RESULTS.glob("*.json")):
         values.update({row["name"]: row["value"] for row in json.loads(path.read_text())["rows"]})
     return values
 
 
-def save(rows: Iterable[Row], machine_facts: dict) -> Path:
+def save(rows: Iterable[BenchRow], machine_facts: dict) -> Path:
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
     path.write_text(json.dumps({"machine": machine_facts, "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
     return path
 
 
-def show(rows: list[Row], machine_facts: dict, before: dict[str, float]) -> None:
+def show(rows: list[BenchRow], machine_facts: dict, before: dict[str, float]) -> None:
     console = Console(width=max(Console().width, 150))
     console.print(" · ".join(f"{name} {value}" for name, value in machine_facts.items()), soft_wrap=True)
     table = Table("what", "measured", "must", "aim", "before", "verdict", "beside it", "note")

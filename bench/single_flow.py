@@ -11,13 +11,13 @@ import json
 from pathlib import Path
 
 from bench.experiment import run_experiment
-from bench.report import Row
+from bench.report import BenchRow
 
 BUFFERS_BDP = (0.25, 0.5, 1, 1.5)
 TOLERANCE = 0.08
 
 
-def measure(short: bool) -> list[Row]:
+def measure(short: bool) -> list[BenchRow]:
     rows = []
     for buffer_bdp in BUFFERS_BDP:
         repetition = run_experiment(
@@ -27,7 +27,7 @@ def measure(short: bool) -> list[Row]:
     return rows
 
 
-def _rows(repetition: Path, buffer_bdp: float) -> list[Row]:
+def _rows(repetition: Path, buffer_bdp: float) -> list[BenchRow]:
     summary = json.loads((repetition / "summary.json").read_text())
     ratio = summary["buffer_packets"] / summary["bdp_packets"]
     predicted = min((1 + ratio) / 2, 1)
@@ -35,7 +35,7 @@ def _rows(repetition: Path, buffer_bdp: float) -> list[Row]:
     note = "" if summary["valid"] else "NOT VALID: " + "; ".join(summary["reasons"])
     off = abs(measured - predicted) if summary["valid"] and measured is not None else 1.0
     return [
-        Row(
+        BenchRow(
             f"one Reno flow, {buffer_bdp} BDP: utilization after a loss, off by",
             off,
             "",

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench import processes
-from bench.report import Row
+from bench.report import BenchRow
 from controlplane.policy import TailDrop
 from controlplane.soft import SoftSwitch
 from controlplane.switch import Collector, Switch
@@ -29,11 +29,11 @@ UDP_FRAME_BYTES, FCS_BYTES = 64, 4
 JUMBO_RATE_BPS, JUMBO_RTT_NS, JUMBO_BUFFER_PACKETS = 10_000_000_000, 1_000_000, 138
 
 
-def measure(short: bool) -> list[Row]:
+def measure(short: bool) -> list[BenchRow]:
     seconds, runs = (2, 1) if short else (SECONDS, RUNS)
     rows = cell.run(lambda: _at_mtu_1500(seconds, runs))
     rows += cell.run(lambda: _at_mtu_9000(seconds, runs))
-    return [Row(**row) for row in rows]
+    return [BenchRow(**row) for row in rows]
 
 
 def _at_mtu_1500(seconds: int, runs: int) -> list[dict]:

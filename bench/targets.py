@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bench import processes
-from bench.report import Row
+from bench.report import BenchRow
 from bench.switch import PORTS, RUNS, SECONDS, collected, configure, let_tcp_burst, network, soft_switch
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS, connect
@@ -32,9 +32,9 @@ def missing() -> str:
     return "; ".join(lacking.programs("bmv2"))
 
 
-def measure(short: bool) -> list[Row]:
+def measure(short: bool) -> list[BenchRow]:
     seconds, runs = (2, 1) if short else (SECONDS, RUNS)
-    return [Row(**row) for row in cell.run(lambda: _side_by_side(seconds, runs))]
+    return [BenchRow(**row) for row in cell.run(lambda: _side_by_side(seconds, runs))]
 
 
 def _side_by_side(seconds: int, runs: int) -> list[dict]:

@@ -12,15 +12,15 @@ import tempfile
 from pathlib import Path
 
 from bench import processes
-from bench.report import Row
+from bench.report import BenchRow
 from experiments import cell, missing, topology
 
 SECONDS, RUNS = 10, 3
 SENDS_PER_S = 250_000  # each is an event or two
 
 
-def measure(short: bool) -> list[Row]:
-    return [Row(**row) for row in cell.run(lambda: _in_cell(2 if short else SECONDS, 1 if short else RUNS))]
+def measure(short: bool) -> list[BenchRow]:
+    return [BenchRow(**row) for row in cell.run(lambda: _in_cell(2 if short else SECONDS, 1 if short else RUNS))]
 
 
 def _in_cell(seconds: int, runs: int) -> list[dict]:

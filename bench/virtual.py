@@ -18,7 +18,7 @@ import numpy as np
 from analysis.raw import load_postcards
 from bench import lab
 from bench.lab import Outcome
-from bench.report import Row
+from bench.report import BenchRow
 
 NEEDS_ROOT = False
 RUNS = 3
@@ -36,7 +36,7 @@ def run(*parameters: str, clock: str = "virtual") -> Outcome:
     return outcome
 
 
-def measure(short: bool) -> list[Row]:
+def measure(short: bool) -> list[BenchRow]:
     lab.prepare("virtual")
     outcomes: list[Outcome] = []
     rows = [
@@ -55,11 +55,11 @@ def measure(short: bool) -> list[Row]:
     ]
 
 
-def _row(name: str, value: float, unit: str, **more: Any) -> Row:
-    return Row(name=f"virtual: {name}", value=value, unit=unit, **more)
+def _row(name: str, value: float, unit: str, **more: Any) -> BenchRow:
+    return BenchRow(name=f"virtual: {name}", value=value, unit=unit, **more)
 
 
-def _default(short: bool, outcomes: list[Outcome]) -> list[Row]:
+def _default(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
     length = ["DURATION=100rtt", "WARMUP=20rtt"] if short else []
     runs = [run(*DEFAULT, "NAME=default", *length) for _ in range(1 if short else RUNS)]
     outcomes += runs
@@ -77,7 +77,7 @@ def _default(short: bool, outcomes: list[Outcome]) -> list[Row]:
     ]  # fmt: skip
 
 
-def _papers(short: bool, outcomes: list[Outcome]) -> list[Row]:
+def _papers(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
     """The first seed paper's link. A run of 1 s has no ProbeRTT of BBR, which happens every 10 s."""
     length = ["DURATION=100rtt", "WARMUP=50rtt"] if short else ["DURATION=1000rtt"]
     rows = []
@@ -92,7 +92,7 @@ def _papers(short: bool, outcomes: list[Outcome]) -> list[Row]:
     return rows
 
 
-def _drained(name: str, outcome: Outcome, paper: str) -> Row:
+def _drained(name: str, outcome: Outcome, paper: str) -> BenchRow:
     drained = outcome.summary["drained_fraction"]
     over_rtt = _range(drained["of_bdp_mean_over_rtt"])
     return _row(
@@ -106,7 +106,7 @@ def _range(share: dict[str, float | None]) -> str:
     return "none" if share["min"] is None else f"{share['min']:.2f} to {share['max']:.2f}"
 
 
-def _many_flows(short: bool, outcomes: list[Outcome]) -> list[Row]:
+def _many_flows(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
     """A packet must not cost more wall time because there are many flows."""
     wide = ("RATE=100gbit", "RTT=1ms", "MTU=9000", f"DURATION={20 if short else 200}rtt", "WARMUP=20rtt")
     narrow = ("RATE=1gbit", *(("DURATION=50rtt", "WARMUP=20rtt") if short else ()))
@@ -128,7 +128,7 @@ def _many_flows(short: bool, outcomes: list[Outcome]) -> list[Row]:
     return rows
 
 
-def _executors(short: bool, outcomes: list[Outcome]) -> list[Row]:
+def _executors(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
     """The same experiment with the switch as a driver and as a process."""
     length = f"DURATION={100 if short else 500}rtt"
     driver, process = (
@@ -148,13 +148,13 @@ def _executors(short: bool, outcomes: list[Outcome]) -> list[Row]:
     ]  # fmt: skip
 
 
-def _exactness(outcomes: Iterable[Outcome]) -> list[Row]:
+def _exactness(outcomes: Iterable[Outcome]) -> list[BenchRow]:
     """The worst values over all frames of all runs with the driver."""
     in_virtual = (outcome.summary for outcome in outcomes if outcome.summary["clock"] == "virtual")
     summaries = [summary for summary in in_virtual if summary["lab"]["switch"] == "driver"]
     frames = sum(summary["fidelity"]["lateness_frames"] for summary in summaries)
 
-    def worst(name: str, pick: Any, unit: str, must: float, peer: str = "") -> Row:
+    def worst(name: str, pick: Any, unit: str, must: float, peer: str = "") -> BenchRow:
         value, note = max(abs(pick(summary)) for summary in summaries), f"of {len(summaries)} runs"
         return _row(f"driver: {name}", value, unit, must=must, better="lower", peer=peer, note=note)
 
@@ -171,7 +171,7 @@ def _exactness(outcomes: Iterable[Outcome]) -> list[Row]:
     ]  # fmt: skip
 
 
-def _determinism(short: bool) -> list[Row]:
+def _determinism(short: bool) -> list[BenchRow]:
     """The same seed gives the same bytes. Another seed gives another queue, not only other port numbers."""
     length = f"DURATION={50 if short else 200}rtt"
     first, again, other = (

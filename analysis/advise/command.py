@@ -81,7 +81,8 @@ def _answer(question: Question, directory: Path, as_json: bool) -> None:
 
     runs = evidence.load(directory)
     rows = [
-        show.Row(advice, judge.judge(advice.rule, question.link, runs.runs)) for advice in rules.advise(question.link)
+        show.AdviceRow(advice, judge.judge(advice.rule, question.link, runs.runs))
+        for advice in rules.advise(question.link)
     ]
     if as_json:
         print(show.as_json(question, rows, runs))

@@ -26,7 +26,7 @@ COLUMNS = (
 ALSO = ("clock", "seed", "repetition")  # by which a run that was done twice is known, where a table has them
 
 
-class Run(NamedTuple):
+class StoredRun(NamedTuple):
     """One repetition."""
 
     cc: str
@@ -53,23 +53,23 @@ class Run(NamedTuple):
         return not (rule.needs_delta and self.delta is None) and not (rule.most_losing and self.flows_losing is None)
 
 
-ASKED = 6  # the first fields of a Run: what was asked of it
+ASKED = 6  # the first fields of a StoredRun: what was asked of it
 
 
-class Runs(NamedTuple):
+class Evidence(NamedTuple):
     """Runs that count, how many did not, the files they came from, and what could not be read, a line each."""
 
-    runs: list[Run]
+    runs: list[StoredRun]
     left_out: int
     sources: list[str]
     problems: list[str]
 
 
-def load(directory: Path) -> Runs:
+def load(directory: Path) -> Evidence:
     """Every run below `directory`; none if it does not exist. What cannot be read is a problem, not an error. A run
     that several sweeps did counts once.
     """
-    runs: dict[object, Run] = {}
+    runs: dict[object, StoredRun] = {}
     sources, problems, left_out = [], [], 0
     for path in _files(directory):
         try:
@@ -84,7 +84,7 @@ def load(directory: Path) -> Runs:
                 runs.setdefault((run[:ASKED], drawn) if drawn else object(), run)
         left_out += len(rows) - (len(runs) - before)
         sources.append(str(path))
-    return Runs(list(runs.values()), left_out, sources, problems)
+    return Evidence(list(runs.values()), left_out, sources, problems)
 
 
 def _files(directory: Path) -> list[Path]:
@@ -110,7 +110,7 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
         yield from run_table.read_table(path, COLUMNS, ALSO).iter_rows(named=True)
 
 
-def _run(row: Mapping[str, Any]) -> Run | None:
+def _run(row: Mapping[str, Any]) -> StoredRun | None:
     """The run of a row, None if it does not count."""
     numbers = [row[name] for name in ("flows", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets")]
     usable = all((number := _number(value)) is not None and number > 0 for value in numbers)
@@ -118,7 +118,7 @@ def _run(row: Mapping[str, Any]) -> Run | None:
     long_flows = row["traffic"] == "long" and row["mode"] == "tail-drop"
     if row["valid"] is not True or not long_flows or not usable or not cc or "," in cc:
         return None
-    return Run(
+    return StoredRun(
         str(cc), int(numbers[0]), int(numbers[1]), int(numbers[2]), int(numbers[3]), float(numbers[4]),
         *(_number(row[name]) for name in MEASURED),
     )  # fmt: skip

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from analysis.advise.evidence import Run
+from analysis.advise.evidence import StoredRun
 from analysis.advise.link import Link
 from analysis.advise.rule import Advice, Rule
 
@@ -23,7 +23,7 @@ Number = TypeVar("Number", int, float)
 class Held(NamedTuple):
     """A run held against a rule: what it asks for there, packets, and whether the run did what it promises."""
 
-    run: Run
+    run: StoredRun
     link: Link
     asks: float
     kept: bool
@@ -95,7 +95,7 @@ def span_of(least: float, most: float) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def judge(rule: Rule, asked: Link, runs: list[Run]) -> Verdict:
+def judge(rule: Rule, asked: Link, runs: list[StoredRun]) -> Verdict:
     """The rule, as the row for `asked` computes it, against the runs of its congestion control."""
     held = [found for run in runs if (found := _hold(rule, asked, run)) is not None]
     inside = _nearest(rule, asked, [one for one in held if not one.is_outside])
@@ -126,7 +126,7 @@ def judge(rule: Rule, asked: Link, runs: list[Run]) -> Verdict:
     )
 
 
-def _hold(rule: Rule, asked: Link, run: Run) -> Held | None:
+def _hold(rule: Rule, asked: Link, run: StoredRun) -> Held | None:
     """None if the run says nothing of the rule."""
     if run.cc != asked.cc or (run.flows == 1) != (rule.runs_of == "one") or not run.tells(rule):
         return None
@@ -139,7 +139,7 @@ def _hold(rule: Rule, asked: Link, run: Run) -> Held | None:
         return None
     # How many lose is LOSING's word about the link that was asked about, and not about this run, where it was measured
     assumed = link if rule.takes_losing else replace(link, losing=None)
-    advice = Advice(rule, rule.ask(link), rule.conditions(assumed))
+    advice = Advice(rule, rule.ask(link), rule.assumptions(assumed))
     return Held(run, link, advice.packets, value >= promise.least, advice.holds is False)
 
 

@@ -16,14 +16,14 @@ SOURCE = (
 )
 
 
-class Limits(NamedTuple):
+class MemoryLimits(NamedTuple):
     """Largest buffers of the first two classes, bytes."""
 
     sram_bytes: float = SRAM_BYTES
     package_bytes: float = PACKAGE_BYTES
 
 
-def memory_class(size_bytes: float, limits: Limits = Limits()) -> str:  # noqa: B008 (immutable)
+def memory_class(size_bytes: float, limits: MemoryLimits = MemoryLimits()) -> str:  # noqa: B008 (immutable)
     """on-chip SRAM, package, or off-chip; 'none' for what has no end."""
     if math.isinf(size_bytes):
         return "none"

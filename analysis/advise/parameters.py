@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from analysis.advise.link import Link
-from analysis.advise.memory import Limits
+from analysis.advise.memory import MemoryLimits
 from analysis.theory.single_flow import ALGORITHMS
 from lib import units
 from lib.errors import BadValue, SpecError
@@ -115,7 +115,7 @@ class Question(NamedTuple):
     """What was asked."""
 
     link: Link
-    limits: Limits
+    limits: MemoryLimits
     evidence: str
 
 
@@ -137,7 +137,7 @@ def read(given: Mapping[str, object]) -> Question:
     if errors:
         raise SpecError(errors)
     return Question(
-        _link(values), Limits(float(values["sram"].amount), float(values["package"].amount)), values["evidence"]
+        _link(values), MemoryLimits(float(values["sram"].amount), float(values["package"].amount)), values["evidence"]
     )
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from analysis.advise.link import Link
 
 
-class Condition(NamedTuple):
+class Assumption(NamedTuple):
     """An assumption; `holds` is None if these inputs do not say."""
 
     text: str
@@ -40,7 +40,7 @@ MEASURES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """`ask` gives packets (math.inf: no buffer is enough) for a link to which it `applies`; `conditions` what it
+    """`ask` gives packets (math.inf: no buffer is enough) for a link to which it `applies`; `assumptions` what it
     assumes.
 
     `promise` is what the buffer is for, and what a run is judged by; None if runs of long flows do not measure it.
@@ -54,7 +54,7 @@ class Rule:
     formula: str
     source: str
     ask: Callable[[Link], float]
-    conditions: Callable[[Link], list[Condition]]
+    assumptions: Callable[[Link], list[Assumption]]
     applies: Callable[[Link], bool] = lambda link: True
     promise: Callable[[Link], Promise] | None = None
     runs_of: str = "many"
@@ -68,11 +68,11 @@ class Advice(NamedTuple):
 
     rule: Rule
     packets: float
-    conditions: list[Condition]
+    assumptions: list[Assumption]
 
     @property
     def holds(self) -> bool | None:
         """False if any assumption fails, True if all hold, else None."""
-        if any(condition.holds is False for condition in self.conditions):
+        if any(assumption.holds is False for assumption in self.assumptions):
             return False
-        return True if all(condition.holds for condition in self.conditions) else None
+        return True if all(assumption.holds for assumption in self.assumptions) else None

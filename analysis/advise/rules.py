@@ -13,7 +13,7 @@ RULES: tuple[Rule, ...] = (*LONG_FLOWS, *OTHER_TRAFFIC)
 
 def advise(link: Link) -> list[Advice]:
     """Every rule that applies to this link, in the order of RULES."""
-    return [Advice(rule, rule.ask(link), rule.conditions(link)) for rule in RULES if rule.applies(link)]
+    return [Advice(rule, rule.ask(link), rule.assumptions(link)) for rule in RULES if rule.applies(link)]
 
 
 def not_asked(link: Link) -> list[str]:

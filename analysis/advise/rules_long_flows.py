@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from analysis.advise.amounts import si
 from analysis.advise.link import Link
-from analysis.advise.rule import MEAN, NONEMPTY, P01, Condition, Promise, Rule
+from analysis.advise.rule import MEAN, NONEMPTY, P01, Assumption, Promise, Rule
 from analysis.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.theory import gaussian, many_flows, single_flow
 
@@ -22,20 +22,20 @@ UNIFORM_FULL = 0.98  # of the time, in Theorem 4
 MEASURED_DELTA = {"reno": 4.0, "cubic": 4.0, "scalable": 4.0, "bbr": 10.0}
 
 
-def reno(link: Link) -> Condition:
+def reno(link: Link) -> Assumption:
     """The flows are Reno's."""
-    return Condition("Reno: windows halve, one packet more each RTT", link.cc == "reno")
+    return Assumption("Reno: windows halve, one packet more each RTT", link.cc == "reno")
 
 
-def _room(link: Link, buffer: float) -> list[Condition]:
+def _room(link: Link, buffer: float) -> list[Assumption]:
     """What every rule of long flows needs: room for bursts, of senders that do not pace, and for windows to grow."""
     found = []
     if link.cc != "bbr":  # the first paper's 3.6 sees no cliff of BBR
         text = f"buffer of {BURST_PACKETS} packets or more, for bursts"
-        found.append(Condition(text, buffer >= BURST_PACKETS))
+        found.append(Assumption(text, buffer >= BURST_PACKETS))
     if link.window_bytes is not None:
         text = f"windows may be BDP/n = {link.fair_window:.3g} packets: WINDOW is {link.largest_window:.3g}"
-        found.append(Condition(text, link.largest_window >= link.fair_window))
+        found.append(Assumption(text, link.largest_window >= link.fair_window))
     return found
 
 
@@ -52,66 +52,68 @@ def _many(link: Link) -> bool:
     return link.flows > 1
 
 
-def _one_or_together(link: Link) -> Condition:
+def _one_or_together(link: Link) -> Assumption:
     if link.flows == 1:
-        return Condition("a single flow", True)
+        return Assumption("a single flow", True)
     text = f"all {link.flows} flows lose packets together (common below 100 flows, very rare above 500)"
-    return Condition(text, False if link.flows > DESYNCHRONIZED_ABOVE else None)
+    return Assumption(text, False if link.flows > DESYNCHRONIZED_ABOVE else None)
 
 
-def _apart(link: Link) -> Condition:
+def _apart(link: Link) -> Assumption:
     text = f"{link.flows} windows are independent (usual above 500 flows, not below 100)"
     if link.flows > DESYNCHRONIZED_ABOVE:
-        return Condition(text, True)
-    return Condition(text, False if link.flows < SYNCHRONIZED_BELOW else None)
+        return Assumption(text, True)
+    return Assumption(text, False if link.flows < SYNCHRONIZED_BELOW else None)
 
 
-def _uniform() -> Condition:
-    return Condition("windows uniform from 2/3 to 4/3 of their mean (neither the first paper, 5.3, nor ours are)", None)
+def _uniform() -> Assumption:
+    return Assumption(
+        "windows uniform from 2/3 to 4/3 of their mean (neither the first paper, 5.3, nor ours are)", None
+    )
 
 
-def _mean_window(link: Link, buffer: float) -> Condition:
+def _mean_window(link: Link, buffer: float) -> Assumption:
     window = (link.bdp + buffer) / link.flows
-    return Condition(f"mean window above {LEAST_MEAN_WINDOW} packets: {window:.3g}", window > LEAST_MEAN_WINDOW)
+    return Assumption(f"mean window above {LEAST_MEAN_WINDOW} packets: {window:.3g}", window > LEAST_MEAN_WINDOW)
 
 
-def _fair(link: Link, ask: Callable[[Link], float]) -> Condition:
+def _fair(link: Link, ask: Callable[[Link], float]) -> Assumption:
     measured = replace(link, delta=max(MEASURED_DELTA[link.cc], link.delta))
     text = f"windows stay within {link.delta:g} x of BDP/n"
     if measured != link:
         needed = si(link.bytes(ask(measured)), "B")
         text += f"; the first paper measured about {measured.delta:g} x, which asks for {needed}"
-    return Condition(text, None)
+    return Assumption(text, None)
 
 
-def _almost_fair(link: Link, ask: Callable[[Link], float]) -> list[Condition]:
+def _almost_fair(link: Link, ask: Callable[[Link], float]) -> list[Assumption]:
     return [
-        Condition("windows fall by a fixed share at a loss", link.cc in single_flow.DECREASE),
+        Assumption("windows fall by a fixed share at a loss", link.cc in single_flow.DECREASE),
         _fair(link, ask),
         _least_window(link),
         _few_lose(link),
-        Condition("one RTT for all flows", None),
+        Assumption("one RTT for all flows", None),
         *_room(link, ask(link)),
     ]
 
 
-def _least_window(link: Link) -> Condition:
+def _least_window(link: Link) -> Assumption:
     """Almost fairness allows the least window that is known to be; BDP/n is one that no least window is above."""
     allowed = many_flows.almost_fair_least_window(link.bdp, link.flows, link.delta)
     needed = many_flows.least_window(single_flow.DECREASE.get(link.cc, 0.5))
     holds = True if allowed >= needed else None if link.fair_window >= needed else False
-    return Condition(f"least window {needed:.2g} packets or more: {allowed:.3g} to {link.fair_window:.3g}", holds)
+    return Assumption(f"least window {needed:.2g} packets or more: {allowed:.3g} to {link.fair_window:.3g}", holds)
 
 
 def _most_losing(link: Link) -> float:
     return many_flows.flows_seeing_loss(link.bdp, link.flows, link.delta)
 
 
-def _few_lose(link: Link) -> Condition:
+def _few_lose(link: Link) -> Assumption:
     """No more than n^2 / (Delta BDP) + sqrt(n): known if LOSING says how many there are beyond the first term."""
     most = _most_losing(link)
     holds = None if link.losing is None else link.losing <= math.sqrt(link.flows)
-    return Condition(f"at most {most:.4g} of {link.flows} flows see a loss in one RTT", holds)
+    return Assumption(f"at most {most:.4g} of {link.flows} flows see a loss in one RTT", holds)
 
 
 def _one_flow(link: Link) -> float:
@@ -121,10 +123,10 @@ def _one_flow(link: Link) -> float:
     return buffer
 
 
-def _one_flow_conditions(link: Link) -> list[Condition]:
+def _one_flow_assumptions(link: Link) -> list[Assumption]:
     found = [_one_or_together(link)]
     if link.cc == "bbr":
-        found.append(Condition("BBR v1 that probes for bandwidth, and loses packets when it sends 5/4", None))
+        found.append(Assumption("BBR v1 that probes for bandwidth, and loses packets when it sends 5/4", None))
     return [*found, *_room(link, _one_flow(link))]
 
 
@@ -132,7 +134,7 @@ def _sqrt_n(link: Link) -> float:
     return many_flows.sqrt_rule(link.bdp, link.flows)
 
 
-def _sqrt_n_conditions(link: Link) -> list[Condition]:
+def _sqrt_n_assumptions(link: Link) -> list[Assumption]:
     buffer = _sqrt_n(link)
     return [_apart(link), reno(link), _mean_window(link, buffer), _uniform(), *_room(link, buffer)]
 
@@ -141,7 +143,7 @@ def _gaussian(link: Link) -> float:
     return gaussian.required_buffer(link.utilization, link.bdp, link.flows)
 
 
-def _gaussian_conditions(link: Link) -> list[Condition]:
+def _gaussian_assumptions(link: Link) -> list[Assumption]:
     buffer = _gaussian(link)
     return [
         _apart(link),
@@ -149,7 +151,7 @@ def _gaussian_conditions(link: Link) -> list[Condition]:
         _mean_window(link, buffer if buffer < math.inf else 0),
         _uniform(),
         *_room(link, buffer),
-        Condition("the bound gets to UTIL with some buffer", buffer < math.inf),
+        Assumption("the bound gets to UTIL with some buffer", buffer < math.inf),
     ]
 
 
@@ -162,12 +164,12 @@ def _theorem_7(link: Link) -> float:
     return max(theory, float(BURST_PACKETS))
 
 
-def _theorem_7_conditions(link: Link) -> list[Condition]:
+def _theorem_7_assumptions(link: Link) -> list[Assumption]:
     bound = many_flows.almost_fair_utilization(link.flows, link.delta)
     text = f"without a buffer at least {bound:.4g} of the link is used"
     if _theorem_7(link) == BURST_PACKETS:
         text += f", UTIL is {link.utilization:g}: only bursts need room, about twenty packets (3.6)"
-    return [Condition(text, True), *_almost_fair(link, _theorem_7)]
+    return [Assumption(text, True), *_almost_fair(link, _theorem_7)]
 
 
 def _equation_3(link: Link) -> float:
@@ -178,9 +180,9 @@ def _most_losing_of_equation_3(link: Link) -> float:
     return _most_losing(link) - math.sqrt(link.flows) + (link.losing or 0.0)
 
 
-def _equation_3_conditions(link: Link) -> list[Condition]:
+def _equation_3_assumptions(link: Link) -> list[Assumption]:
     most = _most_losing_of_equation_3(link)
-    given = Condition(f"at most {most:.4g} of {link.flows} flows see a loss in one RTT, as LOSING says", True)
+    given = Assumption(f"at most {most:.4g} of {link.flows} flows see a loss in one RTT, as LOSING says", True)
     few_lose = _few_lose(link)
     return [given if found == few_lose else found for found in _almost_fair(link, _equation_3)]
 
@@ -189,11 +191,11 @@ def _theorem_8(link: Link) -> float:
     return many_flows.bbr_buffer(link.bdp, link.flows, link.delta, link.risk)
 
 
-def _theorem_8_conditions(link: Link) -> list[Condition]:
+def _theorem_8_assumptions(link: Link) -> list[Assumption]:
     return [
-        Condition("all flows are BBR v1 that probes for bandwidth", None if link.cc == "bbr" else False),
+        Assumption("all flows are BBR v1 that probes for bandwidth", None if link.cc == "bbr" else False),
         _fair(link, _theorem_8),
-        Condition("cycles begin at random, and one RTT for all flows", None),
+        Assumption("cycles begin at random, and one RTT for all flows", None),
         *_room(link, _theorem_8(link)),
     ]
 
@@ -205,7 +207,7 @@ LONG_FLOWS = (
         formula="C x RTT",
         source="first paper, 3.1; second paper, 2 and 3.1",
         ask=lambda link: single_flow.bdp_rule(link.bdp),
-        conditions=lambda link: [_one_or_together(link), reno(link), *_room(link, link.bdp)],
+        assumptions=lambda link: [_one_or_together(link), reno(link), *_room(link, link.bdp)],
         promise=_full,
         runs_of="one",
     ),
@@ -215,7 +217,7 @@ LONG_FLOWS = (
         formula="(UTIL/beta - 1) BDP; BBR: (UTIL - 3/4) BDP",
         source="first paper, 3.5",
         ask=_one_flow,
-        conditions=_one_flow_conditions,
+        assumptions=_one_flow_assumptions,
         promise=_wanted,
         runs_of="one",
     ),
@@ -226,7 +228,7 @@ LONG_FLOWS = (
         source="second paper, 3.2; first paper, Theorem 4",
         applies=_many,
         ask=_sqrt_n,
-        conditions=_sqrt_n_conditions,
+        assumptions=_sqrt_n_assumptions,
         promise=lambda link: Promise(NONEMPTY, UNIFORM_FULL),
     ),
     Rule(
@@ -236,7 +238,7 @@ LONG_FLOWS = (
         source="second paper, equation 6",
         applies=_many,
         ask=_gaussian,
-        conditions=_gaussian_conditions,
+        assumptions=_gaussian_assumptions,
         promise=lambda link: Promise(MEAN, link.utilization),
     ),
     Rule(
@@ -246,7 +248,7 @@ LONG_FLOWS = (
         source="first paper, Theorems 5 and 6",
         applies=_many,
         ask=_theorem_6,
-        conditions=lambda link: _almost_fair(link, _theorem_6),
+        assumptions=lambda link: _almost_fair(link, _theorem_6),
         promise=_full,
         needs_delta=True,
         most_losing=_most_losing,
@@ -258,7 +260,7 @@ LONG_FLOWS = (
         source="first paper, Theorems 5 and 7, Lemma 2",
         applies=_many,
         ask=_theorem_7,
-        conditions=_theorem_7_conditions,
+        assumptions=_theorem_7_assumptions,
         promise=_wanted,
         needs_delta=True,
         most_losing=_most_losing,
@@ -270,7 +272,7 @@ LONG_FLOWS = (
         source="first paper, equation 3",
         applies=lambda link: link.flows > 1 and link.losing is not None,
         ask=_equation_3,
-        conditions=_equation_3_conditions,
+        assumptions=_equation_3_assumptions,
         promise=_full,
         needs_delta=True,
         most_losing=_most_losing_of_equation_3,
@@ -283,7 +285,7 @@ LONG_FLOWS = (
         source="first paper, Theorem 8",
         applies=lambda link: link.flows > 1 and link.cc == "bbr",
         ask=_theorem_8,
-        conditions=_theorem_8_conditions,
+        assumptions=_theorem_8_assumptions,
         promise=lambda link: Promise(NONEMPTY, 1 - link.risk),
         needs_delta=True,
     ),

@@ -9,7 +9,7 @@ import math
 
 from analysis.advise.amounts import whole
 from analysis.advise.link import Link
-from analysis.advise.rule import Condition, Rule
+from analysis.advise.rule import Assumption, Rule
 from analysis.advise.rules_long_flows import reno
 from analysis.theory import capacity_ratio, queues, short_flows, tiny_buffers
 
@@ -36,24 +36,24 @@ def _slower_than_inputs(link: Link) -> bool:
     return link.gamma is not None and link.gamma < 1
 
 
-def _smooth(link: Link) -> Condition:
+def _smooth(link: Link) -> Assumption:
     """Of long flows: their windows, with the bursts that these make, come spread out."""
     text = "senders pace, or access links are much slower than this one"
     if link.cc == "bbr":
-        return Condition(f"{text}: BBR paces (first paper, 3.6), but not as Poisson", None)
+        return Assumption(f"{text}: BBR paces (first paper, 3.6), but not as Poisson", None)
     if link.gamma is None:
-        return Condition(text, None)
+        return Assumption(text, None)
     # Theorem 2 of the Infocom paper: a log(W) factor slower, of a size that it does not say
     window = link.fair_window if link.window_bytes is None else link.largest_window
-    return Condition(f"{text}: {link.gamma:.3g} x", None if link.gamma > math.log2(max(window, 2)) else False)
+    return Assumption(f"{text}: {link.gamma:.3g} x", None if link.gamma > math.log2(max(window, 2)) else False)
 
 
-def _poisson(link: Link) -> Condition:
+def _poisson(link: Link) -> Assumption:
     """Of other traffic: only slow access links space its packets out, whatever the long flows do."""
     text = "packets are Poisson: access links are much slower than this one"
     if link.gamma is None:
-        return Condition(text, None)
-    return Condition(f"{text}: {link.gamma:.3g} x", None if link.gamma > 1 else False)
+        return Assumption(text, None)
+    return Assumption(f"{text}: {link.gamma:.3g} x", None if link.gamma > 1 else False)
 
 
 def _burst_tail(link: Link, order: int | None) -> float:
@@ -61,17 +61,19 @@ def _burst_tail(link: Link, order: int | None) -> float:
     return short_flows.buffer_for_tail(_load(link), bursts, link.risk, weights, order)
 
 
-def _burst_conditions(link: Link) -> list[Condition]:
+def _burst_assumptions(link: Link) -> list[Assumption]:
     largest = max(packets for packets, _ in link.flow_packets)
     faster = None if link.gamma is None else link.gamma <= 1
     return [
-        Condition(
+        Assumption(
             f"flows never leave slow start (fewer than {SHORT_FLOW_PACKETS} packets): {largest}",
             largest < SHORT_FLOW_PACKETS,
         ),
-        Condition("flows are many, and begin at random (Poisson)", None),
-        Condition("bursts arrive whole: access links are no slower than this one (else less is needed)", faster),
-        Condition(f"two terms of a series are enough; all of them ask for {_burst_tail(link, None):.4g} packets", None),
+        Assumption("flows are many, and begin at random (Poisson)", None),
+        Assumption("bursts arrive whole: access links are no slower than this one (else less is needed)", faster),
+        Assumption(
+            f"two terms of a series are enough; all of them ask for {_burst_tail(link, None):.4g} packets", None
+        ),
     ]
 
 
@@ -79,13 +81,13 @@ def _md1(link: Link) -> float:
     return short_flows.buffer_for_tail(_load(link), (1,), link.risk)
 
 
-def _md1_conditions(link: Link) -> list[Condition]:
+def _md1_assumptions(link: Link) -> list[Assumption]:
     """With the exact loss, as far as it can be summed: the rule is an estimate for the tail of a large buffer."""
     packets, exact = whole(_md1(link)), queues.md1_buffer(_load(link), link.risk)
     text = "the estimate of a long tail is enough"
     if exact is None:
-        return [_poisson(link), Condition(text, None)]
-    return [_poisson(link), Condition(f"{text}: {exact} packets lose {link.risk:g} or less", packets >= exact)]
+        return [_poisson(link), Assumption(text, None)]
+    return [_poisson(link), Assumption(f"{text}: {exact} packets lose {link.risk:g} or less", packets >= exact)]
 
 
 def _theorem_1(link: Link) -> float:
@@ -94,15 +96,15 @@ def _theorem_1(link: Link) -> float:
     return tiny_buffers.poisson_buffer(link.peak_load, link.largest_window, link.utilization)
 
 
-def _theorem_1_conditions(link: Link) -> list[Condition]:
+def _theorem_1_assumptions(link: Link) -> list[Assumption]:
     share = link.peak_load
     used = f"{link.utilization * share:.3g} of the link" if share < 1 else "not of the link"
     return [
-        Condition(f"all flows' largest windows together stay below the link's rate: {share:.3g} of it", share < 1),
+        Assumption(f"all flows' largest windows together stay below the link's rate: {share:.3g} of it", share < 1),
         reno(link),
         _smooth(link),
-        Condition("UTIL is below 1", link.utilization < 1),
-        Condition(f"UTIL {link.utilization:g} is wanted of what those windows offer, which is {used}", None),
+        Assumption("UTIL is below 1", link.utilization < 1),
+        Assumption(f"UTIL {link.utilization:g} is wanted of what those windows offer, which is {used}", None),
     ]
 
 
@@ -110,26 +112,28 @@ def _tcp_equation(link: Link) -> float:
     return math.inf if link.utilization >= 1 else tiny_buffers.tcp_mm1b_buffer(link.fair_window, link.utilization)
 
 
-def _tcp_equation_conditions(link: Link) -> list[Condition]:
+def _tcp_equation_assumptions(link: Link) -> list[Assumption]:
     wanted, largest = link.utilization * link.fair_window, link.largest_window
     limit = "" if math.isinf(largest) else f": WINDOW is {largest:.3g}"
     loss = tiny_buffers.tcp_loss(wanted)
     return [
-        Condition(f"windows may be {wanted:.3g} packets{limit}", largest >= wanted),
-        Condition(f"few packets are lost, where the equation is of TCP: {loss:.3g}", loss <= MOST_LOST),
-        Condition("UTIL is below 1", link.utilization < 1),
+        Assumption(f"windows may be {wanted:.3g} packets{limit}", largest >= wanted),
+        Assumption(f"few packets are lost, where the equation is of TCP: {loss:.3g}", loss <= MOST_LOST),
+        Assumption("UTIL is below 1", link.utilization < 1),
         reno(link),
         _smooth(link),
-        Condition("the queue is M/M/1/B (a heuristic of the paper, not a theorem)", None),
+        Assumption("the queue is M/M/1/B (a heuristic of the paper, not a theorem)", None),
     ]
 
 
-def _pl_conditions(link: Link) -> list[Condition]:
+def _pl_assumptions(link: Link) -> list[Assumption]:
     gamma = link.gamma or 0.0
     return [
-        Condition(f"much slower than its inputs: C_out/C_in = {gamma:.3g}", True if gamma <= MUCH_BELOW_ONE else None),
-        Condition("heavy-tailed transfers, most of their packets in congestion avoidance", None),
-        Condition("loss falls as B^-0.5, delay is 0.4 B/C: typical of the paper's simulations, not of this link", None),
+        Assumption(f"much slower than its inputs: C_out/C_in = {gamma:.3g}", True if gamma <= MUCH_BELOW_ONE else None),
+        Assumption("heavy-tailed transfers, most of their packets in congestion avoidance", None),
+        Assumption(
+            "loss falls as B^-0.5, delay is 0.4 B/C: typical of the paper's simulations, not of this link", None
+        ),
     ]
 
 
@@ -139,18 +143,18 @@ def _mean_segments(link: Link) -> int:
     return max(round(sum(packets * weight for packets, weight in link.flow_packets) / total), 1)
 
 
-def _s_conditions(link: Link) -> list[Condition]:
+def _s_assumptions(link: Link) -> list[Assumption]:
     return [
-        Condition(f"transfers of {_mean_segments(link)} packets, mostly in slow start", None),
-        Condition("loss is 1/B, delay B/(2C), as of M/M/1/B in heavy load: simple, but not real traffic", None),
+        Assumption(f"transfers of {_mean_segments(link)} packets, mostly in slow start", None),
+        Assumption("loss is 1/B, delay B/(2C), as of M/M/1/B in heavy load: simple, but not real traffic", None),
     ]
 
 
-def _ex_conditions(link: Link) -> list[Condition]:
+def _ex_assumptions(link: Link) -> list[Assumption]:
     gamma = link.gamma or 0.0
     return [
-        Condition(f"faster than its inputs: C_out/C_in = {gamma:.3g}", gamma > 1),
-        Condition("many lightly loaded inputs, independent of each other", None),
+        Assumption(f"faster than its inputs: C_out/C_in = {gamma:.3g}", gamma > 1),
+        Assumption("many lightly loaded inputs, independent of each other", None),
     ]
 
 
@@ -162,7 +166,7 @@ OTHER_TRAFFIC = (
         source="second paper, 4 and appendix C",
         applies=_has_short_flows,
         ask=lambda link: _burst_tail(link, 2),
-        conditions=_burst_conditions,
+        assumptions=_burst_assumptions,
     ),
     Rule(
         key="md1",
@@ -171,7 +175,7 @@ OTHER_TRAFFIC = (
         source="second paper, 4",
         applies=_has_load,
         ask=_md1,
-        conditions=_md1_conditions,
+        assumptions=_md1_assumptions,
     ),
     Rule(
         key="rho-b",
@@ -180,7 +184,7 @@ OTHER_TRAFFIC = (
         source="Infocom paper, II",
         applies=_has_load,
         ask=lambda link: tiny_buffers.buffer_for_drops(_load(link), link.risk),
-        conditions=lambda link: [_poisson(link)],
+        assumptions=lambda link: [_poisson(link)],
     ),
     Rule(
         key="theorem-1",
@@ -189,7 +193,7 @@ OTHER_TRAFFIC = (
         source="Infocom paper, Theorem 1",
         applies=lambda link: link.window_bytes is not None,
         ask=_theorem_1,
-        conditions=_theorem_1_conditions,
+        assumptions=_theorem_1_assumptions,
     ),
     Rule(
         key="tcp-equation",
@@ -198,7 +202,7 @@ OTHER_TRAFFIC = (
         source="Infocom paper, IV-A",
         applies=lambda link: link.flows > 1,
         ask=_tcp_equation,
-        conditions=_tcp_equation_conditions,
+        assumptions=_tcp_equation_assumptions,
     ),
     Rule(
         key="l-model",
@@ -207,7 +211,7 @@ OTHER_TRAFFIC = (
         source="Prasad et al., equation 7",
         applies=_slower_than_inputs,
         ask=lambda link: capacity_ratio.pl_l_buffer(link.bdp),
-        conditions=_pl_conditions,
+        assumptions=_pl_assumptions,
     ),
     Rule(
         key="s-model",
@@ -216,7 +220,7 @@ OTHER_TRAFFIC = (
         source="Prasad et al., equation 3",
         applies=lambda link: _has_short_flows(link) and (link.gamma is None or link.gamma < 1),
         ask=lambda link: capacity_ratio.mm1b_s_buffer(link.bdp, _mean_segments(link)),
-        conditions=_s_conditions,
+        assumptions=_s_assumptions,
     ),
     Rule(
         key="ex-form",
@@ -225,6 +229,6 @@ OTHER_TRAFFIC = (
         source="Prasad et al., 7.2",
         applies=lambda link: link.gamma is not None and link.gamma >= 1,
         ask=lambda link: float(capacity_ratio.EX_LARGEST_PACKETS),
-        conditions=_ex_conditions,
+        assumptions=_ex_assumptions,
     ),
 )

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from analysis.advise import rules
 from analysis.advise.amounts import si, whole
-from analysis.advise.evidence import Runs
+from analysis.advise.evidence import Evidence
 from analysis.advise.judge import NEAR, Verdict, span_of
 from analysis.advise.link import Link
 from analysis.advise.memory import SOURCE, memory_class, ram_bits
@@ -31,14 +31,14 @@ INDENT = (0, 0, 0, 5)
 OBJECTIVES = {NONEMPTY: "full use", MEAN: "UTIL", P01: "UTIL"}
 
 
-class Row(NamedTuple):
+class AdviceRow(NamedTuple):
     """One rule's advice, and what our runs say of it."""
 
     advice: Advice
     verdict: Verdict
 
 
-def print_table(question: Question, rows: list[Row], runs: Runs) -> None:
+def print_table(question: Question, rows: list[AdviceRow], runs: Evidence) -> None:
     """The link, the table, the assumptions, and where the evidence is from; to stdout."""
     width = shutil.get_terminal_size((0, 0)).columns if sys.stdout.isatty() else 0
     console = Console(width=max(width, LEAST_WIDTH) if width < LEAST_WIDTH else width, highlight=False)
@@ -60,8 +60,8 @@ def print_table(question: Question, rows: list[Row], runs: Runs) -> None:
     console.print()
     for number, (advice, verdict) in enumerate(rows, 1):
         console.print(Text(f"{number:>2} {advice.rule.formula}  ({advice.rule.source})"), style="bold")
-        for condition in advice.conditions:
-            console.print(Padding(Text(f"{MARKS[condition.holds]:<4} {condition.text}"), INDENT, expand=False))
+        for assumption in advice.assumptions:
+            console.print(Padding(Text(f"{MARKS[assumption.holds]:<4} {assumption.text}"), INDENT, expand=False))
         if advice.rule.promise:
             for text in _evidence_lines(verdict, advice.rule.promise(link).text, link):
                 console.print(Padding(Text(text), INDENT, expand=False))
@@ -70,7 +70,7 @@ def print_table(question: Question, rows: list[Row], runs: Runs) -> None:
         console.print(Text(line))
 
 
-def as_json(question: Question, rows: list[Row], runs: Runs) -> str:
+def as_json(question: Question, rows: list[AdviceRow], runs: Evidence) -> str:
     """All of it, in SI units; a buffer without end is null."""
     link = question.link
     document = {
@@ -91,7 +91,7 @@ def as_json(question: Question, rows: list[Row], runs: Runs) -> str:
     return json.dumps(document, indent=2, allow_nan=False)
 
 
-def _row_document(question: Question, row: Row) -> dict[str, Any]:
+def _row_document(question: Question, row: AdviceRow) -> dict[str, Any]:
     advice, verdict = row
     rule, size = advice.rule, question.link.bytes(advice.packets)
     endless = math.isinf(advice.packets)
@@ -113,7 +113,7 @@ def _row_document(question: Question, row: Row) -> dict[str, Any]:
         },
         "memory": memory_class(size if endless else question.link.bytes(whole(advice.packets)), question.limits),
         "holds": advice.holds,
-        "conditions": [condition._asdict() for condition in advice.conditions],
+        "conditions": [assumption._asdict() for assumption in advice.assumptions],
         "promise": promise._asdict() if promise else None,
         "measured": {"verdict": verdict.word, **verdict._asdict()} if promise else None,
     }
@@ -191,7 +191,7 @@ def _evidence_lines(verdict: Verdict, promised: str, link: Link) -> list[str]:
     return lines
 
 
-def _footnotes(question: Question, runs: Runs) -> list[str]:
+def _footnotes(question: Question, runs: Evidence) -> list[str]:
     lines = [
         "Bytes are rate x time, as the papers count: packets of MTU + 38 bytes on the wire; k is 1000.",
         f"Memory: {SOURCE}.",

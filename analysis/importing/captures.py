@@ -25,7 +25,7 @@ NEAR_NS = 1_000_000_000  # delays of good postcards differ by less
 
 
 @dataclass
-class Found:
+class CaptureContents:
     """What a capture held; `damage` is one line if it could not be read to its end."""
 
     cards: Cards
@@ -42,7 +42,7 @@ def is_capture(path: Path) -> bool:
         return False
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> CaptureContents:
     """Our postcards if there are any, else the artifact's. Raises InputError if there are neither."""
     own = _own(path)
     if len(own.cards.columns["mono_ns"]):
@@ -56,10 +56,10 @@ def read(path: Path) -> Found:
             f"{artifact.UDP_PORT}"
         )
     others = imported.other_packets + imported.not_postcards
-    return Found(_of_artifact(imported), others, imported.cut_short, imported.damage)
+    return CaptureContents(_of_artifact(imported), others, imported.cut_short, imported.damage)
 
 
-def _own(path: Path) -> Found:
+def _own(path: Path) -> CaptureContents:
     parts: list[dict[str, np.ndarray]] = []
     others = cut_short = 0
     with Capture(path) as capture:
@@ -92,7 +92,7 @@ def _own(path: Path) -> Found:
     whole = {name: values[order] for name, values in whole.items()}
     whole["mono_ns"] = _on_switch_clock(whole)
     ends = Addresses(*(whole.pop(name) for name in ("src_addr", "dst_addr", "src_port", "dst_port")))
-    return Found(Cards(whole, ends, turn_ns=TURN), others, cut_short, damage)
+    return CaptureContents(Cards(whole, ends, turn_ns=TURN), others, cut_short, damage)
 
 
 def _on_switch_clock(cards: dict[str, np.ndarray]) -> np.ndarray:

@@ -63,7 +63,7 @@ def _line(error: Exception) -> str:
     return str(error)
 
 
-def _read(given: dict[str, str], errors: list[BadValue]) -> sources.Asked:
+def _read(given: dict[str, str], errors: list[BadValue]) -> sources.ImportRequest:
     """Every value, or SpecError with a line for each that is wrong."""
 
     def value(key: str, read):  # type: ignore[no-untyped-def]
@@ -81,7 +81,7 @@ def _read(given: dict[str, str], errors: list[BadValue]) -> sources.Asked:
         if key not in KEYS
     ]
     errors += [BadValue(key.upper(), None, "is missing") for key in ("from", "output") if key not in given]
-    asked = sources.Asked(
+    asked = sources.ImportRequest(
         sources=_sources(given.get("from", "")),
         output=Path(given.get("output", ".")),
         experiment=given.get("experiment"),
@@ -110,7 +110,7 @@ def _base_units(dimension: str, low: str, high: str, why: str = "") -> Callable[
     return lambda text: units.whole(quantity(dimension, low=low, high=high, why=why)(text))
 
 
-def _import(asked: sources.Asked) -> int:
+def _import(asked: sources.ImportRequest) -> int:
     """Each experiment into a directory of its own, whole or not at all; of all, one that cannot be imported is told and
     keeps no other from it.
     """

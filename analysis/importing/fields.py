@@ -19,7 +19,7 @@ LINE = "line"  # the column that says where a row stood
 SHOWN_CHARACTERS = 60
 
 
-class Field(NamedTuple):
+class InputColumn(NamedTuple):
     """One column: how it is called here, what is allowed, and how it is read (null: it cannot be)."""
 
     name: str
@@ -27,34 +27,34 @@ class Field(NamedTuple):
     read: Callable[[pl.Expr], pl.Expr]
 
 
-def whole(name: str, bits: int) -> Field:
+def whole(name: str, bits: int) -> InputColumn:
     """An integer from 0."""
-    return Field(name, f"a whole number from 0 to {(1 << bits) - 1}", lambda text: _bounded(text, 10, bits))
+    return InputColumn(name, f"a whole number from 0 to {(1 << bits) - 1}", lambda text: _bounded(text, 10, bits))
 
 
-def hexadecimal(name: str, bits: int) -> Field:
+def hexadecimal(name: str, bits: int) -> InputColumn:
     """An integer from 0, as 0x and hexadecimal digits, which may be without 0x."""
-    return Field(name, f"a hexadecimal number of at most {bits} bits", lambda text: _bounded(text, 16, bits))
+    return InputColumn(name, f"a hexadecimal number of at most {bits} bits", lambda text: _bounded(text, 16, bits))
 
 
-def seconds(name: str) -> Field:
+def seconds(name: str) -> InputColumn:
     """A time in s with a decimal point, as ns, not one of which is lost to floating point."""
-    return Field(name, "a time in seconds, as 1892945.576997", _nanoseconds)
+    return InputColumn(name, "a time in seconds, as 1892945.576997", _nanoseconds)
 
 
-def decimal(name: str) -> Field:
+def decimal(name: str) -> InputColumn:
     """A number from 0, with digits after the point or without."""
     pattern = r"^[0-9]{1,9}(\.[0-9]{1,20})?$"
-    return Field(
+    return InputColumn(
         name,
         "a number from 0, as 166.67",
         lambda text: pl.when(text.str.contains(pattern)).then(text).cast(pl.Float64, strict=False),
     )
 
 
-def text(name: str, pattern: str, allowed: str) -> Field:
+def text(name: str, pattern: str, allowed: str) -> InputColumn:
     """Text of a form."""
-    return Field(name, allowed, lambda column: pl.when(column.str.contains(f"^(?:{pattern})$")).then(column))
+    return InputColumn(name, allowed, lambda column: pl.when(column.str.contains(f"^(?:{pattern})$")).then(column))
 
 
 def _bounded(column: pl.Expr, base: int, bits: int) -> pl.Expr:
@@ -75,7 +75,7 @@ def _nanoseconds(column: pl.Expr) -> pl.Expr:
     )
 
 
-def typed(frame: pl.DataFrame, fields: Iterable[Field], where: str) -> dict[str, np.ndarray | pl.Series]:
+def typed(frame: pl.DataFrame, fields: Iterable[InputColumn], where: str) -> dict[str, np.ndarray | pl.Series]:
     """Each field as numbers (NumPy) or text (Series). Raises InputError for the first that is missing or wrong."""
     result: dict[str, np.ndarray | pl.Series] = {}
     for part in fields:

@@ -32,7 +32,7 @@ SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass
-class Asked:
+class ImportRequest:
     """What the command line says; None: nothing."""
 
     sources: list[str]
@@ -58,7 +58,7 @@ class Experiment:
     events: Events | None
     depths: Depths | None  # only where there are no postcards
     conditions: write.Conditions
-    source: write.Source
+    source: write.Provenance
     damage: list[str] = field(default_factory=list)
 
 
@@ -112,18 +112,18 @@ def _action(text: str) -> str:
 
 
 @dataclass
-class _Parts:
+class _FileParts:
     cards: list[Cards] = field(default_factory=list)
     events: list[Events] = field(default_factory=list)
     config: Config = field(default_factory=lambda: Config({}, CONFIG))
-    source: write.Source = field(default_factory=lambda: write.Source("files"))
+    source: write.Provenance = field(default_factory=lambda: write.Provenance("files"))
     damage: list[str] = field(default_factory=list)
 
 
 Named = tuple[str, Callable[[], Experiment]]
 
 
-def find(asked: Asked) -> list[Named]:
+def find(asked: ImportRequest) -> list[Named]:
     """Every experiment that was asked for: its name, and what reads it. Both raise InputError."""
     if not asked.sources:
         raise InputError(f"FROM names nothing; allowed: {ALLOWED}")
@@ -135,8 +135,8 @@ def find(asked: Asked) -> list[Named]:
     return [("files", partial(_of_files, asked))]
 
 
-def _of_files(asked: Asked) -> Experiment:
-    parts = _Parts()
+def _of_files(asked: ImportRequest) -> Experiment:
+    parts = _FileParts()
     for name in asked.sources:
         path = Path(name)
         if path.is_dir():
@@ -160,7 +160,7 @@ def _counts(events: list[Events]) -> dict[str, int]:
     return {name: sum(getattr(part, name) for part in events) for name in ("lost", "others", "cut")}
 
 
-def _add(parts: _Parts, path: Path) -> None:
+def _add(parts: _FileParts, path: Path) -> None:
     if not path.is_file():
         raise InputError(f"{path}: {regular.NOT_REGULAR if path.exists() else 'is not there'}; allowed: {ALLOWED}")
     if path.name == CONFIG:
@@ -200,7 +200,7 @@ def _config(path: Path) -> Config:
     return Config(config, str(path))
 
 
-def _of_database(asked: Asked, database: tables.Database) -> list[Named]:
+def _of_database(asked: ImportRequest, database: tables.Database) -> list[Named]:
     found = database.rows(tables.EXPERIMENTS, None)
     if found is None:
         raise InputError(
@@ -228,8 +228,8 @@ def _of_database(asked: Asked, database: tables.Database) -> list[Named]:
     return result
 
 
-def _from_tables(asked: Asked, database: tables.Database, name: str, config: Config) -> Experiment:
-    source = write.Source(f"tables of {Path(database.where).name}")
+def _from_tables(asked: ImportRequest, database: tables.Database, name: str, config: Config) -> Experiment:
+    source = write.Provenance(f"tables of {Path(database.where).name}")
     cards, events = None, []
     if found := database.rows(tables.POSTCARDS, name):
         frame, where = found
@@ -274,7 +274,7 @@ def _depths(frame: pl.DataFrame, where: str) -> Depths:
     return Depths(frame.select(names), np.asarray(values[names[0]]), np.asarray(values[names[1]]))
 
 
-def _compare(depths: Depths, cards: Cards, source: write.Source) -> None:
+def _compare(depths: Depths, cards: Cards, source: write.Provenance) -> None:
     """The data set's own histogram must count the postcards that it has."""
     there, here = int(depths.counts.sum()), len(cards.columns["mono_ns"])
     if there != here:
@@ -282,8 +282,8 @@ def _compare(depths: Depths, cards: Cards, source: write.Source) -> None:
 
 
 def _experiment(
-    asked: Asked, name: str, cards: Cards | None, events: Events | None, config: Config, source: write.Source,
-    damage: list[str], depths: Depths | None = None,
+    asked: ImportRequest, name: str, cards: Cards | None, events: Events | None, config: Config,
+    source: write.Provenance, damage: list[str], depths: Depths | None = None,
 ) -> Experiment:  # fmt: skip
     """With what the command line says, else the source, else what the published data have."""
 

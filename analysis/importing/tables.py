@@ -49,11 +49,13 @@ class Database(Protocol):
 def opened(source: str) -> Database | None:
     """The database that `source` names; None if it is none. Raises InputError."""
     if source.startswith(address.SCHEMES):
-        return Server(source)
+        return DatabaseServer(source)
     address.check_no_address(source)
     path = Path(source)
     if path.is_dir():
-        return Files(path) if any((path / f"{table}{end}").exists() for table in TABLES for end in SUFFIXES) else None
+        return (
+            TableFiles(path) if any((path / f"{table}{end}").exists() for table in TABLES for end in SUFFIXES) else None
+        )
     if path.is_file() and any(b"PostgreSQL database dump" in line for line in _head(path)):
         return Dump(path)
     return None
@@ -84,7 +86,7 @@ class _Unpacked(gzip.GzipFile):
         self.packed.close()
 
 
-class Files:
+class TableFiles:
     """A directory with a file a table, as \\copy ... csv header writes them."""
 
     def __init__(self, directory: Path) -> None:
@@ -203,7 +205,7 @@ def _is_of(line: bytes, columns: list[str], table: str, experiment: str | None) 
     return experiment is None or line.split(b"\t")[columns.index(_key(table))] == experiment.encode()
 
 
-class Server:
+class DatabaseServer:
     """A running PostgreSQL, by its URL."""
 
     def __init__(self, url: str) -> None:

@@ -50,7 +50,7 @@ class Conditions:
 
 
 @dataclass
-class Source:
+class Provenance:
     """Where it all came from, for environment.json."""
 
     what: str
@@ -76,7 +76,7 @@ def write(
     events: Events | None,
     depths: Depths | None,
     conditions: Conditions,
-    source: Source,
+    source: Provenance,
 ) -> None:
     """Everything but derived files, into an empty `directory`. Raises InputError, OSError."""
     _write_raw(
@@ -111,7 +111,7 @@ def _as_json(value: Any) -> Any:
 
 
 def _spec(
-    cards: Cards | None, conditions: Conditions, source: Source, span_ns: tuple[int, int], flows: int, deepest: int
+    cards: Cards | None, conditions: Conditions, source: Provenance, span_ns: tuple[int, int], flows: int, deepest: int
 ) -> dict[str, Any]:
     wire_bytes = wire_bytes_of_ip(conditions.mtu_bytes)
     third = max((span_ns[1] - span_ns[0]) // 3, 1)

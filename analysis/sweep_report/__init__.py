@@ -34,7 +34,7 @@ OF_MACHINE = ("cpu", "kernel", "versions", "memory", "program", "virtual")  # in
 MOST_KINDS = 12  # of reasons listed at the top; the table has each run's
 
 
-class Shown(NamedTuple):
+class ShownFigure(NamedTuple):
     """A figure and what is said of it."""
 
     image: Figure
@@ -57,7 +57,7 @@ def write(directory: Path, figures: Path | None = None, papers: Iterable[Paper] 
     return target
 
 
-def draw(sweep: Stored) -> list[Shown]:
+def draw(sweep: Stored) -> list[ShownFigure]:
     """The figures that every sweep has, as far as there is something to draw; also left in <sweep>/figures."""
     from analysis.figures.drawing import save, warm_up
 
@@ -71,11 +71,11 @@ def draw(sweep: Stored) -> list[Shown]:
         directory = sweep.directory / "figures"
         directory.mkdir(exist_ok=True)
         save(module.draw(plain(data)), directory, name)
-        shown.append(Shown(embed(directory / f"{name}.svg"), module.CAPTION))
+        shown.append(ShownFigure(embed(directory / f"{name}.svg"), module.CAPTION))
     return shown
 
 
-def from_papers(sweep: Stored, figures: Path | None, papers: Iterable[Paper]) -> list[Shown]:
+def from_papers(sweep: Stored, figures: Path | None, papers: Iterable[Paper]) -> list[ShownFigure]:
     """The figures of papers, in `figures` or else beside the sweep, that are drawn from it."""
     shown = []
     for paper, smoke in itertools.product(papers, (False, True)):
@@ -83,11 +83,11 @@ def from_papers(sweep: Stored, figures: Path | None, papers: Iterable[Paper]) ->
         for figure in paper.figures:
             path, names = drawn / f"{figure.name}.svg", {paper.sweep_name(stem, smoke) for stem in figure.sweeps}
             if sweep.name in names and not figure.compares_clocks and path.exists():
-                shown.append(Shown(embed(path), f"{figure.title}: {figure.caption}"))
+                shown.append(ShownFigure(embed(path), f"{figure.title}: {figure.caption}"))
     return shown
 
 
-def render(sweep: Stored, own: list[Shown], papers: list[Shown]) -> str:
+def render(sweep: Stored, own: list[ShownFigure], papers: list[ShownFigure]) -> str:
     """The page's text."""
     columns, filters, lines = table(sweep, lambda path: (sweep.directory / path).is_file())
     small, large = _that_fit([*papers, *own])
@@ -182,10 +182,10 @@ def _found(row: Row) -> dict[str, Any]:
     return row | {"packets": packets, "of_bdp": of_bdp}
 
 
-def _that_fit(shown: list[Shown]) -> tuple[list[Shown], list[Shown]]:
+def _that_fit(shown: list[ShownFigure]) -> tuple[list[ShownFigure], list[ShownFigure]]:
     """Those that the page has room for, and the others."""
-    small: list[Shown] = []
-    large: list[Shown] = []
+    small: list[ShownFigure] = []
+    large: list[ShownFigure] = []
     used = 0
     for one in sorted(shown, key=lambda one: len(one.image.uri)):
         used += len(one.image.uri)

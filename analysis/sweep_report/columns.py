@@ -17,7 +17,7 @@ ALWAYS = ("cc", "flows", "buf")  # whatever the sweep varies, people look for th
 LABELS = {"cc": "algorithm", "buf": "buffer", "rtt": "RTT", "mtu": "MTU", "ecn_threshold": "ECN threshold"}
 
 
-class Column(NamedTuple):
+class ReportColumn(NamedTuple):
     """`text` is what a cell says, `order` what it is sorted by (None: last); `about` explains the title."""
 
     title: str
@@ -52,8 +52,8 @@ class Line(NamedTuple):
     cells: list[Cell]
 
 
-def _measured(column: str, title: str, about: str, show: Callable[[Any], str] = number) -> Column:
-    return Column(title, about, lambda row: show(row[column]), lambda row: row[column])
+def _measured(column: str, title: str, about: str, show: Callable[[Any], str] = number) -> ReportColumn:
+    return ReportColumn(title, about, lambda row: show(row[column]), lambda row: row[column])
 
 
 MEASURED = (
@@ -89,7 +89,7 @@ def fidelity(row: Row) -> str:
     return ("failed" if "fidelity: " in row["reasons"] else "kept") + late
 
 
-def table(sweep: Stored, exists: Callable[[str], bool]) -> tuple[list[Column], list[Filter], list[Line]]:
+def table(sweep: Stored, exists: Callable[[str], bool]) -> tuple[list[ReportColumn], list[Filter], list[Line]]:
     """Columns, filters and lines of a sweep. `exists` tells of a path below its directory whether it is there."""
     keys = [*ALWAYS, *(key for key in sweep.parameters if key not in ALWAYS)]
     columns = [_parameter(sweep, key) for key in keys]
@@ -97,8 +97,8 @@ def table(sweep: Stored, exists: Callable[[str], bool]) -> tuple[list[Column], l
     columns += [_measured("repetition", "rep", "repetition")]
     columns += [column for column in MEASURED if _worth_it(column, sweep.rows)]
     columns += [
-        Column("ledger", "packets and TCP events that were lost on the way to the analysis", ledger, ledger, False),
-        Column(
+        ReportColumn("ledger", "packets and TCP events that did not reach the analysis", ledger, ledger, False),
+        ReportColumn(
             "fidelity", "did the emulation keep its times; the most that a frame was late", fidelity,
             lambda row: row["lateness_max_us"], False,
         ),
@@ -134,15 +134,15 @@ def _texts(sweep: Stored, key: str) -> list[str]:
     return list(dict.fromkeys(value_text(sweep, row, key) for row in rows))
 
 
-def _parameter(sweep: Stored, key: str) -> Column:
-    return Column(
+def _parameter(sweep: Stored, key: str) -> ReportColumn:
+    return ReportColumn(
         LABELS.get(key, key.replace("_", " ")), "a parameter of the run",
         lambda row: value_text(sweep, row, key), lambda row: sweep.value(row, key),
         all(isinstance(sweep.value(row, key), (int, float)) for row in sweep.rows),
     )  # fmt: skip
 
 
-def _worth_it(column: Column, rows: list[Row]) -> bool:
+def _worth_it(column: ReportColumn, rows: list[Row]) -> bool:
     """Whether a column says anything: marks only where there are some, attempts where there was more than one."""
     orders = {column.order(row) for row in rows}
     if column.title == "attempts":
@@ -150,7 +150,7 @@ def _worth_it(column: Column, rows: list[Row]) -> bool:
     return bool(orders - {None, 0}) if column.title == "marks" else orders != {None}
 
 
-def _cell(column: Column, row: Row) -> Cell:
+def _cell(column: ReportColumn, row: Row) -> Cell:
     text, order = column.text(row), column.order(row)
     return Cell(text, "" if order is None or str(order) == text else f"{order:.9g}" if isinstance(order, float) else
                 str(order), column.is_number)  # fmt: skip

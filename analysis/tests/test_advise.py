@@ -312,7 +312,7 @@ def test_memory__classes_are_the_second_papers():
     assert memory.memory_class(2**28 / 8) == "package"  # 1.3: 256 Mbits
     assert memory.memory_class(2**28 / 8 + 1) == "off-chip"
     assert memory.memory_class(0.02 * 40e9 * 0.25 / 8) == "package"  # 1.3: 2 % of 250 ms at 40 Gb/s needs no other chip
-    assert memory.memory_class(100, memory.Limits(50, 99)) == "off-chip"
+    assert memory.memory_class(100, memory.MemoryLimits(50, 99)) == "off-chip"
 
 
 @pytest.mark.parametrize(

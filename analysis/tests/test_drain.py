@@ -34,7 +34,7 @@ def _queue(depth, drop_at=()):
 def _drained(queue, buffer_packets, cc):
     spec = {"groups": [{"cc": name, "flows": 1} for name in cc], "rtt_ns": RTT_NS, "buffer_packets": buffer_packets}
     longest_ns = longest_rtt_ns(RTT_NS, buffer_packets, WIRE_BYTES, RATE_BPS)
-    link = metrics.Link(queue, RATE_BPS)
+    link = metrics.LinkUsage(queue, RATE_BPS)
     events = loss_events(queue, link, NO_WINDOWS, WINDOW, RTT_NS, longest_ns)
     return drained_fraction(queue, WINDOW, events, spec, BDP)
 

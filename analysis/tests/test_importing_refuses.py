@@ -99,7 +99,7 @@ def test_tables__of_a_directory_whose_name_is_a_pattern_are_its_own(tmp_path, re
             for path in (tmp_path / name).iterdir():
                 path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
                 path.unlink()
-        ((_, read),) = sources.find(sources.Asked([str(tmp_path / name)], tmp_path, foreign.EXPERIMENT))
+        ((_, read),) = sources.find(sources.ImportRequest([str(tmp_path / name)], tmp_path, foreign.EXPERIMENT))
         found = read()
         assert found.cards is not None
         assert len(found.cards.columns["mono_ns"]) == len(recorded[1].cards)
@@ -148,7 +148,7 @@ def test_tables__without_a_column_or_with_it_under_two_names_get_one_line(tmp_pa
         directory = tmp_path / str(number)
         foreign.write_csv(directory, found | {table: (columns, rows)})
         try:
-            ((_, read),) = sources.find(sources.Asked([str(directory)], tmp_path, foreign.EXPERIMENT))
+            ((_, read),) = sources.find(sources.ImportRequest([str(directory)], tmp_path, foreign.EXPERIMENT))
             read()
         except InputError as error:
             refused.add((table, column, len(columns) > len(found[table][0])))
@@ -327,7 +327,9 @@ def test_parsers__survive_anything(tmp_path, recorded):
                 data[at:at] = chance.choice([b"\t", b"\n", b"=", b"99999999999999999999", b"\\N", b"\x00", b"-1"])
         (tmp_path / name).write_bytes(data)
         try:
-            for _, experiment in sources.find(sources.Asked([str(tmp_path / name)], tmp_path, foreign.EXPERIMENT)):
+            for _, experiment in sources.find(
+                sources.ImportRequest([str(tmp_path / name)], tmp_path, foreign.EXPERIMENT)
+            ):
                 one = experiment()
                 parts = (one.cards, one.events, one.depths, one.conditions, one.source)
                 command.write.write(_empty(tmp_path / "fuzzed"), *parts)

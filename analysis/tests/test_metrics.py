@@ -246,7 +246,7 @@ def test_link__counts_short_frames_as_the_shortest(frame_bytes, wire_bytes):
         "sojourn_ns": np.full(count, 8 * wire_bytes * 10, dtype=np.int64),  # at 100 Mb/s
         "packet_bytes": np.full(count, frame_bytes, dtype=np.uint16),
     }
-    used = metrics.Link(queue, 100_000_000).utilization(np.array([0]), 100_000_000)
+    used = metrics.LinkUsage(queue, 100_000_000).utilization(np.array([0]), 100_000_000)
     assert used[0] == pytest.approx(wire_bytes * 8 / 100_000)
     assert misspaced(queue | {"depth_packets": np.zeros(count, dtype=np.uint32)}, 100_000_000) == 0
 
@@ -275,7 +275,7 @@ def test_sums__do_not_wrap_at_32_bits():
         "sojourn_ns": np.full(count, 1230, dtype=np.int64),
         "packet_bytes": np.full(count, 1514, dtype=np.uint16),
     }
-    link = metrics.Link(queue, 100_000_000_000)
+    link = metrics.LinkUsage(queue, 100_000_000_000)
     assert link.bytes_before[-1] == count * 1538
     assert link.bytes_before.dtype == np.int64
 

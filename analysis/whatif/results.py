@@ -87,7 +87,7 @@ def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) ->
 
 def measures(run: Run, cards: Columns, window: metrics.Window, rate_bps: int) -> dict[str, Any]:
     """In the run's measurement window, as its summary counts them (analysis/README.md)."""
-    link = metrics.Link(cards, rate_bps)
+    link = metrics.LinkUsage(cards, rate_bps)
     return {
         **metrics.counts(cards, window),
         "queue_depth_packets": metrics.queue_depth(cards, window),

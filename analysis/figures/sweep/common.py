@@ -29,7 +29,7 @@ MARKERS = "os^Dvp<>"
 DODGE = 0.012  # of the axis: lines beside each other, so that intervals do not hide each other
 
 
-class Layout(NamedTuple):
+class PanelLayout(NamedTuple):
     """`x` is the parameter along the axis; `lines` and `panels` those whose values get one of their own each."""
 
     x: str
@@ -37,7 +37,7 @@ class Layout(NamedTuple):
     panels: tuple[str, ...]
 
 
-class Measure(NamedTuple):
+class PlottedMeasure(NamedTuple):
     """A quantity of a run: its axis, the number of a row (None: not measured), a level worth a line, the largest number
     there can be, and how much the axis spans at least: nothing is made of a difference that is none.
     """
@@ -49,7 +49,7 @@ class Measure(NamedTuple):
     least_span: float = 0.0
 
 
-def layout(parameters: dict[str, list[Any]]) -> Layout:
+def layout(parameters: dict[str, list[Any]]) -> PanelLayout:
     """Along the axis what is most wanted of the numeric parameters with most values; then algorithms make lines; what
     is left makes lines too as long as they can be told apart, else panels.
     """
@@ -63,7 +63,7 @@ def layout(parameters: dict[str, list[Any]]) -> Layout:
     for key in rest:
         count *= len(parameters[key])
         (lines if count <= MOST_LINES and not panels else panels).append(key)
-    return Layout(x, tuple(lines or rest[:1]), tuple(key for key in rest if key not in (lines or rest[:1])))
+    return PanelLayout(x, tuple(lines or rest[:1]), tuple(key for key in rest if key not in (lines or rest[:1])))
 
 
 def words(key: str, value: Any) -> str:
@@ -83,7 +83,7 @@ def words(key: str, value: Any) -> str:
     return str(value) if isinstance(value, str) and key in ("mode", "traffic", "clock", "target") else f"{key} {value}"
 
 
-def grouped(sweep: Stored, measures: Sequence[Measure]) -> Data:
+def grouped(sweep: Stored, measures: Sequence[PlottedMeasure]) -> Data:
     """For each panel, line and value along the axis: what each repetition measured, one list a measure."""
     plan = layout(sweep.parameters)
     found: dict[str, dict[str, dict[Any, list[list[float]]]]] = {}

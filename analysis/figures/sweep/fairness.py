@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from analysis.figures.common import Data
 from analysis.figures.sweep import common
-from analysis.figures.sweep.common import Measure
+from analysis.figures.sweep.common import PlottedMeasure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,8 +26,8 @@ def _of_several(column: str) -> Callable[[Row], float | None]:
 
 
 MEASURES = (
-    Measure("Δ", _of_several("delta")),
-    Measure("Jain's index", _of_several("jain_index"), most=1, least_span=0.05),
+    PlottedMeasure("Δ", _of_several("delta")),
+    PlottedMeasure("Jain's index", _of_several("jain_index"), most=1, least_span=0.05),
 )
 
 

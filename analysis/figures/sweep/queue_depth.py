@@ -10,7 +10,7 @@ import numpy as np
 
 from analysis.figures.common import GREY, Data
 from analysis.figures.sweep import common
-from analysis.figures.sweep.common import Measure
+from analysis.figures.sweep.common import PlottedMeasure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ CAPTION = (
     "all means over repetitions; dots are each repetition's median. Short grey strokes are the buffer."
 )
 MEASURES = tuple(
-    Measure("queue depth (packets)", operator.itemgetter(column))
+    PlottedMeasure("queue depth (packets)", operator.itemgetter(column))
     for column in ("depth_p50_packets", "depth_p01_packets", "depth_p99_packets", "buffer_packets")
 )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from analysis.figures.common import Data
 from analysis.figures.sweep import common
-from analysis.figures.sweep.common import Measure
+from analysis.figures.sweep.common import PlottedMeasure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,8 +27,8 @@ def _percent(column: str) -> Callable[[Row], float | None]:
 
 
 MEASURES = (
-    Measure("utilization, p1 (%)", _percent("utilization_p01"), most=100, least_span=2),
-    Measure("packets that found\na queue (%)", _percent("queue_nonempty_fraction"), 99, 100, 2),
+    PlottedMeasure("utilization, p1 (%)", _percent("utilization_p01"), most=100, least_span=2),
+    PlottedMeasure("packets that found\na queue (%)", _percent("queue_nonempty_fraction"), 99, 100, 2),
 )
 
 
