@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from analysis import page
+from analysis.amounts import number
 from analysis.exactness import LIMITS
 from analysis.figures import names
 from analysis.figures.common import traffic_text
 from analysis.page.figure import embed
-from analysis.page.text import number
 from analysis.targets import SOFT
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-from analysis.advise.amounts import whole
 from analysis.advise.link import Link
 from analysis.advise.rule import Assumption, Rule
 from analysis.advise.rules_long_flows import reno
+from analysis.amounts import whole
 from analysis.theory import capacity_ratio, queues, short_flows, tiny_buffers
 
 SHORT_FLOW_PACKETS = 90  # second paper, section 4: fewer never leave slow start

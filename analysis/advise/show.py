@@ -15,13 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.advise import rules
-from analysis.advise.amounts import si, whole
 from analysis.advise.evidence import Evidence
 from analysis.advise.judge import NEAR, Verdict, span_of
 from analysis.advise.link import Link
 from analysis.advise.memory import SOURCE, memory_class, ram_bits
 from analysis.advise.parameters import Question
 from analysis.advise.rule import MEAN, NONEMPTY, P01, Advice
+from analysis.amounts import si, whole
 from lib.units import show as show_units
 
 MARKS = {True: "yes", False: "NO", None: "?"}

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.amounts import count, si
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -56,21 +58,6 @@ def traffic_text(spec: Data) -> str:
     if spec.get("traffic") == "open-loop":
         return f"{spec['load']:g} of the rate open-loop ({spec['sizes']} packets, {spec['arrivals']})"
     return " + ".join(f"{group.get('flows')} {group['cc']}" for group in spec["groups"])
-
-
-def count(number: float | None, noun: str) -> str:
-    """A number of things: "1 packet", "2 packets"."""
-    whole = number is not None and float(number).is_integer()
-    shown = "–" if number is None else f"{int(number):,}".replace(",", "\u2009") if whole else f"{number:.4g}"
-    return f"{shown} {noun}{'' if number == 1 else 's'}"
-
-
-def si(value: float, unit: str) -> str:
-    """A number with an SI prefix: 200 Mb/s, 10 ms."""
-    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")):
-        if abs(value) >= factor * 0.9995:
-            return f"{value / factor:.4g} {prefix}{unit}"
-    return f"{value:.4g} {unit}"
 
 
 def seconds(a: Analysis, mono_ns: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from analysis.page.text import count, number, percent, si
+from analysis.amounts import count, number, percent, si
 
 HERE = Path(__file__).parent
 SHARED = ("zoom.js",)

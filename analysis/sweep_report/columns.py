@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from analysis.figures.sweep.common import words
-from analysis.page.text import number, percent, si
+from analysis.amounts import number, percent, si
+from analysis.figures.sweep.common import with_unit, words
 from runs.stored_sweep import MISSING, NOT_VALID, VALID, Row, Stored
 
 ALWAYS = ("cc", "flows", "buf")  # whatever the sweep varies, people look for these
@@ -126,7 +126,7 @@ def value_text(sweep: Stored, row: Row, key: str) -> str:
     value = sweep.value(row, key)
     if key in ("flows", "buf", "mtu", "ecn_threshold"):
         return number(value)
-    return str(value) if isinstance(value, str) else words(key, value).removeprefix("RTT ") if value else "–"
+    return str(value) if isinstance(value, str) else with_unit(key, value) or words(key, value) if value else "–"
 
 
 def _texts(sweep: Stored, key: str) -> list[str]:

@@ -16,10 +16,10 @@ import pytest
 from analysis import derive as derive_module
 from analysis import report
 from analysis.__main__ import main
+from analysis.amounts import count, number, percent, si
 from analysis.derive import convert, derive
 from analysis.figures import NAMES
-from analysis.figures.common import count, envelope, pick_flows, si
-from analysis.page.text import number, percent
+from analysis.figures.common import envelope, pick_flows
 from analysis.tests import simulate
 
 DERIVED = [

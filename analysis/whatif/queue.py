@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from analysis.amounts import si
 from analysis.exporting import pcapng
-from analysis.figures.common import si
 from analysis.packets import card_columns, packet_headers, packet_kinds
 from analysis.raw import Columns
 from analysis.unwrap import switch_time

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from analysis.amounts import si
 from analysis.figures import algorithms
-from analysis.figures.common import DISTINCT, GREY, Data, si, tidy
+from analysis.figures.common import DISTINCT, GREY, Data, tidy
 from analysis.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -66,8 +67,13 @@ def layout(parameters: dict[str, list[Any]]) -> PanelLayout:
     return PanelLayout(x, tuple(lines or rest[:1]), tuple(key for key in rest if key not in (lines or rest[:1])))
 
 
+def with_unit(key: str, value: Any) -> str | None:
+    """A rate (bit/s) or an RTT (ns) with an SI prefix; None for other parameters."""
+    return si(value, "b/s") if key == "rate" else si(value / 1e9, "s") if key == "rtt" else None
+
+
 def words(key: str, value: Any) -> str:
-    """A value of a parameter as people say it."""
+    """A parameter's value as people say it."""
     if value is None:
         return f"no {key}"
     if key == "cc":
@@ -76,10 +82,8 @@ def words(key: str, value: Any) -> str:
         return f"{value} flow{'' if value == 1 else 's'}"
     if key == "buf":
         return f"buffer {value}"
-    if key == "rate":
-        return si(value, "b/s")
-    if key == "rtt":
-        return f"RTT {si(value / 1e9, 's')}"
+    if amount := with_unit(key, value):
+        return f"RTT {amount}" if key == "rtt" else amount
     return str(value) if isinstance(value, str) and key in ("mode", "traffic", "clock", "target") else f"{key} {value}"
 
 
@@ -215,9 +219,9 @@ def thinned(places: list[tuple[Any, float]], data: Data) -> list[tuple[Any, floa
 
 
 def _tick(key: str, value: Any) -> str:
-    if key in ("rate", "rtt"):
-        return words(key, value).removeprefix("RTT ")
-    return words(key, value) if isinstance(value, str) or value is None else f"{value:g}"
+    if isinstance(value, str) or value is None:
+        return words(key, value)
+    return with_unit(key, value) or f"{value:g}"
 
 
 def draw_measures(figure: Figure, axes: Any, data: Data) -> None:

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""Amounts as text for people: in figures, pages and terminals. None, a quantity not measured, is a dash."""
+
+from __future__ import annotations
+
+import math
+
+_PREFIXES = (
+    (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"),
+)  # fmt: skip
+
+
+def si(value: float | None, unit: str) -> str:
+    """Four digits and an SI prefix: 200 Mb/s, 10 ms. Only seconds have parts: half a byte is 0.5 B."""
+    if value is None:
+        return "–"
+    for factor, prefix in _PREFIXES:
+        if abs(value) >= factor * 0.9995 and (factor >= 1 or unit == "s"):
+            return f"{value / factor:.4g} {prefix}{unit}"
+    return f"{value:.4g} {unit}"
+
+
+def number(value: float | int | None, digits: int = 4) -> str:
+    """A whole number in full with thin spaces, another to `digits` significant digits."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e15):
+        return f"{int(value):,}".replace(",", "\u2009")
+    return f"{value:.{digits}g}"
+
+
+def count(value: float | None, noun: str) -> str:
+    """A number of things: "1 packet", "2 packets"."""
+    return f"{number(value)} {noun}{'' if value == 1 else 's'}"
+
+
+def percent(value: float | None, digits: int = 2) -> str:
+    """A share in percent."""
+    return "–" if value is None else f"{value * 100:.{digits}f} %"
+
+
+def whole(packets: float) -> int:
+    """Whole packets, rounded up: a buffer of a part of a packet holds none. Rounding errors are not a packet."""
+    return math.ceil(packets - min(packets * 1e-9, 1e-3))
