@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""distributions.parquet: how often each value occurred in the measurement window, small enough to be kept of every run.
+"""distributions.parquet: how often each value occurred in the measurement window. Figures of many runs are drawn from
+these tables, which are small enough to keep for every run; the packets need not be kept.
 
-A long table: `what`, `flow` (the experiment's id of it, null where a value is of no one flow), `value`, `count`.
-Figures of many runs are drawn from these, so that packets need not be kept.
+A long table: `what`, `flow` (the experiment's flow id; null if the value belongs to no single flow), `value`, `count`.
 """
 
 from __future__ import annotations
@@ -25,22 +25,20 @@ NAME = "distributions.parquet"
 SCHEMA = {"what": pl.String, "flow": pl.Int32, "value": pl.Int64, "count": pl.Int64}
 CARD = wire.POSTCARD.const
 EVENT = wire.TCP_RECORD.const
-# Of the time that a full packet takes on the link: whoever sends faster than twice its rate sends a burst.
+# Largest gap within a burst, in transmission times of a full packet: a burst is faster than twice the link's rate.
 BURST_GAP = 0.5
 
 
 def distributions(a: Analysis) -> pl.DataFrame:
-    """The table, by what, flow and value:
+    """The table, sorted by `what`, `flow` and `value`. A quantity that could not be measured has no rows.
 
-    * `queue_depth_packets`: what arriving packets found, dropped ones included; of somebody else's run of which only
-      a histogram is told, that, of the whole run;
-    * `in_flight_packets`: each flow's at every ACK;
+    * `queue_depth_packets`: depth at arrivals, dropped packets included; of an imported run that has only a depth
+      histogram, this histogram of the whole run;
+    * `in_flight_packets`: packets in flight of each flow at every ACK;
     * `burst_packets`: see `bursts`;
-    * `flows_losing`: flows with a drop, of each base RTT in which any has one (first seed paper, 5.6);
+    * `flows_losing`: number of flows with a drop, for each base RTT with a drop (first seed paper, 5.6);
     * `flows_signalled_per_excursion`: see `signalled`;
-    * `utilization_ppm_10rtt`: of sliding windows of 10 base RTTs, one every RTT, in millionths.
-
-    What could not be measured has no rows.
+    * `utilization_ppm_10rtt`: utilization of sliding windows of 10 base RTTs, one every RTT, in millionths.
     """
     frames = [
         pl.DataFrame({"value": values.astype(np.int64)})
@@ -51,8 +49,8 @@ def distributions(a: Analysis) -> pl.DataFrame:
     ]
     if a.run.depths is not None:
         values, counts = a.run.depths
-        told = pl.DataFrame({"value": values, "count": counts})
-        frames.append(told.with_columns(what=pl.lit("queue_depth_packets"), flow=pl.lit(None, pl.Int32)))
+        histogram = pl.DataFrame({"value": values, "count": counts})
+        frames.append(histogram.with_columns(what=pl.lit("queue_depth_packets"), flow=pl.lit(None, pl.Int32)))
     table = pl.concat([pl.DataFrame(schema=SCHEMA), *(frame.select(list(SCHEMA)) for frame in frames)])
     return table.sort("what", "flow", "value")
 
@@ -73,10 +71,10 @@ def _values(a: Analysis) -> Iterator[tuple[str, int | None, np.ndarray]]:
 
 
 def bursts(queue: Columns, window: metrics.Window, gap_ns: float) -> np.ndarray:
-    """Packets in each burst that came to the queue: of one flow, each at most `gap_ns` after the one before.
+    """Sizes in packets of the bursts at the queue: packets of one flow, each at most `gap_ns` after the one before.
 
-    A packet with none so near to it is a burst of one. Packets of other flows may come between: the sender knows
-    nothing of them. Dropped packets count.
+    A lone packet is a burst of one. Packets of other flows in between do not end a burst, because the sender does not
+    know about them. Dropped packets count.
     """
     rows = metrics.arrivals_in(queue, window.start_ns, window.end_ns)
     flow, came = queue["flow"][rows], queue["enqueue_mono_ns"][rows]
@@ -88,16 +86,16 @@ def bursts(queue: Columns, window: metrics.Window, gap_ns: float) -> np.ndarray:
 
 
 def signalled(queue: Columns, window: metrics.Window, rtt_ns: int) -> np.ndarray:
-    """Flows of which a packet was dropped or marked, in each excursion of the queue to its threshold.
+    """Number of flows with a dropped or marked packet, in each excursion of the queue to its threshold.
 
-    It is over when no packet was dropped or marked for longer than a base RTT (`rtt_ns`): then the queue has stayed
-    below its threshold for that long. Before, packets come that were sent before anybody could know: senders hear of a
-    full queue only when it has drained, so an excursion lasts for about the longest RTT, and a cut after a fixed time
-    would take the last of its drops for one of their own. Where some are always told it is one long excursion.
+    An excursion ends when no packet was dropped or marked for longer than a base RTT (`rtt_ns`): the queue has then
+    stayed below its threshold for so long. Senders learn of a full queue only after it has drained, so an excursion
+    lasts about one longest RTT. A cut after a fixed time would split its last drops off into an excursion of their
+    own. If the queue signals all the time, there is one long excursion.
     """
     rows = metrics.arrivals_in(queue, window.start_ns, window.end_ns)
-    told = (queue["flags"][rows] & (CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"])) != 0
-    times, flow = queue["enqueue_mono_ns"][rows][told], queue["flow"][rows][told]
+    signals = (queue["flags"][rows] & (CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"])) != 0
+    times, flow = queue["enqueue_mono_ns"][rows][signals], queue["flow"][rows][signals]
     ends = np.flatnonzero(np.diff(times) > rtt_ns) + 1
-    each = np.split(flow, ends) if len(flow) else []
-    return np.array([len(np.unique(flows)) for flows in each], dtype=np.int64)
+    excursions = np.split(flow, ends) if len(flow) else []
+    return np.array([len(np.unique(flows)) for flows in excursions], dtype=np.int64)

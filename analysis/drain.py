@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""How far flows let the buffer run empty: the depth before they slow down, and the least depth after.
+"""How far the queue drains: the depth before flows slow down, and the minimum depth after.
 
-Loss-based flows slow down when they lose a packet. BBR probes instead: every eight round trips it sends more for one
-and less for the next, so a cycle is what a loss event is to the others. The first seed paper, 3.6, compares both.
+Loss-based flows slow down after a loss. BBR slows down in every probing cycle of eight round trips: it sends faster
+for one round trip and slower for the next. The first seed paper, 3.6, compares both.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ PROBING_CYCLE_RTTS = 8
 
 @dataclass(frozen=True)
 class Drain:
-    """One fall of the queue, in packets as arrivals found it."""
+    """One fall of the queue: depths at arrivals, in packets."""
 
     before_packets: int
     after_packets: int
-    mean_after_packets: float | None  # the least that packets of one base RTT found on average
+    mean_after_packets: float | None  # minimum of the mean over one base RTT
 
     @property
     def packets(self) -> int:
@@ -34,9 +34,9 @@ class Drain:
 
 
 def after_losses(events: list[LossEvent]) -> list[Drain]:
-    """One for each loss event: the depth that its first lost packet found, and the least in its aftermath.
+    """One drain per loss event: from the depth at its first drop to the minimum depth in its aftermath.
 
-    Events whose aftermath is not wholly in the measurement window are left out.
+    Events whose aftermath extends beyond the measurement window are left out.
     """
     return [
         Drain(event.depth_before_packets, event.min_depth_packets, event.min_mean_depth_packets)
@@ -46,14 +46,14 @@ def after_losses(events: list[LossEvent]) -> list[Drain]:
 
 
 def in_cycles(queue: Columns, window: Window, rtt_ns: int) -> list[Drain]:
-    """One for each stretch of PROBING_CYCLE_RTTS base RTTs: its deepest arrival (the last, if several), and the least
-    depth in as long a time after that.
+    """One drain per PROBING_CYCLE_RTTS base RTTs: from the deepest arrival (the last of several) to the minimum depth
+    within one cycle after it.
 
-    Cycles need not begin with the stretches: each holds one deepest point, and what follows it is the fall from there.
-    The queue in front of the link lengthens the flow's own RTT, not its cycle, which is timed by the minimum RTT.
+    The intervals need not be aligned with BBR's cycles: each contains one deepest point, and the fall follows it.
+    BBR times its cycle by the minimum RTT, so a standing queue does not lengthen the cycle.
     """
     cycle_ns = PROBING_CYCLE_RTTS * rtt_ns
-    found = []
+    drains = []
     for start_ns in range(window.start_ns, window.end_ns - 2 * cycle_ns + 1, cycle_ns):
         rows = arrivals_in(queue, start_ns, start_ns + cycle_ns)
         depth = queue["depth_packets"][rows]
@@ -63,19 +63,19 @@ def in_cycles(queue: Columns, window: Window, rtt_ns: int) -> list[Drain]:
         after_ns = int(queue["enqueue_mono_ns"][deepest])
         after = queue["depth_packets"][arrivals_in(queue, after_ns, after_ns + cycle_ns)]
         mean = min_mean_depth(queue, after_ns, after_ns + cycle_ns, rtt_ns)
-        found.append(Drain(int(queue["depth_packets"][deepest]), int(after.min()), mean))
-    return found
+        drains.append(Drain(int(queue["depth_packets"][deepest]), int(after.min()), mean))
+    return drains
 
 
 def drained_fraction(
     queue: Columns, window: Window, events: list[LossEvent], spec: dict[str, Any], bdp_packets: float
 ) -> dict[str, Any]:
-    """Median, least and most over the falls, of "probing cycles" if every flow is BBR and of "loss events" otherwise:
-    as fractions of the depth before (1 - least depth after / depth before), of the buffer, of the BDP; in packets.
+    """Minimum, median and maximum of the drains, in packets and as fractions of the depth before, buffer and BDP.
 
-    The least depth has the gaps between bursts in it, and flows that recover send in bursts: receivers put SACKs
-    together (sysctl tcp_comp_sack_nr). `of_bdp_mean_over_rtt` is the fall to the least mean over one base RTT, which
-    has not, and is nearer to what follows from windows; a probe of BBR, which lasts one RTT, it flattens.
+    `basis` is "probing cycles" if every flow is BBR, else "loss events". The minimum depth includes the gaps between
+    bursts, and recovering flows send in bursts because receivers compress SACKs (sysctl tcp_comp_sack_nr).
+    `of_bdp_mean_over_rtt` is the fall to the minimum of the mean over one base RTT. It is free of these gaps and
+    closer to the prediction from windows, but flattens a probe of BBR, which lasts one RTT.
     """
     by_cycle = {group["cc"] for group in spec["groups"]} == {"bbr"}
     drains = in_cycles(queue, window, spec["rtt_ns"]) if by_cycle else after_losses(events)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""5-tuples as small numbers, given out in order of appearance.
+"""Numbers 5-tuples in order of appearance.
 
-A million packets belong to a handful of flows, so the tables hold a flow's number and the 5-tuple is kept once.
-Rows are looked up by a hash and then compared in full: two flows never share a number.
+A million packets belong to a handful of flows: tables hold flow numbers, and each 5-tuple is stored once. A lookup
+finds the number by hash and compares the full 5-tuple, so two flows never share a number.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 
 # Source and destination address as two 64-bit halves each, then protocol << 32 | source port << 16 | destination port.
 WORDS = 5
-# Odd 64-bit constants (the first digits of pi's fraction): any would do, collisions only cost time.
+# Odd 64-bit constants (the first digits of pi's fraction). Any would do: a hash collision only costs time.
 _MULTIPLIERS = np.array(
     [0x243F6A8885A308D3, 0x13198A2E03707345, 0xA4093822299F31D1, 0x082EFA98EC4E6C89, 0x452821E638D01377],
     dtype=np.uint64,
 )
-MAX_FLOWS = 0xFFFF  # so that a number has 16 bits
+MAX_FLOWS = 0xFFFF  # a flow number has 16 bits
 PROTOCOL_NAMES = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmp6"}
 PROTOCOL_NUMBERS = {name: number for number, name in PROTOCOL_NAMES.items()}
 
@@ -45,7 +45,7 @@ class FiveTuple:
 
     @classmethod
     def of(cls, protocol: str, src: str, dst: str, src_port: int, dst_port: int) -> FiveTuple:
-        """From text, as traffic.json has it. Raises ValueError on what is no protocol, address or port."""
+        """From the text form of traffic.json. Raises ValueError for an invalid protocol, address or port."""
         if protocol not in PROTOCOL_NUMBERS:
             raise ValueError(f"protocol {protocol!r}: allowed are {', '.join(PROTOCOL_NUMBERS)}")
         if not (0 <= src_port <= 0xFFFF and 0 <= dst_port <= 0xFFFF):
@@ -78,7 +78,7 @@ def address_text(number: int) -> str:
 
 
 class FlowTable:
-    """The 5-tuples of a file, numbered from 0. Not for use by two threads at once."""
+    """The 5-tuples of one file, numbered from 0. Not thread-safe."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -90,20 +90,20 @@ class FlowTable:
         return len(self._numbers)
 
     def tuples(self) -> list[FiveTuple]:
-        """By number."""
+        """The 5-tuples by flow number."""
         return [FiveTuple.from_words(words) for words in self._numbers]
 
     def numbers(self, words: np.ndarray) -> np.ndarray:
-        """The number of each column of `words` (uint64, WORDS x rows), new ones added. Returns uint16.
+        """Flow numbers (uint16) of the columns of `words` (uint64, WORDS x rows). New flows are added.
 
-        Flows after the first MAX_FLOWS all get the number MAX_FLOWS: a file of noise must not eat the memory.
+        Flows after the first MAX_FLOWS all get the number MAX_FLOWS, which bounds the memory that noise can take.
         """
         hashes = self._hash(words)
         ids, unknown = self._look_up(words, hashes)
         if len(unknown) and len(self) < MAX_FLOWS:
             self._add(words[:, unknown], hashes[unknown])
             ids, unknown = self._look_up(words, hashes)
-        for row in unknown:  # where two flows have one hash, or there are too many flows
+        for row in unknown:  # after a hash collision, or beyond MAX_FLOWS
             ids[row] = self._numbers.get(_column(words, row), MAX_FLOWS)
         return ids
 
@@ -115,15 +115,15 @@ class FlowTable:
         return result
 
     def _look_up(self, words: np.ndarray, hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers, and the rows that have none here (theirs are meaningless)."""
+        """Flow numbers, and the rows that have none (whose number in the first array is meaningless)."""
         if not len(self._hashes):
             return np.zeros(len(hashes), dtype=np.uint16), np.arange(len(hashes))
         at = np.searchsorted(self._hashes, hashes)
         at[at == len(self._hashes)] = 0
-        found = np.ones(len(hashes), dtype=bool)
+        is_known = np.ones(len(hashes), dtype=bool)
         for word, known in zip(words, self._rows, strict=True):
-            found &= known[at] == word
-        return self._ids[at], np.flatnonzero(~found)
+            is_known &= known[at] == word
+        return self._ids[at], np.flatnonzero(~is_known)
 
     def _add(self, words: np.ndarray, hashes: np.ndarray) -> None:
         _, first, alike = np.unique(hashes, return_index=True, return_inverse=True)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Queue and window side by side: what the sender's TCP was doing when each of its packets came to the queue.
+"""Joins each TCP packet of the queue with the sender's trace. One flow at a time, which bounds the memory:
 
-Flow by flow, so that what is in hand at once is small:
-
-* by time: the flow's latest trace record at or before the packet's arrival, of those that know the window;
+* by time: the flow's latest trace record at or before the packet's arrival, of the records that know the window;
 * by sequence number: the record of the ACK that first covered the packet's last byte;
 * retransmissions: the trace record of the retransmit that sent this copy.
 
@@ -11,9 +9,9 @@ Linux fires tcp_probe before it processes the segment (net/ipv4/tcp_input.c, tcp
 state that its own ACK is about to change: the ACK that covered a byte is the record *before* the first whose snd_una
 is past it.
 
-A source that cannot know everything leaves fields unknown (wire/tcp_record.def). Where packets in flight are unknown,
-(snd_nxt - snd_una) / mss stands for them, as in the first seed paper, whose tcp_probe had no more: what was lost or
-selectively acknowledged is then counted too. What needs another unknown field is left out.
+A trace may leave fields unknown (wire/tcp_record.def). Where the packets in flight are unknown, they are estimated as
+(snd_nxt - snd_una) / mss, as in the first seed paper, whose tcp_probe had no more. The estimate includes lost and
+selectively acknowledged packets. Results that need another unknown field are left out.
 """
 
 from __future__ import annotations
@@ -35,28 +33,28 @@ CARD = wire.POSTCARD.const
 EVENT = wire.TCP_RECORD.const
 TCP_FIN, TCP_SYN = 0x01, 0x02
 MIN_HEADER_BYTES, MAX_HEADER_BYTES = ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES, 255
-PACKETS_OUT, SEQUENCE_NUMBERS = "packets_out", "snd_nxt - snd_una"  # what packets in flight were taken from
-NONE = -1  # a row number: there is none
+PACKETS_OUT, SEQUENCE_NUMBERS = "packets_out", "snd_nxt - snd_una"  # sources of packets in flight
+NONE = -1  # in place of a row number
 ROW = np.int32  # of row numbers: more rows would not fit in memory anyway
 
 
 @dataclass
 class Segments:
-    """TCP packets of the queue by arrival, one row each. Row numbers are NONE where there is nothing."""
+    """TCP packets of the queue in arrival order, one row each. `*_row` are rows of Run.tcp, or NONE."""
 
-    rows: np.ndarray  # into the queue's postcards
+    rows: np.ndarray  # rows of the queue's postcards
     seq: np.ndarray  # int64, unwrapped; starts at the flow's first 32-bit number
     payload_bytes: np.ndarray  # uint16
-    new_bytes: np.ndarray  # uint16: payload that left the queue here and had not left it before
-    retransmission: np.ndarray  # bool: its bytes had come to the queue before
-    reordered: np.ndarray  # bool: came after later bytes, for the first time
+    new_bytes: np.ndarray  # uint16: payload that left the queue for the first time with this packet
+    retransmission: np.ndarray  # bool: its bytes had arrived at the queue before
+    reordered: np.ndarray  # bool: first arrival of its bytes, but after later bytes
     trace_row: np.ndarray  # latest record of the flow at or before the arrival
-    ack_row: np.ndarray  # ACK that first covered it; only for packets sent once that left the queue
-    retransmit_row: np.ndarray  # of a retransmission: the trace's record of it
+    ack_row: np.ndarray  # ACK that first covered the packet; only of packets that left the queue and were sent once
+    retransmit_row: np.ndarray  # trace record of the retransmit; only of retransmissions
     header_bytes: dict[int, int] = field(default_factory=dict)  # by flow: Ethernet, IP and TCP headers of a data packet
-    skipped: int = 0  # times a flow's sequence numbers went on beyond bytes that had not come to the queue
-    retransmits_unmatched: int = 0  # segments that the trace saw retransmitted and that did not come to the queue
-    retransmits_untold: int = 0  # records of retransmits that do not tell which bytes: they match no packet
+    skipped: int = 0  # arrivals that left a hole in their flow's sequence numbers
+    retransmits_unmatched: int = 0  # traced retransmitted segments without a packet in the queue
+    retransmits_untold: int = 0  # retransmit records without sequence numbers, which cannot match a packet
 
     @classmethod
     def empty(cls, rows: np.ndarray) -> Segments:
@@ -78,17 +76,17 @@ class Segments:
 
 @dataclass
 class TraceByFlow:
-    """The trace by flow."""
+    """The trace's rows by flow number."""
 
-    rows: dict[int, np.ndarray]  # by flow number: rows of Run.tcp, in time order
-    windows: dict[int, np.ndarray]  # those of them that know cwnd and packets in flight; no flow without any
-    in_flight: np.ndarray  # int32, packets, per row of Run.tcp; means something in the rows of `windows`
-    in_flight_from: str | None  # PACKETS_OUT; SEQUENCE_NUMBERS if any row has it from there; None: no windows
+    rows: dict[int, np.ndarray]  # rows of Run.tcp, in time order
+    windows: dict[int, np.ndarray]  # the rows that know cwnd and packets in flight; flows without such rows are absent
+    in_flight: np.ndarray  # int32, packets, per row of Run.tcp; meaningful in the rows of `windows`
+    in_flight_from: str | None  # SEQUENCE_NUMBERS if any row is estimated, else PACKETS_OUT; None without windows
 
 
 @dataclass
 class _Retransmits:
-    """What is to be matched: the retransmitted packets of a flow, and the trace's records."""
+    """One side of the match between retransmitted packets and retransmit records."""
 
     frames: list[pl.DataFrame] = field(default_factory=list)
 
@@ -99,7 +97,7 @@ class _Retransmits:
 
 
 def join(run: Run, queue: Columns) -> tuple[Segments, TraceByFlow]:
-    """Joins the postcards of one queue (columns by enqueue_mono_ns) with the trace."""
+    """Joins the postcards of one queue (columns sorted by enqueue_mono_ns) with the trace of `run`."""
     tcp = run.tcp
     trace = _trace(tcp)
     full_bytes: dict[int, int] = {}
@@ -114,7 +112,7 @@ def join(run: Run, queue: Columns) -> tuple[Segments, TraceByFlow]:
         frame_bytes = queue["packet_bytes"][packets].astype(np.int32)
         header = _header_bytes(frame_bytes, seq, control, run.flows[flow] if flow < len(run.flows) else None)
         payload = np.maximum(frame_bytes - header, 0)
-        payload[(control & TCP_SYN) != 0] = 0  # whose options are longer than those of data
+        payload[(control & TCP_SYN) != 0] = 0  # a SYN's options are longer than those of a data packet
         seq_end = seq + payload + (control != 0)
         retransmission, reordered, skipped = _order(seq, seq_end)
         left = np.flatnonzero(((queue["flags"][packets] & CARD["POSTCARD_DROPPED"]) == 0) & (payload > 0))
@@ -132,10 +130,10 @@ def join(run: Run, queue: Columns) -> tuple[Segments, TraceByFlow]:
         copies.add(flow, seq[again], came[again], at[again])
         traced = trace.rows.get(flow, np.empty(0, dtype=np.int64))
         is_retransmit = tcp["event"][traced] == EVENT["TCP_EVENT_RETRANSMIT"]
-        told = is_retransmit & known(tcp, "snd_una", "event_seq", "data_bytes", "mss_bytes")[traced]
-        result.retransmits_untold += int(np.count_nonzero(is_retransmit & ~told))
+        has_bytes = is_retransmit & known(tcp, "snd_una", "event_seq", "data_bytes", "mss_bytes")[traced]
+        result.retransmits_untold += int(np.count_nonzero(is_retransmit & ~has_bytes))
         with_una = known(tcp, "snd_una")[traced]
-        traced, event = traced[with_una], np.flatnonzero(told[with_una])
+        traced, event = traced[with_una], np.flatnonzero(has_bytes[with_una])
         if not len(traced):
             continue
         una = _snd_una(tcp, traced, seq, came)
@@ -149,7 +147,7 @@ def join(run: Run, queue: Columns) -> tuple[Segments, TraceByFlow]:
 
 
 def _trace(tcp: Columns) -> TraceByFlow:
-    """The trace by flow. Packets in flight are not there yet where they are not known: see _fill_in_flight."""
+    """The trace by flow, before _fill_in_flight estimates unknown packets in flight."""
     rows = dict(_groups(tcp["flow"]))
     counted = known(tcp, "in_flight_packets")
     usable = (counted | known(tcp, "snd_nxt", "snd_una")) & known(tcp, "cwnd_packets")
@@ -162,9 +160,9 @@ def _trace(tcp: Columns) -> TraceByFlow:
 
 
 def _fill_in_flight(run: Run, trace: TraceByFlow, full_bytes: dict[int, int]) -> None:
-    """(snd_nxt - snd_una) / mss, rounded up, where the trace does not count packets in flight.
+    """Estimates unknown packets in flight as (snd_nxt - snd_una) / mss, rounded up.
 
-    mss is the record's, else the flow's largest payload in the queue, else what fits into the MTU with timestamps.
+    mss is the record's; else the flow's largest payload in the queue; else the payload of an MTU with timestamps.
     """
     if trace.in_flight_from != SEQUENCE_NUMBERS:
         return
@@ -181,18 +179,18 @@ def _fill_in_flight(run: Run, trace: TraceByFlow, full_bytes: dict[int, int]) ->
 
 
 def _groups(flow: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """(flow, its rows in order) for each flow."""
+    """(flow number, the flow's rows in ascending order) for each flow."""
     order = np.argsort(flow, kind="stable")  # a radix sort: flows have 16 bits
     for start, end in spans(group_starts(flow[order]), len(order)):
         yield int(flow[order[start]]), order[start:end]
 
 
 def _header_bytes(frame_bytes: np.ndarray, seq: np.ndarray, control: np.ndarray, flow: FiveTuple | None) -> int:
-    """Header bytes of a flow's data packets: postcards do not carry the length of TCP's options.
+    """Ethernet, IP and TCP header bytes of a flow's data packets. Postcards do not carry the length of TCP's options.
 
-    A packet's payload is the step to the next sequence number, so frame length less that step is the header; the
-    commonest value is taken, which retransmissions and gaps do not reach. A flow too short to tell is taken to have
-    timestamps, as Linux sends by default.
+    A packet's payload is the step to the next sequence number, and its header is the rest of the frame. The result is
+    the commonest such header: retransmissions and gaps give rarer values. A flow without a usable step is assumed to
+    carry timestamps, the default of Linux.
     """
     step = np.diff(seq)
     header = frame_bytes[:-1] - step
@@ -205,7 +203,7 @@ def _header_bytes(frame_bytes: np.ndarray, seq: np.ndarray, control: np.ndarray,
 
 
 def _order(seq: np.ndarray, seq_end: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Which packets are retransmissions, which came late for the first time, and how often bytes were skipped."""
+    """Masks of retransmissions and of reordered first arrivals, and the number of arrivals that left a hole."""
     before = np.empty_like(seq)
     before[:1] = seq[:1]
     np.maximum.accumulate(seq_end[:-1], out=before[1:])
@@ -214,7 +212,7 @@ def _order(seq: np.ndarray, seq_end: np.ndarray) -> tuple[np.ndarray, np.ndarray
     reordered = np.zeros(len(seq), dtype=bool)
     late = np.flatnonzero(below)
     if len(late):
-        # Packets that were not late stand in sequence order, so the holes between them are what came late or never.
+        # Timely packets are in sequence order. A late packet that fills a hole between them is reordered.
         timely = np.flatnonzero(~below & (seq_end > seq))
         at = np.searchsorted(seq[timely], seq[late], side="right") - 1
         in_hole = (at < 0) | (seq[late] >= seq_end[timely[at]])
@@ -224,9 +222,9 @@ def _order(seq: np.ndarray, seq_end: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _new_bytes(seq: np.ndarray, payload: np.ndarray) -> np.ndarray:
-    """Bytes of each packet of one flow that no packet of it carried before; packets are in time order.
+    """New bytes of each packet of one flow: bytes that no earlier packet carried. Input is in time order.
 
-    Where two packets share bytes but not their bounds the sum is exact, but the one that starts lower is credited.
+    If two packets overlap in part, the packet with the lower start is credited with the overlap; the sum stays exact.
     """
     if (np.diff(seq) >= payload[:-1]).all():
         return payload
@@ -241,18 +239,21 @@ def _new_bytes(seq: np.ndarray, payload: np.ndarray) -> np.ndarray:
 
 
 def _snd_una(tcp: Columns, traced: np.ndarray, seq: np.ndarray, came: np.ndarray) -> np.ndarray:
-    """snd_una of a flow's records as int64 on the count of `seq`, from where both stand at the first record."""
+    """snd_una of a flow's records, unwrapped to the same origin as `seq`.
+
+    The first record's snd_una is put next to the sequence number that arrived last before it.
+    """
     una = unwrap32(tcp["snd_una"][traced], np.zeros(1, dtype=np.int64))
     at = max(int(np.searchsorted(came, tcp["mono_ns"][traced[0]], side="right")) - 1, 0)
     return una + (near32(int(una[0]), int(seq[at])) - int(una[0]))
 
 
 def _latest(times: np.ndarray, rows: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """The last of `rows` whose time is at or before each of `at`, NONE if there is none. Both are in time order."""
+    """For each time of `at`, the last of `rows` at or before it, else NONE. `times` and `at` are ascending."""
     if (times[1:] < times[:-1]).any() or (at[1:] < at[:-1]).any():
         raise AssertionError("rows to join by time are not in time order")
-    found = np.searchsorted(times, at, side="right") - 1
-    return np.where(found >= 0, rows[found], NONE)
+    last = np.searchsorted(times, at, side="right") - 1
+    return np.where(last >= 0, rows[last], NONE)
 
 
 def _covering_ack(
@@ -265,12 +266,12 @@ def _covering_ack(
     rows = traced[probes]
     past = np.searchsorted(np.maximum.accumulate(una[probes]), seq_end, side="left")
     result = np.where((past > 0) & (past < len(rows)), rows[np.maximum(past - 1, 0)], NONE)
-    result[tcp["mono_ns"][result] < came] = NONE  # covered before it came: not this packet's ACK
+    result[tcp["mono_ns"][result] < came] = NONE  # an ACK before the packet's arrival acknowledged another copy
     return result
 
 
 def _pieces(tcp: Columns, rows: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(seq, time, row) of each segment of retransmit records: one record may be of several that are sent as one."""
+    """(seq, time, row) of each segment of retransmit records. One record can cover several segments (TSO)."""
     mss = np.maximum(tcp["mss_bytes"][rows].astype(np.int64), 1)
     segments = np.maximum(-(-tcp["data_bytes"][rows].astype(np.int64) // mss), 1)
     at = np.repeat(np.arange(len(rows)), segments)
@@ -279,10 +280,10 @@ def _pieces(tcp: Columns, rows: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray
 
 
 def _match(copies: _Retransmits, records: _Retransmits, tolerance_ns: int, retransmit_row: np.ndarray) -> int:
-    """Puts the record of each retransmitted packet into `retransmit_row`: same flow and bytes, nearest in time.
+    """Fills `retransmit_row` with the record of the same flow and sequence number that is nearest in time.
 
-    The tracepoint fires after the packet was handed down, so its record may be a little later than the arrival.
-    Returns how many segments of records belong to no packet.
+    The tracepoint fires after the packet was passed to the device, so the record can be later than the arrival.
+    Returns the number of record segments without a packet.
     """
     total = sum(len(frame) for frame in records.frames)
     if not total or not copies.frames:

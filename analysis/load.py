@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Reads what a repetition left behind: the raw files as columns (raw.py), JSON and YAML files as dictionaries.
+"""Loads one repetition: raw files as columns (raw.py), JSON and YAML files as dictionaries.
 
-The two raw files are read by two threads, whose work (checksums, strided copies) runs without the interpreter's lock.
+Two threads read the two large raw files. Their work, checksums and strided copies, releases the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from runs.record import Damage
 from runs.thinned import kept
 
 LEDGER = ("collector", "tracer", "switch", "idle_rtt")
-SINK = "traffic_sink"  # with our own sink
+SINK = "traffic_sink"  # only runs with our own sink have this document
 DOCUMENTS = ("environment", "traffic", *LEDGER, SINK)
-# Every name that the analysis takes for a raw file.
+# Every raw file that the analysis reads.
 READABLE = (
     SPEC_FILE, POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE, imported.DEPTHS_FILE, *(f"{name}.json" for name in DOCUMENTS),
 )  # fmt: skip
@@ -37,30 +37,30 @@ READABLE = (
 
 @dataclass
 class Run:
-    """One repetition as it was recorded. `postcards` and `tcp` are columns of equal length, by time."""
+    """One repetition as it was recorded. Within `postcards`, as within `tcp`, all columns have equal length."""
 
     directory: Path
     spec: dict[str, Any]
-    documents: dict[str, dict[str, Any]]  # by file name without .json; empty where the file is missing
-    problems: list[str]  # unreadable documents, one line each
-    unread: set[str]  # names of the documents that are named there
+    documents: dict[str, dict[str, Any]]  # by file name without .json; empty if the file is missing or unreadable
+    problems: list[str]  # one line for each missing file, unreadable document or ignored flow
+    unread: set[str]  # names of missing or unreadable documents, without .json
     raw: dict[str, RawFile]
-    postcards: Columns  # by enqueue_mono_ns
-    tcp: Columns  # by mono_ns
-    flows: list[FiveTuple]  # by number; the columns "flow" refer to it
+    postcards: Columns  # sorted by enqueue_mono_ns
+    tcp: Columns  # sorted by mono_ns
+    flows: list[FiveTuple]  # by flow number, the value of the columns "flow"
     traffic: list[dict[str, Any]] = field(default_factory=list)  # the flows of traffic.json, with "flow" numbers
-    goodput: Columns | None = None  # of our own sink; None with another receiver
-    depths: imported.Depths | None = None  # of somebody else's queue, where a histogram is all that is told
-    not_as_recorded: list[str] = field(default_factory=list)  # a line for each raw file that differs from the record
+    goodput: Columns | None = None  # records of our own sink; None with another receiver
+    depths: imported.Depths | None = None  # of an imported run that has a depth histogram in place of postcards
+    not_as_recorded: list[str] = field(default_factory=list)  # one line for each raw file that differs from its digest
 
     def damage(self) -> list[str]:
-        """A line for each raw file that differs from the record, or of which not every byte could be read."""
+        """One line for each raw file that differs from its recorded digest or could not be read to its end."""
         return [*self.not_as_recorded, *(text for raw in self.raw.values() if (text := raw.damage()))]
 
 
 def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
-    """Everything of one repetition. `damage` comes from `damage_of`. Raises InputError if there is no usable spec.yaml
-    or no postcards.bsp.
+    """Loads one repetition. `damage` is the result of `damage_of`. Raises InputError without a usable spec.yaml or
+    without postcards.bsp.
     """
     spec = spec_file.read(directory / SPEC_FILE)
     part = kept(directory)
@@ -72,13 +72,13 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     if not (directory / POSTCARDS_FILE).is_file():
         raise InputError(f"{directory / POSTCARDS_FILE}: missing; give the directory of a repetition (rep-<k>)")
     problems: list[str] = []
-    own_sink = spec.get("generator", "iperf3") != "iperf3"
+    has_own_sink = spec.get("generator", "iperf3") != "iperf3"
     names = ["environment", "traffic"]
-    ledger = [*LEDGER, *([SINK] if own_sink else [])]
-    names += [] if imported.is_imported(spec) else ledger  # others kept none
-    documents: dict[str, dict[str, Any]] = {name: {} for name in ledger}
-    documents |= {name: _document(directory / f"{name}.json", problems) for name in names}
-    unread = {problem.partition(".json:")[0] for problem in problems}
+    ledger = [*LEDGER, *([SINK] if has_own_sink else [])]
+    names += [] if imported.is_imported(spec) else ledger  # an imported run has no ledger
+    loaded = {name: _document(directory / f"{name}.json", problems) for name in names}
+    unread = {name for name, document in loaded.items() if document is None}
+    documents = {name: loaded.get(name) or {} for name in dict.fromkeys((*ledger, *names))}
     with ThreadPoolExecutor(1) as second:
         tcp_job = second.submit(load_tcp, directory / TCP_FILE)
         postcards, postcard_flows, postcards_raw = load_postcards(
@@ -95,8 +95,8 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
         problems.append(f"{TCP_FILE}: missing, so no windows are known; run the experiment again")
     raw = {"postcards": postcards_raw, "tcp": tcp_raw}
     run = Run(directory, spec, documents, problems, unread, raw, postcards, tcp, flows, depths=depths)
-    run.not_as_recorded = [str(found) for found in damage]
-    if own_sink:
+    run.not_as_recorded = [str(difference) for difference in damage]
+    if has_own_sink:
         run.goodput, raw["goodput"] = load_goodput(directory / GOODPUT_FILE)
         if not raw["goodput"].present:
             problems.append(f"{GOODPUT_FILE}: missing, so what the sink received is unknown; run the experiment again")
@@ -105,34 +105,37 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
 
 
 def damage_of(directory: Path) -> list[Damage]:
-    """The raw files of a repetition that differ from its record. Raises InputError if spec.yaml is one of them: the
-    analysis would compute everything for another experiment.
+    """The raw files of a repetition that differ from their recorded digests. Raises InputError if spec.yaml differs:
+    every number would be computed for another experiment.
     """
     damage = record.raw_damage(directory, readable=READABLE)
-    if spec := [found for found in damage if found.name == SPEC_FILE]:
+    if spec := [difference for difference in damage if difference.name == SPEC_FILE]:
         raise InputError(f"{directory}: {record.lines(spec)}")
     return damage
 
 
 def load_switch(directory: Path) -> dict[str, Any]:
-    """switch.json of a repetition; empty if there is none that can be read."""
-    return _document(directory / "switch.json", [])
+    """switch.json of a repetition; empty if the file is missing or unreadable."""
+    return _document(directory / "switch.json", []) or {}
 
 
 def clock_offset_ns(switch: dict[str, Any]) -> int:
-    """CLOCK_MONOTONIC minus the switch's clock, as the runner measured it; 0 of one that runs on CLOCK_MONOTONIC."""
-    return told_clock_offset_ns(switch) or 0
+    """CLOCK_MONOTONIC minus the switch's clock, as the runner measured it; 0 for a switch on CLOCK_MONOTONIC."""
+    return recorded_clock_offset_ns(switch) or 0
 
 
-def told_clock_offset_ns(switch: dict[str, Any]) -> int | None:
-    """The same; None where switch.json does not say."""
+def recorded_clock_offset_ns(switch: dict[str, Any]) -> int | None:
+    """CLOCK_MONOTONIC minus the switch's clock; None if switch.json has no usable offset."""
     clock = switch.get("clock")
     offset = clock.get("offset_ns") if isinstance(clock, dict) else None
     return offset if isinstance(offset, int) and not isinstance(offset, bool) and abs(offset) < 1 << 62 else None
 
 
 def _merge(first: list[FiveTuple], second: list[FiveTuple]) -> tuple[list[FiveTuple], np.ndarray]:
-    """One numbering for two files: the first's, then what only the second has. Returns it, and second's new numbers."""
+    """One numbering for the flows of two files: `first`, then the flows only in `second`.
+
+    Returns the flows by number, and the new number of each old number of `second` (uint16, 0x10000 entries).
+    """
     numbers = {flow: number for number, flow in enumerate(first)}
     for flow in second:
         numbers.setdefault(flow, len(numbers))
@@ -144,18 +147,19 @@ def _merge(first: list[FiveTuple], second: list[FiveTuple]) -> tuple[list[FiveTu
 # Documents ------------------------------------------------------------------------------------------------------------
 
 
-def _document(path: Path, problems: list[str]) -> dict[str, Any]:
+def _document(path: Path, problems: list[str]) -> dict[str, Any] | None:
+    """The object in a JSON file; None, and a line in `problems`, if the file is missing or unreadable."""
     try:
         document = json.loads(regular.read_text(path), parse_constant=_no_number)
     except FileNotFoundError:
         problems.append(f"{path.name}: missing, so what it accounts for is unknown; run the experiment again")
-        return {}
+        return None
     except (OSError, ValueError, RecursionError) as error:
         problems.append(f"{path.name}: not readable as JSON: {one_line(error)}; run the experiment again")
-        return {}
+        return None
     if not isinstance(document, dict):
         problems.append(f"{path.name}: is no JSON object; run the experiment again")
-        return {}
+        return None
     return document
 
 
@@ -164,10 +168,10 @@ def _no_number(text: str) -> None:
 
 
 def _traffic(run: Run) -> list[dict[str, Any]]:
-    """The experiment's flows by id. Without traffic.json: every TCP flow that the tracer saw send data, cc unknown."""
+    """The experiment's flows by id. If traffic.json names none: every traced TCP flow, with an unknown cc."""
     numbers = {flow: number for number, flow in enumerate(run.flows)}
     result: list[dict[str, Any]] = []
-    seen: set[FiveTuple] = set()
+    named: set[FiveTuple] = set()
     for entry in _list(run.documents["traffic"].get("flows")):
         try:
             if not isinstance(entry, dict):
@@ -176,10 +180,10 @@ def _traffic(run: Run) -> list[dict[str, Any]]:
                 raise ValueError(f"id {entry['id']} is out of bounds")
             names = ("src_addr", "dst_addr", "src_port", "dst_port")
             flow = FiveTuple.of(entry.get("protocol", "tcp"), *(entry[name] for name in names))
-            if flow in seen:
+            if flow in named:
                 run.problems.append(f"traffic.json: names flow {flow} twice; the second is left out")
                 continue
-            seen.add(flow)
+            named.add(flow)
             received = entry.get("bits_per_second_received")
             result.append(
                 {

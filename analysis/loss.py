@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Loss events: when the queue refused packets, whom it hit, and how far utilization, queue and windows fell then."""
+"""Loss events: when the queue dropped packets, of how many flows, and how far utilization, depth and windows fell."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from analysis.metrics import UTILIZATION_WINDOW_RTTS, Columns, LinkUsage, Window, WindowSeries, arrivals_in, dropped
 
-# A sender knows of a loss one RTT later (the queue being full: the longest RTT), and PRR has brought the window down
-# one more after that (first seed paper, 3.2 and Figure 1); the thinner stream reaches the queue and leaves in another.
+# One longest RTT (with a full queue) until the sender detects the loss, one until PRR has reduced the window (first
+# seed paper, 3.2 and Figure 1), and two until the thinner stream has reached the queue and left it.
 AFTERMATH_RTTS = 4
 STEPS_PER_RTT = 50
 
@@ -22,17 +22,17 @@ class LossEvent:
     start_ns: int
     drops: int
     flows: int
-    depth_before_packets: int  # that the first lost packet found
-    min_utilization: float | None  # None if the aftermath is not wholly in the measurement window
-    min_utilization_10rtt: float | None  # None also if its windows are not
+    depth_before_packets: int  # at the arrival of the first dropped packet
+    min_utilization: float | None  # None unless the measurement window contains the whole aftermath
+    min_utilization_10rtt: float | None  # None also if a 10-RTT window does not fit
     min_depth_packets: int | None
-    min_mean_depth_packets: float | None  # over one base RTT
+    min_mean_depth_packets: float | None  # mean over one base RTT
     window_before_packets: int | None
-    window_after_packets: int | None  # least in the aftermath
+    window_after_packets: int | None  # minimum in the aftermath
 
 
 def longest_rtt_ns(rtt_ns: int, buffer_packets: int, wire_bytes: int, rate_bps: int) -> int:
-    """Base RTT plus the time a full buffer takes to drain."""
+    """Base RTT plus the time that a full buffer of packets of `wire_bytes` takes to drain."""
     return rtt_ns + round(buffer_packets * wire_bytes * 8e9 / rate_bps)
 
 
@@ -41,11 +41,11 @@ def loss_events(
 ) -> list[LossEvent]:
     """The loss events that begin in the measurement window.
 
-    A drop that comes within `rtt_max_ns` of an event's first belongs to it; the next one begins another event. After
-    each, over AFTERMATH_RTTS longest RTTs: `min_utilization` is the least over windows of one base RTT (one
-    every 1/50 RTT), that being what Lemma 2 of the first seed paper speaks of; `min_utilization_10rtt` the least over
-    windows of 10 base RTTs, those of `utilization`, that begin in the aftermath; `min_depth_packets` the least depth
-    that a packet found, `min_mean_depth_packets` the least mean of what those of one base RTT found.
+    A drop within `rtt_max_ns` of an event's first drop belongs to the event; the next drop begins another event. The
+    aftermath of an event lasts AFTERMATH_RTTS longest RTTs. In the aftermath, `min_utilization` is the minimum over
+    windows of one base RTT, one every 1/50 RTT (Lemma 2 of the first seed paper); `min_utilization_10rtt` is the
+    minimum over windows of 10 base RTTs that begin in the aftermath; `min_depth_packets` is the minimum depth at
+    arrivals; `min_mean_depth_packets` is the minimum over base RTTs of the mean depth at arrivals.
     """
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     drops = rows.start + np.flatnonzero(dropped(queue)[rows])
@@ -81,15 +81,17 @@ def _aftermath(
 
 
 def min_mean_depth(queue: Columns, start_ns: int, end_ns: int, width_ns: int) -> float | None:
-    """Least mean depth that the packets of `width_ns` found, of windows within [start, end) (one every 1/50 of their
-    width). Windows in which none came have none."""
+    """Minimum over windows of `width_ns` within [start, end), one every 1/50 of the width, of the mean depth at
+    arrivals. Windows without arrivals do not count; None if all are without.
+    """
     rows = arrivals_in(queue, start_ns, end_ns)
     came, depth = queue["enqueue_mono_ns"][rows], queue["depth_packets"][rows]
     total = np.concatenate(([0], np.cumsum(depth, dtype=np.int64)))
     starts = np.arange(start_ns, end_ns - width_ns + 1, max(width_ns // STEPS_PER_RTT, 1), dtype=np.int64)
     first, last = np.searchsorted(came, starts), np.searchsorted(came, starts + width_ns)
-    some = last > first
-    means = (total[last[some]] - total[first[some]]) / (last[some] - first[some])
+    has_arrivals = last > first
+    first, last = first[has_arrivals], last[has_arrivals]
+    means = (total[last] - total[first]) / (last - first)
     return float(means.min()) if len(means) else None
 
 
@@ -101,7 +103,7 @@ def _windows(windows: WindowSeries, start_ns: int, end_ns: int) -> tuple[int | N
 
 
 def flows_losing(queue: Columns, window: Window, rtt_ns: int) -> np.ndarray:
-    """How many flows saw a drop in each of the base RTTs in which any did, in time order (first seed paper, 5.6)."""
+    """Number of flows with a drop, for each base RTT with a drop, in time order (first seed paper, 5.6)."""
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     drops = rows.start + np.flatnonzero(dropped(queue)[rows])
     rtt = (queue["enqueue_mono_ns"][drops] - window.start_ns) // rtt_ns
@@ -110,6 +112,6 @@ def flows_losing(queue: Columns, window: Window, rtt_ns: int) -> np.ndarray:
 
 
 def flows_losing_per_rtt(queue: Columns, window: Window, rtt_ns: int) -> float | None:
-    """Their mean (first seed paper, Figure 10); None without drops."""
+    """Mean of `flows_losing` (first seed paper, Figure 10); None without drops."""
     flows = flows_losing(queue, window, rtt_ns)
     return float(flows.mean()) if len(flows) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The numbers of one repetition: link, queue, goodput, windows, fairness. Each function says exactly what it counts.
+"""Metrics of one repetition: link, queue, goodput, windows, fairness. Each function states exactly what it counts.
 
 Packets belong to the measurement window by their arrival at the queue, bits and bytes by their departure. Times are
 ns on CLOCK_MONOTONIC. All sums of bytes are 64 bits wide.
@@ -22,19 +22,19 @@ from wire import wire
 
 CARD = wire.POSTCARD.const
 EVENT = wire.TCP_RECORD.const
-NO_DATA_BYTES = ETHERNET_BYTES + IPV6_BYTES + LONGEST_TCP_BYTES  # a longer frame carries data
+NO_DATA_BYTES = ETHERNET_BYTES + IPV6_BYTES + LONGEST_TCP_BYTES  # any longer frame carries data
 UTILIZATION_WINDOW_RTTS = 10
 TCP = 6
 
 
 @dataclass(frozen=True)
 class Window:
-    """The measurement window: from the end of WARMUP for DURATION, until the first flow ended at most."""
+    """The measurement window: DURATION from the end of WARMUP, cut short when the first flow ends."""
 
     traffic_start_ns: int
     start_ns: int
     end_ns: int
-    missing_ns: int  # of DURATION, because traffic ended early
+    missing_ns: int  # the part of DURATION after the traffic's early end
 
     @property
     def length_ns(self) -> int:
@@ -42,12 +42,12 @@ class Window:
 
 
 def is_time(value: Any) -> TypeGuard[int]:
-    """Whether a document's value can be a time on CLOCK_MONOTONIC in ns."""
+    """Whether a JSON value is a plausible time on CLOCK_MONOTONIC in ns."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
 
 
 def measurement_window(run: Run, queue: Columns) -> Window:
-    """Traffic starts and ends as traffic.json says; without it, with the first and last packet of the queue."""
+    """The window of the traffic in traffic.json; without these times, of the queue's first to last packet."""
     traffic, arrivals = run.documents["traffic"], queue["enqueue_mono_ns"]
     start, end = traffic.get("start_mono_ns"), traffic.get("end_mono_ns")
     if not is_time(start):
@@ -56,28 +56,29 @@ def measurement_window(run: Run, queue: Columns) -> Window:
         end = int(arrivals[-1]) if len(arrivals) else start
     first = start + run.spec["warmup_ns"]
     last = first + run.spec["duration_ns"]
-    if len(arrivals):  # a run whose packets stop is over, whatever its clients waited for
+    if len(arrivals):  # when packets stop, the run is over, even if clients still wait
         end = min(end, int(arrivals[-1]) + run.spec["rtt_ns"])
     stop = max(_first_flow_end_ns(run, queue, min(last, end)), first)
     return Window(start, first, stop, last - stop)
 
 
 def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
-    """When the first of iperf3's flows sent its last data, if that is before `stop_ns`; else `stop_ns`.
+    """When the first iperf3 flow sent its last data, if that is before `stop_ns`; else `stop_ns`.
 
-    iperf3 notes no end. traffic.json adds the flows' duration to when they were seen up, which a busy machine sees
-    late: the flows end as much earlier. Our own generators note when they stop their flows. A flow with a hole (a
-    dropped packet that did not come again) waits for its retransmission timer and has not ended.
+    iperf3 does not record when flows end. The end in traffic.json is the time at which the flows were first observed
+    plus their duration. On a busy machine they are observed late, so that they end before it. Our own generators
+    record when they stop their flows. A flow with a hole (a dropped packet that was not retransmitted) waits for its
+    retransmission timer and has not ended.
     """
     if run.documents["traffic"].get("generator") != "iperf3":
         return stop_ns
     flow, came, lost = queue["flow"], queue["enqueue_mono_ns"], dropped(queue)
     data = ((queue["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0) & (queue["packet_bytes"] > NO_DATA_BYTES)
     rows = np.flatnonzero(data)
-    latest = np.full(0x10000, -1, dtype=np.int64)  # row of each flow's last data: of equal numbers the last one stays
-    latest[flow[rows]] = rows
-    ours = [entry["flow"] for entry in run.traffic if entry["flow"] >= 0 and latest[entry["flow"]] >= 0]
-    for number in sorted(ours, key=lambda number: latest[number]):
+    latest = np.full(0x10000, -1, dtype=np.int64)  # row of each flow's last data packet
+    latest[flow[rows]] = rows  # of several assignments to one flow NumPy keeps the last
+    with_data = [entry["flow"] for entry in run.traffic if entry["flow"] >= 0 and latest[entry["flow"]] >= 0]
+    for number in sorted(with_data, key=lambda number: latest[number]):
         end_ns = int(came[latest[number]])
         if end_ns >= stop_ns:
             break
@@ -88,7 +89,7 @@ def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
 
 
 def bottleneck(run: Run) -> tuple[int | None, Columns]:
-    """The port of the bottleneck queue, and its postcards. If switch.json does not say: the port with most of them."""
+    """The port of the bottleneck queue (if switch.json names none: the port with most postcards), and its postcards."""
     postcards = run.postcards
     ports = postcards["egress_port"]
     port = run.documents["switch"].get("bottleneck_port")
@@ -102,12 +103,23 @@ def bottleneck(run: Run) -> tuple[int | None, Columns]:
 
 
 def dropped(queue: Columns) -> np.ndarray:
-    """Which packets never left the queue for the link."""
+    """Mask of the packets that were dropped, at ingress or at egress."""
     return (queue["flags"] & CARD["POSTCARD_DROPPED"]) != 0
 
 
+def admitted(queue: Columns) -> np.ndarray:
+    """Mask of the packets that entered the queue: all but those dropped at ingress."""
+    at_ingress = np.uint8(CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"])
+    return (queue["flags"] & at_ingress) != at_ingress
+
+
+def wire_bytes(packet_bytes: np.ndarray) -> np.ndarray:
+    """Bytes that frames take on the link (int64): at least 60, and 24 more for FCS, preamble and gap."""
+    return np.maximum(packet_bytes, LEAST_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
+
+
 def arrivals_in(queue: Columns, start_ns: int, end_ns: int) -> slice:
-    """Rows of the packets that came in [start, end)."""
+    """Rows of the packets that arrived in [start, end)."""
     first, last = np.searchsorted(queue["enqueue_mono_ns"], (start_ns, end_ns))
     return slice(int(first), int(last))
 
@@ -116,26 +128,24 @@ def arrivals_in(queue: Columns, start_ns: int, end_ns: int) -> slice:
 
 
 class LinkUsage:
-    """The bits that left the queue on the wire, as a function of time: a packet's are spread over its transmission.
-
-    Wire bytes are the frame (at least 60) and 24 more for FCS, preamble and gap. Transmission ends at enqueue + sojourn
-    and takes wire bits / rate.
+    """The bits that left the queue on the wire, as a function of time. A packet's bits are spread evenly over its
+    transmission, which ends at enqueue + sojourn and takes wire bits / rate.
     """
 
     def __init__(self, queue: Columns, rate_bps: int) -> None:
         sent = ~dropped(queue)
         ends = (queue["enqueue_mono_ns"] + queue["sojourn_ns"])[sent]
-        wire_bytes = np.maximum(queue["packet_bytes"][sent], LEAST_FRAME_BYTES) + WIRE_EXTRA_BYTES
+        sizes = wire_bytes(queue["packet_bytes"][sent])
         if (ends[1:] < ends[:-1]).any():
             order = np.argsort(ends, kind="stable")
-            ends, wire_bytes = ends[order], wire_bytes[order]
+            ends, sizes = ends[order], sizes[order]
         self.rate_bps = rate_bps
         self.departure_ns = ends
         self.bytes_before = np.zeros(len(ends) + 1, dtype=np.int64)
-        np.cumsum(wire_bytes, dtype=np.int64, out=self.bytes_before[1:])
+        np.cumsum(sizes, out=self.bytes_before[1:])
 
     def bits_until(self, times_ns: np.ndarray) -> np.ndarray:
-        """Bits that had left by each time (float64)."""
+        """Bits that left by each time (float64)."""
         done = np.searchsorted(self.departure_ns, times_ns, side="right")
         bits = self.bytes_before[done] * 8.0
         going = np.flatnonzero(done < len(self.departure_ns))
@@ -146,19 +156,19 @@ class LinkUsage:
         return bits
 
     def utilization(self, start_ns: np.ndarray, width_ns: int) -> np.ndarray:
-        """Share of the rate used in [start, start + width) for each start."""
+        """Share of the rate used in [start, start + width), for each start (float64)."""
         bits = self.bits_until(start_ns + width_ns) - self.bits_until(start_ns)
         return bits / (self.rate_bps * width_ns / 1e9)
 
 
 def sliding_starts(window: Window, width_ns: int, step_ns: int) -> np.ndarray:
-    """Starts of the windows of `width_ns` that fit, one every `step_ns`; a single one, cut short, if none does."""
+    """Starts, one every `step_ns`, of the windows of `width_ns` that fit into `window`; its own start if none fits."""
     last = max(window.end_ns - width_ns, window.start_ns)
     return np.arange(window.start_ns, last + 1, max(step_ns, 1), dtype=np.int64)
 
 
 def utilization_windows(link: LinkUsage, window: Window, rtt_ns: int) -> np.ndarray:
-    """Utilization of each sliding window of 10 base RTTs, one every RTT; none if the measurement was shorter."""
+    """Utilization of each sliding window of 10 base RTTs, one every RTT; empty if the measurement was shorter."""
     width = UTILIZATION_WINDOW_RTTS * rtt_ns
     if window.length_ns < width:
         return np.empty(0)
@@ -168,8 +178,8 @@ def utilization_windows(link: LinkUsage, window: Window, rtt_ns: int) -> np.ndar
 def utilization(link: LinkUsage, window: Window, rtt_ns: int) -> dict[str, float | None]:
     """Mean over the measurement window; percentile and extremes over sliding windows of 10 base RTTs, one every RTT.
 
-    Utilization is bits that left on the wire / (rate x time) (the first seed paper, 3.3 and 5.1, where iperf's goodput
-    stood for the bits).
+    Utilization is bits on the wire / (rate x time). The first seed paper (3.3 and 5.1) used iperf's goodput in place
+    of the bits.
     """
     width = UTILIZATION_WINDOW_RTTS * rtt_ns
     values = utilization_windows(link, window, rtt_ns)
@@ -189,24 +199,25 @@ def utilization(link: LinkUsage, window: Window, rtt_ns: int) -> dict[str, float
 
 
 def percentiles(values: np.ndarray, **names: float) -> dict[str, float | int | None]:
-    """Percentiles as values that occurred (the smallest with at least that share at or below it); None if no values."""
+    """Percentiles by inverted CDF: the smallest value with at least that share at or below it; None without values."""
     if not len(values):
         return dict.fromkeys(names)
-    found = np.percentile(values, list(names.values()), method="inverted_cdf")
-    return {name: value.item() for name, value in zip(names, found, strict=True)}
+    results = np.percentile(values, list(names.values()), method="inverted_cdf")
+    return {name: value.item() for name, value in zip(names, results, strict=True)}
 
 
 def spread(values: np.ndarray) -> dict[str, float | None]:
-    """Least, median and largest; None if there are no values."""
+    """Minimum, median and maximum; None without values."""
     if not len(values):
         return dict.fromkeys(("min", "median", "max"))
     return {"min": float(values.min()), "median": float(np.median(values)), "max": float(values.max())}
 
 
 def queue_depth(queue: Columns, window: Window, column: str = "depth_packets") -> dict[str, float | int | None]:
-    """Depth that arriving packets found, dropped ones included (per packet); `time_mean` is the mean over time.
+    """Depth at arrivals, dropped packets included; `time_mean` is the mean over time.
 
-    Depth counts packets admitted and not wholly departed, the one on the link included, the arriving one not.
+    Depth counts the packets admitted and not yet completely departed: with the packet on the link, without the
+    arriving packet.
     """
     depth = queue[column][arrivals_in(queue, window.start_ns, window.end_ns)]
     mean = float(depth.mean(dtype=np.float64)) if len(depth) else None
@@ -219,21 +230,18 @@ def queue_depth(queue: Columns, window: Window, column: str = "depth_packets") -
 
 
 def _time_mean_depth(queue: Columns, window: Window) -> float | None:
-    """Packets in the queue averaged over time: the time each spent there within the window, summed (Little's law)."""
+    """Mean packets in the queue over time: the sum of all sojourn times within the window / its length (Little)."""
     if window.length_ns <= 0:
         return None
-    refused = (queue["flags"] & (CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"])) == (
-        CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
-    )
     rows = slice(0, int(np.searchsorted(queue["enqueue_mono_ns"], window.end_ns)))
     came = queue["enqueue_mono_ns"][rows]
     left = came + queue["sojourn_ns"][rows]
-    inside = np.minimum(left, window.end_ns) - np.maximum(came, window.start_ns)
-    return float(inside[(inside > 0) & ~refused[rows]].sum(dtype=np.int64) / window.length_ns)
+    inside_ns = np.minimum(left, window.end_ns) - np.maximum(came, window.start_ns)
+    return float(inside_ns[(inside_ns > 0) & admitted(queue)[rows]].sum(dtype=np.int64) / window.length_ns)
 
 
 def counts(queue: Columns, window: Window) -> dict[str, int | float | None]:
-    """Arrivals, drops, marks and what they make of them, in the measurement window."""
+    """Arrivals, drops and marks in the measurement window, and the shares of drops and of non-empty arrivals."""
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     flags, depth = queue["flags"][rows], queue["depth_packets"][rows]
     arrivals = len(flags)
@@ -248,7 +256,7 @@ def counts(queue: Columns, window: Window) -> dict[str, int | float | None]:
 
 
 def queue_delay(queue: Columns, window: Window) -> dict[str, float | None]:
-    """ns from arrival until the last bit left, of packets that left."""
+    """Sojourn time in ns, from arrival to the departure of the last bit, of packets that were not dropped."""
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     delay = queue["sojourn_ns"][rows][~dropped(queue)[rows]]
     mean = float(delay.mean(dtype=np.float64)) if len(delay) else None
@@ -260,19 +268,19 @@ def queue_delay(queue: Columns, window: Window) -> dict[str, float | None]:
 
 @dataclass
 class Goodput:
-    """New TCP payload that left the queue. Bytes by departure, flows as numbered in Run.flows."""
+    """TCP payload that left the queue for the first time."""
 
-    bits_per_flow: np.ndarray  # int64, in the measurement window
-    departure_ns: np.ndarray  # of every packet with new payload, sorted
-    bytes_before: np.ndarray  # int64, one more than departures
+    bits_per_flow: np.ndarray  # int64, by flow number, in the measurement window
+    departure_ns: np.ndarray  # of every packet with new payload, ascending
+    bytes_before: np.ndarray  # int64, cumulative: payload before each departure, and the total
 
 
 def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goodput:
-    """Payload of the experiment's flows that left the queue for the first time: no headers, no second copies."""
-    ours = np.zeros(0x10000, dtype=bool)
-    ours[[entry["flow"] for entry in run.traffic if entry["flow"] >= 0]] = True
+    """Payload of the experiment's flows that left the queue for the first time, without headers and second copies."""
+    of_experiment = np.zeros(0x10000, dtype=bool)
+    of_experiment[[entry["flow"] for entry in run.traffic if entry["flow"] >= 0]] = True
     flow = queue["flow"][segments.rows]
-    useful = np.flatnonzero((segments.new_bytes > 0) & ours[flow])
+    useful = np.flatnonzero((segments.new_bytes > 0) & of_experiment[flow])
     rows = segments.rows[useful]
     departure = queue["enqueue_mono_ns"][rows] + queue["sojourn_ns"][rows]
     payload, flow = segments.new_bytes[useful], flow[useful]
@@ -287,7 +295,7 @@ def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goo
 
 
 def goodput_p01_bps(good: Goodput, window: Window, rtt_ns: int) -> float | None:
-    """1st percentile over sliding windows of 10 base RTTs: what the first seed paper measured with iperf."""
+    """1st percentile over sliding windows of 10 base RTTs, which the first seed paper measured with iperf."""
     width = UTILIZATION_WINDOW_RTTS * rtt_ns
     if window.length_ns < width:
         return None
@@ -298,7 +306,7 @@ def goodput_p01_bps(good: Goodput, window: Window, rtt_ns: int) -> float | None:
 
 
 def jain_index(values: np.ndarray) -> float | None:
-    """(sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has all (Jain, Chiu, Hawe 1984)."""
+    """(sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one flow takes everything (Jain, Chiu, Hawe 1984)."""
     squares = dot(values.astype(np.float64), values)
     return float(values.sum()) ** 2 / (len(values) * squares) if squares else None
 
@@ -306,7 +314,7 @@ def jain_index(values: np.ndarray) -> float | None:
 def flow_rows(
     run: Run, queue: Columns, segments: Segments, trace: TraceByFlow, good: Goodput, window: Window
 ) -> list[dict[str, Any]]:
-    """One entry a flow of the experiment, over the measurement window."""
+    """One row per flow of the experiment, over the measurement window."""
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     flow, flags = queue["flow"][rows], queue["flags"][rows]
     size = max(len(run.flows), 1)
@@ -322,12 +330,12 @@ def flow_rows(
             "id": entry["id"], "cc": entry["cc"], "five_tuple": str(tuple_),
             "src_port": tuple_.src_port, "dst_port": tuple_.dst_port,
         }  # fmt: skip
-        seen = 0 <= number < size
-        row["goodput_bps"] = float(good.bits_per_flow[number] / seconds) if seen and seconds else 0.0
-        if tuple_.protocol != TCP:  # without sequence numbers nobody knows what is new
+        has_packets = 0 <= number < size
+        row["goodput_bps"] = float(good.bits_per_flow[number] / seconds) if has_packets and seconds else 0.0
+        if tuple_.protocol != TCP:  # new payload is only known from sequence numbers
             row["goodput_bps"] = None
         for name, count in (("packets", packets), ("drops", drops), ("marks", marks)):
-            row[name] = int(count[number]) if seen else 0
+            row[name] = int(count[number]) if has_packets else 0
         row |= _trace_numbers(run, trace, number, window)
         row["packet_rtt_us_p50"] = rtts.get(number)
         result.append(row)
@@ -346,7 +354,7 @@ def _trace_numbers(run: Run, trace: TraceByFlow, flow: int, window: Window) -> d
     probe = inside[tcp["event"][inside] == EVENT["TCP_EVENT_PROBE"]]
     srtt = tcp["srtt_us"][probe[known(tcp, "srtt_us")[probe]]]
     rtt_min = tcp["rtt_min_us"][probe[known(tcp, "rtt_min_us")[probe]]]
-    rtt_min = rtt_min[(rtt_min > 0) & (rtt_min < 0xFFFFFFFF)]  # the kernel's value while it has none is all ones
+    rtt_min = rtt_min[(rtt_min > 0) & (rtt_min < 0xFFFFFFFF)]  # all ones is the kernel's value before the first sample
     return {
         "retransmits": int(np.count_nonzero(tcp["event"][inside] == EVENT["TCP_EVENT_RETRANSMIT"])),
         "cwnd_packets_mean": dot(tcp["cwnd_packets"][rows], held_ns) / float(total) if total else None,
@@ -357,15 +365,15 @@ def _trace_numbers(run: Run, trace: TraceByFlow, flow: int, window: Window) -> d
 
 
 def _packet_rtts(run: Run, queue: Columns, segments: Segments, window: Window) -> dict[int, float]:
-    """Median time from a packet's arrival at the queue to the ACK that covered it, us, by flow number."""
+    """Median time in us from a packet's arrival at the queue to the ACK that covered the packet, by flow number."""
     came = queue["enqueue_mono_ns"][segments.rows]
-    known = np.flatnonzero((segments.ack_row != NONE) & (came >= window.start_ns) & (came < window.end_ns))
-    rtt = run.tcp["mono_ns"][segments.ack_row[known]] - came[known]
-    flow = queue["flow"][segments.rows[known]]
+    acked = np.flatnonzero((segments.ack_row != NONE) & (came >= window.start_ns) & (came < window.end_ns))
+    rtt_ns = run.tcp["mono_ns"][segments.ack_row[acked]] - came[acked]
+    flow = queue["flow"][segments.rows[acked]]
     order = np.argsort(flow, kind="stable")
     starts = group_starts(flow[order])
     return {
-        int(flow[order[start]]): float(np.median(rtt[order[start:end]])) / 1e3
+        int(flow[order[start]]): float(np.median(rtt_ns[order[start:end]])) / 1e3
         for start, end in spans(starts, len(order))
     }
 
@@ -375,53 +383,53 @@ def _packet_rtts(run: Run, queue: Columns, segments: Segments, window: Window) -
 
 @dataclass
 class WindowSeries:
-    """The sum of the experiment's flows' windows after each trace record, by time."""
+    """Sum of the windows of the experiment's flows after each trace record, in time order."""
 
     mono_ns: np.ndarray
     in_flight_packets: np.ndarray  # int64: the window of the literature
-    cwnd_packets: np.ndarray  # int64
+    cwnd_packets: np.ndarray  # int64: snd_cwnd
 
 
 def experiment_groups(run: Run, trace: TraceByFlow) -> list[tuple[dict[str, Any], np.ndarray]]:
-    """(flow of the experiment, the rows of Run.tcp that know its window, in time order) for those that have any."""
+    """(entry of Run.traffic, rows of Run.tcp that know the flow's window) for each flow that has such rows."""
     return [(entry, trace.windows[entry["flow"]]) for entry in run.traffic if entry["flow"] in trace.windows]
 
 
 def rows_in(run: Run, rows: np.ndarray, window: Window) -> np.ndarray:
-    """Those of a flow's rows of Run.tcp (in time order) whose time is in the measurement window."""
+    """The rows of Run.tcp, out of `rows` in time order, that lie in the measurement window."""
     return rows[slice(*np.searchsorted(run.tcp["mono_ns"][rows], (window.start_ns, window.end_ns)))]
 
 
 def aggregate_window(run: Run, trace: TraceByFlow) -> WindowSeries:
-    """Sum over flows of the latest packets in flight (first seed paper, 3.3: W(t)), and of the latest cwnd."""
+    """Sums over flows of the latest packets in flight (first seed paper, 3.3: W(t)) and of the latest cwnd."""
     in_flight, cwnd = (np.zeros(len(trace.in_flight), dtype=np.int64) for _ in range(2))
-    ours = np.zeros(len(trace.in_flight), dtype=bool)
+    of_experiment = np.zeros(len(trace.in_flight), dtype=bool)
     for _, rows in experiment_groups(run, trace):
         in_flight[rows] = np.diff(trace.in_flight[rows], prepend=0)
         cwnd[rows] = np.diff(run.tcp["cwnd_packets"][rows].astype(np.int64), prepend=0)
-        ours[rows] = True
-    rows = np.flatnonzero(ours)
+        of_experiment[rows] = True
+    rows = np.flatnonzero(of_experiment)
     return WindowSeries(run.tcp["mono_ns"][rows], np.cumsum(in_flight[rows]), np.cumsum(cwnd[rows]))
 
 
 def almost_fairness(run: Run, trace: TraceByFlow, window: Window, bdp_packets: int) -> dict[str, float | int | None]:
-    """The smallest Delta with BDP/(n Delta) <= w <= Delta BDP/n between the 1st and 99th percentile of all windows.
+    """The smallest Delta with BDP/(n Delta) <= w <= Delta BDP/n for all w from the 1st to the 99th percentile.
 
-    First seed paper, definition in 4.1 and measurement in 5.6; w is packets in flight at every ACK.
+    w are the packets in flight at every ACK of every flow. Definition: first seed paper, 4.1; measurement: 5.6.
     """
     samples = []
     for _, rows in experiment_groups(run, trace):
         inside = rows_in(run, rows, window)
         samples.append(trace.in_flight[inside[run.tcp["event"][inside] == EVENT["TCP_EVENT_PROBE"]]])
     pooled = np.concatenate(samples) if samples else np.empty(0, dtype=np.int32)
-    found = percentiles(pooled, p01=1, p50=50, p99=99)
-    low, high = found["p01"], found["p99"]
+    windows = percentiles(pooled, p01=1, p50=50, p99=99)
+    low, high = windows["p01"], windows["p99"]
     flows = sum(entry["tuple"].protocol == TCP for entry in run.traffic)
     share = bdp_packets / flows if flows else None
     delta = None
     if share and low is not None and high is not None and low > 0:
         delta = max(high / share, share / low, 1.0)
     return {
-        "fair_window_packets": share, "window_p01_packets": low, "window_p50_packets": found["p50"],
+        "fair_window_packets": share, "window_p01_packets": low, "window_p50_packets": windows["p50"],
         "window_p99_packets": high, "delta": delta,
     }  # fmt: skip

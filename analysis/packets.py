@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Packets as their postcards know them: a postcard's fields as columns, and from these the packet's IP and TCP headers.
-Where a postcard does not carry a field of a header (TTL, identification, window, options, checksums) it is zeros.
+"""Rebuilds packet headers from postcards. Header fields that a postcard does not carry (TTL, identification, window,
+options, checksums) are zero.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ IPV4_MAPPED = 0xFFFF
 
 
 def packet_kinds(cards: dict[str, np.ndarray]) -> np.ndarray:
-    """Which headers each packet has: 1 IPv4 or 2 IPv6, and 4 ports or 8 TCP; 0 is none. Packets of a kind are alike."""
+    """The headers of each packet as a sum: 1 IPv4 or 2 IPv6, plus 4 ports or 8 TCP; 0 for none."""
     flags = cards["flags"]
     kinds = np.where((flags & CARD["POSTCARD_HAS_IP"]) == 0, 0, np.where(_is_ipv4(cards), 1, 2))
     ports = np.where((flags & CARD["POSTCARD_HAS_PORTS"]) != 0, 4, 0)
@@ -23,12 +23,9 @@ def packet_kinds(cards: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def packet_headers(kind: int, cards: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
-    """The packet's headers as far as they are known, and their type."""
-    count = len(cards["flags"])
-    ip, transport = (
-        kind & 3,
-        PACKET["PACKET_TCP_BYTES"] if kind & 8 else PACKET["PACKET_PORTS_BYTES"] if kind & 4 else 0,
-    )
+    """Headers of packets of one kind (uint8, packets x bytes), and their TELEMETRY_REPORT_INNER_* type."""
+    count, ip = len(cards["flags"]), kind & 3
+    transport = PACKET["PACKET_TCP_BYTES"] if kind & 8 else PACKET["PACKET_PORTS_BYTES"] if kind & 4 else 0
     if not ip:
         return np.zeros((count, 0), dtype=np.uint8), REPORT["TELEMETRY_REPORT_INNER_NONE"]
     ip_packet = np.maximum(cards["packet_bytes"].astype(np.int64) - 14, 0)
@@ -49,7 +46,7 @@ def packet_headers(kind: int, cards: dict[str, np.ndarray]) -> tuple[np.ndarray,
 
 
 def _ecn(flags: np.ndarray) -> np.ndarray:
-    """CE where this switch marked, ECT(0) where the packet came ECN-capable (with which of its marks is not known)."""
+    """CE if this switch marked the packet; ECT(0) if it was ECN-capable, since postcards do not carry the codepoint."""
     capable = np.where((flags & CARD["POSTCARD_ECT"]) != 0, 2, 0)
     return np.where((flags & CARD["POSTCARD_CE_MARKED"]) != 0, 3, capable).astype(np.uint64)
 
@@ -59,7 +56,10 @@ def _is_ipv4(cards: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def card_columns(rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Every field of postcards of either version as uint64, addresses as halves."""
+    """All fields of postcards of either version as uint64 columns; a 128-bit address is two halves.
+
+    `rows` is uint8, postcards x bytes.
+    """
     layout = wire.POSTCARD if rows.shape[1] == wire.POSTCARD.length else wire.POSTCARD_1
     result, at = {}, 0
     for name, bits in layout.fields:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Raw files as columns.
 
-Blocks are memory-mapped and decoded one by one, straight into the final arrays; what was decoded is given back to the
-kernel, so a file of any size costs the memory of its columns alone. Damage never raises: it is counted, and what stands
-before it is used.
+Memory-mapped blocks are decoded one by one into the final arrays, and decoded pages are given back to the kernel: a
+file costs the memory of its columns alone. Damage is counted and never raises; all records before the damage are used.
 """
 
 from __future__ import annotations
@@ -21,27 +20,27 @@ from analysis.unwrap import switch_time
 from lib.errors import InputError
 from wire import wire
 
-FORGET_BYTES = 64 << 20  # decoded bytes of a raw file that may stay mapped
+FORGET_BYTES = 64 << 20  # limit of decoded bytes that stay mapped
 Columns = dict[str, np.ndarray]
 
 
 @dataclass
 class RawFile:
-    """What was found in one raw file."""
+    """The state of one raw file, as far as it could be read."""
 
     name: str
     present: bool = False
     size_bytes: int = 0
     blocks: int = 0
     records: int = 0
-    damaged_bytes: int = 0  # from the first block that is short or whose checksum is wrong to the end
-    missing_records: int = 0  # by the numbers of the blocks' first records
-    lost_records: int = 0  # by the writer's own account
-    bad_records: int = 0  # of a version this reader does not know
+    damaged_bytes: int = 0  # from the first short block or wrong checksum to the end of the file
+    missing_records: int = 0  # gaps between the blocks' record numbers
+    lost_records: int = 0  # counted by the writer
+    bad_records: int = 0  # of a version unknown to this reader
     clock_step_max_ns: int = 0  # largest change of CLOCK_REALTIME - CLOCK_MONOTONIC between two blocks
 
     def damage(self) -> str | None:
-        """One line if not every byte could be read."""
+        """One line if the file could not be read to its end, else None."""
         if not self.damaged_bytes:
             return None
         return (
@@ -51,7 +50,9 @@ class RawFile:
 
 
 def _overlay(stored: np.dtype, fields: tuple[tuple[str, int], ...], order: str) -> np.dtype:
-    """A stored record in integers only: 48 bits as the low part of 64 that start earlier, 128 as two halves."""
+    """A dtype that reads a stored record as integers. NumPy has none of 48 or 128 bits: 48 bits are the low part of a
+    64-bit integer that starts 2 bytes earlier, 128 bits are two halves.
+    """
     names, formats, offsets = [], [], []
     if "rx_mono_ns" in (stored.fields or {}):
         names, formats, offsets = ["rx_mono_ns"], ["<u8"], [0]
@@ -84,7 +85,7 @@ _UNKNOWN_BIT = {name: np.uint64(1 << index) for index, (name, _) in enumerate(wi
 IN_FLIGHT = ("packets_out", "retrans_out", "sacked_out", "lost_out")
 _WIDE = {name: np.uint64((1 << bits) - 1) for name, bits in wire.POSTCARD.fields if bits == 48}
 
-# What becomes of the fields that are no columns: parts of the flow, or the same in every record.
+# Fields that become no column: they identify the flow, or have the same value in every record.
 _POSTCARD_NOT_COLUMNS = {
     "version", "ip_protocol", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo", "src_port", "dst_port",
 }  # fmt: skip
@@ -92,9 +93,8 @@ _TCP_NOT_COLUMNS = {"netns_inode", "src_addr_hi", "src_addr_lo", "dst_addr_hi", 
 
 
 def load_postcards(path: Path, clock_offset_ns: int = 0) -> tuple[dict[str, np.ndarray], FlowTable, RawFile]:
-    """Postcards by enqueue_mono_ns (int64, CLOCK_MONOTONIC); integer columns as in wire/postcard.def, and `flow`.
-
-    `clock_offset_ns`: CLOCK_MONOTONIC minus the switch's clock.
+    """Postcards sorted by enqueue_mono_ns (int64, CLOCK_MONOTONIC); integer columns as in wire/postcard.def, and
+    `flow`. `clock_offset_ns` is CLOCK_MONOTONIC minus the switch's clock. Raises InputError for an unknown version.
     """
     raw = RawFile(path.name)
     names = [name for name in _POSTCARD.names or () if name not in _POSTCARD_NOT_COLUMNS]
@@ -102,15 +102,16 @@ def load_postcards(path: Path, clock_offset_ns: int = 0) -> tuple[dict[str, np.n
     columns["enqueue_mono_ns"] = switch_time(columns.pop("enqueue_switch_ns"), columns["rx_mono_ns"], clock_offset_ns)
     columns["rx_mono_ns"] = columns["rx_mono_ns"].view(np.int64)
     columns["sojourn_ns"] = columns["sojourn_ns"].view(np.int64)
-    _sort(columns, "enqueue_mono_ns", "depth_packets")  # those that came at once found each other in the queue
+    _sort(columns, "enqueue_mono_ns", "depth_packets")  # of equal arrival times, the later packet met the deeper queue
     return columns, flows, raw
 
 
 def load_tcp(path: Path) -> tuple[dict[str, np.ndarray], FlowTable, RawFile]:
-    """Trace records by mono_ns (int64); columns as in wire/tcp_record.def, `flow` and `in_flight_packets` (int32).
+    """Trace records sorted by mono_ns (int64); columns as in wire/tcp_record.def, `flow` and `in_flight_packets`
+    (int32). Empty if there is no file. A column is meaningful in the records where `known` is true.
 
-    In flight = packets_out - sacked_out - lost_out + retrans_out (include/net/tcp.h, tcp_packets_in_flight). Empty if
-    there is no file. `known` tells where a column means something.
+    In flight = packets_out - sacked_out - lost_out + retrans_out (include/net/tcp.h, tcp_packets_in_flight).
+    Raises InputError for an unknown version.
     """
     raw = RawFile(path.name)
     names = [name for name in _TCP.names or () if name not in _TCP_NOT_COLUMNS]
@@ -125,7 +126,9 @@ def load_tcp(path: Path) -> tuple[dict[str, np.ndarray], FlowTable, RawFile]:
 
 
 def load_goodput(path: Path) -> tuple[Columns, RawFile]:
-    """What the sink wrote down per flow and interval; columns as in wire/goodput_record.def, by interval_mono_ns."""
+    """Bytes that the sink received per flow and interval; columns as in wire/goodput_record.def, sorted by
+    interval_mono_ns.
+    """
     raw = RawFile(path.name, path.is_file(), path.stat().st_size if path.is_file() else 0)
     kind = wire.BLOCK.const["BLOCK_GOODPUT"]
     parts = [np.frombuffer(bytes(block.payload), wire.STORED_GOODPUT_RECORD) for block in _blocks(path, kind, raw)]
@@ -138,7 +141,7 @@ def load_goodput(path: Path) -> tuple[Columns, RawFile]:
 
 
 def known(tcp: Columns, *names: str) -> np.ndarray:
-    """Which records of a trace (columns of `load_tcp`) know all of these columns; in the others they are 0."""
+    """Mask of the trace records (columns of `load_tcp`) that know all of `names`; elsewhere these columns are 0."""
     fields = [part for name in names for part in (IN_FLIGHT if name == "in_flight_packets" else (name,))]
     bits = np.bitwise_or.reduce([_UNKNOWN_BIT.get(name, np.uint64(0)) for name in fields])
     return (tcp["unknown_fields"] & bits) == 0
@@ -173,7 +176,7 @@ def _read(
     raw.size_bytes = path.stat().st_size if raw.present else 0
     layouts = _LAYOUTS[kind]
     newest = layouts[max(layouts)]
-    # More than there are: pages never written to cost nothing.
+    # An upper bound of the record count: pages that are never written cost no memory.
     capacity = raw.size_bytes // min(layout.itemsize for layout in layouts.values())
     columns = {name: np.empty(capacity, dtype=newest[name].newbyteorder("=")) for name in names}
     columns["flow"] = np.empty(capacity, dtype=np.uint16)
@@ -182,10 +185,10 @@ def _read(
         layout = layouts[block.header["record_version"]]
         records = np.frombuffer(block.payload, dtype=layout)
         if "version" in (layout.names or ()):
-            known = records["version"] == block.header["record_version"]
-            if not known.all():
-                raw.bad_records += len(records) - int(known.sum())
-                records = records[known]
+            readable = records["version"] == block.header["record_version"]
+            if not readable.all():
+                raw.bad_records += len(records) - int(readable.sum())
+                records = records[readable]
         start, end = end, end + len(records)
         for name in names:
             columns[name][start:end] = records[name] if name in (layout.names or ()) else 0
@@ -197,7 +200,7 @@ def _read(
 
 
 def _blocks(path: Path, kind: int, raw: RawFile) -> Iterator[wire.Block]:
-    """The whole blocks; what cannot be read is put down in `raw`."""
+    """Yields the whole blocks and counts damage in `raw`."""
     if not raw.size_bytes:
         return
     at = forgotten = expected = 0
@@ -232,7 +235,7 @@ def _signed(value: int) -> int:
 
 
 def _sort(columns: Columns, by: str, then: str | None = None) -> None:
-    """Rows by one column, in place; rows of equal time by another, else in the file's order."""
+    """Sorts all columns in place by column `by`, ties by column `then`, else stable in the file's order."""
     times = columns[by]
     step = np.diff(times)
     if (step < 0).any():

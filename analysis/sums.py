@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Sums that come out the same on every machine, so that a replay gives the same bytes as the run itself.
+"""Sums that are bit-identical on every machine, so that a replay reproduces the bytes of the run.
 
-NumPy adds in one order whatever the processor is; the dot product of its BLAS depends on the kind of processor and on
-the number of threads, in the last digits.
+np.sum adds in the same order on every processor. np.dot calls BLAS, whose last digits depend on the processor and on
+the number of threads.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import numpy as np
 
 
 def dot(first: np.ndarray, second: np.ndarray) -> float:
-    """The sum of products."""
+    """Sum of products, in float64."""
     return float(np.sum(first * second, dtype=np.float64))
 
 
 def percentile(values: np.ndarray, counts: np.ndarray, percent: int) -> int:
-    """Of whole `values` in ascending order, each of which occurred so often: the smallest with at least that share at
-    or below it, as metrics.percentiles has it. Some must have occurred.
+    """The smallest of the ascending integers `values`, of which value i occurred counts[i] times, with at least
+    `percent` of all occurrences at or below it (the definition of metrics.percentiles). `counts` must not sum to 0.
     """
     return int(values[np.searchsorted(counts.cumsum() * 100, percent * counts.sum())])

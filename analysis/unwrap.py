@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Numbers that wrap on the wire, as numbers that do not: TCP sequence numbers, postcard numbers, switch time.
+"""Unwraps numbers that wrap around on the wire: TCP sequence numbers, postcard numbers, switch time.
 
-Rows of one flow stand together ("grouped"): `starts` holds the first row of each group, and each row is compared with
-the one before it. A step of less than half the range, forwards or backwards, is taken as it is, so retransmissions and
-reordering stay where they belong and one wild value does no lasting harm.
+Input rows are grouped by flow: `starts` holds the first row of each group. Each row is unwrapped relative to the row
+before it, by the step of less than half the range, forwards or backwards. Retransmitted and reordered packets so keep
+their place, and one corrupt value does not shift the rows after it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SWITCH_TIME_BITS = 48
 
 
 def group_starts(groups: np.ndarray) -> np.ndarray:
-    """First row of each run of equal values of `groups`."""
+    """First row of each stretch of equal values of `groups`."""
     if not len(groups):
         return np.empty(0, dtype=np.int64)
     return np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1])))
@@ -26,7 +26,7 @@ def spans(starts: np.ndarray, rows: int) -> list[tuple[int, int]]:
 
 
 def unwrap32(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """uint32 values, grouped, as int64. The first of each group keeps its value (RFC 9293, 3.4: modulo 2^32)."""
+    """Grouped uint32 values, unwrapped to int64. The first of each group keeps its value (RFC 9293, 3.4)."""
     result = np.empty(len(values), dtype=np.int64)
     if not len(values):
         return result
@@ -44,11 +44,10 @@ def near32(value: int, reference: int) -> int:
 
 
 def switch_time(switch_ns: np.ndarray, rx_mono_ns: np.ndarray, offset_ns: int = 0) -> np.ndarray:
-    """48-bit switch times as int64 on the receiver's CLOCK_MONOTONIC, which is `offset_ns` ahead of the switch's clock
-    (0: they are the same).
+    """48-bit switch times as int64 ns on CLOCK_MONOTONIC. `offset_ns` is CLOCK_MONOTONIC minus the switch's clock.
 
-    Each is the time with these 48 bits that is nearest to its receive stamp: right as long as a postcard takes less
-    than 39 hours, either way.
+    Each result is the time nearest to the receive stamp whose low 48 bits equal the switch time. It is right if the
+    two times are less than 39 hours apart.
     """
     shift = np.uint64(64 - SWITCH_TIME_BITS)
     ahead = np.uint64(offset_ns % (1 << 64))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analysis import imported
-from analysis.load import Run, damage_of, load, told_clock_offset_ns
+from analysis.load import Run, damage_of, load, recorded_clock_offset_ns
 from analysis.metrics import is_time
 from analysis.targets import rules
 from lib.errors import InputError
@@ -50,6 +50,6 @@ def _unsaid(run: Run) -> list[str]:
         return unsaid
     if not isinstance(switch.get("bottleneck_port"), int):
         unsaid.append("switch.json: does not say bottleneck_port")
-    if not rules(run).exact_time and told_clock_offset_ns(switch) is None:
+    if not rules(run).exact_time and recorded_clock_offset_ns(switch) is None:
         unsaid.append("switch.json: does not say what the switch's clock showed (clock, offset_ns)")
     return unsaid

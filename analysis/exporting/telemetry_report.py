@@ -16,7 +16,7 @@ import numpy as np
 
 from analysis import imported, whole
 from analysis.exporting import pcapng
-from analysis.load import load_switch, told_clock_offset_ns
+from analysis.load import load_switch, recorded_clock_offset_ns
 from analysis.packets import card_columns, packet_headers, packet_kinds
 from analysis.targets import SOFT
 from analysis.unwrap import switch_time
@@ -36,7 +36,7 @@ def write(repetition: Path, output: Path) -> int:
     """A report of every postcard of a repetition. Returns how many. Raises InputError, OSError."""
     whole.check(repetition, raw=[POSTCARDS_FILE, "switch.json"])
     spec, switch = load_spec(repetition), load_switch(repetition)
-    told_ns = told_clock_offset_ns(switch)
+    told_ns = recorded_clock_offset_ns(switch)
     if _has_own_clock(spec) and told_ns is None:
         raise InputError(
             f"{repetition / 'switch.json'}: does not say what the switch's clock showed, so its times are not known; "
