@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the receiving program got: goodput as an application sees it, beside what left the queue.
+"""Goodput at the receiving program.
 
-Our own sink counts bytes per flow and interval (goodput.bsg), so its figures are of the measurement window, in whole
-intervals. iperf3 gives each flow's mean over its whole run, warm-up included.
+Our own sink counts bytes per flow and interval (goodput.bsg): its goodput covers the whole intervals in the
+measurement window. iperf3 reports each flow's mean over its whole run, warm-up included.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from analysis.metrics import UTILIZATION_WINDOW_RTTS, Window
 
 @dataclass
 class Application:
-    """None: not known. `by_flow`: bits/s by the flow's id."""
+    """Goodput in bit/s; None if unknown. `by_flow` is by the id of the flow in traffic.json."""
 
     goodput_bps: float | None = None
     goodput_p01_bps: float | None = None  # over sliding windows of 10 base RTTs
@@ -26,7 +26,7 @@ class Application:
 
 
 def application(run: Run, window: Window) -> Application:
-    """As the generator of this run tells it."""
+    """Goodput as recorded by our own sink, else as reported by iperf3."""
     interval_ns = number(run.documents.get("traffic_sink", {}), "interval_ns")
     if run.goodput is not None:
         return _of_sink(run, window, int(interval_ns)) if interval_ns else Application()
@@ -34,8 +34,9 @@ def application(run: Run, window: Window) -> Application:
 
 
 def _of_iperf3(run: Run) -> Application:
-    """The sum is left out if there are several processes: each averages over a span of its own, so together they may be
-    more than the link carries."""
+    """The sum is known only of a single iperf3 process: several processes average over different spans, and their sum
+    could exceed the link's rate.
+    """
     groups = run.documents["traffic"].get("groups")
     alone = isinstance(groups, list) and len(groups) == 1 and isinstance(groups[0], dict)
     return Application(
@@ -56,22 +57,22 @@ def _of_sink(run: Run, window: Window, interval_ns: int) -> Application:
     bits = 8 * records["payload_bytes"][inside].astype(np.int64)
     ports = records["src_port"][inside].astype(np.uint32) << np.uint32(16) | records["dst_port"][inside]
     ids = {entry["tuple"].src_port << 16 | entry["tuple"].dst_port: entry["id"] for entry in run.traffic}
-    seen, flow = np.unique(ports, return_inverse=True)
-    per_flow = np.bincount(flow, weights=bits, minlength=len(seen)) if len(seen) else np.empty(0)
-    found = {ids[port]: value for port, value in zip(seen.tolist(), per_flow.tolist(), strict=True) if port in ids}
-    ours = np.isin(ports, np.array(list(ids), dtype=np.uint32))
-    at = (begin[inside][ours] // interval_ns - first).astype(np.int64)
-    per_interval = np.bincount(at, weights=bits[ours], minlength=count)
+    port_pairs, flow = np.unique(ports, return_inverse=True)
+    sums = np.bincount(flow, weights=bits, minlength=len(port_pairs)) if len(port_pairs) else np.empty(0)
+    bits_of = {ids[pair]: sent for pair, sent in zip(port_pairs.tolist(), sums.tolist(), strict=True) if pair in ids}
+    of_experiment = np.isin(ports, np.array(list(ids), dtype=np.uint32))
+    at = (begin[inside][of_experiment] // interval_ns - first).astype(np.int64)
+    per_interval = np.bincount(at, weights=bits[of_experiment], minlength=count)
     seconds = count * interval_ns / 1e9
     return Application(
         goodput_bps=float(per_interval.sum() / seconds),
         goodput_p01_bps=_p01_bps(per_interval, interval_ns, run.spec["rtt_ns"]),
-        by_flow={entry["id"]: found.get(entry["id"], 0.0) / seconds for entry in run.traffic},
+        by_flow={entry["id"]: bits_of.get(entry["id"], 0.0) / seconds for entry in run.traffic},
     )
 
 
 def _p01_bps(per_interval: np.ndarray, interval_ns: int, rtt_ns: int) -> float | None:
-    """1st percentile over sliding windows of the whole intervals nearest to 10 base RTTs."""
+    """1st percentile over sliding windows of the number of whole intervals nearest to 10 base RTTs."""
     width = max(round(UTILIZATION_WINDOW_RTTS * rtt_ns / interval_ns), 1)
     if len(per_interval) < width:
         return None

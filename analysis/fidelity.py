@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Did the emulation keep up? How well real time followed virtual time, and whether the postcards agree.
+"""Fidelity: how closely real time followed virtual time, and whether postcards are consistent with each other.
 
-Limits that depend on the clock: those of real time are here, those of virtual time in exactness.py.
+This module has the limits for real time, exactness.py those for virtual time.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import numpy as np
 
 from analysis import wall_clock
 from analysis.exactness import in_virtual_time, inexact
-from analysis.ledger import number, ports_with_packets, sum_stats
+from analysis.ledger import ENDS, number, ports_with_packets, sum_stats
 from analysis.load import Run
+from analysis.metrics import admitted
 from analysis.targets import Rules, rules
-from wire import wire
+from runs.verdict import Area
 
-CARD = wire.POSTCARD.const
-MAX_LATENESS_RTT_FRACTION = 0.05  # p99, of the base RTT
-# Back-to-back time that a rate is judged by, in gaps of full frames: each end is off by up to one frame's lateness, so
-# over fewer of them a tenth of a gap, which any scheduler takes, would pass for 0.1 % of the rate.
+MAX_LATENESS_RTT_FRACTION = 0.05  # p99 as a fraction of the base RTT
+# Shortest back-to-back time from which a rate is judged, in gaps of full frames. Each end is off by up to one frame's
+# lateness: over fewer gaps, ordinary scheduling lateness of a tenth of a gap would look like 0.1 % of rate error.
 MIN_RATE_GAPS = 100
-MAX_CLAMPED_FRACTION = 1e-3  # of the switch's arrivals: their times, and so depths, are a little off
+MAX_CLAMPED_FRACTION = 1e-3  # of the switch's arrivals: clamped arrivals have wrong times, and so wrong depths
 PERCENTS = {"p50": 50.0, "p99": 99.0, "p999": 99.9}
-LINE_PORT = 2  # of a delay line, towards the receiver: LINE_TO_RECEIVER of experiments/topology.py
-POSTCARD_DELAY_NS = (-1_000_000, 10_000_000_000)  # from departure to receive stamp; a lone CPU may well stall a while
+LINE_PORT = 2  # the delay line's port to the receiver: LINE_TO_RECEIVER of experiments/topology.py
+POSTCARD_DELAY_NS = (-1_000_000, 10_000_000_000)  # departure to receive stamp; a lone CPU can stall for seconds
 
 
 def histogram(buckets: Any) -> list[tuple[float, float]] | None:
-    """[[edge_ns, count], ...] by edge; None if anything in it is not as it should be."""
+    """[[edge_ns, count], ...] sorted by edge; None if any entry is malformed."""
     pairs = []
     for pair in buckets if isinstance(buckets, list) else (None,):
         known = dict(enumerate(pair)) if isinstance(pair, (list, tuple)) and len(pair) == 2 else {}
@@ -41,7 +41,7 @@ def histogram(buckets: Any) -> list[tuple[float, float]] | None:
 
 
 def histogram_percentiles(buckets: Any, **names: float) -> dict[str, float | None]:
-    """Percentiles of [[edge_ns, count], ...] in us, as the edge of the bucket they fall in; `max` is the last edge."""
+    """Percentiles of [[edge_ns, count], ...] in us: the upper edges of their buckets. `max` is the last edge."""
     pairs = [(edge, count) for edge, count in histogram(buckets) or () if count > 0]
     if not pairs:
         return dict.fromkeys([*names, "max"])
@@ -54,41 +54,40 @@ def histogram_percentiles(buckets: Any, **names: float) -> dict[str, float | Non
 
 
 def lateness_max_ns(lateness: Any, *, collectors: bool, ports: set[str]) -> float | None:
-    """The largest lateness, an upper edge, over the ports that postcards leave by, or over all others."""
-    found = [
+    """The largest lateness (an upper bucket edge) over `ports`, the collectors' ports, or over all other ports."""
+    histograms = [
         histogram(buckets)
         for port, buckets in (lateness.items() if isinstance(lateness, dict) else ())
         if (port in ports) == collectors
     ]
-    if not found or None in found:
+    if not histograms or None in histograms:
         return None
-    return max((edge for pairs in found for edge, count in pairs or () if count > 0), default=0)
+    return max((edge for pairs in histograms for edge, count in pairs or () if count > 0), default=0)
 
 
 def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[str, Any]:
-    """What the switch says of its bottleneck port, and what its postcards say of each other. None: not recorded, or not
-    known of this target; `absent` has the reasons of the latter.
+    """The switch's record of its bottleneck port, and the consistency of its postcards. None: not recorded, or not
+    measurable on this target, for which `absent` has the reasons.
     """
     delay = queue["rx_mono_ns"] - queue["enqueue_mono_ns"] - queue["sojourn_ns"]
-    own = rules(run)
-    soft = soft_facts(run.documents["switch"], port)
-    if not own.exact_time:
+    limits = rules(run)
+    if limits.exact_time:
+        facts = soft_facts(run.documents["switch"], port) | {"absent": {}, "line": None}
+    else:
         line = run.documents["switch"].get("line")
         known = wall_clock.link_facts(run, queue) | wall_clock.clock_facts(run)
         absent: dict[str, Any] = dict.fromkeys(wall_clock.NOT_KNOWN)
         absent["lateness_us"] = histogram_percentiles(None, **PERCENTS)
-        found = absent | known | {
+        facts = absent | known | {
             "absent": wall_clock.NOT_KNOWN,
             "line": soft_facts(line, LINE_PORT) if isinstance(line, dict) else None,
         }  # fmt: skip
-    else:
-        found = soft | {"absent": {}, "line": None}
     errors = depth_errors(queue)
-    return found | {
+    return facts | {
         **cpu_fractions(run.documents["environment"]),
         "postcard_delay_us": {"min": float(delay.min()) / 1e3, "max": float(delay.max()) / 1e3} if len(delay) else None,
         "depths": len(errors),
-        "depth_mismatches": int(np.count_nonzero(errors > own.depth_error_packets)),
+        "depth_mismatches": int(np.count_nonzero(errors > limits.depth_error_packets)),
         "depth_error_packets": {"p99": float(np.percentile(errors, 99)), "max": int(errors.max())}
         if len(errors)
         else None,
@@ -96,9 +95,8 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
 
 
 def soft_facts(switch: dict[str, Any], port: int | None) -> dict[str, Any]:
-    """What our soft switch counts of a port: the bottleneck's, or that of a delay line."""
-    found = switch.get("stats")
-    stats: dict[str, Any] = found if isinstance(found, dict) else {}
+    """Statistics of one port of our soft switch, which is the bottleneck or the delay line."""
+    stats: dict[str, Any] = value if isinstance(value := switch.get("stats"), dict) else {}
     lateness = switch.get("lateness")
     buckets = lateness.get(str(port)) if isinstance(lateness, dict) else None
     frames, off = number(stats, f"gap_frames.{port}"), number(stats, f"gap_error_over_10pct.{port}")
@@ -114,7 +112,7 @@ def soft_facts(switch: dict[str, Any], port: int | None) -> dict[str, Any]:
         "postcard_lateness_max_ns": lateness_max_ns(lateness, collectors=True, ports=collectors),
         "gap_error_max_ns": number(stats, f"gap_error_max_ns.{port}"),
         "gap_error_over_10pct_fraction": off / frames if frames and off is not None else None,
-        "back_to_back_ns": virtual if real is not None else None,  # no frames back to back: 0, and no rate error
+        "back_to_back_ns": virtual if real is not None else None,  # 0 without back-to-back frames: no rate error
         "rate_error_fraction": real / virtual - 1 if virtual and real is not None else None,
         "loop_gap_max_us": None if loop_gap_ns is None else loop_gap_ns / 1e3,
         "clock_steps": number(stats, "clock_steps"),
@@ -124,11 +122,10 @@ def soft_facts(switch: dict[str, Any], port: int | None) -> dict[str, Any]:
 
 
 def cpu_fractions(environment: dict[str, Any]) -> dict[str, float | None]:
-    """Shares of all processors' time during the traffic: busy (with anything), and taken away by the hypervisor."""
+    """Shares of all processors' time during the traffic: busy with anything, and stolen by the hypervisor."""
     load = environment.get("load")
     before, after = (
-        found if isinstance(load, dict) and isinstance(found := load.get(when), dict) else {}
-        for when in ("before", "after")
+        times if isinstance(load, dict) and isinstance(times := load.get(when), dict) else {} for when in ENDS
     )
     spent = {
         name: value - (number(before, "cpu", name) or 0)
@@ -143,28 +140,27 @@ def cpu_fractions(environment: dict[str, Any]) -> dict[str, float | None]:
 
 
 def depth_mismatches(queue: dict[str, np.ndarray]) -> int:
-    """Packets whose depth is not what arrivals and departures of the others make it."""
+    """Number of packets whose depth differs from the recount of `depth_errors`."""
     return int(np.count_nonzero(depth_errors(queue)))
 
 
 def depth_errors(queue: dict[str, np.ndarray]) -> np.ndarray:
-    """By how many packets each depth is off what arrivals and departures of the others make it: an independent recount.
+    """Absolute difference in packets (int64) of each depth to an independent recount from arrivals and departures.
 
-    Packets that came at the same ns as another are left out (0): their order is not known here.
+    Packets with equal arrival times have an unknown order and count as 0.
     """
-    came, flags = queue["enqueue_mono_ns"], queue["flags"]
+    came = queue["enqueue_mono_ns"]
     if not len(came):
         return np.zeros(0, dtype=np.int64)
-    both = np.uint8(CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"])
-    admitted = (flags & both) != both
-    left = (came + queue["sojourn_ns"])[admitted]
+    entered = admitted(queue)
+    left = (came + queue["sojourn_ns"])[entered]
     if (left[1:] < left[:-1]).any():
         left = np.sort(left)
     gone = np.searchsorted(left, came, side="right")
-    depth = np.cumsum(admitted) - admitted - gone + int(queue["depth_packets"][0])
+    depth = np.cumsum(entered) - entered - gone + int(queue["depth_packets"][0])
     error = np.abs(queue["depth_packets"].astype(np.int64) - depth)
     suspects = np.flatnonzero(error)
-    if len(left):  # one that leaves in the very ns of an arrival may be counted either way
+    if len(left):  # a packet that leaves in the ns of an arrival counts either way
         leaving = (gone[suspects] > 0) & (left[np.maximum(gone[suspects] - 1, 0)] == came[suspects])
         error[suspects[leaving & (queue["depth_packets"][suspects] == depth[suspects] + 1)]] = 0
     same = came[1:] == came[:-1]
@@ -174,20 +170,18 @@ def depth_errors(queue: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete: bool) -> list[str]:
-    """One line for each limit that was passed.
-
-    `complete`: no postcard is missing, so they can be held against each other.
-    """
-    own = rules(run)
+    """One line for each limit that was exceeded. `complete`: no postcard is missing, so depths can be recounted."""
+    limits = rules(run)
     if in_virtual_time(run):
         reasons = inexact(run, facts)
-    elif not own.exact_time:
+    elif not limits.exact_time:
         line = facts["line"]
-        reasons = _rate_reasons(run, facts, own) + wall_clock.clock_reasons(facts)
+        reasons = _rate_reasons(run, facts, limits) + wall_clock.clock_reasons(facts)
         reasons += _lateness_reasons(run, line, "port 2 of the delay line") + _soft_reasons(line) if line else []
     else:
-        reasons = _lateness_reasons(run, facts, f"port {port}") + _rate_reasons(run, facts, own) + _soft_reasons(facts)
-    return reasons + _common_reasons(run, facts, port, complete, own)
+        reasons = _lateness_reasons(run, facts, f"port {port}") + _rate_reasons(run, facts, limits)
+        reasons += _soft_reasons(facts)
+    return reasons + _common_reasons(run, facts, port, complete, limits)
 
 
 def _lateness_reasons(run: Run, facts: dict[str, Any], where: str) -> list[str]:
@@ -195,20 +189,20 @@ def _lateness_reasons(run: Run, facts: dict[str, Any], where: str) -> list[str]:
     if late is None or late <= allowed:
         return []
     return [
-        f"fidelity: 1 % of frames left {where} {late:.0f} us late or later; allowed are {allowed:.0f} us (5 % "
+        f"{Area.FIDELITY}: 1 % of frames left {where} {late:.0f} us late or later; allowed are {allowed:.0f} us (5 % "
         "of the base RTT): lower RATE, raise RTT, or leave the machine idle"
     ]
 
 
-def _rate_reasons(run: Run, facts: dict[str, Any], own: Rules) -> list[str]:
-    error, span_ns = facts["rate_error_fraction"], facts["back_to_back_ns"]
+def _rate_reasons(run: Run, facts: dict[str, Any], limits: Rules) -> list[str]:
+    time_error, span_ns = facts["rate_error_fraction"], facts["back_to_back_ns"]
     gap_ns = run.spec["wire_bytes"] * 8e9 / run.spec["rate_bps"]
-    if error is None or span_ns < MIN_RATE_GAPS * gap_ns or abs(error) <= own.max_rate_error:
+    if time_error is None or span_ns < MIN_RATE_GAPS * gap_ns or abs(time_error) <= limits.max_rate_error:
         return []
-    rate_error = 1 / (1 + error) - 1  # `error` is that of the time that packets take
+    rate_error = 1 / (1 + time_error) - 1
     return [
-        f"fidelity: the link's real rate was off by {rate_error:+.3%}; allowed is {100 * own.max_rate_error:g} %: "
-        "lower RATE"
+        f"{Area.FIDELITY}: the link's real rate was off by {rate_error:+.3%}; allowed is "
+        f"{100 * limits.max_rate_error:g} %: lower RATE"
     ]
 
 
@@ -217,16 +211,16 @@ def _soft_reasons(facts: dict[str, Any]) -> list[str]:
     if clamped is None or clamped <= MAX_CLAMPED_FRACTION:
         return []
     return [
-        f"fidelity: {clamped:.2%} of arrivals were read too late and moved to a later virtual time; allowed is "
+        f"{Area.FIDELITY}: {clamped:.2%} of arrivals were read too late and moved to a later virtual time; allowed is "
         f"{MAX_CLAMPED_FRACTION:.1%}: lower RATE, or leave the machine idle"
     ]
 
 
-def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete: bool, own: Rules) -> list[str]:
+def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete: bool, limits: Rules) -> list[str]:
     reasons = []
     late = facts["lateness_us"]["p99"]
     soft = facts
-    if not own.exact_time:
+    if not limits.exact_time:
         soft = facts["line"] or {}
         known = {
             "rate error": facts["back_to_back_ns"], "its clock's offset": facts["clock_moved_ns"],
@@ -249,8 +243,8 @@ def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete:
         )
     if soft and soft["clock_steps"]:
         reasons.append(
-            f"fidelity: CLOCK_REALTIME stepped {soft['clock_steps']} times (by up to {soft['realtime_step_max_ns']} "
-            "ns) under the switch's arrival stamps: stop whatever sets the clock"
+            f"{Area.FIDELITY}: CLOCK_REALTIME stepped {soft['clock_steps']} times (by up to "
+            f"{soft['realtime_step_max_ns']} ns) under the switch's arrival stamps: stop whatever sets the clock"
         )
     delay, (low, high) = facts["postcard_delay_us"], (limit / 1e3 for limit in POSTCARD_DELAY_NS)
     if delay and not (low <= delay["min"] and delay["max"] <= high):
@@ -259,12 +253,12 @@ def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete:
             f"{low:.0f} to {high:.0f} us: switch and collector are not on one clock, or the collector stood still"
         )
     wrong = facts["depth_mismatches"]
-    if complete and wrong > own.depth_error_fraction * facts["depths"]:
-        by = f" by more than {own.depth_error_packets} packets" if own.depth_error_packets else ""
-        what = "a fault of the switch: please report it with this run"
-        if own.depth_error_fraction:
-            what = f"allowed are {own.depth_error_fraction:.0%} of them: lower RATE, or leave the machine idle"
+    if complete and wrong > limits.depth_error_fraction * facts["depths"]:
+        by = f" by more than {limits.depth_error_packets} packets" if limits.depth_error_packets else ""
+        remedy = "a fault of the switch: please report it with this run"
+        if limits.depth_error_fraction:
+            remedy = f"allowed are {limits.depth_error_fraction:.0%} of them: lower RATE, or leave the machine idle"
         reasons.append(
-            f"queue: {wrong} packets report a depth that the others' arrivals and departures contradict{by}; {what}"
+            f"queue: {wrong} packets report a depth that the others' arrivals and departures contradict{by}; {remedy}"
         )
     return reasons

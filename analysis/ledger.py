@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Was anything lost between the switch and the tables? Counts of every station on the way, and every loss counter.
+"""The ledger: packet counts of every station between the switch and the tables, and every loss counter.
 
-What a document should say and does not is a reason as well: what cannot be checked is not taken to be right.
+A document that lacks one of its counters is a reason against the run as well: an unchecked count is not a right count.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -14,19 +15,20 @@ import numpy as np
 
 from analysis.load import Run
 from analysis.unwrap import group_starts, spans, unwrap32
+from runs.verdict import Area
 from wire import wire
 
 CARD = wire.POSTCARD.const
-MAX_CLOCK_STEP_NS = 1_000_000  # a slewing clock moves half of that between two blocks, a second apart
-SEGMENTS_WITHOUT_EVENT = 10  # of a flow: handshake, FINs, its share of the generator's own connection
-MAX_HIDDEN_EVENTS = 0.01
+MAX_CLOCK_STEP_NS = 1_000_000  # twice the slew of a clock between two blocks, which are a second apart
+SEGMENTS_WITHOUT_EVENT = 10  # per flow: handshake, FINs, a share of the generator's control connection
+MAX_HIDDEN_EVENTS = 0.01  # fraction of all segments
 ENDS = ("before", "after")  # the traffic
-MAX_NUMBER = 1 << 64  # no counter is wider
+MAX_NUMBER = 1 << 64  # counters have at most 64 bits
 Entries = dict[str, int | None]
 
 
 def number(document: dict[str, Any], *path: str) -> int | float | None:
-    """The number at a path of keys; None if it is none that a count or a time can be: negative, NaN, inf."""
+    """The number at a path of keys; None if it cannot be a count or a time: no number, negative, NaN, infinite."""
     value: Any = document
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -35,31 +37,36 @@ def number(document: dict[str, Any], *path: str) -> int | float | None:
     return value if 0 <= value < MAX_NUMBER else None
 
 
-def counter_packets(switch: dict[str, Any], name: str) -> int | None:
-    """A P4 counter summed over its ports; None if one of them is no number."""
+def total(values: Iterable[float | None]) -> int | None:
+    """The sum; None if any value is unknown."""
+    terms = list(values)
+    known = [value for value in terms if value is not None]
+    return int(sum(known)) if len(known) == len(terms) else None
+
+
+def _counter(switch: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """A P4 counter by port, found by the last part of its name."""
     counters = switch.get("counters")
     for full_name, ports in counters.items() if isinstance(counters, dict) else ():
         if full_name.rpartition(".")[2] == name and isinstance(ports, dict):
-            found = [number(ports, port, "packets") for port in ports]
-            good = [value for value in found if value is not None]
-            return int(sum(good)) if len(good) == len(found) else None
+            return ports
     return None
+
+
+def counter_packets(switch: dict[str, Any], name: str) -> int | None:
+    """A P4 counter summed over its ports; None if it is absent or unusable at any port."""
+    ports = _counter(switch, name)
+    return None if ports is None else total(number(ports, port, "packets") for port in ports)
 
 
 def ports_with_packets(switch: dict[str, Any], name: str) -> set[str]:
     """The ports at which a P4 counter is not zero."""
-    counters = switch.get("counters")
-    return {
-        port
-        for full_name, ports in (counters.items() if isinstance(counters, dict) else ())
-        if full_name.rpartition(".")[2] == name and isinstance(ports, dict)
-        for port in ports
-        if number(ports, port, "packets")
-    }
+    ports = _counter(switch, name) or {}
+    return {port for port in ports if number(ports, port, "packets")}
 
 
 def sum_stats(switch: dict[str, Any], suffix: str) -> int | None:
-    """A statistic of the switch summed over ports: port.N.<suffix>; None if there is none, or if one is no number."""
+    """The switch's statistics port.N.<suffix> summed over the ports; None if there are none, or one is unusable."""
     stats = switch.get("stats")
     return _sum(
         {
@@ -71,15 +78,13 @@ def sum_stats(switch: dict[str, Any], suffix: str) -> int | None:
 
 
 def _sum(values: Any) -> int | None:
-    """The sum of an object's counters; None if there are none, or if any is no number."""
-    found = [number(values, name) for name in values] if isinstance(values, dict) else []
-    good = [value for value in found if value is not None]
-    return int(sum(good)) if good and len(good) == len(found) else None
+    """The sum of an object's counters; None if there are none, or one is unusable."""
+    return total(number(values, name) for name in values) if isinstance(values, dict) and values else None
 
 
 @dataclass(frozen=True)
 class Stream:
-    """One numbered stream of postcards: those of one port that ingress made, or those that egress made."""
+    """One numbered stream of postcards: those of one port made at ingress, or those made at egress."""
 
     switch_id: int
     egress_port: int
@@ -90,7 +95,7 @@ class Stream:
 
 
 def streams(postcards: dict[str, np.ndarray]) -> list[Stream]:
-    """What each stream's numbers say: a number that is not there is a lost postcard."""
+    """The streams of a run's postcards. A gap in a stream's numbers is a lost postcard."""
     key = postcards["switch_id"].astype(np.uint64) << np.uint64(32)
     key |= postcards["egress_port"].astype(np.uint64) << np.uint64(8)
     key |= postcards["flags"] & np.uint8(CARD["POSTCARD_AT_INGRESS"])
@@ -100,26 +105,25 @@ def streams(postcards: dict[str, np.ndarray]) -> list[Stream]:
     result = []
     for start, end in spans(starts, len(seq)):
         numbers, first = np.sort(seq[start:end]), order[start]
-        different = 1 + int(np.count_nonzero(np.diff(numbers)))
+        distinct = 1 + int(np.count_nonzero(np.diff(numbers)))
         result.append(
             Stream(
                 switch_id=int(postcards["switch_id"][first]),
                 egress_port=int(postcards["egress_port"][first]),
                 at_ingress=bool(postcards["flags"][first] & CARD["POSTCARD_AT_INGRESS"]),
                 received=len(numbers),
-                missing=int(numbers[-1] - numbers[0]) + 1 - different,
-                duplicates=len(numbers) - different,
+                missing=int(numbers[-1] - numbers[0]) + 1 - distinct,
+                duplicates=len(numbers) - distinct,
             )
         )
     return result
 
 
 def ledger(run: Run, cards: list[Stream]) -> Entries:
-    """From the switch to the tables, over the whole run, and every counter of something lost. None: not recorded."""
+    """Counts from the switch to the tables over the whole run, and every loss counter. None: not recorded."""
     switch, collector, tracer = (run.documents[name] for name in ("switch", "collector", "tracer"))
     line = switch.get("line")
-    links = line if isinstance(line, dict) else switch  # where our soft switch is, it counts
-    malformed = [number(collector, name) for name in ("short", "bad_version", "trailing")]
+    links = line if isinstance(line, dict) else switch  # statistics of our soft switch: the delay line, or the switch
     entries: dict[str, Any] = {
         "switch_packets": counter_packets(switch, "arrivals"),
         "postcards_sent": counter_packets(switch, "postcards_made"),
@@ -146,7 +150,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "collector_unstamped": number(collector, "unstamped"),
         "collector_write_errors": number(collector, "write_errors"),
         "tracer_write_errors": number(tracer, "write_errors"),
-        "postcards_malformed": None if None in malformed else sum(value or 0 for value in malformed),
+        "postcards_malformed": total(number(collector, name) for name in ("short", "bad_version", "trailing")),
         **_stranger_entries(collector),
         **_sink_entries(run),
         **_path_entries(run),
@@ -157,18 +161,19 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
 
 
 def _stranger_entries(collector: dict[str, Any]) -> dict[str, Any]:
-    """Datagrams of others than the switch, which the collector did not store: no fault, but worth to be known. Runs of
-    before the collector looked at senders have no such entry.
+    """Datagrams that did not come from the switch and were not stored: reported, but no fault. A run recorded before
+    the collector checked senders has no such entry.
     """
     name = "stranger_datagrams"
     return {name: number(collector, name)} if name in collector else {}
 
 
 def _hidden_events(run: Run) -> int | None:
-    """Segments that the kernel's TCP received or sent again and the tracer was not told of: no tracer can count those.
+    """Segments that the sender's kernel received or retransmitted without a TCP event. A tracer cannot count events
+    that the kernel did not raise, so they are taken from the kernel's segment counters.
 
-    The sender's namespace has the traffic's sockets alone. A connection's handshake has no events, nor has
-    what is still under way when it is closed.
+    The sender's namespace has only the traffic's sockets. Handshakes raise no events, nor do segments in flight when
+    their connection closes.
     """
     tracer = run.documents["tracer"]
     counts = [number(tracer, name) for name in ("kernel_segments_received", "kernel_segments_resent", "events")]
@@ -180,7 +185,7 @@ def _hidden_events(run: Run) -> int | None:
 
 
 def _sink_entries(run: Run) -> dict[str, Any]:
-    """What our own sink accounts for; nothing with another receiver."""
+    """Counts of our own sink; empty with another receiver."""
     if run.goodput is None:
         return {}
     sink = run.documents["traffic_sink"]
@@ -193,8 +198,8 @@ def _sink_entries(run: Run) -> dict[str, Any]:
 
 
 def _path_entries(run: Run) -> dict[str, Any]:
-    """Frames at every station of both directions since the start of the traffic, where a switch stands on the path that
-    does not count what it loses; nothing with the soft switch alone, which does.
+    """Frames at every station in both directions since the start of the traffic, for a target that does not count its
+    losses and therefore has a delay line behind it. Empty with the soft switch alone, which counts them.
     """
     switch = run.documents["switch"]
     earlier, line = switch.get("before"), switch.get("line")
@@ -214,10 +219,10 @@ def _path_entries(run: Run) -> dict[str, Any]:
         name = f"port.{port}.rx_frames"
         return _difference(number(before, "line", "stats", name), number(line, "stats", name))
 
-    arrivals, dropped = counted("arrivals"), _add(counted("arrival_drops"), counted("departure_drops"))
+    arrivals, dropped = counted("arrivals"), total(map(counted, ("arrival_drops", "departure_drops")))
     return {
         "frames_sent": kernel("sender/eth0", "sent"),
-        "frames_at_switch": _add(arrivals, counted("unknown_hosts")),
+        "frames_at_switch": total((arrivals, counted("unknown_hosts"))),
         "frames_admitted": _difference(dropped, arrivals),
         "frames_at_line": at_line(1),
         "frames_delivered": kernel("receiver/eth0", "received"),
@@ -233,13 +238,9 @@ def _difference(before: float | None, after: float | None) -> int | None:
     return None if before is None or after is None else int(after - before)
 
 
-def _add(*values: int | None) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
-
-
-# Neighbours in a chain must be equal. Each with the end of its clause.
-_CHAINS = (
+Chain = tuple[tuple[str, str], ...]
+# Neighbours in a chain must have equal counts. Each entry has the end of its clause in a message.
+_CHAINS: tuple[Chain, ...] = (
     (
         ("switch_packets", "packets came to watched queues"),
         ("postcards_sent", "postcards were made by the switch"),
@@ -272,7 +273,7 @@ _CHAINS = (
         ("postcards_on_the_wire", "frames came to the collector"),
     ),
 )
-# Counters that must be zero: what each means and what helps.
+# Counters that must be zero: the meaning of each, and the remedy.
 _ZERO = {
     "backlog_drops": "frames were lost by the kernel between hosts and switch: lower RATE, or raise "
     "net.core.netdev_max_backlog",
@@ -315,22 +316,24 @@ _SOURCES = {
 }  # fmt: skip
 
 
+def chain_reasons(chain: Chain, entries: Entries) -> list[str]:
+    """One line for each two neighbours of a chain with unequal counts."""
+    return [
+        f"{Area.LEDGER}: {here} {clause}, {there} {next_clause} ({there - here:+d}); see logs/ and run again"
+        for (name, clause), (next_name, next_clause) in pairwise(chain)
+        if (here := entries.get(name)) is not None and (there := entries.get(next_name)) is not None and here != there
+    ]
+
+
 def ledger_reasons(run: Run, entries: Entries) -> list[str]:
-    """Sent = received = stored = rows, and nothing lost; otherwise one line each."""
-    reasons = []
-    for chain in _CHAINS:
-        for (name, what), (next_name, next_what) in pairwise(chain):
-            here, there = entries.get(name), entries.get(next_name)
-            if here is not None and there is not None and here != there:
-                reasons.append(
-                    f"ledger: {here} {what}, {there} {next_what} ({there - here:+d}); see logs/ and run again"
-                )
-    reasons += [f"ledger: {entries[name]} {text}" for name, text in _ZERO.items() if entries.get(name)]
+    """One line for each broken chain, loss counter, missing counter and damaged raw file."""
+    reasons = [reason for chain in _CHAINS for reason in chain_reasons(chain, entries)]
+    reasons += [f"{Area.LEDGER}: {entries[name]} {text}" for name, text in _ZERO.items() if entries.get(name)]
     hidden, events = entries.get("tcp_events_hidden") or 0, entries.get("tcp_events") or 0
     if hidden > MAX_HIDDEN_EVENTS * (hidden + events):
         reasons.append(
-            f"ledger: of {hidden} segments ({hidden / (hidden + events):.1%}) the kernel did not tell the tracer; "
-            f"allowed are {MAX_HIDDEN_EVENTS:.0%}: run again on a quieter machine, or with CLOCK=virtual"
+            f"{Area.LEDGER}: of {hidden} segments ({hidden / (hidden + events):.1%}) the kernel did not tell the "
+            f"tracer; allowed are {MAX_HIDDEN_EVENTS:.0%}: run again on a quieter machine, or with CLOCK=virtual"
         )
     for document, names in _SOURCES.items():
         unknown = [name for name in names if name in entries and entries[name] is None]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Was the lab what spec.yaml asks for? Its clock and kind of switch, the switch's settings as it reports them, and
-what each postcard shows of its policy and its link. All of it is exact: a run with another rate or limit is another
-experiment.
+"""Checks that the lab was the one spec.yaml asks for: its clock and kind of switch, the settings that the switch
+reports, and the policy and link behaviour in each postcard. All checks are exact: a run with another rate or limit is
+another experiment.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import numpy as np
 
 from analysis.ledger import counter_packets, number
 from analysis.load import Run
+from analysis.metrics import admitted, wire_bytes
 from analysis.raw import Columns
 from analysis.targets import capabilities, rules
 from controlplane.targets import TARGETS
-from lib.frames import LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -24,10 +24,7 @@ POLICY_OF_MODE = {"tail-drop": "POLICY_TAIL_DROP", "ecn": "POLICY_ECN", "egress-
 
 
 def settings_reasons(run: Run, queue: Columns, port: int | None, complete: bool) -> list[str]:
-    """One line for each thing in which the switch was not what was asked for.
-
-    `complete`: no postcard is missing, so departures can be held against each other.
-    """
+    """One line for each deviation from spec.yaml. `complete`: no postcard is missing, so departures are checkable."""
     return [
         *_lab_reasons(run),
         *_switch_reasons(run, port),
@@ -39,15 +36,15 @@ def settings_reasons(run: Run, queue: Columns, port: int | None, complete: bool)
 
 
 def _lab_reasons(run: Run) -> list[str]:
-    """Clock and kind of switch, which decide what a run must reach. Runs older than these choices name neither."""
+    """Deviations of clock, target and kind of switch, which select the limits. Older runs name none of them."""
     reasons = []
     for key, default, known in (("clock", "real", CLOCKS), ("switch", "process", SWITCHES)):
         if run.spec.get(key, default) not in known:
             reasons.append(f"spec.yaml: {key} {run.spec[key]!r} is none of {', '.join(known)}; it is damaged")
     clock, switch = run.spec.get("clock", "real"), run.spec.get("switch", "process")
-    found = "virtual" if "virtual_machine" in run.documents["environment"] else "real"
-    if found != clock and "environment" not in run.unread:
-        reasons.append(f"environment.json: is of a run in {found} time, spec.yaml asks for {clock}")
+    ran_in = "virtual" if "virtual_machine" in run.documents["environment"] else "real"
+    if ran_in != clock and "environment" not in run.unread:
+        reasons.append(f"environment.json: is of a run in {ran_in} time, spec.yaml asks for {clock}")
     target, ran = run.spec.get("target", "soft"), run.documents["switch"].get("target", "soft")
     if target not in TARGETS:
         reasons.append(f"spec.yaml: target {target!r} is none of {', '.join(TARGETS)}; of another version, or damaged")
@@ -61,12 +58,11 @@ def _lab_reasons(run: Run) -> list[str]:
 
 
 def _switch_reasons(run: Run, port: int | None) -> list[str]:
-    """The settings in switch.json: the bottleneck's rate, and the delays of the ports, which together are the RTT."""
+    """Deviations of the settings in switch.json: the bottleneck's rate, and the ports' delays, which sum to the RTT."""
     if "switch" in run.unread:
         return []
     switch, spec = run.documents["switch"], run.spec
-    found = switch.get("settings")
-    settings: dict[str, Any] = found if isinstance(found, dict) else {}
+    settings: dict[str, Any] = value if isinstance(value := switch.get("settings"), dict) else {}
     unit = can.rate_unit if (can := capabilities(run)) else "bps"
     rate = number(settings, str(port), "rate" if run.spec.get("target", "soft") == "soft" else f"rate_{unit}")
     asked_rate = spec.get("rate_pps") if unit == "pps" else spec["rate_bps"]
@@ -97,7 +93,7 @@ def _switch_reasons(run: Run, port: int | None) -> list[str]:
 
 
 def limits(spec: dict[str, Any]) -> tuple[int | None, int, str, str]:
-    """(the policy's threshold, the depth from which it drops, unit, column of the depth in that unit)."""
+    """(the policy's threshold, the least depth at which it drops, their unit, the column of depths in that unit)."""
     in_bytes = bool(spec.get("threshold_bytes"))
     unit = "bytes" if in_bytes else "packets"
     hard = spec["threshold_bytes"] if in_bytes else spec["buffer_packets"]
@@ -107,7 +103,7 @@ def limits(spec: dict[str, Any]) -> tuple[int | None, int, str, str]:
 
 
 def unit_reasons(queue: Columns) -> list[str]:
-    """Depths that the switch told in cells of its buffer, or not at all, are not made packets here."""
+    """One line if postcards have no depth in packets and bytes. Depths in cells of a buffer are not converted here."""
     others = np.count_nonzero(queue["depth_unit"] != CARD["POSTCARD_DEPTH_EXACT"])
     if not others:
         return []
@@ -118,7 +114,7 @@ def unit_reasons(queue: Columns) -> list[str]:
 
 
 def _threshold_reasons(run: Run, queue: Columns) -> list[str]:
-    """Policy and threshold are in every postcard."""
+    """Postcards with another policy or threshold than spec.yaml; each postcard carries both."""
     spec = run.spec
     threshold, _, unit, _ = limits(spec)
     name = POLICY_OF_MODE.get(spec["mode"])
@@ -145,7 +141,7 @@ def _threshold_reasons(run: Run, queue: Columns) -> list[str]:
 
 
 def _verdict_reasons(run: Run, queue: Columns) -> list[str]:
-    """What became of each packet, against its depth. In egress-threshold mode that depends on a depth not recorded."""
+    """Drops and marks that contradict the packet's depth. In egress-threshold mode the deciding depth is unknown."""
     flags, spec = queue["flags"], run.spec
     threshold, hard, unit, column = limits(spec)
     if spec["mode"] not in ("tail-drop", "ecn") or threshold is None or not len(flags):
@@ -177,9 +173,9 @@ def _verdict_reasons(run: Run, queue: Columns) -> list[str]:
 
 
 def _mark_reasons(run: Run, marked: np.ndarray, to_mark: np.ndarray, threshold: int, unit: str) -> list[str]:
-    """Marked without reason; or not marked, which only a packet may be that brought CE along.
+    """Packets marked below the threshold, or not marked above it. Only a packet that arrived with CE may lack its mark.
 
-    A postcard does not tell whether it did, but the switch counts such packets among its marks as well.
+    A postcard does not carry the arriving codepoint, but the switch's counter of marks includes such packets.
     """
     reasons = []
     wrong = np.count_nonzero(marked & ~to_mark)
@@ -213,20 +209,18 @@ def _spacing_reasons(run: Run, queue: Columns) -> list[str]:
 
 
 def misspaced(queue: Columns, rate_bps: int) -> int:
-    """Packets whose transmission did not take exactly wire bits / rate.
+    """Number of packets whose transmission did not take exactly wire bits / rate.
 
-    The switch counts whole ns and carries the remainder while the link is busy: each takes the quotient or, if there
-    is a remainder, one ns more, and over a busy period the ones more are the remainders' sum.
+    The switch counts whole ns and carries the remainder while the link is busy. A transmission takes the quotient, or
+    1 ns more if there is a remainder; over a busy period the extra ns add up to the remainders.
     """
-    both = np.uint8(CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"])
-    rows = np.flatnonzero((queue["flags"] & both) != both)
+    rows = np.flatnonzero(admitted(queue))
     came = queue["enqueue_mono_ns"][rows]
     left = came + queue["sojourn_ns"][rows]
     if (left[1:] < left[:-1]).any():
         order = np.argsort(left, kind="stable")
         rows, came, left = rows[order], came[order], left[order]
-    wire_bytes = np.maximum(queue["packet_bytes"][rows], LEAST_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
-    quotient, remainder = np.divmod(wire_bytes * 8_000_000_000, rate_bps)
+    quotient, remainder = np.divmod(wire_bytes(queue["packet_bytes"][rows]) * 8_000_000_000, rate_bps)
     if not len(left):
         return 0
     begins = came.copy()
@@ -235,7 +229,7 @@ def misspaced(queue: Columns, rate_bps: int) -> int:
     idle[1:] = came[1:] > left[:-1]
     more = left - begins - quotient
     bad = (more < 0) | (more > ~idle & (remainder > 0))
-    # The carry after each packet, counted from the start of its busy period (or from the last packet that was wrong).
+    # The carry after each packet, counted from the start of its busy period, or from the last wrong packet before it.
     more[bad] = 0
     chain = np.maximum.accumulate(np.where(idle | bad, np.arange(len(left)), 0))
     carry = np.cumsum(remainder - more * rate_bps)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a run on each target must reach, in one table. It follows from what the target can do exactly
-(controlplane/targets.py): a switch whose time is computed is held to it, one with a wall clock is measured instead.
+"""The limits of a run on each target. They follow from the target's capabilities (controlplane/targets.py): a switch
+that computes departures must be exact, a switch with a wall clock is measured.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ SOFT = "soft"
 
 @dataclass(frozen=True)
 class Rules:
-    """Limits, and what can be checked. Depths in packets; shares of 1."""
+    """Limits of a target, and the checks that apply to it. Depths in packets, fractions of 1."""
 
-    exact_time: bool  # departures are computed, and every frame's lateness against them is counted
-    depth_error_packets: int  # by which a depth may differ from the recount of arrivals and departures
-    depth_error_fraction: float  # of packets that may differ by more
+    exact_time: bool  # the target computes departures and counts every frame's lateness against them
+    depth_error_packets: int  # largest difference of a depth to the recount from arrivals and departures
+    depth_error_fraction: float  # fraction of packets that may differ by more
     max_rate_error: float  # of back-to-back departures
-    max_utilization: float  # of a window: what was late in the one before it comes on top
+    max_utilization: float  # of one window; more than 1, since frames that are late in a window count in the next
     echo_takes_link_time: bool = True  # on the idle bottleneck
-    drops_tell: bool = True  # the program decides on every drop, so a postcard shows the depth that decided
+    drops_tell: bool = True  # the P4 program decides every drop, so a postcard has the deciding depth
 
 
-# Of a switch whose departures are computed, and of one that says when they happened.
-COMPUTED = Rules(True, 0, 0.0, 1e-3, 1.001)
-MEASURED = Rules(False, 4, 0.01, 1e-2, 1.02)
+COMPUTED = Rules(True, 0, 0.0, 1e-3, 1.001)  # of a target that computes departures
+MEASURED = Rules(False, 4, 0.01, 1e-2, 1.02)  # of a target that reports when departures happened
 
 
 def rules(run: Run) -> Rules:
-    """The rules of the run's target. One that this version does not know is held to what is exact."""
+    """The rules of the run's target; the strictest for an unknown target."""
     can = capabilities(run)
     if can is None:
         return COMPUTED
     return replace(
         COMPUTED if can.exact_time else MEASURED,
-        # A rate in packets is kept by the gap before the next one: the first of a busy period passes at once.
+        # A rate in packets per second delays the next packet: the first packet of a busy period passes at once.
         echo_takes_link_time=can.rate_unit != "pps",
         drops_tell=can.tail_drop_seen_by_program,
     )
 
 
 def target(run: Run) -> str:
-    """Runs from before there was a choice were of the soft switch."""
+    """The run's target: the soft switch in runs that do not name one."""
     return str(run.spec.get("target", SOFT))
 
 
 def capabilities(run: Run) -> Capabilities | None:
-    found = TARGETS.get(target(run))
-    return found.capabilities if found else None
+    """The capabilities of the run's target; None for an unknown target."""
+    row = TARGETS.get(target(run))
+    return row.capabilities if row else None

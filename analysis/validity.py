@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The verdict: can this run be believed? Each reason against it is one line: what, how much, the limit, what to do."""
+"""The verdict on a run. Each reason against the run is one line: what is wrong, by how much, the limit, what to do."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from hosts.traffic.idle_rtt import HEADER, PAYLOAD
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 from lib.terminal import one_line
 
-MAX_IDLE_RTT_ERROR, MAX_IDLE_RTT_ERROR_NS = 0.05, 200_000  # the larger: hosts take their time over a ping as well
+MAX_IDLE_RTT_ERROR, MAX_IDLE_RTT_ERROR_NS = 0.05, 200_000  # the larger applies: hosts need some time for a ping
 MAX_MISSING_WINDOW_RTTS = 10
-# The echo request of hosts/traffic/idle_rtt.py: Ethernet, IPv4, ICMP, payload; it is shorter than the shortest frame.
+# The echo request of hosts/traffic/idle_rtt.py: Ethernet, IPv4, ICMP and payload, padded to the shortest frame.
 ECHO_WIRE_BYTES = max(ETHERNET_BYTES + IPV4_BYTES + HEADER.size + len(PAYLOAD), LEAST_FRAME_BYTES) + WIRE_EXTRA_BYTES
 
 
@@ -32,13 +32,13 @@ def reasons_against(
     facts: dict[str, Any],
     utilization: dict[str, float | None],
 ) -> list[str]:
-    """Why this run is not valid; empty if it is."""
+    """The reasons against a run; empty if the run is valid."""
     if imported.is_imported(run.spec):
         inside = arrivals_in(queue, window.start_ns, window.end_ns)
-        untold = [] if run.spec["imported"].get("cell_bytes") else unit_reasons(queue)
+        no_depths = [] if run.spec["imported"].get("cell_bytes") else unit_reasons(queue)
         arrivals = inside.stop - inside.start
         reasons = imported.reasons(run.spec, len(queue["flags"]), arrivals, utilization["mean"])
-        return [*run.not_as_recorded, *reasons, *run.problems, *untold]
+        return [*run.not_as_recorded, *reasons, *run.problems, *no_depths]
     complete = not (
         entries["postcards_missing"] or entries["postcards_duplicate"] or run.raw["postcards"].damaged_bytes
     )
@@ -55,9 +55,10 @@ def reasons_against(
 
 
 def idle_rtt(run: Run) -> dict[str, int | float | None]:
-    """Asked and measured round trip of the idle path. Expected is what was asked and the time that the echo request
-    itself takes on the bottleneck (on targets where it does), in whole ns as the switch counts it; the reply comes back
-    over links of no rate."""
+    """Asked, expected and measured RTT of the idle path in ns. The expected RTT is the asked RTT plus the echo
+    request's transmission time on the bottleneck, in whole ns as the switch counts it. Some targets add none
+    (Rules.echo_takes_link_time); the reply crosses no rate limit.
+    """
     idle, asked = run.documents["idle_rtt"], run.spec["rtt_ns"]
     least = number(idle, "min_ns")
     on_link_ns = ECHO_WIRE_BYTES * 8 * 10**9 // run.spec["rate_bps"] if rules(run).echo_takes_link_time else 0
@@ -73,7 +74,7 @@ def idle_rtt(run: Run) -> dict[str, int | float | None]:
 
 
 def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
-    """Whether the flows that were asked for ran, for as long as was asked for."""
+    """Deviations of the traffic from the flows and the duration in spec.yaml."""
     reasons = []
     if not len(queue["flags"]):
         reasons.append("queue: no packet came to it; see logs/")
@@ -126,7 +127,7 @@ def _open_loop_reasons(run: Run, entries: Entries) -> list[str]:
 
 
 def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
-    """Whether delay and rate are those of the spec."""
+    """Deviations of delay and rate from spec.yaml."""
     reasons = []
     idle = idle_rtt(run)
     least, asked, expected = idle["min"], run.spec["rtt_ns"], idle["expected"]

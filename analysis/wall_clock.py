@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Fidelity of a switch that has no virtual time, from its postcards: when packets departed, against when the link
-should have let them go. What only a switch with virtual time can say is null, and NOT_KNOWN says why.
+"""Fidelity of a switch with a wall clock: measured departures in its postcards, against the link's rate. Facts that
+only a switch with computed departures has are null; NOT_KNOWN has the reasons.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import numpy as np
 
 from analysis.ledger import number
 from analysis.load import Run
-from analysis.metrics import dropped
-from lib.frames import LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
+from analysis.metrics import dropped, wire_bytes
+from runs.verdict import Area
 
 MAX_GAP_ERROR = 0.1
-CLOCK_SLACK_NS = 100_000  # by which the offset may change beyond the uncertainty of its two measurements
+CLOCK_SLACK_NS = 100_000  # allowed change of the offset, beyond the uncertainty of its two measurements
 _NO_DEPARTURE = "it computes no departure that a frame could be late against"
 NOT_KNOWN = {
     "departures": _NO_DEPARTURE,
@@ -31,22 +31,21 @@ NOT_KNOWN = {
 
 
 def departures(queue: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(gap to the packet before in ns, wire bytes, whether it waited for that packet) of the packets that left, in the
-    order they did; the first has no gap and is left out.
+    """(gap to the previous departure in ns, wire bytes, whether the packet waited for the previous one) of the departed
+    packets in departure order, without the first.
     """
     left = np.flatnonzero(~dropped(queue))
     came = queue["enqueue_mono_ns"][left]
     gone = came + queue["sojourn_ns"][left]
     order = np.argsort(gone, kind="stable")
     came, gone = came[order], gone[order]
-    wire_bytes = np.maximum(queue["packet_bytes"][left][order], LEAST_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
-    return np.diff(gone), wire_bytes[1:], came[1:] < gone[:-1]
+    return np.diff(gone), wire_bytes(queue["packet_bytes"][left][order])[1:], came[1:] < gone[:-1]
 
 
 def link_facts(run: Run, queue: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Gaps and rates of packets that left back to back. A gap is judged against a full packet's time at RATE."""
-    gaps, wire_bytes, waited = departures(queue)
-    gaps, wire_bytes = gaps[waited], wire_bytes[waited]
+    """Gaps and rates of back-to-back departures. The ideal gap is a full packet's transmission time at RATE."""
+    gaps, sizes, waited = departures(queue)
+    gaps, sizes = gaps[waited], sizes[waited]
     ideal_ns = run.spec["wire_bytes"] * 8e9 / run.spec["rate_bps"]
     span_ns = float(gaps.sum())
     if not len(gaps) or not span_ns:
@@ -58,17 +57,17 @@ def link_facts(run: Run, queue: dict[str, np.ndarray]) -> dict[str, Any]:
         "gap_error_max_ns": float(off.max()),
         "rate_error_fraction": span_ns / (len(gaps) * ideal_ns) - 1,
         "measured_pps": len(gaps) * 1e9 / span_ns,
-        "measured_bps": float(wire_bytes.sum()) * 8e9 / span_ns,
+        "measured_bps": float(sizes.sum()) * 8e9 / span_ns,
         "back_to_back_ns": len(gaps) * ideal_ns,
     }
 
 
 def clock_facts(run: Run) -> dict[str, float | None]:
-    """How the switch's clock was joined to CLOCK_MONOTONIC: the uncertainty, and how far the offset moved meanwhile."""
+    """Uncertainty of the offset between the switch's clock and CLOCK_MONOTONIC, and its change during the traffic."""
     switch = run.documents["switch"]
     ends = [
-        found if isinstance(of, dict) and isinstance(found := of.get("clock"), dict) else {}
-        for of in (switch.get("before"), switch)
+        clock if isinstance(state, dict) and isinstance(clock := state.get("clock"), dict) else {}
+        for state in (switch.get("before"), switch)
     ]
     uncertainties = [value for end in ends if (value := number(end, "uncertainty_ns")) is not None]
     offsets = [value for end in ends if isinstance(value := end.get("offset_ns"), int) and not isinstance(value, bool)]
@@ -79,11 +78,11 @@ def clock_facts(run: Run) -> dict[str, float | None]:
 
 
 def clock_reasons(facts: dict[str, Any]) -> list[str]:
-    """Two readings of the offset that differ: then no time in the run is known better than by their difference."""
+    """One line if the offset changed during the run: the change is then the error of every time of the switch."""
     moved, uncertainty = facts["clock_moved_ns"], facts["clock_uncertainty_ns"]
     if moved is None or uncertainty is None or moved <= (allowed := 2 * uncertainty + CLOCK_SLACK_NS):
         return []
     return [
-        f"fidelity: the switch's clock moved by {moved / 1e3:.0f} us against CLOCK_MONOTONIC during the run; allowed "
-        f"are {allowed / 1e3:.0f} us: stop whatever sets the clock, then run again"
+        f"{Area.FIDELITY}: the switch's clock moved by {moved / 1e3:.0f} us against CLOCK_MONOTONIC during the run; "
+        f"allowed are {allowed / 1e3:.0f} us: stop whatever sets the clock, then run again"
     ]

@@ -7,12 +7,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from lib import regular
 from runs import record
 from runs.names import JOB_NAME, SUMMARY, SWEEP_RUNS
+
+
+class Area(StrEnum):
+    """Subjects of a reason against a run that programs look for: the word before the reason's colon."""
+
+    LEDGER = "ledger"
+    FIDELITY = "fidelity"
+
+    def is_in(self, reasons: str) -> bool:
+        """Whether the reasons of a row of the run table include one of this area."""
+        return f"{self}: " in reasons
 
 
 def read(repetition: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from analysis.amounts import number, percent, si
 from analysis.figures.sweep.common import with_unit, words
 from runs.stored_sweep import MISSING, NOT_VALID, VALID, Row, Stored
+from runs.verdict import Area
 
 ALWAYS = ("cc", "flows", "buf")  # whatever the sweep varies, people look for these
 LABELS = {"cc": "algorithm", "buf": "buffer", "rtt": "RTT", "mtu": "MTU", "ecn_threshold": "ECN threshold"}
@@ -78,7 +79,7 @@ def ledger(row: Row) -> str:
         return "–"
     if row["ledger_missing"]:
         return f"{number(row['ledger_missing'])} missing"
-    return "broken" if "ledger: " in row["reasons"] else "complete"
+    return "broken" if Area.LEDGER.is_in(row["reasons"]) else "complete"
 
 
 def fidelity(row: Row) -> str:
@@ -86,7 +87,7 @@ def fidelity(row: Row) -> str:
     if row["verdict"] == MISSING:
         return "–"
     late = "" if row["lateness_max_us"] is None else f", {number(row['lateness_max_us'], 3)} µs"
-    return ("failed" if "fidelity: " in row["reasons"] else "kept") + late
+    return ("failed" if Area.FIDELITY.is_in(row["reasons"]) else "kept") + late
 
 
 def table(sweep: Stored, exists: Callable[[str], bool]) -> tuple[list[ReportColumn], list[Filter], list[Line]]:
