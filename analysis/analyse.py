@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One repetition, from raw files to all that figures, summary and report need. Read top to bottom: the pipeline."""
+"""The pipeline of one repetition: from raw files to the input of figures, summary and report."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from runs.record import Damage
 
 @dataclass
 class Analysis:
-    """What was computed of one repetition."""
+    """The results of one repetition."""
 
     run: Run
     port: int | None  # of the bottleneck queue
-    queue: dict[str, np.ndarray]  # its postcards, by arrival
+    queue: dict[str, np.ndarray]  # postcards of the bottleneck queue, by arrival
     segments: Segments
     trace: TraceByFlow
     window: metrics.Window
@@ -44,8 +44,8 @@ class Analysis:
 def analyse(
     directory: Path, when_loaded: Callable[[Run], object] = lambda run: None, damage: Sequence[Damage] = ()
 ) -> Analysis:
-    """Raises analysis.load.InputError if there is nothing to analyse. `when_loaded` gets the raw tables early; `damage`
-    comes from analysis.load.damage_of.
+    """Analyses one repetition. `when_loaded` is called with the loaded run before the analysis; `damage` is the result
+    of analysis.load.damage_of. Raises InputError like analysis.load.load.
     """
     run = load(directory, damage)
     when_loaded(run)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Postcards of the first seed paper's artifact (wire/artifact_postcard.def), from a capture or from bare datagrams, as
-the columns of our own postcards; what that format does not say is null.
+"""Reads postcards of the first seed paper's artifact (wire/artifact_postcard.def) from a capture or from bare datagrams
+into the columns of our own postcards. Columns that the format does not have are null.
 
-A capture's packets are told apart a batch at a time: those to the artifact's UDP port that are its postcards, and the
-others, each kind counted. No packet is trusted to be what its port says.
+Packets of a capture are classified in batches: the artifact's postcards, and three kinds of other packets, which are
+counted. The UDP port alone does not make a packet a postcard.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ MOST_VLAN_TAGS = 2
 IPV4_MAPPED = np.uint64(0xFFFF << 32)
 TCP_FLOW = np.uint64(6 << 32)
 
-# Link type (DLT_* of libpcap) -> (bytes before the IP header, where in them its EtherType stands if it does).
+# Link type (DLT_* of libpcap) -> (bytes before the IP header, offset of the EtherType in them, if any).
 LINK_LAYERS = {0: (4, None), 1: (14, 12), 12: (0, None), 108: (4, None), 113: (16, 14), 228: (0, None), 276: (20, 0)}
 
-SAME = ("ingress_port", "egress_port", "flow", "tcp_seq", "tcp_ack")  # mean what they mean in our postcards
+SAME = ("ingress_port", "egress_port", "flow", "tcp_seq", "tcp_ack")  # columns with the meaning of our postcards
 OWN = {"departure_depth_cells": np.uint32, "drop_control": np.uint8, "enqueue_time": np.uint32}
 
 
 @dataclass
 class Imported:
-    """All that a file held. `columns` are those of postcards.parquet and the last four, which only the artifact has:
+    """The content of a file. `columns` are those of postcards.parquet and four that only the artifact has:
 
     rx_real_ns              CLOCK_REALTIME of the capturing machine; null in bare datagrams
-    departure_depth_cells   what the packet left behind in the queue; a cell of Tofino 1 has 80 bytes
-    drop_control            0, or which pipes' drop bits were set
+    departure_depth_cells   depth of the queue at the packet's departure; a cell of Tofino 1 has 80 bytes
+    drop_control            the pipes' drop bits; 0: not dropped
     enqueue_time            low 32 bits of the switch's time; null where 0, which the published program always sends
     """
 
@@ -60,9 +60,9 @@ class Imported:
 
 
 def read(path: Path) -> Imported:
-    """Every postcard of a pcap or pcapng file, or of a file of bare datagrams one after the other.
+    """All postcards of a pcap or pcapng file, or of a file of concatenated datagrams.
 
-    Raises InputError if the file is none of these, or its link type is unknown.
+    Raises InputError if the file is none of these, or if its link type is unknown.
     """
     try:
         with regular.opened(path) as file:
@@ -105,7 +105,7 @@ def _read_datagrams(path: Path) -> Imported:
 
 
 class _PostcardBatches:
-    """What has been read so far, batch by batch."""
+    """Collects postcards and counts batch by batch."""
 
     def __init__(self) -> None:
         self.flows = FlowTable()
@@ -114,11 +114,11 @@ class _PostcardBatches:
         self.damage: str | None = None
 
     def add_frames(self, frames: Frames) -> None:
-        ours, payload_at, whole, complete = _datagrams(frames)
-        self.other_packets += len(ours) - int(ours.sum())
-        self.cut_short += int((ours & whole & ~complete).sum())
-        self.not_postcards += int((ours & ~whole).sum())
-        good = np.flatnonzero(ours & whole & complete)
+        to_port, payload_at, whole, complete = _datagrams(frames)
+        self.other_packets += len(to_port) - int(to_port.sum())
+        self.cut_short += int((to_port & whole & ~complete).sum())
+        self.not_postcards += int((to_port & ~whole).sum())
+        good = np.flatnonzero(to_port & whole & complete)
         rows = frames.rows[good[:, None], payload_at[good][:, None] + np.arange(FORMAT.length)]
         self.add_datagrams(rows, frames.real_ns[good])
 
@@ -150,8 +150,9 @@ class _PostcardBatches:
 
 
 def udp_payloads(frames: Frames, port: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each frame: where its UDP payload begins, how many bytes that has (-1: it is no datagram to `port`, or too few
-    bytes were captured to tell; -2: it is, but in fragments), and whether all of them were captured.
+    """Per frame: offset of the UDP payload, its length in bytes, and whether it was captured completely.
+
+    A length of -1 marks a frame that is no datagram to `port`, or too short to know; -2 marks a fragment.
     """
     rows, captured = frames.rows, frames.captured_bytes
     numbers = np.arange(len(rows))
@@ -173,17 +174,17 @@ def udp_payloads(frames: Frames, port: int) -> tuple[np.ndarray, np.ndarray, np.
     is_ipv4 &= (rows[numbers, ip] >> 4 == 4) & (ip_bytes >= MIN_IPV4_BYTES)
     udp = ip + ip_bytes
     fragment = word(ip + 6)
-    ours = is_ipv4 & (rows[numbers, ip + 9] == UDP) & (fragment & 0x1FFF == 0)
-    ours &= (captured >= udp + 6) & (word(udp + 2) == port)
+    to_port = is_ipv4 & (rows[numbers, ip + 9] == UDP) & (fragment & 0x1FFF == 0)
+    to_port &= (captured >= udp + 6) & (word(udp + 2) == port)
     payload = udp + UDP_HEADER_BYTES
     length = np.where(fragment & 0x2000 == 0, np.maximum(word(udp + 4) - UDP_HEADER_BYTES, 0), -2)
-    length = np.where(ours, length, -1)
+    length = np.where(to_port, length, -1)
     return payload, length, captured >= payload + length
 
 
 def _datagrams(frames: Frames) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Of each frame: is it IPv4 UDP to the artifact's port (not, where too few bytes were captured to tell), where does
-    its payload begin, has that the right length and is no fragment, and were enough bytes of it captured.
+    """Per frame: whether it is an IPv4 datagram to the artifact's UDP port, the offset of its payload, whether the
+    payload is unfragmented and has the length of a postcard, and whether a whole postcard was captured.
     """
     payload, length, _ = udp_payloads(frames, UDP_PORT)
     return length != -1, payload, length == DATAGRAM_BYTES, frames.captured_bytes >= payload + FORMAT.length
@@ -198,15 +199,15 @@ def _flow_words(fields: Columns) -> np.ndarray:
 
 
 def _columns(fields: Columns, rows: int) -> dict[str, pl.Series]:
-    """Our postcards' columns, then the artifact's own. Of the flags, ECT and CE_MARKED are not known, and 0."""
+    """Our postcards' columns, then the artifact's own. The unknown flags ECT and CE_MARKED are 0."""
     card = wire.POSTCARD.const
     always = card["POSTCARD_HAS_IP"] | card["POSTCARD_HAS_PORTS"] | card["POSTCARD_HAS_TCP"]
     flags = np.where(fields["drop_control"] != 0, always | card["POSTCARD_DROPPED"], always)
     known = {name: fields[name] for name in SAME} | {"flags": flags}
-    ours, _, _ = load_postcards(Path("/dev/null"))  # no postcards, but every column with its type
+    empty, _, _ = load_postcards(Path("/dev/null"))  # every column with its type, without rows
     columns = {
         name: pl.Series(name, known[name].astype(none.dtype)) if name in known else nulls(name, rows, none.dtype)
-        for name, none in ours.items()
+        for name, none in empty.items()
     }
     times = fields.get("rx_real_ns")
     columns["rx_real_ns"] = nulls("rx_real_ns", rows, np.int64) if times is None else pl.Series("rx_real_ns", times)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Frames of pcap and pcapng files, in batches of NumPy rows.
+"""Reads frames of pcap and pcapng files in batches of NumPy rows.
 
-libpcap reads them: the library of those who define the formats. It knows both, all byte orders, time resolutions and
-several interfaces in one file, and is fuzzed. Damage never raises: what stands before it is used.
+libpcap decodes the files: it comes from the authors of both formats, knows all byte orders and time resolutions and
+several interfaces in one file, and is fuzzed. Damage never raises: all frames before the damage are used.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ import numpy as np
 
 from lib.errors import InputError
 
-ROW_BYTES = 192  # of a frame that are kept: all link, IP and UDP headers and a small datagram
+ROW_BYTES = 192  # kept of each frame: enough for all link, IP and UDP headers and a small datagram
 BATCH_FRAMES = 1 << 16
-MOST_NS = 1 << 62  # of a time: the year 2116
+MOST_NS = 1 << 62  # the latest time, in the year 2116
 _NANOSECONDS = 1  # PCAP_TSTAMP_PRECISION_NANO
 _ERROR_BYTES = 256  # PCAP_ERRBUF_SIZE
 
-# Files that begin so are captures: pcap in us and ns, each in either byte order, and pcapng.
+# First bytes of captures: pcap in us and ns, each in either byte order, and pcapng.
 MAGICS = tuple(map(bytes.fromhex, ("a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1", "0a0d0d0a")))
 
 
 @dataclass
 class Frames:
-    """Some frames of a capture. `rows` are their first ROW_BYTES, zeros where a frame has or kept fewer."""
+    """A batch of frames. `rows` are their first ROW_BYTES, padded with zeros."""
 
     link_type: int  # DLT_* of libpcap
     rows: np.ndarray  # uint8, frames x ROW_BYTES
@@ -100,7 +100,7 @@ class Capture:
 
 
 class _Header(ctypes.Structure):
-    """struct pcap_pkthdr; its microseconds are nanoseconds here, as asked for."""
+    """struct pcap_pkthdr; its microseconds are nanoseconds with PCAP_TSTAMP_PRECISION_NANO."""
 
     _fields_ = [
         ("seconds", ctypes.c_long),

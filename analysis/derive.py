@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Writes the derived files of a repetition: all into a directory of their own first, then each into its place, the
-summary last. Whatever goes wrong before that leaves earlier results as they were.
+"""Writes the derived files of a repetition: first all into a scratch directory, then each into its place, the summary
+last. An error before that leaves earlier results unchanged.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ def derive(
 ) -> tuple[dict[str, Any], list[str]]:
     """Analyses a repetition and writes its derived files. Returns the summary, and a line for each damaged raw file.
 
-    The same raw files give the same bytes, whatever machine it is and whenever. If there were results already,
-    `when_compared` gets how many files there are now, and the names of those that are not what they were.
+    The same raw files give the same bytes on every machine. If there are earlier results, `when_compared` is called
+    with the number of derived files and the names of those that differ from the earlier ones.
 
-    `pool` draws the figures; without one they are drawn here. Raises InputError if it cannot be analysed, or (unless
-    `force`) if a raw file is damaged and there are earlier results, or if those are valid and the new ones are not.
-    Raises OSError if a file cannot be written.
+    `pool` draws the figures; without a pool this process draws them. Raises InputError if the repetition cannot be
+    analysed and, unless `force`, if there are earlier results and a raw file is damaged, or if earlier results are
+    valid and the new ones are not. Raises OSError if a file cannot be written.
     """
     with only_one(directory):
         damage = damage_of(directory)
-        _keep_earlier(directory, [str(found) for found in damage], force)
+        _keep_earlier(directory, [str(difference) for difference in damage], force)
         try:
             return _derive(directory, force, pool, when_compared, damage)
         except (InputError, OSError, BrokenProcessPool):
             raise
-        except Exception as error:  # damaged raw files may hold anything
+        except Exception as error:  # a damaged raw file can hold any values
             if not damage:
                 raise
-            what = f"{type(error).__name__}: {error}".splitlines()[0]
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
             raise InputError(
-                f"{directory}: {record.lines(damage)}; what is left cannot be analysed ({what})"
+                f"{directory}: {record.lines(damage)}; what is left cannot be analysed ({reason})"
             ) from error
 
 
@@ -73,7 +73,7 @@ def _derive(
     when_compared: Callable[[int, list[str]], object],
     damage: Sequence[Damage],
 ) -> tuple[dict[str, Any], list[str]]:
-    # Writing tables goes on beside the analysis: polars works without the interpreter's lock.
+    # A thread writes tables during the analysis: polars releases the interpreter's lock.
     with _scratch(directory) as scratch, ThreadPoolExecutor(1) as writer:
         figures = scratch / "figures"
         figures.mkdir()
@@ -112,7 +112,7 @@ def _derive(
 
 
 def convert(directory: Path, output: Path) -> dict[str, int]:
-    """The tables alone, into `output`: load, join, Parquet. Returns how many rows each has. Raises as `derive` does."""
+    """Writes only the tables, into `output`. Returns the number of rows of each. Raises like `derive`."""
     with ThreadPoolExecutor(1) as writer:
         run = load(directory)
         early = writer.submit(write_raw_tables, output, run)
@@ -124,13 +124,13 @@ def convert(directory: Path, output: Path) -> dict[str, int]:
 
 
 def _keep_earlier(directory: Path, damage: Sequence[str], force: bool) -> None:
-    """Raises InputError where raw files are damaged and there are results of when they were not."""
+    """Raises InputError if raw files are damaged and results from before the damage exist."""
     if damage and (directory / SUMMARY).exists() and not force:
         raise InputError(f"{directory}: {damage[0]}; earlier results are kept (--force replaces them)")
 
 
 def _was_valid(directory: Path) -> bool:
-    """What earlier results say of themselves. A summary that cannot be read is no good result."""
+    """Whether earlier results are valid; False without a readable summary."""
     try:
         return not verdict.reasons(verdict.read(directory))
     except (OSError, ValueError):
@@ -139,7 +139,7 @@ def _was_valid(directory: Path) -> bool:
 
 @contextmanager
 def _scratch(directory: Path) -> Iterator[Path]:
-    """An empty directory on the same file system, gone afterwards; one that a killed analysis left is removed."""
+    """A temporary empty directory on the same file system. Removes the leftover of a killed analysis."""
     scratch = directory / SCRATCH
     remove(scratch)
     scratch.mkdir()
@@ -149,19 +149,20 @@ def _scratch(directory: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _same(one: Path, other: Path) -> bool:
-    return other.is_file() and filecmp.cmp(one, other, shallow=False)
+def _same(derived: Path, earlier: Path) -> bool:
+    return earlier.is_file() and filecmp.cmp(derived, earlier, shallow=False)
 
 
 def _put_in_place(scratch: Path, directory: Path, files: list[Path]) -> None:
-    """Moves each file into its place, then the record, and the summary last: a repetition with a summary is analysed.
-    After a crash in between the files differ from the record, and a replay makes them anew.
+    """Moves the files into place, then the record, and the summary last, which marks the repetition as analysed.
+
+    After a crash in between, the files differ from the record, and a replay derives them again.
     """
     in_the_way = [path for path in (directory / file for file in (*files, Path(RECORD))) if path.is_dir()]
     figures = directory / "figures"
-    if figures.is_symlink() or (figures.exists() and not figures.is_dir()):  # a link may lead to another run's figures
+    if figures.is_symlink() or (figures.exists() and not figures.is_dir()):  # a link could lead to another run
         in_the_way.append(figures)
-    if in_the_way:  # seen before the first is replaced: the others would be of another analysis than the rest
+    if in_the_way:  # checked before the first move, which would mix files of two analyses
         raise InputError(f"{in_the_way[0]}: is in the way of a result; remove it; earlier results are kept")
     figures.mkdir(exist_ok=True)
     for file in files:

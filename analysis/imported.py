@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs that others recorded (analysis/importing): what their postcards do not tell is worked out where the data allow
-it, and null where they do not; and the verdict, which can only be that nobody kept a ledger.
+"""Imported runs (analysis/importing): infers fields that their source does not have where the data allow it, removes
+numbers that rest on unknown fields, and gives the verdict, which is always that there is no ledger.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from wire import wire
 CARD = wire.POSTCARD.const
 REASON = "imported: no ledger, so nobody knows whether everything was recorded"
 HEADER_BYTES = ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES + TIMESTAMP_OPTION_BYTES
-MAX_UTILIZATION = 1.05  # on average: sequence numbers stand for bytes, and times are a collector's
-DEPTHS_FILE = "queue_depth_histogram.csv"  # in place of postcards, where others kept no more: packets, count
+MAX_UTILIZATION = 1.05  # mean; its bytes are inferred from sequence numbers, its times are a collector's
+DEPTHS_FILE = "queue_depth_histogram.csv"  # (packets, count), of a source with no more than a depth histogram
 NULL_DEPTHS: dict[str, Any] = dict.fromkeys(("mean", "p01", "p50", "p99", "max", "time_mean"))
 
 
@@ -31,20 +31,20 @@ def is_imported(spec: dict[str, Any]) -> bool:
 
 
 def unknown(spec: dict[str, Any]) -> frozenset[str]:
-    """Columns of the postcards that the source did not tell."""
+    """Postcard columns that the source does not have."""
     names = spec["imported"].get("unknown_postcard_fields") if is_imported(spec) else None
     return frozenset(str(name) for name in names) if isinstance(names, list) else frozenset()
 
 
 def never_told(spec: dict[str, Any]) -> frozenset[str]:
-    """Those of them that nothing else tells, either: null in the tables."""
+    """Postcard columns that cannot be inferred either: they are null in the tables."""
     return unknown(spec) - ({"packet_bytes"} if unknown(spec) else set())
 
 
 def complete(spec: dict[str, Any], cards: dict[str, np.ndarray]) -> None:
-    """Fills depth_packets from cells, and packet_bytes from sequence numbers, where the source told neither.
+    """Infers depth_packets from cells and packet_bytes from sequence numbers, if the source has neither. In place.
 
-    As the first seed paper's loader does it, a packet of MTU bytes takes MTU / cell bytes cells.
+    A packet takes MTU / cell_bytes cells, as in the first seed paper's loader.
     """
     cell_bytes = spec["imported"].get("cell_bytes")
     if isinstance(cell_bytes, int) and cell_bytes > 0:
@@ -55,8 +55,8 @@ def complete(spec: dict[str, Any], cards: dict[str, np.ndarray]) -> None:
 
 
 def _packet_bytes(cards: dict[str, np.ndarray], mtu_bytes: int) -> np.ndarray:
-    """Frame lengths: a packet's payload ends where the next sequence number of its flow begins; where that is further
-    than a full packet, or not seen, it was a full one.
+    """Frame lengths in bytes. A packet's payload ends at the flow's next sequence number; a packet without one, or with
+    one further than a full packet away, is a full packet.
     """
     most = mtu_bytes - (HEADER_BYTES - ETHERNET_BYTES)
     payload = np.full(len(cards["flow"]), most, dtype=np.int64)
@@ -69,11 +69,13 @@ def _packet_bytes(cards: dict[str, np.ndarray], mtu_bytes: int) -> np.ndarray:
     return payload + HEADER_BYTES
 
 
-Depths = tuple[np.ndarray, np.ndarray]  # (packets, how often), by packets
+Depths = tuple[np.ndarray, np.ndarray]  # (depth in packets, count), ascending by depth; int64
 
 
 def load_depths(directory: Path) -> Depths | None:
-    """The histogram that stands for postcards, in whole packets; None if there is none. Raises InputError."""
+    """The depth histogram of a run without postcards, in whole packets; None if there is none. Raises InputError if
+    the file is no histogram.
+    """
     path = directory / DEPTHS_FILE
     if not path.exists():
         return None
@@ -92,18 +94,18 @@ def load_depths(directory: Path) -> Depths | None:
 
 
 def queue_depth(depths: Depths) -> dict[str, float | int | None]:
-    """What the summary says of the queue's depth, of all packets of the run. A mean over time is not told."""
+    """The summary's depth of the queue, from a histogram of the whole run, which has no mean over time."""
     packets, counts = depths
     total = counts.sum()
     if not total:
         return dict(NULL_DEPTHS)
-    found: dict[str, float | int | None] = {"mean": float((packets.astype(np.float64) * counts).sum() / total)}
-    found |= {name: percentile(*depths, percent) for name, percent in (("p01", 1), ("p50", 50), ("p99", 99))}
-    return found | {"max": int(packets[counts > 0].max()), "time_mean": None}
+    result: dict[str, float | int | None] = {"mean": float((packets.astype(np.float64) * counts).sum() / total)}
+    result |= {name: percentile(*depths, percent) for name, percent in (("p01", 1), ("p50", 50), ("p99", 99))}
+    return result | {"max": int(packets[counts > 0].max()), "time_mean": None}
 
 
 def mask(summary: dict[str, Any]) -> None:
-    """Takes numbers out of a summary that rest on what is not known, and says what the others rest on."""
+    """Replaces numbers of a summary that rest on unknown fields by None, and names the source. In place."""
     spec = summary["spec"]
     if not is_imported(spec):
         return
@@ -119,7 +121,7 @@ def mask(summary: dict[str, Any]) -> None:
         summary["marks"] = None
         for flow in summary["flows"]:
             flow["marks"] = None
-    if "postcards" in spec["imported"].get("lacks", ()):  # a trace, or a histogram of the queue's depth, or both
+    if "postcards" in spec["imported"].get("lacks", ()):  # the run has only a trace, a depth histogram, or both
         for name in ("arrivals", "drops", "marks", "goodput_bps", "goodput_p01_bps", "jain_index"):
             summary[name] = None
         summary["utilization"] = _nothing(summary["utilization"]) | {"window_s": summary["utilization"]["window_s"]}
@@ -132,23 +134,23 @@ def mask(summary: dict[str, Any]) -> None:
 
 
 def reasons(spec: dict[str, Any], postcards: int, arrivals: int, utilization: float | None) -> list[str]:
-    """Why such a run is not valid. `arrivals`: how many of its postcards are of the measurement window."""
-    found = [REASON, *spec["imported"].get("notes", [])]
+    """The reasons against an imported run. `arrivals` counts the postcards in the measurement window."""
+    result = [REASON, *spec["imported"].get("notes", [])]
     if postcards and not arrivals:
-        found.append(
+        result.append(
             f"none of the {postcards} postcards is of the part that is measured (warmup_ns, duration_ns of spec.yaml): "
             "import them again with another WARMUP or DURATION"
         )
     if utilization is not None and utilization > MAX_UTILIZATION:
-        found.append(
+        result.append(
             f"link: {utilization:.0%} of its rate left it, which cannot be: rate_bps of spec.yaml is not that of "
             "the bottleneck; import it again with its RATE"
         )
-    return found
+    return result
 
 
 def _nothing(value: Any) -> Any:
-    """The same shape, without a number in it."""
+    """The value with None in place of every number."""
     if isinstance(value, dict):
         return {name: _nothing(item) for name, item in value.items()}
     return None if isinstance(value, (int, float)) else value

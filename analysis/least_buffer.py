@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The least buffer that is enough, as an interval, from runs with several buffers.
+"""The least sufficient buffer, as an interval, from runs with several buffers.
 
-What a search by bisection ends with, and what figures draw of its stored runs: both must mean the same by "enough".
+The bisecting search and the figures of its stored runs share this definition of "enough".
 """
 
 from __future__ import annotations
@@ -13,23 +13,22 @@ from analysis.statistics import Bounds, mean_interval
 
 
 def verdict(values: Sequence[float | None], least: float) -> bool | None:
-    """Whether a buffer is enough by its repetitions' numbers: True if the whole interval of their mean is `least` or
-    more, False if it is less, None if the repetitions leave it open or none has a number. One repetition has no
-    interval and is judged by its number.
+    """Whether a buffer is enough, from one value per repetition: True if the interval of their mean lies at or above
+    `least`, False if it lies below, None if it contains `least` or no repetition has a value. One repetition has no
+    interval; its value decides.
     """
-    found = mean_interval(values)
-    if found is None:
+    mean = mean_interval(values)
+    if mean is None:
         return None
-    low, high = (found.value if end is None else end for end in (found.low, found.high))
+    low, high = (mean.value if end is None else end for end in (mean.low, mean.high))
     return True if low >= least else False if high < least else None
 
 
 def bounds(measured: Mapping[int, Sequence[float | None]], least: float, x: float = 1.0) -> Bounds:
-    """The interval that holds the least buffer, of the numbers measured with each (packets -> one a repetition).
+    """The interval of the least buffer in packets. `measured` maps each buffer to one value per repetition.
 
-    `low` is the largest buffer that is not enough, with none below it that may be; `high` the smallest that is, with
-    none above it that may not be. So where repetitions or buffers contradict each other it is wide. 0 and math.inf
-    where no buffer was so small or so large.
+    `low` is the largest buffer up to which every buffer is not enough (0 if there is none); `high` is the smallest
+    buffer from which every buffer is enough (math.inf if there is none). Contradictions widen the interval.
     """
     judged = [(buffer, verdict(values, least)) for buffer, values in sorted(measured.items())]
     low, high = 0.0, math.inf
@@ -45,19 +44,19 @@ def bounds(measured: Mapping[int, Sequence[float | None]], least: float, x: floa
 
 
 def contradiction(measured: Mapping[int, Sequence[float | None]], least: float) -> tuple[int, int] | None:
-    """(the smallest buffer that is enough, the largest that is not) where that is the larger of both: what is measured
-    is then not monotone. None where it is.
+    """(the smallest sufficient buffer, the largest insufficient one) if the criterion is not monotone, so that the
+    latter is larger; None otherwise.
     """
     judged = {buffer: verdict(values, least) for buffer, values in measured.items()}
-    enough = min((buffer for buffer, one in judged.items() if one is True), default=math.inf)
-    too_few = max((buffer for buffer, one in judged.items() if one is False), default=-math.inf)
+    enough = min((buffer for buffer, is_enough in judged.items() if is_enough is True), default=math.inf)
+    too_few = max((buffer for buffer, is_enough in judged.items() if is_enough is False), default=-math.inf)
     return (int(enough), int(too_few)) if enough < too_few else None
 
 
 def by_buffer(rows: Iterable[Mapping[str, object]], criterion: str) -> dict[int, list[float | None]]:
-    """Rows of the run table as `bounds` takes them."""
-    found: dict[int, list[float | None]] = {}
+    """The column `criterion` of run table rows, by buffer in packets: the input of `bounds`."""
+    measured: dict[int, list[float | None]] = {}
     for row in rows:
         value = row[criterion]
-        found.setdefault(int(str(row["buffer_packets"])), []).append(value if isinstance(value, float) else None)
-    return found
+        measured.setdefault(int(str(row["buffer_packets"])), []).append(value if isinstance(value, float) else None)
+    return measured

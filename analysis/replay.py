@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Analyses a repetition for a command: one line on the terminal, and an exit status."""
+"""Analyses a repetition for a command: prints one line and returns an exit status."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OK, FAILED, DAMAGED = 0, 1, 3
 
 
 def drawing_pool() -> Executor:
-    """Processes that draw, forked before anything starts a thread, and busy loading matplotlib from now on."""
+    """Drawing processes, which begin to load matplotlib at once. Call before any thread starts: they are forked."""
     from analysis.figures.drawing import warm_up
     from lib import syscalls
 
@@ -28,7 +28,10 @@ def drawing_pool() -> Executor:
 
 
 def replay(directory: Path, pool: Executor | None, force: bool = False, shown: Path | None = None) -> int:
-    """Returns the exit status. Where lines say `shown`, the directory is only in the making."""
+    """Derives a repetition's files and prints the verdict. Returns the exit status.
+
+    Messages name `shown` in place of a `directory` that will be renamed.
+    """
     from analysis.derive import derive
     from lib.errors import InputError
     from runs import record
@@ -60,13 +63,13 @@ def replay(directory: Path, pool: Executor | None, force: bool = False, shown: P
 
 
 def _complain(line: str) -> int:
-    """Says it, as a terminal may show it. Returns the exit status."""
+    """Prints a line to stderr, made safe for a terminal. Returns the exit status."""
     print(printable(f"analysis: {line}"), file=sys.stderr)
     return FAILED
 
 
 def _comparison(files: int, changed: list[str]) -> str:
-    """How files that were made again compare with those that were there: another version makes others."""
+    """The comparison of derived files with the earlier ones, which another version may have made."""
     if not changed:
         return f"; all {files} files are byte for byte what they were"
     return f"; {len(changed)} of {files} files are not what they were: {', '.join(changed)}"

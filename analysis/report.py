@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""report.html: one file that opens offline. Figures are embedded, nothing is fetched, every value is escaped."""
+"""report.html: one file that opens offline, with embedded figures. It fetches nothing and escapes every value."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ LEDGER_CHAIN = ("switch_packets", "postcards_sent", "postcards_received", "postc
 def render(
     summary: dict[str, Any], environment: dict[str, Any], figures: Path, whatifs: Sequence[dict[str, Any]] = ()
 ) -> str:
-    """The page. `figures` holds <name>.svg of each figure, `whatifs` are what-ifs of the run (whatif/stored.py). Raises
-    OSError if a figure is missing.
+    """The page as HTML. `figures` is the directory with <name>.svg of each figure, `whatifs` are the run's what-ifs
+    (whatif/stored.py). Raises OSError if a figure is missing.
     """
     return page.render(
         TEMPLATE,
@@ -58,12 +58,12 @@ def render(
 
 
 def pictures(spec: dict[str, Any]) -> list[str]:
-    """The files below a repetition that its page is made of."""
+    """The figures of a repetition's page, as paths below the repetition."""
     return [f"figures/{name}.{kind}" for name in names(spec) for kind in ("svg", "png")]
 
 
 def captions(summary: dict[str, Any]) -> dict[str, str]:
-    """What each figure shows; of what is in some pictures only, no word under the others."""
+    """Captions by figure. An element that only some runs' figures have is explained only there."""
     depth, needed = CAPTIONS["queue_depth_distribution"], summary["rules"]["sqrt_n_packets"]
     if summary.get("open_loop"):
         model = summary["open_loop"].get("model")
@@ -74,7 +74,7 @@ def captions(summary: dict[str, Any]) -> dict[str, str]:
 
 
 def kept_up(summary: dict[str, Any]) -> str:
-    """What a valid run says of its times."""
+    """The sentence of a valid run about its fidelity."""
     if summary["clock"] != "virtual":
         return "the emulation kept up with real time"
     if summary["lab"]["switch"] == "process":
@@ -83,7 +83,7 @@ def kept_up(summary: dict[str, Any]) -> str:
 
 
 def lab_line(summary: dict[str, Any], environment: dict[str, Any]) -> str:
-    """Which clock, which kernel, what the switch was, what a second cost."""
+    """The sentence about the lab: clock, kernel, switch, processor, and the cost of a second of virtual time."""
     lab, line = summary["lab"], summary["fidelity"]["line"]
     processor = environment.get("cpu")
     model = processor.get("model") if isinstance(processor, dict) else None
@@ -103,7 +103,7 @@ def lab_line(summary: dict[str, Any], environment: dict[str, Any]) -> str:
 
 
 def facts(environment: dict[str, Any]) -> list[tuple[str, str]]:
-    """What environment.json says in a line: its values, and those one level down."""
+    """(name, value) of the short values in environment.json, down to the second level."""
     result = []
     for key, value in environment.items():
         for name, item in value.items() if isinstance(value, dict) else (("", value),):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Statistics over repetitions. The unit is the run: packets of one run depend on each other, runs do not.
 
-Intervals are Student's t, from the runs' own numbers; power laws are fitted by maximum likelihood, because a search
-gives intervals and limits, not numbers. Everything here gives the same answer for the same data.
+Intervals of means are Student's t. Power laws are fitted by maximum likelihood, because a search returns intervals
+and limits instead of numbers. All results are deterministic.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import numpy as np
 from scipy import optimize, stats
 
 CONFIDENCE = 0.95
-LEAST_DEVIATION, LEAST_START = 1e-4, 0.02  # of ln y: nothing is known better than to 0.01 %; where a fit begins
-ALIKE = 1e-6  # log-likelihoods that differ by less
-MOST_TURN = 5.0  # of a slope, away from that through the points' middles
+LEAST_DEVIATION = 1e-4  # of ln y: no buffer is known better than to 0.01 %
+LEAST_START = 0.02  # of ln y: the smallest spread from which a fit starts
+ALIKE = 1e-6  # log-likelihoods that differ by less are equal
+MOST_TURN = 5.0  # largest difference of the fitted slope to the slope through the points' middles
 
 
 class Interval(NamedTuple):
-    """An estimate from `runs` repetitions with its interval; `low` and `high` are None where one run is all."""
+    """An estimate from `runs` repetitions and its interval; `low` and `high` are None for a single run."""
 
     value: float
     low: float | None
@@ -50,11 +51,12 @@ class Interval(NamedTuple):
 
 
 def mean_interval(values: Iterable[float | None], confidence: float = CONFIDENCE) -> Interval | None:
-    """The mean over repetitions with its Student's t interval; None if no run has a number.
+    """The mean over repetitions and its Student's t interval. `values` has one number per run; None and NaN are left
+    out. Returns None if no number remains.
 
-    One number a run: None and NaN are left out. The interval holds the truth in 19 of 20 cases if what differs between
-    runs is normal, however few they are: of two runs it reaches 6.4 times their distance to either side of their mean.
-    It may go beyond what the number can be: a share of more than 1 says that so few runs do not tell.
+    The interval covers the true mean in 19 of 20 cases if runs differ normally. Two runs give an interval of 6.4 times
+    their distance to either side of their mean. The interval may exceed the possible range of the quantity: a share
+    above 1 shows that the runs are too few.
     """
     kept = np.array([value for value in values if value is not None and math.isfinite(value)], dtype=np.float64)
     count = len(kept)
@@ -63,14 +65,14 @@ def mean_interval(values: Iterable[float | None], confidence: float = CONFIDENCE
     value = float(kept.mean())
     if count == 1:
         return Interval(value, None, None, 1)
-    if kept.min() == kept.max():  # whose mean and deviation may be off in the last bit
+    if kept.min() == kept.max():  # rounding could put the mean and the deviation off in the last bit
         return Interval(float(kept[0]), float(kept[0]), float(kept[0]), count)
     half = float(stats.t.ppf((1 + confidence) / 2, count - 1) * kept.std(ddof=1)) / math.sqrt(count)
     return Interval(value, value - half, value + half, count)
 
 
 class Bounds(NamedTuple):
-    """What is known of y at x: it lies between `low` and `high`. 0 or math.inf where there is no such bound."""
+    """y at x lies between `low` (0: no lower bound) and `high` (math.inf: no upper bound)."""
 
     x: float
     low: float
@@ -78,20 +80,21 @@ class Bounds(NamedTuple):
 
     @property
     def censored(self) -> bool:
-        """Whether it is known from one side only."""
+        """Whether only one bound is known."""
         return self.low <= 0 or math.isinf(self.high)
 
     @property
     def middle(self) -> float:
-        """The geometric middle; the bound that there is where only one is."""
+        """The geometric mean of the bounds; of a censored y its only bound."""
         if self.low <= 0 or math.isinf(self.high):
             return self.high if self.low <= 0 else self.low
         return math.sqrt(self.low * self.high)
 
 
 class PowerLaw(NamedTuple):
-    """y = factor x^exponent, `deviation` of ln y about the law. The 95 % interval is of the exponent or, where that was
-    `given`, of the factor; None with too few points for one. `points` have two bounds, `censored` one.
+    """y = factor x^exponent with the `deviation` of ln y about the law. The 95 % interval is that of the exponent, or
+    of the factor if the exponent was `given`; None with too few points. `points` counts the points with two bounds,
+    `censored` those with one.
     """
 
     factor: float
@@ -106,18 +109,18 @@ class PowerLaw(NamedTuple):
     given: bool
 
     def at(self, x: float) -> float:
-        """y of the law."""
+        """y of the law at x."""
         return self.factor * x**self.exponent
 
 
 def power_law(points: Sequence[Bounds], exponent: float | None = None) -> PowerLaw:
-    """y = c x^p by maximum likelihood: ln y is normal about the line, and each point says in which interval it fell.
+    """Fits y = c x^p by maximum likelihood: ln y is normal about the line, and each point is an interval that holds y.
 
-    A point with low == high is a number, one with a single bound is censored: it counts with the probability of lying
-    beyond its bound, so that "no buffer up to 1.5 BDP was enough" is neither dropped nor taken for 1.5 BDP. Intervals
-    are those of the profile likelihood, with Student's t for so few points: for numbers they are exactly those of least
-    squares. With `exponent` only c is fitted. ValueError unless there are enough points of different x with two bounds
-    (two; one for a given exponent), all positive.
+    A point with low == high is a number. A point with one bound is censored: it contributes the probability of lying
+    beyond its bound, so "no buffer up to 1.5 BDP was enough" is neither dropped nor taken for 1.5 BDP. Intervals are
+    those of the profile likelihood, with Student's t for few points; for numbers they equal those of least squares.
+    With `exponent` only c is fitted. ValueError unless all points are positive and two of them (with `exponent` one)
+    have two bounds and different x.
     """
     free = 1 if exponent is not None else 2
     line = _Line(points)
@@ -151,11 +154,11 @@ class _Normal(NamedTuple):
 
 
 class _Line:
-    """A line ln y = a + p ln x through points of which bounds are known.
+    """A line ln y = a + p ln x through points with known bounds.
 
-    scipy.stats fits distributions to censored data, but no regression. For a given slope what a point has beyond
-    p ln x is a censored draw of one normal distribution, though, so that only the slope is searched for here.
-    lifelines' AFT models have covariates, but no interval where a line meets all bounds (docs/dependencies.md).
+    scipy.stats fits distributions to censored data, but no regressions. For a given slope, though, the residuals
+    ln y - p ln x are censored draws of one normal distribution, so only the slope must be searched. lifelines' AFT
+    models have covariates, but no interval if a line meets all bounds (docs/dependencies.md).
     """
 
     def __init__(self, points: Sequence[Bounds]) -> None:
@@ -172,7 +175,7 @@ class _Line:
         self.whole = np.array([not point.censored for point in points], dtype=bool)
 
     def residuals(self, slope: float, mean: float | None = None) -> _Normal:
-        """The most likely normal distribution of ln y - slope ln x; with `mean` of those that have this one."""
+        """The most likely normal distribution of ln y - slope ln x, with the given `mean` if there is one."""
         low, high, middle = (values - slope * self.x for values in (self.low, self.high, self.middle))
         exact = low == high
         below, above = ~exact & np.isinf(low), ~exact & np.isinf(high)
@@ -188,36 +191,36 @@ class _Line:
             nonlocal least
             simplex = np.vstack((first, first + np.eye(len(first)) * spread / 2))
             bounds = [(None, None)] * (len(first) - 1) + [(LEAST_DEVIATION, None)]
-            found = optimize.minimize(
+            fit = optimize.minimize(
                 function, first, args=args, method="Nelder-Mead", bounds=bounds,
                 options={"initial_simplex": simplex, "xatol": 1e-5, "fatol": ALIKE / 100},
             )  # fmt: skip
-            # Where the line meets all bounds one mean is as likely as another: that of the points' middles
+            # If the line meets all bounds, many means are equally likely: choose the mean of the points' middles.
             central = np.array([*first[:-1], LEAST_DEVIATION])
-            best = central if function(central, *args) <= found.fun + ALIKE else found.x
-            least = float(found.fun)
+            best = central if function(central, *args) <= fit.fun + ALIKE else fit.x
+            least = float(fit.fun)
             return best
 
         fixed = {} if mean is None else {"floc": mean}
-        with np.errstate(divide="ignore"):  # a bound that is out of reach has a probability of 0
+        with np.errstate(divide="ignore"):  # a bound far from the mean has a probability of 0
             fitted = stats.rv_continuous.fit(stats.norm, data, loc=start, scale=spread, optimizer=climb, **fixed)
         return _Normal(float(fitted[0]), float(fitted[1]), -least)
 
     def best_slope(self) -> float:
-        """The slope of the most likely line; where several meet all bounds, of the one through the points' middles."""
+        """The most likely slope; of equally likely slopes the one through the points' middles."""
         through_middles = round(float(np.polyfit(self.x[self.whole], self.middle[self.whole], 1)[0]), 12) + 0.0  # no -0
-        found = optimize.minimize_scalar(
+        fit = optimize.minimize_scalar(
             lambda slope: -self.residuals(slope).log_likelihood,
             method="bounded",
             bounds=(through_middles - MOST_TURN, through_middles + MOST_TURN),
             options={"xatol": 1e-5},
         )
-        alike = self.residuals(through_middles).log_likelihood > -float(found.fun) - ALIKE
-        return through_middles if alike else float(found.x)
+        alike = self.residuals(through_middles).log_likelihood > -float(fit.fun) - ALIKE
+        return through_middles if alike else float(fit.x)
 
 
 def _ends(profile: Callable[[float], float], centre: float, level: float) -> tuple[float | None, float | None]:
-    """Where a profile falls to `level` on either side of its top; None where it does not within 50."""
+    """Where a profile falls to `level` on either side of its maximum at `centre`; None if not within 50."""
     ends: list[float | None] = []
     for sign in (-1, 1):
         step, inside, outside = 0.02, centre, centre + sign * 0.02

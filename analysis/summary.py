@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""summary.json: every number of one repetition, units in the names. The README beside this says what each counts."""
+"""summary.json: every number of one repetition, units in the names. README.md defines each number."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from analysis.sums import dot
 from analysis.theory import many_flows, single_flow
 from analysis.validity import idle_rtt
 
-MAX_EVENTS = 1000  # loss events listed one by one; all are counted
+MAX_EVENTS = 1000  # length of the list of loss events; their count has no limit
 
 
 def summarize(a: Analysis) -> dict[str, Any]:
-    """The document. Holds JSON's types only; what could not be measured is None."""
+    """The document, in JSON's types; None where a number could not be measured."""
     run, spec, window = a.run, a.run.spec, a.window
     flows = metrics.flow_rows(run, a.queue, a.segments, a.trace, a.good, window)
     seconds = window.length_ns / 1e9
@@ -98,7 +98,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """The same in JSON's types: NumPy numbers as Python's, what is not finite as None."""
+    """The value in JSON's types: NumPy numbers as Python's, numbers that are not finite as None."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -111,7 +111,7 @@ def plain(value: Any) -> Any:
 
 
 def _lab(a: Analysis) -> dict[str, Any]:
-    """What carried the packets, and the wall time that a second of traffic took (None in real time)."""
+    """Target, programs, switch and kernel, and the wall time per second of traffic (None in real time)."""
     environment = a.run.documents["environment"]
     kernel = environment.get("kernel")
     programs = environment.get("target_programs")
@@ -125,7 +125,7 @@ def _lab(a: Analysis) -> dict[str, Any]:
 
 
 def _rate(a: Analysis) -> dict[str, Any]:
-    """What was asked for, what the target keeps for it, and what back-to-back departures were, where they tell."""
+    """The asked rate, the rate that the target can keep, and the measured rate of back-to-back departures."""
     spec = a.run.spec
     pps = spec.get("rate_pps")
     kept_bps = pps * 8 * spec["wire_bytes"] if isinstance(pps, int) else None
@@ -140,17 +140,17 @@ def _rate(a: Analysis) -> dict[str, Any]:
 
 
 def _aggregate(a: Analysis) -> dict[str, float | None]:
-    """The sum of all flows' windows, averaged over the time it stood, and its least and largest."""
+    """Mean over time, minimum and maximum of the sum of all flows' windows."""
     times, window = a.windows.mono_ns, a.window
-    held = np.diff(np.clip(times, window.start_ns, window.end_ns), append=window.end_ns).astype(np.float64)
-    if not len(times) or held.sum() <= 0:
+    held_ns = np.diff(np.clip(times, window.start_ns, window.end_ns), append=window.end_ns).astype(np.float64)
+    if not len(times) or held_ns.sum() <= 0:
         return dict.fromkeys(("in_flight_mean", "in_flight_min", "in_flight_max", "cwnd_mean"))
-    inside = a.windows.in_flight_packets[held > 0]
+    inside = a.windows.in_flight_packets[held_ns > 0]
     return {
-        "in_flight_mean": dot(a.windows.in_flight_packets, held) / float(held.sum()),
+        "in_flight_mean": dot(a.windows.in_flight_packets, held_ns) / float(held_ns.sum()),
         "in_flight_min": int(inside.min()),
         "in_flight_max": int(inside.max()),
-        "cwnd_mean": dot(a.windows.cwnd_packets, held) / float(held.sum()),
+        "cwnd_mean": dot(a.windows.cwnd_packets, held_ns) / float(held_ns.sum()),
     }
 
 
@@ -190,7 +190,7 @@ def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
 
 
 def _rules(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
-    """What the literature asks for and predicts, for this rate, RTT, buffer and number of flows (theory/)."""
+    """The literature's buffers and predictions (theory/) for this rate, RTT, buffer and number of flows."""
     spec = a.run.spec
     bdp = _bdp_packets(spec)
     buffer = spec["buffer_packets"]
@@ -215,7 +215,7 @@ def _rules(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
 
 
 def _tracer(document: dict[str, Any]) -> dict[str, Any]:
-    """What the tracer says of itself: where it took its events from, what that cannot know, what it cost."""
+    """The tracer's source of events, the fields unknown to this source, and the tracer's cost."""
     names = ("events", "bpf_ns_per_event", "user_ns_per_event", "bpf_runs")
     facts = {name: document.get(name) for name in ("source", "unknown_fields", "retransmit_unknown_fields")}
     return facts | {name: number(document, name) for name in names}
@@ -223,14 +223,14 @@ def _tracer(document: dict[str, Any]) -> dict[str, Any]:
 
 def _join(a: Analysis) -> dict[str, int | None]:
     segments = a.segments
-    told = not segments.retransmits_untold
+    has_bytes = not segments.retransmits_untold  # else records without sequence numbers make the counts unknown
     return {
         "tcp_packets": len(segments.rows),
         "with_window": int(np.count_nonzero(segments.trace_row != NONE)),
         "with_ack": int(np.count_nonzero(segments.ack_row != NONE)),
         "retransmissions": int(np.count_nonzero(segments.retransmission)),
-        "retransmissions_with_record": int(np.count_nonzero(segments.retransmit_row != NONE)) if told else None,
-        "retransmits_without_packet": segments.retransmits_unmatched if told else None,
+        "retransmissions_with_record": int(np.count_nonzero(segments.retransmit_row != NONE)) if has_bytes else None,
+        "retransmits_without_packet": segments.retransmits_unmatched if has_bytes else None,
         "retransmits_untold": segments.retransmits_untold,
         "reordered": int(np.count_nonzero(segments.reordered)),
         "sequence_skips": segments.skipped,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The tables as Parquet (zstd, sorted by time, about a million rows a group): postcards, tcp, joined.
+"""The tables postcards, tcp and joined as Parquet: zstd, sorted by time, a million rows per group.
 
-Columns are those of wire/*.def, addresses and ports replaced by `flow`, a number, and `five_tuple`, its text; units and
-clocks are in the names. joined.parquet has one row for each TCP packet of the bottleneck queue, in order of arrival.
+Columns are those of wire/*.def with units and clocks in their names; `flow` (a number) and `five_tuple` (its text)
+replace addresses and ports. joined.parquet has one row per TCP packet of the bottleneck queue, in order of arrival.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ FIRST_COLUMNS = ("enqueue_mono_ns", "mono_ns", "rx_mono_ns", "flow")
 
 
 def write_raw_tables(directory: Path, run: Run) -> None:
-    """postcards.parquet and tcp.parquet: the raw records. Raises OSError, for example when the disk is full."""
+    """Writes postcards.parquet and tcp.parquet, the raw records. Raises OSError, for example if the disk is full."""
     write_table(directory / "postcards.parquet", card_columns(run), run.flows)
     write_table(directory / "tcp.parquet", tcp_columns(run.tcp), run.flows)
 
 
 def write_joined(directory: Path, run: Run, queue: Columns, segments: Segments, trace: TraceByFlow) -> None:
-    """joined.parquet. Raises OSError."""
+    """Writes joined.parquet. Raises OSError."""
     write_table(directory / "joined.parquet", joined_columns(run, queue, segments, trace), run.flows)
 
 
 def card_columns(run: Run) -> Mapping[str, np.ndarray | pl.Series]:
-    """The postcards, null in columns of which somebody else's do not tell."""
+    """The postcards; columns that an imported run does not have are null."""
     missing = imported.never_told(run.spec)
     return {
         name: nulls(name, len(values), values.dtype) if name in missing else values
@@ -50,12 +50,12 @@ def card_columns(run: Run) -> Mapping[str, np.ndarray | pl.Series]:
 
 
 def nulls(name: str, rows: int, kind: DTypeLike) -> pl.Series:
-    """A column without a value."""
+    """A column of nulls."""
     return pl.Series(name, np.zeros(rows, dtype=kind)).set(pl.repeat(True, rows, eager=True), None)
 
 
 def tcp_columns(tcp: Columns) -> dict[str, np.ndarray | pl.Series]:
-    """The trace, null where its source did not know."""
+    """The trace; unknown fields are null."""
     some_unknown = tcp["unknown_fields"].any()
     return {
         name: pl.Series(name, values).set(pl.Series(~known(tcp, name)), None) if some_unknown else values
@@ -67,7 +67,7 @@ def tcp_columns(tcp: Columns) -> dict[str, np.ndarray | pl.Series]:
 def joined_columns(
     run: Run, queue: Columns, segments: Segments, trace: TraceByFlow
 ) -> dict[str, np.ndarray | pl.Series]:
-    """The joined table. What the trace does not tell of a packet is null."""
+    """The joined table. A packet's fields of an absent or unknowing trace record are null."""
     rows = segments.rows
     whole = len(rows) == len(queue["flags"])
 
@@ -79,7 +79,7 @@ def joined_columns(
         missing = at == NONE
         if not len(values):
             return pl.Series(name, np.zeros(len(at), dtype=values.dtype)).set(pl.Series(missing), None)
-        if name != "in_flight_packets":  # of which the rows with a window have some number
+        if name != "in_flight_packets":  # estimated where the trace does not know it
             missing = missing | ~known(run.tcp, name)[np.maximum(at, 0)]
         return pl.Series(name, values[np.maximum(at, 0)]).set(pl.Series(missing), None)
 
@@ -108,7 +108,7 @@ def joined_columns(
 
 
 def table(columns: Mapping[str, np.ndarray | pl.Series], flows: list[FiveTuple]) -> pl.DataFrame:
-    """Columns in their order in the files, with the text of each row's flow if there are not too many flows."""
+    """The columns in file order, with the 5-tuple of each row's flow unless there are MAX_FLOWS flows or more."""
     first = [name for name in FIRST_COLUMNS if name in columns]
     frame = pl.DataFrame(dict(columns)).select(pl.col(first), pl.exclude(first))
     if len(flows) < MAX_FLOWS:
@@ -117,15 +117,15 @@ def table(columns: Mapping[str, np.ndarray | pl.Series], flows: list[FiveTuple])
 
 
 def write_table(path: Path, columns: Mapping[str, np.ndarray | pl.Series], flows: list[FiveTuple]) -> None:
-    """One Parquet file of columns and their flows' text. Raises OSError, for example when the disk is full."""
+    """Writes columns and their flows' 5-tuples to a Parquet file. Raises OSError, for example if the disk is full."""
     write_frame(path, table(columns, flows))
 
 
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
-    """One Parquet file. Raises OSError, for example when the disk is full."""
+    """Writes a Parquet file. Raises OSError, for example if the disk is full."""
     try:
         frame.write_parquet(path, compression="zstd", compression_level=ZSTD_LEVEL, row_group_size=ROW_GROUP)
-    except pl.exceptions.ComputeError as error:  # polars hides what the system said in its text
+    except pl.exceptions.ComputeError as error:  # polars has the errno only in the text of its exception
         code = re.search(r"\(os error (\d+)\)", str(error))
         if code is None:
             raise

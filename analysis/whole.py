@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A repetition for what cannot say that a part of it is missing: an export, a what-if. They are made of raw files anew,
-so that the verdict of the analysis tells nothing of what was damaged since; here that is refused.
+"""Loads a repetition for exports and what-ifs. Their formats cannot mark missing data, so an incomplete or damaged
+repetition is an error here. The verdict of an earlier analysis does not help: files may have been damaged since.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ TIMES = ("start_mono_ns", "end_mono_ns")
 
 
 def load_whole(directory: Path) -> Run:
-    """As `load`. Raises InputError also where `load` did without a raw file or a part of one, or where a raw file
-    differs from the record.
+    """Loads a repetition like `load`, and raises InputError also if any raw file is missing, damaged, incomplete or
+    different from its recorded digest.
     """
     if damage := damage_of(directory):
         raise InputError(f"{directory}: {record.lines(damage)}")
@@ -33,7 +33,7 @@ def load_whole(directory: Path) -> Run:
 
 
 def check(directory: Path, raw: Sequence[str] = (), derived: Sequence[str] = ()) -> None:
-    """Raises InputError if one of these files of a repetition differs from the record."""
+    """Raises InputError if one of these raw or derived files differs from its recorded digest."""
     damage = record.raw_damage(directory, raw, raw) if raw else []
     damage += record.derived_damage(directory, *derived) if derived else []
     if damage:
@@ -41,7 +41,9 @@ def check(directory: Path, raw: Sequence[str] = (), derived: Sequence[str] = ())
 
 
 def _unsaid(run: Run) -> list[str]:
-    """What a document must say, lest it be guessed: when traffic ran, which flows, which queue, which clock."""
+    """One line for each document that lacks a fact which the analysis would guess: times of the traffic, flows, the
+    bottleneck's port, the switch's clock.
+    """
     traffic, switch = run.documents["traffic"], run.documents["switch"]
     names = [name for name in TIMES if not is_time(traffic.get(name))]
     names += [] if isinstance(traffic.get("flows"), list) else ["flows"]

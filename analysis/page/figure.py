@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A figure for a page: an image in a data URI, and its size, which the view box of the drawing that shows it needs.
+"""A figure of a page: an image as a data URI, and its size for the view box that shows it.
 
-It is embedded as an image, not as elements of the page: names inside of two figures cannot clash, nor can one run a
-script.
+Embedding as an image, not as elements of the page, keeps names of two figures from clashing and scripts from running.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from typing import NamedTuple
 from lib import regular
 from lib.errors import InputError
 
-MAX_BYTES = 1_000_000  # of a drawing: where its picture in pixels is smaller, that is taken instead
+MAX_BYTES = 1_000_000  # an SVG that is larger gives way to its PNG, if the PNG is smaller
 _VIEW_BOX = re.compile(rb"<svg\b[^>]*?\bviewBox=\"0 0 ([0-9.]+) ([0-9.]+)\"", re.DOTALL)
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 class Figure(NamedTuple):
-    """`name` without suffix, the data URI, and the size of the picture in units of its own."""
+    """`name` is without suffix; `width` and `height` are in the image's own units."""
 
     name: str
     uri: str
@@ -30,15 +29,15 @@ class Figure(NamedTuple):
 
 
 def embed(path: Path) -> Figure:
-    """The figure of <name>.svg, or of the <name>.png beside it if the former is big and the latter smaller.
+    """The figure in <name>.svg, or in <name>.png beside it if the SVG is larger than MAX_BYTES and the PNG smaller.
 
-    Raises OSError if it cannot be read, InputError if it is no SVG as matplotlib writes them.
+    Raises OSError if the file cannot be read, InputError if it is no SVG of matplotlib's form.
     """
     data, kind = _read(path), "svg+xml"
-    found = _VIEW_BOX.search(data)
-    if found is None:
+    view_box = _VIEW_BOX.search(data)
+    if view_box is None:
         raise InputError(f"{path}: is no SVG with a view box that begins at 0 0")
-    width, height = float(found[1]), float(found[2])
+    width, height = float(view_box[1]), float(view_box[2])
     pixels = path.with_suffix(".png")
     if len(data) > MAX_BYTES and pixels.exists() and pixels.stat().st_size < len(data):
         data, kind = _read(pixels), "png"
