@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Our own runs, from run tables (Parquet or CSV, a row a repetition) and from summary.json files, anywhere below a
-directory. Only valid runs of long flows of one congestion control count; judge.py holds them against rules.
+"""Loads stored runs from run tables (Parquet or CSV, one row per repetition) and from summary.json files anywhere below
+a directory. Only valid runs of long flows with one congestion control count; judge.py judges rules by them.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 from analysis.advise.link import Link
 from analysis.advise.rule import Rule
 from runs import run_table
-from runs.names import INDEX
+from runs.names import INDEX, SUMMARY
 
 TABLES = (".parquet", ".csv")
-OTHER_TABLES = ("least_buffer", "distributions")  # of a sweep and of a repetition, not of runs
+OTHER_TABLES = ("least_buffer", "distributions")  # tables of a sweep and of a repetition, without runs
 MEASURED = ("utilization_mean", "utilization_p01", "queue_nonempty_fraction", "delta", "flows_losing_per_rtt")
-# Columns of a run table (runs/run_table.py) that are asked; other tables need only these.
+# The columns of a run table (runs/run_table.py) that any table must have.
 COLUMNS = (
     "valid", "cc", "flows", "traffic", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets", *MEASURED,
 )  # fmt: skip
-ALSO = ("clock", "seed", "repetition")  # by which a run that was done twice is known, where a table has them
+ALSO = ("clock", "seed", "repetition")  # optional columns, which identify a run that several sweeps made
 
 
 class StoredRun(NamedTuple):
@@ -39,25 +39,25 @@ class StoredRun(NamedTuple):
     utilization_p01: float | None
     nonempty: float | None
     delta: float | None
-    flows_losing: float | None  # in an RTT with a loss, mean
+    flows_losing: float | None  # mean over RTTs with a loss
 
     def link(self, asked: Link) -> Link:
-        """This run's own rate, RTT, MTU and flows, and else `asked`; no limit of the windows."""
+        """`asked` with this run's rate, RTT, MTU and flows, and without a window limit."""
         return replace(
             asked, rate_bps=self.rate_bps, rtt_ns=self.rtt_ns, flows=self.flows, mtu_bytes=self.mtu_bytes,
             window_bytes=None,
         )  # fmt: skip
 
     def tells(self, rule: Rule) -> bool:
-        """Whether all is measured of it that the rule assumes."""
+        """Whether the run has a measurement of each quantity that the rule assumes."""
         return not (rule.needs_delta and self.delta is None) and not (rule.most_losing and self.flows_losing is None)
 
 
-ASKED = 6  # the first fields of a StoredRun: what was asked of it
+ASKED = 6  # number of fields of a StoredRun, from the first, that are parameters
 
 
 class Evidence(NamedTuple):
-    """Runs that count, how many did not, the files they came from, and what could not be read, a line each."""
+    """The runs that count, the number of runs left out, the files read, and one line for each unreadable file."""
 
     runs: list[StoredRun]
     left_out: int
@@ -66,8 +66,8 @@ class Evidence(NamedTuple):
 
 
 def load(directory: Path) -> Evidence:
-    """Every run below `directory`; none if it does not exist. What cannot be read is a problem, not an error. A run
-    that several sweeps did counts once.
+    """All runs below `directory`; none if it does not exist. An unreadable file is a problem, not an error. A run that
+    several sweeps made counts once.
     """
     runs: dict[object, StoredRun] = {}
     sources, problems, left_out = [], [], 0
@@ -88,14 +88,14 @@ def load(directory: Path) -> Evidence:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Summaries and tables, but not what was made of a summary: tables beside it, the index of a directory above."""
-    found = sorted(path for path in directory.rglob("*") if path.name == "summary.json" or path.suffix in TABLES)
-    repetitions = {path.parent for path in found if path.name == "summary.json"}
+    """Summaries and tables, without tables derived from a summary: those beside it, and the index above it."""
+    files = sorted(path for path in directory.rglob("*") if path.name == SUMMARY or path.suffix in TABLES)
+    repetitions = {path.parent for path in files if path.name == SUMMARY}
     above = {parent for repetition in repetitions for parent in repetition.parents}
     return [
         path
-        for path in found
-        if path.name == "summary.json"
+        for path in files
+        if path.name == SUMMARY
         or not (
             path.parent in repetitions or path.stem in OTHER_TABLES or (path.name == INDEX and path.parent in above)
         )
@@ -103,7 +103,7 @@ def _files(directory: Path) -> list[Path]:
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Rows of a table that has all columns, or the one of a summary. ValueError says what is wrong."""
+    """The rows of a table, or the one row of a summary. Raises ValueError if columns are missing or unusable."""
     if path.suffix == ".json":
         yield run_table.read_repetition(path.parent, path.parent)
     else:
@@ -111,7 +111,7 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _run(row: Mapping[str, Any]) -> StoredRun | None:
-    """The run of a row, None if it does not count."""
+    """The run in a row; None if the run does not count."""
     numbers = [row[name] for name in ("flows", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets")]
     usable = all((number := _number(value)) is not None and number > 0 for value in numbers)
     cc = row["cc"] if isinstance(row["cc"], str) else ""
@@ -125,6 +125,6 @@ def _run(row: Mapping[str, Any]) -> StoredRun | None:
 
 
 def _number(value: object) -> float | None:
-    """None for what is no number, and for NaN and infinity, with which tables write what was not measured."""
+    """A finite number, else None: tables write NaN or infinity where a quantity was not measured."""
     number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
     return number if math.isfinite(number) else None

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""A row's number held against our own runs: of those with such a buffer, how many did what the rule promises.
+"""Judges a rule by stored runs: of the runs with the rule's buffer, how many achieved what the rule promises.
 
-The rule is asked for each run's rate, RTT, MTU and flows, with the DELTA, LOSING, UTIL and RISK of the row, and the run
-judged by Rule.promise. Where runs of the link that was asked about tell something they count alone, else all do. Runs
-that break an assumption which inputs tell (algorithm, number of flows) are told apart. What they measured of those that
-no input tells (Delta, flows that lose) is said beside the verdict: it is what the number's user will meet as well.
+The rule is evaluated for each run's rate, RTT, MTU and flows, with the DELTA, LOSING, UTIL and RISK of the question;
+Rule.promise is the criterion. If any run has the link of the question, only such runs count; otherwise all runs count.
+Runs that break an assumption known from the inputs (algorithm, number of flows) are counted apart. Assumptions that
+only a measurement can check (Delta, flows with a loss) are reported beside the verdict, because they will fail for the
+user of the number as well.
 """
 
 from __future__ import annotations
@@ -16,38 +17,42 @@ from analysis.advise.evidence import StoredRun
 from analysis.advise.link import Link
 from analysis.advise.rule import Advice, Rule
 
-NEAR = 1.25  # times what a rule asks for: a run with more buffer is no support; and the factor between like links
+NEAR = 1.25  # a run with more than NEAR times the asked buffer is no support; links within NEAR times are alike
 Number = TypeVar("Number", int, float)
 
 
-class Held(NamedTuple):
-    """A run held against a rule: what it asks for there, packets, and whether the run did what it promises."""
+class Trial(NamedTuple):
+    """A run as a trial of a rule."""
 
     run: StoredRun
     link: Link
-    asks: float
-    kept: bool
-    is_outside: bool  # of the assumptions that inputs tell
+    asks: float  # the buffer in packets that the rule asks for on the run's link
+    kept: bool  # the run achieved what the rule promises
+    is_outside: bool  # the run breaks an assumption known from its inputs
 
     @property
     def has_enough(self) -> bool:
-        """A buffer that was given in BDP is rounded to the nearest packet."""
+        """Whether the run had the asked buffer. Buffers given in BDP are rounded to the nearest packet."""
         return self.run.buffer_packets >= self.asks - 0.5
 
     @property
     def ratio(self) -> float:
-        """Its buffer over what is asked for."""
+        """The run's buffer over the asked buffer."""
         return self.run.buffer_packets / max(self.asks, 1.0)
 
 
 class Verdict(NamedTuple):
-    """`counted` runs had the buffer that the rule asks for and up to NEAR times as much, or more and it was not enough;
-    `kept` of them did what it promises. `more` had more than that, and did; `less` had less, `less_kept` of them did.
+    """Numbers of runs, and ranges over the counted runs (None without counted runs).
 
-    Of those counted (None: none): `ratios` of buffer to what is asked for; flows; BDPs, packets; `deltas` and
-    `losing` as measured, where the rule assumes something of them. In `unfair` of them Delta is above the row's, in
-    `many_losing` the mean number of flows that lose in an RTT is above the bound, which is of every RTT: a mean can
-    break it, not show that it holds. `outside` more break an assumption: `outside_counted`, `outside_kept` as above.
+    counted: runs with 1 to NEAR times the asked buffer, or with more that failed; kept: of these, achieved the promise
+    more: runs with more buffer that achieved the promise, which supports nothing
+    less, less_kept: runs with less buffer; of these, achieved the promise
+    ratios, flows, bdp: ranges of buffer / asked buffer, of flows, of the BDP in packets
+    deltas, losing: ranges of Delta and of the mean number of flows with a loss per RTT, if the rule bounds them
+    unfair: counted runs with a Delta above the question's
+    many_losing: counted runs whose mean of flows with a loss exceeds the bound. The bound holds for every RTT, so a
+        mean can break it but not prove it.
+    outside, outside_counted, outside_kept: runs that break an assumption; of these, counted and kept as above
     """
 
     counted: int = 0
@@ -68,7 +73,7 @@ class Verdict(NamedTuple):
 
     @property
     def word(self) -> str:
-        """supported, contradicted, mixed, or why none can be said."""
+        """supported, contradicted or mixed; without counted runs the reason."""
         if self.counted:
             return "supported" if self.kept == self.counted else "mixed" if self.kept else "contradicted"
         if self.more:
@@ -78,47 +83,49 @@ class Verdict(NamedTuple):
         return "measured outside its assumptions" if self.outside else "not measured yet"
 
     def elsewhere(self, asked: Link) -> str:
-        """Of what other links the counted runs are, "" if they are all about as the one that is asked about."""
+        """Flows and BDP of the counted runs where they are unlike the question's; "" if all are alike."""
         if self.flows is None or self.bdp is None:
             return ""
-        found = []
+        ranges = []
         if not _alike(self.flows, asked.flows):
-            found.append(f"n = {span_of(*self.flows)}")
+            ranges.append(f"n = {span_of(*self.flows)}")
         if not _alike(self.bdp, asked.bdp):
-            found.append(f"BDP = {span_of(*map(round, self.bdp))}")
-        return ", ".join(found)
+            ranges.append(f"BDP = {span_of(*map(round, self.bdp))}")
+        return ", ".join(ranges)
 
 
 def span_of(least: float, most: float) -> str:
-    """3, or 3 to 8: whole numbers, or three digits."""
+    """A range as text, "3" or "3 to 8"; numbers that are not whole have three digits."""
     low, high = (str(value) if isinstance(value, int) else f"{value:.3g}" for value in (least, most))
     return low if low == high else f"{low} to {high}"
 
 
 def judge(rule: Rule, asked: Link, runs: list[StoredRun]) -> Verdict:
-    """The rule, as the row for `asked` computes it, against the runs of its congestion control."""
-    held = [found for run in runs if (found := _hold(rule, asked, run)) is not None]
-    inside = _nearest(rule, asked, [one for one in held if not one.is_outside])
-    outside = _nearest(rule, asked, [one for one in held if one.is_outside])
+    """Judges the rule, with the parameters of the question's link, by the runs of the link's congestion control."""
+    trials = [trial for run in runs if (trial := _trial(rule, asked, run)) is not None]
+    inside = _nearest(rule, asked, [trial for trial in trials if not trial.is_outside])
+    outside = _nearest(rule, asked, [trial for trial in trials if trial.is_outside])
     counted, outside_counted = _counted(inside), _counted(outside)
-    less = [one for one in inside if not one.has_enough]
+    less = [trial for trial in inside if not trial.has_enough]
     return Verdict(
         counted=len(counted),
         kept=_kept(counted),
         more=len(inside) - len(counted) - len(less),
         less=len(less),
         less_kept=_kept(less),
-        ratios=_span([one.ratio for one in counted]),
-        flows=_span([one.run.flows for one in counted]),
-        bdp=_span([one.link.bdp for one in counted]),
-        deltas=_span([one.run.delta for one in counted if one.run.delta is not None]) if rule.needs_delta else None,
-        losing=_span([one.run.flows_losing for one in counted if one.run.flows_losing is not None])
+        ratios=_span([trial.ratio for trial in counted]),
+        flows=_span([trial.run.flows for trial in counted]),
+        bdp=_span([trial.link.bdp for trial in counted]),
+        deltas=_span([trial.run.delta for trial in counted if trial.run.delta is not None])
+        if rule.needs_delta
+        else None,
+        losing=_span([trial.run.flows_losing for trial in counted if trial.run.flows_losing is not None])
         if rule.most_losing
         else None,
-        unfair=sum(rule.needs_delta and (one.run.delta or 0.0) > asked.delta for one in counted),
+        unfair=sum(rule.needs_delta and (trial.run.delta or 0.0) > asked.delta for trial in counted),
         many_losing=sum(
-            rule.most_losing is not None and (one.run.flows_losing or 0.0) > rule.most_losing(one.link)
-            for one in counted
+            rule.most_losing is not None and (trial.run.flows_losing or 0.0) > rule.most_losing(trial.link)
+            for trial in counted
         ),
         outside=len(outside),
         outside_counted=len(outside_counted),
@@ -126,8 +133,8 @@ def judge(rule: Rule, asked: Link, runs: list[StoredRun]) -> Verdict:
     )
 
 
-def _hold(rule: Rule, asked: Link, run: StoredRun) -> Held | None:
-    """None if the run says nothing of the rule."""
+def _trial(rule: Rule, asked: Link, run: StoredRun) -> Trial | None:
+    """The trial of a rule by a run; None if the run cannot judge the rule."""
     if run.cc != asked.cc or (run.flows == 1) != (rule.runs_of == "one") or not run.tells(rule):
         return None
     link = run.link(asked)
@@ -137,32 +144,32 @@ def _hold(rule: Rule, asked: Link, run: StoredRun) -> Held | None:
     value = getattr(run, promise.measure)
     if value is None:
         return None
-    # How many lose is LOSING's word about the link that was asked about, and not about this run, where it was measured
+    # LOSING is an assumption about the question's link. For this run the number of losing flows was measured.
     assumed = link if rule.takes_losing else replace(link, losing=None)
     advice = Advice(rule, rule.ask(link), rule.assumptions(assumed))
-    return Held(run, link, advice.packets, value >= promise.least, advice.holds is False)
+    return Trial(run, link, advice.packets, value >= promise.least, advice.holds is False)
 
 
-def _nearest(rule: Rule, asked: Link, held: list[Held]) -> list[Held]:
-    """Those of links like the one that is asked about, if any of them counts; else all. How many flows there are makes
-    no difference to a rule that treats them as one.
+def _nearest(rule: Rule, asked: Link, trials: list[Trial]) -> list[Trial]:
+    """The trials on links like the question's, if any of them counts; otherwise all trials. The number of flows makes
+    no difference to a rule that treats all flows as one.
     """
     like = [
-        one
-        for one in held
-        if _alike((one.link.bdp, one.link.bdp), asked.bdp)
-        and (rule.runs_of == "one" or _alike((one.run.flows, one.run.flows), asked.flows))
+        trial
+        for trial in trials
+        if _alike((trial.link.bdp, trial.link.bdp), asked.bdp)
+        and (rule.runs_of == "one" or _alike((trial.run.flows, trial.run.flows), asked.flows))
     ]
-    return like if _counted(like) else held
+    return like if _counted(like) else trials
 
 
-def _counted(held: list[Held]) -> list[Held]:
-    """Those that tell something of the number: who keeps a promise with far more does not."""
-    return [one for one in held if one.has_enough and (one.ratio <= NEAR or not one.kept)]
+def _counted(trials: list[Trial]) -> list[Trial]:
+    """The trials that test the number: success with a far larger buffer is no test."""
+    return [trial for trial in trials if trial.has_enough and (trial.ratio <= NEAR or not trial.kept)]
 
 
-def _kept(held: list[Held]) -> int:
-    return sum(one.kept for one in held)
+def _kept(trials: list[Trial]) -> int:
+    return sum(trial.kept for trial in trials)
 
 
 def _alike(span: tuple[float, float], asked: float) -> bool:

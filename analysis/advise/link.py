@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The link that is asked about: rates in bit/s, times in ns, windows and buffers in packets."""
+"""The link of a question: rates in bit/s, times in ns, windows and buffers in packets."""
 
 from __future__ import annotations
 
@@ -12,27 +12,21 @@ from lib.frames import wire_bytes_of_ip
 
 @dataclass(frozen=True)
 class Link:
-    """One bottleneck and its traffic; what is None was not given.
-
-    `utilization` is wanted of the link; `delta` is Delta of almost fairness; `losing` is s, how many flows beyond
-    n^2 / (Delta BDP) see a loss in one RTT; `risk` is the chance that is accepted; `window_bytes` is the largest
-    window of a flow, if there is a limit; `input_bps` is the highest rate at which one flow can arrive;
-    `flow_packets` has packets of a short flow -> how many such flows come.
-    """
+    """One bottleneck and its traffic. None: not given."""
 
     rate_bps: int
     rtt_ns: int
     flows: int
     cc: str
-    utilization: float
+    utilization: float  # the target
     mtu_bytes: int = 1500
-    delta: float = 1.0
-    losing: float | None = None
-    risk: float = 0.025
-    window_bytes: float | None = None
-    input_bps: int | None = None
+    delta: float = 1.0  # Delta of almost fairness
+    losing: float | None = None  # s: flows beyond n^2 / (Delta BDP) that see a loss in one RTT
+    risk: float = 0.025  # accepted probability
+    window_bytes: float | None = None  # largest window of a flow
+    input_bps: int | None = None  # highest rate at which one flow can arrive
     load: float | None = None
-    flow_packets: tuple[tuple[int, float], ...] = ()
+    flow_packets: tuple[tuple[int, float], ...] = ()  # (packets of a short flow, weight)
 
     @property
     def wire_bytes(self) -> int:
@@ -56,7 +50,7 @@ class Link:
 
     @property
     def peak_load(self) -> float:
-        """What all flows together offer with their largest windows, over the link's capacity."""
+        """The load that all flows offer with their largest windows, over the link's capacity."""
         return tiny_buffers.peak_load(self.bdp, self.flows, self.largest_window)
 
     @property
@@ -70,9 +64,9 @@ class Link:
         return short_flows.mixed_bursts(dict(self.flow_packets))
 
     def bytes(self, packets: float) -> float:
-        """So many packets as bytes on the wire: what the literature's rate x time counts."""
+        """Bytes of full packets on the wire, which the literature's rate x time counts."""
         return packets * self.wire_bytes
 
     def time_s(self, packets: float) -> float:
-        """How long the link takes for them."""
+        """Transmission time of full packets in s."""
         return self.bytes(packets) * 8 / self.rate_bps

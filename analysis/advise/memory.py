@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What kind of memory holds a buffer of so many bytes. The sizes are the papers'; SRAM and PACKAGE set others."""
+"""The class of memory that can hold a buffer. The sizes are the papers'; SRAM and PACKAGE set others."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SOURCE = (
 
 
 class MemoryLimits(NamedTuple):
-    """Largest buffers of the first two classes, bytes."""
+    """Largest buffers in bytes of the first two classes."""
 
     sram_bytes: float = SRAM_BYTES
     package_bytes: float = PACKAGE_BYTES
 
 
 def memory_class(size_bytes: float, limits: MemoryLimits = MemoryLimits()) -> str:  # noqa: B008 (immutable)
-    """on-chip SRAM, package, or off-chip; 'none' for what has no end."""
+    """on-chip SRAM, package, or off-chip; 'none' for an infinite buffer."""
     if math.isinf(size_bytes):
         return "none"
     if size_bytes <= limits.sram_bytes:
@@ -33,5 +33,5 @@ def memory_class(size_bytes: float, limits: MemoryLimits = MemoryLimits()) -> st
 
 
 def ram_bits(size_bytes: float) -> int:
-    """The smallest power of two of bits that holds so much: RAM comes in such sizes (second paper, Figure 15, RAM)."""
+    """The smallest power of two of bits that holds the buffer, since RAM has such sizes (second paper, Figure 15)."""
     return 1 << max(math.ceil(size_bytes * 8) - 1, 0).bit_length()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What may be asked of `make advise`: one row a parameter, with its default, how it is read and what it means.
+"""The parameters of `make advise`: one row per parameter with its default, its reader and its meaning.
 
-Words come as KEY=VALUE; quantities have units as in lib/units.py. Every error is collected, one line each.
+Words have the form KEY=VALUE; quantities have units as in lib/units.py. All errors are collected, one line each.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LARGEST_FLOW_PACKETS = 10**9
 
 
 def _flow_sizes(text: str) -> tuple[tuple[units.Quantity, float], ...]:
-    """14p, 45kB, or several with how often each comes, 14p:3,62p:1."""
+    """Reads sizes with optional weights: 14p, or 45kB, or 14p:3,62p:1."""
     form = "sizes in packets or bytes, each with how often it comes: 14p, or 14p:3,45kB:1"
     words = text.split(",")
     if len(words) > MOST_SIZES:
@@ -55,7 +55,7 @@ def _number(low: str, high: str, **options: bool) -> Callable[[object], float]:
 
 
 class Parameter(NamedTuple):
-    """`default` as a user would write it, None: not given. `read` raises ValueError with what is allowed."""
+    """`default` is in the user's form (None: no default). `read` raises ValueError with the allowed values."""
 
     default: str | None
     read: Callable[[Any], Any]
@@ -112,7 +112,7 @@ PARAMETERS: dict[str, Parameter] = {
 
 
 class Question(NamedTuple):
-    """What was asked."""
+    """The parameters of one call of `make advise`."""
 
     link: Link
     limits: MemoryLimits
@@ -120,7 +120,7 @@ class Question(NamedTuple):
 
 
 def read(given: Mapping[str, object]) -> Question:
-    """The question that KEY -> text makes, defaults included. Raises SpecError with everything that is wrong."""
+    """The question in the texts by key, completed by defaults. Raises SpecError with all errors."""
     errors: list[BadValue] = []
     values: dict[str, Any] = {}
     for key in given:
@@ -172,7 +172,7 @@ def _link(values: Mapping[str, Any]) -> Link:
 
 
 def explain() -> str:
-    """A line a parameter: key, default, meaning."""
+    """One line per parameter: key, default, meaning."""
     lines = [f"{key.upper():<11} {row.default or '':<13} {row.meaning}" for key, row in PARAMETERS.items()]
     lines.append("JSON=1 (or --json) prints JSON. As tc has it, kB is 1024 bytes and kbps is bytes per second.")
     lines.append("Parameters come after make: make advise FLOWS=1. The environment (FLOWS=1 make advise) sets none.")

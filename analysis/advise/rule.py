@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a rule is: what it asks for, what it assumes, and what a run is judged by."""
+"""The type of a rule: the buffer that it asks for, its assumptions, and the criterion that runs are judged by."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from analysis.advise.link import Link
 
 
 class Assumption(NamedTuple):
-    """An assumption; `holds` is None if these inputs do not say."""
+    """An assumption of a rule; `holds` is None if the inputs do not decide it."""
 
     text: str
     holds: bool | None
 
 
 class Promise(NamedTuple):
-    """What a run is judged by: one of MEASURES, and how much of it is enough (0 to 1)."""
+    """The criterion for runs: one of MEASURES, and the share of it (0 to 1) that is enough."""
 
     measure: str
     least: float
 
     @property
     def text(self) -> str:
-        """As people say it: mean utilization 99 % or more."""
+        """For people: "mean utilization 99 % or more"."""
         return f"{MEASURES[self.measure]} {100 * self.least:.4g} % or more"
 
 
 NONEMPTY, MEAN, P01 = "nonempty", "utilization_mean", "utilization_p01"
-# The first paper's two criteria (5.1), and the mean, which is what a bound on all that is lost bounds.
+# The two criteria of the first paper (5.1), and the mean, which a bound on all lost capacity bounds.
 MEASURES = {
     NONEMPTY: "packets that found a queue",
     MEAN: "mean utilization",
@@ -40,31 +40,24 @@ MEASURES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """`ask` gives packets (math.inf: no buffer is enough) for a link to which it `applies`; `assumptions` what it
-    assumes.
-
-    `promise` is what the buffer is for, and what a run is judged by; None if runs of long flows do not measure it.
-    `runs_of` says of how many flows such runs are, "one" or "many". Of what only runs can tell, `needs_delta` says that
-    it assumes DELTA-almost fairness, and `most_losing` how many flows may lose in any RTT. `takes_losing`: what it asks
-    for depends on LOSING.
-    """
+    """A rule of the literature, as functions of a link."""
 
     key: str
     name: str
     formula: str
     source: str
-    ask: Callable[[Link], float]
+    ask: Callable[[Link], float]  # the buffer in packets; math.inf if no buffer is enough
     assumptions: Callable[[Link], list[Assumption]]
     applies: Callable[[Link], bool] = lambda link: True
-    promise: Callable[[Link], Promise] | None = None
-    runs_of: str = "many"
-    needs_delta: bool = False
-    most_losing: Callable[[Link], float] | None = None
-    takes_losing: bool = False
+    promise: Callable[[Link], Promise] | None = None  # None: runs of long flows do not measure it
+    runs_of: str = "many"  # "one" or "many": the number of flows of runs that can judge the rule
+    needs_delta: bool = False  # the rule assumes DELTA-almost fairness, which only runs can measure
+    most_losing: Callable[[Link], float] | None = None  # the number of flows that may see a loss in any RTT
+    takes_losing: bool = False  # `ask` depends on LOSING
 
 
 class Advice(NamedTuple):
-    """What one rule says of one link."""
+    """The answer of one rule for one link; `packets` is the buffer."""
 
     rule: Rule
     packets: float
@@ -72,7 +65,7 @@ class Advice(NamedTuple):
 
     @property
     def holds(self) -> bool | None:
-        """False if any assumption fails, True if all hold, else None."""
+        """False if any assumption fails, True if all assumptions hold, else None."""
         if any(assumption.holds is False for assumption in self.assumptions):
             return False
         return True if all(assumption.holds for assumption in self.assumptions) else None

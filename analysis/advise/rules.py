@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every rule of the literature, in the order in which it is shown."""
+"""All rules of the literature, in display order."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ RULES: tuple[Rule, ...] = (*LONG_FLOWS, *OTHER_TRAFFIC)
 
 
 def advise(link: Link) -> list[Advice]:
-    """Every rule that applies to this link, in the order of RULES."""
+    """The advice of every rule that applies to the link, in the order of RULES."""
     return [Advice(rule, rule.ask(link), rule.assumptions(link)) for rule in RULES if rule.applies(link)]
 
 
 def not_asked(link: Link) -> list[str]:
-    """Which parameters would bring more rules, and which."""
+    """Parameters not given that would add rules, each with these rules."""
     missing = []
     if link.load is None:
         missing.append("LOAD or FLOW_SIZES (short flows, smooth traffic)")

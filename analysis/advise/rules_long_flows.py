@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Long flows: the rules of the first paper and of the second one, sections 2 and 3. Numbers are analysis/theory/'s."""
+"""Rules for long flows: the first paper, and the second paper's sections 2 and 3. analysis/theory/ computes them."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from analysis.amounts import si
 from analysis.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.theory import gaussian, many_flows, single_flow
 
-BURST_PACKETS = 20  # first paper, 3.6: below about twenty packets bursts are lost, whatever the rule
+BURST_PACKETS = 20  # first paper, 3.6: a smaller buffer loses bursts under any rule
 SYNCHRONIZED_BELOW, DESYNCHRONIZED_ABOVE = 100, 500  # flows; second paper, 3.2
-LEAST_MEAN_WINDOW = 2  # packets; second paper, 5.1.1: below, timeouts
-FULL = 0.99  # of packets that find a queue: what the first paper calls full utilization (5.1)
-UNIFORM_FULL = 0.98  # of the time, in Theorem 4
-# Delta of almost fairness where the first paper measured it (5.6)
+LEAST_MEAN_WINDOW = 2  # packets; second paper, 5.1.1: smaller windows cause timeouts
+FULL = 0.99  # share of packets that find a queue: the first paper's full utilization (5.1)
+UNIFORM_FULL = 0.98  # share of the time, in Theorem 4
+# Delta of almost fairness as measured in the first paper (5.6)
 MEASURED_DELTA = {"reno": 4.0, "cubic": 4.0, "scalable": 4.0, "bbr": 10.0}
 
 
 def reno(link: Link) -> Assumption:
-    """The flows are Reno's."""
+    """The assumption that all flows use Reno."""
     return Assumption("Reno: windows halve, one packet more each RTT", link.cc == "reno")
 
 
 def _room(link: Link, buffer: float) -> list[Assumption]:
-    """What every rule of long flows needs: room for bursts, of senders that do not pace, and for windows to grow."""
-    found = []
-    if link.cc != "bbr":  # the first paper's 3.6 sees no cliff of BBR
+    """Assumptions of every rule for long flows: room for the bursts of unpaced senders, and for windows to grow."""
+    assumptions = []
+    if link.cc != "bbr":  # BBR paces and shows no such cliff (first paper, 3.6)
         text = f"buffer of {BURST_PACKETS} packets or more, for bursts"
-        found.append(Assumption(text, buffer >= BURST_PACKETS))
+        assumptions.append(Assumption(text, buffer >= BURST_PACKETS))
     if link.window_bytes is not None:
         text = f"windows may be BDP/n = {link.fair_window:.3g} packets: WINDOW is {link.largest_window:.3g}"
-        found.append(Assumption(text, link.largest_window >= link.fair_window))
-    return found
+        assumptions.append(Assumption(text, link.largest_window >= link.fair_window))
+    return assumptions
 
 
 def _full(link: Link) -> Promise:
@@ -44,7 +44,7 @@ def _full(link: Link) -> Promise:
 
 
 def _wanted(link: Link) -> Promise:
-    """UTIL of any ten RTTs, which are known to a packet."""
+    """UTIL of any ten RTTs, at most one packet below full use: the resolution of ten RTTs is one packet."""
     return Promise(P01, min(link.utilization, 1 - 1 / (UTILIZATION_WINDOW_RTTS * max(link.bdp, 1))))
 
 
@@ -86,19 +86,19 @@ def _fair(link: Link, ask: Callable[[Link], float]) -> Assumption:
     return Assumption(text, None)
 
 
-def _almost_fair(link: Link, ask: Callable[[Link], float]) -> list[Assumption]:
+def _almost_fair(link: Link, ask: Callable[[Link], float], few_lose: Assumption | None = None) -> list[Assumption]:
     return [
         Assumption("windows fall by a fixed share at a loss", link.cc in single_flow.DECREASE),
         _fair(link, ask),
         _least_window(link),
-        _few_lose(link),
+        few_lose or _few_lose(link),
         Assumption("one RTT for all flows", None),
         *_room(link, ask(link)),
     ]
 
 
 def _least_window(link: Link) -> Assumption:
-    """Almost fairness allows the least window that is known to be; BDP/n is one that no least window is above."""
+    """Whether the least window is large enough. It lies between Delta-almost fairness's lower bound and BDP/n."""
     allowed = many_flows.almost_fair_least_window(link.bdp, link.flows, link.delta)
     needed = many_flows.least_window(single_flow.DECREASE.get(link.cc, 0.5))
     holds = True if allowed >= needed else None if link.fair_window >= needed else False
@@ -110,7 +110,7 @@ def _most_losing(link: Link) -> float:
 
 
 def _few_lose(link: Link) -> Assumption:
-    """No more than n^2 / (Delta BDP) + sqrt(n): known if LOSING says how many there are beyond the first term."""
+    """At most n^2 / (Delta BDP) + sqrt(n) flows see a loss. LOSING is the number of flows beyond the first term."""
     most = _most_losing(link)
     holds = None if link.losing is None else link.losing <= math.sqrt(link.flows)
     return Assumption(f"at most {most:.4g} of {link.flows} flows see a loss in one RTT", holds)
@@ -124,10 +124,10 @@ def _one_flow(link: Link) -> float:
 
 
 def _one_flow_assumptions(link: Link) -> list[Assumption]:
-    found = [_one_or_together(link)]
+    assumptions = [_one_or_together(link)]
     if link.cc == "bbr":
-        found.append(Assumption("BBR v1 that probes for bandwidth, and loses packets when it sends 5/4", None))
-    return [*found, *_room(link, _one_flow(link))]
+        assumptions.append(Assumption("BBR v1 that probes for bandwidth, and loses packets when it sends 5/4", None))
+    return [*assumptions, *_room(link, _one_flow(link))]
 
 
 def _sqrt_n(link: Link) -> float:
@@ -182,9 +182,8 @@ def _most_losing_of_equation_3(link: Link) -> float:
 
 def _equation_3_assumptions(link: Link) -> list[Assumption]:
     most = _most_losing_of_equation_3(link)
-    given = Assumption(f"at most {most:.4g} of {link.flows} flows see a loss in one RTT, as LOSING says", True)
-    few_lose = _few_lose(link)
-    return [given if found == few_lose else found for found in _almost_fair(link, _equation_3)]
+    few_lose = Assumption(f"at most {most:.4g} of {link.flows} flows see a loss in one RTT, as LOSING says", True)
+    return _almost_fair(link, _equation_3, few_lose)
 
 
 def _theorem_8(link: Link) -> float:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Short flows, smooth traffic through tiny buffers, and the fastest transfers: second paper, section 4; Enachescu et
-al.; Prasad et al. Numbers are analysis/theory/'s.
+"""Rules for short flows (second paper, section 4), for smooth traffic through tiny buffers (Enachescu et al.) and for
+the fastest transfers (Prasad et al.). analysis/theory/ computes them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from analysis.advise.rules_long_flows import reno
 from analysis.amounts import whole
 from analysis.theory import capacity_ratio, queues, short_flows, tiny_buffers
 
-SHORT_FLOW_PACKETS = 90  # second paper, section 4: fewer never leave slow start
-MOST_LOST = 0.1  # the Infocom paper's (2) leaves out what grows with the loss
+SHORT_FLOW_PACKETS = 90  # second paper, section 4: shorter flows never leave slow start
+MOST_LOST = 0.1  # the Infocom paper's equation 2 omits terms that grow with the loss
 MUCH_BELOW_ONE = 0.1  # the Gamma of Prasad et al.'s simulations with the PL-form (their Table 1)
 
 
@@ -37,19 +37,19 @@ def _slower_than_inputs(link: Link) -> bool:
 
 
 def _smooth(link: Link) -> Assumption:
-    """Of long flows: their windows, with the bursts that these make, come spread out."""
+    """The assumption that the bursts of long flows' windows arrive spread out."""
     text = "senders pace, or access links are much slower than this one"
     if link.cc == "bbr":
         return Assumption(f"{text}: BBR paces (first paper, 3.6), but not as Poisson", None)
     if link.gamma is None:
         return Assumption(text, None)
-    # Theorem 2 of the Infocom paper: a log(W) factor slower, of a size that it does not say
+    # Theorem 2 of the Infocom paper: slower by a factor of order log(W), with an unstated constant
     window = link.fair_window if link.window_bytes is None else link.largest_window
     return Assumption(f"{text}: {link.gamma:.3g} x", None if link.gamma > math.log2(max(window, 2)) else False)
 
 
 def _poisson(link: Link) -> Assumption:
-    """Of other traffic: only slow access links space its packets out, whatever the long flows do."""
+    """The assumption of Poisson packets for other traffic: only slow access links spread out its packets."""
     text = "packets are Poisson: access links are much slower than this one"
     if link.gamma is None:
         return Assumption(text, None)
@@ -82,7 +82,7 @@ def _md1(link: Link) -> float:
 
 
 def _md1_assumptions(link: Link) -> list[Assumption]:
-    """With the exact loss, as far as it can be summed: the rule is an estimate for the tail of a large buffer."""
+    """The assumptions with the exact buffer, if it can be summed: the rule estimates the tail of a large buffer."""
     packets, exact = whole(_md1(link)), queues.md1_buffer(_load(link), link.risk)
     text = "the estimate of a long tail is enough"
     if exact is None:

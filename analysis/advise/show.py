@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Advice as a table for people, with the assumptions beneath, and as JSON for programs."""
+"""Prints advice as a table with assumptions for people, and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from analysis.amounts import si, whole
 from lib.units import show as show_units
 
 MARKS = {True: "yes", False: "NO", None: "?"}
-LEAST_WIDTH = 120  # where no terminal says how wide it is, or it is narrower than the table
-MOST_PROBLEMS = 5  # listed
+LEAST_WIDTH = 120  # columns, for a narrower terminal or none
+MOST_PROBLEMS = 5  # length of the printed list
 INDENT = (0, 0, 0, 5)
 OBJECTIVES = {NONEMPTY: "full use", MEAN: "UTIL", P01: "UTIL"}
 
 
 class AdviceRow(NamedTuple):
-    """One rule's advice, and what our runs say of it."""
+    """One rule's advice, and the verdict of stored runs on the rule."""
 
     advice: Advice
     verdict: Verdict
 
 
 def print_table(question: Question, rows: list[AdviceRow], runs: Evidence) -> None:
-    """The link, the table, the assumptions, and where the evidence is from; to stdout."""
+    """Prints the link, the table, the assumptions and the sources of evidence to stdout."""
     width = shutil.get_terminal_size((0, 0)).columns if sys.stdout.isatty() else 0
     console = Console(width=max(width, LEAST_WIDTH) if width < LEAST_WIDTH else width, highlight=False)
     link = question.link
@@ -54,8 +54,8 @@ def print_table(question: Question, rows: list[AdviceRow], runs: Evidence) -> No
         table.add_column(name, justify=justify, no_wrap=name in ("buffer", "", "packets", "time", "memory"))  # type: ignore[arg-type]
     for number, (advice, verdict) in enumerate(rows, 1):
         cells = _cells(question, advice)
-        said = _said(verdict, link) if advice.rule.promise else "-"
-        table.add_row(str(number), Text(advice.rule.name), *cells, MARKS[advice.holds], Text(said))
+        judged = _verdict_text(verdict, link) if advice.rule.promise else "-"
+        table.add_row(str(number), Text(advice.rule.name), *cells, MARKS[advice.holds], Text(judged))
     console.print(table)
     console.print()
     for number, (advice, verdict) in enumerate(rows, 1):
@@ -71,7 +71,7 @@ def print_table(question: Question, rows: list[AdviceRow], runs: Evidence) -> No
 
 
 def as_json(question: Question, rows: list[AdviceRow], runs: Evidence) -> str:
-    """All of it, in SI units; a buffer without end is null."""
+    """The answer as JSON in SI units; an infinite buffer is null."""
     link = question.link
     document = {
         "link": {
@@ -144,21 +144,21 @@ def _cells(question: Question, advice: Advice) -> tuple[str, str, str, str, str]
     )
 
 
-def _said(verdict: Verdict, link: Link) -> str:
+def _verdict_text(verdict: Verdict, link: Link) -> str:
     if not verdict.counted:
         return verdict.word
-    said = f"{verdict.word} ({verdict.kept} of {verdict.counted})"
+    text = f"{verdict.word} ({verdict.kept} of {verdict.counted})"
     if elsewhere := verdict.elsewhere(link):
-        said += f" at {elsewhere}"
+        text += f" at {elsewhere}"
     if verdict.unfair and verdict.deltas:
-        said += f", with Delta {span_of(*verdict.deltas)} measured, not {link.delta:g}"
+        text += f", with Delta {span_of(*verdict.deltas)} measured, not {link.delta:g}"
     elif verdict.many_losing:
-        said += ", with more flows losing (mean) than it assumes"
-    return said
+        text += ", with more flows losing (mean) than it assumes"
+    return text
 
 
 def _evidence_lines(verdict: Verdict, promised: str, link: Link) -> list[str]:
-    """What was counted, what was not, and what the runs measured of the rule's assumptions."""
+    """Lines on the runs counted and not counted, and on the measured assumptions of the rule."""
     parts, lines = [], []
     if verdict.counted and verdict.ratios and verdict.flows and verdict.bdp:
         where = f"n = {span_of(*verdict.flows)}, BDP = {span_of(*map(round, verdict.bdp))} packets"
