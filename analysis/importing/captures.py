@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Postcards in pcap and pcapng files: ours (wire/postcard.def, UDP 5577) and the artifact's (analysis/artifact.py)."""
+"""Reads postcards from pcap and pcapng files: bufferscope's own (wire/postcard.def, UDP 5577) and the artifact's
+(analysis/artifact.py).
+"""
 
 from __future__ import annotations
 
@@ -19,19 +21,19 @@ from wire import wire
 CARD = wire.POSTCARD.const
 PORT = CARD["POSTCARD_UDP_PORT"]
 VERSIONS = {1: wire.POSTCARD_1, CARD["POSTCARD_VERSION"]: wire.POSTCARD}
-WORDS = {"src_addr", "dst_addr"}  # which are 128 bits
-TURN = 1 << SWITCH_TIME_BITS  # ns after which the switch's clock is 0 again: 78 h
-NEAR_NS = 1_000_000_000  # delays of good postcards differ by less
+WORDS = {"src_addr", "dst_addr"}  # fields of 128 bits
+TURN = 1 << SWITCH_TIME_BITS  # ns until the switch's clock wraps around: 78 h
+NEAR_NS = 1_000_000_000  # limit of the differences between delays of intact postcards
 
 
 @dataclass
 class CaptureContents:
-    """What a capture held; `damage` is one line if it could not be read to its end."""
+    """The content of a capture."""
 
     cards: Cards
-    others: int
+    others: int  # packets that are no postcards
     cut_short: int  # postcards of which the capture kept too few bytes
-    damage: str | None
+    damage: str | None  # one line if the capture could not be read to its end
 
 
 def is_capture(path: Path) -> bool:
@@ -44,22 +46,22 @@ def is_capture(path: Path) -> bool:
 
 def read(path: Path) -> CaptureContents:
     """Our postcards if there are any, else the artifact's. Raises InputError if there are neither."""
-    own = _own(path)
-    if len(own.cards.columns["mono_ns"]):
-        return own
+    bufferscopes = _bufferscopes(path)
+    if len(bufferscopes.cards.columns["mono_ns"]):
+        return bufferscopes
     imported = artifact.read(path)
     if not imported.postcards:
-        short = own.cut_short + imported.cut_short
+        short = bufferscopes.cut_short + imported.cut_short
         raise InputError(
-            f"{path}: {own.others} packets, {short} postcards of which too few bytes were captured, and no whole one; "
-            f"allowed: ours, to UDP port {PORT}, {len(VERSIONS)} versions, or the artifact's, to UDP port "
+            f"{path}: {bufferscopes.others} packets, {short} postcards of which too few bytes were captured, and no "
+            f"whole one; allowed: ours, to UDP port {PORT}, {len(VERSIONS)} versions, or the artifact's, to UDP port "
             f"{artifact.UDP_PORT}"
         )
     others = imported.other_packets + imported.not_postcards
     return CaptureContents(_of_artifact(imported), others, imported.cut_short, imported.damage)
 
 
-def _own(path: Path) -> CaptureContents:
+def _bufferscopes(path: Path) -> CaptureContents:
     parts: list[dict[str, np.ndarray]] = []
     others = cut_short = 0
     with Capture(path) as capture:
@@ -96,11 +98,11 @@ def _own(path: Path) -> CaptureContents:
 
 
 def _on_switch_clock(cards: dict[str, np.ndarray]) -> np.ndarray:
-    """Receive times on the switch's clock: as captured on CLOCK_REALTIME, less what the clocks differ by.
+    """Receive times on the switch's clock: the capture's CLOCK_REALTIME minus the offset between the clocks.
 
-    Nobody tells that. It is taken to be the shortest time from a departure to its postcard, as if one had taken none;
-    postcards whose time is far from the others' (damaged, or of another switch) have no say. A switch time lacks its
-    high bits: the first postcard is put into the clock's first turn.
+    The capture does not have the offset. The estimate is the shortest time from a departure to its postcard, as if
+    this postcard had taken no time; postcards far from the median (damaged, or of another switch) are ignored. The
+    high bits of the switch's time are unknown: the first postcard is put into the clock's first turn.
     """
     received = cards["mono_ns"].astype(np.int64)
     if not len(received):
@@ -114,12 +116,12 @@ def _on_switch_clock(cards: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _nearest(ns: np.ndarray) -> np.ndarray:
-    """Of the numbers that are these modulo a turn of the switch's clock, those nearest to 0."""
+    """The numbers nearest to 0 that equal `ns` modulo a turn of the switch's clock."""
     return (ns + TURN // 2) % TURN - TURN // 2
 
 
 def _columns(cards: np.ndarray, layout: wire.Format) -> dict[str, np.ndarray]:
-    """Every field but the version, addresses as two halves."""
+    """All fields but the version; an address is two halves."""
     result, at = {}, 0
     for name, bits in layout.fields:
         field = cards[:, at : at + bits // 8]
@@ -132,7 +134,7 @@ def _columns(cards: np.ndarray, layout: wire.Format) -> dict[str, np.ndarray]:
 
 
 def _of_artifact(imported: artifact.Imported) -> Cards:
-    """Times are those at which a postcard was captured: soon after its packet left the queue."""
+    """The artifact's postcards in our columns. Times are capture times, shortly after the packet left the queue."""
     columns, flows = imported.columns, imported.flows
     flow = columns["flow"].to_numpy()
     real = columns["rx_real_ns"]
@@ -152,7 +154,7 @@ def _of_artifact(imported: artifact.Imported) -> Cards:
         np.array([f.src_port for f in flows], dtype=np.uint16)[flow],
         np.array([f.dst_port for f in flows], dtype=np.uint16)[flow],
     )  # fmt: skip
-    found = {
+    cards = {
         "mono_ns": real.to_numpy(), "enqueue_switch_ns": real.to_numpy(),
         "flags": np.where(dropped, has | CARD["POSTCARD_DROPPED"], has),
         **{name: columns[name].to_numpy() for name in ("ingress_port", "egress_port", "tcp_seq", "tcp_ack")},
@@ -160,4 +162,4 @@ def _of_artifact(imported: artifact.Imported) -> Cards:
         "depth_cells": columns["departure_depth_cells"].to_numpy(),
         "depth_unit": np.full(len(flow), CARD["POSTCARD_DEPTH_CELLS"]),
     }  # fmt: skip
-    return Cards(found, ends, set(CARDS_UNKNOWN) - {"ingress_port"}, TOFINO_CELL_BYTES)
+    return Cards(cards, ends, set(CARDS_UNKNOWN) - {"ingress_port"}, TOFINO_CELL_BYTES)

@@ -140,7 +140,7 @@ def _experiment(read: Callable[[], sources.Experiment], run: Path) -> int:
         return OK
     found = read()
     status = _one(found, run / "rep-1")
-    for line in (*found.source.said, *found.source.notes) if status == OK else ():
+    for line in (*found.source.remarks, *found.source.notes) if status == OK else ():
         print(f"{run}: {line}")
     for line in found.damage:
         print(f"error: {line}", file=sys.stderr)

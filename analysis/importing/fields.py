@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Columns of text to columns of numbers. What is wrong is refused with file, line and what is allowed: nothing is
-guessed, and nothing is left out in silence.
+"""Parses columns of text to columns of numbers. A wrong value is an error with file, line and the allowed values:
+values are neither guessed nor dropped.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import polars as pl
 from analysis.flows import FiveTuple
 from lib.errors import InputError
 
-LINE = "line"  # the column that says where a row stood
+LINE = "line"  # the column with each row's line in its file
 SHOWN_CHARACTERS = 60
 
 
 class InputColumn(NamedTuple):
-    """One column: how it is called here, what is allowed, and how it is read (null: it cannot be)."""
+    """One column: its name, the allowed values, and the expression that reads it (null: a wrong value)."""
 
     name: str
     allowed: str
@@ -33,12 +33,12 @@ def whole(name: str, bits: int) -> InputColumn:
 
 
 def hexadecimal(name: str, bits: int) -> InputColumn:
-    """An integer from 0, as 0x and hexadecimal digits, which may be without 0x."""
+    """An integer from 0 in hexadecimal digits, with or without 0x."""
     return InputColumn(name, f"a hexadecimal number of at most {bits} bits", lambda text: _bounded(text, 16, bits))
 
 
 def seconds(name: str) -> InputColumn:
-    """A time in s with a decimal point, as ns, not one of which is lost to floating point."""
+    """A time in s with a decimal point, as exact integer ns."""
     return InputColumn(name, "a time in seconds, as 1892945.576997", _nanoseconds)
 
 
@@ -53,15 +53,15 @@ def decimal(name: str) -> InputColumn:
 
 
 def text(name: str, pattern: str, allowed: str) -> InputColumn:
-    """Text of a form."""
+    """Text that matches a regular expression."""
     return InputColumn(name, allowed, lambda column: pl.when(column.str.contains(f"^(?:{pattern})$")).then(column))
 
 
 def _bounded(column: pl.Expr, base: int, bits: int) -> pl.Expr:
     digits = column.str.strip_prefix("0x") if base == 16 else column
-    pattern = "^[0-9a-fA-F]{1,16}$" if base == 16 else r"^[0-9]{1,18}(\.0+)?$"  # pandas writes 1.0 for 1 at times
+    pattern = "^[0-9a-fA-F]{1,16}$" if base == 16 else r"^[0-9]{1,18}(\.0+)?$"  # pandas sometimes writes 1.0 for 1
     digits = pl.when(digits.str.contains(pattern)).then(digits.str.replace(r"\.0+$", ""))
-    if bits == 64:  # only cookies are so wide, and these are only told apart
+    if bits == 64:  # socket cookies, which are only compared
         return digits.str.to_integer(base=base, dtype=pl.UInt64, strict=False)
     value = digits.str.to_integer(base=base, dtype=pl.Int64, strict=False)
     return pl.when(value < (1 << bits)).then(value)
@@ -76,7 +76,9 @@ def _nanoseconds(column: pl.Expr) -> pl.Expr:
 
 
 def typed(frame: pl.DataFrame, fields: Iterable[InputColumn], where: str) -> dict[str, np.ndarray | pl.Series]:
-    """Each field as numbers (NumPy) or text (Series). Raises InputError for the first that is missing or wrong."""
+    """The columns by name, as numbers (NumPy) or text (Series). Raises InputError for the first missing column or wrong
+    value.
+    """
     result: dict[str, np.ndarray | pl.Series] = {}
     for part in fields:
         if part.name not in frame.columns:
@@ -85,8 +87,8 @@ def typed(frame: pl.DataFrame, fields: Iterable[InputColumn], where: str) -> dic
         wrong = values.is_null()
         if wrong.any():
             row = int(wrong.arg_max() or 0)
-            found = frame[part.name][row]
-            shown = "nothing" if found is None else ascii(found[:SHOWN_CHARACTERS])
+            value = frame[part.name][row]
+            shown = "nothing" if value is None else ascii(value[:SHOWN_CHARACTERS])
             raise InputError(f"{where}, line {frame[LINE][row]}: {part.name} is {shown}; allowed: {part.allowed}")
         result[part.name] = values if values.dtype == pl.String else values.to_numpy()
     return result
@@ -94,43 +96,39 @@ def typed(frame: pl.DataFrame, fields: Iterable[InputColumn], where: str) -> dic
 
 @dataclass
 class Cards:
-    """Postcards of others: columns as in wire/postcard.def, `mono_ns` (when they were received) and flow words.
-
-    `unknown`: columns of ours that the source does not tell. `cell_bytes`: if depths are in cells of a buffer.
-    `turn_ns`: if times are known but for a multiple of it.
-    """
+    """Postcards of a source: columns as in wire/postcard.def, and `mono_ns`, the receive time."""
 
     columns: dict[str, np.ndarray]
     addresses: Addresses
-    unknown: set[str] = field(default_factory=set)
-    cell_bytes: int | None = None
-    turn_ns: int | None = None
+    unknown: set[str] = field(default_factory=set)  # columns that the source does not have
+    cell_bytes: int | None = None  # size of a cell, if depths are in cells of a buffer
+    turn_ns: int | None = None  # times are known up to a multiple of this
 
 
 @dataclass
 class Depths:
-    """How many packets left the queue how deep, where nothing else is told of them."""
+    """A histogram of the depth at departure, of a source without postcards."""
 
-    rows: pl.DataFrame  # as they were told: queue_depth_packets, count
+    rows: pl.DataFrame  # the source's columns queue_depth_packets and count, as text
     packets: np.ndarray  # depth of each row, not rounded
     counts: np.ndarray
 
 
 @dataclass
 class Events:
-    """TCP events of others: columns as in wire/tcp_record.def; `told` names those that a probe or a retransmit told."""
+    """TCP events of a source: columns as in wire/tcp_record.def."""
 
     columns: dict[str, np.ndarray]
     addresses: Addresses
-    told: dict[int, set[str]]
-    lost: int = 0  # that the source says were lost
+    known: dict[int, set[str]]  # TCP_EVENT_* -> columns that the source has for such events
+    lost: int = 0  # events that the source reports as lost
     others: int = 0  # lines of other events
-    cut: int = 0  # last lines that were not whole
+    cut: int = 0  # incomplete last lines
 
 
 @dataclass
 class Addresses:
-    """Of each row: two addresses as pairs of 64-bit halves, two ports."""
+    """Addresses (pairs of 64-bit halves) and ports of each row."""
 
     src: np.ndarray  # rows x 2, uint64
     dst: np.ndarray
@@ -141,24 +139,24 @@ class Addresses:
 def addresses(
     src: pl.Series, dst: pl.Series, ports: tuple[np.ndarray, np.ndarray], where: str, lines: pl.Series
 ) -> Addresses:
-    """From texts, each of which stood in one of `lines`. Raises InputError for one that is no address."""
+    """Addresses from text; `lines` has the line of each row. Raises InputError for text that is no address."""
     known: dict[str, tuple[int, int]] = {}
 
     def halves(series: pl.Series) -> np.ndarray:
-        for one in series.unique():
-            if one not in known:
+        for text in series.unique():
+            if text not in known:
                 try:
-                    number = FiveTuple.of("tcp", one.strip("[]"), "::", 0, 0).src
+                    number = FiveTuple.of("tcp", text.strip("[]"), "::", 0, 0).src
                 except ValueError:
-                    line = lines[(series == one).arg_max() or 0]
-                    shown = ascii(one)[:SHOWN_CHARACTERS]
+                    line = lines[(series == text).arg_max() or 0]
+                    shown = ascii(text)[:SHOWN_CHARACTERS]
                     raise InputError(f"{where}, line {line}: {shown} is no IP address; allowed: as 10.0.0.1") from None
-                known[one] = (number >> 64, number & ((1 << 64) - 1))
+                known[text] = (number >> 64, number & ((1 << 64) - 1))
         table = pl.DataFrame(
             {"a": list(known), "hi": [v[0] for v in known.values()], "lo": [v[1] for v in known.values()]},
             schema={"a": pl.String, "hi": pl.UInt64, "lo": pl.UInt64},
         )
-        found = pl.DataFrame({"a": series}).join(table, on="a", how="left", maintain_order="left")
-        return found.select("hi", "lo").to_numpy()
+        joined = pl.DataFrame({"a": series}).join(table, on="a", how="left", maintain_order="left")
+        return joined.select("hi", "lo").to_numpy()
 
     return Addresses(halves(src), halves(dst), *(np.asarray(port).astype(np.uint16) for port in ports))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From what FROM= names to experiments: of which kind each source is, and what they say together."""
+"""Resolves FROM= to experiments: detects the kind of each source and combines the sources of an experiment."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 @dataclass
 class ImportRequest:
-    """What the command line says; None: nothing."""
+    """The command line; None: not given."""
 
     sources: list[str]
     output: Path
@@ -51,12 +51,12 @@ class ImportRequest:
 
 @dataclass
 class Experiment:
-    """What is known of one."""
+    """An experiment as read from its sources. None: the sources have no such data."""
 
     name: str
     cards: Cards | None
     events: Events | None
-    depths: Depths | None  # only where there are no postcards
+    depths: Depths | None  # only without postcards
     conditions: write.Conditions
     source: write.Provenance
     damage: list[str] = field(default_factory=list)
@@ -64,8 +64,8 @@ class Experiment:
 
 @dataclass
 class Config:
-    """An experiment as its source describes it, a file or a row of a table, whose values may be text. What is missing
-    is None; what is wrong raises InputError.
+    """The source's description of an experiment: a file, or a row of a table, whose values may be text. A missing value
+    is None; a wrong value raises InputError.
     """
 
     values: dict[str, Any]
@@ -76,38 +76,46 @@ class Config:
         if value in (None, ""):
             return None
         try:
-            found = float("nan" if isinstance(value, bool) else value)
-        except (TypeError, ValueError, OverflowError):  # the last of JSON's integers, which have no end
-            found = float("nan")
-        if not low <= found <= high or (whole and not found.is_integer()):
+            number = float("nan" if isinstance(value, bool) else value)
+        except (TypeError, ValueError, OverflowError):  # OverflowError: JSON's integers have no limit
+            number = float("nan")
+        if not low <= number <= high or (whole and not number.is_integer()):
             raise self._wrong(name, f"a {'whole ' * whole}number from {low} to {high}")
-        return found
+        return number
 
     def text(self, name: str, read: Callable[[str], str]) -> str | None:
-        """`read` raises ValueError, as in what the command line says."""
+        """The value as `read` returns it. `read` raises NotAllowedError."""
         value = self.values.get(name)
         if value in (None, ""):
             return None
         try:
             return read(str(value))
-        except ValueError as error:
-            raise self._wrong(name, str(error).partition("allowed: ")[2]) from None
+        except NotAllowedError as error:
+            raise self._wrong(name, error.allowed) from None
 
     def _wrong(self, name: str, allowed: str) -> InputError:
         shown = ascii(self.values[name])[:SHOWN_CHARACTERS]
         return InputError(f"{self.where}: {name} is {shown}; allowed: {allowed}")
 
 
+class NotAllowedError(ValueError):
+    """A refused value; `allowed` says which values are allowed."""
+
+    def __init__(self, fault: str, allowed: str) -> None:
+        super().__init__(f"{fault}; allowed: {allowed}")
+        self.allowed = allowed
+
+
 def algorithm(text: str) -> str:
-    """A congestion control's name. Raises ValueError."""
+    """A congestion control's name. Raises NotAllowedError."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", text):
-        raise ValueError("is no congestion control's name; allowed: as in cubic")
+        raise NotAllowedError("is no congestion control's name", "as in cubic")
     return text
 
 
 def _action(text: str) -> str:
     if text not in write.MODES:
-        raise ValueError(f"is not known; allowed: {', '.join(write.MODES)}")
+        raise NotAllowedError("is not known", ", ".join(write.MODES))
     return write.MODES[text]
 
 
@@ -124,7 +132,7 @@ Named = tuple[str, Callable[[], Experiment]]
 
 
 def find(asked: ImportRequest) -> list[Named]:
-    """Every experiment that was asked for: its name, and what reads it. Both raise InputError."""
+    """The requested experiments: names, and functions that read them. Both steps raise InputError."""
     if not asked.sources:
         raise InputError(f"FROM names nothing; allowed: {ALLOWED}")
     databases = [tables.opened(source) for source in asked.sources]
@@ -140,13 +148,13 @@ def _of_files(asked: ImportRequest) -> Experiment:
     for name in asked.sources:
         path = Path(name)
         if path.is_dir():
-            found = [p for part in PARTS if (p := path / part).exists()]
-            for twice in {p.name for p in found} & {p.name.removesuffix(".gz") for p in found if p.suffix == ".gz"}:
+            files = [p for part in PARTS if (p := path / part).exists()]
+            for twice in {p.name for p in files} & {p.name.removesuffix(".gz") for p in files if p.suffix == ".gz"}:
                 raise InputError(f"{path}: has {twice} and {twice}.gz; allowed: one of them")
-            if not found:
+            if not files:
                 raise InputError(f"{path}: is a directory with nothing of that kind; allowed: {ALLOWED}")
-            for part in found:
-                _add(parts, part)
+            for file in files:
+                _add(parts, file)
         else:
             _add(parts, path)
     if len(parts.cards) > 1:
@@ -168,14 +176,14 @@ def _add(parts: _FileParts, path: Path) -> None:
             raise InputError(f"{path}: FROM names another {CONFIG}, too; allowed: one experiment's files")
         parts.config = _config(path)
     elif captures.is_capture(path):
-        found = captures.read(path)
-        parts.cards.append(found.cards)
-        parts.source.said += [f"{found.others} other packets in {path.name}"] * bool(found.others)
-        short = f"{found.cut_short} postcards in {path.name} are cut short, and left out: too few bytes were captured"
-        parts.source.notes += [short] * bool(found.cut_short)
-        if found.damage:
-            parts.damage.append(found.damage)
-            parts.source.notes.append(found.damage.replace(str(path), path.name))
+        capture = captures.read(path)
+        parts.cards.append(capture.cards)
+        parts.source.remarks += [f"{capture.others} other packets in {path.name}"] * bool(capture.others)
+        short = f"{capture.cut_short} postcards in {path.name} are cut short, and left out: too few bytes were captured"
+        parts.source.notes += [short] * bool(capture.cut_short)
+        if capture.damage:
+            parts.damage.append(capture.damage)
+            parts.source.notes.append(capture.damage.replace(str(path), path.name))
     elif (kind := text.kind(path)) == "trace":
         parts.events.append(text.read_trace(path))
     elif kind == "postcards":
@@ -201,49 +209,48 @@ def _config(path: Path) -> Config:
 
 
 def _of_database(asked: ImportRequest, database: tables.Database) -> list[Named]:
-    found = database.rows(tables.EXPERIMENTS, None)
-    if found is None:
+    table = database.rows(tables.EXPERIMENTS, None)
+    if table is None:
         raise InputError(
             f"{database.where}: has no table {tables.EXPERIMENTS}; allowed: the published data set's tables"
         )
-    frame, where = found
+    frame, where = table
     if "id" not in frame.columns:
         raise InputError(f"{where}: has no column id; allowed: the published data set's tables")
     ids = frame["id"].to_list()
-    if wrong := [one for one, times in Counter(ids).items() if one is None or times > 1]:
+    if wrong := [id_ for id_, times in Counter(ids).items() if id_ is None or times > 1]:
         raise InputError(f"{where}: id {wrong[0]!a} is of {ids.count(wrong[0])} rows; allowed: one row for each id")
     if asked.experiment is None and len(ids) != 1:
         shown = ", ".join(map(str, ids[:3]))
         raise InputError(f"{where}: has {len(ids)} experiments ({shown}...); say which: EXPERIMENT=id, or all")
     chosen = ids if asked.experiment in (None, "all") else [asked.experiment]
     result: list[Named] = []
-    for one in chosen:
-        if one not in ids:
-            raise InputError(f"{where}: has no experiment {one!a}; it has {len(ids)}, as {ids[0] if ids else 'none'}")
-        if not SAFE_NAME.fullmatch(str(one)):
-            raise InputError(f"{where}: experiment {one!a} cannot name a directory; allowed: letters, digits, . _ -")
-        row = frame.filter(pl.col("id") == one).row(0, named=True)
-        config = Config(row, f"{where}, experiment {one}")
-        result.append((str(one), partial(_from_tables, asked, database, str(one), config)))
+    for id_ in chosen:
+        if id_ not in ids:
+            raise InputError(f"{where}: has no experiment {id_!a}; it has {len(ids)}, as {ids[0] if ids else 'none'}")
+        if not SAFE_NAME.fullmatch(str(id_)):
+            raise InputError(f"{where}: experiment {id_!a} cannot name a directory; allowed: letters, digits, . _ -")
+        row = frame.filter(pl.col("id") == id_).row(0, named=True)
+        config = Config(row, f"{where}, experiment {id_}")
+        result.append((str(id_), partial(_from_tables, asked, database, str(id_), config)))
     return result
 
 
 def _from_tables(asked: ImportRequest, database: tables.Database, name: str, config: Config) -> Experiment:
     source = write.Provenance(f"tables of {Path(database.where).name}")
     cards, events = None, []
-    if found := database.rows(tables.POSTCARDS, name):
-        frame, where = found
-        if len(frame):
-            cards = text.cards(_renamed(frame, where), where)
-    if (found := database.rows(tables.TRACES, name)) and len(found[0]):
-        frame, where = found
+    if (table := database.rows(tables.POSTCARDS, name)) and len(table[0]):
+        frame, where = table
+        cards = text.cards(_renamed(frame, where), where)
+    if (table := database.rows(tables.TRACES, name)) and len(table[0]):
+        frame, where = table
         events.append(text.probes(_renamed(frame, where, srtt_us="srtt"), where))
-    if (found := database.rows(tables.RETRANSMITS, name)) and len(found[0]):
-        frame, where = found
+    if (table := database.rows(tables.RETRANSMITS, name)) and len(table[0]):
+        frame, where = table
         events.append(text.retransmits(_renamed(frame, where), where))
     depths = None
-    if (found := database.rows(tables.HISTOGRAMS, name)) and len(found[0]):
-        depths = _depths(*found)
+    if (table := database.rows(tables.HISTOGRAMS, name)) and len(table[0]):
+        depths = _depths(*table)
     if cards is None and depths is None and not events:
         looked = f"{tables.POSTCARDS}, {tables.HISTOGRAMS} and {tables.TRACES}"
         raise InputError(f"{database.where}: has nothing of experiment {name} in {looked}")
@@ -260,11 +267,11 @@ def _from_tables(asked: ImportRequest, database: tables.Database, name: str, con
 
 
 def _renamed(frame: pl.DataFrame, where: str, **names: str) -> pl.DataFrame:
-    """With the names that the text traces have. Raises InputError where a table has a column under both."""
-    for theirs, ours in {"absolute_timestamp": "time", **names}.items():
-        if {theirs, ours} <= set(frame.columns):
-            raise InputError(f"{where}: has columns {theirs} and {ours}; allowed: the published data set's tables")
-        frame = frame.rename({theirs: ours}, strict=False)
+    """The table with the column names of the text traces. Raises InputError if a column has both names."""
+    for in_table, in_text in {"absolute_timestamp": "time", **names}.items():
+        if {in_table, in_text} <= set(frame.columns):
+            raise InputError(f"{where}: has columns {in_table} and {in_text}; allowed: the published data set's tables")
+        frame = frame.rename({in_table: in_text}, strict=False)
     return frame
 
 
@@ -275,25 +282,24 @@ def _depths(frame: pl.DataFrame, where: str) -> Depths:
 
 
 def _compare(depths: Depths, cards: Cards, source: write.Provenance) -> None:
-    """The data set's own histogram must count the postcards that it has."""
-    there, here = int(depths.counts.sum()), len(cards.columns["mono_ns"])
-    if there != here:
-        source.notes.append(f"queue_depth_histograms counts {there} packets, postcard_traces has {here}")
+    """Notes a difference between the data set's histogram and its postcards."""
+    counted, postcards = int(depths.counts.sum()), len(cards.columns["mono_ns"])
+    if counted != postcards:
+        source.notes.append(f"queue_depth_histograms counts {counted} packets, postcard_traces has {postcards}")
 
 
 def _experiment(
     asked: ImportRequest, name: str, cards: Cards | None, events: Events | None, config: Config,
     source: write.Provenance, damage: list[str], depths: Depths | None = None,
 ) -> Experiment:  # fmt: skip
-    """With what the command line says, else the source, else what the published data have."""
-
+    """An experiment with the conditions of the command line, else of the source, else of the published data."""
     if cards is None and depths is None and (events is None or not len(events.columns["mono_ns"])):
         raise InputError("the source has neither postcards, nor events of a trace, nor depths; allowed: one of them")
     buffer = config.number("max_queue_depth_packets", 0.001, MOST_PACKETS, whole=False)
     flows = asked.flows if asked.flows is not None else config.number("num_flows", *FLOWS, whole=True)
     mtu = asked.mtu_bytes if asked.mtu_bytes is not None else config.number("mtu_bytes", *MTU_BYTES, whole=True)
     if events is not None:
-        source.said += [f"{events.others} lines of other events"] * bool(events.others)
+        source.remarks += [f"{events.others} lines of other events"] * bool(events.others)
         source.notes += [f"the kernel lost {events.lost} events of the trace"] * bool(events.lost)
         source.notes += ["the last line of the trace is not whole, and left out"] * bool(events.cut)
     conditions = write.Conditions(
@@ -319,7 +325,7 @@ def _experiment(
 
 
 def _on_one_axis(cards: dict[str, np.ndarray], turn_ns: int | None, events_ns: np.ndarray) -> list[str]:
-    """Puts postcards into the turn of the switch's clock in which the trace is; a note if they do not meet."""
+    """Shifts postcards by whole turns of the switch's clock to the trace. Returns a note if they do not overlap."""
     if turn_ns:
         apart = int(np.median(events_ns)) - int(np.median(cards["mono_ns"]))
         cards["mono_ns"] += max((apart + turn_ns // 2) // turn_ns, 0) * turn_ns

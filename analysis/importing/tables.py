@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The published data set's tables, from where anybody has them: a running PostgreSQL, a plain pg_dump, or a directory
-of `<table>.csv` or `<table>.parquet`, gzipped or not.
+"""Reads the published data set's tables from a running PostgreSQL, from a plain pg_dump, or from a directory of
+`<table>.csv` (gzipped or not) or `<table>.parquet`.
 
-DuckDB reads the files, so that of tables larger than the memory only one experiment's rows are taken. Its extension
-for PostgreSQL must be downloaded from DuckDB's own server, which not every machine may reach; so psycopg asks the
-database to COPY these rows, and they come as the same text that a dump has.
+DuckDB reads the files and filters the rows of one experiment, so a table may be larger than the memory. DuckDB's
+extension for PostgreSQL must be downloaded from DuckDB's server, which some machines cannot reach. psycopg therefore
+asks the database to COPY these rows, in the same text format as a dump.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ RETRANSMITS, HISTOGRAMS = "retransmits", "queue_depth_histograms"
 TABLES = (EXPERIMENTS, TRACES, POSTCARDS, RETRANSMITS, HISTOGRAMS)
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 NULL = "\\N"
-UNREADABLE = (OSError, EOFError, zlib.error)  # what gzip raises of what is damaged, too
-_WILDCARD = re.compile(r"([*?\[])")  # in a path, and patterns to DuckDB
+UNREADABLE = (OSError, EOFError, zlib.error)  # errors of a damaged file, gzipped or not
+_WILDCARD = re.compile(r"([*?\[])")  # characters that DuckDB takes for patterns in a path
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\"}
 
 
 class Database(Protocol):
-    """Where tables come from. Rows are text; `line` says where each stood."""
+    """A source of tables. Rows are text, with the column `line` for messages."""
 
     where: str
 
     def rows(self, table: str, experiment: str | None) -> tuple[pl.DataFrame, str] | None:
-        """(the rows of an experiment, or all; where they stand), or None without such a table."""
+        """The rows of an experiment (None: of all) and their place for messages; None without such a table."""
 
 
 def opened(source: str) -> Database | None:
-    """The database that `source` names; None if it is none. Raises InputError."""
+    """The database that `source` names; None if `source` is no database. Raises InputError."""
     if source.startswith(address.SCHEMES):
         return DatabaseServer(source)
     address.check_no_address(source)
@@ -75,7 +75,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 class _Unpacked(gzip.GzipFile):
-    """What a gzipped file holds; closes that file, too."""
+    """The decompressed content of a gzip file. close() also closes the gzip file."""
 
     def __init__(self, packed: BinaryIO) -> None:
         super().__init__(fileobj=packed)
@@ -87,21 +87,21 @@ class _Unpacked(gzip.GzipFile):
 
 
 class TableFiles:
-    """A directory with a file a table, as \\copy ... csv header writes them."""
+    """A directory with a file per table, as \\copy ... csv header writes them."""
 
     def __init__(self, directory: Path) -> None:
         self.directory, self.where = directory, str(directory)
-        self._whole: set[Path] = set()  # those of which the end was seen
+        self._whole: set[Path] = set()  # files that end with a newline
 
     def rows(self, table: str, experiment: str | None) -> tuple[pl.DataFrame, str] | None:
-        found = [path for end in SUFFIXES if (path := self.directory / f"{table}{end}").exists()]
-        if not found:
+        paths = [path for end in SUFFIXES if (path := self.directory / f"{table}{end}").exists()]
+        if not paths:
             return None
-        if len(found) > 1:
+        if len(paths) > 1:
             raise InputError(
-                f"{self.directory}: has {table} as {' and '.join(p.name for p in found)}; allowed: one of them"
+                f"{self.directory}: has {table} as {' and '.join(p.name for p in paths)}; allowed: one of them"
             )
-        path = found[0]
+        path = paths[0]
         try:
             regular.check(path)
         except OSError as error:
@@ -121,7 +121,7 @@ class TableFiles:
 
 
 def _check_end(path: Path) -> None:
-    """A writer that was killed leaves a last row that can look like one. Raises InputError."""
+    """Raises InputError if the last row has no newline: a killed writer can leave half a row that looks whole."""
     last = b""
     try:
         with _open(path) as file:
@@ -132,12 +132,12 @@ def _check_end(path: Path) -> None:
     except UNREADABLE as error:
         raise InputError(f"{path}: damaged: {error}; get the file again") from None
     if last != b"\n":
-        what = "its last line has no end, so it was cut off" if last else "is empty"
-        raise InputError(f"{path}: {what}; allowed: what \\copy (...) csv header wrote: get the file again")
+        fault = "its last line has no end, so it was cut off" if last else "is empty"
+        raise InputError(f"{path}: {fault}; allowed: what \\copy (...) csv header wrote: get the file again")
 
 
 class Dump:
-    """A plain dump: its COPY sections are read as they come, the rows of one experiment only."""
+    """A plain pg_dump. Each table's COPY section is scanned for the rows of one experiment."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.where = path, str(path)
@@ -180,7 +180,7 @@ class Dump:
 
 
 def _copy_columns(line: bytes, table: str) -> list[str] | None:
-    """The columns that a line of SQL begins to copy into `table`."""
+    """The columns of the COPY statement for `table`; None for any other line."""
     if not line.startswith(b"COPY "):
         return None
     head, _, rest = line[5:].decode("utf-8", errors="replace").partition(" (")
@@ -190,7 +190,7 @@ def _copy_columns(line: bytes, table: str) -> list[str] | None:
 
 
 def _key(table: str) -> str:
-    """The column that tells which experiment a row is of."""
+    """The column with a row's experiment."""
     return "id" if table == EXPERIMENTS else "experiment_id"
 
 
@@ -243,7 +243,7 @@ class DatabaseServer:
 
 
 def _copied(text: Path, columns: list[str], with_line: bool) -> pl.DataFrame:
-    """COPY's text format as a frame of text."""
+    """Reads COPY's text format into a frame of text."""
     names = [LINE, *columns] if with_line else columns
     listed = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in names)
     reader = (
@@ -253,7 +253,7 @@ def _copied(text: Path, columns: list[str], with_line: bool) -> pl.DataFrame:
     if not text.stat().st_size:
         frame = pl.DataFrame(schema=dict.fromkeys(names, pl.String))
     else:
-        frame = _query(text, reader, None, None) if not with_line else _query(text, reader, None, None, numbered=False)
+        frame = _query(text, reader, None, None, numbered=not with_line)
     frame = frame.with_columns(pl.col(LINE).cast(pl.Int64)) if LINE in frame.columns else frame.with_row_index(LINE, 1)
     return (
         frame.with_columns(pl.selectors.string().map_elements(_unescape, pl.String)) if _has_escapes(frame) else frame
@@ -278,10 +278,10 @@ def _unescape(value: str) -> str:
 
 
 def _query(path: Path, reader: str, table: str | None, experiment: str | None, numbered: bool = True) -> pl.DataFrame:
-    """Rows as text. DuckDB hands them over as Parquet: what both it and polars read without a third library."""
+    """Rows as text. They pass from DuckDB to polars as a Parquet file, which needs no third library."""
     number = f"row_number() over () + {0 if table is None else 1} as {LINE}, " if numbered else ""
     rows = f"(select {number}* from {reader})"
-    values = [_WILDCARD.sub(r"[\1]", str(path))]  # DuckDB takes a path for a pattern
+    values = [_WILDCARD.sub(r"[\1]", str(path))]  # DuckDB interprets a path as a pattern
     where = ""
     with tempfile.TemporaryDirectory() as scratch:
         result = Path(scratch) / "rows.parquet"

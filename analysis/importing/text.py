@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Text traces: lines of the kernel's trace_pipe with tcp:tcp_probe and tcp:tcp_retransmit_skb (what the artifact's
-trace.tr and the tool tcp_probe hold, gzipped or not, of any kernel since 4.16), and the artifact's postcards.tr.
+"""Reads text traces, gzipped or not: the artifact's postcards.tr, and trace_pipe lines of tcp:tcp_probe and
+tcp:tcp_retransmit_skb from any kernel since 4.16, which the artifact's trace.tr and the tool tcp_probe contain.
 
-Lines are split by polars' regular expressions, a column each. A last line without an end is what the writer was killed
-in; it is counted. Any other line that is not of its form is an error.
+polars' regular expressions split lines into columns. A last line without a newline is left by a killed writer: it is
+counted and left out. Any other malformed line is an error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EVENT, CARD = wire.TCP_RECORD.const, wire.POSTCARD.const
 PROBE, RETRANSMIT = EVENT["TCP_EVENT_PROBE"], EVENT["TCP_EVENT_RETRANSMIT"]
 GZIP_MAGIC = b"\x1f\x8b"
 TOFINO_CELL_BYTES = 80
-# comm-pid, sometimes the thread group, [cpu], sometimes flags, time, event, its fields.
+# comm-pid, optional thread group, [cpu], optional flags, time, event, its fields.
 TRACE_LINE = (
     r"^\s*.+-\d+\s+(?:\(\s*[-\d]+\)\s+)?\[(?<cpu>\d+)\]\s+(?:[^\s:]{4,6}\s+)?"
     r"(?<time>\d+\.\d+):\s+(?<event>\w+):\s?(?<rest>.*)$"
@@ -44,12 +44,12 @@ LOST_LINE = r"^CPU:\s*\d+ \[LOST (\d+) EVENTS\]\s*$"
 TRACE_FORM = "a line of trace_pipe: comm-pid [cpu] flags seconds: event: fields"
 CARD_FORM = "a line of the artifact's collector: seconds: postcard: name=value ..."
 ADDRESS = r"[0-9a-fA-F:.]+|\[[0-9a-fA-F:.]+\]"
-PROBE_FIELDS = {  # of the trace: of ours
+PROBE_FIELDS = {  # name in the trace -> name in wire/tcp_record.def
     "data_len": "data_bytes", "snd_nxt": "snd_nxt", "snd_una": "snd_una", "snd_cwnd": "cwnd_packets",
     "ssthresh": "ssthresh_packets", "snd_wnd": "snd_wnd_bytes", "rcv_wnd": "rcv_wnd_bytes", "srtt": "srtt_us",
 }  # fmt: skip
-ALWAYS_TOLD = {"mono_ns", "event", "src_port", "dst_port", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo"}
-# What the postcards of the artifact do not tell, whichever form they come in: its logs also got ingress ports wrong.
+ALWAYS_KNOWN = {"mono_ns", "event", "src_port", "dst_port", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo"}
+# Fields that the artifact's postcards do not have in any form; ingress_port is there, but wrong in its text logs.
 CARDS_UNKNOWN = frozenset(
     {
         "switch_id", "ingress_port", "queue_id", "policy", "card_seq", "sojourn_ns", "depth_bytes", "threshold",
@@ -59,7 +59,7 @@ CARDS_UNKNOWN = frozenset(
 
 
 def lines(path: Path) -> tuple[pl.DataFrame, int]:
-    """(`text` and `line` from 1, how many last lines without an end there are: it is left out). Raises InputError."""
+    """Lines (columns `text`, and `line` from 1), and the number of incomplete lines left out. Raises InputError."""
     try:
         with regular.opened(path) as file:
             data = file.read()
@@ -75,7 +75,7 @@ def lines(path: Path) -> tuple[pl.DataFrame, int]:
 
 
 def kind(path: Path) -> str | None:
-    """`trace` or `postcards` by what the first lines say; None if they are neither."""
+    """`trace` or `postcards`, by the first lines; None if they are neither."""
     try:
         with regular.opened(path) as file:
             head = file.read(1 << 16)
@@ -113,12 +113,12 @@ def _probes(frame: pl.DataFrame, where: str) -> Events:
 
 
 def probes(frame: pl.DataFrame, where: str) -> Events:
-    """Of columns of text that are called as in the trace, and `time`."""
+    """Probe events from text columns with the names of the trace, and `time`."""
     has_numbers = len(frame) and "snd_nxt" in frame.columns
-    sequence = (
+    is_hexadecimal = (
         frame.select(pl.col("snd_nxt").str.starts_with("0x").fill_null(True).all()).item() if has_numbers else True
     )
-    number = hexadecimal if sequence else whole  # a database has them as numbers
+    number = hexadecimal if is_hexadecimal else whole  # a database has decimal numbers
     values = typed(
         frame,
         [
@@ -129,14 +129,14 @@ def probes(frame: pl.DataFrame, where: str) -> Events:
         ],
         where,
     )  # fmt: skip
-    columns = {ours: np.asarray(values[theirs]) for theirs, ours in PROBE_FIELDS.items()}
+    columns = {record_name: np.asarray(values[name]) for name, record_name in PROBE_FIELDS.items()}
     columns["mono_ns"] = np.asarray(values["time"])
     columns["event"] = np.full(len(frame), PROBE)
-    told = ALWAYS_TOLD | set(PROBE_FIELDS.values())
+    known = ALWAYS_KNOWN | set(PROBE_FIELDS.values())
     if "sock_cookie" in frame.columns and not frame["sock_cookie"].is_null().any():  # since Linux 5.0
         columns["socket_cookie"] = np.asarray(typed(frame, [hexadecimal("sock_cookie", 64)], where)["sock_cookie"])
-        told = told | {"socket_cookie"}
-    columns["data_bytes"] = np.minimum(columns["data_bytes"], 0xFFFF)  # 16 bits of ours: a segment put together by GRO
+        known = known | {"socket_cookie"}
+    columns["data_bytes"] = np.minimum(columns["data_bytes"], 0xFFFF)  # our 16 bits are too few for some GRO segments
     ends = []
     for name in ("src", "dest"):
         series = pl.Series(values[name])
@@ -147,7 +147,7 @@ def probes(frame: pl.DataFrame, where: str) -> Events:
         port = np.asarray(typed(parts.with_columns(frame[LINE]), [whole("port", 16)], where)["port"])
         ends.append((parts["address"], port))
     (src, src_port), (dst, dst_port) = ends
-    return Events(columns, addresses(src, dst, (src_port, dst_port), where, frame[LINE]), {PROBE: told})
+    return Events(columns, addresses(src, dst, (src_port, dst_port), where, frame[LINE]), {PROBE: known})
 
 
 def _retransmits(frame: pl.DataFrame, where: str) -> Events:
@@ -158,8 +158,8 @@ def _retransmits(frame: pl.DataFrame, where: str) -> Events:
 
 
 def retransmits(frame: pl.DataFrame, where: str) -> Events:
-    """Of columns of text that are called as in the trace, and `time`. Which bytes were sent again they do not tell."""
-    for name in ("saddr", "daddr"):  # of IPv6 connections the IPv4 columns are zeros
+    """Retransmit events, without sequence numbers, from text columns with the names of the trace, and `time`."""
+    for name in ("saddr", "daddr"):  # the IPv4 columns of IPv6 connections are zeros
         if {name, f"{name}v6"} <= set(frame.columns):
             wide = pl.col(f"{name}v6")
             use = wide.is_not_null() & ~wide.str.starts_with("::ffff:") & (pl.col(name) == "0.0.0.0")
@@ -173,12 +173,12 @@ def retransmits(frame: pl.DataFrame, where: str) -> Events:
     )  # fmt: skip
     columns = {"mono_ns": np.asarray(values["time"]), "event": np.full(len(frame), RETRANSMIT)}
     ports = (np.asarray(values["sport"]), np.asarray(values["dport"]))
-    found = addresses(pl.Series(values["saddr"]), pl.Series(values["daddr"]), ports, where, frame[LINE])
-    return Events(columns, found, {RETRANSMIT: set(ALWAYS_TOLD)})
+    ends = addresses(pl.Series(values["saddr"]), pl.Series(values["daddr"]), ports, where, frame[LINE])
+    return Events(columns, ends, {RETRANSMIT: set(ALWAYS_KNOWN)})
 
 
 def joined(parts: list[Events], **counts: int) -> Events:
-    """Several as one. A column that one of them lacks is 0 there."""
+    """Concatenates events. A column that a part lacks is 0 there."""
     names = {name for part in parts for name in part.columns}
     size = [len(part.columns["mono_ns"]) for part in parts]
     columns = {
@@ -193,12 +193,12 @@ def joined(parts: list[Events], **counts: int) -> Events:
             for name in ("src", "dst", "src_port", "dst_port")
         )
     )
-    told = {event: names for part in parts for event, names in part.told.items()}
-    return Events(columns, ends, told, **counts)
+    known = {event: names for part in parts for event, names in part.known.items()}
+    return Events(columns, ends, known, **counts)
 
 
 def read_cards(path: Path) -> tuple[Cards, int]:
-    """(all postcards of a log, last lines that are not whole). Raises InputError."""
+    """All postcards of a log, and the number of incomplete last lines (0 or 1). Raises InputError."""
     frame, cut = lines(path)
     frame = frame.with_columns(time=pl.col("text").str.extract(r"^(\d+\.\d+): postcard: ", 1), rest=pl.col("text"))
     _refuse(frame, "time", str(path), CARD_FORM)
@@ -210,9 +210,9 @@ def read_cards(path: Path) -> tuple[Cards, int]:
 
 
 def cards(frame: pl.DataFrame, where: str) -> Cards:
-    """Of columns of text that are called as in the log, and `time`."""
+    """Postcards from text columns with the names of the log, and `time`."""
     ipv4 = r"(?:\d{1,3}\.){3}\d{1,3}"
-    if "was_dropped" in frame.columns:  # a database may have it as truth
+    if "was_dropped" in frame.columns:  # a boolean in some databases
         frame = frame.with_columns(pl.col("was_dropped").replace({"t": "1", "f": "0", "true": "1", "false": "0"}))
     values = typed(
         frame,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Which flows of a source are the experiment's, and from when to when they ran. Nobody says either: the flows are those
-with most packets (else trace records), and of postcards that tell lengths the first and last of the longest packets
-bound the traffic, so that neither pings before it nor a connection's set-up count.
+"""Infers the experiment's flows and the time of its traffic, which sources do not record. The flows are those with most
+packets, or without postcards with most trace records. If packet lengths are known, the traffic lasts from the first to
+the last packet of full length, which excludes pings and connection set-up.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import numpy as np
 from analysis.flows import PROTOCOL_NUMBERS, WORDS, FiveTuple, FlowTable
 from analysis.importing.fields import Cards, Events
 
-SSH = 22  # the artifact's hosts were watched over the link that was measured
+SSH = 22  # the artifact's hosts were controlled over the measured link
 CARRIERS = (PROTOCOL_NUMBERS["tcp"], PROTOCOL_NUMBERS["udp"])
 
 
-def found(cards: Cards | None, events: Events | None, most: int | None) -> tuple[list[FiveTuple], tuple[int, int]]:
-    """(at most `most` flows, sorted by their ports; first and last mono_ns of their packets and records)."""
+def find(cards: Cards | None, events: Events | None, most: int | None) -> tuple[list[FiveTuple], tuple[int, int]]:
+    """At most `most` flows, sorted by ports; and the first and last mono_ns of their packets and records."""
     table = FlowTable()
     parts = [(part, table.numbers(_words(part))) for part in (cards, events) if part and len(part.columns["mono_ns"])]
     if not parts:
@@ -26,8 +26,9 @@ def found(cards: Cards | None, events: Events | None, most: int | None) -> tuple
     chosen = [n for n in np.argsort(-counts, kind="stable").tolist() if counts[n] and _may_carry(flows[n])][:most]
     times = [part.columns["mono_ns"][_rows(part, numbers, chosen)] for part, numbers in parts]
     span = min(int(t.min()) for t in times if len(t)), max(int(t.max()) for t in times if len(t))
-    ours = [flows[number] for number in chosen]
-    return sorted(ours, key=lambda flow: (flow.src_port, flow.dst_port, flow.src, flow.dst)), span
+    return sorted(
+        (flows[number] for number in chosen), key=lambda flow: (flow.src_port, flow.dst_port, flow.src, flow.dst)
+    ), span
 
 
 def _may_carry(flow: FiveTuple) -> bool:
@@ -35,14 +36,14 @@ def _may_carry(flow: FiveTuple) -> bool:
 
 
 def _rows(part: Cards | Events, numbers: np.ndarray, chosen: list[int]) -> np.ndarray:
-    """Those of the traffic; all, where no flow is of the experiment."""
+    """Mask of the traffic's rows; all rows if no flow was chosen."""
     rows = np.isin(numbers, chosen) if chosen else np.ones(len(numbers), dtype=bool)
     packet_bytes = part.columns.get("packet_bytes")
     return rows if packet_bytes is None or not chosen else rows & (packet_bytes == packet_bytes[rows].max())
 
 
 def _words(part: Cards | Events) -> np.ndarray:
-    """As analysis.flows wants them; records of a trace are of TCP."""
+    """The input of FlowTable.numbers; trace records are TCP."""
     ends = part.addresses
     words = np.zeros((WORDS, len(ends.src)), dtype=np.uint64)
     words[0], words[1] = ends.src.T

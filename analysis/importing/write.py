@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What was read of a source as a run directory: raw files of our formats that hold what the source told and nothing
-else, spec.yaml with the conditions as far as they are known, and environment.json, which says where it all came from.
+"""Writes an imported experiment as a run directory: raw files of our formats with only the source's facts, spec.yaml
+with the known conditions, and environment.json with the provenance.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ from lib import regular
 from lib.errors import InputError
 from lib.frames import wire_bytes_of_ip
 from runs import record
-from runs.names import ENVIRONMENT, POSTCARDS_FILE, TCP_FILE
+from runs.names import ENVIRONMENT, POSTCARDS_FILE, SPEC_FILE, TCP_FILE
 from runs.spec_file import SPEC_VERSION
 from wire import wire
 
-ROWS_PER_BLOCK = 5_000  # of either kind: less than a block may hold
-MOST_RTTS = 10_000_000  # that are measured: 3 h of 1 ms
-MODES = {"drop": "egress-threshold", "ecn": "ecn"}  # what the artifact's program did: it decides on departure
+ROWS_PER_BLOCK = 5_000  # fits into a block for postcards and trace records
+MOST_RTTS = 10_000_000  # limit of the measurement window: 3 h at 1 ms
+MODES = {"drop": "egress-threshold", "ecn": "ecn"}  # by the artifact's action; its program decides at departure
 
 
 @dataclass
 class Conditions:
-    """Of the experiment; what nobody said has the artifact's value."""
+    """Parameters of the experiment. Those that neither user nor source gives have the artifact's value."""
 
     rate_bps: int
     rtt_ns: int
     mtu_bytes: int
     cc: str
-    flows: int | None  # None: all that are found
+    flows: int | None  # None: all flows in the source
     mode: str
-    threshold_packets: int | None  # from which the switch dropped, or marked in mode ecn
-    buffer_packets: int | None  # None: that threshold where it drops, else the deepest queue that was seen
+    threshold_packets: int | None  # depth at which the switch dropped, or marked in mode ecn
+    buffer_packets: int | None  # None: the threshold if the switch dropped there, else the largest depth
     warmup_ns: int | None = None  # None: the first third
     duration_ns: int | None = None  # None: the second third, as the first seed paper's notebooks take it
 
 
 @dataclass
 class Provenance:
-    """Where it all came from, for environment.json."""
+    """The origin of an imported experiment, for environment.json."""
 
-    what: str
+    what: str  # kind of source
     files: list[dict[str, Any]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # what is not as it should be
-    said: list[str] = field(default_factory=list)  # what else was in it
-    document: dict[str, Any] = field(default_factory=dict)  # the experiment as the source describes it
+    notes: list[str] = field(default_factory=list)  # faults of the source
+    remarks: list[str] = field(default_factory=list)  # ignored parts of the source
+    document: dict[str, Any] = field(default_factory=dict)  # the source's description of the experiment
 
 
 def digest(path: Path) -> dict[str, Any]:
@@ -78,26 +78,26 @@ def write(
     conditions: Conditions,
     source: Provenance,
 ) -> None:
-    """Everything but derived files, into an empty `directory`. Raises InputError, OSError."""
+    """Writes all but derived files into an empty `directory`. Raises InputError, OSError."""
     _write_raw(
         directory / POSTCARDS_FILE, _stored_cards(cards), "BLOCK_POSTCARDS", wire.POSTCARD.const["POSTCARD_VERSION"]
     )
     _write_raw(directory / TCP_FILE, _stored_events(events), "BLOCK_TCP", wire.TCP_RECORD.const["TCP_RECORD_VERSION"])
     if depths is not None:
         depths.rows.write_csv(directory / DEPTHS_FILE)
-    found, (start, end) = traffic.found(cards, events, conditions.flows)
-    flows = [_flow(number, flow, conditions.cc) for number, flow in enumerate(found)]
+    tuples, (start, end) = traffic.find(cards, events, conditions.flows)
+    flows = [_flow(number, flow, conditions.cc) for number, flow in enumerate(tuples)]
     deepest = _deepest(cards, depths, conditions.mtu_bytes)
     has = {"postcards": cards, "trace": events, "depths": cards or depths, "times": cards or events}
     spec = _spec(cards, conditions, source, (start, end), len(flows) or conditions.flows or 0, deepest)
     spec["imported"]["lacks"] = [name for name, there in has.items() if not there]
     _check_length(spec, end - start)
-    (directory / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
+    (directory / SPEC_FILE).write_text(yaml.safe_dump(spec, sort_keys=False))
     document = {"start_mono_ns": start, "end_mono_ns": end, "flows": flows, "errors": [], "groups": []}
     (directory / "traffic.json").write_text(json.dumps(document, indent=1) + "\n")
-    told = {key: _as_json(value) for key, value in source.document.items()}
+    described = {key: _as_json(value) for key, value in source.document.items()}
     environment = {
-        "imported": {"what": source.what, "files": source.files, "experiment": told},
+        "imported": {"what": source.what, "files": source.files, "experiment": described},
         record.MARK: True,
     }
     data = (json.dumps(environment, indent=1, allow_nan=False, default=str) + "\n").encode()
@@ -106,7 +106,7 @@ def write(
 
 
 def _as_json(value: Any) -> Any:
-    """JSON has no number for what is not finite; as text, as tables have it, it stays what the source said."""
+    """A value of the source; a float that JSON cannot represent becomes text, as in a table."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -138,7 +138,7 @@ def _spec(
 
 
 def _check_length(spec: dict[str, Any], span_ns: int) -> None:
-    """The analysis looks at every RTT of what is measured. Raises InputError where these are more than memory holds."""
+    """Raises InputError if the measurement window has too many RTTs for the memory of the analysis."""
     rtts = min(spec["duration_ns"], max(span_ns - spec["warmup_ns"], 0)) // spec["rtt_ns"]
     if rtts > MOST_RTTS:
         raise InputError(
@@ -158,7 +158,7 @@ def _deepest(cards: Cards | None, depths: Depths | None, mtu_bytes: int) -> int:
 
 
 def _flow(number: int, flow: FiveTuple, cc: str) -> dict[str, Any]:
-    """As traffic.json has it."""
+    """The entry of a flow in traffic.json."""
     return {
         "id": number, "cc": cc, "protocol": PROTOCOL_NAMES[flow.protocol],
         "src_addr": address_text(flow.src), "dst_addr": address_text(flow.dst),
@@ -199,9 +199,9 @@ def _stored_events(events: Events | None) -> np.ndarray:
     for name in ("src", "dst"):
         rows[f"{name}_addr_hi"], rows[f"{name}_addr_lo"] = getattr(events.addresses, name).T
     _ports(rows, events.addresses)
-    for event, told in events.told.items():
+    for event, known in events.known.items():
         unknown = sum(
-            1 << bit for bit, (name, _) in enumerate(wire.TCP_RECORD.fields) if name not in told | {"unknown_fields"}
+            1 << bit for bit, (name, _) in enumerate(wire.TCP_RECORD.fields) if name not in known | {"unknown_fields"}
         )
         rows["unknown_fields"][rows["event"] == event] = unknown
     return rows
