@@ -13,6 +13,7 @@ from pathlib import Path
 
 from analysis.tests.synthesize import write_big
 from bench.report import BenchRow
+from runs.names import REPETITION
 
 NEEDS_ROOT = False
 POSTCARDS, RECORDS, FLOWS, RUNS = 10_000_000, 5_000_000, 16, 3
@@ -21,7 +22,7 @@ POSTCARDS, RECORDS, FLOWS, RUNS = 10_000_000, 5_000_000, 16, 3
 def measure(short: bool) -> list[BenchRow]:
     postcards, records, runs = (100_000, 50_000, 1) if short else (POSTCARDS, RECORDS, RUNS)
     with tempfile.TemporaryDirectory(dir="build") as directory:
-        big = Path(directory) / "rep-1"
+        big = Path(directory) / REPETITION
         write_big(big, postcards, records, FLOWS)
         results = [_once(big, Path(directory) / f"tables-{number}") for number in range(runs)]
     seconds, gigabytes = [result["seconds"] for result in results], [result["gigabytes"] for result in results]

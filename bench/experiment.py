@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench.report import BenchRow
 from experiments.host import CHECKOUT
+from runs.names import LATEST, REPETITION, SUMMARY
 
 RUNS = 3
 STATIONS = ("postcards_sent", "postcards_received", "postcards_stored", "postcards_rows")
@@ -23,7 +24,7 @@ def run_experiment(*parameters: str) -> Path:
     )
     if result.returncode not in (0, 2):
         raise subprocess.CalledProcessError(result.returncode, result.args, result.stdout, result.stderr)
-    return (CHECKOUT / "results/latest").resolve() / "rep-1"
+    return (CHECKOUT / "results" / LATEST).resolve() / REPETITION
 
 
 def measure(short: bool) -> list[BenchRow]:
@@ -33,7 +34,7 @@ def measure(short: bool) -> list[BenchRow]:
         begin = time.monotonic()
         repetition = run_experiment(*parameters)
         elapsed = time.monotonic() - begin
-        summaries.append(json.loads((repetition / "summary.json").read_text()))
+        summaries.append(json.loads((repetition / SUMMARY).read_text()))
         traffic = json.loads((repetition / "traffic.json").read_text())
         overheads.append(elapsed - (traffic["end_mono_ns"] - traffic["start_mono_ns"]) / 1e9)
     return _rows(overheads, summaries)

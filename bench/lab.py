@@ -14,6 +14,7 @@ from typing import Any
 
 from bench.report import RESULTS
 from experiments.host import CHECKOUT
+from runs.names import LATEST, SUMMARY
 
 RUN_DIRECTORIES = RESULTS / "runs"  # only of the last bench of each part, because runs are large
 
@@ -66,5 +67,5 @@ def run(part: str, *parameters: str, clock: str = "virtual") -> list[Outcome]:
     if result.returncode not in (0, 2):
         raise RuntimeError(f"{' '.join(command[1:])}: {result.stderr.strip() or result.stdout.strip()}")
     print(f"  {wall_s:5.1f} s  {clock} {' '.join(parameters)}", file=sys.stderr, flush=True)
-    paths = sorted((results / "latest").resolve().glob("rep-*"), key=lambda path: int(path.name[4:]))
-    return [Outcome(path, wall_s / len(paths), json.loads((path / "summary.json").read_text())) for path in paths]
+    paths = sorted((results / LATEST).resolve().glob("rep-*"), key=lambda path: int(path.name[4:]))
+    return [Outcome(path, wall_s / len(paths), json.loads((path / SUMMARY).read_text())) for path in paths]

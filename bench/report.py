@@ -65,7 +65,7 @@ def machine() -> dict[str, str | int | float]:
 
 
 def previous() -> dict[str, float]:
-    """BenchX its value in the newest earlier bench that has this row."""
+    """Row name -> its value in the newest earlier bench that has this row."""
     values: dict[str, float] = {}
     for path in sorted(RESULTS.glob("*.json")):
         values.update({row["name"]: row["value"] for row in json.loads(path.read_text())["rows"]})

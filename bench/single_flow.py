@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench.experiment import run_experiment
 from bench.report import BenchRow
+from runs.names import SUMMARY
 
 BUFFERS_BDP = (0.25, 0.5, 1, 1.5)
 TOLERANCE = 0.08
@@ -28,7 +29,7 @@ def measure(short: bool) -> list[BenchRow]:
 
 
 def _rows(repetition: Path, buffer_bdp: float) -> list[BenchRow]:
-    summary = json.loads((repetition / "summary.json").read_text())
+    summary = json.loads((repetition / SUMMARY).read_text())
     ratio = summary["buffer_packets"] / summary["bdp_packets"]
     predicted = min((1 + ratio) / 2, 1)
     measured = summary["utilization"]["min_after_loss_10rtt"]

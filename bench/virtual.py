@@ -19,10 +19,11 @@ from analysis.raw import load_postcards
 from bench import lab
 from bench.lab import Outcome
 from bench.report import BenchRow
+from runs.names import GOODPUT_FILE, POSTCARDS_FILE, TCP_FILE
 
 NEEDS_ROOT = False
 RUNS = 3
-RAW_FILES = ("postcards.bsp", "tcp.bst", "goodput.bsg")
+RAW_FILES = (POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE)
 DEFAULT = ("CC=cubic", "FLOWS=16")
 PAPER = ("RATE=10gbit", "RTT=1ms", "MTU=9000", "BUF=1bdp")  # first seed paper, section 3.6
 # The queue's drop after a loss as a share of the BDP, for one flow and B = BDP, in the same section.

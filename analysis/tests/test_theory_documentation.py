@@ -62,5 +62,5 @@ def test_documentation__example_of_advise_works(capsys):
     assert command
     assert main(["advise", *command[1].split()]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    for amount in ("1.25 GB 10 Gbit", "12.5 MB 100 Mbit", "246.1 kbit 20 2.461 us"):
+    for amount in ("1.25 GB 10 Gbit", "12.5 MB 100 Mbit", "246.1 kbit 20 2.461 µs"):
         assert amount in said

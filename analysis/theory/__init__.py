@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Closed forms that measurements are held against, one function a result, one module a subject.
+"""Closed forms to compare measurements with: one function per result, one module per subject.
 
-Each docstring has the equation, where it is printed, what it assumes, units, and what is refused (ValueError, one
-line). "First paper" is Spang, Arslan, McKeown 2021, Updating the Theory of Buffer Sizing; "second paper" is
-Appenzeller, Keslassy, McKeown 2004, Sizing Router Buffers; the others are named. Buffers, windows and queues are
-packets, capacities packets/s, times s. docs/theory.md lists them all, with what each paper prints.
+Each docstring has the equation and its source, assumptions, units, and the refused arguments (ValueError, one line).
+"First paper" is Spang, Arslan, McKeown 2021, Updating the Theory of Buffer Sizing; "second paper" is Appenzeller,
+Keslassy, McKeown 2004, Sizing Router Buffers; other papers are named. Buffers, windows and queues are packets,
+capacities packets/s, times s. docs/theory.md lists all functions beside the printed equations.
 
-single_flow, many_flows, gaussian: long flows. sawtooth: how a single flow's queue grows. short_flows: bursts of slow
-start. tiny_buffers: dozens of packets. capacity_ratio, loss_fits: what makes transfers fastest. queues, mm1b: M/D/1,
-M/G/1, M/M/1/B. packet_sizes: what open-loop traffic draws. checks: what is refused.
+single_flow, many_flows, gaussian: long flows. sawtooth: growth of a single flow's queue. short_flows: bursts of slow
+start. tiny_buffers: dozens of packets. capacity_ratio, loss_fits: the fastest transfers. queues, mm1b: M/D/1, M/G/1,
+M/M/1/B. packet_sizes: sizes of open-loop traffic. checks: refused arguments.
 """

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The buffer with which TCP transfers are fastest, by how loss and delay grow with it.
+"""The buffer with the fastest TCP transfers, given loss and delay as functions of the buffer.
 
 Prasad, Dovrolis, Thottan 2007, Router Buffer Sizing Revisited: The Role of the Output/Input Capacity Ratio. Buffers B
 and C T_o, the BDP without queueing, are packets; `capacity` C is packets/s, times are s. Flows are small (S-model:
 mostly in slow start) or large (L-model: mostly in congestion avoidance; five congestion events or more, section 4).
-Loss falls as a power, p = a B^-b (PL-form), where the link is slower than what feeds it (Gamma = C_out / C_in well
-below 1), and exponentially, p = a e^(-b B) (EX-form), where it is faster (Gamma > 1). Assumes heavy-tailed closed-loop
-traffic that fills the link, and a mean queueing delay of f B / C, which ends where the users have no more to offer
-(6.1).
+Loss falls as a power, p = a B^-b (PL-form), if the link is slower than its inputs (Gamma = C_out / C_in well below 1),
+and exponentially, p = a e^(-b B) (EX-form), if it is faster (Gamma > 1). Assumes heavy-tailed closed-loop traffic that
+fills the link, and a mean queueing delay of f B / C, which ends when the users have no more to offer (6.1).
 """
 
 from __future__ import annotations
@@ -151,24 +150,20 @@ def pl_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: flo
 
 
 class Best(NamedTuple):
-    """Where throughput is highest with the EX-form.
+    """The buffer with the highest throughput in the EX-form."""
 
-    `stationary` is the buffer where its derivative is 0 and changes sign (None: nowhere above 0); `buffer` is the best
-    one: at 0, there, or math.inf.
-    """
-
-    buffer: float
-    stationary: float | None
+    buffer: float  # 0, the stationary point, or math.inf
+    stationary: float | None  # where the derivative changes sign; None: not above 0
 
 
 def ex_l_buffer(pipe: float, b: float, f: float, largest: float = math.inf) -> Best:
-    """L-model, EX-form: 2 / (f b) (f - b C T_o / 2) is where throughput is *least* (equation 10), so that the best
-    buffer is an end: 0, or the largest there is.
+    """L-model, EX-form: throughput has its *minimum* at 2 / (f b) (f - b C T_o / 2) (equation 10), so the best buffer
+    is 0 or `largest`.
 
-    R is proportional to e^(bB/2) / (C T_o + f B). The paper's choice, which is that for `largest` = math.inf: 0 where
-    equation 10 is positive (throughput falls at B = 0), else math.inf. But beyond its least throughput grows without
-    limit as long as the two forms hold, so with a finite `largest`, up to which they do, both ends are compared.
-    ValueError unless all are above 0.
+    R is proportional to e^(bB/2) / (C T_o + f B). `largest` = math.inf gives the paper's choice: 0 if equation 10 is
+    positive (throughput falls at B = 0), else math.inf. Beyond the minimum, though, throughput grows as long as both
+    forms hold. A finite `largest` bounds the range in which they hold, and both its ends are compared. ValueError
+    unless all are above 0.
     """
     for name, value in (("C T_o", pipe), ("b", b), ("f", f), ("the largest buffer", largest)):
         check_positive(name, value)
@@ -191,8 +186,7 @@ def ex_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: flo
     for name, value in (("C T_o", pipe), ("a", a), ("b", b), ("f", f), ("v", v)):
         check_positive(name, value)
     rtts = slow_start_rtts(segments)
-    # ln of both sides: x - ln x = y, which has its least, 1, at x = 1. In logarithms, because e^(b C T_o / f)
-    # overflows.
+    # ln of both sides, since e^(b C T_o / f) overflows: x - ln x = y, whose left side has its minimum 1 at x = 1.
     y = math.log(v * segments * a / rtts) + b * pipe / f - 1
     if y <= 1:
         return Best(0.0, None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a closed form refuses: one line that says what was given and what is allowed. NaN is refused by each."""
+"""Checks of a closed form's arguments. The error names the value and the allowed values; every check refuses NaN."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def check_load(load: float, below: float = 1.0) -> None:
 
 
 def check_share(what: str, value: float, ends: bool = False) -> None:
-    """ValueError unless `value` is between 0 and 1; with `ends` it may be either."""
+    """ValueError unless 0 < `value` < 1; `ends` also allows 0 and 1."""
     if not (0 <= value <= 1 if ends else 0 < value < 1):
         raise ValueError(f"{what} of {value}; allowed: {'0 to 1' if ends else 'between 0 and 1'}")
 

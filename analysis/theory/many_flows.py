@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Many long flows that share a bottleneck: buffers that shrink with the square root of their number.
+"""Many long flows that share a bottleneck: buffers shrink with the square root of the number of flows.
 
-Windows, buffers and BDPs are packets. All of it rests on the first paper's Assumptions 1 and 3 (see single_flow.py), on
-one RTT for all flows, and on Delta-almost fairness: every window stays between BDP / (Delta n) and Delta BDP / n.
-ValueError unless n >= 1, Delta >= 1 and BDP > 0, and as each says. The Gaussian model of the second paper, with its
-error function, is in gaussian.py.
+Windows, buffers and BDPs are packets. All results assume the first paper's Assumptions 1 and 3 (see single_flow.py),
+one RTT for all flows, and Delta-almost fairness: every window stays between BDP / (Delta n) and Delta BDP / n.
+ValueError unless n >= 1, Delta >= 1 and BDP > 0, and as in each docstring. gaussian.py has the second paper's Gaussian
+model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from analysis.theory.checks import check_at_least, check_positive, check_share
 def sqrt_rule(bdp: float, flows: float) -> float:
     """BDP / sqrt(n) for n long flows that are not synchronized (second paper, section 3; first paper, Theorem 4).
 
-    `flows` are those that are in congestion avoidance at one time (second paper, 5.1.3), which need not be whole.
+    `flows` counts the flows in congestion avoidance at one time (second paper, 5.1.3) and need not be whole.
     ValueError unless n >= 1 and BDP > 0.
     """
     check_at_least("flows", flows, 1)
@@ -133,11 +133,11 @@ def bbr_buffer(bdp: float, flows: float, delta: float, risk: float) -> float:
 
 
 def bbr_buffer_sharp(bdp: float, flows: float, delta: float, risk: float) -> float:
-    """Delta BDP sqrt(ln(1 / delta)) / sqrt(8 n): Theorem 8 with what its proof has in hand; half of bbr_buffer.
+    """Delta BDP sqrt(ln(1 / delta)) / sqrt(8 n): the bound that the proof of Theorem 8 supports; half of bbr_buffer.
 
-    Appendix B bounds each flow's change by c = Delta BDP / (4 n), so that Azuma-Hoeffding's exp(-t^2 / (2 n c^2)) is
-    exp(-8 n t^2 / (Delta BDP)^2). The paper goes on with exp(-2 n t^2 / ...): a factor of 4 is given away. Its theorem
-    is true all the same. First paper, appendix B. ValueError as for bbr_buffer.
+    Appendix B bounds each flow's change by c = Delta BDP / (4 n), so Azuma-Hoeffding's exp(-t^2 / (2 n c^2)) is
+    exp(-8 n t^2 / (Delta BDP)^2). The paper continues with exp(-2 n t^2 / ...), which loses a factor of 4. The theorem
+    holds nevertheless. First paper, appendix B. ValueError as for bbr_buffer.
     """
     return bbr_buffer(bdp, flows, delta, risk) / 2
 

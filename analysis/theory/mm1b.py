@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """M/M/1/B: Poisson arrivals, exponential services, at most B packets, the one in transmission included.
 
-Both the Infocom paper (its equation 3) and Prasad et al. (section 5) reckon with it. `load` is what is offered, in mean
-services; it may be 1 or more. ValueError unless load > 0 and B >= 1. B need not be whole where a formula is inverted.
+The Infocom paper (equation 3) and Prasad et al. (section 5) use this model. `load` is the offered load in mean
+services; it may be 1 or more. ValueError unless load > 0 and B >= 1. B need not be whole: some formulas are inverted.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from analysis.theory.checks import check_at_least, check_positive
 
 
 def loss(load: float, buffer: float) -> float:
-    """p = (1 - rho) rho^B / (1 - rho^(B+1)): what share of packets finds B of them (Infocom paper, equation 3; Prasad
-    et al., section 5); 1 / (B + 1) at rho = 1.
+    """p = (1 - rho) rho^B / (1 - rho^(B+1)): the share of packets that find B packets (Infocom paper, equation 3;
+    Prasad et al., section 5); 1 / (B + 1) at rho = 1.
 
     The CCR version of the Infocom paper prints another second factor there, which is not the M/M/1/B queue's.
     ValueError unless rho > 0 and B >= 1, here and below.
@@ -23,21 +23,19 @@ def loss(load: float, buffer: float) -> float:
 
 
 def log_loss(load: float, buffer: float) -> float:
-    """ln(p) of the same (Infocom paper, equation 3), also where p itself is too small for a floating-point number.
-    ValueError as there.
-    """
+    """ln(p) of loss() (Infocom paper, equation 3), also if p underflows. ValueError as for loss()."""
     check_positive("a load", load)
     check_at_least("a buffer", buffer, 1)
     log = math.log(load)
     if abs(log) * (buffer + 1) < 1e-9:
         return -math.log(buffer + 1)
-    # Above 1 with rho^B divided out, so that nothing overflows.
+    # For rho > 1, rho^B is divided out to avoid overflow.
     shift = buffer * log if log < 0 else 0.0
     return shift + math.log(math.expm1(-abs(log)) / math.expm1(-abs(log) * (buffer + 1)))
 
 
 def heavy_load_loss(buffer: float) -> float:
-    """p = 1 / B: the limit for rho -> 1 as Prasad et al. have it (section 5); to the letter it is 1 / (B + 1).
+    """p = 1 / B: the limit for rho -> 1 in Prasad et al. (section 5); the exact limit is 1 / (B + 1).
     ValueError unless B >= 1.
     """
     check_at_least("a buffer", buffer, 1)
@@ -51,9 +49,9 @@ def mean_depth(load: float, buffer: int) -> float:
     check_positive("a load", load)
     check_at_least("a buffer", buffer, 1)
     log = math.log(load)
-    if abs(log) * (buffer + 1) < 1e-4:  # first order in log(load); what is left out is below 1e-9 of B
+    if abs(log) * (buffer + 1) < 1e-4:  # first order in log(load); the error is below 1e-9 of B
         return buffer / 2 + log * buffer * (buffer + 2) / 12
-    if log > 0:  # counted from the full queue down it is the queue of load 1 / rho
+    if log > 0:  # free places form the queue of load 1 / rho
         return buffer - mean_depth(1 / load, buffer)
     empty = -math.expm1((buffer + 1) * log)
     return load / -math.expm1(log) - (buffer + 1) * math.exp((buffer + 1) * log) / empty

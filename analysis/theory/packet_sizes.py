@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The sizes that open-loop traffic draws (hosts/traffic/schedule.h), as exact distributions."""
+"""Exact distributions of the packet sizes of open-loop traffic (hosts/traffic/schedule.h)."""
 
 from __future__ import annotations
 

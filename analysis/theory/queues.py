@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """M/D/1 and M/G/1 as an arriving packet sees them.
 
-Depth is what the switch reports: packets that an arrival finds, the one in transmission included, itself not. Poisson
-arrivals see time averages (Wolff 1982), so this is the number in the system, not the number waiting. A packet that
-finds `buffer` packets or more is dropped (tail drop), and it counts among those who look.
+Depth is the switch's depth: the packets that an arrival finds, with the packet in transmission, without itself.
+Poisson arrivals see time averages (Wolff 1982), so depth is the number in the system, not the number waiting. A packet
+that finds `buffer` packets or more is dropped (tail drop), and counts as an arrival.
 
-A service is what a packet takes on the link, in units of the mean service: `services` and `probabilities` describe it,
-(1.0,) and (1.0,) for equal packets. Load is arrival rate x mean service.
+A service is a packet's transmission time in units of the mean service. `services` and `probabilities` are its
+distribution: (1.0,) and (1.0,) for equal packets. Load is arrival rate x mean service.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from analysis.sums import dot
 from analysis.theory.checks import check_at_least, check_load, check_share, check_whole
 
-# Of distributions: beyond, the sum over states costs seconds, and at any load below 1 nothing is left to be summed.
+# Limit of distributions: more states cost seconds, and at any load below 1 their probability is negligible.
 MOST_STATES = 4096
 
 
@@ -86,9 +86,9 @@ def md1_depth_distribution(load: float, states: int) -> np.ndarray:
 def mg1k_depth_distribution(
     load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, buffer: int
 ) -> np.ndarray:
-    """P(depth = 0 .. buffer) as arrivals see it when one that finds `buffer` packets is dropped; the last is the loss.
+    """P(depth = 0 .. buffer) at arrivals if an arrival at depth `buffer` is dropped; the last is the loss.
 
-    M/G/1/K with K = `buffer`, the packet in transmission counted. What departing packets leave behind has the same
+    M/G/1/K with K = `buffer`, the packet in transmission counted. The numbers left behind by departures have the same
     proportions q_j, j < K, as without limit; then p_j = q_j / (q_0 + rho Q), Q = sum q_j, and p_K = 1 - Q / (q_0 + rho
     Q) (Cooper 1981, Introduction to Queueing Theory, 5.9). Any load above 0. ValueError unless K is whole, 1 to
     MOST_STATES - 1.
@@ -99,15 +99,14 @@ def mg1k_depth_distribution(
         raise ValueError(f"a buffer of {buffer} packets; allowed: 1 to {MOST_STATES - 1}")
     relative = _relative(load, services, probabilities, buffer)
     total = relative.sum()
-    seen = relative / (relative[0] + load * total)
-    return np.append(seen, max(0.0, 1 - seen.sum()))
+    below_buffer = relative / (relative[0] + load * total)
+    return np.append(below_buffer, max(0.0, 1 - below_buffer.sum()))
 
 
 def md1_buffer(load: float, loss: float) -> int | None:
-    """Least K for which M/D/1/K (Cooper 1981, as above) loses no more than the share `loss`; None if it is more than
-    can be summed.
+    """Least K for which M/D/1/K (Cooper 1981, as above) loses at most the share `loss`; None if K reaches MOST_STATES.
 
-    The packet in transmission is one of the K. ValueError unless 0 < load < 1 and 0 < loss < 1.
+    K includes the packet in transmission. ValueError unless 0 < load < 1 and 0 < loss < 1.
     """
     check_load(load)
     check_share("a loss", loss)
@@ -129,14 +128,14 @@ def _md1_loss(load: float, buffer: int) -> float:
 def _relative(
     load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, states: int
 ) -> np.ndarray:
-    """Probabilities of the states over that of the empty one, by Ramaswami's recursion."""
+    """Probabilities of the states relative to the empty state, by Ramaswami's recursion."""
     none, at_least = _arrivals(load, services, probabilities, states + 1)
     result = np.zeros(states)
     result[:1] = 1.0
     for i in range(1, states):
         # sum_{j=1}^{i-1} p_j A_{i+1-j}
         result[i] = (at_least[i] + dot(result[1:i], at_least[i:1:-1])) / none
-        if result[i] > 1e200:  # far beyond a load of 1 only the last states matter
+        if result[i] > 1e200:  # avoid overflow: far above a load of 1 only the last states matter
             result[: i + 1] /= result[i]
     return result
 
@@ -155,13 +154,13 @@ def _service(
 def _arrivals(
     load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, count: int
 ) -> tuple[float, np.ndarray]:
-    """P(no Poisson arrival in one service), and P(at least k), k = 0 .. count - 1; summed from the tail, so that none
-    is a remainder of 1.
+    """P(no Poisson arrival in one service), and P(at least k), k = 0 .. count - 1. Sums from the tail avoid the
+    cancellation of 1 - P.
     """
     values, weights = _service(services, probabilities)
     weights = weights / weights.sum()
     means = load * values / dot(weights, values)
-    far = count + int(means.max() + 12 * np.sqrt(means.max()) + 60)  # beyond, e^-m m^k / k! is nothing
+    far = count + int(means.max() + 12 * np.sqrt(means.max()) + 60)  # e^-m m^k / k! is negligible beyond
     exactly = np.zeros(far)
     term = weights * np.exp(-means)
     for k in range(far):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The sawtooth of a single long flow at a bottleneck: how window and queue grow, how long a period takes.
+"""The sawtooth of a single long flow at a bottleneck: growth of window and queue, and the period.
 
 Second paper, appendix B: a fluid model of congestion avoidance that adds one packet an RTT, where RTT = (BDP + Q) / C
 grows with the queue. Capacity C is packets/s, bdp is 2 T_p C in packets, times are s from the start of a period.
@@ -14,7 +14,7 @@ from analysis.theory.checks import check_at_least, check_positive, check_share
 
 
 def window(time_s: float, capacity: float, bdp: float, first: float | None = None) -> float:
-    """W(t) = sqrt(2 C t + W(0)^2) packets (second paper, equation 9), where the link is busy.
+    """W(t) = sqrt(2 C t + W(0)^2) packets while the link is busy (second paper, equation 9).
 
     Solves dW/dt = C / W (equation 8). The line before equation 9 has W(0) for W(0)^2.
 
@@ -51,9 +51,10 @@ def period(capacity: float, bdp: float, buffer: float, decrease: float = 0.5) ->
 
 
 def extremes(bdp: float, buffer: float, decrease: float = 0.5) -> tuple[float, float]:
-    """(least, most) of the window: decrease (BDP + B), and BDP + B, where a packet is lost (second paper, section 2).
+    """(minimum, maximum) of the window: decrease (BDP + B), and BDP + B, at which a packet is lost (second paper,
+    section 2).
 
-    The queue is each less the BDP, and not below 0. ValueError unless BDP > 0, B >= 0, 0 < decrease < 1.
+    The queue is the window minus the BDP, and not below 0. ValueError unless BDP > 0, B >= 0, 0 < decrease < 1.
     """
     check_share("the decrease", decrease)
     check_positive("a BDP", bdp)
@@ -64,9 +65,9 @@ def extremes(bdp: float, buffer: float, decrease: float = 0.5) -> tuple[float, f
 def mean_utilization(bdp: float, buffer: float, decrease: float = 0.5) -> float:
     """(W_max^2 - W_min^2) / (2 C T): packets of a period over what the link could have sent, with T of period().
 
-    Derived from the same model: a window's worth leaves each RTT, and each RTT adds one packet, so that a period sends
-    the integral of W dW. 1 where the queue never empties, 3/4 for Reno without a buffer (where the first paper's 3.5
-    has 1/2 as the least). Second paper, appendix B. ValueError unless BDP > 0, B >= 0, 0 < decrease < 1.
+    Derived from the same model: one window leaves each RTT, and each RTT adds one packet to the window, so a period
+    sends the integral of W dW. 1 if the queue never empties, 3/4 for Reno without a buffer (whose minimum is 1/2 in the
+    first paper's 3.5). Second paper, appendix B. ValueError unless BDP > 0, B >= 0, 0 < decrease < 1.
     """
     lowest, highest = extremes(bdp, buffer, decrease)
     return (highest**2 - lowest**2) / 2 / period(1.0, bdp, buffer, decrease)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Short flows, which never leave slow start: bursts that arrive as a Poisson process, and the queue that they make.
+"""Short flows, which never leave slow start: their bursts arrive as a Poisson process and form a queue.
 
 Second paper, section 4 and appendix C. Queues and bursts are packets. Assumes infinitely fast access links (a burst
-arrives whole), bursts that are independent of each other, and no limit of the queue. Neither rate, RTT nor the number
-of flows matters, only the load and the sizes. `bursts` lists burst sizes; `weights`, if given, how often each comes
-(any scale), else all are equally likely. ValueError for a load that is not between 0 and 1, and for sizes below 1.
+arrives whole), independent bursts, and no limit of the queue. Rate, RTT and the number of flows do not matter, only the
+load and the sizes. `bursts` lists burst sizes; `weights` are their relative frequencies (default: all equal).
+ValueError unless 0 < load < 1, and for sizes below 1.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def mean_queue(
 ) -> float:
     """E[Q] = rho E[X^2] / (2 (1 - rho) E[X]) - rho E[X] / 2, as printed (second paper, section 4).
 
-    For single packets it is the number waiting in M/D/1, without the one in transmission. Otherwise it is too low, see
-    mean_depth. (The paper's E[N] just before lacks the 1 / E[X] and is this first term: unfinished work, not jobs.)
-    ValueError as the module has it, here and below.
+    For single packets this is the number waiting in M/D/1, without the packet in transmission. For larger bursts it is
+    too low, see mean_depth. (The paper's E[N] just before lacks the 1 / E[X] and is this first term: unfinished work,
+    not jobs.) ValueError as in the module's head, here and below.
     """
     check_load(load)
     first, second, _ = _moments(bursts, weights)
@@ -75,10 +75,10 @@ def mean_depth(
     """E[D] = rho E[X^2] / (2 (1 - rho) E[X]) + rho / 2: packets in the queue over time, the one in transmission
     included.
 
-    Derived from the second paper's section 4, to hold measurements against. The first term is the mean unfinished work
-    of M/G/1, in packets, with each burst already counted by what is left of it, so nothing is to be taken away for
-    bursts leaving packet by packet (the paper takes rho E[X] / 2). While the link is busy, half a packet of the one in
-    transmission is gone on average. Without that one: - rho / 2 instead.
+    Derived from the second paper's section 4, to compare with measurements. The first term is the mean unfinished work
+    of M/G/1 in packets. It counts only the remaining packets of each burst, so the paper's correction for bursts that
+    leave packet by packet, rho E[X] / 2, is not needed. While the link is busy, on average half of the packet in
+    transmission has left: + rho / 2. Without the packet in transmission the term is - rho / 2.
     """
     check_load(load)
     first, second, _ = _moments(bursts, weights)
@@ -176,7 +176,7 @@ def _factor(
 
 
 def _beyond_linear(x: np.ndarray) -> np.ndarray:
-    """e^x - 1 - x for x >= 0, to the last digits; e^700 where it is more."""
+    """e^x - 1 - x for x >= 0, exact to the last digits and limited to e^700."""
     series = x**2 / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6))))
     return np.where(x < 0.01, series, np.expm1(np.minimum(x, 700.0)) - x)
 

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""One long flow at a bottleneck: what buffer it needs, and how much of the link it uses with less.
+"""One long flow at a bottleneck: the buffer that it needs, and its utilization with a smaller buffer.
 
-Windows are packets in flight; windows, buffers and BDPs are packets unless said otherwise. Everything here follows from
-Assumption 1 and Assumption 3 of the first paper: the queue is the window less the BDP, and losses begin where the
-window is BDP + B. They fail where packets come in bursts (its 3.6: below about twenty packets of buffer).
+Windows are packets in flight; windows, buffers and BDPs are packets unless stated otherwise. All results follow from
+Assumptions 1 and 3 of the first paper: the queue is the window minus the BDP, and losses begin at a window of BDP + B.
+The assumptions fail for bursts (its 3.6: with a buffer below about twenty packets).
 """
 
 from __future__ import annotations
 
 from analysis.theory.checks import check_at_least, check_positive, check_share
 
-# Window after a loss over window before it. Reno: RFC 5681, 3.1. Cubic: beta_cubic as Linux has it
-# (net/ipv4/tcp_cubic.c). Scalable: net/ipv4/tcp_scalable.c. All as in the first paper, 3.5.
+# Window after a loss / window before it, as in the first paper, 3.5. Reno: RFC 5681, 3.1. Cubic: Linux's beta_cubic
+# (net/ipv4/tcp_cubic.c). Scalable: net/ipv4/tcp_scalable.c.
 DECREASE = {"reno": 1 / 2, "cubic": 717 / 1024, "scalable": 7 / 8}
 BBR_DRAIN = 3 / 4  # pacing gain of BBR v1 in the RTT after a loss while probing (first paper, 3.5)
 ALGORITHMS = (*DECREASE, "bbr")
@@ -31,8 +31,8 @@ def bdp_packets(rate_bps: int, rtt_ns: int, wire_bytes: int) -> float:
 def bdp_rule(bdp: float) -> float:
     """B = C x RTT: the least buffer that keeps the link of one Reno flow busy (first paper, 3.1; second paper, 1.2, 2).
 
-    Assumes that the window halves. Whether the sender falls silent after a loss, as the second paper has it, or sends
-    on (PRR), makes no difference (first paper, 3.5). ValueError unless BDP > 0.
+    Assumes that the window halves. A sender that pauses after a loss (second paper) and one that keeps sending (PRR)
+    need the same buffer (first paper, 3.5). ValueError unless BDP > 0.
     """
     check_positive("a BDP", bdp)
     return bdp

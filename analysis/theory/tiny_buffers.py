@@ -2,9 +2,9 @@
 """Very small buffers: dozens of packets are enough for smooth traffic, whatever rate, RTT and number of flows.
 
 "Infocom paper": Enachescu, Ganjali, Goel, McKeown, Roughgarden 2006, Routers with Very Small Buffers; "CCR version":
-the shorter one of 2005. Buffers and windows are packets. Assumes that senders pace (Poisson, or evenly over the RTT) or
-that access links are much slower than this one, and one RTT for all flows. Theorem 2 of the paper has constants that it
-does not name, so there is no function for it.
+its shorter version of 2005. Buffers and windows are packets. Assumes that senders pace (Poisson, or evenly over the
+RTT) or that access links are much slower than this link, and one RTT for all flows. Theorem 2 of the paper has unnamed
+constants, so there is no function for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def drop_bound(load: float, buffer: float) -> float:
     """rho^B: the drop probability of Poisson packets of equal size is at most this (Infocom paper, section II and Lemma
     2 of its appendix I).
 
-    75 % load and 20 packets: 0.3 %. In truth M/D/1's tail is thinner. ValueError unless 0 < rho < 1 and B >= 0.
+    75 % load and 20 packets: 0.3 %. The exact tail of M/D/1 is thinner. ValueError unless 0 < rho < 1 and B >= 0.
     """
     check_load(load)
     check_at_least("a buffer", buffer, 0)
@@ -38,7 +38,7 @@ def buffer_for_drops(load: float, drops: float) -> float:
 
 
 def peak_load(bdp: float, flows: float, largest_window: float) -> float:
-    """rho = N W_max / (C RTT): what all flows together offer with their largest windows (Infocom paper, section II).
+    """rho = N W_max / (C RTT): the load that all flows offer with their largest windows (Infocom paper, section II).
 
     ValueError unless BDP > 0, N >= 1 and W_max > 0.
     """
@@ -117,7 +117,7 @@ def tcp_mm1b_load_approximate(fair_window: float, buffer: float) -> float:
     """rho = (3 / (2 w^2))^(1 / (B + 3)), w = C tau / N: the Infocom paper's equations 2 and 3 with its p ~ rho^(B+1),
     not above 1.
 
-    That approximation is what its two conclusions follow from: B = beta log W keeps rho above any alpha < 1, B = o(log
+    The paper's two conclusions follow from this approximation: B = beta log W keeps rho above any alpha < 1, B = o(log
     W) does not. ValueError unless w > 0 and B >= 1.
     """
     check_positive("a fair window", fair_window)
