@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
 """From the raw files of one repetition to its tables, summary, figures and report.
 
-The modules stand in pipeline order: load, unwrap, join, metrics, loss, theory, validity, summary, figures, report.
+Pipeline order: load, unwrap, join, metrics, loss, theory, validity, summary, figures, report.
 """

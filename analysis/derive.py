@@ -24,7 +24,7 @@ from analysis.metrics import bottleneck
 from analysis.report import render
 from analysis.summary import summarize
 from analysis.tables import write_frame, write_joined, write_raw_tables
-from analysis.whatif.stored import found as whatifs
+from analysis.whatif.stored import what_ifs
 from lib.errors import InputError
 from lib.files import remove
 from runs import record, verdict
@@ -99,7 +99,7 @@ def _derive(
             )
         for job in (*written, *drawn):
             job.result()
-        page = render(summary, analysis.run.documents["environment"], figures, whatifs(directory))
+        page = render(summary, analysis.run.documents["environment"], figures, what_ifs(directory))
         (scratch / PAGE).write_text(page, encoding="utf-8")
         (scratch / SUMMARY).write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
         files = sorted(path.relative_to(scratch) for path in scratch.rglob("*") if path.is_file())

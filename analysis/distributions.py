@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NAME = "distributions.parquet"
 SCHEMA = {"what": pl.String, "flow": pl.Int32, "value": pl.Int64, "count": pl.Int64}
 CARD = wire.POSTCARD.const
-EVENT = wire.TCP_RECORD.const
+
 # Largest gap within a burst, in transmission times of a full packet: a burst is faster than twice the link's rate.
 BURST_GAP = 0.5
 
@@ -64,10 +64,8 @@ def _values(a: Analysis) -> Iterator[tuple[str, int | None, np.ndarray]]:
     yield "flows_losing", None, flows_losing(a.queue, window, rtt_ns)
     yield "flows_signalled_per_excursion", None, signalled(a.queue, window, rtt_ns)
     yield "utilization_ppm_10rtt", None, np.rint(metrics.utilization_windows(a.link, window, rtt_ns) * 1e6)
-    for entry, of_flow in metrics.experiment_groups(a.run, a.trace):
-        inside = metrics.rows_in(a.run, of_flow, window)
-        acks = inside[a.run.tcp["event"][inside] == EVENT["TCP_EVENT_PROBE"]]
-        yield "in_flight_packets", entry["id"], a.trace.in_flight[acks]
+    for entry, in_flight in metrics.windows_at_acks(a.run, a.trace, window):
+        yield "in_flight_packets", entry["id"], in_flight
 
 
 def bursts(queue: Columns, window: metrics.Window, gap_ns: float) -> np.ndarray:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """python -m analysis import-artifact FILE [--output TABLE.parquet]: postcards of the first seed paper's artifact.
 
-FILE is a pcap or pcapng capture, or bare datagrams one after the other. Says what is in it, and writes the postcards as
-a table like postcards.parquet, or shows the first ones. Exit status as of python -m analysis.
+FILE is a pcap or pcapng capture, or a file of concatenated datagrams. Prints a summary of the file, and writes the
+postcards as a table like postcards.parquet, or prints the first ones. Exit status as for python -m analysis.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from lib.errors import InputError
 OK, FAILED, DAMAGED = 0, 1, 3
 SHOWN_ROWS = 10
 DESCRIPTION = "Reads postcards that the first seed paper's artifact sent, and shows them or writes them as a table."
-MOST_PORTS = 8  # named on one line
-UNSHOWN = ("flow", "flags")  # said by five_tuple and drop_control
+MOST_PORTS = 8  # limit of the ports named in the summary
+UNSHOWN = ("flow", "flags")  # five_tuple and drop_control have the same information
 
 
 def main(arguments: list[str]) -> int:
-    """Prints what was found; errors on stderr, one line each. Without an error the table is there whole."""
+    """Prints the summary; errors on stderr, one line each. Returns the exit status. The table appears only complete."""
     parser = argparse.ArgumentParser(prog="python -m analysis import-artifact", description=DESCRIPTION)
     parser.add_argument("file", type=Path, help="pcap or pcapng capture, or bare datagrams one after the other")
     parser.add_argument("--output", type=Path, help="the table to write (Parquet); default: show the first rows")
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
 
 
 def describe(imported: Imported) -> str:
-    """One line: how many of what."""
+    """The summary of a file in one line: postcards, flows, queues, other packets."""
     columns = imported.columns
     parts = [f"{imported.postcards} postcards"]
     if imported.postcards:
@@ -71,26 +71,26 @@ def describe(imported: Imported) -> str:
         f"to UDP port {UDP_PORT} cut short by the capture": imported.cut_short,
         "others": imported.other_packets,
     }
-    return "; ".join(parts + [f"{count} packets {what}" for what, count in others.items() if count])
+    return "; ".join(parts + [f"{count} packets {kind}" for kind, count in others.items() if count])
 
 
 def show(imported: Imported) -> None:
-    """The first rows, without columns that say nothing."""
+    """Prints the first rows, without columns of nulls."""
     frame = table(imported.columns, imported.flows).head(SHOWN_ROWS)
-    said = [name for name in frame.columns if name not in UNSHOWN and frame[name].null_count() < len(frame)]
+    shown = [name for name in frame.columns if name not in UNSHOWN and frame[name].null_count() < len(frame)]
     with pl.Config(tbl_cols=-1, tbl_width_chars=200, tbl_hide_dataframe_shape=True, fmt_str_lengths=100):
-        if said:
-            print(frame.select(said))
+        if shown:
+            print(frame.select(shown))
 
 
 def write(output: Path, source: Path, imported: Imported) -> None:
-    """The table, in its place only when it is whole. Raises OSError, and InputError if it would replace its source."""
+    """Writes the table, which appears only complete. Raises OSError, and InputError if it would replace its source."""
     if not output.parent.is_dir():
         raise InputError(f"{output}: there is no directory {output.parent}; make it first")
     if output.exists() and output.samefile(source):
         raise InputError(f"{output}: is the capture itself; give --output another name")
-    # A directory of our own: in /tmp, another user could have made a link of any name that can be guessed.
-    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as own:
-        part = Path(own) / output.name
+    # In a shared directory, another user could place a link under any predictable name: write in a private directory.
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as scratch:
+        part = Path(scratch) / output.name
         write_table(part, imported.columns, imported.flows)
         part.replace(output)

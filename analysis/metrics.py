@@ -7,6 +7,7 @@ ns on CLOCK_MONOTONIC. All sums of bytes are 64 bits wide.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -400,6 +401,13 @@ def rows_in(run: Run, rows: np.ndarray, window: Window) -> np.ndarray:
     return rows[slice(*np.searchsorted(run.tcp["mono_ns"][rows], (window.start_ns, window.end_ns)))]
 
 
+def windows_at_acks(run: Run, trace: TraceByFlow, window: Window) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+    """(entry of Run.traffic, packets in flight at each of the flow's ACKs in the measurement window)."""
+    for entry, rows in experiment_groups(run, trace):
+        inside = rows_in(run, rows, window)
+        yield entry, trace.in_flight[inside[run.tcp["event"][inside] == EVENT["TCP_EVENT_PROBE"]]]
+
+
 def aggregate_window(run: Run, trace: TraceByFlow) -> WindowSeries:
     """Sums over flows of the latest packets in flight (first seed paper, 3.3: W(t)) and of the latest cwnd."""
     in_flight, cwnd = (np.zeros(len(trace.in_flight), dtype=np.int64) for _ in range(2))
@@ -417,10 +425,7 @@ def almost_fairness(run: Run, trace: TraceByFlow, window: Window, bdp_packets: i
 
     w are the packets in flight at every ACK of every flow. Definition: first seed paper, 4.1; measurement: 5.6.
     """
-    samples = []
-    for _, rows in experiment_groups(run, trace):
-        inside = rows_in(run, rows, window)
-        samples.append(trace.in_flight[inside[run.tcp["event"][inside] == EVENT["TCP_EVENT_PROBE"]]])
+    samples = [in_flight for _, in_flight in windows_at_acks(run, trace, window)]
     pooled = np.concatenate(samples) if samples else np.empty(0, dtype=np.int32)
     windows = percentiles(pooled, p01=1, p50=50, p99=99)
     low, high = windows["p01"], windows["p99"]

@@ -82,6 +82,10 @@ def datagrams(run: Run, queue: Columns) -> dict[str, int | None]:
     }
 
 
+ENTRIES = (
+    "datagrams_sent", "datagrams_queued", "datagrams_departed", "datagrams_received", "datagrams_unsent",
+    "datagrams_sink_drops",
+)  # fmt: skip
 _CHAINS: tuple[Chain, ...] = (
     (("datagrams_sent", "datagrams were sent"), ("datagrams_queued", "came to the queue")),
     (("datagrams_departed", "datagrams left the queue"), ("datagrams_received", "were received")),
@@ -95,7 +99,7 @@ def datagram_reasons(entries: Entries) -> list[str]:
         reasons.append(f"{Area.LEDGER}: {unsent} datagrams found no room in the sending host: lower LOAD")
     if drops := entries["datagrams_sink_drops"]:
         reasons.append(f"{Area.LEDGER}: {drops} datagrams found no room in the sink's socket: lower RATE")
-    unknown = [name for name, value in entries.items() if value is None]
+    unknown = [name for name in ENTRIES if entries[name] is None]
     if unknown:
         reasons.append(f"traffic.json, traffic_sink.json: do not say {', '.join(unknown)}; damaged, or another version")
     return reasons

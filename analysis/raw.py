@@ -11,11 +11,10 @@ import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from analysis.flows import WORDS, FlowTable
+from analysis.flows import PROTOCOL_NUMBERS, WORDS, FlowTable
 from analysis.unwrap import switch_time
 from lib.errors import InputError
 from wire import wire
@@ -98,7 +97,7 @@ def load_postcards(path: Path, clock_offset_ns: int = 0) -> tuple[dict[str, np.n
     """
     raw = RawFile(path.name)
     names = [name for name in _POSTCARD.names or () if name not in _POSTCARD_NOT_COLUMNS]
-    columns, flows = _read(path, wire.BLOCK.const["BLOCK_POSTCARDS"], names, _postcard_words, raw)
+    columns, flows = _read(path, wire.BLOCK.const["BLOCK_POSTCARDS"], names, raw)
     columns["enqueue_mono_ns"] = switch_time(columns.pop("enqueue_switch_ns"), columns["rx_mono_ns"], clock_offset_ns)
     columns["rx_mono_ns"] = columns["rx_mono_ns"].view(np.int64)
     columns["sojourn_ns"] = columns["sojourn_ns"].view(np.int64)
@@ -115,7 +114,7 @@ def load_tcp(path: Path) -> tuple[dict[str, np.ndarray], FlowTable, RawFile]:
     """
     raw = RawFile(path.name)
     names = [name for name in _TCP.names or () if name not in _TCP_NOT_COLUMNS]
-    columns, flows = _read(path, wire.BLOCK.const["BLOCK_TCP"], names, _tcp_words, raw)
+    columns, flows = _read(path, wire.BLOCK.const["BLOCK_TCP"], names, raw)
     columns["mono_ns"] = columns["mono_ns"].view(np.int64)
     in_flight = columns["packets_out"].view(np.int32) + columns["retrans_out"].view(np.int32)
     in_flight -= columns["sacked_out"].view(np.int32)
@@ -147,29 +146,19 @@ def known(tcp: Columns, *names: str) -> np.ndarray:
     return (tcp["unknown_fields"] & bits) == 0
 
 
-def _postcard_words(records: np.ndarray) -> np.ndarray:
+def _flow_words(records: np.ndarray) -> np.ndarray:
+    """The input of FlowTable.numbers. Trace records are TCP."""
     words = np.empty((WORDS, len(records)), dtype=np.uint64)
     for row, name in enumerate(("src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo")):
         words[row] = records[name]
-    return _ports(words, records, records["ip_protocol"].astype(np.uint64))
-
-
-def _tcp_words(records: np.ndarray) -> np.ndarray:
-    words = np.empty((WORDS, len(records)), dtype=np.uint64)
-    for row, name in enumerate(("src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo")):
-        words[row] = records[name]
-    return _ports(words, records, np.full(len(records), 6, dtype=np.uint64))
-
-
-def _ports(words: np.ndarray, records: np.ndarray, protocol: np.ndarray) -> np.ndarray:
+    has_protocol = "ip_protocol" in (records.dtype.names or ())
+    words[4] = records["ip_protocol"] if has_protocol else PROTOCOL_NUMBERS["tcp"]
     ports = records["src_port"].astype(np.uint64) << np.uint64(16) | records["dst_port"]
-    words[4] = protocol << np.uint64(32) | ports
+    words[4] = words[4] << np.uint64(32) | ports
     return words
 
 
-def _read(
-    path: Path, kind: int, names: list[str], flow_words: Any, raw: RawFile
-) -> tuple[dict[str, np.ndarray], FlowTable]:
+def _read(path: Path, kind: int, names: list[str], raw: RawFile) -> tuple[dict[str, np.ndarray], FlowTable]:
     """Decodes a raw file into one array a column, in the file's order. Fills `raw`."""
     flows = FlowTable()
     raw.present = path.is_file()
@@ -194,7 +183,7 @@ def _read(
             columns[name][start:end] = records[name] if name in (layout.names or ()) else 0
             if name in _WIDE:
                 columns[name][start:end] &= _WIDE[name]
-        columns["flow"][start:end] = flows.numbers(flow_words(records))
+        columns["flow"][start:end] = flows.numbers(_flow_words(records))
     raw.records = end
     return {name: column[:end] for name, column in columns.items()}, flows
 

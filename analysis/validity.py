@@ -122,8 +122,7 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
 def _open_loop_reasons(run: Run, entries: Entries) -> list[str]:
     if not open_loop.is_open_loop(run):
         return []
-    counted = {name: value for name, value in entries.items() if name.startswith("datagrams_")}
-    return [*open_loop.datagram_reasons(counted), *open_loop.lateness_reasons(run)]
+    return [*open_loop.datagram_reasons(entries), *open_loop.lateness_reasons(run)]
 
 
 def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`make advise`: what buffer each rule of the literature asks for on one link, whether its assumptions hold there, and
-what our own runs say of it.
+"""`make advise`: the buffer that each rule of the literature asks for on one link, whether its assumptions hold there,
+and whether stored runs support it.
 
-parameters: what may be asked. link: the link asked about. rules: one row a rule, from analysis/theory/. memory: what
-kind of memory holds so much. evidence: our runs. judge: runs held against rows. show: table and JSON. command: the
-order of all this.
+parameters: the question. link: its link. rules: one row per rule, from analysis/theory/. memory: the kind of memory
+that holds a buffer. evidence: stored runs. judge: a rule judged by runs. show: table and JSON. command: the sequence.
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A run as a data file of Flent (format 4), as its own test tcp_nup leaves it, so that every plot of that test can be
-made: each flow's goodput, their sum, mean and Jain's index, and what a ping would have met.
+"""Exports a run as a Flent data file (format 4) of Flent's test tcp_nup, with the data of all its plots: each flow's
+goodput, their sum, mean and Jain's index, and a computed ping.
 
 A step is ten base RTTs, the window of utilization. Goodput is new payload that left the queue. "Ping" is the base RTT
-and the mean time that packets were in the queue: nobody pinged.
+plus the mean sojourn time in the queue: no ping was sent.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LONGEST_UNLIMITED = 0x7FFFFFFF
 
 
 def write(repetition: Path, output: Path) -> int:
-    """The whole run from the start of its traffic. Returns how many steps. Raises InputError, OSError."""
+    """Exports the whole run from the start of its traffic. Returns the number of steps. Raises InputError, OSError."""
     document = data(repetition)
     with output.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
         file.write(json.dumps(document, indent=1, allow_nan=False).encode())
@@ -42,7 +42,7 @@ def write(repetition: Path, output: Path) -> int:
 
 
 def data(repetition: Path) -> dict[str, Any]:
-    """The document. Raises InputError."""
+    """The Flent document. Raises InputError."""
     whole.check(repetition, derived=["joined.parquet"])
     run = whole.load_whole(repetition)
     _, queue = bottleneck(run)
@@ -72,9 +72,10 @@ def data(repetition: Path) -> dict[str, Any]:
     stayed = inside & ~table["dropped"].to_numpy()
     counts = np.bincount(at[stayed], minlength=steps)
     delay = np.bincount(at[stayed], weights=table["sojourn_ns"].fill_null(0).to_numpy()[stayed], minlength=steps)
-    is_told = "sojourn_ns" not in imported.unknown(run.spec)
+    has_sojourn = "sojourn_ns" not in imported.unknown(run.spec)
     ping = [
-        run.spec["rtt_ns"] / 1e6 + d / c / 1e6 if c and is_told else None for d, c in zip(delay, counts, strict=True)
+        run.spec["rtt_ns"] / 1e6 + d / c / 1e6 if c and has_sojourn else None
+        for d, c in zip(delay, counts, strict=True)
     ]
     results: dict[str, list[float | None]] = {
         "TCP upload avg": rates.mean(axis=0).tolist(),
@@ -137,7 +138,7 @@ def _metadata(
 
 
 def _realtime_minus_mono_ns(repetition: Path) -> int:
-    """As the collector kept it; 0 where nobody did, so that times count from 1970."""
+    """CLOCK_REALTIME minus CLOCK_MONOTONIC of the first block; 0 without a block, so that times count from 1970."""
     with regular.opened(repetition / POSTCARDS_FILE) as file:
         data = file.read(1 << 21)
     for block in wire.read_blocks(data, wire.BLOCK.const["BLOCK_POSTCARDS"]):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Postcards as the datagrams that they were, in a pcapng file with ns: the bytes of the wire format, in Ethernet, IPv4
-and UDP headers of our making (addresses from those kept for documentation, RFC 5737). Times are when the collector's
-kernel got them.
+"""Exports postcards as datagrams in a pcapng file with ns: the bytes of the wire format behind synthetic Ethernet, IPv4
+and UDP headers (documentation addresses, RFC 5737). Times are those of the collector's kernel.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ STAMP = wire.BLOCK.const["BLOCK_STAMP_BYTES"]
 
 
 def write(repetition: Path, output: Path) -> int:
-    """All postcards of a repetition. Returns how many. Raises InputError, OSError."""
+    """Exports all postcards of a repetition. Returns their number. Raises InputError, OSError."""
     whole.check(repetition, raw=[POSTCARDS_FILE])
     lacks = sorted(imported.unknown(load_spec(repetition)))
     if lacks:
@@ -47,8 +46,9 @@ def write(repetition: Path, output: Path) -> int:
 
 
 def stored(repetition: Path) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """(the postcards' bytes, a row each; rx_mono_ns; the same on CLOCK_REALTIME) of each block. Raises InputError, also
-    after the last block if the file goes on: what was made of it till then is not to be kept.
+    """For each block: (the postcards' bytes as rows; rx_mono_ns; the same times on CLOCK_REALTIME).
+
+    Raises InputError, also after the last whole block if damaged bytes follow: the caller must discard its output.
     """
     path = repetition / POSTCARDS_FILE
     if not path.is_file():
@@ -78,7 +78,7 @@ def stored(repetition: Path) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def write_head(file: IO[bytes]) -> None:
-    """Section header and one Ethernet interface whose times are ns."""
+    """Writes the section header and one Ethernet interface with times in ns."""
     section = _words(PCAPNG["PCAPNG_BYTE_ORDER"]) + (1).to_bytes(2, "little") + bytes(2) + b"\xff" * 8
     resolution = (9).to_bytes(2, "little") + (1).to_bytes(2, "little") + bytes([NANOSECONDS, 0, 0, 0]) + _words(0)
     interface = (PCAPNG["PCAPNG_ETHERNET"]).to_bytes(2, "little") + bytes(2) + _words(0) + resolution
@@ -92,7 +92,7 @@ def _words(*values: int) -> bytes:
 
 
 def packets(frames: np.ndarray, real_ns: np.ndarray) -> np.ndarray:
-    """Packet blocks of frames of one length (uint8, frames x bytes), as rows."""
+    """Packet blocks (uint8, a row each) of frames of one length (uint8, frames x bytes)."""
     count, frame_bytes = frames.shape
     padding = -frame_bytes % 4
     size = wire.PCAPNG_PACKET.length + frame_bytes + padding + 4
@@ -108,7 +108,7 @@ def packets(frames: np.ndarray, real_ns: np.ndarray) -> np.ndarray:
 
 
 def datagrams(payloads: np.ndarray, port: int) -> np.ndarray:
-    """Frames with these payloads (uint8, rows of one length) to a UDP port, with right checksums of IPv4."""
+    """Frames with these payloads (uint8, rows of one length) to a UDP port, with correct IPv4 checksums."""
     count, size = payloads.shape
     udp_bytes = DATAGRAM.const["DATAGRAM_UDP_BYTES"] + size
     ethernet = DATAGRAM.const["DATAGRAM_ETHERNET_BYTES"]

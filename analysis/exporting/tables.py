@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A run's tables as CSV or Parquet files in a directory, with every column's type and meaning in schema.json."""
+"""Exports a run's tables as CSV or Parquet files, with every column's type and meaning in schema.json."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lib.errors import InputError
 from wire import wire
 
 TABLES = ("postcards", "tcp", "joined", "distributions")
-# Columns that are no field of a definition in wire/.
+# Columns that are no field in wire/*.def.
 MEANINGS = {
     "enqueue_mono_ns": "CLOCK_MONOTONIC when the packet came to the queue",
     "rx_mono_ns": "CLOCK_MONOTONIC when the collector's kernel got the postcard",
@@ -43,14 +43,16 @@ MEANINGS = {
 
 
 def write(repetition: Path, output: Path, kind: str) -> int:
-    """All tables that there are, into the empty directory `output`. Returns how many rows. InputError, OSError."""
+    """Exports all existing tables into the empty directory `output`. Returns the number of rows. Raises InputError,
+    OSError.
+    """
     whole.check(repetition, derived=[f"{name}.parquet" for name in TABLES])
-    found = [name for name in TABLES if (repetition / f"{name}.parquet").is_file()]
-    if not found:
+    tables = [name for name in TABLES if (repetition / f"{name}.parquet").is_file()]
+    if not tables:
         raise InputError(f"{repetition}: has no tables; allowed: a run that is analysed and whose tables were kept")
     schema: dict[str, Any] = {}
     rows = 0
-    for name in found:
+    for name in tables:
         source, target = repetition / f"{name}.parquet", output / f"{name}.{kind}"
         frame = pl.scan_parquet(source)
         with readable(source):
@@ -71,28 +73,28 @@ def write(repetition: Path, output: Path, kind: str) -> int:
 
 @contextmanager
 def readable(table: Path) -> Iterator[None]:
-    """Raises InputError where what reads `table` finds that it is none."""
+    """Turns the errors of reading a damaged `table` into InputError."""
     try:
         with parquet.reading():
             yield
     except pl.exceptions.PolarsError as error:
-        what = str(error).splitlines()[0]
-        raise InputError(f"{table}: is no whole table: {what}; make replay writes it anew from raw files") from None
+        fault = str(error).splitlines()[0]
+        raise InputError(f"{table}: is no whole table: {fault}; make replay writes it anew from raw files") from None
 
 
 def _type(kind: Any) -> str:
-    """Without the list of an enumeration's values."""
+    """The name of a polars type, without the values of an enumeration."""
     return "text" if kind in (pl.String, pl.Categorical) or isinstance(kind, pl.Enum) else str(kind).lower()
 
 
 def meaning(column: str) -> str:
-    """Of a column: its remark in the definition of its format, or what is said here."""
+    """The meaning of a column, from MEANINGS or from its remark in wire/*.def."""
     return MEANINGS.get(column) or _remarks().get(column, "")
 
 
 def _remarks() -> dict[str, str]:
-    found: dict[str, str] = {}
+    remarks: dict[str, str] = {}
     for name in ("tcp_record", "postcard"):
         text = (wire.HERE / f"{name}.def").read_text()
-        found.update(re.findall(r"^FIELD\(\d+, (\w+)\)\s*(?:// (.*))?$", text, re.M))
-    return found
+        remarks.update(re.findall(r"^FIELD\(\d+, (\w+)\)\s*(?:// (.*))?$", text, re.M))
+    return remarks

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Postcards as telemetry reports of P4.org's Telemetry Report Format 2.0 (wire/telemetry_report.def), one a datagram in
-a pcapng file: what collectors for INT read.
+"""Exports postcards as telemetry reports of P4.org's Telemetry Report Format 2.0 (wire/telemetry_report.def), the input
+of INT collectors, one report per datagram in a pcapng file.
 
-Of each packet: ports, queue and depth (packets), arrival; hop latency and departure if it left, drop and its reason if
-it did not; and its IP and TCP headers, in which zeros stand for what a postcard does not carry (TTL, identification,
-window, options, checksums). Node is the switch id. Congested are packets that were marked or dropped.
+Each report has ports, queue and depth (packets), and the arrival; hop latency and departure, or the drop and its
+reason; and the IP and TCP headers, with zeros in fields that a postcard does not carry (TTL, identification, window,
+options, checksums). The node is the switch id. Marked and dropped packets are flagged as congested.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from wire import wire
 CARD, REPORT = wire.POSTCARD.const, wire.TELEMETRY_REPORT.const
 SEQUENCE_BITS = 22
 MOST_LATENCY, MOST_DEPTH = (1 << 32) - 1, (1 << 24) - 1
-UNKNOWN_QUEUE = (1 << 8) - 1  # all ones, as INT has it for what is not available
+UNKNOWN_QUEUE = (1 << 8) - 1  # all ones: INT's value for an unavailable field
 
 
 def write(repetition: Path, output: Path) -> int:
-    """A report of every postcard of a repetition. Returns how many. Raises InputError, OSError."""
+    """Exports a report for every postcard of a repetition. Returns their number. Raises InputError, OSError."""
     whole.check(repetition, raw=[POSTCARDS_FILE, "switch.json"])
     spec, switch = load_spec(repetition), load_switch(repetition)
-    told_ns = recorded_clock_offset_ns(switch)
-    if _has_own_clock(spec) and told_ns is None:
+    recorded_offset_ns = recorded_clock_offset_ns(switch)
+    if _has_own_clock(spec) and recorded_offset_ns is None:
         raise InputError(
             f"{repetition / 'switch.json'}: does not say what the switch's clock showed, so its times are not known; "
             "allowed: a run whose switch.json is whole"
         )
-    sequence, unknown, offset_ns = 0, imported.unknown(spec), told_ns or 0
+    sequence, unknown, offset_ns = 0, imported.unknown(spec), recorded_offset_ns or 0
     with output.open("wb") as file:
         pcapng.write_head(file)
         for rows, mono, real in pcapng.stored(repetition):
@@ -70,8 +70,8 @@ def encode(
     offset_ns: int = 0,
     unknown: frozenset[str] = frozenset(),
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(which rows, their reports' bytes) for each kind of packet, of postcards as bytes (rows of one length).
-    `offset_ns`: CLOCK_MONOTONIC minus the switch's clock. `unknown`: fields that are not known, whatever they hold.
+    """(row numbers, reports as uint8 rows) for each kind of packet. `rows` are postcards as bytes, `offset_ns` is
+    CLOCK_MONOTONIC minus the switch's clock, `unknown` are fields whose values are meaningless.
     """
     cards = card_columns(rows)
     if "queue_id" in unknown:
@@ -101,7 +101,7 @@ def _encode_kind(
     )
     queue = cards["queue_id"] << np.uint64(24) | depth
     drop = cards["queue_id"] << np.uint64(24) | np.uint64(REPORT["TELEMETRY_REPORT_TRAFFIC_MANAGER"] << 16)
-    # A source that does not tell how long a packet stayed has times of departure at most: no arrival follows from them.
+    # Without sojourn times a source has at most departure times, from which no arrival follows.
     has_times = "sojourn_ns" not in unknown
     choice = (  # in the order of the bits
         ("INTERFACES", "ingress_port" not in unknown, cards["ingress_port"] << np.uint64(16) | cards["egress_port"], 4),
@@ -111,8 +111,8 @@ def _encode_kind(
         ("EGRESS_TIME", has_times and not at_ingress, came + cards["sojourn_ns"], 8),
         ("DROP", is_dropped, drop, 4),
     )
-    bits = sum(REPORT[f"TELEMETRY_REPORT_{name}"] for name, is_told, _, _ in choice if is_told)
-    metadata = [(values, size) for _, is_told, values, size in choice if is_told]
+    bits = sum(REPORT[f"TELEMETRY_REPORT_{name}"] for name, is_included, _, _ in choice if is_included)
+    metadata = [(values, size) for _, is_included, values, size in choice if is_included]
     inner, inner_type = packet_headers(kind & 15, cards)
     metadata_bytes = sum(size for _, size in metadata)
     fixed = wire.TELEMETRY_REPORT.length - REPORT["TELEMETRY_REPORT_GROUP_BYTES"] - 4

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""One file, one figure. `prepare` picks and thins the data of an analysis, `draw` makes the picture from that alone, so
-pictures can be drawn by processes that know nothing else. NAMES is their order in the report.
+"""One file per figure. `prepare` selects and thins the data of an analysis; `draw` needs only this data, so another
+process can draw the figure. NAMES is the order in the report.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 NAMES = ("queue_and_windows", "queue_depth_distribution", "window_distribution", "utilization", "zoom_on_loss")
 OF_WINDOWS = ("window_distribution",)
-LACKING = {  # what an imported run may lack, and the figures that are nothing without it
+LACKING = {  # data that an imported run may lack -> figures that need them
     "trace": OF_WINDOWS,
     "postcards": ("utilization", "zoom_on_loss"),
     "depths": ("queue_depth_distribution",),
@@ -18,7 +18,7 @@ LACKING = {  # what an imported run may lack, and the figures that are nothing w
 
 
 def names(spec: dict[str, Any]) -> tuple[str, ...]:
-    """The figures of a run: open-loop traffic has no windows, an imported one what its sources told."""
+    """The figures of a run, without those whose data open-loop or imported runs lack."""
     imported = spec.get("imported")
     lacks = imported.get("lacks") if isinstance(imported, dict) else None
     left_out = (

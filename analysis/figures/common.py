@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What all figures share: colours, axes, thinning by pixel column, and the line that says which run this is."""
+"""Shared by all figures: colours, axes, thinning by pixel column, and the title line with the run's parameters."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
     from analysis.analyse import Analysis
 
-COLUMNS = 1200  # of the widest axes: more cannot be told apart at report width
+COLUMNS = 1200  # pixel columns of the widest axes at report width
 MAX_FLOWS_DRAWN = 128
-# Okabe and Ito's palette: told apart with every common kind of colour blindness.
+MAX_DROPS_DRAWN = 4000
+# Okabe and Ito's palette, which is distinct under every common kind of colour blindness.
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW = (
     "#0072B2",
     "#E69F00",
@@ -34,7 +35,7 @@ Data = dict[str, Any]
 
 
 def run_facts(a: Analysis) -> Data:
-    """What every figure says of its run: line of parameters, verdict, time span in s since traffic started."""
+    """Facts of the run for every figure: line of parameters, verdict, time span in s since traffic started."""
     spec = a.run.spec
     buffer = spec["buffer_packets"]
     text = (
@@ -54,21 +55,19 @@ def run_facts(a: Analysis) -> Data:
 
 
 def traffic_text(spec: Data) -> str:
-    """What is sent, in some words."""
+    """The traffic in a few words."""
     if spec.get("traffic") == "open-loop":
         return f"{spec['load']:g} of the rate open-loop ({spec['sizes']} packets, {spec['arrivals']})"
     return " + ".join(f"{group.get('flows')} {group['cc']}" for group in spec["groups"])
 
 
 def seconds(a: Analysis, mono_ns: np.ndarray) -> np.ndarray:
-    """Times as s since traffic started."""
+    """CLOCK_MONOTONIC ns as s since traffic started."""
     return (mono_ns - a.window.traffic_start_ns) / 1e9
 
 
 def buffer_shown(facts: Data, deepest: float) -> int | None:
-    """The buffer, if a picture of a queue that got so deep should show it: one that is as good as unlimited leaves the
-    queue no room.
-    """
+    """The buffer in packets if the figure has room for it: a practically unlimited buffer would flatten the queue."""
     return None if facts["open_loop"] and facts["buffer"] > 4 * max(deepest, 1) else facts["buffer"]
 
 
@@ -76,9 +75,9 @@ def buffer_shown(facts: Data, deepest: float) -> int | None:
 
 
 def envelope(times: np.ndarray, values: np.ndarray, start: float, end: float, columns: int = COLUMNS) -> np.ndarray:
-    """Least and largest value in each of `columns` equal spans of [start, end], as a polyline (2 x points: t, value).
+    """Minimum and maximum in each of `columns` equal spans of [start, end], as a polyline (2 x points: t, value).
 
-    Spans without a value are skipped. No extreme is lost, and no more than two points a column are kept.
+    Spans without a value are skipped. No extreme is lost, and a column has at most two points.
     """
     inside = slice(*np.searchsorted(times, (start, end)))
     times, values = times[inside], values[inside]
@@ -98,16 +97,23 @@ def envelope(times: np.ndarray, values: np.ndarray, start: float, end: float, co
     return line
 
 
+def thin_drops(times_s: np.ndarray, end_s: float) -> np.ndarray:
+    """Times of drops in [0, `end_s`], rounded down to MAX_DROPS_DRAWN steps, each once."""
+    if end_s <= 0:
+        return times_s[:0]
+    return np.unique((times_s * MAX_DROPS_DRAWN / end_s).astype(np.int64)) * end_s / MAX_DROPS_DRAWN
+
+
 def pick_flows(count: int) -> list[int]:
-    """Which of `count` flows to draw: all, or MAX_FLOWS_DRAWN spread evenly."""
+    """Indices of the flows to draw: all of `count`, or MAX_FLOWS_DRAWN spread evenly."""
     if count <= MAX_FLOWS_DRAWN:
         return list(range(count))
     return [int(i) for i in np.linspace(0, count - 1, MAX_FLOWS_DRAWN)]
 
 
 def plain(data: Any) -> Any:
-    """The same data with every text escaped, so that matplotlib draws a name with dollar signs as it is. Unescaped, it
-    takes what stands between two of them for a formula, and raises ValueError where that is none.
+    """The data with every text escaped. matplotlib takes text between two dollar signs for a formula, and raises
+    ValueError if it is none.
     """
     if isinstance(data, str):
         return data.replace("$", r"\$")
@@ -122,7 +128,7 @@ def plain(data: Any) -> Any:
 
 
 def new_figure(facts: Data, height_in: float, rows: int = 1, **grid: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of report width with `rows` axes above each other, and the line of parameters on top."""
+    """A figure of report width with `rows` axes above each other, and the line of parameters at the top."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, height_in), layout="constrained")
@@ -134,7 +140,7 @@ def new_figure(facts: Data, height_in: float, rows: int = 1, **grid: Any) -> tup
 
 
 def label(figure: Figure, facts: Data) -> None:
-    """The run's parameters, and loudly if its measurement is not valid."""
+    """Writes the run's parameters above the figure, with a red warning if the run is not valid."""
     text, look = facts["text"], {"color": GREY}
     if not facts["valid"]:
         text, look = f"NOT VALID (see report)   {text}", {"color": "#B00000", "weight": "bold"}
@@ -142,7 +148,7 @@ def label(figure: Figure, facts: Data) -> None:
 
 
 def tidy(ax: Axes) -> None:
-    """No box, faint horizontal grid."""
+    """Removes the box and adds a faint horizontal grid."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", color="#EBEBEB", linewidth=0.6)
     ax.set_axisbelow(True)
@@ -159,18 +165,18 @@ def level(ax: Axes, y: float, text: str, color: str = BLACK, style: str = "--", 
 
 
 def shade_warmup(ax: Axes, facts: Data) -> None:
-    """The part of the run that is not measured."""
+    """Shades the warm-up, which is not measured."""
     if facts["warmup_s"] > 0:
         ax.axvspan(0, facts["warmup_s"], color="#F2F2F2", linewidth=0)
 
 
 def say(ax: Axes, text: str) -> None:
-    """Instead of data: why there is none."""
+    """Writes the reason for missing data into empty axes."""
     ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=GREY)
 
 
 def flow_colors(ccs: list[str]) -> list[Any]:
-    """A colour a flow: distinct for few; by algorithm when there are several; else along one scale."""
+    """A colour per flow: distinct for few flows; by algorithm if there are several; else along one scale."""
     import matplotlib
 
     kinds = list(dict.fromkeys(ccs))
@@ -183,7 +189,7 @@ def flow_colors(ccs: list[str]) -> list[Any]:
 
 
 def flow_legend(ax: Axes, ccs: list[str], ids: list[int], colors: list[Any]) -> None:
-    """What the colours of flow_colors mean, in the free margin on the right."""
+    """Legend of the colours of flow_colors, in the margin on the right."""
     from matplotlib.lines import Line2D
 
     kinds = list(dict.fromkeys(ccs))

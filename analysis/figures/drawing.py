@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Draws a figure and saves it as PNG and SVG. Runs in processes of its own: matplotlib is slow to load and to draw, and
-both can go on beside the analysis.
+"""Draws figures and saves them as PNG and SVG. matplotlib is slow to load and to draw, so processes of their own do it
+during the analysis.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ STYLE: dict[str, Any] = {
     "lines.linewidth": 0.9,
     "lines.solid_joinstyle": "round",
     "path.simplify_threshold": 0.5,
-    "svg.fonttype": "none",  # text as text: small, and can be searched
-    "svg.hashsalt": "bufferscope",  # the same data gives the same file
+    "svg.fonttype": "none",  # text stays text: small and searchable
+    "svg.hashsalt": "bufferscope",  # reproducible files
 }
 
 
 def warm_up() -> None:
-    """Loads what drawing needs."""
+    """Loads matplotlib and all figures."""
     import matplotlib
     import matplotlib.backends.backend_agg
     import matplotlib.backends.backend_svg
@@ -44,7 +44,7 @@ def warm_up() -> None:
 
 
 def draw(name: str, data: dict[str, Any], directory: str) -> None:
-    """Writes <directory>/<name>.png and .svg. Raises OSError, for example when the disk is full."""
+    """Writes <directory>/<name>.png and .svg. Raises OSError, for example if the disk is full."""
     warm_up()
     figure = importlib.import_module(f"analysis.figures.{name}").draw(common.plain(data))
     save(figure, Path(directory), name)
@@ -57,7 +57,7 @@ def save(figure: Figure, directory: Path, name: str, dpi: int = PNG_DPI) -> None
 
 
 def draw_all(a: Analysis, directory: Path, pool: Executor | None) -> list[Future[None]]:
-    """Starts all figures in `pool`, or draws them here and now if there is none. Errors come with the results."""
+    """Draws all figures of a run in `pool`, or at once without one. Results of the futures raise the pool's errors."""
     jobs = []
     for name in names(a.run.spec):
         data = importlib.import_module(f"analysis.figures.{name}").prepare(a)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Queue depth and drops over the whole run, and beneath on the same time axis the aggregate and each flow's window.
-
-After the first seed paper's Figures 1, 8 and 9: the sawtooth of the windows is what the queue follows.
+"""Queue depth and drops over the whole run, and below them on the same time axis the aggregate window and each flow's
+window. After the first seed paper's Figures 1, 8 and 9: the queue follows the sawtooth of the windows.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
     from analysis.analyse import Analysis
 
-MAX_DROPS_DRAWN = 4000
-
 
 def prepare(a: Analysis) -> Data:
     """Envelopes of at most COLUMNS columns each, and the times of drops."""
@@ -31,9 +28,7 @@ def prepare(a: Analysis) -> Data:
     end = facts["end_s"]
     arrival_s = common.seconds(a, a.queue["enqueue_mono_ns"])
     drops = arrival_s[(a.queue["flags"] & wire.POSTCARD.const["POSTCARD_DROPPED"]) != 0]
-    drops = (
-        np.unique((drops * MAX_DROPS_DRAWN / end).astype(np.int64)) * end / MAX_DROPS_DRAWN if end > 0 else drops[:0]
-    )
+    drops = common.thin_drops(drops, end)
     groups = experiment_groups(a.run, a.trace)
     chosen = [groups[i] for i in common.pick_flows(len(groups))]
     columns = common.COLUMNS if len(chosen) <= 32 else common.COLUMNS // 3
@@ -55,7 +50,7 @@ def prepare(a: Analysis) -> Data:
 
 
 def draw(data: Data) -> Figure:
-    """Three axes, one time axis; of open-loop traffic, which has no windows, the first alone."""
+    """Three axes with one time axis; only the first for open-loop traffic, which has no windows."""
     facts = data["facts"]
     if facts["open_loop"]:
         figure, axes = common.new_figure(facts, 3.2)
@@ -98,7 +93,7 @@ def _draw_total(ax: Axes, data: Data) -> None:
         ax.step(*data["cwnd"], where="post", color=GREY, linewidth=0.4, zorder=3, label="sum of cwnd")
         ax.step(*data["aggregate"], where="post", color=ORANGE, linewidth=0.6, label="packets in flight")
         ax.legend(loc="upper right", frameon=False, fontsize=8, ncols=2, handlelength=1, borderaxespad=0)
-        # Slow start may go far beyond what follows: the scale is that of the measurement.
+        # Slow start can exceed all later windows by far, so the measurement window sets the scale.
         high = max(_highest([data["cwnd"], data["aggregate"]], facts), facts["bdp"] + facts["buffer"])
         ax.set_ylim(0, high * 1.15)
     else:
@@ -123,7 +118,7 @@ def _draw_each(ax: Axes, data: Data) -> None:
 
 
 def _highest(lines: list[np.ndarray], facts: Data) -> float:
-    """Largest value of the lines in the measurement window; over everything if they have none there."""
+    """Largest value of the lines in the measurement window; of the whole lines if they have no value there."""
     values = [line[1][line[0] >= facts["warmup_s"]] for line in lines]
     values = [value for value in values if len(value)] or [line[1] for line in lines if len(line[1])]
     return float(max((value.max() for value in values), default=0.0))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""How deep the queue was that packets found: the distribution over all packets of the measurement window.
+"""Distribution of the queue depth at arrivals in the measurement window.
 
-After the first seed paper's Figures 4 and 6: the square root of n rule says that the shaded part of the buffer is not
-needed, because the queue never gets that low.
+After the first seed paper's Figures 4 and 6: by the square root of n rule the shaded part of the buffer is not needed,
+because the queue never gets that low.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ def prepare(a: Analysis) -> Data:
         depth = a.queue["depth_packets"][arrivals_in(a.queue, a.window.start_ns, a.window.end_ns)]
         occurred = np.bincount(depth, minlength=1)
         values = np.arange(len(occurred))
-    else:  # imported: of the whole run
+    else:  # an imported histogram of the whole run
         values, occurred = a.run.depths
     width = int(values[-1]) // MAX_BINS + 1
     counts = np.bincount(values // width, weights=occurred, minlength=1)
     expected = open_loop.model(a.run.spec)
     packets = int(occurred.sum())
-    found = [percentile(values, occurred, percent) for percent in (1, 50, 99)] if packets else None
+    percentiles = [percentile(values, occurred, percent) for percent in (1, 50, 99)] if packets else None
     return {
-        "facts": common.run_facts(a), "counts": counts, "width": width, "packets": packets, "percentiles": found,
+        "facts": common.run_facts(a), "counts": counts, "width": width, "packets": packets, "percentiles": percentiles,
         "empty": int(occurred[values == 0].sum()),
         "theory": None if expected is None else (expected.name, _per_bin(expected.depth, width, len(counts))),
     }  # fmt: skip
 
 
 def _per_bin(depth: np.ndarray, width: int, bins: int) -> np.ndarray:
-    """Probability of each bin; what lies beyond the last one is not drawn."""
+    """Probability of each bin, without depths beyond the last bin."""
     padded = np.zeros(bins * width)
     padded[: len(depth)] = depth[: bins * width]
     return padded.reshape(bins, width).sum(axis=1)
@@ -95,7 +95,7 @@ def draw(data: Data) -> Figure:
 
 
 def _note(ax: Axes, x: float, text: str, color: str, side: str) -> None:
-    """Text at the top of the axes, at x or a little to one side of it."""
+    """Writes text at the top of the axes, at x or slightly to one side."""
     high = 0.91 if color == RED else 0.98
     ax.annotate(
         text, (x, high), xycoords=("data", "axes fraction"), xytext=({"left": 4, "right": -4}.get(side, 0), 0),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The queue's length and flows' windows as exact steps in time, from the packets of a short span."""
+"""Queue length and windows as exact step functions of time, over a short span."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def queue_steps(
 ) -> np.ndarray:
     """The queue's length after each arrival and departure in [start, end]: 2 x steps, ns and packets, int64.
 
-    Packets by arrival, from long enough before `start_ns` that nothing earlier is still there; `depth` is what each
-    found, `refused` which of them never came in.
+    Inputs are sorted by arrival and begin early enough that no earlier packet is still queued at `start_ns`. `depth` is
+    the depth at arrival; `refused` masks packets that did not enter the queue.
     """
     came, left = came_ns[~refused], left_ns[~refused]
     arrival = np.column_stack((came, depth[~refused].astype(np.int64) + 1))
@@ -25,7 +25,7 @@ def queue_steps(
 
 
 def value_steps(times_ns: np.ndarray, values: np.ndarray, start_ns: int, end_ns: int) -> np.ndarray:
-    """What held from each time on, in [start, end], the value at `start_ns` included: 2 x steps, ns and value."""
+    """The steps of a value in [start, end], beginning with the value at `start_ns`: 2 x steps, ns and value."""
     first, last = np.searchsorted(times_ns, (start_ns, end_ns))
     first = max(int(first) - 1, 0)
     return np.array([np.maximum(times_ns[first:last], start_ns), values[first:last]])

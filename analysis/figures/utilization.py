@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Share of the link's rate that was used, over time: sliding windows of 10 base RTTs and, behind them, of one.
+"""Utilization over time: sliding windows of 10 base RTTs and, behind them, of one base RTT.
 
-Ticks at the bottom are loss events. For a single flow the least that theory predicts after a loss is drawn (first seed
+Ticks at the bottom are loss events. For a single flow a line shows the predicted minimum after a loss (first seed
 paper, 3.5).
 """
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from analysis.analyse import Analysis
 
 STEPS_PER_RTT = 4
-WRONG_RATE_PERCENT = 105  # of somebody else's run, of which the rate was not told
-MIN_ROOM_PERCENT = 8  # of the axis below 100 %: nothing is made of a difference that is none
+WRONG_RATE_PERCENT = 105  # reached only by an imported run with an unknown rate
+MIN_ROOM_PERCENT = 8  # least span of the axis below 100 %: a smaller span would magnify noise
 
 
 def prepare(a: Analysis) -> Data:
-    """Both curves, thinned, and the two horizontal lines."""
+    """Both curves, thinned; mean, percentile and prediction; the times of loss events."""
     from analysis.metrics import UTILIZATION_WINDOW_RTTS, sliding_starts
     from analysis.theory import single_flow
 
@@ -55,7 +55,7 @@ def prepare(a: Analysis) -> Data:
 
 
 def draw(data: Data) -> Figure:
-    """Utilization in percent; the axis starts where the data does, and says so."""
+    """Utilization in percent on an axis that starts at the least value."""
     facts = data["facts"]
     figure, (ax,) = common.new_figure(facts, 3.4)
     ax.set_xlabel("time since traffic started (s)")
@@ -94,7 +94,7 @@ def draw(data: Data) -> Figure:
             continue
         y = value * 100
         while any(abs(y - other) < 0.085 * room * (1.9 if "\n" in text else 1) for other in taken):
-            y -= 0.02 * room  # labels that would lie on each other
+            y -= 0.02 * room  # move a label that would overlap
         taken.append(y)
         ax.axhline(value * 100, color=color, linewidth=0.8, linestyle="--")
         ax.annotate(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Each flow's window (packets in flight at every ACK of the measurement window), and the distribution over all of them.
+"""Packets in flight of each flow at every ACK of the measurement window, and the distribution over all flows.
 
 After the first seed paper's Figure 7: are windows uniform, are flows fair? The dashed line is the fair share.
 """
@@ -24,30 +24,25 @@ MAX_BINS = 80
 
 def prepare(a: Analysis) -> Data:
     """Percentiles of each flow, and a histogram of all samples."""
-    from analysis.metrics import EVENT, experiment_groups, rows_in
+    from analysis.metrics import windows_at_acks
 
-    tcp, samples, kept = a.run.tcp, [], []
-    for entry, rows in experiment_groups(a.run, a.trace):
-        inside = rows_in(a.run, rows, a.window)
-        values = a.trace.in_flight[inside[tcp["event"][inside] == EVENT["TCP_EVENT_PROBE"]]]
-        if len(values):
-            samples.append(values)
-            kept.append(entry)
+    flows = [(entry, values) for entry, values in windows_at_acks(a.run, a.trace, a.window) if len(values)]
+    samples = [values for _, values in flows]
     pooled = np.concatenate(samples) if samples else np.empty(0, dtype=np.int32)
     deepest = int(pooled.max(initial=0))
     width = deepest // MAX_BINS + 1
     return {
         "facts": common.run_facts(a),
         "boxes": np.array([np.percentile(values, PERCENTILES) for values in samples]).reshape(-1, len(PERCENTILES)),
-        "ids": [entry["id"] for entry in kept],
-        "ccs": [entry["cc"] for entry in kept],
+        "ids": [entry["id"] for entry, _ in flows],
+        "ccs": [entry["cc"] for entry, _ in flows],
         "counts": np.bincount(np.maximum(pooled, 0) // width, minlength=1),
         "width": width,
     }
 
 
 def draw(data: Data) -> Figure:
-    """Left: one bar a flow. Right: all windows together, on the same scale."""
+    """Left: a bar per flow. Right: all windows together, on the same scale."""
     from matplotlib.figure import Figure
 
     facts, boxes = data["facts"], data["boxes"]
@@ -74,10 +69,10 @@ def draw(data: Data) -> Figure:
     kinds = list(dict.fromkeys(data["ccs"]))
     if len(kinds) > 1:
         for kind in kinds:
-            mine = [i for i, cc in enumerate(data["ccs"]) if cc == kind]
+            of_kind = [i for i, cc in enumerate(data["ccs"]) if cc == kind]
             left.annotate(
                 kind,
-                (np.mean(mine), 1),
+                (np.mean(of_kind), 1),
                 xycoords=("data", "axes fraction"),
                 ha="center",
                 va="bottom",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A few RTTs around one loss, packet by packet: the queue above, the windows beneath (first seed paper, Figure 1).
+"""A few RTTs around one loss, packet by packet: the queue above the windows (first seed paper, Figure 1).
 
-The loss shown is the one that stands most apart from others. Without any, it is the deepest queue.
+It shows the most isolated loss or, without a loss, the deepest queue.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_LOSERS_DRAWN = 6
 
 
 def prepare(a: Analysis) -> Data:
-    """Exact steps of the queue and of the windows around one moment."""
+    """Exact steps of queue and windows around one moment."""
     from analysis.metrics import experiment_groups
 
     facts = common.run_facts(a)
@@ -53,7 +53,9 @@ def prepare(a: Analysis) -> Data:
 
 
 def _moment(a: Analysis) -> tuple[int | None, bool]:
-    """The start of the loss event with most time to the next on either side; of those with enough room, if any."""
+    """(time in ns, whether it is a loss): the start of the most isolated loss event. Events with a whole aftermath have
+    priority. Without events it is the deepest arrival; None without arrivals.
+    """
     events = [event for event in a.events if event.min_utilization is not None] or a.events
     if events:
         times = np.array([event.start_ns for event in events])
@@ -68,10 +70,10 @@ def _moment(a: Analysis) -> tuple[int | None, bool]:
 
 
 def _queue(a: Analysis, moment: int, start: int, end: int) -> tuple[np.ndarray, np.ndarray, set[int]]:
-    """The queue's length at each arrival and departure; when and how deep packets were dropped; whose they were."""
+    """Steps of the queue's length; times and depths of drops; the flows with a drop in the first longest RTT."""
     from wire import wire
 
-    rtt = a.rtt_max_ns  # nothing that came earlier is still there, unless the queue is not the one of the spec
+    rtt = a.rtt_max_ns  # no packet stays longer in the spec's queue
     rows = slice(*np.searchsorted(a.queue["enqueue_mono_ns"], (start - 2 * rtt, end)))
     came, flags, depth = (a.queue[name][rows] for name in ("enqueue_mono_ns", "flags", "depth_packets"))
     left = came + a.queue["sojourn_ns"][rows]
@@ -90,7 +92,7 @@ def _steps(times: np.ndarray, values: np.ndarray, moment: int, start: int, end: 
 
 
 def draw(data: Data) -> Figure:
-    """Axes with one time axis in ms; 0 is the drop. With several flows a third shows those that lost."""
+    """Axes with one time axis in ms from the drop. With several flows a third one shows the flows with a drop."""
     facts = data["facts"]
     rows = 1 if facts["open_loop"] else 3 if data.get("each") else 2
     figure, axes = common.new_figure(facts, max(2.7 * rows, 3.2), rows, sharex=True)
@@ -103,8 +105,8 @@ def draw(data: Data) -> Figure:
     if rows == 3:
         _draw_losers(axes[2], data)
     axes[-1].set_xlim(*data["span_ms"])
-    what = "the drop" if data["is_loss"] else "the deepest queue (no packet was dropped)"
-    axes[-1].set_xlabel(f"time since {what} (ms); base RTT {data['rtt_ms']:.4g} ms")
+    origin = "the drop" if data["is_loss"] else "the deepest queue (no packet was dropped)"
+    axes[-1].set_xlabel(f"time since {origin} (ms); base RTT {data['rtt_ms']:.4g} ms")
     figure.align_ylabels()
     return figure
 
@@ -143,8 +145,8 @@ def _draw_total(ax: Axes, data: Data) -> None:
 def _draw_losers(ax: Axes, data: Data) -> None:
     for (line, text), color in zip(data["each"], common.DISTINCT, strict=False):
         ax.step(*line, where="post", color=color, linewidth=0.9, label=text)
-    shown, all_of_them = len(data["each"]), data["losers"]
-    title = "lost a packet" if shown == all_of_them else f"lost a packet\n({shown} of {all_of_them})"
+    shown, losers = len(data["each"]), data["losers"]
+    title = "lost a packet" if shown == losers else f"lost a packet\n({shown} of {losers})"
     ax.legend(
         title=title, loc="center left", bbox_to_anchor=(1.005, 0.5), frameon=False, fontsize=8, title_fontsize=8,
         handlelength=1, alignment="left",

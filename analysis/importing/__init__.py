@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`python -m analysis import`: captures of others as run directories of ours. A source becomes columns of strings
-(text.py, tables.py) or of numbers (captures.py), fields.py makes numbers of strings or says in which line they are
-wrong, and write.py makes raw files of both kinds: what the rest of the analysis reads, as if we had recorded it.
+"""`python -m analysis import`: other tools' captures as run directories. text.py and tables.py read a source into
+columns of strings, captures.py into columns of numbers. fields.py parses strings and reports the line of a wrong one.
+write.py writes the raw files, which the rest of the analysis reads like those of a recorded run.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What our pages share: one layout, style sheet and script, embedded in each, so that a page is one file.
+"""Shared by all pages: layout, style sheet and scripts, which are embedded, so that a page is one file.
 
-A page opens offline and fetches nothing: its own Content-Security-Policy forbids it, and lets only the scripts run that
-were put in here (by their digests). Every value is escaped.
+A page opens offline. Its Content-Security-Policy forbids fetching and allows only the embedded scripts, by digest.
+Every value is escaped.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ SHARED = ("zoom.js",)
 
 
 def render(template: Path, scripts: tuple[str, ...] = (), **values: Any) -> str:
-    """The page that `template`, which extends page.html.j2, makes of `values`. `scripts` are files in this directory,
-    besides those that all pages have. What UTF-8 cannot write (half a pair of surrogates, which JSON can) is a question
-    mark. Raises jinja2.TemplateError if the template asks for what was not given.
+    """Renders `template`, which extends page.html.j2, with `values`. `scripts` are files in this directory, in addition
+    to the scripts of all pages. A lone surrogate, which JSON allows and UTF-8 does not, becomes a question mark. Raises
+    jinja2.TemplateError if the template uses an undefined value.
     """
     loader = jinja2.Environment(
         loader=jinja2.FileSystemLoader([HERE, template.parent]),
@@ -35,7 +35,7 @@ def render(template: Path, scripts: tuple[str, ...] = (), **values: Any) -> str:
     )
     loader.filters.update(count=count, number=number, percent=percent, si=si)
     texts = [(HERE / name).read_text(encoding="utf-8") for name in SHARED + scripts]
-    # These are our own files: the only text that is not escaped.
+    # The only unescaped text: it comes from files in this directory.
     text = loader.get_template(template.name).render(
         style=Markup((HERE / "style.css").read_text(encoding="utf-8")),
         scripts=[Markup(text) for text in texts],

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""results/<sweep>/report.html: one page of a whole sweep, from what lies in its directory; nothing is run.
+"""results/<sweep>/report.html: one page about a whole sweep, from stored files only.
 
-`write` draws the figures that every sweep has (analysis/figures/sweep) into <sweep>/figures, takes those of a paper
-from where they were drawn, and puts all into one file that opens offline.
+`write` draws the figures that every sweep has (analysis/figures/sweep) into <sweep>/figures, adds the figures of a
+paper from the directory in which they were drawn, and embeds all in one file that opens offline.
 """
 
 from __future__ import annotations
@@ -29,36 +29,35 @@ from runs.names import PAGE
 from runs.stored_sweep import COLUMN, MISSING, NOT_VALID, VALID, Row, Stored, earlier_reasons, kind, read
 
 TEMPLATE = Path(__file__).with_name("sweep_report.html.j2")
-MOST_BYTES = 8_000_000  # of all figures: what would make the page larger is named instead
+MOST_BYTES = 8_000_000  # limit of all embedded figures; the page only names the others
 OF_MACHINE = ("cpu", "kernel", "versions", "memory", "program", "virtual")  # in environment.json
-MOST_KINDS = 12  # of reasons listed at the top; the table has each run's
+MOST_KINDS = 12  # of reasons in the list at the top; the table has each run's reasons
 
 
 class ShownFigure(NamedTuple):
-    """A figure and what is said of it."""
+    """A figure with its caption."""
 
     image: Figure
     caption: str
 
 
 def write(directory: Path, figures: Path | None = None, papers: Iterable[Paper] | None = None) -> Path:
-    """Makes the page of a sweep and returns its path. `figures` has <name>.svg of a paper's figures; without it they
-    are taken from where `make figures` puts them, if they are there. Without `papers` all installed ones are
-    looked at.
+    """Writes the page of a sweep and returns its path. `figures` is a directory with <name>.svg of a paper's figures;
+    the default is the output directory of `make figures`, if it exists. `papers` defaults to all installed papers.
 
-    Raises InputError if the directory is no sweep, or a table in it or a figure is none, OSError if a file cannot be
+    Raises InputError if the directory is no sweep, or if a table or a figure is malformed; OSError if a file cannot be
     read or written.
     """
     sweep = read(directory)
-    own = draw(sweep)
+    of_sweep = draw(sweep)
     of_papers = from_papers(sweep, figures, registry.installed().values() if papers is None else papers)
     target = sweep.directory / PAGE
-    files.write_text(target, render(sweep, own, of_papers))
+    files.write_text(target, render(sweep, of_sweep, of_papers))
     return target
 
 
 def draw(sweep: Stored) -> list[ShownFigure]:
-    """The figures that every sweep has, as far as there is something to draw; also left in <sweep>/figures."""
+    """Draws the figures that every sweep has into <sweep>/figures, except those without data."""
     from analysis.figures.drawing import save, warm_up
 
     shown = []
@@ -76,7 +75,7 @@ def draw(sweep: Stored) -> list[ShownFigure]:
 
 
 def from_papers(sweep: Stored, figures: Path | None, papers: Iterable[Paper]) -> list[ShownFigure]:
-    """The figures of papers, in `figures` or else beside the sweep, that are drawn from it."""
+    """The figures of papers that are drawn from this sweep, out of `figures` or the directory beside the sweep."""
     shown = []
     for paper, smoke in itertools.product(papers, (False, True)):
         drawn = figures or sweep.directory.parent / "figures" / paper.output_name(smoke)
@@ -87,10 +86,10 @@ def from_papers(sweep: Stored, figures: Path | None, papers: Iterable[Paper]) ->
     return shown
 
 
-def render(sweep: Stored, own: list[ShownFigure], papers: list[ShownFigure]) -> str:
-    """The page's text."""
+def render(sweep: Stored, of_sweep: list[ShownFigure], of_papers: list[ShownFigure]) -> str:
+    """The page as HTML."""
     columns, filters, lines = table(sweep, lambda path: (sweep.directory / path).is_file())
-    small, large = _that_fit([*papers, *own])
+    small, large = _that_fit([*of_papers, *of_sweep])
     counts = Counter(row["verdict"] for row in sweep.rows)
     retried = [row for row in sweep.rows if (row["attempt"] or 1) > 1]
     return page.render(
@@ -101,7 +100,7 @@ def render(sweep: Stored, own: list[ShownFigure], papers: list[ShownFigure]) -> 
         clocks=_distinct(sweep.rows, "clock"),
         setting=setting(sweep),
         varied={
-            _label(key): [_said(sweep, key, value) or "none" for value in values]
+            _label(key): [_setting_text(sweep, key, value) or "none" for value in values]
             for key, values in sweep.parameters.items()
         },
         total=len(sweep.rows),
@@ -116,10 +115,10 @@ def render(sweep: Stored, own: list[ShownFigure], papers: list[ShownFigure]) -> 
             for verdict in (NOT_VALID, MISSING)
         },
         kept=_distinct([row for row in sweep.rows if row["verdict"] != MISSING], "kept"),
-        papers=[shown for shown in papers if shown in small],
-        figures=[shown for shown in own if shown in small],
+        papers=[shown for shown in of_papers if shown in small],
+        figures=[shown for shown in of_sweep if shown in small],
         large=[shown.image.name for shown in large],
-        searched=[_found(row) for row in sweep.searched],
+        searched=[_with_bounds(row) for row in sweep.searched],
         sought=f"{sweep.searched[0]['criterion']} at least {sweep.searched[0]['least']:g}" if sweep.searched else "",
         columns=columns,
         filters=filters,
@@ -131,46 +130,46 @@ def render(sweep: Stored, own: list[ShownFigure], papers: list[ShownFigure]) -> 
 
 
 def setting(sweep: Stored) -> list[str]:
-    """The parameters that are the same for all runs, in words."""
+    """The parameters with one value in all runs, in words."""
     rows = sweep.rows
     keys = [key for key in COLUMN if key not in sweep.parameters and key not in ("clock", "target")]
     same = {key: {sweep.value(row, key) for row in rows} for key in keys}
-    said = [_said(sweep, key, next(iter(values))) for key, values in same.items() if len(values) == 1]
-    return [text for text in said if text]
+    texts = [_setting_text(sweep, key, next(iter(values))) for key, values in same.items() if len(values) == 1]
+    return [text for text in texts if text]
 
 
 def specification(sweep: Stored) -> list[tuple[str, str]]:
-    """What the sweep's spec says, its base among it; without the points, which the page lists as values."""
-    said = {key: value for key, value in sweep.sweep.items() if key not in ("points", "base", "about", "name")}
+    """The sweep's spec with its base, without the points, whose values the page lists."""
+    spec = {key: value for key, value in sweep.sweep.items() if key not in ("points", "base", "about", "name")}
     base = sweep.sweep.get("base")
-    said |= {f"base: {key}": value for key, value in base.items()} if isinstance(base, dict) else {}
-    return [(key, _flat(value)) for key, value in said.items() if value is not None]
+    spec |= {f"base: {key}": value for key, value in base.items()} if isinstance(base, dict) else {}
+    return [(key, _flat(value)) for key, value in spec.items() if value is not None]
 
 
 def worlds(sweep: Stored) -> list[tuple[str, list[tuple[str, int]]]]:
-    """Commit, P4 program, kernel and the like: each value with the number of runs that have it."""
+    """The values of commit, P4 program, kernel, clock and target, each with its number of runs."""
     names = {
         "commit": "commit", "P4 program (digest)": "p4_digest", "virtual-time kernel (digest)": "kernel_digest",
         "clock": "clock", "target": "target",
     }  # fmt: skip
     done = [row for row in sweep.rows if row["verdict"] != MISSING]
-    found = {
+    counts = {
         title: Counter(row[column] for row in done if row[column] is not None).most_common()
         for title, column in names.items()
     }
-    return [(title, values) for title, values in found.items() if values]
+    return [(title, values) for title, values in counts.items() if values]
 
 
 def environment(sweep: Stored) -> list[tuple[str, str]]:
-    """What the first run that tells says of machine and kernel. Commits of others are in `worlds`."""
+    """Machine and kernel of the first run that recorded them. `worlds` has the differences between runs."""
     for row in sweep.rows:
-        if said := run_table.environment(sweep.directory / row["directory"]):
-            return [fact for fact in facts(said) if fact[0].split()[0] in OF_MACHINE]
+        if document := run_table.environment(sweep.directory / row["directory"]):
+            return [fact for fact in facts(document) if fact[0].split()[0] in OF_MACHINE]
     return []
 
 
-def _found(row: Row) -> dict[str, Any]:
-    """A row of a search with its bounds as shares of the BDP, and between what the least buffer lies, in words."""
+def _with_bounds(row: Row) -> dict[str, Any]:
+    """A row of a search with the bounds of the least buffer in words, in packets and in BDP."""
     low, high, bdp = row["low_packets"], row["high_packets"], row["bdp_packets"]
     at_least, at_most = (number(bound and bound / bdp, 3) for bound in (low, high))
     if high is None:
@@ -183,22 +182,22 @@ def _found(row: Row) -> dict[str, Any]:
 
 
 def _that_fit(shown: list[ShownFigure]) -> tuple[list[ShownFigure], list[ShownFigure]]:
-    """Those that the page has room for, and the others."""
+    """The figures that fit into MOST_BYTES, smallest first, and the others."""
     small: list[ShownFigure] = []
     large: list[ShownFigure] = []
-    used = 0
-    for one in sorted(shown, key=lambda one: len(one.image.uri)):
-        used += len(one.image.uri)
-        (small if used <= MOST_BYTES else large).append(one)
+    used_bytes = 0
+    for figure in sorted(shown, key=lambda figure: len(figure.image.uri)):
+        used_bytes += len(figure.image.uri)
+        (small if used_bytes <= MOST_BYTES else large).append(figure)
     return small, large
 
 
 def _kinds(reasons: Iterable[str]) -> list[tuple[str, int]]:
-    """Reasons by kind, the commonest first: one of them in full, how many there are."""
-    found: dict[str, list[str]] = {}
+    """(a reason, the number of reasons of its kind), the commonest kind first."""
+    by_kind: dict[str, list[str]] = {}
     for reason in reasons:
-        found.setdefault(kind(reason), []).append(reason)
-    ordered = sorted(found.values(), key=len, reverse=True)
+        by_kind.setdefault(kind(reason), []).append(reason)
+    ordered = sorted(by_kind.values(), key=len, reverse=True)
     listed = [(same[0], len(same)) for same in ordered[:MOST_KINDS]]
     if len(ordered) > MOST_KINDS:
         listed.append((f"and {count(len(ordered) - MOST_KINDS, 'kind')} of reason more", 1))
@@ -213,8 +212,8 @@ def _label(key: str) -> str:
     return LABELS.get(key, key.replace("_", " "))
 
 
-def _said(sweep: Stored, key: str, value: Any) -> str:
-    """A value with what it is of, for a list of settings; nothing for one that is not set."""
+def _setting_text(sweep: Stored, key: str, value: Any) -> str:
+    """A parameter's value with its name, for a list of settings; "" if the parameter is not set."""
     if value is None or (key == "traffic" and value == "long"):
         return ""
     row = next(row for row in sweep.rows if sweep.value(row, key) == value)

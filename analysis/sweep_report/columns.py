@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from analysis.amounts import number, percent, si
 from analysis.figures.sweep.common import with_unit, words
+from runs.names import PAGE
 from runs.stored_sweep import MISSING, NOT_VALID, VALID, Row, Stored
 from runs.verdict import Area
 
@@ -19,7 +20,7 @@ LABELS = {"cc": "algorithm", "buf": "buffer", "rtt": "RTT", "mtu": "MTU", "ecn_t
 
 
 class ReportColumn(NamedTuple):
-    """`text` is what a cell says, `order` what it is sorted by (None: last); `about` explains the title."""
+    """A column: its title and explanation, and each row's text and sorting key (None sorts last)."""
 
     title: str
     about: str
@@ -29,7 +30,7 @@ class ReportColumn(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """`order` is "" where the text itself is as good."""
+    """`order` is the sorting key as text, "" if `text` serves as well."""
 
     text: str
     order: str
@@ -37,14 +38,14 @@ class Cell(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """`options` are the texts to choose from; a row's own is in Line.chosen at the same place."""
+    """`options` are the texts to choose from. Line.chosen has a row's text at the index of the filter."""
 
     label: str
     options: list[str]
 
 
 class Line(NamedTuple):
-    """A row of the table. `report` is a link to the run's own, None where there is none."""
+    """A row of the table. `report` links to the run's report, if there is one."""
 
     verdict: str
     reasons: str
@@ -74,7 +75,7 @@ MEASURED = (
 
 
 def ledger(row: Row) -> str:
-    """What the ledger says: nothing was lost, or how much."""
+    """The state of the ledger, with the number of missing packets if any."""
     if row["ledger_missing"] is None:
         return "–"
     if row["ledger_missing"]:
@@ -83,7 +84,7 @@ def ledger(row: Row) -> str:
 
 
 def fidelity(row: Row) -> str:
-    """What fidelity says: kept, or failed, and the most that a frame was late."""
+    """Whether the run kept its fidelity limits, and its largest lateness."""
     if row["verdict"] == MISSING:
         return "–"
     late = "" if row["lateness_max_us"] is None else f", {number(row['lateness_max_us'], 3)} µs"
@@ -91,7 +92,7 @@ def fidelity(row: Row) -> str:
 
 
 def table(sweep: Stored, exists: Callable[[str], bool]) -> tuple[list[ReportColumn], list[Filter], list[Line]]:
-    """Columns, filters and lines of a sweep. `exists` tells of a path below its directory whether it is there."""
+    """Columns, filters and lines of a sweep. `exists` is whether a path below the sweep's directory exists."""
     keys = [*ALWAYS, *(key for key in sweep.parameters if key not in ALWAYS)]
     columns = [_parameter(sweep, key) for key in keys]
     columns += [_measured("buffer_over_bdp", "B/BDP", "buffer over the BDP", lambda v: number(v, 3))]
@@ -109,7 +110,7 @@ def table(sweep: Stored, exists: Callable[[str], bool]) -> tuple[list[ReportColu
     filters.append(Filter("verdict", verdicts))
     lines = []
     for row in sweep.rows:
-        report = f"{row['directory']}/report.html"
+        report = f"{row['directory']}/{PAGE}"
         lines.append(
             Line(
                 row["verdict"],
@@ -123,7 +124,7 @@ def table(sweep: Stored, exists: Callable[[str], bool]) -> tuple[list[ReportColu
 
 
 def value_text(sweep: Stored, row: Row, key: str) -> str:
-    """A parameter of a row in as few words as a column with a title needs."""
+    """A parameter's value for a column whose title names the parameter."""
     value = sweep.value(row, key)
     if key in ("flows", "buf", "mtu", "ecn_threshold"):
         return number(value)
@@ -144,7 +145,7 @@ def _parameter(sweep: Stored, key: str) -> ReportColumn:
 
 
 def _worth_it(column: ReportColumn, rows: list[Row]) -> bool:
-    """Whether a column says anything: marks only where there are some, attempts where there was more than one."""
+    """Whether the column has information: marks if there are any, attempts if any run had more than one."""
     orders = {column.order(row) for row in rows}
     if column.title == "attempts":
         return max((order for order in orders if order), default=1) > 1

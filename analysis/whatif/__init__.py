@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What if the buffer had been another one? `make replay RUN=... BUF=...` puts a run's arrivals, as its postcards have
-them, through the same P4 program in the same switch core, with another buffer, policy or rate: queue.py. What comes of
-it is written beside the run by results.py and drawn by figure.py.
+"""What-ifs: `make replay RUN=... BUF=...` puts a run's arrivals through another queue. queue.py takes the arrivals from
+the run's postcards and runs the same P4 program and switch core with another buffer, policy or rate; results.py writes
+the result beside the run; figure.py draws it.
 
-Senders would have reacted, which no replay of arrivals knows: CAVEAT stands wherever a result of this does.
+A replay of arrivals cannot know how senders would have reacted: CAVEAT accompanies every result.
 """
 
 CAVEAT = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The queue as it was and as it would have been with the same arrivals, one above the other on one time axis."""
+"""The queue of the run above the queue of the what-if, on one time axis."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from analysis.metrics import dropped
 if TYPE_CHECKING:
     from analysis.raw import Columns
 
-MAX_DROPS_DRAWN = 4000
-MOST_OVER_DEEPEST = 20  # times: a buffer further above the queue is not drawn, or the queue would be a flat line
+MOST_OVER_DEEPEST = 20  # a buffer of more than so many times the depth is not drawn: it would flatten the queue
 
 
 def draw(directory: Path, facts: dict[str, Any], panels: list[tuple[str, int | None, Columns]], start_ns: int) -> None:
-    """Writes queue.png and queue.svg. `panels`: (what it is, its buffer in packets, its queue)."""
+    """Writes queue.png and queue.svg. `panels`: (title, buffer in packets, postcards) of each queue."""
     from analysis.whatif import CAVEAT
 
     warm_up()
@@ -31,8 +30,7 @@ def draw(directory: Path, facts: dict[str, Any], panels: list[tuple[str, int | N
         common.shade_warmup(ax, facts)
         times = (queue["enqueue_mono_ns"] - start_ns) / 1e9
         ax.plot(*common.envelope(times, queue["depth_packets"], 0, end), color=common.BLUE, linewidth=0.6)
-        lost = times[dropped(queue)]
-        lost = np.unique((lost * MAX_DROPS_DRAWN / end).astype(np.int64)) * end / MAX_DROPS_DRAWN
+        lost = common.thin_drops(times[dropped(queue)], end)
         top = buffer or 0
         ax.plot(lost, np.full(len(lost), top), "x", color=common.RED, markersize=3, markeredgewidth=0.6, clip_on=False)
         if buffer and buffer <= MOST_OVER_DEEPEST * max(deepest, 1):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The captured arrivals through the switch core, with a queue of one's own: the compiled P4 program in virtual time.
+"""Runs the arrivals of a run through the switch core, the compiled P4 program in virtual time, with any queue.
 
-A packet is made again from its postcard: headers as far as it knows them, zeros for the rest, its own length; so it
-takes the same time on the link. ECN-capable ones come with ECT(0). Access links and flow delays lie before the queue's
-arrivals, so they are in them already.
+A packet is rebuilt from its postcard with its length, and therefore its time on the link, its known header fields, and
+zeros elsewhere. ECN-capable packets arrive with ECT(0). The arrival times already include access links and flow delays,
+which lie before the queue.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ DESTINATION_MAC, SOURCE_MAC = 0x02BF00000002, 0x02BF00000001
 IPV4_TYPE, IPV6_TYPE, OTHER_TYPE = 0x0800, 0x86DD, 0x88B5
 UDP_HEADERS_BYTES = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES
 COPY_BYTES = 256
-DRAIN_EVERY = 256  # arrivals: outputs hold packets of the core's pool until they are taken
+DRAIN_EVERY = 256  # arrivals between takes: outputs occupy the core's packet pool until they are taken
 FOREVER_NS = 1 << 62
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The queue: what spec.yaml calls these."""
+    """A queue, by the parameters of spec.yaml."""
 
     rate_bps: int
     mode: str
@@ -67,8 +67,8 @@ class Setting:
 
 
 def arrivals(repetition: Path, port: int, clock_offset_ns: int) -> dict[str, np.ndarray]:
-    """Every packet that came to the queue of `port`, in the order in which it came: the postcards' columns, addresses
-    as halves, and `came_ns`. Raises InputError.
+    """The packets that arrived at the queue of `port`, in order of arrival: the postcards' columns with addresses as
+    halves, and `came_ns` on CLOCK_MONOTONIC. Raises InputError if there are none.
     """
     parts = []
     for rows, mono, _ in pcapng.stored(repetition):
@@ -79,14 +79,16 @@ def arrivals(repetition: Path, port: int, clock_offset_ns: int) -> dict[str, np.
         raise InputError(f"{repetition}: no packet came to the queue of port {port}; nothing can be replayed")
     names = [name for name in parts[0] if all(name in part for part in parts)]
     whole = {name: np.concatenate([part[name] for part in parts]) for name in names}
-    order = np.lexsort((whole["depth_packets"], whole["came_ns"]))  # those of one ns found each other in the queue
+    order = np.lexsort((whole["depth_packets"], whole["came_ns"]))  # in one ns, a later packet met a deeper queue
     return {name: values[order] for name, values in whole.items()}
 
 
 def replay(
     packets: dict[str, np.ndarray], setting: Setting, say: Callable[[float], object] = lambda done: None
 ) -> Columns:
-    """What the queue does with them: a row a packet, in their order. InputError where the core cannot be built."""
+    """The postcards of the packets after the replay, in their order. `say` is called with the share done. Raises
+    InputError if the core cannot be built or refuses the queue or a packet.
+    """
     core = _core(setting, packets)
     view = np.zeros(1 << 16, dtype=np.uint8)
     heads, which = _heads(packets)
@@ -114,7 +116,7 @@ def replay(
 
 def _core(setting: Setting, packets: dict[str, np.ndarray]) -> Core:
     limit = setting.buffer_packets if not setting.threshold_bytes else setting.threshold_bytes // 60 + 1
-    deepest = min(limit, len(packets["packet_bytes"]))  # no more than come can wait
+    deepest = min(limit, len(packets["packet_bytes"]))  # at most all arrivals wait
     pool = min(1 << 24, 2 * deepest + 8 * DRAIN_EVERY + 65536)
     frame = max(int(packets["packet_bytes"].max()) + 1, 256)
     try:
@@ -139,9 +141,9 @@ def _core(setting: Setting, packets: dict[str, np.ndarray]) -> Core:
 
 
 def _heads(packets: dict[str, np.ndarray]) -> tuple[dict[int, tuple[np.ndarray, np.ndarray]], list[tuple[int, int]]]:
-    """Of each kind of packet: (its rows, their first bytes); and of each row its kind and its place there."""
+    """By kind of packet: (its rows, their first bytes); and for each row (its kind, its index in the kind)."""
     kinds = packet_kinds(packets)
-    came = packets | {"flags": packets["flags"] & ~np.uint64(CARD["POSTCARD_CE_MARKED"])}  # marked only by this queue
+    came = packets | {"flags": packets["flags"] & ~np.uint64(CARD["POSTCARD_CE_MARKED"])}  # without the run's marks
     heads: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     which: list[tuple[int, int]] = [(0, 0)] * len(kinds)
     for kind in np.unique(kinds).tolist():
@@ -165,7 +167,7 @@ def _collect(core: Core, cards: list[bytes], until_ns: int) -> None:
 
 
 def _matched(cards: list[bytes], packets: dict[str, np.ndarray]) -> Columns:
-    """The core's postcards in the order of the arrivals: those of one ns are in the order of the depths they found."""
+    """The core's postcards in order of arrival; those of one ns by their depth."""
     if len(cards) != len(packets["came_ns"]):
         raise InputError(
             f"{len(packets['came_ns'])} packets gave {len(cards)} postcards; a fault of the switch core: report it"
@@ -175,29 +177,14 @@ def _matched(cards: list[bytes], packets: dict[str, np.ndarray]) -> Columns:
     order = np.lexsort(
         (made["depth_packets"], (made["enqueue_switch_ns"].astype(np.int64) - packets["came_ns"][0]) & mask)
     )
-    found = {name: values[order] for name, values in made.items()}
-    if not np.array_equal(found["enqueue_switch_ns"].astype(np.int64), packets["came_ns"] & mask):
+    made = {name: values[order] for name, values in made.items()}
+    if not np.array_equal(made["enqueue_switch_ns"].astype(np.int64), packets["came_ns"] & mask):
         raise InputError(
             "the postcards of the replay are of other times than its arrivals; a fault: report it with this run"
         )
-    kinds = {
-        "flags": np.uint8,
-        "policy": np.uint8,
-        "packet_bytes": np.uint16,
-        "sojourn_ns": np.int64,
-        "depth_unit": np.uint8,
-    }
-    columns = {
-        name: found[name].astype(kinds.get(name, np.uint32))
-        for name in (
-            "flags",
-            "policy",
-            "depth_packets",
-            "depth_bytes",
-            "threshold",
-            "packet_bytes",
-            "sojourn_ns",
-            "depth_unit",
-        )
-    }
+    kinds: dict[str, type] = {
+        "flags": np.uint8, "policy": np.uint8, "depth_packets": np.uint32, "depth_bytes": np.uint32,
+        "threshold": np.uint32, "packet_bytes": np.uint16, "sojourn_ns": np.int64, "depth_unit": np.uint8,
+    }  # fmt: skip
+    columns: Columns = {name: made[name].astype(kind) for name, kind in kinds.items()}
     return {"enqueue_mono_ns": packets["came_ns"].astype(np.int64), **columns}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A what-if beside its run, in `whatif-<n>/`: queue.parquet, a row a packet as it was and as it would have been;
-summary.json, what was asked and every measure of both; queue.png and .svg. Whole or not at all.
+"""Writes a what-if beside its run, in `whatif-<n>/`: queue.parquet with a row per packet for the run and the what-if;
+summary.json with the question and the measures of both; queue.png and .svg. The directory appears only complete.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ SAME = ("depth_packets", "depth_bytes", "sojourn_ns")
 
 
 def what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> tuple[Path, dict[str, Any]]:
-    """Replays the arrivals of `repetition` into a new directory; returns it and its summary. InputError, OSError."""
+    """Replays the arrivals of `repetition` into a new directory. Returns the directory and its summary. Raises
+    InputError, OSError.
+    """
     with only_one(repetition):
         return _what_if(repetition, setting, asked)
 
@@ -44,32 +46,32 @@ def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) ->
         raise InputError(
             f"{repetition}: was imported from postcards that tell no arrivals; allowed: runs of bufferscope"
         )
-    port, own = metrics.bottleneck(run)
-    if port is None or (own["depth_unit"] != CARD["POSTCARD_DEPTH_EXACT"]).any():
+    port, recorded = metrics.bottleneck(run)
+    if port is None or (recorded["depth_unit"] != CARD["POSTCARD_DEPTH_EXACT"]).any():
         raise InputError(
             f"{repetition}: its postcards tell no depths in packets; allowed: runs on the soft switch or BMv2"
         )
     packets = queue.arrivals(repetition, port, clock_offset_ns(run.documents["switch"]))
     replayed = queue.replay(packets, setting)
-    window = metrics.measurement_window(run, own)
+    window = metrics.measurement_window(run, recorded)
     summary = {
         "caveat": CAVEAT,
         "run": f"{repetition.parent.name}/{repetition.name}",
         "asked": asked,
         "setting": {"run": queue.Setting.of(run.spec).text(), "whatif": setting.text()},
-        "packets": len(own["flags"]),
-        "ecn_capable_packets": int(np.count_nonzero(own["flags"] & CARD["POSTCARD_ECT"])),
-        "same_as_the_run": _same(own, replayed),
-        "run_measures": measures(run, own, window, run.spec["rate_bps"]),
+        "packets": len(recorded["flags"]),
+        "ecn_capable_packets": int(np.count_nonzero(recorded["flags"] & CARD["POSTCARD_ECT"])),
+        "same_as_the_run": _same(recorded, replayed),
+        "run_measures": measures(run, recorded, window, run.spec["rate_bps"]),
         "whatif_measures": measures(run, replayed, window, setting.rate_bps),
     }
     scratch = repetition / SCRATCH
     remove(scratch)
     scratch.mkdir()
     try:
-        write_frame(scratch / "queue.parquet", _frame(own, replayed))
-        (scratch / "summary.json").write_text(json.dumps(plain(summary), indent=1, allow_nan=False) + "\n")
-        _draw(scratch, run, own, replayed, setting, window)
+        write_frame(scratch / "queue.parquet", _frame(recorded, replayed))
+        (scratch / SUMMARY).write_text(json.dumps(plain(summary), indent=1, allow_nan=False) + "\n")
+        _draw(scratch, run, recorded, replayed, setting, window)
         digests = record.digests(scratch, [path.name for path in scratch.iterdir()])
         (scratch / RECORD).write_text(record.text_of_what_if(repetition, digests))
         target = _next(repetition)
@@ -79,14 +81,14 @@ def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) ->
     try:
         stored.write_page(repetition, run.documents["environment"])
     except (OSError, ValueError) as error:
-        what = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else verdict.unread(error)
-        problem = f"{what}; the report does not list it; make replay without BUF makes it again"
+        fault = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else verdict.unread(error)
+        problem = f"{fault}; the report does not list it; make replay without BUF makes it again"
         raise InputError(f"{target} is there, but {problem}") from None
     return target, plain(summary)
 
 
 def measures(run: Run, cards: Columns, window: metrics.Window, rate_bps: int) -> dict[str, Any]:
-    """In the run's measurement window, as its summary counts them (analysis/README.md)."""
+    """Measures over the run's measurement window, as defined for its summary (analysis/README.md)."""
     link = metrics.LinkUsage(cards, rate_bps)
     return {
         **metrics.counts(cards, window),
@@ -97,17 +99,17 @@ def measures(run: Run, cards: Columns, window: metrics.Window, rate_bps: int) ->
     }
 
 
-def _same(own: Columns, replayed: Columns) -> bool:
-    """Whether every depth, time, drop and mark is what it was: so it must be with the run's own queue."""
-    shown = np.uint8(CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"] | CARD["POSTCARD_AT_INGRESS"])
-    return all(np.array_equal(own[name], replayed[name]) for name in SAME) and np.array_equal(
-        own["flags"] & shown, replayed["flags"] & shown
+def _same(recorded: Columns, replayed: Columns) -> bool:
+    """Whether every depth, time, drop and mark equals the run's, as they must with the run's own queue."""
+    fate = np.uint8(CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"] | CARD["POSTCARD_AT_INGRESS"])
+    return all(np.array_equal(recorded[name], replayed[name]) for name in SAME) and np.array_equal(
+        recorded["flags"] & fate, replayed["flags"] & fate
     )
 
 
-def _frame(own: Columns, replayed: Columns) -> pl.DataFrame:
-    columns: dict[str, np.ndarray] = {name: own[name] for name in ("enqueue_mono_ns", "flow", "packet_bytes")}
-    for suffix, cards in (("", replayed), ("_run", own)):
+def _frame(recorded: Columns, replayed: Columns) -> pl.DataFrame:
+    columns: dict[str, np.ndarray] = {name: recorded[name] for name in ("enqueue_mono_ns", "flow", "packet_bytes")}
+    for suffix, cards in (("", replayed), ("_run", recorded)):
         columns |= {f"{name}{suffix}": cards[name] for name in SAME}
         columns[f"dropped{suffix}"] = metrics.dropped(cards)
         columns[f"ce_marked{suffix}"] = (cards["flags"] & CARD["POSTCARD_CE_MARKED"]) != 0
@@ -115,7 +117,7 @@ def _frame(own: Columns, replayed: Columns) -> pl.DataFrame:
 
 
 def _draw(
-    directory: Path, run: Run, own: Columns, replayed: Columns, setting: queue.Setting, window: metrics.Window
+    directory: Path, run: Run, recorded: Columns, replayed: Columns, setting: queue.Setting, window: metrics.Window
 ) -> None:
     start = window.traffic_start_ns
     facts = {
@@ -124,9 +126,10 @@ def _draw(
         "warmup_s": (window.start_ns - start) / 1e9,
         "end_s": (window.end_ns - start) / 1e9,
     }
-    was = queue.Setting.of(run.spec)
+    own_setting = queue.Setting.of(run.spec)
+    own_buffer = None if own_setting.threshold_bytes else own_setting.buffer_packets
     panels = [
-        (f"as it was: {was.text()}", None if was.threshold_bytes else was.buffer_packets, own),
+        (f"as it was: {own_setting.text()}", own_buffer, recorded),
         (f"what if: {setting.text()}", None if setting.threshold_bytes else setting.buffer_packets, replayed),
     ]
     figure.draw(directory, facts, panels, start)
@@ -142,7 +145,7 @@ def _next(repetition: Path) -> Path:
 
 
 def lines(directory: Path, summary: dict[str, Any]) -> list[str]:
-    """What the terminal shows."""
+    """The lines for the terminal."""
     was, now = summary["run_measures"], summary["whatif_measures"]
 
     def share(value: float | None) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The what-ifs that lie beside a repetition, for its report: the page lists what is there when it is made, so whoever
-adds one makes the page again, and a replay makes the same page.
+"""The what-ifs stored beside a repetition, and its report, which lists them. Adding a what-if rewrites the report; a
+replay writes the same report.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ MEASURES = (
 NAME = re.compile(r"whatif-([0-9]{1,9})")
 
 
-def found(repetition: Path) -> list[dict[str, Any]]:
-    """The summary of each what-if, and its directory's `name`, by number. A summary that cannot be read is left out.
-    Raises InputError for a what-if of another run, and for a summary that differs from its record.
+def what_ifs(repetition: Path) -> list[dict[str, Any]]:
+    """The summaries of the what-ifs by number, each with its directory's `name`. An unreadable summary is left out.
+    Raises InputError for a what-if of another run, and for a summary that differs from its recorded digest.
     """
     numbered = [(int(match[1]), path) for path in repetition.glob("whatif-*") if (match := NAME.fullmatch(path.name))]
     result = []
@@ -46,7 +46,7 @@ def found(repetition: Path) -> list[dict[str, Any]]:
 
 
 def _problem(repetition: Path, what_if: Path) -> str | None:
-    """Why a what-if does not answer for this run. Its record has the digests of the raw files that it was made from."""
+    """Why a what-if does not belong to this run: its record has the digests of the raw files it was made from."""
     if damage := record.derived_damage(what_if, SUMMARY):
         return f"{damage[0].name}: {damage[0].what}"
     try:
@@ -59,7 +59,7 @@ def _problem(repetition: Path, what_if: Path) -> str | None:
 
 
 def _is_shown(summary: Any) -> bool:
-    """Whether it has what the page says of a what-if (report.html.j2)."""
+    """Whether a summary has the values that the page shows (report.html.j2)."""
 
     def at(*path: str) -> Any:
         value = summary
@@ -77,22 +77,22 @@ def _is_shown(summary: Any) -> bool:
 
 
 def sources_of_page(repetition: Path) -> list[str]:
-    """The derived files that `write_page` reads; none if the repetition has no page. Raises InputError if the page
-    cannot be written, or if a what-if on it is damaged.
+    """The derived files that `write_page` reads; empty if the repetition has no page. Raises InputError if the page
+    cannot be written, or if one of its what-ifs is damaged.
     """
     page = repetition / PAGE
     if page.is_dir():
         raise InputError(f"{page}: is in the way of the report; remove it")
     if not _has_page(repetition):
         return []
-    found(repetition)
+    what_ifs(repetition)
     with contextlib.suppress(OSError, ValueError):
         return [SUMMARY, *pictures(verdict.read(repetition)["spec"])]
     return [SUMMARY]
 
 
 def _has_page(repetition: Path) -> bool:
-    """Whether there is a report, or there should be one."""
+    """Whether the repetition has a report, or its record names one."""
     with contextlib.suppress(ValueError):
         known = record.read(repetition)
         return (repetition / PAGE).exists() or bool(known and PAGE in (known.derived or ()))
@@ -100,15 +100,15 @@ def _has_page(repetition: Path) -> bool:
 
 
 def write_page(repetition: Path, environment: dict[str, Any]) -> None:
-    """Makes the report of an analysed repetition again, from what its analysis left; of another one there is none.
-    Raises ValueError if that cannot be read, OSError.
+    """Writes the report of an analysed repetition again, from its derived files; does nothing without a report. Raises
+    ValueError if a derived file is unusable, OSError.
     """
     page = repetition / PAGE
     if not _has_page(repetition):
         return
     summary = verdict.read(repetition)
     try:
-        text = render(summary, environment, repetition / "figures", found(repetition))
+        text = render(summary, environment, repetition / "figures", what_ifs(repetition))
     except (jinja2.TemplateError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"is of another version, or damaged: {type(error).__name__}: {error}") from None
     files.write_text(page, text)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Figures that every sweep has, whatever it varies. One file a figure: `prepare(sweep)` gives plain data, or None where
-there is nothing to show; `draw(data)` the picture; CAPTION says what is in it. NAMES is their order.
+"""Figures that every sweep has, whatever its parameters. One file per figure: `prepare(sweep)` returns plain data, or
+None without any; `draw(data)` returns the picture; CAPTION explains it. NAMES is the order on the page.
 """
 
 NAMES = ("least_buffer", "utilization", "queue_depth", "fairness")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What figures of sweeps share: which parameter is the horizontal axis, which make the lines and which the panels; and
-how a measure is drawn, every repetition as a dot, their mean with its Student's t interval.
+"""Shared by figures of sweeps: the choice of parameters for the horizontal axis, lines and panels; and the drawing of a
+measure with every repetition as a dot, and their mean with its Student's t interval.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
     from runs.stored_sweep import Row, Stored
 
-ALONG = ("buf", "flows", "rate", "rtt", "load", "ecn_threshold", "mtu")  # what is most wanted along the axis
+ALONG = ("buf", "flows", "rate", "rtt", "load", "ecn_threshold", "mtu")  # priority for the horizontal axis
 TITLES = {
     "cc": "congestion control", "flows": "flows", "buf": "buffer (packets)", "rate": "rate of the link",
     "rtt": "base RTT", "mtu": "MTU (bytes)", "ecn_threshold": "ECN threshold (packets)", "load": "load",
 }  # fmt: skip
-MOST_LINES, MOST_PANELS = 8, 6  # more cannot be told apart
-LOG_FROM = 6.0  # times: from there on an axis is logarithmic
+MOST_LINES, MOST_PANELS = 8, 6  # limits of legibility
+LOG_FROM = 6.0  # an axis is logarithmic if its largest value is this many times its smallest
 MARKERS = "os^Dvp<>"
-DODGE = 0.012  # of the axis: lines beside each other, so that intervals do not hide each other
+DODGE = 0.012  # shift between lines, as a share of the axis, so that intervals do not hide each other
 
 
 class PanelLayout(NamedTuple):
-    """`x` is the parameter along the axis; `lines` and `panels` those whose values get one of their own each."""
+    """`x` is the parameter of the horizontal axis; values of `lines` (`panels`) have a line (panel) each."""
 
     x: str
     lines: tuple[str, ...]
@@ -39,20 +39,18 @@ class PanelLayout(NamedTuple):
 
 
 class PlottedMeasure(NamedTuple):
-    """A quantity of a run: its axis, the number of a row (None: not measured), a level worth a line, the largest number
-    there can be, and how much the axis spans at least: nothing is made of a difference that is none.
-    """
+    """A quantity of a run, and its vertical axis."""
 
     title: str
-    of: Callable[[Row], float | None]
-    level: float | None = None
-    most: float | None = None
-    least_span: float = 0.0
+    of: Callable[[Row], float | None]  # None: not measured
+    level: float | None = None  # of a dashed line
+    most: float | None = None  # largest possible value
+    least_span: float = 0.0  # least span of the axis: a smaller span would magnify noise
 
 
 def layout(parameters: dict[str, list[Any]]) -> PanelLayout:
-    """Along the axis what is most wanted of the numeric parameters with most values; then algorithms make lines; what
-    is left makes lines too as long as they can be told apart, else panels.
+    """The horizontal axis has the numeric parameter with most values, by ALONG in a tie. Algorithms make lines. The
+    other parameters make lines up to MOST_LINES, then panels.
     """
     numeric = [key for key, values in parameters.items() if all(isinstance(v, (int, float)) for v in values)]
     wanted = sorted(numeric, key=lambda key: (-len(parameters[key]), ALONG.index(key) if key in ALONG else len(ALONG)))
@@ -73,7 +71,7 @@ def with_unit(key: str, value: Any) -> str | None:
 
 
 def words(key: str, value: Any) -> str:
-    """A parameter's value as people say it."""
+    """A parameter's value in words."""
     if value is None:
         return f"no {key}"
     if key == "cc":
@@ -88,30 +86,30 @@ def words(key: str, value: Any) -> str:
 
 
 def grouped(sweep: Stored, measures: Sequence[PlottedMeasure]) -> Data:
-    """For each panel, line and value along the axis: what each repetition measured, one list a measure."""
+    """Values of all valid repetitions by panel, line and value along the axis, one list per measure."""
     plan = layout(sweep.parameters)
-    found: dict[str, dict[str, dict[Any, list[list[float]]]]] = {}
+    panels: dict[str, dict[str, dict[Any, list[list[float]]]]] = {}
     lines: dict[str, Any] = {}
     for row in sorted(sweep.valid, key=lambda row: [_key(sweep.value(row, key)) for key in plan.lines + plan.panels]):
         panel = ", ".join(words(key, sweep.value(row, key)) for key in plan.panels)
         line = ", ".join(words(key, sweep.value(row, key)) for key in plan.lines)
         lines[line] = row["cc"]
-        cell = found.setdefault(panel, {}).setdefault(line, {})
+        cell = panels.setdefault(panel, {}).setdefault(line, {})
         values = cell.setdefault(sweep.value(row, plan.x), [[] for _ in measures])
         for into, measure in zip(values, measures, strict=True):
             value = measure.of(row)
             if value is not None:
                 into.append(float(value))
-    xs = sorted({x for panel in found.values() for line in panel.values() for x in line}, key=_key)
-    one_each = len(set(lines.values())) == len(lines)
+    xs = sorted({x for panel in panels.values() for line in panel.values() for x in line}, key=_key)
+    has_line_per_cc = len(set(lines.values())) == len(lines)
     return {
         "facts": facts(sweep),
         "x": plan.x,
         "xs": xs,
-        "panels": dict(list(found.items())[:MOST_PANELS]),
-        "panels_left_out": max(len(found) - MOST_PANELS, 0),
+        "panels": dict(list(panels.items())[:MOST_PANELS]),
+        "panels_left_out": max(len(panels) - MOST_PANELS, 0),
         "colors": {
-            line: algorithms.COLORS[cc] if one_each and cc in algorithms.COLORS else DISTINCT[i % len(DISTINCT)]
+            line: algorithms.COLORS[cc] if has_line_per_cc and cc in algorithms.COLORS else DISTINCT[i % len(DISTINCT)]
             for i, (line, cc) in enumerate(lines.items())
         },
         "measures": [{k: v for k, v in measure._asdict().items() if k != "of"} for measure in measures],
@@ -119,14 +117,14 @@ def grouped(sweep: Stored, measures: Sequence[PlottedMeasure]) -> Data:
 
 
 def any_measured(data: Data, measure: int = 0) -> bool:
-    """Whether there is anything to draw of a measure."""
+    """Whether any repetition has a value of the measure."""
     return any(
         values[measure] for panel in data["panels"].values() for line in panel.values() for values in line.values()
     )
 
 
 def facts(sweep: Stored) -> Data:
-    """What every figure says of its sweep: its name, how many runs it draws and how many not, and why."""
+    """The title line of every figure: the sweep's name, and the numbers of runs drawn and not drawn."""
     left_out = len(sweep.rows) - len(sweep.valid)
     return {
         "text": f"{sweep.name}: {len(sweep.valid)} valid runs"
@@ -142,7 +140,7 @@ def _key(value: Any) -> tuple[bool, Any]:
 
 
 def new_figure(data: Data, rows: int, row_in: float = 2.6) -> tuple[Figure, Any]:
-    """A figure of report width, `rows` axes in each panel, titled; axes as an array rows x panels."""
+    """A titled figure of report width, and its axes as an array of rows x panels."""
     from matplotlib.figure import Figure
 
     panels = max(len(data["panels"]), 1)
@@ -159,24 +157,24 @@ def new_figure(data: Data, rows: int, row_in: float = 2.6) -> tuple[Figure, Any]
 
 
 def positions(data: Data) -> dict[Any, float]:
-    """Where the values along the axis lie: numbers where they are, words one after the other."""
+    """Positions of the values along the axis: numbers at their value, words at equal distances."""
     if is_numeric(data):
         return {x: float(x) for x in data["xs"]}
     return {x: float(i) for i, x in enumerate(data["xs"])}
 
 
 def is_numeric(data: Data) -> bool:
-    """Whether the axis has numbers."""
+    """Whether all values along the axis are numbers."""
     return all(isinstance(x, (int, float)) for x in data["xs"])
 
 
 def is_log(data: Data) -> bool:
-    """Whether they span so much that the axis is logarithmic."""
+    """Whether the values span enough for a logarithmic axis."""
     return is_numeric(data) and data["xs"][0] > 0 and data["xs"][-1] >= LOG_FROM * data["xs"][0]
 
 
 def shifted(data: Data, at: float, line: int, lines: int) -> float:
-    """`at`, moved so that lines stand beside each other."""
+    """The position `at`, shifted so that lines are beside each other."""
     part = DODGE * (line - (lines - 1) / 2)
     low, high = min(positions(data).values()), max(positions(data).values())
     if is_log(data):
@@ -185,7 +183,7 @@ def shifted(data: Data, at: float, line: int, lines: int) -> float:
 
 
 def label_x(ax: Axes, data: Data) -> None:
-    """The horizontal axis: a tick at each value that was measured, as far as there is room."""
+    """Labels the horizontal axis with a tick at each measured value, as far as there is room."""
     from matplotlib.ticker import NullLocator
 
     where = positions(data)
@@ -206,7 +204,7 @@ def label_x(ax: Axes, data: Data) -> None:
 
 
 def thinned(places: list[tuple[Any, float]], data: Data) -> list[tuple[Any, float]]:
-    """Those of the values whose labels would not touch."""
+    """The values whose labels do not overlap."""
     import math
 
     scale = math.log if is_log(data) else float
@@ -225,18 +223,17 @@ def _tick(key: str, value: Any) -> str:
 
 
 def draw_measures(figure: Figure, axes: Any, data: Data) -> None:
-    """Each measure in its row: dots are repetitions, lines go through their means, bars are Student's t intervals."""
+    """Draws each measure in its row: dots are repetitions, lines join their means, bars are Student's t intervals."""
     where = positions(data)
     for row, measure in enumerate(data["measures"]):
         for column, (_, lines) in enumerate(data["panels"].items()):
             ax = axes[row, column]
             for number, (line, cells) in enumerate(lines.items()):
                 color = data["colors"][line]
-                found = [(x, mean_interval(values[row]), values[row]) for x, values in sorted(cells.items(), key=_cell)]
                 drawn = [
-                    (shifted(data, where[x], number, len(lines)), interval, values)
-                    for x, interval, values in found
-                    if interval
+                    (shifted(data, where[x], number, len(lines)), interval, values[row])
+                    for x, values in sorted(cells.items(), key=_cell)
+                    if (interval := mean_interval(values[row]))
                 ]
                 draw_line(ax, drawn, color, MARKERS[number % len(MARKERS)], line)
             if measure["level"] is not None:
@@ -252,18 +249,18 @@ def draw_measures(figure: Figure, axes: Any, data: Data) -> None:
 
 
 def span(ax: Axes, measure: Data) -> None:
-    """The vertical axis: wide enough, not beyond what there can be, numbers in full."""
+    """Sets the vertical axis: at least as wide as the measure asks, and not beyond its possible values."""
     low, high = ax.get_ylim()
     high = (
         high if measure["most"] is None else min(high, measure["most"] + 0.04 * max(high - low, measure["least_span"]))
     )
-    low = max(low, -0.04 * high)  # no measure is below 0, though the interval of a few repetitions may reach there
+    low = max(low, -0.04 * high)  # no measure is negative, though the interval of few repetitions may be
     ax.set_ylim(min(low, high - measure["least_span"]), high)
     ax.ticklabel_format(axis="y", useOffset=False)
 
 
 def draw_line(ax: Axes, points: list[tuple[float, Interval, list[float]]], color: str, marker: str, label: str) -> None:
-    """(place, mean with its interval, the repetitions' numbers) of one line."""
+    """Draws a line through points of (position, mean with its interval, the repetitions' values)."""
     ax.plot([x for x, _, _ in points], [y.value for _, y, _ in points], color=color, linewidth=1)
     bars = [(x, y.low, y.high) for x, y, _ in points if y.low is not None and y.high is not None]
     if bars:
@@ -279,7 +276,7 @@ def draw_line(ax: Axes, points: list[tuple[float, Interval, list[float]]], color
 
 
 def legend(figure: Figure, axes: Any, data: Data) -> None:
-    """What the lines are, once, in the margin on the right; nothing where there is one without a name."""
+    """One legend of all lines, in the margin on the right; none for a single line without a name."""
     handles: dict[str, Any] = {}
     for ax in axes.flat:
         for handle, text in zip(*ax.get_legend_handles_labels(), strict=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How equal flows were, against what the sweep varies: Delta of the first seed paper (5.6), and Jain's index."""
+"""Fairness against the parameters of the sweep: Delta of the first seed paper (5.6), and Jain's index."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ MEASURES = (
 
 
 def prepare(sweep: Stored) -> Data | None:
-    """Both numbers of every valid run with several flows."""
+    """Both measures of every valid run with several flows."""
     data = common.grouped(sweep, MEASURES)
     return data if common.any_measured(data) else None
 
 
 def draw(data: Data) -> Figure:
-    """One above the other."""
+    """Both measures above each other."""
     figure, axes = common.new_figure(data, len(MEASURES))
     common.draw_measures(figure, axes, data)
     axes[0, 0].set_ylim(bottom=0)

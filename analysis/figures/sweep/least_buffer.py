@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a search for the least buffer found, against the number of flows or what else varies: intervals, not numbers."""
+"""The intervals of a search for the least buffer, against the number of flows or another parameter of the sweep."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ CAPTION = (
     "the upper one; an arrow where there is no such bound. Dashed: BDP/√n."
 )
 ALONG = {"flows": "flows", "rtt_ns": "base RTT (ns)", "rate_bps": "rate of the link (b/s)", "mtu_bytes": "MTU (bytes)"}
-OPEN = 1.35  # times: how far an arrow reaches
+OPEN = 1.35  # length of an arrow, as a factor
 
 
 def prepare(sweep: Stored) -> Data | None:
-    """Bounds over the BDP, by algorithm (and mode) and by the column that takes most values."""
-    found = [row for row in sweep.searched if row["low_packets"] or row["high_packets"]]
-    if not found:
+    """Bounds over the BDP, by algorithm (and mode) and by the column with most values."""
+    bounded = [row for row in sweep.searched if row["low_packets"] or row["high_packets"]]
+    if not bounded:
         return None
-    x = max(ALONG, key=lambda column: len({row[column] for row in found}))
-    modes = len({row["mode"] for row in found}) > 1
+    x = max(ALONG, key=lambda column: len({row[column] for row in bounded}))
+    modes = len({row["mode"] for row in bounded}) > 1
     lines: dict[str, list[tuple[float, float | None, float | None]]] = {}
     colors: dict[str, str] = {}
-    for row in sorted(found, key=lambda row: (row["cc"] or "", row[x])):
+    for row in sorted(bounded, key=lambda row: (row["cc"] or "", row[x])):
         line = algorithms.name(row["cc"] or "") + (f", {row['mode']}" if modes else "")
         low, high = (row[name] and row[name] / row["bdp_packets"] for name in ("low_packets", "high_packets"))
         lines.setdefault(line, []).append((row[x], low, high))
         colors[line] = algorithms.COLORS.get(row["cc"], DISTINCT[len(colors) % len(DISTINCT)]) if not modes else (
             DISTINCT[(len(lines) - 1) % len(DISTINCT)])  # fmt: skip
     return {
-        "facts": {"text": f"{sweep.name}: {found[0]['criterion']} at least {found[0]['least']:g}"},
-        "x": x, "xs": sorted({row[x] for row in found}), "panels": {"": {}}, "panels_left_out": 0,
+        "facts": {"text": f"{sweep.name}: {bounded[0]['criterion']} at least {bounded[0]['least']:g}"},
+        "x": x, "xs": sorted({row[x] for row in bounded}), "panels": {"": {}}, "panels_left_out": 0,
         "lines": lines, "colors": colors,
     }  # fmt: skip
 
 
 def draw(data: Data) -> Figure:
-    """One axis, logarithmic: rules are powers of n."""
+    """One logarithmic axis, since rules are powers of n."""
     figure, axes = common.new_figure(data, 1, 4.2)
     ax = axes[0, 0]
     ax.set_yscale("log")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How deep the queue was that packets found, against what the sweep varies: from its 1st to its 99th percentile."""
+"""1st to 99th percentile of the queue depth at arrivals, against the parameters of the sweep."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def prepare(sweep: Stored) -> Data | None:
 
 
 def draw(data: Data) -> Figure:
-    """One axis a panel."""
+    """One axis per panel."""
     figure, axes = common.new_figure(data, 1, 3.6)
     where = common.positions(data)
     deepest = 1.0
@@ -49,7 +49,7 @@ def draw(data: Data) -> Figure:
             if not drawn:
                 continue
             at = [x for x, *_ in drawn]
-            medians, lows, highs, buffers = ([float(np.mean(one[i])) for one in drawn] for i in range(1, 5))
+            medians, lows, highs, buffers = ([float(np.mean(point[i])) for point in drawn] for i in range(1, 5))
             deepest = max(deepest, *highs)
             ax.vlines(at, lows, highs, color=color, linewidth=2.2, alpha=0.55)
             dots = [(x, value) for x, values, *_ in drawn for value in values]
@@ -58,7 +58,7 @@ def draw(data: Data) -> Figure:
             ax.plot(at, buffers, "_", color=GREY, markersize=9, markeredgewidth=1, zorder=1)
             ax.plot([], [], marker=marker, color=color, markersize=4.5, markerfacecolor="white", label=line)
         common.label_x(ax, data)
-    axes[0, 0].set_ylim(0, 1.12 * deepest)  # a buffer far beyond what was used is not shown
+    axes[0, 0].set_ylim(0, 1.12 * deepest)  # a buffer far above the queue is not shown
     axes[0, 0].set_ylabel(MEASURES[0].title)
     common.legend(figure, axes, data)
     return figure

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How well the link was used: the first seed paper's two criteria (5.1), against what the sweep varies."""
+"""Utilization by the first seed paper's two criteria (5.1), against the parameters of the sweep."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ MEASURES = (
 
 
 def prepare(sweep: Stored) -> Data | None:
-    """Both shares of every valid run, by panel, line and value along the axis."""
+    """Both criteria of every valid run, by panel, line and value along the axis."""
     data = common.grouped(sweep, MEASURES)
     return data if common.any_measured(data) or common.any_measured(data, 1) else None
 
 
 def draw(data: Data) -> Figure:
-    """One above the other, in percent."""
+    """Both criteria above each other, in percent."""
     figure, axes = common.new_figure(data, len(MEASURES))
     common.draw_measures(figure, axes, data)
     return figure
