@@ -36,7 +36,7 @@ def unknown(spec: dict[str, Any]) -> frozenset[str]:
     return frozenset(str(name) for name in names) if isinstance(names, list) else frozenset()
 
 
-def never_told(spec: dict[str, Any]) -> frozenset[str]:
+def unavailable(spec: dict[str, Any]) -> frozenset[str]:
     """Postcard columns that cannot be inferred either: they are null in the tables."""
     return unknown(spec) - ({"packet_bytes"} if unknown(spec) else set())
 

@@ -68,7 +68,7 @@ def _apart(link: Link) -> Assumption:
 
 def _uniform() -> Assumption:
     return Assumption(
-        "windows uniform from 2/3 to 4/3 of their mean (neither the first paper, 5.3, nor ours are)", None
+        "windows uniform from 2/3 to 4/3 of their mean (measured ones are not: first paper, 5.3, our runs)", None
     )
 
 
