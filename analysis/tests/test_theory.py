@@ -120,7 +120,7 @@ def test_packet_sizes__moments_are_those_of_the_docstring():
     assert math.sqrt(np.dot((sizes - mean) ** 2, probabilities)) == pytest.approx(308.3, abs=0.05)
     services, probabilities = packet_sizes.service_times("bimodal", 1500, 8 * 10**6)
     assert np.dot(services, probabilities) == pytest.approx((84 + 1538) / 2 * 1e-6)
-    with pytest.raises(ValueError, match="allowed: fixed, bimodal, exponential"):
+    with pytest.raises(ValueError, match="allowed: fixed, exponential, bimodal"):
         packet_sizes.packet_sizes("pareto", 1500)
 
 
