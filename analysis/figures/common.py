@@ -19,15 +19,8 @@ COLUMNS = 1200  # pixel columns of the widest axes at report width
 MAX_FLOWS_DRAWN = 128
 MAX_DROPS_DRAWN = 4000
 # Okabe and Ito's palette, which is distinct under every common kind of colour blindness.
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#D55E00",
-    "#CC79A7",
-    "#56B4E9",
-    "#F0E442",
-)
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+PURPLE, SKY, YELLOW = "#CC79A7", "#56B4E9", "#F0E442"
 BLACK, GREY = "#000000", "#767676"
 DISTINCT = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, BLACK, YELLOW)
 
