@@ -2,45 +2,48 @@
 # bufferscope: every command a user or developer needs. `make help` lists them.
 # No logic lives here: a target names its prerequisites and calls a program.
 
-PYTHON := .venv/bin/python
+BUFFERSCOPE := .venv/bin/bufferscope
 V ?= 0
 export V
 
 .DEFAULT_GOAL := help
-.PHONY: help experiment parameters sweep figures advise advise-parameters deploy replay import export build compile kernel p4 test test-long test-all test-programs coverage check lint format bench clean
+.PHONY: help experiment parameters sweep figures advise advise-parameters deploy replay runs import export build compile kernel p4 test test-long test-all test-programs coverage check lint format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
 
 experiment: deploy ## run one experiment: make experiment CC=cubic FLOWS=16 BUF=0.5bdp (see make parameters)
-	@$(PYTHON) -m experiments run --make  # reads the parameters from make itself, so that no shell interprets them
+	@$(BUFFERSCOPE) experiment --make  # reads the parameters from make itself, so that no shell interprets them
 
 parameters: .venv/ready ## explain every parameter of make experiment, with defaults
-	@$(PYTHON) -m experiments parameters
+	@$(BUFFERSCOPE) parameters
 
 sweep: build/deployed ## run or resume a sweep: make sweep SPEC=experiments/specs/... [SMOKE=1] [CLOCK=real] [JOBS=2] [INVENTORY=path, of labs]
-	@$(PYTHON) -m experiments.sweep run --make  # reads the parameters from make itself, as above
+	@$(BUFFERSCOPE) sweep --make
 
 figures: deploy ## run the missing part of a paper's sweeps and draw its figures: make figures PAPER=spang2021 [FIGURE=5a] [SMOKE=1] [CLOCK=real] [PUBLISH=1]
-	@$(PYTHON) -m experiments.figures --make  # reads the parameters from make itself, as above
+	@$(BUFFERSCOPE) figures --make
 
 advise: .venv/ready ## print the buffer that each rule requires for a link: make advise RATE=100gbit RTT=100ms FLOWS=10000 CC=reno UTIL=0.99
-	@$(PYTHON) -m analysis advise --make  # reads the parameters from make itself, as above
+	@$(BUFFERSCOPE) advise --make
 
 advise-parameters: .venv/ready ## explain every parameter of make advise, with defaults
-	@$(PYTHON) -m analysis advise parameters
+	@$(BUFFERSCOPE) advise-parameters
 
 deploy: build/deployed ## install packages and programs on hosts: make deploy [TARGET=soft|bmv2|tofino] [INVENTORY=path, of a testbed or of labs]; idempotent
-	@$(if $(filter-out soft,$(TARGET))$(INVENTORY)$(DEPLOY_WORDS),$(PYTHON) -m experiments deploy --make)
+	@$(if $(filter-out soft,$(TARGET))$(INVENTORY)$(DEPLOY_WORDS),$(BUFFERSCOPE) deploy --make)
 
 replay: .venv/ready ## rebuild every derived file of a run from its raw files: make replay RUN=results/latest [FORCE=1]; with BUF= MODE= ECN_THRESHOLD= RATE=: send its arrivals through another queue
-	@$(PYTHON) -m experiments replay --make  # reads the parameters from make itself, as above
+	@$(BUFFERSCOPE) replay --make
+
+runs: .venv/ready ## list the analysed runs, newest last: make runs [CC=cubic] [VALID=1] [CSV=1], or any other column
+	@$(BUFFERSCOPE) runs --make
 
 import: .venv/ready ## make a run from another tool's captures: make import FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms
-	@$(PYTHON) -m analysis import --make  # reads the parameters from make itself, as above
+	@$(BUFFERSCOPE) import --make
 
 export: .venv/ready ## write a run in another format: make export RUN=results/latest FORMAT=csv|parquet|pcapng|flent|telemetry-report OUTPUT=path
-	@$(PYTHON) -m analysis export --make  # reads the parameters from make itself, as above
+	@$(BUFFERSCOPE) export --make
 
 build: ## compile the switch, the collector and the tracer into build/
 	@ansible/locked.sh $(MAKE) --no-print-directory compile
@@ -51,10 +54,10 @@ compile:
 	@$(MAKE) --no-print-directory -C hosts
 
 kernel: build/deployed ## build the kernel of the virtual-time lab; the first time takes minutes (KERNEL_PACKAGE=linux-source-X or KERNEL_SOURCE=path choose the source for all later builds)
-	@$(PYTHON) -m virtual.kernel --make  # reads the parameters from make itself, as above
+	@$(BUFFERSCOPE) kernel --make
 
 p4: .venv/ready ## compile the P4 program again (needs p4c) and list the changed files
-	@$(PYTHON) -m p4src.compile
+	@$(BUFFERSCOPE) p4
 
 test: .venv/ready-dev build/deployed kernel test-programs ## set everything up and run all tests but the long ones
 	@.ci/test pure software
@@ -83,7 +86,7 @@ format: .venv/ready-dev ## apply the formatters' layout
 	@.ci/lint --fix
 
 bench: .venv/ready-dev build/deployed ## measure the documentation's claims, beside peers; writes bench/
-	@$(PYTHON) -m bench
+	@$(BUFFERSCOPE) bench --make
 
 clean: ## remove everything that was built (results stay)
 	@rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache
@@ -91,7 +94,7 @@ clean: ## remove everything that was built (results stay)
 # The rest keeps the environment and the deployed programs up to date.
 
 # These goals only read stored runs or compute, so they run on any machine with Python.
-ALONE := replay import export parameters advise advise-parameters
+ALONE := replay runs import export parameters advise advise-parameters
 
 # The words of `make deploy WORD=...`. deploy reads all of them and refuses unknown ones; other goals read their own words.
 DEPLOY_WORDS = $(and $(filter deploy,$(MAKECMDGOALS)),$(MAKEOVERRIDES))
@@ -108,7 +111,7 @@ build/deployed: .venv/ready $(SOURCES)
 	@$(AS_IF_ALONE) ANSIBLE_CONFIG=ansible/ansible.cfg ansible/locked.sh .venv/bin/ansible-playbook ansible/playbooks/deploy.yml
 	@touch $@
 
-.venv/ready: requirements.txt
+.venv/ready: requirements.txt pyproject.toml
 	@ansible/bootstrap.sh requirements.txt $(if $(filter-out $(ALONE),$(MAKECMDGOALS)),,alone)
 	@touch $@
 

@@ -1,56 +1,52 @@
 # SPDX-License-Identifier: MIT
-"""python -m analysis import-artifact FILE [--output TABLE.parquet]: postcards of the first seed paper's artifact.
-
-FILE is a pcap or pcapng capture, or a file of concatenated datagrams. Prints a summary of the file, and writes the
-postcards as a table like postcards.parquet, or prints the first ones. Exit status as for python -m analysis.
+"""The command `import-artifact`: postcards of the first seed paper's artifact, from a pcap or pcapng capture or bare
+datagrams one after the other. Says what is in it, and writes the postcards as a table like postcards.parquet, or shows
+the first ones.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from analysis.artifact import UDP_PORT, Imported, read
 from analysis.tables import table, write_table
-from lib.errors import InputError
+from lib.errors import BadValue, InputError, SpecError, fail
+from lib.exit_codes import Exit
+from lib.words import PATHS, Key, require
 
-OK, FAILED, DAMAGED = 0, 1, 3
 SHOWN_ROWS = 10
-DESCRIPTION = "Reads postcards that the first seed paper's artifact sent, and shows them or writes them as a table."
 MOST_PORTS = 8  # limit of the ports named in the summary
 UNSHOWN = ("flow", "flags")  # five_tuple and drop_control have the same information
 
 
-def main(arguments: list[str]) -> int:
-    """Prints the summary; errors on stderr, one line each. Returns the exit status. The table appears only complete."""
-    parser = argparse.ArgumentParser(prog="python -m analysis import-artifact", description=DESCRIPTION)
-    parser.add_argument("file", type=Path, help="pcap or pcapng capture, or bare datagrams one after the other")
-    parser.add_argument("--output", type=Path, help="the table to write (Parquet); default: show the first rows")
-    options = parser.parse_args(arguments)
+KEYS = {
+    "file": Key("pcap or pcapng capture, or bare datagrams one after the other", values=PATHS),
+    "output": Key("the table to write (Parquet; default: show the first rows)", values=PATHS),
+}
+
+
+def run(given: dict[str, Any], errors: list[BadValue]) -> int:
+    """Prints what is in the file; without an error the table is there whole. Returns the exit status. Raises SpecError,
+    InputError.
+    """
+    require(given, errors, file="say which capture")
+    if errors:
+        raise SpecError(errors)
+    file, output = Path(given["file"]), Path(given["output"]) if "output" in given else None
+    imported = read(file)
+    print(f"{file}: {describe(imported)}")
     try:
-        imported = read(options.file)
-        print(f"{options.file}: {describe(imported)}")
-        if options.output is not None:
-            write(options.output, options.file, imported)
+        if output is not None:
+            write(output, file, imported)
         else:
             show(imported)
-    except InputError as error:
-        print(f"analysis: {error}", file=sys.stderr)
-        return FAILED
     except OSError as error:
-        print(
-            f"analysis: {options.output}: cannot write it: {error.strerror}; nothing was written",
-            file=sys.stderr,
-        )
-        return FAILED
-    if imported.damage:
-        print(f"analysis: {imported.damage}", file=sys.stderr)
-        return DAMAGED
-    return OK
+        raise InputError(f"{output}: cannot write it: {error.strerror}; nothing was written") from None
+    return fail([imported.damage], Exit.DOUBTFUL) if imported.damage else Exit.DONE
 
 
 def describe(imported: Imported) -> str:

@@ -7,12 +7,20 @@ import os
 import sys
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 
+from lib.exit_codes import Exit, of_parts
 from lib.terminal import printable
+from runs.names import SPEC_FILE
 
-OK, FAILED, DAMAGED = 0, 1, 3
+
+def replay_all(run: Path, force: bool = False, alone: bool = False) -> int:
+    """Analyses a repetition, or each one of a run; `alone` draws in this process. Returns the exit status."""
+    each = [run] if (run / SPEC_FILE).exists() else sorted(path for path in run.glob("rep-*") if path.is_dir())
+    with nullcontext() if alone else drawing_pool() as pool:
+        return of_parts([replay(directory, pool, force) for directory in each or [run]])
 
 
 def drawing_pool() -> Executor:
@@ -59,13 +67,13 @@ def replay(directory: Path, pool: Executor | None, force: bool = False, shown: P
     print(printable(line))
     if not damage and (unknown := record.unrecorded(directory)):
         print(printable(f"note: {unknown.replace(str(directory), str(shown))}"), file=sys.stderr)
-    return DAMAGED if damage else OK
+    return Exit.DOUBTFUL if damage else Exit.DONE
 
 
 def _complain(line: str) -> int:
     """Prints a line to stderr, made safe for a terminal. Returns the exit status."""
     print(printable(f"analysis: {line}"), file=sys.stderr)
-    return FAILED
+    return Exit.NOTHING
 
 
 def _comparison(files: int, changed: list[str]) -> str:

@@ -86,3 +86,5 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
 [ -x .venv/bin/python ] || python3 -m venv .venv
 echo "installing the Python packages of $requirements into .venv"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement "$requirements"
+# The project itself, in place. Its dependencies and setuptools are there by now, so this needs no network.
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

@@ -50,14 +50,16 @@ class Outcome:
 def prepare(part: str) -> None:
     """Builds the kernel, before anything is timed, and removes the part's old runs. Raises RuntimeError."""
     shutil.rmtree(CHECKOUT / RUN_DIRECTORIES / part, ignore_errors=True)
-    result = subprocess.run([sys.executable, "-m", "virtual.kernel"], cwd=CHECKOUT, stdout=sys.stderr, check=False)
+    result = subprocess.run(
+        [sys.executable, "-m", "bufferscope", "kernel"], cwd=CHECKOUT, stdout=sys.stderr, check=False
+    )
     if result.returncode:
         raise RuntimeError("the virtual-time kernel could not be built: see above, and make kernel")
 
 
 def run(part: str, *parameters: str, clock: str = "virtual") -> list[Outcome]:
     """Runs an experiment; returns all repetitions. Raises RuntimeError with the experiment's stderr if it fails."""
-    command = [sys.executable, "-m", "experiments", "run", f"CLOCK={clock}", *parameters]
+    command = [sys.executable, "-m", "bufferscope", "experiment", f"CLOCK={clock}", *parameters]
     results = CHECKOUT / RUN_DIRECTORIES / part
     begin = time.monotonic()
     result = subprocess.run(

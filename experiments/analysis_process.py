@@ -46,7 +46,7 @@ def _analyse(repetition: Path, alone: bool) -> dict[str, Any]:
         owner.give(repetition)
         try:
             process = subprocess.Popen(
-                [sys.executable, "-m", "analysis", *(["--alone"] if alone else []), str(repetition)],
+                [sys.executable, "-m", "bufferscope", "replay", f"RUN={repetition}", f"ALONE={alone:d}"],
                 stdout=output, stderr=output, start_new_session=True, preexec_fn=syscalls.die_with_parent, **_as(user),
             )  # fmt: skip
         except OSError as error:

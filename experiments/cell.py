@@ -25,21 +25,13 @@ from types import FrameType
 from typing import Any, Self
 
 from lib import syscalls
-from lib.errors import RunError
+from lib.errors import Interrupted, RunError
 
 RUN = Path("/run")  # a tmpfs of the cell's own
 NETNS = RUN / "netns"  # where ip(8) keeps the names of network namespaces
 RUNTIME = RUN / "bufferscope"  # control sockets, PID files, temporary files
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 MAX_RESULT_BYTES = 1 << 20
-
-
-class Interrupted(BaseException):
-    """A signal asked the run to end; `signal` is its number. Not an Exception, so that no handler of errors eats it."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.signal = number
 
 
 def forwarded() -> list[signal.Signals]:

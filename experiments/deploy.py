@@ -18,23 +18,29 @@ from experiments.playbooks import ANSIBLE, LAB
 from experiments.spec import RUN_TARGETS, validate
 from lib.errors import BadValue, RunError, SpecError
 from lib.terminal import say
+from lib.words import PATHS, Key
 
 TESTBED = ANSIBLE / "inventories/testbed"
 STAMPS = host.BUILD
-KEYS = ("target", "inventory")
+KEYS = {
+    "target": Key(f"what runs the P4 program: {', '.join(RUN_TARGETS)}", RUN_TARGETS[0], RUN_TARGETS),
+    "inventory": Key("machines of the target, or labs (default for tofino: ansible/inventories/testbed)", values=PATHS),
+}
+OTHERS = ("spec", "results")  # of make experiment, which deploys first
 LABS = "labs"  # the group of machines that run sweeps
 
 
-def deploy(words: dict[str, object], options: dict[str, str], errors: list[BadValue]) -> int:
+def deploy(words: dict[str, Any], errors: list[BadValue]) -> int:
     """Returns the exit status. Accepts the words of `make experiment`, which deploys first. Raises SpecError."""
+    given = words.pop("inventory", "")
+    words = {key: value for key, value in words.items() if key not in OTHERS}
     _, wrong = validate(words)
     errors += [wrong[key] for key in wrong if key == "target" or key not in words or wrong[key].value is None]
     if errors:
         raise SpecError(errors)
     target = str(words.get("target", RUN_TARGETS[0])).strip().lower()
-    if target == RUN_TARGETS[0] and "inventory" not in options:
+    if target == RUN_TARGETS[0] and not given:
         return 0  # build/deployed is complete without Ansible
-    given = options.get("inventory", "")
     if given and "target" not in words and Path(given).exists() and has_group(Path(given).absolute(), LABS):
         return deploy_labs(Path(given).absolute())
     inventory = inventory_of(target, given)

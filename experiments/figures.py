@@ -2,12 +2,6 @@
 """`make figures PAPER=spang2021`: runs what is missing of a paper's sweeps, then draws. Stopped at any time, the same
 command goes on.
 
-    python -m experiments.figures PAPER=KEY-OR-FOLDER [FIGURE=5a] [SMOKE=1] [RESULTS=DIRECTORY] [JOBS=N] [ATTEMPTS=N]
-    python -m experiments.figures ... CLOCK=real     runs the sweeps' real-time versions instead, for a figure that
-                                                     compares the clocks
-    python -m experiments.figures ... DRAW=only      draws from what is stored, and runs nothing
-    python -m experiments.figures ... PUBLISH=1      and copies figures, page and run table to docs/results/
-
 Exit status: 0 drawn from valid runs alone; 1 nothing drawn; 2 drawn, but some runs are missing or not valid (the
 figures say which); 128 + the signal's number when it was stopped.
 """
@@ -15,11 +9,10 @@ figures say which); 128 + the signal's number when it was stopped.
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from analysis.papers import draw as papers_draw
 from analysis.papers import publish, registry
@@ -30,15 +23,26 @@ from analysis.papers.stored_runs import StoredRuns
 from experiments import host
 from experiments.spec import Spec
 from experiments.sweep import needs, run, spec
-from experiments.sweep.__main__ import prober, whole
+from experiments.sweep.command import LIMITS, prober, whole
 from lib import owner, units
-from lib.errors import BadValue, InputError, RunError, SpecError, fail
+from lib.errors import BadValue, RunError, SpecError, fail
 from lib.terminal import complain, say
-from lib.words import made, read_words
+from lib.words import PATHS, SWITCH, Key
 from runs import run_table
 
 DOCS = host.CHECKOUT / "docs/results"
-KEYS = ("paper", "figure", "smoke", "results", "jobs", "attempts", "clock", "draw", "publish")
+KEYS = {
+    "paper": Key(f"whose figures: {', '.join(registry.packages())}, or a folder that has a PAPER", values=registry.packages()),
+    "figure": Key("one or more of them, such as 5a (default: all)"),
+    "smoke": Key("1: short runs", "0", SWITCH),
+    "results": Key("the directory of the sweeps and figures", "results", PATHS),
+    "jobs": Key("runs at once (default: as many as the machine carries)"),
+    "attempts": Key("of each run that is not valid (in virtual time: one)", "3"),
+    "clock": Key("real: run the sweeps' real-time versions, for the figure that compares the clocks; or virtual",
+                 "virtual", ("virtual", "real")),
+    "draw": Key("only: draw from what is stored, and run nothing", values=("only",)),
+    "publish": Key("1: copy figures, page and run table to docs/results/", "0", SWITCH),
+}  # fmt: skip
 STOPPED = 128
 DEFAULT_MODE = Spec.model_fields["mode"].default
 
@@ -59,29 +63,15 @@ class Asked(NamedTuple):
         return self.options.results / "figures" / self.paper.output_name(self.smoke)
 
 
-def main(arguments: list[str]) -> int:
-    """Returns the exit status."""
-    if {"-h", "--help", "help"} & set(arguments):
-        print(__doc__)
-        return 0
-    try:
-        asked = read(made() if arguments == ["--make"] else arguments)
-        status = 0 if asked.only_draw else measure(asked)
-        return status if status >= STOPPED else max(status, draw(asked))
-    except (SpecError, RunError, InputError, OSError) as error:
-        lines = error.lines() if isinstance(error, SpecError) else getattr(error, "lines", [str(error)])
-        return fail(lines)
-    except KeyboardInterrupt:
-        return STOPPED + 2
+def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
+    """Returns the exit status. Raises SpecError, RunError, InputError, OSError."""
+    asked = read(given, errors)
+    status = 0 if asked.only_draw else measure(asked)
+    return status if status >= STOPPED else max(status, draw(asked))
 
 
-def read(words: list[str]) -> Asked:
+def read(given: dict[str, Any], errors: list[BadValue]) -> Asked:
     """Raises SpecError with all that is wrong."""
-    given, options, errors = read_words(words)
-    given |= options
-    for key in sorted(set(given) - set(KEYS)):
-        allowed = ", ".join(name.upper() for name in KEYS)
-        errors.append(BadValue(key.upper(), None, f"is no word of make figures; allowed: {allowed}"))
     paper = _paper(given, errors)
     draws, clock = given.get("draw", ""), given.get("clock", "virtual")
     if draws not in ("", "only"):
@@ -89,7 +79,8 @@ def read(words: list[str]) -> Asked:
     if clock not in ("virtual", "real"):
         errors.append(BadValue("CLOCK", clock, "is not known; allowed: virtual, real"))
     numbers = {key: whole(given, key, errors, most) for key, most in LIMITS.items()}
-    if numbers["publish"] and "figure" in given:
+    smoke, is_published = (given.get(key) == "1" for key in ("smoke", "publish"))
+    if is_published and "figure" in given:
         errors.append(BadValue("PUBLISH", "1", "publishes all figures; leave FIGURE out"))
     figures = _figures(paper, given, errors) if paper else ()
     results = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute()
@@ -98,11 +89,7 @@ def read(words: list[str]) -> Asked:
     if errors or paper is None:
         raise SpecError(errors)
     chosen = run.Options(results, numbers["jobs"], numbers["attempts"])
-    publish = bool(numbers["publish"])
-    return Asked(paper, figures, bool(numbers["smoke"]), chosen, draws == "only", publish, clock == "real")
-
-
-LIMITS = {"smoke": 1, "publish": 1, "jobs": 1024, "attempts": 100}
+    return Asked(paper, figures, smoke, chosen, draws == "only", is_published, clock == "real")
 
 
 def _paper(given: dict[str, object], errors: list[BadValue]) -> Paper | None:
@@ -232,7 +219,3 @@ def draw(asked: Asked) -> int:
         files = publish.publish(drawn, runs, asked.output, DOCS)
         say(f"published {len(files)} files -> {DOCS}")
     return 2 if missing or left_out else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What `make parameters` prints: every parameter of an experiment in one line, with the default that is in force."""
+"""Every parameter of an experiment in one line, with the default that is in force."""
 
 from __future__ import annotations
 
-from experiments.spec import Spec
+from controlplane.policy import WATCHED_MODES
+from experiments.spec import GENERATORS, RUN_TARGETS, TRAFFIC, Spec
+from hosts.traffic.open_loop import ARRIVALS, SIZES
+from lib.words import PATHS, Key
 
-EXPLAINED = {
+_MEANINGS = {
     "cc": "congestion control of the flows, or a mix with the flows of each: cubic:8,bbr:8 (of long traffic)",
     "flows": "number of flows, open-loop: of 5-tuples (default 16; of a mix: their sum)",
     "rate": "rate of the bottleneck link: kbit, mbit, gbit (kbps, mbps: bytes per second, as tc has it)",
@@ -31,23 +34,24 @@ EXPLAINED = {
     "target": "what runs the P4 program: soft, bmv2 (simple_switch), tofino (on a testbed); see docs/target-*.md",
     "clock": "real, on this machine's own kernel (as root the default), or virtual (docs/virtual-time.md)",
     "switch": "the soft switch as a process, or with CLOCK=virtual as a network driver (driver, its default)",
-    "spec_version": "",
 }
-
-
-def explain() -> str:
-    """A line a parameter: key, default, meaning."""
-    lines = []
-    for key, field in Spec.model_fields.items():
-        if EXPLAINED[key]:
-            default = "" if field.default is None else field.default
-            lines.append(f"{key.upper():<14} {default!s:<10} {EXPLAINED[key]}")
-    lines.append(
-        f"{'SPEC':<14} {'':<10} a file with these keys, such as experiments/specs/default.yaml; the command line wins"
-    )
-    lines.append(f"{'RESULTS':<14} {'results':<10} the directory that run directories are made in")
-    lines.append(f"{'INVENTORY':<14} {'':<10} with TARGET=tofino: its machines (default ansible/inventories/testbed)")
-    lines.append(
-        "Parameters come after make: make experiment FLOWS=1. The environment (FLOWS=1 make experiment) sets none."
-    )
-    return "\n".join(lines)
+_VALUES = {
+    "cc": ("cubic", "reno", "bbr", "dctcp"),
+    "mode": WATCHED_MODES,
+    "traffic": TRAFFIC,
+    "generator": GENERATORS,
+    "sizes": SIZES,
+    "arrivals": ARRIVALS,
+    "delay": ("switch", "tc"),
+    "target": RUN_TARGETS,
+    "clock": ("real", "virtual"),
+    "switch": ("process", "driver"),
+}
+KEYS = {
+    name: Key(meaning, str(Spec.model_fields[name].default or ""), tuple(_VALUES.get(name, ())))
+    for name, meaning in _MEANINGS.items()
+} | {
+    "spec": Key("a file with these keys, such as experiments/specs/default.yaml; the command line wins", values=PATHS),
+    "results": Key("the directory that run directories are made in", "results", PATHS),
+    "inventory": Key("with TARGET=tofino: its machines (default ansible/inventories/testbed)", values=PATHS),
+}

@@ -14,13 +14,13 @@ from types import FrameType
 from experiments import cell, disk, host
 from experiments.analysis_process import analyse, user_problem
 from experiments.announce import headline, show
-from experiments.cell import Interrupted, SignalHandler
+from experiments.cell import SignalHandler
 from experiments.lab.choice import choose
 from experiments.lab.interface import Lab
 from experiments.resolve import Resolved
 from experiments.side_by_side import run_each
 from lib import owner
-from lib.errors import RunError
+from lib.errors import Interrupted, RunError
 from lib.terminal import complain, say
 from runs import results
 from runs.aborted import Cause

@@ -11,9 +11,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from experiments.cell import Interrupted
 from lib import syscalls
-from lib.errors import RunError
+from lib.errors import Interrupted, RunError
 
 CONTEXT = multiprocessing.get_context("fork")
 

@@ -14,6 +14,7 @@ from experiments.resolve import threshold
 from experiments.spec import validate
 from lib import units
 from lib.errors import BadValue, RunError, SpecError
+from lib.exit_codes import Exit, of_parts
 from lib.terminal import printable
 
 KEYS = ("buf", "mode", "ecn_threshold", "rate")
@@ -25,7 +26,7 @@ def whatif(run: Path, given: dict[str, str]) -> int:
     from lib.errors import InputError
     from runs import record, verdict
 
-    status = 0
+    statuses = []
     for repetition in [run] if (run / "spec.yaml").exists() else sorted(p for p in run.glob("rep-*") if p.is_dir()):
         try:
             setting = _setting(repetition, given)
@@ -37,12 +38,13 @@ def whatif(run: Path, given: dict[str, str]) -> int:
                 print(printable(doubt), file=sys.stderr)
             if unknown := record.unrecorded(repetition):
                 print(printable(f"note: {unknown}"), file=sys.stderr)
+            statuses.append(Exit.DONE)
         except InputError as error:
             print(printable(f"analysis: {error}"), file=sys.stderr)
-            status = 1
+            statuses.append(Exit.NOTHING)
         except OSError as error:
             raise RunError(f"{error.filename or repetition}: {error.strerror}; nothing was written") from None
-    return status
+    return of_parts(statuses)
 
 
 def _setting(repetition: Path, given: dict[str, str]) -> Any:

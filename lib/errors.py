@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import signal
 from typing import NamedTuple
 
+from lib.exit_codes import Exit
 from lib.terminal import complain
 
 
@@ -55,7 +57,15 @@ class InputError(Exception):
     """Stored files that cannot be used at all; the text is one line: what, where, what to do."""
 
 
-def fail(lines: list[str], status: int = 1) -> int:
+class Interrupted(BaseException):
+    """A signal asked the run to end; `signal` is its number. Not an Exception, so that no handler of errors eats it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.signal = number
+
+
+def fail(lines: list[str], status: int = Exit.NOTHING) -> int:
     """Says each line on stderr; returns the exit status of the command."""
     for line in lines:
         complain(f"error: {line}")

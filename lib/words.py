@@ -1,17 +1,32 @@
 # SPDX-License-Identifier: MIT
-"""KEY=VALUE words of a command line; those of the make that calls come as typed, through make's environment, so that no
-shell reads one.
+"""The words of a command line: KEY=VALUE, --key VALUE, --key=VALUE. Those of the make that calls come as typed, through
+make's environment, so that no shell reads one.
 """
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from lib.errors import BadValue
 
-OPTIONS = ("spec", "results", "inventory")  # what is no parameter of the experiment itself
-OF_THE_MAKEFILE = ("V", "PYTHON")  # whatever is made
+OF_THE_MAKEFILE = ("V", "PYTHON", "BUFFERSCOPE")  # whatever is made
+MAKE = "--make"  # instead of words: those of the make that calls
+SWITCH = ("0", "1")
+PATHS = ("PATH",)
+
+
+class Key(NamedTuple):
+    """A key of a command. `meaning` states everything that is allowed, `default` is as a user would write it. Shell
+    completion offers `values`: SWITCH for a key whose value may be left out, PATHS for the name of a file.
+    """
+
+    meaning: str
+    default: str = ""
+    values: tuple[str, ...] = ()
 
 
 def made() -> list[str]:
@@ -24,26 +39,48 @@ def made() -> list[str]:
     return [word for word in given if word.partition("=")[0] not in OF_THE_MAKEFILE]
 
 
-def read_words(words: list[str]) -> tuple[dict[str, object], dict[str, str], list[BadValue]]:
-    """Parameters (keys in lower case) and options of the command line, and every word that is neither."""
-    given: dict[str, object] = {}
-    options: dict[str, str] = {}
+def read_words(words: list[str], keys: Mapping[str, Key], first: str = "") -> tuple[dict[str, Any], list[BadValue]]:
+    """Keys in lower case with their values as given, and an error for each word that is neither. A first word that has
+    no key is the value of the key `first`. A key that is not in `keys` is read like the others.
+    """
+    given: dict[str, Any] = {}
     errors = []
     left = list(words)
+    if first and left and "=" not in left[0] and not left[0].startswith("-"):
+        left[0] = f"{first}={left[0]}"
     while left:
         word = left.pop(0)
         key, equals, value = word.partition("=")
-        if word.startswith("--") and not equals and left:
-            value, equals = left.pop(0), "="
         name = key.removeprefix("--").lower().replace("-", "_")
+        if key.startswith("--") and not equals and (name in keys or left):
+            is_switch = name in keys and keys[name].values == SWITCH
+            value = "1" if is_switch and left[:1] not in (["0"], ["1"]) else left.pop(0) if left else ""
+            equals = "="
         if not equals or not name:
             errors.append(BadValue(word, None, "is no parameter; write KEY=VALUE or --key VALUE"))
         elif not value:
             errors.append(BadValue(name.upper(), None, "has no value; give one, or leave the key out for its default"))
-        elif name in given or name in options:
+        elif name in given:
             errors.append(BadValue(name.upper(), value, "is given twice; give it once"))
-        elif name in OPTIONS:
-            options[name] = value
+        elif name in keys and keys[name].values == SWITCH and value not in SWITCH:
+            errors.append(BadValue(name.upper(), value, "is not known; allowed: 0, 1"))
         else:
             given[name] = value
-    return given, options, errors
+    return given, errors
+
+
+def require(given: Mapping[str, Any], errors: list[BadValue], **hints: str) -> None:
+    """Adds an error for each key of `hints` that is not given, unless it has one; the hint says what to do."""
+    named = {error.key.lower() for error in errors}
+    errors += [
+        BadValue(key.removesuffix("_").upper(), None, f"is missing; {hint}")
+        for key, hint in hints.items()
+        if key.removesuffix("_") not in named | given.keys()
+    ]
+
+
+def unknown(name: str, known: Iterable[str]) -> str:
+    """What to do about a name that does not exist: the nearest that does, else all."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]}?" if near else f"allowed: {', '.join(names)}"

@@ -55,6 +55,18 @@ def check_name(directory: Path) -> None:
         raise InputError(f"{directory}: its name is not UTF-8; rename it") from None
 
 
+def the_repetition(run: Path) -> Path:
+    """The repetition that `run` is, or its only one. Raises InputError."""
+    check_name(run)
+    if (run / SPEC_FILE).is_file():
+        return run
+    found = sorted(path for path in run.glob("rep-*") if (path / SPEC_FILE).is_file())
+    if len(found) != 1:
+        what = f"has {len(found)} repetitions" if found else "is no run"
+        raise InputError(f"{run}: {what}; allowed: one repetition, as results/latest/rep-1")
+    return found[0]
+
+
 def read(path: Path) -> dict[str, Any]:
     check_name(path.parent)
     try:

@@ -15,7 +15,8 @@ from analysis.advise.memory import MemoryLimits
 from analysis.theory.single_flow import ALGORITHMS
 from lib import units
 from lib.errors import BadValue, SpecError
-from lib.values import choice, number, quantity, unknown_key, whole_number
+from lib.values import choice, number, quantity, whole_number
+from lib.words import PATHS, SWITCH, Key
 
 TYPICAL_LOAD = "0.8"  # of the second paper's Figures 10 and 12
 MOST_SIZES = 1000
@@ -111,6 +112,14 @@ PARAMETERS: dict[str, Parameter] = {
 }
 
 
+KEYS = {
+    **{key: Key(row.meaning, row.default or "") for key, row in PARAMETERS.items()},
+    "cc": Key(PARAMETERS["cc"].meaning, PARAMETERS["cc"].default or "", tuple(ALGORITHMS)),
+    "evidence": Key(PARAMETERS["evidence"].meaning, PARAMETERS["evidence"].default or "", PATHS),
+    "json": Key("1: print JSON. As tc has it, kB is 1024 bytes and kbps is bytes per second", "0", SWITCH),
+}
+
+
 class Question(NamedTuple):
     """The parameters of one call of `make advise`."""
 
@@ -123,9 +132,6 @@ def read(given: Mapping[str, object]) -> Question:
     """The question in the texts by key, completed by defaults. Raises SpecError with all errors."""
     errors: list[BadValue] = []
     values: dict[str, Any] = {}
-    for key in given:
-        if key not in PARAMETERS:
-            errors.append(BadValue(key.upper(), None, unknown_key(key, PARAMETERS)))
     for key, parameter in PARAMETERS.items():
         text = given.get(key, parameter.default)
         try:
@@ -169,11 +175,3 @@ def _link(values: Mapping[str, Any]) -> Link:
         load=load,
         flow_packets=tuple(sorted(sizes.items())),
     )
-
-
-def explain() -> str:
-    """One line per parameter: key, default, meaning."""
-    lines = [f"{key.upper():<11} {row.default or '':<13} {row.meaning}" for key, row in PARAMETERS.items()]
-    lines.append("JSON=1 (or --json) prints JSON. As tc has it, kB is 1024 bytes and kbps is bytes per second.")
-    lines.append("Parameters come after make: make advise FLOWS=1. The environment (FLOWS=1 make advise) sets none.")
-    return "\n".join(lines)

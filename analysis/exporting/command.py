@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`python -m analysis export RUN --format F --output PATH`: the command line behind `make export`.
-
-Exit status: 0 written, whole (of a run that is not valid stderr says so); 1 nothing was written, and why is on stderr.
-"""
+"""The command `export`."""
 
 from __future__ import annotations
 
@@ -10,76 +7,52 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from analysis import whole
 from lib.errors import BadValue, InputError, SpecError
 from lib.terminal import printable
-from lib.words import made, read_words
+from lib.words import PATHS, Key, require
 from runs import record, verdict
 from runs.names import SUMMARY
-from runs.spec_file import check_name
+from runs.spec_file import the_repetition
 
 FORMATS = ("csv", "parquet", "pcapng", "flent", "telemetry-report")
 DIRECTORIES = ("csv", "parquet")  # which are several files
-KEYS = ("run", "format", "output")
-USAGE = """\
-usage: python -m analysis export RUN --format FORMAT --output PATH
-       python -m analysis export --make      take RUN, FORMAT and OUTPUT from the command line of the make that calls
-FORMAT: csv, parquet          every table and schema.json, which says what columns mean, into the new directory PATH
-        pcapng                the postcards as datagrams, with ns; wire/postcard.lua shows their fields in Wireshark
-        telemetry-report      the same as reports of P4.org's Telemetry Report Format 2.0, in a pcapng file
-        flent                 a data file of Flent (PATH ends with .flent.gz), for its plots of the test tcp_nup
-docs/formats.md says what is in each."""
+KEYS = {
+    "run": Key("a repetition, or a run with one: results/latest/rep-1", values=PATHS),
+    "format": Key(
+        "csv or parquet: every table and schema.json, which says what columns mean, into a new directory; pcapng: the "
+        "postcards as datagrams, with ns (wire/postcard.lua shows their fields in Wireshark); telemetry-report: the "
+        "same as reports of P4.org's Telemetry Report Format 2.0, in a pcapng file; flent: a data file of Flent for "
+        "its plots of the test tcp_nup (docs/formats.md)", values=FORMATS,
+    ),
+    "output": Key("the new file or directory; for flent its name ends with .flent.gz", values=PATHS),
+}  # fmt: skip
 
 
-def main(words: list[str]) -> int:
-    """Writes what was asked for; returns the exit status."""
-    if {"-h", "--help", "help"} & set(words):
-        print(USAGE)
-        return 0
+def run(given: dict[str, Any], errors: list[BadValue]) -> int:
+    """Writes what was asked for, whole or not at all; of a run that is not valid stderr says so. Returns the exit
+    status. Raises SpecError, InputError.
+    """
+    asked = _read(given, errors)
     try:
-        if words and "=" not in words[0] and not words[0].startswith("--"):
-            words = [f"RUN={words[0]}", *words[1:]]
-        given, options, errors = read_words(made() if words == ["--make"] else words)
-        return _export(*_read({key: str(value) for key, value in (given | options).items()}, errors))
-    except SpecError as error:
-        lines = error.lines()
-    except InputError as error:
-        lines = [str(error)]
+        return _export(*asked)
     except OSError as error:
-        lines = [f"{error.filename or 'OUTPUT'}: {error.strerror}; nothing was exported"]
-    for line in lines:
-        print(printable(f"error: {line}"), file=sys.stderr)
-    return 1
+        raise InputError(f"{error.filename or 'OUTPUT'}: {error.strerror}; nothing was exported") from None
 
 
 def _read(given: dict[str, str], errors: list[BadValue]) -> tuple[Path, str, Path]:
-    errors += [
-        BadValue(key.upper(), None, f"is no parameter of export; allowed: {', '.join(KEYS).upper()}")
-        for key in given
-        if key not in KEYS
-    ]
-    errors += [BadValue(key.upper(), None, "is missing") for key in KEYS if key not in given]
+    formats = f"allowed: {', '.join(FORMATS)}"
+    require(given, errors, run="say which run, as RUN=results/latest/rep-1", format=formats, output="say where")
     kind, output = given.get("format", FORMATS[0]).lower(), Path(given.get("output", "x.flent.gz"))
     if kind not in FORMATS:
-        errors.append(BadValue("FORMAT", given["format"], f"is not known; allowed: {', '.join(FORMATS)}"))
+        errors.append(BadValue("FORMAT", given["format"], f"is not known; {formats}"))
     elif kind == "flent" and not output.name.endswith(".flent.gz"):
         errors.append(BadValue("OUTPUT", str(output), "must end with .flent.gz, else Flent does not open it"))
     if errors:
         raise SpecError(errors)
-    return _repetition(Path(given["run"])), kind, output
-
-
-def _repetition(run: Path) -> Path:
-    """The repetition that `run` is, or its only one."""
-    check_name(run)
-    if (run / "spec.yaml").is_file():
-        return run
-    found = sorted(path for path in run.glob("rep-*") if (path / "spec.yaml").is_file())
-    if len(found) != 1:
-        what = f"has {len(found)} repetitions" if found else "is no run"
-        raise InputError(f"{run}: {what}; allowed: one repetition, as results/latest/rep-1")
-    return found[0]
+    return the_repetition(Path(given["run"])), kind, output
 
 
 def _export(repetition: Path, kind: str, output: Path) -> int:

@@ -1,55 +1,50 @@
 # SPDX-License-Identifier: MIT
-"""`python -m analysis import FROM=... OUTPUT=...`: the command line behind `make import`.
-
-Exit status: 0 imported and analysed; 1 not, and why is on stderr; 3 a source was damaged: what stood before it is used.
-"""
+"""The command `import`. A damaged source is used up to the damage (exit status 2)."""
 
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from analysis.importing import address, sources, write
 from controlplane.policy import WATCHED_MODES
 from lib import units
-from lib.errors import BadValue, InputError, SpecError
+from lib.errors import BadValue, InputError, SpecError, fail
+from lib.exit_codes import Exit, of_parts
 from lib.values import choice, quantity, whole_number
-from lib.words import made, read_words
+from lib.words import PATHS, Key, require
 
-USAGE = """\
-usage: python -m analysis import FROM=SOURCE[,SOURCE...] OUTPUT=DIRECTORY [KEY=VALUE]...
-       python -m analysis import --make    take KEY=VALUE from the command line of the make that calls
-SOURCE is a directory with trace.tr, postcards.tr and config.json; such a file, or a text trace of tcp_probe; a pcap or
-pcapng file with postcards; postgresql://... of the published data set, its pg_dump, or a directory with its tables as
-CSV or Parquet.
-  EXPERIMENT  which one of a database: its id, or all (each into OUTPUT/runs/<id>)
-  RATE RTT    of the bottleneck and of the path; sources do not tell. Default: the published data's, 10gbit and 1.2ms
-  MTU CC MODE BUF FLOWS        what the source does not say, else 9000, unknown, tail-drop, the deepest queue, all flows
-  WARMUP DURATION              the part to measure, else the middle third, as in the first seed paper"""
-KEYS = ("from", "output", "experiment", "rate", "rtt", "mtu", "cc", "mode", "buf", "flows", "warmup", "duration")
-OK, FAILED, DAMAGED = 0, 1, 3
+KEYS = {
+    "from": Key(
+        "one or more, with commas: a directory with trace.tr, postcards.tr and config.json; such a file, or a text "
+        "trace of tcp_probe; a pcap or pcapng file with postcards; postgresql://... of the published data set, its "
+        "pg_dump, or a directory with its tables as CSV or Parquet", values=PATHS,
+    ),
+    "output": Key("the new directory of the run", values=PATHS),
+    "experiment": Key("which one of a database: its id, or all (each into OUTPUT/runs/<id>)"),
+    "rate": Key("of the bottleneck; no source says it (default: the published data's 10gbit)"),
+    "rtt": Key("of the path; no source says it (default: the published data's 1.2ms)"),
+    "mtu": Key("in bytes, where the source does not say it (default 9000)"),
+    "cc": Key("congestion control, where the source does not say it (default unknown)"),
+    "mode": Key(f"of the queue: {', '.join(WATCHED_MODES)} (default {WATCHED_MODES[0]})", values=WATCHED_MODES),
+    "buf": Key("buffer in packets, such as 163p (default: the deepest queue)"),
+    "flows": Key("number of flows (default: all in the source)"),
+    "warmup": Key("what is not measured at the beginning (default: the first third, as in the first seed paper)"),
+    "duration": Key("what is measured after WARMUP (default: the middle third)"),
+}  # fmt: skip
 MOST_TIME = f"{366 * 86_400}s"
 
 
-def main(words: list[str]) -> int:
-    """Imports and analyses; returns the exit status."""
-    if {"-h", "--help", "help"} & set(words):
-        print(USAGE)
-        return OK
+def run(given: dict[str, Any], errors: list[BadValue]) -> int:
+    """Imports and analyses; returns the exit status. Raises SpecError, InputError."""
+    asked = _read(given, errors)
     try:
-        given, options, errors = read_words(made() if words == ["--make"] else words)
-        asked = _read({key: str(value) for key, value in (given | options).items()}, errors)
         return _import(asked)
-    except SpecError as error:
-        lines = error.lines()
     except TELL as error:
-        lines = [_line(error)]
-    for line in lines:
-        print(f"error: {line}", file=sys.stderr)
-    return FAILED
+        raise InputError(_line(error)) from None
 
 
 TELL = (InputError, MemoryError, OSError)  # said in a line; nothing of the experiment is left behind
@@ -75,12 +70,7 @@ def _read(given: dict[str, str], errors: list[BadValue]) -> sources.ImportReques
             errors.append(BadValue(key.upper(), given[key], str(error)))
             return None
 
-    errors += [
-        BadValue(key.upper(), None, f"is no parameter of import; allowed: {', '.join(KEYS).upper()}")
-        for key in given
-        if key not in KEYS
-    ]
-    errors += [BadValue(key.upper(), None, "is missing") for key in ("from", "output") if key not in given]
+    require(given, errors, from_="say what to import", output="say which new directory, as OUTPUT=results/theirs")
     asked = sources.ImportRequest(
         sources=_sources(given.get("from", "")),
         output=Path(given.get("output", ".")),
@@ -126,25 +116,22 @@ def _import(asked: sources.ImportRequest) -> int:
         try:
             statuses.append(_experiment(read, asked.output / "runs" / name))
         except TELL as error:
-            print(f"error: experiment {name}: {_line(error)}", file=sys.stderr)
-            statuses.append(FAILED)
-    if FAILED in statuses:
-        print(f"error: {statuses.count(FAILED)} of {len(statuses)} experiments were not imported", file=sys.stderr)
-        return FAILED
-    return max(statuses, default=OK)
+            statuses.append(fail([f"experiment {name}: {_line(error)}"]))
+    if failed := statuses.count(Exit.NOTHING):
+        fail([f"{failed} of {len(statuses)} experiments were not imported"])
+    return of_parts(statuses)
 
 
 def _experiment(read: Callable[[], sources.Experiment], run: Path) -> int:
     if (run / "rep-1").exists():
         print(f"{run}: is there already")
-        return OK
+        return Exit.DONE
     found = read()
     status = _one(found, run / "rep-1")
-    for line in (*found.source.remarks, *found.source.notes) if status == OK else ():
+    for line in (*found.source.remarks, *found.source.notes) if status == Exit.DONE else ():
         print(f"{run}: {line}")
-    for line in found.damage:
-        print(f"error: {line}", file=sys.stderr)
-    return max(status, DAMAGED if found.damage else OK)
+    fail(found.damage)
+    return Exit.DOUBTFUL if found.damage and status == Exit.DONE else status
 
 
 def _one(found: sources.Experiment, repetition: Path) -> int:
@@ -159,7 +146,7 @@ def _one(found: sources.Experiment, repetition: Path) -> int:
         write.write(scratch, found.cards, found.events, found.depths, found.conditions, found.source)
         with drawing_pool() as pool:
             status = replay(scratch, pool, shown=repetition)
-        if status == OK:
+        if status == Exit.DONE:
             scratch.rename(repetition)
         return status
     finally:

@@ -23,11 +23,17 @@ IMPORTED_AS = "bufferscope_users_paper"
 ALLOWED = "a folder whose __init__.py has a PAPER (CONTRIBUTING.md)"
 
 
+def packages() -> tuple[str, ...]:
+    """The names of the papers' packages in this checkout; nothing is imported."""
+    return tuple(
+        sorted(name for _, name, is_package in pkgutil.iter_modules([str(Path(__file__).parent)]) if is_package)
+    )
+
+
 @cache
 def installed() -> dict[str, Paper]:
     """The papers of this checkout, by key."""
-    packages = [name for _, name, is_package in pkgutil.iter_modules([str(Path(__file__).parent)]) if is_package]
-    modules = [importlib.import_module(f"analysis.papers.{name}") for name in sorted(packages)]
+    modules = [importlib.import_module(f"analysis.papers.{name}") for name in packages()]
     return {module.PAPER.key: module.PAPER for module in modules if hasattr(module, "PAPER")}
 
 

@@ -27,10 +27,9 @@ from types import FrameType
 from typing import Any
 from unittest import mock
 
-from analysis.__main__ import main as analysis
 from analysis.tests import simulate
 from analysis.tests.damages import KINDS, Files, damage, derived_of, files
-from experiments.__main__ import main as experiments
+from bufferscope import __main__ as bufferscope
 from runs.names import RECORD
 
 COMMANDS = ("replay", "forced replay", "what-if", "csv", "parquet", "pcapng", "flent", "telemetry-report")
@@ -92,7 +91,7 @@ class Campaign:
             return (
                 ("same", "") if same else ("wrong", f"another answer in silence: {self._differences(command, outcome)}")
             )
-        if command == "forced replay" and outcome.status == 3:
+        if command == "forced replay" and outcome.status == 2:
             summary = json.loads((directory / "summary.json").read_text())
             honest = summary["valid"] is False and summary["reasons"] and outcome.errors
             return ("not valid", "") if honest else ("wrong", "a damaged run that is called valid")
@@ -115,12 +114,12 @@ class Campaign:
     def _outcome(self, directory: Path, command: str) -> Outcome:
         output = self.scratch / "out.flent.gz"
         calls: dict[str, Callable[[], int]] = {
-            "replay": lambda: experiments(["replay", f"RUN={directory}"]),
-            "forced replay": lambda: experiments(["replay", f"RUN={directory}", "FORCE=1"]),
-            "what-if": lambda: experiments(["replay", f"RUN={directory}", "BUF=5p"]),
+            "replay": lambda: bufferscope.main(["replay", f"RUN={directory}"]),
+            "forced replay": lambda: bufferscope.main(["replay", f"RUN={directory}", "FORCE=1"]),
+            "what-if": lambda: bufferscope.main(["replay", f"RUN={directory}", "BUF=5p"]),
         }
         export = ["export", str(directory), "--format", command, "--output", str(output)]
-        status, errors, failure = bounded(calls.get(command, lambda: analysis(export)))
+        status, errors, failure = bounded(calls.get(command, lambda: bufferscope.main(export)))
         if failure or status:
             return Outcome(status, errors, {}, failure)
         if command in calls:
@@ -164,7 +163,7 @@ def undrawn() -> contextlib.ExitStack:
     for target, what in {
         "analysis.derive.draw_all": _blank_figures,
         "analysis.whatif.figure.draw": _blank_queue,
-        "analysis.__main__.drawing_pool": contextlib.nullcontext,
+        "analysis.replay.drawing_pool": contextlib.nullcontext,
     }.items():
         stack.enter_context(mock.patch(target, what))
     return stack
@@ -195,8 +194,8 @@ def made(directory: Path, seed: int) -> Path:
 def prepared(directory: Path) -> None:
     """Analyses a recorded repetition and puts a what-if beside it."""
     with contextlib.redirect_stdout(io.StringIO()):
-        assert experiments(["replay", f"RUN={directory}"]) == 0
-        assert experiments(["replay", f"RUN={directory}", "BUF=7p"]) == 0
+        assert bufferscope.main(["replay", f"RUN={directory}"]) == 0
+        assert bufferscope.main(["replay", f"RUN={directory}", "BUF=7p"]) == 0
 
 
 def main(words: list[str]) -> int:

@@ -89,7 +89,7 @@ def undrawn(monkeypatch):
     """Analyses without figures and pages, which take most of the time."""
     monkeypatch.setattr(derive, "draw_all", lambda *_: [])
     monkeypatch.setattr(derive, "render", lambda *_: "")
-    monkeypatch.setattr("analysis.__main__.drawing_pool", contextlib.nullcontext)
+    monkeypatch.setattr("analysis.replay.drawing_pool", contextlib.nullcontext)
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ import socket
 import struct
 from pathlib import Path
 
-from analysis.__main__ import main
 from analysis.tests import foreign
+from bufferscope.__main__ import main
 
 CONDITIONS = ["RATE=50mbit", "RTT=10ms"]
 EXPERIMENT = f"EXPERIMENT={foreign.EXPERIMENT}"

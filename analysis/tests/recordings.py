@@ -19,8 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from analysis.__main__ import main as analyse
-from experiments.__main__ import main as experiments
+from bufferscope.__main__ import main
 from runs.names import RECORD
 
 RECORDED = Path(__file__).with_name("recorded")
@@ -33,7 +32,7 @@ def replay(kind: str, scratch: Path) -> tuple[Path, dict[str, bytes]]:
     """Analyses a copy of a recorded repetition. Returns the copy and its derived files."""
     directory = Path(shutil.copytree(RECORDED / kind / "rep-1", scratch / kind / "rep-1"))
     raw = _files(directory)
-    assert analyse([str(directory), "--alone"]) == 0  # faster than processes that must load matplotlib first
+    assert main(["replay", str(directory), "--alone"]) == 0  # faster than processes that must load matplotlib first
     files = _files(directory)
     assert {name: files[name] for name in raw} == raw, "the analysis changed a raw file"
     return directory, {name: data for name, data in files.items() if name not in raw}
@@ -42,7 +41,7 @@ def replay(kind: str, scratch: Path) -> tuple[Path, dict[str, bytes]]:
 def what_if(directory: Path) -> dict[str, bytes]:
     """Replays the arrivals of an analysed repetition through another queue. Returns the files that this makes."""
     before = _files(directory)
-    assert experiments(["replay", f"RUN={directory}", *WHATIF_WORDS]) == 0
+    assert main(["replay", f"RUN={directory}", *WHATIF_WORDS]) == 0
     return {name: data for name, data in _files(directory).items() if data != before.get(name)}
 
 

@@ -15,12 +15,12 @@ import pytest
 
 from analysis import derive as derive_module
 from analysis import report
-from analysis.__main__ import main
 from analysis.amounts import count, number, percent, si
 from analysis.derive import convert, derive
 from analysis.figures import NAMES
 from analysis.figures.common import envelope, pick_flows
 from analysis.tests import simulate
+from bufferscope.__main__ import main
 
 DERIVED = [
     "distributions.parquet", "joined.parquet", "postcards.parquet", "report.html", "summary.json", "tcp.parquet",
@@ -60,7 +60,7 @@ def _derived(directory):
 def test_command__makes_every_file_and_says_the_verdict(fresh, capsys):
     directory = fresh()
     simulate.record_digests(directory)
-    assert main([str(directory)]) == 0
+    assert main(["replay", str(directory)]) == 0
     out, err = capsys.readouterr()
     assert re.fullmatch(r".*rep-1: utilization 9\d\.\d\d%, 1\d drops, valid\n", out)
     assert err == ""
@@ -78,7 +78,7 @@ def test_command__makes_every_file_and_says_the_verdict(fresh, capsys):
 def test_command__takes_a_run_with_several_repetitions(fresh, capsys, no_figures):
     directory = fresh()
     simulate.write_run(directory.parent / "rep-2", simulate.Scenario(seed=2))
-    assert main([str(directory.parent)]) == 0
+    assert main(["replay", str(directory.parent)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
     assert (directory.parent / "rep-2/summary.json").exists()
 
@@ -217,7 +217,7 @@ def test_damage__is_one_line_and_what_is_readable_is_used(fresh, capsys, no_figu
     directory = fresh()
     path = directory / "postcards.bsp"
     path.write_bytes(path.read_bytes()[:-10])
-    assert main([str(directory)]) == 3
+    assert main(["replay", str(directory)]) == 2
     out, err = capsys.readouterr()
     assert "NOT VALID" in out
     assert len(err.splitlines()) == 1
@@ -233,12 +233,12 @@ def test_damage__does_not_replace_earlier_results_unless_told_to(fresh, capsys, 
     data[len(data) // 2] ^= 4
     path.write_bytes(data)
     before = _derived(directory)
-    assert main([str(directory)]) == 1
+    assert main(["replay", str(directory)]) == 1
     err = capsys.readouterr().err
     assert len(err.splitlines()) == 1
     assert "earlier results are kept (--force replaces them)" in err
     assert _derived(directory) == before
-    assert main([str(directory), "--force"]) == 3
+    assert main(["replay", str(directory), "--force"]) == 2
     assert json.loads((directory / "summary.json").read_text())["valid"] is False
 
 
@@ -247,14 +247,14 @@ def test_derive__does_not_replace_valid_results_by_ones_that_are_not(fresh, caps
     derive(directory)
     (directory / "switch.json").write_text("{}")
     before = _derived(directory)
-    assert main([str(directory)]) == 1
+    assert main(["replay", str(directory)]) == 1
     err = capsys.readouterr().err
     assert len(err.splitlines()) == 1
     assert "they are kept (--force replaces them)" in err
     assert _derived(directory) == before
-    assert main([str(directory), "--force"]) == 0
+    assert main(["replay", str(directory), "--force"]) == 0
     assert json.loads((directory / "summary.json").read_text())["valid"] is False
-    assert main([str(directory)]) == 0  # what is not valid may be replaced
+    assert main(["replay", str(directory)]) == 0  # what is not valid may be replaced
 
 
 @pytest.mark.parametrize("earlier", ["{", "[]", '{"valid": 1}'])
@@ -293,7 +293,7 @@ def test_command__refuses_with_one_line_and_changes_nothing(fresh, capsys, no_fi
     derive(directory)
     prepare(directory)
     before = _derived(directory)
-    assert main([str(directory)]) == 1
+    assert main(["replay", str(directory)]) == 1
     err = capsys.readouterr().err
     assert len(err.splitlines()) == 1
     assert said in err
@@ -303,7 +303,7 @@ def test_command__refuses_with_one_line_and_changes_nothing(fresh, capsys, no_fi
 @pytest.mark.parametrize("what", ["nowhere", "file"])
 def test_command__needs_a_directory(tmp_path, capsys, what):
     (tmp_path / "file").write_text("")
-    assert main([str(tmp_path / what)]) == 1
+    assert main(["replay", str(tmp_path / what)]) == 1
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
@@ -317,7 +317,7 @@ def test_full_disk__keeps_earlier_results(fresh, capsys, no_figures, monkeypatch
         raise OSError(28, "No space left on device", str(directory / "x"))
 
     monkeypatch.setattr(derive_module, stage, full)
-    assert main([str(directory)]) == 1
+    assert main(["replay", str(directory)]) == 1
     err = capsys.readouterr().err
     assert len(err.splitlines()) == 1
     assert "No space left on device" in err
@@ -331,7 +331,7 @@ def test_full_disk__for_real(tmp_path, known_runs):
     source = known_runs("two_flows").directory
     size_kib = sum(path.stat().st_size for path in source.iterdir() if path.is_file()) // 1024 + 200
     script = (
-        'mount -t tmpfs -o size="$1"k none "$2" && cp "$3"/* "$2"/ && "$4" -m analysis "$2"; '
+        'mount -t tmpfs -o size="$1"k none "$2" && cp "$3"/* "$2"/ && "$4" -m bufferscope replay "$2"; '
         'status=$?; ls -A "$2" | sort >&2; exit "$status"'
     )
     done = subprocess.run(
@@ -352,7 +352,7 @@ def test_command__runs_once_at_a_time(fresh, capsys):
     lock = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert main([str(directory)]) == 1
+        assert main(["replay", str(directory)]) == 1
         assert "is being analysed already" in capsys.readouterr().err
     finally:
         os.close(lock)
@@ -378,7 +378,7 @@ def test_command__shows_no_name_that_a_terminal_would_obey(fresh, capfd, no_figu
     simulate.record_digests(run / "rep-1")
     directory = run.rename(run.with_name(os.fsdecode(name)))
     known = name.isascii()
-    for words in ([], ["export", "--format", "pcapng", "--output", str(directory) + ".pcapng"]):
+    for words in (["replay"], ["export", "--format", "pcapng", "--output", str(directory) + ".pcapng"]):
         assert main([*words[:1], str(directory / "rep-1"), *words[1:]]) == (0 if known else 1)
         out, err = capfd.readouterr()
         assert all(line.isprintable() for line in (out + err).splitlines())

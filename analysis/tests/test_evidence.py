@@ -7,9 +7,9 @@ from dataclasses import replace
 import polars
 import pytest
 
-from analysis.__main__ import main
 from analysis.advise import evidence, judge, parameters, rules
 from analysis.summary import summarize
+from bufferscope.__main__ import main
 
 ROW = {
     "valid": True, "cc": "reno", "flows": 16, "traffic": "long", "mode": "tail-drop", "rate_bps": 10**10,

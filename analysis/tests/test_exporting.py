@@ -17,11 +17,11 @@ import polars as pl
 import pytest
 
 from analysis import derive as derive_module
-from analysis.__main__ import main
 from analysis.capture import Capture
 from analysis.exporting import flent, telemetry_report
 from analysis.importing import captures
 from analysis.tests import simulate
+from bufferscope.__main__ import main
 from wire import wire
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,13 +12,12 @@ import pytest
 import yaml
 
 from analysis import derive as derive_module
-from analysis.__main__ import main
 from analysis.exporting import flent, telemetry_report
 from analysis.importing.text import CARDS_UNKNOWN
 from analysis.tests import simulate
 from analysis.tests.test_exporting import decode
 from analysis.tests.test_targets import OFFSET_NS, as_bmv2
-from experiments.__main__ import main as experiments
+from bufferscope.__main__ import main
 from lib import parquet
 from wire import wire
 
@@ -62,7 +61,7 @@ def test_damaged_postcards__are_refused_by_every_export_and_what_if(analysed, tm
         (line,) = capsys.readouterr().err.splitlines()
         assert "postcards.bsp: damaged or cut off at byte " in line
         assert not (tmp_path / name).exists()
-    assert experiments(["replay", f"RUN={analysed}", "BUF=5p"]) == 1
+    assert main(["replay", f"RUN={analysed}", "BUF=5p"]) == 1
     assert "postcards.bsp: damaged or cut off at byte " in capsys.readouterr().err
     assert not list(analysed.glob("*whatif*"))
 
@@ -101,7 +100,7 @@ def test_damaged_documents__are_refused_where_another_value_would_be_guessed(
         path.write_text(text)
     assert json.loads((analysed / "summary.json").read_text())["valid"]  # it was, when that was written
     assert export(analysed, "flent", tmp_path / "x.flent.gz") == 1
-    assert experiments(["replay", f"RUN={analysed}", "BUF=5p"]) == 1
+    assert main(["replay", f"RUN={analysed}", "BUF=5p"]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert [said in line for line in lines] == [True, True], lines
     assert {found.name for found in tmp_path.iterdir()} == {"run"}
@@ -153,7 +152,7 @@ def test_runs_not_valid__are_exported_and_it_is_said(analysed, tmp_path, capsys,
     else:
         path.write_text(summary if isinstance(summary, str) else json.dumps(json.loads(path.read_text()) | summary))
     assert export(analysed, "csv", tmp_path / "out") == 0
-    assert experiments(["replay", f"RUN={analysed}", "BUF=5p"]) == 0
+    assert main(["replay", f"RUN={analysed}", "BUF=5p"]) == 0
     lines = capsys.readouterr().err.splitlines()
     notes = [line for line in lines if line.startswith("note: ")]
     assert ["has no digests of its raw files" in line for line in notes] == [True, True]

@@ -15,7 +15,6 @@ import polars as pl
 import pytest
 
 from analysis import derive as derive_module
-from analysis.__main__ import main
 from analysis.figures import common, drawing
 from analysis.imported import REASON
 from analysis.papers.packet_trace import PacketTrace
@@ -23,7 +22,7 @@ from analysis.papers.spang2021 import PAPER, figure_01
 from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval
 from analysis.tests import foreign, simulate
-from experiments import figures
+from bufferscope.__main__ import main
 from lib.errors import InputError
 from runs import record, run_table
 
@@ -77,7 +76,7 @@ def results(tmp_path_factory, truths) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(derive_module, "draw_all", lambda *_: [])
         patch.setattr(derive_module, "render", lambda *_: "")
-        patch.setattr("analysis.__main__.drawing_pool", contextlib.nullcontext)
+        patch.setattr("analysis.replay.drawing_pool", contextlib.nullcontext)
         found = [foreign.tables(scenario, truths[name], name) for name, scenario in TABLES.items()]
         foreign.write_csv(top / "database", foreign.together(found))
         words = [f"FROM={top}/database", f"OUTPUT={top}/theirs", "EXPERIMENT=all"]
@@ -116,7 +115,7 @@ def test_run_table__has_a_row_for_each_imported_run(results):
 
 
 def test_figures__are_all_drawn_from_the_imported_directory_alone(results, capsys):
-    status = figures.main(["PAPER=spang2021", "DRAW=only", f"RESULTS={results}"])
+    status = main(["figures", "PAPER=spang2021", "DRAW=only", f"RESULTS={results}"])
     out, err = capsys.readouterr()
     assert f"{len(FIGURES)} figures from {len(TEXTS | TABLES) + 1} runs" in out
     assert (status, err.count("\n")) == (2, 2)

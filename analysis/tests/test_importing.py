@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis.__main__ import main
 from analysis.figures import names
 from analysis.papers.spang2021 import PAPER
 from analysis.papers.stored_runs import StoredRuns
 from analysis.tests import foreign, simulate
 from analysis.tests.imports import CONDITIONS, EXPERIMENT, imported
+from bufferscope.__main__ import main
 from experiments import figures
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -72,7 +72,7 @@ def test_text__of_the_artifact_is_a_run(tmp_path, recorded, capsys):
     files = json.loads((repetition / "environment.json").read_text())["imported"]["files"]
     assert {file["name"] for file in files} == {"trace.tr", "postcards.tr", "config.json"}
     assert "lines of other events" in capsys.readouterr().out
-    assert main([str(repetition)]) == 0  # and it can be replayed
+    assert main(["replay", str(repetition)]) == 0  # and it can be replayed
     assert "byte for byte" in capsys.readouterr().out
 
 
@@ -105,7 +105,7 @@ def test_experiment_that_cannot_be_imported__keeps_no_other_from_it(tmp_path, re
     found = foreign.tables(*recorded)
     found["experiments"][1].reverse()  # the one of which there are no packets comes first
     foreign.write_csv(tmp_path / "csv", found)
-    assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={tmp_path}/out", "EXPERIMENT=all", *CONDITIONS]) == 1
+    assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={tmp_path}/out", "EXPERIMENT=all", *CONDITIONS]) == 2
     first, last = capsys.readouterr().err.splitlines()
     assert first.startswith(f"error: experiment another: {tmp_path}/csv: has nothing of experiment another in")
     assert last == "error: 1 of 2 experiments were not imported"
@@ -212,7 +212,7 @@ def test_histogram__that_was_changed_later_is_named(tmp_path, recorded, capsys, 
     (repetition / "queue_depth_histogram.csv").write_text(content)
     capsys.readouterr()
     for words, said in (([], "histogram.csv: damaged, or of another run"), (["--force"], "is no histogram")):
-        assert main([*words, str(repetition)]) == 1
+        assert main(["replay", str(repetition), *words]) == 1
         err = capsys.readouterr().err
         assert (err.count("\n"), said in err) == (1, True)
 

@@ -3,7 +3,8 @@
 
 import pytest
 
-from analysis.importing import address, command
+from analysis.importing import address
+from bufferscope.__main__ import main
 from lib.errors import InputError
 
 SECRET = "hunter2"
@@ -55,7 +56,7 @@ def test_shown__is_host_and_database(url, shown):
     ],
 )
 def test_import__never_repeats_a_password(source, tmp_path, capsys):
-    assert command.main([f"FROM={source}", f"OUTPUT={tmp_path}/out"]) == 1
+    assert main(["import", f"FROM={source}", f"OUTPUT={tmp_path}/out"]) == 1
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("error: ")

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from analysis import derive as derive_module
-from analysis.__main__ import main
 from analysis.analyse import analyse
 from analysis.figures import drawing, utilization
 from analysis.importing import command, sources
 from analysis.tests import campaign, foreign, simulate
 from analysis.tests.imports import CONDITIONS, EXPERIMENT, pcap, refused
+from bufferscope.__main__ import main
 from lib.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -67,7 +67,7 @@ def test_text__that_is_broken_gets_one_line(tmp_path, recorded, capsys, name, ol
     ],
 )
 def test_command__says_what_is_wrong(words, answer, capsys):
-    assert command.main(list(words)) == 1
+    assert main(["import", *words]) == 1
     err = capsys.readouterr().err
     assert len(err.splitlines()) == len(answer)
     assert all(part in err for part in answer)
@@ -169,8 +169,8 @@ def test_fifo__as_a_source_is_refused_at_once(tmp_path, recorded, capsys):
         path.unlink()
         os.mkfifo(path)
         for source in (path, path.parent):
-            words = [f"FROM={source}", f"OUTPUT={out}", EXPERIMENT]
-            status, errors, failure = campaign.bounded(partial(command.main, words))
+            words = ["import", f"FROM={source}", f"OUTPUT={out}", EXPERIMENT]
+            status, errors, failure = campaign.bounded(partial(main, words))
             assert (status, len(errors), failure) == (1, 1, ""), (source, errors)
             assert "is no regular file" in errors[0] or path.parent.name == "csv", errors
             assert not out.exists()

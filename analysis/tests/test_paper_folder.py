@@ -14,10 +14,12 @@ import pytest
 from analysis.papers import registry
 from analysis.summary import summarize
 from analysis.tests import sweeps
+from bufferscope.__main__ import main
 from experiments import figures
 from experiments.host import Host
 from experiments.sweep.spec import Sweep
 from lib.errors import SpecError
+from lib.words import read_words
 
 ALLOWED = f"allowed: {registry.ALLOWED}"
 PACKAGE = '''
@@ -78,10 +80,14 @@ def results(tmp_path: Path, known_runs: Any) -> Path:
     return tmp_path / "results"
 
 
+def read(words: list[str]) -> figures.Asked:
+    return figures.read(*read_words(words, figures.KEYS))
+
+
 def refusal(paper: Path | str, *words: str) -> str:
     """The one line that says why there is no such paper."""
     with pytest.raises(SpecError) as failure:
-        figures.read([f"PAPER={paper}", *words])
+        read([f"PAPER={paper}", *words])
     (line,) = failure.value.lines()
     return re.sub(r"^PAPER=\S+ ", "", line)
 
@@ -90,7 +96,9 @@ def test_paper_in_a_folder__is_drawn_with_its_page_and_published(folder, results
     monkeypatch.setattr(figures, "DOCS", tmp_path / "docs")
     before = {path: path.read_text() for path in folder.rglob("*")}
     search_path = list(sys.path)
-    assert figures.main([f"PAPER={folder}", "DRAW=only", "PUBLISH=1", f"RESULTS={results}"]) == 0, capsys.readouterr()
+    assert main(["figures", f"PAPER={folder}", "DRAW=only", "PUBLISH=1", f"RESULTS={results}"]) == 0, (
+        capsys.readouterr()
+    )
     drawn = results / "figures/fill2026"
     names = {"figure_01.png", "figure_01.svg", "figure_01.csv", "fill2026.md", "fill2026-runs.parquet"}
     assert {path.name for path in drawn.iterdir()} == names
@@ -121,7 +129,7 @@ def test_paper_in_a_folder__has_its_sweeps_run(folder, tmp_path, monkeypatch):
 
     monkeypatch.setattr(figures.run, "run", run)
     monkeypatch.setattr(figures, "say_what_is_missing", lambda *_: None)
-    words = figures.read([f"PAPER={folder}", "FIGURE=1", f"RESULTS={tmp_path}"])
+    words = read([f"PAPER={folder}", "FIGURE=1", f"RESULTS={tmp_path}"])
     assert figures.measure(words, probe=lambda clock: Host(("reno",), netem=True, clock="virtual")) == 0
     assert asked == [("fill2026-depth", 1)]
     (folder / "depth.yaml").write_text(SPEC.replace("fill2026-depth", "depth"))
@@ -133,8 +141,8 @@ def test_figure_of_theory_alone__needs_no_run(folder, tmp_path, capsys):
     (folder / "figure_01.py").write_text(FIGURE.replace('("depth",)', "()"))
     (tmp_path / "results").mkdir()
     words = [f"PAPER={folder}", f"RESULTS={tmp_path}/results"]
-    assert figures.measure(figures.read(words), lambda clock: Host((), netem=True)) == 0
-    assert figures.main([*words, "DRAW=only"]) == 0
+    assert figures.measure(read(words), lambda clock: Host((), netem=True)) == 0
+    assert main(["figures", *words, "DRAW=only"]) == 0
     assert capsys.readouterr().err == ""
     assert "From no run." in (tmp_path / "results/figures/fill2026/figure_01.svg").read_text()
 
@@ -171,7 +179,7 @@ def test_folder__that_everybody_may_write_is_not_run(folder):
 
 def test_clock__is_real_only_for_a_paper_that_compares_clocks(folder):
     with pytest.raises(SpecError, match="CLOCK=real is compared by no figure of this paper; leave it out"):
-        figures.read([f"PAPER={folder}", "CLOCK=real"])
+        read([f"PAPER={folder}", "CLOCK=real"])
 
 
 def test_installed_papers__have_their_specs_named_after_them():

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 from analysis import derive as derive_module
-from analysis.__main__ import main
 from analysis.figures import NAMES
 from analysis.replay import _comparison
+from bufferscope.__main__ import main
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Kernels of NumPy's BLAS for the oldest processor it knows, one thread, another order of hashes, place and language.
@@ -31,14 +31,14 @@ def _files(directory: Path) -> dict[str, bytes]:
 
 def test_replay__elsewhere_gives_the_same_bytes(fresh, tmp_path):
     directory = fresh()
-    assert main([str(directory)]) == 0
+    assert main(["replay", str(directory)]) == 0
     before = _files(directory)
     assert any(file.endswith(".png") for file in before)
     copy = Path(shutil.copytree(directory, tmp_path / "another place/rep-1"))
     setpriv = shutil.which(POWERLESS[0])
     drop = [setpriv, *POWERLESS[1:]] if os.geteuid() == 0 and setpriv else []
     done = subprocess.run(
-        [*drop, sys.executable, "-m", "experiments", "replay", f"RUN={copy.parent}"],
+        [*drop, sys.executable, "-m", "bufferscope", "replay", f"RUN={copy.parent}"],
         cwd=CHECKOUT, env=ELSEWHERE | {"MPLCONFIGDIR": str(tmp_path)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

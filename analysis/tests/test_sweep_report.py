@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 from analysis import sweep_report
-from analysis.__main__ import main
 from analysis.figures.sweep.common import layout
 from analysis.summary import summarize
 from analysis.tests import sweeps
+from bufferscope.__main__ import main
 
 GRID: dict[str, list[Any]] = {"cc": ["cubic", "reno"], "flows": [1, 4, 16], "buf": [10, 20, 80]}
 SHOWN = "return [...document.querySelectorAll('#runs tbody tr')].filter(row => !row.hidden)"

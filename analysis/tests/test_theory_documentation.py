@@ -7,7 +7,7 @@ import pkgutil
 import re
 
 from analysis import theory
-from analysis.__main__ import main
+from bufferscope.__main__ import main
 from experiments.host import CHECKOUT
 
 PAPERS = re.compile(r"[Ff]irst paper|[Ss]econd paper|Infocom paper|Prasad(?:, Dovrolis, Thottan 2007| et al\.)")

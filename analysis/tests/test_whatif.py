@@ -13,7 +13,7 @@ import yaml
 
 from analysis.tests import simulate
 from analysis.whatif import CAVEAT
-from experiments.__main__ import main
+from bufferscope.__main__ import main
 from runs import record
 from runs.names import RECORD
 from softswitch.tests.fifo_model import fifo

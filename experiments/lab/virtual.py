@@ -66,8 +66,6 @@ def prepare() -> bool:
     try:
         with BuildProgress(sys.stdout) as progress:
             ensure(BUILD, {}, progress)
-    except KernelError as error:
-        raise RunError(str(error)) from None
     except KeyboardInterrupt:
         raise KeyboardInterrupt(INTERRUPTED) from None
     return read_json(KERNEL_JSON) != before

@@ -28,11 +28,11 @@ from lib.errors import RunError
 from runs.job_state import make_room
 from runs.names import PLAN, REPETITION, SWEEP_RUNS
 
-COMMAND = 'exec "$BUFFERSCOPE_PYTHON" -m experiments.sweep job "$BUFFERSCOPE_SWEEP" {}'
+COMMAND = 'exec "$BUFFERSCOPE_PYTHON" -m bufferscope job SWEEP="$BUFFERSCOPE_SWEEP" NAME={}'
 # On a remote lab: the job's directory comes back as one file. Without that file the job is tried on another lab. Files
 # that an earlier, killed sweep left there are removed first.
 COMMAND_AWAY = (
-    'rm -rf runs/{} {}.tar; "$BUFFERSCOPE_CHECKOUT/.venv/bin/python" -m experiments.sweep job . {}; '
+    'rm -rf runs/{} {}.tar; "$BUFFERSCOPE_CHECKOUT/.venv/bin/python" -m bufferscope job SWEEP=. NAME={}; '
     "test -d runs/{}/rep-1 && tar -cf {}.tar runs/{} && rm -rf runs/{}"
 )
 HOME = ".engine"  # in the sweep's directory: GNU parallel's files; the next call removes those of a killed call

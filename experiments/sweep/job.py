@@ -13,18 +13,19 @@ import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from experiments import runner
 from experiments.analysis_process import analyse
-from experiments.cell import Interrupted
 from experiments.lab.choice import choose
 from experiments.lab.interface import Lab
 from experiments.resolve import Resolved
 from experiments.sweep import plan
 from experiments.sweep.thin import thin
 from lib import files, owner, syscalls
-from lib.errors import RunError
+from lib.errors import BadValue, Interrupted, RunError, SpecError
 from lib.terminal import say
+from lib.words import PATHS, Key, require
 from runs import results
 from runs.aborted import Cause
 from runs.job_state import State, look, make_room
@@ -32,6 +33,17 @@ from runs.names import REPETITION, SWEEP_RUNS
 
 LOG = "job.log"
 LOOK_AGAIN_S = 2.0
+
+
+KEYS = {"sweep": Key("the sweep's directory", values=PATHS), "name": Key("of the job")}
+
+
+def command(given: dict[str, Any], errors: list[BadValue]) -> int:
+    """Returns the exit status. Raises SpecError, RunError."""
+    require(given, errors, sweep="say which directory", name="say which job")
+    if errors:
+        raise SpecError(errors)
+    return run(Path(given["sweep"]), given["name"])
 
 
 def run(directory: Path, name: str) -> int:

@@ -19,7 +19,6 @@ import polars
 
 from experiments import cost, disk, runner
 from experiments.analysis_process import user_problem
-from experiments.cell import Interrupted
 from experiments.host import Host
 from experiments.lab.choice import choose
 from experiments.sweep import engine, needs, plan, remote_labs
@@ -30,7 +29,7 @@ from experiments.sweep.searches import Searches
 from experiments.sweep.spec import Sweep
 from experiments.sweep.thin import thin
 from lib import files, owner
-from lib.errors import RunError
+from lib.errors import Interrupted, RunError
 from lib.terminal import complain, say
 from runs import record, results, run_table
 from runs.job_state import JobState, State, look

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments import __main__, host
+from bufferscope.__main__ import main
+from experiments import host
 from experiments.host import CHECKOUT, Host
 
 # A command of its own line or of a fence of backticks; what is no more than a form (KEY=VALUE..., a bare name) is none.
 COMMAND = re.compile(
-    r"(?:^|`)(?:make experiment|(?:\.venv/bin/)?python -m experiments (?:run|show)) +([^`\n]*)", re.MULTILINE
+    r"(?:^|`)(?:make experiment|(?:\.venv/bin/)?bufferscope (?:experiment|show)) +([^`\n]*)", re.MULTILINE
 )
 DOCUMENTS = [CHECKOUT / "README.md", *sorted(CHECKOUT.glob("docs/**/*.md")), *sorted(CHECKOUT.glob("[a-z]*/README.md"))]
 
@@ -40,14 +41,14 @@ def test_example__resolves(
 ) -> None:
     monkeypatch.setattr(host, "probe", lambda want_netem: Host(("bbr", "cubic", "reno"), netem=True))
     monkeypatch.chdir(CHECKOUT)
-    assert __main__.main(["show", *words]) == 0, capsys.readouterr().err
+    assert main(["show", *words]) == 0, capsys.readouterr().err
 
 
 def test_examples__are_found() -> None:
     assert len(examples((CHECKOUT / "README.md").read_text())) >= 3
     text = (
         "make experiment CC=reno  # why\nsee `make experiment SPEC=x BUF=1p` and `make experiment KEY=VALUE...`,\n"
-        "`python -m experiments run --rtt 5ms`, `FLOWS=1 make experiment`\n"
+        "`bufferscope experiment --rtt 5ms`, `FLOWS=1 make experiment`\n"
     )
     assert examples(text) == [["CC=reno"], ["SPEC=x", "BUF=1p"], ["--rtt", "5ms"]]
 

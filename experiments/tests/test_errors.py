@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import __main__, host
+from bufferscope.__main__ import main
+from experiments import host
 from experiments.host import Host
 
 GOLDEN = Path(__file__).parent / "golden" / "errors.txt"
@@ -25,7 +26,7 @@ def expected(case: str) -> str:
 def printed(case: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(GOLDEN.parent)
     monkeypatch.setattr(host, "probe", lambda want_netem: Host(("bbr", "cubic", "reno"), netem=False))
-    assert __main__.main(["run", *shlex.split(case)]) == 1
+    assert main(["experiment", *shlex.split(case)]) == 1
     output = capsys.readouterr()
     assert output.out == ""
     return output.err

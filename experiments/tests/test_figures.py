@@ -4,6 +4,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from experiments.resolve import resolve
 from experiments.sweep import run, spec
 from experiments.sweep.spec import Sweep
 from lib.errors import RunError, SpecError
+from lib.words import read_words
 from runs import run_table
 from virtual.kernel import config
 
@@ -29,15 +31,18 @@ HOSTS = {
 }
 
 
+def read(words: Sequence[str]) -> figures.Asked:
+    return figures.read(*read_words(list(words), figures.KEYS))
+
+
 def refused(*words: str) -> list[str]:
     with pytest.raises(SpecError) as failure:
-        figures.read(list(words))
+        read(words)
     return failure.value.lines()
 
 
 def test_words__are_all_checked_before_anything_runs() -> None:
-    assert refused("PAPER=spang2021", "FIGURE=99", "CC=reno", "DRAW=no", "JOBS=0", "CLOCK=both") == [
-        "CC is no word of make figures; allowed: PAPER, FIGURE, SMOKE, RESULTS, JOBS, ATTEMPTS, CLOCK, DRAW, PUBLISH",
+    assert refused("PAPER=spang2021", "FIGURE=99", "DRAW=no", "JOBS=0", "CLOCK=both") == [
         "DRAW=no is not known; allowed: only",
         "CLOCK=both is not known; allowed: virtual, real",
         "JOBS=0 is not allowed; allowed: 1 to 1024",
@@ -53,7 +58,7 @@ def test_words__are_all_checked_before_anything_runs() -> None:
 
 
 def test_words__say_where_figures_go(tmp_path: Path) -> None:
-    asked = figures.read(["PAPER=spang2021", "SMOKE=1", f"RESULTS={tmp_path}", "FIGURE=5", "JOBS=3"])
+    asked = read(["PAPER=spang2021", "SMOKE=1", f"RESULTS={tmp_path}", "FIGURE=5", "JOBS=3"])
     assert asked.output == tmp_path / "figures/spang2021-smoke"
     assert [figure.name for figure in asked.figures] == ["figure_05a", "figure_05b"]
     assert asked.options == run.Options(tmp_path, 3, None)
@@ -96,7 +101,7 @@ def test_measure__says_first_what_all_sweeps_need(
 ) -> None:
     sweeps = Sweeps()
     monkeypatch.setattr(figures.run, "run", sweeps)
-    asked = figures.read(["PAPER=spang2021", "FIGURE=9", f"RESULTS={tmp_path}", "JOBS=1"])
+    asked = read(["PAPER=spang2021", "FIGURE=9", f"RESULTS={tmp_path}", "JOBS=1"])
     assert figures.measure(asked, probe) == 0
     first, *_ = capsys.readouterr().out.splitlines()
     assert re.fullmatch(
@@ -146,7 +151,7 @@ def test_measure__takes_first_repetitions_first_and_searches_last(
 ) -> None:
     sweeps = Sweeps()
     monkeypatch.setattr(figures.run, "run", sweeps)
-    asked = figures.read(["PAPER=spang2021", "FIGURE=5", f"RESULTS={tmp_path}"])
+    asked = read(["PAPER=spang2021", "FIGURE=5", f"RESULTS={tmp_path}"])
     assert figures.measure(asked, probe) == 0
     names = ("twenty-packets", "least-buffer", "least-buffer-utilization")
     assert sweeps.asked == [(name, number) for number in (1, 2) for name in names] + [("twenty-packets", 3)]
@@ -157,7 +162,7 @@ def test_measure__goes_on_without_a_sweep_that_cannot_be_run(
 ) -> None:
     sweeps = Sweeps(refuses="2021-least-buffer")
     monkeypatch.setattr(figures.run, "run", sweeps)
-    asked = figures.read(["PAPER=spang2021", "FIGURE=5", f"RESULTS={tmp_path}"])
+    asked = read(["PAPER=spang2021", "FIGURE=5", f"RESULTS={tmp_path}"])
     assert figures.measure(asked, probe) == 2
     assert [name for name, _ in sweeps.asked].count("least-buffer") == 1
     assert ("twenty-packets", 3) in sweeps.asked
@@ -167,7 +172,7 @@ def test_measure__goes_on_without_a_sweep_that_cannot_be_run(
 def test_measure__ends_when_it_is_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     sweeps = Sweeps(status=130)
     monkeypatch.setattr(figures.run, "run", sweeps)
-    asked = figures.read(["PAPER=spang2021", f"RESULTS={tmp_path}"])
+    asked = read(["PAPER=spang2021", f"RESULTS={tmp_path}"])
     assert figures.measure(asked, probe) == 130
     assert len(sweeps.asked) == 1
 
@@ -178,7 +183,7 @@ def test_measure__in_real_time_runs_real_versions_alone(
 ) -> None:
     sweeps = Sweeps()
     monkeypatch.setattr(figures.run, "run", sweeps)
-    assert figures.measure(figures.read(["PAPER=spang2021", "CLOCK=real", f"RESULTS={tmp_path}", *figure]), probe) == 0
+    assert figures.measure(read(["PAPER=spang2021", "CLOCK=real", f"RESULTS={tmp_path}", *figure]), probe) == 0
     assert {name for name, _ in sweeps.asked} == {f"{stem}-real" for stem in sweeps_of(PAPER.choose("clocks"))}
     assert {number for _, number in sweeps.asked} == {1, 2, 3}
 
@@ -186,11 +191,11 @@ def test_measure__in_real_time_runs_real_versions_alone(
 def test_draw_only__of_no_directory_names_it_and_makes_none(tmp_path: Path) -> None:
     missing = tmp_path / "resluts"
     with pytest.raises(SpecError) as failure:
-        figures.read(["PAPER=spang2021", "DRAW=only", f"RESULTS={missing}"])
+        read(["PAPER=spang2021", "DRAW=only", f"RESULTS={missing}"])
     (line,) = failure.value.lines()
     assert line == f"RESULTS {missing} is no directory; allowed with DRAW=only: one with runs"
     assert not missing.exists()
-    assert figures.read(["PAPER=spang2021", "DRAW=only", f"RESULTS={tmp_path}"]).only_draw
+    assert read(["PAPER=spang2021", "DRAW=only", f"RESULTS={tmp_path}"]).only_draw
 
 
 def test_draw__asks_for_real_time_only_if_it_was_asked_for(
@@ -202,7 +207,7 @@ def test_draw__asks_for_real_time_only_if_it_was_asked_for(
     monkeypatch.setattr(figures.papers_draw, "draw", drawn)
     words = ["PAPER=spang2021", f"RESULTS={tmp_path}"]
     for more, status in (([], 0), (["CLOCK=real"], 2), (["FIGURE=clocks"], 2)):
-        assert figures.draw(figures.read([*words, *more])) == status
+        assert figures.draw(read([*words, *more])) == status
         assert capsys.readouterr().err == "no valid run for clocks\n"
 
 
@@ -213,7 +218,7 @@ measures = [
 
 
 def make_figures(results: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "experiments.figures", "PAPER=spang2021", f"RESULTS={results}", *words]
+    command = [sys.executable, "-m", "bufferscope", "figures", "PAPER=spang2021", f"RESULTS={results}", *words]
     return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
 
 

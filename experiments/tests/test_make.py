@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import analysis.__main__
-from experiments import __main__
+from bufferscope.__main__ import main
 from experiments.host import CHECKOUT
 
 MAKEFILE = f"""
@@ -18,7 +17,7 @@ show:
 	@cd {CHECKOUT}; \\
 	{sys.executable} -c 'import json; from lib.words import made; print(json.dumps(made()))'
 replay:
-	@cd {CHECKOUT}; {sys.executable} -m experiments replay --make
+	@cd {CHECKOUT}; {sys.executable} -m bufferscope replay --make
 """
 
 
@@ -61,56 +60,55 @@ def test_deploy__is_told_every_word(words: tuple[str, ...], is_called: bool) -> 
     """What make does not look at is refused there, and not ignored."""
     command = ["make", "--no-print-directory", "--dry-run", "--assume-old=build/deployed", *words]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
-    assert ("-m experiments deploy --make" in done.stdout) is is_called, done.stdout
+    assert ("bufferscope deploy --make" in done.stdout) is is_called, done.stdout
 
 
 @pytest.fixture
-def analysed(monkeypatch: pytest.MonkeyPatch) -> list[list[str] | None]:
+def analysed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     """What the analysis is called with; its own tests are in analysis/."""
-    calls: list[list[str] | None] = []
+    calls: list[tuple[str, bool]] = []
 
-    def main(arguments: list[str] | None = None) -> int:
-        calls.append(arguments)
-        return 3
+    def replay_all(run: Path, force: bool, alone: bool) -> int:
+        calls.append((str(run), force))
+        return 2
 
-    monkeypatch.setattr(analysis.__main__, "main", main)
+    monkeypatch.setattr("analysis.replay.replay_all", replay_all)
     return calls
 
 
 def test_replay__hands_the_run_on_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, analysed: list[list[str] | None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, analysed: list[tuple[str, bool]]
 ) -> None:
     run = tmp_path / "a b;$(touch x)"
     (run / "rep-1").mkdir(parents=True)
-    assert __main__.main(["replay", f"RUN={run}"]) == 3
-    assert __main__.main(["replay", f"RUN={run}", "FORCE=1"]) == 3
+    assert main(["replay", f"RUN={run}"]) == 2
+    assert main(["replay", f"RUN={run}", "FORCE=1"]) == 2
     monkeypatch.chdir(tmp_path)
     (tmp_path / "-h/rep-1").mkdir(parents=True)
-    __main__.main(["replay", "RUN=-h"])
-    assert analysed == [["--", str(run)], ["--force", "--", str(run)], ["--", "-h"]]
+    main(["replay", "RUN=-h"])
+    assert analysed == [(str(run), False), (str(run), True), ("-h", False)]
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "error: RUN is missing; say after make which run to analyse again: make replay RUN=results/latest"),
-        (("RUN=",), "error: RUN is missing; say after make which run to analyse again: make replay RUN=results/latest"),
+        ((), "error: RUN is missing; say which run to analyse again: make replay RUN=results/latest"),
+        (("RUN=",), "error: RUN has no value; give one, or leave the key out for its default"),
         (("RUN=/nowhere",), "error: RUN=/nowhere is no run directory; allowed: one in results/, or a rep-<k> of one, "
          "as in make replay RUN=results/latest"),
-        (("RUN=/nowhere", "FORCE=yes"), "error: FORCE=yes is neither; allowed: 0, 1 (replace good results though raw "
-         "files are damaged since)"),
-        (("RUN=/nowhere", "CC=reno"), "error: CC is no parameter of replay; allowed: RUN, FORCE, BUF, MODE, "
-         "ECN_THRESHOLD, RATE"),
-        (("RUN=/nowhere", "SPEC=x"), "error: SPEC is no parameter of replay; allowed: RUN, FORCE, BUF, MODE, "
-         "ECN_THRESHOLD, RATE"),
+        (("RUN=/nowhere", "FORCE=yes"), "error: FORCE=yes is not known; allowed: 0, 1"),
+        (("RUN=/nowhere", "CC=reno"), "error: CC is no parameter of replay; allowed: RUN, FORCE, ALONE, BUF, "
+         "MODE, ECN_THRESHOLD, RATE"),
+        (("RUN=/nowhere", "SPEC=x"), "error: SPEC is no parameter of replay; allowed: RUN, FORCE, ALONE, BUF, "
+         "MODE, ECN_THRESHOLD, RATE"),
         (("RUN=/no\x1b[31m",), "error: 'RUN=/no\\x1b[31m is no run directory; allowed: one in results/, or a rep-<k> "
          "of one, as in make replay RUN=results/latest'"),
     ],
 )  # fmt: skip
 def test_replay__says_in_one_line_what_is_wrong(
-    words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str], analysed: list[list[str] | None]
+    words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str], analysed: list[tuple[str, bool]]
 ) -> None:
-    assert __main__.main(["replay", *words]) == 1
+    assert main(["replay", *words]) == 1
     output = capsys.readouterr()
     assert (output.out, output.err.splitlines(), analysed) == ("", [says], [])
 
@@ -130,7 +128,7 @@ def test_makefile__gives_no_value_of_the_command_line_to_a_shell() -> None:
         done = subprocess.run(
             ["make", "-n", *kept, *given, target], cwd=CHECKOUT, capture_output=True, text=True, check=True
         )
-        assert "-m experiments" in done.stdout
+        assert "bin/bufferscope" in done.stdout
         assert "touch" not in done.stdout
 
 
@@ -143,5 +141,5 @@ def test_made__takes_nothing_from_the_environment_and_parameters_say_so(
         env=os.environ | {"FLOWS": "1", "CC": "reno"},
     )  # fmt: skip
     assert json.loads(done.stdout) == ["RTT=10ms"]
-    assert __main__.main(["parameters"]) == 0
-    assert "The environment (FLOWS=1 make experiment) sets none." in capsys.readouterr().out
+    assert main(["parameters"]) == 0
+    assert "FLOWS=1 make experiment) sets none." in capsys.readouterr().out

@@ -64,7 +64,7 @@ def own_name(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
 
 def started(directory: Path, *words: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "experiments", "run", *words, "--results", str(directory)], cwd=CHECKOUT,
+        [sys.executable, "-m", "bufferscope", "experiment", *words, "--results", str(directory)], cwd=CHECKOUT,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env=os.environ | (environment or {}),
     )  # fmt: skip

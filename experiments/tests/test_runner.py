@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from experiments.cell import Interrupted
 from experiments.runner import Ending
+from lib.errors import Interrupted
 
 
 class Deaf:

@@ -75,7 +75,7 @@ def test_preflight__names_the_program_that_is_missing(monkeypatch: pytest.Monkey
 
 def said_by_deploy(*words: str) -> tuple[int, list[str]]:
     done = subprocess.run(
-        [sys.executable, "-m", "experiments", "deploy", *words], cwd=CHECKOUT, capture_output=True, text=True,
+        [sys.executable, "-m", "bufferscope", "deploy", *words], cwd=CHECKOUT, capture_output=True, text=True,
         timeout=300, check=False,
     )  # fmt: skip
     return done.returncode, done.stderr.splitlines()
@@ -115,7 +115,7 @@ def test_deploy__looks_again_at_another_program_of_the_target(monkeypatch: pytes
     for text, plays in (("1.15.5", 1), ("1.15.5", 1), ("1.13", 2), ("1.13", 2)):
         if not program.exists() or program.read_text() != text:
             program.write_text(text)
-        assert deploy.deploy({"target": "bmv2"}, {}, []) == 0
+        assert deploy.deploy({"target": "bmv2"}, []) == 0
         assert len(played) == plays
 
 
@@ -134,8 +134,8 @@ def test_inventory__without_a_machine_for_the_target_is_refused(tmp_path: Path) 
 def test_run__on_bmv2_accounts_for_every_frame(tmp_path: Path) -> None:
     words = [f"{key.upper()}={value}" for key, value in BMV2.items()]
     done = subprocess.run(
-        [sys.executable, "-m", "experiments", "run", *words, "DURATION=1.5s", "WARMUP=0.5s", "NAME=t", "--results",
-         str(tmp_path)],
+        [sys.executable, "-m", "bufferscope", "experiment", *words, "DURATION=1.5s", "WARMUP=0.5s", "NAME=t",
+         "--results", str(tmp_path)],
         cwd=CHECKOUT, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     if "another experiment is running" in done.stderr:

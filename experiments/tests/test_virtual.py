@@ -35,7 +35,7 @@ NOBODY = 65534
 
 
 def command(results: Path, *words: str) -> list[str]:
-    return [sys.executable, "-m", "experiments", "run", *words, "--results", str(results)]
+    return [sys.executable, "-m", "bufferscope", "experiment", *words, "--results", str(results)]
 
 
 def run(

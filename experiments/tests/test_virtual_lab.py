@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import __main__, cost
+from bufferscope.__main__ import main
+from experiments import cost
 from experiments.cost import LEAST_LOOKS, tick_s
 from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
@@ -83,7 +84,7 @@ def unbuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_cc__that_no_linux_has_is_refused_before_a_kernel_is_built(
     unbuilt: Path, capsys: pytest.CaptureFixture[str], cc: str, said: str
 ) -> None:
-    assert __main__.main(["run", "CLOCK=virtual", f"CC={cc}"]) == 1
+    assert main(["experiment", "CLOCK=virtual", f"CC={cc}"]) == 1
     assert capsys.readouterr().err.startswith(f"error: {said}")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from p4src.compile import __main__ as make_p4
+from p4src.compile import command as make_p4
 from p4src.compile import tofino
 from p4src.compile.resources import Phv, read_resources
 
@@ -150,7 +150,7 @@ def without_tofino_compiler(monkeypatch):
 
 
 def test_without_a_compiler__what_is_up_to_date_is_left_alone(without_tofino_compiler, capsys):
-    assert make_p4.main() == 0
+    assert make_p4.run({}, []) == 0
     assert capsys.readouterr().out.splitlines() == [
         "v1model: compiled; nothing changed",
         "tofino, tofino2: up to date, not compiled again: no bf-p4c, no $P4C_TOFINO",
@@ -159,7 +159,7 @@ def test_without_a_compiler__what_is_up_to_date_is_left_alone(without_tofino_com
 
 def test_without_a_compiler__what_is_old_is_an_error(without_tofino_compiler, capsys, monkeypatch):
     monkeypatch.setattr(tofino, "PROGRAM", Path("p4src/v1model/bufferscope.p4"))
-    assert make_p4.main() == 1
+    assert make_p4.run({}, []) == 1
     printed = capsys.readouterr()
     assert printed.err.count("compile again with: make p4") == 2
     assert "/nowhere/bf-p4c ($P4C_TOFINO) is not installed" in printed.out

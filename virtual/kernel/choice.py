@@ -21,17 +21,14 @@ DEFAULT_PACKAGE = "linux-source-6.12"
 CHOICES = f"make kernel {PACKAGE}=linux-source-X, or make kernel {SOURCE}=/path/to/tree-or-archive"
 
 
-def read_words(words: list[str]) -> dict[str, str]:
-    """The choice in KEY=VALUE words; other keys are ignored. Raises KernelError for a wrong or ambiguous choice."""
-    chosen: dict[str, str] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if key in KEYS:
-            if not equals or not value:
-                raise KernelError(f"{key} has no value; give one: {CHOICES}")
-            chosen[key] = value
-        elif key.upper().startswith("KERNEL"):
-            raise KernelError(f"{key} is no parameter of make kernel; allowed: {', '.join(KEYS)}")
+def read(given: Mapping[str, str]) -> dict[str, str]:
+    """The choice in words with keys in lower case; those of other goals of make are ignored. Raises KernelError for a
+    wrong or ambiguous choice.
+    """
+    chosen = {key.upper(): value for key, value in given.items() if key.upper() in KEYS}
+    for key in given:
+        if key.startswith("kernel") and key.upper() not in KEYS:
+            raise KernelError(f"{key.upper()} is no parameter of make kernel; allowed: {', '.join(KEYS)}")
     if len(chosen) > 1:
         raise KernelError(f"{PACKAGE}={chosen[PACKAGE]} and {SOURCE}={chosen[SOURCE]}: give one of them")
     if SOURCE in chosen:  # absolute, so that it does not depend on the current directory

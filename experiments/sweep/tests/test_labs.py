@@ -136,7 +136,7 @@ def at_work(name: str) -> list[str]:
 def test_sweep__on_another_machine_comes_back_whole(loopback: Path, tmp_path: Path) -> None:
     (tmp_path / "away.yaml").write_text(SPEC)
     command = [
-        sys.executable, "-m", "experiments.sweep", "run", f"SPEC={tmp_path}/away.yaml", f"RESULTS={tmp_path}/results",
+        sys.executable, "-m", "bufferscope", "sweep", f"SPEC={tmp_path}/away.yaml", f"RESULTS={tmp_path}/results",
         f"INVENTORY={loopback}",
     ]  # fmt: skip
     away = Path(labs.directory(str(CHECKOUT), tmp_path / "results/away"))

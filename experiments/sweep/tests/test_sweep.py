@@ -33,7 +33,7 @@ grid: {flows: ['1', '2']}
 
 
 def command(file: Path, results: Path, *words: str) -> list[str]:
-    return [sys.executable, "-m", "experiments.sweep", "run", f"SPEC={file}", f"RESULTS={results}", *words]
+    return [sys.executable, "-m", "bufferscope", "sweep", f"SPEC={file}", f"RESULTS={results}", *words]
 
 
 def processes_of(directory: Path) -> list[str]:
@@ -187,24 +187,24 @@ def test_engine__ends_its_jobs_when_it_is_told_to(tmp_path: Path, monkeypatch: p
     [
         ([], "SPEC is missing; say which sweep"),
         (["SPEC=nowhere.yaml"], "nowhere.yaml: spec file cannot be read"),
-        (["SPEC=x", "SMOKE=2"], "SMOKE=2 is not allowed; allowed: 0 to 1"),
+        (["SPEC=x", "SMOKE=2"], "SMOKE=2 is not known; allowed: 0, 1"),
         (["SPEC=x", "JOBS=0"], "JOBS=0 is not allowed"),
     ],
 )
 def test_command_line__refuses_in_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from experiments.sweep.__main__ import main
+    from bufferscope.__main__ import main
 
-    assert main(["run", *words]) == 1
+    assert main(["sweep", *words]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert said in lines[0]
 
 
 def test_show__says_what_would_be_run(capsys: pytest.CaptureFixture[str], write_spec: Callable[..., Path]) -> None:
-    from experiments.sweep.__main__ import main
+    from bufferscope.__main__ import main
 
     results = write_spec().parent / "none"
-    assert main(["show", f"SPEC={write_spec()}", f"RESULTS={results}"]) == 0
+    assert main(["sweep", "SHOW=1", f"SPEC={write_spec()}", f"RESULTS={results}"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 13
     assert "small: 6 points, 12 runs in virtual time" in lines[-1]

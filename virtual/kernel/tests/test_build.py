@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from virtual.kernel import __main__ as command
-from virtual.kernel import build, cache, choice, compile, config, patches, stage
+from bufferscope.__main__ import main
+from virtual.kernel import build, cache, choice, command, compile, config, patches, stage
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import BuildProgress
 
@@ -304,19 +304,17 @@ def test_source__that_cannot_be_used_changes_nothing(setting: Setting, kind: str
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["KERNEL_PACKAGE=a", "KERNEL_SOURCE=/b"], "KERNEL_PACKAGE=a and KERNEL_SOURCE=/b: give one of them"),
-        (["KERNEL_SOURCE="], "KERNEL_SOURCE has no value"),
-        (["KERNEL_SRC=/x"], "KERNEL_SRC is no parameter of make kernel; allowed: KERNEL_PACKAGE, KERNEL_SOURCE"),
-        (["kernel_source=/x"], "kernel_source is no parameter"),
+        ({"kernel_package": "a", "kernel_source": "/b"}, "KERNEL_PACKAGE=a and KERNEL_SOURCE=/b: give one of them"),
+        ({"kernel_src": "/x"}, "KERNEL_SRC is no parameter of make kernel; allowed: KERNEL_PACKAGE, KERNEL_SOURCE"),
     ],
 )
-def test_words__that_choose_no_source_are_errors(words: list[str], message: str) -> None:
+def test_words__that_choose_no_source_are_errors(words: dict[str, str], message: str) -> None:
     with pytest.raises(KernelError, match=message):
-        choice.read_words(words)
+        choice.read(words)
 
 
 def test_words__of_others_are_left_to_them(tmp_path: Path) -> None:
-    assert choice.read_words(["CC=reno", "KERNEL_SOURCE=x"]) == {"KERNEL_SOURCE": str(Path.cwd() / "x")}
+    assert choice.read({"cc": "reno", "kernel_source": "x"}) == {"KERNEL_SOURCE": str(Path.cwd() / "x")}
 
 
 def test_command__takes_nothing_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,9 +328,11 @@ def test_command__takes_nothing_from_the_environment(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("KERNEL_SOURCE", "/nowhere")
     monkeypatch.setenv("KERNEL_PACKAGE", "linux-source-9")
     monkeypatch.setenv("MAKEFLAGS", "s -- KERNEL_PACKAGE=linux-source-6.1")
-    assert command.main([]) == command.main(["--make"]) == command.main(["KERNEL_SOURCE=/x"]) == 0
+    assert main(["kernel"]) == main(["kernel", "--make"]) == main(["kernel", "kernel_source=/x"]) == 0
     assert choices == [{}, {"KERNEL_PACKAGE": "linux-source-6.1"}, {"KERNEL_SOURCE": "/x"}]
-    assert command.main(["FLOWS=1"]) == command.main(["KERNEL_SOURCE=/x", "KERNEL_PACKAGE=y"]) == 1
+    monkeypatch.setenv("MAKEFLAGS", "s -- KERNEL_SOURCE= CC=reno")
+    assert main(["kernel", "--make"]) == 1
+    assert main(["kernel", "FLOWS=1"]) == main(["kernel", "KERNEL_SOURCE=/x", "KERNEL_PACKAGE=y"]) == 1
 
 
 def damage(directory: Path, kind: str) -> None:

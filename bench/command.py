@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""`make bench`: measures the documentation's claims, prints a table. `python -m bench switch` runs one part.
+"""The command `bench`: measures the documentation's claims, prints a table. `bufferscope bench switch` runs one part.
 
-Exit status 1 if a row misses its bound, or a part fails: a claim that no longer holds must not go unnoticed. Without
+Exit status 2 if a row misses its bound, or a part fails: a claim that no longer holds must not go unnoticed. Without
 root, parts that need it are skipped visibly.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import subprocess
 import sys
 from types import ModuleType
+from typing import Any
 
 from bench import report
+from lib.errors import BadValue, SpecError
+from lib.exit_codes import Exit
+from lib.words import SWITCH, Key, unknown
 
 PARTS = (
     "analysis",
@@ -29,17 +32,19 @@ PARTS = (
 )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of: {' '.join(PARTS)} (default: all)")
-    parser.add_argument(
-        "--short", action="store_true", help="shorter runs, to try the bench itself; nothing is claimed"
-    )
-    options = parser.parse_args()
-    unknown = [part for part in options.parts if part not in PARTS]
-    if unknown:
-        parser.error(f"no part named {' or '.join(unknown)}; parts are: {', '.join(PARTS)}")
-    parts = {part: importlib.import_module(f"bench.{part}") for part in options.parts or PARTS}
+KEYS = {
+    "parts": Key(f"some of {', '.join(PARTS)}, with commas (default: all)", values=PARTS),
+    "short": Key("1: shorter runs, to try the bench itself; nothing is claimed", "0", SWITCH),
+}
+
+
+def run(given: dict[str, Any], errors: list[BadValue]) -> int:
+    names = given["parts"].split(",") if "parts" in given else PARTS
+    short = given.get("short") == "1"
+    errors += [BadValue("PARTS", name, f"is no part; {unknown(name, PARTS)}") for name in names if name not in PARTS]
+    if errors:
+        raise SpecError(errors)
+    parts = {part: importlib.import_module(f"bench.{part}") for part in names}
     if os.geteuid() != 0:
         for part in [part for part, module in parts.items() if getattr(module, "NEEDS_ROOT", True)]:
             print(f"bench: {part}: SKIPPED: it needs root (namespaces, packet rings, BPF)", file=sys.stderr)
@@ -48,7 +53,7 @@ def main() -> int:
         print(f"bench: {part}: SKIPPED: {why_not(parts[part])}", file=sys.stderr)
         del parts[part]
     if not parts:
-        return 2
+        return Exit.NOTHING
     facts = report.machine()
     before = report.previous()
     rows: list[report.BenchRow] = []
@@ -56,21 +61,17 @@ def main() -> int:
     for part, module in parts.items():
         print(f"bench: {part}", file=sys.stderr)
         try:
-            rows += module.measure(short=options.short)
+            rows += module.measure(short=short)
         except (RuntimeError, subprocess.CalledProcessError) as error:  # keep the results of the other parts
             output = (error.stderr or "").strip() if isinstance(error, subprocess.CalledProcessError) else ""
             print(f"bench: {part}: FAILED: {error} {output}", file=sys.stderr)
             failed = True
     report.show(rows, facts, before)
-    if not options.short:
+    if not short:
         print(f"written to {report.save(rows, facts)}")
-    return 1 if failed or not all(row.reaches(row.must) for row in rows) else 0
+    return Exit.DOUBTFUL if failed or not all(row.reaches(row.must) for row in rows) else Exit.DONE
 
 
 def why_not(part: ModuleType) -> str:
     """Why a part cannot be measured on this machine; '' if it can."""
     return "" if not hasattr(part, "missing") else str(part.missing())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
+from lib.errors import BadValue, SpecError
 from p4src.compile import tofino, v1model
 from p4src.compile.sources import CannotCompile
 
@@ -14,7 +16,9 @@ V1MODEL = Path("p4src/v1model/bufferscope.p4")
 TESTS = Path("p4src/tests/programs")  # the TNA program's controls on v1model, for tests/test_tna_pipelines.py
 
 
-def main() -> int:
+def run(given: dict[str, Any], errors: list[BadValue]) -> int:
+    if errors:
+        raise SpecError(errors)
     failed = not _attempt("v1model", _v1model)
     try:
         compiler = tofino.find()
@@ -61,7 +65,3 @@ def _without_tofino(missing: str) -> bool:
         print(problem, file=sys.stderr)
     print(f"tofino, tofino2: {missing if problems else 'up to date, not compiled again: no bf-p4c, no $P4C_TOFINO'}")
     return bool(problems)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""The front door: every command as one program."""

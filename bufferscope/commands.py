@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""The table of commands. Each is a function of a module that is imported only when the command runs: it takes the words
+given and what is wrong with them, raises SpecError with that and all that it finds wrong itself, and returns the exit
+status. The module's keys say which words the command takes.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from lib.words import Key
+
+
+class Command(NamedTuple):
+    """`first`: the key of a first word without a key. `others`: whether other keys than the module's are refused here,
+    are read by the module itself, or belong to another goal of the make that calls.
+    """
+
+    name: str
+    about: str
+    module: str
+    example: str = ""  # words after the name
+    function: str = "run"
+    keys: str = "KEYS"  # '': takes no words
+    first: str = ""
+    others: str = "refused"  # refused, own, make
+
+    def read_keys(self) -> Mapping[str, Key]:
+        """Imports the module."""
+        keys: Mapping[str, Key] = getattr(importlib.import_module(self.module), self.keys) if self.keys else {}
+        return keys
+
+
+_ALL = (
+    Command("experiment", "run one experiment", "experiments.command", "CC=cubic FLOWS=16 BUF=0.5bdp", others="own"),
+    Command(
+        "show", "print in SI units what an experiment would run, and run nothing", "experiments.command",
+        "CC=reno FLOWS=1 BUF=250us", "show", others="own",
+    ),
+    Command(
+        "sweep", "run a sweep, or go on with it", "experiments.sweep.command",
+        "experiments/specs/spang2021/twenty-packets.yaml SMOKE=1", first="spec", others="own",
+    ),
+    Command(
+        "figures", "run what is missing for a paper's figures, and draw them", "experiments.figures",
+        "spang2021 FIGURE=5a SMOKE=1", "run_command", first="paper",
+    ),
+    Command("runs", "list the analysed runs, newest last", "bufferscope.run_list", "cc=cubic flows=16 --valid"),
+    Command(
+        "replay", "derive every file of a run from its raw files again, or pass its arrivals through another queue",
+        "experiments.replay", "results/latest BUF=0.25bdp", first="run",
+    ),
+    Command(
+        "export", "write a run in another format", "analysis.exporting.command",
+        "results/latest/rep-1 FORMAT=pcapng OUTPUT=cards.pcapng", first="run",
+    ),
+    Command(
+        "import", "make a run of captures from another tool", "analysis.importing.command",
+        "FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms", first="from",
+    ),
+    Command(
+        "import-artifact", "read postcards of the first seed paper's artifact, and show or write them as a table",
+        "analysis.import_artifact", "capture.pcap OUTPUT=postcards.parquet", first="file",
+    ),
+    Command(
+        "sweep-report", "make the page of a sweep", "analysis.sweep_report.command", "results/twenty-packets",
+        first="sweep",
+    ),
+    Command(
+        "advise", "compute the buffer that each rule of the literature asks for", "analysis.advise.command",
+        "RATE=100gbit RTT=100ms FLOWS=10000 CC=reno UTIL=0.99",
+    ),
+    Command("parameters", "explain every parameter of experiment", "bufferscope.help_text", "", "parameters", ""),
+    Command(
+        "advise-parameters", "explain every parameter of advise", "bufferscope.help_text", "", "advise_parameters", ""
+    ),
+    Command(
+        "deploy", "install what the machines of a target or of labs need", "experiments.deploy", "TARGET=bmv2",
+        "deploy", others="own",
+    ),
+    Command(
+        "kernel", "build the kernel of the virtual-time lab", "virtual.kernel.command",
+        "KERNEL_PACKAGE=linux-source-6.12", others="make",
+    ),
+    Command("p4", "compile the P4 program again, and say what changed", "p4src.compile.command", keys=""),
+    Command("bench", "measure what the documentation claims", "bench.command", "switch,targets SHORT=1", first="parts"),
+    Command(
+        "completion", "print a shell's completion of commands, keys and values", "bufferscope.completion", "bash",
+        first="shell",
+    ),
+    Command(
+        "job", "run one job of a sweep, as the sweep itself starts it", "experiments.sweep.job",
+        "SWEEP=results/twenty-packets NAME=n-16-r1", "command",
+    ),
+)  # fmt: skip
+COMMANDS = {command.name: command for command in _ALL}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""What --help prints: the table of commands, or a command with every key that it takes."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from bufferscope.commands import COMMANDS, Command
+from lib.errors import BadValue, SpecError
+from lib.exit_codes import MEANINGS
+from lib.words import SWITCH
+
+WORDS = "Words are KEY=VALUE, --key VALUE or --key=VALUE, in any case; --make takes those of the calling make."
+WIDTH = 120
+ENVIRONMENT = "The environment (FLOWS=1 bufferscope experiment, FLOWS=1 make experiment) sets none."
+
+
+def overview() -> str:
+    """Every command in one line, the form of words, the exit statuses."""
+    width = max(map(len, COMMANDS)) + 2
+    return "\n".join(
+        [
+            "usage: bufferscope COMMAND [KEY=VALUE]...",
+            *(f"  {command.name:<{width}}{command.about}" for command in COMMANDS.values()),
+            WORDS,
+            "bufferscope COMMAND --help explains each key of a command.",
+            "exit status:",
+            *(f"  {status:<{width}}{meaning}" for status, meaning in MEANINGS.items()),
+        ]
+    )
+
+
+def of(command: Command) -> str:
+    """One command: usage, purpose, keys, example."""
+    keys = command.read_keys()
+    first = f" [{command.first.upper()}]" if command.first else ""
+    lines = [f"usage: bufferscope {command.name}{first}{' [KEY=VALUE]...' if keys else ''}", command.about]
+    for key, row in keys.items():
+        line = f"  {key.upper():<16} {row.default:<10} {row.meaning}{' (0, 1)' if row.values == SWITCH else ''}"
+        lines += textwrap.wrap(line, WIDTH, subsequent_indent=" " * 30, break_on_hyphens=False)
+    if keys:
+        lines += [WORDS, ENVIRONMENT, f"example: bufferscope {command.name} {command.example}"]
+    return "\n".join(lines)
+
+
+def parameters(given: dict[str, Any], errors: list[BadValue]) -> int:
+    return _explain("experiment", errors)
+
+
+def advise_parameters(given: dict[str, Any], errors: list[BadValue]) -> int:
+    return _explain("advise", errors)
+
+
+def _explain(name: str, errors: list[BadValue]) -> int:
+    if errors:
+        raise SpecError(errors)
+    print(of(COMMANDS[name]))
+    return 0

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""The commands `experiment` and `show`: an experiment of a spec file and the words together, run or printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.parameters import KEYS
+from lib.errors import BadValue, SpecError
+
+if TYPE_CHECKING:
+    from experiments.resolve import Resolved
+
+__all__ = ["KEYS", "run", "show"]
+
+
+def run(words: dict[str, Any], errors: list[BadValue]) -> int:
+    """Returns the exit status. Raises SpecError, RunError, Interrupted."""
+    from experiments import host, runner
+    from experiments.lab import virtual as virtual_lab
+
+    results, inventory, file = (words.pop(name, "") for name in ("results", "inventory", "spec"))
+    spec = _resolve(words, file, errors)
+    if spec.clock == "virtual" and virtual_lab.prepare():
+        spec = _resolve(words, file, errors)  # once more, now that its kernel can be asked
+    return runner.run(spec, Path(results or host.CHECKOUT / "results").absolute(), inventory)
+
+
+def show(words: dict[str, Any], errors: list[BadValue]) -> int:
+    """Prints the resolved spec as YAML. Returns the exit status. Raises SpecError, RunError."""
+    import yaml
+
+    for name in ("results", "inventory"):
+        words.pop(name, None)
+    spec = _resolve(words, words.pop("spec", ""), errors, only_show=True)
+    print(yaml.safe_dump(spec.to_dict(), sort_keys=False), end="")
+    return 0
+
+
+def _resolve(words: dict[str, Any], file: str, errors: list[BadValue], only_show: bool = False) -> Resolved:
+    """The experiment of the file and the words together. Raises SpecError with the errors of both, and `errors`."""
+    from experiments import host
+    from experiments.lab import virtual as virtual_lab
+    from experiments.resolve import resolve
+    from experiments.spec import load_yaml
+
+    from_file = load_yaml(Path(file)) if file else {}
+    given = from_file | words
+    if str(given.get("clock", _default_clock(given))).strip().lower() == "virtual":
+        if not only_show:
+            print("looking at the virtual-time kernel and the parameters", flush=True)
+        found = virtual_lab.probe()
+    else:
+        found = host.probe(want_netem=str(given.get("delay", "")).strip().lower() == "tc")
+    try:
+        spec = resolve(given, found)
+    except SpecError as failure:
+        for error in failure.errors:
+            key = error.key.lower()
+            errors.append(error._replace(origin=file) if key in from_file and key not in words else error)
+    if errors:
+        raise SpecError(errors)
+    return spec
+
+
+def _default_clock(given: dict[str, Any]) -> str:
+    """Only the soft switch has another time than the machine's."""
+    from experiments import host
+
+    return host.default_clock() if str(given.get("target", "soft")).strip().lower() == "soft" else "real"

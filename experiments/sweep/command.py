@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""The command `sweep`: runs a sweep, or with SHOW=1 says what it would run. 0: all runs are valid, 2: some are not,
+1: none is, or nothing was begun.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from experiments import parameters
+from experiments.sweep.spec import KEEP
+from lib.errors import BadValue, SpecError
+from lib.terminal import say
+from lib.words import PATHS, SWITCH, Key, require
+
+KEYS = parameters.KEYS | {
+    "spec": Key("the sweep's file, such as experiments/specs/spang2021/twenty-packets.yaml", values=PATHS),
+    "results": Key("the directory that the sweep's directory is made in", "results", PATHS),
+    "inventory": Key("machines that run the sweep's jobs (labs)", values=PATHS),
+    "name": Key("the sweep's own name (default: the file says it)"),
+    "reps": Key("repetitions of each point (default: the file says it)"),
+    "seed": Key("of the sweep, from which each run gets its own (default: the file says it)"),
+    "keep": Key("the files that stay of each run: all, tables, summary (default: the file says it)", values=KEEP),
+    "smoke": Key("1: the file's short version", "0", SWITCH),
+    "jobs": Key("runs at once (default: as many as the machine carries)"),
+    "attempts": Key("of each run that is not valid (in virtual time: one)", "3"),
+    "show": Key("1: say what would be run, and run nothing", "0", SWITCH),
+}
+
+
+def run(words: dict[str, Any], errors: list[BadValue]) -> int:
+    """Returns the exit status. Raises SpecError, RunError, Interrupted."""
+    from experiments import host
+    from experiments.sweep import needs, plan, run, spec
+    from runs import run_table
+
+    smoke, only_show = (words.pop(key, "0") == "1" for key in ("smoke", "show"))
+    at_once, attempts = (whole(words, key, errors, most) for key, most in LIMITS.items())
+    require(words, errors, spec="say which sweep: make sweep SPEC=experiments/specs/...")
+    file, results, inventory = (words.pop(key, "") for key in ("spec", "results", "inventory"))
+    if errors:
+        raise SpecError(errors)
+    sweep = spec.read(Path(file), words, smoke)
+    probe = prober(build=not only_show)
+    chosen = run.Options(Path(results or host.CHECKOUT / "results").absolute(), at_once, attempts)
+    chosen = chosen._replace(inventory=inventory)
+    if only_show:
+        table = run_table.read(chosen.results)
+        for job in run.planned(sweep, probe).next(table, set()).jobs:
+            say(f"{job.id}  {plan.describe(job.point)}")
+        say(needs.headline(sweep, run.missing(sweep, probe, chosen, table), chosen.results / sweep.name))
+        return 0
+    return run.run(sweep, probe, chosen)
+
+
+LIMITS = {"jobs": 1024, "attempts": 100}
+
+
+def whole(words: dict[str, Any], key: str, errors: list[BadValue], most: int) -> int | None:
+    """A word that is no parameter of an experiment, taken out of `words`."""
+    value = words.pop(key, None)
+    if value is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,4}", value) or not 1 <= int(value) <= most:
+        errors.append(BadValue(key.upper(), value, f"is not allowed; allowed: 1 to {most}"))
+        return None
+    return int(value)
+
+
+def prober(build: bool):  # type: ignore[no-untyped-def]
+    """What the host of a clock offers; the kernel of virtual time is built first, unless nothing is to be run."""
+    from experiments import host
+    from experiments.lab import virtual as virtual_lab
+
+    def probe(clock: str) -> host.Host:
+        if (clock or host.default_clock()) != "virtual":
+            return host.probe(want_netem=True)
+        if build:
+            virtual_lab.prepare()
+        return virtual_lab.probe()
+
+    return probe

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""What the exit status of every command says: one table for all (docs/exit-codes.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """A caller may rely on results only after DONE."""
+
+    DONE = 0
+    NOTHING = 1
+    DOUBTFUL = 2
+
+
+MEANINGS = {
+    "0": "done and valid",
+    "1": "nothing came of it: wrong usage, bad input, or a failure that stderr names",
+    "2": "done, but not valid, incomplete, or from damaged files",
+    "128 + N": "ended by signal N",
+}
+
+
+def of_signal(number: int) -> int:
+    """The exit status after a signal, as a shell gives it."""
+    return 128 + number
+
+
+def of_parts(statuses: Iterable[int]) -> Exit:
+    """Of parts that are done one by one: NOTHING if each of them failed, DOUBTFUL if some did or are doubtful."""
+    seen = set(statuses)
+    return Exit(seen.pop()) if len(seen) == 1 else Exit.DOUBTFUL if seen else Exit.DONE
