@@ -1,2 +1,43 @@
 # SPDX-License-Identifier: MIT
-"""The front door: every command as one program."""
+"""bufferscope in a notebook: `import bufferscope as bs; run = bs.open("results/latest"); run.plot.queue_and_windows()`.
+
+Every read compares the files with the run's record of digests first: a damaged file raises InputError, and is never
+an answer. docs/notebooks/compare_runs.ipynb is an example.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lib.errors import InputError
+
+if TYPE_CHECKING:
+    import polars
+
+    from bufferscope.stored_run import StoredRun
+
+__all__ = ["InputError", "index", "open"]
+
+
+def open(path: str | Path) -> StoredRun:
+    """An analysed run: a repetition (results/latest/rep-1), or a run directory with one (results/latest).
+
+    Warns if the run is not valid, with its first reason. Raises InputError for anything else, or a damaged summary.
+    """
+    from bufferscope.stored_run import StoredRun
+    from runs.spec_file import the_repetition
+
+    return StoredRun(the_repetition(Path(path)))
+
+
+def index(results: str | Path = "results") -> polars.DataFrame:
+    """The run table, a row for each analysed repetition below `results`. Units are in the columns' names (rate_bps,
+    rtt_ns, depth_p99_packets); `run` is the path below `results`; `valid` is false for what cannot be read, too, and
+    `reasons` says why. Raises InputError if `results` is no directory.
+    """
+    from runs import run_table
+
+    if not Path(results).is_dir():
+        raise InputError(f"{results}: is no directory; allowed: one with runs, as results")
+    return run_table.read(Path(results))

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""An analysed repetition as Python objects: its summary, its tables, its figures."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import warnings
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import polars
+
+from analysis import figures, whole
+from analysis.figures.common import plain
+from lib import parquet
+from lib.errors import InputError
+from runs import record, thinned, verdict
+from runs.spec_file import load_spec
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.analyse import Analysis
+
+TABLES = ("joined", "postcards", "tcp")
+CALLER = 3  # frames up from here: the line that calls bufferscope.open
+
+
+class StoredRun:
+    """`directory` is the repetition. Everything else is read when it is first asked for, and checked then."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        try:
+            self.summary: dict[str, Any] = verdict.read(directory)
+            """summary.json: the results, as analysis/README.md explains them; units are in the keys."""
+        except FileNotFoundError:
+            raise InputError(f"{directory}: is not analysed; bufferscope replay {directory} does it") from None
+        except (OSError, ValueError) as error:
+            raise InputError(f"{directory}: {verdict.unread(error)}") from None
+        if problem := verdict.misplaced(directory, self.summary):
+            raise InputError(f"{directory}: {problem}")
+        if self.reasons:
+            warnings.warn(f"{directory}: NOT VALID: {self.reasons[0]}", stacklevel=CALLER)
+        if unknown := record.unrecorded(directory):
+            warnings.warn(unknown, stacklevel=CALLER)
+
+    def __repr__(self) -> str:
+        return f"<run {self.directory}, {'valid' if self.valid else 'NOT VALID'}>"
+
+    @property
+    def valid(self) -> bool:
+        """Whether the measurement can be trusted."""
+        return not self.reasons
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the run is not valid; empty if it is."""
+        return verdict.reasons(self.summary)
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """spec.yaml, the resolved experiment in SI units: rate_bps, rtt_ns, buffer_packets. Raises InputError."""
+        return load_spec(self.directory)
+
+    @cached_property
+    def joined(self) -> polars.DataFrame:
+        """A row for each TCP packet of the bottleneck queue by arrival (enqueue_mono_ns, CLOCK_MONOTONIC ns), with the
+        queue's depth (packets) and the sender's state at the time of sending. Raises InputError.
+        """
+        return self.table("joined").collect()
+
+    @cached_property
+    def postcards(self) -> polars.DataFrame:
+        """A row for each postcard, as the switch sent it (wire/postcard.def); times are ns. Raises InputError."""
+        return self.table("postcards").collect()
+
+    @cached_property
+    def tcp(self) -> polars.DataFrame:
+        """A row for each TCP event of the senders (wire/tcp_event.def), by mono_ns; windows in packets. Raises
+        InputError.
+        """
+        return self.table("tcp").collect()
+
+    def table(self, name: str) -> polars.LazyFrame:
+        """One of joined, postcards, tcp, for queries on tables larger than memory. Raises InputError."""
+        if name not in TABLES:
+            raise InputError(f"{name}: is no table; allowed: {', '.join(TABLES)}")
+        path = self.directory / f"{name}.parquet"
+        whole.check(self.directory, derived=[path.name])
+        if path.name in thinned.removed(self.directory) and not path.exists():
+            raise InputError(f"{path}: was removed to save room (KEEP={thinned.kept(self.directory)}); run it again")
+        try:
+            with parquet.reading():
+                lazy = polars.scan_parquet(path)
+                lazy.collect_schema()
+        except (OSError, polars.exceptions.PolarsError) as error:
+            raise InputError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from None
+        return lazy
+
+    @property
+    def plot(self) -> Plots:
+        """The figures of the report."""
+        return Plots(self)
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """The repetition analysed in memory, from raw files; nothing is written. Raises InputError."""
+        from analysis.analyse import analyse
+
+        whole.load_whole(self.directory)
+        return analyse(self.directory)
+
+
+class Plots:
+    """A method for each figure of the report: `run.plot.queue_and_windows()` returns a matplotlib Figure, which a
+    notebook shows. The first one analyses the raw files. Raises InputError for damage, and for a figure that this run
+    has no data for.
+    """
+
+    def __init__(self, run: StoredRun) -> None:
+        self._run = run
+
+    def __dir__(self) -> list[str]:
+        return list(figures.names(self._run.spec))
+
+    def __getattr__(self, name: str) -> Callable[[], Figure]:
+        if name not in figures.NAMES:
+            raise AttributeError(f"{name} is no figure; there are: {', '.join(figures.NAMES)}")
+        return lambda: self._draw(name)
+
+    def _draw(self, name: str) -> Figure:
+        from matplotlib import rc_context
+
+        from analysis.figures.drawing import PNG_DPI, STYLE
+
+        if name not in dir(self):
+            raise InputError(f"{self._run.directory}: has no data for {name}; allowed: {', '.join(dir(self))}")
+        module = importlib.import_module(f"analysis.figures.{name}")
+        with rc_context(cast(Any, STYLE)):  # the notebook's own figures keep their style
+            figure: Figure = module.draw(plain(module.prepare(self._run.analysis)))
+
+        def png() -> bytes:
+            image = io.BytesIO()
+            with rc_context(cast(Any, STYLE)):
+                figure.savefig(image, format="png", dpi=PNG_DPI)
+            return image.getvalue()
+
+        figure._repr_png_ = png  # type: ignore[attr-defined]  # IPython shows a Figure without pyplot as text otherwise
+        return figure
