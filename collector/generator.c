@@ -74,8 +74,8 @@ int main(int argc, char **argv)
 	int err = parse(&order, argc, argv);
 
 	if (err)
-		return err > 0 ? EXIT_SUCCESS : EXIT_SETUP;
+		return err > 0 ? EXIT_SUCCESS : EXIT_REFUSED;
 	err = generator_send(&order, &delivery);
 	put_result(&delivery);
-	return err ? EXIT_TROUBLE : EXIT_SUCCESS;
+	return err ? EXIT_INCOMPLETE : EXIT_SUCCESS;
 }

@@ -18,7 +18,7 @@ static int run(const struct options *options)
 	int err;
 
 	if (summary_check(options->summary) || collector_open(&collector, options))
-		return EXIT_SETUP;
+		return EXIT_REFUSED;
 	puts("ready");
 	fflush(stdout);
 
@@ -28,7 +28,7 @@ static int run(const struct options *options)
 	if (summary_write(options->summary, &collector))
 		err = -1;
 	free(collector.intake.sequences);
-	return err ? EXIT_TROUBLE : EXIT_SUCCESS;
+	return err ? EXIT_INCOMPLETE : EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 	int err = options_parse(&options, argc, argv);
 
 	if (err)
-		return err > 0 ? EXIT_SUCCESS : EXIT_SETUP;
+		return err > 0 ? EXIT_SUCCESS : EXIT_REFUSED;
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit then fails write(2) and counts like a full disk */
 	if (options.synthetic_count)
 		return synthetic_run(&options);

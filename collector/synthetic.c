@@ -60,7 +60,7 @@ int synthetic_run(const struct options *options)
 
 	err = writer_open(&writer, options->output, (unsigned int)options->buffers);
 	if (err)
-		return EXIT_SETUP;
+		return EXIT_REFUSED;
 	start_ns = mono_now_ns();
 	for (uint64_t first = 0; first < count; first += here) {
 		while (!(block = writer_take(&writer)))
@@ -76,5 +76,5 @@ int synthetic_run(const struct options *options)
 	stored_ns = mono_now_ns() - start_ns;
 	err = writer_close(&writer);
 	put_result(count, &writer.counts, stored_ns, mono_now_ns() - start_ns);
-	return err ? EXIT_TROUBLE : 0;
+	return err ? EXIT_INCOMPLETE : 0;
 }

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 enum {
-	EXIT_TROUBLE = 1, /* while running: data lost or not written */
-	EXIT_SETUP = 2,	  /* before running: bad options, file exists, missing requirement */
+	EXIT_REFUSED = 1,    /* before running: bad options, file exists, missing requirement */
+	EXIT_INCOMPLETE = 2, /* while running: data lost or not written */
 };
 
 /* Each program defines its name. */

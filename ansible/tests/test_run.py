@@ -125,7 +125,7 @@ def test_start__a_busy_port_is_one_sentence(cell: Cell, programs: dict[str, Any]
             busy.terminate()
     assert played.status == 2
     (line,) = played.stderr.strip().splitlines()
-    assert "iperf_servers did not start (exit status 2): servers: port 5201 is busy" in line
+    assert "iperf_servers did not start (exit status 1): servers: port 5201 is busy" in line
 
 
 def test_start__too_long_a_socket_path_is_one_sentence(cell: Cell, programs: dict[str, Any]) -> None:

@@ -222,7 +222,7 @@ def test_collector__file_size_limit_is_counted_and_whole_blocks_stay(start, buil
     running = start(build)
     resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
     send_many(build, running.port, 60_000, 200_000)
-    summary = running.stop(status=1)
+    summary = running.stop(status=2)
     check_full_disk(running, summary)
     assert "File too large" in running.stderr
 
@@ -240,7 +240,7 @@ def test_collector__full_disk_is_counted_and_whole_blocks_stay(start, build, tmp
     )
     send_many(build, running.port, 60_000, 200_000)
     running.pid = int((tmp_path / "pid").read_text())
-    summary = running.stop(status=1)
+    summary = running.stop(status=2)
     check_full_disk(running, summary)
     assert "No space left on device" in running.stderr
 
@@ -258,7 +258,7 @@ def test_collector__summary_that_cannot_be_written_goes_to_stderr(build, tmp_pat
     directory.rmdir()
     process.terminate()
     _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 1
+    assert process.returncode == 2
     line, account = stderr.split("\n", 1)
     assert "writing the summary" in line
     assert json.loads(account)["received"] == 0
@@ -267,7 +267,7 @@ def test_collector__summary_that_cannot_be_written_goes_to_stderr(build, tmp_pat
 def refused(build: Path, *arguments: object) -> str:
     """The one line with which the collector refuses to start."""
     done = subprocess.run([build / "collector", *map(str, arguments)], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.startswith("collector: ")
     assert done.stderr.count("\n") == 1, done.stderr
@@ -375,7 +375,7 @@ def test_collector__says_that_a_directory_is_missing(sanitized, tmp_path, missin
 )
 def test_generator__wrong_options_are_refused_in_one_line(build, options, says):
     done = subprocess.run([build / "postcard_generator", *options], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
 
@@ -383,5 +383,5 @@ def test_generator__wrong_options_are_refused_in_one_line(build, options, says):
 def test_generator__says_when_nothing_listens(build):
     command = [build / "postcard_generator", "--to", f"127.0.0.1:{free_port()}", "--count", "1000", "--rate", "10000"]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "start the collector first" in done.stderr

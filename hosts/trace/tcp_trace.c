@@ -193,7 +193,7 @@ int main(int argc, char **argv)
 
 	err = options_parse(&trace.options, argc, argv);
 	if (err)
-		return err > 0 ? 0 : EXIT_SETUP;
+		return err > 0 ? 0 : EXIT_REFUSED;
 	trace.account = (struct account){.source = &trace.source, .writer = &trace.writer};
 	block_signals();
 
@@ -203,7 +203,7 @@ int main(int argc, char **argv)
 		block_writer_discard(&trace.writer);
 		segments_close(&trace.segments);
 		source_close(&trace.source);
-		return EXIT_SETUP;
+		return EXIT_REFUSED;
 	}
 	cpu_before_ns = cpu_time_ns();
 	puts("ready");
@@ -214,5 +214,5 @@ int main(int argc, char **argv)
 	segments_close(&trace.segments);
 	if (source_close(&trace.source))
 		err = -EIO;
-	return err ? EXIT_TROUBLE : 0;
+	return err ? EXIT_INCOMPLETE : 0;
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The command line of a program that sends by a plan: python -m hosts.traffic.NAME PLAN.json RESULT_DIR.
 
-Exit status: 0 sent as planned; 1 not as planned, or ended early; 2 nothing was sent. Stderr says why.
+Exit status: 0 sent as planned; 1 nothing was sent; 2 not as planned, or ended early. Stderr says why.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hosts.traffic.child import ProgramMissingError
-from hosts.traffic.outcome import EXIT_TROUBLE, EXIT_USAGE, StoppedError, TrafficError, signals_raise
+from hosts.traffic.outcome import EXIT_INCOMPLETE, EXIT_REFUSED, StoppedError, TrafficError, signals_raise
 from hosts.traffic.plan import AnyPlan, PlanError, read_json
 
 
@@ -38,9 +38,9 @@ def send(
             options.results.mkdir(parents=True, exist_ok=True)
             errors = run(plan, options.results)
         except PlanError as error:
-            return say(error.errors, EXIT_USAGE)
+            return say(error.errors, EXIT_REFUSED)
         except (TrafficError, ProgramMissingError, OSError) as error:
-            return say([str(error)], EXIT_USAGE)
+            return say([str(error)], EXIT_REFUSED)
         except StoppedError as stopped:
-            return say([f"ended by {stopped} before its start"], EXIT_TROUBLE)
-        return say(errors, EXIT_TROUBLE if errors else 0)
+            return say([f"ended by {stopped} before its start"], EXIT_INCOMPLETE)
+        return say(errors, EXIT_INCOMPLETE if errors else 0)

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from hosts import moment
-from hosts.traffic.outcome import EXIT_TROUBLE, EXIT_USAGE, write_json
+from hosts.traffic.outcome import EXIT_INCOMPLETE, EXIT_REFUSED, write_json
 
 ECHO = {socket.AF_INET: (8, 0), socket.AF_INET6: (128, 129)}  # (request, reply) types: RFC 792, RFC 4443
 PROTOCOL = {socket.AF_INET: socket.IPPROTO_ICMP, socket.AF_INET6: socket.IPPROTO_ICMPV6}
@@ -119,12 +119,12 @@ def main(arguments: list[str] | None = None) -> int:
         if not samples:
             error = f"{options.server} answered none of {options.samples} echo requests: is the path up?"
             print(f"idle_rtt: {error}", file=sys.stderr)
-            return EXIT_TROUBLE
+            return EXIT_INCOMPLETE
         values = {"samples_ns": samples, "min_ns": min(samples), "median_ns": int(statistics.median(samples))}
         write_json(options.output, {**values, "sent": options.samples, "lost": options.samples - len(samples)})
     except OSError as error:
         print(f"idle_rtt: {options.server}: {error}", file=sys.stderr)
-        return EXIT_USAGE
+        return EXIT_REFUSED
     return 0
 
 

@@ -240,7 +240,7 @@ int main(int argc, char **argv)
 
 	err = parse_options(&run, argc, argv);
 	if (err)
-		return err > 0 ? 0 : EXIT_SETUP;
+		return err > 0 ? 0 : EXIT_REFUSED;
 	schedule_init(&run.schedule, &run.drawn);
 	if (run.show) {
 		show(&run);
@@ -249,12 +249,12 @@ int main(int argc, char **argv)
 	block_signals();
 	run.flows = calloc(run.drawn.flows, sizeof(*run.flows));
 	if (!run.flows || allow_files(run.drawn.flows + 16, run.drawn.flows + 16))
-		return EXIT_SETUP;
+		return EXIT_REFUSED;
 	for (uint32_t index = 0; !err && index < run.drawn.flows; index++)
 		err = open_flow(&run, index);
 	if (err) {
 		free(run.flows);
-		return EXIT_SETUP;
+		return EXIT_REFUSED;
 	}
 
 	err = carry(&run);
@@ -264,5 +264,5 @@ int main(int argc, char **argv)
 	if (open_loop_report(&run))
 		err = -EIO;
 	free(run.flows);
-	return err ? EXIT_TROUBLE : 0;
+	return err ? EXIT_INCOMPLETE : 0;
 }

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-EXIT_TROUBLE = 1
-EXIT_USAGE = 2
+EXIT_REFUSED = 1  # nothing was sent
+EXIT_INCOMPLETE = 2  # not all as planned
 START_DELAY_NS = 200_000_000  # from now to the start, if the plan has no start
 MOST_LATE_NS = 1_000_000_000  # a start planned longer ago than this is a mistake in the plan
 

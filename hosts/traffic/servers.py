@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from hosts.traffic import child, iperf, sockets
-from hosts.traffic.outcome import EXIT_USAGE, StoppedError, signals_raise
+from hosts.traffic.outcome import EXIT_REFUSED, StoppedError, signals_raise
 
 POLL_SECONDS = 0.1
 LISTEN_SECONDS = 5.0
@@ -150,7 +150,7 @@ def status_of(options: argparse.Namespace) -> int:
         return 0
     except (ServerError, child.ProgramMissingError, OSError) as error:
         print(f"servers: {error}", file=sys.stderr)
-        return EXIT_USAGE
+        return EXIT_REFUSED
     return 0
 
 

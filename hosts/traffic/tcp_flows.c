@@ -261,12 +261,12 @@ int main(int argc, char **argv)
 
 	err = parse_options(&run, argc, argv);
 	if (err)
-		return err > 0 ? 0 : EXIT_SETUP;
+		return err > 0 ? 0 : EXIT_REFUSED;
 	if (flow_list_read(stdin, &run.flows, &run.count))
-		return EXIT_SETUP;
+		return EXIT_REFUSED;
 	if (allow_files(run.count + OTHER_FILES, run.count + OTHER_FILES) || events_open(&run.events)) {
 		free(run.flows);
-		return EXIT_SETUP;
+		return EXIT_REFUSED;
 	}
 
 	err = carry(&run);
@@ -278,5 +278,5 @@ int main(int argc, char **argv)
 
 	events_close(&run.events);
 	free(run.flows);
-	return trouble ? EXIT_TROUBLE : 0;
+	return trouble ? EXIT_INCOMPLETE : 0;
 }

@@ -181,14 +181,14 @@ int main(int argc, char **argv)
 
 	err = parse_options(&options, argc, argv);
 	if (err)
-		return err > 0 ? 0 : EXIT_SETUP;
+		return err > 0 ? 0 : EXIT_REFUSED;
 	if (allow_files(MOST_FILES, ENOUGH_FILES) || events_open(&sink.events))
-		return EXIT_SETUP;
+		return EXIT_REFUSED;
 	if (listen_all(&sink, &options) ||
 	    goodput_open(&sink.goodput, &sink.events, options.interval_ns, options.output)) {
 		sink_free(&sink);
 		events_close(&sink.events);
-		return EXIT_SETUP;
+		return EXIT_REFUSED;
 	}
 	puts("ready");
 	fflush(stdout);
@@ -204,5 +204,5 @@ int main(int argc, char **argv)
 		err = -EIO;
 	sink_free(&sink);
 	events_close(&sink.events);
-	return err || sink.refused ? EXIT_TROUBLE : 0;
+	return err || sink.refused ? EXIT_INCOMPLETE : 0;
 }

@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 	if (err || optind < argc) {
 		fprintf(stderr, "usage: tcp_event_generator [--seconds S] [--connections N] [--threads N] "
 				"[--rate SENDS_A_SECOND]\n");
-		return EXIT_SETUP;
+		return EXIT_REFUSED;
 	}
 	if (threads > count)
 		threads = count;
@@ -213,5 +213,5 @@ int main(int argc, char **argv)
 	if (!err)
 		err = run(connections, count, threads, seconds, rate);
 	free(connections);
-	return err ? EXIT_TROUBLE : 0;
+	return err ? EXIT_INCOMPLETE : 0;
 }

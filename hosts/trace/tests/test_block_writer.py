@@ -66,7 +66,7 @@ def test_writer__flushed_blocks_are_small_ones(writer_tool, tmp_path):
 
 def test_writer__full_disk_costs_whole_blocks_and_is_counted(writer_tool, tmp_path):
     path = tmp_path / "t.bst"
-    done = write(writer_tool, path, 1000, 100, 300, 600, status=1)
+    done = write(writer_tool, path, 1000, 100, 300, 600, status=2)
     blocks, numbers = read(path)
     assert [block.header["first_record"] for block in blocks] == [0, 100, 200, 600, 700, 800, 900]
     assert [int(each[0]) for each in numbers] == [0, 100, 200, 600, 700, 800, 900]
@@ -79,6 +79,6 @@ def test_writer__full_disk_costs_whole_blocks_and_is_counted(writer_tool, tmp_pa
 def test_writer__existing_file_is_never_overwritten(writer_tool, tmp_path):
     path = tmp_path / "t.bst"
     path.write_bytes(b"earlier result")
-    done = write(writer_tool, path, 10, 0, 0, 0, status=2)
+    done = write(writer_tool, path, 10, 0, 0, 0, status=1)
     assert "File exists; a result is never overwritten" in done.stderr
     assert path.read_bytes() == b"earlier result"

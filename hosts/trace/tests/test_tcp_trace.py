@@ -145,7 +145,7 @@ def test_trace__full_rings_are_counted(pair, tmp_path):
     os.kill(trace.child.pid, signal.SIGSTOP)
     pair.run("a", GENERATOR, "--seconds", 1, "--connections", 8, "--rate", 200_000)
     os.kill(trace.child.pid, signal.SIGCONT)
-    summary, _ = trace.stop(status=1)
+    summary, _ = trace.stop(status=2)
     assert summary["lost_in_rings"] > 0
     assert sum(summary["lost_per_cpu"]) == summary["lost_in_rings"] == summary["lost"]
     assert f"{summary['lost']} of {summary['events']} events found no room: give a larger --ring-mib" in trace.errors
@@ -156,7 +156,7 @@ def test_trace__full_rings_are_counted(pair, tmp_path):
 def test_trace__full_disk_keeps_whole_blocks_and_says_so(pair, tmp_path):
     trace = Trace(pair, "a", tmp_path, prefix=["prlimit", "--fsize=2000000"])
     pair.run("a", GENERATOR, "--seconds", 1, "--connections", 8, "--rate", 100_000)
-    summary, _ = trace.stop(status=1)
+    summary, _ = trace.stop(status=2)
     assert summary["write_errors"] > 0
     assert summary["lost"] == summary["lost_unwritten"] > 0
     assert summary["stored"] > 0
@@ -254,7 +254,7 @@ def run_tracer(directory, *words, tracer=TRACER, **options):
 )
 def test_trace__an_error_is_one_line_and_leaves_no_file(tmp_path, words, message):
     done = run_tracer(tmp_path, "--netns", "/proc/self/ns/net", *words)
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
@@ -265,7 +265,7 @@ def test_trace__without_privileges_says_what_it_needs(tmp_path):
     with tempfile.TemporaryDirectory() as everybody:  # the checkout may be below /root
         Path(everybody).chmod(0o755)
         done = run_tracer(tmp_path, "--netns", "/proc/self/ns/net", tracer=shutil.copy(TRACER, everybody), user=NOBODY)
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert done.stderr.startswith("tcp_trace: loading the BPF programs: not permitted: run as root")
     assert done.stderr.count("\n") == 1
 
@@ -274,7 +274,7 @@ def test_trace__without_privileges_says_what_it_needs(tmp_path):
 def test_trace__existing_result_stays(tmp_path):
     (tmp_path / "t.bst").write_bytes(b"earlier result")
     done = run_tracer(tmp_path, "--netns", "/proc/self/ns/net")
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "File exists; a result is never overwritten" in done.stderr
     assert (tmp_path / "t.bst").read_bytes() == b"earlier result"
     assert [path.name for path in tmp_path.iterdir()] == ["t.bst"]
@@ -282,7 +282,7 @@ def test_trace__existing_result_stays(tmp_path):
 
 def test_trace__missing_option_is_named(tmp_path):
     done = run_tracer(tmp_path)
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "--netns PATH is missing" in done.stderr
 
 

@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 	int err;
 
 	if (argc != 6)
-		return EXIT_SETUP;
+		return EXIT_REFUSED;
 	records = strtoull(argv[2], NULL, 10);
 	every = strtoull(argv[3], NULL, 10);
 	full_from = strtoull(argv[4], NULL, 10);
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 
 	err = block_writer_open(&writer, argv[1], BLOCK_TCP, TCP_RECORD_VERSION, TCP_RECORD_BYTES);
 	if (err)
-		return EXIT_SETUP;
+		return EXIT_REFUSED;
 	for (uint64_t i = 0; i < records; i++) {
 		struct tcp_record record = {.mono_ns = i, .cwnd_packets = (uint32_t)i};
 
@@ -59,5 +59,5 @@ int main(int argc, char **argv)
 	err = block_writer_close(&writer);
 	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", writer.stored,
 	       writer.unwritten, writer.write_errors, writer.blocks, writer.file.bytes);
-	return err ? EXIT_TROUBLE : 0;
+	return err ? EXIT_INCOMPLETE : 0;
 }

@@ -128,7 +128,7 @@ def test_tcp_flows__bad_input_is_one_line(tmp_path, options, lines, message):
     complete = ["--server", "127.0.0.1", "--duration-ns", "1", "--report", tmp_path / "r.json"]
     words = [child.BUILD / "tcp_flows", *(complete if options is None else options)]
     done = subprocess.run(words, input=lines, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
@@ -196,7 +196,7 @@ class TestFlows:
         Sink(pair, tmp_path, "--tcp", "5201")
         pair.run("a", "sysctl", "-qw", "net.ipv4.tcp_ecn=0")
         done, _ = flows_of(pair, tmp_path, group("cubic", 1, 0), ecn=True, check=False)
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert "ECN was not negotiated: net.ipv4.tcp_ecn must be 1 here, 1 or 2 on the server" in done.stderr
         pair.run("a", "sysctl", "-qw", "net.ipv4.tcp_ecn=1")
         (tmp_path / "again").mkdir()
@@ -205,18 +205,18 @@ class TestFlows:
     def test_flows__a_different_congestion_control_is_an_error(self, pair, tmp_path):
         Sink(pair, tmp_path, "--tcp", "5201")
         done, traffic = flows_of(pair, tmp_path, group("nosuch", 1, 0), check=False)
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert "flow from port 30000 to 10.77.0.2 port 5201: setting the congestion control nosuch" in done.stderr
-        assert traffic["groups"][0]["exit_status"] == 1
+        assert traffic["groups"][0]["exit_status"] == 2
         # A route's locked congestion control overrides the socket's.
         pair.run("a", "ip", "route", "replace", "10.77.0.0/24", "dev", "eth0", "congctl", "lock", "reno")
         (tmp_path / "again").mkdir()
         done, _ = flows_of(pair, tmp_path / "again", group("cubic", 1, 0), check=False)
-        assert (done.returncode, "its congestion control is reno, not cubic as requested" in done.stderr) == (1, True)
+        assert (done.returncode, "its congestion control is reno, not cubic as requested" in done.stderr) == (2, True)
 
     def test_flows__without_a_server_each_says_so(self, pair, tmp_path):
         done, traffic = flows_of(pair, tmp_path, group("cubic", 8, 0), check=False)
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert "connecting: Connection refused; is traffic_sink running there?" in done.stderr
         assert traffic["start_mono_ns"] == 0
         assert traffic["errors"] != []
@@ -238,7 +238,7 @@ class TestFlows:
         wait_until(lambda: sending(pair, 2))
         sink.child.kill()
         _, errors = flows.communicate(timeout=SECONDS)
-        assert flows.returncode == 1
+        assert flows.returncode == 2
         assert "flow from port 3000" in errors
         assert "to 10.77.0.2 port 5201: sending: " in errors
 
@@ -251,7 +251,7 @@ class TestFlows:
         wait_until(lambda: sending(pair, 2))
         flows.send_signal(number)
         _, errors = flows.communicate(timeout=SECONDS)
-        assert flows.returncode == 1
+        assert flows.returncode == 2
         assert errors.splitlines()[0] == f"long_flows: ended by {number.name} before its time"
         traffic = json.loads((tmp_path / "client/traffic.json").read_text())
         assert traffic["end_mono_ns"] - traffic["start_mono_ns"] < LONG_NS // 2
@@ -292,7 +292,7 @@ class TestFlows:
             output = [] if "--output" in words else ["--output", tmp_path / "other.bsg"]
             words = [child.BUILD / "traffic_sink", *words, *output, "--summary", tmp_path / "other.json"]
             done = pair.run("b", *words, check=False)
-            assert (done.returncode, done.stdout) == (2, "")
+            assert (done.returncode, done.stdout) == (1, "")
             assert message in done.stderr
             assert done.stderr.count("\n") == 1
             assert not (tmp_path / "other.bsg").exists()
@@ -306,7 +306,7 @@ class TestFlows:
             sink = Sink(pair, disk, "--tcp", "5201", interval_ns=20_000)
             flows_of(pair, tmp_path, group("cubic", 20, 0), duration_ns=200_000_000)
             sink.child.send_signal(signal.SIGTERM)
-            assert sink.child.wait(SECONDS) == 1
+            assert sink.child.wait(SECONDS) == 2
             errors = sink.child.stderr.read()
             assert "No space left on device" in errors
             summary = json.loads(sink.summary.read_text())

@@ -97,7 +97,7 @@ def test_schedule__cbr_gaps_are_equal_and_flows_uniform():
 def test_open_loop__bad_options_are_one_line(options, message):
     complete = ["--show", "--rate-bps", "1", "--load-ppm", "1", "--duration-ns", "1"]
     done = subprocess.run([child.BUILD / "open_loop", *complete, *options], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
@@ -171,14 +171,14 @@ class TestSending:
 
     def test_without_a_sink__it_says_what_is_missing(self, pair, tmp_path):
         done, traffic = send(pair, tmp_path, check=False)
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert "Connection refused; is traffic_sink running there?" in done.stderr
-        assert traffic["groups"][0]["exit_status"] == 1
+        assert traffic["groups"][0]["exit_status"] == 2
 
     def test_a_packet_that_does_not_fit__is_an_error(self, pair, tmp_path):
         Sink(pair, tmp_path, "--udp", "5201")
         done, _ = send(pair, tmp_path, check=False, sizes="fixed", mtu_bytes=9000)
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert "Message too long; is the MTU smaller than --mtu?" in done.stderr
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -191,7 +191,7 @@ class TestSending:
         wait_until(lambda: datagrams_received(pair) > 20)
         sender.send_signal(number)
         _, errors = sender.communicate(timeout=SECONDS)
-        assert sender.returncode == 1
+        assert sender.returncode == 2
         assert errors.splitlines()[0] == f"open_loop: ended by {number.name} before its time"
         traffic = json.loads((tmp_path / "client/traffic.json").read_text())
         assert traffic["open_loop"]["datagrams"] > 10

@@ -72,7 +72,7 @@ def test_plan__other_shapes_are_refused(values):
 def test_plan__file_that_is_no_json(tmp_path, capsys):
     path = tmp_path / "plan.json"
     path.write_text("{")
-    assert long_flows.main([str(path), str(tmp_path / "results")]) == 2
+    assert long_flows.main([str(path), str(tmp_path / "results")]) == 1
     assert capsys.readouterr().err.startswith(f"long_flows: {path}: this is no JSON")
     assert not (tmp_path / "results").exists()
     with pytest.raises(PlanError, match="No such file"):
@@ -90,7 +90,7 @@ def test_start__planned_long_ago_is_refused(tmp_path, capsys):
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({**PLAN, "server": "127.0.0.1", "start_mono_ns": 1}))
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    assert long_flows.main([str(path), str(tmp_path / "results")]) == 2
+    assert long_flows.main([str(path), str(tmp_path / "results")]) == 1
     assert before == {number: signal.getsignal(number) for number in before}
     assert "s ago: plan a time to come" in capsys.readouterr().err
 
