@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 
+from lib.errors import InputError, fail
 from lib.exit_codes import Exit, of_parts
-from lib.terminal import printable
+from lib.terminal import complain, say
 from runs.names import SPEC_FILE
 
 
@@ -41,7 +41,6 @@ def replay(directory: Path, pool: Executor | None, force: bool = False, shown: P
     Messages name `shown` in place of a `directory` that will be renamed.
     """
     from analysis.derive import derive
-    from lib.errors import InputError
     from runs import record
 
     compared: list[str] = []
@@ -51,29 +50,22 @@ def replay(directory: Path, pool: Executor | None, force: bool = False, shown: P
             directory, force, pool, lambda files, changed: compared.append(_comparison(files, changed))
         )
     except InputError as error:
-        return _complain(str(error).replace(str(directory), str(shown)))
+        return fail([str(error).replace(str(directory), str(shown))])
     except BrokenProcessPool:
-        return _complain(f"{shown}: a drawing process was killed (no memory?); earlier results are kept")
+        return fail([f"{shown}: a drawing process was killed (no memory?); earlier results are kept"])
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
-        return _complain(f"{shown}: cannot write:{where} {error.strerror or error}; earlier results are kept")
-    for line in damage:
-        _complain(f"{shown}: {line}")
+        return fail([f"{shown}: cannot write:{where} {error.strerror or error}; earlier results are kept"])
+    fail([f"{shown}: {line}" for line in damage])
     used = summary["utilization"]["mean"]
     verdict = "valid" if summary["valid"] else f"NOT VALID: {summary['reasons'][0]}"
     more = f" (and {len(summary['reasons']) - 1} more)" if len(summary["reasons"]) > 1 else ""
     utilization = "unknown" if used is None else f"{used:.2%}"
     line = f"{shown}: utilization {utilization}, {summary['drops']} drops, {verdict}{more}{''.join(compared)}"
-    print(printable(line))
+    say(line)
     if not damage and (unknown := record.unrecorded(directory)):
-        print(printable(f"note: {unknown.replace(str(directory), str(shown))}"), file=sys.stderr)
+        complain(f"note: {unknown.replace(str(directory), str(shown))}")
     return Exit.DOUBTFUL if damage else Exit.DONE
-
-
-def _complain(line: str) -> int:
-    """Prints a line to stderr, made safe for a terminal. Returns the exit status."""
-    print(printable(f"analysis: {line}"), file=sys.stderr)
-    return Exit.NOTHING
 
 
 def _comparison(files: int, changed: list[str]) -> str:

@@ -7,6 +7,7 @@ Exit status: 0 done; 1 failed, with the reason on stderr; 2 `diff` found differe
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,7 +18,8 @@ from controlplane.policy import MODES
 from controlplane.spec_file import SpecFileError
 from controlplane.switch import SwitchError
 from controlplane.targets import TARGETS
-from lib.terminal import printable
+from lib.errors import fail
+from lib.exit_codes import of_signal
 
 
 class _UsageError(Exception):
@@ -38,19 +40,13 @@ def main(arguments: list[str]) -> int:
         status: int = options.run(options)
         return status
     except ApplyError as error:
-        return _fail(error.lines)
+        return fail(error.lines)
     except SpecFileError as error:
-        return _fail(error.lines)
+        return fail(error.lines)
     except (SwitchError, _UsageError) as error:
-        return _fail([str(error)])
+        return fail([str(error)])
     except KeyboardInterrupt:
-        return 130
-
-
-def _fail(lines: list[str]) -> int:
-    for line in lines:
-        print(f"error: {printable(line)}", file=sys.stderr)
-    return 1
+        return of_signal(signal.SIGINT)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -32,7 +32,8 @@ from runs import run_table
 
 DOCS = host.CHECKOUT / "docs/results"
 KEYS = {
-    "paper": Key(f"whose figures: {', '.join(registry.packages())}, or a folder that has a PAPER", values=registry.packages()),
+    "paper": Key(f"whose figures: {', '.join(registry.packages())}, or a folder that has a PAPER",
+                 values=registry.packages()),
     "figure": Key("one or more of them, such as 5a (default: all)"),
     "smoke": Key("1: short runs", "0", SWITCH),
     "results": Key("the directory of the sweeps and figures", "results", PATHS),

@@ -5,7 +5,6 @@ Parameters that are not given stay as in the run. Values mean what they mean for
 
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from typing import Any
 from experiments.resolve import threshold
 from experiments.spec import validate
 from lib import units
-from lib.errors import BadValue, RunError, SpecError
+from lib.errors import BadValue, InputError, RunError, SpecError, fail
 from lib.exit_codes import Exit, of_parts
-from lib.terminal import printable
+from lib.terminal import say
 
 KEYS = ("buf", "mode", "ecn_threshold", "rate")
 
@@ -23,25 +22,21 @@ KEYS = ("buf", "mode", "ecn_threshold", "rate")
 def whatif(run: Path, given: dict[str, str]) -> int:
     """Replays each repetition of `run` and prints the results. Returns the exit status. Raises SpecError, RunError."""
     from analysis.whatif import results
-    from lib.errors import InputError
-    from runs import record, verdict
+    from runs import verdict
 
-    statuses = []
+    statuses: list[int] = []
     for repetition in [run] if (run / "spec.yaml").exists() else sorted(p for p in run.glob("rep-*") if p.is_dir()):
         try:
             setting = _setting(repetition, given)
             directory, summary = results.what_if(
                 repetition, setting, {key.upper(): text for key, text in given.items()}
             )
-            print(*map(printable, results.lines(directory, summary)), sep="\n")
-            if doubt := verdict.doubt(repetition):
-                print(printable(doubt), file=sys.stderr)
-            if unknown := record.unrecorded(repetition):
-                print(printable(f"note: {unknown}"), file=sys.stderr)
+            for line in results.lines(directory, summary):
+                say(line)
+            verdict.say_doubts(repetition)
             statuses.append(Exit.DONE)
         except InputError as error:
-            print(printable(f"analysis: {error}"), file=sys.stderr)
-            statuses.append(Exit.NOTHING)
+            statuses.append(fail([str(error)]))
         except OSError as error:
             raise RunError(f"{error.filename or repetition}: {error.strerror}; nothing was written") from None
     return of_parts(statuses)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lib import regular
+from lib.terminal import complain
 from runs import record
 from runs.names import JOB_NAME, SUMMARY, SWEEP_RUNS
 
@@ -86,3 +87,11 @@ def doubt(repetition: Path) -> str | None:
         return f"{repetition}: {unread(error)}"
     more = f" (and {len(why_not) - 1} more)" if len(why_not) > 1 else ""
     return f"{repetition}: NOT VALID: {why_not[0]}{more}" if why_not else None
+
+
+def say_doubts(repetition: Path) -> None:
+    """Says on stderr what `doubt` says, and that damage cannot be excluded where the run has no digests."""
+    if said := doubt(repetition):
+        complain(said)
+    if unknown := record.unrecorded(repetition):
+        complain(f"note: {unknown}")

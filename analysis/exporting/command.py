@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 
 from analysis import whole
 from lib.errors import BadValue, InputError, SpecError
-from lib.terminal import printable
+from lib.terminal import say
 from lib.words import PATHS, Key, require
-from runs import record, verdict
+from runs import verdict
 from runs.names import SUMMARY
 from runs.spec_file import the_repetition
 
@@ -70,11 +69,8 @@ def _export(repetition: Path, kind: str, output: Path) -> int:
         count = _writer(kind)(repetition, part)
         part.replace(output)
     unit = "steps" if kind == "flent" else "rows" if kind in DIRECTORIES else "postcards"
-    print(printable(f"{output}: {count} {unit}"))
-    if doubt := verdict.doubt(repetition):
-        print(printable(doubt), file=sys.stderr)
-    if unknown := record.unrecorded(repetition):
-        print(printable(f"note: {unknown}"), file=sys.stderr)
+    say(f"{output}: {count} {unit}")
+    verdict.say_doubts(repetition)
     return 0
 
 

@@ -343,7 +343,7 @@ def test_full_disk__for_real(tmp_path, known_runs):
     lines = done.stderr.splitlines()
     assert done.returncode == 1, done.stderr
     assert "No space left on device" in lines[0]
-    assert lines[0].startswith("analysis: ")
+    assert lines[0].startswith("error: ")
     assert sorted(lines[1:]) == sorted(path.name for path in source.iterdir() if path.is_file())
 
 

@@ -23,6 +23,7 @@ from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval
 from analysis.tests import foreign, simulate
 from bufferscope.__main__ import main
+from experiments import figures
 from lib.errors import InputError
 from runs import record, run_table
 

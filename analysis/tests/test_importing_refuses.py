@@ -287,7 +287,7 @@ def test_analysis__that_fails_leaves_nothing(tmp_path, recorded, monkeypatch, ca
     monkeypatch.setattr(derive_module, "render", full)
     words = ["import", f"FROM={tmp_path}/run", f"OUTPUT={tmp_path}/new/out", *CONDITIONS]
     assert main(words) == 1
-    assert f"analysis: {tmp_path}/new/out/rep-1: cannot write: No space left" in capsys.readouterr().err
+    assert f"error: {tmp_path}/new/out/rep-1: cannot write: No space left" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
     monkeypatch.setattr(derive_module, "render", lambda *_: "")
     assert main(words) == 0
