@@ -5,13 +5,13 @@ sentence that begins with the value: what is wrong, and what is allowed.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
 from lib import units
+from lib.words import unknown
 
 SIX_DECIMALS = 6
 
@@ -95,10 +95,7 @@ def optional(read: Callable[[object], Any]) -> Callable[[object], Any]:
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """The problem of a key that does not exist: names the nearest that does, else all."""
-    names = list(known)
-    near = difflib.get_close_matches(key.lower(), names, n=1)
-    hint = f"did you mean {near[0].upper()}?" if near else f"allowed: {', '.join(names).upper()}"
-    return f"is no parameter; {hint}"
+    return f"is no parameter; {unknown(key.upper(), map(str.upper, known))}"
 
 
 def _out_of_bounds(low: object, high: object, why: str) -> str:
