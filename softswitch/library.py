@@ -28,8 +28,19 @@ class Refused(Exception):
     """A request to the core, and its error reply."""
 
 
+_COPY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
+_READ_BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
+_DROP_BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
 class _Config(ctypes.Structure):
-    _fields_ = [("packets", ctypes.c_uint32), ("frame_bytes", ctypes.c_uint32), ("flows", ctypes.c_uint32)]
+    _fields_ = [
+        ("packets", ctypes.c_uint32),
+        ("frame_bytes", ctypes.c_uint32),
+        ("flows", ctypes.c_uint32),
+        ("read_body", _READ_BODY),
+        ("drop_body", _DROP_BODY),
+    ]
 
 
 class _Output(ctypes.Structure):
@@ -38,6 +49,9 @@ class _Output(ctypes.Structure):
         ("departure_ns", ctypes.c_uint64),
         ("frame", ctypes.POINTER(ctypes.c_uint8)),
         ("bytes", ctypes.c_uint32),
+        ("frame_bytes", ctypes.c_uint32),
+        ("body_offset", ctypes.c_uint32),
+        ("body", ctypes.c_void_p),
         ("port", ctypes.c_uint16),
         ("back_to_back", ctypes.c_bool),
         ("packet", ctypes.c_void_p),
@@ -90,7 +104,9 @@ class Core:
         flows: int = 64,
     ) -> None:  # fmt: skip
         self._library = library(pipeline)
-        config = _Config(packets, frame_bytes, flows)
+        self.bodies: dict[int, bytes] = {}  # by their handle: the received frames whose payloads are not in the core
+        self._callbacks = _READ_BODY(self._read_body), _DROP_BODY(self._drop_body), _COPY(ctypes.memmove)
+        config = _Config(packets, frame_bytes, flows, *self._callbacks[:2])
         size = self._library.core_memory_bytes(ctypes.byref(config))
         assert size
         self._memory = ctypes.create_string_buffer(size + 64)
@@ -101,6 +117,23 @@ class Core:
 
     def receive(self, arrival_ns: int, port: int, frame: bytes) -> int:
         return self._library.core_receive(self._core, ctypes.c_uint64(arrival_ns), port, frame, len(frame))
+
+    def receive_with_body(self, arrival_ns: int, port: int, frame: bytes) -> int:
+        """The same, as a driver does that keeps payloads where they are."""
+        handle = max(self.bodies, default=0) + 1
+        body = ctypes.c_void_p(handle) if len(frame) > self._library.core_head_bytes() else None
+        status = self._library.core_receive_from(
+            self._core, ctypes.c_uint64(arrival_ns), port, self._callbacks[2], frame, len(frame), body
+        )
+        if body and not status:
+            self.bodies[handle] = frame
+        return status
+
+    def _read_body(self, to: int, body: int, offset: int, length: int) -> None:
+        ctypes.memmove(to, self.bodies[body][offset : offset + length], length)
+
+    def _drop_body(self, body: int) -> None:
+        del self.bodies[body]
 
     def advance(self, until_ns: int) -> None:
         self._library.core_advance(self._core, ctypes.c_uint64(until_ns))
@@ -118,7 +151,9 @@ class Core:
         """All outputs that are due up to until_ns; releases them."""
         outputs, raw = [], _Output()
         while self._library.core_take_output(self._core, ctypes.c_uint64(until_ns), ctypes.byref(raw)):
-            frame = ctypes.string_at(raw.frame, raw.bytes)
+            frame = ctypes.string_at(raw.frame, raw.frame_bytes)
+            if raw.body:
+                frame += self.bodies.pop(raw.body)[raw.body_offset :][: raw.bytes - raw.frame_bytes]
             outputs.append(Output(raw.due_ns, raw.departure_ns, raw.port, frame, raw.back_to_back))
             self._library.core_release(self._core, ctypes.byref(raw))
         return outputs

@@ -8,6 +8,7 @@
 #include <linux/init.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
+#include <linux/skbuff.h>
 #include <linux/vmalloc.h>
 
 #include "switch.h"
@@ -64,6 +65,17 @@ static int __init read_parameters(struct core_config *config, u32 *port_count)
 	return error;
 }
 
+static void read_body(uint8_t *to, const void *body, uint32_t offset, uint32_t bytes)
+{
+	/* Cannot fail: the body is as long as the frame. */
+	skb_copy_bits(body, offset, to, bytes);
+}
+
+static void drop_body(void *body)
+{
+	consume_skb(body);
+}
+
 static int __init create_core(struct bsw_switch *owner, const struct core_config *config)
 {
 	size_t bytes = core_memory_bytes(config);
@@ -71,7 +83,9 @@ static int __init create_core(struct bsw_switch *owner, const struct core_config
 	owner->memory = vmalloc(bytes);
 	owner->executor.ports =
 		vzalloc(array_size(owner->executor.port_count, sizeof(*owner->executor.ports)));
-	if (!owner->memory || !owner->executor.ports) {
+	owner->truesizes =
+		vzalloc(array_size(config->frame_bytes + PIPELINE_HEADROOM + 1, sizeof(*owner->truesizes)));
+	if (!owner->memory || !owner->executor.ports || !owner->truesizes) {
 		pr_err("allocating %zu MiB for %u packets: out of memory: fewer %s.packets, or more mem=: no "
 		       "switch\n",
 		       bytes >> 20, config->packets, KBUILD_MODNAME);
@@ -86,13 +100,14 @@ static void __init destroy(struct bsw_switch *owner)
 	bsw_ports_destroy(owner);
 	hrtimer_cancel(&owner->timer);
 	owner->executor.core = NULL;
+	vfree(owner->truesizes);
 	vfree(owner->executor.ports);
 	vfree(owner->memory);
 }
 
 static int __init create(struct bsw_switch *owner)
 {
-	struct core_config config = {0};
+	struct core_config config = {.read_body = read_body, .drop_body = drop_body};
 	u32 port_count;
 	int error = read_parameters(&config, &port_count);
 

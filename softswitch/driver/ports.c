@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* The far ends of the switch's ports: ordinary Ethernet devices, one for each host. A frame arrives at the switch in
- * the ns in which the host transmits it. ndo_start_xmit copies the frame into the core and frees its skb. Frames in
+ * the ns in which the host transmits it. ndo_start_xmit copies the frame's head into the core, refers to the pages of
+ * its payload, and frees its skb. Frames in
  * the switch therefore do not count against their socket (TCP Small Queues), and no queue of the host fills.
  *
  * There is no checksum or segmentation offload: frames in the switch are the frames of a wire. NETIF_F_SG is on,
@@ -20,10 +21,32 @@ static void gather(uint8_t *to, const void *source, uint32_t bytes)
 	skb_copy_bits(source, 0, to, bytes);
 }
 
+/* An skb with the frame's own pages, which becomes the received skb; NULL: the frame is short or has no pages. The
+ * sender's skb is freed at once: TCP must not take a frame on a link for one that its host still holds.
+ */
+static struct sk_buff *make_body(struct sk_buff *skb, unsigned int head_bytes)
+{
+	int linear_bytes = skb_zerocopy_headlen(skb);
+	struct sk_buff *body;
+
+	if (skb->len <= head_bytes || linear_bytes > head_bytes)
+		return NULL;
+	body = alloc_skb(NET_IP_ALIGN + PIPELINE_HEADROOM + head_bytes, GFP_ATOMIC);
+	if (!body)
+		return NULL;
+	skb_reserve(body, NET_IP_ALIGN + PIPELINE_HEADROOM);
+	if (skb_zerocopy(body, skb, skb->len, linear_bytes) || !pskb_may_pull(body, head_bytes)) {
+		kfree_skb(body);
+		return NULL;
+	}
+	return body;
+}
+
 static netdev_tx_t start_xmit(struct sk_buff *skb, struct net_device *device)
 {
 	struct bsw_port *port = netdev_priv(device);
 	struct bsw_switch *owner = port->owner;
+	struct sk_buff *body = make_body(skb, core_head_bytes());
 	u64 now_ns;
 
 	skb_tx_timestamp(skb);
@@ -31,8 +54,10 @@ static netdev_tx_t start_xmit(struct sk_buff *skb, struct net_device *device)
 	now_ns = ktime_get_ns();
 	if (skb->ip_summed == CHECKSUM_PARTIAL)
 		port->counters->rx_checksum_missing++;
-	if (core_receive_from(owner->executor.core, now_ns, port->counters->number, gather, skb, skb->len)) {
+	if (core_receive_from(owner->executor.core, now_ns, port->counters->number, gather, skb, skb->len,
+			      body)) {
 		port->tx_dropped++;
+		kfree_skb(body);
 	} else {
 		port->tx_packets++;
 		port->tx_bytes += skb->len;

@@ -32,6 +32,47 @@ void bsw_schedule(struct bsw_switch *owner, u64 now_ns)
 	hrtimer_start(&owner->timer, ns_to_ktime(due_ns), HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
+/* The frame in pages of its own. */
+static struct sk_buff *copy_of(struct net_device *device, const struct core_output *output)
+{
+	struct sk_buff *skb = netdev_alloc_skb_ip_align(device, output->bytes);
+
+	if (skb)
+		skb_put_data(skb, output->frame, output->bytes);
+	return skb;
+}
+
+/* The memory that a frame in pages of its own takes. A receiver's window follows from it, and should not from where we
+ * keep the payload.
+ */
+static unsigned int truesize(struct bsw_switch *owner, struct net_device *device, uint32_t bytes)
+{
+	unsigned int *known = &owner->truesizes[bytes];
+	struct sk_buff *skb;
+
+	if (!*known) {
+		skb = netdev_alloc_skb_ip_align(device, bytes);
+		*known = skb ? skb->truesize : SKB_TRUESIZE(bytes);
+		kfree_skb(skb);
+	}
+	return *known;
+}
+
+/* The head as the program left it, before the payload in the sender's pages. Cannot fail: the head has room, and a
+ * frame is cut in its pages without an allocation.
+ */
+static struct sk_buff *from_body(struct bsw_switch *owner, struct net_device *device,
+				 const struct core_output *output)
+{
+	struct sk_buff *skb = output->body;
+
+	__skb_pull(skb, output->body_offset);
+	WARN_ON_ONCE(pskb_trim(skb, output->bytes - output->frame_bytes));
+	memcpy(skb_push(skb, output->frame_bytes), output->frame, output->frame_bytes);
+	skb->truesize = truesize(owner, device, output->bytes);
+	return skb;
+}
+
 /* The frame as an skb of the host's device; NULL, counted: the device is down, or no memory. */
 static struct sk_buff *receive_skb(struct bsw_port *port, struct net_device *device,
 				   const struct core_output *output)
@@ -42,15 +83,15 @@ static struct sk_buff *receive_skb(struct bsw_port *port, struct net_device *dev
 
 	if (netif_running(device)) {
 		error = -ENOMEM;
-		skb = netdev_alloc_skb_ip_align(device, output->bytes);
+		skb = output->body ? from_body(port->owner, device, output) : copy_of(device, output);
 	}
 	if (!skb) {
+		kfree_skb(output->body);
 		counters->tx_errors++;
 		counters->tx_last_errno = -error;
 		port->rx_dropped++;
 		return NULL;
 	}
-	skb_put_data(skb, output->frame, output->bytes);
 	skb->protocol = eth_type_trans(skb, device);
 	lateness_count(&counters->lateness, output->due_ns, ktime_get_ns(), output->back_to_back);
 	counters->tx_frames++;

@@ -33,6 +33,7 @@ struct bsw_switch {
 	u64 armed_ns;	 /* when the timer expires; CORE_NEVER_NS: not set */
 	bool delivering; /* the timer's function is running; it sets the timer at its end */
 	void *memory;
+	unsigned int *truesizes;			/* by bytes of a frame; 0: not known yet */
 	struct net_device *devices[EXECUTOR_MAX_PORTS]; /* port number - 1 */
 };
 

@@ -10,6 +10,8 @@ enum {
 	/* One packet in eight is reserved for clones. When memory runs out the core refuses new frames at the door, so
 	 * an admitted packet always gets its postcard. */
 	CLONE_SHARE = 8,
+	/* More than any header stack, and a postcard's clone. */
+	LEAST_HEAD_BYTES = 256,
 };
 
 static size_t part(size_t *total, size_t bytes)
@@ -79,10 +81,15 @@ int core_attach_port(struct core *core, uint16_t port)
 	return 0;
 }
 
+uint32_t core_head_bytes(void)
+{
+	return pipeline_max_parse_bytes > LEAST_HEAD_BYTES ? pipeline_max_parse_bytes : LEAST_HEAD_BYTES;
+}
+
 /* Inlined into both callers: a contiguous frame needs no call through a function pointer. */
 static inline __attribute__((always_inline)) int receive(struct core *core, uint64_t arrival_ns,
 							 uint16_t number, core_copy *copy, const void *source,
-							 uint32_t bytes)
+							 uint32_t bytes, void *body)
 {
 	struct port *port = &core->ports[number % PIPELINE_PORTS];
 	struct core_packet *packet;
@@ -106,7 +113,9 @@ static inline __attribute__((always_inline)) int receive(struct core *core, uint
 		core->stats.arrivals_clamped++;
 		arrival_ns = core->now_ns;
 	}
-	copy(packet->packet.frame, source, bytes);
+	packet->body = body;
+	packet->head_bytes = body ? core_head_bytes() : bytes;
+	copy(packet->packet.frame, source, packet->head_bytes);
 	packet->packet.frame_bytes = bytes;
 	packet->packet.std.ingress_port = number;
 	packet->packet.std.packet_length = bytes;
@@ -130,13 +139,13 @@ static void copy_bytes(uint8_t *to, const void *source, uint32_t bytes)
 int core_receive(struct core *core, uint64_t arrival_ns, uint16_t number, const uint8_t *frame,
 		 uint32_t bytes)
 {
-	return receive(core, arrival_ns, number, copy_bytes, frame, bytes);
+	return receive(core, arrival_ns, number, copy_bytes, frame, bytes, NULL);
 }
 
 int core_receive_from(struct core *core, uint64_t arrival_ns, uint16_t number, core_copy *copy,
-		      const void *source, uint32_t bytes)
+		      const void *source, uint32_t bytes, void *body)
 {
-	return receive(core, arrival_ns, number, copy, source, bytes);
+	return receive(core, arrival_ns, number, copy, source, bytes, body);
 }
 
 /* Does the earliest arrival: ingress, then the queue. An ingress clone is queued before its packet, as on BMv2. */
@@ -202,6 +211,15 @@ uint64_t core_next_output_ns(const struct core *core)
 	return heap_time_ns(&core->outputs);
 }
 
+/* Of a frame with a body: its bytes in the buffer. */
+static uint32_t resident_bytes(const struct core_packet *packet)
+{
+	const uint8_t *end = packet->buffer + PIPELINE_HEADROOM + packet->head_bytes;
+	uint32_t bytes = (uint32_t)(end - packet->packet.frame);
+
+	return bytes < packet->packet.frame_bytes ? bytes : packet->packet.frame_bytes;
+}
+
 bool core_take_output(struct core *core, uint64_t until_ns, struct core_output *output)
 {
 	struct core_packet *packet;
@@ -216,10 +234,14 @@ bool core_take_output(struct core *core, uint64_t until_ns, struct core_output *
 		.departure_ns = packet->departure_ns,
 		.frame = packet->packet.frame,
 		.bytes = packet->packet.frame_bytes,
+		.frame_bytes = packet->body ? resident_bytes(packet) : packet->packet.frame_bytes,
+		.body_offset = packet->head_bytes,
+		.body = packet->body,
 		.port = port,
 		.back_to_back = packet->back_to_back,
 		.packet = packet,
 	};
+	packet->body = NULL;
 	return true;
 }
 

@@ -32,6 +32,10 @@ struct core_config {
 	uint32_t packets;     /* capacity: queued, on links and in outputs; an eighth is for clones */
 	uint32_t frame_bytes; /* of the longest frame, with its Ethernet header, without its FCS */
 	uint32_t flows;	      /* flows with their own settings */
+
+	/* Of frames with a body; NULL if there are none. read_body copies bytes of the received frame, from offset on. */
+	void (*read_body)(uint8_t *to, const void *body, uint32_t offset, uint32_t bytes);
+	void (*drop_body)(void *body); /* the packet is gone */
 };
 
 /* One output frame. Its bytes belong to the core and are valid until core_release. */
@@ -40,6 +44,9 @@ struct core_output {
 	uint64_t departure_ns; /* when its last bit left the queue */
 	const uint8_t *frame;
 	uint32_t bytes;
+	uint32_t frame_bytes; /* of them at frame; the others are in the body, from offset body_offset on */
+	uint32_t body_offset;
+	void *body; /* now the caller's; NULL: all bytes are at frame */
 	uint16_t port;
 	bool back_to_back; /* on a link with a rate: its transmission began when the previous one ended */
 	void *packet;
@@ -62,10 +69,18 @@ int core_attach_port(struct core *core, uint16_t port);
  */
 int core_receive(struct core *core, uint64_t arrival_ns, uint16_t port, const uint8_t *frame, uint32_t bytes);
 
-/* The same for a frame that is not contiguous: `copy` writes its `bytes` bytes to `to`. */
+/* The bytes of a received frame that the core needs in its own memory. The program reads no further; without limit if
+ * one of its checksums covers the payload.
+ */
+uint32_t core_head_bytes(void);
+
+/* The same for a frame that is not contiguous: `copy` writes its first `bytes` bytes to `to`. With a `body`, the core
+ * copies core_head_bytes alone, and keeps the body until the packet is an output or gone. After an error the body is
+ * still the caller's.
+ */
 typedef void core_copy(uint8_t *to, const void *source, uint32_t bytes);
 int core_receive_from(struct core *core, uint64_t arrival_ns, uint16_t port, core_copy *copy,
-		      const void *source, uint32_t bytes);
+		      const void *source, uint32_t bytes, void *body);
 
 /* Does every event up to and including until_ns, in the order of virtual time. At one ns departures come before
  * arrivals: a packet that arrives at t does not see a packet whose last bit leaves at t. Departures among themselves,

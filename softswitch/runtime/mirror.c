@@ -32,10 +32,22 @@ static uint32_t min32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
+/* Copies bytes of the received frame, from offset on. */
+static void copy_frame(const struct core *core, uint8_t *to, const struct core_packet *original,
+		       uint32_t offset, uint32_t bytes)
+{
+	uint32_t end = min32(offset + bytes, original->head_bytes);
+	uint32_t resident = end > offset ? end - offset : 0;
+
+	memcpy(to, original->packet.frame + offset, resident);
+	if (unlikely(resident < bytes))
+		core->config.read_body(to + resident, original->body, offset + resident, bytes - resident);
+}
+
 /* Copies the bytes that pipeline_clone needs. Ingress clone: the received frame, at least as far as the parser reads.
  * Egress clone: the payload. */
-static void copy_bytes(struct core_packet *copy, const struct core_packet *original, enum instance_type kind,
-		       uint32_t truncate_bytes)
+static void copy_bytes(const struct core *core, struct core_packet *copy, const struct core_packet *original,
+		       enum instance_type kind, uint32_t truncate_bytes)
 {
 	const struct packet *from = &original->packet;
 	uint32_t skip = kind == INSTANCE_EGRESS_CLONE ? min32(from->payload_offset, from->frame_bytes) : 0;
@@ -43,8 +55,9 @@ static void copy_bytes(struct core_packet *copy, const struct core_packet *origi
 
 	if (kind == INSTANCE_INGRESS_CLONE && bytes < pipeline_max_parse_bytes)
 		bytes = min32(pipeline_max_parse_bytes, from->frame_bytes);
-	memcpy(copy->packet.frame, from->frame + skip, bytes);
+	copy_frame(core, copy->packet.frame, original, skip, bytes);
 	copy->packet.frame_bytes = bytes;
+	copy->head_bytes = bytes;
 	copy->queue_bytes = skip + bytes;
 }
 
@@ -62,7 +75,7 @@ struct core_packet *mirror_clone(struct core *core, const struct core_packet *or
 	copy = packet_pool_get(core);
 	if (!copy)
 		return NULL;
-	copy_bytes(copy, original, kind, session->truncate_bytes);
+	copy_bytes(core, copy, original, kind, session->truncate_bytes);
 	pipeline_clone(core->pipeline, &original->packet, &copy->packet, kind, std->clone_fields);
 	copy->generation = original->generation + 1;
 	copy->packet.std.egress_spec = session->port;

@@ -75,12 +75,15 @@ struct core_packet *packet_pool_get(struct core *core)
 	packet->packet.std.truncate_bytes = UINT32_MAX;
 	packet->flow_delay_ns = 0;
 	packet->generation = 0;
+	packet->body = NULL;
 	packet->back_to_back = false;
 	return packet;
 }
 
 void packet_pool_put(struct core *core, struct core_packet *packet)
 {
+	if (packet->body)
+		core->config.drop_body(packet->body);
 	packet->next = core->free_packets;
 	core->free_packets = packet;
 	core->packets_used--;

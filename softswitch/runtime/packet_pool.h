@@ -10,9 +10,11 @@
 struct core_packet {
 	struct packet packet;
 	struct core_packet *next;
-	uint8_t *buffer;  /* begins PIPELINE_HEADROOM bytes before the received frame */
-	uint64_t time_ns; /* of its next event: arrival, departure, or output */
-	uint64_t seq;	  /* order of events at the same ns */
+	uint8_t *buffer;     /* begins PIPELINE_HEADROOM bytes before the received frame */
+	uint32_t head_bytes; /* of the received frame that are in the buffer */
+	void *body;	     /* has the others; NULL: there are none */
+	uint64_t time_ns;    /* of its next event: arrival, departure, or output */
+	uint64_t seq;	     /* order of events at the same ns */
 	uint64_t enqueue_ns;
 	uint64_t departure_ns;
 	uint64_t flow_delay_ns; /* of its flow, read at the arrival */

@@ -483,5 +483,31 @@ def test_runs__with_the_same_input_are_the_same() -> None:
     assert run(1) == run(7)
 
 
+@pytest.mark.parametrize("mirrored", [0, MIRROR_INGRESS, MIRROR_EGRESS, MIRROR_INGRESS | MIRROR_EGRESS | MIRROR_COPIES])
+@pytest.mark.parametrize("truncated", ["", " truncate 40", " truncate 700"])
+def test_bodies__outside_of_the_core_change_nothing(mirrored: int, truncated: str) -> None:
+    rng = random.Random(f"{mirrored} {truncated}")
+    whole, split = Core(packets=256), Core(packets=256)
+    outputs: list[list[Output]] = [[], []]
+    for core in (whole, split):
+        core.set("port set 2 rate 992000000 limit_packets 40 delay 5000", f"mirror set 1 3{truncated}")
+        core.set(f"test mirror {mirrored}")
+    for number in range(2000):
+        ask = rng.choice((0, 0, 0, INGRESS_DROP, EGRESS_DROP, ABSENT_SESSION))
+        length = rng.choice((60, 255, 256, 257, 1500, 2048, 4000))
+        frame = frame_to(rng.choice((1, 2, 2, 2, 9)), length, ask, bytes([number % 256]))
+        now_ns = number * rng.choice((2_000, 9_000))
+        assert whole.receive(now_ns, 1, frame) == split.receive_with_body(now_ns, 1, frame)
+        if not rng.randrange(30):
+            for core, out in zip((whole, split), outputs, strict=True):
+                out += core.run(now_ns)
+    for core, out in zip((whole, split), outputs, strict=True):
+        out += core.run()
+    assert outputs[0] == outputs[1]
+    assert whole.stats() == split.stats()
+    assert len({len(output.frame) for output in outputs[0]}) > 4
+    assert not split.bodies
+
+
 def test_freestanding__core_and_pipeline_need_no_libc() -> None:
     make("PIPELINE=test", "freestanding")

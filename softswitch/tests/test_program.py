@@ -112,6 +112,18 @@ def test_egress_threshold__drops_take_no_link_time() -> None:
     assert sum(bool(card["flags"] & DROPPED) for card in cards(outputs)) == 15
 
 
+@pytest.mark.parametrize("policy", ["tail_drop 9 0", "egress_threshold 9 0 0"])
+def test_bodies__outside_of_the_core_give_the_same_frames_and_postcards(policy: str) -> None:
+    whole, split = switch(policy), switch(policy)
+    for number, (arrival_ns, length) in enumerate(random_arrivals(random.Random(policy), 2000)):
+        frame = udp(length, number)[:-1] + bytes([number % 256])
+        assert whole.receive(arrival_ns, 1, frame) == split.receive_with_body(arrival_ns, 1, frame) == 0
+    outputs = whole.run()
+    assert outputs == split.run()
+    assert any(card["flags"] & DROPPED for card in cards(outputs))
+    assert not split.bodies
+
+
 def test_calibration__a_prime_number_of_packets_gives_as_many_postcards() -> None:
     core = switch("tail_drop 100 0", rate_bps=0)
     outputs = []
