@@ -39,7 +39,7 @@ import os, signal, sys
 def hold(event, values):
     if event == "open" and str(values[0]).endswith("postcards.bsp"):
         os.kill(os.getpid(), signal.SIGSTOP)
-if "analysis" in sys.orig_argv:
+if "replay" in sys.orig_argv:
     sys.addaudithook(hold)
 """
 LONG = ("CC=reno", "FLOWS=2", "RATE=50mbit", "DURATION=60s")

@@ -100,6 +100,8 @@ def traffic() -> dict[str, object]:
             connection, _ = listening.accept()
             while connection.recv(65536):
                 pass
+        os.write(ready[1], b"3")
+        os.read(go[0], 1)  # the namespace, and with it both ends of the link, stay until the tap is read
         os._exit(0)
     os.read(ready[0], 1)
     run("ip", "link", "add", "left", "type", "veth", "peer", "name", "right")
@@ -118,7 +120,7 @@ def traffic() -> dict[str, object]:
         with socket.create_connection(("10.9.0.2", 5001)) as client:
             port = client.getsockname()[1]
             client.sendall(os.urandom(1 << 20))
-        os.waitpid(server, 0)
+        os.read(ready[0], 1)
         tap.setblocking(False)
         while True:
             try:
@@ -128,6 +130,8 @@ def traffic() -> dict[str, object]:
             frames += 1
             digest.update(struct.pack("<I", len(data)) + data + ancillary[0][2])
         lost = struct.unpack("II", tap.getsockopt(263, 6, 8))[1]  # SOL_PACKET, PACKET_STATISTICS
+    os.write(go[1], b"2")
+    os.waitpid(server, 0)
     return {"links": links, "port": port, "frames": frames, "lost": lost, "sha256": digest.hexdigest()}
 
 
