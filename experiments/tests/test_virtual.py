@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 import pytest
 
+from analysis.raw import load_postcards
 from experiments.host import CHECKOUT
 from experiments.lab import virtual as virtual_lab
 from experiments.tests.conftest import wait_for
@@ -203,3 +204,33 @@ def test_run__leaves_nothing_behind_when_it_is_ended(tmp_path: Path, number: int
     assert shared_memory() == before
     if number != signal.SIGKILL:  # then the next experiment says so
         assert (repetition / "ABORTED").read_text() == f"stopped\nended by {signal.Signals(number).name}\n"
+
+
+def test_executors__give_the_same_packets(tmp_path: Path) -> None:
+    """The kernel sends and discards, or the programs do. Only times of SYNs differ, by the us of a failed open()."""
+    program = (
+        "import sys; from experiments.lab import virtual as lab; from bufferscope.__main__ import main\n"
+        "job = lab.machine_job\n"
+        "def without(*given):\n"
+        "    made = job(*given)\n"
+        "    made.parameters['bufferscope_traffic.enabled'] = '0'\n"
+        "    return made\n"
+        "lab.machine_job = without\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    run(tmp_path / "kernel", *SHORT)
+    words = ("experiment", *SHORT, f"RESULTS={tmp_path / 'process'}")
+    done = subprocess.run([sys.executable, "-c", program, *words], cwd=CHECKOUT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + done.stdout
+    tables = []
+    for executor in ("kernel", "process"):
+        repetition = tmp_path / executor / "latest/rep-1"
+        for name in ("traffic_sink.json", "tcp_flows.json"):
+            assert json.loads((repetition / name).read_text())["executor"] == executor
+        tables.append(load_postcards(repetition / "postcards.bsp")[0])
+    kernel, process = tables
+    for name in ("depth_packets", "packet_bytes", "flow", "flags", "tcp_flags"):
+        assert (kernel[name] == process[name]).all(), name
+    apart_ns = abs(kernel["enqueue_mono_ns"] - process["enqueue_mono_ns"])
+    assert apart_ns.max() < 2000
+    assert apart_ns[len(apart_ns) // 10 :].max() <= 10

@@ -124,10 +124,21 @@ int flow_write(struct flow *flow)
 	return 0;
 }
 
-void flow_stop(struct flow *flow)
+int flow_pump(struct flow *flow, const struct pump *pump)
+{
+	int err = pump_send(pump, flow->fd);
+
+	return err ? fail(flow, err, "handing it to the kernel: %s", strerror(-err)) : 0;
+}
+
+void flow_stop(struct flow *flow, const struct pump *pump)
 {
 	const unsigned int rate = STANDSTILL_RATE;
+	int err;
 
+	if (flow->state == FLOW_SENDING && pump_is_open(pump) &&
+	    !pump_stop(pump, flow->fd, &flow->bytes_written, &err) && err)
+		fail(flow, err, "sending: %s", strerror(-err));
 	setsockopt(flow->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));
 	flow->state = FLOW_STOPPED;
 }

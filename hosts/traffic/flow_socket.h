@@ -5,6 +5,7 @@
 #define TRAFFIC_FLOW_SOCKET_H
 
 #include "flow_list.h"
+#include "pump.h"
 #include "server.h"
 
 /* The settings that all flows share. */
@@ -26,8 +27,11 @@ int flow_write(struct flow *flow);
 /* Records why the connection has ended. Always -errno. */
 int flow_ended(struct flow *flow, const char *doing);
 
+/* Lets the kernel write from now on, instead of flow_write. 0 or -errno. */
+int flow_pump(struct flow *flow, const struct pump *pump);
+
 /* Stops writing and holds back unsent data. The socket stays open, so the ACKs of segments in flight find it. */
-void flow_stop(struct flow *flow);
+void flow_stop(struct flow *flow, const struct pump *pump);
 
 /* Copies the kernel's counters from TCP_INFO. */
 void flow_account(struct flow *flow);

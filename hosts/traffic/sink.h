@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "goodput.h"
+#include "pump.h"
 
 struct sink;
 
@@ -39,6 +40,8 @@ struct sink_flow {
 struct sink {
 	struct events events;
 	struct goodput goodput;
+	struct pump pump;
+	struct sink_handler pump_handler;
 	struct sink_flow **flows; /* in order of appearance */
 	uint32_t flow_count;
 	uint32_t flow_capacity;
@@ -73,6 +76,13 @@ int sink_udp(struct sink *sink, uint16_t port);
 /* Datagrams dropped because a socket's buffer was full. */
 uint64_t sink_udp_drops(const struct sink *sink);
 
-void sink_tcp_close(struct sink_flow *flow);
+void sink_tcp_close(struct sink_flow *flow, struct sink *sink);
+
+/* Opens the kernel's executor, if there is one. 0, or -errno after one message. */
+int sink_pump_open(struct sink *sink);
+/* Counts what the kernel has discarded since the last call. 0, or -errno after one message. */
+int sink_pump_collect(struct sink *sink);
+/* Asks to be told of the first bytes after an idle interval. 0, or -errno after one message. */
+int sink_pump_arm(struct sink *sink);
 
 #endif

@@ -22,8 +22,15 @@ struct listener {
 	uint16_t port;
 };
 
-void sink_tcp_close(struct sink_flow *flow)
+void sink_tcp_close(struct sink_flow *flow, struct sink *sink)
 {
+	uint64_t written_bytes;
+	int error;
+
+	if (flow->fd >= 0 && pump_is_open(&sink->pump)) {
+		sink_pump_collect(sink);
+		pump_stop(&sink->pump, flow->fd, &written_bytes, &error);
+	}
 	if (flow->fd >= 0)
 		close(flow->fd);
 	flow->fd = -1;
@@ -45,8 +52,19 @@ static int discard(struct sink_handler *handler, struct sink *sink)
 	if (flow->end == SINK_FAILED)
 		complain("receiving from port %d on port %d: %s", flow->meter.src_port, flow->meter.dst_port,
 			 strerror(errno));
-	sink_tcp_close(flow);
+	sink_tcp_close(flow, sink);
 	return 0;
+}
+
+/* Receives on a new connection, or lets the kernel do it; then only the end is of interest here. */
+static int receive(struct sink *sink, struct sink_flow *flow)
+{
+	bool pumped = pump_is_open(&sink->pump);
+	int err = pumped ? pump_discard(&sink->pump, flow->fd, sink->flow_count - 1) : 0;
+
+	return err ? err
+		   : events_socket(&sink->events, EPOLL_CTL_ADD, flow->fd, pumped ? EPOLLRDHUP : EPOLLIN,
+				   flow);
 }
 
 static int accept_all(struct sink_handler *handler, struct sink *sink)
@@ -69,7 +87,7 @@ static int accept_all(struct sink_handler *handler, struct sink *sink)
 		if (!err) {
 			flow->handler.ready = discard;
 			flow->fd = fd;
-			err = events_socket(&sink->events, EPOLL_CTL_ADD, fd, EPOLLIN, flow);
+			err = receive(sink, flow);
 		}
 		if (!err)
 			continue;
@@ -79,7 +97,7 @@ static int accept_all(struct sink_handler *handler, struct sink *sink)
 		if (fd < 0)
 			return err; /* the listener would stay ready for ever */
 		if (flow)
-			sink_tcp_close(flow);
+			sink_tcp_close(flow, sink);
 		else
 			close(fd);
 	}

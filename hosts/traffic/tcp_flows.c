@@ -166,6 +166,13 @@ static void set_times(struct run *run)
 	run->end_mono_ns = run->start_mono_ns + run->flows[run->count - 1].offset_ns + run->duration_ns;
 }
 
+static int start_sending(struct run *run, struct flow *flow)
+{
+	if (pump_is_open(&run->pump))
+		return flow_pump(flow, &run->pump);
+	return flow_write(flow) || wait_for(run, EPOLL_CTL_MOD, flow, EPOLLOUT | EPOLLRDHUP);
+}
+
 /* Starts all flows that have the offset of flow number first. Returns the number of the next flow, or -EIO. */
 static int begin(struct run *run, uint32_t first)
 {
@@ -177,7 +184,7 @@ static int begin(struct run *run, uint32_t first)
 		struct flow *flow = run->flows + next;
 
 		flow->state = FLOW_SENDING;
-		if (flow_write(flow) || wait_for(run, EPOLL_CTL_MOD, flow, EPOLLOUT | EPOLLRDHUP))
+		if (start_sending(run, flow))
 			return -EIO;
 	}
 	now_ns = mono_now_ns(); /* read afterwards, because in virtual time reading the clock takes 1 ns */
@@ -209,7 +216,7 @@ static int send_until_end(struct run *run)
 static int drain(struct run *run)
 {
 	for (uint32_t index = 0; index < run->count; index++)
-		flow_stop(run->flows + index);
+		flow_stop(run->flows + index, &run->pump);
 	run->ended_mono_ns = mono_now_ns();
 	for (uint32_t index = 0; index < run->count; index++)
 		wait_for(run, EPOLL_CTL_DEL, run->flows + index, 0);
@@ -264,12 +271,15 @@ int main(int argc, char **argv)
 		return err > 0 ? 0 : EXIT_REFUSED;
 	if (flow_list_read(stdin, &run.flows, &run.count))
 		return EXIT_REFUSED;
-	if (allow_files(run.count + OTHER_FILES, run.count + OTHER_FILES) || events_open(&run.events)) {
+	if (allow_files(run.count + OTHER_FILES, run.count + OTHER_FILES) || pump_open(&run.pump) ||
+	    events_open(&run.events)) {
 		free(run.flows);
 		return EXIT_REFUSED;
 	}
 
+	run.with_pump = pump_is_open(&run.pump);
 	err = carry(&run);
+	pump_close(&run.pump);
 	for (uint32_t index = 0; index < run.count; index++)
 		flow_close(run.flows + index);
 	trouble = report_errors(&run);

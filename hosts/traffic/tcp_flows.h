@@ -6,6 +6,7 @@
 
 #include "events.h"
 #include "flow_socket.h"
+#include "pump.h"
 
 struct run {
 	struct path path;
@@ -17,6 +18,8 @@ struct run {
 	const char *report;
 
 	struct events events;
+	struct pump pump;
+	bool with_pump;
 	struct flow *flows; /* sorted by offset */
 	uint32_t count;
 	uint32_t connected;

@@ -37,9 +37,10 @@ static void print_all(FILE *file, const void *context)
 	fprintf(file,
 		"{\"planned_start_mono_ns\":%" PRIu64 ",\"start_mono_ns\":%" PRIu64
 		",\"end_mono_ns\":%" PRIu64 ",\"ended_mono_ns\":%" PRIu64
-		",\n \"stopped_by\":%s%s%s,\"flows\":[",
+		",\n \"executor\":\"%s\",\"stopped_by\":%s%s%s,\"flows\":[",
 		run->planned_start_mono_ns, run->start_mono_ns, run->end_mono_ns, run->ended_mono_ns,
-		run->stopped ? "\"" : "", run->stopped ? run->stopped : "null", run->stopped ? "\"" : "");
+		run->with_pump ? "kernel" : "process", run->stopped ? "\"" : "",
+		run->stopped ? run->stopped : "null", run->stopped ? "\"" : "");
 	for (uint32_t index = 0; index < run->count; index++) {
 		fputs(index ? ",\n  " : "\n  ", file);
 		print_flow(file, run->flows + index);

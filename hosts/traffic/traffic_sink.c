@@ -127,12 +127,21 @@ static void print_summary(FILE *file, const void *context)
 	goodput_print(file, &sink->goodput);
 	fprintf(file, ",\n \"connections_refused\":%" PRIu64 ",\"datagrams_dropped\":%" PRIu64, sink->refused,
 		sink_udp_drops(sink));
+	fprintf(file, ",\n \"executor\":\"%s\"", pump_is_open(&sink->pump) ? "kernel" : "process");
 	fputs(",\n \"flows\":[", file);
 	for (uint32_t index = 0; index < sink->flow_count; index++) {
 		fputs(index ? ",\n  " : "\n  ", file);
 		print_flow(file, sink->flows[index]);
 	}
 	fputs("]}\n", file);
+}
+
+static int end_interval(struct sink *sink)
+{
+	int err = sink_pump_collect(sink);
+
+	goodput_timer(&sink->goodput);
+	return err || sink->goodput.interval_mono_ns ? err : sink_pump_arm(sink);
 }
 
 /* Receives until a signal, then empties the sockets. 0, or -errno after one message. */
@@ -146,8 +155,8 @@ static int run(struct sink *sink)
 		if (err)
 			complain("waiting for sockets: %s", strerror(-err));
 		/* Before the sockets: bytes that are read from now on belong to the next interval. */
-		if (wakeup == EVENTS_TIMER)
-			goodput_timer(&sink->goodput);
+		if (wakeup == EVENTS_TIMER && !err)
+			err = end_interval(sink);
 		for (int index = 0; !err && index < sockets; index++) {
 			struct sink_handler *handler = sink->events.batch[index].data.ptr;
 
@@ -184,7 +193,7 @@ int main(int argc, char **argv)
 		return err > 0 ? 0 : EXIT_REFUSED;
 	if (allow_files(MOST_FILES, ENOUGH_FILES) || events_open(&sink.events))
 		return EXIT_REFUSED;
-	if (listen_all(&sink, &options) ||
+	if (sink_pump_open(&sink) || listen_all(&sink, &options) ||
 	    goodput_open(&sink.goodput, &sink.events, options.interval_ns, options.output)) {
 		sink_free(&sink);
 		events_close(&sink.events);
@@ -197,11 +206,12 @@ int main(int argc, char **argv)
 
 	for (uint32_t index = 0; index < sink.flow_count; index++)
 		if (sink.flows[index]->fd >= 0)
-			sink_tcp_close(sink.flows[index]);
+			sink_tcp_close(sink.flows[index], &sink);
 	if (goodput_close(&sink.goodput))
 		err = -EIO;
 	if (write_report(options.summary, print_summary, &sink))
 		err = -EIO;
+	pump_close(&sink.pump);
 	sink_free(&sink);
 	events_close(&sink.events);
 	return err || sink.refused ? EXIT_INCOMPLETE : 0;

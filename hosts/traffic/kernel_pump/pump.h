@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * /dev/bufferscope-traffic: a kernel that sends on sockets, or receives and discards, for the programs that opened them.
+ * No system call and no wake-up of a program a segment. A program and the kernel share this file.
+ *
+ * The device does what the programs do themselves without it: writes of PUMP_WRITE_BYTES while the socket is writable,
+ * one read of all that has arrived. Where computation takes no time, both give the same segments.
+ */
+#ifndef TRAFFIC_PUMP_H
+#define TRAFFIC_PUMP_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define PUMP_DEVICE "/dev/bufferscope-traffic"
+
+enum {
+	PUMP_WRITE_BYTES = 128 << 10,
+	PUMP_READ_BYTES = 256 << 20, /* no socket buffer is larger */
+};
+
+/* A connected TCP socket. The device sends on it until PUMP_STOP. */
+struct pump_send {
+	__s32 fd;
+	__u32 unused;
+};
+
+struct pump_stop {
+	__s32 fd;
+	__s32 error;	     /* returned: of the last write, 0 or -errno */
+	__u64 written_bytes; /* returned */
+};
+
+/* A connected TCP socket. The device receives on it until PUMP_STOP; counts name it by `id`. PUMP_STOP forgets counts
+ * that were not asked for. The device holds the socket open until then.
+ */
+struct pump_discard {
+	__s32 fd;
+	__u32 id;
+};
+
+/* What a socket received since it was asked last. */
+struct pump_count {
+	__u32 id;
+	__u32 reads;
+	__u64 bytes;
+};
+
+/* Fills up to `capacity` counts; `count` is how many. Poll says that there is one at least. */
+struct pump_counts {
+	__u64 counts; /* address of struct pump_count[capacity] */
+	__u32 capacity;
+	__u32 count;
+};
+
+#define PUMP_SEND    _IOW('b', 1, struct pump_send)
+#define PUMP_STOP    _IOWR('b', 2, struct pump_stop)
+#define PUMP_DISCARD _IOW('b', 3, struct pump_discard)
+#define PUMP_COUNTS  _IOWR('b', 4, struct pump_counts)
+
+#endif

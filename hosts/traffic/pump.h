@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * The kernel's part of the executor, where the kernel has one: kernel_pump/pump.h. Without it, programs send and receive
+ * themselves.
+ */
+#ifndef TRAFFIC_PUMP_PROGRAM_H
+#define TRAFFIC_PUMP_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernel_pump/pump.h"
+
+struct pump {
+	int fd; /* -1: none */
+};
+
+/* Opens the device if there is one. 0, or -errno after one message. */
+int pump_open(struct pump *pump);
+void pump_close(struct pump *pump);
+bool pump_is_open(const struct pump *pump);
+
+/* Each: 0 or -errno. */
+int pump_send(const struct pump *pump, int fd);
+int pump_discard(const struct pump *pump, int fd, uint32_t id);
+/* *error is that of the last write. */
+int pump_stop(const struct pump *pump, int fd, uint64_t *written_bytes, int *error);
+
+/* How many counts it got, or -errno. */
+int pump_counts(const struct pump *pump, struct pump_count *counts, uint32_t capacity);
+
+#endif
