@@ -7,7 +7,7 @@ V ?= 0
 export V
 
 .DEFAULT_GOAL := help
-.PHONY: help experiment parameters sweep figures advise advise-parameters deploy replay runs import export build compile kernel p4 test test-long test-all test-programs coverage check lint format bench clean
+.PHONY: simulator help experiment parameters sweep figures advise advise-parameters deploy replay runs import export build compile kernel p4 test test-long test-all test-programs coverage check lint format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
@@ -56,6 +56,9 @@ compile:
 kernel: build/deployed ## build the kernel of the virtual-time lab; the first time takes minutes (KERNEL_PACKAGE=linux-source-X or KERNEL_SOURCE=path choose the source for all later builds)
 	@$(BUFFERSCOPE) kernel --make
 
+simulator: .venv/ready-ns3 build/deployed ## install ns-3 and build the simulator: make experiment SWITCH=ns3
+	@ansible/locked.sh $(MAKE) --no-print-directory -C simulator
+
 p4: .venv/ready ## compile the P4 program again (needs p4c) and list the changed files
 	@$(BUFFERSCOPE) p4
 
@@ -76,6 +79,7 @@ test-programs: build/deployed
 	@ansible/locked.sh $(MAKE) --no-print-directory -C softswitch tests
 	@ansible/locked.sh $(MAKE) --no-print-directory -C collector tests
 	@ansible/locked.sh $(MAKE) --no-print-directory -C hosts tests
+	@ansible/locked.sh $(MAKE) --no-print-directory -C simulator
 
 check: lint test ## run the linters, then the tests: before every push
 
@@ -113,6 +117,10 @@ build/deployed: .venv/ready $(SOURCES)
 
 .venv/ready: requirements.txt pyproject.toml
 	@ansible/bootstrap.sh requirements.txt $(if $(filter-out $(ALONE),$(MAKECMDGOALS)),,alone)
+	@touch $@
+
+.venv/ready-ns3: requirements-ns3.txt .venv/ready
+	@ansible/bootstrap.sh requirements-ns3.txt
 	@touch $@
 
 .venv/ready-dev: requirements-dev.txt .venv/ready

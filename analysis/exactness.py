@@ -30,6 +30,7 @@ class ExactLimits:
 LIMITS = {
     "driver": ExactLimits(0, 1, 10, "for reading the clock"),
     "process": ExactLimits(10_000, None, 20_000, "for the switch's lateness, both ways"),
+    "ns3": ExactLimits(0, None, 0, "for nothing: no program reads a clock"),
 }
 MAX_RATE_ERROR = 1e-6
 REPORT = "a fault of the lab: please report it with this run"
@@ -40,8 +41,13 @@ def in_virtual_time(run: Run) -> bool:
 
 
 def switch_kind(run: Run) -> str:
-    """`driver` or `process`, the only kind in runs that do not name it."""
+    """`driver`, `ns3` or `process`, the only kind in runs that do not name it."""
     return str(run.spec.get("switch", "process"))
+
+
+def is_simulated(run: Run) -> bool:
+    """Whether hosts and switch are ns-3's (simulator/), which has no rings, sockets or programs that lose anything."""
+    return switch_kind(run) == "ns3"
 
 
 def limits(run: Run) -> ExactLimits:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from analysis import wall_clock
-from analysis.exactness import in_virtual_time, inexact
+from analysis.exactness import in_virtual_time, inexact, is_simulated
 from analysis.ledger import ENDS, number, ports_with_packets, sum_stats
 from analysis.load import Run
 from analysis.metrics import admitted
@@ -23,6 +23,7 @@ MAX_LATENESS_RTT_FRACTION = 0.05  # p99 as a fraction of the base RTT
 # lateness: over fewer gaps, ordinary scheduling lateness of a tenth of a gap would look like 0.1 % of rate error.
 MIN_RATE_GAPS = 100
 MAX_CLAMPED_FRACTION = 1e-3  # of the switch's arrivals: clamped arrivals have wrong times, and so wrong depths
+NOT_SIMULATED = dict.fromkeys(("lateness_us", "rate_error_fraction"), "simulated frames are on time by construction")
 PERCENTS = {"p50": 50.0, "p99": 99.0, "p999": 99.9}
 LINE_PORT = 2  # the delay line's port to the receiver: LINE_TO_RECEIVER of experiments/topology.py
 POSTCARD_DELAY_NS = (-1_000_000, 10_000_000_000)  # departure to receive stamp; a lone CPU can stall for seconds
@@ -71,7 +72,9 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
     """
     delay = queue["rx_mono_ns"] - queue["enqueue_mono_ns"] - queue["sojourn_ns"]
     limits = rules(run)
-    if limits.exact_time:
+    if is_simulated(run):
+        facts = soft_facts({}, port) | {"absent": NOT_SIMULATED, "line": None}
+    elif limits.exact_time:
         facts = soft_facts(run.documents["switch"], port) | {"absent": {}, "line": None}
     else:
         line = run.documents["switch"].get("line")
@@ -232,7 +235,7 @@ def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete:
         known |= {"clock steps": soft["clock_steps"], "clamped arrivals": soft["arrivals_clamped_fraction"]}
     if in_virtual_time(run):
         known["gap error"] = facts["gap_error_max_ns"]
-    unknown = [name for name, value in known.items() if value is None]
+    unknown = [] if is_simulated(run) else [name for name, value in known.items() if value is None]
     if unknown and "switch" not in run.unread:
         reasons.append(f"switch.json: does not say {', '.join(unknown)} of port {port}; fidelity is unknown")
     departures, counted = facts["departures"], facts["lateness_frames"]

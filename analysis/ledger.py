@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.exactness import is_simulated
 from analysis.load import Run
 from analysis.unwrap import group_starts, spans, unwrap32
 from runs.verdict import Area
@@ -22,6 +23,13 @@ CARD = wire.POSTCARD.const
 MAX_CLOCK_STEP_NS = 1_000_000  # twice the slew of a clock between two blocks, which are a second apart
 SEGMENTS_WITHOUT_EVENT = 10  # per flow: handshake, FINs, a share of the generator's control connection
 MAX_HIDDEN_EVENTS = 0.01  # fraction of all segments
+# Counters of stations that a simulation does not have: rings, sockets, a network driver, a tracer's program.
+NOT_SIMULATED = frozenset((
+    "tcp_events_hidden", "backlog_drops", "ring_drops", "tx_errors", "queue_drops", "oversize", "truncated",
+    "checksums_missing", "clone_drops", "pool_exhausted", "arrivals_clamped", "collector_kernel_drops",
+    "collector_host_drops", "collector_unstamped", "collector_write_errors", "tracer_write_errors",
+    "postcards_malformed", "goodput_write_errors", "connections_refused",
+))  # fmt: skip
 ENDS = ("before", "after")  # the traffic
 MAX_NUMBER = 1 << 64  # counters have at most 64 bits
 Entries = dict[str, int | None]
@@ -157,7 +165,8 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "postcards_missing": sum(stream.missing for stream in cards),
         "postcards_duplicate": sum(stream.duplicates for stream in cards),
     }
-    return {name: None if value is None else int(value) for name, value in entries.items()}
+    absent = NOT_SIMULATED if is_simulated(run) else frozenset()
+    return {name: None if value is None else int(value) for name, value in entries.items() if name not in absent}
 
 
 def _stranger_entries(collector: dict[str, Any]) -> dict[str, Any]:

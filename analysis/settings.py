@@ -19,7 +19,7 @@ from controlplane.targets import TARGETS
 from wire import wire
 
 CARD = wire.POSTCARD.const
-CLOCKS, SWITCHES = ("real", "virtual"), ("process", "driver")
+CLOCKS, SWITCHES = ("real", "virtual"), ("process", "driver", "ns3")
 POLICY_OF_MODE = {"tail-drop": "POLICY_TAIL_DROP", "ecn": "POLICY_ECN", "egress-threshold": "POLICY_EGRESS_THRESHOLD"}
 
 

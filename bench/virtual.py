@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import statistics
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from analysis.raw import load_postcards
-from bench import lab
+from bench import lab, ns3
 from bench.lab import Outcome
 from bench.report import BenchRow
 from runs.names import GOODPUT_FILE, POSTCARDS_FILE, TCP_FILE
@@ -45,6 +46,7 @@ def measure(short: bool) -> list[BenchRow]:
         *_papers(short, outcomes),
         *_many_flows(short, outcomes),
         *_executors(short, outcomes),
+        *_beside_ns3(short, outcomes),
         *_exactness(outcomes),
         *_determinism(short),
     ]
@@ -146,6 +148,26 @@ def _executors(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
         _row("switch as a process: lateness, most", fidelity["lateness_max_ns"] / 1e3, "us", must=10, better="lower",
              peer="NetEm: 71 us median, 769 worst; MoonEm on bare metal: 0.05 and 0.08 (published)",
              note=f"gap error {fidelity['gap_error_max_ns']:.0f} ns, rate {fidelity['rate_error_fraction']:.1e}"),
+    ]  # fmt: skip
+
+
+def _beside_ns3(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
+    """One Reno flow in the lab and in ns-3, in turns."""
+    if not ns3.SIMULATOR.exists():
+        print(f"bench: {ns3.SIMULATOR} is missing, so nothing stands beside ns-3: make simulator", file=sys.stderr)
+        return []
+    length = f"DURATION={100 if short else 500}rtt"
+    pairs = []
+    for _ in range(1 if short else RUNS):
+        outcome = run(*PAPER, "CC=reno", "FLOWS=1", length, "NAME=beside-ns3")
+        outcomes.append(outcome)
+        pairs.append((outcome.packet_us, ns3.packet_us(outcome.summary["spec"])))
+    ratios = [lab_us / ns3_us for lab_us, ns3_us in pairs]
+    return [
+        _row("10 Gb/s, 1 ms, MTU 9000, 1 Reno: a packet's wall time over ns-3's", statistics.median(ratios), "x",
+             must=0.2, aim=0.12, better="lower", samples=ratios,
+             peer=f"ns-3: {statistics.median(pair[1] for pair in pairs):.1f} us a packet",
+             note=f"{statistics.median(pair[0] for pair in pairs):.1f} us a packet")
     ]  # fmt: skip
 
 

@@ -10,13 +10,19 @@ from experiments.resolve import Resolved
 from lib import units
 from lib.terminal import complain, say
 
+VIRTUAL = {
+    "driver": "virtual time (the switch a driver)",
+    "process": "virtual time (the switch a process)",
+    "ns3": "simulated by ns-3",
+}
+
 
 def headline(spec: Resolved, directory: Path) -> str:
     """The experiment, and the directory of its files."""
     groups = " + ".join(f"{group.flows} {group.cc}" for group in spec.groups)
     if spec.load is not None:
         groups = f"{spec.load:g} of the rate in {spec.sizes} packets, {spec.arrivals}, {spec.flows} flows,"
-    clock = "real time" if spec.clock == "real" else f"virtual time (the switch a {spec.switch})"
+    clock = "real time" if spec.clock == "real" else VIRTUAL[spec.switch]
     seconds = "s" if spec.clock == "real" else "virtual s"
     unit = "" if spec.threshold_bytes is None else f", {spec.threshold_bytes} bytes"
     return (

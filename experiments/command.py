@@ -22,7 +22,7 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
 
     results, inventory, file = (words.pop(name, "") for name in ("results", "inventory", "spec"))
     spec = _resolve(words, file, errors)
-    if spec.clock == "virtual" and virtual_lab.prepare():
+    if spec.clock == "virtual" and spec.switch != "ns3" and virtual_lab.prepare():
         spec = _resolve(words, file, errors)  # once more, now that its kernel can be asked
     return runner.run(spec, Path(results or host.CHECKOUT / "results").absolute(), inventory)
 
@@ -41,13 +41,16 @@ def show(words: dict[str, Any], errors: list[BadValue]) -> int:
 def _resolve(words: dict[str, Any], file: str, errors: list[BadValue], only_show: bool = False) -> Resolved:
     """The experiment of the file and the words together. Raises SpecError with the errors of both, and `errors`."""
     from experiments import host
+    from experiments.lab import ns3
     from experiments.lab import virtual as virtual_lab
     from experiments.resolve import resolve
     from experiments.spec import load_yaml
 
     from_file = load_yaml(Path(file)) if file else {}
     given = from_file | words
-    if str(given.get("clock", _default_clock(given))).strip().lower() == "virtual":
+    if str(given.get("switch", "")).strip().lower() == "ns3":
+        found = ns3.probe()
+    elif str(given.get("clock", _default_clock(given))).strip().lower() == "virtual":
         if not only_show:
             print("looking at the virtual-time kernel and the parameters", flush=True)
         found = virtual_lab.probe()

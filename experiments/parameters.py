@@ -33,7 +33,8 @@ _MEANINGS = {
     "name": "names the directory in results/ (default: from CC and FLOWS)",
     "target": "what runs the P4 program: soft, bmv2 (simple_switch), tofino (on a testbed); see docs/target-*.md",
     "clock": "real, on this machine's own kernel (as root the default), or virtual (docs/virtual-time.md)",
-    "switch": "the soft switch as a process, or with CLOCK=virtual as a network driver (driver, its default)",
+    "switch": "the soft switch as a process, or with CLOCK=virtual as a network driver (driver, its default); ns3: "
+    "switch, hosts and TCP simulated by ns-3, a second opinion (simulator/README.md)",
 }
 _VALUES = {
     "cc": ("cubic", "reno", "bbr", "dctcp"),

@@ -177,8 +177,9 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         errors.setdefault(key, BadValue(key.upper(), given.get(key, _default_text(spec, key)), problem))
 
     clock = spec.clock or host.clock
-    if spec.switch == "driver" and clock == "real" and not errors.keys() & {"switch", "clock"}:
-        wrong("switch", "is part of the virtual-time kernel; allowed: process, or driver with CLOCK=virtual")
+    if spec.switch in ("driver", "ns3") and clock == "real" and not errors.keys() & {"switch", "clock"}:
+        what = "is part of the virtual-time kernel" if spec.switch == "driver" else "simulates its time"
+        wrong("switch", f"{what}; allowed: process, or {spec.switch} with CLOCK=virtual")
     groups = _groups(spec, given, errors, wrong)
     open_loop = spec.traffic == "open-loop"
     generator = None if open_loop else spec.generator or DEFAULT_GENERATOR[clock]
@@ -186,6 +187,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         wrong("generator", "waits for its peer by spinning, which never ends in virtual time; allowed: epoll")
     _check_traffic(spec, given, generator, errors, wrong)
     _check_host(spec, groups, host, errors, wrong)
+    if spec.switch == "ns3":
+        _check_simulator(spec, errors, wrong)
     can = TARGETS[spec.target].capabilities
 
     def refused(key: str, problem: str) -> None:
@@ -305,6 +308,22 @@ def _check_host(spec: Spec, groups: tuple[Group, ...], host: Host, errors: dict[
         wrong("cc", f"{what} no congestion control of {host.kernel}; allowed: {', '.join(known)}{more}")
     if spec.delay == "tc" and not host.netem and "delay" not in errors and not testbed:
         wrong("delay", "needs netem, which this host's kernel lacks (CONFIG_NET_SCH_NETEM); allowed: switch")
+
+
+def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Any) -> None:
+    """What simulator/ does not have."""
+    for key, lacks, problem in (
+        ("target", spec.target != "soft", "is a switch that ns-3 does not simulate; allowed: soft"),
+        ("traffic", spec.traffic != "long", "is not simulated; allowed: long"),
+        ("delay", spec.delay == "tc", "needs netem, which no simulated host has; allowed: switch"),
+        (
+            "buf",
+            spec.buf.dimension == "bytes",
+            "is in bytes, the simulated queue compares packets; allowed: p, bdp, time",
+        ),
+    ):
+        if lacks and key not in errors:
+            wrong(key, f"{problem} with SWITCH=ns3")
 
 
 def _time_ns(quantity: Quantity, rtt_ns: int) -> int:

@@ -112,7 +112,7 @@ class Spec(BaseModel):
     name: Annotated[str | None, Read(optional(_name))] = None
     target: Annotated[str, Read(choice(*RUN_TARGETS))] = "soft"
     clock: Annotated[str | None, Read(optional(choice("real", "virtual")))] = None
-    switch: Annotated[str | None, Read(optional(choice("process", "driver")))] = None
+    switch: Annotated[str | None, Read(optional(choice("process", "driver", "ns3")))] = None
 
 
 KEYS = tuple(Spec.model_fields)

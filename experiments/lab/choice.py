@@ -19,6 +19,10 @@ def choose(spec: Resolved, inventory: str = "") -> Lab:
         return testbed.TestbedLab(spec, testbed.load(inventory_of(spec.target, inventory), spec.target))
     if inventory:
         raise RunError(f"INVENTORY={inventory}: TARGET={spec.target} runs in the lab of this machine; leave it out")
+    if spec.switch == "ns3":
+        from experiments.lab.ns3 import Ns3Lab
+
+        return Ns3Lab(spec)
     if spec.clock == "virtual":
         from experiments.lab.virtual import VirtualLab
 

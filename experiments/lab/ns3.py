@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""The lab in the ns-3 simulator (simulator/): the same flows, starts and ports, through the same queue and links, with
+ns-3's TCP. A second opinion on what real TCP does in the other labs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from experiments import environment, host, machine
+from experiments.host import Host
+from experiments.lab.interface import Lab
+from experiments.lab.repetition import write_spec
+from experiments.progress import RunProgress
+from experiments.resolve import Resolved
+from experiments.run_plan import RunPlan, plan_run
+from hosts.traffic import epoll_flows
+from hosts.traffic.plan import LongFlowsPlan, parse
+from lib import syscalls
+from lib.errors import RunError
+from runs import results
+
+SIMULATOR = host.BUILD / "simulator"
+# By ns-3's names of Linux's algorithms (simulator/scenario.c).
+CONGESTION_CONTROLS = (
+    "bbr", "bic", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "reno", "scalable", "vegas", "veno",
+    "westwood", "yeah",
+)  # fmt: skip
+START_MONO_NS = 60 * 10**9  # as in virtual time
+GOODPUT_INTERVALS_PER_RTT = 1
+BOTTLENECK, COLLECTOR_PORT = "2", "3"
+
+
+def probe() -> Host:
+    """What ns-3 offers."""
+    return Host(CONGESTION_CONTROLS, netem=False, clock="virtual", kernel="ns-3")
+
+
+class Ns3Lab(Lab):
+    """Repetitions run at once, one a processor: simulated time shows nothing of other work on the machine."""
+
+    def missing(self) -> list[str]:
+        if os.access(SIMULATOR, os.X_OK):
+            return []
+        return ["build/simulator is missing, which SWITCH=ns3 runs: make simulator installs ns-3 and builds it"]
+
+    @contextmanager
+    def processors(self) -> Iterator[list[int]]:
+        with machine.free_processors(machine.NAME, self.spec.reps) as numbers:
+            yield numbers
+
+    def record(self, number: int, directory: Path, processor: int | None) -> None:
+        plan = plan_run(self.spec, number)
+        flows = parse(dict(plan.traffic.options))
+        write_spec(plan, directory)
+        begin_s = time.monotonic()
+        with RunProgress(plan.title, plan.durations.repetition_s) as progress:
+            progress.phase("simulating with ns-3")
+            simulate(options(self.spec, plan, flows, directory), flow_lines(plan, flows), directory, processor)
+        wall_s = time.monotonic() - begin_s
+        outcome = json.loads((directory / "simulator.json").read_text())
+        for name, content in documents(self.spec, plan, flows, outcome).items():
+            results.write_json(directory / f"{name}.json", content)
+        results.record(directory, world(plan, outcome, wall_s))
+
+
+def options(spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, directory: Path) -> list[str]:
+    """The command line of the simulator, without its name."""
+    marks_from = spec.ecn_threshold_packets
+    numbers = {
+        "rate-bps": spec.rate_bps,
+        "data-delay-ns": plan.settings.forth_ns,
+        "ack-delay-ns": plan.settings.back_ns,
+        "mtu": spec.mtu_bytes,
+        "threshold-packets": spec.buffer_packets if marks_from is None else marks_from,
+        "limit-packets": spec.buffer_packets if spec.mode == "ecn" else spec.pool_packets,
+        "start-mono-ns": START_MONO_NS,
+        "duration-ns": flows.duration_ns,
+        "drain-ns": flows.drain_ns + spec.rtt_ns + 10**9,
+        "connect-interval-ns": flows.connect_interval_ns,
+        "goodput-interval-ns": max(1000, spec.rtt_ns // GOODPUT_INTERVALS_PER_RTT),
+        "seed": 1 + plan.machine_seed % (2**32 - 1),
+    }
+    words = [f"--{name}={value}" for name, value in numbers.items()]
+    return [*words, f"--mode={spec.mode}", f"--directory={directory}"]
+
+
+def flow_lines(plan: RunPlan, flows: LongFlowsPlan) -> str:
+    """Standard input of the simulator: the flows of tcp_flows, each with its delay."""
+    delays = (flow.extra_delay_ns for flow in plan.traffic.flows)
+    lines = epoll_flows.flow_lines(flows)
+    return "".join(f"{line.strip()} {delay_ns}\n" for line, delay_ns in zip(lines, delays, strict=True))
+
+
+def simulate(words: list[str], flows: str, directory: Path, processor: int | None) -> None:
+    """Runs the simulator, which ends with this process. Raises RunError with its last line."""
+
+    def begin() -> None:
+        syscalls.die_with_parent(signal.SIGKILL)
+        if processor is not None:
+            os.sched_setaffinity(0, {processor})
+
+    log = directory / "logs/simulator.log"
+    with log.open("w") as output:
+        done = subprocess.run(
+            [str(SIMULATOR), *words], input=flows, text=True, stdout=output, stderr=output, check=False,
+            preexec_fn=begin, env={"PATH": os.environ.get("PATH", os.defpath)},
+        )  # fmt: skip
+    if done.returncode:
+        lines = log.read_text(errors="replace").strip().splitlines()
+        raise RunError(lines[-1] if lines else f"the simulator ended with status {done.returncode} and said nothing")
+
+
+def documents(
+    spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, outcome: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The JSON files of a repetition, by name without .json. Only stations that a simulation has are in them."""
+    samples = outcome["idle_rtt_ns"]
+    addresses = (plan.traffic.flows[0].src_addr, plan.traffic.flows[0].dst_addr)
+    return {
+        "switch": {
+            "target": "soft",
+            "program": {"name": "simulator", "executor": "ns3"},
+            "bottleneck_port": int(BOTTLENECK),
+            "settings": {
+                "1": {"rate": 0, "delay": plan.settings.back_ns},
+                BOTTLENECK: {"rate": spec.rate_bps, "delay": plan.settings.forth_ns},
+                COLLECTOR_PORT: {"rate": 0, "delay": 0},
+            },
+            "counters": {
+                "arrivals": {BOTTLENECK: {"packets": outcome["arrivals"], "bytes": outcome["arrival_bytes"]}},
+                "arrival_drops": {BOTTLENECK: {"packets": outcome["arrival_drops"]}},
+                "departure_drops": {BOTTLENECK: {"packets": outcome["departure_drops"]}},
+                "arrival_marks": {BOTTLENECK: {"packets": outcome["marks"]}},
+                "postcards_made": {COLLECTOR_PORT: {"packets": outcome["arrivals"]}},
+            },
+        },
+        "collector": {"received": outcome["arrivals"], "stored": outcome["postcards_stored"]},
+        "tracer": {"events": outcome["probes"] + outcome["retransmits"], "stored": outcome["tcp_stored"], "lost": 0},
+        "traffic_sink": {
+            "interval_ns": max(1000, spec.rtt_ns // GOODPUT_INTERVALS_PER_RTT),
+            "records_stored": outcome["goodput_stored"],
+            "flows": outcome["sink"],
+        },
+        "traffic": epoll_flows.describe(flows, addresses, 0, traffic_report(outcome), []),
+        "idle_rtt": {
+            "samples_ns": samples, "min_ns": min(samples), "median_ns": int(median(samples)), "sent": len(samples),
+            "lost": 0,
+        },
+    }  # fmt: skip
+
+
+def traffic_report(outcome: dict[str, Any]) -> dict[str, Any]:
+    """The simulator's flows in the form of tcp_flows' report."""
+    return {
+        "start_mono_ns": START_MONO_NS,
+        "end_mono_ns": outcome["end_mono_ns"],
+        "ended_mono_ns": outcome["end_mono_ns"],
+        "flows": [
+            {"client_port": flow["src_port"], "connected_mono_ns": START_MONO_NS}
+            | {name: flow[name] for name in ("started_mono_ns", "bytes_acked")}
+            for flow in outcome["flows"]
+        ],
+    }
+
+
+def world(plan: RunPlan, outcome: dict[str, Any], wall_s: float) -> dict[str, Any]:
+    """environment.json."""
+    traffic_s = plan.durations.traffic_ns / 1e9
+    simulated = {
+        "simulator": outcome["simulator"], "events": outcome["events"],
+        "wall_s_per_traffic_s": round(wall_s / traffic_s, 3),
+    }  # fmt: skip
+    return environment.machine() | {
+        "program": {"name": "simulator", "executor": "ns3"},
+        "kernel": {"release": outcome["simulator"]},
+        "virtual_machine": simulated,
+        "phases_s": {"simulator": round(wall_s, 3)},
+    }

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+#include "flows.h"
+
+#include <algorithm>
+
+#include "lib/frames.h"
+#include "ns3/boolean.h"
+#include "ns3/config.h"
+#include "ns3/enum.h"
+#include "ns3/inet-socket-address.h"
+#include "ns3/simulator.h"
+#include "ns3/tcp-l4-protocol.h"
+#include "ns3/tcp-socket-factory.h"
+#include "ns3/uinteger.h"
+
+using namespace ns3;
+
+namespace
+{
+
+constexpr uint32_t TCP_BYTES = 20, TIMESTAMP_OPTION_BYTES = 12;
+constexpr uint32_t LEAST_BUFFER_BYTES = 1 << 20, MOST_BUFFER_BYTES = 1 << 30;
+
+uint64_t now()
+{
+	return static_cast<uint64_t>(Simulator::Now().GetNanoSeconds());
+}
+
+uint32_t mss(const struct scenario &scenario)
+{
+	return static_cast<uint32_t>(scenario.mtu_bytes) - IPV4_BYTES - TCP_BYTES - TIMESTAMP_OPTION_BYTES;
+}
+
+constexpr uint64_t bit(int field)
+{
+	return uint64_t{1} << field;
+}
+
+/* ns-3 counts what is in flight as a whole: packets_out is that, and the counts that Linux corrects it by are 0. */
+constexpr uint64_t UNKNOWN = bit(TCP_FIELD_pacing_rate_bytes_per_s) | bit(TCP_FIELD_delivered_packets) |
+			     bit(TCP_FIELD_rcv_wnd_bytes) | bit(TCP_FIELD_rtt_min_us) |
+			     bit(TCP_FIELD_rate_delivered_packets) | bit(TCP_FIELD_rate_interval_us) |
+			     bit(TCP_FIELD_netns_inode) | bit(TCP_FIELD_cpu);
+
+uint64_t mapped_low(const char *address)
+{
+	return uint64_t{0xffff} << 32 | Ipv4Address(address).Get();
+}
+
+} // namespace
+
+void set_tcp_defaults(const struct scenario &scenario)
+{
+	const double bdp_bytes = static_cast<double>(scenario.rate_bps) / 8e9 *
+				 static_cast<double>(scenario.data_delay_ns + scenario.ack_delay_ns);
+	const double most_bytes =
+		2 * (bdp_bytes + static_cast<double>(scenario.limit_packets * scenario.mtu_bytes));
+	const auto buffer_bytes =
+		static_cast<uint32_t>(std::clamp<double>(most_bytes, LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES));
+
+	Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(mss(scenario)));
+	Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
+	Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));
+	Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(40)));
+	Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(buffer_bytes));
+	Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(buffer_bytes));
+	Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
+	Config::SetDefault("ns3::TcpSocketBase::UseEcn",
+			   EnumValue(scenario.mode == ECN ? TcpSocketState::On : TcpSocketState::Off));
+}
+
+Flow::Flow(const struct scenario &scenario, uint32_t index, struct records &trace, Ptr<Node> node)
+    : scenario(scenario), settings(scenario.flows[index]), index(index), trace(trace),
+      mss_bytes(mss(scenario))
+{
+	Ptr<TcpL4Protocol> tcp = node->GetObject<TcpL4Protocol>();
+
+	socket = DynamicCast<TcpSocketBase>(tcp->CreateSocket(TypeId::LookupByName(settings.type)));
+	Watch();
+}
+
+void Flow::Watch()
+{
+	socket->TraceConnectWithoutContext("Rx", MakeCallback(&Flow::Received, this));
+	socket->TraceConnectWithoutContext("Retransmission", MakeCallback(&Flow::Resent, this));
+	socket->TraceConnectWithoutContext(
+		"CongestionWindow",
+		Callback<void, uint32_t, uint32_t>([this](uint32_t, uint32_t bytes) { cwnd_bytes = bytes; }));
+	socket->TraceConnectWithoutContext(
+		"SlowStartThreshold", Callback<void, uint32_t, uint32_t>(
+					      [this](uint32_t, uint32_t bytes) { ssthresh_bytes = bytes; }));
+	socket->TraceConnectWithoutContext(
+		"BytesInFlight", Callback<void, uint32_t, uint32_t>(
+					 [this](uint32_t, uint32_t bytes) { in_flight_bytes = bytes; }));
+	socket->TraceConnectWithoutContext(
+		"HighestSequence",
+		Callback<void, SequenceNumber32, SequenceNumber32>(
+			[this](SequenceNumber32, SequenceNumber32 seq) { snd_nxt = seq.GetValue(); }));
+	socket->TraceConnectWithoutContext("RTT", Callback<void, Time, Time>([this](Time, Time rtt) {
+						   srtt_us = static_cast<uint32_t>(rtt.GetMicroSeconds());
+					   }));
+	socket->TraceConnectWithoutContext(
+		"CongState",
+		Callback<void, TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t>(
+			[this](TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t state) {
+				ca_state = static_cast<uint8_t>(state); /* the same numbers as Linux's */
+			}));
+}
+
+void Flow::Connect()
+{
+	socket->Bind(InetSocketAddress(Ipv4Address(scenario.sender), settings.client_port));
+	socket->SetConnectCallback(Callback<void, Ptr<Socket>>([this](Ptr<Socket>) { connected = true; }),
+				   Callback<void, Ptr<Socket>>([this](Ptr<Socket>) { closed = true; }));
+	socket->SetCloseCallbacks(Callback<void, Ptr<Socket>>([this](Ptr<Socket>) { closed = true; }),
+				  Callback<void, Ptr<Socket>>([this](Ptr<Socket>) { closed = true; }));
+	socket->Connect(InetSocketAddress(Ipv4Address(scenario.receiver), settings.server_port));
+}
+
+void Flow::Begin()
+{
+	sending = true;
+	started_mono_ns = now();
+	socket->SetSendCallback(MakeCallback(&Flow::Fill, this));
+	Fill(socket, socket->GetTxAvailable());
+}
+
+void Flow::Fill(Ptr<Socket>, uint32_t)
+{
+	while (uint32_t room = socket->GetTxAvailable())
+		if (socket->Send(Create<Packet>(room), 0) < 0)
+			break;
+}
+
+void Flow::Record(uint8_t event, uint32_t seq, uint32_t data_bytes)
+{
+	struct tcp_record record = {};
+
+	record.mono_ns = now();
+	record.socket_cookie = index + 1;
+	record.snd_nxt = snd_nxt;
+	record.snd_una = snd_una;
+	record.event_seq = seq;
+	record.cwnd_packets = cwnd_bytes / mss_bytes;
+	record.ssthresh_packets = ssthresh_bytes == UINT32_MAX ? INT32_MAX : ssthresh_bytes / mss_bytes;
+	record.packets_out = (in_flight_bytes + mss_bytes - 1) / mss_bytes;
+	record.snd_wnd_bytes = peer_window_bytes;
+	record.srtt_us = srtt_us;
+	record.mss_bytes = mss_bytes;
+	record.src_port = settings.client_port;
+	record.dst_port = settings.server_port;
+	record.data_bytes = static_cast<uint16_t>(data_bytes);
+	record.event = event;
+	record.ca_state = ca_state;
+	record.src_addr_lo = mapped_low(scenario.sender);
+	record.dst_addr_lo = mapped_low(scenario.receiver);
+	record.unknown_fields = UNKNOWN;
+	const int err = records_add_tcp(&trace, &record);
+
+	if (err && !error)
+		error = err;
+}
+
+/* Before the socket handles the segment, as tcp_probe is. Like tcp_probe it is silent until the handshake has ended. */
+void Flow::Received(Ptr<const Packet> packet, const TcpHeader &header, Ptr<const TcpSocketBase>)
+{
+	const uint32_t ack = header.GetAckNumber().GetValue();
+
+	peer_window_bytes = header.GetWindowSize();
+	if (!(header.GetFlags() & TcpHeader::SYN)) {
+		probes++;
+		Record(TCP_EVENT_PROBE, header.GetSequenceNumber().GetValue(), packet->GetSize());
+	}
+	if (static_cast<int32_t>(ack - snd_una) > 0) {
+		if (sending)
+			bytes_acked += ack - snd_una;
+		snd_una = ack;
+	}
+}
+
+void Flow::Resent(Ptr<const Packet> packet, const TcpHeader &header, const Address &, const Address &,
+		  Ptr<const TcpSocketBase>)
+{
+	retransmits++;
+	Record(TCP_EVENT_RETRANSMIT, header.GetSequenceNumber().GetValue(), packet->GetSize());
+}
+
+Sink::Sink(const struct scenario &scenario, struct records &goodput, Ptr<Node> node)
+    : scenario(scenario), goodput(goodput)
+{
+	std::map<uint16_t, bool> listening;
+
+	for (uint32_t index = 0; index < scenario.flow_count; index++) {
+		const uint16_t port = scenario.flows[index].server_port;
+
+		if (std::exchange(listening[port], true))
+			continue;
+		Ptr<Socket> socket = Socket::CreateSocket(node, TcpSocketFactory::GetTypeId());
+
+		socket->Bind(InetSocketAddress(Ipv4Address(scenario.receiver), port));
+		socket->Listen();
+		socket->SetAcceptCallback(MakeNullCallback<bool, Ptr<Socket>, const Address &>(),
+					  MakeCallback(&Sink::Accept, this));
+	}
+}
+
+void Sink::Accept(Ptr<Socket> socket, const Address &from)
+{
+	Address local;
+
+	socket->GetSockName(local);
+	connections[socket] = {InetSocketAddress::ConvertFrom(from).GetPort(),
+			       InetSocketAddress::ConvertFrom(local).GetPort(), now()};
+	socket->SetRecvCallback(MakeCallback(&Sink::Read, this));
+}
+
+void Sink::Read(Ptr<Socket> socket)
+{
+	Connection &connection = connections.at(socket);
+
+	if (!interval_mono_ns) {
+		interval_mono_ns = now() - now() % scenario.goodput_interval_ns;
+		Simulator::Schedule(NanoSeconds(interval_mono_ns + scenario.goodput_interval_ns - now()),
+				    &Sink::EndInterval, this);
+	}
+	while (Ptr<Packet> packet = socket->Recv()) {
+		if (!packet->GetSize())
+			break;
+		connection.interval_bytes += packet->GetSize();
+		connection.interval_reads++;
+	}
+}
+
+void Sink::EndInterval()
+{
+	for (auto &[socket, connection] : connections) {
+		if (!connection.interval_reads)
+			continue;
+		struct goodput_record record = {};
+
+		record.interval_mono_ns = interval_mono_ns;
+		record.payload_bytes = connection.interval_bytes;
+		record.reads = connection.interval_reads;
+		record.src_port = connection.src_port;
+		record.dst_port = connection.dst_port;
+		connection.payload_bytes += connection.interval_bytes;
+		connection.reads += connection.interval_reads;
+		connection.interval_bytes = connection.interval_reads = 0;
+		const int err = records_add_goodput(&goodput, &record);
+
+		if (err && !error)
+			error = err;
+	}
+	interval_mono_ns = 0;
+}
+
+void Sink::Close()
+{
+	EndInterval();
+}

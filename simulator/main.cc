@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+// The lab's scenario in the ns-3 simulator: two hosts, one bottleneck, long TCP flows.
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bottleneck.h"
+#include "echo.h"
+#include "flows.h"
+#include "ns3/internet-stack-helper.h"
+#include "ns3/ipv4.h"
+#include "ns3/rng-seed-manager.h"
+#include "ns3/simulator.h"
+#include "port.h"
+
+extern "C" {
+#include "lib/report.h"
+}
+
+using namespace ns3;
+
+namespace
+{
+
+constexpr uint64_t ECHO_START_NS = 1000000; // long before the first SYN
+
+struct Files {
+	struct records postcards, trace, goodput;
+};
+
+std::string in(const struct scenario &scenario, const char *name)
+{
+	return std::string(scenario.directory) + "/" + name;
+}
+
+int create(const struct scenario &scenario, Files &files)
+{
+	int err = records_create(&files.postcards, in(scenario, "postcards.bsp").c_str(), BLOCK_POSTCARDS,
+				 POSTCARD_VERSION, uint16_t{BLOCK_STAMP_BYTES} + uint16_t{POSTCARD_BYTES});
+
+	if (!err)
+		err = records_create(&files.trace, in(scenario, "tcp.bst").c_str(), BLOCK_TCP,
+				     TCP_RECORD_VERSION, TCP_RECORD_BYTES);
+	if (!err)
+		err = records_create(&files.goodput, in(scenario, "goodput.bsg").c_str(), BLOCK_GOODPUT,
+				     GOODPUT_RECORD_VERSION, GOODPUT_RECORD_BYTES);
+	return err;
+}
+
+Ptr<Port> attach(Ptr<Node> node, const struct scenario &scenario, const char *address,
+		 std::function<void(Ptr<Packet>)> leave)
+{
+	Ptr<Port> port = Create<Port>(static_cast<uint16_t>(scenario.mtu_bytes), std::move(leave));
+	Ptr<Ipv4> ipv4 = node->GetObject<Ipv4>();
+
+	node->AddDevice(port);
+	const uint32_t interface = ipv4->AddInterface(port);
+
+	ipv4->AddAddress(interface, Ipv4InterfaceAddress(Ipv4Address(address), Ipv4Mask("255.255.255.0")));
+	ipv4->SetUp(interface);
+	return port;
+}
+
+/* The delay of a flow's own, by its client port; 0 of others. */
+std::vector<uint64_t> extra_delays(const struct scenario &scenario)
+{
+	std::vector<uint64_t> delays(1 << 16);
+
+	for (uint32_t index = 0; index < scenario.flow_count; index++)
+		delays[scenario.flows[index].client_port] = scenario.flows[index].extra_delay_ns;
+	return delays;
+}
+
+uint16_t source_port(Ptr<const Packet> packet)
+{
+	uint8_t head[22];
+
+	packet->CopyData(head, sizeof(head)); // IPv4 without options, which our flows do not have
+	return static_cast<uint16_t>(head[20] << 8 | head[21]);
+}
+
+void write_summary(const struct scenario &scenario, const Files &files, const Bottleneck &queue,
+		   const std::vector<std::unique_ptr<Flow>> &flows, const Sink &sink, const Echo &echo,
+		   uint64_t end_mono_ns)
+{
+	std::ofstream out(in(scenario, "simulator.json"));
+	uint64_t probes = 0, retransmits = 0;
+
+	for (const auto &flow : flows) {
+		probes += flow->probes;
+		retransmits += flow->retransmits;
+	}
+	out << "{\"simulator\": \"ns-3 " NS3_VERSION << "\",\n \"end_mono_ns\": " << end_mono_ns
+	    << ",\n \"virtual_time_ns\": " << Simulator::Now().GetNanoSeconds()
+	    << ",\n \"events\": " << Simulator::GetEventCount()
+	    << ",\n \"arrivals\": " << queue.counts.arrivals
+	    << ", \"arrival_bytes\": " << queue.counts.arrival_bytes
+	    << ", \"arrival_drops\": " << queue.counts.arrival_drops
+	    << ", \"departure_drops\": " << queue.counts.departure_drops
+	    << ", \"marks\": " << queue.counts.marks << ", \"departed\": " << queue.counts.departed
+	    << ", \"deepest_packets\": " << queue.counts.deepest_packets
+	    << ",\n \"postcards_stored\": " << files.postcards.stored
+	    << ", \"tcp_stored\": " << files.trace.stored << ", \"goodput_stored\": " << files.goodput.stored
+	    << ", \"probes\": " << probes << ", \"retransmits\": " << retransmits << ",\n \"flows\": [";
+	for (size_t index = 0; index < flows.size(); index++)
+		out << (index ? ",\n  " : "\n  ") << "{\"src_port\": " << scenario.flows[index].client_port
+		    << ", \"dst_port\": " << scenario.flows[index].server_port
+		    << ", \"started_mono_ns\": " << flows[index]->started_mono_ns
+		    << ", \"bytes_acked\": " << flows[index]->bytes_acked
+		    << ", \"retransmits\": " << flows[index]->retransmits
+		    << ", \"closed\": " << (flows[index]->closed ? "true" : "false") << "}";
+	out << "],\n \"idle_rtt_ns\": [";
+	for (size_t index = 0; index < echo.samples_ns.size(); index++)
+		out << (index ? ", " : "") << echo.samples_ns[index];
+	out << "],\n \"sink\": [";
+	const char *separator = "\n  ";
+
+	for (const auto &[socket, connection] : sink.connections) {
+		out << separator << "{\"src_port\": " << connection.src_port
+		    << ", \"dst_port\": " << connection.dst_port
+		    << ", \"bytes\": " << connection.payload_bytes << ", \"reads\": " << connection.reads
+		    << ", \"first_mono_ns\": " << connection.first_mono_ns << "}";
+		separator = ",\n  ";
+	}
+	out << "]}\n";
+}
+
+int simulate(const struct scenario &scenario, Files &files)
+{
+	const std::vector<uint64_t> extra_ns = extra_delays(scenario);
+	Ptr<Node> sender = CreateObject<Node>(), receiver = CreateObject<Node>();
+	InternetStackHelper stack;
+	Ptr<Port> sender_port, receiver_port;
+	bool sending = true;
+	uint64_t end_mono_ns = scenario.start_mono_ns + scenario.duration_ns;
+
+	set_tcp_defaults(scenario);
+	stack.SetIpv6StackInstall(false);
+	stack.Install(sender);
+	stack.Install(receiver);
+	Bottleneck queue(scenario, files.postcards, [&](Ptr<Packet> packet) {
+		Simulator::ScheduleWithContext(
+			receiver->GetId(),
+			NanoSeconds(scenario.data_delay_ns + extra_ns[source_port(packet)]), &Port::Receive,
+			receiver_port, packet);
+	});
+
+	sender_port = attach(sender, scenario, scenario.sender, [&](Ptr<Packet> packet) {
+		if (sending)
+			Simulator::ScheduleNow(&Bottleneck::Arrive, &queue, packet);
+	});
+	receiver_port = attach(receiver, scenario, scenario.receiver, [&](Ptr<Packet> packet) {
+		Simulator::ScheduleWithContext(sender->GetId(), NanoSeconds(scenario.ack_delay_ns),
+					       &Port::Receive, sender_port, packet);
+	});
+	Echo echo(scenario, sender, receiver, ECHO_START_NS);
+	Sink sink(scenario, files.goodput, receiver);
+	std::vector<std::unique_ptr<Flow>> flows;
+	const uint64_t handshakes_ns = 2 * (scenario.data_delay_ns + scenario.ack_delay_ns) + 1000000000;
+	const uint64_t first_syn_ns =
+		scenario.start_mono_ns -
+		std::min(scenario.start_mono_ns,
+			 handshakes_ns + scenario.flow_count * scenario.connect_interval_ns);
+
+	for (uint32_t index = 0; index < scenario.flow_count; index++) {
+		flows.push_back(std::make_unique<Flow>(scenario, index, files.trace, sender));
+		Simulator::ScheduleWithContext(
+			sender->GetId(), NanoSeconds(first_syn_ns + index * scenario.connect_interval_ns),
+			&Flow::Connect, flows.back().get());
+		Simulator::ScheduleWithContext(
+			sender->GetId(), NanoSeconds(scenario.start_mono_ns + scenario.flows[index].start_ns),
+			&Flow::Begin, flows.back().get());
+		end_mono_ns = std::max(end_mono_ns, scenario.start_mono_ns + scenario.flows[index].start_ns +
+							    scenario.duration_ns);
+	}
+	// The sender's port goes down at the end, so that the queue runs empty: every arrival has its postcard.
+	Simulator::Schedule(NanoSeconds(end_mono_ns), [&] { sending = false; });
+	Simulator::Stop(NanoSeconds(end_mono_ns + scenario.drain_ns));
+	Simulator::Run();
+	sink.Close();
+	write_summary(scenario, files, queue, flows, sink, echo, end_mono_ns);
+	int err = queue.error ? queue.error : sink.error;
+
+	for (const auto &flow : flows) {
+		if (!err)
+			err = flow->error;
+		if (!flow->connected) {
+			complain("a flow did not connect within %g s",
+				 static_cast<double>(handshakes_ns) / 1e9);
+			err = err ? err : -ETIMEDOUT;
+			break;
+		}
+	}
+	Simulator::Destroy();
+	return err;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	struct scenario scenario;
+	Files files;
+	int err = scenario_read(&scenario, argc, argv);
+
+	if (err)
+		return err > 0 ? 0 : EXIT_REFUSED;
+	err = create(scenario, files);
+	if (err) {
+		complain("creating raw files in %s: %s", scenario.directory, strerror(-err));
+		return EXIT_REFUSED;
+	}
+	RngSeedManager::SetSeed(static_cast<uint32_t>(scenario.seed));
+	err = simulate(scenario, files);
+	for (struct records *records : {&files.postcards, &files.trace, &files.goodput}) {
+		const int close_err = records_close(records);
+
+		err = err ? err : close_err;
+	}
+	if (err)
+		complain("simulating: %s", strerror(-err));
+	return err ? EXIT_INCOMPLETE : 0;
+}

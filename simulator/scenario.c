@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+#include "scenario.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/options.h"
+#include "lib/report.h"
+
+enum { LINE_BYTES = 128, MOST_FLOWS = 65536 };
+
+#define MOST_NS ((uint64_t)1 << 62)
+
+const char *const program_name = "simulator";
+
+static const char USAGE[] =
+	"usage: simulator --rate-bps N --data-delay-ns N ... --directory DIR <FLOWS\n"
+	"Simulates long TCP flows through one queue with ns-3, and writes postcards.bsp, tcp.bst, "
+	"goodput.bsg\n"
+	"and simulator.json into DIR. FLOWS has a line per flow:\n"
+	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT START_NS EXTRA_DELAY_NS\n"
+	"  --sender ADDRESS, --receiver ADDRESS   IPv4 (default 10.77.0.1 and 10.77.0.2)\n"
+	"  --rate-bps N                           of the bottleneck, wire bits\n"
+	"  --data-delay-ns N, --ack-delay-ns N    propagation, one way each\n"
+	"  --mtu N                                bytes of an IP packet\n"
+	"  --mode tail-drop|ecn|egress-threshold  as the P4 program does it (p4src/shared/queue_policy.p4)\n"
+	"  --threshold-packets N                  of the mode\n"
+	"  --limit-packets N                      the queue holds no more\n"
+	"  --start-mono-ns N, --duration-ns N     of the traffic\n"
+	"  --drain-ns N                           simulated after its end\n"
+	"  --connect-interval-ns N                between two SYNs, all before the start\n"
+	"  --goodput-interval-ns N\n"
+	"  --seed N                               of ns-3's random numbers\n"
+	"  --directory DIR                        the files must not exist there\n";
+
+static const char *const MODES[] = {"tail-drop", "ecn", "egress-threshold", NULL};
+
+static const struct {
+	const char *linux_name, *type;
+} CONTROLS[] = {
+	{"reno", "ns3::TcpLinuxReno"},	  {"cubic", "ns3::TcpCubic"},
+	{"bbr", "ns3::TcpBbr"},		  {"bic", "ns3::TcpBic"},
+	{"dctcp", "ns3::TcpDctcp"},	  {"highspeed", "ns3::TcpHighSpeed"},
+	{"htcp", "ns3::TcpHtcp"},	  {"hybla", "ns3::TcpHybla"},
+	{"illinois", "ns3::TcpIllinois"}, {"lp", "ns3::TcpLp"},
+	{"scalable", "ns3::TcpScalable"}, {"vegas", "ns3::TcpVegas"},
+	{"veno", "ns3::TcpVeno"},	  {"westwood", "ns3::TcpWestwoodPlus"},
+	{"yeah", "ns3::TcpYeah"},
+};
+
+static const char *type_of(const char *linux_name)
+{
+	for (size_t index = 0; linux_name && index < sizeof(CONTROLS) / sizeof(*CONTROLS); index++)
+		if (!strcmp(linux_name, CONTROLS[index].linux_name))
+			return CONTROLS[index].type;
+	return NULL;
+}
+
+static bool number(char **rest, uint64_t low, uint64_t high, uint64_t *value)
+{
+	const char *word = strtok_r(NULL, " \n", rest);
+
+	return word && whole_number(word, low, high, value);
+}
+
+static bool read_line(char *line, struct scenario_flow *flow)
+{
+	char *rest = line;
+	uint64_t client_port, server_port;
+
+	flow->type = type_of(strtok_r(line, " \n", &rest));
+	if (!flow->type || !number(&rest, 1, 65535, &client_port) || !number(&rest, 1, 65535, &server_port) ||
+	    !number(&rest, 0, MOST_NS, &flow->start_ns) ||
+	    !number(&rest, 0, MOST_NS, &flow->extra_delay_ns) || strtok_r(NULL, " \n", &rest))
+		return false;
+	flow->client_port = (uint16_t)client_port;
+	flow->server_port = (uint16_t)server_port;
+	return true;
+}
+
+static int read_flows(struct scenario *scenario, FILE *file)
+{
+	char line[LINE_BYTES];
+
+	scenario->flows = calloc(MOST_FLOWS, sizeof(*scenario->flows));
+	if (!scenario->flows)
+		return -ENOMEM;
+	while (fgets(line, sizeof(line), file)) {
+		if (scenario->flow_count == MOST_FLOWS || !strchr(line, '\n') ||
+		    !read_line(line, scenario->flows + scenario->flow_count)) {
+			complain("line %u of the flows: give CONGESTION_CONTROL CLIENT_PORT SERVER_PORT "
+				 "START_NS "
+				 "EXTRA_DELAY_NS; ns-3 has reno, cubic, bbr, bic, dctcp, highspeed, htcp, "
+				 "hybla, "
+				 "illinois, lp, scalable, vegas, veno, westwood, yeah; at most %d flows",
+				 scenario->flow_count + 1, MOST_FLOWS);
+			return -EINVAL;
+		}
+		scenario->flow_count++;
+	}
+	if (!scenario->flow_count) {
+		complain("no flows on standard input: give one at least");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static const char *misfit(const struct scenario *scenario)
+{
+	struct in_addr address;
+
+	if (inet_pton(AF_INET, scenario->sender, &address) != 1 ||
+	    inet_pton(AF_INET, scenario->receiver, &address) != 1 ||
+	    !strcmp(scenario->sender, scenario->receiver))
+		return "--sender and --receiver: give two IPv4 addresses";
+	if (scenario->connect_interval_ns * MOST_FLOWS > scenario->start_mono_ns)
+		return "--connect-interval-ns: does not fit before --start-mono-ns";
+	return NULL;
+}
+
+int scenario_read(struct scenario *scenario, int argc, char **argv)
+{
+	const struct option_row rows[] = {
+		OPTION_TEXT("sender", &scenario->sender),
+		OPTION_TEXT("receiver", &scenario->receiver),
+		OPTION_NEEDED_NUMBER("rate-bps", &scenario->rate_bps, 1, 1000000000000),
+		OPTION_NEEDED_NUMBER("data-delay-ns", &scenario->data_delay_ns, 0, MOST_NS),
+		OPTION_NEEDED_NUMBER("ack-delay-ns", &scenario->ack_delay_ns, 0, MOST_NS),
+		OPTION_NEEDED_NUMBER("mtu", &scenario->mtu_bytes, 128, 65000),
+		OPTION_CHOICE("mode", &scenario->mode, MODES),
+		OPTION_NEEDED_NUMBER("threshold-packets", &scenario->threshold_packets, 1, UINT32_MAX),
+		OPTION_NEEDED_NUMBER("limit-packets", &scenario->limit_packets, 1, UINT32_MAX),
+		OPTION_NEEDED_NUMBER("start-mono-ns", &scenario->start_mono_ns, 1, MOST_NS),
+		OPTION_NEEDED_NUMBER("duration-ns", &scenario->duration_ns, 1, MOST_NS),
+		OPTION_NUMBER("drain-ns", &scenario->drain_ns, 0, MOST_NS),
+		OPTION_NUMBER("connect-interval-ns", &scenario->connect_interval_ns, 1, 1000000000),
+		OPTION_NUMBER("goodput-interval-ns", &scenario->goodput_interval_ns, 1000, MOST_NS),
+		OPTION_NUMBER("seed", &scenario->seed, 1, UINT32_MAX),
+		OPTION_NEEDED_TEXT("directory", "DIR", &scenario->directory),
+		OPTIONS_END,
+	};
+	const char *problem;
+	int err;
+
+	*scenario = (struct scenario){
+		.sender = "10.77.0.1",
+		.receiver = "10.77.0.2",
+		.connect_interval_ns = 100000,
+		.goodput_interval_ns = 10000000,
+		.seed = 1,
+	};
+	err = options_read(rows, USAGE, argc, argv);
+	if (err)
+		return err;
+	problem = misfit(scenario);
+	if (problem) {
+		complain("%s", problem);
+		return -EINVAL;
+	}
+	return read_flows(scenario, stdin);
+}

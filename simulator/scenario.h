@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * What to simulate: an experiment with one bottleneck queue. Read from the command line and from standard input.
+ */
+#ifndef SIMULATOR_SCENARIO_H
+#define SIMULATOR_SCENARIO_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum queue_mode { TAIL_DROP, ECN, EGRESS_THRESHOLD };
+
+/* A long flow. */
+struct scenario_flow {
+	const char *type; /* ns-3's name of its congestion control */
+	uint16_t client_port;
+	uint16_t server_port;
+	uint64_t start_ns;	 /* after start_mono_ns */
+	uint64_t extra_delay_ns; /* of its data, beside the link's */
+};
+
+struct scenario {
+	const char *sender, *receiver; /* IPv4 */
+	uint64_t rate_bps;	       /* of the bottleneck */
+	uint64_t data_delay_ns, ack_delay_ns;
+	uint64_t mtu_bytes;
+	unsigned int mode;	    /* enum queue_mode */
+	uint64_t threshold_packets; /* of drops, in ECN mode of marks */
+	uint64_t limit_packets;	    /* the queue holds no more, whatever the mode */
+	uint64_t start_mono_ns, duration_ns, drain_ns;
+	uint64_t connect_interval_ns;
+	uint64_t goodput_interval_ns;
+	uint64_t seed;
+	const char *directory; /* where the raw files go */
+	struct scenario_flow *flows;
+	uint32_t flow_count;
+};
+
+/* 0, 1 after --help, -EINVAL after one line. */
+int scenario_read(struct scenario *scenario, int argc, char **argv);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

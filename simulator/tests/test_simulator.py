@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""The simulator's queue against an independent model of one, its ledger, and the same bytes from the same seed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.raw import Columns, load_postcards, load_tcp
+from softswitch.tests.fifo_model import fifo
+from wire import wire
+from wire.wire import POSTCARD
+
+SIMULATOR = Path(__file__).parents[2] / "build/simulator"
+CARD, EVENT = POSTCARD.const, wire.TCP_RECORD.const
+START_NS, LIMIT = 60_000_000_000, 8192
+LINK = {"rate-bps": 6_000_000, "data-delay-ns": 10_000_000, "ack-delay-ns": 10_000_000, "mtu": 1500}
+
+pytestmark = pytest.mark.skipif(not SIMULATOR.exists(), reason="build/simulator is missing: make simulator")
+
+
+def simulate(directory: Path, flows: str = "reno 30000 5201 0 0\nreno 30001 5201 7000000 0\n", **more: Any) -> dict:
+    directory.mkdir(exist_ok=True)
+    options = LINK | {"threshold-packets": 12, "limit-packets": LIMIT, "start-mono-ns": START_NS} | {
+        "duration-ns": 1_500_000_000, "drain-ns": 500_000_000, "directory": directory,
+    } | {name.replace("_", "-"): value for name, value in more.items()}  # fmt: skip
+    command = [str(SIMULATOR), *(f"--{name}={value}" for name, value in options.items())]
+    subprocess.run(command, input=flows, text=True, check=True, timeout=120)
+    return json.loads((directory / "simulator.json").read_text())
+
+
+def cards(directory: Path) -> Columns:
+    """By arrival."""
+    found, _, file = load_postcards(directory / "postcards.bsp", 0)
+    assert file.damage() is None
+    return {name: column.astype(np.int64) for name, column in found.items()}
+
+
+def records(directory: Path) -> Columns:
+    found, _, file = load_tcp(directory / "tcp.bst")
+    assert file.damage() is None
+    return {name: column.astype(np.int64) for name, column in found.items()}
+
+
+def refused(*options: str, flows: str = "reno 30000 5201 0 0\n") -> str:
+    done = subprocess.run([str(SIMULATOR), *options], input=flows, text=True, capture_output=True, timeout=60)
+    assert done.returncode
+    return done.stderr
+
+
+@pytest.mark.parametrize("mode", ["tail-drop", "ecn", "egress-threshold"])
+def test_queue__does_what_an_independent_model_says(tmp_path, mode):
+    summary = simulate(tmp_path / "run", mode=mode)
+    table = cards(tmp_path / "run")
+    dropped = (table["flags"] & CARD["POSTCARD_DROPPED"]) != 0
+    at_ingress = (table["flags"] & CARD["POSTCARD_AT_INGRESS"]) != 0
+    model = fifo(
+        list(zip(table["enqueue_mono_ns"].tolist(), table["packet_bytes"].tolist(), strict=True)),
+        LINK["rate-bps"],
+        admits=lambda index, *_: not at_ingress[index],
+        drops_at_egress=lambda index: bool(dropped[index]),
+    )
+    assert [packet.depth_packets for packet in model] == table["depth_packets"].tolist()
+    assert [packet.depth_bytes for packet in model] == table["depth_bytes"].tolist()
+    departures = table["enqueue_mono_ns"] + table["sojourn_ns"]
+    assert [packet.departure_ns for packet in model if packet.departure_ns is not None] == departures[
+        ~at_ingress
+    ].tolist()
+    assert len(dropped) == summary["arrivals"] == summary["postcards_stored"]
+    assert np.count_nonzero(dropped) == summary["arrival_drops"] + summary["departure_drops"] > 0 or mode == "ecn"
+    if mode == "egress-threshold":
+        assert summary["arrival_drops"] == 0
+        behind = np.searchsorted(table["enqueue_mono_ns"], departures, side="right") - np.arange(len(departures)) - 1
+        assert behind[dropped].min() >= 12  # in first-in, first-out order
+        assert behind[~dropped].max() <= 12  # one may have come in the very ns of the departure
+    else:
+        assert not (table["depth_packets"][~dropped & (table["flags"] & CARD["POSTCARD_ECT"] == 0)] >= 12).any()
+    if mode == "ecn":
+        assert summary["marks"] == np.count_nonzero(table["flags"] & CARD["POSTCARD_CE_MARKED"]) > 0
+
+
+def test_trace__has_each_ack_and_retransmission(tmp_path):
+    summary = simulate(tmp_path / "run")
+    table = records(tmp_path / "run")
+    is_probe = table["event"] == EVENT["TCP_EVENT_PROBE"]
+    assert (is_probe.sum(), (~is_probe).sum()) == (summary["probes"], summary["retransmits"])
+    for number in range(2):
+        rows = is_probe & (table["flow"] == number)
+        assert rows.sum() > 100
+        assert (np.diff(table["mono_ns"][rows]) >= 0).all()
+        assert table["cwnd_packets"][rows].max() > 10
+        assert (table["in_flight_packets"][rows] <= table["cwnd_packets"][rows] + 4).all()
+    sent = sum(flow["bytes"] for flow in summary["sink"])
+    assert sent == sum(flow["bytes_acked"] for flow in summary["flows"])
+
+
+def test_seed__gives_the_same_bytes(tmp_path):
+    names = ("postcards.bsp", "tcp.bst", "goodput.bsg", "simulator.json")
+    for run in ("first", "again"):
+        simulate(tmp_path / run, flows="".join(f"{cc} {30000 + n} 5201 0 0\n" for n, cc in enumerate(("bbr", "cubic"))))
+    assert all((tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes() for name in names)
+
+
+def test_extra_delay__is_that_flows_alone(tmp_path):
+    simulate(tmp_path / "run", flows="reno 30000 5201 0 0\nreno 30001 5201 0 30000000\n")
+    table = records(tmp_path / "run")
+    least_us = [int(table["srtt_us"][(table["flow"] == number) & (table["srtt_us"] > 0)].min()) for number in (0, 1)]
+    assert 20_000 <= least_us[0] < 45_000
+    assert least_us[1] >= 50_000
+
+
+@pytest.mark.parametrize(
+    ("options", "flows", "said"),
+    [
+        ([], "", "--rate-bps"),
+        (["--mode=red"], "", "tail-drop"),
+        (["--sender=here"], "reno 30000 5201 0 0\n", "two IPv4 addresses"),
+        ([], "red 30000 5201 0 0\n", "ns-3 has reno"),
+        ([], "reno 70000 5201 0 0\n", "line 1"),
+        ([], "\n", "line 1"),
+        ([], "", "no flows"),
+    ],
+)
+def test_bad_input__is_one_line(tmp_path, options, flows, said):
+    given = [f"--{name}={value}" for name, value in LINK.items()] if said != "--rate-bps" else []
+    more = ["--threshold-packets=12", "--limit-packets=50", f"--start-mono-ns={START_NS}", "--duration-ns=1000"]
+    (line,) = refused(*given, *more, f"--directory={tmp_path}", *options, flows=flows).splitlines()
+    assert said in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_files__that_exist_are_not_touched(tmp_path):
+    simulate(tmp_path / "run")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    with pytest.raises(subprocess.CalledProcessError):
+        simulate(tmp_path / "run")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
