@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Joins each TCP packet of the queue with the sender's trace. One flow at a time, which bounds the memory:
+"""Joins each TCP packet of the queue with the sender's trace, flow by flow to bound the memory:
 
 * by time: the flow's latest trace record at or before the packet's arrival, of the records that know the window;
 * by sequence number: the record of the ACK that first covered the packet's last byte;
@@ -10,8 +10,8 @@ state that its own ACK is about to change: the ACK that covered a byte is the re
 is past it.
 
 A trace may leave fields unknown (wire/tcp_record.def). Where the packets in flight are unknown, they are estimated as
-(snd_nxt - snd_una) / mss, as in the first seed paper, whose tcp_probe had no more. The estimate includes lost and
-selectively acknowledged packets. Results that need another unknown field are left out.
+(snd_nxt - snd_una) / mss, as in the first seed paper, whose tcp_probe had only these fields. The estimate includes lost
+and selectively acknowledged packets. Results that need another unknown field are left out.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def _header_bytes(frame_bytes: np.ndarray, seq: np.ndarray, control: np.ndarray,
 
 
 def _order(seq: np.ndarray, seq_end: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Masks of retransmissions and of reordered first arrivals, and the number of arrivals that left a hole."""
+    """(mask of retransmissions, mask of reordered first arrivals, number of arrivals that left a hole) of one flow."""
     before = np.empty_like(seq)
     before[:1] = seq[:1]
     np.maximum.accumulate(seq_end[:-1], out=before[1:])
@@ -241,7 +241,7 @@ def _new_bytes(seq: np.ndarray, payload: np.ndarray) -> np.ndarray:
 def _snd_una(tcp: Columns, traced: np.ndarray, seq: np.ndarray, came: np.ndarray) -> np.ndarray:
     """snd_una of a flow's records, unwrapped to the same origin as `seq`.
 
-    The first record's snd_una is put next to the sequence number that arrived last before it.
+    The first snd_una becomes the value nearest to the last sequence number that arrived before the record.
     """
     una = unwrap32(tcp["snd_una"][traced], np.zeros(1, dtype=np.int64))
     at = max(int(np.searchsorted(came, tcp["mono_ns"][traced[0]], side="right")) - 1, 0)

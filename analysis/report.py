@@ -63,7 +63,7 @@ def pictures(spec: dict[str, Any]) -> list[str]:
 
 
 def captions(summary: dict[str, Any]) -> dict[str, str]:
-    """Captions by figure. An element that only some runs' figures have is explained only there."""
+    """Captions by figure. A caption explains only the elements that this run's figure has."""
     depth, needed = CAPTIONS["queue_depth_distribution"], summary["rules"]["sqrt_n_packets"]
     if summary.get("open_loop"):
         model = summary["open_loop"].get("model")
@@ -74,7 +74,7 @@ def captions(summary: dict[str, Any]) -> dict[str, str]:
 
 
 def kept_up(summary: dict[str, Any]) -> str:
-    """The sentence of a valid run about its fidelity."""
+    """The sentence about the fidelity of a valid run."""
     if summary["clock"] != "virtual":
         return "the emulation kept up with real time"
     if summary["lab"]["switch"] == "process":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The collector from veth to disk, beside a sink that discards, under the fastest generator that one core can run.
+"""The collector from veth to disk, compared with a sink that discards. The generator runs as fast as one core allows.
 
-On two cores the generator has nearly a core. Receiving alone and storing alone are measured, too.
+On two cores the generator takes nearly one of them. Receiving alone and storing alone are measured, too.
 """
 
 from __future__ import annotations

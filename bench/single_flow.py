@@ -2,7 +2,7 @@
 """One Reno flow at several buffers against the BDP rule: utilization after a loss is min((1 + B/BDP) / 2, 1).
 
 First seed paper, section 3.5. Utilization is measured in windows of 10 base RTTs, as in the paper and everywhere here;
-over a single RTT it falls lower (NOTES.md). Rows of invalid runs say so, and miss their bound.
+over a single RTT the minimum is lower (NOTES.md). The row of a run that is not valid says so, and fails its bound.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """bufferscope in a notebook: `import bufferscope as bs; run = bs.open("results/latest"); run.plot.queue_and_windows()`.
 
-Every read compares the files with the run's record of digests first: a damaged file raises InputError, and is never
-an answer. docs/notebooks/compare_runs.ipynb is an example.
+Every read first compares the files with the run's record of digests. A damaged file raises InputError.
+docs/notebooks/compare_runs.ipynb is an example.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def open(path: str | Path) -> StoredRun:
 
 def index(results: str | Path = "results") -> polars.DataFrame:
     """The run table, a row for each analysed repetition below `results`. Units are in the columns' names (rate_bps,
-    rtt_ns, depth_p99_packets); `run` is the path below `results`; `valid` is false for what cannot be read, too, and
-    `reasons` says why. Raises InputError if `results` is no directory.
+    rtt_ns, depth_p99_packets); `run` is the path below `results`; `valid` is false also for a repetition that cannot
+    be read; `reasons` says why. Raises InputError if `results` is no directory.
     """
     from runs import run_table
 

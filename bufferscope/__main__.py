@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The program `bufferscope`, and `python -m bufferscope` where it is not installed: runs one command of commands.py.
+"""The program `bufferscope`, or `python -m bufferscope` if it is not installed: runs one command of commands.py.
 
-Reading words, turning errors into lines on stderr, and the exit status (lib/exit_codes.py) are here for all commands.
+This module reads the words, prints errors as lines on stderr and sets the exit status (lib/exit_codes.py) for all
+commands.
 """
 
 from __future__ import annotations

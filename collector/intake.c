@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checks each datagram, and takes its stamp and its sequence number. The rest of a postcard is stored unread; readers
-// check it.
+// Checks each datagram, converts its stamp and notes its sequence number. The other fields of a postcard are stored
+// unchecked: readers check them.
 #include "intake.h"
 
 #include <stddef.h>

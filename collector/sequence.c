@@ -127,6 +127,7 @@ static bool same(const struct sequence_stream *stream, uint16_t switch_id, uint1
 static struct sequence_stream *look_up(struct sequence_tracker *tracker, uint16_t switch_id,
 				       uint16_t egress_port, bool at_ingress)
 {
+	/* The product drops the top bit of switch_id, so the last term adds it again. */
 	uint32_t key = ((uint32_t)switch_id << 16 | egress_port) * 2u + at_ingress + (switch_id >> 15);
 	uint32_t slot = key * 2654435761u >> 22; /* Knuth's multiplicative hash, the top 10 bits */
 	struct sequence_stream *stream;

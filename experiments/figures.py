@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`make figures PAPER=spang2021`: runs what is missing of a paper's sweeps, then draws. Stopped at any time, the same
-command goes on.
+"""`make figures PAPER=spang2021`: runs the missing runs of a paper's sweeps, then draws its figures. If the command is
+stopped, the same command continues.
 
 Exit status: 0 drawn from valid runs alone; 1 nothing drawn; 2 drawn, but some runs are missing or not valid (the
 figures say which); 128 + the signal's number when it was stopped.
@@ -49,7 +49,7 @@ DEFAULT_MODE = Spec.model_fields["mode"].default
 
 
 class Asked(NamedTuple):
-    """What the words say."""
+    """The parsed parameters of the command."""
 
     paper: Paper
     figures: tuple[PaperFigure, ...]
@@ -103,7 +103,7 @@ def _paper(given: dict[str, object], errors: list[BadValue]) -> Paper | None:
 
 
 def _figures(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> tuple[PaperFigure, ...]:
-    """The figures that FIGURE= means, as far as CLOCK= allows them."""
+    """The figures that FIGURE= selects. With CLOCK=real, only figures that compare clocks are allowed."""
     wanted = given.get("figure")
     try:
         figures = paper.choose(None if wanted is None else str(wanted))
@@ -121,7 +121,7 @@ def _figures(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> 
 
 
 def read_sweeps(paper: Paper, stems: Iterable[str], words: Mapping[str, object], smoke: bool) -> dict[str, spec.Sweep]:
-    """The sweeps by stem. Raises SpecError, also for one of a name by which no figure would find its runs."""
+    """The sweeps by stem. Raises SpecError, also if a sweep's name is not the one by which figures find its runs."""
     sweeps = {stem: spec.read(paper.specs / f"{stem}.yaml", words, smoke) for stem in stems}
     real = REAL if words.get("clock") == "real" else ""
     wrong = [
@@ -135,8 +135,8 @@ def read_sweeps(paper: Paper, stems: Iterable[str], words: Mapping[str, object],
 
 
 def conditions(paper: Paper) -> dict[str, SweepConditions]:
-    """What all runs of each sweep have in common, by stem: imported runs belong to the sweeps whose conditions they
-    meet. No run belongs to a sweep whose buffer is in bytes: these are not compared. Raises SpecError.
+    """The conditions that all runs of a sweep share, by the sweep's stem. An imported run belongs to each sweep whose
+    conditions it meets. Sweeps with a buffer in bytes are left out: they are not compared. Raises SpecError.
     """
     by_stem = {}
     for stem, sweep in read_sweeps(paper, paper.stems, {}, smoke=False).items():
@@ -157,9 +157,9 @@ def _in_common(sweep: spec.Sweep) -> SweepConditions:
 
 
 def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> int:
-    """Runs what is missing: the first repetitions of all sweeps before the second ones, and of these the searches last,
-    which take longest: a set that was stopped early has most figures. Returns the worst status of a sweep; one that
-    cannot be run keeps no other from it.
+    """Runs the missing runs, in an order in which a set that is stopped early has most figures: all sweeps' first
+    repetitions come before their second ones, and searches, which take longest, come last in each round. A sweep that
+    cannot be run does not stop the others. Returns the worst status of a sweep.
     """
     figures, words = (asked.paper.comparing_clocks, {"clock": "real"}) if asked.real else (asked.figures, {})
     by_stem = read_sweeps(asked.paper, sweeps_of(figures), words, asked.smoke)
@@ -186,7 +186,7 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
 
 
 def say_what_is_missing(sweeps: list[spec.Sweep], probe: Callable[[str], host.Host], options: run.Options) -> None:
-    """Of those that can be run; what keeps one from it is said when its turn comes."""
+    """Announces the missing runs of all sweeps that can be run. `measure` reports the other sweeps in their turn."""
     missing, table = [], run_table.read(options.results)
     for sweep in sweeps:
         with contextlib.suppress(RunError):
@@ -196,14 +196,14 @@ def say_what_is_missing(sweeps: list[spec.Sweep], probe: Callable[[str], host.Ho
 
 
 def draw(asked: Asked) -> int:
-    """Draws, says where, and what was left out."""
+    """Draws the figures, and prints where they are and how many runs were left out. Returns the exit status."""
     run.claim(asked.output.parent)
     run.claim(asked.output)
     runs = StoredRuns(asked.paper, asked.options.results, asked.smoke, conditions(asked.paper))
     drawn = papers_draw.draw(runs, asked.output, asked.figures)
     owner.give(asked.output)
     without = [each.figure for each in drawn if each.figure.sweeps and not each.used]
-    # Runs in real time need a command of their own: where they were not asked for, a comparison may lack them
+    # CLOCK=real is a separate command. Without it, a figure that compares the clocks may lack runs in real time.
     missing = [figure for figure in without if asked.real or len(drawn) == 1 or not figure.compares_clocks]
     used = {label for each in drawn for label in each.used}
     left_out = {left.label for each in drawn for left in each.left_out}
@@ -214,7 +214,7 @@ def draw(asked: Asked) -> int:
     if left_out:
         complain(f"{len(left_out)} runs were left out, not valid or telling too little; the figures list them")
     for name in sorted({label.split("/")[0] for label in used}):
-        if (asked.options.results / name).is_dir():  # imported runs are of no sweep
+        if (asked.options.results / name).is_dir():  # no directory: imported runs, which have no sweep
             run.page(asked.options.results / name, [asked.paper])
     if asked.publish:
         files = publish.publish(drawn, runs, asked.output, DOCS)

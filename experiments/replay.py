@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command `replay`: the analysis again, in this process. With BUF=, MODE=, ECN_THRESHOLD= or RATE= a what-if
-instead (whatif.py).
+"""The command `replay`: repeats the analysis of a run in this process. With BUF=, MODE=, ECN_THRESHOLD= or RATE= the
+command makes a what-if instead (whatif.py).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ EXAMPLE = "make replay RUN=results/latest"
 
 
 def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Derives every file of the run or repetition `given` again. Returns the analysis's exit status; raises SpecError
-    with `errors` and its own, RunError.
+    """Derives every file of the given run or repetition again. Returns the analysis's exit status. Raises SpecError for
+    `errors` or a missing RUN, and RunError.
     """
     require(given, errors, run=f"say which run to analyse again: {EXAMPLE}")
     if errors:

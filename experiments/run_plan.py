@@ -30,10 +30,10 @@ from experiments.traffic import FIRST_CLIENT_PORT, FIRST_SERVER_PORT, LAST_CLIEN
 CLIENT_PORT_OFFSETS = 1_000
 FRAME_EXTRA_BYTES = 18  # Ethernet header and a VLAN tag
 MOST_WINDOW_BYTES = 256 << 20
-TRACE_EVENT_BYTES = 256  # in a ring, with what the kernel puts around it
+TRACE_EVENT_BYTES = 256  # in a ring, with the kernel's headers
 TRACER_PERIOD_S = 0.02  # between two readings of the rings
-BASE_MIB = 320  # of a virtual machine: kernel, Python programs, page cache
-SWITCH_RINGS_MIB = 3 * 64  # of a switch that is a process
+BASE_MIB = 320  # of a virtual machine, for the kernel, Python programs and page cache
+SWITCH_RINGS_MIB = 3 * 64  # if the switch is a process
 FLOW_BYTES = 1 << 20
 
 
@@ -49,7 +49,7 @@ class FlowProcess(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """`machine_mib` is a virtual machine's memory: the host provides only as much as the machine uses."""
+    """`machine_mib` is an upper bound: a virtual machine takes from the host only the memory that it uses."""
 
     pool_packets: int
     frame_bytes: int
@@ -58,8 +58,8 @@ class Sizes(NamedTuple):
 
 
 class Durations(NamedTuple):
-    """`unmeasured_ns` is the part of `traffic_ns` before the measurement. `round_trip_ns` is the idle path's, of the
-    farthest flow. `tick_s` is the time between two looks at the traffic in virtual time. The last two are wall time.
+    """`unmeasured_ns` is the part of `traffic_ns` before the measurement. `round_trip_ns` is the longest RTT of all
+    flows on the idle path. In virtual time the traffic is polled every `tick_s`. The last two are wall time.
     """
 
     connect_ns: int
@@ -140,7 +140,7 @@ def inventory_groups(spec: Resolved) -> list[str]:
 
 
 def flow_processes(spec: Resolved, repetition: int) -> list[FlowProcess]:
-    """SEED and `repetition` move the client ports. The ports decide the flows' hashes."""
+    """The processes of the traffic. SEED and `repetition` select the client ports, and so the flows' hashes."""
     first_port = FIRST_CLIENT_PORT + random.Random(f"ports {spec.seed} {repetition}").randrange(CLIENT_PORT_OFFSETS)
     result: list[FlowProcess] = []
     for cc, flows in spec.process_flows:
@@ -150,9 +150,9 @@ def flow_processes(spec: Resolved, repetition: int) -> list[FlowProcess]:
 
 
 def extra_delays_ns(spec: Resolved, repetition: int) -> list[int]:
-    """Each flow's delay beyond RTT: evenly over 0..RTT_SPREAD, dealt to the flows by SEED and repetition.
+    """Each flow's delay beyond RTT: even steps from 0 to RTT_SPREAD, shuffled among the flows by SEED and repetition.
 
-    Even steps rather than random draws: repetitions then differ in who is near, not in how many are.
+    Random draws would change the distribution of RTTs between repetitions. Even steps change only which flow has which.
     """
     intervals = max(spec.flows - 1, 1)
     delays = [spec.rtt_spread_ns * i // intervals for i in range(spec.flows)]
@@ -176,8 +176,8 @@ def sizes(spec: Resolved) -> Sizes:
 
 
 def queue(spec: Resolved, port: int) -> Queue:
-    """A port of a switch with queues of its own. The policy's threshold lies far below the queue's limit, so that only
-    the P4 program drops, which reports every drop. The ports of postcards and ACKs have no rate.
+    """The queue of a port, if the switch has its own queues. The queue's limit is far above the policy's threshold:
+    only the P4 program drops, and it reports every drop. The ports of postcards and ACKs have no rate.
     """
     if port != BOTTLENECK:
         return Queue(limit_packets=spec.pool_packets)
@@ -214,7 +214,7 @@ def _flows(processes: list[FlowProcess], delays_ns: list[int]) -> tuple[Flow, ..
 
 
 def _settings(spec: Resolved, flows: tuple[Flow, ...]) -> SwitchSettings:
-    """Half of the RTT in each direction; with DELAY=tc netem on the receiver has all of it."""
+    """The switch delays by half of the RTT in each direction. DELAY=tc: netem on the receiver has the whole RTT."""
     rtt_ns = 0 if spec.delay == "tc" else spec.rtt_ns
     return SwitchSettings(
         rate_bps=spec.rate_bps,
@@ -231,7 +231,7 @@ def _settings(spec: Resolved, flows: tuple[Flow, ...]) -> SwitchSettings:
 
 
 def _traffic_options(spec: Resolved, repetition: int, processes: list[FlowProcess]) -> dict[str, Any]:
-    """The options of the traffic program, as soon as possible: whoever starts it knows the time."""
+    """The options of the traffic program. `start_mono_ns` 0 means as soon as possible; the starter may set a time."""
     seed = spec.seed << 16 | repetition
     if not spec.groups:
         (process,) = processes

@@ -29,8 +29,8 @@ EXIT_NOT_VALID = 2
 
 
 def run(spec: Resolved, results_directory: Path, inventory: str = "") -> int:
-    """Runs the whole experiment, on the machines of `inventory` if its target has a testbed; returns the exit status of
-    the command line. Raises RunError.
+    """Runs the whole experiment, on the machines of `inventory` if the target needs a testbed. Returns the exit status
+    of the command line. Raises RunError.
     """
     lab = choose(spec, inventory)
     preflight(lab, results_directory)
@@ -53,11 +53,11 @@ def run(spec: Resolved, results_directory: Path, inventory: str = "") -> int:
 
 
 def preflight(lab: Lab, results_directory: Path) -> None:
-    """Everything that would stop the run later, before anything is touched."""
+    """Raises RunError with all problems that would stop the run later, before the run changes anything."""
     lines = lab.missing()
     for path in (host.CHECKOUT, results_directory):
         if path.is_relative_to(cell.RUN):
-            lines.append(f"{path} is in {cell.RUN}, of which a run has its own: use another directory")
+            lines.append(f"{path} is in {cell.RUN}, which a run replaces by a private one: use another directory")
     problem = results.latest_problem(results_directory)
     lines += [line for line in (problem, user_problem()) if line]
     if lines:
@@ -72,7 +72,7 @@ def check_room(lab: Lab, directory: Path, at_once: int) -> None:
 
 
 def repeat_all(lab: Lab, directory: Path, processors: list[int]) -> bool:
-    """Every repetition; side by side on several processors. Returns whether all are valid."""
+    """Records and analyses every repetition. Several processors record in parallel. Returns whether all are valid."""
     numbers = list(range(1, lab.spec.reps + 1))
     valid = []
     if len(processors) > 1:
@@ -89,7 +89,7 @@ def repeat_all(lab: Lab, directory: Path, processors: list[int]) -> bool:
 
 
 def record(lab: Lab, number: int, directory: Path, processor: int | None = None) -> None:
-    """One repetition up to its raw files. A repetition that fails or is stopped is marked."""
+    """Records the raw files of one repetition. Marks the repetition if recording fails or is stopped."""
     repetition = results.create_repetition(directory, number)
     try:
         with disk.explained(repetition, Path(tempfile.gettempdir())):
@@ -105,7 +105,7 @@ def record(lab: Lab, number: int, directory: Path, processor: int | None = None)
 
 
 def conclude(spec: Resolved, repetition: Path, begin_s: float) -> bool:
-    """Analyses a repetition that began at `begin_s` and shows its results. Returns whether it is valid."""
+    """Analyses a repetition and shows its results, with the time since `begin_s`. Returns whether it is valid."""
     print("analysing", flush=True)
     summary = analyse(repetition)
     show(summary, repetition, spec, time.monotonic() - begin_s)

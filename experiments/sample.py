@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The state of a run at one moment. The switch is asked for its counters. Collector and tracer write their own counters
-to their logs at the interval that run_plan.py sets.
+"""The state of a run at one moment. The counters of the switch are read by requests. Collector and tracer write their
+counters to their logs, at the interval that run_plan.py sets.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from experiments.switches import BOTTLENECK, Counters, Switches, packets_waiting
 
-LAST_WORDS_BYTES = 4096
+LOG_TAIL_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Sampler:
 
 
 def bytes_out(counters: Counters) -> int:
-    """Frame bytes that arrived at the bottleneck queue and were not dropped: those that left it, or still wait."""
+    """Frame bytes that the bottleneck queue took in and did not drop. Some may still wait in the queue."""
     came, *dropped = (counters[name].get(BOTTLENECK) for name in ("arrivals", "arrival_drops", "departure_drops"))
     return (came.bytes if came else 0) - sum(count.bytes for count in dropped if count)
 
@@ -80,7 +80,7 @@ def last_object(log: Path) -> dict[str, Any]:
     """The last whole line of a log that is a JSON object; {} if there is none yet."""
     try:
         with log.open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - LAST_WORDS_BYTES))
+            file.seek(max(0, file.seek(0, 2) - LOG_TAIL_BYTES))
             lines = file.read().split(b"\n")[:-1]
     except OSError:
         return {}

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Repetitions in virtual time side by side, one a processor: each in a process of its own that ends with this one."""
+"""Runs repetitions in virtual time in parallel, one on each processor.
+
+Each repetition is a child process, which the kernel ends with its parent.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ CONTEXT = multiprocessing.get_context("fork")
 
 
 def run_each(work: Callable[[int, int], None], numbers: list[int], processors: list[int]) -> Iterator[int]:
-    """Calls work(number, processor) for each number, as many at a time as there are processors; gives each number when
-    its work is done. Raises the RunError of the first that fails, or Interrupted, and ends the others.
+    """Calls work(number, processor) for each number, one at a time on each processor. Yields each number when its work
+    is done. If one work fails, ends the others and raises its RunError. On Interrupted, ends all.
     """
     waiting, free = list(numbers), list(processors)
     running: dict[Any, tuple[int, int, BaseProcess, Connection]] = {}
@@ -27,16 +30,16 @@ def run_each(work: Callable[[int, int], None], numbers: list[int], processors: l
         while waiting or running:
             while waiting and free:
                 number, processor = waiting.pop(0), free.pop(0)
-                mine, its = CONTEXT.Pipe(duplex=False)
-                process: BaseProcess = CONTEXT.Process(target=_child, args=(work, number, processor, its))
+                reader, writer = CONTEXT.Pipe(duplex=False)
+                process: BaseProcess = CONTEXT.Process(target=_child, args=(work, number, processor, writer))
                 process.start()
-                its.close()
-                running[process.sentinel] = number, processor, process, mine
+                writer.close()
+                running[process.sentinel] = number, processor, process, reader
             for sentinel in wait(list(running)):
-                number, processor, ended, mine = running.pop(sentinel)
+                number, processor, ended, reader = running.pop(sentinel)
                 ended.join()
                 free.append(processor)
-                _raise_what_failed(number, ended, mine)
+                _raise_failure(number, ended, reader)
                 yield number
     finally:
         for _, _, process, _ in running.values():
@@ -45,24 +48,24 @@ def run_each(work: Callable[[int, int], None], numbers: list[int], processors: l
             process.join()
 
 
-def _raise_what_failed(number: int, process: BaseProcess, mine: Connection) -> None:
+def _raise_failure(number: int, process: BaseProcess, reader: Connection) -> None:
     lines: list[str] = []
-    with mine, contextlib.suppress(EOFError):  # it said nothing
-        lines = mine.recv()
+    with reader, contextlib.suppress(EOFError):  # the child ended without a reason
+        lines = reader.recv()
     if process.exitcode:
         raise RunError(*(lines or [f"repetition {number} ended with status {process.exitcode} and gave no reason"]))
 
 
-def _child(work: Callable[[int, int], None], number: int, processor: int, its: Connection) -> None:
+def _child(work: Callable[[int, int], None], number: int, processor: int, writer: Connection) -> None:
     syscalls.die_with_parent()
-    # A Ctrl-C reaches all of the terminal's processes; this one is ended by its parent.
+    # Ctrl-C signals every process of the terminal. The child ignores the signal: its parent ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with contextlib.closing(its):
+        with contextlib.closing(writer):
             try:
                 work(number, processor)
             except RunError as error:
-                its.send(error.lines)
+                writer.send(error.lines)
                 raise SystemExit(1) from None
     except Interrupted as interrupted:
         raise SystemExit(128 + interrupted.signal) from None

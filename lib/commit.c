@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// fsync before rename: else the renamed file could be empty after a power failure.
+// Calls fsync before rename: otherwise the renamed file could be empty after a power failure.
 #include "commit.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Files and directories below one that other users may write to, for a process that may be root. Nothing is written
-through a link and no FIFO is waited for: one in the way of a file is an OSError. A written file is whole or not there.
+"""Reads and writes files, possibly as root, in directories that other users may write to. Symbolic links are not
+followed and FIFOs are not waited for: where a file is expected, either is an OSError. Writes are atomic.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import IO
 from lib.owner import give_open
 
 SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-MOST_TRIES = 100  # names for a temporary file, of which a killed process of this number may have left some
+MOST_TRIES = 100  # names for a temporary file: killed processes with this PID may have left some
 
 
 @contextlib.contextmanager
 def directory(path: Path | str, within: int | None = None) -> Iterator[int]:
-    """A descriptor of a directory that is no link, by its name in the directory `within` if that is given."""
+    """A descriptor of a directory that is no symbolic link. If `within` is given, `path` is relative to it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | SAFE, dir_fd=within)
     try:
         yield descriptor
@@ -31,7 +31,7 @@ def directory(path: Path | str, within: int | None = None) -> Iterator[int]:
 
 
 def open_regular(path: Path | str, flags: int, within: int | None = None) -> int:
-    """A descriptor of a regular file with one name. One that is made here belongs to whoever the run is for."""
+    """A descriptor of a regular file; to write, it must have no other hard link. A new file gets the run's owner."""
     descriptor = os.open(path, flags | SAFE, 0o666, dir_fd=within)
     try:
         found = os.fstat(descriptor)
@@ -47,14 +47,14 @@ def open_regular(path: Path | str, flags: int, within: int | None = None) -> int
 
 
 def write_text(path: Path, text: str) -> None:
-    """Puts a whole file in the place of what is there. Raises OSError."""
+    """Replaces a file atomically. Raises OSError."""
     with whole(path) as file:
         file.write(text.encode())
 
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[IO[bytes]]:
-    """A new file beside `path`, in whose place it is put when the body ends well. Raises OSError."""
+    """A temporary file that replaces `path` when the body ends without an exception. Raises OSError."""
     temporary, descriptor = _new(path)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -66,7 +66,7 @@ def whole(path: Path) -> Iterator[IO[bytes]]:
 
 
 def link(path: Path, target: str) -> None:
-    """Puts a symbolic link in the place of what is there. Raises OSError."""
+    """Replaces `path` with a symbolic link, atomically. Raises OSError."""
     for temporary in _temporaries(path):
         with contextlib.suppress(FileExistsError):
             temporary.symlink_to(target)
@@ -81,7 +81,7 @@ def link(path: Path, target: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file, a link, or a whole directory; nothing if there is none. Raises OSError. shutil.rmtree alone
+    """Removes a file, a link, or a directory with its content, if there is one. Raises OSError. shutil.rmtree alone
     would wait for the writer of a FIFO.
     """
     if path.is_dir() and not path.is_symlink():
@@ -91,7 +91,7 @@ def remove(path: Path) -> None:
 
 
 def exists(name: str, within: int) -> bool:
-    """Whether there is anything of that name, a link to nowhere included."""
+    """Whether the directory `within` has an entry of that name, even a dangling link."""
     try:
         os.stat(name, dir_fd=within, follow_symlinks=False)
     except OSError:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Lengths of headers and frames, and what a frame takes on an Ethernet link (IEEE 802.3). A switch counts frames
-without their FCS: header and payload. lib/frames.h is the same for C.
+"""Lengths of headers and frames, and the bytes that a frame occupies on an Ethernet link (IEEE 802.3). A switch counts
+header and payload, without the FCS. lib/frames.h is the same for C.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ LONGEST_TCP_BYTES = 60
 LEAST_FRAME_BYTES = 60  # without the FCS
 FCS_BYTES = 4
 IFG_BYTES = 20  # preamble 7, start delimiter 1, shortest gap 12
-WIRE_EXTRA_BYTES = FCS_BYTES + IFG_BYTES  # on the link alone
+WIRE_EXTRA_BYTES = FCS_BYTES + IFG_BYTES  # occupy the link, but are no part of the frame's length
 LEAST_IP_BYTES, MOST_IP_BYTES = LEAST_FRAME_BYTES - ETHERNET_BYTES, 65535
 
 
 def wire_bytes_of_ip(ip_bytes: Any) -> Any:
-    """Bytes on the link of an IP packet of at least LEAST_IP_BYTES; also of an array of them."""
+    """Bytes that an IP packet of at least LEAST_IP_BYTES occupies on the link. Takes a number or an array."""
     return ip_bytes + ETHERNET_BYTES + WIRE_EXTRA_BYTES

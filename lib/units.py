@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
-# Dimension -> unit -> how many of the dimension's base unit. The base unit comes first; spellings that tc also
-# knows but that are not worth listing to a user are in ALIASES. As in tc: `bps` is bytes per second, and the
-# k, m and g of sizes are powers of 1024, those of rates powers of 1000.
+# Dimension -> unit -> size in the dimension's base unit, which comes first. Messages list these units; ALIASES has
+# the other spellings of tc. As in tc, `bps` is bytes per second; k, m and g are powers of 1024 in sizes, of 1000 in
+# rates.
 DIMENSIONS: dict[str, dict[str, int]] = {
     "rate": {
         "bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12,
@@ -54,7 +54,7 @@ def allowed(dimensions: Iterable[str]) -> str:
 
 
 def parse(value: object, dimensions: tuple[str, ...]) -> Quantity:
-    """The quantity that `value` says, of one of `dimensions`. ValueError says what is wrong and what is allowed."""
+    """Parses a quantity of one of `dimensions`. Raises ValueError: what is wrong and what is allowed."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise ValueError(f"is not a quantity; allowed: {allowed(dimensions)}")
     text = str(value).strip()

@@ -16,7 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 NEVER_NS = 2**64 - 1
 COVERAGE = ["COVERAGE=1"] if os.environ.get("COVERAGE") else []
-BUILD = ROOT / "build" / ("coverage" if COVERAGE else "")  # of plain builds; sanitized builds never count coverage
+BUILD = (
+    ROOT / "build" / ("coverage" if COVERAGE else "")
+)  # only for plain builds: sanitized builds never count coverage
 REPLY_BYTES = 1 << 17
 
 
@@ -69,7 +71,7 @@ class Output:
 
 def make(*words: str) -> None:
     """Runs softswitch/Makefile. Raises BuildError with the messages of the compiler."""
-    # An empty word, because make would take COVERAGE from the environment.
+    # The empty value overrides COVERAGE in the environment, which make would take.
     counted = ["COVERAGE="] if "SANITIZE=1" in words or "freestanding" in words else COVERAGE
     done = subprocess.run(["make", "-C", ROOT / "softswitch", *words, *counted], capture_output=True, text=True)
     if done.returncode:
@@ -104,7 +106,7 @@ class Core:
         flows: int = 64,
     ) -> None:  # fmt: skip
         self._library = library(pipeline)
-        self.bodies: dict[int, bytes] = {}  # by their handle: the received frames whose payloads are not in the core
+        self.bodies: dict[int, bytes] = {}  # by handle: received frames whose payload stays outside the core
         self._callbacks = _READ_BODY(self._read_body), _DROP_BODY(self._drop_body), _COPY(ctypes.memmove)
         config = _Config(packets, frame_bytes, flows, *self._callbacks[:2])
         size = self._library.core_memory_bytes(ctypes.byref(config))
@@ -119,7 +121,7 @@ class Core:
         return self._library.core_receive(self._core, ctypes.c_uint64(arrival_ns), port, frame, len(frame))
 
     def receive_with_body(self, arrival_ns: int, port: int, frame: bytes) -> int:
-        """The same, as a driver does that keeps payloads where they are."""
+        """Receives a frame whose payload stays outside the core, as in the kernel driver."""
         handle = max(self.bodies, default=0) + 1
         body = ctypes.c_void_p(handle) if len(frame) > self._library.core_head_bytes() else None
         status = self._library.core_receive_from(

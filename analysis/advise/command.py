@@ -25,7 +25,7 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
         raise SpecError([BadValue("EVIDENCE", question.evidence, "is no directory; allowed: one with runs or tables")])
     try:
         _answer(question, directory, as_json)
-    except SystemExit:  # rich's, where the reader stopped
+    except SystemExit:  # raised by rich if the reader of stdout has ended
         raise BrokenPipeError from None
     return 0
 

@@ -64,7 +64,7 @@ class Link:
         return short_flows.mixed_bursts(dict(self.flow_packets))
 
     def bytes(self, packets: float) -> float:
-        """Bytes of full packets on the wire, which the literature's rate x time counts."""
+        """Bytes of full packets on the wire. The literature's rate x time counts these bytes."""
         return packets * self.wire_bytes
 
     def time_s(self, packets: float) -> float:

@@ -12,7 +12,7 @@ SRAM_BYTES = 10_000_000 // 8
 PACKAGE_BYTES = 256 * 2**20 // 8
 SOURCE = (
     "on-chip SRAM up to 10 Mbit (second paper, abstract), the switch's package up to 256 Mbit (its 1.3: embedded DRAM "
-    "of packet processors), off-chip DRAM or HBM beyond; these are of 2004, SRAM= and PACKAGE= set yours"
+    "of packet processors), off-chip DRAM or HBM beyond; the sizes are of 2004, SRAM= and PACKAGE= set others"
 )
 
 

@@ -18,7 +18,7 @@ class Assumption(NamedTuple):
 
 
 class Promise(NamedTuple):
-    """The criterion for runs: one of MEASURES, and the share of it (0 to 1) that is enough."""
+    """The criterion for runs: one of MEASURES, and its least value (0 to 1)."""
 
     measure: str
     least: float
@@ -30,7 +30,7 @@ class Promise(NamedTuple):
 
 
 NONEMPTY, MEAN, P01 = "nonempty", "utilization_mean", "utilization_p01"
-# The two criteria of the first paper (5.1), and the mean, which a bound on all lost capacity bounds.
+# The two criteria of the first paper (5.1), and the mean: a bound on the lost capacity is a bound on the mean.
 MEASURES = {
     NONEMPTY: "packets that found a queue",
     MEAN: "mean utilization",

@@ -25,8 +25,8 @@ from analysis.amounts import si, whole
 from lib.units import show as show_units
 
 MARKS = {True: "yes", False: "NO", None: "?"}
-LEAST_WIDTH = 120  # columns, for a narrower terminal or none
-MOST_PROBLEMS = 5  # length of the printed list
+LEAST_WIDTH = 120  # columns; also used if stdout is no terminal
+MOST_PROBLEMS = 5  # that the table prints; the JSON has all
 INDENT = (0, 0, 0, 5)
 OBJECTIVES = {NONEMPTY: "full use", MEAN: "UTIL", P01: "UTIL"}
 
@@ -41,7 +41,7 @@ class AdviceRow(NamedTuple):
 def print_table(question: Question, rows: list[AdviceRow], runs: Evidence) -> None:
     """Prints the link, the table, the assumptions and the sources of evidence to stdout."""
     width = shutil.get_terminal_size((0, 0)).columns if sys.stdout.isatty() else 0
-    console = Console(width=max(width, LEAST_WIDTH) if width < LEAST_WIDTH else width, highlight=False)
+    console = Console(width=max(width, LEAST_WIDTH), highlight=False)
     link = question.link
     for line in _headline(link):
         console.print(Text(line))
@@ -166,13 +166,13 @@ def _evidence_lines(verdict: Verdict, promised: str, link: Link) -> list[str]:
             f"{verdict.kept} of {verdict.counted} with {span_of(*verdict.ratios)} x the buffer did it ({where})"
         )
     if verdict.more:
-        parts.append(f"{verdict.more} with more than {NEAR:g} x did, which is no support")
+        parts.append(f"{verdict.more} with more than {NEAR:g} x did, which supports nothing")
     if verdict.less:
         parts.append(f"{verdict.less_kept} of {verdict.less} with less did")
     if verdict.outside_counted or (verdict.outside and not parts):
         parts.append(
-            f"{verdict.outside} are outside its assumptions, where {verdict.outside_kept} of {verdict.outside_counted} "
-            "with such a buffer did"
+            f"{verdict.outside} break its assumptions: {verdict.outside_kept} of {verdict.outside_counted} of these "
+            "with the rule's buffer did"
         )
     if parts:
         lines.append(f"runs ({promised}): {'; '.join(parts)}")
@@ -180,13 +180,13 @@ def _evidence_lines(verdict: Verdict, promised: str, link: Link) -> list[str]:
         text = f"measured Delta: {span_of(*verdict.deltas)}"
         if verdict.unfair:
             text += f", above the row's {link.delta:g} in {verdict.unfair} of {verdict.counted}"
-            text += ": a test of the row's number, not of the theorem"
+            text += ": the runs test the row's number, not the theorem"
         lines.append(text)
     if verdict.losing:
         lines.append(
             f"measured flows that lose in an RTT with losses, mean: {span_of(*verdict.losing)}, above the bound in "
-            f"{verdict.many_losing} of {verdict.counted}; the bound is of every RTT: a mean above it breaks it, "
-            "one below does not prove it"
+            f"{verdict.many_losing} of {verdict.counted}; the bound holds for every RTT: a mean above the bound breaks "
+            "it, a mean below does not prove it"
         )
     return lines
 
@@ -196,9 +196,9 @@ def _footnotes(question: Question, runs: Evidence) -> list[str]:
         "Bytes are rate x time, as the papers count: packets of MTU + 38 bytes on the wire; k is 1000.",
         f"Memory: {SOURCE}.",
         "holds: every assumption does (yes), one does not (NO), or these inputs do not say (?).",
-        f"Our runs: {len(runs.runs)} counted, {runs.left_out} not (not valid, mixed, not tail-drop, or done twice)"
-        + ("" if runs.runs else f"; none in {question.evidence}, so no rule is said to be supported")
-        + ". -: runs of long flows do not measure this.",
+        f"Our runs: {len(runs.runs)} counted, {runs.left_out} left out (not valid, mixed, not tail-drop, or repeated)"
+        + ("" if runs.runs else f"; no run in {question.evidence}, so nothing supports a rule")
+        + ". -: runs of long flows do not measure this rule's promise.",
     ]
     missing = rules.not_asked(question.link)
     if missing:

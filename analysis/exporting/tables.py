@@ -21,7 +21,7 @@ from wire import wire
 TABLES = ("postcards", "tcp", "joined", "distributions")
 # Columns that are no field in wire/*.def.
 MEANINGS = {
-    "enqueue_mono_ns": "CLOCK_MONOTONIC when the packet came to the queue",
+    "enqueue_mono_ns": "CLOCK_MONOTONIC when the packet arrived at the queue",
     "rx_mono_ns": "CLOCK_MONOTONIC when the collector's kernel got the postcard",
     "flow": "number of the 5-tuple in this file; in distributions: the experiment's id of the flow, null: all",
     "five_tuple": "source > destination and protocol of the flow",
@@ -31,9 +31,9 @@ MEANINGS = {
     "seq": "TCP sequence number that does not wrap",
     "payload_bytes": "TCP payload of the packet",
     "new_bytes": "payload that left the queue here for the first time",
-    "retransmission": "its bytes had come to the queue before",
-    "reordered": "came after later bytes, for the first time",
-    "trace_age_ns": "age of the trace record that the window is from",
+    "retransmission": "its bytes had arrived at the queue before",
+    "reordered": "first arrival of its bytes, but after later bytes",
+    "trace_age_ns": "age of the trace record that gives the window",
     "packet_rtt_ns": "from arrival at the queue to the ACK that covers the packet's last byte",
     "retransmit_mono_ns": "CLOCK_MONOTONIC of the trace's record of this retransmission",
     "what": "which distribution: analysis/README.md",

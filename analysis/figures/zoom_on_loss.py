@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A few RTTs around one loss, packet by packet: the queue above the windows (first seed paper, Figure 1).
 
-It shows the most isolated loss or, without a loss, the deepest queue.
+The figure shows the most isolated loss or, without a loss, the deepest queue.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def prepare(a: Analysis) -> Data:
 
 
 def _moment(a: Analysis) -> tuple[int | None, bool]:
-    """(time in ns, whether it is a loss): the start of the most isolated loss event. Events with a whole aftermath have
-    priority. Without events it is the deepest arrival; None without arrivals.
+    """(time in ns, whether it is a loss): the start of the most isolated loss event. Events whose aftermath lies in the
+    window have priority. Without events, the arrival at the deepest queue; None without arrivals.
     """
     events = [event for event in a.events if event.min_utilization is not None] or a.events
     if events:
@@ -73,7 +73,7 @@ def _queue(a: Analysis, moment: int, start: int, end: int) -> tuple[np.ndarray, 
     """Steps of the queue's length; times and depths of drops; the flows with a drop in the first longest RTT."""
     from wire import wire
 
-    rtt = a.rtt_max_ns  # no packet stays longer in the spec's queue
+    rtt = a.rtt_max_ns  # upper bound of the time in the spec's queue
     rows = slice(*np.searchsorted(a.queue["enqueue_mono_ns"], (start - 2 * rtt, end)))
     came, flags, depth = (a.queue[name][rows] for name in ("enqueue_mono_ns", "flags", "depth_packets"))
     left = came + a.queue["sojourn_ns"][rows]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Reduces a database's address to host and name, the only parts that may be shown and stored: a password can be in
-several places of an address. An address that libpq would misread is refused without being repeated.
+"""Reduces a database's address to host and name. Only these may be shown and stored: a password can be in several
+places of an address. If libpq would misread an address, the address is refused, and the message does not repeat it.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _PORTS = re.compile(r"[0-9]{0,5}(,[0-9]{0,5})*")
 
 
 def shown(url: str) -> str:
-    """postgresql://host/database of a PostgreSQL URL. Raises InputError, whose text does not repeat the URL."""
+    """postgresql://host/database for a PostgreSQL URL. Raises InputError, whose text does not repeat the URL."""
     try:
         parts = {key: str(value) for key, value in conninfo_to_dict(url).items()}
     except (psycopg.Error, UnicodeError):
         raise InputError(f"FROM is no address that PostgreSQL understands; allowed: {ALLOWED}") from None
     hosts, name = [parts.get("host", ""), parts.get("hostaddr", "")], parts.get("dbname", "")
-    # A part of an unescaped password that the parser took for a host, port or name: libpq's errors would repeat it
+    # Such a host, port or name is a piece of an unescaped password, and libpq's errors would repeat it.
     if "@" in "".join((*hosts, name)) or "=" in name or not _PORTS.fullmatch(parts.get("port", "")):
-        raise InputError(f"FROM has a host, port or database that cannot be one; allowed: {ALLOWED}")
+        raise InputError(f"FROM has a host, port or database with characters that none can have; allowed: {ALLOWED}")
     return f"postgresql://{quote(hosts[0] or hosts[1], safe='/,:[]')}/{quote(name, safe='')}"
 
 
 def check_no_address(source: str) -> None:
-    """Raises InputError if a source that is no file looks like an address: libpq's key=value, or another URL."""
+    """Raises InputError if a source looks like an address (libpq's key=value, or a URL) and no such file exists."""
     is_address = bool(_URL.match(source) or _PASSWORD.search(source))
     with suppress(psycopg.Error, UnicodeError):
         is_address = is_address or ("=" in source and bool(conninfo_to_dict(source)))
     with suppress(OSError):  # raised for a name too long for a file
         is_address = is_address and not Path(source).exists()
     if is_address:
-        raise InputError(f"FROM reads like a database's address, of a form that is not known; allowed: {ALLOWED}")
+        raise InputError(f"FROM reads like a database's address in an unknown form; allowed: {ALLOWED}")

@@ -43,11 +43,11 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
     asked = _read(given, errors)
     try:
         return _import(asked)
-    except TELL as error:
+    except REPORTED as error:
         raise InputError(_line(error)) from None
 
 
-TELL = (InputError, MemoryError, OSError)  # said in a line; nothing of the experiment is left behind
+REPORTED = (InputError, MemoryError, OSError)  # reported in one line; no file of the experiment remains
 
 
 def _line(error: Exception) -> str:
@@ -59,7 +59,7 @@ def _line(error: Exception) -> str:
 
 
 def _read(given: dict[str, str], errors: list[BadValue]) -> sources.ImportRequest:
-    """Every value, or SpecError with a line for each that is wrong."""
+    """All values. Raises SpecError with a line for each wrong value."""
 
     def value(key: str, read):  # type: ignore[no-untyped-def]
         if key not in given:
@@ -91,7 +91,7 @@ def _read(given: dict[str, str], errors: list[BadValue]) -> sources.ImportReques
 
 
 def _sources(text: str) -> list[str]:
-    """Files; or a database alone, whose address may have commas (several hosts; a password)."""
+    """The words between commas; but a database's address is one source, and may have commas (hosts, a password)."""
     return [text] if text.startswith(address.SCHEMES) else [word for word in text.split(",") if word]
 
 
@@ -101,8 +101,8 @@ def _base_units(dimension: str, low: str, high: str, why: str = "") -> Callable[
 
 
 def _import(asked: sources.ImportRequest) -> int:
-    """Each experiment into a directory of its own, whole or not at all; of all, one that cannot be imported is told and
-    keeps no other from it.
+    """Imports each experiment into its own directory, completely or not at all. With EXPERIMENT=all, an experiment that
+    cannot be imported is reported, and the others are imported.
     """
     if asked.experiment != "all":
         if asked.output.exists() and any(asked.output.iterdir()):
@@ -115,7 +115,7 @@ def _import(asked: sources.ImportRequest) -> int:
     for name, read in sources.find(asked):
         try:
             statuses.append(_experiment(read, asked.output / "runs" / name))
-        except TELL as error:
+        except REPORTED as error:
             statuses.append(fail([f"experiment {name}: {_line(error)}"]))
     if failed := statuses.count(Exit.NOTHING):
         fail([f"{failed} of {len(statuses)} experiments were not imported"])
@@ -135,7 +135,7 @@ def _experiment(read: Callable[[], sources.Experiment], run: Path) -> int:
 
 
 def _one(found: sources.Experiment, repetition: Path) -> int:
-    """Written and analysed beside its place, then put there; whatever goes wrong, what was made for it goes again."""
+    """Writes and analyses an experiment in a scratch directory, then renames that. After a failure nothing remains."""
     from analysis.replay import drawing_pool, replay
 
     scratch = repetition.with_name(".importing")
@@ -152,5 +152,5 @@ def _one(found: sources.Experiment, repetition: Path) -> int:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         for path in made:
-            with suppress(OSError):  # it has something else in it
+            with suppress(OSError):  # the directory is not empty
                 path.rmdir()

@@ -152,7 +152,7 @@ def _of_files(asked: ImportRequest) -> Experiment:
             for twice in {p.name for p in files} & {p.name.removesuffix(".gz") for p in files if p.suffix == ".gz"}:
                 raise InputError(f"{path}: has {twice} and {twice}.gz; allowed: one of them")
             if not files:
-                raise InputError(f"{path}: is a directory with nothing of that kind; allowed: {ALLOWED}")
+                raise InputError(f"{path}: is a directory without such files; allowed: {ALLOWED}")
             for file in files:
                 _add(parts, file)
         else:
@@ -191,7 +191,7 @@ def _add(parts: _FileParts, path: Path) -> None:
         parts.cards.append(cards)
         parts.source.notes += [f"the last line of {path.name} is not whole, and left out"] * cut
     else:
-        raise InputError(f"{path}: is of no kind known here; allowed: {ALLOWED}")
+        raise InputError(f"{path}: is of an unknown kind; allowed: {ALLOWED}")
     digest = write.digest(path)
     if digest["sha256"] in [file["sha256"] for file in parts.source.files]:
         raise InputError(f"{path}: FROM names it, or a copy of it, twice; allowed: each file once")
@@ -325,7 +325,7 @@ def _experiment(
 
 
 def _on_one_axis(cards: dict[str, np.ndarray], turn_ns: int | None, events_ns: np.ndarray) -> list[str]:
-    """Shifts postcards by whole turns of the switch's clock to the trace. Returns a note if they do not overlap."""
+    """Shifts postcards to the trace by whole turns of the switch's clock. Returns a note if the two do not overlap."""
     if turn_ns:
         apart = int(np.median(events_ns)) - int(np.median(cards["mono_ns"]))
         cards["mono_ns"] += max((apart + turn_ns // 2) // turn_ns, 0) * turn_ns

@@ -190,7 +190,7 @@ def _copy_columns(line: bytes, table: str) -> list[str] | None:
 
 
 def _key(table: str) -> str:
-    """The column with a row's experiment."""
+    """The column that holds the experiment of a row."""
     return "id" if table == EXPERIMENTS else "experiment_id"
 
 

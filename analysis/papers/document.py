@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The page of a paper's figures, measured beside printed numbers: numbers come from the figures' facts, reasons from a
-file that people write (docs/results/<key>-reasons.md), so that neither overwrites the other.
+"""The page of a paper's figures, with measured numbers beside the paper's. Numbers come from the figures' facts,
+reasons from a file that people write (docs/results/<key>-reasons.md), so generating the page overwrites no reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DrawnFigure(NamedTuple):
 
 def page(drawn: list[DrawnFigure], runs: StoredRuns, reasons: Mapping[str, str], pictures: str = ".") -> str:
     """The page in Markdown. `reasons` are texts by title of a figure, `pictures` the path of the images, seen from the
-    page. Raises InputError for reasons of a figure that there is not.
+    page. Raises InputError if a reason's figure is not drawn.
     """
     paper = runs.paper
     known = [OVERVIEW, *(each.figure.title for each in drawn)]
@@ -57,8 +57,8 @@ def page(drawn: list[DrawnFigure], runs: StoredRuns, reasons: Mapping[str, str],
 
 
 def headlines(drawn: list[DrawnFigure], reasons: Mapping[str, str]) -> list[Fact]:
-    """The facts that answer what was asked. A fact that is not as predicted has a link to the reasons below its figure,
-    if there are any.
+    """The facts that answer the paper's questions. A fact that is not as predicted links to the reasons below its
+    figure, if the figure has any.
     """
     return [
         fact._replace(
@@ -96,7 +96,7 @@ def _left_out(left_out: list[LeftOut]) -> str:
 
 
 def _about_runs(runs: StoredRuns, drawn: list[DrawnFigure]) -> str:
-    """What all runs have in common."""
+    """The paragraph about the runs: their number, clocks and commits, and how to read the intervals."""
     used = {label for each in drawn for label in each.used}
     left_out = {run.label: run for each in drawn for run in each.left_out}
     table = run_list.rows(runs)
@@ -132,7 +132,7 @@ def _or_too_little(left_out: Iterable[LeftOut]) -> str:
 
 
 def read_reasons(path: Path) -> dict[str, str]:
-    """Title of a figure -> what people wrote about it: the sections of level two of a Markdown file. Empty: no file."""
+    """Title of a figure -> its reasons: the sections of level two of a Markdown file. Empty if there is no file."""
     if not path.exists():
         return {}
     sections = re.split(r"^## +(.+?) *$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)

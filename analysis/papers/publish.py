@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Puts one full set into docs/results/: figures, the page of facts, the table of its runs. Raw data stays behind."""
+"""Publishes all figures of a paper in docs/results/, with the page of facts and the table of runs, without raw data."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MOST_BYTES = 8 << 20  # of a repository that everybody clones
 
 
 def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Path) -> list[Path]:
-    """Copies all that was drawn into `figures`, with page and table, into `docs`; returns the files that are there now.
-    Raises InputError if they are too large or reasons do not fit, and then changes nothing in `docs`; OSError.
+    """Copies the drawn figures and the run table from `figures` to `docs`, and writes the page there. Returns the new
+    files. Raises OSError, or InputError if the files are too large or reasons do not fit; `docs` is then unchanged.
     """
     paper = runs.paper
     reasons = document.read_reasons(docs / paper.reasons_name)

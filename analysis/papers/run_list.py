@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The runs of a paper's figures as a table: the run table's columns, and which figures were drawn from each run.
-Figures count their runs once they are many; here each run is named.
+A figure with many runs gives only their number; this table names each run.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ SEPARATOR = ";"
 
 
 def rows(runs: StoredRuns) -> pl.DataFrame:
-    """The runs of this paper's sweeps, or of their short versions, and imported ones. A sweep with another parameter (a
-    name such as spang2021-ecn-rtt-5ms) does not belong to it, and no figure is drawn from it. Raises InputError.
+    """The runs of this paper's sweeps, or of their short versions, and imported runs. A sweep with a changed parameter
+    (a name such as spang2021-ecn-rtt-5ms) is not the paper's, and no figure is drawn from it. Raises InputError.
     """
     stems = [stem + clock for stem in runs.paper.stems for clock in ("", REAL)]
     names = [runs.paper.sweep_name(stem, runs.smoke) for stem in stems]

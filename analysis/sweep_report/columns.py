@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The table of runs: its columns, what each says of a run and by what it is sorted, and the filters over it.
+"""The table of runs: its columns, each with a text and a sorting key for every run, and its filters.
 
-A parameter that is the same for all runs has no column: the page says it once.
+A parameter that is the same for all runs has no column: the page states it once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from runs.names import PAGE
 from runs.stored_sweep import MISSING, NOT_VALID, VALID, Row, Stored
 from runs.verdict import Area
 
-ALWAYS = ("cc", "flows", "buf")  # whatever the sweep varies, people look for these
+ALWAYS = ("cc", "flows", "buf")  # readers look for these even if the sweep does not vary them
 LABELS = {"cc": "algorithm", "buf": "buffer", "rtt": "RTT", "mtu": "MTU", "ecn_threshold": "ECN threshold"}
 
 
@@ -60,16 +60,16 @@ def _measured(column: str, title: str, about: str, show: Callable[[Any], str] = 
 
 MEASURED = (
     _measured("utilization_mean", "utilization", "mean over the measurement window", percent),
-    _measured("utilization_p01", "p1", "utilization that 99 % of windows of ten RTTs have at least", percent),
-    _measured("queue_nonempty_fraction", "found a queue", "share of packets that did not find it empty", percent),
+    _measured("utilization_p01", "p1", "1st percentile of utilization over windows of ten RTTs", percent),
+    _measured("queue_nonempty_fraction", "found a queue", "share of packets that found the queue not empty", percent),
     _measured("goodput_bps", "goodput", "TCP payload that left the queue for the first time", lambda v: si(v, "b/s")),
-    _measured("depth_p50_packets", "depth p50", "queue that packets found, median, packets"),
+    _measured("depth_p50_packets", "depth p50", "queue depth that packets found on arrival, median, packets"),
     _measured("depth_p99_packets", "depth p99", "the same, 99th percentile"),
     _measured("drops", "drops", "packets that the queue dropped in the measurement window"),
     _measured("marks", "marks", "packets that the queue marked in the measurement window"),
     _measured("jain_index", "Jain", "fairness of the flows' goodput, 1 is equal"),
-    _measured("delta", "Δ", "by which windows may exceed the fair share", lambda v: number(v, 3)),
-    _measured("attempt", "attempts", "how often the run was made until it was valid, or given up"),
+    _measured("delta", "Δ", "bounds by how much a window exceeds the fair share", lambda v: number(v, 3)),
+    _measured("attempt", "attempts", "attempts until the run was valid or given up"),
     _measured("wall_s", "wall s", "seconds that the run took, without its analysis", lambda v: number(v, 3)),
 )
 
@@ -101,7 +101,7 @@ def table(sweep: Stored, exists: Callable[[str], bool]) -> tuple[list[ReportColu
     columns += [
         ReportColumn("ledger", "packets and TCP events that did not reach the analysis", ledger, ledger, False),
         ReportColumn(
-            "fidelity", "did the emulation keep its times; the most that a frame was late", fidelity,
+            "fidelity", "whether the emulation kept its limits; largest lateness of a frame", fidelity,
             lambda row: row["lateness_max_us"], False,
         ),
     ]  # fmt: skip

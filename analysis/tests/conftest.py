@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Simulated repetitions, made once for all tests that only read them."""
+"""Simulated repetitions. Tests that only read a repetition share one copy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from analysis.tests.browser import Browser, needed
 
 @dataclass
 class Known:
-    """A repetition, what really happened in it, and what the analysis made of it."""
+    """A simulated repetition, the simulation's ground truth, and the analysis of the repetition."""
 
     directory: Path
     scenario: simulate.Scenario
@@ -35,7 +35,7 @@ SCENARIOS = {
     "ecn": simulate.Scenario(mode="ecn", ecn_threshold=8, rate_bps=49_999_999, seed=8),
     "many_flows": simulate.Scenario(flows=128, rate_bps=100_000_000, threshold=120, ccs=("cubic", "bbr"), seed=7),
 }
-# The same packets: the clock decides only what is allowed.
+# The same packets as in two_flows; only the limits of validity differ.
 VIRTUAL = {
     "virtual": simulate.Scenario(clock="virtual", switch="driver"),
     "virtual_process": simulate.Scenario(clock="virtual"),
@@ -77,7 +77,7 @@ def fresh(tmp_path, known_runs):
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
-    """A real browser, one for all tests; they are skipped where there is none."""
+    """A real browser, shared by all tests. Without a browser, tests that need it are skipped."""
     needed()
     opened = Browser(tmp_path_factory.mktemp("browser"))
     yield opened
@@ -86,7 +86,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def undrawn(monkeypatch):
-    """Analyses without figures and pages, which take most of the time."""
+    """Leaves out figures and pages, which take most of an analysis's time."""
     monkeypatch.setattr(derive, "draw_all", lambda *_: [])
     monkeypatch.setattr(derive, "render", lambda *_: "")
     monkeypatch.setattr("analysis.replay.drawing_pool", contextlib.nullcontext)
@@ -94,6 +94,6 @@ def undrawn(monkeypatch):
 
 @pytest.fixture(scope="session")
 def recorded():
-    """A simulated scenario and what happened in it."""
+    """A simulated scenario and its ground truth."""
     scenario = simulate.Scenario()
     return scenario, simulate.Simulation(scenario).run()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Damage to one file of a stored repetition, by chance but from a seed: bytes, whole blocks, values of documents, and
-files that are gone, empty, no regular files or those of another run.
+"""Damages one file of a stored repetition, pseudo-randomly from a seed. Damaged are bytes, whole blocks, or values of
+documents; or the file is missing, empty, a FIFO, or a file of another run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Files = dict[str, bytes | None]  # by path below a directory; None: no regular f
 
 
 def derived_of(names: Iterable[str]) -> list[str]:
-    """Those that an analysis writes."""
+    """The names of files that an analysis writes."""
     own = (name for name in names if not name.startswith("whatif-"))
     return [n for n in own if n.startswith("figures/") or n.endswith((".parquet", ".html")) or n == "summary.json"]
 
@@ -39,7 +39,7 @@ def files(directory: Path) -> Files:
 
 
 def damage(directory: Path, other: Path, kind: str, chance: random.Random) -> str:
-    """Damages one file of a repetition for sure. Returns which, and how."""
+    """Damages one file of a repetition; the file always changes. Returns its name and the damage."""
     names = sorted(files(directory))
     derived = [name for name in names if name in derived_of(names) or name.startswith("whatif-")]
     raw = [name for name in names if name not in (*derived, RECORD)]
@@ -52,7 +52,7 @@ def damage(directory: Path, other: Path, kind: str, chance: random.Random) -> st
             source = other / "tcp.bst"
         (directory / name).write_bytes(source.read_bytes())
         return f"{name} of {source.parent.parent.name}/{source.name}"
-    if kind == "raw" and chance.random() < 0.4:  # else documents would have nearly all of it
+    if kind == "raw" and chance.random() < 0.4:  # else nearly all damage would hit the more numerous documents
         name = chance.choice([n for n in raw if Path(n).suffix in BLOCKS])
     else:
         name = chance.choice([*(raw if kind == "raw" else derived), RECORD])
@@ -113,7 +113,7 @@ def _fifo(path: Path, chance: random.Random) -> str:
 
 
 def _blocks(path: Path, chance: random.Random) -> str:
-    """Whole blocks removed, doubled, put in another order, or the file cut between two."""
+    """Removes, doubles or moves a whole block, or cuts the file between two blocks."""
     data = path.read_bytes()
     parts, at = [], 0
     for block in wire.read_blocks(data, wire.BLOCK.const[BLOCKS[path.suffix]]):
@@ -135,7 +135,7 @@ def _blocks(path: Path, chance: random.Random) -> str:
 
 
 def _value(path: Path, chance: random.Random) -> str:
-    """Another value somewhere in a document."""
+    """Changes or removes one value of a document."""
     is_yaml = path.suffix == ".yaml"
     document = yaml.safe_load(path.read_text()) if is_yaml else json.loads(path.read_text())
     changed = copy.deepcopy(document)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command: its files, exit status and one-line errors, and that earlier results survive whatever goes wrong."""
+"""The command: its files, exit status and one-line errors. Earlier results survive every failure."""
 
 import fcntl
 import html
@@ -25,7 +25,7 @@ from bufferscope.__main__ import main
 DERIVED = [
     "distributions.parquet", "joined.parquet", "postcards.parquet", "report.html", "summary.json", "tcp.parquet",
 ]  # fmt: skip
-KEYS = {  # of design and contract
+KEYS = {  # that every summary.json has
     "valid", "reasons", "clock", "spec", "bdp_packets", "buffer_packets", "utilization", "goodput_bps",
     "queue_depth_packets", "queue_nonempty_fraction", "drops", "marks", "drop_fraction", "jain_index", "flows",
     "ledger", "fidelity",
@@ -43,7 +43,7 @@ DEEP_KEYS = {
 
 @pytest.fixture
 def no_figures(monkeypatch):
-    """Figures take a second a run; where a test is about something else they are empty."""
+    """Replaces the figures by empty ones: drawing takes a second a run, and these tests are not about figures."""
 
     def blank(analysis, directory, pool):
         for name in NAMES:
@@ -134,11 +134,11 @@ def test_report__is_one_file_that_fetches_nothing(fresh):
         ("virtual", "driver", "every frame left in the very ns of virtual time that it was due"),
     ],
 )
-def test_report__says_of_a_valid_run_what_its_clock_allows(clock, switch, said):
+def test_report__states_the_lateness_bound_of_the_runs_clock(clock, switch, said):
     assert report.kept_up({"clock": clock, "lab": {"switch": switch}}) == said
 
 
-def test_report__says_under_a_figure_only_what_is_in_it():
+def test_report__captions_mention_only_what_the_figure_shows():
     def depth(buffer, needed, **more):
         summary = {"buffer_packets": buffer, "rules": {"sqrt_n_packets": needed}, "open_loop": None, **more}
         return report.captions(summary)["queue_depth_distribution"]
@@ -150,7 +150,7 @@ def test_report__says_under_a_figure_only_what_is_in_it():
     assert "Shaded" not in depth(163, 40.75, open_loop={"model": None})
 
 
-def test_count__has_one_of_one_thing():
+def test_count__uses_the_singular_for_one():
     assert [count(n, "packet") for n in (1, 2, 1.0, 2.5, 12345, None)] == [
         "1 packet", "2 packets", "1 packet", "2.5 packets", "12\u2009345 packets", "– packets"]  # fmt: skip
 
@@ -242,7 +242,7 @@ def test_damage__does_not_replace_earlier_results_unless_told_to(fresh, capsys, 
     assert json.loads((directory / "summary.json").read_text())["valid"] is False
 
 
-def test_derive__does_not_replace_valid_results_by_ones_that_are_not(fresh, capsys, no_figures):
+def test_derive__does_not_replace_valid_results_by_invalid_ones(fresh, capsys, no_figures):
     directory = fresh()
     derive(directory)
     (directory / "switch.json").write_text("{}")
@@ -254,7 +254,7 @@ def test_derive__does_not_replace_valid_results_by_ones_that_are_not(fresh, caps
     assert _derived(directory) == before
     assert main(["replay", str(directory), "--force"]) == 0
     assert json.loads((directory / "summary.json").read_text())["valid"] is False
-    assert main(["replay", str(directory)]) == 0  # what is not valid may be replaced
+    assert main(["replay", str(directory)]) == 0  # results that are not valid may be replaced
 
 
 @pytest.mark.parametrize("earlier", ["{", "[]", '{"valid": 1}'])
@@ -266,13 +266,13 @@ def test_derive__replaces_an_earlier_summary_that_says_nothing(fresh, no_figures
 
 
 def swap(path):
-    """A directory where a file was."""
+    """Replaces a file by a directory."""
     path.unlink()
     path.mkdir()
 
 
 def link_away(path):
-    """A link to a directory elsewhere, as that of another run."""
+    """Replaces a directory by a link to one elsewhere, for example of another run."""
     path.rename(path.parent.parent / "elsewhere")
     path.symlink_to(path.parent.parent / "elsewhere")
 
@@ -358,7 +358,7 @@ def test_command__runs_once_at_a_time(fresh, capsys):
         os.close(lock)
 
 
-def test_command__clears_what_a_killed_one_left(fresh, no_figures):
+def test_command__removes_the_scratch_directory_of_a_killed_one(fresh, no_figures):
     directory = fresh()
     (directory / derive_module.SCRATCH / "figures").mkdir(parents=True)
     (directory / derive_module.SCRATCH / "summary.json").write_text("half")
@@ -373,7 +373,7 @@ def test_command__clears_what_a_killed_one_left(fresh, no_figures):
 
 
 @pytest.mark.parametrize("name", [b"a\nb\x1b[31m", b"a\xffb"])
-def test_command__shows_no_name_that_a_terminal_would_obey(fresh, capfd, no_figures, name):
+def test_command__escapes_control_characters_of_names(fresh, capfd, no_figures, name):
     run = fresh().parent
     simulate.record_digests(run / "rep-1")
     directory = run.rename(run.with_name(os.fsdecode(name)))
@@ -387,8 +387,8 @@ def test_command__shows_no_name_that_a_terminal_would_obey(fresh, capfd, no_figu
     assert known or not list((directory / "rep-1").glob("*.parquet"))
 
 
-def test_names__are_drawn_as_they_are_in_every_figure(tmp_path):
-    """Dollar signs make no formula of what stands between them."""
+def test_names__are_drawn_literally_in_every_figure(tmp_path):
+    """Text between dollar signs is not drawn as a formula."""
     directory, name = tmp_path / "rep-1", "$\\frac{$"
     simulate.write_run(directory, simulate.Scenario(ccs=("reno", name), duration_ns=300_000_000))
     derive(directory)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Exports and what-ifs of runs that are damaged, not valid, or tell less than a format can say: nothing in silence."""
+"""Exports and what-ifs of runs that are damaged, not valid, or lack fields: each is refused or noted, never silent."""
 
 import gzip
 import json
@@ -24,7 +24,7 @@ from wire import wire
 
 @pytest.fixture
 def analysed(fresh, monkeypatch):
-    """A simulated repetition with its tables, of a version that kept no digests; the figures left out."""
+    """A simulated repetition with its tables, without figures, as of a version that stored no digests."""
     monkeypatch.setattr(derive_module, "draw_all", lambda *_: [])
     monkeypatch.setattr(derive_module, "render", lambda *_: "")
     directory = fresh()
@@ -89,16 +89,14 @@ def test_damaged_trace__is_refused_where_windows_are_shown(analysed, tmp_path, c
         ("tcp.bst", None, "tcp.bst: missing"),
     ],
 )
-def test_damaged_documents__are_refused_where_another_value_would_be_guessed(
-    analysed, tmp_path, capsys, name, content, said
-):
+def test_damaged_documents__are_refused_instead_of_guessing_a_value(analysed, tmp_path, capsys, name, content, said):
     path = analysed / name
     if content is None:
         path.unlink()
     else:
         text = content if isinstance(content, str) else json.dumps(json.loads(path.read_text()) | content)
         path.write_text(text)
-    assert json.loads((analysed / "summary.json").read_text())["valid"]  # it was, when that was written
+    assert json.loads((analysed / "summary.json").read_text())["valid"]  # written before the damage
     assert export(analysed, "flent", tmp_path / "x.flent.gz") == 1
     assert main(["replay", f"RUN={analysed}", "BUF=5p"]) == 1
     lines = capsys.readouterr().err.splitlines()
@@ -107,7 +105,7 @@ def test_damaged_documents__are_refused_where_another_value_would_be_guessed(
     assert not list(analysed.glob("*whatif*"))
 
 
-def test_switch_with_a_clock_of_its_own__is_refused_where_nobody_says_what_it_showed(fresh, tmp_path, capsys):
+def test_switch_with_its_own_clock__is_refused_without_the_clocks_offset(fresh, tmp_path, capsys):
     directory = as_bmv2(fresh())
     path = directory / "switch.json"
     switch = json.loads(path.read_text())
@@ -122,7 +120,7 @@ def test_switch_with_a_clock_of_its_own__is_refused_where_nobody_says_what_it_sh
 
 def test_imported_run__whose_document_is_damaged_says_so(analysed, tmp_path, capsys):
     imported(analysed, [])
-    for name in ("collector", "tracer", "switch", "idle_rtt"):  # nobody else keeps those
+    for name in ("collector", "tracer", "switch", "idle_rtt"):  # an importer writes none of these
         (analysed / f"{name}.json").unlink()
     assert export(analysed, "flent", tmp_path / "x.flent.gz") == 0
     derive_module.derive(analysed, force=True)
@@ -144,7 +142,7 @@ def test_imported_run__whose_document_is_damaged_says_so(analysed, tmp_path, cap
         ({"valid": True, "reasons": []}, None),
     ],
 )
-def test_runs_not_valid__are_exported_and_it_is_said(analysed, tmp_path, capsys, summary, said):
+def test_runs_not_valid__are_exported_with_a_warning(analysed, tmp_path, capsys, summary, said):
     (analysed / "report.html").unlink()
     path = analysed / "summary.json"
     if summary is None:
@@ -171,7 +169,7 @@ def test_tables__that_were_cut_off_are_one_line(analysed, tmp_path, capsys, kind
 
 
 def test_tables__with_any_byte_flipped_are_read_or_refused(analysed):
-    """polars panics about some damage, which is no Exception; of a run without a record nothing else tells of it."""
+    """For some damage polars panics, and the panic is no Exception. Without a record, nothing else detects damage."""
     table, chance = analysed / "joined.parquet", random.Random(1)
     whole, refused = table.read_bytes(), 0
     for _ in range(400):
@@ -221,7 +219,7 @@ def cards(directory: Path) -> tuple[np.ndarray, np.ndarray]:
     return rows[:, 8:], rows[:, :8].copy().view("<i8")[:, 0]
 
 
-def test_telemetry_report__leaves_out_what_the_source_did_not_tell(fresh, tmp_path):
+def test_telemetry_report__leaves_out_fields_unknown_to_the_source(fresh, tmp_path):
     unknown = imported(fresh(), sorted(CARDS_UNKNOWN))
     assert export(unknown, "telemetry-report", tmp_path / "x.pcapng") == 0
     rows, rx = cards(unknown)
@@ -235,12 +233,12 @@ def test_telemetry_report__leaves_out_what_the_source_did_not_tell(fresh, tmp_pa
     assert dropped > 0
 
 
-def test_pcapng__of_postcards_that_tell_less_is_refused(fresh, tmp_path, capsys):
+def test_pcapng__of_postcards_with_unknown_fields_is_refused(fresh, tmp_path, capsys):
     assert export(imported(fresh(), ["sojourn_ns", "policy"]), "pcapng", tmp_path / "x.pcapng") == 1
     assert "imported from postcards that do not tell policy, sojourn_ns" in capsys.readouterr().err
 
 
-def test_flent__has_no_ping_where_nobody_knows_the_time_in_the_queue(analysed, tmp_path):
+def test_flent__has_no_ping_without_the_queueing_delay(analysed, tmp_path):
     assert flent.data(analysed)["raw_values"][flent.PING]
     table = pl.read_parquet(analysed / "joined.parquet")
     table.with_columns(sojourn_ns=pl.lit(None, pl.Int64)).write_parquet(analysed / "joined.parquet")

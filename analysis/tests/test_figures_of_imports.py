@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Every figure of the first seed paper from somebody else's captures: text traces and tables of simulated experiments,
-imported into one results directory, and nothing else. Numbers are held against what happened in the simulation.
+"""Every figure of the first seed paper, drawn from imported runs alone: text traces and tables of simulated experiments
+in one results directory. The figures' numbers are compared with the simulation.
 """
 
 import contextlib
@@ -41,10 +41,10 @@ TABLES = {
     "cubic": simulate.Scenario(flows=4, threshold=33, ccs=("cubic",), **LONG),  # 0.8 BDP
     "ecn": simulate.Scenario(flows=16, mode="ecn", ecn_threshold=BDP, threshold=3 * BDP, **LONG),
 }
-WITHOUT_POSTCARDS = "windows"  # of `four`, traced alone
+WITHOUT_POSTCARDS = "windows"  # the run imported from the TCP trace of `four` alone
 ONE_BDP = {"one", "four", "sixteen"}
 RENO = {*ONE_BDP, "one-small", "twenty"}
-DRAWN = {  # figure: the runs that it must find; what others there are it must not take
+DRAWN = {  # figure: the runs that it must use, and no others
     "figure_01": {"one"},
     "figure_02": {"one"},
     "figure_03": {"one", "one-small"},
@@ -65,13 +65,13 @@ DRAWN = {  # figure: the runs that it must find; what others there are it must n
 
 @pytest.fixture(scope="module")
 def truths() -> dict[str, simulate.Truth]:
-    """What happened in each experiment."""
+    """The simulation of each experiment."""
     return {name: simulate.Simulation(scenario).run() for name, scenario in (TEXTS | TABLES).items()}
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory, truths) -> Path:
-    """One directory with all of them imported, without the runs' own figures."""
+    """A results directory with all experiments imported, without the runs' own figures."""
     top = tmp_path_factory.mktemp("imports")
     conditions = ["RATE=50mbit", "RTT=10ms"]
     with pytest.MonkeyPatch.context() as patch:
@@ -126,9 +126,8 @@ def test_figures__are_all_drawn_from_the_imported_directory_alone(results, capsy
     for name in FIGURES:
         assert (output / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
         if name not in ("table_1", "clocks"):
-            words = " ".join(
-                re.sub(r"<[^>]*>", " ", (output / f"{name}.svg").read_text()).split()
-            )  # a footer has lines
+            svg = (output / f"{name}.svg").read_text()
+            words = " ".join(re.sub(r"<[^>]*>", " ", svg).split())  # joins the lines of the footer
             assert f"{len(DRAWN[name])} of them imported, without a ledger" in words, name
     page = (output / PAPER.page_name).read_text()
     assert "8 runs, valid or imported, in real time, 1 left out because they are not valid or tell too little" in page
@@ -137,7 +136,7 @@ def test_figures__are_all_drawn_from_the_imported_directory_alone(results, capsy
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_figure__draws_those_runs_that_have_its_conditions(results, name):
+def test_figure__draws_the_runs_with_its_conditions(results, name):
     provenance = _figure(results, name)["provenance"]
     assert {run.removeprefix("theirs/") for run in provenance["used"]} == DRAWN[name]
     assert {run for run, *_ in provenance["left_out"]} <= {f"theirs/{WITHOUT_POSTCARDS}"}
@@ -148,13 +147,13 @@ def test_figures__say_what_imports_cannot_show(results):
     assert {cc for cc, panel in panels.items() if "absent" in panel} == {"bbr", "bbr2", "scalable"}
     assert panels["bbr2"]["absent"] == "BBRv2:\nno imported run\nunder such conditions"
     facts = {fact.what: fact for fact in FIGURES["figure_08"].facts(_figure(results, "figure_08"))}
-    told = facts["ECN: flows told in an excursion"]
-    assert (told.measured, told.reason) == (None, "these captures tell no marks")
+    marked = facts["ECN: flows told in an excursion"]
+    assert (marked.measured, marked.reason) == (None, "these captures tell no marks")
     assert (facts["drop: flows told in an excursion"].measured or Interval(0, None, None, 1)).value > 1
 
 
 def _departures(truth: simulate.Truth) -> list[tuple[int, dict[str, int]]]:
-    """(when the collector got it, the card) of each packet, in that order."""
+    """(departure time in ns, postcard) of each packet, in order of departure."""
     return sorted(((card["enqueue_ns"] + card["sojourn_ns"], card) for card in truth.cards), key=lambda pair: pair[0])
 
 
@@ -180,7 +179,7 @@ def test_figure_01__has_the_drops_and_the_windows_in_sequence_numbers(results, t
         assert 0 < loss["known_ns"] < 4 * trace.longest_rtt_ns
 
 
-def test_queue__over_time_is_what_each_packet_left_behind(results, truths):
+def test_queue__over_time_is_the_depth_at_each_departure(results, truths):
     (run,) = stored(results).select("four-flows", needs=("utilization_p01",))
     trace = PacketTrace(run)
     start, end = trace.start_ns, trace.start_ns + 50_000_000
@@ -215,7 +214,7 @@ def test_runs__of_two_links_are_not_drawn_together(results, tmp_path):
         stored(copied).select("single-flow")
 
 
-def test_imported_runs__beside_sweeps_of_ours_stand_for_none_of_them(results, tmp_path):
+def test_imported_runs__are_not_taken_for_a_sweep_of_the_paper(results, tmp_path):
     shutil.copytree(results / "runs/one", tmp_path / "theirs/runs/one")
     runs = stored(tmp_path)
     assert len(runs.table) == 1
@@ -223,7 +222,7 @@ def test_imported_runs__beside_sweeps_of_ours_stand_for_none_of_them(results, tm
     assert runs.table.select(pl.col("sweep")).item() == "theirs"
 
 
-def test_figure__names_a_run_whatever_its_name_is(tmp_path):
+def test_figure__draws_dollar_signs_of_a_runs_name(tmp_path):
     figure, _ = common.new_figure(common.plain({"text": r"arrivals of m$\frac$", "valid": False}), 1)
     with matplotlib.rc_context(drawing.STYLE):  # type: ignore[arg-type]
         drawing.save(figure, tmp_path, "queue")

@@ -58,13 +58,13 @@ def _scenario(cc, flows, buffer, seed):
 
 @pytest.fixture(scope="module")
 def truths():
-    """What happened in each job."""
+    """The simulation of each job."""
     return {job: simulate.Simulation(_scenario(*job)).run() for job in {j for jobs in SWEEPS.values() for j in jobs}}
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory, truths):
-    """The sweeps, analysed, without the runs' own figures; a run that is in several is copied."""
+    """The analysed sweeps, without the runs' own figures. A run of several sweeps is copied into each."""
     top = tmp_path_factory.mktemp("results")
     made = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
@@ -114,7 +114,7 @@ def test_figure_03__has_the_models_line_and_says_what_is_missing(results):
     assert facts["BBRv2: not measured, no kernel at hand has it"].measured is None
 
 
-def test_figure_03__counts_bursts_as_packets_that_came_close_together(results, truths):
+def test_figure_03__counts_packets_close_together_as_a_burst(results, truths):
     data, _ = _figure("figure_03", results)
     job = _job("reno", 1, 5)  # the buffer nearest to the cliff: none is at it
     times = [card["enqueue_ns"] for card, _ in _arrivals(truths[job], _scenario(*job))]
@@ -155,7 +155,7 @@ def test_figure_05a__bounds_hold_the_least_buffer(results, truths):
         assert data["curves"]["reno"]["points"][flows].bounds == (flows, low, high)
 
 
-def test_figure_05a__counts_a_run_that_several_sweeps_did_once(results):
+def test_figure_05a__counts_a_run_of_several_sweeps_once(results):
     data, _ = _figure("figure_05a", results)
     found = [run["seed"] for run in data["curves"]["reno"]["points"][1].runs if run["buffer_packets"] == FULL]
     assert sorted(found) == [1, 2]  # seed 1 is in three sweeps
@@ -182,7 +182,7 @@ def test_figure_05a__has_no_least_buffer_where_a_larger_one_is_not_enough(result
     assert table["rows"][1].verdict == "no least buffer"
 
 
-def test_figure_05a__fits_many_flows_alone_where_few_need_as_much_as_one(results, tmp_path):
+def test_figure_05a__fits_the_exponent_also_without_few_flows(results, tmp_path):
     made = results / "spang2021-least-buffer/runs/reno-n4-b20-r1/rep-1"
     summary = json.loads((made / "summary.json").read_text())
     for n in (1, 2, 4, 8, 16):
@@ -206,7 +206,7 @@ def test_figure_05a__fits_many_flows_alone_where_few_need_as_much_as_one(results
     assert f", {counts[losers == 4].sum() / counts.sum():.0%} with 4 flows, " in many.reason
 
 
-def test_figure_05b__fits_what_is_lost(results):
+def test_figure_05b__fits_the_lost_utilization(results):
     data, facts = _figure("figure_05b", results)
     reno = data["curves"]["reno"]
     assert set(reno["utilization"]) == {1, 4, 16}
@@ -219,7 +219,7 @@ def test_figure_05b__fits_what_is_lost(results):
     assert bound.predicted == many_flows.almost_fair_utilization(4, 1)
 
 
-def test_figure_05b__fits_nothing_where_all_is_used():
+def test_figure_05b__fits_nothing_at_full_utilization():
     halves = {n: Interval(1 - 0.8 / n, None, None, 1) for n in (1, 2, 4, 8)}
     full = {16: Interval(1.0, None, None, 1), 32: Interval(1 - 1e-5, None, None, 1)}
     law = figure_05b._law(halves | full, 6e-4, None)
@@ -342,7 +342,7 @@ def test_verdict__is_of_the_whole_interval(kind, predicted, measured, says):
         (None, Interval(97, 94, 101, 3), "", "see [Figure 5a](#figure-5a)"),
     ],
 )
-def test_headlines__lead_to_the_reasons_where_they_are_not_as_predicted(predicted, measured, reason, why):
+def test_headlines__link_to_the_reasons_if_not_as_predicted(predicted, measured, reason, why):
     fact = Fact("Reno, n = 1: least buffer", "BDP", predicted, measured, "packets", reason, headline=True)
     figure = DrawnFigure(FIGURES["figure_05a"], [fact, fact._replace(headline=False)], [], [])
     (headline,) = document.headlines([figure], {"Figure 5a": "Because."})
@@ -355,7 +355,7 @@ def test_headlines__lead_to_the_reasons_where_they_are_not_as_predicted(predicte
 
 @pytest.fixture(scope="module")
 def drawn(results, tmp_path_factory):
-    """Every figure, and where they are."""
+    """Every drawn figure, and their directory."""
     output = tmp_path_factory.mktemp("figures")
     return draw.draw(StoredRuns(PAPER, results), output, PAPER.figures), output
 
@@ -375,7 +375,7 @@ def test_draw__makes_every_figure_and_the_page_of_facts(drawn):
     assert f"\n{len(distinct)} valid runs in virtual time ({len(used)} with those that several sweeps did), " in page
 
 
-def test_draw__names_every_run_of_figures_of_many(drawn):
+def test_draw__names_every_run_of_figures_with_many_runs(drawn):
     figures, output = drawn
     table = pl.read_parquet(output / PAPER.run_list_name)
     named = {
@@ -389,7 +389,7 @@ def test_draw__names_every_run_of_figures_of_many(drawn):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_figure__of_no_runs_says_that_there_is_nothing(tmp_path, name):
+def test_figure__without_runs_says_so(tmp_path, name):
     figure, runs = FIGURES[name], StoredRuns(PAPER, tmp_path)
     data = figure.prepare(runs)
     assert not data["provenance"]["used"]
@@ -418,7 +418,7 @@ def test_draw__leaves_out_runs_that_are_not_valid_and_lists_them(results, tmp_pa
     assert why.startswith("summary.json cannot be read: ")
 
 
-def test_publish__keeps_what_people_wrote_and_refreshes_numbers(results, drawn, tmp_path, monkeypatch):
+def test_publish__keeps_written_reasons_and_refreshes_numbers(results, drawn, tmp_path, monkeypatch):
     docs = tmp_path / "docs"
     docs.mkdir()
     drawn_of = (drawn[0], StoredRuns(PAPER, results), drawn[1])

@@ -6,8 +6,8 @@ import pytest
 from analysis.theory import single_flow
 
 
-def test_bdp__of_the_first_paper_is_about_165_packets():
-    # 10 Gb/s, a 1 ms delay, and RTTs a little above it: 165 packets in 3.6. The default run has the same BDP.
+def test_bdp__is_rate_times_rtt_in_packets():
+    # The default run, then 10 Gb/s with exactly 1 ms. The paper's 165 packets (3.6) need a longer RTT: see below.
     assert single_flow.bdp_packets(200_000_000, 10_000_000, 1538) == pytest.approx(162.5, abs=0.1)
     assert single_flow.bdp_packets(10_000_000_000, 1_000_000, 9038) == pytest.approx(138.3, abs=0.1)
 
@@ -35,7 +35,7 @@ def test_reno__loses_one_percent_of_utilization_for_two_of_buffer():
 @pytest.mark.parametrize(
     ("cc", "low", "high"), [("reno", 1, 1), ("cubic", 0.6, 0.7), ("scalable", 0.11, 0.25), ("bbr", 0.25, 0.25)]
 )
-def test_drained__of_one_bdp_is_within_what_the_paper_saw(cc, low, high):
+def test_drained__of_one_bdp_is_within_the_papers_measurements(cc, low, high):
     drained = single_flow.drained_packets(cc, 1000, 1000) or 0  # first paper, 3.6
     assert low - 0.005 <= drained / 1000 <= high
     assert single_flow.drained_packets(cc, 50, 1000) == 50
@@ -53,7 +53,7 @@ def test_queue_and_utilization__follow_the_window():
 
 
 def test_bdp__of_the_first_papers_lab_is_its_165_packets():
-    # 3.6: 165 packets; 10 Gb/s and MTU 9000 make that of an RTT of 1.19 ms, "1 ms of delay" and what hosts add
+    # 3.6: 165 packets. At 10 Gb/s and MTU 9000 this is an RTT of 1.19 ms: the "1 ms of delay" and the hosts' own.
     assert single_flow.bdp_packets(10**10, 1_193_000, 9038) == pytest.approx(165, abs=0.1)
     assert single_flow.bdp_rule(165) == single_flow.synchronized_buffer(165, 50) == 165
 
@@ -64,7 +64,7 @@ def test_newer_algorithms__need_60_to_75_percent_less():
     assert 1 - (single_flow.single_flow_buffer("cubic", 1) or 0) == pytest.approx(0.6, abs=0.03)
 
 
-def test_variability__of_the_queue_makes_the_rule_larger_by_as_much():
+def test_variability__of_the_queue_enlarges_the_buffer_in_proportion():
     # 3.3: "the B >= BDP rule for TCP Reno would become B >= (1 + eps) BDP"
     assert single_flow.decrease_buffer(0.5, 100, variability=0.2) == pytest.approx(120)
     assert single_flow.decrease_buffer(0.7, 100, 0.6) == 0
@@ -88,6 +88,6 @@ def test_decrease__of_any_beta_is_the_rule_of_table_1():
         lambda: single_flow.synchronized_buffer(100, 0),
     ],
 )
-def test_single_flow__refuses_what_has_no_meaning(call):
+def test_single_flow__refuses_values_without_meaning(call):
     with pytest.raises(ValueError, match="allowed"):
         call()

@@ -18,15 +18,16 @@ import numpy as np
 from analysis.sums import dot
 from analysis.theory.checks import check_at_least, check_load, check_share, check_whole
 
-# Limit of distributions: more states cost seconds, and at any load below 1 their probability is negligible.
+# More states cost seconds. At any load below 1 the probability of deeper states is negligible.
 MOST_STATES = 4096
 
 
 def second_moment(services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray) -> float:
-    """E[S^2] / E[S]^2 of a discrete service: 1 for equal packets, 2 for exponential ones (what Pollaczek-Khinchine
-    below asks for).
+    """E[S^2] / E[S]^2 of a discrete service: 1 for equal packets, 2 for exponential ones. The Pollaczek-Khinchine
+    formula below takes this value.
 
-    Never below 1. ValueError unless services are above 0, and probabilities, of any scale, 0 or more and not all 0.
+    Never below 1. Probabilities may have any scale. ValueError if a service is not above 0, if a probability is
+    negative, or if all probabilities are 0.
     """
     values, weights = _service(services, probabilities)
     return max(dot(weights, values**2) * float(weights.sum()) / dot(weights, values) ** 2, 1.0)
@@ -36,7 +37,7 @@ def mg1_mean_depth(load: float, service_second_moment: float) -> float:
     """E[N] = rho + rho^2 E[S^2] / (2 (1 - rho) E[S]^2) (Pollaczek-Khinchine; second paper, section 4, for jobs).
 
     M/G/1, FIFO, no limit of the queue. `service_second_moment` is E[S^2] / E[S]^2. Packets. ValueError unless
-    0 < load < 1 and the moment is 1 or more, as each is.
+    0 < load < 1 and the moment is 1 or more, as every distribution's is.
     """
     check_load(load)
     check_at_least("E[S^2] / E[S]^2", service_second_moment, 1)
@@ -64,8 +65,8 @@ def mg1_mean_wait(load: float, service_second_moment: float) -> float:
 def mg1_depth_distribution(
     load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, states: int
 ) -> np.ndarray:
-    """P(depth = 0 .. states - 1) of M/G/1 without limit. ValueError unless 0 < load < 1 and `states` is whole, 1 or
-    more; of services and probabilities as in second_moment.
+    """P(depth = 0 .. states - 1) of M/G/1 without limit. ValueError unless 0 < load < 1 and `states` is a whole
+    number of 1 or more, and for services and probabilities as in second_moment.
 
     p_0 = 1 - rho; p_i = (p_0 A_i + sum_{j=1}^{i-1} p_j A_{i+1-j}) / (1 - A_1), A_i = P(i arrivals or more in one
     service) (Ramaswami 1988, A stable recursion for the steady state vector in Markov chains of M/G/1 type: no term is

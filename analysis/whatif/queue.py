@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Runs the arrivals of a run through the switch core, the compiled P4 program in virtual time, with any queue.
+"""Replays the arrivals of a run through another queue of the switch core: the compiled P4 program in virtual time.
 
-A packet is rebuilt from its postcard with its length, and therefore its time on the link, its known header fields, and
-zeros elsewhere. ECN-capable packets arrive with ECT(0). The arrival times already include access links and flow delays,
-which lie before the queue.
+Each packet is rebuilt from its postcard. Its length, and so its transmission time, and the header fields of the
+postcard are the original ones; all other bytes are zero. ECN-capable packets arrive with ECT(0). The arrival times
+include access links and flow delays already, because both lie before the queue.
 """
 
 from __future__ import annotations
@@ -67,47 +67,47 @@ class Setting:
 
 
 def arrivals(repetition: Path, port: int, clock_offset_ns: int) -> dict[str, np.ndarray]:
-    """The packets that arrived at the queue of `port`, in order of arrival: the postcards' columns with addresses as
-    halves, and `came_ns` on CLOCK_MONOTONIC. Raises InputError if there are none.
+    """The packets that arrived at the queue of `port`, in order of arrival: the columns of packets.card_columns, and
+    `arrival_ns` on CLOCK_MONOTONIC. Raises InputError if no packet arrived.
     """
     parts = []
     for rows, mono, _ in pcapng.stored(repetition):
         cards = card_columns(rows)
-        cards["came_ns"] = switch_time(cards["enqueue_switch_ns"], mono.view(np.uint64), clock_offset_ns)
+        cards["arrival_ns"] = switch_time(cards["enqueue_switch_ns"], mono.view(np.uint64), clock_offset_ns)
         parts.append({name: values[cards["egress_port"] == port] for name, values in cards.items()})
-    if not parts or not sum(len(part["came_ns"]) for part in parts):
-        raise InputError(f"{repetition}: no packet came to the queue of port {port}; nothing can be replayed")
+    if not parts or not sum(len(part["arrival_ns"]) for part in parts):
+        raise InputError(f"{repetition}: no packet arrived at the queue of port {port}; nothing can be replayed")
     names = [name for name in parts[0] if all(name in part for part in parts)]
     whole = {name: np.concatenate([part[name] for part in parts]) for name in names}
-    order = np.lexsort((whole["depth_packets"], whole["came_ns"]))  # in one ns, a later packet met a deeper queue
+    order = np.lexsort((whole["depth_packets"], whole["arrival_ns"]))  # in one ns, a later packet met a deeper queue
     return {name: values[order] for name, values in whole.items()}
 
 
 def replay(
     packets: dict[str, np.ndarray], setting: Setting, say: Callable[[float], object] = lambda done: None
 ) -> Columns:
-    """The postcards of the packets after the replay, in their order. `say` is called with the share done. Raises
-    InputError if the core cannot be built or refuses the queue or a packet.
+    """The postcards that the replay gives, in the order of `packets`. `say` is called with the share done. Raises
+    InputError if the core cannot be built, or if it refuses the queue or a packet.
     """
     core = _core(setting, packets)
     view = np.zeros(1 << 16, dtype=np.uint8)
-    heads, which = _heads(packets)
-    sizes, times = packets["packet_bytes"].astype(np.int64).tolist(), packets["came_ns"].tolist()
+    heads, position = _heads(packets)
+    sizes, times = packets["packet_bytes"].astype(np.int64).tolist(), packets["arrival_ns"].tolist()
     cards: list[bytes] = []
     longest = max(len(head) for kind in heads.values() for head in kind[1])
-    for row, (size, came) in enumerate(zip(sizes, times, strict=True)):
-        kind, at = which[row]
+    for row, (size, arrival_ns) in enumerate(zip(sizes, times, strict=True)):
+        kind, at = position[row]
         head = heads[kind][1][at]
         view[:longest] = 0
         view[: len(head)] = head
-        error = core.receive(came, SENDER, bytes(view[:size]))
+        error = core.receive(arrival_ns, SENDER, bytes(view[:size]))
         if error:
             raise InputError(
                 f"packet {row} of {size} bytes: the switch core refuses it ({error}); report it with this run"
             )
         if row % DRAIN_EVERY == 0:
-            core.advance(came - 1)
-            _collect(core, cards, came - 1)
+            core.advance(arrival_ns - 1)
+            _collect(core, cards, arrival_ns - 1)
             say(row / len(sizes))
     core.advance(FOREVER_NS)
     _collect(core, cards, FOREVER_NS)
@@ -141,21 +141,24 @@ def _core(setting: Setting, packets: dict[str, np.ndarray]) -> Core:
 
 
 def _heads(packets: dict[str, np.ndarray]) -> tuple[dict[int, tuple[np.ndarray, np.ndarray]], list[tuple[int, int]]]:
-    """By kind of packet: (its rows, their first bytes); and for each row (its kind, its index in the kind)."""
+    """The first bytes of the rebuilt packets. Packets of one kind have headers of one length and share an array.
+
+    Returns for each kind (its rows, their first bytes), and for each row (its kind, its index in the kind's array).
+    """
     kinds = packet_kinds(packets)
-    came = packets | {"flags": packets["flags"] & ~np.uint64(CARD["POSTCARD_CE_MARKED"])}  # without the run's marks
+    unmarked = packets | {"flags": packets["flags"] & ~np.uint64(CARD["POSTCARD_CE_MARKED"])}  # without the run's marks
     heads: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    which: list[tuple[int, int]] = [(0, 0)] * len(kinds)
+    position: list[tuple[int, int]] = [(0, 0)] * len(kinds)
     for kind in np.unique(kinds).tolist():
         rows = np.flatnonzero(kinds == kind)
-        inner, _ = packet_headers(kind, {name: values[rows] for name, values in came.items()})
+        inner, _ = packet_headers(kind, {name: values[rows] for name, values in unmarked.items()})
         ether_type = {0: OTHER_TYPE, 1: IPV4_TYPE, 2: IPV6_TYPE}[kind & 3]
         ethernet = wire.DATAGRAM.encode(ethernet_dst=DESTINATION_MAC, ethernet_src=SOURCE_MAC, ethernet_type=ether_type)
         first = np.frombuffer(ethernet[:ETHERNET_BYTES], dtype=np.uint8)
         heads[kind] = rows, np.hstack([np.broadcast_to(first, (len(rows), ETHERNET_BYTES)), inner])
         for at, row in enumerate(rows.tolist()):
-            which[row] = kind, at
-    return heads, which
+            position[row] = kind, at
+    return heads, position
 
 
 def _collect(core: Core, cards: list[bytes], until_ns: int) -> None:
@@ -167,24 +170,24 @@ def _collect(core: Core, cards: list[bytes], until_ns: int) -> None:
 
 
 def _matched(cards: list[bytes], packets: dict[str, np.ndarray]) -> Columns:
-    """The core's postcards in order of arrival; those of one ns by their depth."""
-    if len(cards) != len(packets["came_ns"]):
+    """The core's postcards in order of arrival. Postcards of the same ns are sorted by the depth they report."""
+    if len(cards) != len(packets["arrival_ns"]):
         raise InputError(
-            f"{len(packets['came_ns'])} packets gave {len(cards)} postcards; a fault of the switch core: report it"
+            f"{len(packets['arrival_ns'])} packets gave {len(cards)} postcards; a fault of the switch core: report it"
         )
     made = card_columns(np.frombuffer(b"".join(cards), dtype=np.uint8).reshape(-1, wire.POSTCARD.length))
     mask = (1 << 48) - 1
     order = np.lexsort(
-        (made["depth_packets"], (made["enqueue_switch_ns"].astype(np.int64) - packets["came_ns"][0]) & mask)
+        (made["depth_packets"], (made["enqueue_switch_ns"].astype(np.int64) - packets["arrival_ns"][0]) & mask)
     )
     made = {name: values[order] for name, values in made.items()}
-    if not np.array_equal(made["enqueue_switch_ns"].astype(np.int64), packets["came_ns"] & mask):
+    if not np.array_equal(made["enqueue_switch_ns"].astype(np.int64), packets["arrival_ns"] & mask):
         raise InputError(
-            "the postcards of the replay are of other times than its arrivals; a fault: report it with this run"
+            "the replay's postcards do not have the arrival times of its packets; a fault: report it with this run"
         )
     kinds: dict[str, type] = {
         "flags": np.uint8, "policy": np.uint8, "depth_packets": np.uint32, "depth_bytes": np.uint32,
         "threshold": np.uint32, "packet_bytes": np.uint16, "sojourn_ns": np.int64, "depth_unit": np.uint8,
     }  # fmt: skip
     columns: Columns = {name: made[name].astype(kind) for name, kind in kinds.items()}
-    return {"enqueue_mono_ns": packets["came_ns"].astype(np.int64), **columns}
+    return {"enqueue_mono_ns": packets["arrival_ns"].astype(np.int64), **columns}

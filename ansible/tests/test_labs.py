@@ -61,7 +61,7 @@ def deploy(tmp_path: Path, here: Path, lab: RemoteLab) -> Played:
 
 
 def built(here: Path, lab: RemoteLab) -> None:
-    """Makes the lab that a deploy would make, but faster."""
+    """Makes the same lab as a deploy, but faster."""
     git(here, "clone", "--quiet", str(here), lab.checkout)
     subprocess.run(["make", "--silent", "-C", lab.checkout, "kernel"], check=True)
 

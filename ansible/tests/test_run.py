@@ -150,7 +150,7 @@ def test_stop__a_program_that_died_during_the_run_is_reported(cell: Cell, progra
 def _wait_until(true: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not true():
-        assert time.monotonic() < deadline, "did not come about"
+        assert time.monotonic() < deadline, "the condition did not hold within 60 s"
         time.sleep(0.02)
 
 

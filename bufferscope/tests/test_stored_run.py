@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs in a notebook: what is read, that damage is never an answer, and which runs are refused."""
+"""Runs in a notebook: their content, errors for damaged files, and refused runs."""
 
 import json
 import warnings
@@ -44,7 +44,7 @@ def test_index__has_a_row_a_run(results: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["summary.json", "joined.parquet", "postcards.parquet", "tcp.parquet"])
-def test_damage__of_a_derived_file_is_one_line_and_no_answer(fresh: Path, name: str) -> None:
+def test_damage__of_a_derived_file_is_an_error_of_one_line(fresh: Path, name: str) -> None:
     data = bytearray((fresh / name).read_bytes())
     data[len(data) // 2] ^= 1
     (fresh / name).write_bytes(data)
@@ -81,7 +81,7 @@ def test_run__that_is_not_valid_warns_once_with_its_first_reason(fresh: Path) ->
     assert said.filename == __file__
 
 
-def test_open__refuses_what_is_no_single_run(results: Path, tmp_path: Path) -> None:
+def test_open__refuses_a_path_without_a_single_run(results: Path, tmp_path: Path) -> None:
     for path, said in ((tmp_path, "is no run"), (tmp_path / "none", "is no run"), (results, "is no run")):
         with pytest.raises(bs.InputError, match=said):
             bs.open(path)

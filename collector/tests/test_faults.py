@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Losses, garbage, full disks, kills and wrong options: counted, said, and nothing stored is harmed."""
+"""Losses, garbage, full disks, kills and wrong options are counted and reported, and never damage stored postcards."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def garbage(chance: random.Random) -> bytes:
     return bytes(whole)
 
 
-def test_collector__counts_garbage_and_stores_what_is_whole(start, sanitized):
+def test_collector__counts_garbage_and_stores_whole_postcards(start, sanitized):
     chance = random.Random(20)
     sent = [garbage(chance) for _ in range(4000)]
     running = start(sanitized)
@@ -60,33 +60,33 @@ def test_collector__counts_garbage_and_stores_what_is_whole(start, sanitized):
     for name in ("short", "bad_version", "trailing", "stored"):
         assert summary[name] == verdicts.count(name) > 100, name
     assert summary["received"] == len(sent)
-    assert summary["untracked"] > 0  # as many streams as garbage invents are not kept
+    assert summary["untracked"] > 0  # random postcards are of more streams than are tracked
     assert postcards(running.output) == [datagram for datagram in sent if judge(datagram) == "stored"]
 
 
 @pytest.mark.parametrize(
-    ("listen", "ours", "strangers"),
+    ("listen", "allowed", "strangers"),
     [
         ("127.0.0.1", "127.0.0.2", {"127.0.0.1": "127.0.0.1", "127.0.0.3": "127.0.0.1"}),
         ("", "127.0.0.2", {"127.0.0.1": "127.0.0.1", "::1": "::1"}),
         ("", "::1", {"127.0.0.2": "127.0.0.1"}),
     ],
 )
-def test_collector__counts_strangers_and_stores_none_of_theirs(start, sanitized, listen, ours, strangers):
-    running = start(sanitized, "--from", f"[{ours}]" if ":" in ours else ours, listen=listen)
-    to = "::1" if ":" in ours else "127.0.0.1"
+def test_collector__counts_datagrams_of_strangers_and_stores_none(start, sanitized, listen, allowed, strangers):
+    running = start(sanitized, "--from", f"[{allowed}]" if ":" in allowed else allowed, listen=listen)
+    to = "::1" if ":" in allowed else "127.0.0.1"
     for number in range(50):
         for source, target in strangers.items():
             running.send(card(1000 + number), b"no postcard", to=target, source=source)
-        running.send(card(number), to=to, source=ours)
-    running.send(b"short", to=to, source=ours)
+        running.send(card(number), to=to, source=allowed)
+    running.send(b"short", to=to, source=allowed)
     summary = running.stop()
     assert postcards(running.output) == [card(number) for number in range(50)]
     assert summary["stranger_datagrams"] == 100 * len(strangers)
     assert [summary[name] for name in ("received", "stored", "short", "missing", "untracked")] == [51, 50, 1, 0, 0]
 
 
-def test_collector__tells_strangers_apart_when_it_only_measures(start, build):
+def test_collector__counts_strangers_apart_with_discard(start, build):
     running = start(build, "--from", "127.0.0.2", "--discard", listen="127.0.0.1")
     running.send(card(0), source="127.0.0.2")
     running.send(card(1), card(2), source="127.0.0.3")
@@ -99,7 +99,7 @@ def test_collector__tells_strangers_apart_when_it_only_measures(start, build):
 def test_intake__holds_its_invariants_under_fuzzing(tmp_path):
     if not shutil.which("clang"):
         pytest.skip("needs clang's libFuzzer")
-    make("COVERAGE=", "fuzz")  # empty, or make takes that of the environment and builds elsewhere
+    make("COVERAGE=", "fuzz")  # if COVERAGE is in the environment, make would build elsewhere
     (tmp_path / "seed").write_bytes(b"".join(bytes([len(card(0))]) + card(seq) for seq in (5, 6, 6, 9, 7, 2**32 - 1)))
     command = [ROOT / "build/obj/collector/fuzz_intake", "-seed=1", "-runs=20000", "-max_len=4096", "-verbosity=0"]
     subprocess.run([*command, tmp_path], check=True, timeout=300, stderr=subprocess.PIPE)
@@ -117,7 +117,7 @@ def test_collector__tells_gaps_duplicates_and_reordering_apart(start, sanitized)
     assert (by_origin[True]["first_seq"], by_origin[True]["last_seq"], by_origin[True]["missing"]) == (7, 8, 0)
 
 
-def test_collector__counts_what_the_kernel_dropped_and_the_gaps_agree(start, build):
+def test_collector__counts_kernel_drops_and_the_gaps_agree(start, build):
     running = start(build, "--receive-buffer", "200000")
     running.send(*[card(seq) for seq in range(100)])
     running.wait_until_read()
@@ -157,7 +157,7 @@ def test_collector__loses_nothing_while_the_disk_stalls(start, build):
     assert np.array_equal(records(running.output)["card_seq"], np.arange(60_000))
 
 
-def test_collector__counts_what_a_stalled_disk_cost(start, build):
+def test_collector__counts_postcards_lost_to_a_stalled_disk(start, build):
     running = start(build, "--buffers", "2", "--receive-buffer", "200000", prefix=slow_disk(build))
     send_many(build, running.port, 60_000, 200_000)
     running.wait_until_read()
@@ -170,7 +170,7 @@ def test_collector__counts_what_a_stalled_disk_cost(start, build):
 
 @ROOT_ONLY
 @pytest.mark.software
-def test_collector__says_when_it_may_not_have_its_receive_buffer(start, build, tmp_path):
+def test_collector__reports_a_smaller_receive_buffer(start, build, tmp_path):
     tmp_path.chmod(0o777)
     for directory in tmp_path.parents[:2]:
         directory.chmod(0o755)
@@ -179,7 +179,7 @@ def test_collector__says_when_it_may_not_have_its_receive_buffer(start, build, t
     assert f"receive buffer is {summary['receive_buffer_bytes']} bytes instead of" in running.stderr
 
 
-def test_collector__killed_leaves_all_whole_blocks_and_invents_nothing(start, build):
+def test_collector__killed_leaves_whole_blocks_of_sent_postcards(start, build):
     chance = random.Random(9)
     for _ in range(10):
         running = start(build)
@@ -195,7 +195,7 @@ def test_collector__killed_leaves_all_whole_blocks_and_invents_nothing(start, bu
         assert np.array_equal(rows["card_seq"], seq)
         assert np.array_equal(rows["tcp_seq"], seq * 1448)
         assert (rows["threshold"] == 163).all()
-        # A few ns back are allowed: what later samples may correct the clocks' difference by.
+        # Later samples may correct the difference of the clocks, which can move a stamp back by a few ns.
         assert np.diff(rows["rx_mono_ns"].astype(np.int64)).min() >= -10
         left = running.output.stat().st_size - whole_bytes(running.output)
         assert left < BLOCK.length + BLOCK.const["BLOCK_MAX_PAYLOAD_BYTES"]
@@ -210,7 +210,7 @@ def check_full_disk(running, summary: dict) -> None:
     assert running.output.stat().st_size == summary["bytes"] == whole_bytes(running.output)
     rows = records(running.output)
     assert len(rows) == summary["stored"] > 0
-    # What is stored stands at the place that first_record says.
+    # Each block's first_record is the number of its first postcard.
     for block in blocks(running.output):
         first = block.header["first_record"]
         part = np.frombuffer(block.payload, STORED_POSTCARD)["card_seq"]
@@ -232,7 +232,7 @@ def test_collector__file_size_limit_is_counted_and_whole_blocks_stay(start, buil
 def test_collector__full_disk_is_counted_and_whole_blocks_stay(start, build, tmp_path):
     full = tmp_path / "full"
     full.mkdir()
-    # A mount namespace of its own; what was stored is copied out of it at the end.
+    # The small file system exists only in a mount namespace; the stored file is copied out of it at the end.
     script = 'mount -t tmpfs -o size=2m none "$0"; echo $$ > "$0"/../pid; "$@" & child=$!; echo $child > "$0"/../pid; '
     script += 'trap : TERM; wait $child; status=$?; cp "$0"/postcards.bsp "$0"/..; exit $status'
     running = start(

@@ -11,13 +11,13 @@ from controlplane.switch import ProgramIdentity, SwitchError
 from controlplane.targets import TARGETS, connect
 
 
-def test_connect__names_the_targets_that_there_are() -> None:
+def test_connect__lists_the_allowed_targets() -> None:
     with pytest.raises(SwitchError, match="target 'netronome' is not known; allowed: soft"):
         connect("netronome", "nowhere")
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_targets__say_their_own_name(name: str) -> None:
+def test_targets__have_the_name_of_their_capabilities(name: str) -> None:
     assert TARGETS[name].capabilities.name == name
 
 
@@ -28,7 +28,7 @@ def test_targets__say_their_own_name(name: str) -> None:
         (ProgramIdentity("bufferscope", "0" * 64), r"another version of bufferscope \(000000000000\)"),
     ],
 )
-def test_refuse_other_program__says_what_runs_there(identity: ProgramIdentity, says: str) -> None:
+def test_refuse_other_program__names_the_running_program(identity: ProgramIdentity, says: str) -> None:
     class Named(SoftSwitch):
         def __init__(self) -> None:
             self.address = "/run/switch.sock"

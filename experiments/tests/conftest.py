@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What tests of the cell and of whole runs share: a look at everything that one of them could leave on this host."""
+"""Shared by tests of the cell and of whole runs: lists everything that such a test could leave on this host."""
 
 import contextlib
 import os
@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-# Handed down to every process, so that experiments which somebody else runs here are not taken for left-overs.
+# Every process of the tests inherits this variable. Other users' experiments on this host do not have it.
 os.environ["BUFFERSCOPE_TESTS"] = str(os.getpid())
 MARK = f"BUFFERSCOPE_TESTS={os.getpid()}".encode()
-# What a busy machine may do to a run in real time, and what the run then says of itself: it was late.
+# A busy machine may make a run in real time late. Then the run's reasons start with these words.
 LATE = ("fidelity: ", "delay: ")
-# What a busy machine's kernel may keep from a tracer that has lost nothing (NOTES.md).
+# On a busy machine the kernel may withhold events from a tracer that lost none itself (NOTES.md).
 HIDDEN = "the kernel did not tell the tracer"
 LAB_NAMES = {"sender", "receiver", "collector", "switch", "bmv2_switch", "line"}
 
@@ -51,9 +51,9 @@ def names(directory: str) -> set[str]:
 
 
 def faults(summary: dict[str, Any], *late: str) -> list[str]:
-    """Reasons against a run that no machine excuses: whatever is lost, or is not what was asked for.
+    """Reasons against a run that a busy machine does not excuse: losses, and deviations from the spec.
 
-    `late`: how more verdicts on the machine's time begin, of a target that has them.
+    `late`: first words of further reasons that a busy machine excuses on the run's target.
     """
     said = (reason for reason in summary["reasons"] if not reason.startswith((*LATE, *late)))
     return [reason for reason in said if HIDDEN not in reason]

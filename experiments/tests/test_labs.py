@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which lab records an experiment, and what a repetition's plan tells it."""
+"""The choice of the lab that records an experiment, and the values that a lab takes from a repetition's plan."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_plan__has_the_flows_of_its_options_and_settings() -> None:
     assert delayed == {(flow.src_port, flow.extra_delay_ns) for flow in plan.traffic.flows if flow.extra_delay_ns}
     assert plan.stored_spec["extra_delays_ns"] == [flow.extra_delay_ns for flow in plan.traffic.flows]
     assert (plan.title, plan_run(spec, 2)) == ("repetition 2 of 2", plan)
-    assert plan_run(spec, 1).setup == plan.setup  # or no set-up would be found in the cache
+    assert plan_run(spec, 1).setup == plan.setup  # set-ups are cached by these variables
 
 
 def test_labs__take_times_and_sizes_from_the_plan(tmp_path: Path) -> None:

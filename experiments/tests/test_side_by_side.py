@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Repetitions side by side: one a processor, each number once, and a failure ends all."""
+"""Repetitions in parallel: one on each processor, each number once, and a failure ends all."""
 
 import os
 import time
@@ -14,7 +14,7 @@ from lib.errors import RunError
 def test_run_each__gives_every_number_and_never_shares_a_processor(tmp_path: Path) -> None:
     def work(number: int, processor: int) -> None:
         mark = tmp_path / f"processor-{processor}"
-        mark.mkdir()  # fails if another one is on it
+        mark.mkdir()  # fails if other work is on this processor
         time.sleep(0.02)
         mark.rmdir()
         (tmp_path / str(number)).touch()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Other targets than the soft switch: their network, what they are told, how they are deployed, a run on BMv2."""
+"""Targets other than the soft switch: their network, queues and deployment, and a run on BMv2."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def bmv2(**more: str) -> Resolved:
     return resolve(BMV2 | more, HOST)
 
 
-def test_rate__becomes_full_packets_a_second_to_the_nearest() -> None:
+def test_rate__is_rounded_to_full_packets_a_second() -> None:
     assert bmv2().rate_pps == 4064  # 50e6 / (8 * 1538) = 4063.7
     assert bmv2(mtu="9000").rate_pps == 692
     assert resolve({}, HOST).rate_pps is None
 
 
-def test_queue__of_the_switch_itself_is_deeper_than_any_threshold() -> None:
+def test_queue__of_the_switch_is_deeper_than_any_threshold() -> None:
     for buffer in ("1bdp", "5000p", "3000kB"):
         spec = bmv2(buf=buffer)
         own = queue(spec, BOTTLENECK)
@@ -52,11 +52,11 @@ def test_layout__has_a_delay_line_behind_a_switch_without_links() -> None:
     assert inventory_groups(resolve({}, HOST)) == ["soft", "collectors", "senders", "receivers"]
 
 
-def test_targets__that_can_be_run_are_those_of_the_control_plane_but_the_fake_one() -> None:
+def test_targets__of_runs_are_all_of_the_control_plane_except_fake() -> None:
     assert set(RUN_TARGETS) == set(TARGETS) - {"fake"}
 
 
-def test_virtual_time__needs_a_switch_that_has_it() -> None:
+def test_virtual_time__needs_a_switch_with_exact_time() -> None:
     with pytest.raises(SpecError) as failure:
         bmv2(clock="virtual", switch="driver")
     lines = failure.value.lines()
@@ -95,11 +95,11 @@ def test_deploy__bad_input_is_one_line(words: tuple[str, ...], said: str) -> Non
     assert said in lines[0]
 
 
-def test_deploy__of_the_soft_switch_alone_is_makes_own() -> None:
+def test_deploy__of_the_soft_switch_does_nothing_beyond_make() -> None:
     assert said_by_deploy("TARGET=soft", "FLOWS=3") == (0, [])
 
 
-def test_deploy__looks_again_at_another_program_of_the_target(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_deploy__repeats_after_the_targets_program_changed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A simple_switch that is exchanged after a deployment may be too old."""
     program = tmp_path / "simple_switch"
     played = []
@@ -150,7 +150,7 @@ def test_run__on_bmv2_accounts_for_every_frame(tmp_path: Path) -> None:
     assert ledger["frames_admitted"] == ledger["frames_at_line"] == ledger["frames_delivered"]
     assert ledger["replies_sent"] == ledger["replies_delivered"] > 500
     assert ledger["postcards_at_switch"] == ledger["postcards_on_the_wire"]
-    # Nothing is sent while a machine stands still; one that kept up has no excuse.
+    # A machine that stalls sends nothing meanwhile, so a run that is not valid has a lower bound.
     assert (0.5 if summary["valid"] else 0.2) < summary["utilization"]["mean"] < 1.05
     assert summary["queue_depth_packets"]["max"] <= summary["buffer_packets"]
     assert summary["rate"]["kept_pps"] == 4064

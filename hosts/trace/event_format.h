@@ -28,13 +28,13 @@ struct page_layout {
 	struct event_field commit;    /* length of the events in bytes, and flags; 4 or 8 bytes */
 	struct event_field data;      /* the events; its size is the page's capacity */
 	uint32_t type_bits;	/* low bits of an event's first word are its type, high bits its time delta */
-	uint32_t type_data_max; /* types 1 to this are lengths in words; type 0 has a length field */
+	uint32_t type_data_max; /* types 1 to this maximum are lengths in words; type 0 has a length field */
 	uint32_t type_padding;
 	uint32_t type_time_extend;
 	uint32_t type_time_stamp;
 };
 
-/* Both return 0, or -EBADMSG if the text is no such description. */
+/* Both return 0, or -EBADMSG if a text does not have the form that tracefs writes. */
 int event_format_parse(struct event_format *format, const char *text);
 int page_layout_parse(struct page_layout *layout, const char *header_page, const char *header_event);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks at the start what the ordinary user must be able to do at the end.
+// Drops privileges, and checks at once that the ordinary user will be able to rename the summary at the end.
 #include "privileges.h"
 
 #include <errno.h>

@@ -15,8 +15,8 @@
 
 struct source_counts {
 	uint64_t events; /* of the selected sockets; = records delivered + lost_in_rings + lost_unseen */
-	uint64_t probe_events;	    /* bpf: with lost events; tracefs: delivered records only */
-	uint64_t retransmit_events; /* likewise; without failed retransmissions */
+	uint64_t probe_events;	    /* bpf: delivered or lost; tracefs: delivered only */
+	uint64_t retransmit_events; /* the same; failed retransmissions are not counted */
 	uint64_t lost_in_rings;	    /* the ring was full */
 	uint64_t lost_unseen;	    /* bpf: no program ran; tracefs: missing or damaged in the pages */
 };

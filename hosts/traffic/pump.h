@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The kernel's part of the executor, where the kernel has one: kernel_pump/pump.h. Without it, programs send and receive
- * themselves.
+ * The kernel's device that sends and discards for programs (kernel_pump/pump.h). In a kernel without the device,
+ * programs send and receive themselves.
  */
 #ifndef TRAFFIC_PUMP_PROGRAM_H
 #define TRAFFIC_PUMP_PROGRAM_H
@@ -19,13 +19,13 @@ int pump_open(struct pump *pump);
 void pump_close(struct pump *pump);
 bool pump_is_open(const struct pump *pump);
 
-/* Each: 0 or -errno. */
+/* These return 0 or -errno. */
 int pump_send(const struct pump *pump, int fd);
 int pump_discard(const struct pump *pump, int fd, uint32_t id);
-/* *error is that of the last write. */
+/* *error becomes the error of the last write. */
 int pump_stop(const struct pump *pump, int fd, uint64_t *written_bytes, int *error);
 
-/* How many counts it got, or -errno. */
+/* Returns the number of counts read, or -errno. */
 int pump_counts(const struct pump *pump, struct pump_count *counts, uint32_t capacity);
 
 #endif

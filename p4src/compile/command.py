@@ -13,7 +13,7 @@ from p4src.compile.sources import CannotCompile
 
 ROOT = Path()
 V1MODEL = Path("p4src/v1model/bufferscope.p4")
-TESTS = Path("p4src/tests/programs")  # the TNA program's controls on v1model, for tests/test_tna_pipelines.py
+TESTS = Path("p4src/tests/programs")  # the TNA program's controls in v1model programs: tests/test_tna_pipelines.py
 
 
 def run(given: dict[str, Any], errors: list[BadValue]) -> int:
@@ -46,7 +46,7 @@ def _v1model() -> str:
     for generation in tofino.GENERATIONS:
         program = TESTS / f"{generation.target}.p4"
         files += v1model.compile_p4(program, TESTS / "build", ROOT, warnings=False)
-    return f"compiled, and the tests' programs; {_changes([str(path) for path, changed in files if changed])}"
+    return f"compiled, as are the tests' programs; {_changes([str(path) for path, changed in files if changed])}"
 
 
 def _tofino(generation: tofino.Generation, compiler: str) -> str:

@@ -111,7 +111,7 @@ def test_ecn__hard_limit_drops_everything(switch, ecn):
     assert dropped.count(True) == 2
 
 
-def test_ecn__a_ce_that_came_along_is_not_ours(switch):
+def test_ecn__a_packet_that_arrives_with_ce_is_not_counted_as_marked(switch):
     switch.policy(Ecn(0, 1000))
     send(switch, 1, CE)
     assert summary(switch) == [(0, False, False)]
@@ -119,8 +119,8 @@ def test_ecn__a_ce_that_came_along_is_not_ours(switch):
 
 
 def wrongly_marked(switch, sent):
-    """Sends frames one by one into a queue that marks every frame. Returns (sent, received) in hex of those that leave
-    unmarked, or with a checksum that differs from one computed from scratch."""
+    """Sends frames one by one into a queue that marks every frame. Returns (sent, received) in hex of the frames that
+    leave unmarked, or whose checksum differs from one computed from scratch."""
     switch.policy(Ecn(0, 1000))
     for count, frame in enumerate(sent, start=1):
         switch.send(0, SENDER_PORT, frame)

@@ -53,7 +53,7 @@ def test_compiled_program__fits_into_the_stages(generation):
 
 
 @pytest.mark.parametrize("generation", CHIPS)
-def test_nothing_of_this_machine_is_in_it(generation):
+def test_compiled_program__has_no_path_of_this_machine(generation):
     for path in tofino.files(generation):
         assert not re.search(r"/tmp|/home|/root|/work", (ROOT / path).read_text()), path
 
@@ -108,7 +108,7 @@ def _memory(kind: str, *units: int, **more: Any) -> dict:
     return {"memory_type": kind, "memory_units_and_vpns": [{"memory_units": list(units), "vpns": [0]}], **more}
 
 
-def test_resources__count_what_is_placed_once():
+def test_resources__count_a_shared_block_once():
     """Two tables share a block in one stage, a counter has a spare bank, and a parser table is in no stage."""
     context = {
         "compiler_version": "9", "target": "tofino",
@@ -149,7 +149,7 @@ def without_tofino_compiler(monkeypatch):
     monkeypatch.chdir(ROOT)
 
 
-def test_without_a_compiler__what_is_up_to_date_is_left_alone(without_tofino_compiler, capsys):
+def test_without_a_compiler__current_output_is_left_alone(without_tofino_compiler, capsys):
     assert make_p4.run({}, []) == 0
     assert capsys.readouterr().out.splitlines() == [
         "v1model: compiled; nothing changed",
@@ -157,7 +157,7 @@ def test_without_a_compiler__what_is_up_to_date_is_left_alone(without_tofino_com
     ]
 
 
-def test_without_a_compiler__what_is_old_is_an_error(without_tofino_compiler, capsys, monkeypatch):
+def test_without_a_compiler__stale_output_is_an_error(without_tofino_compiler, capsys, monkeypatch):
     monkeypatch.setattr(tofino, "PROGRAM", Path("p4src/v1model/bufferscope.p4"))
     assert make_p4.run({}, []) == 1
     printed = capsys.readouterr()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* The soft switch as a network driver: the core and compiled P4 program of the process, in a kernel with virtual time.
- * create() is the table of contents. Boot parameters are parsed here and not by the kernel's parameter types: a bad
- * value then gives one line and no switch, instead of a switch with a default value.
+/* The soft switch as a network driver in a kernel with virtual time: the same core and compiled P4 program as in the
+ * switch process. create() is the table of contents. Boot parameters are parsed here and not by the kernel's parameter
+ * types: a bad value then gives one line and no switch, instead of a switch with a default value.
  */
 #define pr_fmt(format) KBUILD_MODNAME ": " format
 
@@ -126,13 +126,13 @@ static int __init create(struct bsw_switch *owner)
 	return error;
 }
 
-/* Without a switch the control device exists as well: opening it then fails with ENODEV. */
+/* The control device is created even if there is no switch: opening it then fails with ENODEV. */
 static int __init start(void)
 {
 	int error = create(&the_switch);
-	int no_device = bsw_control_create(&the_switch);
+	int control_error = bsw_control_create(&the_switch);
 
-	return error ? error : no_device;
+	return error ? error : control_error;
 }
 
 module_init(start);

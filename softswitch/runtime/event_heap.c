@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * A binary heap of packets by (time, sequence number), with lanes in front: see struct event_heap. A push cannot fail:
- * a heap has room for every packet of the pool, or, for departures, for one packet of each port.
+ * the heap of departures has room for one packet of each port, the other heaps for every packet of the pool.
  */
 #include "event_heap.h"
 #include "freestanding.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Counters around the core, and the requests that read them. The process and the kernel driver are executors: they
- * share these counters, with the same names and meanings. A counter that an executor does not have stays 0.
+ * share these counters, with the same names and meanings. A counter stays 0 in an executor that cannot count it.
  */
 #ifndef SOFTSWITCH_EXECUTOR_H
 #define SOFTSWITCH_EXECUTOR_H
@@ -25,7 +25,7 @@ struct executor_port {
 	uint64_t tx_bytes;
 	uint64_t tx_errors; /* frames given up */
 	uint64_t tx_retries;
-	uint64_t tx_waiting_max; /* most frames that waited at once behind a refused frame */
+	uint64_t tx_waiting_max; /* maximum number of frames that waited behind a refused frame */
 	uint64_t tx_last_errno;
 	struct lateness lateness;
 };
@@ -42,11 +42,11 @@ struct executor {
 	uint64_t loops;
 	uint64_t sleeps;
 	uint64_t mono_ns;
-	/* Refreshes the counters that are not kept up to date all the time; mono_ns at least. */
+	/* Called before a request is answered: updates mono_ns, and every counter that is not updated as it changes. */
 	void (*measure)(struct executor *executor);
 };
 
-/* Answers one request of docs/control-protocol.md. request[request_bytes] is a NUL within the buffer. A request of
+/* Answers one request of docs/control-protocol.md. The caller terminates the request: request[request_bytes] is NUL. A request of
  * more than EXECUTOR_REQUEST_BYTES is refused unread. Returns the length of the reply, as core_control does.
  * EXECUTOR_REPLY_BYTES hold every reply of an executor.
  */

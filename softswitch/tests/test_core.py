@@ -198,7 +198,7 @@ def test_access__spreads_arrivals_of_a_port() -> None:
     assert departures(core.run()) == [0, 1000, 2000, 3500]
 
 
-def test_access__of_a_flow_replaces_that_of_its_port() -> None:
+def test_access__rate_of_a_flow_replaces_the_rate_of_its_port() -> None:
     core = Core()
     core.set("port set 1 access 9920000000", "flow set 10.0.0.1 10.0.0.2 udp 1 1 access 688000000")
     core.receive(0, 1, udp("10.0.0.1", "10.0.0.2", 1, 1))  # 62 + 24 bytes: 1000 ns
@@ -212,7 +212,7 @@ def test_queue__packet_limit_drops_and_counts() -> None:
     core.set("port set 2 rate 992000000 limit_packets 3")
     for _ in range(5):
         core.receive(0, 1, frame_to(2))
-    core.receive(1000, 1, frame_to(2))  # one has left
+    core.receive(1000, 1, frame_to(2))  # one packet has left the queue
     assert departures(core.run()) == [1000, 2000, 3000, 4000]
     assert core.stats()["port.2.queue_drops"] == 2
 
@@ -234,7 +234,8 @@ def test_egress__a_dropped_frame_takes_no_link_time() -> None:
     core.receive(0, 1, frame_to(2))
     core.receive(0, 1, frame_to(2))
     outputs = core.run()
-    # The third takes over the link where the second began, but only once the second is known to be dropped.
+    # Egress drops the second frame when its transmission would end, at 9258. The third departs then: its own
+    # transmission would have begun at 1000 and is over.
     assert departures(outputs) == [1000, 9258, 10258]
     assert core.stats()["port.2.egress_drops"] == 1
 
@@ -274,7 +275,7 @@ def test_mirror__clones_of_both_pipelines_leave_at_the_time_of_their_original() 
     assert [card["fields"] for card in cards] == [7, 7]
 
 
-def test_mirror__an_ingress_clone_keeps_what_the_parser_needs() -> None:
+def test_mirror__truncation_leaves_an_ingress_clone_the_bytes_that_the_parser_reads() -> None:
     core = Core()
     core.set("mirror set 1 3 truncate 1", f"test mirror {MIRROR_INGRESS}")
     core.receive(0, 1, frame_to(2, ask=INGRESS_DROP))
@@ -283,7 +284,7 @@ def test_mirror__an_ingress_clone_keeps_what_the_parser_needs() -> None:
     assert core.stats()["port.1.ingress_drops"] == 1
 
 
-def test_mirror__copies_of_copies_end_somewhere() -> None:
+def test_mirror__limits_the_generations_of_clones() -> None:
     core = Core()
     core.set("mirror set 1 3", f"test mirror {MIRROR_EGRESS | MIRROR_COPIES}")
     core.receive(0, 1, frame_to(2))
@@ -291,7 +292,7 @@ def test_mirror__copies_of_copies_end_somewhere() -> None:
     assert core.stats()["clone_drops"] == 1
 
 
-def test_mirror__to_nowhere_is_counted() -> None:
+def test_mirror__to_an_absent_session_is_counted() -> None:
     core = Core()
     core.set("mirror set 1 3", f"test mirror {MIRROR_EGRESS}")
     core.receive(0, 1, frame_to(2, ask=ABSENT_SESSION))
@@ -313,7 +314,7 @@ def test_calibration__a_prime_number_of_packets_gives_as_many_records() -> None:
     assert cards + sum(output.port == 3 for output in outputs) == 10_007
 
 
-def test_pool__exhaustion_is_counted_and_passes() -> None:
+def test_pool__exhaustion_is_counted_and_ends_when_packets_leave() -> None:
     core = Core(packets=16)
     core.set("port set 2 delay 1000000")
     results = [core.receive(0, 1, frame_to(2)) for _ in range(20)]
@@ -381,14 +382,14 @@ def test_stats__account_for_every_frame() -> None:
     ends = ("oversize", "_drops", "departed")
     lost = sum(value for name, value in stats.items() if name.startswith("port.") and name.endswith(ends))
     lost += stats["multicast_drops"] + stats["port_unknown_drops"]
-    # pool_exhausted counts clones that were never made, too; here the pool suffices.
+    # pool_exhausted would also count clones that were not made for want of a packet.
     assert stats["pool_exhausted"] == 0
     assert total == lost
     assert stats["packets_used"] == 0
 
 
 def left_bytes(model: list[Seen], sizes: list[int]) -> list[int]:
-    """Bytes that stay behind each admitted packet on its departure: of those that came after it and before then."""
+    """For each admitted packet, the bytes queued when it departs: of packets that arrived after it and before then."""
     packets = [(seen.arrival_ns, seen.departure_ns, size) for seen, size in zip(model, sizes, strict=True)]
     admitted = [(arrival_ns, until_ns, size) for arrival_ns, until_ns, size in packets if until_ns is not None]
     left = []
@@ -442,7 +443,7 @@ def test_control__words_behind_program_and_stats_are_refused() -> None:
     assert core.control("program")[:2] == ["ok", "name l2_mirror"]
 
 
-def test_lookahead__is_the_smallest_delay_but_those_of_mirror_ports() -> None:
+def test_lookahead__is_the_smallest_delay_of_ports_without_mirrors() -> None:
     core = Core()
     assert core.lookahead_ns() == 0
     core.set("port set 1 delay 700", "port set 2 delay 300")
@@ -456,15 +457,15 @@ def test_lookahead__is_the_smallest_delay_but_those_of_mirror_ports() -> None:
 def test_lookahead__counts_a_mirror_port_that_carries_data() -> None:
     core = Core()
     core.set("port set 1 delay 300", "port set 2 delay 700", "mirror set 1 3", "mirror set 2 1")
-    assert core.lookahead_ns() == 700, "nothing was forwarded: port 1 may carry copies alone"
+    assert core.lookahead_ns() == 700, "nothing was forwarded yet: port 1 counts as a mirror port"
     core.receive(0, 2, frame_to(1))
     core.run()
     assert core.lookahead_ns() == 300
     core.set("mirror delete 2", "mirror set 3 1", f"test mirror {MIRROR_EGRESS}")
-    assert core.lookahead_ns() == 300, "sessions come and go, port 1 stays a port of data"
+    assert core.lookahead_ns() == 300, "port 1 has carried data: a new mirror session does not change that"
     core.receive(0, 1, frame_to(2))
     assert [output.port for output in core.run()] == [3, 2]
-    assert core.lookahead_ns() == 300, "copies alone were queued on port 3"
+    assert core.lookahead_ns() == 300, "port 3 has carried only copies"
 
 
 def test_runs__with_the_same_input_are_the_same() -> None:

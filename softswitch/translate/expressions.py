@@ -32,7 +32,7 @@ class Code:
     type: str
     plain: bool = False
     value: int | None = None  # of a constant
-    bare: str = ""  # of a leaf with a narrower C type: its text without the cast that arithmetic needs
+    bare: str = ""  # the text without the cast that arithmetic needs, if a leaf's C type is narrower
 
     def __str__(self) -> str:
         return self.text if self.plain else f"({self.text})"
@@ -73,7 +73,7 @@ def storage(bits: int) -> str:
 
 
 class Expressions:
-    """Reads the expressions of a program. `where` is for error messages; `parameters`: of the action."""
+    """Reads the expressions of a program. `where` is the place for messages, `parameters` those of the action."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -175,7 +175,7 @@ class Expressions:
         if op in ("<<", ">>"):
             if lows[1] < 0:
                 raise Unsupported(where, f"operator {op} with a negative number of bits", "shift by an unsigned value")
-            # A shift by 4096 bits already leaves nothing; a larger one would only cost Python memory.
+            # 4096 exceeds every width, so larger shifts give the same C but would cost Python memory.
             least, most = min(lows[1], 4096), min(highs[1], 4096)
             pairs = [(value, bits) for value in (lows[0], highs[0]) for bits in (least, most)]
             shifted = [value << bits if op == "<<" else value >> bits for value, bits in pairs]
@@ -331,7 +331,7 @@ class Expressions:
         return Code(node.text, kind, plain=True)
 
     def _and(self, node: Node, bits: int, where: str) -> Code:
-        """An unsigned operand masks the other one, so the other operand needs no more bits than it has."""
+        """The other operand of `&` needs no more bits than an unsigned operand has."""
         left, right = node.args
         for value, kept in ((left, right), (right, left)):
             covered = mask(value.high.bit_length())

@@ -95,16 +95,16 @@ def instances(program: Program) -> list:
 def accessors(program: Program, parsed: set[str], emitted: set[str]) -> list[Function]:
     """load_TYPE for each type with an extracted instance, store_TYPE for each type with an emitted instance."""
     made: list[Function] = []
-    for which, wanted, make, pointer in (
+    for prefix, names, make, pointer in (
         ("load_", parsed, load, "struct {} *header, const uint8_t *at"),
         ("store_", emitted, store, "uint8_t *at, const struct {} *header"),
     ):
-        types = dict.fromkeys((h.c_type, tuple(h.fields.values())) for h in instances(program) if h.name in wanted)
+        types = dict.fromkeys((h.c_type, tuple(h.fields.values())) for h in instances(program) if h.name in names)
         for c_type, fields in types:
             body = []
             for offset, chunk in chunks([("header->" + field.c_name, field.bits) for field in fields]):
                 body += make("at", offset, chunk)
             if not body:
                 body = ["(void)header;", "(void)at;"]
-            made.append(function(which + c_type, body, parameters=[pointer.format(c_type)]))
+            made.append(function(prefix + c_type, body, parameters=[pointer.format(c_type)]))
     return made

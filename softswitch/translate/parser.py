@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Parser states as C functions, each of which ends with a call of the next state. A packet that is too short, or a
-failed verify(), sets parser_error and ends parsing; headers parsed before remain valid, as in simple_switch."""
+"""Translates each parser state to a C function that ends with a call of the next state's function. A packet that is too
+short, or a failed verify(), sets parser_error and ends parsing; headers parsed before remain valid, as in
+simple_switch.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ class Parser:
         self.start = [made.call() + ";"] if made else []
 
     def _state(self, name: str | None) -> Function | None:
-        """The function of a state, after the functions of its successors; None: the state does nothing."""
+        """Writes the functions of a state's successors, then the state's own. None: the state does nothing."""
         if name is None or name in self._functions:
             return self._functions.get(name) if name else None
         state = self.states[name]
@@ -228,14 +230,14 @@ class Parser:
         return " && ".join(reversed(tests)) or "true"
 
     def _read_bytes(self, state: Json) -> int:
-        """The most bytes that the state itself can read."""
+        """Upper bound of the bytes that the state can read, without its successors."""
         consumed = furthest = 0
         for op in state["parser_ops"]:
             first: Json = op["parameters"][0] if op["parameters"] else None
             if op["op"] == "extract" and first["type"] == "regular" and first["value"] in self.program.headers:
                 consumed += self.program.headers[first["value"]].bytes
             elif op["op"] == "advance":
-                # A length from the packet: up to the end of the frame.
+                # A length that the packet gives can reach the end of any frame.
                 known = first["type"] == "hexstr"
                 consumed += int(first["value"], 16) // 8 if known else 2**32
             elif op["op"] == "shift":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Source lines of parser states, header types and header stacks, for which the compiler's JSON has none.
+"""Source lines of parser states, header types and header stacks. The compiler's JSON has no lines for these.
 
-Searches for the declaration of the name in the program and its includes. Without the sources only the file is known.
+Searches the program and its includes for the declaration of the name. Without the sources only the file is known.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Match-action tables: members of struct pipeline, C functions that apply them, and descriptions against which requests
-of the control plane are checked (softswitch/runtime/p4_tables.h)."""
+"""Match-action tables: members of struct pipeline, C functions that apply the tables, and descriptions of the tables.
+The control plane's requests are checked against the descriptions (softswitch/runtime/p4_tables.h)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Key:
 class Table:
     json: Json
     where: str
-    name: str  # C, the stem of its members and descriptions
+    name: str  # in C: members and descriptions are named after it
     keys: list[Key]
     key_words: int
     match: str  # exact, lpm, ternary

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A compiled P4 program as one C file that implements softswitch/runtime/pipeline.h: its table of contents."""
+"""Translates a compiled P4 program to one C file that implements softswitch/runtime/pipeline.h. `run` has the order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Translation:
 
 
 def translate(json: Json, digest: str) -> Translation:
-    """The C of a program. digest: of its P4 sources, in hex. Raises ManyProblems for unsupported constructs."""
+    """The C of a program. `digest`: of the P4 sources, in hex. Raises ManyProblems for unsupported constructs."""
     try:
         return _Translator(json, digest).run()
     except Unsupported as problem:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Our patches: selects those that a source needs, and applies them. A patch that does not fit is an error.
+"""Selects the patches that a kernel source needs, and applies them. A patch that does not fit is an error.
 
 Head lines of a patch select sources by their content, because a version does not show backported changes:
 
@@ -36,7 +36,7 @@ def is_needed(patch: str, tree: Path) -> bool:
 
 
 def apply_all(tree: Path, version: str) -> list[str]:
-    """Apply the patches that this source needs, in order of their names, which it returns. Raises KernelError."""
+    """Applies the patches that this source needs, in order of their names. Returns the names. Raises KernelError."""
     names = []
     for file in sorted(DIRECTORY.glob("*.patch")):
         if is_needed(file.read_text(), tree):
@@ -60,7 +60,7 @@ def _apply(file: Path, tree: Path, version: str) -> None:
 
 
 def hook_in(tree: Path) -> None:
-    """Make the build descend into drivers/net/bufferscope."""
+    """Makes the build descend into drivers/net/bufferscope."""
     makefile = tree / "drivers/net/Makefile"
     text = makefile.read_text()
     if HOOK not in text:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The machine as a process: its command line, its messages, and the error for every kind of end.
+"""The machine as a process: its command line, its messages, and the error for each way in which it can end.
 
 A shell script replaces the kernel, because only its end matters here; test_boot.py boots the real kernel.
 """
@@ -37,12 +37,12 @@ def test_command_line__has_what_the_boot_depends_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ['/a"b', "/a\nb"])
-def test_command_line__refuses_what_a_kernel_cannot_be_told(tmp_path: Path, path: str) -> None:
+def test_command_line__refuses_quotes_and_line_ends(tmp_path: Path, path: str) -> None:
     with pytest.raises(MachineError, match="choose paths without quotes"):
         command_line(replace(job(tmp_path), init=["/bin/init", path]))
 
 
-def test_command_line__refuses_one_that_the_kernel_would_cut(tmp_path: Path) -> None:
+def test_command_line__refuses_more_than_the_kernel_reads(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="too long for a kernel's command line"):
         command_line(replace(job(tmp_path), init=["/bin/init", "x" * machine.MAX_COMMAND_LINE]))
 
@@ -62,7 +62,7 @@ def test_messages__come_until_the_end(tmp_path: Path) -> None:
         ("echo 'Kernel panic - not syncing: Kernel mode signal 7'; kill -6 $$", "where its memory is, is full"),
     ],
 )
-def test_messages__an_end_too_early_is_an_error_that_says_how(tmp_path: Path, script: str, ending: str) -> None:
+def test_messages__an_early_end_is_an_error_with_its_cause(tmp_path: Path, script: str, ending: str) -> None:
     with Machine(job(tmp_path, script)) as running, pytest.raises(MachineError, match=ending):
         list(running.messages())
 

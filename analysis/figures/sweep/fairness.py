@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from runs.stored_sweep import Row, Stored
 
 CAPTION = (
-    "How equal the flows of a run are: Δ, by which windows may exceed the fair share (0 is equal), and Jain's index of "
-    "goodput (1 is equal). Runs of one flow are not in it. Dots, marks and bars as above."
+    "Fairness among the flows of a run: Δ bounds by how much a window exceeds the fair share (0 is equal); Jain's "
+    "index is of goodput (1 is equal). Runs of one flow are left out. Dots, marks and bars as above."
 )
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from runs.stored_sweep import Row, Stored
 
 CAPTION = (
-    "Utilization that 99 % of windows of ten RTTs have at least, and the share of packets that found the queue not "
-    "empty (dashed: the 99 % that full use asks for). Dots are repetitions, hollow marks their means, bars 95 % "
+    "1st percentile of utilization over windows of ten RTTs, and the share of packets that found the queue not empty "
+    "(dashed: the 99 % that full use requires). Dots are repetitions, hollow marks are their means, bars are 95 % "
     "Student's t intervals over repetitions."
 )
 

@@ -20,7 +20,7 @@ SIDESTEP = 1.05
 
 
 def curve(runs: list[StoredRun], by: str) -> Data:
-    """Of one algorithm both ends of the windows over the fair share, and Delta, by a column."""
+    """1st and 99th percentile of one algorithm's windows over the fair share, and Delta, by a column."""
     return {
         "upper": series(runs, by, lambda run: _over_share(run, "window_p99_packets")),
         "lower": series(runs, by, lambda run: _over_share(run, "window_p01_packets")),
@@ -33,7 +33,7 @@ def _over_share(run: StoredRun, column: str) -> float | None:
 
 
 def draw(ax: look.Axes, data: Data, x_label: str, log_x: bool) -> None:
-    """Upper ends filled, lower ends hollow, one colour an algorithm; the fair share is the line at 1."""
+    """99th percentiles filled, 1st percentiles hollow, a colour for each algorithm; the line at 1 is the fair share."""
     present, missing = look.split(data)
     if not present:
         look.absent(ax, "no valid run")
@@ -67,7 +67,7 @@ def draw(ax: look.Axes, data: Data, x_label: str, log_x: bool) -> None:
 
 
 def facts(data: Data, where: str, paper: dict[str, str], only: Sequence[float] | None = None) -> list[Fact]:
-    """Delta and both ends of each algorithm at each value, or at some. The theory predicts none of them."""
+    """Delta and both percentiles of each algorithm at each value, or at the values in `only`. Theory predicts none."""
     rows = []
     for cc, curve in data.items():
         if "absent" in curve:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sweep specs: what they stand for, what words and SMOKE change, and one clear line for each thing that is wrong."""
+"""Sweep specs: the runs that they make, the changes by words and SMOKE, and one clear line for each error."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,11 +27,11 @@ def test_points__are_the_product_of_grid_and_list(small: Sweep, write_spec: Writ
     assert {"buf": "10pkt", "rtt": "2ms", "cc": "bbr", "flows": "1"} in points
 
 
-def test_words__replace_what_stays_the_same_and_name_another_directory(write_spec: Write) -> None:
+def test_words__replace_base_parameters_and_extend_the_name(write_spec: Write) -> None:
     file = write_spec()
     sweep = read(file, {"rate": "1gbit", "clock": "real"}, smoke=False)
     assert (sweep.base["rate"], sweep.base["clock"], sweep.name) == ("1gbit", "real", "small-clock-real-rate-1gbit")
-    assert read(file, {"reps": "9", "keep": "all"}, smoke=False).name == "small"  # more of the same runs
+    assert read(file, {"reps": "9", "keep": "all"}, smoke=False).name == "small"  # the same runs, and more
     assert read(file, {"seed": "9"}, smoke=False).name == "small-seed-9"
     assert read(file, {"seed": "9", "name": "mine"}, smoke=False).name == "mine"
     assert errors(file, {"cc": "reno"}) == ["CC=reno is what the sweep varies; allowed: what stays the same in it"]
@@ -65,21 +65,24 @@ def test_clock__real_takes_the_real_version_if_there_is_one(write_spec: Write) -
 
 
 def like(write_spec: Write, text: str, *replaced: tuple[str, str], path: str = "below/link.yaml") -> Path:
-    """A spec that is like `text`."""
+    """A spec with `like:` a file of this text."""
     file = write_spec(("about:", f"like: {path}\nabout:"), *replaced)
     (file.parent / "below").mkdir(exist_ok=True)
     (file.parent / "below/link.yaml").write_text(text)
     return file
 
 
-def test_like__is_what_a_spec_does_not_say_itself(write_spec: Write) -> None:
+def test_like__gives_the_defaults_of_a_spec(write_spec: Write) -> None:
     text = "reps: 5\nbase: {rate: 1gbit, mtu: 9000}\nreal: {base: {rate: 10mbit}}\nsmoke: {base: {mtu: 1500}}\n"
     sweep = read(like(write_spec, text), {}, smoke=False)
     assert (sweep.reps, sweep.base["rate"], sweep.base["mtu"]) == (2, "100mbit", "9000")
     assert (sweep.name, sweep.points) == ("small", read(write_spec(), {}, smoke=False).points)
     assert read(like(write_spec, text), {"clock": "real"}, smoke=False).base["rate"] == "10mbit"
     short = read(like(write_spec, text), {}, smoke=True)
-    assert (short.base["rate"], short.base["mtu"]) == ("50mbit", "1500")  # of its own smoke and of the other's
+    assert (short.base["rate"], short.base["mtu"]) == (
+        "50mbit",
+        "1500",
+    )  # from the spec's smoke, from the other's smoke
     assert read(like(write_spec, "seed: 4", ("seed: 7\n", "")), {}, smoke=False).seed == 4
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whole sweeps in virtual time: killed, stopped, resumed, retried; and an engine that ends with what started it."""
+"""Whole sweeps in virtual time: killed, stopped, resumed, retried. The engine ends with the process that started it."""
 
 import fcntl
 import json
@@ -37,7 +37,7 @@ def command(file: Path, results: Path, *words: str) -> list[str]:
 
 
 def processes_of(directory: Path) -> list[str]:
-    """Processes that these tests started and that work on that sweep."""
+    """Processes of this sweep that these tests started."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -51,7 +51,7 @@ def processes_of(directory: Path) -> list[str]:
 
 
 @pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
-def test_sweep__killed_and_stopped_is_gone_on_with_by_the_same_command(tmp_path: Path) -> None:
+def test_sweep__killed_and_stopped_resumes_with_the_same_command(tmp_path: Path) -> None:
     file, results = tmp_path / "tiny.yaml", tmp_path / "results"
     file.write_text(TINY)
     runs = results / "tiny/runs"
@@ -95,11 +95,11 @@ def test_sweep__killed_and_stopped_is_gone_on_with_by_the_same_command(tmp_path:
         assert (run / "rep-1/report.html").exists()
         assert not (run / "rep-1/postcards.bsp").exists()
 
-    # Nothing is done twice; what is removed is done again, and what fails is said and left for another attempt.
+    # A valid run is not repeated. A run that is not valid is reported, and repeated only if another attempt is allowed.
     first, second = sorted(runs.iterdir())
     before = (first / "rep-1/summary.json").stat().st_mtime_ns
-    told = json.loads((second / "rep-1/summary.json").read_text()) | {"valid": False, "reasons": ["it was late"]}
-    (second / "rep-1/summary.json").write_text(json.dumps(told))
+    invalid = json.loads((second / "rep-1/summary.json").read_text()) | {"valid": False, "reasons": ["it was late"]}
+    (second / "rep-1/summary.json").write_text(json.dumps(invalid))
     record.add_derived(second / "rep-1", "summary.json")  # else the summary counts as damaged, and the run is repeated
     again = subprocess.run(command(file, results), cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert again.returncode == 2
@@ -113,12 +113,12 @@ def test_sweep__killed_and_stopped_is_gone_on_with_by_the_same_command(tmp_path:
     assert sorted(run_table.read(results)["attempt"].to_list()) == [1, 2]
 
 
-def test_page__that_cannot_be_made_is_said_and_is_no_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_page__that_cannot_be_made_does_not_end_the_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page(tmp_path)
     assert capsys.readouterr().err.startswith(f"no report: {tmp_path}: is no sweep")
 
 
-def test_engine__that_is_killed_leaves_nothing_that_the_next_does_not_remove(tmp_path: Path) -> None:
+def test_engine__that_is_killed_leaves_only_files_that_the_next_removes(tmp_path: Path) -> None:
     sweep, temporary = tmp_path / "sweep", tmp_path / "temporary"
     program = (
         "import sys; from pathlib import Path; from experiments.sweep import engine\n"
@@ -142,9 +142,9 @@ def test_engine__that_is_killed_leaves_nothing_that_the_next_does_not_remove(tmp
     assert not list(sweep.iterdir())
 
 
-def test_engine__runs_each_job_once_and_so_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine__runs_each_job_once_and_two_in_parallel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "said"
-    # The first two wait for each other, and then for a third that must not come.
+    # The first two jobs wait until both run, then 0.3 s longer: a third job must not start meanwhile.
     body = (
         'cd "$BUFFERSCOPE_SWEEP"; echo "begin {}" >>said; until [ $(grep -c begin said) -ge 2 ]; do sleep 0.05; done; '
         'sleep 0.3; echo "end {}" >>said; exit 2'
@@ -159,18 +159,18 @@ def test_engine__runs_each_job_once_and_so_many_at_once(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("name", ["a b", "$(touch x)", "a;b", "", "../a", "A"])
-def test_engine__takes_no_name_that_a_shell_could_read_otherwise(tmp_path: Path, name: str) -> None:
+def test_engine__refuses_names_with_characters_that_a_shell_interprets(tmp_path: Path, name: str) -> None:
     with pytest.raises(RunError, match="is no name of a job"):
         engine.run(tmp_path, [name], 1, lambda: None)
 
 
-def test_engine__that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine__that_is_missing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "tool", lambda name: "/bin/true")
     with pytest.raises(RunError, match="GNU parallel is missing"):
         engine.program()
 
 
-def test_engine__ends_its_jobs_when_it_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine__ends_its_jobs_when_it_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "COMMAND", "sleep 60; echo {}")
 
     def stop() -> None:

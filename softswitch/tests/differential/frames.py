@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Frames that a parser or a deparser may get wrong, each made from a random generator alone.
 
-Bytes are put together here rather than by a packet library, which would correct what is meant to be wrong.
+This module assembles the bytes itself, because a packet library would correct intended errors.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import random
 import struct
 from collections.abc import Callable
 
-MIN_BYTES = 14  # a veth takes no less
-MIN_TAGGED_BYTES = 20  # the kernel throws away what ends before the type behind a VLAN tag
+MIN_BYTES = 14  # shortest frame that a veth accepts
+MIN_TAGGED_BYTES = 20  # the kernel drops a frame that ends before the EtherType behind a VLAN tag
 MAX_BYTES = 9200
 TCP, UDP = 6, 17
 EXTENSION_HEADERS = (0, 43, 44, 51, 60, 135)
@@ -79,7 +79,7 @@ def ipv4(chance: random.Random) -> bytes:
 
 
 def ipv6(chance: random.Random) -> bytes:
-    """Wrong versions and lengths, and extension headers, in chains and as the last thing there is."""
+    """Wrong versions and lengths, chains of extension headers, and chains without a transport header."""
     version = 6 if chance.random() < 0.9 else chance.randrange(16)
     first = version << 28 | chance.randrange(64) << 22 | chance.randrange(4) << 20 | chance.randrange(1 << 20)
     chain = chance.choices(EXTENSION_HEADERS, k=chance.choice((0, 0, 0, 1, 2, 3)))
@@ -103,7 +103,7 @@ def garbage(chance: random.Random) -> bytes:
 
 
 def tagged(chance: random.Random) -> bytes:
-    """One or two VLAN tags before what the parser would know; priority tags too."""
+    """One or two VLAN tags, priority tags included, before a packet that the parser would know untagged."""
     tags = b"".join(
         chance.choice(TAGS) + struct.pack(">H", chance.choice((0, 5, 0xFFFF, chance.randrange(65536))))
         for _ in range(chance.choice((1, 1, 2)))
@@ -112,7 +112,7 @@ def tagged(chance: random.Random) -> bytes:
 
 
 def flipped(chance: random.Random) -> bytes:
-    """A right packet with some bits the other way."""
+    """A correct packet with 1 to 8 bits flipped."""
     data = bytearray(chance.choice((ipv4, ipv6))(chance))
     for _ in range(chance.randrange(1, 9)):
         data[chance.randrange(min(len(data), 62))] ^= 1 << chance.randrange(8)
@@ -123,8 +123,8 @@ KINDS: tuple[Callable[[random.Random], bytes], ...] = (
     ipv4, ipv4, ipv4, ipv4, ipv6, ipv6, ipv6, arp, garbage, tagged, flipped,
 )  # fmt: skip
 
-# Each of these is cut at every length up to where the deepest header ends: (what, bytes of the frame).
-CUTS = [(what, length) for what in (ipv4, ipv6, tagged) for length in range(MIN_BYTES, 14 + 8 + 40 + 20 + 8)]
+# Frames cut short at every length up to the end of the deepest header: (kind of frame, bytes left).
+CUTS = [(kind, length) for kind in (ipv4, ipv6, tagged) for length in range(MIN_BYTES, 14 + 8 + 40 + 20 + 8)]
 
 
 def frame(chance: random.Random, dst: bytes, number: int) -> bytes:
@@ -145,5 +145,5 @@ def frame(chance: random.Random, dst: bytes, number: int) -> bytes:
 
 
 def least(data: bytes, length: int) -> int:
-    """`length`, or the shortest that the kernel lets through."""
+    """`length`, or the shortest length that the kernel forwards, if that is more."""
     return max(length, MIN_TAGGED_BYTES) if data[12:14] in TAGS else length

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is built: committed JSON that is up to date, C that compiles where it must, errors with construct and line."""
+"""The translator's products: committed JSON is up to date, C compiles freestanding, errors name construct and line."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_bad_digest__or_output_directory_is_refused(tmp_path: Path, capsys: pyte
 
 
 def test_damaged_json__never_ends_in_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every value of a small program taken away in turn."""
+    """Removes one value of a small program at a time: about 250 values, evenly spread."""
     source, digest = compiled("names")
     text = source.read_text()
     places = _places(json.loads(text))

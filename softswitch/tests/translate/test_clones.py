@@ -62,7 +62,7 @@ def test_ingress_clone__is_the_frame_as_it_came_with_its_field_list(mirrored: Sw
     assert (kind, port, clone_kind, clone_port) == ("normal", "2", "ingress_clone", "7")
     assert read(out)[0].instance_type == 0
     report, rest = read(clone_out)
-    # Kept fields have their value at the end of ingress; what the parser set is reset with the other metadata.
+    # The clone has kept fields as they were at the end of ingress. All other metadata is reset, the parser's too.
     assert (report.instance_type, report.kept, report.not_kept) == (1, 0x4322, 0)
     assert (report.kept_ingress_port, report.egress_port, report.packet_length) == (0, 7, len(frame))
     assert rest[:7] == frame[:7]
@@ -72,7 +72,7 @@ def test_ingress_clone__is_the_frame_as_it_came_with_its_field_list(mirrored: Sw
 def test_ingress_clone__without_fields_keeps_none(mirrored: Switch) -> None:
     out = mirrored.send(request(CLONE_NO_FIELDS))
     assert read(out[1][2])[0].kept == 0
-    # The last call counts.
+    # The last clone call's field list counts.
     out = mirrored.send(request(CLONE_NO_FIELDS | CLONE_INGRESS))
     assert [kind for kind, _, _ in out] == ["normal", "ingress_clone"]
     assert read(out[1][2])[0].kept == 0
@@ -116,7 +116,7 @@ def test_headers__added_again_are_zero_and_lengths_follow(switch: Switch) -> Non
     assert report.packet_length == len(request(0)) + 4
 
 
-def test_registers__wrap_at_their_width_and_ignore_what_is_out_of_range(switch: Switch) -> None:
+def test_registers__wrap_at_their_width_and_ignore_an_index_out_of_range(switch: Switch) -> None:
     assert switch.do("register write I.values 3 0xfffff") == []
     report, _ = read(switch.send_one(request(0, index=3, value=2)))
     assert report.register_value == 0xFFFFF
