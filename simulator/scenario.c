@@ -116,8 +116,9 @@ static const char *misfit(const struct scenario *scenario)
 	    inet_pton(AF_INET, scenario->receiver, &address) != 1 ||
 	    !strcmp(scenario->sender, scenario->receiver))
 		return "--sender and --receiver: give two IPv4 addresses";
-	if (scenario->connect_interval_ns * MOST_FLOWS > scenario->start_mono_ns)
-		return "--connect-interval-ns: does not fit before --start-mono-ns";
+	if (scenario->connect_interval_ns * scenario->flow_count > scenario->start_mono_ns)
+		return "the flows cannot all connect before the start: raise --start-mono-ns, or lower "
+		       "--connect-interval-ns";
 	return NULL;
 }
 
@@ -155,10 +156,12 @@ int scenario_read(struct scenario *scenario, int argc, char **argv)
 	err = options_read(rows, USAGE, argc, argv);
 	if (err)
 		return err;
+	err = read_flows(scenario, stdin);
+	if (err)
+		return err;
 	problem = misfit(scenario);
-	if (problem) {
-		complain("%s", problem);
-		return -EINVAL;
-	}
-	return read_flows(scenario, stdin);
+	if (!problem)
+		return 0;
+	complain("%s", problem);
+	return -EINVAL;
 }

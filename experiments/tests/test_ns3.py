@@ -41,6 +41,14 @@ def test_simulated_queue__is_that_of_the_p4_program(tmp_path: Path, mode: str) -
     assert json.loads((repetition / "whatif-1/summary.json").read_text())["same_as_the_run"] is True
 
 
+def test_slow_link__leaves_its_flows_time_to_connect(tmp_path: Path) -> None:
+    """SYNs are far apart there, but only as many as there are flows must fit before the start."""
+    words = ("experiment", "SWITCH=ns3", "CC=reno", "FLOWS=2", "RATE=1mbit", "RTT=100ms", "DURATION=3s", "WARMUP=1s")
+    assert main([*words, f"RESULTS={tmp_path}"]) == 0
+    ledger = json.loads((tmp_path / "latest/rep-1/summary.json").read_text())["ledger"]
+    assert ledger["switch_packets"] == ledger["postcards_sent"] == ledger["postcards_rows"] > 100
+
+
 def test_seed__decides_every_byte(tmp_path: Path) -> None:
     names = ("postcards.bsp", "tcp.bst", "goodput.bsg", "switch.json", "traffic.json")
     first, again, other = (experiment(tmp_path / f"{number}", f"SEED={seed}") for number, seed in enumerate((3, 3, 4)))
