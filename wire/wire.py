@@ -146,6 +146,7 @@ POSTCARD = Format.load(HERE / "postcard.def", "big")
 BLOCK = Format.load(HERE / "block.def", "little")
 TCP_RECORD = Format.load(HERE / "tcp_record.def", "little")
 GOODPUT_RECORD = Format.load(HERE / "goodput_record.def", "little")
+FLOW_RECORD = Format.load(HERE / "flow_record.def", "little")
 ARTIFACT_POSTCARD = Format.load(HERE / "artifact_postcard.def", "big")
 TELEMETRY_REPORT = Format.load(HERE / "telemetry_report.def", "big")
 DATAGRAM = Format.load(HERE / "datagram.def", "big")
@@ -159,6 +160,7 @@ STORED_POSTCARD = POSTCARD.dtype(stamp_bytes=BLOCK.const["BLOCK_STAMP_BYTES"])
 STORED_POSTCARD_1 = POSTCARD_1.dtype(stamp_bytes=BLOCK.const["BLOCK_STAMP_BYTES"])
 STORED_TCP_RECORD = TCP_RECORD.dtype()
 STORED_GOODPUT_RECORD = GOODPUT_RECORD.dtype()
+STORED_FLOW_RECORD = FLOW_RECORD.dtype()
 TCP_RECORD_1 = TCP_RECORD.beginning(TCP_RECORD.const["TCP_RECORD_1_BYTES"])  # version 1: all fields are known
 
 # Kind of raw file -> readable record version -> bytes of a record.
@@ -169,6 +171,7 @@ RECORD_BYTES = {
     },
     BLOCK.const["BLOCK_TCP"]: {1: TCP_RECORD_1.length, TCP_RECORD.const["TCP_RECORD_VERSION"]: TCP_RECORD.length},
     BLOCK.const["BLOCK_GOODPUT"]: {GOODPUT_RECORD.const["GOODPUT_RECORD_VERSION"]: STORED_GOODPUT_RECORD.itemsize},
+    BLOCK.const["BLOCK_FLOWS"]: {FLOW_RECORD.const["FLOW_RECORD_VERSION"]: STORED_FLOW_RECORD.itemsize},
 }
 
 # The lowest depth of each bucket of the switch's depth histogram, in the switch's unit of depth.

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -59,14 +59,14 @@ def end_all(children: Sequence[subprocess.Popen[bytes]]) -> None:
             child.wait()
 
 
-def carry_out(name: str, arguments: Sequence[str], text: str, seconds: float) -> tuple[int, list[str]]:
-    """Runs one of our own programs with `text` as its standard input, for at most `seconds` + REPORT_SECONDS.
+def carry_out(name: str, arguments: Sequence[str], lines: Iterable[str], seconds: float) -> tuple[int, list[str]]:
+    """Runs one of our own programs with `lines` as its standard input, for at most `seconds` + REPORT_SECONDS.
 
     Returns its exit status and its error messages.
     """
     # Files, not pipes: if a signal interrupts the wait, there is no pipe to feed or to drain.
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as output:
-        stdin.write(text.encode())
+        stdin.writelines(line.encode() for line in lines)
         stdin.seek(0)
         argv = [built(name), *arguments]
         moment.wait_for_whole()
@@ -74,8 +74,8 @@ def carry_out(name: str, arguments: Sequence[str], text: str, seconds: float) ->
         errors = _wait(name, program, seconds + REPORT_SECONDS)
         end_all([program])
         output.seek(0)
-        lines = [line.removeprefix(f"{name}: ") for line in output.read().decode(errors="replace").splitlines()]
-    errors += [line for line in lines if line not in errors]
+        said = [line.removeprefix(f"{name}: ") for line in output.read().decode(errors="replace").splitlines()]
+    errors += [line for line in said if line not in errors]
     if program.returncode and not errors:
         full = room.full(Path(tempfile.gettempdir()))
         errors.append(f"{name} ended with status {program.returncode} and said nothing{full and f'; {full}'}")

@@ -14,7 +14,7 @@ from typing import Any
 
 from hosts.traffic.child import ProgramMissingError
 from hosts.traffic.outcome import EXIT_INCOMPLETE, EXIT_REFUSED, StoppedError, TrafficError, signals_raise
-from hosts.traffic.plan import AnyPlan, PlanError, read_json
+from hosts.traffic.plan_reader import AnyPlan, PlanError, read_json
 
 
 def send(

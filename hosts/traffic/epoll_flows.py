@@ -1,40 +1,53 @@
 # SPDX-License-Identifier: MIT
-"""Long flows by our own generator: writes the list of flows for build/tcp_flows and reads its report."""
+"""Long and finite flows by our own generator: writes the list of flows for build/tcp_flows and reads its report."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hosts.traffic import child
+from hosts.traffic import child, transfers
 from hosts.traffic.outcome import planned_start, read_report, refuse_to_overwrite, seconds_until
 from hosts.traffic.plan import LongFlowsPlan
 
 REPORT = "tcp_flows.json"
+RECORDS = "flows.bsf"
 
 
 def offsets_ns(plan: LongFlowsPlan) -> list[int]:
-    """Delay of each flow after the start, drawn uniformly from 0..start_spread_ns with the plan's seed."""
+    """Delay of each long flow after the start, drawn uniformly from 0..start_spread_ns with the plan's seed."""
     draw = random.Random(f"starts {plan.seed}")
     count = sum(process.flows for process in plan.processes)
     return [draw.randint(0, plan.start_spread_ns) if plan.start_spread_ns else 0 for _ in range(count)]
 
 
-def flow_lines(plan: LongFlowsPlan) -> list[str]:
-    """Standard input of tcp_flows: CC CLIENT_PORT SERVER_PORT OFFSET_NS."""
+def flow_lines(plan: LongFlowsPlan) -> Iterator[str]:
+    """Standard input of tcp_flows: CC CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER."""
     offsets = iter(offsets_ns(plan))
-    return [
-        f"{process.cc} {process.first_client_port + number} {process.server_port} {next(offsets)}\n"
-        for process in plan.processes
-        for number in range(process.flows)
-    ]
+    for process in plan.processes:
+        for number in range(process.flows):
+            yield f"{process.cc} {process.first_client_port + number} {process.server_port} {next(offsets)} 0 0\n"
+    users_before = 0
+    for number, group in enumerate(plan.transfers):
+        for index, transfer in enumerate(transfers.draw(group, number, finite_ns(plan), plan.seed)):
+            client_port, server_port = transfers.ports(index, group)
+            user = users_before + transfer.user if transfer.user else 0
+            yield f"{group.cc} {client_port} {server_port} {transfer.offset_ns} {transfer.size_bytes} {user}\n"
+        users_before += group.users
 
 
-def arguments(plan: LongFlowsPlan, server: str, start_mono_ns: int, report: Path) -> list[str]:
+def finite_ns(plan: LongFlowsPlan) -> int:
+    """The time in which finite flows begin: from the common start to the end."""
+    return max(offsets_ns(plan), default=0) + plan.duration_ns
+
+
+def arguments(plan: LongFlowsPlan, server: str, start_mono_ns: int, directory: Path) -> list[str]:
     """Options of tcp_flows; `server` is a numeric address."""
-    words = ["--server", server, "--report", str(report)]
+    words = ["--server", server, "--report", str(directory / REPORT)]
+    words += ["--records", str(directory / RECORDS)] if plan.transfers else []
     words += ["--start-mono-ns", str(start_mono_ns), "--duration-ns", str(plan.duration_ns)]
     words += ["--connect-interval-ns", str(plan.connect_interval_ns), "--drain-ns", str(plan.drain_ns)]
     words += ["--setup-ns", str(plan.setup_seconds * 1_000_000_000)]
@@ -52,16 +65,17 @@ def longest_seconds(plan: LongFlowsPlan, start_mono_ns: int) -> float:
 def run(plan: LongFlowsPlan, directory: Path, addresses: tuple[str, str]) -> dict[str, Any]:
     """Runs the plan; returns the contents of traffic.json. Raises TrafficError, ProgramMissingError."""
     start_ns = planned_start(plan.start_mono_ns) if plan.start_mono_ns else 0
-    refuse_to_overwrite(directory / REPORT)
-    words = arguments(plan, addresses[1], start_ns, directory / REPORT)
-    status, errors = child.carry_out("tcp_flows", words, "".join(flow_lines(plan)), longest_seconds(plan, start_ns))
+    for name in (REPORT, RECORDS):
+        refuse_to_overwrite(directory / name)
+    words = arguments(plan, addresses[1], start_ns, directory)
+    status, errors = child.carry_out("tcp_flows", words, flow_lines(plan), longest_seconds(plan, start_ns))
     return describe(plan, addresses, status, read_report(directory / REPORT, errors), errors)
 
 
 def describe(
     plan: LongFlowsPlan, addresses: tuple[str, str], status: int, report: dict[str, Any], errors: list[str]
 ) -> dict[str, Any]:
-    """The contents of traffic.json. Every flow of the plan was sending from `start_mono_ns` to `end_mono_ns`."""
+    """The contents of traffic.json. Every long flow of the plan was sending from `start_mono_ns` to `end_mono_ns`."""
     by_port = {entry["client_port"]: entry for entry in report.get("flows", [])}
     flows: list[dict[str, Any]] = []
     groups: list[dict[str, Any]] = []
@@ -86,10 +100,10 @@ def describe(
             numbers = {name: by_port.get(port, {}).get(name) for name in ("started_mono_ns", "bytes_acked")}
             flows.append({**flow, **numbers})
     start_ns = report.get("start_mono_ns", 0)
-    return {
+    content = {
         "generator": plan.generator,
         "planned_start_mono_ns": plan.start_mono_ns,
-        "start_mono_ns": start_ns and start_ns + max(offsets_ns(plan)),
+        "start_mono_ns": start_ns and start_ns + max(offsets_ns(plan), default=0),
         "end_mono_ns": min(report.get("end_mono_ns", 0), report.get("ended_mono_ns", 0)),
         "first_started_mono_ns": start_ns,
         "last_ended_mono_ns": report.get("ended_mono_ns", 0),
@@ -98,3 +112,19 @@ def describe(
         "groups": groups,
         "errors": errors,
     }
+    return content | _of_transfers(plan, status, report)
+
+
+def _of_transfers(plan: LongFlowsPlan, status: int, report: dict[str, Any]) -> dict[str, Any]:
+    """What traffic.json says of finite flows; each has a record in RECORDS."""
+    if not plan.transfers:
+        return {}
+    groups = [
+        {
+            "kind": group.kind, "cc": group.cc, "users": group.users, "first_server_port": group.first_server_port,
+            "mean_size_bytes": group.sizes.mean, "mean_think_ns": group.think.mean if group.think else None,
+            "exit_status": status,
+        }
+        for group in plan.transfers
+    ]  # fmt: skip
+    return {"transfers": {"groups": groups, "records": RECORDS, "counts": report.get("finite", {})}}

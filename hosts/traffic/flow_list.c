@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads the flows strictly: four words a line, every number in bounds.
+// Reads the flows strictly: six words a line, every number in bounds.
 #include "flow_list.h"
 
 #include <ctype.h>
@@ -10,84 +10,169 @@
 
 #include "../../lib/report.h"
 
-enum { LINE_BYTES = 128 };
+enum { LINE_BYTES = 160, FIRST_CAPACITY = 1024 };
 
-static bool is_cc(const char *word)
+#define FORM "CC CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER"
+
+/* The stored name, so that a flow needs a pointer only. NULL: no name of a congestion control, or too many names. */
+static const char *intern(struct flow_list *list, const char *word)
 {
-	if (!word || !*word || strlen(word) >= CC_NAME_BYTES)
-		return false;
-	for (; *word; word++)
-		if (!islower((unsigned char)*word) && !isdigit((unsigned char)*word) && *word != '_')
-			return false;
-	return true;
+	size_t length = word ? strlen(word) : 0;
+
+	if (!length || length >= CC_NAME_BYTES)
+		return NULL;
+	for (const char *letter = word; *letter; letter++)
+		if (!islower((unsigned char)*letter) && !isdigit((unsigned char)*letter) && *letter != '_')
+			return NULL;
+	for (int index = 0; index < MOST_CONGESTION_CONTROLS; index++) {
+		if (!*list->ccs[index])
+			strcpy(list->ccs[index], word);
+		if (!strcmp(list->ccs[index], word))
+			return list->ccs[index];
+	}
+	return NULL;
 }
 
-static bool number(const char *word, uint64_t low, uint64_t high, uint64_t *value)
+static bool next_number(char **rest, uint64_t low, uint64_t high, uint64_t *value)
 {
+	const char *word = strtok_r(NULL, " \n", rest);
+
 	return word && whole_number(word, low, high, value);
 }
 
-static bool read_line(char *line, struct flow *flow)
+static bool read_line(struct flow_list *list, char *line, struct flow *flow)
 {
+	uint64_t client_port, server_port, offset_ns, bytes, user;
 	char *rest = line;
-	const char *cc = strtok_r(line, " \n", &rest);
-	uint64_t client_port, server_port, offset_ns;
+	const char *cc = intern(list, strtok_r(line, " \n", &rest));
 
-	if (!is_cc(cc) || !number(strtok_r(NULL, " \n", &rest), 1, 65535, &client_port) ||
-	    !number(strtok_r(NULL, " \n", &rest), 1, 65535, &server_port) ||
-	    !number(strtok_r(NULL, " \n", &rest), 0, INT64_MAX, &offset_ns) || strtok_r(NULL, " \n", &rest))
+	if (!cc || !next_number(&rest, 1, 65535, &client_port) ||
+	    !next_number(&rest, 1, 65535, &server_port) || !next_number(&rest, 0, INT64_MAX, &offset_ns) ||
+	    !next_number(&rest, 0, INT64_MAX, &bytes) || !next_number(&rest, 0, UINT32_MAX, &user) ||
+	    (user && !bytes) || strtok_r(NULL, " \n", &rest))
 		return false;
 	*flow = (struct flow){
+		.cc = cc,
 		.client_port = (uint16_t)client_port,
 		.server_port = (uint16_t)server_port,
 		.offset_ns = offset_ns,
+		.bytes = bytes,
+		.user = (uint32_t)user,
 		.fd = -1,
 	};
-	strcpy(flow->cc, cc);
 	return true;
 }
 
 static int by_offset(const void *left, const void *right)
 {
-	const struct flow *a = left, *b = right;
+	const struct flow *a = *(struct flow *const *)left, *b = *(struct flow *const *)right;
 
 	if (a->offset_ns != b->offset_ns)
 		return a->offset_ns < b->offset_ns ? -1 : 1;
 	return (a->client_port > b->client_port) - (a->client_port < b->client_port);
 }
 
-int flow_list_read(FILE *file, struct flow **flows, uint32_t *count)
+static int by_user(const void *left, const void *right)
 {
-	char line[LINE_BYTES];
-	int err = 0;
+	const struct flow *a = *(struct flow *const *)left, *b = *(struct flow *const *)right;
 
-	*count = 0;
-	*flows = calloc(MOST_FLOWS, sizeof(**flows));
-	if (!*flows) {
-		complain("reading the flows: no memory for %d", MOST_FLOWS);
+	if (a->user != b->user)
+		return a->user < b->user ? -1 : 1;
+	return (a > b) - (a < b);
+}
+
+/* Links each user's flows in the order of their lines. */
+static void link_users(struct flow **sorted, uint32_t count)
+{
+	qsort(sorted, count, sizeof(*sorted), by_user);
+	for (uint32_t index = 1; index < count; index++)
+		if (sorted[index]->user == sorted[index - 1]->user) {
+			sorted[index - 1]->next = sorted[index];
+			sorted[index]->follows = true;
+		}
+}
+
+static int arrange(struct flow_list *list)
+{
+	struct flow **of_users = malloc(list->count * sizeof(*of_users));
+	uint32_t user_count = 0;
+
+	list->long_flows = malloc(list->count * sizeof(*list->long_flows));
+	if (!of_users || !list->long_flows) {
+		free(of_users);
 		return -ENOMEM;
 	}
-	while (!err && fgets(line, sizeof(line), file)) {
-		if (*count == MOST_FLOWS || !read_line(line, *flows + *count)) {
-			complain("standard input, line %" PRIu32
-				 ": give CC CLIENT_PORT SERVER_PORT OFFSET_NS, %d "
-				 "lines at most",
-				 *count + 1, MOST_FLOWS);
-			err = -EINVAL;
-		} else {
-			++*count;
+	for (uint32_t index = 0; index < list->count; index++) {
+		struct flow *flow = list->flows + index;
+
+		if (!flow_is_finite(flow))
+			list->long_flows[list->long_count++] = flow;
+		else if (flow->user)
+			of_users[user_count++] = flow;
+	}
+	qsort(list->long_flows, list->long_count, sizeof(*list->long_flows), by_offset);
+	link_users(of_users, user_count);
+	free(of_users);
+	return 0;
+}
+
+/* Makes room for one more flow; *capacity is how many there is room for. */
+static int grow(struct flow_list *list, uint32_t *capacity)
+{
+	uint32_t more = *capacity ? 2 * *capacity : FIRST_CAPACITY;
+	struct flow *flows;
+
+	if (list->count < *capacity)
+		return 0;
+	flows = realloc(list->flows, more * sizeof(*flows));
+	if (!flows)
+		return -ENOMEM;
+	list->flows = flows;
+	*capacity = more;
+	return 0;
+}
+
+static int read_all(FILE *file, struct flow_list *list)
+{
+	char line[LINE_BYTES];
+	uint32_t capacity = 0;
+
+	while (fgets(line, sizeof(line), file)) {
+		if (list->count < MOST_FLOWS && grow(list, &capacity))
+			return -ENOMEM;
+		if (list->count == MOST_FLOWS || !read_line(list, line, list->flows + list->count)) {
+			complain("standard input, line %" PRIu32 ": give " FORM ", %d lines at most",
+				 list->count + 1, MOST_FLOWS);
+			return -EINVAL;
 		}
+		list->count++;
 	}
-	if (!err && !*count) {
-		complain("standard input names no flow: give CC CLIENT_PORT SERVER_PORT OFFSET_NS, a line "
-			 "each");
-		err = -EINVAL;
-	}
-	if (err) {
-		free(*flows);
-		*flows = NULL;
-	} else {
-		qsort(*flows, *count, sizeof(**flows), by_offset);
-	}
+	if (list->count)
+		return arrange(list);
+	complain("standard input names no flow: give " FORM ", a line each");
+	return -EINVAL;
+}
+
+int flow_list_read(FILE *file, struct flow_list *list)
+{
+	int err;
+
+	*list = (struct flow_list){0};
+	err = read_all(file, list);
+	if (err == -ENOMEM)
+		complain("reading the flows: no memory after %" PRIu32, list->count);
+	if (err)
+		flow_list_free(list);
 	return err;
+}
+
+void flow_list_free(struct flow_list *list)
+{
+	for (uint32_t index = 0; index < list->count; index++)
+		free(list->flows[index].error);
+	free(list->flows);
+	free(list->long_flows);
+	list->flows = NULL;
+	list->long_flows = NULL;
+	list->count = list->long_count = 0;
 }

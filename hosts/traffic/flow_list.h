@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The flows of tcp_flows, one a line of its standard input:
- *   CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS
- * OFFSET_NS is the delay of this flow after the common start. The caller has checked the plan as a whole; a malformed
- * line is still reported with its number.
+ *   CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER
+ * BYTES 0: a long flow. It connects before the common start and sends from OFFSET_NS after the start to the end.
+ * Otherwise a finite flow, which connects, sends BYTES and closes. With USER 0 it connects OFFSET_NS after the start.
+ * A user's finite flows follow each other in the order of their lines: the first connects OFFSET_NS after the start,
+ * each other one OFFSET_NS after the end of the flow before it.
+ * The caller has checked the plan as a whole; a malformed line is still reported with its number.
  */
 #ifndef TRAFFIC_FLOW_LIST_H
 #define TRAFFIC_FLOW_LIST_H
@@ -13,35 +16,58 @@
 #include <stdio.h>
 
 enum {
-	MOST_FLOWS = 32768, /* client ports are 16 bits, and each flow has its own */
-	CC_NAME_BYTES = 16, /* TCP_CA_NAME_MAX, net/tcp.h */
+	MOST_FLOWS = 1 << 22,	       /* bounds the memory to a GiB */
+	MOST_CONGESTION_CONTROLS = 64, /* of one run */
+	CC_NAME_BYTES = 16,	       /* TCP_CA_NAME_MAX, net/tcp.h */
 };
 
 enum flow_state {
 	FLOW_NONE, /* no socket */
 	FLOW_CONNECTING,
-	FLOW_CONNECTED, /* nothing sent */
+	FLOW_CONNECTED, /* long flows: nothing sent */
 	FLOW_SENDING,
+	FLOW_CLOSING, /* finite flows: all bytes and the FIN are written, not all are acknowledged */
 	FLOW_STOPPED, /* nothing more is written to it */
+	FLOW_ENDED,   /* a finite flow whose socket is closed */
 };
 
 struct flow {
-	char cc[CC_NAME_BYTES];
+	const char *cc;
+	uint64_t offset_ns;
+	uint64_t bytes;
+	struct flow *next; /* of the same user */
+	bool follows;	   /* another flow of the same user */
+	uint32_t user;
 	uint16_t client_port;
 	uint16_t server_port;
-	uint64_t offset_ns;
 
 	enum flow_state state;
 	int fd;
+	uint64_t syn_mono_ns; /* read before connect; times are 0 if they did not come */
 	uint64_t connected_mono_ns;
-	uint64_t started_mono_ns; /* read after the first write; 0: none */
+	uint64_t started_mono_ns; /* read after the first write */
+	uint64_t ended_mono_ns;	  /* of a finite flow: the ACK of its last byte and FIN, or its failure */
 	uint64_t bytes_written;
 	uint64_t bytes_acked;
 	uint64_t retransmits; /* segments */
-	char error[160];      /* empty: none */
+	char *error;	      /* of the first failure; NULL: none */
 };
 
-/* Reads all flows of file, sorted by offset. The caller frees *flows. 0, or -errno after one message. */
-int flow_list_read(FILE *file, struct flow **flows, uint32_t *count);
+struct flow_list {
+	struct flow *flows; /* in the order of the lines */
+	uint32_t count;
+	struct flow **long_flows; /* sorted by offset, then by client port */
+	uint32_t long_count;
+	char ccs[MOST_CONGESTION_CONTROLS][CC_NAME_BYTES];
+};
+
+/* Reads all flows of file. 0, or -errno after one message; nothing to free then. */
+int flow_list_read(FILE *file, struct flow_list *list);
+void flow_list_free(struct flow_list *list);
+
+static inline bool flow_is_finite(const struct flow *flow)
+{
+	return flow->bytes > 0;
+}
 
 #endif

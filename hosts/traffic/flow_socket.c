@@ -3,25 +3,45 @@
 #include "flow_socket.h"
 
 #include <errno.h>
-#include <linux/tcp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../../wire/flow_record.h"
+
 enum {
 	WRITE_BYTES = 128 << 10, /* iperf3's default for TCP */
+	ERROR_BYTES = 160,
 	/* Bytes/s: the next segment would leave after minutes. TCP paces by itself if there is no fq qdisc. */
 	STANDSTILL_RATE = 1,
+};
+
+/* The kernel's states of a connection, net/tcp_states.h. */
+enum { STATE_FIN_WAIT2 = 5, STATE_TIME_WAIT = 6, STATE_CLOSE = 7 };
+
+/* struct tcp_info grows at its end; linux/tcp.h of this machine may be older than its kernel. */
+struct tcp_info_6_7 {
+	struct tcp_info info;
+	uint32_t rcv_wnd;
+	uint32_t rehash;
+	uint16_t total_rto;
+	uint16_t total_rto_recoveries;
+	uint32_t total_rto_time;
 };
 
 __attribute__((format(printf, 3, 4))) static int fail(struct flow *flow, int err, const char *format, ...)
 {
 	va_list arguments;
 
+	if (flow->error)
+		return err;
+	flow->error = malloc(ERROR_BYTES);
+	if (!flow->error)
+		return err;
 	va_start(arguments, format);
-	if (!*flow->error)
-		vsnprintf(flow->error, sizeof(flow->error), format, arguments);
+	vsnprintf(flow->error, ERROR_BYTES, format, arguments);
 	va_end(arguments);
 	return err;
 }
@@ -87,7 +107,14 @@ int flow_ended(struct flow *flow, const char *doing)
 		    err == ECONNREFUSED ? "; is traffic_sink running there?" : "");
 }
 
-int flow_connected(struct flow *flow, const struct path *path)
+void flow_unanswered(struct flow *flow, uint64_t waited_ns)
+{
+	if (flow->state == FLOW_CONNECTING)
+		fail(flow, -ETIMEDOUT, "connecting: no answer within %.3f s: is the path up?",
+		     (double)waited_ns / 1e9);
+}
+
+int flow_connected(struct flow *flow, struct path *path)
 {
 	char cc[CC_NAME_BYTES + 1] = "";
 	socklen_t cc_length = CC_NAME_BYTES;
@@ -108,13 +135,18 @@ int flow_connected(struct flow *flow, const struct path *path)
 	if (path->ecn && !(info.tcpi_options & TCPI_OPT_ECN))
 		return fail(flow, -EPROTO,
 			    "ECN was not negotiated: net.ipv4.tcp_ecn must be 1 here, 1 or 2 on the server");
+	if (!path->local.ss_family) {
+		length = sizeof(path->local);
+		getsockname(flow->fd, (struct sockaddr *)&path->local, &length);
+	}
 	flow->state = FLOW_CONNECTED;
 	return 0;
 }
 
+static const char data[WRITE_BYTES];
+
 int flow_write(struct flow *flow)
 {
-	static const char data[WRITE_BYTES];
 	ssize_t wrote = send(flow->fd, data, sizeof(data), MSG_DONTWAIT | MSG_NOSIGNAL);
 
 	if (wrote < 0 && errno != EAGAIN && errno != EINTR)
@@ -124,11 +156,49 @@ int flow_write(struct flow *flow)
 	return 0;
 }
 
+int flow_write_all(struct flow *flow)
+{
+	while (flow->bytes_written < flow->bytes) {
+		uint64_t left = flow->bytes - flow->bytes_written;
+		ssize_t wrote = send(flow->fd, data, left < sizeof(data) ? left : sizeof(data),
+				     MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (wrote < 0 && errno == EAGAIN)
+			return 0;
+		if (wrote < 0 && errno != EINTR)
+			return fail(flow, -errno, "sending: %s", strerror(errno));
+		if (wrote > 0)
+			flow->bytes_written += (uint64_t)wrote;
+	}
+	if (shutdown(flow->fd, SHUT_WR))
+		return fail(flow, -errno, "sending the FIN: %s", strerror(errno));
+	flow->state = FLOW_CLOSING;
+	return 0;
+}
+
+int flow_is_acked(struct flow *flow)
+{
+	struct tcp_info info = {0};
+	socklen_t length = sizeof(info);
+	int err = 0;
+	socklen_t err_length = sizeof(err);
+
+	if (getsockopt(flow->fd, SOL_SOCKET, SO_ERROR, &err, &err_length) || err)
+		return fail(flow, err ? -err : -errno, "sending: %s", strerror(err ? err : errno));
+	if (getsockopt(flow->fd, IPPROTO_TCP, TCP_INFO, &info, &length))
+		return fail(flow, -errno, "asking for TCP_INFO: %s", strerror(errno));
+	return info.tcpi_state >= STATE_FIN_WAIT2 && info.tcpi_state <= STATE_CLOSE;
+}
+
 int flow_pump(struct flow *flow, const struct pump *pump)
 {
-	int err = pump_send(pump, flow->fd);
+	int err = pump_send(pump, flow->fd, flow->bytes);
 
-	return err ? fail(flow, err, "handing it to the kernel: %s", strerror(-err)) : 0;
+	if (err)
+		return fail(flow, err, "handing it to the kernel: %s", strerror(-err));
+	if (flow_is_finite(flow))
+		flow->state = FLOW_CLOSING;
+	return 0;
 }
 
 void flow_stop(struct flow *flow, const struct pump *pump)
@@ -136,34 +206,49 @@ void flow_stop(struct flow *flow, const struct pump *pump)
 	const unsigned int rate = STANDSTILL_RATE;
 	int err;
 
-	if (flow->state == FLOW_SENDING && pump_is_open(pump) &&
+	if ((flow->state == FLOW_SENDING || flow->state == FLOW_CLOSING) && pump_is_open(pump) &&
 	    !pump_stop(pump, flow->fd, &flow->bytes_written, &err) && err)
 		fail(flow, err, "sending: %s", strerror(-err));
 	setsockopt(flow->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));
 	flow->state = FLOW_STOPPED;
 }
 
-void flow_account(struct flow *flow)
+bool flow_account(struct flow *flow, struct tcp_info *info, uint16_t *timeouts)
 {
-	struct tcp_info info = {0};
-	socklen_t length = sizeof(info);
+	struct tcp_info_6_7 all = {0};
+	socklen_t length = sizeof(all);
+	uint64_t counted;
 
-	if (flow->fd < 0 || getsockopt(flow->fd, IPPROTO_TCP, TCP_INFO, &info, &length))
-		return;
-	flow->retransmits = info.tcpi_total_retrans;
-	/* Since Linux 4.1. The kernel counts the SYN as a byte. */
-	if (length >= offsetof(struct tcp_info, tcpi_bytes_received) && info.tcpi_bytes_acked)
-		flow->bytes_acked = info.tcpi_bytes_acked - 1;
+	*timeouts = FLOW_TIMEOUTS_UNKNOWN;
+	if (flow->fd < 0 || getsockopt(flow->fd, IPPROTO_TCP, TCP_INFO, &all, &length))
+		return false;
+	*info = all.info;
+	if (length >= offsetof(struct tcp_info_6_7, total_rto_recoveries))
+		*timeouts = all.total_rto;
+	flow->retransmits = all.info.tcpi_total_retrans;
+	/* Since Linux 4.1. The kernel counts SYN and FIN as a byte each. */
+	if (length >= offsetof(struct tcp_info, tcpi_bytes_received) && all.info.tcpi_bytes_acked) {
+		counted = all.info.tcpi_bytes_acked - 1;
+		flow->bytes_acked = flow_is_finite(flow) && counted > flow->bytes ? flow->bytes : counted;
+	}
+	return true;
 }
 
-void flow_close(struct flow *flow)
+void flow_abort(struct flow *flow)
 {
 	const struct linger at_once = {.l_onoff = 1};
 
 	if (flow->fd < 0)
 		return;
 	setsockopt(flow->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-	close(flow->fd);
-	flow->fd = -1;
+	flow_close(flow);
 	flow->state = FLOW_NONE;
+}
+
+void flow_close(struct flow *flow)
+{
+	if (flow->fd >= 0)
+		close(flow->fd);
+	flow->fd = -1;
+	flow->state = FLOW_ENDED;
 }

@@ -23,7 +23,7 @@ from hosts.traffic.outcome import (
     seconds_until,
     write_json,
 )
-from hosts.traffic.plan import MOST_NS, SERVER, PlanError, Reader
+from hosts.traffic.plan_reader import MOST_NS, SERVER, PlanError, Reader
 
 REPORT = "open_loop.json"
 ARRIVALS = ("poisson", "cbr")
@@ -100,7 +100,7 @@ def run(plan: OpenLoopPlan, directory: Path) -> list[str]:
         refuse_to_overwrite(directory / name)
     start_ns = planned_start(plan.start_mono_ns) if plan.start_mono_ns else 0
     words = arguments(plan, addresses[1], start_ns, directory / REPORT)
-    status, errors = child.carry_out("open_loop", words, "", seconds_until(start_ns) + plan.duration_ns / 1e9)
+    status, errors = child.carry_out("open_loop", words, (), seconds_until(start_ns) + plan.duration_ns / 1e9)
     report = read_report(directory / REPORT, errors)
     if report.get("unsent"):
         errors.append(f"{report['unsent']} datagrams were not sent: this host had no room for them; lower the load")

@@ -8,28 +8,15 @@ process for all flows.
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-AnyPlan = TypeVar("AnyPlan")
+from hosts.traffic import transfers
+from hosts.traffic.plan_reader import CC_NAME, MOST_NS, SERVER, PlanError, Reader
+from hosts.traffic.transfers import TransferGroup
 
 STREAMS_PER_PROCESS = 128  # MAX_STREAMS of iperf3 3.12, src/iperf.h
 GENERATORS = ("iperf3", "epoll")
-MOST_NS = 10**15  # of any duration: 11 days
-SERVER = re.compile(r"[0-9A-Za-z:][0-9A-Za-z.:%_-]{0,254}")
-CC_NAME = re.compile(r"[a-z0-9_]{1,15}")  # TCP_CA_NAME_MAX is 16 with the zero
-
-
-class PlanError(ValueError):
-    """All errors of a plan, one line each."""
-
-    def __init__(self, errors: list[str]):
-        super().__init__("\n".join(errors))
-        self.errors = errors
 
 
 @dataclass(frozen=True)
@@ -49,7 +36,7 @@ class LongFlowsPlan:
 
     iperf3 only: `seconds`. epoll only: `duration_ns` from the last flow's start to the end; `start_spread_ns`, in
     which every flow starts at a time drawn with `seed`; `connect_interval_ns` between two SYNs; `drain_ns` from the
-    end to the RSTs.
+    end to the RSTs; `transfers`, the groups of finite flows, which may be all that there is.
     """
 
     generator: str
@@ -62,6 +49,7 @@ class LongFlowsPlan:
     drain_ns: int
     server: str
     processes: tuple[Process, ...]
+    transfers: tuple[TransferGroup, ...]
     mss_bytes: int | None
     ecn: bool
     setup_seconds: int
@@ -85,39 +73,6 @@ def server_ports(plan: LongFlowsPlan) -> list[int]:
     return [process.server_port for process in plan.processes]
 
 
-class Reader:
-    """Reads values of an object and collects their errors."""
-
-    def __init__(self) -> None:
-        self.errors: list[str] = []
-
-    def number(self, values: dict[str, Any], key: str, low: int, high: int, path: str = "", default: Any = None) -> int:
-        value = values.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            self.errors.append(f"{path}{key}: {value!r} is not a whole number from {low} to {high}")
-            return low
-        return value
-
-    def text(self, values: dict[str, Any], key: str, pattern: re.Pattern[str], what: str, path: str = "") -> str:
-        value = values.get(key)
-        if not isinstance(value, str) or not pattern.fullmatch(value):
-            self.errors.append(f"{path}{key}: {value!r} is not {what}")
-            return ""
-        return value
-
-    def choice(self, values: dict[str, Any], key: str, choices: tuple[str, ...]) -> str:
-        """One of `choices`; the first if the key is missing."""
-        value = values.get(key, choices[0])
-        if value not in choices:
-            self.errors.append(f"{key}: {value!r} is not one of {', '.join(choices)}")
-            return choices[0]
-        return str(value)
-
-    def unknown(self, values: dict[str, Any], known: set[str], path: str = "") -> None:
-        for key in sorted(values.keys() - known):
-            self.errors.append(f"{path}{key}: no such key; known are {', '.join(sorted(known))}")
-
-
 def _overlaps(processes: list[Process], errors: list[str]) -> None:
     client_ports: dict[int, Process] = {}
     servers: dict[int, Process] = {}
@@ -136,8 +91,8 @@ def _overlaps(processes: list[Process], errors: list[str]) -> None:
         client_ports.update(dict.fromkeys(range(process.first_client_port, last + 1), process))
 
 
-def _groups(values: Any, generator: str, read: Reader) -> list[Process]:
-    if not isinstance(values, list) or not values:
+def _groups(values: Any, generator: str, may_be_empty: bool, read: Reader) -> list[Process]:
+    if not isinstance(values, list) or not (values or may_be_empty):
         read.errors.append("groups: give a list with at least one group")
         return []
     processes: list[Process] = []
@@ -163,10 +118,11 @@ def parse(values: Any) -> LongFlowsPlan:
         raise PlanError(["the plan is not an object"])
     read = Reader()
     generator = read.choice(values, "generator", GENERATORS)
-    generator_keys = {"seconds"} if generator == "iperf3" else {name for name, *_ in _EPOLL_NUMBERS}
+    generator_keys = {"seconds"} if generator == "iperf3" else {"transfers", *(name for name, *_ in _EPOLL_NUMBERS)}
     common_keys = {"generator", "start_mono_ns", "server", "groups", "mss_bytes", "ecn", "setup_seconds"}
     read.unknown(values, common_keys | generator_keys)
-    processes = _groups(values.get("groups"), generator, read)
+    finite = _transfers(values.get("transfers", []) if generator == "epoll" else [], read)
+    processes = _groups(values.get("groups"), generator, bool(finite), read)
     most_flows = max((process.flows for process in processes), default=0)
     plan = LongFlowsPlan(
         generator=generator,
@@ -175,6 +131,7 @@ def parse(values: Any) -> LongFlowsPlan:
         **_epoll_numbers(values if generator == "epoll" else {}, read),
         server=read.text(values, "server", SERVER, "an address or host name"),
         processes=tuple(processes),
+        transfers=finite,
         mss_bytes=read.number(values, "mss_bytes", 88, 9216) if values.get("mss_bytes") is not None else None,
         ecn=values.get("ecn", False),
         # iperf3 connects its streams one after the other (esnet/iperf#254): 1/8 s per stream is far above a round trip
@@ -185,6 +142,14 @@ def parse(values: Any) -> LongFlowsPlan:
     if read.errors:
         raise PlanError(read.errors)
     return plan
+
+
+def _transfers(values: Any, read: Reader) -> tuple[TransferGroup, ...]:
+    if not isinstance(values, list):
+        read.errors.append("transfers: give a list of groups")
+        return ()
+    groups = [transfers.parse(group, f"transfers[{index}]", read) for index, group in enumerate(values)]
+    return tuple(group for group in groups if group)
 
 
 # Key, least, most, default (None: must be given).
@@ -203,15 +168,3 @@ def _epoll_numbers(values: dict[str, Any], read: Reader) -> dict[str, int]:
         key: read.number(values, key, low, high, default=default) if values else 0
         for key, low, high, default in _EPOLL_NUMBERS
     }
-
-
-def read_json(path: Path, parse: Callable[[Any], AnyPlan]) -> AnyPlan:
-    """Reads a plan from a JSON file with `parse`. Raises PlanError with the file's name in each line."""
-    try:
-        return parse(json.loads(path.read_text()))
-    except OSError as error:
-        raise PlanError([f"reading {path}: {error.strerror}"]) from error
-    except ValueError as error:
-        if isinstance(error, PlanError):
-            raise PlanError([f"{path}: {line}" for line in error.errors]) from error
-        raise PlanError([f"{path}: this is no JSON: {error}"]) from error

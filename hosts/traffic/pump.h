@@ -20,7 +20,8 @@ void pump_close(struct pump *pump);
 bool pump_is_open(const struct pump *pump);
 
 /* These return 0 or -errno. */
-int pump_send(const struct pump *pump, int fd);
+/* Sends `bytes` and a FIN; 0: until pump_stop. */
+int pump_send(const struct pump *pump, int fd, uint64_t bytes);
 int pump_discard(const struct pump *pump, int fd, uint32_t id);
 /* *error becomes the error of the last write. */
 int pump_stop(const struct pump *pump, int fd, uint64_t *written_bytes, int *error);

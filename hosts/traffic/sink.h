@@ -23,6 +23,7 @@ enum sink_end {
 	SINK_CLOSED, /* FIN */
 	SINK_RESET,
 	SINK_FAILED, /* with another error */
+	SINK_ENDS,
 };
 
 /* A TCP connection, or the datagrams of one client port. Kept until the summary. */
@@ -32,6 +33,7 @@ struct sink_flow {
 	const char *protocol;
 	int fd; /* TCP only, while it is open */
 	enum sink_end end;
+	uint32_t range; /* number of its range of ports, from 1; 0: none */
 	struct sockaddr_storage peer;
 	uint64_t first_mono_ns; /* accepted, or first datagram */
 	uint64_t last_mono_ns;	/* its end; UDP: 0 */
@@ -66,9 +68,9 @@ uint16_t port_of(const struct sockaddr_storage *address);
 int sink_bind(int type, uint16_t port);
 
 /* Listens for TCP connections with congestion control cc, which a DCTCP receiver needs too; NULL: the host's default.
- * 0, or -errno after one message.
+ * `range` is kept with each flow. 0, or -errno after one message.
  */
-int sink_tcp(struct sink *sink, uint16_t port, const char *cc);
+int sink_tcp(struct sink *sink, uint16_t port, const char *cc, uint32_t range);
 
 /* Receives datagrams on port. 0, or -errno after one message. */
 int sink_udp(struct sink *sink, uint16_t port);

@@ -12,7 +12,7 @@
 #include "sink.h"
 
 enum {
-	BACKLOG = 4096, /* limited by net.core.somaxconn; suffices because tcp_flows spaces its SYNs */
+	BACKLOG = 4096, /* limited by net.core.somaxconn; tcp_flows spaces the SYNs of long flows */
 	DISCARD_BYTES = 256 << 20, /* per call; no socket buffer is larger */
 };
 
@@ -20,6 +20,7 @@ struct listener {
 	struct sink_handler handler;
 	int fd;
 	uint16_t port;
+	uint32_t range;
 };
 
 void sink_tcp_close(struct sink_flow *flow, struct sink *sink)
@@ -86,6 +87,7 @@ static int accept_all(struct sink_handler *handler, struct sink *sink)
 			err = -ENOMEM;
 		if (!err) {
 			flow->handler.ready = discard;
+			flow->range = listener->range;
 			flow->fd = fd;
 			err = receive(sink, flow);
 		}
@@ -103,7 +105,7 @@ static int accept_all(struct sink_handler *handler, struct sink *sink)
 	}
 }
 
-int sink_tcp(struct sink *sink, uint16_t port, const char *cc)
+int sink_tcp(struct sink *sink, uint16_t port, const char *cc, uint32_t range)
 {
 	struct listener *listener = malloc(sizeof(*listener));
 	int fd = listener ? sink_bind(SOCK_STREAM, port) : -ENOMEM;
@@ -118,7 +120,8 @@ int sink_tcp(struct sink *sink, uint16_t port, const char *cc)
 		err = -errno;
 	}
 	if (!err) {
-		*listener = (struct listener){.handler.ready = accept_all, .fd = fd, .port = port};
+		*listener = (struct listener){
+			.handler.ready = accept_all, .fd = fd, .port = port, .range = range};
 		err = sink_listen(sink, fd, &listener->handler);
 	}
 	if (!err)

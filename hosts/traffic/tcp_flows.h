@@ -1,33 +1,53 @@
 /* SPDX-License-Identifier: MIT
- * A run of tcp_flows: its options and its results.
+ * A run of tcp_flows: its options, its flows and its results.
  */
 #ifndef TRAFFIC_TCP_FLOWS_H
 #define TRAFFIC_TCP_FLOWS_H
 
+#include "agenda.h"
 #include "events.h"
+#include "flow_records.h"
 #include "flow_socket.h"
 #include "pump.h"
 
 struct run {
 	struct path path;
-	uint64_t planned_start_mono_ns; /* 0: as soon as all are connected */
+	uint64_t planned_start_mono_ns; /* 0: as soon as all long flows are connected */
 	uint64_t duration_ns;
-	uint64_t connect_interval_ns; /* between two SYNs */
-	uint64_t setup_ns;	      /* limit for all handshakes, from the first SYN */
+	uint64_t connect_interval_ns; /* between two SYNs of long flows */
+	uint64_t setup_ns;	      /* limit for all handshakes of long flows, from the first SYN */
 	uint64_t drain_ns;	      /* from the end to the RSTs */
 	const char *report;
+	const char *records_path; /* NULL: no records */
 
 	struct events events;
 	struct pump pump;
 	bool with_pump;
-	struct flow *flows; /* sorted by offset */
-	uint32_t count;
-	uint32_t connected;
+	struct flow_list list;
+	struct agenda agenda; /* flows that have not begun */
+	struct flow_records records;
+	uint32_t connected; /* long flows */
+	uint32_t open;	    /* finite flows that have a socket */
+	uint32_t most_open;
+	uint32_t finished; /* finite flows, by their ends */
+	uint32_t refused;
+	uint32_t reset;
 	uint64_t start_mono_ns; /* offsets count from here; 0: the run ended before it */
-	uint64_t end_mono_ns;	/* planned: start + last offset + duration */
+	uint64_t end_mono_ns;	/* planned: start + last long flow's offset + duration */
 	uint64_t ended_mono_ns; /* read after the last write */
 	const char *stopped;	/* name of the signal that ended the run; NULL: none */
 };
+
+/* Carries the run out, from the first SYN to the end of the drain. 0, -EINTR or -EIO; flows have their errors. */
+int tcp_flows_carry(struct run *run);
+
+/* Finite flows (finite_flows.c). Connects a flow. 0, or -EIO if this host cannot open another connection. */
+int finite_flow_begin(struct run *run, struct flow *flow);
+/* Serves a flow whose socket is ready. 0 or -EIO; a flow that fails on its way is recorded. */
+int finite_flow_serve(struct run *run, struct flow *flow, uint32_t ready);
+
+/* Waits for the socket's events from now on. 0, or -EIO after the flow has its error. */
+int tcp_flows_watch(struct run *run, int operation, struct flow *flow, uint32_t wanted);
 
 /* Writes the report as JSON, atomically. 0, or -errno after one message. */
 int tcp_flows_report(const struct run *run);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tcp_flows.json: the times of the run and the results of each flow.
+// tcp_flows.json: the times of the run, the results of each long flow, and how many finite flows came how far. Each finite
+// flow has a record in flows.bsf.
 #include <inttypes.h>
 
 #include "files.h"
@@ -23,7 +24,7 @@ static void print_flow(FILE *file, const struct flow *flow)
 		",\"error\":",
 		flow->cc, flow->client_port, flow->server_port, flow->offset_ns, flow->connected_mono_ns,
 		flow->started_mono_ns, flow->bytes_written, flow->bytes_acked, flow->retransmits);
-	if (*flow->error)
+	if (flow->error)
 		print_text(file, flow->error);
 	else
 		fputs("null", file);
@@ -37,13 +38,19 @@ static void print_all(FILE *file, const void *context)
 	fprintf(file,
 		"{\"planned_start_mono_ns\":%" PRIu64 ",\"start_mono_ns\":%" PRIu64
 		",\"end_mono_ns\":%" PRIu64 ",\"ended_mono_ns\":%" PRIu64
+		",\n \"finite\":{\"planned\":%" PRIu32 ",\"begun\":%" PRIu32 ",\"finished\":%" PRIu32
+		",\"refused\":%" PRIu32 ",\"reset\":%" PRIu32 ",\"unfinished\":%" PRIu32
+		",\"most_open\":%" PRIu32 ",\"records_stored\":%" PRIu64 ",\"records_unwritten\":%" PRIu64 "}"
 		",\n \"executor\":\"%s\",\"stopped_by\":%s%s%s,\"flows\":[",
 		run->planned_start_mono_ns, run->start_mono_ns, run->end_mono_ns, run->ended_mono_ns,
+		run->list.count - run->list.long_count, run->finished + run->refused + run->reset + run->open,
+		run->finished, run->refused, run->reset, run->open, run->most_open,
+		run->records.writer.stored, run->records.writer.unwritten,
 		run->with_pump ? "kernel" : "process", run->stopped ? "\"" : "",
 		run->stopped ? run->stopped : "null", run->stopped ? "\"" : "");
-	for (uint32_t index = 0; index < run->count; index++) {
+	for (uint32_t index = 0; index < run->list.long_count; index++) {
 		fputs(index ? ",\n  " : "\n  ", file);
-		print_flow(file, run->flows + index);
+		print_flow(file, run->list.long_flows[index]);
 	}
 	fputs("]}\n", file);
 }

@@ -28,75 +28,107 @@ const char *const program_name = "traffic_sink";
 struct endpoint {
 	bool udp;
 	uint16_t port;
-	const char *cc; /* NULL: the host's default */
+	uint16_t last_port; /* of a range, else port */
+	uint32_t range;	    /* its number, from 1; 0: a single port */
+	const char *cc;	    /* NULL: the host's default */
 };
 
 struct options {
 	struct endpoint endpoints[MOST_LISTENERS];
 	uint32_t count;
+	uint32_t listeners;
+	uint32_t ranges;
 	uint64_t interval_ns;
 	const char *output;
 	const char *summary;
 };
 
+static struct options options;
+
 static const char USAGE[] =
 	"usage: traffic_sink --tcp PORT[=CC]... --udp PORT... --interval-ns N --output FILE --summary FILE\n"
 	"Receives and discards until SIGTERM or SIGINT; prints ready when it listens.\n"
 	"  --tcp PORT[=CC]  accept TCP connections, with this congestion control; may be repeated\n"
+	"  --tcp FIRST-LAST[=CC]  the same on all these ports; the summary has their sum, not each "
+	"connection\n"
 	"  --udp PORT       receive datagrams; may be repeated\n"
 	"  --interval-ns N  length of an interval (default 100000000)\n"
 	"  --output FILE    bytes per flow and interval (wire/goodput_record.def in blocks); must not exist\n"
 	"  --summary FILE   totals as JSON, at the end\n";
 
-static int add_endpoint(struct options *options, const char *name, const char *port_text, const char *cc)
+static int add_endpoint(struct options *options, const char *name, const struct endpoint *endpoint)
 {
-	uint64_t port;
-	int err = parse_number(name, port_text, 1, 65535, &port);
-
-	if (err)
-		return err;
-	if (options->count == MOST_LISTENERS) {
-		complain("more than %d ports: give fewer", MOST_LISTENERS);
+	options->listeners += endpoint->last_port - endpoint->port + 1u;
+	if (options->listeners > MOST_LISTENERS) {
+		complain("more than %d ports with %s: give fewer", MOST_LISTENERS, name);
 		return -EINVAL;
 	}
-	options->endpoints[options->count++] =
-		(struct endpoint){.udp = !strcmp(name, "--udp"), .port = (uint16_t)port, .cc = cc};
+	options->endpoints[options->count++] = *endpoint;
 	return 0;
+}
+
+static int read_port(const char *name, const char *text, uint64_t least, uint16_t *port)
+{
+	uint64_t number;
+	int err = parse_number(name, text, least, 65535, &number);
+
+	*port = err ? 0 : (uint16_t)number;
+	return err;
 }
 
 static int read_udp(void *to, const char *name, char *text)
 {
-	return add_endpoint(to, name, text, NULL);
+	struct endpoint endpoint = {.udp = true};
+	int err = read_port(name, text, 1, &endpoint.port);
+
+	endpoint.last_port = endpoint.port;
+	return err ? err : add_endpoint(to, name, &endpoint);
 }
 
 static int read_tcp(void *to, const char *name, char *text)
 {
-	char *cc = strchr(text, '=');
+	struct options *options = to;
+	struct endpoint endpoint = {.cc = strchr(text, '=')};
+	char *last = strchr(text, '-');
+	int err;
 
-	if (cc)
-		*cc++ = '\0';
-	if (cc && (!*cc || strlen(cc) >= CC_NAME_BYTES)) {
-		complain("%s %s=%s: give the name of a congestion control after '='", name, text, cc);
+	if (endpoint.cc) {
+		text[endpoint.cc - text] = '\0';
+		endpoint.cc++;
+	}
+	if (endpoint.cc && (!*endpoint.cc || strlen(endpoint.cc) >= CC_NAME_BYTES)) {
+		complain("%s %s=%s: give the name of a congestion control after '='", name, text,
+			 endpoint.cc);
 		return -EINVAL;
 	}
-	return add_endpoint(to, name, text, cc);
+	if (last && (!endpoint.cc || last < endpoint.cc))
+		*last++ = '\0';
+	else
+		last = NULL;
+	err = read_port(name, text, 1, &endpoint.port);
+	endpoint.last_port = endpoint.port;
+	if (!err && last) {
+		err = read_port(name, last, endpoint.port, &endpoint.last_port);
+		endpoint.range = ++options->ranges;
+	}
+	return err ? err : add_endpoint(options, name, &endpoint);
 }
 
-static int parse_options(struct options *options, int argc, char **argv)
+static int parse_options(int argc, char **argv)
 {
 	const struct option_row rows[] = {
-		OPTION_READ("tcp", read_tcp, options),
-		OPTION_READ("udp", read_udp, options),
-		OPTION_NUMBER("interval-ns", &options->interval_ns, 10000, 1000000000000),
-		OPTION_NEEDED_TEXT("output", "FILE", &options->output),
-		OPTION_NEEDED_TEXT("summary", "FILE", &options->summary),
+		OPTION_READ("tcp", read_tcp, &options),
+		OPTION_READ("udp", read_udp, &options),
+		OPTION_NUMBER("interval-ns", &options.interval_ns, 10000, 1000000000000),
+		OPTION_NEEDED_TEXT("output", "FILE", &options.output),
+		OPTION_NEEDED_TEXT("summary", "FILE", &options.summary),
 		OPTIONS_END,
 	};
 	int err;
 
-	options->interval_ns = 100000000;
+	options.interval_ns = 100000000;
 	err = options_read(rows, USAGE, argc, argv);
-	if (!err && !options->count) {
+	if (!err && !options.count) {
 		complain("no port is given: --tcp PORT[=CC] or --udp PORT");
 		err = -EINVAL;
 	}
@@ -119,19 +151,52 @@ static void print_flow(FILE *file, const struct sink_flow *flow)
 		ends[flow->end], flow->last_mono_ns);
 }
 
+static void print_range(FILE *file, const struct sink *sink, const struct endpoint *endpoint)
+{
+	uint64_t connections = 0, bytes = 0, by_end[SINK_ENDS] = {0};
+
+	for (uint32_t index = 0; index < sink->flow_count; index++) {
+		const struct sink_flow *flow = sink->flows[index];
+
+		if (flow->range != endpoint->range)
+			continue;
+		connections++;
+		bytes += flow->meter.total_bytes;
+		by_end[flow->end]++;
+	}
+	fprintf(file,
+		"{\"first_port\":%d,\"last_port\":%d,\"connections\":%" PRIu64 ",\"bytes\":%" PRIu64
+		",\"open\":%" PRIu64 ",\"closed\":%" PRIu64 ",\"reset\":%" PRIu64 ",\"failed\":%" PRIu64 "}",
+		endpoint->port, endpoint->last_port, connections, bytes, by_end[SINK_OPEN],
+		by_end[SINK_CLOSED], by_end[SINK_RESET], by_end[SINK_FAILED]);
+}
+
 static void print_summary(FILE *file, const void *context)
 {
 	const struct sink *sink = context;
+	const char *separator = "\n  ";
 
 	fputc('{', file);
 	goodput_print(file, &sink->goodput);
 	fprintf(file, ",\n \"connections_refused\":%" PRIu64 ",\"datagrams_dropped\":%" PRIu64, sink->refused,
 		sink_udp_drops(sink));
 	fprintf(file, ",\n \"executor\":\"%s\"", pump_is_open(&sink->pump) ? "kernel" : "process");
-	fputs(",\n \"flows\":[", file);
+	fputs(",\n \"ranges\":[", file);
+	for (uint32_t index = 0; index < options.count; index++) {
+		if (!options.endpoints[index].range)
+			continue;
+		fputs(separator, file);
+		print_range(file, sink, options.endpoints + index);
+		separator = ",\n  ";
+	}
+	fputs("],\n \"flows\":[", file);
+	separator = "\n  ";
 	for (uint32_t index = 0; index < sink->flow_count; index++) {
-		fputs(index ? ",\n  " : "\n  ", file);
+		if (sink->flows[index]->range)
+			continue;
+		fputs(separator, file);
 		print_flow(file, sink->flows[index]);
+		separator = ",\n  ";
 	}
 	fputs("]}\n", file);
 }
@@ -169,31 +234,37 @@ static int run(struct sink *sink)
 	}
 }
 
-static int listen_all(struct sink *sink, const struct options *options)
+static int listen_on(struct sink *sink, const struct endpoint *endpoint)
+{
+	int err = endpoint->udp ? sink_udp(sink, endpoint->port) : 0;
+
+	if (endpoint->udp)
+		return err;
+	for (uint32_t port = endpoint->port; !err && port <= endpoint->last_port; port++)
+		err = sink_tcp(sink, (uint16_t)port, endpoint->cc, endpoint->range);
+	return err;
+}
+
+static int listen_all(struct sink *sink)
 {
 	int err = 0;
 
-	for (uint32_t index = 0; !err && index < options->count; index++) {
-		const struct endpoint *endpoint = options->endpoints + index;
-
-		err = endpoint->udp ? sink_udp(sink, endpoint->port)
-				    : sink_tcp(sink, endpoint->port, endpoint->cc);
-	}
+	for (uint32_t index = 0; !err && index < options.count; index++)
+		err = listen_on(sink, options.endpoints + index);
 	return err;
 }
 
 int main(int argc, char **argv)
 {
-	static struct options options;
 	struct sink sink = {0};
 	int err;
 
-	err = parse_options(&options, argc, argv);
+	err = parse_options(argc, argv);
 	if (err)
 		return err > 0 ? 0 : EXIT_REFUSED;
 	if (allow_files(MOST_FILES, ENOUGH_FILES) || events_open(&sink.events))
 		return EXIT_REFUSED;
-	if (sink_pump_open(&sink) || listen_all(&sink, &options) ||
+	if (sink_pump_open(&sink) || listen_all(&sink) ||
 	    goodput_open(&sink.goodput, &sink.events, options.interval_ns, options.output)) {
 		sink_free(&sink);
 		events_close(&sink.events);

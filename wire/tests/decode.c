@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "wire/block.h"
+#include "wire/flow_record.h"
 #include "wire/goodput_record.h"
 #include "wire/postcard.h"
 #include "wire/tcp_record.h"
@@ -54,6 +55,18 @@ static int print_goodput_record(const uint8_t *bytes, size_t length)
 	return 0;
 }
 
+static int print_flow_record(const uint8_t *bytes, size_t length)
+{
+	struct flow_record record;
+
+	if (length != sizeof(record))
+		return 1;
+	memcpy(&record, bytes, sizeof(record));
+#define FIELD(bits, name) print_value(#name, record.name);
+#include "wire/flow_record.def"
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	uint8_t bytes[4096];
@@ -63,6 +76,8 @@ int main(int argc, char **argv)
 		return 2;
 	if (!strcmp(argv[1], "goodput_record"))
 		return print_goodput_record(bytes, length);
+	if (!strcmp(argv[1], "flow_record"))
+		return print_flow_record(bytes, length);
 	return strcmp(argv[1], "postcard") == 0 ? print_postcard(bytes, length)
 						: print_tcp_record(bytes, length);
 }

@@ -16,6 +16,7 @@ from wire.wire import (
     ARTIFACT_POSTCARD,
     BLOCK,
     DEPTH_BUCKETS,
+    FLOW_RECORD,
     GOODPUT_RECORD,
     POSTCARD,
     POSTCARD_1,
@@ -35,6 +36,7 @@ FORMATS = {
     "tcp_record": TCP_RECORD,
     "tcp_record_1": TCP_RECORD_1,
     "goodput_record": GOODPUT_RECORD,
+    "flow_record": FLOW_RECORD,
     "artifact_postcard": ARTIFACT_POSTCARD,
 }
 VECTORS = [

@@ -35,6 +35,7 @@ struct pumped {
 	void (*data_ready)(struct sock *sk);
 	void (*write_space)(struct sock *sk);
 	bool sends;
+	u64 bytes; /* to send; 0: until PUMP_STOP */
 	int error;
 	u64 written_bytes;
 	struct pump_count count;
@@ -79,14 +80,21 @@ static void on_write_space(struct sock *sk)
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
+static u64 next_write_bytes(const struct pumped *pumped)
+{
+	return pumped->bytes ? min_t(u64, pumped->bytes - pumped->written_bytes, PUMP_WRITE_BYTES)
+			     : PUMP_WRITE_BYTES;
+}
+
 static int send_once(struct pumped *pumped)
 {
 	struct msghdr message = {.msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL};
+	size_t bytes = next_write_bytes(pumped);
 	struct bio_vec pages;
 	int sent;
 
-	bvec_set_page(&pages, zeros, PUMP_WRITE_BYTES, 0);
-	iov_iter_bvec(&message.msg_iter, ITER_SOURCE, &pages, 1, PUMP_WRITE_BYTES);
+	bvec_set_page(&pages, zeros, bytes, 0);
+	iov_iter_bvec(&message.msg_iter, ITER_SOURCE, &pages, 1, bytes);
 	sent = sock_sendmsg(pumped->socket, &message);
 	if (sent > 0)
 		pumped->written_bytes += sent;
@@ -103,11 +111,15 @@ static bool writable(struct sock *sk)
 	return sk_stream_is_writeable(sk);
 }
 
+static void end(struct pumped *pumped);
+
 static void send(struct pumped *pumped)
 {
 	int sent;
 
-	while (writable(pumped->socket->sk)) {
+	while (next_write_bytes(pumped)) {
+		if (!writable(pumped->socket->sk))
+			return;
 		sent = send_once(pumped);
 		if (sent == -EAGAIN || sent == -EINTR)
 			continue;
@@ -116,6 +128,8 @@ static void send(struct pumped *pumped)
 			return;
 		}
 	}
+	kernel_sock_shutdown(pumped->socket, SHUT_WR);
+	end(pumped);
 }
 
 static void receive(struct pumped *pumped)
@@ -170,7 +184,7 @@ static int work(void *argument)
 	return 0;
 }
 
-static int begin(struct client *client, int fd, bool sends, u32 id)
+static int begin(struct client *client, int fd, bool sends, u64 bytes, u32 id)
 {
 	struct pumped *pumped = kzalloc(sizeof(*pumped), GFP_KERNEL);
 	struct sock *sk;
@@ -187,6 +201,7 @@ static int begin(struct client *client, int fd, bool sends, u32 id)
 		goto put;
 	pumped->client = client;
 	pumped->sends = sends;
+	pumped->bytes = bytes;
 	pumped->count.id = id;
 	INIT_LIST_HEAD(&pumped->ready);
 	INIT_LIST_HEAD(&pumped->counted);
@@ -312,9 +327,9 @@ static long answer(struct client *client, unsigned int request, void __user *arg
 		return -EFAULT;
 	switch (request) {
 	case PUMP_SEND:
-		return begin(client, asked.send.fd, true, 0);
+		return begin(client, asked.send.fd, true, asked.send.bytes, 0);
 	case PUMP_DISCARD:
-		return begin(client, asked.discard.fd, false, asked.discard.id);
+		return begin(client, asked.discard.fd, false, 0, asked.discard.id);
 	case PUMP_STOP:
 		error = stop(client, &asked.stop);
 		break;

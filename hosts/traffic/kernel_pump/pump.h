@@ -18,10 +18,13 @@ enum {
 	PUMP_READ_BYTES = 256 << 20, /* no socket buffer is larger */
 };
 
-/* A connected TCP socket. The device sends on it until PUMP_STOP. */
+/* A connected TCP socket. The device sends `bytes` and a FIN, then has done with the socket; 0: it sends until
+ * PUMP_STOP.
+ */
 struct pump_send {
 	__s32 fd;
 	__u32 unused;
+	__u64 bytes;
 };
 
 struct pump_stop {

@@ -14,7 +14,7 @@ import pytest
 from analysis.theory import packet_sizes
 from hosts.tests.patience import SECONDS, planned_ns, wait_until
 from hosts.traffic import child, open_loop
-from hosts.traffic.plan import PlanError
+from hosts.traffic.plan_reader import PlanError
 from hosts.traffic.tests.test_epoll_flows import LONG_NS, Sink, running
 from lib.frames import ETHERNET_BYTES, WIRE_EXTRA_BYTES
 

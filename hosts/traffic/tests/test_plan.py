@@ -8,7 +8,8 @@ import pytest
 
 from hosts.traffic import long_flows
 from hosts.traffic.idle_rtt import checksum, reply_sequence
-from hosts.traffic.plan import PlanError, parse, read_json, server_ports
+from hosts.traffic.plan import parse, server_ports
+from hosts.traffic.plan_reader import PlanError, read_json
 
 GROUP = {"cc": "cubic", "flows": 16, "server_port": 5201, "first_client_port": 30000}
 PLAN = {"start_mono_ns": 0, "seconds": 10, "server": "10.77.0.2", "groups": [GROUP]}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#include "flow_records.h"
+
+#include <endian.h>
+#include <string.h>
+
+#include "../../wire/flow_record.h"
+
+int flow_records_open(struct flow_records *records, const char *path)
+{
+	int err;
+
+	*records = (struct flow_records){0};
+	if (!path)
+		return 0;
+	err = block_writer_open(&records->writer, path, BLOCK_FLOWS, FLOW_RECORD_VERSION, FLOW_RECORD_BYTES);
+	records->open = !err;
+	return err;
+}
+
+/* The address as an IPv6 number in two halves. */
+static void take_address(const struct sockaddr_storage *address, uint64_t *high, uint64_t *low)
+{
+	const struct sockaddr_in6 *ipv6 = (const struct sockaddr_in6 *)address;
+	uint64_t halves[2];
+
+	if (address->ss_family == AF_INET6) {
+		memcpy(halves, &ipv6->sin6_addr, sizeof(halves));
+		*high = be64toh(halves[0]);
+		*low = be64toh(halves[1]);
+	} else if (address->ss_family == AF_INET) {
+		*high = 0;
+		*low = 0xffffull << 32 | ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr);
+	}
+}
+
+void flow_records_add(struct flow_records *records, const struct path *path, const struct flow *flow,
+		      uint32_t line, uint8_t end, const struct tcp_info *info, uint16_t timeouts)
+{
+	struct flow_record record = {
+		.syn_mono_ns = flow->syn_mono_ns,
+		.connected_mono_ns = flow->connected_mono_ns,
+		.started_mono_ns = flow->started_mono_ns,
+		.ended_mono_ns = flow->ended_mono_ns,
+		.size_bytes = flow->bytes,
+		.acked_bytes = flow->bytes_acked,
+		.busy_us = info->tcpi_busy_time,
+		.rwnd_limited_us = info->tcpi_rwnd_limited,
+		.sndbuf_limited_us = info->tcpi_sndbuf_limited,
+		.line = line,
+		.user = flow->user,
+		.retransmits = (uint32_t)flow->retransmits,
+		.min_rtt_us = info->tcpi_min_rtt,
+		.srtt_us = info->tcpi_rtt,
+		.mss_bytes = info->tcpi_snd_mss,
+		.src_port = flow->client_port,
+		.dst_port = flow->server_port,
+		.timeouts = timeouts,
+		.end = end,
+	};
+
+	if (!records->open)
+		return;
+	take_address(&path->local, &record.src_addr_hi, &record.src_addr_lo);
+	take_address(&path->server.address, &record.dst_addr_hi, &record.dst_addr_lo);
+	memcpy(block_writer_slot(&records->writer), &record, sizeof(record));
+	block_writer_added(&records->writer);
+}
+
+int flow_records_close(struct flow_records *records)
+{
+	return records->open ? block_writer_close(&records->writer) : 0;
+}

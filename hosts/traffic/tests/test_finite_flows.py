@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""Finite flows: the plan decides each of them, every byte arrives, each leaves a record, users wait for their flows."""
+
+import json
+import signal
+import sys
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from hosts.tests.patience import wait_until
+from hosts.traffic import epoll_flows, transfers
+from hosts.traffic.plan import parse
+from hosts.traffic.plan_reader import PlanError
+from hosts.traffic.tests.test_epoll_flows import LONG_NS, Sink, flows_of, group, plan_of, sending, software
+from wire.wire import BLOCK, FLOW_RECORD, read_blocks
+
+FIXED = {"name": "fixed", "value": 20_000}
+OPEN = {"kind": "finite", "cc": "cubic", "first_server_port": 6001, "sizes": FIXED, "mean_gap_ns": 1_000_000.0}
+USERS = {
+    "kind": "closed-loop", "cc": "reno", "first_server_port": 6101, "users": 10,
+    "sizes": {"name": "pareto", "mean": 30_000, "shape": 1.5}, "think": {"name": "exponential", "mean": 10_000_000.0},
+}  # fmt: skip
+END = {name.removeprefix("FLOW_END_").lower(): value for name, value in FLOW_RECORD.const.items() if "END" in name}
+
+
+def lines(**plan):
+    """The flows of a plan, as rows of numbers without the congestion control."""
+    text = epoll_flows.flow_lines(parse(plan_of(*plan.pop("groups", ()), **plan)))
+    return [tuple(map(int, line.split()[1:])) for line in text]
+
+
+def records(directory):
+    raw = (directory / "client/flows.bsf").read_bytes()
+    size = FLOW_RECORD.length
+    return [
+        FLOW_RECORD.decode(block.payload[at : at + size])
+        for block in read_blocks(raw, BLOCK.const["BLOCK_FLOWS"])
+        for at in range(0, len(block.payload), size)
+    ]
+
+
+def test_plan__seed_and_only_the_seed_decides_the_flows():
+    plan = {"transfers": [OPEN, USERS], "duration_ns": 300_000_000}
+    first = lines(**plan, seed=1)
+    assert first == lines(**plan, seed=1) != lines(**plan, seed=2)
+    assert 200 < sum(server == 6001 for _, server, *_ in first) < 400
+    assert len({line[:2] for line in first}) == len(first)  # no two flows have the same ports
+    alone = lines(transfers=[USERS], duration_ns=300_000_000, seed=1)
+    assert Counter(line[4] for line in alone).keys() == set(range(1, 11))
+
+
+def test_plan__a_users_draws_do_not_depend_on_other_users():
+    def of_first_user(users):
+        drawn = lines(transfers=[{**USERS, "users": users}], seed=1)
+        return [line[2:] for line in drawn if line[4] == 1]
+
+    assert of_first_user(1) == of_first_user(10)
+
+
+def test_plan__flows_of_one_more_than_the_client_ports_go_to_the_next_server_port():
+    plan = {"transfers": [{**OPEN, "arrivals": "cbr", "mean_gap_ns": 10.0}], "duration_ns": 180_010}
+    drawn = lines(**plan)
+    assert len(drawn) == transfers.CLIENT_PORTS
+    assert lines(**{**plan, "duration_ns": 180_020})[-1][:2] == (transfers.FIRST_CLIENT_PORT, 6002)
+    assert transfers.server_ports(transfers.CLIENT_PORTS) == 1
+    assert transfers.server_ports(transfers.CLIENT_PORTS + 1) == 2
+
+
+def test_plan__think_times_from_the_start_need_no_end():
+    drawn = lines(transfers=[{**USERS, "think_from": "start"}], seed=1)
+    assert {user for *_, user in drawn} == {0}
+    assert max(offset for _, _, offset, *_ in drawn) > 250_000_000
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "burst"}, "kind: 'burst' is not one of finite, closed-loop"),
+        ({"sizes": {"name": "fixed", "value": 0}}, r"transfers\[0\].sizes: value 0 is not a number above 0"),
+        ({"mean_gap_ns": 0}, r"transfers\[0\].mean_gap_ns: 0 is not a number from 1"),
+        ({"users": 3}, r"transfers\[0\].users: no such key"),
+        ({"cc": "No"}, r"transfers\[0\].cc: 'No' is not the name"),
+    ],
+)
+def test_plan__names_the_fault(change, message):
+    with pytest.raises(PlanError, match=message):
+        parse(plan_of(transfers=[{**OPEN, **change}]))
+
+
+class TestFlows:
+    pytestmark = software
+
+    def test_flows__each_arrives_whole_and_has_a_record(self, pair, tmp_path):
+        sink = Sink(pair, tmp_path, "--tcp", "6001-6002=cubic")
+        _, traffic = flows_of(pair, tmp_path, transfers=[OPEN], seed=1, drain_ns=100_000_000)
+        summary, goodput = sink.stop()
+        counts, drawn = traffic["transfers"]["counts"], lines(transfers=[OPEN], seed=1)
+        assert counts["planned"] == counts["begun"] == len(drawn)
+        assert (counts["refused"], counts["reset"]) == (0, 0)
+        written = {(record["src_port"], record["dst_port"]): record for record in records(tmp_path)}
+        assert len(written) == counts["records_stored"] == len(drawn)
+        for client_port, server_port, offset_ns, size, _ in drawn:
+            record = written[client_port, server_port]
+            assert record["size_bytes"] == size == 20_000
+            assert record["syn_mono_ns"] >= traffic["first_started_mono_ns"] + offset_ns
+            if record["end"] == END["finished"]:
+                times = [record[f"{name}_mono_ns"] for name in ("syn", "connected", "started", "ended")]
+                assert times == sorted(times)
+                assert record["acked_bytes"] == size
+        finished = [record for record in written.values() if record["end"] == END["finished"]]
+        assert len(finished) == counts["finished"] >= len(drawn) - 5  # the last ones may be cut off by the end
+        assert written[drawn[0][0], drawn[0][1]]["src_addr_lo"] == 0xFFFF_0A4D_0001
+        (together,) = summary["ranges"]
+        assert together["connections"] == len(drawn)
+        assert together["bytes"] == sum(record["payload_bytes"] for record in goodput) >= 20_000 * counts["finished"]
+        assert summary["flows"] == []
+
+    def test_users__wait_for_their_flow_and_think(self, pair, tmp_path):
+        sink = Sink(pair, tmp_path, "--tcp", "5201=reno", "--tcp", "6101-6101=reno")
+        _, traffic = flows_of(pair, tmp_path, group("reno", 2, 0), transfers=[USERS], seed=3, duration_ns=500_000_000)
+        sink.stop()
+        thinks = {line[:2]: line[2] for line in lines(groups=[group("reno", 2, 0)], transfers=[USERS], seed=3,
+                                                      duration_ns=500_000_000)}  # fmt: skip
+        written = records(tmp_path)
+        assert sum(record["end"] == END["long"] for record in written) == 2
+        of_users = [record for record in written if record["user"]]
+        assert traffic["transfers"]["counts"]["begun"] == len(of_users) > 50
+        for user in range(1, 11):
+            flows = sorted((r for r in of_users if r["user"] == user), key=lambda record: record["syn_mono_ns"])
+            for earlier, later in pairwise(flows):
+                think_ns = thinks[later["src_port"], later["dst_port"]]
+                assert later["syn_mono_ns"] >= earlier["ended_mono_ns"] + think_ns
+
+    def test_refused__flows_are_recorded_and_do_not_end_the_run(self, pair, tmp_path):
+        Sink(pair, tmp_path, "--tcp", "5201=reno")
+        done, traffic = flows_of(pair, tmp_path, group("reno", 1, 0), transfers=[OPEN], seed=1)
+        counts = traffic["transfers"]["counts"]
+        assert (done.returncode, counts["refused"], counts["finished"]) == (0, counts["begun"], 0)
+        assert counts["begun"] == counts["planned"] > 200
+        refused = [record for record in records(tmp_path) if record["end"] == END["refused"]]
+        assert len(refused) == counts["refused"]
+        assert all(record["connected_mono_ns"] == 0 < record["ended_mono_ns"] for record in refused)
+
+    def test_signal__ends_finite_flows_with_their_records(self, pair, tmp_path):
+        Sink(pair, tmp_path, "--tcp", "6001-6010")
+        path = tmp_path / "plan.json"
+        path.write_text(json.dumps(plan_of(transfers=[OPEN], duration_ns=LONG_NS // 10)))
+        flows = pair.start("a", sys.executable, "-m", "hosts.traffic.long_flows", path, tmp_path / "client")
+        wait_until(lambda: (tmp_path / "client/flows.bsf").exists() and sending(pair, 0))
+        flows.send_signal(signal.SIGTERM)
+        _, errors = flows.communicate()
+        assert errors.splitlines()[0] == "long_flows: ended by SIGTERM before its time"
+        counts = json.loads((tmp_path / "client/tcp_flows.json").read_text())["finite"]
+        assert counts["records_stored"] == counts["begun"] == len(records(tmp_path))

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""Draws finite flows: which begins when, and how much it sends. The same plan gives the same flows.
+
+    finite       flows arrive at Poisson times, or evenly spaced (cbr), whatever the network does
+    closed-loop  each user thinks, sends a flow, thinks again. `think_from` end: a think time begins when the user's
+                 flow has ended. start: think times run from start to start, so a user's flows can overlap
+
+Sizes, arrivals and every user have random streams of their own: draw k of user u is the same whatever the network does
+and whatever happens to others. No two flows of a run have the same ports, so an earlier flow in TIME-WAIT blocks none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NamedTuple
+
+from hosts.traffic.draws import Distribution, DrawError, distribution
+from hosts.traffic.plan_reader import CC_NAME, MOST_NS, Reader
+
+KINDS = ("finite", "closed-loop")
+ARRIVALS = ("poisson", "cbr")
+THINK_FROM = ("end", "start")
+FIRST_CLIENT_PORT, CLIENT_PORTS = 2_000, 18_000  # below the ports of long flows
+MOST_SERVER_PORTS = 512
+MOST_TRANSFERS = CLIENT_PORTS * MOST_SERVER_PORTS
+MOST_USERS = 100_000
+
+
+class Transfer(NamedTuple):
+    """One finite flow. `offset_ns` counts from the start of the traffic or, if `user` has an earlier flow, from the end
+    of that flow.
+    """
+
+    offset_ns: int
+    size_bytes: int
+    user: int  # 0: none
+
+
+@dataclass(frozen=True)
+class TransferGroup:
+    """Flows of one kind. `mean_gap_ns` and `arrivals` are of finite flows, the last three of closed-loop flows."""
+
+    kind: str
+    cc: str
+    first_server_port: int
+    sizes: Distribution
+    arrivals: str
+    mean_gap_ns: float
+    users: int
+    think: Distribution | None
+    think_from: str
+
+
+def parse(values: Any, path: str, read: Reader) -> TransferGroup | None:
+    """The group in an object of a plan; errors go to `read`."""
+    if not isinstance(values, dict):
+        read.errors.append(f"{path}: give an object")
+        return None
+    kind = read.choice(values, "kind", KINDS)
+    own = {"finite": {"arrivals", "mean_gap_ns"}, "closed-loop": {"users", "think", "think_from"}}[kind]
+    read.unknown(values, {"kind", "cc", "first_server_port", "sizes", *own}, f"{path}.")
+    before = len(read.errors)
+    cc = read.text(values, "cc", CC_NAME, "the name of a congestion control ([a-z0-9_]+)", f"{path}.")
+    port = read.number(values, "first_server_port", 1, 65535, f"{path}.")
+    sizes = _distribution(values, "sizes", path, read)
+    think = _distribution(values, "think", path, read) if kind == "closed-loop" else None
+    users = read.number(values, "users", 1, MOST_USERS, f"{path}.") if kind == "closed-loop" else 0
+    gap = values.get("mean_gap_ns", 1.0)
+    if kind == "finite" and (isinstance(gap, bool) or not isinstance(gap, (int, float)) or not 1 <= gap <= MOST_NS):
+        read.errors.append(f"{path}.mean_gap_ns: {gap!r} is not a number from 1 to {MOST_NS}")
+    arrivals, think_from = read.choice(values, "arrivals", ARRIVALS), read.choice(values, "think_from", THINK_FROM)
+    if len(read.errors) > before or sizes is None:
+        return None
+    return TransferGroup(kind, cc, port, sizes, arrivals, float(gap), users, think, think_from)
+
+
+def _distribution(values: dict[str, Any], key: str, path: str, read: Reader) -> Distribution | None:
+    try:
+        return distribution(values.get(key))
+    except DrawError as error:
+        read.errors.append(f"{path}.{key}: {error}")
+        return None
+
+
+def draw(group: TransferGroup, number: int, duration_ns: int, seed: int) -> Iterator[Transfer]:
+    """The flows of group `number` that can begin within `duration_ns`. Users are numbered from 1 in each group."""
+    if group.kind == "finite":
+        return _arriving(group, number, duration_ns, seed)
+    return (transfer for user in range(group.users) for transfer in _of_user(group, number, user, duration_ns, seed))
+
+
+def _size(group: TransferGroup, random: Random) -> int:
+    return max(1, math.ceil(group.sizes.quantile(random.random())))
+
+
+def _arriving(group: TransferGroup, number: int, duration_ns: int, seed: int) -> Iterator[Transfer]:
+    sizes, gaps = Random(f"sizes {seed} {number}"), Random(f"arrivals {seed} {number}")
+    at_ns = 0.0
+    while True:
+        at_ns += -group.mean_gap_ns * math.log1p(-gaps.random()) if group.arrivals == "poisson" else group.mean_gap_ns
+        if at_ns >= duration_ns:
+            return
+        yield Transfer(int(at_ns), _size(group, sizes), 0)
+
+
+def _of_user(group: TransferGroup, number: int, user: int, duration_ns: int, seed: int) -> Iterator[Transfer]:
+    """The first flow begins after a think time. The flows suffice for a network that takes no time."""
+    assert group.think is not None
+    random = Random(f"user {seed} {number} {user}")
+    at_ns = 0
+    while True:
+        think_ns = max(1, int(group.think.quantile(random.random())))
+        at_ns += think_ns
+        size = _size(group, random)
+        if at_ns >= duration_ns:
+            return
+        yield Transfer(think_ns, size, user + 1) if group.think_from == "end" else Transfer(at_ns, size, 0)
+
+
+def ports(index: int, group: TransferGroup) -> tuple[int, int]:
+    """(client port, server port) of the group's flow number `index`."""
+    return FIRST_CLIENT_PORT + index % CLIENT_PORTS, group.first_server_port + index // CLIENT_PORTS
+
+
+def server_ports(flows: int) -> int:
+    """Number of server ports of a group with so many flows; 1 at least, so that the receiver listens."""
+    return max(1, -(-flows // CLIENT_PORTS))
