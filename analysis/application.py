@@ -60,7 +60,7 @@ def _of_sink(run: Run, window: Window, interval_ns: int) -> Application:
     port_pairs, flow = np.unique(ports, return_inverse=True)
     sums = np.bincount(flow, weights=bits, minlength=len(port_pairs)) if len(port_pairs) else np.empty(0)
     bits_of = {ids[pair]: sent for pair, sent in zip(port_pairs.tolist(), sums.tolist(), strict=True) if pair in ids}
-    of_experiment = np.isin(ports, np.array(list(ids), dtype=np.uint32))
+    of_experiment = np.isin(ports, np.array([*ids, *_finite_pairs(run)], dtype=np.uint32))
     at = (begin[inside][of_experiment] // interval_ns - first).astype(np.int64)
     per_interval = np.bincount(at, weights=bits[of_experiment], minlength=count)
     seconds = count * interval_ns / 1e9
@@ -69,6 +69,14 @@ def _of_sink(run: Run, window: Window, interval_ns: int) -> Application:
         goodput_p01_bps=_p01_bps(per_interval, interval_ns, run.spec["rtt_ns"]),
         by_flow={entry["id"]: bits_of.get(entry["id"], 0.0) / seconds for entry in run.traffic},
     )
+
+
+def _finite_pairs(run: Run) -> np.ndarray:
+    """Source and destination ports of the finite flows, in one number."""
+    records = run.flow_records
+    if records is None:
+        return np.empty(0, dtype=np.uint32)
+    return records["src_port"].astype(np.uint32) << np.uint32(16) | records["dst_port"]
 
 
 def _p01_bps(per_interval: np.ndarray, interval_ns: int, rtt_ns: int) -> float | None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from analysis import distributions
+from analysis import distributions, finite_flows
 from analysis.analyse import analyse
 from analysis.figures.drawing import draw_all
 from analysis.join import join
@@ -90,6 +90,9 @@ def _derive(
         written.append(
             writer.submit(lambda: write_frame(scratch / distributions.NAME, distributions.distributions(analysis)))
         )
+        if analysis.run.flow_records is not None:
+            flows = finite_flows.table(analysis.run, analysis.queue, analysis.segments, analysis.window)
+            written.append(writer.submit(write_frame, scratch / finite_flows.NAME, flows))
         drawn = draw_all(analysis, figures, pool)
         summary = summarize(analysis)
         if not (force or summary["valid"]) and _was_valid(directory):

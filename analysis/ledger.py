@@ -161,11 +161,14 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "postcards_malformed": total(number(collector, name) for name in ("short", "bad_version", "trailing")),
         **_stranger_entries(collector),
         **_sink_entries(run),
+        **_finite_entries(run),
         **_path_entries(run),
         "postcards_missing": sum(stream.missing for stream in cards),
         "postcards_duplicate": sum(stream.duplicates for stream in cards),
     }
     absent = NOT_SIMULATED if is_simulated(run) else frozenset()
+    if run.flow_records is not None:
+        absent |= {"tcp_events_hidden"}  # the kernel's segment counters include finite flows, which are not traced
     return {name: None if value is None else int(value) for name, value in entries.items() if name not in absent}
 
 
@@ -203,6 +206,26 @@ def _sink_entries(run: Run) -> dict[str, Any]:
         "goodput_rows": run.raw["goodput"].records,
         "goodput_write_errors": number(sink, "write_errors"),
         "connections_refused": number(sink, "connections_refused"),
+    }
+
+
+def _finite_entries(run: Run) -> dict[str, Any]:
+    """Counts of finite flows; empty without any. Every long flow has a record, too."""
+    if run.flow_records is None:
+        return {}
+    traffic = run.documents["traffic"]
+    counts = {
+        name: number(traffic, "transfers", "counts", name)
+        for name in ("begun", "refused", "reset", "records_stored", "records_unwritten")
+    }
+    begun = counts["begun"]
+    return {
+        "flows_begun": None if begun is None else begun + len(run.traffic),
+        "flow_records": counts["records_stored"],
+        "flow_records_unwritten": counts["records_unwritten"],
+        "flow_rows": run.raw["flows"].records,
+        "flows_refused": counts["refused"],
+        "flows_reset": counts["reset"],
     }
 
 
@@ -264,6 +287,11 @@ _CHAINS: tuple[Chain, ...] = (
     ),
     (("goodput_records", "goodput records were stored"), ("goodput_rows", "could be read from goodput.bsg")),
     (
+        ("flows_begun", "flows began"),
+        ("flow_records", "flow records were stored"),
+        ("flow_rows", "could be read from flows.bsf"),
+    ),
+    (
         ("frames_sent", "frames left the sender"),
         ("frames_at_switch", "were counted by the switch's program"),
     ),
@@ -301,6 +329,9 @@ _ZERO = {
     "tracer_write_errors": "writes of the tracer failed: see logs/, is the disk full?",
     "goodput_write_errors": "writes of the traffic sink failed: see logs/, is the disk full?",
     "connections_refused": "connections could not be taken by the traffic sink: see logs/",
+    "flow_records_unwritten": "flow records could not be written: see logs/, is the disk full?",
+    "flows_refused": "finite flows were refused by the receiver: see flows.parquet and logs/",
+    "flows_reset": "finite flows were reset or timed out: see flows.parquet and logs/",
     "tcp_events_lost": "TCP events were not stored by the tracer: tracer.json says where they were lost",
     "postcards_malformed": "datagrams to the collector were no postcards: something else sends to its port",
     "postcards_missing": "postcard numbers are missing: postcards were lost on the way",
@@ -322,6 +353,9 @@ _SOURCES = {
     ),
     "tracer": ("tcp_events", "tcp_events_stored", "tcp_events_lost", "tcp_events_hidden", "tracer_write_errors"),
     "traffic_sink": ("goodput_records", "goodput_write_errors", "connections_refused"),
+    "traffic": (
+        "flows_begun", "flow_records", "flow_records_unwritten", "flows_refused", "flows_reset",
+    ),
 }  # fmt: skip
 
 

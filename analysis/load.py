@@ -16,22 +16,24 @@ from typing import Any
 import numpy as np
 
 from analysis import imported
-from analysis.flows import FiveTuple
-from analysis.raw import Columns, RawFile, load_goodput, load_postcards, load_tcp
+from analysis.flows import PROTOCOL_NUMBERS, FiveTuple
+from analysis.raw import Columns, RawFile, load_flows, load_goodput, load_postcards, load_tcp
 from lib import regular
 from lib.errors import InputError
 from lib.terminal import one_line
 from runs import record, spec_file
-from runs.names import GOODPUT_FILE, POSTCARDS_FILE, SPEC_FILE, TCP_FILE
+from runs.names import FLOWS_FILE, GOODPUT_FILE, POSTCARDS_FILE, SPEC_FILE, TCP_FILE
 from runs.record import Damage
 from runs.thinned import kept
 
 LEDGER = ("collector", "tracer", "switch", "idle_rtt")
+TCP = PROTOCOL_NUMBERS["tcp"]
 SINK = "traffic_sink"  # only runs with our own sink have this document
 DOCUMENTS = ("environment", "traffic", *LEDGER, SINK)
 # Every raw file that the analysis reads.
 READABLE = (
-    SPEC_FILE, POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE, imported.DEPTHS_FILE, *(f"{name}.json" for name in DOCUMENTS),
+    SPEC_FILE, POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE, FLOWS_FILE, imported.DEPTHS_FILE,
+    *(f"{name}.json" for name in DOCUMENTS),
 )  # fmt: skip
 
 
@@ -50,6 +52,7 @@ class Run:
     flows: list[FiveTuple]  # by flow number, the value of the columns "flow"
     traffic: list[dict[str, Any]] = field(default_factory=list)  # the flows of traffic.json, with "flow" numbers
     goodput: Columns | None = None  # records of our own sink; None with another receiver
+    flow_records: Columns | None = None  # of a run with finite flows: every flow's, and "flow" numbers (-1: no packet)
     depths: imported.Depths | None = None  # of an imported run that has a depth histogram in place of postcards
     not_as_recorded: list[str] = field(default_factory=list)  # one line for each raw file that differs from its digest
 
@@ -100,8 +103,22 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
         run.goodput, raw["goodput"] = load_goodput(directory / GOODPUT_FILE)
         if not raw["goodput"].present:
             problems.append(f"{GOODPUT_FILE}: missing, so what the sink received is unknown; run the experiment again")
+    if spec.get("transfers"):
+        run.flow_records, raw["flows"] = load_flows(directory / FLOWS_FILE)
+        run.flow_records["flow"] = _numbers_of(run.flow_records, flows)
+        if not raw["flows"].present:
+            problems.append(f"{FLOWS_FILE}: missing, so the finite flows are unknown; run the experiment again")
     run.traffic = _traffic(run)
     return run
+
+
+def _numbers_of(records: Columns, flows: list[FiveTuple]) -> np.ndarray:
+    """The flow number of each record (int64); -1: no packet of the flow came to a watched queue."""
+    numbers = {flow: number for number, flow in enumerate(flows)}
+    addresses = ("src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo", "src_port", "dst_port")
+    rows = zip(*(records[name].tolist() for name in addresses), strict=True)
+    tuples = (FiveTuple(a << 64 | b, c << 64 | d, TCP, src, dst) for a, b, c, d, src, dst in rows)
+    return np.array([numbers.get(flow, -1) for flow in tuples], dtype=np.int64)
 
 
 def damage_of(directory: Path) -> list[Damage]:
@@ -197,7 +214,7 @@ def _traffic(run: Run) -> list[dict[str, Any]]:
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             run.problems.append(f"traffic.json: a flow is not as it should be ({one_line(error)}); it is left out")
-    if not result:
+    if not result and run.flow_records is None:
         for number in np.unique(run.tcp["flow"]).tolist():
             if number < len(run.flows):
                 known = {"id": len(result), "cc": "unknown", "tuple": run.flows[number], "flow": number}

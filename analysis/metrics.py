@@ -280,6 +280,8 @@ def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goo
     """Payload of the experiment's flows that left the queue for the first time, without headers and second copies."""
     of_experiment = np.zeros(0x10000, dtype=bool)
     of_experiment[[entry["flow"] for entry in run.traffic if entry["flow"] >= 0]] = True
+    if run.flow_records is not None:
+        of_experiment[run.flow_records["flow"][run.flow_records["flow"] >= 0]] = True
     flow = queue["flow"][segments.rows]
     useful = np.flatnonzero((segments.new_bytes > 0) & of_experiment[flow])
     rows = segments.rows[useful]

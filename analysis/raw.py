@@ -128,15 +128,29 @@ def load_goodput(path: Path) -> tuple[Columns, RawFile]:
     """Bytes that the sink received per flow and interval; columns as in wire/goodput_record.def, sorted by
     interval_mono_ns.
     """
-    raw = RawFile(path.name, path.is_file(), path.stat().st_size if path.is_file() else 0)
-    kind = wire.BLOCK.const["BLOCK_GOODPUT"]
-    parts = [np.frombuffer(bytes(block.payload), wire.STORED_GOODPUT_RECORD) for block in _blocks(path, kind, raw)]
-    records = np.concatenate([np.empty(0, wire.STORED_GOODPUT_RECORD), *parts])
-    raw.records = len(records)
-    columns = {name: np.ascontiguousarray(records[name]) for name in records.dtype.names or ()}
+    columns, raw = _load_small(path, wire.BLOCK.const["BLOCK_GOODPUT"], wire.STORED_GOODPUT_RECORD)
     columns["interval_mono_ns"] = columns["interval_mono_ns"].view(np.int64)
     _sort(columns, "interval_mono_ns")
     return columns, raw
+
+
+def load_flows(path: Path) -> tuple[Columns, RawFile]:
+    """Records of the sending program, sorted by syn_mono_ns; columns as in wire/flow_record.def, 64 bits as int64."""
+    columns, raw = _load_small(path, wire.BLOCK.const["BLOCK_FLOWS"], wire.STORED_FLOW_RECORD)
+    for name in columns:
+        if name.endswith(("_ns", "_bytes", "_us")) and columns[name].dtype == np.uint64:
+            columns[name] = columns[name].view(np.int64)
+    _sort(columns, "syn_mono_ns")
+    return columns, raw
+
+
+def _load_small(path: Path, kind: int, record: np.dtype) -> tuple[Columns, RawFile]:
+    """A raw file whose records are all columns, in the file's order."""
+    raw = RawFile(path.name, path.is_file(), path.stat().st_size if path.is_file() else 0)
+    parts = [np.frombuffer(bytes(block.payload), record) for block in _blocks(path, kind, raw)]
+    records = np.concatenate([np.empty(0, record), *parts])
+    raw.records = len(records)
+    return {name: np.ascontiguousarray(records[name]) for name in records.dtype.names or ()}, raw
 
 
 def known(tcp: Columns, *names: str) -> np.ndarray:

@@ -12,7 +12,7 @@ from analysis import page
 from analysis.amounts import number
 from analysis.exactness import LIMITS
 from analysis.figures import names
-from analysis.figures.common import traffic_text
+from analysis.figures.common import traffic_text, transfers_text
 from analysis.page.figure import embed
 from analysis.targets import SOFT
 
@@ -23,6 +23,8 @@ CAPTIONS = {
     "queue_and_windows": "Queue depth and drops (top), the sum of all flows' windows (middle) and each flow's window "
     "(bottom), on one time axis. The queue follows the aggregate window: it holds what exceeds the BDP.",
     "queue_depth_distribution": "Queue depth that packets found on arrival, dropped ones included.",
+    "completion_times": "Finite flows that began in the measurement window: completion time, from the SYN to the last "
+    "ACK, against size (left; triangles had not finished), and each flow's throughput (right).",
     "window_distribution": "Packets in flight of each flow at every ACK, and of all flows together (right). The dashed "
     "line is the fair share.",
     "utilization": "Share of the link's rate that left the queue on the wire, frame overhead included.",
@@ -53,6 +55,7 @@ def render(
         chain=LEDGER_CHAIN,
         max_flows=MAX_FLOWS_LISTED,
         mix=traffic_text(summary["spec"]),
+        finite_names=[transfers_text(group) for group in summary["spec"].get("transfers") or ()],
         used=[rule for rule in summary["rules"]["single_flow"] if rule["in_this_run"]],
     )
 
@@ -70,7 +73,12 @@ def captions(summary: dict[str, Any]) -> dict[str, str]:
         depth += f" Dots are what {model} has in theory." if model else ""
     elif needed and needed < summary["buffer_packets"]:
         depth += " Shaded is what the buffer has beyond BDP/√n: by that rule the queue need never be so short."
-    return CAPTIONS | {"queue_depth_distribution": depth}
+    own = {"queue_depth_distribution": depth}
+    if summary.get("finite_flows"):
+        own["queue_and_windows"] = CAPTIONS["queue_and_windows"].split(" The queue follows", 1)[0] + (
+            " Windows are those of long flows: finite flows are not traced."
+        )
+    return CAPTIONS | own
 
 
 def kept_up(summary: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis import imported, metrics, open_loop, targets
+from analysis import finite_flows, imported, metrics, open_loop, targets
 from analysis.analyse import Analysis
 from analysis.application import application
 from analysis.drain import drained_fraction
@@ -33,6 +33,8 @@ def summarize(a: Analysis) -> dict[str, Any]:
         flow["application_goodput_bps"] = received.by_flow.get(flow["id"])
     rates = None if open_loop.is_open_loop(run) else np.array([flow["goodput_bps"] for flow in flows])
     goodput = float(rates.sum()) if seconds and rates is not None else None
+    if goodput is not None:
+        goodput += finite_flows.carried_bps(run, a.good.bits_per_flow, window)
     long_flows = 0 if rates is None else len(flows)
     counts = metrics.counts(a.queue, window)
     fairness = metrics.almost_fairness(run, a.trace, window, spec["bdp_packets"])
@@ -76,6 +78,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         ),
         "rules": _rules(a, long_flows, fairness["delta"]),
         "open_loop": open_loop.compare(run, a.queue, window) if rates is None else None,
+        **finite_flows.summarize(run, a.queue, window),
         "flows": flows,
         "join": _join(a),
         "ledger": a.ledger,

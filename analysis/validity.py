@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis import imported, open_loop
+from analysis import finite_flows, imported, open_loop
 from analysis.exactness import idle_rtt_reason, in_virtual_time
 from analysis.fidelity import fidelity_reasons
 from analysis.ledger import Entries, ledger_reasons, number
@@ -48,6 +48,7 @@ def reasons_against(
         *_traffic_reasons(run, queue, window),
         *ledger_reasons(run, entries),
         *_open_loop_reasons(run, entries),
+        *finite_flows.reasons(run, window),
         *fidelity_reasons(run, facts, port, complete),
         *_path_reasons(run, utilization),
         *settings_reasons(run, queue, port, complete),
@@ -101,7 +102,7 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
             name = group.get("cc") if isinstance(group, dict) else "?"
             whose = "" if name is None else f" of the {one_line(name)} group"
             reasons.append(f"traffic: {generator}{whose} ended with status {one_line(status)}; see logs/")
-    if "groups" not in unsaid and not groups:
+    if "groups" not in unsaid and not groups and not run.spec.get("transfers"):
         reasons.append("traffic.json: names no group of flows; it is of another version or damaged")
     if traffic.get("generator", generator) != generator:
         reasons.append(

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from analysis.figures.common import transfers_text
 from experiments.resolve import Resolved
 from lib import units
 from lib.terminal import complain, say
@@ -19,7 +21,8 @@ VIRTUAL = {
 
 def headline(spec: Resolved, directory: Path) -> str:
     """The experiment, and the directory of its files."""
-    groups = " + ".join(f"{group.flows} {group.cc}" for group in spec.groups)
+    long_flows = [f"{group.flows} {group.cc}" for group in spec.groups]
+    groups = " + ".join([*long_flows, *(transfers_text(asdict(group)) for group in spec.transfers)])
     if spec.load is not None:
         groups = f"{spec.load:g} of the rate in {spec.sizes} packets, {spec.arrivals}, {spec.flows} flows,"
     clock = "real time" if spec.clock == "real" else VIRTUAL[spec.switch]

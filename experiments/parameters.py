@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from controlplane.policy import WATCHED_MODES
-from experiments.spec import GENERATORS, RUN_TARGETS, TRAFFIC, Spec
+from experiments.spec import GENERATORS, RUN_TARGETS, Spec
+from experiments.transfers import TRAFFIC
 from hosts.traffic.open_loop import ARRIVALS, SIZES
+from hosts.traffic.transfers import THINK_FROM
 from lib.words import PATHS, Key
 
 _MEANINGS = {
@@ -20,12 +22,19 @@ _MEANINGS = {
     "warmup": "traffic before that, which no result counts: s or rtt",
     "mode": "what a full queue does: tail-drop, ecn (marks from ECN_THRESHOLD, drops at BUF), egress-threshold",
     "ecn_threshold": "with MODE=ecn: queue length from which packets are marked (default half of BUF)",
-    "traffic": "long (TCP flows that last), or open-loop (UDP, sent at drawn times whatever the network does)",
+    "traffic": "long (TCP flows that last), finite (TCP flows that come at drawn times), closed-loop (users that send "
+    "a flow, think, send again), or several: long,finite; or open-loop (UDP, sent at drawn times)",
     "generator": "what sends: iperf3 (whole seconds), or epoll (our own, exact to the ns; default with CLOCK=virtual)",
     "start_spread": "with GENERATOR=epoll: flows begin within this time, each when SEED says: s or rtt (default 1rtt)",
-    "load": "with TRAFFIC=open-loop: share of RATE that is offered, in bits on the wire (default 0.8)",
-    "sizes": "with TRAFFIC=open-loop: IP packets of fixed (MTU), exponential or bimodal size (default fixed)",
-    "arrivals": "with TRAFFIC=open-loop: poisson or cbr (default poisson)",
+    "load": "of finite or open-loop traffic: share of RATE that is offered, in bits on the wire (default 0.8)",
+    "sizes": "of finite flows: fixed:14p, exponential:80kB, pareto:80kB:1.5 (mean, shape; the default), "
+    "lognormal:80kB:2, bimodal:2p:62p:0.1, file:PATH (lines of bytes and cumulative probability); of open-loop "
+    "packets: fixed (MTU; the default), exponential, bimodal",
+    "arrivals": "of finite or open-loop traffic: poisson or cbr (default poisson)",
+    "finite_cc": "congestion control of finite flows (default: CC)",
+    "users": "with TRAFFIC=closed-loop: number of users (default 100)",
+    "think": "with TRAFFIC=closed-loop: think time, exponential:1s (the default), fixed:200ms, pareto:1s:1.5, ...",
+    "think_from": "with TRAFFIC=closed-loop: a user thinks from the end of the flow before (end), or from its start",
     "delay": "where the RTT comes from: switch (its links, or a delay line behind one that has none; the default), or "
     "tc (netem on the receiver; the default on a testbed)",
     "reps": "repetitions, one after the other (CLOCK=virtual: as many at once as there are free processors)",
@@ -43,6 +52,7 @@ _VALUES = {
     "generator": GENERATORS,
     "sizes": SIZES,
     "arrivals": ARRIVALS,
+    "think_from": THINK_FROM,
     "delay": ("switch", "tc"),
     "target": RUN_TARGETS,
     "clock": ("real", "virtual"),

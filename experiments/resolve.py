@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from controlplane.targets import TARGETS
-from experiments import capabilities
+from experiments import capabilities, resolve_traffic, transfers
 from experiments.host import Host
 from experiments.spec import (
     ARRIVALS,
@@ -24,6 +24,7 @@ from experiments.spec import (
     Spec,
     validate,
 )
+from experiments.transfers import Transfers
 from lib import units
 from lib.errors import BadValue, SpecError
 from lib.frames import ETHERNET_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES, wire_bytes_of_ip
@@ -32,7 +33,6 @@ from lib.units import Quantity
 UTILIZATION_WINDOW_RTTS = 10
 MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows
 MAX_POOL_BYTES = 1 << 30
-DEFAULT_FLOWS = 16
 DEFAULT_LOAD = Fraction(4, 5)
 # The field compares with iperf3. In virtual time iperf3 cannot run: it spins while it waits.
 DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}
@@ -51,7 +51,7 @@ class Resolved:
     clock: str
     switch: str
     traffic: str
-    generator: str | None  # of long flows
+    generator: str | None  # of TCP flows
     delay: str
     mode: str
     groups: tuple[Group, ...]
@@ -74,11 +74,13 @@ class Resolved:
     sizes: str | None
     arrivals: str | None
     datagram_flows: int | None
+    transfers: tuple[Transfers, ...]  # groups of finite flows
     seed: int
     reps: int
 
     @property
     def flows(self) -> int:
+        """Number of long flows, or of 5-tuples of open-loop traffic."""
         return sum(group.flows or 0 for group in self.groups) + (self.datagram_flows or 0)
 
     @property
@@ -127,7 +129,7 @@ class Resolved:
 
     @property
     def packets(self) -> int:
-        """Data packets of the whole traffic on a full link; for open-loop traffic an upper bound."""
+        """Data packets of the whole traffic on a full link; for open-loop and finite flows an upper bound."""
         least_bytes = LEAST_FRAME_BYTES + WIRE_EXTRA_BYTES
         mean_bytes = {
             None: self.wire_bytes,
@@ -135,7 +137,9 @@ class Resolved:
             "bimodal": (least_bytes + self.wire_bytes) // 2,
             "exponential": least_bytes + self.mtu_bytes // 5,  # truncated, its mean is a little more
         }[self.sizes]
-        return self.rate_bps * self.traffic_ns // (8 * 10**9 * mean_bytes)
+        offered_bps = sum(group.offered_bps() for group in self.transfers)
+        rate_bps = self.rate_bps if self.flows else min(self.rate_bps, int(offered_bps) + 1)
+        return rate_bps * self.traffic_ns // (8 * 10**9 * mean_bytes)
 
     @property
     def pool_packets(self) -> int:
@@ -145,13 +149,15 @@ class Resolved:
         return 8192 + 4 * ahead  # postcards and their copies count, too
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"groups": [{"cc": group.cc, "flows": group.flows} for group in self.groups]}
+        groups = [{"cc": group.cc, "flows": group.flows} for group in self.groups]
+        return asdict(self) | {"groups": groups, "transfers": [asdict(group) for group in self.transfers]}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Resolved:
         """The inverse of `to_dict`, for another process. Nothing is checked: not for files of users."""
         groups = tuple(Group(group["cc"], group["flows"]) for group in content["groups"])
-        return cls(**{**content, "groups": groups})
+        finite = tuple(Transfers(**group) for group in content["transfers"])
+        return cls(**{**content, "groups": groups, "transfers": finite})
 
     @property
     def process_flows(self) -> list[tuple[str | None, int]]:
@@ -180,12 +186,15 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     if spec.switch in ("driver", "ns3") and clock == "real" and not errors.keys() & {"switch", "clock"}:
         what = "is part of the virtual-time kernel" if spec.switch == "driver" else "simulates its time"
         wrong("switch", f"{what}; allowed: process, or {spec.switch} with CLOCK=virtual")
-    groups = _groups(spec, given, errors, wrong)
-    open_loop = spec.traffic == "open-loop"
-    generator = None if open_loop else spec.generator or DEFAULT_GENERATOR[clock]
+    groups = resolve_traffic.groups(spec, given, errors, wrong)
+    open_loop = spec.traffic == transfers.OPEN_LOOP
+    has_finite = bool(transfers.finite_kinds(spec.traffic))
+    generator = None if open_loop else spec.generator or ("epoll" if has_finite else DEFAULT_GENERATOR[clock])
+    if generator == "iperf3" and has_finite and not errors.keys() & {"generator", "traffic"}:
+        wrong("generator", "has no finite flows; allowed: epoll")
     if generator == "iperf3" and clock == "virtual" and not errors.keys() & {"generator", "clock"}:
         wrong("generator", "waits for its peer by spinning, which never ends in virtual time; allowed: epoll")
-    _check_traffic(spec, given, generator, errors, wrong)
+    resolve_traffic.check(spec, given, generator, errors, wrong)
     _check_host(spec, groups, host, errors, wrong)
     if spec.switch == "ns3":
         _check_simulator(spec, errors, wrong)
@@ -199,18 +208,25 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     capabilities.refuse(spec, clock, wire_bytes, can, refused)
     rtt_ns, rate_bps = units.whole(spec.rtt), units.whole(spec.rate)
     bdp = Fraction(rate_bps * rtt_ns, 8 * 10**9 * wire_bytes)
-    duration_ns, warmup_ns = (_time_ns(quantity, rtt_ns) for quantity in (spec.duration, spec.warmup))
+    duration_ns, warmup_ns = (resolve_traffic.time_ns(quantity, rtt_ns) for quantity in (spec.duration, spec.warmup))
     if not errors.keys() & {"duration", "rtt"} and duration_ns < UTILIZATION_WINDOW_RTTS * rtt_ns:
         wrong("duration", f"is too short; allowed: {UTILIZATION_WINDOW_RTTS} RTTs or more, the window of utilization")
     elif not errors.keys() & {"duration", "warmup", "rtt"} and duration_ns + warmup_ns > MAX_TRAFFIC_NS:
         wrong("duration", "is too long; allowed: WARMUP and DURATION together 82800s at most, as iperf3 can run")
 
+    start_spread_ns = resolve_traffic.start_spread_ns(spec.start_spread, generator, rtt_ns) if groups else 0
+    finite = transfers.resolve(
+        spec, groups[0].cc if len(groups) == 1 else resolve_traffic.one_cc(spec), wire_bytes,
+        start_spread_ns + warmup_ns + duration_ns, wrong,
+    )  # fmt: skip
     buffer_packets, threshold_bytes = threshold(spec.buf, bdp, rate_bps, wire_bytes, spec.mtu)
     ecn = _ecn_threshold(spec, buffer_packets, threshold_bytes, bdp, wire_bytes, errors, wrong)
     resolved = Resolved(
         spec_version=SPEC_VERSION,
         name=spec.name
-        or "-".join(f"{group.cc}{group.flows}" for group in groups)
+        or "-".join(
+            [*(f"{group.cc}{group.flows}" for group in groups), *(f"{group.kind}-{group.cc}" for group in finite)]
+        )
         or f"open-loop-{spec.sizes or SIZES[0]}",
         target=spec.target,
         clock=clock,
@@ -234,11 +250,12 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         ecn_threshold_bytes=ecn[1],
         duration_ns=duration_ns,
         warmup_ns=warmup_ns,
-        start_spread_ns=_start_spread_ns(spec.start_spread, generator, rtt_ns),
+        start_spread_ns=start_spread_ns,
         load=float(DEFAULT_LOAD if spec.load is None else spec.load) if open_loop else None,
         sizes=(spec.sizes or SIZES[0]) if open_loop else None,
         arrivals=(spec.arrivals or ARRIVALS[0]) if open_loop else None,
-        datagram_flows=(DEFAULT_FLOWS if spec.flows is None else spec.flows) if open_loop else None,
+        datagram_flows=(resolve_traffic.DEFAULT_FLOWS if spec.flows is None else spec.flows) if open_loop else None,
+        transfers=finite,
         seed=spec.seed,
         reps=spec.reps,
     )
@@ -260,54 +277,24 @@ def _default_text(spec: Spec, key: str) -> object:
     return value.text if isinstance(value, Quantity) else value
 
 
-def _groups(spec: Spec, given: Mapping[str, object], errors: dict[str, BadValue], wrong: Any) -> tuple[Group, ...]:
-    """The groups with their numbers of flows. FLOWS is the number of a single group, by default 16. Open-loop traffic
-    has no groups.
-    """
-    if spec.traffic == "open-loop":
-        return ()
-    groups = tuple(spec.cc)
-    if len(groups) == 1 and groups[0].flows is None:
-        return (Group(groups[0].cc, DEFAULT_FLOWS if spec.flows is None else spec.flows),)
-    total = sum(group.flows for group in groups)
-    if total > MAX_FLOWS:
-        wrong("cc", f"has {total} flows; allowed: 1 to {MAX_FLOWS}, as FLOWS")
-    elif spec.flows is not None and spec.flows != total and not errors.keys() & {"cc", "flows"}:
-        wrong("flows", f"is not the sum of CC={given.get('cc')}, {total}; allowed: {total}, or no FLOWS at all")
-    return groups
-
-
-def _check_traffic(
-    spec: Spec, given: Mapping[str, object], generator: str | None, errors: dict[str, BadValue], wrong: Any
-) -> None:
-    """Refuses keys that have no meaning with this kind of traffic."""
-    if "traffic" in errors:
-        return
-    if generator is None:
-        for key in ("cc", "generator", "start_spread", "rtt_spread"):
-            if key in given and key not in errors:
-                wrong(key, "has no meaning with TRAFFIC=open-loop; allowed: with TRAFFIC=long only")
-        return
-    for key in ("load", "sizes", "arrivals"):
-        if key in given and key not in errors:
-            wrong(key, "has no meaning with TRAFFIC=long; allowed: with TRAFFIC=open-loop only")
-    spread = spec.start_spread and spec.start_spread.amount
-    if spread and generator != "epoll" and not errors.keys() & {"start_spread", "generator"}:
-        wrong("start_spread", f"has no meaning with GENERATOR={generator}; allowed: with GENERATOR=epoll only")
-
-
 def _check_host(spec: Spec, groups: tuple[Group, ...], host: Host, errors: dict[str, BadValue], wrong: Any) -> None:
-    known = host.congestion_controls
-    testbed = capabilities.on_testbed(
-        TARGETS[spec.target].capabilities
-    )  # this machine does not know the hosts of a testbed
-    missing = [group.cc for group in groups if known is not None and group.cc not in known and not testbed]
-    if missing and known is not None and "cc" not in errors:
-        what = "is" if len(groups) == 1 else f"names {' and '.join(missing)},"
-        more = " (CLOCK=virtual has all of Linux)" if host.clock == "real" else ""
-        wrong("cc", f"{what} no congestion control of {host.kernel}; allowed: {', '.join(known)}{more}")
-    if spec.delay == "tc" and not host.netem and "delay" not in errors and not testbed:
+    """Refuses what the hosts' kernel lacks. This machine does not know the hosts of a testbed."""
+    if capabilities.on_testbed(TARGETS[spec.target].capabilities):
+        return
+    _check_congestion_controls("cc", [group.cc for group in groups or spec.cc], host, errors, wrong)
+    if spec.finite_cc:
+        _check_congestion_controls("finite_cc", [spec.finite_cc], host, errors, wrong)
+    if spec.delay == "tc" and not host.netem and "delay" not in errors:
         wrong("delay", "needs netem, which this host's kernel lacks (CONFIG_NET_SCH_NETEM); allowed: switch")
+
+
+def _check_congestion_controls(key: str, names: list[str], host: Host, errors: dict[str, BadValue], wrong: Any) -> None:
+    known = host.congestion_controls
+    missing = [] if known is None else [cc for cc in names if cc not in known]
+    if missing and known is not None and key not in errors:
+        what = "is" if len(names) == 1 else f"names {' and '.join(missing)},"
+        more = " (CLOCK=virtual has all of Linux)" if host.clock == "real" else ""
+        wrong(key, f"{what} no congestion control of {host.kernel}; allowed: {', '.join(known)}{more}")
 
 
 def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Any) -> None:
@@ -324,19 +311,6 @@ def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Any) -> Non
     ):
         if lacks and key not in errors:
             wrong(key, f"{problem} with SWITCH=ns3")
-
-
-def _time_ns(quantity: Quantity, rtt_ns: int) -> int:
-    return units.nearest(quantity.amount * rtt_ns) if quantity.dimension == "rtt" else units.whole(quantity)
-
-
-def _start_spread_ns(quantity: Quantity | None, generator: str | None, rtt_ns: int) -> int:
-    """By default one RTT. In virtual time, flows with one RTT that all begin in the same ns behave the same in every
-    run: another SEED would give the same sample.
-    """
-    if quantity is None:
-        return rtt_ns if generator == "epoll" else 0
-    return _time_ns(quantity, rtt_ns)
 
 
 def threshold(quantity: Quantity, bdp: Fraction, rate_bps: int, wire_bytes: int, mtu: int) -> tuple[int, int | None]:

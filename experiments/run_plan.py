@@ -19,13 +19,21 @@ from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit
 from controlplane.soft import FiveTuple
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS
-from experiments import capabilities, cost, host, topology
+from experiments import capabilities, cost, host, topology, transfers
 from experiments.cell import RUNTIME
 from experiments.configure import POSTCARD_PORT, TCP, SwitchSettings
 from experiments.resolve import Resolved
 from experiments.switches import BOTTLENECK
 from experiments.topology import HOSTS, RECEIVER, SENDER, Network
-from experiments.traffic import FIRST_CLIENT_PORT, FIRST_SERVER_PORT, LAST_CLIENT_PORT, PROGRAM, Flow, TrafficPlan
+from experiments.traffic import (
+    FIRST_CLIENT_PORT,
+    FIRST_FINITE_SERVER_PORT,
+    FIRST_SERVER_PORT,
+    LAST_CLIENT_PORT,
+    Flow,
+    TrafficPlan,
+)
+from hosts.traffic.transfers import draw, server_ports
 
 CLIENT_PORT_OFFSETS = 1_000
 FRAME_EXTRA_BYTES = 18  # Ethernet header and a VLAN tag
@@ -35,6 +43,8 @@ TRACER_PERIOD_S = 0.02  # between two readings of the rings
 BASE_MIB = 320  # of a virtual machine, for the kernel, Python programs and page cache
 SWITCH_RINGS_MIB = 3 * 64  # if the switch is a process
 FLOW_BYTES = 1 << 20
+FINITE_FLOW_BYTES = 1 << 10  # at sender and receiver, whether it is open or not
+OPEN_FLOW_BYTES = 16 << 10  # two sockets; buffers hold what is in flight
 
 
 class FlowProcess(NamedTuple):
@@ -97,6 +107,7 @@ def plan_run(spec: Resolved, repetition: int) -> RunPlan:
     """The plan of repetition `repetition` (from 1)."""
     processes = flow_processes(spec, repetition)
     flows = _flows(processes, extra_delays_ns(spec, repetition))
+    finite = finite_ports(spec, repetition)
     sized = sizes(spec)
     delays_ns = [flow.extra_delay_ns for flow in flows] if spec.rtt_spread_ns else []
     return RunPlan(
@@ -105,8 +116,8 @@ def plan_run(spec: Resolved, repetition: int) -> RunPlan:
         stored_spec=spec.to_dict() | {"repetition": repetition, "extra_delays_ns": delays_ns},
         network=network(spec),
         settings=_settings(spec, flows),
-        traffic=TrafficPlan(PROGRAM[spec.traffic], flows, _traffic_options(spec, repetition, processes)),
-        setup=_setup(spec, sized, len(processes)),
+        traffic=_traffic(spec, repetition, processes, flows, finite),
+        setup=_setup(spec, sized, len(processes), finite),
         sizes=sized,
         durations=Durations(
             connect_ns=spec.connect_ns,
@@ -149,6 +160,23 @@ def flow_processes(spec: Resolved, repetition: int) -> list[FlowProcess]:
     return result
 
 
+def finite_ports(spec: Resolved, repetition: int) -> list[range]:
+    """The server ports of each group of finite flows: as many as the flows that SEED and `repetition` draw need."""
+    result: list[range] = []
+    first = FIRST_FINITE_SERVER_PORT
+    duration_ns = spec.start_spread_ns + spec.warmup_ns + spec.duration_ns
+    for number, group in enumerate(spec.transfers):
+        flows = sum(1 for _ in draw(group.group(first), number, duration_ns, _seed(spec, repetition)))
+        result.append(range(first, first + server_ports(flows)))
+        first = result[-1].stop
+    return result
+
+
+def _seed(spec: Resolved, repetition: int) -> int:
+    """Of the traffic."""
+    return spec.seed << 16 | repetition
+
+
 def extra_delays_ns(spec: Resolved, repetition: int) -> list[int]:
     """Each flow's delay beyond RTT: even steps from 0 to RTT_SPREAD, shuffled among the flows by SEED and repetition.
 
@@ -166,6 +194,7 @@ def sizes(spec: Resolved) -> Sizes:
     ring_mib = min(1024, max(16, 1 << math.ceil(math.log2(max(events * TRACE_EVENT_BYTES / (1 << 20), 1)))))
     pool_bytes = spec.pool_packets * (spec.frame_bytes + 1024)
     socket_bytes = 8 * (spec.bdp_packets + spec.buffer_packets) * (spec.wire_bytes + 1024) + spec.flows * FLOW_BYTES
+    socket_bytes += _finite_bytes(spec)
     rings_mib = ring_mib + (SWITCH_RINGS_MIB if spec.switch == "process" else 0)
     return Sizes(
         pool_packets=spec.pool_packets,
@@ -173,6 +202,15 @@ def sizes(spec: Resolved) -> Sizes:
         trace_ring_mib=ring_mib,
         machine_mib=BASE_MIB + rings_mib + (pool_bytes + socket_bytes >> 20),
     )
+
+
+def _finite_bytes(spec: Resolved) -> int:
+    """Memory of all finite flows, and of those that are open at the same time: as long as the load is below 1, those of
+    10 s at most.
+    """
+    planned = sum(group.flows(spec.traffic_ns) for group in spec.transfers)
+    at_once = sum(group.users or group.flows(min(10**10, spec.traffic_ns)) for group in spec.transfers)
+    return int(planned * FINITE_FLOW_BYTES + at_once * OPEN_FLOW_BYTES)
 
 
 def queue(spec: Resolved, port: int) -> Queue:
@@ -230,32 +268,44 @@ def _settings(spec: Resolved, flows: tuple[Flow, ...]) -> SwitchSettings:
     )
 
 
-def _traffic_options(spec: Resolved, repetition: int, processes: list[FlowProcess]) -> dict[str, Any]:
-    """The options of the traffic program. `start_mono_ns` 0 means as soon as possible; the starter may set a time."""
-    seed = spec.seed << 16 | repetition
-    if not spec.groups:
-        (process,) = processes
-        assert spec.load is not None  # resolve sets it with this traffic
-        return {
-            "start_mono_ns": 0,
-            "duration_ns": spec.traffic_ns,
-            "server": RECEIVER.ipv4,
-            "server_port": process.server_port,
-            "first_client_port": process.first_client_port,
-            "flows": process.flows,
-            "rate_bps": spec.rate_bps,
-            "load_ppm": round(spec.load * 1e6),
-            "mtu_bytes": spec.mtu_bytes,
-            "seed": seed,
-            "arrivals": spec.arrivals,
-            "sizes": spec.sizes,
-        }
+def _traffic(
+    spec: Resolved, repetition: int, processes: list[FlowProcess], flows: tuple[Flow, ...], finite: list[range]
+) -> TrafficPlan:
+    """The traffic program and its options. `start_mono_ns` 0 means as soon as possible; the starter may set a time."""
+    if spec.traffic == transfers.OPEN_LOOP:
+        return TrafficPlan("open_loop", flows, _open_loop_options(spec, repetition, processes))
+    options = _tcp_options(spec, repetition, processes)
+    if finite:
+        options["transfers"] = [group.plan(ports.start) for group, ports in zip(spec.transfers, finite, strict=True)]
+    return TrafficPlan("long_flows", flows, options)
+
+
+def _open_loop_options(spec: Resolved, repetition: int, processes: list[FlowProcess]) -> dict[str, Any]:
+    (process,) = processes
+    assert spec.load is not None  # resolve sets it with this traffic
+    return {
+        "start_mono_ns": 0,
+        "duration_ns": spec.traffic_ns,
+        "server": RECEIVER.ipv4,
+        "server_port": process.server_port,
+        "first_client_port": process.first_client_port,
+        "flows": process.flows,
+        "rate_bps": spec.rate_bps,
+        "load_ppm": round(spec.load * 1e6),
+        "mtu_bytes": spec.mtu_bytes,
+        "seed": _seed(spec, repetition),
+        "arrivals": spec.arrivals,
+        "sizes": spec.sizes,
+    }
+
+
+def _tcp_options(spec: Resolved, repetition: int, processes: list[FlowProcess]) -> dict[str, Any]:
     timing: dict[str, Any] = {"seconds": spec.traffic_ns // 10**9}
     if spec.generator == "epoll":
         timing = {
             "duration_ns": spec.warmup_ns + spec.duration_ns,
             "start_spread_ns": spec.start_spread_ns,
-            "seed": seed,
+            "seed": _seed(spec, repetition),
             "connect_interval_ns": spec.connect_interval_ns,
             # The sockets stay open for the ACKs of the last measured packets.
             "drain_ns": spec.longest_rtt_ns,
@@ -270,11 +320,12 @@ def _traffic_options(spec: Resolved, repetition: int, processes: list[FlowProces
     }
 
 
-def _setup(spec: Resolved, sized: Sizes, processes: int) -> dict[str, Any]:
+def _setup(spec: Resolved, sized: Sizes, processes: int, finite: list[range]) -> dict[str, Any]:
     """The playbooks' variables. Options that depend on the experiment are here, all others in the roles."""
     window_rtt_share = (spec.rtt_ns + spec.rtt_spread_ns) / spec.rtt_ns
     window_packets = spec.bdp_packets * window_rtt_share + spec.buffer_packets
-    server_ports = f"{FIRST_SERVER_PORT}-{FIRST_SERVER_PORT + processes - 1}"
+    # Of long flows and datagrams. Without any, a port on which nobody listens: finite flows are not traced.
+    traced_ports = f"{FIRST_SERVER_PORT}-{FIRST_SERVER_PORT + max(processes, 1) - 1}"
     # Collector and tracer report each second; in virtual time twice between two looks at the traffic.
     status_ms = max(1, int(cost.tick_s(spec) * 500)) if spec.clock == "virtual" else 1000
     status = ["--status", "--status-ms", str(status_ms)]
@@ -286,6 +337,9 @@ def _setup(spec: Resolved, sized: Sizes, processes: int) -> dict[str, Any]:
         "python": sys.executable,
         "checkout": str(host.CHECKOUT),
         "client_ports": f"{FIRST_CLIENT_PORT}-{LAST_CLIENT_PORT}",
+        "finite_ports": [
+            f"{ports.start}-{ports[-1]}={group.cc}" for group, ports in zip(spec.transfers, finite, strict=True)
+        ],
         "postcard_port": POSTCARD_PORT,
         "collector_address": topology.COLLECTOR.ipv4,
         "collector_source": topology.POSTCARD_SOURCE,
@@ -294,5 +348,5 @@ def _setup(spec: Resolved, sized: Sizes, processes: int) -> dict[str, Any]:
         "switch_executor": spec.switch,
         "switch_options": ["--packets", str(sized.pool_packets), "--drop-user", "nobody", *watch],
         "collector_options": status,
-        "tracer_options": [*status, "--ring-mib", str(sized.trace_ring_mib), "--port", server_ports],
+        "tracer_options": [*status, "--ring-mib", str(sized.trace_ring_mib), "--port", traced_ports],
     }

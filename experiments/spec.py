@@ -15,7 +15,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from controlplane.policy import WATCHED_MODES
 from controlplane.targets import TARGETS
+from experiments.transfers import Drawn, read_distribution, read_traffic
 from hosts.traffic.open_loop import ARRIVALS, SIZES
+from hosts.traffic.transfers import MOST_USERS, THINK_FROM
 from lib import strict_yaml, values
 from lib.errors import BadValue, SpecError
 from lib.values import SIX_DECIMALS, choice, number, optional, quantity, whole_number
@@ -23,7 +25,6 @@ from lib.values import SIX_DECIMALS, choice, number, optional, quantity, whole_n
 SPEC_VERSION = 1
 STREAMS_PER_PROCESS = 128  # iperf3's own limit
 MAX_FLOWS = 1024
-TRAFFIC = ("long", "open-loop")
 GENERATORS = ("iperf3", "epoll")
 RUN_TARGETS = tuple(name for name in TARGETS if name != "fake")  # fake forwards nothing: it is for tests
 
@@ -54,6 +55,17 @@ def _groups(value: object) -> tuple[Group, ...]:
     if len(set(names)) < len(names):
         raise ValueError("names a congestion control twice; allowed: each once, with its flows")
     return tuple(groups)
+
+
+def _sizes(value: object) -> str | Drawn:
+    """Of open-loop packets a word, of finite flows a distribution."""
+    return str(value) if value in SIZES else read_distribution("bytes", "packets")(value)
+
+
+def _cc(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", value.lower()):
+        raise ValueError("is no name of a congestion control; allowed: one, as in cubic")
+    return value.lower()
 
 
 def _name(value: object) -> str:
@@ -100,12 +112,16 @@ class Spec(BaseModel):
     warmup: Annotated[Any, Read(quantity("time", "rtt", low="0ns", high="3600s"))] = "200rtt"
     mode: Annotated[str, Read(choice(*WATCHED_MODES))] = "tail-drop"
     ecn_threshold: Annotated[Any, Read(optional(_BUFFER))] = None
-    traffic: Annotated[str, Read(choice(*TRAFFIC))] = "long"
+    traffic: Annotated[str, Read(read_traffic)] = "long"
     generator: Annotated[str | None, Read(optional(choice(*GENERATORS)))] = None
     start_spread: Annotated[Any, Read(optional(quantity("time", "rtt", low="0ns", high="3600s")))] = None
     load: Annotated[Any, Read(optional(number("0.001", "2", decimals=SIX_DECIMALS)))] = None
-    sizes: Annotated[str | None, Read(optional(choice(*SIZES)))] = None
+    sizes: Annotated[Any, Read(optional(_sizes))] = None
     arrivals: Annotated[str | None, Read(optional(choice(*ARRIVALS)))] = None
+    finite_cc: Annotated[str | None, Read(optional(_cc))] = None
+    users: Annotated[int | None, Read(optional(whole_number(1, MOST_USERS)))] = None
+    think: Annotated[Any, Read(optional(read_distribution("time")))] = None
+    think_from: Annotated[str | None, Read(optional(choice(*THINK_FROM)))] = None
     delay: Annotated[str | None, Read(optional(choice("switch", "tc")))] = None
     reps: Annotated[int, Read(whole_number(1, 1000))] = 1
     seed: Annotated[int, Read(whole_number(0, 2**32 - 1))] = 1

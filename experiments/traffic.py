@@ -14,8 +14,8 @@ from experiments import host, topology
 from lib.errors import RunError
 from runs import results
 
-PROGRAM = {"long": "long_flows", "open-loop": "open_loop"}
 FIRST_SERVER_PORT = 5201
+FIRST_FINITE_SERVER_PORT = 6001
 # Below Linux's default range of ephemeral ports, from which iperf3's control connections come.
 FIRST_CLIENT_PORT = 30_000
 LAST_CLIENT_PORT = FIRST_CLIENT_PORT + 2047

@@ -17,6 +17,7 @@ SPEC_FILE = "spec.yaml"
 POSTCARDS_FILE = "postcards.bsp"
 TCP_FILE = "tcp.bst"
 GOODPUT_FILE = "goodput.bsg"
+FLOWS_FILE = "flows.bsf"  # of runs with finite flows
 ENVIRONMENT = "environment.json"  # the last of the raw files: with it the repetition is recorded
 
 # In a repetition, derived.

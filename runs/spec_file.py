@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hosts.traffic.open_loop import SIZES
+from hosts.traffic.transfers import KINDS
 from lib import strict_yaml
 from lib.errors import InputError
 from lib.frames import LEAST_IP_BYTES, MOST_IP_BYTES
@@ -28,7 +29,7 @@ OPEN_LOOP_SPEC = {"datagram_flows": int, "load": float, "sizes": str, "arrivals"
 # Optional keys that the analysis reads, if they exist and are not null.
 OPTIONAL_SPEC = {
     "name": str, "target": str, "clock": str, "switch": str, "delay": str, "traffic": str, "generator": str,
-    "threshold_bytes": int, "ecn_threshold_packets": int, "ecn_threshold_bytes": int, "rate_pps": int,
+    "transfers": list, "threshold_bytes": int, "ecn_threshold_packets": int, "ecn_threshold_bytes": int, "rate_pps": int,
 }  # fmt: skip
 
 _ALLOWED = {
@@ -96,6 +97,11 @@ def read(path: Path) -> dict[str, Any]:
         for g in spec["groups"]
     ):
         wrong.append("groups must be a list of {cc, flows}")
+    if not wrong and not all(
+        isinstance(g, dict) and isinstance(g.get("cc"), str) and g.get("kind") in KINDS
+        for g in spec.get("transfers") or ()
+    ):
+        wrong.append("transfers must be a list of {kind, cc, ...}")
     if not wrong and "sizes" in required and not LEAST_IP_BYTES <= spec["mtu_bytes"] <= MOST_IP_BYTES:
         wrong.append(f"mtu_bytes must be from {LEAST_IP_BYTES} to {MOST_IP_BYTES}, is {spec['mtu_bytes']}")
     if wrong:

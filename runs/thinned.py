@@ -6,10 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from lib import regular
-from runs.names import GOODPUT_FILE, POSTCARDS_FILE, TCP_FILE, THINNED
+from runs.names import FLOWS_FILE, GOODPUT_FILE, POSTCARDS_FILE, TCP_FILE, THINNED
 
-RAW = (POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE)
-TABLES = ("postcards.parquet", "tcp.parquet", "joined.parquet")
+RAW = (POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE, FLOWS_FILE)
+TABLES = ("postcards.parquet", "tcp.parquet", "joined.parquet", "flows.parquet")
 LOGS_AND_FIGURES = ("logs", "figures")
 REMOVED = {"tables": RAW, "summary": (*RAW, *TABLES, *LOGS_AND_FIGURES)}  # by the kept part
 

@@ -51,7 +51,15 @@ def traffic_text(spec: Data) -> str:
     """The traffic in a few words."""
     if spec.get("traffic") == "open-loop":
         return f"{spec['load']:g} of the rate open-loop ({spec['sizes']} packets, {spec['arrivals']})"
-    return " + ".join(f"{group.get('flows')} {group['cc']}" for group in spec["groups"])
+    long_flows = [f"{group.get('flows')} {group['cc']}" for group in spec["groups"]]
+    return " + ".join([*long_flows, *map(transfers_text, spec.get("transfers") or ())])
+
+
+def transfers_text(group: Data) -> str:
+    """A group of finite flows in a few words."""
+    if group["kind"] == "closed-loop":
+        return f"{group.get('users')} users of {group['cc']} ({group.get('sizes_given')})"
+    return f"{group.get('load') or 0:g} of the rate in {group['cc']} flows ({group.get('sizes_given')})"
 
 
 def seconds(a: Analysis, mono_ns: np.ndarray) -> np.ndarray:

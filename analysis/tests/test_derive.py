@@ -17,11 +17,12 @@ from analysis import derive as derive_module
 from analysis import report
 from analysis.amounts import count, number, percent, si
 from analysis.derive import convert, derive
-from analysis.figures import NAMES
+from analysis.figures import names
 from analysis.figures.common import envelope, pick_flows
 from analysis.tests import simulate
 from bufferscope.__main__ import main
 
+NAMES = names({})  # of a run with long flows
 DERIVED = [
     "distributions.parquet", "joined.parquet", "postcards.parquet", "report.html", "summary.json", "tcp.parquet",
 ]  # fmt: skip

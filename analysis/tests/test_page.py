@@ -11,11 +11,12 @@ import struct
 import pytest
 
 from analysis.derive import derive
-from analysis.figures import NAMES
+from analysis.figures import names
 from analysis.page.figure import MAX_BYTES, embed
 from analysis.tests import simulate
 from lib.errors import InputError
 
+NAMES = names({})  # of a run with long flows
 BOX = """const box = document.querySelector('.picture svg').getBoundingClientRect();
 return [box.left, box.top, box.width, box.height]"""
 VIEW_BOX = "return document.querySelector('.picture svg').getAttribute('viewBox').split(' ').map(Number)"

@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 
 from analysis import derive as derive_module
-from analysis.figures import NAMES
+from analysis.figures import names
 from analysis.replay import _comparison
 from bufferscope.__main__ import main
 
+NAMES = names({})  # of a run with long flows
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Kernels of NumPy's BLAS for the oldest processor it knows, one thread, another order of hashes, place and language.
 ELSEWHERE = {

@@ -95,10 +95,10 @@ def options(spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, directory: Path
 
 
 def flow_lines(plan: RunPlan, flows: LongFlowsPlan) -> str:
-    """Standard input of the simulator: the flows of tcp_flows, each with its delay."""
+    """Standard input of the simulator: the long flows of tcp_flows without size and user, each with its delay."""
     delays = (flow.extra_delay_ns for flow in plan.traffic.flows)
-    lines = epoll_flows.flow_lines(flows)
-    return "".join(f"{line.strip()} {delay_ns}\n" for line, delay_ns in zip(lines, delays, strict=True))
+    words = (line.split()[:4] for line in epoll_flows.flow_lines(flows))
+    return "".join(f"{' '.join(flow)} {delay_ns}\n" for flow, delay_ns in zip(words, delays, strict=True))
 
 
 def simulate(words: list[str], flows: str, directory: Path, processor: int | None) -> None:

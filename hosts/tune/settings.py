@@ -28,6 +28,8 @@ SYSCTLS = {
     "net.ipv4.tcp_no_metrics_save": "1",
     # a sender that the scheduler held up for an RTO keeps its window: the queue is measured, not the scheduler
     "net.ipv4.tcp_slow_start_after_idle": "0",
+    # a closed connection must stay in TIME-WAIT: without it the kernel answers the peer's last segments with a RST
+    "net.ipv4.tcp_max_tw_buckets": "1048576",
     # the kernel's defaults, on which every experiment relies: RTT samples and selective ACKs
     "net.ipv4.tcp_timestamps": "1",
     "net.ipv4.tcp_sack": "1",

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: MIT
+"""Finite flows: flows.parquet, the summary's `finite_flows`, and the reasons against a run.
+
+A flow's times are those of its sending program; its packets and drops are those of the bottleneck queue's postcards. A
+flow is measured if it began in the measurement window, also if it ended later, or not at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analysis.join import Segments
+from analysis.load import Run
+from analysis.metrics import Columns, Window, dropped, percentiles, wire_bytes
+from analysis.sums import dot
+from runs.verdict import Area
+from wire import wire
+
+RECORD = wire.FLOW_RECORD.const
+NAME = "flows.parquet"
+ENDS = ("unfinished", "finished", "long", "refused", "reset")  # by the value of a record's `end`
+TIMES = ("syn_mono_ns", "connected_mono_ns", "started_mono_ns", "ended_mono_ns")
+COUNTED = ("busy_us", "rwnd_limited_us", "sndbuf_limited_us")
+NO_RTT_US = 0xFFFF_FFFF
+CLOSED_LOOP = "closed-loop"
+
+
+def groups_of(run: Run) -> np.ndarray:
+    """The number of each record's group in spec.yaml's `transfers` (int64); -1: a long flow."""
+    assert run.flow_records is not None
+    transfers = run.documents["traffic"].get("transfers")
+    entries = transfers.get("groups") if isinstance(transfers, dict) else None
+    ports = [entry.get("first_server_port") for entry in entries or () if isinstance(entry, dict)]
+    first_ports = [port for port in ports if isinstance(port, int)]
+    at = np.searchsorted(np.array(first_ports, dtype=np.int64), run.flow_records["dst_port"], side="right") - 1
+    return np.where(run.flow_records["end"] == RECORD["FLOW_END_LONG"], -1, at)
+
+
+def table(run: Run, queue: Columns, segments: Segments, window: Window) -> pl.DataFrame:
+    """One row a flow, in the order of their SYNs (analysis/README.md)."""
+    records = run.flow_records
+    assert records is not None
+    group = groups_of(run)
+    ends = np.minimum(records["end"], len(ENDS) - 1)
+    columns: dict[str, Any] = {
+        "line": records["line"],
+        "flow": pl.Series(records["flow"]).replace(-1, None),
+        "group": pl.Series(group).replace(-1, None),
+        "user": pl.Series(records["user"]).replace(0, None),
+        "src_port": records["src_port"],
+        "dst_port": records["dst_port"],
+        **{name: pl.Series(records[name]).replace(0, None) for name in TIMES},
+        **_at_the_queue(run, queue, segments),
+        "size_bytes": pl.Series(records["size_bytes"]).replace(0, None),
+        "acked_bytes": records["acked_bytes"],
+        "retransmits": records["retransmits"],
+        "timeouts": pl.Series(records["timeouts"]).replace(RECORD["FLOW_TIMEOUTS_UNKNOWN"], None),
+        "min_rtt_us": pl.Series(records["min_rtt_us"]).replace(NO_RTT_US, None),
+        "srtt_us": pl.Series(records["srtt_us"]).replace(0, None),
+        "mss_bytes": records["mss_bytes"],
+        **{name: records[name] for name in COUNTED},
+        "end": pl.Series(ends, dtype=pl.UInt32).cat.to(pl.Enum(ENDS)),
+        "measured": _began_in(records, window),
+    }
+    return pl.DataFrame(columns)
+
+
+def _at_the_queue(run: Run, queue: Columns, segments: Segments) -> dict[str, pl.Series]:
+    """Packets, drops and marks of each record's flow, and when its data first came and last left."""
+    assert run.flow_records is not None
+    flow, size = run.flow_records["flow"], len(run.flows) + 1  # the last place is that of flows without packets
+    lost = dropped(queue)
+    marked = (queue["flags"] & wire.POSTCARD.const["POSTCARD_CE_MARKED"]) != 0
+    data = segments.rows[segments.payload_bytes > 0]
+    first, last = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    backwards = data[::-1]  # of several assignments to one place NumPy keeps the last
+    first[queue["flow"][backwards]] = queue["enqueue_mono_ns"][backwards]
+    left = data[~lost[data]]
+    departures = queue["enqueue_mono_ns"][left] + queue["sojourn_ns"][left]
+    order = np.argsort(departures, kind="stable")
+    last[queue["flow"][left[order]]] = departures[order]
+    counts = {
+        "packets": np.bincount(queue["flow"], minlength=size),
+        "drops": np.bincount(queue["flow"][lost], minlength=size),
+        "marks": np.bincount(queue["flow"][marked], minlength=size),
+    }
+    return {
+        "first_data_arrival_mono_ns": pl.Series(first[flow]).replace(0, None),
+        "last_data_departure_mono_ns": pl.Series(last[flow]).replace(0, None),
+        **{name: pl.Series(np.where(flow < 0, 0, values[flow]).astype(np.uint32)) for name, values in counts.items()},
+    }
+
+
+def _began_in(records: Columns, window: Window) -> np.ndarray:
+    began = records["syn_mono_ns"]
+    return (began >= window.start_ns) & (began < window.end_ns) & (records["end"] != RECORD["FLOW_END_LONG"])
+
+
+def reasons(run: Run, window: Window) -> list[str]:
+    """One line if flows that had time to show at the queue did not."""
+    records = run.flow_records
+    if records is None:
+        return []
+    in_time = (records["syn_mono_ns"] > 0) & (records["syn_mono_ns"] < window.end_ns - 2 * run.spec["rtt_ns"])
+    unseen = np.count_nonzero(in_time & (records["flow"] < 0))
+    return [f"{Area.LEDGER}: {unseen} flows of flows.bsf have no packet at the queue; see logs/"] if unseen else []
+
+
+def summarize(run: Run, queue: Columns, window: Window) -> dict[str, Any]:
+    """The summary's `finite_flows`, an object a group; nothing for a run without finite flows."""
+    if run.flow_records is None:
+        return {}
+    group = groups_of(run)
+    packet_group = _group_of_packets(run, queue, group)
+    groups = enumerate(run.spec["transfers"])
+    return {
+        "finite_flows": [
+            _of_group(run, queue, window, group == number, packet_group == number, spec) for number, spec in groups
+        ]
+    }
+
+
+def _group_of_packets(run: Run, queue: Columns, group: np.ndarray) -> np.ndarray:
+    assert run.flow_records is not None
+    of_flow = np.full(len(run.flows) + 1, -1, dtype=np.int64)
+    of_flow[run.flow_records["flow"]] = group
+    of_flow[-1] = -1
+    return of_flow[queue["flow"]]
+
+
+def _of_group(
+    run: Run, queue: Columns, window: Window, mine: np.ndarray, packets: np.ndarray, spec: dict[str, Any]
+) -> dict[str, Any]:
+    assert run.flow_records is not None
+    records = {name: values[mine] for name, values in run.flow_records.items()}
+    measured = _began_in(records, window)
+    ends = np.bincount(records["end"][measured], minlength=len(ENDS))
+    done = measured & (records["end"] == RECORD["FLOW_END_FINISHED"])
+    took_s = (records["ended_mono_ns"] - records["syn_mono_ns"])[done] / 1e9
+    rates = 8 * records["size_bytes"][done] / np.maximum(took_s, 1e-9)
+    busy = float(records["busy_us"][measured].sum())
+    seconds = window.length_ns / 1e9
+    known = records["timeouts"] != RECORD["FLOW_TIMEOUTS_UNKNOWN"]
+    return {
+        **{name: spec.get(name) for name in ("kind", "cc", "users", "load", "sizes_given")},
+        "begun": len(mine.nonzero()[0]),
+        "measured": int(measured.sum()),
+        **{name: int(ends[number]) for number, name in enumerate(ENDS) if name != "long"},
+        "flows_per_s": float(measured.sum() / seconds) if seconds else None,
+        "size_bytes": _spread(records["size_bytes"][measured]),
+        "completion_s": _spread(took_s),
+        "throughput_bps": _spread(rates),
+        "retransmits": int(records["retransmits"][measured].sum()),
+        "timeouts": int(records["timeouts"][measured & known].sum()) if known.all() else None,
+        "limited_fraction": {
+            name: float(records[f"{name}_limited_us"][measured].sum()) / busy if busy else None
+            for name in ("rwnd", "sndbuf")
+        },
+        "offered_fraction": _offered(run, queue, window, packets),
+        "open_mean": _open_mean(records, window),
+        "littles_law": _littles_law(records, window, spec),
+    }
+
+
+def _spread(values: np.ndarray) -> dict[str, Any]:
+    mean = float(values.mean(dtype=np.float64)) if len(values) else None
+    return {"mean": mean, **percentiles(values, p01=1, p10=10, p50=50, p90=90, p99=99)}
+
+
+def _offered(run: Run, queue: Columns, window: Window, packets: np.ndarray) -> float | None:
+    """Bits on the wire that came to the queue, dropped ones included, over the link's."""
+    came = queue["enqueue_mono_ns"]
+    inside = packets & (came >= window.start_ns) & (came < window.end_ns)
+    capacity = run.spec["rate_bps"] * window.length_ns / 1e9
+    return float(8 * int(wire_bytes(queue["packet_bytes"][inside]).sum()) / capacity) if capacity else None
+
+
+def _open_mean(records: Columns, window: Window) -> float | None:
+    """Mean over time of the number of open flows."""
+    ended = np.where(records["ended_mono_ns"] > 0, records["ended_mono_ns"], window.end_ns)
+    held = np.minimum(ended, window.end_ns) - np.maximum(records["syn_mono_ns"], window.start_ns)
+    return float(held[held > 0].sum() / window.length_ns) if window.length_ns > 0 else None
+
+
+def _littles_law(records: Columns, window: Window, spec: dict[str, Any]) -> dict[str, float | None] | None:
+    """Two ways to the mean duration of a user's flow: measured, and as users / throughput - mean think time. Flows that
+    ended in the window; thinking from the end of the flow before.
+    """
+    if spec.get("kind") != CLOSED_LOOP or spec.get("think_from") != "end":
+        return None
+    ended = (records["ended_mono_ns"] >= window.start_ns) & (records["ended_mono_ns"] < window.end_ns)
+    took_s = (records["ended_mono_ns"] - records["syn_mono_ns"])[ended] / 1e9
+    think_s = _think_s(records, window)
+    if not len(took_s) or window.length_ns <= 0 or not len(think_s):
+        return None
+    per_s = len(took_s) / (window.length_ns / 1e9)
+    mean_s, mean_think_s = float(took_s.mean()), float(think_s.mean())
+    by_law_s = spec["users"] / per_s - mean_think_s
+    return {
+        "users": spec["users"], "flows_per_s": per_s, "mean_think_s": mean_think_s, "mean_flow_s": mean_s,
+        "mean_flow_by_law_s": by_law_s, "cycle_error_fraction": (mean_s + mean_think_s) * per_s / spec["users"] - 1,
+    }  # fmt: skip
+
+
+def _think_s(records: Columns, window: Window) -> np.ndarray:
+    """The think times that ended in the window: from a flow's end to the next SYN of the same user."""
+    order = np.lexsort((records["syn_mono_ns"], records["user"]))
+    user, began, ended = (records[name][order] for name in ("user", "syn_mono_ns", "ended_mono_ns"))
+    follows = (user[1:] == user[:-1]) & (ended[:-1] > 0)
+    inside = (began[1:] >= window.start_ns) & (began[1:] < window.end_ns)
+    return (began[1:] - ended[:-1])[follows & inside] / 1e9
+
+
+def carried_bps(run: Run, bits_per_flow: np.ndarray, window: Window) -> float:
+    """New payload of the finite flows that left the queue in the window, per second."""
+    if run.flow_records is None or window.length_ns <= 0:
+        return 0.0
+    flow = run.flow_records["flow"]
+    finite = flow[(flow >= 0) & (run.flow_records["end"] != RECORD["FLOW_END_LONG"])]
+    return dot(bits_per_flow[finite], np.ones(len(finite))) * 1e9 / window.length_ns

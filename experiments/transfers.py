@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: MIT
+"""Finite flows of an experiment: the words of a user (TRAFFIC, SIZES, LOAD, USERS, THINK), and what they resolve to.
+
+A distribution is a word: fixed:14p, exponential:80kB, pareto:80kB:1.5 (mean, shape), lognormal:80kB:2 (mean, sigma),
+bimodal:2p:62p:0.1 (low, high, share of high), file:PATH (an empirical distribution, a line per point).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hosts.traffic import draws
+from hosts.traffic.transfers import KINDS, TransferGroup
+from lib import units
+from lib.frames import IPV4_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
+from lib.units import Quantity
+from lib.values import number
+
+LONG, OPEN_LOOP = "long", "open-loop"
+TRAFFIC = (LONG, *KINDS, OPEN_LOOP)
+MOST_TRANSFERS = 2_000_000  # in a run: each has a record and a row
+DEFAULT_USERS = 100
+DEFAULT_THINK = "exponential:1s"
+DEFAULT_SIZES = "pareto:80kB:1.5"
+# On the wire, data direction: a SYN with all its options, the ACK of the SYN-ACK, the FIN, the ACK of the peer's FIN.
+CONNECTION_WIRE_BYTES = 98 + 90 + 90 + 90
+HEADER_BYTES = IPV4_BYTES + TCP_BYTES + TIMESTAMP_OPTION_BYTES
+# Name in a word -> name in a plan, and its parameters: Q quantities, N numbers.
+_FORMS = {
+    "fixed": (("value", "Q"),),
+    "exponential": (("mean", "Q"),),
+    "pareto": (("mean", "Q"), ("shape", "N")),
+    "lognormal": (("mean", "Q"), ("sigma", "N")),
+    "bimodal": (("low", "Q"), ("high", "Q"), ("high_share", "N")),
+}
+_EXAMPLES = {"bytes": "fixed:14p, pareto:80kB:1.5 or file:sizes.txt", "time": "exponential:1s or fixed:200ms"}
+Wrong = Callable[[str, str], None]
+
+
+class Drawn(NamedTuple):
+    """A distribution as given: its name in a plan, and its parameters (Quantity, Fraction, or the points of a file)."""
+
+    text: str
+    name: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """A group of finite flows, resolved. `sizes` (bytes) and `think` (ns) are objects of hosts/traffic/draws.py. Kind
+    finite has `load`, `arrivals` and `mean_gap_ns`; kind closed-loop has `users`, `think` and `think_from`.
+    """
+
+    kind: str
+    cc: str
+    sizes_given: str
+    sizes: Mapping[str, Any]
+    mean_size_bytes: float
+    mean_wire_bytes: float  # of a flow, connection set-up included
+    load: float | None = None
+    arrivals: str | None = None
+    mean_gap_ns: float | None = None
+    users: int = 0
+    think: Mapping[str, Any] | None = None
+    mean_think_ns: float | None = None
+    think_from: str | None = None
+
+    def flows(self, duration_ns: int) -> float:
+        """Number of flows that begin in `duration_ns`, if the network takes no time."""
+        if self.mean_gap_ns is not None:
+            return duration_ns / self.mean_gap_ns
+        assert self.mean_think_ns is not None
+        return self.users * duration_ns / self.mean_think_ns
+
+    def offered_bps(self) -> float:
+        """Bits on the wire that the group offers, if the network takes no time."""
+        return self.flows(10**9) * 8 * self.mean_wire_bytes
+
+    def plan(self, first_server_port: int) -> dict[str, Any]:
+        """The group in a plan of hosts/traffic."""
+        common = {"kind": self.kind, "cc": self.cc, "first_server_port": first_server_port, "sizes": self.sizes}
+        if self.kind == "finite":
+            return {**common, "arrivals": self.arrivals, "mean_gap_ns": self.mean_gap_ns}
+        return {**common, "users": self.users, "think": self.think, "think_from": self.think_from}
+
+    def group(self, first_server_port: int) -> TransferGroup:
+        """The group as hosts/traffic draws it."""
+        return TransferGroup(
+            self.kind, self.cc, first_server_port, draws.distribution(dict(self.sizes)), self.arrivals or "poisson",
+            self.mean_gap_ns or 1.0, self.users, draws.distribution(dict(self.think)) if self.think else None,
+            self.think_from or "end",
+        )  # fmt: skip
+
+
+def read_traffic(value: object) -> str:
+    """One kind, or several of TCP flows with commas: long,finite. In the order of TRAFFIC."""
+    words = [word.strip().lower() for word in value.split(",")] if isinstance(value, str) else []
+    if not words or any(word not in TRAFFIC for word in words):
+        raise ValueError(f"is no kind of traffic; allowed: {', '.join(TRAFFIC)}, or several as in long,finite")
+    if len(set(words)) < len(words):
+        raise ValueError("names a kind twice; allowed: each once")
+    if OPEN_LOOP in words and len(words) > 1:
+        raise ValueError(
+            f"mixes {OPEN_LOOP} with TCP flows; allowed: {OPEN_LOOP} alone, or kinds of {', '.join(TRAFFIC[:-1])}"
+        )
+    return ",".join(kind for kind in TRAFFIC if kind in words)
+
+
+def kinds(traffic: str) -> list[str]:
+    return traffic.split(",")
+
+
+def finite_kinds(traffic: str) -> list[str]:
+    return [kind for kind in kinds(traffic) if kind in KINDS]
+
+
+def read_distribution(*dimensions: str) -> Callable[[object], Drawn]:
+    """Words of distributions whose quantities have one of `dimensions`."""
+
+    def read(value: object) -> Drawn:
+        words = str(value).strip().split(":")
+        name = words[0].lower()
+        if name == "file" and "bytes" in dimensions:
+            return Drawn(str(value), "empirical", {"points": read_points(Path(":".join(words[1:])))})
+        form = _FORMS.get(name)
+        if form is None or len(words) != len(form) + 1:
+            shapes = "; ".join(":".join((kind, *(key.upper() for key, _ in keys))) for kind, keys in _FORMS.items())
+            raise ValueError(f"is no distribution; allowed: {shapes}; as in {_EXAMPLES[dimensions[0]]}")
+        parameters: dict[str, Any] = {}
+        for (key, kind), word in zip(form, words[1:], strict=True):
+            try:
+                parameters[key] = units.parse(word, dimensions) if kind == "Q" else number("0", "1000")(word)
+            except ValueError as error:
+                raise ValueError(f"has {key.upper()} {word!r}, which {error}") from None
+        drawn = Drawn(str(value), name, parameters)
+        try:
+            draws.distribution(in_base_units(drawn, 1460))
+        except draws.DrawError as error:
+            raise ValueError(f"cannot be drawn: {error}") from None
+        return drawn
+
+    return read
+
+
+def read_points(path: Path) -> list[list[float]]:
+    """An empirical distribution of sizes: lines of BYTES CUMULATIVE_PROBABILITY, ascending, the last probability 1."""
+    points: list[list[float]] = []
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"cannot be read: {getattr(error, 'strerror', None) or error}; allowed: a file of lines BYTES "
+                         "CUMULATIVE_PROBABILITY") from None  # fmt: skip
+    for line_number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        try:
+            size, share = map(float, words)
+        except ValueError:
+            raise ValueError(f"line {line_number}: {line.strip()[:60]!r} is not BYTES CUMULATIVE_PROBABILITY") from None
+        points.append([size, share])
+    try:
+        draws.checked_points(points)
+    except draws.DrawError as error:
+        raise ValueError(f"is no distribution: {error}") from None
+    return points
+
+
+def in_base_units(drawn: Drawn, mss_bytes: int) -> dict[str, Any]:
+    """The object of a plan. Packets are segments of `mss_bytes`."""
+
+    def base(value: Any) -> Any:
+        if isinstance(value, Quantity):
+            return float(value.amount * (mss_bytes if value.dimension == "packets" else 1))
+        return float(value) if isinstance(value, Fraction) else value
+
+    return {"name": drawn.name} | {key: base(value) for key, value in drawn.parameters.items()}
+
+
+def resolve(spec: Any, cc: str | None, wire_bytes: int, traffic_ns: int, wrong: Wrong) -> tuple[Transfers, ...]:
+    """The groups of finite flows of `spec` (experiments/spec.py). `cc` is their congestion control if FINITE_CC is not
+    given; None: there are several. Calls `wrong` with the key and the problem of each value that makes no sense.
+    """
+    names = finite_kinds(spec.traffic)
+    if not names:
+        return ()
+    mss_bytes = spec.mtu - HEADER_BYTES
+    cc = spec.finite_cc or cc
+    if cc is None:
+        wrong("finite_cc", "is missing, CC names several; allowed: the congestion control of the finite flows")
+        cc = "cubic"
+    sizes_given = spec.sizes if isinstance(spec.sizes, Drawn) else read_distribution("bytes", "packets")(DEFAULT_SIZES)
+    sizes = in_base_units(sizes_given, mss_bytes)
+    drawn = draws.distribution(sizes)
+    packets = drawn.mean_of(lambda size: math.ceil(size / mss_bytes))
+    wire = drawn.mean + packets * (wire_bytes - mss_bytes) + CONNECTION_WIRE_BYTES
+    common = (cc, sizes_given.text, sizes, drawn.mean, wire)
+    groups = []
+    for kind in names:
+        if kind == "finite":
+            load = float(Fraction(4, 5) if spec.load is None else spec.load)
+            gap_ns = 8 * wire * 1e9 / (load * units.whole(spec.rate))
+            group = Transfers(kind, *common, load=load, arrivals=spec.arrivals or "poisson", mean_gap_ns=gap_ns)
+        else:
+            think = in_base_units(spec.think or read_distribution("time")(DEFAULT_THINK), mss_bytes)
+            group = Transfers(
+                kind, *common, users=spec.users or DEFAULT_USERS, think=think,
+                mean_think_ns=draws.distribution(think).mean, think_from=spec.think_from or "end",
+            )  # fmt: skip
+        if group.flows(traffic_ns) > MOST_TRANSFERS:
+            wrong("sizes" if kind == "finite" else "users", f"makes about {group.flows(traffic_ns):,.0f} flows in the "
+                  f"{traffic_ns / 1e9:g} s of traffic; allowed: {MOST_TRANSFERS:,} in a run")  # fmt: skip
+        groups.append(group)
+    return tuple(groups)
+
+
+# Key -> the kinds of traffic that it is for.
+KEYS_OF_KINDS = {
+    "flows": (LONG, OPEN_LOOP),
+    "start_spread": (LONG,),
+    "rtt_spread": (LONG,),
+    "generator": (LONG, *KINDS),
+    "cc": (LONG, *KINDS),
+    "finite_cc": KINDS,
+    "load": ("finite", OPEN_LOOP),
+    "sizes": (*KINDS, OPEN_LOOP),
+    "arrivals": ("finite", OPEN_LOOP),
+    "users": ("closed-loop",),
+    "think": ("closed-loop",),
+    "think_from": ("closed-loop",),
+}
+
+
+def refuse_keys(traffic: str, given: Mapping[str, object], wrong: Wrong) -> None:
+    """Refuses keys that have no meaning with this traffic."""
+    for key, of_kinds in KEYS_OF_KINDS.items():
+        if key in given and not set(kinds(traffic)) & set(of_kinds):
+            wrong(key, f"has no meaning with TRAFFIC={traffic}; allowed: with TRAFFIC={' or '.join(of_kinds)} only")
