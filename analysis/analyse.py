@@ -13,9 +13,10 @@ import numpy as np
 from analysis import ledger as ledger_module
 from analysis import metrics, open_loop
 from analysis.fidelity import fidelity
-from analysis.join import Segments, TraceByFlow, join
+from analysis.join import Segments, join
 from analysis.load import Run, load
 from analysis.loss import LossEvent, longest_rtt_ns, loss_events
+from analysis.trace_by_flow import TraceByFlow
 from analysis.validity import reasons_against
 from runs.record import Damage
 

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from analysis.capture import MAGICS, Capture, Frames
-from analysis.flows import WORDS, FiveTuple, FlowTable
+from analysis.flows import WORDS, Flows, FlowTable, flow_type
 from analysis.raw import Columns, load_postcards
 from analysis.tables import nulls
 from lib import regular
@@ -51,7 +51,7 @@ class Imported:
     """
 
     columns: dict[str, pl.Series]
-    flows: list[FiveTuple]
+    flows: Flows
     postcards: int = 0
     other_packets: int = 0  # not to the artifact's UDP port
     not_postcards: int = 0  # to the port, but of another length, in fragments, or without the mark of a mirrored copy
@@ -139,7 +139,7 @@ class _PostcardBatches:
             self.add_datagrams(np.empty((0, FORMAT.length), dtype=np.uint8), None)
         fields = {name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]}
         return Imported(
-            columns=_columns(fields, self.postcards),
+            columns=_columns(fields, self.postcards, len(self.flows)),
             flows=self.flows.tuples(),
             postcards=self.postcards,
             other_packets=self.other_packets,
@@ -198,13 +198,14 @@ def _flow_words(fields: Columns) -> np.ndarray:
     return words
 
 
-def _columns(fields: Columns, rows: int) -> dict[str, pl.Series]:
+def _columns(fields: Columns, rows: int, flows: int) -> dict[str, pl.Series]:
     """Our postcards' columns, then the artifact's own. The unknown flags ECT and CE_MARKED are 0."""
     card = wire.POSTCARD.const
     always = card["POSTCARD_HAS_IP"] | card["POSTCARD_HAS_PORTS"] | card["POSTCARD_HAS_TCP"]
     flags = np.where(fields["drop_control"] != 0, always | card["POSTCARD_DROPPED"], always)
     known = {name: fields[name] for name in SAME} | {"flags": flags}
     empty, _, _ = load_postcards(Path("/dev/null"))  # every column with its type, without rows
+    empty["flow"] = empty["flow"].astype(flow_type(flows))
     columns = {
         name: pl.Series(name, known[name].astype(none.dtype)) if name in known else nulls(name, rows, none.dtype)
         for name, none in empty.items()

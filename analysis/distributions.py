@@ -41,12 +41,10 @@ def distributions(a: Analysis) -> pl.DataFrame:
     * `utilization_ppm_10rtt`: utilization of sliding windows of 10 base RTTs, one every RTT, in millionths.
     """
     frames = [
-        pl.DataFrame({"value": values.astype(np.int64)})
-        .group_by("value")
-        .agg(count=pl.len().cast(pl.Int64))
-        .with_columns(what=pl.lit(what), flow=pl.lit(flow, pl.Int32))
-        for what, flow, values in _values(a)
+        _counted(pl.DataFrame({"value": values.astype(np.int64)}).with_columns(flow=pl.lit(None, pl.Int32)), what)
+        for what, values in _values(a)
     ]
+    frames.append(_counted(_windows(a), "in_flight_packets"))
     if a.run.depths is not None:
         values, counts = a.run.depths
         histogram = pl.DataFrame({"value": values, "count": counts})
@@ -55,17 +53,30 @@ def distributions(a: Analysis) -> pl.DataFrame:
     return table.sort("what", "flow", "value")
 
 
-def _values(a: Analysis) -> Iterator[tuple[str, int | None, np.ndarray]]:
+def _counted(values: pl.DataFrame, what: str) -> pl.DataFrame:
+    """The count of each value of each flow."""
+    return values.group_by("flow", "value").agg(count=pl.len().cast(pl.Int64)).with_columns(what=pl.lit(what))
+
+
+def _windows(a: Analysis) -> pl.DataFrame:
+    """Packets in flight at every ACK, with the id of its flow."""
+    rows = metrics.rows_at_acks(a.run, a.trace, a.window)
+    ids = np.zeros(len(rows), dtype=np.int32)
+    for entry in a.run.traffic:
+        if entry["flow"] >= 0:
+            ids[entry["flow"]] = entry["id"]
+    return pl.DataFrame({"flow": ids[rows.flow()], "value": a.trace.in_flight[rows.rows].astype(np.int64)})
+
+
+def _values(a: Analysis) -> Iterator[tuple[str, np.ndarray]]:
     spec, window, rtt_ns = a.run.spec, a.window, a.run.spec["rtt_ns"]
     rows = metrics.arrivals_in(a.queue, window.start_ns, window.end_ns)
     packet_ns = spec["wire_bytes"] * 8e9 / spec["rate_bps"]
-    yield "queue_depth_packets", None, a.queue["depth_packets"][rows]
-    yield "burst_packets", None, bursts(a.queue, window, packet_ns * BURST_GAP)
-    yield "flows_losing", None, flows_losing(a.queue, window, rtt_ns)
-    yield "flows_signalled_per_excursion", None, signalled(a.queue, window, rtt_ns)
-    yield "utilization_ppm_10rtt", None, np.rint(metrics.utilization_windows(a.link, window, rtt_ns) * 1e6)
-    for entry, in_flight in metrics.windows_at_acks(a.run, a.trace, window):
-        yield "in_flight_packets", entry["id"], in_flight
+    yield "queue_depth_packets", a.queue["depth_packets"][rows]
+    yield "burst_packets", bursts(a.queue, window, packet_ns * BURST_GAP)
+    yield "flows_losing", flows_losing(a.queue, window, rtt_ns)
+    yield "flows_signalled_per_excursion", signalled(a.queue, window, rtt_ns)
+    yield "utilization_ppm_10rtt", np.rint(metrics.utilization_windows(a.link, window, rtt_ns) * 1e6)
 
 
 def bursts(queue: Columns, window: metrics.Window, gap_ns: float) -> np.ndarray:

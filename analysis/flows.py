@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Numbers 5-tuples in order of appearance.
 
-A million packets belong to a handful of flows: tables hold flow numbers, and each 5-tuple is stored once. A lookup
-finds the number by hash and compares the full 5-tuple, so two flows never share a number.
+A million packets belong to a handful of flows, or to hundreds of thousands: tables hold flow numbers, and each 5-tuple
+is stored once. A hash table with linear probing finds the numbers of all rows at once and compares full 5-tuples, so
+two flows never share a number.
 """
 
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import overload
 
 import numpy as np
 
@@ -19,7 +23,9 @@ _MULTIPLIERS = np.array(
     [0x243F6A8885A308D3, 0x13198A2E03707345, 0xA4093822299F31D1, 0x082EFA98EC4E6C89, 0x452821E638D01377],
     dtype=np.uint64,
 )
-MAX_FLOWS = 0xFFFF  # a flow number has 16 bits
+MAX_FLOWS = (1 << 24) - 1  # bounds the memory that noise can take to 56 bytes each
+_FREE = -1  # in a slot of the hash table
+_LEAST_SLOTS_BITS = 10
 PROTOCOL_NAMES = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmp6"}
 PROTOCOL_NUMBERS = {name: number for number, name in PROTOCOL_NAMES.items()}
 
@@ -38,6 +44,12 @@ class FiveTuple:
     def from_words(cls, words: tuple[int, ...]) -> FiveTuple:
         src_hi, src_lo, dst_hi, dst_lo, rest = words
         return cls(src_hi << 64 | src_lo, dst_hi << 64 | dst_lo, rest >> 32 & 0xFF, rest >> 16 & 0xFFFF, rest & 0xFFFF)
+
+    def words(self) -> tuple[int, ...]:
+        """The inverse of `from_words`."""
+        low = (1 << 64) - 1
+        rest = self.protocol << 32 | self.src_port << 16 | self.dst_port
+        return self.src >> 64, self.src & low, self.dst >> 64, self.dst & low, rest
 
     @classmethod
     def tcp(cls, src: str, dst: str, src_port: int, dst_port: int) -> FiveTuple:
@@ -66,75 +78,154 @@ class FiveTuple:
         return f"{src}:{self.src_port} > {dst}:{self.dst_port} {protocol}"
 
 
+def flow_type(flows: int) -> type[np.unsignedinteger]:
+    """The smallest type of the numbers of so many flows."""
+    return np.uint16 if flows <= 0xFFFF else np.uint32
+
+
+@lru_cache(maxsize=1 << 16)
 def _number(text: str) -> int:
     address = ipaddress.ip_address(text)
     return 0xFFFF << 32 | int(address) if address.version == 4 else int(address)
 
 
+@lru_cache(maxsize=1 << 16)
 def address_text(number: int) -> str:
     """Dotted IPv4 for an IPv4-mapped address, else IPv6."""
     address = ipaddress.IPv6Address(number)
     return str(address.ipv4_mapped or address)
 
 
-class FlowTable:
-    """The 5-tuples of one file, numbered from 0. Not thread-safe."""
+class Flows(Sequence[FiveTuple]):
+    """5-tuples by flow number. `words` are the columns that FlowTable.numbers takes."""
 
-    def __init__(self) -> None:
-        self._numbers: dict[tuple[int, ...], int] = {}
-        self._hashes = np.empty(0, dtype=np.uint64)  # sorted; _rows and _ids in the same order
-        self._rows = np.empty((WORDS, 0), dtype=np.uint64)
-        self._ids = np.empty(0, dtype=np.uint16)
+    def __init__(self, words: np.ndarray | None = None) -> None:
+        self.words = np.empty((WORDS, 0), dtype=np.uint64) if words is None else words
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return self.words.shape[1]
 
-    def tuples(self) -> list[FiveTuple]:
+    @overload
+    def __getitem__(self, number: int) -> FiveTuple: ...
+    @overload
+    def __getitem__(self, number: slice) -> Flows: ...
+    def __getitem__(self, number: int | slice) -> FiveTuple | Flows:
+        if isinstance(number, slice):
+            return Flows(self.words[:, number])
+        return FiveTuple.from_words(tuple(self.words[:, number].tolist()))
+
+    def __iter__(self) -> Iterator[FiveTuple]:
+        return map(FiveTuple.from_words, zip(*self.words.tolist(), strict=True))
+
+    @property
+    def is_ipv4(self) -> np.ndarray:
+        """Mask of the flows whose source address is IPv4-mapped."""
+        return (self.words[0] == 0) & (self.words[1] >> np.uint64(32) == 0xFFFF)
+
+    def texts(self) -> list[str]:
+        return [str(flow) for flow in self]
+
+
+class FlowTable:
+    """The 5-tuples of one file, numbered from 0. Not thread-safe.
+
+    Flow n is column n of `_words`. A slot of the hash table holds a flow number. The slots are at least twice as many
+    as the flows and are rebuilt when that is no longer so, which costs a constant time per flow.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._words = np.empty((WORDS, 0), dtype=np.uint64)
+        self._bits = _LEAST_SLOTS_BITS
+        self._slots = np.full(1 << self._bits, _FREE, dtype=np.int32)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def tuples(self) -> Flows:
         """The 5-tuples by flow number."""
-        return [FiveTuple.from_words(words) for words in self._numbers]
+        return Flows(self._words[:, : self._count])
 
     def numbers(self, words: np.ndarray) -> np.ndarray:
-        """Flow numbers (uint16) of the columns of `words` (uint64, WORDS x rows). New flows are added.
+        """Flow numbers (uint32) of the columns of `words` (uint64, WORDS x rows). New flows are added.
 
-        Flows after the first MAX_FLOWS all get the number MAX_FLOWS, which bounds the memory that noise can take.
+        Flows after the first MAX_FLOWS all get the number MAX_FLOWS.
         """
-        hashes = self._hash(words)
-        ids, unknown = self._look_up(words, hashes)
-        if len(unknown) and len(self) < MAX_FLOWS:
+        hashes = _hash(words)
+        numbers = self._look_up(words, hashes)
+        unknown = np.flatnonzero(numbers == _FREE)
+        if len(unknown) and self._count < MAX_FLOWS:
             self._add(words[:, unknown], hashes[unknown])
-            ids, unknown = self._look_up(words, hashes)
-        for row in unknown:  # after a hash collision, or beyond MAX_FLOWS
-            ids[row] = self._numbers.get(_column(words, row), MAX_FLOWS)
-        return ids
+            numbers[unknown] = self._look_up(words[:, unknown], hashes[unknown])
+        numbers[numbers == _FREE] = MAX_FLOWS
+        return numbers.astype(np.uint32)
 
-    @staticmethod
-    def _hash(words: np.ndarray) -> np.ndarray:
-        result = words[0] * _MULTIPLIERS[0]
-        for word, multiplier in zip(words[1:], _MULTIPLIERS[1:], strict=True):
-            result ^= (word ^ (result >> np.uint64(29))) * multiplier
-        return result
+    def find(self, words: np.ndarray) -> np.ndarray:
+        """The flow number (int32) of each column of `words`, -1 for a flow that is not in the table."""
+        return self._look_up(words, _hash(words))
 
-    def _look_up(self, words: np.ndarray, hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Flow numbers, and the rows that have none (whose number in the first array is meaningless)."""
-        if not len(self._hashes):
-            return np.zeros(len(hashes), dtype=np.uint16), np.arange(len(hashes))
-        at = np.searchsorted(self._hashes, hashes)
-        at[at == len(self._hashes)] = 0
-        is_known = np.ones(len(hashes), dtype=bool)
-        for word, known in zip(words, self._rows, strict=True):
-            is_known &= known[at] == word
-        return self._ids[at], np.flatnonzero(~is_known)
+    def _home(self, hashes: np.ndarray) -> np.ndarray:
+        """The slot where the search for each hash begins."""
+        return (hashes >> np.uint64(64 - self._bits)).astype(np.intp)
+
+    def _look_up(self, words: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+        """The number of each column of `words`, or _FREE."""
+        slots = self._home(hashes)
+        numbers = self._slots[slots]
+        wrong = np.flatnonzero(self._differ(numbers, words))
+        while len(wrong):  # another flow has the slot: try the next
+            slots[wrong] = (slots[wrong] + 1) % len(self._slots)
+            numbers[wrong] = self._slots[slots[wrong]]
+            wrong = wrong[self._differ(numbers[wrong], words[:, wrong])]
+        return numbers
+
+    def _differ(self, numbers: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Whether each number is that of another flow than the column of `words`; false for _FREE."""
+        if not self._count:
+            return np.zeros(len(numbers), dtype=bool)
+        differ = np.zeros(len(numbers), dtype=bool)
+        for known, word in zip(self._words, words, strict=True):
+            differ |= known[numbers] != word
+        return differ & (numbers != _FREE)
 
     def _add(self, words: np.ndarray, hashes: np.ndarray) -> None:
-        _, first, alike = np.unique(hashes, return_index=True, return_inverse=True)
-        collides = (words[:, first[alike]] != words).any(axis=0)
-        for row in [*np.sort(first), *np.flatnonzero(collides)]:
-            if len(self._numbers) < MAX_FLOWS:
-                self._numbers.setdefault(_column(words, row), len(self._numbers))
-        rows = np.array(list(self._numbers), dtype=np.uint64).T
-        self._hashes, first = np.unique(self._hash(rows), return_index=True)
-        self._rows, self._ids = rows[:, first], first.astype(np.uint16)
+        """Adds the distinct columns of `words`, none of which is in the table."""
+        new = _first_of_each(words, hashes)[: MAX_FLOWS - self._count]
+        count = self._count + len(new)
+        if count > self._words.shape[1]:
+            grown = np.zeros((WORDS, 2 * count), dtype=np.uint64)
+            grown[:, : self._count] = self._words[:, : self._count]
+            self._words = grown
+        added = np.arange(self._count, count, dtype=np.int32)
+        self._words[:, self._count : count] = words[:, new]
+        self._count = count
+        if 2 * count > len(self._slots):
+            self._bits = (4 * count).bit_length()
+            self._slots = np.full(1 << self._bits, _FREE, dtype=np.int32)
+            self._place(np.arange(count, dtype=np.int32), _hash(self._words[:, :count]))
+        else:
+            self._place(added, hashes[new])
+
+    def _place(self, numbers: np.ndarray, hashes: np.ndarray) -> None:
+        """Puts each number into the first free slot from its home."""
+        slots = self._home(hashes)
+        while len(numbers):
+            free = self._slots[slots] == _FREE
+            self._slots[slots[free]] = numbers[free]  # of several, NumPy keeps the last; the others go on
+            left = self._slots[slots] != numbers
+            numbers, slots = numbers[left], (slots[left] + 1) % len(self._slots)
 
 
-def _column(words: np.ndarray, row: int) -> tuple[int, ...]:
-    return tuple(words[:, row].tolist())
+def _hash(words: np.ndarray) -> np.ndarray:
+    result = words[0] * _MULTIPLIERS[0]
+    for word, multiplier in zip(words[1:], _MULTIPLIERS[1:], strict=True):
+        result ^= (word ^ (result >> np.uint64(29))) * multiplier
+    return result
+
+
+def _first_of_each(words: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+    """The first row of each distinct column of `words`, ascending."""
+    _, first, alike = np.unique(hashes, return_index=True, return_inverse=True)
+    if (words[:, first[alike]] != words).any():  # two columns have one hash
+        _, first = np.unique(words, axis=1, return_index=True)
+    return np.sort(first)

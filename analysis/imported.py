@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from analysis.by_flow import Axis, order_by_flow
+from analysis.sequence import groups
 from analysis.sums import percentile
-from analysis.unwrap import unwrap32
+from analysis.unwrap import group_starts, unwrap32
 from lib import regular
 from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
@@ -59,13 +61,15 @@ def _packet_bytes(cards: dict[str, np.ndarray], mtu_bytes: int) -> np.ndarray:
     one further than a full packet away, is a full packet.
     """
     most = mtu_bytes - (HEADER_BYTES - ETHERNET_BYTES)
-    payload = np.full(len(cards["flow"]), most, dtype=np.int64)
-    for flow in np.unique(cards["flow"]):
-        rows = np.flatnonzero(cards["flow"] == flow)
-        seq = unwrap32(cards["tcp_seq"][rows], np.zeros(1, dtype=np.int64))
-        starts, which = np.unique(seq, return_inverse=True)
-        step = np.diff(starts, append=starts[-1] + most)
-        payload[rows] = np.minimum(step, most)[which]
+    if not len(cards["flow"]):
+        return np.empty(0, dtype=np.int64)
+    rows = order_by_flow(cards["flow"])
+    starts = group_starts(cards["flow"][rows])
+    seq, group = unwrap32(cards["tcp_seq"][rows], starts), groups(starts, len(rows))
+    axis = Axis.of(np.minimum.reduceat(seq, starts), np.maximum.reduceat(seq, starts) + most)
+    begins, which = np.unique(axis.at(group, seq), return_inverse=True)
+    payload = np.empty(len(rows), dtype=np.int64)
+    payload[rows] = np.minimum(np.diff(begins, append=begins[-1] + most), most)[which]
     return payload + HEADER_BYTES
 
 

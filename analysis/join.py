@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Joins each TCP packet of the queue with the sender's trace, flow by flow to bound the memory:
+"""Joins each TCP packet of the queue with the sender's trace:
 
 * by time: the flow's latest trace record at or before the packet's arrival, of the records that know the window;
 * by sequence number: the record of the ACK that first covered the packet's last byte;
@@ -9,33 +9,31 @@ Linux fires tcp_probe before it processes the segment (net/ipv4/tcp_input.c, tcp
 state that its own ACK is about to change: the ACK that covered a byte is the record *before* the first whose snd_una
 is past it.
 
-A trace may leave fields unknown (wire/tcp_record.def). Where the packets in flight are unknown, they are estimated as
-(snd_nxt - snd_una) / mss, as in the first seed paper, whose tcp_probe had only these fields. The estimate includes lost
-and selectively acknowledged packets. Results that need another unknown field are left out.
+The join goes through the flows in batches, to bound the memory, and works on all flows of a batch at once
+(by_flow.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
-from analysis.flows import FiveTuple
+from analysis import sequence
+from analysis.by_flow import Axis, ByFlow
 from analysis.load import Run
 from analysis.raw import Columns, known
-from analysis.unwrap import group_starts, near32, spans, unwrap32
-from lib.frames import ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
+from analysis.retransmits import Retransmits, match, pieces
+from analysis.trace_by_flow import TraceByFlow, estimate_in_flight, trace_by_flow
+from analysis.unwrap import group_starts, near32, unwrap32
 from wire import wire
 
 CARD = wire.POSTCARD.const
 EVENT = wire.TCP_RECORD.const
 TCP_FIN, TCP_SYN = 0x01, 0x02
-MIN_HEADER_BYTES, MAX_HEADER_BYTES = ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES, 255
-PACKETS_OUT, SEQUENCE_NUMBERS = "packets_out", "snd_nxt - snd_una"  # sources of packets in flight
 NONE = -1  # in place of a row number
 ROW = np.int32  # of row numbers: more rows would not fit in memory anyway
+BATCH_ROWS, BATCH_FLOWS = 1 << 20, 1 << 13  # a batch takes about 200 MB
 
 
 @dataclass
@@ -51,13 +49,13 @@ class Segments:
     trace_row: np.ndarray  # latest record of the flow at or before the arrival
     ack_row: np.ndarray  # ACK that first covered the packet; only of packets that left the queue and were sent once
     retransmit_row: np.ndarray  # trace record of the retransmit; only of retransmissions
-    header_bytes: dict[int, int] = field(default_factory=dict)  # by flow: Ethernet, IP and TCP headers of a data packet
+    header_bytes: np.ndarray  # by flow number: Ethernet, IP and TCP headers of a data packet; 0 without packets
     skipped: int = 0  # arrivals that left a hole in their flow's sequence numbers
     retransmits_unmatched: int = 0  # traced retransmitted segments without a packet in the queue
     retransmits_untold: int = 0  # retransmit records without sequence numbers, which cannot match a packet
 
     @classmethod
-    def empty(cls, rows: np.ndarray) -> Segments:
+    def empty(cls, rows: np.ndarray, flows: int) -> Segments:
         def column(dtype: type, value: int = 0) -> np.ndarray:
             return np.full(len(rows), value, dtype=dtype)
 
@@ -71,236 +69,162 @@ class Segments:
             trace_row=column(ROW, NONE),
             ack_row=column(ROW, NONE),
             retransmit_row=column(ROW, NONE),
+            header_bytes=np.zeros(flows + 1, dtype=np.uint8),
         )
 
 
 @dataclass
-class TraceByFlow:
-    """The trace's rows by flow number."""
+class _Packets:
+    """The TCP packets of a batch of flows, sorted by flow, then by arrival. Groups are flows that have packets."""
 
-    rows: dict[int, np.ndarray]  # rows of Run.tcp, in time order
-    windows: dict[int, np.ndarray]  # the rows that know cwnd and packets in flight; flows without such rows are absent
-    in_flight: np.ndarray  # int32, packets, per row of Run.tcp; meaningful in the rows of `windows`
-    in_flight_from: str | None  # SEQUENCE_NUMBERS if any row is estimated, else PACKETS_OUT; None without windows
+    at: np.ndarray  # position in Segments
+    came: np.ndarray
+    left: np.ndarray  # rows with payload that left the queue
+    group: np.ndarray  # of each row
+    starts: np.ndarray  # first row of each group
+    flow: np.ndarray  # flow number of each group
+    seq: np.ndarray  # unwrapped
+    axis: Axis  # of sequence numbers
+    end: np.ndarray  # of each packet's bytes, on the axis
+    retransmission: np.ndarray
 
 
 @dataclass
-class _Retransmits:
-    """One side of the match between retransmitted packets and retransmit records."""
+class _Records:
+    """The trace records of a batch that know snd_una, sorted by flow, then by time."""
 
-    frames: list[pl.DataFrame] = field(default_factory=list)
-
-    def add(self, flow: int, seq: np.ndarray, ns: np.ndarray, row: np.ndarray) -> None:
-        if len(seq):
-            columns = {"seq": seq.astype(np.int64), "ns": ns, "row": row.astype(np.int64)}
-            self.frames.append(pl.DataFrame(columns).with_columns(flow=pl.lit(flow, pl.Int64)))
+    row: np.ndarray  # of Run.tcp
+    group: np.ndarray  # of _Packets
+    una: np.ndarray  # unwrapped to the origin of _Packets.seq
 
 
 def join(run: Run, queue: Columns) -> tuple[Segments, TraceByFlow]:
     """Joins the postcards of one queue (columns sorted by enqueue_mono_ns) with the trace of `run`."""
-    tcp = run.tcp
-    trace = _trace(tcp)
-    full_bytes: dict[int, int] = {}
+    tcp, flows = run.tcp, len(run.flows)
+    trace = trace_by_flow(run)
     rows = np.flatnonzero(queue["flags"] & CARD["POSTCARD_HAS_TCP"])
-    result = Segments.empty(rows)
-    copies, records = _Retransmits(), _Retransmits()
-    for flow, at in _groups(queue["flow"][rows]):
-        packets = rows[at]
-        came = queue["enqueue_mono_ns"][packets]
-        seq = unwrap32(queue["tcp_seq"][packets], np.zeros(1, dtype=np.int64))
-        control = queue["tcp_flags"][packets] & (TCP_SYN | TCP_FIN)
-        frame_bytes = queue["packet_bytes"][packets].astype(np.int32)
-        header = _header_bytes(frame_bytes, seq, control, run.flows[flow] if flow < len(run.flows) else None)
-        payload = np.maximum(frame_bytes - header, 0)
-        payload[(control & TCP_SYN) != 0] = 0  # a SYN's options are longer than those of a data packet
-        seq_end = seq + payload + (control != 0)
-        retransmission, reordered, skipped = _order(seq, seq_end)
-        left = np.flatnonzero(((queue["flags"][packets] & CARD["POSTCARD_DROPPED"]) == 0) & (payload > 0))
-
-        result.seq[at], result.payload_bytes[at] = seq, payload
-        result.new_bytes[at[left]] = _new_bytes(seq[left], payload[left])
-        result.retransmission[at], result.reordered[at] = retransmission, reordered
-        result.header_bytes[flow] = header
-        result.skipped += skipped
-        full_bytes[flow] = int(payload.max(initial=0))
-        windows = trace.windows.get(flow)
-        if windows is not None:
-            result.trace_row[at] = _latest(tcp["mono_ns"][windows], windows, came)
-        again = np.flatnonzero(retransmission)
-        copies.add(flow, seq[again], came[again], at[again])
-        traced = trace.rows.get(flow, np.empty(0, dtype=np.int64))
-        is_retransmit = tcp["event"][traced] == EVENT["TCP_EVENT_RETRANSMIT"]
-        has_bytes = is_retransmit & known(tcp, "snd_una", "event_seq", "data_bytes", "mss_bytes")[traced]
-        result.retransmits_untold += int(np.count_nonzero(is_retransmit & ~has_bytes))
-        with_una = known(tcp, "snd_una")[traced]
-        traced, event = traced[with_una], np.flatnonzero(has_bytes[with_una])
-        if not len(traced):
-            continue
-        una = _snd_una(tcp, traced, seq, came)
-        once = left[~retransmission[left]]
-        result.ack_row[at[once]] = _covering_ack(tcp, traced, una, seq_end[once], came[once])
-        first = una[event] + (tcp["event_seq"][traced[event]] - tcp["snd_una"][traced[event]]).view(np.int32)
-        records.add(flow, *_pieces(tcp, traced[event], first))
-    result.retransmits_unmatched = _match(copies, records, run.spec["rtt_ns"], result.retransmit_row)
-    _fill_in_flight(run, trace, full_bytes)
+    result = Segments.empty(rows, flows)
+    largest_payload = np.zeros(flows + 1, dtype=np.int64)
+    is_ipv4 = np.append(run.flows.is_ipv4, True)
+    by_flow = ByFlow.of(queue["flow"][rows], flows)
+    earlier = _records_before(tcp, queue["enqueue_mono_ns"][rows])
+    has_una = known(tcp, "snd_una")
+    is_retransmit = tcp["event"] == EVENT["TCP_EVENT_RETRANSMIT"]
+    has_bytes = is_retransmit & known(tcp, "snd_una", "event_seq", "data_bytes", "mss_bytes")
+    copies, records = Retransmits(), Retransmits()
+    for first, last in by_flow.batches(BATCH_ROWS, BATCH_FLOWS):
+        packets = _packets(queue, result, by_flow, is_ipv4, largest_payload, (first, last))
+        result.trace_row[packets.at] = _latest(trace.windows, packets, earlier[packets.at], len(tcp["event"]))
+        again = np.flatnonzero(packets.retransmission)
+        copies.add(packets.flow[packets.group[again]], packets.seq[again], packets.came[again], packets.at[again])
+        traced, group = _rows_of(trace.rows, packets)
+        result.retransmits_untold += int(np.count_nonzero(is_retransmit[traced] & ~has_bytes[traced]))
+        traced, group = traced[has_una[traced]], group[has_una[traced]]
+        traced_una = _snd_una(tcp, traced, group, packets)
+        once = packets.left[~packets.retransmission[packets.left]]
+        probes = tcp["event"][traced] == EVENT["TCP_EVENT_PROBE"]
+        acks = _Records(traced[probes], group[probes], traced_una[probes])
+        result.ack_row[packets.at[once]] = _covering_ack(tcp, acks, packets, once)
+        sent = np.flatnonzero(has_bytes[traced])
+        begin = traced_una[sent] + (tcp["event_seq"][traced[sent]] - tcp["snd_una"][traced[sent]]).view(np.int32)
+        seq, ns, row = pieces(tcp, traced[sent], begin)
+        records.add(tcp["flow"][row], seq, ns, row)
+    result.retransmits_unmatched = match(copies, records, run.spec["rtt_ns"], result.retransmit_row)
+    estimate_in_flight(run, trace, largest_payload)
     return result, trace
 
 
-def _trace(tcp: Columns) -> TraceByFlow:
-    """The trace by flow, before _fill_in_flight estimates unknown packets in flight."""
-    rows = dict(_groups(tcp["flow"]))
-    counted = known(tcp, "in_flight_packets")
-    usable = (counted | known(tcp, "snd_nxt", "snd_una")) & known(tcp, "cwnd_packets")
-    if usable.all():
-        windows = rows
-    else:
-        windows = {flow: kept for flow, all_of in rows.items() if len(kept := all_of[usable[all_of]])}
-    source = (PACKETS_OUT if counted[usable].all() else SEQUENCE_NUMBERS) if usable.any() else None
-    return TraceByFlow(rows, windows, tcp["in_flight_packets"], source)
+def _packets(
+    queue: Columns, result: Segments, by_flow: ByFlow, is_ipv4: np.ndarray, largest_payload: np.ndarray,
+    batch: tuple[int, int],
+) -> _Packets:  # fmt: skip
+    """The packets of a batch. Fills their sequence numbers, payloads and order into `result`."""
+    bounds = by_flow.starts[batch[0] : batch[1] + 1]
+    at = by_flow.rows[bounds[0] : bounds[-1]]
+    present = np.flatnonzero(np.diff(bounds))
+    flow, starts = batch[0] + present, bounds[present] - bounds[0]
+    group = sequence.groups(starts, len(at))
+    rows = result.rows[at]
+
+    seq = unwrap32(queue["tcp_seq"][rows], starts)
+    control = queue["tcp_flags"][rows] & (TCP_SYN | TCP_FIN)
+    frame_bytes = queue["packet_bytes"][rows].astype(np.int32)
+    header = sequence.header_bytes(frame_bytes, seq, control, starts, is_ipv4[flow])
+    payload = np.maximum(frame_bytes - header.astype(np.int32)[group], 0)
+    payload[(control & TCP_SYN) != 0] = 0  # a SYN's options are longer than those of a data packet
+    seq_end = seq + payload + (control != 0)
+    axis = Axis.of(np.minimum.reduceat(seq, starts), np.maximum.reduceat(seq_end, starts))
+    start, end = axis.at(group, seq), axis.at(group, seq_end)
+    retransmission, reordered, skipped = sequence.order(start, end, starts)
+    left = np.flatnonzero(((queue["flags"][rows] & CARD["POSTCARD_DROPPED"]) == 0) & (payload > 0))
+
+    result.seq[at], result.payload_bytes[at] = seq, payload
+    result.new_bytes[at[left]] = sequence.new_bytes(start[left], payload[left])
+    result.retransmission[at], result.reordered[at] = retransmission, reordered
+    result.header_bytes[flow] = header
+    result.skipped += skipped
+    largest_payload[flow] = np.maximum.reduceat(payload, starts)
+    return _Packets(at, queue["enqueue_mono_ns"][rows], left, group, starts, flow, seq, axis, end, retransmission)
 
 
-def _fill_in_flight(run: Run, trace: TraceByFlow, full_bytes: dict[int, int]) -> None:
-    """Estimates unknown packets in flight as (snd_nxt - snd_una) / mss, rounded up.
-
-    mss is the record's; else the flow's largest payload in the queue; else the payload of an MTU with timestamps.
-    """
-    if trace.in_flight_from != SEQUENCE_NUMBERS:
-        return
-    tcp = run.tcp
-    trace.in_flight = trace.in_flight.copy()
-    counted, has_mss = known(tcp, "in_flight_packets"), known(tcp, "mss_bytes")
-    for flow, rows in trace.windows.items():
-        estimated = rows[~counted[rows]]
-        ip_bytes = IPV4_BYTES if flow >= len(run.flows) or run.flows[flow].is_ipv4 else IPV6_BYTES
-        largest = run.spec["mtu_bytes"] - ip_bytes - TCP_BYTES - TIMESTAMP_OPTION_BYTES
-        mss = np.where(has_mss[estimated], tcp["mss_bytes"][estimated], full_bytes.get(flow) or largest)
-        outstanding = (tcp["snd_nxt"][estimated] - tcp["snd_una"][estimated]).astype(np.int64)
-        trace.in_flight[estimated] = -(-outstanding // np.maximum(mss, 1))
-
-
-def _groups(flow: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """(flow number, the flow's rows in ascending order) for each flow."""
-    order = np.argsort(flow, kind="stable")  # a radix sort: flows have 16 bits
-    for start, end in spans(group_starts(flow[order]), len(order)):
-        yield int(flow[order[start]]), order[start:end]
-
-
-def _header_bytes(frame_bytes: np.ndarray, seq: np.ndarray, control: np.ndarray, flow: FiveTuple | None) -> int:
-    """Ethernet, IP and TCP header bytes of a flow's data packets. Postcards do not carry the length of TCP's options.
-
-    A packet's payload is the step to the next sequence number, and its header is the rest of the frame. The result is
-    the commonest such header: retransmissions and gaps give rarer values. A flow without a usable step is assumed to
-    carry timestamps, the default of Linux.
-    """
-    step = np.diff(seq)
-    header = frame_bytes[:-1] - step
-    usable = (control[:-1] == 0) & (step >= 0) & (header >= MIN_HEADER_BYTES) & (header <= MAX_HEADER_BYTES)
-    counts = np.bincount(header[usable], minlength=1)
-    if counts.any():
-        return int(counts.argmax())
-    ip_bytes = IPV4_BYTES if flow is None or flow.is_ipv4 else IPV6_BYTES
-    return ETHERNET_BYTES + ip_bytes + TCP_BYTES + TIMESTAMP_OPTION_BYTES
-
-
-def _order(seq: np.ndarray, seq_end: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """(mask of retransmissions, mask of reordered first arrivals, number of arrivals that left a hole) of one flow."""
-    before = np.empty_like(seq)
-    before[:1] = seq[:1]
-    np.maximum.accumulate(seq_end[:-1], out=before[1:])
-    below = (seq < before) & (seq_end > seq)
-    skipped = int(np.count_nonzero(seq > before))
-    reordered = np.zeros(len(seq), dtype=bool)
-    late = np.flatnonzero(below)
-    if len(late):
-        # Timely packets are in sequence order. A late packet that fills a hole between them is reordered.
-        timely = np.flatnonzero(~below & (seq_end > seq))
-        at = np.searchsorted(seq[timely], seq[late], side="right") - 1
-        in_hole = (at < 0) | (seq[late] >= seq_end[timely[at]])
-        _, first = np.unique(seq[late[in_hole]], return_index=True)
-        reordered[late[in_hole][first]] = True
-    return below & ~reordered, reordered, skipped
-
-
-def _new_bytes(seq: np.ndarray, payload: np.ndarray) -> np.ndarray:
-    """New bytes of each packet of one flow: bytes that no earlier packet carried. Input is in time order.
-
-    If two packets overlap in part, the packet with the lower start is credited with the overlap; the sum stays exact.
-    """
-    if (np.diff(seq) >= payload[:-1]).all():
-        return payload
-    order = np.argsort(seq, kind="stable")
-    start, end = seq[order], seq[order] + payload[order]
-    covered = np.empty_like(end)
-    covered[:1] = start[:1]
-    np.maximum.accumulate(end[:-1], out=covered[1:])
-    result = np.empty_like(payload)
-    result[order] = np.maximum(end - np.maximum(start, covered), 0)
-    return result
-
-
-def _snd_una(tcp: Columns, traced: np.ndarray, seq: np.ndarray, came: np.ndarray) -> np.ndarray:
-    """snd_una of a flow's records, unwrapped to the same origin as `seq`.
-
-    The first snd_una becomes the value nearest to the last sequence number that arrived before the record.
-    """
-    una = unwrap32(tcp["snd_una"][traced], np.zeros(1, dtype=np.int64))
-    at = max(int(np.searchsorted(came, tcp["mono_ns"][traced[0]], side="right")) - 1, 0)
-    return una + (near32(int(una[0]), int(seq[at])) - int(una[0]))
-
-
-def _latest(times: np.ndarray, rows: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """For each time of `at`, the last of `rows` at or before it, else NONE. `times` and `at` are ascending."""
-    if (times[1:] < times[:-1]).any() or (at[1:] < at[:-1]).any():
+def _records_before(tcp: Columns, came: np.ndarray) -> np.ndarray:
+    """The number of trace records, of any flow, at or before each time."""
+    times = tcp["mono_ns"]
+    if (times[1:] < times[:-1]).any() or (came[1:] < came[:-1]).any():
         raise AssertionError("rows to join by time are not in time order")
-    last = np.searchsorted(times, at, side="right") - 1
-    return np.where(last >= 0, rows[last], NONE)
+    return np.searchsorted(times, came, side="right")
 
 
-def _covering_ack(
-    tcp: Columns, traced: np.ndarray, una: np.ndarray, seq_end: np.ndarray, came: np.ndarray
-) -> np.ndarray:
-    """The record of the ACK that first covered each `seq_end` of one flow."""
-    probes = np.flatnonzero(tcp["event"][traced] == EVENT["TCP_EVENT_PROBE"])
-    if not len(probes):
-        return np.full(len(seq_end), NONE)
-    rows = traced[probes]
-    past = np.searchsorted(np.maximum.accumulate(una[probes]), seq_end, side="left")
-    result = np.where((past > 0) & (past < len(rows)), rows[np.maximum(past - 1, 0)], NONE)
-    result[tcp["mono_ns"][result] < came] = NONE  # an ACK before the packet's arrival acknowledged another copy
-    return result
+def _rows_of(by_flow: ByFlow, packets: _Packets) -> tuple[np.ndarray, np.ndarray]:
+    """(rows of Run.tcp, group) of the flows that have packets, sorted by flow, then by time."""
+    first, end = int(packets.flow[0]), int(packets.flow[-1]) + 1
+    bounds = by_flow.starts[first : end + 1]
+    rows = by_flow.rows[bounds[0] : bounds[-1]]
+    group_of = np.full(end - first, NONE)
+    group_of[packets.flow - first] = np.arange(len(packets.flow))
+    group = np.repeat(group_of, np.diff(bounds))
+    return rows[group != NONE], group[group != NONE]
 
 
-def _pieces(tcp: Columns, rows: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(seq, time, row) of each segment of retransmit records. One record can cover several segments (TSO)."""
-    mss = np.maximum(tcp["mss_bytes"][rows].astype(np.int64), 1)
-    segments = np.maximum(-(-tcp["data_bytes"][rows].astype(np.int64) // mss), 1)
-    at = np.repeat(np.arange(len(rows)), segments)
-    number = np.arange(len(at)) - np.repeat(np.cumsum(segments) - segments, segments)
-    return seq[at] + number * mss[at], tcp["mono_ns"][rows[at]], rows[at]
+def _latest(by_flow: ByFlow, packets: _Packets, earlier: np.ndarray, records: int) -> np.ndarray:
+    """For each packet the last row of its flow among the first `earlier` of all `records`, else NONE.
 
-
-def _match(copies: _Retransmits, records: _Retransmits, tolerance_ns: int, retransmit_row: np.ndarray) -> int:
-    """Fills `retransmit_row` with the record of the same flow and sequence number that is nearest in time.
-
-    The tracepoint fires after the packet was passed to the device, so the record can be later than the arrival.
-    Returns the number of record segments without a packet.
+    Times are compared by the number of records before them, which has few bits, so that a key of flow and time cannot
+    overflow.
     """
-    total = sum(len(frame) for frame in records.frames)
-    if not total or not copies.frames:
-        return total
-    matched = (
-        pl.concat(copies.frames)
-        .sort("ns")
-        .join_asof(
-            pl.concat(records.frames).sort("ns"),
-            on="ns",
-            by=["flow", "seq"],
-            strategy="nearest",
-            tolerance=tolerance_ns,
-            suffix="_record",
-            check_sortedness=False,  # cannot be checked with `by`; both were sorted just now
-        )
-        .drop_nulls("row_record")
-    )
-    retransmit_row[matched["row"].to_numpy()] = matched["row_record"].to_numpy()
-    return total - matched.select("seq", "row_record").n_unique()
+    rows, group = _rows_of(by_flow, packets)
+    if not len(rows):
+        return np.full(len(earlier), NONE)
+    before = np.searchsorted(group * (records + 1) + rows, packets.group * (records + 1) + earlier) - 1
+    found = (before >= 0) & (group[before] == packets.group)
+    return np.where(found, rows[before], NONE)
+
+
+def _snd_una(tcp: Columns, traced: np.ndarray, group: np.ndarray, packets: _Packets) -> np.ndarray:
+    """snd_una of trace records, unwrapped to the same origin as the sequence numbers of their flows' packets.
+
+    The first snd_una of a flow becomes the value nearest to the last sequence number that arrived before the record.
+    """
+    starts = group_starts(group)
+    una = unwrap32(tcp["snd_una"][traced], starts)
+    begins = np.zeros(len(packets.starts), dtype=np.int64)
+    begins[group[starts]] = tcp["mono_ns"][traced[starts]]
+    arrived = np.add.reduceat(packets.came <= begins[packets.group], packets.starts, dtype=np.int64)
+    at = packets.starts + np.maximum(arrived - 1, 0)
+    origin = np.zeros(len(packets.starts), dtype=np.int64)
+    origin[group[starts]] = near32(una[starts], packets.seq[at[group[starts]]]) - una[starts]
+    return una + origin[group]
+
+
+def _covering_ack(tcp: Columns, acks: _Records, packets: _Packets, chosen: np.ndarray) -> np.ndarray:
+    """The record of the ACK that first covered each of the `chosen` packets' last bytes."""
+    if not len(acks.row):
+        return np.full(len(chosen), NONE)
+    reached = np.maximum.accumulate(packets.axis.clipped(acks.group, acks.una))
+    past = np.searchsorted(reached, packets.end[chosen], side="left")
+    group = packets.group[chosen]
+    inside = (past > 0) & (past < len(acks.row))
+    inside &= (acks.group[past - 1] == group) & (acks.group[np.minimum(past, len(acks.row) - 1)] == group)
+    result = np.where(inside, acks.row[past - 1], NONE)
+    result[tcp["mono_ns"][result] < packets.came[chosen]] = NONE  # an earlier ACK acknowledged another copy
+    return result

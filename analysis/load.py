@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from analysis import imported
-from analysis.flows import PROTOCOL_NUMBERS, FiveTuple
+from analysis.flows import MAX_FLOWS, WORDS, FiveTuple, Flows, FlowTable, flow_type
 from analysis.raw import Columns, RawFile, load_flows, load_goodput, load_postcards, load_tcp
 from lib import regular
 from lib.errors import InputError
@@ -27,7 +27,6 @@ from runs.record import Damage
 from runs.thinned import kept
 
 LEDGER = ("collector", "tracer", "switch", "idle_rtt")
-TCP = PROTOCOL_NUMBERS["tcp"]
 SINK = "traffic_sink"  # only runs with our own sink have this document
 DOCUMENTS = ("environment", "traffic", *LEDGER, SINK)
 # Every raw file that the analysis reads.
@@ -49,7 +48,7 @@ class Run:
     raw: dict[str, RawFile]
     postcards: Columns  # sorted by enqueue_mono_ns
     tcp: Columns  # sorted by mono_ns
-    flows: list[FiveTuple]  # by flow number, the value of the columns "flow"
+    flows: Flows  # by flow number, the value of the columns "flow"
     traffic: list[dict[str, Any]] = field(default_factory=list)  # the flows of traffic.json, with "flow" numbers
     goodput: Columns | None = None  # records of our own sink; None with another receiver
     flow_records: Columns | None = None  # of a run with finite flows: every flow's, and "flow" numbers (-1: no packet)
@@ -92,33 +91,23 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     if imported.is_imported(spec):
         imported.complete(spec, postcards)
         depths = imported.load_depths(directory)
-    flows, renumber = _merge(postcard_flows.tuples(), tcp_flows.tuples())
-    tcp["flow"] = renumber[tcp["flow"]]
+    flows = postcard_flows
+    _merge(postcards, flows, tcp, tcp_flows)
     if not tcp_raw.present:
         problems.append(f"{TCP_FILE}: missing, so no windows are known; run the experiment again")
     raw = {"postcards": postcards_raw, "tcp": tcp_raw}
-    run = Run(directory, spec, documents, problems, unread, raw, postcards, tcp, flows, depths=depths)
+    run = Run(directory, spec, documents, problems, unread, raw, postcards, tcp, flows.tuples(), depths=depths)
     run.not_as_recorded = [str(difference) for difference in damage]
     if has_own_sink:
         run.goodput, raw["goodput"] = load_goodput(directory / GOODPUT_FILE)
         if not raw["goodput"].present:
             problems.append(f"{GOODPUT_FILE}: missing, so what the sink received is unknown; run the experiment again")
     if spec.get("transfers"):
-        run.flow_records, raw["flows"] = load_flows(directory / FLOWS_FILE)
-        run.flow_records["flow"] = _numbers_of(run.flow_records, flows)
+        run.flow_records, raw["flows"] = load_flows(directory / FLOWS_FILE, flows)
         if not raw["flows"].present:
             problems.append(f"{FLOWS_FILE}: missing, so the finite flows are unknown; run the experiment again")
-    run.traffic = _traffic(run)
+    run.traffic = _traffic(run, flows)
     return run
-
-
-def _numbers_of(records: Columns, flows: list[FiveTuple]) -> np.ndarray:
-    """The flow number of each record (int64); -1: no packet of the flow came to a watched queue."""
-    numbers = {flow: number for number, flow in enumerate(flows)}
-    addresses = ("src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo", "src_port", "dst_port")
-    rows = zip(*(records[name].tolist() for name in addresses), strict=True)
-    tuples = (FiveTuple(a << 64 | b, c << 64 | d, TCP, src, dst) for a, b, c, d, src, dst in rows)
-    return np.array([numbers.get(flow, -1) for flow in tuples], dtype=np.int64)
 
 
 def damage_of(directory: Path) -> list[Damage]:
@@ -148,17 +137,12 @@ def recorded_clock_offset_ns(switch: dict[str, Any]) -> int | None:
     return offset if isinstance(offset, int) and not isinstance(offset, bool) and abs(offset) < 1 << 62 else None
 
 
-def _merge(first: list[FiveTuple], second: list[FiveTuple]) -> tuple[list[FiveTuple], np.ndarray]:
-    """One numbering for the flows of two files: `first`, then the flows only in `second`.
-
-    Returns the flows by number, and the new number of each old number of `second` (uint16, 0x10000 entries).
-    """
-    numbers = {flow: number for number, flow in enumerate(first)}
-    for flow in second:
-        numbers.setdefault(flow, len(numbers))
-    renumber = np.full(0x10000, 0xFFFF, dtype=np.uint32)
-    renumber[: len(second)] = [numbers[flow] for flow in second]
-    return list(numbers), np.minimum(renumber, 0xFFFF).astype(np.uint16)
+def _merge(postcards: Columns, flows: FlowTable, tcp: Columns, tcp_flows: FlowTable) -> None:
+    """One numbering for both files: `flows`, then the flows that only the trace has, which are added. In place."""
+    numbers = np.append(flows.numbers(tcp_flows.tuples().words), np.uint32(MAX_FLOWS))
+    kind = flow_type(len(flows))
+    tcp["flow"] = numbers[np.minimum(tcp["flow"], len(tcp_flows))].astype(kind)
+    postcards["flow"] = postcards["flow"].astype(kind, copy=False)
 
 
 # Documents ------------------------------------------------------------------------------------------------------------
@@ -184,11 +168,11 @@ def _no_number(text: str) -> None:
     raise ValueError(f"{text} is no number of JSON")
 
 
-def _traffic(run: Run) -> list[dict[str, Any]]:
+def _traffic(run: Run, flows: FlowTable) -> list[dict[str, Any]]:
     """The experiment's flows by id. If traffic.json names none: every traced TCP flow, with an unknown cc."""
-    numbers = {flow: number for number, flow in enumerate(run.flows)}
     result: list[dict[str, Any]] = []
     named: set[FiveTuple] = set()
+    words: list[tuple[int, ...]] = []
     for entry in _list(run.documents["traffic"].get("flows")):
         try:
             if not isinstance(entry, dict):
@@ -201,19 +185,24 @@ def _traffic(run: Run) -> list[dict[str, Any]]:
                 run.problems.append(f"traffic.json: names flow {flow} twice; the second is left out")
                 continue
             named.add(flow)
+            of_flow = flow.words()
             received = entry.get("bits_per_second_received")
             result.append(
                 {
                     "id": int(entry["id"]),
                     "cc": None if entry["cc"] is None else str(entry["cc"]),
                     "tuple": flow,
-                    "flow": numbers.get(flow, -1),
+                    "flow": -1,
                     "received_bps": float(received) if isinstance(received, (int, float)) else None,
                     "silent": entry.get("datagrams") == 0,  # none of its datagrams was drawn
                 }
             )
+            words.append(of_flow)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             run.problems.append(f"traffic.json: a flow is not as it should be ({one_line(error)}); it is left out")
+    numbers = flows.find(np.array(words, dtype=np.uint64).reshape(-1, WORDS).T)
+    for entry, number in zip(result, numbers.tolist(), strict=True):
+        entry["flow"] = number
     if not result and run.flow_records is None:
         for number in np.unique(run.tcp["flow"]).tolist():
             if number < len(run.flows):

@@ -107,8 +107,8 @@ def flows_losing(queue: Columns, window: Window, rtt_ns: int) -> np.ndarray:
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     drops = rows.start + np.flatnonzero(dropped(queue)[rows])
     rtt = (queue["enqueue_mono_ns"][drops] - window.start_ns) // rtt_ns
-    pairs = np.unique(rtt << 16 | queue["flow"][drops])
-    return np.unique(pairs >> 16, return_counts=True)[1]
+    pairs = np.unique(rtt << 32 | queue["flow"][drops].astype(np.int64))
+    return np.unique(pairs >> 32, return_counts=True)[1]
 
 
 def flows_losing_per_rtt(queue: Columns, window: Window, rtt_ns: int) -> float | None:

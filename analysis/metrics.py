@@ -7,17 +7,17 @@ ns on CLOCK_MONOTONIC. All sums of bytes are 64 bits wide.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from analysis.join import NONE, Segments, TraceByFlow
+from analysis.by_flow import ByFlow
+from analysis.join import Segments
 from analysis.load import Run
-from analysis.raw import Columns, known
+from analysis.raw import Columns
 from analysis.sums import dot
-from analysis.unwrap import group_starts, spans
+from analysis.trace_by_flow import TraceByFlow
 from lib.frames import ETHERNET_BYTES, IPV6_BYTES, LEAST_FRAME_BYTES, LONGEST_TCP_BYTES, WIRE_EXTRA_BYTES
 from wire import wire
 
@@ -76,7 +76,7 @@ def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
     flow, came, lost = queue["flow"], queue["enqueue_mono_ns"], dropped(queue)
     data = ((queue["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0) & (queue["packet_bytes"] > NO_DATA_BYTES)
     rows = np.flatnonzero(data)
-    latest = np.full(0x10000, -1, dtype=np.int64)  # row of each flow's last data packet
+    latest = np.full(len(run.flows) + 1, -1, dtype=np.int64)  # row of each flow's last data packet
     latest[flow[rows]] = rows  # of several assignments to one flow NumPy keeps the last
     with_data = [entry["flow"] for entry in run.traffic if entry["flow"] >= 0 and latest[entry["flow"]] >= 0]
     for number in sorted(with_data, key=lambda number: latest[number]):
@@ -276,14 +276,21 @@ class Goodput:
     bytes_before: np.ndarray  # int64, cumulative: payload before each departure, and the total
 
 
+def of_experiment(run: Run) -> np.ndarray:
+    """Whether each flow number is of a flow of the experiment."""
+    mask = np.zeros(len(run.flows) + 1, dtype=bool)
+    mask[[entry["flow"] for entry in run.traffic if entry["flow"] >= 0]] = True
+    return mask
+
+
 def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goodput:
     """Payload of the experiment's flows that left the queue for the first time, without headers and second copies."""
-    of_experiment = np.zeros(0x10000, dtype=bool)
-    of_experiment[[entry["flow"] for entry in run.traffic if entry["flow"] >= 0]] = True
+    counted = of_experiment(run)
     if run.flow_records is not None:
-        of_experiment[run.flow_records["flow"][run.flow_records["flow"] >= 0]] = True
+        counted[run.flow_records["flow"]] = True
+        counted[-1] = False  # the place of flows without packets
     flow = queue["flow"][segments.rows]
-    useful = np.flatnonzero((segments.new_bytes > 0) & of_experiment[flow])
+    useful = np.flatnonzero((segments.new_bytes > 0) & counted[flow])
     rows = segments.rows[useful]
     departure = queue["enqueue_mono_ns"][rows] + queue["sojourn_ns"][rows]
     payload, flow = segments.new_bytes[useful], flow[useful]
@@ -314,73 +321,6 @@ def jain_index(values: np.ndarray) -> float | None:
     return float(values.sum()) ** 2 / (len(values) * squares) if squares else None
 
 
-def flow_rows(
-    run: Run, queue: Columns, segments: Segments, trace: TraceByFlow, good: Goodput, window: Window
-) -> list[dict[str, Any]]:
-    """One row per flow of the experiment, over the measurement window."""
-    rows = arrivals_in(queue, window.start_ns, window.end_ns)
-    flow, flags = queue["flow"][rows], queue["flags"][rows]
-    size = max(len(run.flows), 1)
-    packets = np.bincount(flow, minlength=size)
-    drops = np.bincount(flow[(flags & CARD["POSTCARD_DROPPED"]) != 0], minlength=size)
-    marks = np.bincount(flow[(flags & CARD["POSTCARD_CE_MARKED"]) != 0], minlength=size)
-    rtts = _packet_rtts(run, queue, segments, window)
-    seconds = window.length_ns / 1e9
-    result = []
-    for entry in run.traffic:
-        number, tuple_ = entry["flow"], entry["tuple"]
-        row: dict[str, Any] = {
-            "id": entry["id"], "cc": entry["cc"], "five_tuple": str(tuple_),
-            "src_port": tuple_.src_port, "dst_port": tuple_.dst_port,
-        }  # fmt: skip
-        has_packets = 0 <= number < size
-        row["goodput_bps"] = float(good.bits_per_flow[number] / seconds) if has_packets and seconds else 0.0
-        if tuple_.protocol != TCP:  # new payload is only known from sequence numbers
-            row["goodput_bps"] = None
-        for name, count in (("packets", packets), ("drops", drops), ("marks", marks)):
-            row[name] = int(count[number]) if has_packets else 0
-        row |= _trace_numbers(run, trace, number, window)
-        row["packet_rtt_us_p50"] = rtts.get(number)
-        result.append(row)
-    return result
-
-
-def _trace_numbers(run: Run, trace: TraceByFlow, flow: int, window: Window) -> dict[str, Any]:
-    names = ("retransmits", "cwnd_packets_mean", "in_flight_packets_mean", "srtt_us_mean", "rtt_min_us")
-    if flow not in trace.rows:
-        return dict.fromkeys(names)
-    tcp, rows = run.tcp, trace.windows.get(flow, np.empty(0, dtype=np.int64))
-    times = np.clip(tcp["mono_ns"][rows], window.start_ns, window.end_ns)
-    held_ns = np.diff(times, append=window.end_ns).astype(np.float64)
-    total = held_ns.sum()
-    inside = rows_in(run, trace.rows[flow], window)
-    probe = inside[tcp["event"][inside] == EVENT["TCP_EVENT_PROBE"]]
-    srtt = tcp["srtt_us"][probe[known(tcp, "srtt_us")[probe]]]
-    rtt_min = tcp["rtt_min_us"][probe[known(tcp, "rtt_min_us")[probe]]]
-    rtt_min = rtt_min[(rtt_min > 0) & (rtt_min < 0xFFFFFFFF)]  # all ones is the kernel's value before the first sample
-    return {
-        "retransmits": int(np.count_nonzero(tcp["event"][inside] == EVENT["TCP_EVENT_RETRANSMIT"])),
-        "cwnd_packets_mean": dot(tcp["cwnd_packets"][rows], held_ns) / float(total) if total else None,
-        "in_flight_packets_mean": dot(trace.in_flight[rows], held_ns) / float(total) if total else None,
-        "srtt_us_mean": float(srtt.mean()) if len(srtt) else None,
-        "rtt_min_us": int(rtt_min.min()) if len(rtt_min) else None,
-    }
-
-
-def _packet_rtts(run: Run, queue: Columns, segments: Segments, window: Window) -> dict[int, float]:
-    """Median time in us from a packet's arrival at the queue to the ACK that covered the packet, by flow number."""
-    came = queue["enqueue_mono_ns"][segments.rows]
-    acked = np.flatnonzero((segments.ack_row != NONE) & (came >= window.start_ns) & (came < window.end_ns))
-    rtt_ns = run.tcp["mono_ns"][segments.ack_row[acked]] - came[acked]
-    flow = queue["flow"][segments.rows[acked]]
-    order = np.argsort(flow, kind="stable")
-    starts = group_starts(flow[order])
-    return {
-        int(flow[order[start]]): float(np.median(rtt_ns[order[start:end]])) / 1e3
-        for start, end in spans(starts, len(order))
-    }
-
-
 # Windows --------------------------------------------------------------------------------------------------------------
 
 
@@ -395,31 +335,33 @@ class WindowSeries:
 
 def experiment_groups(run: Run, trace: TraceByFlow) -> list[tuple[dict[str, Any], np.ndarray]]:
     """(entry of Run.traffic, rows of Run.tcp that know the flow's window) for each flow that has such rows."""
-    return [(entry, trace.windows[entry["flow"]]) for entry in run.traffic if entry["flow"] in trace.windows]
+    rows = ((entry, trace.windows[entry["flow"]]) for entry in run.traffic)
+    return [(entry, of_flow) for entry, of_flow in rows if len(of_flow)]
 
 
-def rows_in(run: Run, rows: np.ndarray, window: Window) -> np.ndarray:
-    """The rows of Run.tcp, out of `rows` in time order, that lie in the measurement window."""
-    return rows[slice(*np.searchsorted(run.tcp["mono_ns"][rows], (window.start_ns, window.end_ns)))]
-
-
-def windows_at_acks(run: Run, trace: TraceByFlow, window: Window) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
-    """(entry of Run.traffic, packets in flight at each of the flow's ACKs in the measurement window)."""
-    for entry, rows in experiment_groups(run, trace):
-        inside = rows_in(run, rows, window)
-        yield entry, trace.in_flight[inside[run.tcp["event"][inside] == EVENT["TCP_EVENT_PROBE"]]]
+def rows_at_acks(run: Run, trace: TraceByFlow, window: Window) -> ByFlow:
+    """The rows of Run.tcp that know the window and are ACKs of the experiment's flows in the measurement window."""
+    tcp = run.tcp
+    chosen = (tcp["event"] == EVENT["TCP_EVENT_PROBE"]) & of_experiment(run)[tcp["flow"]]
+    inside = slice(*np.searchsorted(tcp["mono_ns"], (window.start_ns, window.end_ns)))
+    chosen[: inside.start], chosen[inside.stop :] = False, False
+    return trace.windows.only(chosen)
 
 
 def aggregate_window(run: Run, trace: TraceByFlow) -> WindowSeries:
     """Sums over flows of the latest packets in flight (first seed paper, 3.3: W(t)) and of the latest cwnd."""
-    in_flight, cwnd = (np.zeros(len(trace.in_flight), dtype=np.int64) for _ in range(2))
-    of_experiment = np.zeros(len(trace.in_flight), dtype=bool)
-    for _, rows in experiment_groups(run, trace):
-        in_flight[rows] = np.diff(trace.in_flight[rows], prepend=0)
-        cwnd[rows] = np.diff(run.tcp["cwnd_packets"][rows].astype(np.int64), prepend=0)
-        of_experiment[rows] = True
-    rows = np.flatnonzero(of_experiment)
-    return WindowSeries(run.tcp["mono_ns"][rows], np.cumsum(in_flight[rows]), np.cumsum(cwnd[rows]))
+    windows = trace.windows.only(of_experiment(run)[run.tcp["flow"]])
+    starts = windows.starts[:-1][windows.counts() > 0]
+    rows = np.sort(windows.rows)
+    sums = []
+    for values in (trace.in_flight, run.tcp["cwnd_packets"]):
+        change = np.zeros(len(values), dtype=np.int64)
+        of_flow = values[windows.rows].astype(np.int64)
+        step = np.diff(of_flow, prepend=0)
+        step[starts] = of_flow[starts]
+        change[windows.rows] = step
+        sums.append(np.cumsum(change[rows]))
+    return WindowSeries(run.tcp["mono_ns"][rows], *sums)
 
 
 def almost_fairness(run: Run, trace: TraceByFlow, window: Window, bdp_packets: int) -> dict[str, float | int | None]:
@@ -427,9 +369,7 @@ def almost_fairness(run: Run, trace: TraceByFlow, window: Window, bdp_packets: i
 
     w are the packets in flight at every ACK of every flow. Definition: first seed paper, 4.1; measurement: 5.6.
     """
-    samples = [in_flight for _, in_flight in windows_at_acks(run, trace, window)]
-    pooled = np.concatenate(samples) if samples else np.empty(0, dtype=np.int32)
-    windows = percentiles(pooled, p01=1, p50=50, p99=99)
+    windows = percentiles(trace.in_flight[rows_at_acks(run, trace, window).rows], p01=1, p50=50, p99=99)
     low, high = windows["p01"], windows["p99"]
     flows = sum(entry["tuple"].protocol == TCP for entry in run.traffic)
     share = bdp_packets / flows if flows else None

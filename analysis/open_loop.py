@@ -15,7 +15,7 @@ from analysis.exactness import in_virtual_time
 from analysis.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
 from analysis.ledger import Chain, Entries, chain_reasons, number, total
 from analysis.load import Run
-from analysis.metrics import Columns, Window, arrivals_in, dropped, wire_bytes
+from analysis.metrics import Columns, Window, arrivals_in, dropped, of_experiment, wire_bytes
 from analysis.sums import dot
 from analysis.theory import packet_sizes, queues
 from runs.verdict import Area
@@ -65,8 +65,7 @@ def model(spec: dict[str, Any]) -> Model | None:
 
 def datagrams(run: Run, queue: Columns) -> dict[str, int | None]:
     """Datagrams of the experiment at each station, over the whole run. None: not recorded."""
-    numbers = [entry["flow"] for entry in run.traffic if entry["flow"] >= 0]
-    of_experiment = np.isin(queue["flow"], np.array(numbers, dtype=np.uint16))
+    mask = of_experiment(run)[queue["flow"]]
     sink = run.documents.get("traffic_sink", {})
     flows = sink.get("flows")
     reads = [number(flow, "reads") for flow in flows if isinstance(flow, dict)] if isinstance(flows, list) else [None]
@@ -74,8 +73,8 @@ def datagrams(run: Run, queue: Columns) -> dict[str, int | None]:
     drops = number(sink, "datagrams_dropped")
     return {
         "datagrams_sent": None if sent is None else int(sent),
-        "datagrams_queued": int(np.count_nonzero(of_experiment)),
-        "datagrams_departed": int(np.count_nonzero(of_experiment & ~dropped(queue))),
+        "datagrams_queued": int(np.count_nonzero(mask)),
+        "datagrams_departed": int(np.count_nonzero(mask & ~dropped(queue))),
         "datagrams_received": total(reads),
         "datagrams_unsent": None if unsent is None else int(unsent),
         "datagrams_sink_drops": None if drops is None else int(drops),

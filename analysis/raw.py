@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.flows import PROTOCOL_NUMBERS, WORDS, FlowTable
+from analysis.flows import PROTOCOL_NUMBERS, WORDS, FlowTable, flow_type
 from analysis.unwrap import switch_time
 from lib.errors import InputError
 from wire import wire
@@ -128,29 +128,38 @@ def load_goodput(path: Path) -> tuple[Columns, RawFile]:
     """Bytes that the sink received per flow and interval; columns as in wire/goodput_record.def, sorted by
     interval_mono_ns.
     """
-    columns, raw = _load_small(path, wire.BLOCK.const["BLOCK_GOODPUT"], wire.STORED_GOODPUT_RECORD)
+    records, raw = _load_small(path, wire.BLOCK.const["BLOCK_GOODPUT"], wire.STORED_GOODPUT_RECORD)
+    columns = _columns(records)
     columns["interval_mono_ns"] = columns["interval_mono_ns"].view(np.int64)
     _sort(columns, "interval_mono_ns")
     return columns, raw
 
 
-def load_flows(path: Path) -> tuple[Columns, RawFile]:
-    """Records of the sending program, sorted by syn_mono_ns; columns as in wire/flow_record.def, 64 bits as int64."""
-    columns, raw = _load_small(path, wire.BLOCK.const["BLOCK_FLOWS"], wire.STORED_FLOW_RECORD)
+def load_flows(path: Path, flows: FlowTable) -> tuple[Columns, RawFile]:
+    """Records of the sending program, sorted by syn_mono_ns; columns as in wire/flow_record.def, 64 bits as int64, and
+    `flow`, the number in `flows` (int64; -1: no packet of the flow came to a watched queue).
+    """
+    records, raw = _load_small(path, wire.BLOCK.const["BLOCK_FLOWS"], wire.STORED_FLOW_RECORD)
+    columns = _columns(records)
     for name in columns:
         if name.endswith(("_ns", "_bytes", "_us")) and columns[name].dtype == np.uint64:
             columns[name] = columns[name].view(np.int64)
+    columns["flow"] = flows.find(_flow_words(records)).astype(np.int64)
     _sort(columns, "syn_mono_ns")
     return columns, raw
 
 
-def _load_small(path: Path, kind: int, record: np.dtype) -> tuple[Columns, RawFile]:
-    """A raw file whose records are all columns, in the file's order."""
+def _load_small(path: Path, kind: int, record: np.dtype) -> tuple[np.ndarray, RawFile]:
+    """All records of a raw file, in the file's order."""
     raw = RawFile(path.name, path.is_file(), path.stat().st_size if path.is_file() else 0)
     parts = [np.frombuffer(bytes(block.payload), record) for block in _blocks(path, kind, raw)]
     records = np.concatenate([np.empty(0, record), *parts])
     raw.records = len(records)
-    return {name: np.ascontiguousarray(records[name]) for name in records.dtype.names or ()}, raw
+    return records, raw
+
+
+def _columns(records: np.ndarray) -> Columns:
+    return {name: np.ascontiguousarray(records[name]) for name in records.dtype.names or ()}
 
 
 def known(tcp: Columns, *names: str) -> np.ndarray:
@@ -182,7 +191,7 @@ def _read(path: Path, kind: int, names: list[str], raw: RawFile) -> tuple[dict[s
     # An upper bound of the record count: pages that are never written cost no memory.
     capacity = raw.size_bytes // min(layout.itemsize for layout in layouts.values())
     columns = {name: np.empty(capacity, dtype=newest[name].newbyteorder("=")) for name in names}
-    columns["flow"] = np.empty(capacity, dtype=np.uint16)
+    columns["flow"] = np.empty(capacity, dtype=np.uint32)
     end = 0
     for block in _blocks(path, kind, raw):
         layout = layouts[block.header["record_version"]]
@@ -199,6 +208,7 @@ def _read(path: Path, kind: int, names: list[str], raw: RawFile) -> tuple[dict[s
                 columns[name][start:end] &= _WIDE[name]
         columns["flow"][start:end] = flows.numbers(_flow_words(records))
     raw.records = end
+    columns["flow"] = columns["flow"][:end].astype(flow_type(len(flows)))
     return {name: column[:end] for name, column in columns.items()}, flows
 
 

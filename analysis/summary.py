@@ -13,6 +13,7 @@ from analysis.analyse import Analysis
 from analysis.application import application
 from analysis.drain import drained_fraction
 from analysis.exactness import switch_kind
+from analysis.flow_rows import flow_rows
 from analysis.join import NONE
 from analysis.ledger import number
 from analysis.loss import flows_losing_per_rtt
@@ -26,7 +27,7 @@ MAX_EVENTS = 1000  # length of the list of loss events; their count has no limit
 def summarize(a: Analysis) -> dict[str, Any]:
     """The document, in JSON's types; None where a number could not be measured."""
     run, spec, window = a.run, a.run.spec, a.window
-    flows = metrics.flow_rows(run, a.queue, a.segments, a.trace, a.good, window)
+    flows = flow_rows(run, a.queue, a.segments, a.trace, a.good, window)
     seconds = window.length_ns / 1e9
     received = application(run, window)
     for flow in flows:

@@ -8,9 +8,12 @@ their place, and one corrupt value does not shift the rows after it.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
 SWITCH_TIME_BITS = 48
+Numbers = TypeVar("Numbers", int, np.ndarray)
 
 
 def group_starts(groups: np.ndarray) -> np.ndarray:
@@ -33,12 +36,13 @@ def unwrap32(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     result[0] = values[0]
     result[1:] = np.diff(values).view(np.int32)
     result[starts] = values[starts]
-    for start, end in spans(starts, len(values)):
-        np.cumsum(result[start:end], out=result[start:end])
+    np.cumsum(result, out=result)  # over all groups; the sums of the groups before are subtracted again
+    ends = np.append(starts[1:], len(values))
+    result -= np.repeat(result[starts] - values[starts], ends - starts)
     return result
 
 
-def near32(value: int, reference: int) -> int:
+def near32(value: Numbers, reference: Numbers) -> Numbers:
     """The number congruent to `value` modulo 2^32 that is nearest to `reference`."""
     return reference + ((value - reference + (1 << 31)) % (1 << 32)) - (1 << 31)
 

@@ -105,11 +105,11 @@ def thin_drops(times_s: np.ndarray, end_s: float) -> np.ndarray:
     return np.unique((times_s * MAX_DROPS_DRAWN / end_s).astype(np.int64)) * end_s / MAX_DROPS_DRAWN
 
 
-def pick_flows(count: int) -> list[int]:
-    """Indices of the flows to draw: all of `count`, or MAX_FLOWS_DRAWN spread evenly."""
-    if count <= MAX_FLOWS_DRAWN:
+def pick_flows(count: int, most: int = MAX_FLOWS_DRAWN) -> list[int]:
+    """Indices of the flows to draw: all of `count`, or `most` spread evenly."""
+    if count <= most:
         return list(range(count))
-    return [int(i) for i in np.linspace(0, count - 1, MAX_FLOWS_DRAWN)]
+    return [int(i) for i in np.linspace(0, count - 1, most)]
 
 
 def plain(data: Any) -> Any:

@@ -20,22 +20,26 @@ if TYPE_CHECKING:
 
 PERCENTILES = (1, 25, 50, 75, 99)
 MAX_BINS = 80
+MAX_BARS = 1000  # of flows; more could not be told apart
 
 
 def prepare(a: Analysis) -> Data:
     """Percentiles of each flow, and a histogram of all samples."""
-    from analysis.metrics import windows_at_acks
+    from analysis.metrics import rows_at_acks
 
-    flows = [(entry, values) for entry, values in windows_at_acks(a.run, a.trace, a.window) if len(values)]
-    samples = [values for _, values in flows]
-    pooled = np.concatenate(samples) if samples else np.empty(0, dtype=np.int32)
+    rows = rows_at_acks(a.run, a.trace, a.window)
+    pooled = a.trace.in_flight[rows.rows]
+    flows = [entry for entry in a.run.traffic if len(rows[entry["flow"]])]
+    drawn = [flows[i] for i in common.pick_flows(len(flows), MAX_BARS)]
+    samples = [a.trace.in_flight[rows[entry["flow"]]] for entry in drawn]
     deepest = int(pooled.max(initial=0))
     width = deepest // MAX_BINS + 1
     return {
         "facts": common.run_facts(a),
         "boxes": np.array([np.percentile(values, PERCENTILES) for values in samples]).reshape(-1, len(PERCENTILES)),
-        "ids": [entry["id"] for entry, _ in flows],
-        "ccs": [entry["cc"] for entry, _ in flows],
+        "ids": [entry["id"] for entry in drawn],
+        "ccs": [entry["cc"] for entry in drawn],
+        "traced": len(flows),
         "counts": np.bincount(np.maximum(pooled, 0) // width, minlength=1),
         "width": width,
     }
@@ -52,7 +56,8 @@ def draw(data: Data) -> Figure:
     for ax in (left, right):
         common.tidy(ax)
     left.set_ylabel("packets in flight")
-    left.set_xlabel("flow   (thin: 1st to 99th percentile, thick: middle half, dot: median)")
+    some = f" (one in {data['traced'] / len(boxes):.3g} of {data['traced']})" if len(boxes) < data["traced"] else ""
+    left.set_xlabel(f"flow{some}   (thin: 1st to 99th percentile, thick: middle half, dot: median)")
     right.set_xlabel("share of ACKs (%)")
     if not len(boxes):
         common.say(left, "no trace of the windows")

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from analysis.figures.steps import queue_steps, value_steps
-from analysis.join import PACKETS_OUT
 from analysis.loss import AFTERMATH_RTTS
 from analysis.papers.stored_runs import StoredRun
 from analysis.raw import Columns
 from analysis.theory.single_flow import bdp_packets
+from analysis.trace_by_flow import PACKETS_OUT
 from wire import wire
 
 CARD = wire.POSTCARD.const

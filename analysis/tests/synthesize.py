@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
 """A repetition of any size, fast: a link that is always busy, flows that take turns, windows of constant size.
 
-For measuring the analysis; tests that need known answers use simulate.py.
+Either all flows last as long as the run, or each flow has a few packets and the next flow follows it. For measuring the
+analysis; tests that need known answers use simulate.py.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -17,19 +21,61 @@ from analysis.tests import simulate
 from wire import wire
 
 PER_BLOCK = 10_000
+FIRST_PORT, PORTS = 30_000, 30_000  # source ports per source address
+GAP_NS = 61_520  # 1538 bytes at 200 Mb/s
 
 
-def write_big(directory: Path, postcards: int, records: int, flows: int = 16, drop_every: int = 1000) -> None:
-    """Writes a directory with so many postcards and trace records. One packet in `drop_every` is dropped."""
+@dataclass(frozen=True)
+class Turns:
+    """Which flow and segment each packet is of. At any time `active` flows take turns; each has `packets` packets."""
+
+    flows: int
+    active: int
+    packets: int
+
+    def flow(self, index: np.ndarray) -> np.ndarray:
+        active = np.uint64(self.active)
+        return (index // (np.uint64(self.packets) * active) * active + index % active) % np.uint64(self.flows)
+
+    def segment(self, index: np.ndarray) -> np.ndarray:
+        return index // np.uint64(self.active) % np.uint64(self.packets)
+
+
+def write_big(
+    directory: Path, postcards: int, records: int, flows: int = 16, drop_every: int = 1000, active: int | None = None
+) -> None:
+    """Writes a directory with so many postcards and trace records. One packet in `drop_every` is dropped. Without
+    `active`, all flows last as long as the run; else so many at a time, and each flow is short.
+    """
     scenario = simulate.Scenario(flows=flows, rate_bps=200_000_000, threshold=163, warmup_ns=0)
-    gap_ns = 61_520  # 1538 bytes at 200 Mb/s
-    scenario.duration_ns = postcards * gap_ns
+    scenario.duration_ns = postcards * GAP_NS
+    turns = Turns(flows, active or flows, max(postcards // flows, 1) if active else postcards)
     directory.mkdir(parents=True, exist_ok=True)
-    _postcards(directory / "postcards.bsp", scenario, postcards, gap_ns, drop_every)
-    _records(directory / "tcp.bst", scenario, records, postcards * gap_ns // records)
+    _postcards(directory / "postcards.bsp", scenario, turns, postcards, drop_every)
+    _records(directory / "tcp.bst", scenario, turns, records, postcards)
     for name, document in simulate.documents(scenario, simulate.Truth()).items():
+        if name == "traffic":
+            _name_flows(document["flows"], scenario)
         (directory / f"{name}.json").write_text(json.dumps(document))
     (directory / "spec.yaml").write_text(yaml.safe_dump(simulate.spec(scenario)))
+
+
+def _name_flows(flows: list[dict[str, Any]], scenario: simulate.Scenario) -> None:
+    """Gives each flow the 5-tuple that its packets have. In place."""
+    first = ipaddress.ip_address(scenario.addresses()[0])
+    for number, flow in enumerate(flows):
+        flow["src_addr"] = str(first + (number // PORTS << 8))
+        flow["src_port"] = FIRST_PORT + number % PORTS
+
+
+def _source(rows: np.ndarray, low: str, flow: np.ndarray, scenario: simulate.Scenario) -> None:
+    """Source address and port of each packet; `low` names the lower 64 bits of the address."""
+    address = np.uint64(simulate.address(scenario.addresses()[0])) + (flow // np.uint64(PORTS) << np.uint64(8))
+    if low == "src_addr":
+        rows[low][:, 8:] = address.astype(">u8").view(np.uint8).reshape(-1, 8)
+    else:
+        rows[low] = address
+    rows["src_port"] = FIRST_PORT + flow % np.uint64(PORTS)
 
 
 def _address(rows: np.ndarray, name: str, number: int) -> None:
@@ -40,8 +86,9 @@ def _be48(values: np.ndarray) -> np.ndarray:
     return values.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 2:]
 
 
-def _postcards(path: Path, scenario: simulate.Scenario, count: int, gap_ns: int, drop_every: int) -> None:
-    src, dst = (simulate.address(text) for text in scenario.addresses())
+def _postcards(path: Path, scenario: simulate.Scenario, turns: Turns, count: int, drop_every: int) -> None:
+    _, dst = (simulate.address(text) for text in scenario.addresses())
+    gap_ns = GAP_NS
     randomness = np.random.default_rng(scenario.seed)
     with path.open("wb") as file:
         for at in range(0, count, PER_BLOCK):
@@ -52,7 +99,7 @@ def _postcards(path: Path, scenario: simulate.Scenario, count: int, gap_ns: int,
             left = simulate.START_NS + index * np.uint64(gap_ns)
             came = left - depth * np.uint64(gap_ns) + randomness.integers(0, gap_ns, len(index)).astype(np.uint64)
             dropped = index % np.uint64(drop_every) == 0
-            flow = index % np.uint64(scenario.flows)
+            flow, segment = turns.flow(index), turns.segment(index)
             rows["rx_mono_ns"] = (
                 left + np.uint64(30_000) + randomness.integers(0, 100_000, len(index)).astype(np.uint64)
             )
@@ -64,40 +111,42 @@ def _postcards(path: Path, scenario: simulate.Scenario, count: int, gap_ns: int,
             rows["enqueue_switch_ns"], rows["sojourn_ns"] = _be48(came), _be48(np.where(dropped, 0, left - came))
             rows["depth_packets"], rows["depth_bytes"], rows["threshold"] = depth, depth * np.uint64(1514), 163
             rows["packet_bytes"], rows["ip_protocol"], rows["tcp_flags"] = 1514, 6, 0x10
-            _address(rows, "src_addr", src)
+            _source(rows, "src_addr", flow, scenario)
             _address(rows, "dst_addr", dst)
-            rows["src_port"], rows["dst_port"] = 30_000 + flow, 5201
-            segment = index // np.uint64(scenario.flows)
-            late = (index % np.uint64(drop_every)) == np.uint64(
-                drop_every - 4 * scenario.flows
-            )  # its lost packet again
-            rows["tcp_seq"] = (segment - late.astype(np.uint64)) * np.uint64(1448) & np.uint64(0xFFFFFFFF)
+            rows["dst_port"] = 5201
+            again = (index % np.uint64(drop_every) == np.uint64(drop_every * 9 // 10)) & (segment > 0)
+            rows["tcp_seq"] = _sequence(flow, segment - again.astype(np.uint64))
             file.write(_block("BLOCK_POSTCARDS", simulate.CARD["POSTCARD_VERSION"], rows, at))
 
 
-def _records(path: Path, scenario: simulate.Scenario, count: int, gap_ns: int) -> None:
+def _sequence(flow: np.ndarray, segment: np.ndarray) -> np.ndarray:
+    """32-bit sequence numbers; each flow starts elsewhere."""
+    return (flow * np.uint64(0x9E3779B1) + segment * np.uint64(1448)).astype(np.uint32)
+
+
+def _records(path: Path, scenario: simulate.Scenario, turns: Turns, count: int, postcards: int) -> None:
     src, dst = (simulate.address(text) for text in scenario.addresses())
     randomness = np.random.default_rng(scenario.seed)
+    gap_ns = postcards * GAP_NS // count
     with path.open("wb") as file:
         for at in range(0, count, PER_BLOCK):
             index = np.arange(at, min(at + PER_BLOCK, count), dtype=np.uint64)
             rows = np.zeros(len(index), dtype=wire.STORED_TCP_RECORD)
+            packet = index * np.uint64(postcards) // np.uint64(count)
+            flow, segment = turns.flow(packet), turns.segment(packet)
             rows["mono_ns"] = simulate.START_NS + 10_000_000 + index * np.uint64(gap_ns)
             rows["event"] = np.where(index % np.uint64(2000) == 7, 2, 1)
-            segment = 2 * (index // np.uint64(scenario.flows))
-            rows["snd_una"] = segment * np.uint64(1448) & np.uint64(0xFFFFFFFF)
-            rows["snd_nxt"] = (segment + np.uint64(20)) * np.uint64(1448) & np.uint64(0xFFFFFFFF)
+            rows["snd_una"] = _sequence(flow, segment)
+            rows["snd_nxt"] = _sequence(flow, segment + np.uint64(20))
             rows["event_seq"] = rows["snd_una"]
             for name in ("cwnd_packets", "packets_out", "ssthresh_packets"):
                 rows[name] = 20 + randomness.integers(0, 4, len(index))
-            rows["srtt_us"], rows["rtt_min_us"], rows["mss_bytes"] = (
-                randomness.integers(10_000, 20_000, len(index)),
-                10_000,
-                1448,
-            )
+            rows["srtt_us"] = randomness.integers(10_000, 20_000, len(index))
+            rows["rtt_min_us"], rows["mss_bytes"] = 10_000, 1448
             rows["delivered_packets"] = segment
-            rows["src_port"], rows["dst_port"] = 30_000 + index % np.uint64(scenario.flows), 5201
-            rows["src_addr_lo"], rows["dst_addr_lo"] = src, dst
+            _source(rows, "src_addr_lo", flow, scenario)
+            rows["dst_port"] = 5201
+            rows["src_addr_hi"], rows["dst_addr_hi"], rows["dst_addr_lo"] = src >> 64, dst >> 64, dst & ((1 << 64) - 1)
             file.write(_block("BLOCK_TCP", simulate.EVENT["TCP_RECORD_VERSION"], rows, at))
 
 
@@ -119,5 +168,6 @@ def _block(kind: str, version: int, rows: np.ndarray, first: int) -> bytes:
     return b"".join(parts)
 
 
-if __name__ == "__main__":
-    write_big(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+if __name__ == "__main__":  # DIRECTORY POSTCARDS RECORDS [FLOWS [ACTIVE]]
+    more = {name: int(word) for name, word in zip(("flows", "active"), sys.argv[4:], strict=False)}
+    write_big(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), **more)

@@ -6,7 +6,9 @@ import bisect
 import numpy as np
 import polars as pl
 
-from analysis.join import NONE, _header_bytes, _new_bytes, _order, _pieces
+from analysis.join import NONE
+from analysis.retransmits import pieces
+from analysis.sequence import header_bytes, new_bytes, order
 from analysis.tables import joined_columns
 from analysis.tests import simulate
 
@@ -70,7 +72,7 @@ def test_join__knows_sequence_numbers_beyond_the_wrap(known):
 def test_join__infers_header_and_payload(known):
     a = known.analysis
     header = simulate.HEADERS_IPV4 + (20 if known.scenario.ipv6 else 0)
-    assert set(a.segments.header_bytes.values()) == {header}
+    assert set(a.segments.header_bytes.tolist()) == {header, 0}  # 0: flows beyond those that have numbers
     data = np.array(known.truth.arrival_segment) >= 0
     assert (a.segments.payload_bytes == np.where(data, simulate.MSS, 0)).all()
 
@@ -122,7 +124,7 @@ def test_pieces__of_a_record_are_its_segments():
         "data_bytes": np.array([1448, 4344, 2000, 0], dtype=np.uint16),
         "mono_ns": np.array([10, 20, 30, 40]),
     }
-    seq, ns, row = _pieces(tcp, np.arange(4), np.array([0, 5000, 20_000, 7]))
+    seq, ns, row = pieces(tcp, np.arange(4), np.array([0, 5000, 20_000, 7]))
     assert seq.tolist() == [0, 5000, 6448, 7896, 20_000, 21_448, 7]
     assert ns.tolist() == [10, 20, 20, 20, 30, 30, 40]
     assert row.tolist() == [0, 1, 1, 1, 2, 2, 3]
@@ -136,7 +138,7 @@ def test_new_bytes__of_packets_with_other_bounds_sum_to_their_union():
         union = set()
         for start, size in zip(seq, payload, strict=True):
             union |= set(range(start, start + size))
-        assert _new_bytes(seq, payload).sum() == len(union)
+        assert new_bytes(seq, payload).sum() == len(union)
 
 
 def test_order__against_sets_of_bytes():
@@ -144,7 +146,7 @@ def test_order__against_sets_of_bytes():
     for _ in range(200):
         segment = random.integers(0, 15, 20)
         seq, seq_end = segment * 10, segment * 10 + 10
-        retransmission, reordered, _ = _order(seq, seq_end)
+        retransmission, reordered, _ = order(seq, seq_end, np.zeros(1, dtype=np.int64))
         seen: set[int] = set()
         for position, value in enumerate(segment.tolist()):
             assert retransmission[position] == (value in seen)
@@ -154,4 +156,6 @@ def test_order__against_sets_of_bytes():
 
 def test_header_bytes__without_two_packets_is_linuxs():
     one = np.array([1500], dtype=np.int32)
-    assert _header_bytes(one, np.array([7]), np.array([0], dtype=np.uint8), None) == 66
+    first, no_flags = np.zeros(1, dtype=np.int64), np.array([0], dtype=np.uint8)
+    assert header_bytes(one, np.array([7]), no_flags, first, np.array([True])).tolist() == [66]
+    assert header_bytes(one, np.array([7]), no_flags, first, np.array([False])).tolist() == [86]

@@ -27,7 +27,7 @@ def window(sent, generator="iperf3"):
     traffic = {"generator": generator, "start_mono_ns": 1000, "end_mono_ns": 2000}
     spec = {"warmup_ns": 100, "duration_ns": 900, "rtt_ns": 10_000}
     flows = [{"flow": 0}, {"flow": 1}, {"flow": -1}]
-    run: Any = SimpleNamespace(documents={"traffic": traffic}, spec=spec, traffic=flows)
+    run: Any = SimpleNamespace(documents={"traffic": traffic}, spec=spec, traffic=flows, flows=["0", "1"])
     return measurement_window(run, queue)
 
 

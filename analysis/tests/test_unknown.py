@@ -8,10 +8,10 @@ import pytest
 
 from analysis.analyse import analyse
 from analysis.derive import derive
-from analysis.join import PACKETS_OUT, SEQUENCE_NUMBERS
 from analysis.raw import load_tcp
 from analysis.summary import summarize
 from analysis.tests import simulate
+from analysis.trace_by_flow import PACKETS_OUT, SEQUENCE_NUMBERS
 from wire import wire
 
 FIELDS = [name for name, _ in wire.TCP_RECORD.fields]

@@ -10,6 +10,7 @@ import pytest
 from analysis import metrics
 from analysis.analyse import analyse
 from analysis.fidelity import depth_mismatches, histogram_percentiles
+from analysis.flow_rows import flow_rows
 from analysis.ledger import ledger_reasons
 from analysis.raw import load_postcards
 from analysis.settings import misspaced
@@ -415,7 +416,7 @@ def test_ecn__marks_are_counted(known_runs):
     marks = sum(bool(card["flags"] & simulate.CARD["POSTCARD_CE_MARKED"]) for card in inside)
     assert marks > 500
     assert metrics.counts(a.queue, a.window)["marks"] == marks
-    flows = metrics.flow_rows(a.run, a.queue, a.segments, a.trace, a.good, a.window)
+    flows = flow_rows(a.run, a.queue, a.segments, a.trace, a.good, a.window)
     assert sum(flow["marks"] for flow in flows) == marks
 
 
