@@ -78,14 +78,16 @@ def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
     rows = np.flatnonzero(data)
     latest = np.full(len(run.flows) + 1, -1, dtype=np.int64)  # row of each flow's last data packet
     latest[flow[rows]] = rows  # of several assignments to one flow NumPy keeps the last
-    with_data = [entry["flow"] for entry in run.traffic if entry["flow"] >= 0 and latest[entry["flow"]] >= 0]
-    for number in sorted(with_data, key=lambda number: latest[number]):
-        end_ns = int(came[latest[number]])
-        if end_ns >= stop_ns:
-            break
-        sent = data & (flow == number)
-        if np.isin(queue["tcp_seq"][sent & lost], queue["tcp_seq"][sent & ~lost]).all():
-            return end_ns
+    latest[~of_experiment(run)] = -1
+    ended = np.flatnonzero(latest >= 0)
+    ended = ended[came[latest[ended]] < stop_ns]
+    if not len(ended):
+        return stop_ns
+    by_flow = ByFlow.of(flow, len(run.flows)).only(data)
+    for number in ended[np.argsort(latest[ended], kind="stable")].tolist():
+        sent, is_lost = queue["tcp_seq"][by_flow[number]], lost[by_flow[number]]
+        if np.isin(sent[is_lost], sent[~is_lost]).all():
+            return int(came[latest[number]])
     return stop_ns
 
 

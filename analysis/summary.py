@@ -22,6 +22,7 @@ from analysis.theory import many_flows, single_flow
 from analysis.validity import idle_rtt
 
 MAX_EVENTS = 1000  # length of the list of loss events; their count has no limit
+MAX_FLOWS = 20_000  # length of the list of flows, half a KB each; sums and means are of all flows
 
 
 def summarize(a: Analysis) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         "rules": _rules(a, long_flows, fairness["delta"]),
         "open_loop": open_loop.compare(run, a.queue, window) if rates is None else None,
         **finite_flows.summarize(run, a.queue, window),
-        "flows": flows,
+        "flows": flows[:MAX_FLOWS],
         "join": _join(a),
         "ledger": a.ledger,
         "fidelity": a.fidelity,
@@ -97,6 +98,8 @@ def summarize(a: Analysis) -> dict[str, Any]:
         "traffic_start_mono_ns": window.traffic_start_ns,
         "bottleneck_port": a.port,
     }  # fmt: skip
+    if len(flows) > MAX_FLOWS:
+        document["flows_not_listed"] = len(flows) - MAX_FLOWS
     imported.mask(document)
     return plain(document)
 

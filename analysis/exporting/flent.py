@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from analysis import imported, whole
+from analysis.by_flow import ByFlow
 from analysis.exporting import tables
 from analysis.load import Run
 from analysis.metrics import UTILIZATION_WINDOW_RTTS, bottleneck, jain_index, measurement_window
@@ -30,6 +31,7 @@ from wire import wire
 FORMAT_VERSION = 4  # of flent/resultset.py
 TEST = "tcp_nup"
 PING = "Ping (ms) ICMP"
+MAX_FLOWS = 10_000  # of a file of 100 steps, 100 MB of JSON
 LONGEST_UNLIMITED = 0x7FFFFFFF
 
 
@@ -51,6 +53,11 @@ def data(repetition: Path) -> dict[str, Any]:
     step = UTILIZATION_WINDOW_RTTS * run.spec["rtt_ns"]
     steps = (end - start) // step
     joined = repetition / "joined.parquet"
+    if len(run.traffic) > MAX_FLOWS:
+        raise InputError(
+            f"{repetition}: has {len(run.traffic)} flows, and a Flent file has each as a series; allowed are "
+            f"{MAX_FLOWS}: export it as parquet"
+        )
     if steps < 1 or not joined.is_file() or not run.traffic:
         raise InputError(
             f"{repetition}: has no joined.parquet, or no flows, or ended within {step} ns; allowed: a run that is "
@@ -64,10 +71,11 @@ def data(repetition: Path) -> dict[str, Any]:
     x = [(index + 0.5) * step / 1e9 for index in range(steps)]
     offset = _realtime_minus_mono_ns(repetition)
     t = [(start + offset + int(value * 1e9)) / 1e9 for value in x]
-    flow, fresh = table["flow"].to_numpy(), table["new_bytes"].to_numpy()
+    fresh = table["new_bytes"].to_numpy()
+    by_flow = ByFlow.of(table["flow"].to_numpy(), len(run.flows)).only(inside)
     rates = np.zeros((len(run.traffic), steps))
     for row, entry in enumerate(run.traffic):
-        chosen = inside & (flow == entry["flow"])
+        chosen = by_flow[entry["flow"]]
         rates[row] = np.bincount(at[chosen], weights=fresh[chosen], minlength=steps) * 8e3 / step  # Mbit/s
     stayed = inside & ~table["dropped"].to_numpy()
     counts = np.bincount(at[stayed], minlength=steps)
@@ -86,10 +94,12 @@ def data(repetition: Path) -> dict[str, Any]:
     raw: dict[str, list[dict[str, float]]] = {
         PING: [{"t": when, "val": value} for when, value in zip(t, ping, strict=True) if value is not None]
     }
+    has_fields = known(run.tcp, "cwnd_packets", "srtt_us", "ssthresh_packets")
+    traced = ByFlow.of(run.tcp["flow"], len(run.flows)).only(has_fields)
     for row, entry in enumerate(run.traffic):
         name = f"TCP upload::{row + 1}"
         results[name] = rates[row].tolist()
-        raw[name] = _raw(run, entry["flow"], start, step, t, rates[row])
+        raw[name] = _raw(run, traced[entry["flow"]], start, step, t, rates[row])
     return {
         "version": FORMAT_VERSION,
         "metadata": _metadata(run, start + offset, steps * step / 1e9, step / 1e9, results, repetition),
@@ -99,10 +109,11 @@ def data(repetition: Path) -> dict[str, Any]:
     }
 
 
-def _raw(run: Run, flow: int, start: int, step: int, t: list[float], rates: np.ndarray) -> list[dict[str, float]]:
-    """Each step's rate, with window, RTT and pacing rate of the flow's last trace record before its end."""
+def _raw(
+    run: Run, rows: np.ndarray, start: int, step: int, t: list[float], rates: np.ndarray
+) -> list[dict[str, float]]:
+    """Each step's rate, with window, RTT and pacing rate of the last of the flow's `rows` of Run.tcp before its end."""
     tcp = run.tcp
-    rows = np.flatnonzero((tcp["flow"] == flow) & known(tcp, "cwnd_packets", "srtt_us", "ssthresh_packets"))
     ends = start + step * (1 + np.arange(len(t)))
     last = np.searchsorted(tcp["mono_ns"][rows], ends, side="right") - 1
     result = []

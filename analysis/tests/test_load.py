@@ -228,6 +228,38 @@ def test_flow_table__gives_flows_beyond_its_limit_one_number(monkeypatch):
     assert table.numbers(words[:, :12]).tolist() == [*range(10), 10, 10]
 
 
+def test_flow_table__numbers_a_hundred_thousand_flows_in_order_of_appearance():
+    random = np.random.default_rng(4)
+    words = random.integers(0, 1 << 62, (flows_module.WORDS, 100_000)).astype(np.uint64)
+    words[4] &= np.uint64((1 << 40) - 1)  # protocol and ports
+    table, seen = FlowTable(), 0
+    order = np.concatenate([random.integers(0, 100_000, 150_000), np.arange(100_000)])
+    _, first = np.unique(order, return_index=True)
+    expected = np.empty(100_000, dtype=np.int64)
+    expected[order[np.sort(first)]] = np.arange(100_000)
+    for start in range(0, len(order), 7_000):
+        block = order[start : start + 7_000]
+        assert (table.numbers(words[:, block]) == expected[block]).all()
+        seen = max(seen, int(expected[block].max()) + 1)
+        assert len(table) == seen
+    assert (table.find(words) == expected).all()
+    assert table.find(words + np.uint64(1)).tolist() == [-1] * 100_000
+    assert table.tuples()[int(expected[5])].words() == tuple(words[:, 5].tolist())
+
+
+def test_load__of_one_flow_only_in_the_trace_numbers_it_after_the_others(fresh):
+    directory = fresh()
+    truth_ports = {30_000, 30_001}
+    path = directory / "postcards.bsp"
+    path.write_bytes(b"")
+    run = load(directory)
+    assert {flow.src_port for flow in run.flows} == truth_ports
+    assert run.tcp["flow"].dtype == run.postcards["flow"].dtype == np.uint16
+    assert [entry["flow"] for entry in run.traffic] == [
+        [flow.src_port for flow in run.flows].index(entry["tuple"].src_port) for entry in run.traffic
+    ]
+
+
 def test_five_tuple__reads_well():
     assert str(FiveTuple.tcp("10.0.0.1", "10.0.0.2", 1, 2)) == "10.0.0.1:1 > 10.0.0.2:2 tcp"
     assert str(FiveTuple.tcp("fd77::1", "fd77::2", 1, 2)) == "[fd77::1]:1 > [fd77::2]:2 tcp"
