@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +24,9 @@ from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, Swi
 from controlplane.targets import TARGETS
 
 MAX_MESSAGE_BYTES = 1 << 20
+MAX_REQUEST_BYTES = 4096  # EXECUTOR_REQUEST_BYTES of softswitch/runtime/executor.h
+NEXT_FLOW = ";"
+MOST_SHOWN = 160  # bytes of a request in an error
 TIMEOUT_S = 5.0
 MAX_CELLS = 2**32 - 1
 
@@ -112,13 +115,14 @@ class SoftSwitch(ProgramSwitch):
     def request(self, *words: str | int) -> list[str]:
         """One request; the lines of the reply after `ok`."""
         text = " ".join(map(str, words))
+        shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
         try:
             reply = self._transport.exchange(text.encode()).decode()
         except OSError as error:
-            raise SwitchError(f"switch at {self.path}: '{text}': {error.strerror or error}") from error
+            raise SwitchError(f"switch at {self.path}: '{shown}': {error.strerror or error}") from error
         status, *lines = reply.splitlines() or ["error no answer: has the switch ended?"]
         if status != "ok":
-            raise SwitchError(f"switch at {self.path}: '{text}': {status.removeprefix('error ')}")
+            raise SwitchError(f"switch at {self.path}: '{shown}': {status.removeprefix('error ')}")
         return lines
 
     def about(self) -> dict[str, str]:
@@ -223,16 +227,25 @@ class SoftSwitch(ProgramSwitch):
 
     def set_flow(self, flow: FiveTuple, **settings: int) -> None:
         """Extra propagation delay (delay, ns) and access rate (access, bits/s) of one direction of a flow."""
-        self.request(
-            "flow",
-            "set",
-            flow.src_addr,
-            flow.dst_addr,
-            flow.protocol,
-            flow.src_port,
-            flow.dst_port,
-            *_pairs(settings),
-        )
+        self.set_flows([(flow, settings)])
+
+    def set_flows(self, flows: Iterable[tuple[FiveTuple, Mapping[str, int]]]) -> None:
+        """As set_flow, for many flows: as many in a request as it holds. After an error the flows of the requests before
+        have their settings.
+        """
+        words: list[str] = []
+        room = 0
+        for flow, settings in flows:
+            text = " ".join(map(str, (*astuple(flow), *_pairs(settings))))
+            if words and len(text) > room:
+                self.request("flow", "set", *words)
+                words = []
+            if not words:
+                room = MAX_REQUEST_BYTES - len("flow set ")
+            words += [NEXT_FLOW, text] if words else [text]
+            room -= len(text) + len(NEXT_FLOW) + 2
+        if words:
+            self.request("flow", "set", *words)
 
     def clear_flows(self) -> None:
         self.request("flow", "clear")
@@ -285,7 +298,7 @@ def _argument(text: str) -> Field:
     return Field(name, int(bits))
 
 
-def _pairs(settings: dict[str, int]) -> list[str | int]:
+def _pairs(settings: Mapping[str, int]) -> list[str | int]:
     return [word for pair in settings.items() for word in pair]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit, Unwatched
-from controlplane.soft import FiveTuple, SoftSwitch
+from controlplane.soft import MAX_REQUEST_BYTES, FiveTuple, SoftSwitch
 from controlplane.switch import Collector, Count, SwitchError
 from softswitch.tests.core_driver import Core
 
@@ -98,6 +98,41 @@ def test_set_flow__delays_one_flow(core: Core, switch: SoftSwitch) -> None:
     switch.clear_flows()
     core.receive(1000, 1, frame(30000))
     assert [output.due_ns for output in core.run()] == [1000]
+
+
+@pytest.fixture
+def requests(switch: SoftSwitch, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The length of each request."""
+    lengths: list[int] = []
+    exchange = switch._transport.exchange
+
+    def counted(request: bytes) -> bytes:
+        lengths.append(len(request))
+        return exchange(request)
+
+    monkeypatch.setattr(switch._transport, "exchange", counted)
+    return lengths
+
+
+@pytest.mark.parametrize("core", [Core("p4", flows=1000)])
+def test_set_flows__needs_few_requests_for_many_flows(core: Core, switch: SoftSwitch, requests: list[int]) -> None:
+    switch.set_forwarding("02:bf:00:00:00:02", 2)
+    requests.clear()
+    ports = range(30_000, 31_000)
+    switch.set_flows((FiveTuple("10.77.0.1", "10.77.0.2", 17, port, 5201), {"delay": port}) for port in ports)
+    assert len(requests) < len(ports) / 50
+    assert max(requests) <= MAX_REQUEST_BYTES
+    for port in (ports[0], ports[499], ports[-1], ports[-1] + 1):
+        core.receive(0, 1, frame(port))
+    assert [output.due_ns for output in core.run()] == [0, 30_000, 30_499, 30_999]
+    assert max(requests) > MAX_REQUEST_BYTES - 64  # a request is as full as it can be
+    done = len(requests)
+    switch.set_flows([])
+    assert len(requests) == done
+    flows = [(FiveTuple("10.77.0.1", "10.77.0.2", 17, port, 5202), {"delay": port}) for port in ports[:70]]
+    with pytest.raises(SwitchError, match=r"'flow set 10\.77.*\.\.\.': flow table full") as refused:
+        switch.set_flows(flows)
+    assert len(str(refused.value)) < 500
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ uint64_t link_wire_bits(uint32_t frame_bytes)
 	return (uint64_t)(frame_bytes + WIRE_EXTRA_BYTES) * 8;
 }
 
-/* No overflow of 64 bits: wire_bits is below 2^20, and rate_bps at most 10^15 (control.c). */
+/* No overflow of 64 bits: wire_bits is below 2^20, and rate_bps at most 10^15 (request.h). */
 bool link_serve(const struct link_clock *clock, uint64_t rate_bps, uint64_t ready_ns, uint64_t wire_bits,
 		struct link_clock *finish)
 {

@@ -50,7 +50,10 @@ REQUESTS: tuple[bytes, ...] = (
     b"mirror show 1", b"mirror show 2", b"mirror show 1 1", b"mirror delete 1", b"mirror delete 1",
     b"port set 2 rate 1000000000 delay 5", b"port set 2 rate 1", b"port show 2",
     b"port set 2 rate 0 delay 0", b"port show 4", b"flow set 10.0.0.1 10.0.0.2 tcp 1 2 delay 7",
-    b"flow set fd00::1 fd00::2 udp 1 2 access 1000", b"flow set 10.0.0.1 10.0.0.300 tcp 1 2", b"flow clear", b"stats",
+    b"flow set fd00::1 fd00::2 udp 1 2 access 1000", b"flow set 10.0.0.1 10.0.0.300 tcp 1 2",
+    b"flow set " + b" ; ".join(b"10.0.0.1 10.0.0.2 tcp %d 2 delay 7" % port for port in range(60)),
+    b"flow set " + b" ; ".join(b"10.0.0.1 10.0.0.2 tcp %d 2 delay 7" % port for port in range(120)),
+    b"flow set 10.0.0.1 10.0.0.2 tcp 1 2 ; 1 ;", b"flow clear", b"stats",
     b"stats now", b"lateness 1", b"lateness 4", b"lateness", b"lateness reset", b"lateness 1 2", b"nonsense", b" ",
     b"stats\0", b"\xff\xfe", b"x" * 4096, b"x" * 4097, b"x" * 100_000,
 )  # fmt: skip

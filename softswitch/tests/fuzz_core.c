@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../runtime/core.h"
+#include "../runtime/core_state.h"
 
 #define check(condition)                                                                                     \
 	do {                                                                                                 \
@@ -57,6 +57,7 @@ static const char *const words[] = {
 	"limit_bytes",
 	"flow",
 	"clear",
+	";",
 	"stats",
 	"lateness",
 	"test",
@@ -145,6 +146,8 @@ static const char *const whole[] = {
 	"stats",
 	"port show 2",
 	"flow set 10.0.0.1 10.0.0.2 udp 1 2 delay 5 access 1000000",
+	"flow set 10.0.0.1 10.0.0.2 udp 1 2 delay 7 ; ::1 fd77::1 tcp 3 65535 access 1000 ; 10.0.0.1 "
+	"10.0.0.2 6 1 2",
 	"counter read arrivals",
 	"port set 2 limit_bytes 1000",
 	"port set 2 limit_packets 0 limit_bytes 0",
@@ -183,17 +186,39 @@ static void make_request(void)
 		request[draw(used)] = (char)(1 + draw(255));
 }
 
+/* A request of flows that are all new, as many as it can hold, cut or garbled anywhere. */
+static void make_flows(void)
+{
+	size_t used = (size_t)sprintf(request, "flow set ");
+	uint64_t count = draw(90);
+
+	for (uint64_t index = 0; index < count && used < sizeof(request) - 64; index++)
+		used += (size_t)snprintf(request + used, sizeof(request) - used,
+					 "%s10.0.%d.%d ::1 tcp %d 5201 delay %d", index ? " ; " : "",
+					 (int)draw(256), (int)draw(256), (int)draw(65536), (int)draw(1000));
+	if (!draw(2))
+		request[used = draw(used)] = 0;
+	while (used && !draw(2))
+		request[draw(used)] = " ;0\t"[draw(4)];
+}
+
 static void try_request(struct core *core)
 {
 	size_t reply_bytes = draw(2) ? 64 + draw(4096) : 1 << 17;
 	char *reply = malloc(reply_bytes); /* exact size: the sanitizer detects every access beyond */
+	uint32_t flows = core->flows.count;
 	size_t length;
 
-	make_request();
+	if (draw(20))
+		make_request();
+	else
+		make_flows();
 	length = core_control(core, request, reply, reply_bytes);
 	check(length < reply_bytes && strlen(reply) == length);
 	check(!strncmp(reply, "ok\n", 3) || !strncmp(reply, "error ", 6));
 	check(reply[length - 1] == '\n');
+	check(core->flows.count <= core->flows.limit);
+	check(!strncmp(reply, "ok\n", 3) || core->flows.count == flows);
 	for (size_t at = 0; at < length; at++)
 		check(reply[at] == '\n' || (reply[at] >= ' ' && reply[at] <= '~'));
 	free(reply);
@@ -252,7 +277,7 @@ static void try_frame(struct core *core, uint64_t now_ns)
 
 int main(int argc, char **argv)
 {
-	struct core_config config = {.packets = PACKETS, .frame_bytes = FRAME_BYTES, .flows = 8};
+	struct core_config config = {.packets = PACKETS, .frame_bytes = FRAME_BYTES, .flows = 64};
 	size_t bytes = core_memory_bytes(&config);
 	struct core *core = core_create(aligned_alloc(64, bytes), &config);
 	uint64_t now_ns = 1;

@@ -189,6 +189,36 @@ def test_flow__a_full_table_is_an_error() -> None:
     core.set("flow set 1.1.1.1 2.2.2.2 tcp 2 1 delay 5")
 
 
+def test_flows__one_request_sets_many() -> None:
+    core = Core()
+    core.set("flow set 10.0.0.1 10.0.0.2 udp 1 1 delay 300 ; 10.0.0.1 10.0.0.2 udp 2 2 access 688000000 delay 7")
+    for port in (1, 2, 3):
+        core.receive(0, 1, udp("10.0.0.1", "10.0.0.2", port, port))
+    assert [output.due_ns for output in core.run()] == [0, 300, 1007]
+    core.set("flow set 10.0.0.1 10.0.0.2 udp 1 1 ; 10.0.0.1 10.0.0.2 udp 2 2 access 0")  # the rest stays
+    for port in (1, 2):
+        core.receive(2000, 1, udp("10.0.0.1", "10.0.0.2", port, port))
+    assert [output.due_ns for output in core.run()] == [2007, 2300]
+
+
+def test_flows__a_request_with_an_error_anywhere_changes_nothing() -> None:
+    core = Core(flows=3)
+    good = "10.0.0.1 10.0.0.2 udp 1 1 delay 300"
+    for wrong, error in (
+        ("10.0.0.1 10.0.0.2 udp 1 1 delay 5 ;", "address ''"),
+        ("; 10.0.0.1 10.0.0.2 udp 1 1", "address ';'"),
+        (f"{good} ; 10.0.0.1 10.0.0.2 udp 2 65536", "TCP or UDP port '65536'"),
+        (f"{good} ; 10.0.0.1 10.0.0.2 udp 2 2 speed 5", "unknown setting 'speed'"),
+        (f"{good} ; 10.0.0.1 10.0.0.2 udp 2 2 access 1", "access '1'"),
+        (f"{good} ; 10.0.0.1 10.0.0.2 icmp 2 2", "protocol 'icmp'"),
+        (" ; ".join(f"10.0.0.1 10.0.0.2 udp {port} 1 delay 300" for port in (1, 2, 3, 4)), "flow table full"),
+    ):
+        assert core.control(f"flow set {wrong}")[0].startswith(f"error {error}"), wrong
+    core.receive(0, 1, udp("10.0.0.1", "10.0.0.2", 1, 1))
+    assert [output.due_ns for output in core.run()] == [0]
+    core.set("flow set " + " ; ".join(f"10.0.0.1 10.0.0.2 udp {port} 1 delay 300" for port in (1, 2, 3)))
+
+
 def test_access__spreads_arrivals_of_a_port() -> None:
     core = Core()
     core.set("port set 1 access 992000000")

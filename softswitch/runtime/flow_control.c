@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Requests for the settings of flows. A request may name many flows: they are all checked before the first is set.
+ */
+#include "flow_control.h"
+#include "core_state.h"
+#include "freestanding.h"
+#include "request.h"
+
+#define NEXT_FLOW ";"
+
+/* One flow of a request, with the values that it gets. */
+struct wish {
+	struct flow_key key;
+	bool known; /* the flow has settings already */
+	uint64_t delay_ns;
+	uint64_t access_bps;
+	bool is_last;
+};
+
+/* Returns 0, or the length of an error reply. */
+static size_t read_flow_key(struct flow_key *key, struct words *words, struct text *text)
+{
+	uint8_t *addresses[] = {key->src_addr, key->dst_addr};
+	uint8_t *ports[] = {key->src_port, key->dst_port};
+	uint64_t number;
+
+	memset(key, 0, sizeof(*key));
+	for (int index = 0; index < 2; index++)
+		if (!words_next(words) || !words_address(words, addresses[index]))
+			return request_refuse_word(text, "address", words, "an IPv4 or IPv6 address");
+	words_next(words);
+	number = words_is(words, "tcp") ? PROTOCOL_TCP : words_is(words, "udp") ? PROTOCOL_UDP : 0;
+	if (!number && !words_number(words, &number))
+		number = 0;
+	if (number != PROTOCOL_TCP && number != PROTOCOL_UDP)
+		return request_refuse_word(text, "protocol", words, "tcp (6) or udp (17)");
+	key->protocol = (uint8_t)number;
+	for (int index = 0; index < 2; index++) {
+		if (!words_next(words) || !words_number(words, &number) || number > 65535)
+			return request_refuse_word(text, "TCP or UDP port", words, "0 to 65535");
+		ports[index][0] = (uint8_t)(number >> 8);
+		ports[index][1] = (uint8_t)number;
+	}
+	return 0;
+}
+
+/* Reads one flow of the request. Settings that the request does not name stay. Returns 0, or the length of an error
+ * reply.
+ */
+static size_t read_wish(struct core *core, struct words *words, struct text *text, struct wish *wish)
+{
+	struct setting settings[] = {
+		{"delay", 0, REQUEST_MAX_DELAY_NS, 0},
+		{"access", REQUEST_MIN_RATE_BPS, REQUEST_MAX_RATE_BPS, 0},
+	};
+	const struct flow *flow;
+	size_t error = read_flow_key(&wish->key, words, text);
+
+	if (error)
+		return error;
+	flow = flow_find(&core->flows, &wish->key);
+	if (flow) {
+		settings[0].value = flow->delay_ns;
+		settings[1].value = flow->access_bps;
+	}
+	error = request_settings(text, words, settings, sizeof(settings) / sizeof(settings[0]), NEXT_FLOW);
+	wish->known = flow;
+	wish->delay_ns = settings[0].value;
+	wish->access_bps = settings[1].value;
+	wish->is_last = !words_is(words, NEXT_FLOW);
+	return error;
+}
+
+/* The table has room for the flow. */
+static void grant(struct core *core, const struct wish *wish)
+{
+	struct flow *flow = flow_add(&core->flows, &wish->key);
+
+	if (flow->access_bps != wish->access_bps)
+		flow->access.carry = 0;
+	flow->delay_ns = wish->delay_ns;
+	flow->access_bps = wish->access_bps;
+}
+
+static size_t flow_set(struct core *core, struct words *words, struct text *text)
+{
+	struct words again = *words;
+	struct wish wish;
+	uint32_t added = 0; /* a new flow that the request names twice counts twice */
+	size_t error;
+
+	do {
+		error = read_wish(core, words, text, &wish);
+		if (error)
+			return error;
+		added += !wish.known;
+	} while (!wish.is_last);
+	if (added > core->flows.limit - core->flows.count)
+		return request_refuse(text, "flow table full: start the switch with more --flows");
+	do {
+		read_wish(core, &again, text, &wish);
+		grant(core, &wish);
+	} while (!wish.is_last);
+	return request_accept(text);
+}
+
+size_t flow_control(struct core *core, struct words *words, struct text *text)
+{
+	words_next(words);
+	if (words_is(words, "set"))
+		return flow_set(core, words, text);
+	if (!words_is(words, "clear"))
+		return request_refuse_word(text, "unknown request 'flow", words,
+					   "flow set ... [; ...], flow clear");
+	if (words_next(words))
+		return request_refuse_word(text, "unexpected", words, "flow clear");
+	flow_clear(&core->flows);
+	return request_accept(text);
+}

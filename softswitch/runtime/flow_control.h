@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Requests for the settings of flows.
+ */
+#ifndef SOFTSWITCH_FLOW_CONTROL_H
+#define SOFTSWITCH_FLOW_CONTROL_H
+
+#include "core.h"
+#include "text.h"
+
+/* Answers a request `flow ...`, of which that word is read. Returns the length of the reply. */
+size_t flow_control(struct core *core, struct words *words, struct text *text);
+
+#endif

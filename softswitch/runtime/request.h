@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Parts of requests that several objects share: settings by name, and the replies `ok` and `error`.
+ */
+#ifndef SOFTSWITCH_REQUEST_H
+#define SOFTSWITCH_REQUEST_H
+
+#include "text.h"
+
+/* With these bounds no product or sum of times in links.c can overflow. At the lowest rate the longest frame takes 9
+ * minutes. */
+#define REQUEST_MIN_RATE_BPS 1000ull
+#define REQUEST_MAX_RATE_BPS 1000000000000000ull
+#define REQUEST_MAX_DELAY_NS 3600000000000ull
+
+struct setting {
+	const char *name;
+	uint64_t min; /* 0 is always allowed */
+	uint64_t max;
+	uint64_t value; /* the current value, then the requested one */
+};
+
+/* These return the length of the reply. */
+size_t request_refuse(struct text *text, const char *why);
+size_t request_accept(struct text *text);
+/* "error LABEL 'word': ALLOWED" */
+size_t request_refuse_word(struct text *text, const char *label, const struct words *words,
+			   const char *allowed);
+
+/* Reads "NAME VALUE..." up to the word `end`, which is then the last word read, or to the end of the request. NULL: to
+ * its end. Returns 0, or the length of an error reply.
+ */
+size_t request_settings(struct text *text, struct words *words, struct setting *settings, int count,
+			const char *end);
+
+#endif
