@@ -230,8 +230,8 @@ class SoftSwitch(ProgramSwitch):
         self.set_flows([(flow, settings)])
 
     def set_flows(self, flows: Iterable[tuple[FiveTuple, Mapping[str, int]]]) -> None:
-        """As set_flow, for many flows: as many in a request as it holds. After an error the flows of the requests before
-        have their settings.
+        """As set_flow, for many flows, as many in a request as it holds. An error leaves the flows of earlier requests
+        set.
         """
         words: list[str] = []
         room = 0

@@ -27,9 +27,10 @@ def headline(spec: Resolved, directory: Path) -> str:
         groups = f"{spec.load:g} of the rate in {spec.sizes} packets, {spec.arrivals}, {spec.flows} flows,"
     clock = "real time" if spec.clock == "real" else VIRTUAL[spec.switch]
     seconds = "s" if spec.clock == "real" else "virtual s"
+    access = "" if spec.access_bps is None else f", each flow behind {units.show(spec.access_bps, 'rate')}"
     unit = "" if spec.threshold_bytes is None else f", {spec.threshold_bytes} bytes"
     return (
-        f"{clock}: {groups} at {units.show(spec.rate_bps, 'rate')}, {units.show(spec.rtt_ns, 'time')}: "
+        f"{clock}: {groups} at {units.show(spec.rate_bps, 'rate')}, {units.show(spec.rtt_ns, 'time')}{access}: "
         f"BDP {spec.bdp_packets} packets, buffer {spec.buffer_packets} ({spec.buffer_given}{unit}), {spec.mode}, "
         f"{spec.traffic_ns / 1e9:g} {seconds} of traffic{f' x {spec.reps}' if spec.reps > 1 else ''} -> {directory}"
     )

@@ -28,8 +28,9 @@ POSTCARD_PORT = wire.POSTCARD.const["POSTCARD_UDP_PORT"]
 
 @dataclass(frozen=True)
 class SwitchSettings:
-    """`forth_ns` and `back_ns` are propagation delays towards the receiver and back. `flow_delays` has the flows with
-    more. `queues` has each port's queue, for a switch with queues of its own.
+    """`forth_ns` and `back_ns` are propagation delays towards the receiver and back. `flow_settings` has the flows with
+    a delay or a link of their own, by the names of `SoftSwitch.set_flow`. `queues` has each port's queue, for a switch
+    with queues of its own.
     """
 
     rate_bps: int
@@ -37,7 +38,7 @@ class SwitchSettings:
     back_ns: int
     queues: Mapping[int, Queue]
     policy: Policy
-    flow_delays: tuple[tuple[FiveTuple, int], ...]
+    flow_settings: tuple[tuple[FiveTuple, Mapping[str, int]], ...]
 
 
 def configure(switches: Switches, settings: SwitchSettings) -> None:
@@ -45,8 +46,7 @@ def configure(switches: Switches, settings: SwitchSettings) -> None:
     measured = switches.measured
     if isinstance(measured, SoftSwitch):
         _set_links(measured, settings)
-        for five_tuple, delay_ns in settings.flow_delays:
-            measured.set_flow(five_tuple, delay=delay_ns)
+        measured.set_flows(settings.flow_settings)
     else:
         for port, queue in settings.queues.items():
             measured.set_queue(port, queue)

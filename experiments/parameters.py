@@ -16,6 +16,8 @@ _MEANINGS = {
     "rate": "rate of the bottleneck link: kbit, mbit, gbit (kbps, mbps: bytes per second, as tc has it)",
     "rtt": "round-trip time without queueing: us, ms, s",
     "rtt_spread": "flows get 0 to this much more RTT, in even steps dealt by SEED",
+    "access": "rate of each flow's own link before the bottleneck, data direction: 5mbit (of long traffic; default: "
+    "none, a flow sends as fast as its host can)",
     "buf": "buffer of the bottleneck: 1bdp, 166p (packets), 300kB (1024 bytes, as tc has it), 250us",
     "mtu": "largest IP packet in bytes, 576 to 9000",
     "duration": "what is measured, after WARMUP: seconds (20s) or RTTs (1000rtt)",

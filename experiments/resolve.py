@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from controlplane.targets import TARGETS
-from experiments import capabilities, resolve_traffic, transfers
+from experiments import access, capabilities, resolve_traffic, transfers
 from experiments.host import Host
 from experiments.spec import (
     ARRIVALS,
@@ -32,7 +32,10 @@ from lib.units import Quantity
 
 UTILIZATION_WINDOW_RTTS = 10
 MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows
-MAX_POOL_BYTES = 1 << 30
+MAX_POOL_BYTES = 2 << 30
+POOL_PACKET_BYTES = 2176  # of a packet in the switch, beside its frame: headers as fields, headroom, events
+POOL_MARGIN = 8192
+MOST_BURST = 1 << 16  # packets beyond a full buffer and full links
 DEFAULT_LOAD = Fraction(4, 5)
 # The field compares with iperf3. In virtual time iperf3 cannot run: it spins while it waits.
 DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}
@@ -77,6 +80,7 @@ class Resolved:
     transfers: tuple[Transfers, ...]  # groups of finite flows
     seed: int
     reps: int
+    access_bps: int | None = None  # of each flow's own link
 
     @property
     def flows(self) -> int:
@@ -109,9 +113,29 @@ class Resolved:
 
     @property
     def longest_rtt_ns(self) -> int:
-        """RTT of the farthest flow through a full buffer."""
+        """RTT of the farthest flow through full queues."""
+        if self.access_bps is None:
+            return self._bottleneck_rtt_ns
+        return self._bottleneck_rtt_ns + self.access_packets * self.wire_bytes * 8 * 10**9 // self.access_bps
+
+    @property
+    def _bottleneck_rtt_ns(self) -> int:
+        """RTT of the farthest flow through a full buffer, without its access queue."""
         queue_ns = self.buffer_packets * self.wire_bytes * 8 * 10**9 // self.rate_bps
         return self.rtt_ns + self.rtt_spread_ns + queue_ns
+
+    @property
+    def access_buffer_bytes(self) -> int | None:
+        """Most bytes of a socket's buffer, with access links."""
+        if self.access_bps is None:
+            return None
+        return access.socket_buffer_bytes(self.access_bps, self.rate_bps, self._bottleneck_rtt_ns, self.mtu_bytes)
+
+    @property
+    def access_packets(self) -> int:
+        """Most packets in the queue of an access link."""
+        held_bytes = self.access_buffer_bytes
+        return 0 if held_bytes is None else access.queued_packets(held_bytes, self.mtu_bytes)
 
     @property
     def connect_interval_ns(self) -> int:
@@ -143,20 +167,40 @@ class Resolved:
 
     @property
     def pool_packets(self) -> int:
-        """Most packets that the switch holds at once: a full buffer, packets on its links, and arriving bursts."""
+        """Most packets that the switch holds at once: a full buffer, packets on its links, and arriving bursts. Access
+        queues get what MAX_POOL_BYTES leaves them; a run whose pool overflows is not valid.
+        """
         in_flight = Fraction(self.rate_bps * (self.rtt_ns + self.rtt_spread_ns), 8 * 10**9 * self.wire_bytes)
         ahead = max(self.buffer_packets, self.ecn_threshold_packets or 0) + units.nearest(in_flight)
-        return 8192 + 4 * ahead  # postcards and their copies count, too
+        least = POOL_MARGIN + ahead + min(3 * ahead, MOST_BURST)  # postcards and their copies count, too
+        queued = 8 * self.flows * self.access_packets // 7  # clones have an eighth of the pool
+        return max(least, min(least + queued, MAX_POOL_BYTES // self._pool_packet_bytes))
+
+    @property
+    def pool_bytes(self) -> int:
+        """Memory of these packets."""
+        return self.pool_packets * self._pool_packet_bytes
+
+    @property
+    def _pool_packet_bytes(self) -> int:
+        return self.frame_bytes + POOL_PACKET_BYTES
 
     def to_dict(self) -> dict[str, Any]:
         groups = [{"cc": group.cc, "flows": group.flows} for group in self.groups]
-        return asdict(self) | {"groups": groups, "transfers": [asdict(group) for group in self.transfers]}
+        content = asdict(self) | {"groups": groups, "transfers": [asdict(group) for group in self.transfers]}
+        for key in (
+            "access_bps",
+            "transfers",
+        ):  # without them as before there were any: a point's name follows from keys
+            if not content[key]:
+                del content[key]
+        return content
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Resolved:
         """The inverse of `to_dict`, for another process. Nothing is checked: not for files of users."""
         groups = tuple(Group(group["cc"], group["flows"]) for group in content["groups"])
-        finite = tuple(Transfers(**group) for group in content["transfers"])
+        finite = tuple(Transfers(**group) for group in content.get("transfers", ()))
         return cls(**{**content, "groups": groups, "transfers": finite})
 
     @property
@@ -196,6 +240,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         wrong("generator", "waits for its peer by spinning, which never ends in virtual time; allowed: epoll")
     resolve_traffic.check(spec, given, generator, errors, wrong)
     _check_host(spec, groups, host, errors, wrong)
+    if "access" not in errors:
+        access.refuse(spec, wrong)
     if spec.switch == "ns3":
         _check_simulator(spec, errors, wrong)
     can = TARGETS[spec.target].capabilities
@@ -258,12 +304,12 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         transfers=finite,
         seed=spec.seed,
         reps=spec.reps,
+        access_bps=None if spec.access is None else units.whole(spec.access),
     )
-    pool_bytes = resolved.pool_packets * (resolved.frame_bytes + 256)
-    if pool_bytes > MAX_POOL_BYTES and not errors.keys() & {"buf", "rate", "rtt", "rtt_spread"}:
+    if resolved.pool_bytes > MAX_POOL_BYTES and not errors.keys() & {"buf", "rate", "rtt", "rtt_spread"}:
         wrong(
             "buf",
-            f"makes the switch hold {resolved.pool_packets} packets, {pool_bytes >> 20} MiB; allowed: "
+            f"makes the switch hold {resolved.pool_packets} packets, {resolved.pool_bytes >> 20} MiB; allowed: "
             f"{MAX_POOL_BYTES >> 20} MiB for the buffer and all that RATE x (RTT + RTT_SPREAD) has in flight",
         )
     if errors:

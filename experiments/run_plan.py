@@ -7,7 +7,6 @@ part's type and know nothing of specs.
 
 from __future__ import annotations
 
-import math
 import random
 import sys
 from collections.abc import Mapping
@@ -23,9 +22,11 @@ from experiments import capabilities, cost, host, topology, transfers
 from experiments.cell import RUNTIME
 from experiments.configure import POSTCARD_PORT, TCP, SwitchSettings
 from experiments.resolve import Resolved
+from experiments.sizes import Sizes, sizes
 from experiments.switches import BOTTLENECK
 from experiments.topology import HOSTS, RECEIVER, SENDER, Network
 from experiments.traffic import (
+    CLIENT_PORT_OFFSETS,
     FIRST_CLIENT_PORT,
     FIRST_FINITE_SERVER_PORT,
     FIRST_SERVER_PORT,
@@ -35,16 +36,7 @@ from experiments.traffic import (
 )
 from hosts.traffic.transfers import draw, server_ports
 
-CLIENT_PORT_OFFSETS = 1_000
-FRAME_EXTRA_BYTES = 18  # Ethernet header and a VLAN tag
 MOST_WINDOW_BYTES = 256 << 20
-TRACE_EVENT_BYTES = 256  # in a ring, with the kernel's headers
-TRACER_PERIOD_S = 0.02  # between two readings of the rings
-BASE_MIB = 320  # of a virtual machine, for the kernel, Python programs and page cache
-SWITCH_RINGS_MIB = 3 * 64  # if the switch is a process
-FLOW_BYTES = 1 << 20
-FINITE_FLOW_BYTES = 1 << 10  # at sender and receiver, whether it is open or not
-OPEN_FLOW_BYTES = 16 << 10  # two sockets; buffers hold what is in flight
 
 
 class FlowProcess(NamedTuple):
@@ -56,15 +48,6 @@ class FlowProcess(NamedTuple):
     flows: int
     server_port: int
     first_client_port: int
-
-
-class Sizes(NamedTuple):
-    """`machine_mib` is an upper bound: a virtual machine takes from the host only the memory that it uses."""
-
-    pool_packets: int
-    frame_bytes: int
-    trace_ring_mib: int
-    machine_mib: int
 
 
 class Durations(NamedTuple):
@@ -188,31 +171,6 @@ def extra_delays_ns(spec: Resolved, repetition: int) -> list[int]:
     return delays
 
 
-def sizes(spec: Resolved) -> Sizes:
-    """Memory of the switch, the tracer and a virtual machine, which has socket buffers for every packet in flight."""
-    events = 4 * spec.rate_bps / (8 * spec.wire_bytes) * TRACER_PERIOD_S  # four times one event a packet
-    ring_mib = min(1024, max(16, 1 << math.ceil(math.log2(max(events * TRACE_EVENT_BYTES / (1 << 20), 1)))))
-    pool_bytes = spec.pool_packets * (spec.frame_bytes + 1024)
-    socket_bytes = 8 * (spec.bdp_packets + spec.buffer_packets) * (spec.wire_bytes + 1024) + spec.flows * FLOW_BYTES
-    socket_bytes += _finite_bytes(spec)
-    rings_mib = ring_mib + (SWITCH_RINGS_MIB if spec.switch == "process" else 0)
-    return Sizes(
-        pool_packets=spec.pool_packets,
-        frame_bytes=max(spec.mtu_bytes, topology.COLLECTOR_MTU_BYTES) + FRAME_EXTRA_BYTES,
-        trace_ring_mib=ring_mib,
-        machine_mib=BASE_MIB + rings_mib + (pool_bytes + socket_bytes >> 20),
-    )
-
-
-def _finite_bytes(spec: Resolved) -> int:
-    """Memory of all finite flows, and of those that are open at the same time: as long as the load is below 1, those of
-    10 s at most.
-    """
-    planned = sum(group.flows(spec.traffic_ns) for group in spec.transfers)
-    at_once = sum(group.users or group.flows(min(10**10, spec.traffic_ns)) for group in spec.transfers)
-    return int(planned * FINITE_FLOW_BYTES + at_once * OPEN_FLOW_BYTES)
-
-
 def queue(spec: Resolved, port: int) -> Queue:
     """The queue of a port, if the switch has its own queues. The queue's limit is far above the policy's threshold:
     only the P4 program drops, and it reports every drop. The ports of postcards and ACKs have no rate.
@@ -260,12 +218,18 @@ def _settings(spec: Resolved, flows: tuple[Flow, ...]) -> SwitchSettings:
         back_ns=rtt_ns - rtt_ns // 2,
         queues={host.port: queue(spec, host.port) for host in HOSTS},
         policy=policy(spec),
-        flow_delays=tuple(
-            (FiveTuple(flow.src_addr, flow.dst_addr, TCP, flow.src_port, flow.dst_port), flow.extra_delay_ns)
+        flow_settings=tuple(
+            (FiveTuple(flow.src_addr, flow.dst_addr, TCP, flow.src_port, flow.dst_port), own)
             for flow in flows
-            if flow.extra_delay_ns
+            if (own := _flow_settings(spec, flow))
         ),
     )
+
+
+def _flow_settings(spec: Resolved, flow: Flow) -> dict[str, int]:
+    """What the switch's links have for this flow alone."""
+    own = {"delay": flow.extra_delay_ns, "access": spec.access_bps or 0}
+    return {name: value for name, value in own.items() if value}
 
 
 def _traffic(
@@ -343,6 +307,7 @@ def _setup(spec: Resolved, sized: Sizes, processes: int, finite: list[range]) ->
         "postcard_port": POSTCARD_PORT,
         "collector_address": topology.COLLECTOR.ipv4,
         "collector_source": topology.POSTCARD_SOURCE,
+        **({} if spec.access_buffer_bytes is None else {"tune_buffer_bytes": spec.access_buffer_bytes}),
         "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, MOST_WINDOW_BYTES),
         "switch_frame_bytes": sized.frame_bytes,
         "switch_executor": spec.switch,

@@ -24,7 +24,7 @@ from lib.values import SIX_DECIMALS, choice, number, optional, quantity, whole_n
 
 SPEC_VERSION = 1
 STREAMS_PER_PROCESS = 128  # iperf3's own limit
-MAX_FLOWS = 1024
+MAX_FLOWS = 10_000
 GENERATORS = ("iperf3", "epoll")
 RUN_TARGETS = tuple(name for name in TARGETS if name != "fake")  # fake forwards nothing: it is for tests
 
@@ -102,6 +102,7 @@ class Spec(BaseModel):
     rate: Annotated[Any, Read(quantity("rate", low="64kbit", high="100gbit", why=_RATE_WHY))] = "200mbit"
     rtt: Annotated[Any, Read(quantity("time", low="100us", high="10s", why=_RTT_WHY))] = "10ms"
     rtt_spread: Annotated[Any, Read(quantity("time", low="0ns", high="10s"))] = "0ns"
+    access: Annotated[Any, Read(optional(quantity("rate", low="64kbit", high="100gbit", why=_RATE_WHY)))] = None
     buf: Annotated[Any, Read(_BUFFER)] = "1bdp"
     mtu: Annotated[int, Read(whole_number(576, 9000, "bytes; below, IPv4 hosts may refuse; above, no jumbo frame"))] = (
         1500

@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import host, topology
+from experiments.spec import MAX_FLOWS
 from lib.errors import RunError
 from runs import results
 
 FIRST_SERVER_PORT = 5201
 FIRST_FINITE_SERVER_PORT = 6001
-# Below Linux's default range of ephemeral ports, from which iperf3's control connections come.
+# The roles reserve all of them: iperf3's control connections come from ephemeral ports, whose default range these
+# overlap.
 FIRST_CLIENT_PORT = 30_000
-LAST_CLIENT_PORT = FIRST_CLIENT_PORT + 2047
+CLIENT_PORT_OFFSETS = 1_000  # of the first flow's port, drawn for each repetition
+LAST_CLIENT_PORT = FIRST_CLIENT_PORT + CLIENT_PORT_OFFSETS + MAX_FLOWS - 2
 
 
 class Flow(NamedTuple):

@@ -32,7 +32,7 @@ SCHEMA: dict[str, polars.DataType] = {
     "clock": _TEXT, "target": _TEXT, "valid": _TRUTH, "reasons": _TEXT, "imported": _TRUTH,
     "cc": _TEXT, "flows": _WHOLE, "traffic": _TEXT, "mode": _TEXT,
     "rate_bps": _WHOLE, "rtt_ns": _WHOLE, "mtu_bytes": _WHOLE, "buffer_packets": _WHOLE, "bdp_packets": _WHOLE,
-    "buffer_over_bdp": _NUMBER, "ecn_threshold_packets": _WHOLE,
+    "buffer_over_bdp": _NUMBER, "ecn_threshold_packets": _WHOLE, "access_bps": _WHOLE,
     "utilization_mean": _NUMBER, "utilization_p01": _NUMBER, "goodput_bps": _NUMBER, "goodput_p01_bps": _NUMBER,
     "application_goodput_p01_bps": _NUMBER, "queue_nonempty_fraction": _NUMBER,
     "depth_mean_packets": _NUMBER, "depth_p01_packets": _WHOLE, "depth_p50_packets": _WHOLE,
@@ -87,7 +87,10 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         "cc": mix(groups),
         "flows": _flows(groups, spec.get("datagram_flows")),
         "traffic": spec.get("traffic", "long"),  # before there was other traffic, specs did not say
-        **{name: spec.get(name) for name in ("mode", "rate_bps", "rtt_ns", "mtu_bytes", "ecn_threshold_packets")},
+        **{
+            name: spec.get(name)
+            for name in ("mode", "rate_bps", "rtt_ns", "mtu_bytes", "ecn_threshold_packets", "access_bps")
+        },
         "buffer_packets": buffer,
         "bdp_packets": spec.get("bdp_packets", at("bdp_packets")),
         "buffer_over_bdp": buffer / exact_bdp if is_number(buffer) and is_number(exact_bdp) and exact_bdp else None,

@@ -30,8 +30,8 @@ VALID, NOT_VALID, MISSING = "valid", "not valid", "missing"
 # The column of a sweep's parameter in the run table. Other parameters have no column: their text is shown.
 COLUMN = {
     "cc": "cc", "flows": "flows", "buf": "buffer_packets", "rate": "rate_bps", "rtt": "rtt_ns", "mtu": "mtu_bytes",
-    "mode": "mode", "ecn_threshold": "ecn_threshold_packets", "traffic": "traffic", "clock": "clock",
-    "target": "target",
+    "access": "access_bps", "mode": "mode", "ecn_threshold": "ecn_threshold_packets", "traffic": "traffic",
+    "clock": "clock", "target": "target",
 }  # fmt: skip
 Row = dict[str, Any]
 

@@ -20,8 +20,9 @@ from experiments.lab import virtual_inside
 from experiments.lab.interface import Lab
 from experiments.progress import RunProgress
 from experiments.resolve import Resolved
-from experiments.run_plan import Durations, RunPlan, plan_run, sizes
+from experiments.run_plan import Durations, RunPlan, plan_run
 from experiments.sample import Sample
+from experiments.sizes import sizes
 from lib.errors import RunError
 from runs import results
 from virtual import RUN_DIRECTORY, memory, offers

@@ -39,7 +39,8 @@ DRIVER = Path("/dev/bufferscope-switch")
 START_MONO_NS = 60 * 10**9
 STEP_NS = 200_000_000
 LEAD_NS = 10**9  # for the traffic program, before the start
-# The memory of all TCP sockets. The default, a sixteenth of this small memory, would limit windows.
+# The memory of all TCP sockets: half of all memory, or more if the plan says so. The default, a sixteenth of this small
+# memory, would limit windows.
 TCP_MEMORY = Path("/proc/sys/net/ipv4/tcp_mem")
 TCP_MEMORY_SHARE = 0.5
 
@@ -48,12 +49,11 @@ def main(directory: Path) -> int:
     """Runs the job in `directory`; returns the exit status."""
     NETNS.mkdir(exist_ok=True)
     RUNTIME.mkdir(mode=0o700, exist_ok=True)
-    pages = int(os.sysconf("SC_PHYS_PAGES") * TCP_MEMORY_SHARE)
-    TCP_MEMORY.write_text(f"{pages} {pages} {pages}")
     job = json.loads((directory / JOB).read_text())
     outcome: dict[str, Any] = {}
     try:
         plan = plan_run(Resolved.from_dict(job["spec"]), job["repetition"])
+        allow_tcp_memory(plan)
         steps = [SetupStep(**step) for step in job["steps"]]
         repetition.run(plan, directory, VirtualKernel(plan, steps, outcome))
     except RunError as error:
@@ -63,6 +63,13 @@ def main(directory: Path) -> int:
         outcome = {"lines": [f"internal error: {type(error).__name__}: {error}"]}
     results.write_json(directory / OUTCOME, outcome)
     return 0 if "world" in outcome else 1
+
+
+def allow_tcp_memory(plan: RunPlan) -> None:
+    """Lets TCP's sockets have as much memory as the plan gives them."""
+    half = int(os.sysconf("SC_PHYS_PAGES") * TCP_MEMORY_SHARE)
+    pages = max(half, (plan.sizes.tcp_mib << 20) // os.sysconf("SC_PAGE_SIZE"))
+    TCP_MEMORY.write_text(f"{pages} {pages} {pages}")
 
 
 class VirtualKernel(Kernel):

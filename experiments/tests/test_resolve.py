@@ -118,7 +118,7 @@ def test_resolve__rules_between_keys() -> None:
     assert problems(mode="ecn", ecn_threshold="30kB").keys() == {"ECN_THRESHOLD"}
     assert problems(ecn_threshold="20p").keys() == {"ECN_THRESHOLD"}
     assert problems(cc="cubic:8,bbr:8", flows=15).keys() == {"FLOWS"}
-    assert problems(cc="cubic:1000,bbr:1000").keys() == {"CC"}
+    assert problems(cc="cubic:9000,bbr:9000").keys() == {"CC"}
     assert problems(rtt="1s", duration="9s").keys() == {"DURATION"}
     assert problems(duration="82799s", warmup="2s").keys() == {"DURATION"}
     assert problems(rate="100gbit", rtt="1s").keys() == {"BUF"}

@@ -13,9 +13,13 @@
 
 int allow_files(uint64_t wanted, uint64_t needed)
 {
-	struct rlimit limit;
+	struct rlimit limit, raised;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+		return 0;
+	raised.rlim_cur = wanted;
+	raised.rlim_max = limit.rlim_max < wanted ? wanted : limit.rlim_max;
+	if (!setrlimit(RLIMIT_NOFILE, &raised)) /* beyond the hard limit with CAP_SYS_RESOURCE only */
 		return 0;
 	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
 	if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < needed) {

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Raises the limit of open files to `wanted`, or to the hard limit. 0, or -EMFILE after one message if that is less
- * than `needed`.
+/* Raises the limit of open files to `wanted`, and the hard limit if this process may; otherwise to the hard limit. 0, or
+ * -EMFILE after one message if that is less than `needed`.
  */
 int allow_files(uint64_t wanted, uint64_t needed);
 

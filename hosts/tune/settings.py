@@ -50,13 +50,16 @@ IPV6_SYSCTLS = {
 }
 
 
-def wanted_sysctls(interfaces: list[str], ecn: bool, window_bytes: int, reserved_ports: str | None) -> dict[str, str]:
+def wanted_sysctls(
+    interfaces: list[str], ecn: bool, window_bytes: int, reserved_ports: str | None, buffer_bytes: int | None = None
+) -> dict[str, str]:
     """{name as in sysctl(8): wanted value}; of tcp_rmem and tcp_wmem the last number only.
 
     `window_bytes`: most bytes of a flow in flight, BDP and buffer together. `reserved_ports`: "FIRST-LAST", client
-    ports that the kernel must not assign to other sockets.
+    ports that the kernel must not assign to other sockets. `buffer_bytes`: the largest socket buffer, in place of the
+    one that follows from `window_bytes`.
     """
-    most = str(max(LEAST_BUFFER_BYTES, BUFFER_PER_WINDOW * window_bytes))
+    most = str(buffer_bytes or max(LEAST_BUFFER_BYTES, BUFFER_PER_WINDOW * window_bytes))
     wanted = {
         **SYSCTLS,
         # 1: outgoing connections request ECN; 0: no ECN. The default of 2 leaves the choice to the peer.

@@ -41,13 +41,15 @@ def write(name: str, value: str) -> None:
         raise TuneError(f"setting {name} to '{value}': the kernel keeps '{kept}'")
 
 
-def completed(name: str, wanted: str, present: str) -> str:
-    """The whole value to write. Of tcp_rmem and tcp_wmem only the last number changes, and never to a smaller one."""
+def completed(name: str, wanted: str, present: str, may_shrink: bool) -> str:
+    """The whole value to write. Of tcp_rmem and tcp_wmem only the last number changes. Unless it `may_shrink`, the last
+    number never becomes smaller.
+    """
     if name not in ONLY_LAST_NUMBER:
         return wanted
     least, initial, most = (int(word) for word in present.split())
-    # a buffer larger than requested does no harm
-    most = max(most, int(wanted))
+    # without access links, a buffer larger than requested does no harm
+    most = int(wanted) if may_shrink else max(most, int(wanted))
     return f"{least} {initial} {most}"
 
 

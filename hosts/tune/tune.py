@@ -25,7 +25,7 @@ MODES = ("tail-drop", "ecn", "egress-threshold")
 def plan_sysctls(options: argparse.Namespace) -> dict[str, tuple[str, str]]:
     """{name: (present, wanted)} of the sysctls that must change."""
     wanted = settings.wanted_sysctls(
-        options.interface, options.mode == "ecn", options.window_bytes, options.reserve_ports
+        options.interface, options.mode == "ecn", options.window_bytes, options.reserve_ports, options.buffer_bytes
     )
     changes = {}
     for name, value in wanted.items():
@@ -34,7 +34,7 @@ def plan_sysctls(options: argparse.Namespace) -> dict[str, tuple[str, str]]:
             if name.startswith("net.ipv6."):
                 continue  # a kernel without IPv6 has nothing to switch off
             raise TuneError(f"{name}: this kernel has no such setting: it is older than Linux 4.15")
-        value = sysctls.completed(name, value, present)
+        value = sysctls.completed(name, value, present, may_shrink=options.buffer_bytes is not None)
         if present != value:
             changes[name] = (present, value)
     return changes
@@ -169,6 +169,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     change.add_argument(
         "--window-bytes", type=parse_bytes, default=4 << 20, help="BDP and buffer together (default 4 MiB)"
     )
+    change.add_argument("--buffer-bytes", type=parse_bytes, help="largest socket buffer (default: from --window-bytes)")
     change.add_argument("--reserve-ports", type=parse_ports, help="FIRST-LAST: client ports of the experiment")
     back = commands.add_parser("undo", help="restore the settings that apply changed")
     back.add_argument("--state", type=Path, required=True, help="the file that apply wrote")

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from hosts.traffic.plan import parse
 from wire.wire import BLOCK, GOODPUT_RECORD, read_blocks
 
 LONG_NS = 240_000_000_000  # duration of flows that a test ends early
+CAP_SYS_RESOURCE = 24  # of linux/capability.h; some containers' root lacks it
 PROGRAMS = ("tcp_flows", "traffic_sink")
 unbuilt = [name for name in PROGRAMS if not (child.BUILD / name).exists()]
 software = [
@@ -64,6 +66,11 @@ class Sink:
             for at in range(0, len(block.payload), size)
         ]
         return json.loads(self.summary.read_text()), records
+
+
+def has_capability(number: int) -> bool:
+    effective = re.search(r"^CapEff:\s+(\w+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return bool(effective and int(effective[1], 16) >> number & 1)
 
 
 def running(pair, name) -> list[str]:
@@ -221,6 +228,17 @@ class TestFlows:
         assert "connecting: Connection refused; is traffic_sink running there?" in done.stderr
         assert traffic["start_mono_ns"] == 0
         assert traffic["errors"] != []
+
+    def test_flows__a_limit_of_open_files_is_raised_or_named(self, pair, tmp_path):
+        named = "116 files are needed, this process may open 64: fewer flows, or raise the hard limit (ulimit -Hn)"
+        raised = "Connection refused; is traffic_sink running there?" if has_capability(CAP_SYS_RESOURCE) else named
+        words = [child.BUILD / "tcp_flows", "--server", "10.77.0.2", "--duration-ns", 10**6]
+        lines = "".join(f"reno {30000 + number} 5201 0\n" for number in range(100))
+        for powers, said in (([], raised), (["setpriv", "--bounding-set=-sys_resource"], named)):
+            limited = [*powers, "prlimit", "--nofile=64:64", *words, "--report", tmp_path / "report.json"]
+            done = pair.run("a", *limited, input=lines, check=False)
+            assert done.returncode != 0
+            assert said in done.stderr
 
     def test_flows__an_address_that_does_not_answer_ends_in_time(self, pair, tmp_path):
         begin = time.monotonic()

@@ -214,9 +214,10 @@ def test_sysctls__names_with_dots_in_an_interface():
 
 
 def test_sysctls__larger_buffer_stays():
-    assert sysctls.completed("net.ipv4.tcp_rmem", "1000", "1 2 3000") == "1 2 3000"
-    assert sysctls.completed("net.ipv4.tcp_rmem", "5000", "1 2 3000") == "1 2 5000"
-    assert sysctls.completed("net.ipv4.tcp_sack", "1", "0") == "1"
+    assert sysctls.completed("net.ipv4.tcp_rmem", "1000", "1 2 3000", may_shrink=False) == "1 2 3000"
+    assert sysctls.completed("net.ipv4.tcp_rmem", "1000", "1 2 3000", may_shrink=True) == "1 2 1000"
+    assert sysctls.completed("net.ipv4.tcp_rmem", "5000", "1 2 3000", may_shrink=False) == "1 2 5000"
+    assert sysctls.completed("net.ipv4.tcp_sack", "1", "0", may_shrink=True) == "1"
 
 
 def test_settings__nothing_of_the_whole_machine_is_changed():

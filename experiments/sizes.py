@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""Memory that a run needs: of the switch, the tracer, TCP, and of a virtual machine with all of them.
+
+The figures are measured (docs/measurements.md). A virtual machine takes from the host only the memory that it touches,
+so every sum here is an upper bound.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from experiments import topology
+from experiments.resolve import POOL_PACKET_BYTES, Resolved
+
+FRAME_EXTRA_BYTES = 18  # Ethernet header and a VLAN tag
+BODY_BYTES = 1280  # of a packet in a driver, beside the pool: the skb that holds the sender's pages
+SEGMENT_BYTES = 1024  # of a segment in a socket's buffer, beside its bytes on the wire
+# Of all windows in segments. A send buffer holds two windows, and does not shrink after slow start, which may overshoot
+# by one; the receiver may hold one more out of order.
+SEGMENTS_PER_WINDOW_PACKET = 4
+FLOW_TCP_BYTES = 48 << 10  # of a flow's buffers, beyond that
+SOCKETS = 2  # of a flow
+FLOW_BYTES = 24 << 10  # of a flow's two sockets, files and counters
+FINITE_FLOW_BYTES = 1 << 10  # of a finite flow at sender and receiver, whether it is open or not
+OPEN_FLOW_BYTES = 16 << 10  # of an open finite flow's two sockets; its packets in flight are counted in the window
+FINITE_FLOW_S = 10  # no finite flow of a load below 1 is open for longer, on the average
+TRACE_EVENT_BYTES = 256  # in a ring, with the kernel's headers
+TRACER_PERIOD_S = 0.02  # between two readings of the rings
+BASE_MIB = 320  # of a virtual machine, for the kernel, Python programs and page cache
+SWITCH_RINGS_MIB = 3 * 64  # if the switch is a process
+
+
+class Sizes(NamedTuple):
+    """`tcp_mib` is for the buffers of all sockets, and a part of `machine_mib`, which is an upper bound."""
+
+    pool_packets: int
+    frame_bytes: int
+    trace_ring_mib: int
+    tcp_mib: int
+    machine_mib: int
+
+
+def sizes(spec: Resolved) -> Sizes:
+    """The memory of one repetition."""
+    frame_bytes = max(spec.mtu_bytes, topology.COLLECTOR_MTU_BYTES) + FRAME_EXTRA_BYTES
+    ring_mib = _trace_ring_mib(spec)
+    windows = spec.bdp_packets * (spec.rtt_ns + spec.rtt_spread_ns) // spec.rtt_ns + spec.buffer_packets
+    windows += min(spec.flows * spec.access_packets, spec.pool_packets)
+    tcp_bytes = SEGMENTS_PER_WINDOW_PACKET * windows * (spec.wire_bytes + SEGMENT_BYTES) + spec.flows * FLOW_TCP_BYTES
+    if spec.access_buffer_bytes is not None:
+        tcp_bytes = min(tcp_bytes, spec.flows * (SOCKETS * spec.access_buffer_bytes + FLOW_TCP_BYTES))
+    pool_bytes = spec.pool_packets * (frame_bytes + POOL_PACKET_BYTES)
+    rings_mib = ring_mib + (SWITCH_RINGS_MIB if spec.switch == "process" else 0)
+    other_bytes = pool_bytes + windows * BODY_BYTES + spec.flows * FLOW_BYTES + _finite_bytes(spec)
+    return Sizes(
+        pool_packets=spec.pool_packets,
+        frame_bytes=frame_bytes,
+        trace_ring_mib=ring_mib,
+        tcp_mib=tcp_bytes >> 20,
+        machine_mib=BASE_MIB + rings_mib + (other_bytes + tcp_bytes >> 20),
+    )
+
+
+def _finite_bytes(spec: Resolved) -> int:
+    """Of all finite flows, and of those that are open at the same time."""
+    longest_ns = min(FINITE_FLOW_S * 10**9, spec.traffic_ns)
+    planned = sum(group.flows(spec.traffic_ns) for group in spec.transfers)
+    at_once = sum(group.users or group.flows(longest_ns) for group in spec.transfers)
+    return int(planned * FINITE_FLOW_BYTES + at_once * OPEN_FLOW_BYTES)
+
+
+def _trace_ring_mib(spec: Resolved) -> int:
+    """Room for four times one event a packet."""
+    events = 4 * spec.rate_bps / (8 * spec.wire_bytes) * TRACER_PERIOD_S
+    return min(1024, max(16, 1 << math.ceil(math.log2(max(events * TRACE_EVENT_BYTES / (1 << 20), 1)))))

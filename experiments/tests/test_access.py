@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""ACCESS: a link of its own for each flow. Runs in virtual time show its spacing to the ns; plans show its memory."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import pytest
+
+from experiments import announce
+from experiments.lab import virtual as virtual_lab
+from experiments.resolve import MAX_POOL_BYTES, Resolved
+from experiments.run_plan import plan_run
+from experiments.sizes import sizes
+from experiments.tests.test_resolve import problems, resolved
+from experiments.tests.test_virtual import run
+from lib.frames import WIRE_EXTRA_BYTES
+
+ACCESS_BPS = 5_000_000
+FULL_FRAME_BYTES = 1514
+SERIAL_NS = (FULL_FRAME_BYTES + WIRE_EXTRA_BYTES) * 8 * 10**9 // ACCESS_BPS
+SHORT = ("CLOCK=virtual", "CC=reno", "RTT=20ms", "ACCESS=5mbit", "WARMUP=0.5s", "DURATION=1s")
+
+
+def access(**given: object) -> Resolved:
+    return resolved(generator="epoll", access="5mbit", **given)
+
+
+def test_plan__gives_every_flow_its_link_and_its_delay() -> None:
+    for spread, with_delay in (("0ns", 0), ("4ms", 4)):
+        plan = plan_run(access(flows=5, rtt_spread=spread), 1)
+        own = [settings for _, settings in plan.settings.flow_settings]
+        assert [settings["access"] for settings in own] == [ACCESS_BPS] * 5
+        assert sum("delay" in settings for settings in own) == with_delay
+    assert plan.stored_spec["access_bps"] == ACCESS_BPS
+    assert plan_run(resolved(flows=5), 1).settings.flow_settings == ()
+
+
+def test_spec__without_access_links_is_the_one_from_before_there_were_any() -> None:
+    assert "access_bps" not in resolved().to_dict()
+    for spec in (resolved(), access()):
+        assert Resolved.from_dict(spec.to_dict()) == spec
+    assert "each flow behind 5mbit:" in announce.headline(access(), Path("x"))
+    assert "behind" not in announce.headline(resolved(), Path("x"))
+
+
+def test_access__may_be_any_rate_of_a_link() -> None:
+    assert resolved(access="200mbit", rate="200mbit").access_bps == 200_000_000
+    assert resolved(access="1gbit", rate="200mbit").access_bps == 10**9
+    assert problems(access="0").keys() == {"ACCESS"}
+    assert problems(access="5mbit", traffic="open-loop").keys() == {"ACCESS"}
+
+
+def test_pool__holds_every_window_in_the_access_queues_up_to_its_bound() -> None:
+    without, few, many = resolved(flows=100), access(flows=100), access(flows=10_000)
+    room = (few.pool_packets - without.pool_packets) * 7 // 8  # clones have the rest
+    assert room == pytest.approx(100 * few.access_packets, abs=2)
+    assert few.access_packets * few.mtu_bytes > (few.access_buffer_bytes or 0) >= 128 << 10
+    assert few.longest_rtt_ns == without.longest_rtt_ns + few.access_packets * SERIAL_NS
+    assert many.pool_packets > few.pool_packets
+    assert many.pool_bytes <= MAX_POOL_BYTES
+    assert sizes(few).tcp_mib > sizes(without).tcp_mib
+
+
+@pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+@pytest.mark.parametrize("words", [("FLOWS=4", "RATE=10mbit"), ("FLOWS=40", "RATE=100mbit", "RTT_SPREAD=7ms")])
+def test_access__spaces_the_packets_of_a_flow_to_the_ns(tmp_path: Path, words: tuple[str, ...]) -> None:
+    summary: dict[str, Any] = run(tmp_path, *SHORT, *words)  # valid: ledger and idle RTT are exact
+    assert summary["spec"]["access_bps"] == ACCESS_BPS
+    cards = polars.read_parquet(tmp_path / "latest/rep-1/postcards.parquet").sort("flow", "enqueue_mono_ns")
+    gaps = cards.select(
+        gap_ns=polars.col("enqueue_mono_ns").cast(polars.Int64).diff().over("flow"), size="packet_bytes"
+    ).drop_nulls()
+    least_ns = (gaps["size"].clip(60) + WIRE_EXTRA_BYTES).cast(polars.Int64) * 8 * 10**9 // ACCESS_BPS
+    assert (gaps["gap_ns"] >= least_ns).all()
+    full = gaps.filter(polars.col("size") == FULL_FRAME_BYTES)["gap_ns"].to_numpy()
+    assert full.min() == SERIAL_NS
+    assert np.count_nonzero(full == SERIAL_NS) > len(full) / 2
+    assert summary["ledger"]["pool_exhausted"] == 0
