@@ -30,6 +30,13 @@ CAPTIONS = {
     "utilization": "Share of the link's rate that left the queue on the wire, frame overhead included.",
     "zoom_on_loss": "Packet by packet around one loss: queue length (top) and windows (bottom).",
 }
+CAPTIONS_OF_MANY_FLOWS = {
+    "queue_and_windows": "Queue depth and drops (top), the sum of all flows' windows (middle) and the distribution of "
+    "the flows' windows (bottom), on one time axis. The queue follows the aggregate window: it holds what exceeds "
+    "the BDP.",
+    "window_distribution": "Packets in flight at every ACK: of each flow, flows in the order of their medians, and of "
+    "all flows together (right). The dashed line is the fair share.",
+}
 LEDGER_CHAIN = ("switch_packets", "postcards_sent", "postcards_received", "postcards_stored", "postcards_rows")
 
 
@@ -73,12 +80,13 @@ def captions(summary: dict[str, Any]) -> dict[str, str]:
         depth += f" Dots are what {model} has in theory." if model else ""
     elif needed and needed < summary["buffer_packets"]:
         depth += " Shaded is what the buffer has beyond BDP/√n: by that rule the queue need never be so short."
+    of_many = CAPTIONS_OF_MANY_FLOWS if summary.get("flows_distribution") else {}
     own = {"queue_depth_distribution": depth}
     if summary.get("finite_flows"):
         own["queue_and_windows"] = CAPTIONS["queue_and_windows"].split(" The queue follows", 1)[0] + (
             " Windows are those of long flows: finite flows are not traced."
         )
-    return CAPTIONS | own
+    return CAPTIONS | of_many | own
 
 
 def kept_up(summary: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from analysis.analyse import Analysis
 from analysis.application import application
 from analysis.drain import drained_fraction
 from analysis.exactness import switch_kind
+from analysis.flow_distribution import MANY_FLOWS, flows_distribution
 from analysis.flow_rows import flow_rows
 from analysis.join import NONE
 from analysis.ledger import number
@@ -101,6 +102,8 @@ def summarize(a: Analysis) -> dict[str, Any]:
     if len(flows) > MAX_FLOWS:
         document["flows_not_listed"] = len(flows) - MAX_FLOWS
     imported.mask(document)
+    if len(flows) > MANY_FLOWS:
+        document["flows_distribution"] = flows_distribution(flows)
     return plain(document)
 
 

@@ -29,8 +29,8 @@ OPEN_LOOP_SPEC = {"datagram_flows": int, "load": float, "sizes": str, "arrivals"
 # Optional keys that the analysis reads, if they exist and are not null.
 OPTIONAL_SPEC = {
     "name": str, "target": str, "clock": str, "switch": str, "delay": str, "traffic": str, "generator": str,
-    "transfers": list, "threshold_bytes": int, "ecn_threshold_packets": int, "ecn_threshold_bytes": int, "rate_pps": int,
-    "access_bps": int,
+    "threshold_bytes": int, "ecn_threshold_packets": int, "ecn_threshold_bytes": int, "rate_pps": int,
+    "access_bps": int, "transfers": list,
 }  # fmt: skip
 
 _ALLOWED = {

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from analysis.analyse import Analysis
 
 COLUMNS = 1200  # pixel columns of the widest axes at report width
-MAX_FLOWS_DRAWN = 128
 MAX_DROPS_DRAWN = 4000
 # Okabe and Ito's palette, which is distinct under every common kind of colour blindness.
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
@@ -103,13 +102,6 @@ def thin_drops(times_s: np.ndarray, end_s: float) -> np.ndarray:
     if end_s <= 0:
         return times_s[:0]
     return np.unique((times_s * MAX_DROPS_DRAWN / end_s).astype(np.int64)) * end_s / MAX_DROPS_DRAWN
-
-
-def pick_flows(count: int, most: int = MAX_FLOWS_DRAWN) -> list[int]:
-    """Indices of the flows to draw: all of `count`, or `most` spread evenly."""
-    if count <= most:
-        return list(range(count))
-    return [int(i) for i in np.linspace(0, count - 1, most)]
 
 
 def plain(data: Any) -> Any:

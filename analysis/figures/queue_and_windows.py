@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures import common
+from analysis.figures import bands, common
 from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, RED, Data
+from analysis.flow_distribution import MANY_FLOWS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from analysis.analyse import Analysis
+
+BAND_COLUMNS = 400
 
 
 def prepare(a: Analysis) -> Data:
@@ -30,7 +33,8 @@ def prepare(a: Analysis) -> Data:
     drops = arrival_s[(a.queue["flags"] & wire.POSTCARD.const["POSTCARD_DROPPED"]) != 0]
     drops = common.thin_drops(drops, end)
     groups = experiment_groups(a.run, a.trace)
-    chosen = [groups[i] for i in common.pick_flows(len(groups))]
+    many = len(groups) > MANY_FLOWS
+    chosen = [] if many else groups
     columns = common.COLUMNS if len(chosen) <= 32 else common.COLUMNS // 3
     window_s = common.seconds(a, a.windows.mono_ns)
     return {
@@ -45,8 +49,16 @@ def prepare(a: Analysis) -> Data:
         ],
         "ccs": [entry["cc"] for entry, _ in chosen],
         "ids": [entry["id"] for entry, _ in chosen],
-        "traced": len(groups),
+        **({"bands": _bands(a, groups, end)} if many else {}),
     }
+
+
+def _bands(a: Analysis, groups: list[tuple[Data, np.ndarray]], end: float) -> Data:
+    """Percentiles over flows of the packets in flight, at BAND_COLUMNS times."""
+    times = np.linspace(0, end, BAND_COLUMNS)
+    series = ((common.seconds(a, a.run.tcp["mono_ns"][rows]), a.trace.in_flight[rows]) for _, rows in groups)
+    ccs = [entry["cc"] for entry, _ in groups]
+    return {"times": times, "kinds": bands.by_algorithm(ccs, bands.at_times(series, times)), "ccs": ccs}
 
 
 def draw(data: Data) -> Figure:
@@ -61,7 +73,10 @@ def draw(data: Data) -> Figure:
     _draw_queue(axes[0], data)
     if not facts["open_loop"]:
         _draw_total(axes[1], data)
-        _draw_each(axes[2], data)
+        if "bands" in data:
+            _draw_bands(axes[2], data)
+        else:
+            _draw_each(axes[2], data)
     axes[-1].set_xlim(0, max(facts["end_s"], 1e-9))
     axes[-1].set_xlabel("time since traffic started (s); grey: warm-up, not measured")
     figure.align_ylabels()
@@ -111,10 +126,19 @@ def _draw_each(ax: Axes, data: Data) -> None:
         common.say(ax, "no trace of the windows")
     ax.set_ylim(0, max(_highest(data["flows"], data["facts"]), 1) * 1.08)
     common.flow_legend(ax, data["ccs"], data["ids"], colors)
-    shown = len(data["flows"])
-    ax.set_ylabel(
-        "window of each flow (packets)" if shown == data["traced"] else f"window of {shown} of {data['traced']} flows"
-    )
+    ax.set_ylabel("window of each flow (packets)")
+
+
+def _draw_bands(ax: Axes, data: Data) -> None:
+    times, kinds, ccs = data["bands"]["times"], data["bands"]["kinds"], data["bands"]["ccs"]
+    several = len(kinds) > 1
+    for number, (kind, percentiles) in enumerate(kinds.items()):
+        bands.draw(ax, times, percentiles, bands.color_of(number), several, f"{ccs.count(kind)} {kind}")
+    measured = times >= data["facts"]["warmup_s"]
+    highest = max((np.nanmax(percentiles[:, measured], initial=0) for percentiles in kinds.values()), default=0)
+    ax.set_ylim(0, max(highest, 1) * 1.15)
+    bands.legend(ax, several)
+    ax.set_ylabel("window of a flow (packets)")
 
 
 def _highest(lines: list[np.ndarray], facts: Data) -> float:

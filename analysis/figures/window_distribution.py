@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures import common
+from analysis.figures import bands, common
 from analysis.figures.common import BLACK, BLUE, GREY, Data
+from analysis.flow_distribution import MANY_FLOWS
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from analysis.analyse import Analysis
 
 PERCENTILES = (1, 25, 50, 75, 99)
 MAX_BINS = 80
-MAX_BARS = 1000  # of flows; more could not be told apart
 
 
 def prepare(a: Analysis) -> Data:
@@ -30,23 +31,21 @@ def prepare(a: Analysis) -> Data:
     rows = rows_at_acks(a.run, a.trace, a.window)
     pooled = a.trace.in_flight[rows.rows]
     flows = [entry for entry in a.run.traffic if len(rows[entry["flow"]])]
-    drawn = [flows[i] for i in common.pick_flows(len(flows), MAX_BARS)]
-    samples = [a.trace.in_flight[rows[entry["flow"]]] for entry in drawn]
+    samples = [a.trace.in_flight[rows[entry["flow"]]] for entry in flows]
     deepest = int(pooled.max(initial=0))
     width = deepest // MAX_BINS + 1
     return {
         "facts": common.run_facts(a),
         "boxes": np.array([np.percentile(values, PERCENTILES) for values in samples]).reshape(-1, len(PERCENTILES)),
-        "ids": [entry["id"] for entry in drawn],
-        "ccs": [entry["cc"] for entry in drawn],
-        "traced": len(flows),
+        "ids": [entry["id"] for entry in flows],
+        "ccs": [entry["cc"] for entry in flows],
         "counts": np.bincount(np.maximum(pooled, 0) // width, minlength=1),
         "width": width,
     }
 
 
 def draw(data: Data) -> Figure:
-    """Left: a bar per flow. Right: all windows together, on the same scale."""
+    """Left: a bar per flow, or bands of many flows. Right: all windows together, on the same scale."""
     from matplotlib.figure import Figure
 
     facts, boxes = data["facts"], data["boxes"]
@@ -56,34 +55,15 @@ def draw(data: Data) -> Figure:
     for ax in (left, right):
         common.tidy(ax)
     left.set_ylabel("packets in flight")
-    some = f" (one in {data['traced'] / len(boxes):.3g} of {data['traced']})" if len(boxes) < data["traced"] else ""
-    left.set_xlabel(f"flow{some}   (thin: 1st to 99th percentile, thick: middle half, dot: median)")
+    left.set_xlabel("flow   (thin: 1st to 99th percentile, thick: middle half, dot: median)")
     right.set_xlabel("share of ACKs (%)")
     if not len(boxes):
         common.say(left, "no trace of the windows")
         return figure
-    x, (low, q1, median, q3, high) = np.arange(len(boxes)), boxes.T
-    colors = common.flow_colors(data["ccs"])
-    thick = min(max(220 / len(boxes), 1.2), 9)
-    left.vlines(x, low, high, colors=colors, linewidth=max(thick / 6, 0.6))
-    left.vlines(x, q1, q3, colors=colors, linewidth=thick)
-    left.scatter(x, median, s=min(thick**2, 26), color="white", edgecolors=BLACK, linewidths=0.6, zorder=3)
-    left.set_xlim(-0.7, len(boxes) - 0.3)
-    if len(boxes) <= 40:
-        left.set_xticks(x, [str(i) for i in data["ids"]])
-    kinds = list(dict.fromkeys(data["ccs"]))
-    if len(kinds) > 1:
-        for kind in kinds:
-            of_kind = [i for i, cc in enumerate(data["ccs"]) if cc == kind]
-            left.annotate(
-                kind,
-                (np.mean(of_kind), 1),
-                xycoords=("data", "axes fraction"),
-                ha="center",
-                va="bottom",
-                fontsize=8,
-                color=GREY,
-            )
+    if len(boxes) > MANY_FLOWS:
+        _draw_ranks(left, data)
+    else:
+        _draw_bars(left, data)
     fair = (facts["bdp"] + facts["buffer"]) / max(facts["flows"], 1)
     left.set_ylim(0, max(boxes.max(), fair) * 1.1)
     share = data["counts"] * 100 / data["counts"].sum()
@@ -99,3 +79,43 @@ def draw(data: Data) -> Figure:
     left.axhline(fair, color=BLACK, linewidth=0.9, linestyle="--")
     common.level(right, fair, f"(BDP + B)/n\n= {fair:.4g}")
     return figure
+
+
+def _draw_bars(ax: Axes, data: Data) -> None:
+    """A bar per flow."""
+    boxes = data["boxes"]
+    x, (low, q1, median, q3, high) = np.arange(len(boxes)), boxes.T
+    colors = common.flow_colors(data["ccs"])
+    thick = min(max(220 / len(boxes), 1.2), 9)
+    ax.vlines(x, low, high, colors=colors, linewidth=max(thick / 6, 0.6))
+    ax.vlines(x, q1, q3, colors=colors, linewidth=thick)
+    ax.scatter(x, median, s=min(thick**2, 26), color="white", edgecolors=BLACK, linewidths=0.6, zorder=3)
+    ax.set_xlim(-0.7, len(boxes) - 0.3)
+    if len(boxes) <= 40:
+        ax.set_xticks(x, [str(i) for i in data["ids"]])
+    kinds = list(dict.fromkeys(data["ccs"]))
+    for kind in kinds if len(kinds) > 1 else ():
+        _name(ax, kind, float(np.mean([i for i, cc in enumerate(data["ccs"]) if cc == kind])))
+
+
+def _draw_ranks(ax: Axes, data: Data) -> None:
+    """Many flows side by side as bands, each algorithm's flows in the order of their median windows."""
+    boxes, ccs = data["boxes"], np.array(data["ccs"])
+    kinds, first = list(dict.fromkeys(data["ccs"])), 0
+    for number, kind in enumerate(kinds):
+        low, q1, median, q3, high = boxes[ccs == kind][np.lexsort(boxes[ccs == kind].T[[0, 1, 3, 4, 2]])].T
+        x, color = first + np.arange(len(median) + 1), bands.color_of(number)
+        for lower, upper, opacity in ((low, high, 0.2), (q1, q3, 0.45)):
+            from_y, to_y = np.append(lower, lower[-1:]), np.append(upper, upper[-1:])
+            ax.fill_between(x, from_y, to_y, color=color, alpha=opacity, linewidth=0, step="post", rasterized=True)
+        ax.step(x, np.append(median, median[-1:]), where="post", color=color, linewidth=1.2)
+        if len(kinds) > 1:
+            _name(ax, kind, first + len(median) / 2)
+        first += len(median)
+    ax.set_xlim(0, first)
+    ax.set_xlabel("flows by median window   (light: 1st to 99th percentile, dark: middle half, line: median)")
+
+
+def _name(ax: Axes, kind: str, x: float) -> None:
+    """Writes an algorithm's name above its flows."""
+    ax.annotate(kind, (x, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8, color=GREY)

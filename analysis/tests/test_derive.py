@@ -18,7 +18,7 @@ from analysis import report
 from analysis.amounts import count, number, percent, si
 from analysis.derive import convert, derive
 from analysis.figures import names
-from analysis.figures.common import envelope, pick_flows
+from analysis.figures.common import envelope
 from analysis.tests import simulate
 from bufferscope.__main__ import main
 
@@ -412,12 +412,6 @@ def test_envelope__keeps_every_extreme():
     assert (np.diff(line[0]) >= 0).all()
     short = envelope(times[:10], values[:10], 0.0, 1.0)
     assert short[1].tolist() == values[:10].tolist()
-
-
-def test_pick_flows__are_at_most_128_and_spread():
-    assert pick_flows(3) == [0, 1, 2]
-    assert len(set(pick_flows(1000))) == 128
-    assert pick_flows(1000)[-1] == 999
 
 
 @pytest.mark.parametrize(

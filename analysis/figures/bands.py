@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""Many flows as bands of percentiles over flows: lines of thousands of flows hide each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures.common import DISTINCT, GREY, Data
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
+# (lower, upper) row of PERCENTILES, opacity. With several algorithms the widest band is left out: they overlap.
+SHADES = ((0, 6, 0.15), (1, 5, 0.25), (2, 4, 0.4))
+MEDIAN = 3
+KEY = "median flow; half, 80 % and 98 % of flows"
+KEY_OF_SEVERAL = "median flow; half and 80 % of flows"
+
+
+def at_times(series: Iterable[tuple[np.ndarray, np.ndarray]], times: np.ndarray) -> np.ndarray:
+    """The value of each series at each time (series x times): its last value until then, NaN before its first."""
+    rows = []
+    for since, values in series:
+        last = np.searchsorted(since, times, side="right") - 1
+        rows.append(
+            np.where(last >= 0, values[np.maximum(last, 0)], np.nan) if len(since) else np.full(len(times), np.nan)
+        )
+    return np.array(rows).reshape(-1, len(times))
+
+
+def over_flows(values: np.ndarray) -> np.ndarray:
+    """PERCENTILES x columns over the rows (flows) of `values`. Columns without a value are NaN."""
+    known = ~np.isnan(values).all(axis=0)
+    result = np.full((len(PERCENTILES), values.shape[1]), np.nan)
+    if known.any():
+        result[:, known] = np.nanpercentile(values[:, known], PERCENTILES, axis=0)
+    return result
+
+
+def by_algorithm(ccs: Sequence[str], values: np.ndarray) -> Data:
+    """{algorithm: bands of its flows}, in the order of first appearance."""
+    kinds, of = list(dict.fromkeys(ccs)), np.array(ccs)
+    return {kind: over_flows(values[of == kind]) for kind in kinds}
+
+
+def draw(ax: Axes, x: np.ndarray, bands: np.ndarray, color: str, several: bool, label: str = "") -> None:
+    """The bands and the median of one algorithm's flows."""
+    for low, high, opacity in SHADES[1 if several else 0 :]:
+        ax.fill_between(x, bands[low], bands[high], color=color, alpha=opacity, linewidth=0, step="post")
+    ax.step(x, bands[MEDIAN], where="post", color=color, linewidth=1, label=label)
+
+
+def legend(ax: Axes, several: bool) -> None:
+    """The algorithms if there are several, and what the bands are, at the top."""
+    if several:
+        ax.legend(loc="center left", bbox_to_anchor=(1.005, 0.5), frameon=False, fontsize=8, handlelength=1)
+    text = KEY_OF_SEVERAL if several else KEY
+    ax.text(1, 1, text, transform=ax.transAxes, ha="right", va="bottom", fontsize=8, color=GREY)
+
+
+def color_of(number: int) -> str:
+    return DISTINCT[number % len(DISTINCT)]

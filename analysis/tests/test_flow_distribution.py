@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Many flows: distributions in the summary and the page, bands in the figures; few flows as ever."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.derive import derive
+from analysis.figures import bands
+from analysis.flow_distribution import MANY_FLOWS, PERCENTILES, QUANTITIES, flows_distribution
+
+
+def flows(count: int, ccs: tuple[str, ...] = ("reno",)) -> list[dict[str, object]]:
+    return [{"cc": ccs[i % len(ccs)], **dict.fromkeys(QUANTITIES), "drops": i} for i in range(count)]
+
+
+def test_distribution__has_values_of_flows_and_counts_the_known_ones() -> None:
+    found = flows_distribution(flows(101))
+    assert found.keys() == {"all"}
+    assert found["all"]["drops"] == {
+        "flows": 101, "mean": 50.0, "min": 0, "p01": 1, "p10": 10, "p25": 25, "p50": 50, "p75": 75, "p90": 90,
+        "p99": 99, "max": 100,
+    }  # fmt: skip
+    assert found["all"]["marks"] == {"flows": 0, "mean": None, **dict.fromkeys(PERCENTILES)}
+
+
+def test_distribution__is_also_of_each_algorithm_if_there_are_several() -> None:
+    found = flows_distribution(flows(100, ("reno", "cubic")))
+    assert list(found) == ["all", "reno", "cubic"]
+    assert [found[name]["drops"]["max"] for name in found] == [99, 98, 99]
+    assert {of["drops"]["flows"] for of in found.values()} == {100, 50}
+
+
+def test_bands__take_the_last_value_of_each_flow() -> None:
+    series = [(np.array([1.0, 3.0]), np.array([10, 30])), (np.array([2.0]), np.array([5])), (np.empty(0), np.empty(0))]
+    values = bands.at_times(series, np.array([0.0, 1.0, 2.5, 3.0]))
+    assert np.array_equal(values[0], [np.nan, 10, 10, 30], equal_nan=True)
+    assert np.array_equal(values[1], [np.nan, np.nan, 5, 5], equal_nan=True)
+    assert np.isnan(values[2]).all()
+    over = bands.over_flows(values)
+    assert np.isnan(over[:, 0]).all()
+    assert over[bands.MEDIAN, 1:].tolist() == [10, 7.5, 17.5]
+
+
+@pytest.mark.parametrize("ccs", [("reno",), ("reno", "cubic", "bbr")])
+def test_bands__are_percentiles_over_the_flows_of_each_algorithm(ccs: tuple[str, ...]) -> None:
+    names = [ccs[i % len(ccs)] for i in range(3 * MANY_FLOWS)]
+    values = np.arange(3.0 * MANY_FLOWS)[:, None] * [1, 2]
+    found = bands.by_algorithm(names, values)
+    assert tuple(found) == ccs
+    for kind, of in found.items():
+        mine = values[np.array(names) == kind]
+        assert np.allclose(of, np.percentile(mine, bands.PERCENTILES, axis=0))
+
+
+def test_derive__many_flows_have_distributions_and_bands(fresh: Callable[[str], Path]) -> None:
+    directory = fresh("many_flows")
+    derive(directory)
+    summary = json.loads((directory / "summary.json").read_text())
+    assert len(summary["flows"]) == 128
+    of = summary["flows_distribution"]["all"]["goodput_bps"]
+    assert of["flows"] * of["mean"] == pytest.approx(summary["goodput_bps"])
+    known = {name: group["drops"]["flows"] for name, group in summary["flows_distribution"].items()}
+    assert known == {"all": 128, "cubic": 64, "bbr": 64}
+    assert "median flow; half and 80 % of flows" in (directory / "figures/queue_and_windows.svg").read_text()
+    page = (directory / "report.html").read_text()
+    assert "all 128 flows" in page
+    assert page.count("<details>") == page.count("</details>") == 2
+
+
+def test_derive__few_flows_have_none(fresh: Callable[[str], Path]) -> None:
+    directory = fresh("two_flows")
+    assert "flows_distribution" not in derive(directory)[0]
+    assert (directory / "report.html").read_text().count("<details>") == 1
