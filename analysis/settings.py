@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.access_links import access_reasons
 from analysis.ledger import counter_packets, number
 from analysis.load import Run
 from analysis.metrics import admitted, wire_bytes
@@ -30,6 +31,7 @@ def settings_reasons(run: Run, queue: Columns, port: int | None, complete: bool)
         *_switch_reasons(run, port),
         *unit_reasons(queue),
         *_threshold_reasons(run, queue),
+        *access_reasons(run, queue),
         *(_verdict_reasons(run, queue) if rules(run).drops_tell else ()),
         *(_spacing_reasons(run, queue) if complete and rules(run).exact_time else ()),
     ]
