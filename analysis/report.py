@@ -37,6 +37,20 @@ CAPTIONS_OF_MANY_FLOWS = {
     "window_distribution": "Packets in flight at every ACK: of each flow, flows in the order of their medians, and of "
     "all flows together (right). The dashed line is the fair share.",
 }
+# Of summary.flows_distribution: key, words, and for a quantity with a unit the factor to it.
+FLOW_QUANTITIES = (
+    ("goodput_bps", "goodput", 1, "b/s"),
+    ("application_goodput_bps", "received", 1, "b/s"),
+    ("packets", "packets", 1, ""),
+    ("drops", "drops", 1, ""),
+    ("marks", "marks", 1, ""),
+    ("retransmits", "retransmits", 1, ""),
+    ("cwnd_packets_mean", "cwnd, mean (packets)", 1, ""),
+    ("in_flight_packets_mean", "in flight, mean (packets)", 1, ""),
+    ("srtt_us_mean", "srtt, mean", 1e-6, "s"),
+    ("rtt_min_us", "least RTT", 1e-6, "s"),
+    ("packet_rtt_us_p50", "packet RTT, median", 1e-6, "s"),
+)
 LEDGER_CHAIN = ("switch_packets", "postcards_sent", "postcards_received", "postcards_stored", "postcards_rows")
 
 
@@ -61,6 +75,7 @@ def render(
         environment=json.dumps(environment, indent=1, sort_keys=True, default=str),
         chain=LEDGER_CHAIN,
         max_flows=MAX_FLOWS_LISTED,
+        flow_quantities=FLOW_QUANTITIES,
         mix=traffic_text(summary["spec"]),
         finite_names=[transfers_text(group) for group in summary["spec"].get("transfers") or ()],
         used=[rule for rule in summary["rules"]["single_flow"] if rule["in_this_run"]],

@@ -11,6 +11,7 @@ import pytest
 from analysis.derive import derive
 from analysis.figures import bands
 from analysis.flow_distribution import MANY_FLOWS, PERCENTILES, QUANTITIES, flows_distribution
+from analysis.report import FLOW_QUANTITIES
 
 
 def flows(count: int, ccs: tuple[str, ...] = ("reno",)) -> list[dict[str, object]]:
@@ -32,6 +33,10 @@ def test_distribution__is_also_of_each_algorithm_if_there_are_several() -> None:
     assert list(found) == ["all", "reno", "cubic"]
     assert [found[name]["drops"]["max"] for name in found] == [99, 98, 99]
     assert {of["drops"]["flows"] for of in found.values()} == {100, 50}
+
+
+def test_page__shows_every_quantity() -> None:
+    assert [quantity for quantity, *_ in FLOW_QUANTITIES] == list(QUANTITIES)
 
 
 def test_bands__take_the_last_value_of_each_flow() -> None:
@@ -67,7 +72,7 @@ def test_derive__many_flows_have_distributions_and_bands(fresh: Callable[[str], 
     assert known == {"all": 128, "cubic": 64, "bbr": 64}
     assert "median flow; half and 80 % of flows" in (directory / "figures/queue_and_windows.svg").read_text()
     page = (directory / "report.html").read_text()
-    assert "all 128 flows" in page
+    assert [words in page for words in ("all flows", "cubic flows", "bbr flows")] == [True] * 3
     assert page.count("<details>") == page.count("</details>") == 2
 
 
