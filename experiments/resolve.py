@@ -12,10 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 from controlplane.targets import TARGETS
-from experiments import access, capabilities, resolve_traffic, transfers
+from experiments import access, capabilities, resolve_traffic, tcp_options, transfers
 from experiments.host import Host
 from experiments.spec import (
     ARRIVALS,
+    KEYS,
     MAX_FLOWS,
     SIZES,
     SPEC_VERSION,
@@ -41,6 +42,8 @@ DEFAULT_LOAD = Fraction(4, 5)
 DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}
 # On the wire: a SYN with all its options, and the ACK of a SYN-ACK.
 HANDSHAKE_WIRE_BYTES = 98 + 90
+# Left out of spec.yaml while they have no value: the names of points and jobs follow from its keys.
+LATER_KEYS = ("access_bps", "transfers", "tcp")
 LEAST_CONNECT_INTERVAL_NS = 100_000  # between two SYNs, for a machine in real time
 
 
@@ -81,6 +84,7 @@ class Resolved:
     seed: int
     reps: int
     access_bps: int | None = None  # of each flow's own link
+    tcp: dict[str, int | str] | None = None  # None: Linux's defaults, and not in spec.yaml
 
     @property
     def flows(self) -> int:
@@ -188,10 +192,7 @@ class Resolved:
     def to_dict(self) -> dict[str, Any]:
         groups = [{"cc": group.cc, "flows": group.flows} for group in self.groups]
         content = asdict(self) | {"groups": groups, "transfers": [asdict(group) for group in self.transfers]}
-        for key in (
-            "access_bps",
-            "transfers",
-        ):  # without them as before there were any: a point's name follows from keys
+        for key in LATER_KEYS:
             if not content[key]:
                 del content[key]
         return content
@@ -305,6 +306,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         seed=spec.seed,
         reps=spec.reps,
         access_bps=None if spec.access is None else units.whole(spec.access),
+        tcp=tcp_options.resolve(spec, spec.traffic, spec.switch, wrong),
     )
     if resolved.pool_bytes > MAX_POOL_BYTES and not errors.keys() & {"buf", "rate", "rtt", "rtt_spread"}:
         wrong(
@@ -313,7 +315,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
             f"{MAX_POOL_BYTES >> 20} MiB for the buffer and all that RATE x (RTT + RTT_SPREAD) has in flight",
         )
     if errors:
-        known = [key for key in Spec.model_fields if key in errors]
+        known = [key for key in KEYS if key in errors]
         raise SpecError([errors[key] for key in [*known, *sorted(errors.keys() - known)]])
     return resolved
 

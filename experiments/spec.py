@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BeforeValidator, ConfigDict, ValidationError
 
 from controlplane.policy import WATCHED_MODES
 from controlplane.targets import TARGETS
+from experiments import tcp_options
 from experiments.transfers import Drawn, read_distribution, read_traffic
 from hosts.traffic.open_loop import ARRIVALS, SIZES
 from hosts.traffic.transfers import MOST_USERS, THINK_FROM
@@ -91,7 +92,7 @@ _RTT_WHY = "below, the switch's own lateness is larger"
 _BUFFER = quantity("bdp", "packets", "bytes", "time", positive=True)
 
 
-class Spec(BaseModel):
+class Spec(tcp_options.TcpKeys):
     """The parameters as given, read but not resolved. The defaults are those of `make experiment`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, arbitrary_types_allowed=True)
@@ -132,7 +133,7 @@ class Spec(BaseModel):
     switch: Annotated[str | None, Read(optional(choice("process", "driver", "ns3")))] = None
 
 
-KEYS = tuple(Spec.model_fields)
+KEYS = (*Spec.__annotations__, *tcp_options.KEYS)
 
 
 def validate(given: Mapping[str, object]) -> tuple[Spec, dict[str, BadValue]]:

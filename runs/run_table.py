@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import polars
 
+from hosts.tune.tcp_options import LINUX, profile
 from lib import files, parquet, regular
 from lib.errors import InputError
 from runs import record, verdict
@@ -33,6 +34,7 @@ SCHEMA: dict[str, polars.DataType] = {
     "cc": _TEXT, "flows": _WHOLE, "traffic": _TEXT, "mode": _TEXT,
     "rate_bps": _WHOLE, "rtt_ns": _WHOLE, "mtu_bytes": _WHOLE, "buffer_packets": _WHOLE, "bdp_packets": _WHOLE,
     "buffer_over_bdp": _NUMBER, "ecn_threshold_packets": _WHOLE, "access_bps": _WHOLE,
+    "profile": _TEXT, **{name: _TEXT if isinstance(value, str) else _WHOLE for name, value in LINUX.items()},
     "utilization_mean": _NUMBER, "utilization_p01": _NUMBER, "goodput_bps": _NUMBER, "goodput_p01_bps": _NUMBER,
     "application_goodput_p01_bps": _NUMBER, "queue_nonempty_fraction": _NUMBER,
     "depth_mean_packets": _NUMBER, "depth_p01_packets": _WHOLE, "depth_p50_packets": _WHOLE,
@@ -94,6 +96,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         "buffer_packets": buffer,
         "bdp_packets": spec.get("bdp_packets", at("bdp_packets")),
         "buffer_over_bdp": buffer / exact_bdp if is_number(buffer) and is_number(exact_bdp) and exact_bdp else None,
+        **_tcp(spec, imported=summary.get("imported") is not None),
         "utilization_mean": at("utilization", "mean"),
         "utilization_p01": at("utilization", "p01"),
         **{
@@ -295,6 +298,15 @@ def _typed(value: Any, kind: polars.DataType) -> Any:
 def is_number(value: Any) -> bool:
     """Whether a column can hold the value: a finite number of 64 bits."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+
+
+def _tcp(spec: Mapping[str, Any], imported: bool) -> dict[str, Any]:
+    """Profile and options of the hosts' TCP; None where it is not Linux's or nobody knows."""
+    unknown = imported or spec.get("traffic") == "open-loop" or spec.get("switch") == "ns3"
+    values = None if unknown else spec.get("tcp", LINUX)
+    if not isinstance(values, dict):
+        return dict.fromkeys(("profile", *LINUX))
+    return {"profile": profile(values)} | {name: values.get(name) for name in LINUX}
 
 
 def _flows(groups: list[dict[str, Any]], datagram_flows: Any) -> int | None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import polars as pl
 
+from hosts.tune.tcp_options import LINUX
 from lib import parquet, regular
 from lib.errors import InputError
 from runs import aborted, run_table, verdict
@@ -31,7 +32,7 @@ VALID, NOT_VALID, MISSING = "valid", "not valid", "missing"
 COLUMN = {
     "cc": "cc", "flows": "flows", "buf": "buffer_packets", "rate": "rate_bps", "rtt": "rtt_ns", "mtu": "mtu_bytes",
     "access": "access_bps", "mode": "mode", "ecn_threshold": "ecn_threshold_packets", "traffic": "traffic",
-    "clock": "clock", "target": "target",
+    "clock": "clock", "target": "target", "profile": "profile", **{name.removesuffix("_ns"): name for name in LINUX},
 }  # fmt: skip
 Row = dict[str, Any]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The settings of a host: every sysctl that affects TCP, every interface with its offloads, and every queue."""
+"""The settings of a host: every sysctl that affects TCP, every interface with its offloads, every route and queue."""
 
 from __future__ import annotations
 
@@ -61,5 +61,6 @@ def show() -> dict[str, Any]:
             **sysctls.read_all("net/core"),
         },
         "interfaces": interfaces(),
+        "routes": [*(text_of("ip", "-4", "route", "show") or []), *(text_of("ip", "-6", "route", "show") or [])],
         "qdiscs": json_of("tc", "-j", "-s", "qdisc", "show"),
     }

@@ -10,30 +10,37 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from hosts.tune import bursts, inventory, offloads, settings, state, sysctls
+from hosts.tune import bursts, inventory, offloads, routes, settings, state, sysctls, tcp_options
 from hosts.tune.commands import TuneError
 
 SUMMARY = (__doc__ or "").split("\n", 1)[0]
 MODES = ("tail-drop", "ecn", "egress-threshold")
 
 
-def plan_sysctls(options: argparse.Namespace) -> dict[str, tuple[str, str]]:
-    """{name: (present, wanted)} of the sysctls that must change."""
-    wanted = settings.wanted_sysctls(
-        options.interface, options.mode == "ecn", options.window_bytes, options.reserve_ports, options.buffer_bytes
-    )
+def plan_sysctls(options: argparse.Namespace, saved: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """{name: (present, wanted)} of the sysctls that must change. Those that an earlier call changed (`saved`: their
+    former values) and this call does not name go back.
+    """
+    wanted = {
+        **saved,
+        **settings.wanted_sysctls(
+            options.interface, options.mode == "ecn", options.window_bytes, options.reserve_ports, options.buffer_bytes
+        ),
+        **tcp_options.sysctls(options.tcp),
+    }
     changes = {}
     for name, value in wanted.items():
         present = sysctls.read(name)
         if present is None:
             if name.startswith("net.ipv6."):
                 continue  # a kernel without IPv6 has nothing to switch off
-            raise TuneError(f"{name}: this kernel has no such setting: it is older than Linux 4.15")
+            raise TuneError(f"{name}: this kernel ({platform.release()}) has no such setting: it is too old")
         value = sysctls.completed(name, value, present, may_shrink=options.buffer_bytes is not None)
         if present != value:
             changes[name] = (present, value)
@@ -58,10 +65,27 @@ def plan_bursts(interfaces: list[str]) -> dict[str, int]:
     return {interface: segments for interface, segments in present.items() if segments != settings.GSO_MAX_SEGS}
 
 
+def plan_routes(options: argparse.Namespace, saved: dict[str, dict[str, str]]) -> dict[str, tuple[Any, Any]]:
+    """{route: (present, wanted attributes)} of the routes that must change. Without TCP options they go back (`saved`:
+    their former attributes).
+    """
+    wanted = tcp_options.route_attributes(options.tcp)
+    changes = {}
+    for interface in options.interface:
+        present = routes.read(interface) if options.tcp or saved else {}
+        if wanted and not present:
+            raise TuneError(f"{interface} has no route, which would carry {routes.shown(wanted)}: give it an address")
+        for route, attributes in present.items():
+            target = wanted if options.tcp else saved.get(route, attributes)
+            if attributes != target:
+                changes[route] = (attributes, target)
+    return changes
+
+
 def put_back(saved: dict[str, Any]) -> tuple[bool, dict[str, Any], list[str]]:
     """Restores the saved values. Returns (whether any changed, values that could not be restored, errors)."""
     changed, errors = False, []
-    left: dict[str, Any] = {"sysctls": {}, "offloads": {}, "gso_max_segs": {}}
+    left: dict[str, Any] = {"sysctls": {}, "offloads": {}, "gso_max_segs": {}, "routes": {}}
     for name, value in saved.get("sysctls", {}).items():
         try:
             if sysctls.read(name) not in (value, None):
@@ -84,13 +108,24 @@ def put_back(saved: dict[str, Any]) -> tuple[bool, dict[str, Any], list[str]]:
         except TuneError as error:
             left["gso_max_segs"][interface] = segments
             errors.append(str(error))
+    for route, attributes in saved.get("routes", {}).items():
+        try:
+            if routes.read(route.split()[0]).get(route, attributes) != attributes:
+                routes.write(route, attributes)
+                changed = True
+        except TuneError as error:
+            left["routes"][route] = attributes
+            errors.append(str(error))
     return changed, left, errors
 
 
 def apply(options: argparse.Namespace) -> dict[str, Any]:
     """Returns {"changed", "before", "after"} for this call."""
+    options.tcp = dict(options.tcp or [])
+    tcp_options.check_kernel(options.tcp, platform.release())
     saved = state.load(options.state)
-    wrong_sysctls = plan_sysctls(options)
+    wrong_sysctls = plan_sysctls(options, saved.get("sysctls", {}))
+    wrong_routes = plan_routes(options, saved.get("routes", {}))
     wrong_offloads = {interface: plan_offloads(interface) for interface in options.interface}
     wrong_offloads = {interface: plan for interface, plan in wrong_offloads.items() if plan[1]}
     wrong_bursts = plan_bursts(options.interface)
@@ -101,6 +136,8 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
         after.update({f"{interface} {name}": "off" for name in wanted})
     before.update({f"{interface} gso_max_segs": str(present) for interface, present in wrong_bursts.items()})
     after.update({f"{interface} gso_max_segs": str(settings.GSO_MAX_SEGS) for interface in wrong_bursts})
+    before.update({route: routes.shown(present) for route, (present, _) in wrong_routes.items()})
+    after.update({route: routes.shown(wanted) for route, (_, wanted) in wrong_routes.items()})
     result: dict[str, Any] = {"changed": bool(before), "before": before, "after": after}
     if not result["changed"]:
         return result
@@ -109,6 +146,7 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
         "sysctls": {name: present for name, (present, _) in wrong_sysctls.items()},
         "offloads": {interface: states for interface, (states, _) in wrong_offloads.items()},
         "gso_max_segs": wrong_bursts,
+        "routes": {route: present for route, (present, _) in wrong_routes.items()},
     }
     # values that an earlier call saved are the original ones: they take precedence
     merged = {kind: {**before_call[kind], **saved.get(kind, {})} for kind in before_call}
@@ -118,6 +156,8 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
             offloads.switch(interface, wanted)
         for interface in wrong_bursts:
             bursts.write(interface, settings.GSO_MAX_SEGS)
+        for route, (_, attributes) in wrong_routes.items():
+            routes.write(route, attributes)
         for name, (_, value) in wrong_sysctls.items():
             sysctls.write(name, value)
     except TuneError as error:
@@ -141,6 +181,7 @@ def undo(options: argparse.Namespace) -> dict[str, Any]:
     options.state.unlink(missing_ok=True)
     after = {**saved.get("sysctls", {}), **{f"{i} offloads": s for i, s in saved.get("offloads", {}).items()}}
     after.update({f"{i} gso_max_segs": str(segments) for i, segments in saved.get("gso_max_segs", {}).items()})
+    after.update({route: routes.shown(attributes) for route, attributes in saved.get("routes", {}).items()})
     return {"changed": changed, "before": {}, "after": after}
 
 
@@ -160,7 +201,7 @@ def parse_bytes(text: str) -> int:
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hosts.tune.tune", description=SUMMARY)
     commands = parser.add_subparsers(dest="command", required=True)
-    change = commands.add_parser("apply", help="set sysctls, offloads and gso_max_segs")
+    change = commands.add_parser("apply", help="set sysctls, offloads, gso_max_segs and routes")
     change.add_argument("--state", type=Path, required=True, help="file for the former values")
     change.add_argument(
         "--interface", type=state.parse_interface, action="append", required=True, help="may be repeated"
@@ -171,6 +212,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     change.add_argument("--buffer-bytes", type=parse_bytes, help="largest socket buffer (default: from --window-bytes)")
     change.add_argument("--reserve-ports", type=parse_ports, help="FIRST-LAST: client ports of the experiment")
+    change.add_argument(
+        "--tcp", type=tcp_options.parse, action="append", metavar="NAME=VALUE", help="a TCP option; may be repeated"
+    )
     back = commands.add_parser("undo", help="restore the settings that apply changed")
     back.add_argument("--state", type=Path, required=True, help="the file that apply wrote")
     commands.add_parser("show", help="settings, offloads and queues of this host as JSON")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Tuning makes exactly the changes that it reports, is idempotent, and restores everything, even after a failure."""
 
+import argparse
 import json
 
 import pytest
 
-from hosts.tune import bursts, offloads, settings, sysctls
+from hosts.tune import bursts, offloads, routes, settings, sysctls, tcp_options
 from hosts.tune.commands import CommandError, TuneError
 
 TUNE = "hosts.tune.tune"
@@ -237,3 +238,93 @@ def test_offloads__groups_and_fixed_features_are_not_saved():
     }
     assert features["rx"].fixed
     assert features["tx"].group
+
+
+@pytest.mark.software
+def test_tcp_options__are_set_replaced_and_undone(pair, tmp_path):
+    state = tmp_path / "state.json"
+    apply = ["apply", "--state", state, "--interface", "eth0"]
+    before, route = values(pair), routes_of(pair)
+
+    first = tune(pair, *apply, "--tcp", "initcwnd=2", "--tcp", "acks=each", "--tcp", "sack=off", "--tcp", "frto=off")
+    assert (first["before"]["net.ipv4.tcp_frto"], first["after"]["net.ipv4.tcp_frto"]) == ("2", "0")
+    assert all(line.endswith("initcwnd 2 quickack 1") for line in routes_of(pair))
+    again = tune(pair, *apply, "--tcp", "initcwnd=2", "--tcp", "acks=each", "--tcp", "sack=off", "--tcp", "frto=off")
+    assert again["changed"] is False
+
+    # Another experiment on the same host: options that it does not name go back.
+    assert tune(pair, *apply, "--tcp", "initcwnd=4")["after"]["net.ipv4.tcp_frto"] == "2"
+    assert all(line.endswith("initcwnd 4") for line in routes_of(pair))
+    tune(pair, *apply)
+    assert routes_of(pair) == route
+    tune(pair, *apply, "--tcp", "acks=each")
+    tune(pair, "undo", "--state", state)
+    assert (values(pair), routes_of(pair)) == (before, route)
+
+
+@pytest.mark.software
+def test_tcp_options__failure_puts_routes_back(pair, tmp_path):
+    state, route = tmp_path / "state.json", routes_of(pair)
+    code = (
+        "import sys; from hosts.tune import settings, tune;"
+        "settings.IPV6_SYSCTLS['addr_gen_mode'] = '99';"
+        f"sys.exit(tune.main(['apply', '--state', {str(state)!r}, '--interface', 'eth0', '--tcp', 'initcwnd=2']))"
+    )
+    done = pair.run("a", "python3", "-c", code, check=False)
+    assert done.returncode == 1
+    assert "earlier changes of this call are undone" in done.stderr
+    assert routes_of(pair) == route
+
+
+def routes_of(pair) -> list[str]:
+    return [line.strip() for line in pair.run("a", "ip", "-4", "route", "show", "dev", "eth0").stdout.splitlines()]
+
+
+def test_tcp_options__rack_off_is_refused_where_it_has_no_effect():
+    off = {"sack": "on", "rack": "off"}
+    for release in ("6.17.0", "6.18.44-x", "7.0-rc1"):
+        with pytest.raises(TuneError, match=r"RACK=off: Linux .* by RACK alone"):
+            tcp_options.check_kernel(off, release)
+    for release in ("6.12.117-bufferscope", "6.1.0-40-amd64", "6.16.9"):
+        tcp_options.check_kernel(off, release)
+    tcp_options.check_kernel(off | {"sack": "off"}, "6.18.0")
+    tcp_options.check_kernel({}, "6.18.0")
+
+
+def test_tcp_options__a_kernel_without_the_sysctl_is_named(monkeypatch):
+    from hosts.tune import tune as program
+
+    monkeypatch.setattr(sysctls, "read", lambda name: None if name.endswith("comp_sack_nr") else "1 1 1")
+    options = program.parse(["apply", "--state", "s", "--interface", "lo", "--tcp", "comp_sack_nr=0"])
+    options.tcp = dict(options.tcp)
+    with pytest.raises(TuneError, match=r"net.ipv4.tcp_comp_sack_nr: this kernel \(.*\) has no such setting"):
+        program.plan_sysctls(options, {})
+
+
+def test_tcp_options__bad_words_are_named():
+    for text, said in (
+        ("window=2", "give NAME=VALUE with one of initcwnd, acks"),
+        ("initcwnd=0", "give a whole number from 1 to 1024"),
+        ("acks=all", "give delayed or each"),
+        ("sack", "give on or off"),
+    ):
+        with pytest.raises(argparse.ArgumentTypeError, match=said):
+            tcp_options.parse(text)
+
+
+def test_routes__only_unicast_routes_of_the_experiment_count(monkeypatch):
+    lines = {
+        "-4": "default via 10.0.0.1 proto static initcwnd 7 linkdown \n"
+        "10.0.0.0/24 proto kernel scope link src 10.0.0.2\n",
+        "-6": "fd77::/64 proto kernel metric 256 pref medium\nfe80::/64 proto kernel metric 256\n"
+        "fd88::/64 proto ra metric 1024 expires 86sec\nmulticast ff00::/8 proto kernel metric 256\n",
+    }
+    monkeypatch.setattr(routes, "run", lambda *words: lines[words[1]])
+    assert routes.read("e") == {
+        "e -4 default via 10.0.0.1 proto static": {"initcwnd": "7"},
+        "e -4 10.0.0.0/24 proto kernel scope link src 10.0.0.2": {},
+        "e -6 fd77::/64 proto kernel metric 256 pref medium": {},
+    }
+    lines["-4"] = "10.9.0.0/24 proto static \n\tnexthop via 10.0.0.1 weight 1 \n"
+    with pytest.raises(TuneError, match="one of several interfaces of a route"):
+        routes.read("e")

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""The keys of an experiment for its hosts' TCP: PROFILE, and a key for each option that overrides the profile.
+
+An experiment with Linux's own values has no `tcp` in its spec: nothing of its hosts is set. Any other has every option.
+hosts/tune/tcp_options.py defines the options and sets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator
+
+from hosts.tune.tcp_options import LINUX, MOST_SLACK, OPTIONS, PROFILES, SWITCH
+from lib import units
+from lib.values import choice, optional, quantity, whole_number
+
+Wrong = Callable[[str, str], None]
+Read = BeforeValidator
+
+
+def _number(name: str) -> Callable[[object], Any]:
+    values = OPTIONS[name].values
+    assert isinstance(values, range)
+    return optional(whole_number(values[0], values[-1]))
+
+
+class TcpKeys(BaseModel):
+    """The keys as given; None: as the profile has it."""
+
+    profile: Annotated[str, Read(choice(*PROFILES))] = "linux"
+    initcwnd: Annotated[int | None, Read(_number("initcwnd"))] = None
+    acks: Annotated[str | None, Read(optional(choice("delayed", "each")))] = None
+    sack: Annotated[str | None, Read(optional(choice(*SWITCH)))] = None
+    rack: Annotated[str | None, Read(optional(choice(*SWITCH)))] = None
+    tlp: Annotated[str | None, Read(optional(choice(*SWITCH)))] = None
+    frto: Annotated[str | None, Read(optional(choice(*SWITCH)))] = None
+    comp_sack_slack: Annotated[Any, Read(optional(quantity("time", low="0ns", high=MOST_SLACK)))] = None
+    comp_sack_nr: Annotated[int | None, Read(_number("comp_sack_nr"))] = None
+
+
+KEYS = tuple(TcpKeys.model_fields)
+# Without SACK Linux has none of these, whatever their settings say.
+NEED_SACK = ("rack", "tlp", "comp_sack_slack", "comp_sack_nr")
+MEANINGS = {
+    "profile": "TCP of the hosts: linux (its defaults), or paper (INITCWND=2 ACKS=each, SACK, RACK, TLP and FRTO off, "
+    "COMP_SACK_NR=0); the next keys override it one by one",
+    "initcwnd": "first window of a flow in segments (default 10)",
+    "acks": "what receivers acknowledge: delayed (every second segment, the default), or each",
+    "sack": "selective acknowledgements: on (default), off (NewReno)",
+    "rack": "loss detection by time: on (default), off (by counting, RFC 6675); Linux since 6.17 has no off with SACK",
+    "tlp": "tail loss probes: on (default), off (a lost last segment waits for the RTO)",
+    "frto": "detection of spurious timeouts: on (default), off",
+    "comp_sack_slack": "slack of the timer that sends a compressed ACK: ns, us (default 100us)",
+    "comp_sack_nr": "most ACKs with SACK blocks that receivers compress into one: 0 (none) to 255 (default 44)",
+}
+VALUES: dict[str, tuple[str, ...]] = {
+    "profile": tuple(PROFILES), "acks": ("delayed", "each"), **dict.fromkeys(("sack", "rack", "tlp", "frto"), SWITCH),
+}  # fmt: skip
+
+
+def resolve(keys: TcpKeys, traffic: str, switch: str | None, wrong: Wrong) -> dict[str, int | str] | None:
+    """Every option's value; None if all are Linux's own. Calls `wrong` with each key that cannot be."""
+    named = {key: value for key in KEYS[1:] if (value := getattr(keys, key)) is not None}
+    given = [*(["profile"] if keys.profile != "linux" else []), *named]
+    values = dict(PROFILES[keys.profile])
+    for key, value in named.items():
+        values[_option(key)] = units.whole(value) if key == "comp_sack_slack" else value
+    if values["sack"] == "off":
+        for key in NEED_SACK:
+            if key in named and named[key] != "off":
+                wrong(key, f"needs SACK, which {_who(named, keys)} switches off; allowed: with SACK=on only")
+        values |= {"rack": "off", "tlp": "off"}
+    for key in given:
+        if traffic == "open-loop":
+            wrong(key, "has no meaning with TRAFFIC=open-loop; allowed: with TCP flows only")
+    if values == LINUX:
+        return None
+    if switch == "ns3":
+        for key in given:
+            wrong(key, "sets Linux's TCP, ns-3 has its own; allowed: no TCP keys with SWITCH=ns3")
+    return values
+
+
+def _option(key: str) -> str:
+    return "comp_sack_slack_ns" if key == "comp_sack_slack" else key
+
+
+def _who(named: Mapping[str, object], keys: TcpKeys) -> str:
+    return "SACK=off" if "sack" in named else f"PROFILE={keys.profile}"
