@@ -39,6 +39,7 @@ class SwitchSettings:
     queues: Mapping[int, Queue]
     policy: Policy
     flow_settings: tuple[tuple[FiveTuple, Mapping[str, int]], ...]
+    nic_rate_bps: int = 0  # at which the sender's NIC spaces bursts; 0: without limit
 
 
 def configure(switches: Switches, settings: SwitchSettings) -> None:
@@ -71,7 +72,7 @@ def configure(switches: Switches, settings: SwitchSettings) -> None:
 def _set_links(switch: SoftSwitch, settings: SwitchSettings) -> None:
     """The bottleneck towards the receiver, and propagation delay in both directions."""
     _set_port(switch, RECEIVER.port, settings.rate_bps, settings.forth_ns)
-    _set_port(switch, SENDER.port, 0, settings.back_ns)
+    _set_port(switch, SENDER.port, 0, settings.back_ns, settings.nic_rate_bps)
     _set_port(switch, COLLECTOR.port, 0, 0)
 
 
@@ -83,5 +84,5 @@ def _set_delay_line(line: SoftSwitch, settings: SwitchSettings) -> None:
     line.set_forwarding(SENDER.mac, LINE_TO_SENDER)
 
 
-def _set_port(switch: SoftSwitch, port: int, rate_bps: int, delay_ns: int) -> None:
-    switch.set_port(port, rate=rate_bps, delay=delay_ns, access=0, limit_packets=0, limit_bytes=0)
+def _set_port(switch: SoftSwitch, port: int, rate_bps: int, delay_ns: int, access_bps: int = 0) -> None:
+    switch.set_port(port, rate=rate_bps, delay=delay_ns, access=access_bps, limit_packets=0, limit_bytes=0)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from controlplane.policy import WATCHED_MODES
-from experiments import tcp_options
+from experiments import offloads, tcp_options
 from experiments.spec import GENERATORS, RUN_TARGETS, Spec
 from experiments.transfers import TRAFFIC
 from hosts.traffic.open_loop import ARRIVALS, SIZES
@@ -46,6 +46,7 @@ _MEANINGS = {
     "target": "what runs the P4 program: soft, bmv2 (simple_switch), tofino (on a testbed); see docs/target-*.md",
     "clock": "real, on this machine's own kernel (as root the default), or virtual (docs/virtual-time.md)",
     **tcp_options.MEANINGS,
+    **offloads.MEANINGS,
     "switch": "the soft switch as a process, or with CLOCK=virtual as a network driver (driver, its default); ns3: "
     "switch, hosts and TCP simulated by ns-3, a second opinion (simulator/README.md)",
 }
@@ -61,6 +62,7 @@ _VALUES = {
     "target": RUN_TARGETS,
     "clock": ("real", "virtual"),
     **tcp_options.VALUES,
+    **offloads.VALUES,
     "switch": ("process", "driver"),
 }
 KEYS = {

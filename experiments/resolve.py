@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from controlplane.targets import TARGETS
-from experiments import access, capabilities, resolve_traffic, tcp_options, transfers
+from experiments import access, capabilities, offloads, resolve_traffic, tcp_options, transfers
 from experiments.host import Host
 from experiments.spec import (
     ARRIVALS,
@@ -43,7 +43,7 @@ DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}
 # On the wire: a SYN with all its options, and the ACK of a SYN-ACK.
 HANDSHAKE_WIRE_BYTES = 98 + 90
 # Left out of spec.yaml while they have no value: the names of points and jobs follow from its keys.
-LATER_KEYS = ("access_bps", "transfers", "tcp")
+LATER_KEYS = ("access_bps", "transfers", "tcp", "offloads")
 LEAST_CONNECT_INTERVAL_NS = 100_000  # between two SYNs, for a machine in real time
 
 
@@ -85,6 +85,7 @@ class Resolved:
     reps: int
     access_bps: int | None = None  # of each flow's own link
     tcp: dict[str, int | str] | None = None  # None: Linux's defaults, and not in spec.yaml
+    offloads: dict[str, int] | None = None  # None: off, and not in spec.yaml
 
     @property
     def flows(self) -> int:
@@ -266,6 +267,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         spec, groups[0].cc if len(groups) == 1 else resolve_traffic.one_cc(spec), wire_bytes,
         start_spread_ns + warmup_ns + duration_ns, wrong,
     )  # fmt: skip
+    switch = spec.switch or ("driver" if clock == "virtual" else "process")
     buffer_packets, threshold_bytes = threshold(spec.buf, bdp, rate_bps, wire_bytes, spec.mtu)
     ecn = _ecn_threshold(spec, buffer_packets, threshold_bytes, bdp, wire_bytes, errors, wrong)
     resolved = Resolved(
@@ -277,7 +279,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         or f"open-loop-{spec.sizes or SIZES[0]}",
         target=spec.target,
         clock=clock,
-        switch=spec.switch or ("driver" if clock == "virtual" else "process"),
+        switch=switch,
         traffic=spec.traffic,
         generator=generator,
         delay=spec.delay or capabilities.default_delay(can),
@@ -307,6 +309,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         reps=spec.reps,
         access_bps=None if spec.access is None else units.whole(spec.access),
         tcp=tcp_options.resolve(spec, spec.traffic, spec.switch, wrong),
+        offloads=offloads.resolve(spec, given, clock, switch, capabilities.on_testbed(can), rate_bps, wrong),
     )
     if resolved.pool_bytes > MAX_POOL_BYTES and not errors.keys() & {"buf", "rate", "rtt", "rtt_spread"}:
         wrong(

@@ -223,6 +223,7 @@ def _settings(spec: Resolved, flows: tuple[Flow, ...]) -> SwitchSettings:
             for flow in flows
             if (own := _flow_settings(spec, flow))
         ),
+        nic_rate_bps=(spec.offloads or {}).get("nic_rate_bps", 0),
     )
 
 

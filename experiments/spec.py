@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, ValidationError
 
 from controlplane.policy import WATCHED_MODES
 from controlplane.targets import TARGETS
-from experiments import tcp_options
+from experiments import offloads, tcp_options
 from experiments.transfers import Drawn, read_distribution, read_traffic
 from hosts.traffic.open_loop import ARRIVALS, SIZES
 from hosts.traffic.transfers import MOST_USERS, THINK_FROM
@@ -92,7 +92,7 @@ _RTT_WHY = "below, the switch's own lateness is larger"
 _BUFFER = quantity("bdp", "packets", "bytes", "time", positive=True)
 
 
-class Spec(tcp_options.TcpKeys):
+class Spec(tcp_options.TcpKeys, offloads.OffloadKeys):
     """The parameters as given, read but not resolved. The defaults are those of `make experiment`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, arbitrary_types_allowed=True)
@@ -133,7 +133,7 @@ class Spec(tcp_options.TcpKeys):
     switch: Annotated[str | None, Read(optional(choice("process", "driver", "ns3")))] = None
 
 
-KEYS = (*Spec.__annotations__, *tcp_options.KEYS)
+KEYS = (*Spec.__annotations__, *tcp_options.KEYS, *offloads.KEYS)
 
 
 def validate(given: Mapping[str, object]) -> tuple[Spec, dict[str, BadValue]]:

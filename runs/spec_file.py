@@ -30,7 +30,7 @@ OPEN_LOOP_SPEC = {"datagram_flows": int, "load": float, "sizes": str, "arrivals"
 OPTIONAL_SPEC = {
     "name": str, "target": str, "clock": str, "switch": str, "delay": str, "traffic": str, "generator": str,
     "threshold_bytes": int, "ecn_threshold_packets": int, "ecn_threshold_bytes": int, "rate_pps": int,
-    "access_bps": int, "transfers": list, "tcp": dict,
+    "access_bps": int, "transfers": list, "tcp": dict, "offloads": dict,
 }  # fmt: skip
 
 _ALLOWED = {

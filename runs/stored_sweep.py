@@ -32,7 +32,8 @@ VALID, NOT_VALID, MISSING = "valid", "not valid", "missing"
 COLUMN = {
     "cc": "cc", "flows": "flows", "buf": "buffer_packets", "rate": "rate_bps", "rtt": "rtt_ns", "mtu": "mtu_bytes",
     "access": "access_bps", "mode": "mode", "ecn_threshold": "ecn_threshold_packets", "traffic": "traffic",
-    "clock": "clock", "target": "target", "profile": "profile", **{name.removesuffix("_ns"): name for name in LINUX},
+    "clock": "clock", "target": "target", "profile": "profile", "offloads": "offloads", "nic_rate": "nic_rate_bps",
+    "coalesce": "coalesce_us", **{name.removesuffix("_ns"): name for name in LINUX},
 }  # fmt: skip
 Row = dict[str, Any]
 

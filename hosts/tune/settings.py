@@ -12,7 +12,8 @@ LEAST_BUFFER_BYTES = 16 << 20
 # for two windows (tcp_sndbuf_expand and tcp_rcv_space_adjust in net/ipv4).
 BUFFER_PER_WINDOW = 4
 
-# Switched off: with these offloads one frame on the measured link holds several segments, or has no valid checksum.
+# Switched off, unless OFFLOADS=on: with these offloads one frame on the measured link holds several segments, or has no
+# valid checksum.
 OFFLOADS_OFF = ("tso", "gso", "gro", "lro", "tx", "rx")
 # These may stay on: a device that cannot switch them off computes valid checksums, so the wire is exact.
 OFFLOADS_MAY_STAY = ("tx", "rx")

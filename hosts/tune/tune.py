@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hosts.tune import bursts, inventory, offloads, routes, settings, state, sysctls, tcp_options
+from hosts.tune import bursts, coalescing, inventory, offloads, routes, settings, state, sysctls, tcp_options
 from hosts.tune.commands import TuneError
 
 SUMMARY = (__doc__ or "").split("\n", 1)[0]
@@ -47,11 +47,17 @@ def plan_sysctls(options: argparse.Namespace, saved: dict[str, str]) -> dict[str
     return changes
 
 
-def plan_offloads(interface: str) -> tuple[dict[str, str], dict[str, str]]:
-    """(states of single features, features to switch off). Raises TuneError if the driver cannot switch off
+def plan_offloads(
+    interface: str, kept: bool = False, saved: dict[str, str] | None = None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """(states of single features, features to switch and their states). If offloads are `kept`, features that an
+    earlier call switched off (`saved`: their former states) go back. Raises TuneError if the driver cannot switch off
     segmentation or coalescing.
     """
     features = offloads.read(interface)
+    if kept:
+        states = offloads.single_states(features)
+        return states, {name: state for name, state in (saved or {}).items() if states.get(name, state) != state}
     wrong = [name for name in settings.OFFLOADS_OFF if name in features and features[name].on]
     for name in wrong:
         if features[name].fixed and name not in settings.OFFLOADS_MAY_STAY:
@@ -59,10 +65,30 @@ def plan_offloads(interface: str) -> tuple[dict[str, str], dict[str, str]]:
     return offloads.single_states(features), {name: "off" for name in wrong if not features[name].fixed}
 
 
-def plan_bursts(interfaces: list[str]) -> dict[str, int]:
-    """{interface: present gso_max_segs} of the interfaces whose gso_max_segs must change."""
-    present = {interface: bursts.read(interface) for interface in interfaces}
-    return {interface: segments for interface, segments in present.items() if segments != settings.GSO_MAX_SEGS}
+def plan_bursts(options: argparse.Namespace, saved: dict[str, int]) -> dict[str, tuple[int, int]]:
+    """{interface: (present, wanted gso_max_segs)} of the interfaces whose gso_max_segs must change."""
+    changes = {}
+    for interface in options.interface:
+        present = bursts.read(interface)
+        wanted = settings.GSO_MAX_SEGS if options.offloads == "off" else saved.get(interface, present)
+        if present != wanted:
+            changes[interface] = (present, wanted)
+    return changes
+
+
+def plan_coalescing(options: argparse.Namespace, saved: dict[str, int]) -> dict[str, tuple[int, int]]:
+    """{interface: (present, wanted rx-usecs)} of the interfaces whose rx-usecs must change."""
+    changes = {}
+    for interface in options.interface:
+        wanted = saved.get(interface) if options.rx_usecs is None else options.rx_usecs
+        if wanted is None:
+            continue
+        present = coalescing.read(interface)
+        if present is None:
+            raise TuneError(f"{interface} has no rx-usecs (ethtool -c): its device cannot wait for more frames")
+        if present != wanted:
+            changes[interface] = (present, wanted)
+    return changes
 
 
 def plan_routes(options: argparse.Namespace, saved: dict[str, dict[str, str]]) -> dict[str, tuple[Any, Any]]:
@@ -85,7 +111,7 @@ def plan_routes(options: argparse.Namespace, saved: dict[str, dict[str, str]]) -
 def put_back(saved: dict[str, Any]) -> tuple[bool, dict[str, Any], list[str]]:
     """Restores the saved values. Returns (whether any changed, values that could not be restored, errors)."""
     changed, errors = False, []
-    left: dict[str, Any] = {"sysctls": {}, "offloads": {}, "gso_max_segs": {}, "routes": {}}
+    left: dict[str, Any] = {"sysctls": {}, "offloads": {}, "gso_max_segs": {}, "rx_usecs": {}, "routes": {}}
     for name, value in saved.get("sysctls", {}).items():
         try:
             if sysctls.read(name) not in (value, None):
@@ -108,6 +134,14 @@ def put_back(saved: dict[str, Any]) -> tuple[bool, dict[str, Any], list[str]]:
         except TuneError as error:
             left["gso_max_segs"][interface] = segments
             errors.append(str(error))
+    for interface, usecs in saved.get("rx_usecs", {}).items():
+        try:
+            if coalescing.read(interface) not in (usecs, None):
+                coalescing.write(interface, usecs)
+                changed = True
+        except TuneError as error:
+            left["rx_usecs"][interface] = usecs
+            errors.append(str(error))
     for route, attributes in saved.get("routes", {}).items():
         try:
             if routes.read(route.split()[0]).get(route, attributes) != attributes:
@@ -126,16 +160,19 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
     saved = state.load(options.state)
     wrong_sysctls = plan_sysctls(options, saved.get("sysctls", {}))
     wrong_routes = plan_routes(options, saved.get("routes", {}))
-    wrong_offloads = {interface: plan_offloads(interface) for interface in options.interface}
+    kept, former = options.offloads == "on", saved.get("offloads", {})
+    wrong_offloads = {each: plan_offloads(each, kept, former.get(each)) for each in options.interface}
     wrong_offloads = {interface: plan for interface, plan in wrong_offloads.items() if plan[1]}
-    wrong_bursts = plan_bursts(options.interface)
+    wrong_bursts = plan_bursts(options, saved.get("gso_max_segs", {}))
+    wrong_coalescing = plan_coalescing(options, saved.get("rx_usecs", {}))
     before = {name: present for name, (present, _) in wrong_sysctls.items()}
     after = {name: value for name, (_, value) in wrong_sysctls.items()}
     for interface, (_, wanted) in wrong_offloads.items():
-        before.update({f"{interface} {name}": "on" for name in wanted})
-        after.update({f"{interface} {name}": "off" for name in wanted})
-    before.update({f"{interface} gso_max_segs": str(present) for interface, present in wrong_bursts.items()})
-    after.update({f"{interface} gso_max_segs": str(settings.GSO_MAX_SEGS) for interface in wrong_bursts})
+        before.update({f"{interface} {name}": "off" if value == "on" else "on" for name, value in wanted.items()})
+        after.update({f"{interface} {name}": value for name, value in wanted.items()})
+    for word, changes in (("gso_max_segs", wrong_bursts), ("rx-usecs", wrong_coalescing)):
+        before.update({f"{interface} {word}": str(present) for interface, (present, _) in changes.items()})
+        after.update({f"{interface} {word}": str(wanted) for interface, (_, wanted) in changes.items()})
     before.update({route: routes.shown(present) for route, (present, _) in wrong_routes.items()})
     after.update({route: routes.shown(wanted) for route, (_, wanted) in wrong_routes.items()})
     result: dict[str, Any] = {"changed": bool(before), "before": before, "after": after}
@@ -145,7 +182,8 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
     before_call: dict[str, dict[str, Any]] = {
         "sysctls": {name: present for name, (present, _) in wrong_sysctls.items()},
         "offloads": {interface: states for interface, (states, _) in wrong_offloads.items()},
-        "gso_max_segs": wrong_bursts,
+        "gso_max_segs": {interface: present for interface, (present, _) in wrong_bursts.items()},
+        "rx_usecs": {interface: present for interface, (present, _) in wrong_coalescing.items()},
         "routes": {route: present for route, (present, _) in wrong_routes.items()},
     }
     # values that an earlier call saved are the original ones: they take precedence
@@ -154,8 +192,10 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
     try:
         for interface, (_, wanted) in wrong_offloads.items():
             offloads.switch(interface, wanted)
-        for interface in wrong_bursts:
-            bursts.write(interface, settings.GSO_MAX_SEGS)
+        for interface, (_, segments) in wrong_bursts.items():
+            bursts.write(interface, segments)
+        for interface, (_, usecs) in wrong_coalescing.items():
+            coalescing.write(interface, usecs)
         for route, (_, attributes) in wrong_routes.items():
             routes.write(route, attributes)
         for name, (_, value) in wrong_sysctls.items():
@@ -181,6 +221,7 @@ def undo(options: argparse.Namespace) -> dict[str, Any]:
     options.state.unlink(missing_ok=True)
     after = {**saved.get("sysctls", {}), **{f"{i} offloads": s for i, s in saved.get("offloads", {}).items()}}
     after.update({f"{i} gso_max_segs": str(segments) for i, segments in saved.get("gso_max_segs", {}).items()})
+    after.update({f"{i} rx-usecs": str(usecs) for i, usecs in saved.get("rx_usecs", {}).items()})
     after.update({route: routes.shown(attributes) for route, attributes in saved.get("routes", {}).items()})
     return {"changed": changed, "before": {}, "after": after}
 
@@ -195,6 +236,12 @@ def parse_ports(text: str) -> str:
 def parse_bytes(text: str) -> int:
     if not re.fullmatch(r"\d{1,10}", text) or not 0 < int(text) <= 256 << 20:
         raise argparse.ArgumentTypeError(f"'{text}': give a whole number of bytes from 1 to {256 << 20}")
+    return int(text)
+
+
+def parse_usecs(text: str) -> int:
+    if not re.fullmatch(r"\d{1,5}", text):
+        raise argparse.ArgumentTypeError(f"'{text}': give a whole number of us from 0 to 99999")
     return int(text)
 
 
@@ -215,6 +262,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     change.add_argument(
         "--tcp", type=tcp_options.parse, action="append", metavar="NAME=VALUE", help="a TCP option; may be repeated"
     )
+    change.add_argument("--offloads", choices=("off", "on"), default="off", help="on leaves them as they are")
+    change.add_argument("--rx-usecs", type=parse_usecs, help="how long a received frame waits for others")
     back = commands.add_parser("undo", help="restore the settings that apply changed")
     back.add_argument("--state", type=Path, required=True, help="the file that apply wrote")
     commands.add_parser("show", help="settings, offloads and queues of this host as JSON")

@@ -4,8 +4,9 @@
  * its payload, and frees its skb. Frames in
  * the switch therefore do not count against their socket (TCP Small Queues), and no queue of the host fills.
  *
- * There is no checksum or segmentation offload: frames in the switch are the frames of a wire. NETIF_F_SG is on,
- * because the copy gathers scattered frames.
+ * There is no checksum or segmentation offload: frames in the switch are the frames of a wire. The stack cuts the
+ * super-segments of a socket before it transmits, so their frames arrive in one ns; an access rate of the port spaces
+ * them as a NIC would. NETIF_F_SG is on, because the copy gathers scattered frames.
  */
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
@@ -70,6 +71,7 @@ static netdev_tx_t start_xmit(struct sk_buff *skb, struct net_device *device)
 
 static int open(struct net_device *device)
 {
+	bsw_moderation_open(netdev_priv(device));
 	netif_carrier_on(device);
 	netif_start_queue(device);
 	return 0;
@@ -79,6 +81,7 @@ static int stop(struct net_device *device)
 {
 	netif_stop_queue(device);
 	netif_carrier_off(device);
+	bsw_moderation_stop(netdev_priv(device));
 	return 0;
 }
 
@@ -116,6 +119,9 @@ static void get_drvinfo(struct net_device *device, struct ethtool_drvinfo *info)
 }
 
 static const struct ethtool_ops ethtool_ops = {
+	.supported_coalesce_params = ETHTOOL_COALESCE_RX_USECS,
+	.get_coalesce = bsw_get_coalesce,
+	.set_coalesce = bsw_set_coalesce,
 	.get_drvinfo = get_drvinfo,
 	.get_link = ethtool_op_get_link,
 	.get_ts_info = ethtool_op_get_ts_info,
@@ -153,6 +159,7 @@ static int create_port(struct bsw_switch *owner, u32 index, u32 frame_bytes)
 		device->max_mtu = frame_bytes - ETH_HLEN - VLAN_HLEN;
 		device->mtu = min_t(u32, ETH_DATA_LEN, device->max_mtu);
 		netif_carrier_off(device);
+		bsw_moderation_create(port, device);
 		/* Complete before register_netdev: from then on the device can be opened and frames can arrive. */
 		owner->devices[index] = device;
 		core_attach_port(owner->executor.core, port->counters->number);

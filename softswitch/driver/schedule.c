@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* One timer, set to the next event of the core or the next output, whichever is earlier. The timer's function runs as
- * a softirq and passes outputs to the stack at their due ns.
+ * a softirq and passes outputs to the stack at their due ns, or to the device's interrupt moderation.
  *
  * An arrival is processed at once and not by the timer, which saves a timer for each frame. The order is the same: at
  * one ns the core does departures first in both cases.
@@ -119,6 +119,16 @@ static struct sk_buff *take_due(struct bsw_switch *owner)
 	return skb;
 }
 
+static void deliver(struct sk_buff *skb)
+{
+	struct bsw_port *port = netdev_priv(skb->dev);
+
+	if (port->rx_usecs)
+		bsw_moderate(port, skb);
+	else
+		netif_receive_skb(skb);
+}
+
 static enum hrtimer_restart expire(struct hrtimer *timer)
 {
 	struct bsw_switch *owner = container_of(timer, struct bsw_switch, timer);
@@ -133,7 +143,7 @@ static enum hrtimer_restart expire(struct hrtimer *timer)
 	owner->delivering = true;
 	while ((skb = take_due(owner)) != NULL) {
 		spin_unlock(&owner->lock);
-		netif_receive_skb(skb);
+		deliver(skb);
 		spin_lock(&owner->lock);
 	}
 	owner->delivering = false;

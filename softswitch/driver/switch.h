@@ -24,6 +24,10 @@ struct bsw_port {
 	u64 rx_packets;
 	u64 rx_bytes;
 	u64 rx_dropped; /* the device was down, or no memory */
+	u32 rx_usecs;	/* interrupt moderation; 0: none, and the next three are not used */
+	struct sk_buff_head waiting;
+	struct hrtimer moderation; /* from the first waiting frame to the interrupt */
+	struct napi_struct napi;
 };
 
 struct bsw_switch {
@@ -44,6 +48,16 @@ void bsw_ports_destroy(struct bsw_switch *owner);
 /* schedule.c; with the lock held */
 void bsw_schedule_init(struct bsw_switch *owner);
 void bsw_schedule(struct bsw_switch *owner, u64 now_ns); /* does all events up to now_ns, sets the timer */
+
+/* moderation.c; bsw_moderate takes the skb */
+void bsw_moderation_create(struct bsw_port *port, struct net_device *device);
+void bsw_moderation_open(struct bsw_port *port);
+void bsw_moderation_stop(struct bsw_port *port);
+void bsw_moderate(struct bsw_port *port, struct sk_buff *skb);
+int bsw_get_coalesce(struct net_device *device, struct ethtool_coalesce *coalesce,
+		     struct kernel_ethtool_coalesce *kernel_coalesce, struct netlink_ext_ack *extack);
+int bsw_set_coalesce(struct net_device *device, struct ethtool_coalesce *coalesce,
+		     struct kernel_ethtool_coalesce *kernel_coalesce, struct netlink_ext_ack *extack);
 
 /* control_device.c; 0 or -errno after a line. If owner has no core, opening the device gives -ENODEV. */
 int bsw_control_create(struct bsw_switch *owner);

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hosts.tune import bursts, offloads, routes, settings, sysctls, tcp_options
+from hosts.tune import bursts, coalescing, offloads, routes, settings, sysctls, tcp_options
 from hosts.tune.commands import CommandError, TuneError
 
 TUNE = "hosts.tune.tune"
@@ -328,3 +328,36 @@ def test_routes__only_unicast_routes_of_the_experiment_count(monkeypatch):
     lines["-4"] = "10.9.0.0/24 proto static \n\tnexthop via 10.0.0.1 weight 1 \n"
     with pytest.raises(TuneError, match="one of several interfaces of a route"):
         routes.read("e")
+
+
+@pytest.mark.software
+def test_offloads__on_leaves_them_and_puts_back_what_an_earlier_call_switched(pair, tmp_path):
+    state = tmp_path / "state.json"
+    apply = ["apply", "--state", state, "--interface", "eth0"]
+    features = pair.run("a", "ethtool", "-k", "eth0").stdout
+    segments = gso_max_segs(pair)
+    first = tune(pair, *apply, "--offloads", "on")
+    assert not any(name.startswith("eth0 ") for name in first["after"])
+    assert tune(pair, *apply)["after"]["eth0 gso"] == "off"
+    assert gso_max_segs(pair) == 1
+    assert tune(pair, *apply, "--offloads", "on")["after"]["eth0 gso"] == "on"
+    assert (pair.run("a", "ethtool", "-k", "eth0").stdout, gso_max_segs(pair)) == (features, segments)
+
+
+@pytest.mark.software
+def test_coalescing__a_device_without_it_is_named_and_nothing_is_changed(pair, tmp_path):
+    before = values(pair)
+    words = ["apply", "--state", tmp_path / "state.json", "--interface", "eth0", "--rx-usecs", "20"]
+    done = tune(pair, *words, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "tune: eth0 has no rx-usecs (ethtool -c): its device cannot wait for more frames\n"
+    assert values(pair) == before
+
+
+def test_coalescing__reads_writes_and_checks(monkeypatch):
+    said = "Coalesce parameters for e:\nAdaptive RX: n/a  TX: n/a\nrx-usecs:\t20\nrx-frames:\tn/a\n"
+    monkeypatch.setattr(coalescing, "run", lambda *words: said)
+    assert coalescing.read("e") == 20
+    coalescing.write("e", 20)
+    with pytest.raises(TuneError, match="setting rx-usecs of e to 30: the device keeps 20"):
+        coalescing.write("e", 30)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""The keys of an experiment for its hosts' NICs: OFFLOADS, NIC_RATE, COALESCE.
+
+With OFFLOADS=on a sender's TCP hands down super-segments (TSO, GSO). In virtual time the kernel cuts them in the ns of
+their transmission, and the access link of the sender's port spaces the segments at NIC_RATE. At both hosts a received
+frame waits up to COALESCE for others, and GRO merges the segments of a flow. On a testbed the machines' own NICs do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator
+
+from lib import units
+from lib.values import choice, optional, quantity
+
+Read = BeforeValidator
+SWITCH = ("off", "on")
+# The NIC must not be the bottleneck: its own queue has no limit, and would be the one that fills.
+LEAST_NIC_RATE_BPS, NIC_RATE_PER_RATE = 10**10, 4
+DEFAULT_COALESCE_NS = 20_000
+LEAST_COALESCE, MOST_COALESCE = "1us", "10ms"
+
+
+def _whole_us(value: object) -> Any:
+    read = quantity("time", low=LEAST_COALESCE, high=MOST_COALESCE)(value)
+    if units.whole(read) % 1000:
+        raise ValueError(f"is no whole number of us, which ethtool takes; allowed: {LEAST_COALESCE} to {MOST_COALESCE}")
+    return read
+
+
+class OffloadKeys(BaseModel):
+    offloads: Annotated[str, Read(choice(*SWITCH))] = "off"
+    nic_rate: Annotated[Any, Read(optional(quantity("rate", low="64kbit", high="1tbit")))] = None
+    coalesce: Annotated[Any, Read(optional(_whole_us))] = None
+
+
+KEYS = tuple(OffloadKeys.model_fields)
+MEANINGS = {
+    "offloads": "off: hosts send and receive single segments; on: TSO, GSO and GRO, with bursts as from a NIC",
+    "nic_rate": "with OFFLOADS=on: rate of the sender's NIC, which spaces a burst (default 10gbit, or four times RATE)",
+    "coalesce": "with OFFLOADS=on: how long a received frame waits for others, in whole us (default 20us)",
+}
+VALUES = {"offloads": SWITCH}
+
+
+def resolve(
+    keys: OffloadKeys, given: Mapping[str, object], clock: str, switch: str, testbed: bool, rate_bps: int,
+    wrong: Callable[[str, str], None],
+) -> dict[str, int] | None:  # fmt: skip
+    """None without offloads; else `nic_rate_bps` and `coalesce_us`, or nothing on a testbed. Calls `wrong` with each
+    key that cannot be.
+    """
+    if keys.offloads == "off":
+        for key in ("nic_rate", "coalesce"):
+            if key in given:
+                wrong(key, "has no meaning here; allowed: with OFFLOADS=on only")
+        return None
+    if testbed:
+        for key in ("nic_rate", "coalesce"):
+            if key in given:
+                wrong(key, "is a property of the NICs of a testbed; allowed: only in virtual time")
+        return {}
+    if clock != "virtual" or switch != "driver":
+        wrong("offloads", "needs NICs: virtual ones (CLOCK=virtual, SWITCH=driver) or those of a testbed; allowed: off")
+    nic_rate_bps = (
+        max(LEAST_NIC_RATE_BPS, NIC_RATE_PER_RATE * rate_bps) if keys.nic_rate is None else units.whole(keys.nic_rate)
+    )
+    if nic_rate_bps <= rate_bps and keys.nic_rate is not None:
+        wrong("nic_rate", "does not exceed RATE: packets would queue in the NIC; allowed: more than RATE")
+    coalesce_ns = DEFAULT_COALESCE_NS if keys.coalesce is None else units.whole(keys.coalesce)
+    return {"nic_rate_bps": nic_rate_bps, "coalesce_us": coalesce_ns // 1000}
