@@ -194,7 +194,7 @@ class Resolved:
         groups = [{"cc": group.cc, "flows": group.flows} for group in self.groups]
         content = asdict(self) | {"groups": groups, "transfers": [asdict(group) for group in self.transfers]}
         for key in LATER_KEYS:
-            if not content[key]:
+            if content[key] in (None, []):
                 del content[key]
         return content
 
