@@ -180,7 +180,37 @@ def work() -> dict[str, Any]:
         run(
             "ip", "netns", "exec", host, sys.executable, "-m", "hosts.tune.tune", "undo", "--state", f"/run/{host}.json"
         )
-    return {"cases": answers, "routes": routes}
+    switch.set_port(2, rate=0, limit_packets=0)
+    time.sleep(2)  # until the last connection has closed
+    return {"cases": answers, "routes": routes, "moderation": moderation()}
+
+
+def dropped() -> int:
+    return int(
+        json.loads(run("ip", "-n", "receiver", "-s", "-j", "link", "show", "eth0"))[0]["stats64"]["rx"]["dropped"]
+    )
+
+
+def moderation() -> dict[str, Any]:
+    """A datagram that waits for the interrupt when the receiver's device goes down, and one after the device is up."""
+    sender = inside("sender", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    receiver = inside("receiver", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    with sender, receiver:
+        receiver.bind((addr(2), 0))
+        receiver.settimeout(1)
+        run("ip", "netns", "exec", "receiver", "ethtool", "-C", "eth0", "rx-usecs", 100_000)
+        before = dropped()
+        sender.sendto(b"lost", receiver.getsockname())
+        time.sleep(DELAY_NS / 1e9 + 0.02)
+        run("ip", "-n", "receiver", "link", "set", "eth0", "down")
+        run("ip", "-n", "receiver", "link", "set", "eth0", "up")
+        run("ip", "-n", "receiver", "neighbour", "replace", addr(1), "lladdr", mac(1), "dev", "eth0")
+        sender.sendto(b"next", receiver.getsockname())
+        after = receiver.recv(100).decode()
+    refused = subprocess.run(
+        ["ip", "netns", "exec", "receiver", "ethtool", "-C", "eth0", "rx-usecs", "100001"], capture_output=True
+    )
+    return {"after": after, "dropped": dropped() - before, "refused": refused.returncode != 0}
 
 
 def main(output: Path) -> None:

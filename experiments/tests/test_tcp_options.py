@@ -173,6 +173,11 @@ def test_comp_sack_nr__zero_sends_every_sack(exchanged: dict[str, Any]) -> None:
     assert Connection(exchanged, "comp_sack", "lossy").sacks > 1.5 * Connection(exchanged, "linux", "lossy").sacks
 
 
+def test_moderation__frames_lost_in_a_device_that_goes_down_are_counted(exchanged: dict[str, Any]) -> None:
+    found = exchanged["moderation"]
+    assert (found["after"], found["dropped"], found["refused"]) == ("next", 1, True)
+
+
 def test_undo__leaves_the_routes_as_they_were(exchanged: dict[str, Any]) -> None:
     for route in exchanged["routes"]:
         assert not {"initcwnd", "quickack"} & set(route)
