@@ -4,24 +4,9 @@
 #ifndef WIRE_FLOW_RECORD_H
 #define WIRE_FLOW_RECORD_H
 
-#include <stdint.h>
-
-enum {
-#define CONST(name, value) name = value,
-#include "flow_record.def"
-	FLOW_RECORD_BYTES = (0
-#define FIELD(bits, name) +bits
-#include "flow_record.def"
-			     ) /
-	8
-};
-
-struct flow_record {
-#define FIELD(bits, name) uint##bits##_t name;
-#include "flow_record.def"
-};
-
-_Static_assert(sizeof(struct flow_record) == FLOW_RECORD_BYTES, "struct flow_record has padding");
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw files are little-endian");
+#define RECORD_DEF   "flow_record.def"
+#define RECORD	     flow_record
+#define RECORD_BYTES FLOW_RECORD_BYTES
+#include "record_struct.h"
 
 #endif

@@ -4,24 +4,9 @@
 #ifndef WIRE_GOODPUT_RECORD_H
 #define WIRE_GOODPUT_RECORD_H
 
-#include <stdint.h>
-
-enum {
-#define CONST(name, value) name = value,
-#include "goodput_record.def"
-	GOODPUT_RECORD_BYTES = (0
-#define FIELD(bits, name) +bits
-#include "goodput_record.def"
-				) /
-	8
-};
-
-struct goodput_record {
-#define FIELD(bits, name) uint##bits##_t name;
-#include "goodput_record.def"
-};
-
-_Static_assert(sizeof(struct goodput_record) == GOODPUT_RECORD_BYTES, "struct goodput_record has padding");
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw files are little-endian");
+#define RECORD_DEF   "goodput_record.def"
+#define RECORD	     goodput_record
+#define RECORD_BYTES GOODPUT_RECORD_BYTES
+#include "record_struct.h"
 
 #endif

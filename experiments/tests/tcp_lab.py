@@ -5,7 +5,6 @@ options after the other. Writes as JSON what passed the sender's interface; test
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import socket
@@ -15,15 +14,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from controlplane.soft import SoftSwitch
+from softswitch.tests.driver_lab import addr, inside, mac, run
 
-T = TypeVar("T")
 HOSTS = {1: "sender", 2: "receiver"}
-CLONE_NEWNET = 0x40000000
 SO_RCVBUFFORCE, SO_TIMESTAMPNS, ETH_P_ALL, SACK_PERMITTED = 33, 35, 3, 4
 DELAY_NS, RATE_BPS = 10_000_000, 10_000_000
 FRAME_BYTES = 1514
@@ -32,7 +29,6 @@ LONG_BYTES = 300_000
 SHORT_SEGMENTS, SHORT_QUEUE = 6, 4
 LATER_S = 0.01  # the queue is empty again, and no ACK has come yet
 LOSSY_QUEUE, FAST_BPS = 20, 10 * RATE_BPS  # packets come closer than the timer of compressed ACKs
-libc = ctypes.CDLL(None, use_errno=True)
 
 # Cases in this order: each has to undo what the one before it set.
 CASES: dict[str, list[str]] = {
@@ -45,35 +41,6 @@ CASES: dict[str, list[str]] = {
     "comp_sack": ["comp_sack_nr=0"],
     "again": [],
 }
-
-
-def mac(port: int) -> str:
-    return f"02:bf:00:00:00:{port:02x}"
-
-
-def addr(port: int) -> str:
-    return f"10.77.0.{port}"
-
-
-def run(*words: object) -> str:
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
-    assert done.returncode == 0, (words, done.stdout, done.stderr)
-    return done.stdout
-
-
-def inside(name: str, function: Callable[[], T]) -> T:
-    """Calls `function` in a namespace; sockets that it opens stay there."""
-    result: list[T] = []
-
-    def enter() -> None:
-        with Path("/run/netns", name).open() as namespace:
-            assert libc.setns(namespace.fileno(), CLONE_NEWNET) == 0
-        result.append(function())
-
-    thread = threading.Thread(target=enter)
-    thread.start()
-    thread.join()
-    return result[0]
 
 
 def set_up(switch: SoftSwitch) -> None:

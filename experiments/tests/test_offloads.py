@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,10 +14,10 @@ import pytest
 from analysis.raw import load_postcards, load_tcp
 from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
-from experiments.resolve import Resolved, resolve
+from experiments.resolve import Resolved
 from experiments.run_plan import plan_run
+from experiments.tests import resolving
 from experiments.tests.test_virtual import raw, run
-from lib.errors import SpecError
 from runs.spec_file import load_spec
 from wire.wire import POSTCARD
 
@@ -24,15 +25,7 @@ HOST = Host(("cubic", "reno"), netem=True, clock="virtual")
 PROBE = 1
 RATE_BPS, NIC_RATE_BPS, WIRE_BITS = 10**9, 20 * 10**9, 9038 * 8
 
-
-def resolved(**given: object) -> Resolved:
-    return resolve(given, HOST)
-
-
-def problems(**given: object) -> dict[str, str]:
-    with pytest.raises(SpecError) as failure:
-        resolve(given, HOST)
-    return {error.key: error.problem for error in failure.value.errors}
+resolved, problems = partial(resolving.resolved, HOST), partial(resolving.problems, HOST)
 
 
 def test_resolve__off_is_the_default_and_not_in_the_spec() -> None:

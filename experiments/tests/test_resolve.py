@@ -2,6 +2,7 @@
 """From what was given to SI units: defaults, rounding, rules between keys; and every spec that is shipped."""
 
 import contextlib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,20 +11,13 @@ from experiments import run_plan
 from experiments.host import Host
 from experiments.resolve import Resolved, resolve
 from experiments.spec import KEYS, load_yaml
+from experiments.tests import resolving
 from lib.errors import SpecError
 
 HOST = Host(("bbr", "cubic", "reno"), netem=False)
 SPECS = sorted((Path(__file__).parents[1] / "specs").glob("*.yaml"))  # sweeps are in directories of their own
 
-
-def resolved(**given: object) -> Resolved:
-    return resolve(given, HOST)
-
-
-def problems(**given: object) -> dict[str, str]:
-    with pytest.raises(SpecError) as failure:
-        resolve(given, HOST)
-    return {error.key: error.problem for error in failure.value.errors}
+resolved, problems = partial(resolving.resolved, HOST), partial(resolving.problems, HOST)
 
 
 def test_resolve__defaults_are_those_of_the_documentation() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,11 @@ import pytest
 from analysis.raw import load_postcards, load_tcp
 from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
-from experiments.resolve import Resolved, resolve
+from experiments.resolve import Resolved
+from experiments.tests import resolving
 from experiments.tests.tcp_lab import SACK_PERMITTED, SHORT_SEGMENTS
 from experiments.tests.test_virtual import run
 from hosts.tune.tcp_options import LINUX, PAPER
-from lib.errors import SpecError
 from runs import run_table
 from runs.spec_file import load_spec
 from softswitch.tests.user_mode import boot
@@ -28,15 +29,7 @@ NEEDS_KERNEL = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build
 SACK = 5  # kind of the TCP option
 PROBE = 1
 
-
-def resolved(**given: object) -> Resolved:
-    return resolve(given, HOST)
-
-
-def problems(**given: object) -> dict[str, str]:
-    with pytest.raises(SpecError) as failure:
-        resolve(given, HOST)
-    return {error.key: error.problem for error in failure.value.errors}
+resolved, problems = partial(resolving.resolved, HOST), partial(resolving.problems, HOST)
 
 
 def test_resolve__linux_is_the_default_and_not_in_the_spec() -> None:

@@ -6,23 +6,25 @@ Little's law hold, every flow is in the ledger.
 import hashlib
 import json
 import math
+import shutil
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
+from analysis.derive import derive
 from analysis.load import load
 from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
-from experiments.resolve import resolve
+from experiments.tests import resolving
 from experiments.tests.test_virtual import run
 from hosts.traffic import draws
-from wire import wire
 
 virtual = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 HOST = Host(("cubic", "reno"), netem=True, clock="virtual", kernel="a test's kernel")
+resolved = partial(resolving.resolved, HOST, clock="virtual")
 RTT_NS = 20_000_000
 FINITE = (
     "CLOCK=virtual", "TRAFFIC=finite", "CC=reno", "RATE=50mbit", "RTT=20ms", "LOAD=0.5", "SIZES=fixed:14p",
@@ -32,10 +34,6 @@ USERS = (
     "CLOCK=virtual", "TRAFFIC=long,closed-loop", "CC=cubic", "FLOWS=2", "FINITE_CC=reno", "USERS=30", "RATE=50mbit",
     "RTT=20ms", "SIZES=pareto:30000b:1.5", "THINK=exponential:100ms", "WARMUP=1s", "DURATION=6s",
 )  # fmt: skip
-
-
-def resolved(**given: str) -> Any:
-    return resolve({"clock": "virtual", **given}, HOST)
 
 
 def test_resolve__load_counts_every_bit_of_a_connection() -> None:
@@ -164,10 +162,6 @@ def test_seed__decides_every_byte(users: Path, tmp_path: Path) -> None:
 
 @virtual
 def test_damage__of_the_records_is_a_reason(finite: Path, tmp_path: Path) -> None:
-    import shutil
-
-    from analysis.derive import derive
-
     copy = tmp_path / "rep-1"
     shutil.copytree(repetition(finite), copy)
     raw = (copy / "flows.bsf").read_bytes()
@@ -176,4 +170,3 @@ def test_damage__of_the_records_is_a_reason(finite: Path, tmp_path: Path) -> Non
     assert not summary["valid"]
     assert any("flows.bsf" in line for line in damage)
     assert any("could be read from flows.bsf" in reason for reason in summary["reasons"])
-    assert wire.FLOW_RECORD.length == 136

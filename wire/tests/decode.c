@@ -31,13 +31,19 @@ static int print_postcard(const uint8_t *bytes, size_t length)
 	return memcmp(again, bytes, length) != 0;
 }
 
+/* Copies the record in `bytes`, which must have its length, to `record`. */
+#define TAKE(record, bytes, length)                                                                          \
+	do {                                                                                                 \
+		if ((length) != sizeof(record))                                                              \
+			return 1;                                                                            \
+		memcpy(&(record), bytes, length);                                                            \
+	} while (0)
+
 static int print_tcp_record(const uint8_t *bytes, size_t length)
 {
 	struct tcp_record record;
 
-	if (length != sizeof(record))
-		return 1;
-	memcpy(&record, bytes, sizeof(record));
+	TAKE(record, bytes, length);
 #define FIELD(bits, name) print_value(#name, record.name);
 #include "wire/tcp_record.def"
 	return 0;
@@ -47,9 +53,7 @@ static int print_goodput_record(const uint8_t *bytes, size_t length)
 {
 	struct goodput_record record;
 
-	if (length != sizeof(record))
-		return 1;
-	memcpy(&record, bytes, sizeof(record));
+	TAKE(record, bytes, length);
 #define FIELD(bits, name) print_value(#name, record.name);
 #include "wire/goodput_record.def"
 	return 0;
@@ -59,9 +63,7 @@ static int print_flow_record(const uint8_t *bytes, size_t length)
 {
 	struct flow_record record;
 
-	if (length != sizeof(record))
-		return 1;
-	memcpy(&record, bytes, sizeof(record));
+	TAKE(record, bytes, length);
 #define FIELD(bits, name) print_value(#name, record.name);
 #include "wire/flow_record.def"
 	return 0;

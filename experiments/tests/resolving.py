@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+"""What a spec resolves to on a host, and the problems of one that does not."""
+
+import pytest
+
+from experiments.host import Host
+from experiments.resolve import Resolved, resolve
+from lib.errors import SpecError
+
+
+def resolved(host: Host, **given: object) -> Resolved:
+    return resolve(given, host)
+
+
+def problems(host: Host, **given: object) -> dict[str, str]:
+    """Key -> problem."""
+    with pytest.raises(SpecError) as failure:
+        resolve(given, host)
+    return {error.key: error.problem for error in failure.value.errors}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * A record in C whose struct's layout is the format: RECORD_DEF lists its fields, RECORD is the struct's name, and
+ * RECORD_BYTES the name of its length. The includer defines the three; every record includes this file once.
+ */
+#include <stdint.h>
+
+enum {
+#define CONST(name, value) name = value,
+#include RECORD_DEF
+	RECORD_BYTES = (0
+#define FIELD(bits, name) +bits
+#include RECORD_DEF
+			) /
+	8
+};
+
+struct RECORD {
+#define FIELD(bits, name) uint##bits##_t name;
+#include RECORD_DEF
+};
+
+_Static_assert(sizeof(struct RECORD) == RECORD_BYTES, "the struct of a record has padding");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw files are little-endian");
+
+#undef RECORD_DEF
+#undef RECORD
+#undef RECORD_BYTES
