@@ -186,8 +186,9 @@ def _open_mean(records: Columns, window: Window) -> float | None:
 
 
 def _littles_law(records: Columns, window: Window, spec: dict[str, Any]) -> dict[str, float | None] | None:
-    """Two ways to the mean duration of a user's flow: measured, and as users / throughput - mean think time. Flows that
-    ended in the window; thinking from the end of the flow before.
+    """Three ways to the mean duration of a user's flow: users / throughput - mean think time; open flows / throughput
+    (Little's law), which counts the time of flows that the window cuts; the mean of the flows that ended in the window,
+    among which long ones are too few. Of users that think from the end of a flow.
     """
     if spec.get("kind") != CLOSED_LOOP or spec.get("think_from") != "end":
         return None
@@ -197,12 +198,17 @@ def _littles_law(records: Columns, window: Window, spec: dict[str, Any]) -> dict
     if not len(took_s) or window.length_ns <= 0 or not len(think_s):
         return None
     per_s = len(took_s) / (window.length_ns / 1e9)
-    mean_s, mean_think_s = float(took_s.mean()), float(think_s.mean())
-    by_law_s = spec["users"] / per_s - mean_think_s
+    mean_think_s = float(think_s.mean())
+    mean_s = (_open_mean(records, window) or 0.0) / per_s
     return {
-        "users": spec["users"], "flows_per_s": per_s, "mean_think_s": mean_think_s, "mean_flow_s": mean_s,
-        "mean_flow_by_law_s": by_law_s, "cycle_error_fraction": (mean_s + mean_think_s) * per_s / spec["users"] - 1,
-    }  # fmt: skip
+        "users": spec["users"],
+        "flows_per_s": per_s,
+        "mean_think_s": mean_think_s,
+        "mean_flow_of_ended_s": float(took_s.mean()),
+        "mean_flow_by_open_flows_s": mean_s,
+        "mean_flow_by_users_s": spec["users"] / per_s - mean_think_s,
+        "cycle_error_fraction": (mean_s + mean_think_s) * per_s / spec["users"] - 1,
+    }
 
 
 def _think_s(records: Columns, window: Window) -> np.ndarray:
