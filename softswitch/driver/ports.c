@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* The far ends of the switch's ports: ordinary Ethernet devices, one for each host. A frame arrives at the switch in
  * the ns in which the host transmits it. ndo_start_xmit copies the frame's head into the core, refers to the pages of
- * its payload, and frees its skb. Frames in
- * the switch therefore do not count against their socket (TCP Small Queues), and no queue of the host fills.
+ * its payload, and frees its skb. Frames in the switch therefore do not count against their socket (TCP Small Queues),
+ * and no queue of the host fills.
  *
- * There is no checksum or segmentation offload: frames in the switch are the frames of a wire. The stack cuts the
+ * Senders have no checksum or segmentation offload: frames in the switch are the frames of a wire. Receivers need not
+ * verify a frame that the program passed on as it came (schedule.c). The stack cuts the
  * super-segments of a socket before it transmits, so their frames arrive in one ns; an access rate of the port spaces
  * them as a NIC would. NETIF_F_SG is on, because the copy gathers scattered frames.
  */
@@ -13,6 +14,7 @@
 #include <linux/if_vlan.h>
 #include <linux/ktime.h>
 #include <linux/skbuff.h>
+#include <net/sock.h>
 
 #include "switch.h"
 
@@ -40,6 +42,9 @@ static struct sk_buff *make_body(struct sk_buff *skb, unsigned int head_bytes)
 		kfree_skb(body);
 		return NULL;
 	}
+	/* The stack has just computed the checksum of a TCP socket's frame; another socket may send a wrong one. */
+	body->ip_summed =
+		skb->sk && sk_fullsock(skb->sk) && sk_is_tcp(skb->sk) ? CHECKSUM_UNNECESSARY : CHECKSUM_NONE;
 	return body;
 }
 

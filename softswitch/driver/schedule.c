@@ -9,6 +9,7 @@
  * timer may expire in the ns in which it is set.
  */
 #include <linux/etherdevice.h>
+#include <linux/ip.h>
 #include <linux/ktime.h>
 
 #include "compat.h"
@@ -58,6 +59,22 @@ static unsigned int truesize(struct bsw_switch *owner, struct net_device *device
 	return *known;
 }
 
+/* Whether two heads of equal length have the same transport header and pseudo-header: then a checksum that was valid is
+ * valid still. TTL, ECN bits and the IPv4 header's own checksum may differ; options of IP are not looked into.
+ */
+static bool same_transport(const uint8_t *before, const uint8_t *after, uint32_t bytes)
+{
+	const struct ethhdr *ethernet = (const struct ethhdr *)before;
+	const struct iphdr *old = (const struct iphdr *)(before + ETH_HLEN);
+	const struct iphdr *new = (const struct iphdr *)(after + ETH_HLEN);
+	const uint32_t from = ETH_HLEN + offsetof(struct iphdr, saddr);
+
+	return bytes > ETH_HLEN + sizeof(*old) && ethernet->h_proto == htons(ETH_P_IP) &&
+	       ((const struct ethhdr *)after)->h_proto == ethernet->h_proto && old->ihl == 5 &&
+	       new->ihl == 5 && old->tot_len == new->tot_len && old->protocol == new->protocol &&
+	       !memcmp(before + from, after + from, bytes - from);
+}
+
 /* The head as the program left it, before the payload in the sender's pages. Cannot fail: the head has room, and a
  * frame is cut in its pages without an allocation.
  */
@@ -66,6 +83,10 @@ static struct sk_buff *from_body(struct bsw_switch *owner, struct net_device *de
 {
 	struct sk_buff *skb = output->body;
 
+	/* As a NIC that verifies checksums. A frame that the program changed is verified by the stack. */
+	if (output->frame_bytes != output->body_offset || output->bytes != skb->len ||
+	    !same_transport(skb->data, output->frame, output->frame_bytes))
+		skb->ip_summed = CHECKSUM_NONE;
 	__skb_pull(skb, output->body_offset);
 	WARN_ON_ONCE(pskb_trim(skb, output->bytes - output->frame_bytes));
 	memcpy(skb_push(skb, output->frame_bytes), output->frame, output->frame_bytes);
