@@ -6,7 +6,7 @@ would also switch on features that had been off.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hosts.tune.commands import CommandError, TuneError, run
 
@@ -30,7 +30,9 @@ _LINE = re.compile(r"^(\t?)([\w-]+): (on|off)( \[.*\])?$")
 
 @dataclass(frozen=True)
 class Feature:
-    """One line of ethtool -k; `name` is its name in ethtool -K. A group is on if any of its features is on."""
+    """One line of ethtool -k; `name` is its name in ethtool -K. A group is on if any of its features is
+    on, and fixed if all of those are.
+    """
 
     name: str
     on: bool
@@ -40,14 +42,22 @@ class Feature:
 
 def parse(text: str) -> dict[str, Feature]:
     """The features in the output of ethtool -k, by name. Skips lines of another form."""
-    features = {}
+    features: dict[str, Feature] = {}
+    members: dict[str, list[Feature]] = {}  # that are on, by the group's name
+    above = ""
     for line in text.splitlines():
         match = _LINE.match(line)
         if match:
-            _, long_name, value, note = match.groups()
+            indent, long_name, value, note = match.groups()
             name = SHORT.get(long_name, long_name)
             fixed = note is not None and "fixed" in note
             features[name] = Feature(name, value == "on", fixed, long_name in GROUPS)
+            above = above if indent else name
+            if indent and value == "on":
+                members.setdefault(above, []).append(features[name])
+    for name, of_group in members.items():
+        if all(member.fixed for member in of_group):
+            features[name] = replace(features[name], fixed=True)
     return features
 
 

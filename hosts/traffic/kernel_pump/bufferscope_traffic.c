@@ -208,6 +208,8 @@ static int begin(struct client *client, int fd, bool sends, u64 bytes, u32 id)
 	error = -EBUSY;
 	write_lock_bh(&sk->sk_callback_lock);
 	if (!sk->sk_user_data) {
+		if (sends && tcp_sk(sk)->write_seq == tcp_sk(sk)->snd_una && !tcp_sk(sk)->bytes_sent)
+			WRITE_ONCE(sk->sk_mark, PUMP_ZEROS_MARK);
 		pumped->data_ready = sk->sk_data_ready;
 		pumped->write_space = sk->sk_write_space;
 		sk->sk_user_data = pumped;

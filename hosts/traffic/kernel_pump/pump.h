@@ -14,6 +14,10 @@
 #define PUMP_DEVICE "/dev/bufferscope-traffic"
 
 enum {
+	/* SO_MARK of a socket that sends zeros alone, from its first byte on: a NIC need not read them for the checksum.
+	 * A program must not write to such a socket.
+	 */
+	PUMP_ZEROS_MARK = 0x62660001,
 	PUMP_WRITE_BYTES = 128 << 10,
 	PUMP_READ_BYTES = 256 << 20, /* no socket buffer is larger */
 };

@@ -226,6 +226,12 @@ def test_settings__nothing_of_the_whole_machine_is_changed():
     assert not any(name.startswith("net.core.") or name == "net.ipv4.tcp_mem" for name in wanted)
 
 
+def test_offloads__a_group_is_fixed_if_all_that_is_on_in_it_is():
+    line = "tx-checksumming: on\n\ttx-checksum-ip-generic: on{}\n\ttx-checksum-sctp: off\nscatter-gather: on\n"
+    assert offloads.parse(line.format(" [fixed]"))["tx"].fixed
+    assert not offloads.parse(line.format(""))["tx"].fixed
+
+
 def test_offloads__groups_and_fixed_features_are_not_saved():
     text = "Features for x:\nrx-checksumming: on [fixed]\ntx-checksumming: on\n\ttx-checksum-ipv4: off\n"
     text += "\ttx-checksum-sctp: on\ngeneric-receive-offload: on\nrubbish\nlarge-receive-offload: off [requested on]\n"
