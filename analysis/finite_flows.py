@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from analysis.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
 from analysis.join import Segments
 from analysis.load import Run
 from analysis.metrics import Columns, Window, dropped, percentiles, wire_bytes
@@ -60,7 +61,7 @@ def table(run: Run, queue: Columns, segments: Segments, window: Window) -> pl.Da
         "timeouts": pl.Series(records["timeouts"]).replace(RECORD["FLOW_TIMEOUTS_UNKNOWN"], None),
         "min_rtt_us": pl.Series(records["min_rtt_us"]).replace(NO_RTT_US, None),
         "srtt_us": pl.Series(records["srtt_us"]).replace(0, None),
-        "mss_bytes": records["mss_bytes"],
+        "mss_bytes": pl.Series(records["mss_bytes"]).replace(0, None),
         **{name: records[name] for name in COUNTED},
         "end": pl.Series(ends, dtype=pl.UInt32).cat.to(pl.Enum(ENDS)),
         "measured": _began_in(records, window),
@@ -99,14 +100,39 @@ def _began_in(records: Columns, window: Window) -> np.ndarray:
     return (began >= window.start_ns) & (began < window.end_ns) & (records["end"] != RECORD["FLOW_END_LONG"])
 
 
+def lateness(run: Run) -> dict[str, float | None]:
+    """Percentiles in us of the time from a flow's due time to its SYN: upper edges of buckets."""
+    transfers = run.documents["traffic"].get("transfers")
+    counts = transfers.get("counts") if isinstance(transfers, dict) else None
+    return histogram_percentiles(counts.get("lateness_ns") if isinstance(counts, dict) else None, p50=50, p99=99)
+
+
 def reasons(run: Run, window: Window) -> list[str]:
-    """One line if flows that had time to show at the queue did not."""
+    """One line for each: flows that had time to show at the queue did not; finished ones lack bytes; SYNs were late."""
     records = run.flow_records
     if records is None:
         return []
+    result = _record_reasons(run, records, window)
+    late, allowed = lateness(run)["p99"], MAX_LATENESS_RTT_FRACTION * run.spec["rtt_ns"] / 1e3
+    if late is None and len(records["end"]) > np.count_nonzero(records["end"] == RECORD["FLOW_END_LONG"]):
+        result.append("traffic.json: does not say lateness_ns; whether flows began in time is unknown")
+    elif late is not None and late > allowed:
+        result.append(
+            f"{Area.FIDELITY}: 1 % of finite flows began up to {late:.0f} us or more after their time; allowed are "
+            f"{allowed:.0f} us: lower LOAD or USERS, or leave the machine idle"
+        )
+    return result
+
+
+def _record_reasons(run: Run, records: Columns, window: Window) -> list[str]:
+    finished = records["end"] == RECORD["FLOW_END_FINISHED"]
+    short = np.count_nonzero(finished & (records["acked_bytes"] != records["size_bytes"]))
+    result = [f"{Area.LEDGER}: {short} finished flows have not all of their bytes acknowledged"] if short else []
     in_time = (records["syn_mono_ns"] > 0) & (records["syn_mono_ns"] < window.end_ns - 2 * run.spec["rtt_ns"])
     unseen = np.count_nonzero(in_time & (records["flow"] < 0))
-    return [f"{Area.LEDGER}: {unseen} flows of flows.bsf have no packet at the queue; see logs/"] if unseen else []
+    if unseen:
+        result.append(f"{Area.LEDGER}: {unseen} flows of flows.bsf have no packet at the queue; see logs/")
+    return result
 
 
 def summarize(run: Run, queue: Columns, window: Window) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from lib import parquet
 from lib.errors import InputError
 from wire import wire
 
-TABLES = ("postcards", "tcp", "joined", "distributions")
+TABLES = ("postcards", "tcp", "joined", "distributions", "flows")
 # Columns that are no field in wire/*.def.
 MEANINGS = {
     "enqueue_mono_ns": "CLOCK_MONOTONIC when the packet arrived at the queue",

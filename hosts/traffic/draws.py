@@ -51,7 +51,7 @@ def distribution(values: Any) -> Distribution:
     if not isinstance(values, dict):
         raise DrawError(f"{values!r} is not an object with name and parameters")
     name = values.get("name")
-    if name not in _MAKERS:
+    if not isinstance(name, str) or name not in _MAKERS:
         raise DrawError(f"name {name!r} is not one of {', '.join(_MAKERS)}")
     maker, parameters = _MAKERS[name]
     unknown = values.keys() - {"name", *parameters}

@@ -29,6 +29,8 @@ static void finish(struct run *run, struct flow *flow, uint8_t end)
 		flow_stop(flow, &run->pump);
 	flow_account(flow, &info, &timeouts);
 	flow_records_add(&run->records, &run->path, flow, line_of(run, flow), end, &info, timeouts);
+	if (end != FLOW_END_FINISHED && !run->first_failed)
+		run->first_failed = flow;
 	flow_close(flow);
 	run->open--;
 	run->finished += end == FLOW_END_FINISHED;
@@ -43,9 +45,12 @@ static int write_on(struct run *run, struct flow *flow)
 	return pump_is_open(&run->pump) ? flow_pump(flow, &run->pump) : flow_write_all(flow);
 }
 
-int finite_flow_begin(struct run *run, struct flow *flow)
+int finite_flow_begin(struct run *run, struct flow *flow, uint64_t due_mono_ns)
 {
 	flow->syn_mono_ns = mono_now_ns();
+	if (flow->syn_mono_ns >= run->end_mono_ns)
+		return 1;
+	send_lateness_count(&run->lateness, flow->syn_mono_ns - due_mono_ns);
 	if (flow_connect(flow, &run->path) || tcp_flows_watch(run, EPOLL_CTL_ADD, flow, FINITE_EVENTS))
 		return -EIO;
 	if (++run->open > run->most_open)

@@ -138,17 +138,19 @@ static int start_sending(struct run *run, struct flow *flow)
 	return flow_write(flow) || tcp_flows_watch(run, EPOLL_CTL_MOD, flow, EPOLLOUT | EPOLLRDHUP);
 }
 
-/* Begins all flows that are due at due_mono_ns. 0 or -EIO. */
+/* Begins all flows that are due at due_mono_ns. 0; 1 if the traffic is over by now; or -EIO. */
 static int begin(struct run *run, uint64_t due_mono_ns)
 {
 	struct flow *started = NULL, *flow;
 	uint64_t now_ns;
+	int result;
 
 	while (agenda_first_ns(&run->agenda) == due_mono_ns) {
 		flow = agenda_take(&run->agenda);
 		if (flow_is_finite(flow)) {
-			if (finite_flow_begin(run, flow))
-				return -EIO;
+			result = finite_flow_begin(run, flow, due_mono_ns);
+			if (result)
+				return result;
 			continue;
 		}
 		if (start_sending(run, flow))
@@ -181,7 +183,7 @@ static int send_until_end(struct run *run)
 		if (result)
 			result = begin(run, due_ns);
 		if (result)
-			return result;
+			return result < 0 ? result : 0; /* this host is so late that the end came first */
 	}
 }
 

@@ -52,7 +52,7 @@ void flow_records_add(struct flow_records *records, const struct path *path, con
 		.retransmits = (uint32_t)flow->retransmits,
 		.min_rtt_us = info->tcpi_min_rtt,
 		.srtt_us = info->tcpi_rtt,
-		.mss_bytes = info->tcpi_snd_mss,
+		.mss_bytes = flow->connected_mono_ns ? info->tcpi_snd_mss : 0,
 		.src_port = flow->client_port,
 		.dst_port = flow->server_port,
 		.timeouts = timeouts,

@@ -3,6 +3,7 @@
 #include "flow_socket.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -187,7 +188,13 @@ int flow_is_acked(struct flow *flow)
 		return fail(flow, err ? -err : -errno, "sending: %s", strerror(err ? err : errno));
 	if (getsockopt(flow->fd, IPPROTO_TCP, TCP_INFO, &info, &length))
 		return fail(flow, -errno, "asking for TCP_INFO: %s", strerror(errno));
-	return info.tcpi_state >= STATE_FIN_WAIT2 && info.tcpi_state <= STATE_CLOSE;
+	if (info.tcpi_state < STATE_FIN_WAIT2 || info.tcpi_state > STATE_CLOSE)
+		return 0;
+	/* The kernel's executor may have taken the error off the socket. The SYN counts as a byte. */
+	if (info.tcpi_bytes_acked <= flow->bytes)
+		return fail(flow, -ECONNRESET, "sending: closed after %llu of %" PRIu64 " bytes",
+			    (unsigned long long)info.tcpi_bytes_acked, flow->bytes);
+	return 1;
 }
 
 int flow_pump(struct flow *flow, const struct pump *pump)

@@ -5,15 +5,8 @@
 #define TRAFFIC_OPEN_LOOP_H
 
 #include "schedule.h"
+#include "send_lateness.h"
 #include "server.h"
-
-enum { LATENESS_BUCKETS = 64 };
-
-/* Time from a datagram's due time to the return of its send; bucket k counts datagrams of up to 2^k ns. */
-struct send_lateness {
-	uint64_t counts[LATENESS_BUCKETS];
-	uint64_t max_ns;
-};
 
 struct datagram_flow {
 	int fd;
@@ -40,8 +33,6 @@ struct open_loop {
 	uint64_t ended_mono_ns; /* read after the last send and the planned end */
 	const char *stopped;	/* name of the signal that ended the run; NULL: none */
 };
-
-void send_lateness_count(struct send_lateness *lateness, uint64_t ns);
 
 /* Writes the report as JSON, atomically. 0, or -errno after one message. */
 int open_loop_report(const struct open_loop *run);

@@ -6,18 +6,10 @@
 #include "files.h"
 #include "open_loop.h"
 
-void send_lateness_count(struct send_lateness *lateness, uint64_t ns)
-{
-	lateness->counts[ns > 1 ? 64 - __builtin_clzll(ns - 1) : 0]++;
-	if (ns > lateness->max_ns)
-		lateness->max_ns = ns;
-}
-
 static void print_all(FILE *file, const void *context)
 {
 	const struct open_loop *run = context;
 	uint64_t datagrams = 0, ip_bytes = 0;
-	const char *comma = "";
 
 	for (uint32_t index = 0; index < run->drawn.flows; index++) {
 		datagrams += run->flows[index].datagrams;
@@ -27,18 +19,12 @@ static void print_all(FILE *file, const void *context)
 		"{\"start_mono_ns\":%" PRIu64 ",\"end_mono_ns\":%" PRIu64 ",\"ended_mono_ns\":%" PRIu64
 		",\n \"stopped_by\":%s%s%s,\"mean_gap_ns\":%.6f,\"datagrams\":%" PRIu64
 		",\"ip_bytes\":%" PRIu64 ",\"unsent\":%" PRIu64 ",\n \"lateness_max_ns\":%" PRIu64
-		",\"lateness_ns\":[",
+		",\"lateness_ns\":",
 		run->start_mono_ns, run->end_mono_ns, run->ended_mono_ns, run->stopped ? "\"" : "",
 		run->stopped ? run->stopped : "null", run->stopped ? "\"" : "", run->schedule.mean_gap_ns,
 		datagrams, ip_bytes, run->unsent, run->lateness.max_ns);
-	for (int bucket = 0; bucket < LATENESS_BUCKETS; bucket++) {
-		if (!run->lateness.counts[bucket])
-			continue;
-		fprintf(file, "%s[%" PRIu64 ",%" PRIu64 "]", comma, (uint64_t)1 << bucket,
-			run->lateness.counts[bucket]);
-		comma = ",";
-	}
-	fputs("],\n \"flows\":[", file);
+	send_lateness_print(file, &run->lateness);
+	fputs(",\n \"flows\":[", file);
 	for (uint32_t index = 0; index < run->drawn.flows; index++)
 		fprintf(file,
 			"%s\n  {\"client_port\":%" PRIu64 ",\"datagrams\":%" PRIu64 ",\"ip_bytes\":%" PRIu64

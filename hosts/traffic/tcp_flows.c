@@ -13,7 +13,8 @@
 
 enum {
 	OTHER_FILES = 16,
-	MOST_ERRORS = 5, /* printed one by one */
+	MOST_FILES = 1 << 20, /* fs.nr_open, which no process may exceed */
+	MOST_ERRORS = 5,      /* printed one by one */
 };
 
 #define MOST_NS ((uint64_t)1 << 62)
@@ -77,6 +78,12 @@ static bool report_errors(const struct run *run)
 	}
 	if (failed > MOST_ERRORS)
 		complain("%" PRIu32 " more flows failed: see the report", failed - MOST_ERRORS);
+	if (run->first_failed)
+		complain("%" PRIu32 " finite flows were refused, %" PRIu32
+			 " reset; the first, from port %d to port %d: %s",
+			 run->refused, run->reset, run->first_failed->client_port,
+			 run->first_failed->server_port,
+			 run->first_failed->error ? run->first_failed->error : "no memory for the reason");
 	return run->stopped || failed;
 }
 
@@ -84,7 +91,8 @@ static bool report_errors(const struct run *run)
 static int open_all(struct run *run)
 {
 	uint64_t least = run->list.long_count + OTHER_FILES;
-	uint64_t most = run->list.count + OTHER_FILES;
+	uint64_t all = run->list.count + OTHER_FILES;
+	uint64_t most = all < MOST_FILES ? all : MOST_FILES;
 
 	if (allow_files(most, least) || pump_open(&run->pump) || events_open(&run->events) ||
 	    flow_records_open(&run->records, run->records_path))

@@ -9,6 +9,7 @@
 #include "flow_records.h"
 #include "flow_socket.h"
 #include "pump.h"
+#include "send_lateness.h"
 
 struct run {
 	struct path path;
@@ -32,17 +33,21 @@ struct run {
 	uint32_t finished; /* finite flows, by their ends */
 	uint32_t refused;
 	uint32_t reset;
-	uint64_t start_mono_ns; /* offsets count from here; 0: the run ended before it */
-	uint64_t end_mono_ns;	/* planned: start + last long flow's offset + duration */
-	uint64_t ended_mono_ns; /* read after the last write */
-	const char *stopped;	/* name of the signal that ended the run; NULL: none */
+	const struct flow *first_failed; /* finite flow */
+	struct send_lateness lateness;	 /* of SYNs of finite flows */
+	uint64_t start_mono_ns;		 /* offsets count from here; 0: the run ended before it */
+	uint64_t end_mono_ns;		 /* planned: start + last long flow's offset + duration */
+	uint64_t ended_mono_ns;		 /* read after the last write */
+	const char *stopped;		 /* name of the signal that ended the run; NULL: none */
 };
 
 /* Carries the run out, from the first SYN to the end of the drain. 0, -EINTR or -EIO; flows have their errors. */
 int tcp_flows_carry(struct run *run);
 
-/* Finite flows (finite_flows.c). Connects a flow. 0, or -EIO if this host cannot open another connection. */
-int finite_flow_begin(struct run *run, struct flow *flow);
+/* Finite flows (finite_flows.c). Connects a flow that was due at due_mono_ns. 0; 1 if the traffic is over by now; or
+ * -EIO if this host cannot open another connection.
+ */
+int finite_flow_begin(struct run *run, struct flow *flow, uint64_t due_mono_ns);
 /* Serves a flow whose socket is ready. 0 or -EIO; a flow that fails on its way is recorded. */
 int finite_flow_serve(struct run *run, struct flow *flow, uint32_t ready);
 

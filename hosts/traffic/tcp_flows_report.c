@@ -31,21 +31,29 @@ static void print_flow(FILE *file, const struct flow *flow)
 	fputc('}', file);
 }
 
+static void print_finite(FILE *file, const struct run *run)
+{
+	fprintf(file,
+		"{\"planned\":%" PRIu32 ",\"begun\":%" PRIu32 ",\"finished\":%" PRIu32 ",\"refused\":%" PRIu32
+		",\"reset\":%" PRIu32 ",\"unfinished\":%" PRIu32 ",\"most_open\":%" PRIu32
+		",\"records_stored\":%" PRIu64 ",\"records_unwritten\":%" PRIu64 ",\"lateness_ns\":",
+		run->list.count - run->list.long_count, run->finished + run->refused + run->reset + run->open,
+		run->finished, run->refused, run->reset, run->open, run->most_open,
+		run->records.writer.stored, run->records.writer.unwritten);
+	send_lateness_print(file, &run->lateness);
+	fputc('}', file);
+}
+
 static void print_all(FILE *file, const void *context)
 {
 	const struct run *run = context;
 
 	fprintf(file,
 		"{\"planned_start_mono_ns\":%" PRIu64 ",\"start_mono_ns\":%" PRIu64
-		",\"end_mono_ns\":%" PRIu64 ",\"ended_mono_ns\":%" PRIu64
-		",\n \"finite\":{\"planned\":%" PRIu32 ",\"begun\":%" PRIu32 ",\"finished\":%" PRIu32
-		",\"refused\":%" PRIu32 ",\"reset\":%" PRIu32 ",\"unfinished\":%" PRIu32
-		",\"most_open\":%" PRIu32 ",\"records_stored\":%" PRIu64 ",\"records_unwritten\":%" PRIu64 "}"
-		",\n \"executor\":\"%s\",\"stopped_by\":%s%s%s,\"flows\":[",
-		run->planned_start_mono_ns, run->start_mono_ns, run->end_mono_ns, run->ended_mono_ns,
-		run->list.count - run->list.long_count, run->finished + run->refused + run->reset + run->open,
-		run->finished, run->refused, run->reset, run->open, run->most_open,
-		run->records.writer.stored, run->records.writer.unwritten,
+		",\"end_mono_ns\":%" PRIu64 ",\"ended_mono_ns\":%" PRIu64 ",\n \"finite\":",
+		run->planned_start_mono_ns, run->start_mono_ns, run->end_mono_ns, run->ended_mono_ns);
+	print_finite(file, run);
+	fprintf(file, ",\n \"executor\":\"%s\",\"stopped_by\":%s%s%s,\"flows\":[",
 		run->with_pump ? "kernel" : "process", run->stopped ? "\"" : "",
 		run->stopped ? run->stopped : "null", run->stopped ? "\"" : "");
 	for (uint32_t index = 0; index < run->list.long_count; index++) {

@@ -233,7 +233,7 @@ class TestFlows:
         named = "116 files are needed, this process may open 64: fewer flows, or raise the hard limit (ulimit -Hn)"
         raised = "Connection refused; is traffic_sink running there?" if has_capability(CAP_SYS_RESOURCE) else named
         words = [child.BUILD / "tcp_flows", "--server", "10.77.0.2", "--duration-ns", 10**6]
-        lines = "".join(f"reno {30000 + number} 5201 0\n" for number in range(100))
+        lines = "".join(f"reno {30000 + number} 5201 0 0 0\n" for number in range(100))
         for powers, said in (([], raised), (["setpriv", "--bounding-set=-sys_resource"], named)):
             limited = [*powers, "prlimit", "--nofile=64:64", *words, "--report", tmp_path / "report.json"]
             done = pair.run("a", *limited, input=lines, check=False)
