@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from controlplane.identity import refuse_other_program
 from controlplane.lock import only_writer
@@ -40,6 +40,14 @@ class FiveTuple:
     protocol: int
     src_port: int
     dst_port: int
+
+
+@dataclass(frozen=True)
+class SourceAddress:
+    """All TCP and UDP flows from an IPv4 or IPv6 address that have no settings of their own."""
+
+    src_addr: str
+    others: Literal["any"] = "any"
 
 
 class _Transport(Protocol):
@@ -225,11 +233,13 @@ class SoftSwitch(ProgramSwitch):
         """The settings of `port`."""
         return _numbers(self.request("port", "show", port))
 
-    def set_flow(self, flow: FiveTuple, **settings: int) -> None:
-        """Extra propagation delay (delay, ns) and access rate (access, bits/s) of one direction of a flow."""
+    def set_flow(self, flow: FiveTuple | SourceAddress, **settings: int) -> None:
+        """Extra propagation delay (delay, ns), access rate (access, bits/s) and shared access link (link) of one direction
+        of a flow, or of a source address.
+        """
         self.set_flows([(flow, settings)])
 
-    def set_flows(self, flows: Iterable[tuple[FiveTuple, Mapping[str, int]]]) -> None:
+    def set_flows(self, flows: Iterable[tuple[FiveTuple | SourceAddress, Mapping[str, int]]]) -> None:
         """As set_flow, for many flows, as many in a request as it holds. An error leaves the flows of earlier requests
         set.
         """
@@ -246,6 +256,10 @@ class SoftSwitch(ProgramSwitch):
             room -= len(text) + len(NEXT_FLOW) + 2
         if words:
             self.request("flow", "set", *words)
+
+    def set_link(self, link: int, access: int) -> None:
+        """The rate (bits/s) of an access link that flows share."""
+        self.request("link", "set", link, "access", access)
 
     def clear_flows(self) -> None:
         self.request("flow", "clear")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit, Unwatched
-from controlplane.soft import MAX_REQUEST_BYTES, FiveTuple, SoftSwitch
+from controlplane.soft import MAX_REQUEST_BYTES, FiveTuple, SoftSwitch, SourceAddress
 from controlplane.switch import Collector, Count, SwitchError
-from softswitch.tests.core_driver import Core
+from softswitch.tests.core_driver import Core, wire_bits
 
 
 @pytest.fixture
@@ -129,6 +129,13 @@ def test_set_flows__needs_few_requests_for_many_flows(core: Core, switch: SoftSw
     done = len(requests)
     switch.set_flows([])
     assert len(requests) == done
+    switch.set_link(2, 1_488_000_000)
+    switch.clear_flows()
+    switch.set_flows([(SourceAddress("10.77.0.1"), {"link": 2, "delay": 7})])
+    core.receive(0, 1, frame(ports[0]))
+    assert [output.due_ns for output in core.run()] == [7 + wire_bits(len(frame(ports[0]))) * 1000 // 1488]
+    switch.clear_flows()
+    switch.set_flows((FiveTuple("10.77.0.1", "10.77.0.2", 17, port, 5201), {"delay": port}) for port in ports)
     flows = [(FiveTuple("10.77.0.1", "10.77.0.2", 17, port, 5202), {"delay": port}) for port in ports[:70]]
     with pytest.raises(SwitchError, match=r"'flow set 10\.77.*\.\.\.': flow table full") as refused:
         switch.set_flows(flows)

@@ -170,6 +170,8 @@ size_t core_control(struct core *core, const char *request, char *reply, size_t 
 		return control_port(core, &words, &text);
 	if (words_is(&words, "flow"))
 		return flow_control(core, &words, &text);
+	if (words_is(&words, "link"))
+		return flow_link_control(core, &words, &text);
 	if (words_is(&words, "mirror"))
 		return control_mirror(core, &words, &text);
 	program = words_is(&words, "program");

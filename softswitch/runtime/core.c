@@ -122,10 +122,10 @@ static inline __attribute__((always_inline)) int receive(struct core *core, uint
 	packet->queue_bytes = bytes;
 	packet->port = number;
 	if (core->flows.count && flow_key_of_frame(&key, packet->packet.frame, bytes))
-		flow = flow_find(&core->flows, &key);
+		flow = flow_of_frame(&core->flows, &key);
 	if (flow)
 		packet->flow_delay_ns = flow->delay_ns;
-	packet->time_ns = link_access(port, flow, arrival_ns, bytes);
+	packet->time_ns = link_access(core, port, flow, arrival_ns, bytes);
 	packet->seq = core->next_seq++;
 	heap_push_lane(&core->arrivals, &port->arrivals, packet);
 	return 0;

@@ -36,6 +36,7 @@ struct core {
 	struct core_config config;
 
 	struct flow_table flows;
+	struct shared_link links[CORE_SHARED_LINKS + 1]; /* by number, from 1 */
 	struct mirror_session mirrors[CORE_MIRROR_SESSIONS];
 	struct core_stats stats;
 	struct port ports[PIPELINE_PORTS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Settings of single flows, by 5-tuple.
+ * Settings of single flows, by 5-tuple, and of all other flows of a source address.
  */
 #ifndef SOFTSWITCH_FLOW_H
 #define SOFTSWITCH_FLOW_H
@@ -12,6 +12,7 @@ enum {
 	FLOW_ADDRESS_BYTES = 16, /* IPv6, or IPv4-mapped */
 };
 
+/* The key of a source address has the protocol 0, and 0 everywhere but in src_addr. No frame has this key. */
 struct flow_key {
 	uint8_t src_addr[FLOW_ADDRESS_BYTES];
 	uint8_t dst_addr[FLOW_ADDRESS_BYTES];
@@ -26,6 +27,7 @@ struct flow {
 	bool set;
 	uint64_t delay_ns;
 	uint64_t access_bps;
+	uint32_t link; /* a shared access link, instead of its own; 0: none */
 	struct link_clock access;
 };
 
@@ -33,6 +35,7 @@ struct flow_table {
 	struct flow *slots; /* open addressing; a power of two, at most half in use */
 	uint32_t mask;
 	uint32_t count;
+	uint32_t addresses; /* of count: keys of source addresses */
 	uint32_t limit;
 };
 
@@ -40,6 +43,8 @@ size_t flow_table_bytes(uint32_t flows);
 void flow_table_init(struct flow_table *table, void *memory, uint32_t flows);
 bool flow_key_of_frame(struct flow_key *key, const uint8_t *frame, uint32_t bytes);
 struct flow *flow_find(const struct flow_table *table, const struct flow_key *key);
+/* The settings of a frame with this 5-tuple: its flow's, else its source address'; NULL: none. */
+struct flow *flow_of_frame(const struct flow_table *table, const struct flow_key *key);
 struct flow *flow_add(struct flow_table *table, const struct flow_key *key); /* NULL: full */
 void flow_clear(struct flow_table *table);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Requests for the settings of flows. A request may name many flows: they are all checked before the first is set.
+ * Requests for the settings of flows and of shared access links. A request may name many flows: they are all checked before the first is set.
  */
 #include "flow_control.h"
 #include "core_state.h"
@@ -7,6 +7,7 @@
 #include "request.h"
 
 #define NEXT_FLOW ";"
+#define ANY_FLOW  "any" /* of the source address */
 
 /* One flow of a request, with the values that it gets. */
 struct wish {
@@ -14,6 +15,7 @@ struct wish {
 	bool known; /* the flow has settings already */
 	uint64_t delay_ns;
 	uint64_t access_bps;
+	uint64_t link;
 	bool is_last;
 };
 
@@ -25,9 +27,13 @@ static size_t read_flow_key(struct flow_key *key, struct words *words, struct te
 	uint64_t number;
 
 	memset(key, 0, sizeof(*key));
-	for (int index = 0; index < 2; index++)
-		if (!words_next(words) || !words_address(words, addresses[index]))
-			return request_refuse_word(text, "address", words, "an IPv4 or IPv6 address");
+	if (!words_next(words) || !words_address(words, addresses[0]))
+		return request_refuse_word(text, "address", words, "an IPv4 or IPv6 address");
+	if (words_next(words) && words_is(words, ANY_FLOW))
+		return 0;
+	if (!words_address(words, addresses[1]))
+		return request_refuse_word(text, "address", words,
+					   "an IPv4 or IPv6 address, or any for all flows of the source");
 	words_next(words);
 	number = words_is(words, "tcp") ? PROTOCOL_TCP : words_is(words, "udp") ? PROTOCOL_UDP : 0;
 	if (!number && !words_number(words, &number))
@@ -52,6 +58,7 @@ static size_t read_wish(struct core *core, struct words *words, struct text *tex
 	struct setting settings[] = {
 		{"delay", 0, REQUEST_MAX_DELAY_NS, 0},
 		{"access", REQUEST_MIN_RATE_BPS, REQUEST_MAX_RATE_BPS, 0},
+		{"link", 0, CORE_SHARED_LINKS, 0},
 	};
 	const struct flow *flow;
 	size_t error = read_flow_key(&wish->key, words, text);
@@ -62,11 +69,13 @@ static size_t read_wish(struct core *core, struct words *words, struct text *tex
 	if (flow) {
 		settings[0].value = flow->delay_ns;
 		settings[1].value = flow->access_bps;
+		settings[2].value = flow->link;
 	}
 	error = request_settings(text, words, settings, sizeof(settings) / sizeof(settings[0]), NEXT_FLOW);
 	wish->known = flow;
 	wish->delay_ns = settings[0].value;
 	wish->access_bps = settings[1].value;
+	wish->link = settings[2].value;
 	wish->is_last = !words_is(words, NEXT_FLOW);
 	return error;
 }
@@ -80,6 +89,7 @@ static void grant(struct core *core, const struct wish *wish)
 		flow->access.carry = 0;
 	flow->delay_ns = wish->delay_ns;
 	flow->access_bps = wish->access_bps;
+	flow->link = (uint32_t)wish->link;
 }
 
 static size_t flow_set(struct core *core, struct words *words, struct text *text)
@@ -103,6 +113,30 @@ static size_t flow_set(struct core *core, struct words *words, struct text *text
 	} while (!wish.is_last);
 	return request_accept(text);
 }
+
+size_t flow_link_control(struct core *core, struct words *words, struct text *text)
+{
+	struct setting rate = {"access", REQUEST_MIN_RATE_BPS, REQUEST_MAX_RATE_BPS, 0};
+	struct shared_link *link;
+	uint64_t number;
+	size_t error;
+
+	if (!words_next(words) || !words_is(words, "set"))
+		return request_refuse_word(text, "unknown request 'link", words, "link set LINK access BPS");
+	if (!words_next(words) || !words_number(words, &number) || !number || number > CORE_SHARED_LINKS)
+		return request_refuse_word(text, "link", words, "1 to 64");
+	link = &core->links[number];
+	rate.value = link->rate_bps;
+	error = request_settings(text, words, &rate, 1, NULL);
+	if (error)
+		return error;
+	if (link->rate_bps != rate.value)
+		link->clock.carry = 0;
+	link->rate_bps = rate.value;
+	return request_accept(text);
+}
+
+_Static_assert(CORE_SHARED_LINKS == 64, "the message of flow_link_control");
 
 size_t flow_control(struct core *core, struct words *words, struct text *text)
 {

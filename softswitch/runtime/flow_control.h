@@ -9,5 +9,6 @@
 
 /* Answers a request `flow ...`, of which that word is read. Returns the length of the reply. */
 size_t flow_control(struct core *core, struct words *words, struct text *text);
+size_t flow_link_control(struct core *core, struct words *words, struct text *text); /* "link" */
 
 #endif

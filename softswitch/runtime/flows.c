@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Settings of single flows (one direction of a 5-tuple) in a hash table with open addressing. A frame belongs to a
  * flow only if its ports follow the IP header: not the later fragments of a packet, and no packet with IPv6 extension
- * headers. Up to two VLAN tags are skipped.
+ * headers. Up to two VLAN tags are skipped. The same table has the settings of source addresses.
  */
 #include "flow.h"
 #include "../../lib/frames.h"
@@ -35,6 +35,7 @@ void flow_table_init(struct flow_table *table, void *memory, uint32_t flows)
 	table->mask = slots_of(flows) - 1;
 	table->limit = flows;
 	table->count = 0;
+	table->addresses = 0;
 	memset(memory, 0, flow_table_bytes(flows));
 }
 
@@ -72,6 +73,18 @@ struct flow *flow_find(const struct flow_table *table, const struct flow_key *ke
 	return flow->set ? flow : NULL;
 }
 
+struct flow *flow_of_frame(const struct flow_table *table, const struct flow_key *key)
+{
+	struct flow *flow = flow_find(table, key);
+	struct flow_key source;
+
+	if (flow || !table->addresses)
+		return flow;
+	memset(&source, 0, sizeof(source));
+	memcpy(source.src_addr, key->src_addr, FLOW_ADDRESS_BYTES);
+	return flow_find(table, &source);
+}
+
 struct flow *flow_add(struct flow_table *table, const struct flow_key *key)
 {
 	struct flow *flow = slot_of(table, key);
@@ -84,6 +97,7 @@ struct flow *flow_add(struct flow_table *table, const struct flow_key *key)
 	flow->key = *key;
 	flow->set = true;
 	table->count++;
+	table->addresses += !key->protocol;
 	return flow;
 }
 

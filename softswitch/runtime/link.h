@@ -12,6 +12,12 @@ struct link_clock {
 	uint64_t carry; /* fraction of a ns in units of 1 / rate_bps: less than rate_bps */
 };
 
+/* An access link that the flows of several source addresses share. */
+struct shared_link {
+	uint64_t rate_bps;
+	struct link_clock clock;
+};
+
 struct flow;
 struct port;
 
@@ -21,7 +27,8 @@ uint64_t link_wire_bits(uint32_t frame_bytes);
  */
 bool link_serve(const struct link_clock *clock, uint64_t rate_bps, uint64_t ready_ns, uint64_t wire_bits,
 		struct link_clock *finish);
-uint64_t link_access(struct port *port, struct flow *flow, uint64_t arrival_ns, uint32_t frame_bytes);
+uint64_t link_access(struct core *core, struct port *port, struct flow *flow, uint64_t arrival_ns,
+		     uint32_t frame_bytes);
 
 /* Updates core_lookahead_ns after a change of ports, delays or mirror sessions. */
 void link_find_lookahead(struct core *core);

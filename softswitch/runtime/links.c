@@ -33,14 +33,22 @@ bool link_serve(const struct link_clock *clock, uint64_t rate_bps, uint64_t read
 }
 
 /* When a frame that enters its access link at arrival_ns reaches the switch. A flow with an access rate has its own
- * access link; the other flows share the port's.
+ * access link, a flow with a shared link that one; the other flows share the port's. A frame on a shared link without a
+ * rate passes at once.
  */
-uint64_t link_access(struct port *port, struct flow *flow, uint64_t arrival_ns, uint32_t frame_bytes)
+uint64_t link_access(struct core *core, struct port *port, struct flow *flow, uint64_t arrival_ns,
+		     uint32_t frame_bytes)
 {
-	bool has_link = flow && flow->access_bps;
-	struct link_clock *clock = has_link ? &flow->access : &port->access;
-	uint64_t rate_bps = has_link ? flow->access_bps : port->access_bps;
+	struct link_clock *clock = &port->access;
+	uint64_t rate_bps = port->access_bps;
 
+	if (flow && flow->link) {
+		clock = &core->links[flow->link].clock;
+		rate_bps = core->links[flow->link].rate_bps;
+	} else if (flow && flow->access_bps) {
+		clock = &flow->access;
+		rate_bps = flow->access_bps;
+	}
 	if (likely(!rate_bps))
 		return arrival_ns;
 	link_serve(clock, rate_bps, arrival_ns, link_wire_bits(frame_bytes), clock);

@@ -56,6 +56,8 @@ static const char *const words[] = {
 	"limit_packets",
 	"limit_bytes",
 	"flow",
+	"link",
+	"any",
 	"clear",
 	";",
 	"stats",
@@ -157,6 +159,9 @@ static const char *const whole[] = {
 	"register write queue_registers_filled 0 0",
 	"register write queue_registers_filled 0 1",
 	"test mirror 7",
+	"flow set 10.0.0.1 any delay 3 access 1000000 ; fd77::1 any link 64 ; 10.0.0.2 any link 1",
+	"link set 1 access 1000000",
+	"link set 64 access 1000",
 	"flow clear",
 	"mirror delete 1",
 	"program",
@@ -194,8 +199,10 @@ static void make_flows(void)
 
 	for (uint64_t index = 0; index < count && used < sizeof(request) - 64; index++)
 		used += (size_t)snprintf(request + used, sizeof(request) - used,
-					 "%s10.0.%d.%d ::1 tcp %d 5201 delay %d", index ? " ; " : "",
-					 (int)draw(256), (int)draw(256), (int)draw(65536), (int)draw(1000));
+					 draw(4) ? "%s10.0.%d.%d ::1 tcp %d 5201 delay %d"
+						 : "%s10.0.%d.%d any access %d delay %d",
+					 index ? " ; " : "", (int)draw(256), (int)draw(256), (int)draw(65536),
+					 (int)draw(1000));
 	if (!draw(2))
 		request[used = draw(used)] = 0;
 	while (used && !draw(2))
@@ -217,7 +224,7 @@ static void try_request(struct core *core)
 	check(length < reply_bytes && strlen(reply) == length);
 	check(!strncmp(reply, "ok\n", 3) || !strncmp(reply, "error ", 6));
 	check(reply[length - 1] == '\n');
-	check(core->flows.count <= core->flows.limit);
+	check(core->flows.count <= core->flows.limit && core->flows.addresses <= core->flows.count);
 	check(!strncmp(reply, "ok\n", 3) || core->flows.count == flows);
 	for (size_t at = 0; at < length; at++)
 		check(reply[at] == '\n' || (reply[at] >= ' ' && reply[at] <= '~'));

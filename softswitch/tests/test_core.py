@@ -219,6 +219,57 @@ def test_flows__a_request_with_an_error_anywhere_changes_nothing() -> None:
     core.set("flow set " + " ; ".join(f"10.0.0.1 10.0.0.2 udp {port} 1 delay 300" for port in (1, 2, 3)))
 
 
+def test_address__settings_are_of_its_flows_without_their_own() -> None:
+    core = Core()
+    core.set("flow set 10.0.0.1 any delay 50 ; 10.0.0.1 10.0.0.2 udp 1 1 delay 300 ; 10.0.0.3 any delay 7")
+    for number, (source, port) in enumerate((("10.0.0.1", 1), ("10.0.0.1", 2), ("10.0.0.2", 1), ("10.0.0.3", 9))):
+        core.receive(number, 1, udp(source, "10.0.0.2", port, port))
+    core.receive(4, 1, udp("10.0.0.1", "10.0.0.2", 3, 3).replace(b"\x40\x11", b"\x40\x01"))  # ICMP: no flow
+    assert [output.due_ns for output in core.run()] == [2, 4, 10, 51, 300]
+    core.set("flow set 10.0.0.1 any", "flow clear")
+    core.receive(1000, 1, udp("10.0.0.1", "10.0.0.2", 2, 2))
+    assert [output.due_ns for output in core.run()] == [1000]
+
+
+def test_address__its_access_link_is_of_all_its_flows() -> None:
+    core = Core()
+    core.set("flow set 10.0.0.1 any access 688000000")  # 62 + 24 bytes: 1000 ns
+    for port in (1, 2, 3):
+        core.receive(0, 1, udp("10.0.0.1", "10.0.0.2", port, port))
+    core.receive(0, 1, udp("10.0.0.2", "10.0.0.1", 1, 1))
+    assert departures(core.run()) == [0, 1000, 2000, 3000]
+
+
+def test_link__is_shared_by_addresses_with_delays_of_their_own() -> None:
+    core = Core()
+    core.set("link set 64 access 7000000000", "flow set 10.0.0.1 any link 64 delay 5 ; 10.0.0.2 any link 64 delay 9")
+    for index in range(7):  # 688 bits at 7 Gbit/s: 98 2/7 ns
+        core.receive(0, 1, udp(f"10.0.0.{1 + index % 2}", "10.0.0.9", index, 1))
+    assert [output.due_ns for output in core.run()] == [688 * k // 7 + (5, 9)[(k - 1) % 2] for k in range(1, 8)]
+    core.set("link set 64 access 0")
+    core.receive(5000, 1, udp("10.0.0.1", "10.0.0.9", 1, 1))
+    assert departures(core.run()) == [5000]
+
+
+def test_address__bad_requests_change_nothing() -> None:
+    core = Core(flows=2)
+    for request, error in (
+        ("flow set any", "address 'any'"),
+        ("flow set 10.0.0.1", "address ''"),
+        ("flow set 10.0.0.1 all delay 5", "address 'all': an IPv4 or IPv6 address, or any"),
+        ("flow set 10.0.0.1 any tcp 1 2", "unknown setting 'tcp'"),
+        ("flow set 10.0.0.1 any link 65", "link '65'"),
+        ("flow set 10.0.0.1 any delay 1 ; 10.0.0.2 any delay 1 ; 10.0.0.3 any delay 1", "flow table full"),
+        ("link set 0 access 1000", "link '0': 1 to 64"),
+        ("link set 65 access 1000", "link '65': 1 to 64"),
+        ("link set 1 access 999", "access '999'"),
+        ("link clear", "unknown request 'link 'clear'"),
+    ):
+        reply = core.control(request)[0]
+        assert reply.startswith(f"error {error}"), (request, reply)
+    core.set("flow set 10.0.0.1 any delay 1 ; 10.0.0.2 any delay 1")
+
+
 def test_access__spreads_arrivals_of_a_port() -> None:
     core = Core()
     core.set("port set 1 access 992000000")
