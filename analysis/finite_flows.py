@@ -16,6 +16,7 @@ from analysis.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
 from analysis.join import Segments
 from analysis.load import Run
 from analysis.metrics import Columns, Window, dropped, percentiles, wire_bytes
+from analysis.paths import NO_PATH, path_of_records
 from analysis.sums import dot
 from runs.verdict import Area
 from wire import wire
@@ -65,8 +66,23 @@ def table(run: Run, queue: Columns, segments: Segments, window: Window) -> pl.Da
         **{name: records[name] for name in COUNTED},
         "end": pl.Series(ends, dtype=pl.UInt32).cat.to(pl.Enum(ENDS)),
         "measured": _began_in(records, window),
+        **_paths(run),
     }
     return pl.DataFrame(columns)
+
+
+def _paths(run: Run) -> dict[str, pl.Series]:
+    """Each record's path in spec.yaml's `paths`, and its RTT without queues; no columns without paths."""
+    if not run.spec.get("paths"):
+        return {}
+    path = pl.Series(path_of_records(run)).replace(NO_PATH, None)
+    return {"path": path, "base_rtt_ns": pl.Series(_base_rtts_ns(run)).replace(0, None)}
+
+
+def _base_rtts_ns(run: Run) -> np.ndarray:
+    """The RTT without queues of each record's path (int64); 0: a long flow."""
+    rtts = [path["rtt_ns"] for path in run.spec.get("paths") or ()]
+    return np.array([*rtts, 0], dtype=np.int64)[path_of_records(run)]
 
 
 def _at_the_queue(run: Run, queue: Columns, segments: Segments) -> dict[str, pl.Series]:
@@ -129,6 +145,8 @@ def _record_reasons(run: Run, records: Columns, window: Window) -> list[str]:
     short = np.count_nonzero(finished & (records["acked_bytes"] != records["size_bytes"]))
     result = [f"{Area.LEDGER}: {short} finished flows have not all of their bytes acknowledged"] if short else []
     in_time = (records["syn_mono_ns"] > 0) & (records["syn_mono_ns"] < window.end_ns - 2 * run.spec["rtt_ns"])
+    if run.spec.get("access_links"):  # a SYN may still wait before its access link, whose queue has no limit
+        in_time &= records["connected_mono_ns"] > 0
     unseen = np.count_nonzero(in_time & (records["flow"] < 0))
     if unseen:
         result.append(f"{Area.LEDGER}: {unseen} flows of flows.bsf have no packet at the queue; see logs/")
@@ -188,6 +206,27 @@ def _of_group(
         "offered_fraction": _offered(run, queue, window, packets),
         "open_mean": _open_mean(records, window),
         "littles_law": _littles_law(records, window, spec),
+        **_by_rtt(run, mine, measured, took_s, done),
+    }
+
+
+def _by_rtt(
+    run: Run, mine: np.ndarray, measured: np.ndarray, took_s: np.ndarray, done: np.ndarray
+) -> dict[str, list[dict[str, Any]]]:
+    """Completion times of each RTT, if there are several. `took_s` is of the group's records that are `done`."""
+    rtts = sorted({path["rtt_ns"] for path in run.spec.get("paths") or ()})
+    if len(rtts) < 2:
+        return {}
+    of_record = _base_rtts_ns(run)[mine]
+    return {
+        "by_rtt": [
+            {
+                "rtt_ns": rtt,
+                "measured": int((measured & (of_record == rtt)).sum()),
+                "completion_s": _spread(took_s[of_record[done] == rtt]),
+            }
+            for rtt in rtts
+        ]
     }
 
 

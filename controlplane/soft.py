@@ -234,8 +234,8 @@ class SoftSwitch(ProgramSwitch):
         return _numbers(self.request("port", "show", port))
 
     def set_flow(self, flow: FiveTuple | SourceAddress, **settings: int) -> None:
-        """Extra propagation delay (delay, ns), access rate (access, bits/s) and shared access link (link) of one direction
-        of a flow, or of a source address.
+        """Extra propagation delay (delay, ns), access rate (access, bits/s) and shared access link (link) of one
+        direction of a flow, or of a source address.
         """
         self.set_flows([(flow, settings)])
 

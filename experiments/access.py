@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""ACCESS: each flow's own link before the bottleneck, in the direction of the data.
+"""ACCESS: each long flow's own link before the bottleneck, or a link that finite flows share; in the direction of the
+data.
 
 The queue of such a link has no limit: only the flow's window bounds it. A window beyond what the link carries in a
 round trip would wait there and do nothing else, so the hosts' socket buffers bound it. From this bound follow the
@@ -8,28 +9,10 @@ switch's memory and the flow's longest round trip.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from experiments.spec import Spec
-from experiments.transfers import LONG, OPEN_LOOP
-
 BUFFER_PER_WINDOW = 2  # a socket buffer counts bytes of memory: a segment takes up to twice its size
 # The middle value of tcp_rmem in the kernel. A receive buffer begins with it, also if the last value is less.
 LEAST_BUFFER_BYTES = 128 << 10
 MOST_BUFFER_BYTES = 256 << 20  # that hosts.tune.tune accepts
-
-
-def refuse(spec: Spec, wrong: Callable[[str, str], None]) -> None:
-    """Calls `wrong` if the experiment cannot have access links. Targets without links: capabilities.py."""
-    if spec.access is None:
-        return
-    if spec.traffic == OPEN_LOOP:
-        wrong("access", "would change the drawn arrivals that TRAFFIC=open-loop is held against theory with; allowed: "
-              "with TRAFFIC=long only")  # fmt: skip
-    elif spec.traffic != LONG:
-        wrong("access", "is a link of each long flow, finite flows have none; allowed: with TRAFFIC=long only")
-    elif spec.switch == "ns3":
-        wrong("access", "is not simulated with SWITCH=ns3; allowed: process, driver")
 
 
 def socket_buffer_bytes(access_bps: int, rate_bps: int, path_rtt_ns: int, mtu_bytes: int) -> int:

@@ -27,7 +27,8 @@ def headline(spec: Resolved, directory: Path) -> str:
         groups = f"{spec.load:g} of the rate in {spec.sizes} packets, {spec.arrivals}, {spec.flows} flows,"
     clock = "real time" if spec.clock == "real" else VIRTUAL[spec.switch]
     seconds = "s" if spec.clock == "real" else "virtual s"
-    access = "" if spec.access_bps is None else f", each flow behind {units.show(spec.access_bps, 'rate')}"
+    links = f"{spec.access_links} access links of" if spec.access_links else "each flow behind"
+    access = "" if spec.access_bps is None else f", {links} {units.show(spec.access_bps, 'rate')}"
     unit = "" if spec.threshold_bytes is None else f", {spec.threshold_bytes} bytes"
     return (
         f"{clock}: {groups} at {units.show(spec.rate_bps, 'rate')}, {units.show(spec.rtt_ns, 'time')}{access}: "

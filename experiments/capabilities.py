@@ -29,6 +29,8 @@ def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, wrong: Wr
                   "allowed: no SWITCH")  # fmt: skip
     if not can.links and spec.rtt_spread.amount:
         wrong("rtt_spread", f"needs a delay for each flow, {who} has no links (capability links: no); allowed: 0ns")
+    if not can.links and spec.rtts is not None:
+        wrong("rtts", f"needs a delay for each flow, {who} has no links (capability links: no); allowed: no RTTS")
     if not can.links and spec.access is not None:
         wrong("access", f"needs a link for each flow, {who} has no links (capability links: no); allowed: no ACCESS")
     if spec.traffic == "open-loop" and (can.rate_unit != "bps" or not can.exact_depth):

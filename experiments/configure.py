@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controlplane.policy import Policy
-from controlplane.soft import FiveTuple, SoftSwitch
+from controlplane.soft import FiveTuple, SoftSwitch, SourceAddress
 from controlplane.switch import Collector, Queue
 from experiments.switches import BOTTLENECK, Switches
 from experiments.topology import (
@@ -29,8 +29,8 @@ POSTCARD_PORT = wire.POSTCARD.const["POSTCARD_UDP_PORT"]
 @dataclass(frozen=True)
 class SwitchSettings:
     """`forth_ns` and `back_ns` are propagation delays towards the receiver and back. `flow_settings` has the flows with
-    a delay or a link of their own, by the names of `SoftSwitch.set_flow`. `queues` has each port's queue, for a switch
-    with queues of its own.
+    a delay or a link of their own, and source addresses, by the names of `SoftSwitch.set_flow`. `queues` has each
+    port's queue, for a switch with queues of its own.
     """
 
     rate_bps: int
@@ -38,7 +38,8 @@ class SwitchSettings:
     back_ns: int
     queues: Mapping[int, Queue]
     policy: Policy
-    flow_settings: tuple[tuple[FiveTuple, Mapping[str, int]], ...]
+    flow_settings: tuple[tuple[FiveTuple | SourceAddress, Mapping[str, int]], ...]
+    shared_links_bps: Mapping[int, int] = field(default_factory=dict)  # access links of source addresses, by number
     nic_rate_bps: int = 0  # at which the sender's NIC spaces bursts; 0: without limit
 
 
@@ -47,6 +48,8 @@ def configure(switches: Switches, settings: SwitchSettings) -> None:
     measured = switches.measured
     if isinstance(measured, SoftSwitch):
         _set_links(measured, settings)
+        for link, rate_bps in settings.shared_links_bps.items():
+            measured.set_link(link, rate_bps)
         measured.set_flows(settings.flow_settings)
     else:
         for port, queue in settings.queues.items():

@@ -16,9 +16,12 @@ _MEANINGS = {
     "flows": "number of flows, open-loop: of 5-tuples (default 16; of a mix: their sum)",
     "rate": "rate of the bottleneck link: kbit, mbit, gbit (kbps, mbps: bytes per second, as tc has it)",
     "rtt": "round-trip time without queueing: us, ms, s",
-    "rtt_spread": "flows get 0 to this much more RTT, in even steps dealt by SEED",
-    "access": "rate of each flow's own link before the bottleneck, data direction: 5mbit (of long traffic; default: "
-    "none, a flow sends as fast as its host can)",
+    "rtt_spread": "flows get 0 to this much more RTT, in even steps dealt by SEED (finite flows: 16 classes)",
+    "rtts": "RTTs of classes of flows, 30ms,50ms,120ms, in place of RTT and RTT_SPREAD: dealt evenly by SEED; RTT is "
+    "then the least",
+    "access": "rate of each long flow's own link before the bottleneck, data direction: 5mbit; with ACCESS_LINKS, of "
+    "each link that finite flows share (default: none, a flow sends as fast as its host can)",
+    "access_links": "of finite flows: number of links before the bottleneck, each of ACCESS and shared by its flows",
     "buf": "buffer of the bottleneck: 1bdp, 166p (packets), 300kB (1024 bytes, as tc has it), 250us",
     "mtu": "largest IP packet in bytes, 576 to 9000",
     "duration": "what is measured, after WARMUP: seconds (20s) or RTTs (1000rtt)",

@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
 from controlplane.targets import TARGETS
-from experiments import access, capabilities, offloads, resolve_traffic, tcp_options, transfers
+from experiments import access, capabilities, offloads, paths, resolve_traffic, tcp_options, transfers
 from experiments.host import Host
 from experiments.spec import (
     ARRIVALS,
@@ -43,7 +44,7 @@ DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}
 # On the wire: a SYN with all its options, and the ACK of a SYN-ACK.
 HANDSHAKE_WIRE_BYTES = 98 + 90
 # Left out of spec.yaml while they have no value: the names of points and jobs follow from its keys.
-LATER_KEYS = ("access_bps", "transfers", "tcp", "offloads")
+LATER_KEYS = ("rtts_ns", "access_bps", "access_links", "transfers", "tcp", "offloads")
 LEAST_CONNECT_INTERVAL_NS = 100_000  # between two SYNs, for a machine in real time
 
 
@@ -83,7 +84,9 @@ class Resolved:
     transfers: tuple[Transfers, ...]  # groups of finite flows
     seed: int
     reps: int
-    access_bps: int | None = None  # of each flow's own link
+    rtts_ns: list[int] | None = None  # of classes of flows; None: RTT and RTT_SPREAD say them
+    access_bps: int | None = None  # of each long flow's own link, or of each that finite flows share
+    access_links: int | None = None  # number of links that finite flows share
     tcp: dict[str, int | str] | None = None  # None: Linux's defaults, and not in spec.yaml
     offloads: dict[str, int] | None = None  # None: off, and not in spec.yaml
 
@@ -111,7 +114,7 @@ class Resolved:
         already fill: twice that, and a second for SYNs that are dropped and sent again (RFC 6298).
         """
         processes = self.process_flows
-        if self.generator != "iperf3" or len(processes) == 1:
+        if self.generator != "iperf3" or len(processes) <= 1:
             return 0
         most_flows = max(flows for _, flows in processes)
         return 2 * most_flows * self.longest_rtt_ns + 10**9
@@ -141,6 +144,16 @@ class Resolved:
         """Most packets in the queue of an access link."""
         held_bytes = self.access_buffer_bytes
         return 0 if held_bytes is None else access.queued_packets(held_bytes, self.mtu_bytes)
+
+    @property
+    def flows_at_once(self) -> int:
+        """Number of flows that are open at the same time, at most."""
+        return self.flows + math.ceil(sum(group.open_flows(self.traffic_ns) for group in self.transfers))
+
+    @property
+    def access_queues_packets(self) -> int:
+        """Most packets in the queues of all access links."""
+        return self.flows_at_once * self.access_packets
 
     @property
     def connect_interval_ns(self) -> int:
@@ -178,7 +191,7 @@ class Resolved:
         in_flight = Fraction(self.rate_bps * (self.rtt_ns + self.rtt_spread_ns), 8 * 10**9 * self.wire_bytes)
         ahead = max(self.buffer_packets, self.ecn_threshold_packets or 0) + units.nearest(in_flight)
         least = POOL_MARGIN + ahead + min(3 * ahead, MOST_BURST)  # postcards and their copies count, too
-        queued = 8 * self.flows * self.access_packets // 7  # clones have an eighth of the pool
+        queued = 8 * self.access_queues_packets // 7  # clones have an eighth of the pool
         return max(least, min(least + queued, MAX_POOL_BYTES // self._pool_packet_bytes))
 
     @property
@@ -242,8 +255,10 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         wrong("generator", "waits for its peer by spinning, which never ends in virtual time; allowed: epoll")
     resolve_traffic.check(spec, given, generator, errors, wrong)
     _check_host(spec, groups, host, errors, wrong)
-    if "access" not in errors:
-        access.refuse(spec, wrong)
+    if not errors.keys() & {"access", "access_links"}:
+        paths.refuse_access(spec, wrong)
+    if not errors.keys() & {"rtts", "access_links"}:
+        paths.refuse(spec, given, wrong)
     if spec.switch == "ns3":
         _check_simulator(spec, errors, wrong)
     can = TARGETS[spec.target].capabilities
@@ -254,7 +269,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
 
     wire_bytes = wire_bytes_of_ip(spec.mtu)
     capabilities.refuse(spec, clock, wire_bytes, can, refused)
-    rtt_ns, rate_bps = units.whole(spec.rtt), units.whole(spec.rate)
+    rtts_ns, rate_bps = paths.rtts_ns(spec), units.whole(spec.rate)
+    rtt_ns = min(rtts_ns) if rtts_ns else units.whole(spec.rtt)
     bdp = Fraction(rate_bps * rtt_ns, 8 * 10**9 * wire_bytes)
     duration_ns, warmup_ns = (resolve_traffic.time_ns(quantity, rtt_ns) for quantity in (spec.duration, spec.warmup))
     if not errors.keys() & {"duration", "rtt"} and duration_ns < UTILIZATION_WINDOW_RTTS * rtt_ns:
@@ -288,7 +304,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         rate_bps=rate_bps,
         rate_pps=capabilities.rate_pps(rate_bps, wire_bytes, can),
         rtt_ns=rtt_ns,
-        rtt_spread_ns=units.whole(spec.rtt_spread),
+        rtt_spread_ns=max(rtts_ns) - rtt_ns if rtts_ns else units.whole(spec.rtt_spread),
         mtu_bytes=spec.mtu,
         wire_bytes=wire_bytes,
         bdp_packets=max(1, units.nearest(bdp)),
@@ -307,11 +323,13 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         transfers=finite,
         seed=spec.seed,
         reps=spec.reps,
+        rtts_ns=rtts_ns,
+        access_links=spec.access_links,
         access_bps=None if spec.access is None else units.whole(spec.access),
         tcp=tcp_options.resolve(spec, spec.traffic, spec.switch, wrong),
         offloads=offloads.resolve(spec, given, clock, switch, capabilities.on_testbed(can), rate_bps, wrong),
     )
-    if resolved.pool_bytes > MAX_POOL_BYTES and not errors.keys() & {"buf", "rate", "rtt", "rtt_spread"}:
+    if resolved.pool_bytes > MAX_POOL_BYTES and not errors.keys() & {"buf", "rate", "rtt", "rtts", "rtt_spread"}:
         wrong(
             "buf",
             f"makes the switch hold {resolved.pool_packets} packets, {resolved.pool_bytes >> 20} MiB; allowed: "

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit
-from controlplane.soft import FiveTuple
+from controlplane.soft import FiveTuple, SourceAddress
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS
-from experiments import capabilities, cost, host, topology, transfers
+from experiments import capabilities, cost, host, paths, topology, transfers
 from experiments.cell import RUNTIME
 from experiments.configure import POSTCARD_PORT, TCP, SwitchSettings
 from experiments.resolve import Resolved
@@ -96,7 +96,7 @@ def plan_run(spec: Resolved, repetition: int) -> RunPlan:
     return RunPlan(
         title=f"repetition {repetition} of {spec.reps}" if spec.reps > 1 else spec.name,
         target=spec.target,
-        stored_spec=spec.to_dict() | {"repetition": repetition, "extra_delays_ns": delays_ns},
+        stored_spec=spec.to_dict() | {"repetition": repetition, "extra_delays_ns": delays_ns} | _paths(spec),
         network=network(spec),
         settings=_settings(spec, flows),
         traffic=_traffic(spec, repetition, processes, flows, finite),
@@ -123,6 +123,7 @@ def network(spec: Resolved) -> Network:
         switch=topology.SWITCH if soft else f"{spec.target}_switch",
         line=not TARGETS[spec.target].capabilities.links,
         driver=spec.switch == "driver",
+        sender_addresses=tuple(path.src_addr for path in paths.paths(spec)),
     )
 
 
@@ -164,9 +165,12 @@ def extra_delays_ns(spec: Resolved, repetition: int) -> list[int]:
     """Each flow's delay beyond RTT: even steps from 0 to RTT_SPREAD, shuffled among the flows by SEED and repetition.
 
     Random draws would change the distribution of RTTs between repetitions. Even steps change only which flow has which.
+    Of RTTS, flow k has element k mod their number before they are shuffled.
     """
     intervals = max(spec.flows - 1, 1)
     delays = [spec.rtt_spread_ns * i // intervals for i in range(spec.flows)]
+    if spec.rtts_ns:
+        delays = [spec.rtts_ns[i % len(spec.rtts_ns)] - spec.rtt_ns for i in range(spec.flows)]
     random.Random(f"delays {spec.seed} {repetition}").shuffle(delays)
     return delays
 
@@ -222,7 +226,9 @@ def _settings(spec: Resolved, flows: tuple[Flow, ...]) -> SwitchSettings:
             (FiveTuple(flow.src_addr, flow.dst_addr, TCP, flow.src_port, flow.dst_port), own)
             for flow in flows
             if (own := _flow_settings(spec, flow))
-        ),
+        )
+        + tuple((SourceAddress(path.src_addr), _path_settings(spec, path)) for path in paths.paths(spec)),
+        shared_links_bps=dict.fromkeys(range(1, (spec.access_links or 0) + 1), spec.access_bps or 0),
         nic_rate_bps=(spec.offloads or {}).get("nic_rate_bps", 0),
     )
 
@@ -233,6 +239,16 @@ def _flow_settings(spec: Resolved, flow: Flow) -> dict[str, int]:
     return {name: value for name, value in own.items() if value}
 
 
+def _path_settings(spec: Resolved, path: paths.Path) -> dict[str, int]:
+    return {"delay": path.rtt_ns - spec.rtt_ns} | ({"link": path.access_link} if path.access_link else {})
+
+
+def _paths(spec: Resolved) -> dict[str, Any]:
+    """The paths of finite flows in spec.yaml, if there are several."""
+    listed = [path._asdict() for path in paths.paths(spec)]
+    return {"paths": listed} if listed else {}
+
+
 def _traffic(
     spec: Resolved, repetition: int, processes: list[FlowProcess], flows: tuple[Flow, ...], finite: list[range]
 ) -> TrafficPlan:
@@ -241,7 +257,10 @@ def _traffic(
         return TrafficPlan("open_loop", flows, _open_loop_options(spec, repetition, processes))
     options = _tcp_options(spec, repetition, processes)
     if finite:
-        options["transfers"] = [group.plan(ports.start) for group, ports in zip(spec.transfers, finite, strict=True)]
+        options["transfers"] = [
+            group.plan(ports.start, tuple(path.src_addr for path in paths.paths(spec)))
+            for group, ports in zip(spec.transfers, finite, strict=True)
+        ]
     return TrafficPlan("long_flows", flows, options)
 
 

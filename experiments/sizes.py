@@ -24,7 +24,6 @@ SOCKETS = 2  # of a flow
 FLOW_BYTES = 24 << 10  # of a flow's two sockets, files and counters
 FINITE_FLOW_BYTES = 1 << 10  # of a finite flow at sender and receiver, whether it is open or not
 OPEN_FLOW_BYTES = 16 << 10  # of an open finite flow's two sockets; its packets in flight are counted in the window
-FINITE_FLOW_S = 10  # no finite flow of a load below 1 is open for longer, on the average
 TRACE_EVENT_BYTES = 256  # in a ring, with the kernel's headers
 TRACER_PERIOD_S = 0.02  # between two readings of the rings
 BASE_MIB = 320  # of a virtual machine, for the kernel, Python programs and page cache
@@ -46,10 +45,10 @@ def sizes(spec: Resolved) -> Sizes:
     frame_bytes = max(spec.mtu_bytes, topology.COLLECTOR_MTU_BYTES) + FRAME_EXTRA_BYTES
     ring_mib = _trace_ring_mib(spec)
     windows = spec.bdp_packets * (spec.rtt_ns + spec.rtt_spread_ns) // spec.rtt_ns + spec.buffer_packets
-    windows += min(spec.flows * spec.access_packets, spec.pool_packets)
+    windows += min(spec.access_queues_packets, spec.pool_packets)
     tcp_bytes = SEGMENTS_PER_WINDOW_PACKET * windows * (spec.wire_bytes + SEGMENT_BYTES) + spec.flows * FLOW_TCP_BYTES
     if spec.access_buffer_bytes is not None:
-        tcp_bytes = min(tcp_bytes, spec.flows * (SOCKETS * spec.access_buffer_bytes + FLOW_TCP_BYTES))
+        tcp_bytes = min(tcp_bytes, spec.flows_at_once * (SOCKETS * spec.access_buffer_bytes + FLOW_TCP_BYTES))
     pool_bytes = spec.pool_packets * (frame_bytes + POOL_PACKET_BYTES)
     rings_mib = ring_mib + (SWITCH_RINGS_MIB if spec.switch == "process" else 0)
     other_bytes = pool_bytes + windows * BODY_BYTES + spec.flows * FLOW_BYTES + _finite_bytes(spec)
@@ -64,9 +63,8 @@ def sizes(spec: Resolved) -> Sizes:
 
 def _finite_bytes(spec: Resolved) -> int:
     """Of all finite flows, and of those that are open at the same time."""
-    longest_ns = min(FINITE_FLOW_S * 10**9, spec.traffic_ns)
     planned = sum(group.flows(spec.traffic_ns) for group in spec.transfers)
-    at_once = sum(group.users or group.flows(longest_ns) for group in spec.transfers)
+    at_once = sum(group.open_flows(spec.traffic_ns) for group in spec.transfers)
     return int(planned * FINITE_FLOW_BYTES + at_once * OPEN_FLOW_BYTES)
 
 

@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, ConfigDict, ValidationError
 from controlplane.policy import WATCHED_MODES
 from controlplane.targets import TARGETS
 from experiments import offloads, tcp_options
+from experiments.paths import MOST_ACCESS_LINKS, read_rtts
 from experiments.transfers import Drawn, read_distribution, read_traffic
 from hosts.traffic.open_loop import ARRIVALS, SIZES
 from hosts.traffic.transfers import MOST_USERS, THINK_FROM
@@ -89,6 +90,7 @@ Read = BeforeValidator
 _FLOWS_WHY = "so many client ports are kept for them"
 _RATE_WHY = "below, a packet takes seconds; above, no time stamp of this machine means anything"
 _RTT_WHY = "below, the switch's own lateness is larger"
+_RTT = quantity("time", low="100us", high="10s", why=_RTT_WHY)
 _BUFFER = quantity("bdp", "packets", "bytes", "time", positive=True)
 
 
@@ -101,9 +103,11 @@ class Spec(tcp_options.TcpKeys, offloads.OffloadKeys):
     cc: Annotated[Any, Read(_groups)] = "cubic"
     flows: Annotated[int | None, Read(optional(whole_number(1, MAX_FLOWS, _FLOWS_WHY)))] = None
     rate: Annotated[Any, Read(quantity("rate", low="64kbit", high="100gbit", why=_RATE_WHY))] = "200mbit"
-    rtt: Annotated[Any, Read(quantity("time", low="100us", high="10s", why=_RTT_WHY))] = "10ms"
+    rtt: Annotated[Any, Read(_RTT)] = "10ms"
     rtt_spread: Annotated[Any, Read(quantity("time", low="0ns", high="10s"))] = "0ns"
+    rtts: Annotated[Any, Read(optional(read_rtts(_RTT)))] = None
     access: Annotated[Any, Read(optional(quantity("rate", low="64kbit", high="100gbit", why=_RATE_WHY)))] = None
+    access_links: Annotated[int | None, Read(optional(whole_number(1, MOST_ACCESS_LINKS)))] = None
     buf: Annotated[Any, Read(_BUFFER)] = "1bdp"
     mtu: Annotated[int, Read(whole_number(576, 9000, "bytes; below, IPv4 hosts may refuse; above, no jumbo frame"))] = (
         1500

@@ -74,6 +74,7 @@ class Network:
     switch: str = SWITCH
     line: bool = False
     driver: bool = False
+    sender_addresses: tuple[str, ...] = ()  # beside SENDER.ipv4
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -109,7 +110,7 @@ def build(network: Network) -> None:
         if network.line:
             _join_line(network)
     for host in HOSTS:
-        _ip(_host_lines(host, with_ipv6=bool(host.ipv6) and with_ipv6), host.name)
+        _ip(_host_lines(host, bool(host.ipv6) and with_ipv6, network.sender_addresses), host.name)
 
 
 def _neighbour(host: LabHost, network: Network) -> str:
@@ -142,7 +143,7 @@ def _driver_lines(host: LabHost, mtu_bytes: int) -> list[str]:
     ]
 
 
-def _host_lines(host: LabHost, with_ipv6: bool) -> list[str]:
+def _host_lines(host: LabHost, with_ipv6: bool, sender_addresses: tuple[str, ...]) -> list[str]:
     lines = ["link set lo up", f"link set {INTERFACE} up", f"address add {host.ipv4}/24 dev {INTERFACE}"]
     if with_ipv6:
         lines.append(f"address add {host.ipv6}/64 dev {INTERFACE} nodad")
@@ -151,6 +152,12 @@ def _host_lines(host: LabHost, with_ipv6: bool) -> list[str]:
         lines.append(f"neighbour add {peer.ipv4} lladdr {peer.mac} dev {INTERFACE} nud permanent")
         if with_ipv6:
             lines.append(f"neighbour add {peer.ipv6} lladdr {peer.mac} dev {INTERFACE} nud permanent")
+    if host is SENDER:
+        lines += [f"address add {address}/24 dev {INTERFACE}" for address in sender_addresses]
+    if host is RECEIVER:
+        lines += [
+            f"neighbour add {address} lladdr {SENDER.mac} dev {INTERFACE} nud permanent" for address in sender_addresses
+        ]
     if host is COLLECTOR:
         lines.append(f"neighbour add {POSTCARD_SOURCE} lladdr {host.switch_mac} dev {INTERFACE} nud permanent")
     return lines

@@ -23,6 +23,7 @@ from lib.values import number
 
 LONG, OPEN_LOOP = "long", "open-loop"
 TRAFFIC = (LONG, *KINDS, OPEN_LOOP)
+FINITE_FLOW_S = 10  # no finite flow of a load below 1 is open for longer, on the average
 MOST_TRANSFERS = 2_000_000  # in a run: each has a record and a row
 DEFAULT_USERS = 100
 DEFAULT_THINK = "exponential:1s"
@@ -77,13 +78,19 @@ class Transfers:
         assert self.mean_think_ns is not None
         return self.users * duration_ns / self.mean_think_ns
 
+    def open_flows(self, duration_ns: int) -> float:
+        """Number of flows that are open at the same time, at most."""
+        return self.users or self.flows(min(FINITE_FLOW_S * 10**9, duration_ns))
+
     def offered_bps(self) -> float:
         """Bits on the wire that the group offers, if the network takes no time."""
         return self.flows(10**9) * 8 * self.mean_wire_bytes
 
-    def plan(self, first_server_port: int) -> dict[str, Any]:
+    def plan(self, first_server_port: int, sources: tuple[str, ...]) -> dict[str, Any]:
         """The group in a plan of hosts/traffic."""
         common = {"kind": self.kind, "cc": self.cc, "first_server_port": first_server_port, "sizes": self.sizes}
+        if sources:
+            common["sources"] = list(sources)
         if self.kind == "finite":
             return {**common, "arrivals": self.arrivals, "mean_gap_ns": self.mean_gap_ns}
         return {**common, "users": self.users, "think": self.think, "think_from": self.think_from}
@@ -223,7 +230,9 @@ def resolve(spec: Any, cc: str | None, wire_bytes: int, traffic_ns: int, wrong: 
 KEYS_OF_KINDS = {
     "flows": (LONG, OPEN_LOOP),
     "start_spread": (LONG,),
-    "rtt_spread": (LONG,),
+    "rtt_spread": (LONG, *KINDS),
+    "rtts": (LONG, *KINDS),
+    "access_links": KINDS,
     "generator": (LONG, *KINDS),
     "cc": (LONG, *KINDS),
     "finite_cc": KINDS,

@@ -30,7 +30,8 @@ OPEN_LOOP_SPEC = {"datagram_flows": int, "load": float, "sizes": str, "arrivals"
 OPTIONAL_SPEC = {
     "name": str, "target": str, "clock": str, "switch": str, "delay": str, "traffic": str, "generator": str,
     "threshold_bytes": int, "ecn_threshold_packets": int, "ecn_threshold_bytes": int, "rate_pps": int,
-    "access_bps": int, "transfers": list, "tcp": dict, "offloads": dict,
+    "access_bps": int, "rtts_ns": list, "access_links": int, "paths": list, "transfers": list,
+    "tcp": dict, "offloads": dict,
 }  # fmt: skip
 
 _ALLOWED = {
@@ -104,6 +105,12 @@ def read(path: Path) -> dict[str, Any]:
         for g in spec.get("transfers") or ()
     ):
         wrong.append("transfers must be a list of {kind, cc, ...}")
+    if not wrong and not all(
+        isinstance(path, dict) and isinstance(path.get("src_addr"), str)
+        and all(type(path.get(key)) is int and 0 <= path[key] < 1 << 60 for key in ("rtt_ns", "access_link"))
+        for path in spec.get("paths") or ()
+    ):  # fmt: skip
+        wrong.append("paths must be a list of {src_addr, rtt_ns, access_link}")
     if not wrong and "sizes" in required and not LEAST_IP_BYTES <= spec["mtu_bytes"] <= MOST_IP_BYTES:
         wrong.append(f"mtu_bytes must be from {LEAST_IP_BYTES} to {MOST_IP_BYTES}, is {spec['mtu_bytes']}")
     if wrong:

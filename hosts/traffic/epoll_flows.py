@@ -25,7 +25,7 @@ def offsets_ns(plan: LongFlowsPlan) -> list[int]:
 
 
 def flow_lines(plan: LongFlowsPlan) -> Iterator[str]:
-    """Standard input of tcp_flows: CC CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER."""
+    """Standard input of tcp_flows: CC CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [ADDRESS]."""
     offsets = iter(offsets_ns(plan))
     for process in plan.processes:
         for number in range(process.flows):
@@ -35,7 +35,8 @@ def flow_lines(plan: LongFlowsPlan) -> Iterator[str]:
         for index, transfer in enumerate(transfers.draw(group, number, finite_ns(plan), plan.seed)):
             client_port, server_port = transfers.ports(index, group)
             user = users_before + transfer.user if transfer.user else 0
-            yield f"{group.cc} {client_port} {server_port} {transfer.offset_ns} {transfer.size_bytes} {user}\n"
+            source = f" {group.sources[transfer.source]}" if group.sources else ""
+            yield f"{group.cc} {client_port} {server_port} {transfer.offset_ns} {transfer.size_bytes} {user}{source}\n"
         users_before += group.users
 
 

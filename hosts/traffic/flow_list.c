@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Reads the flows strictly: six words a line, every number in bounds.
+// Reads the flows strictly: six or seven words a line, every number in bounds.
 #include "flow_list.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 
 enum { LINE_BYTES = 160, FIRST_CAPACITY = 1024 };
 
-#define FORM "CC CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER"
+#define FORM "CC CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [ADDRESS]"
 
 /* The stored name, so that a flow needs a pointer only. NULL: no name of a congestion control, or too many names. */
 static const char *intern(struct flow_list *list, const char *word)
@@ -33,6 +34,25 @@ static const char *intern(struct flow_list *list, const char *word)
 	return NULL;
 }
 
+/* The stored address. NULL: not numeric, or too many addresses. */
+static const struct sockaddr_storage *intern_source(struct flow_list *list, const char *word)
+{
+	struct sockaddr_storage address = {.ss_family = strchr(word, ':') ? AF_INET6 : AF_INET};
+	void *bytes = &((struct sockaddr_in *)&address)->sin_addr;
+
+	if (address.ss_family == AF_INET6)
+		bytes = &((struct sockaddr_in6 *)&address)->sin6_addr;
+	if (inet_pton(address.ss_family, word, bytes) != 1)
+		return NULL;
+	for (int index = 0; index < MOST_SOURCES; index++) {
+		if (!list->sources[index].ss_family)
+			list->sources[index] = address;
+		if (!memcmp(&list->sources[index], &address, sizeof(address)))
+			return &list->sources[index];
+	}
+	return NULL;
+}
+
 static bool next_number(char **rest, uint64_t low, uint64_t high, uint64_t *value)
 {
 	const char *word = strtok_r(NULL, " \n", rest);
@@ -43,13 +63,19 @@ static bool next_number(char **rest, uint64_t low, uint64_t high, uint64_t *valu
 static bool read_line(struct flow_list *list, char *line, struct flow *flow)
 {
 	uint64_t client_port, server_port, offset_ns, bytes, user;
+	const struct sockaddr_storage *source = NULL;
+	const char *address;
 	char *rest = line;
 	const char *cc = intern(list, strtok_r(line, " \n", &rest));
 
 	if (!cc || !next_number(&rest, 1, 65535, &client_port) ||
 	    !next_number(&rest, 1, 65535, &server_port) || !next_number(&rest, 0, INT64_MAX, &offset_ns) ||
 	    !next_number(&rest, 0, INT64_MAX, &bytes) || !next_number(&rest, 0, UINT32_MAX, &user) ||
-	    (user && !bytes) || strtok_r(NULL, " \n", &rest))
+	    (user && !bytes))
+		return false;
+	address = strtok_r(NULL, " \n", &rest);
+	source = address ? intern_source(list, address) : NULL;
+	if (address && (!source || strtok_r(NULL, " \n", &rest)))
 		return false;
 	*flow = (struct flow){
 		.cc = cc,
@@ -58,6 +84,7 @@ static bool read_line(struct flow_list *list, char *line, struct flow *flow)
 		.offset_ns = offset_ns,
 		.bytes = bytes,
 		.user = (uint32_t)user,
+		.source = source,
 		.fd = -1,
 	};
 	return true;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The flows of tcp_flows, one a line of its standard input:
- *   CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER
+ *   CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [ADDRESS]
  * BYTES 0: a long flow. It connects before the common start and sends from OFFSET_NS after the start to the end.
  * Otherwise a finite flow, which connects, sends BYTES and closes. With USER 0 it connects OFFSET_NS after the start.
  * A user's finite flows follow each other in the order of their lines: the first connects OFFSET_NS after the start,
  * each other one OFFSET_NS after the end of the flow before it.
+ * ADDRESS, IPv4 or IPv6, is the client's; without it the kernel chooses. It selects the flow's path at the switch.
  * The caller has checked the plan as a whole; a malformed line is still reported with its number.
  */
 #ifndef TRAFFIC_FLOW_LIST_H
@@ -18,6 +19,7 @@
 enum {
 	MOST_FLOWS = 1 << 22,	       /* bounds the memory to a GiB */
 	MOST_CONGESTION_CONTROLS = 64, /* of one run */
+	MOST_SOURCES = 256,	       /* client addresses of one run */
 	CC_NAME_BYTES = 16,	       /* TCP_CA_NAME_MAX, net/tcp.h */
 };
 
@@ -35,7 +37,8 @@ struct flow {
 	const char *cc;
 	uint64_t offset_ns;
 	uint64_t bytes;
-	struct flow *next; /* of the same user */
+	const struct sockaddr_storage *source; /* without a port; NULL: the kernel chooses */
+	struct flow *next;		       /* of the same user */
 	bool follows;	   /* another flow of the same user */
 	uint32_t user;
 	uint16_t client_port;
@@ -58,6 +61,7 @@ struct flow_list {
 	uint32_t count;
 	struct flow **long_flows; /* sorted by offset, then by client port */
 	uint32_t long_count;
+	struct sockaddr_storage sources[MOST_SOURCES]; /* as many as are named; family 0 after them */
 	char ccs[MOST_CONGESTION_CONTROLS][CC_NAME_BYTES];
 };
 

@@ -61,7 +61,7 @@ void flow_records_add(struct flow_records *records, const struct path *path, con
 
 	if (!records->open)
 		return;
-	take_address(&path->local, &record.src_addr_hi, &record.src_addr_lo);
+	take_address(flow->source ? flow->source : &path->local, &record.src_addr_hi, &record.src_addr_lo);
 	take_address(&path->server.address, &record.dst_addr_hi, &record.dst_addr_lo);
 	memcpy(block_writer_slot(&records->writer), &record, sizeof(record));
 	block_writer_added(&records->writer);

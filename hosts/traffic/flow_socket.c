@@ -49,18 +49,22 @@ __attribute__((format(printf, 3, 4))) static int fail(struct flow *flow, int err
 
 static int open_socket(struct flow *flow, const struct path *path)
 {
-	struct sockaddr_storage any = {.ss_family = path->server.address.ss_family};
+	struct sockaddr_storage local = {.ss_family = path->server.address.ss_family};
 	const int on = 1, mss = (int)path->mss_bytes;
 	socklen_t length;
 
-	if (any.ss_family == AF_INET6) {
-		((struct sockaddr_in6 *)&any)->sin6_port = htons(flow->client_port);
+	if (flow->source && flow->source->ss_family != local.ss_family)
+		return fail(flow, -EAFNOSUPPORT, "its address and the server's are not both IPv4 or both IPv6");
+	if (flow->source)
+		local = *flow->source;
+	if (local.ss_family == AF_INET6) {
+		((struct sockaddr_in6 *)&local)->sin6_port = htons(flow->client_port);
 		length = sizeof(struct sockaddr_in6);
 	} else {
-		((struct sockaddr_in *)&any)->sin_port = htons(flow->client_port);
+		((struct sockaddr_in *)&local)->sin_port = htons(flow->client_port);
 		length = sizeof(struct sockaddr_in);
 	}
-	flow->fd = socket(any.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	flow->fd = socket(local.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (flow->fd < 0)
 		return fail(flow, -errno, "making a socket: %s", strerror(errno));
 	if (setsockopt(flow->fd, IPPROTO_TCP, TCP_CONGESTION, flow->cc, (socklen_t)strlen(flow->cc)))
@@ -72,7 +76,7 @@ static int open_socket(struct flow *flow, const struct path *path)
 		return fail(flow, -errno, "setting a segment size of %d bytes: %s", mss, strerror(errno));
 	/* Otherwise an earlier flow that ended with a FIN blocks the port for a minute (TIME-WAIT). */
 	setsockopt(flow->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(flow->fd, (struct sockaddr *)&any, length))
+	if (bind(flow->fd, (struct sockaddr *)&local, length))
 		return fail(flow, -errno, "taking client port %d: %s", flow->client_port, strerror(errno));
 	return 0;
 }
@@ -136,7 +140,7 @@ int flow_connected(struct flow *flow, struct path *path)
 	if (path->ecn && !(info.tcpi_options & TCPI_OPT_ECN))
 		return fail(flow, -EPROTO,
 			    "ECN was not negotiated: net.ipv4.tcp_ecn must be 1 here, 1 or 2 on the server");
-	if (!path->local.ss_family) {
+	if (!flow->source && !path->local.ss_family) {
 		length = sizeof(path->local);
 		getsockname(flow->fd, (struct sockaddr *)&path->local, &length);
 	}

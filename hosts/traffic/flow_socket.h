@@ -13,7 +13,7 @@
 /* The settings that all flows share. */
 struct path {
 	struct server server;
-	struct sockaddr_storage local; /* our address, known from the first connection on */
+	struct sockaddr_storage local; /* of flows without `source`: known from their first connection on */
 	uint64_t mss_bytes;	       /* 0: the path's MSS */
 	bool ecn;		       /* a connection without ECN is a failure */
 };

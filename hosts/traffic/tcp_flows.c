@@ -24,10 +24,11 @@ const char *const program_name = "tcp_flows";
 static const char USAGE[] =
 	"usage: tcp_flows --server ADDRESS --duration-ns N --report FILE [option...] <FLOWS\n"
 	"Sends on TCP flows for a given time. FLOWS has a line per flow:\n"
-	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER\n"
+	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [ADDRESS]\n"
 	"BYTES 0: a long flow, which sends from OFFSET_NS after the start to the end. Otherwise a flow of "
 	"BYTES,\n"
 	"which connects OFFSET_NS after the start; of USER's later flows, after the end of the flow before.\n"
+	"ADDRESS: the client's.\n"
 	"  --server ADDRESS          IPv4 or IPv6 address of the host that runs traffic_sink\n"
 	"  --duration-ns N           from the last flow's start to the end\n"
 	"  --report FILE             results as JSON\n"

@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from ipaddress import ip_address
+from itertools import count
 from random import Random
 from typing import Any, NamedTuple
 
@@ -27,6 +29,7 @@ FIRST_CLIENT_PORT, CLIENT_PORTS = 2_000, 18_000  # below the ports of long flows
 MOST_SERVER_PORTS = 512
 MOST_TRANSFERS = CLIENT_PORTS * MOST_SERVER_PORTS
 MOST_USERS = 100_000
+MOST_SOURCES = 256  # flow_list.h
 
 
 class Transfer(NamedTuple):
@@ -37,6 +40,7 @@ class Transfer(NamedTuple):
     offset_ns: int
     size_bytes: int
     user: int  # 0: none
+    source: int  # index in the group's sources
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class TransferGroup:
     users: int
     think: Distribution | None
     think_from: str
+    sources: tuple[str, ...] = ()  # client addresses: flows or users take them in turn; none: the host's own
 
 
 def parse(values: Any, path: str, read: Reader) -> TransferGroup | None:
@@ -61,7 +66,7 @@ def parse(values: Any, path: str, read: Reader) -> TransferGroup | None:
         return None
     kind = read.choice(values, "kind", KINDS)
     own = {"finite": {"arrivals", "mean_gap_ns"}, "closed-loop": {"users", "think", "think_from"}}[kind]
-    read.unknown(values, {"kind", "cc", "first_server_port", "sizes", *own}, f"{path}.")
+    read.unknown(values, {"kind", "cc", "first_server_port", "sizes", "sources", *own}, f"{path}.")
     before = len(read.errors)
     cc = read.text(values, "cc", CC_NAME, "the name of a congestion control ([a-z0-9_]+)", f"{path}.")
     port = read.number(values, "first_server_port", 1, 65535, f"{path}.")
@@ -72,9 +77,20 @@ def parse(values: Any, path: str, read: Reader) -> TransferGroup | None:
     if kind == "finite" and (isinstance(gap, bool) or not isinstance(gap, (int, float)) or not 1 <= gap <= MOST_NS):
         read.errors.append(f"{path}.mean_gap_ns: {gap!r} is not a number from 1 to {MOST_NS}")
     arrivals, think_from = read.choice(values, "arrivals", ARRIVALS), read.choice(values, "think_from", THINK_FROM)
+    sources = _sources(values.get("sources", []), path, read)
     if len(read.errors) > before or sizes is None:
         return None
-    return TransferGroup(kind, cc, port, sizes, arrivals, float(gap), users, think, think_from)
+    return TransferGroup(kind, cc, port, sizes, arrivals, float(gap), users, think, think_from, sources)
+
+
+def _sources(values: Any, path: str, read: Reader) -> tuple[str, ...]:
+    try:
+        if not isinstance(values, list) or len(values) > MOST_SOURCES or len(set(values)) < len(values):
+            raise ValueError
+        return tuple(str(ip_address(str(value))) for value in values)
+    except (TypeError, ValueError):
+        read.errors.append(f"{path}.sources: give a list of up to {MOST_SOURCES} different addresses")
+        return ()
 
 
 def _distribution(values: dict[str, Any], key: str, path: str, read: Reader) -> Distribution | None:
@@ -89,7 +105,19 @@ def draw(group: TransferGroup, number: int, duration_ns: int, seed: int) -> Iter
     """The flows of group `number` that can begin within `duration_ns`. Users are numbered from 1 in each group."""
     if group.kind == "finite":
         return _arriving(group, number, duration_ns, seed)
-    return (transfer for user in range(group.users) for transfer in _of_user(group, number, user, duration_ns, seed))
+    dealt = _dealt_sources(group, number, seed)
+    return (
+        transfer
+        for user in range(group.users)
+        for transfer in _of_user(group, number, user, duration_ns, seed, dealt[user % len(dealt)])
+    )
+
+
+def _dealt_sources(group: TransferGroup, number: int, seed: int) -> list[int]:
+    """Flow or user k has element k mod their number: of each as many, in an order that the seed decides."""
+    dealt = list(range(max(1, len(group.sources))))
+    Random(f"sources {seed} {number}").shuffle(dealt)
+    return dealt
 
 
 def _size(group: TransferGroup, random: Random) -> int:
@@ -98,15 +126,18 @@ def _size(group: TransferGroup, random: Random) -> int:
 
 def _arriving(group: TransferGroup, number: int, duration_ns: int, seed: int) -> Iterator[Transfer]:
     sizes, gaps = Random(f"sizes {seed} {number}"), Random(f"arrivals {seed} {number}")
+    dealt = _dealt_sources(group, number, seed)
     at_ns = 0.0
-    while True:
+    for index in count():
         at_ns += -group.mean_gap_ns * math.log1p(-gaps.random()) if group.arrivals == "poisson" else group.mean_gap_ns
         if at_ns >= duration_ns:
             return
-        yield Transfer(int(at_ns), _size(group, sizes), 0)
+        yield Transfer(int(at_ns), _size(group, sizes), 0, dealt[index % len(dealt)])
 
 
-def _of_user(group: TransferGroup, number: int, user: int, duration_ns: int, seed: int) -> Iterator[Transfer]:
+def _of_user(
+    group: TransferGroup, number: int, user: int, duration_ns: int, seed: int, source: int
+) -> Iterator[Transfer]:
     """The first flow begins after a think time. The flows suffice for a network that takes no time."""
     assert group.think is not None
     random = Random(f"user {seed} {number} {user}")
@@ -117,7 +148,8 @@ def _of_user(group: TransferGroup, number: int, user: int, duration_ns: int, see
         size = _size(group, random)
         if at_ns >= duration_ns:
             return
-        yield Transfer(think_ns, size, user + 1) if group.think_from == "end" else Transfer(at_ns, size, 0)
+        waits = group.think_from == "end"
+        yield Transfer(think_ns if waits else at_ns, size, user + 1 if waits else 0, source)
 
 
 def ports(index: int, group: TransferGroup) -> tuple[int, int]:
