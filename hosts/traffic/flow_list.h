@@ -39,7 +39,7 @@ struct flow {
 	uint64_t bytes;
 	const struct sockaddr_storage *source; /* without a port; NULL: the kernel chooses */
 	struct flow *next;		       /* of the same user */
-	bool follows;	   /* another flow of the same user */
+	bool follows;			       /* another flow of the same user */
 	uint32_t user;
 	uint16_t client_port;
 	uint16_t server_port;

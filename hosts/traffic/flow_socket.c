@@ -54,7 +54,8 @@ static int open_socket(struct flow *flow, const struct path *path)
 	socklen_t length;
 
 	if (flow->source && flow->source->ss_family != local.ss_family)
-		return fail(flow, -EAFNOSUPPORT, "its address and the server's are not both IPv4 or both IPv6");
+		return fail(flow, -EAFNOSUPPORT,
+			    "its address and the server's are not both IPv4 or both IPv6");
 	if (flow->source)
 		local = *flow->source;
 	if (local.ss_family == AF_INET6) {

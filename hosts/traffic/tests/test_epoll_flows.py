@@ -128,6 +128,9 @@ def test_offsets__are_those_of_the_seed_and_cover_the_spread():
         (None, "cu-bic 1 2 0 0 0\n", "line 1"),
         (None, "cubic 1 2 0 0 0 0\n", "line 1"),
         (None, "cubic 1 2 0 0 1\n", "line 1"),
+        (None, "cubic 1 2 0 9 1 10.0.0.256\n", "line 1"),
+        (None, "cubic 1 2 0 9 1 10.0.0.1 0\n", "line 1"),
+        (None, "".join(f"cubic 1 2 0 9 1 10.0.{n >> 8}.{n & 255}\n" for n in range(257)), "line 257"),
         (None, "c" * 200, "line 1"),
     ],
 )

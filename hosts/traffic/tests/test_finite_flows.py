@@ -68,6 +68,22 @@ def test_plan__flows_of_one_more_than_the_client_ports_go_to_the_next_server_por
     assert transfers.server_ports(transfers.CLIENT_PORTS + 1) == 2
 
 
+def test_plan__flows_and_users_take_the_sources_in_turn():
+    sources = [f"10.77.0.{last}" for last in (16, 17, 18, 19)]
+
+    def drawn(group, seed):
+        plan = parse(plan_of(transfers=[{**group, "sources": sources}], seed=seed))
+        return [line.split() for line in epoll_flows.flow_lines(plan)]
+
+    of_flows = [words[6] for words in drawn(OPEN, 1)]
+    assert set(of_flows[:4]) == set(sources)
+    assert all(source == of_flows[index % 4] for index, source in enumerate(of_flows))
+    assert len({tuple(words[6] for words in drawn(OPEN, seed)[:4]) for seed in range(9)}) > 3
+    by_user = {(words[5], words[6]) for words in drawn(USERS, 1)}
+    assert len(by_user) == 10  # a user has one
+    assert max(Counter(source for _, source in by_user).values()) == 3
+
+
 def test_plan__think_times_from_the_start_need_no_end():
     drawn = lines(transfers=[{**USERS, "think_from": "start"}], seed=1)
     assert {user for *_, user in drawn} == {0}
@@ -81,6 +97,7 @@ def test_plan__think_times_from_the_start_need_no_end():
         ({"sizes": {"name": "fixed", "value": 0}}, r"transfers\[0\].sizes: value 0 is not a number above 0"),
         ({"mean_gap_ns": 0}, r"transfers\[0\].mean_gap_ns: 0 is not a number from 1"),
         ({"users": 3}, r"transfers\[0\].users: no such key"),
+        ({"sources": ["10.0.0.256"]}, r"transfers\[0\].sources: give a list of up to 256"),
         ({"cc": "No"}, r"transfers\[0\].cc: 'No' is not the name"),
     ],
 )
