@@ -9,15 +9,11 @@ an order that SEED deals (hosts/traffic/transfers.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from experiments.transfers import LONG, OPEN_LOOP, finite_kinds, kinds
 from lib import units
 from lib.units import Quantity
-
-if TYPE_CHECKING:
-    from experiments.resolve import Resolved
-    from experiments.spec import Spec
 
 SPREAD_CLASSES = 16  # of RTT_SPREAD, for finite flows
 MOST_RTTS = 64
@@ -52,12 +48,12 @@ def read_rtts(read_one: Callable[[object], Quantity]) -> Callable[[object], tupl
     return read
 
 
-def rtts_ns(spec: Spec) -> list[int] | None:
-    """RTTS as given."""
+def rtts_ns(spec: Any) -> list[int] | None:
+    """RTTS as given. Here and below, `spec` is of experiments/spec.py, which imports this module."""
     return None if spec.rtts is None else [units.whole(rtt) for rtt in spec.rtts]
 
 
-def refuse(spec: Spec, given: Mapping[str, object], wrong: Callable[[str, str], None]) -> None:
+def refuse(spec: Any, given: Mapping[str, object], wrong: Callable[[str, str], None]) -> None:
     """Calls `wrong` for keys that contradict each other."""
     if spec.rtts is not None:
         for key in ("rtt", "rtt_spread"):
@@ -75,7 +71,7 @@ def refuse(spec: Spec, given: Mapping[str, object], wrong: Callable[[str, str], 
         wrong("access_links", f"and {classes} RTTs make {classes * spec.access_links} paths; allowed: {MOST_PATHS}")
 
 
-def refuse_access(spec: Spec, wrong: Callable[[str, str], None]) -> None:
+def refuse_access(spec: Any, wrong: Callable[[str, str], None]) -> None:
     """Calls `wrong` if the experiment cannot have access links. Targets without links: capabilities.py."""
     if spec.access is None:
         return
@@ -92,8 +88,8 @@ def refuse_access(spec: Spec, wrong: Callable[[str, str], None]) -> None:
         wrong("access", "is not simulated with SWITCH=ns3; allowed: process, driver")
 
 
-def paths(spec: Resolved) -> tuple[Path, ...]:
-    """The paths of the finite flows; none if they all have RTT and no access link."""
+def paths(spec: Any) -> tuple[Path, ...]:
+    """The paths of the finite flows of `spec` (experiments/resolve.py); none if all have RTT and no access link."""
     if not spec.transfers:
         return ()
     rtts = spec.rtts_ns or [spec.rtt_ns]
