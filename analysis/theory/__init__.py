@@ -8,5 +8,5 @@ capacities packets/s, times s. docs/theory.md lists all functions beside the pri
 
 single_flow, many_flows, gaussian: long flows. sawtooth: growth of a single flow's queue. short_flows: bursts of slow
 start. tiny_buffers: dozens of packets. capacity_ratio, loss_fits: the fastest transfers. queues, mm1b: M/D/1, M/G/1,
-M/M/1/B. packet_sizes: sizes of open-loop traffic. checks: refused arguments.
+M/M/1/B. batch_queues: M[X]/D/1. packet_sizes: sizes of open-loop traffic. checks: refused arguments.
 """

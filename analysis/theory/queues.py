@@ -129,8 +129,15 @@ def _md1_loss(load: float, buffer: int) -> float:
 def _relative(
     load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, states: int
 ) -> np.ndarray:
-    """Probabilities of the states relative to the empty state, by Ramaswami's recursion."""
     none, at_least = _arrivals(load, services, probabilities, states + 1)
+    return relative_states(none, at_least, states)
+
+
+def relative_states(none: float, at_least: np.ndarray, states: int) -> np.ndarray:
+    """Probabilities of the states relative to the empty state, by the recursion above (Ramaswami 1988). `none` and
+    `at_least`, P(k arrivals or more in one service), are of any arrivals that do not depend on the state. Raises no
+    ValueError of its own.
+    """
     result = np.zeros(states)
     result[:1] = 1.0
     for i in range(1, states):

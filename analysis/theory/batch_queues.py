@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""M[X]/D/1: equal packets that arrive in bursts of X at Poisson times, all packets of a burst at once.
+
+Depth is the switch's: packets admitted and not yet departed, with the one in transmission. Time averages differ from
+the depths that packets find, because the packets of a burst find each other. At a full queue (K = `buffer` packets, the
+one in transmission counted) the rest of a burst is dropped. A service is one unit of time; load is the burst rate x
+E[X]. `bursts` are whole sizes, `weights` their relative frequencies (default: all equal). ValueError for a load not
+above 0, for sizes that are not whole numbers of 1 or more, for weights that are negative or all 0, and unless K is
+whole, 1 to MOST_STATES - 1. Second paper, section 4, has the means (theory/short_flows.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from analysis.theory.checks import check_at_least, check_load, check_whole
+from analysis.theory.queues import MOST_STATES, relative_states
+
+Numbers = Sequence[float] | np.ndarray
+
+
+def depth_distribution(load: float, bursts: Numbers, states: int, weights: Numbers | None = None) -> np.ndarray:
+    """P(depth = 0 .. states - 1) over time, without limit of the queue (second paper, section 4). Load below 1.
+
+    A packet in transmission is gone one service later, and no packet that comes meanwhile is (Crommelin's argument). So
+    N(t + 1) = max(N(t) - 1, 0) + A with A the packets of one service, a compound Poisson number: the recursion of
+    Ramaswami 1988 (theory/queues.py) holds with these A. ValueError as in the module's head.
+    """
+    check_load(load)
+    check_whole("states", states, 1)
+    return (1 - load) * _relative(load, bursts, states, weights)
+
+
+def limited_depth_distribution(load: float, bursts: Numbers, buffer: int, weights: Numbers | None = None) -> np.ndarray:
+    """P(depth = 0 .. K) over time with at most K packets. Any load above 0.
+
+    The depths that departures leave behind have the same proportions below K as without limit. As many departures leave
+    j as bursts cross from j or less to more than j: burst rate x sum_{i <= j} p_i P(X > j - i). So p_j, j < K, have the
+    same proportions, too. Scale: 1 - p_0 = load / E[X] x sum over j of these sums. Single packets: Cooper 1981
+    (theory/queues.py). ValueError as in the module's head.
+    """
+    check_load(load, below=np.inf)
+    check_whole("a buffer", buffer, 1)
+    if buffer >= MOST_STATES:
+        raise ValueError(f"a buffer of {buffer} packets; allowed: 1 to {MOST_STATES - 1}")
+    relative = _relative(load, bursts, buffer, weights)
+    crossings = np.convolve(relative, _longer_than(bursts, weights))[:buffer]  # of each level, by a packet each
+    below_buffer = relative / (relative[0] + load / _mean(bursts, weights) * crossings.sum())
+    return np.append(below_buffer, max(0.0, 1 - below_buffer.sum()))
+
+
+def at_arrivals(depth: np.ndarray, bursts: Numbers, weights: Numbers | None = None, limited: bool = True) -> np.ndarray:
+    """The depths that packets find, from those over time: a burst finds those over time (Wolff 1982), its packet number
+    k finds k more (second paper, section 4). P(k) = P(X > k) / E[X].
+
+    `limited`: the last depth is a full queue, which admits no packet; its probability here is the share of packets that
+    are dropped. Otherwise depths beyond the last are left out. ValueError as in the module's head.
+    """
+    earlier = _longer_than(bursts, weights) / _mean(bursts, weights)
+    result = np.convolve(depth, earlier)
+    kept = result[: len(depth)].copy()
+    if limited:
+        kept[-1] += result[len(depth) :].sum()
+    return kept
+
+
+def _relative(load: float, bursts: Numbers, states: int, weights: Numbers | None) -> np.ndarray:
+    none, at_least = _arrivals(load, bursts, states + 1, weights)
+    return relative_states(none, at_least, states)
+
+
+def _arrivals(load: float, bursts: Numbers, count: int, weights: Numbers | None) -> tuple[float, np.ndarray]:
+    """P(no arrival in one service), and P(at least k packets), k = 0 .. count - 1: compound Poisson by Panjer's
+    recursion, a_n = rate / n x sum_j j P(X = j) a_{n-j}, without a negative term. Sums from the tail avoid the
+    cancellation of 1 - P.
+    """
+    probabilities = _probabilities(bursts, weights)
+    sizes = np.arange(len(probabilities))
+    rate = load / _mean(bursts, weights)
+    longest = len(probabilities) - 1
+    far = count + int(longest * (rate + 12 * np.sqrt(rate) + 60))
+    exactly = np.zeros(far)
+    exactly[0] = np.exp(-rate)
+    terms = (rate * sizes * probabilities)[1:]
+    occurring = np.flatnonzero(terms)
+    for number in range(1, far):
+        shorter = occurring[occurring < number]
+        exactly[number] = (terms[shorter] * exactly[number - 1 - shorter]).sum() / number
+    return float(exactly[0]), np.cumsum(exactly[::-1])[::-1][:count]
+
+
+def _probabilities(bursts: Numbers, weights: Numbers | None) -> np.ndarray:
+    """P(X = 0, 1, ...)."""
+    for size in bursts:
+        check_whole("a burst", size, 1)
+    sizes = [int(size) for size in bursts]
+    shares = np.ones(len(sizes)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if not sizes or len(shares) != len(sizes):
+        raise ValueError("bursts and weights; allowed: one burst at least, each with a weight")
+    for share in shares:
+        check_at_least("a weight", share, 0)
+    if not shares.sum() > 0:
+        raise ValueError("all bursts have a weight of 0; allowed: one at least with more")
+    return np.bincount(sizes, weights=shares / shares.sum())
+
+
+def _longer_than(bursts: Numbers, weights: Numbers | None) -> np.ndarray:
+    """P(X > 0, 1, ...) up to the longest burst."""
+    return np.cumsum(_probabilities(bursts, weights)[::-1])[::-1][1:]
+
+
+def _mean(bursts: Numbers, weights: Numbers | None) -> float:
+    return float(_longer_than(bursts, weights).sum())
