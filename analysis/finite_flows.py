@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from analysis import depth_over_time
 from analysis.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
 from analysis.join import Segments
 from analysis.load import Run
@@ -160,9 +161,12 @@ def summarize(run: Run, queue: Columns, window: Window) -> dict[str, Any]:
     group = groups_of(run)
     packet_group = _group_of_packets(run, queue, group)
     groups = enumerate(run.spec["transfers"])
+    mss_bytes = run.flow_records["mss_bytes"]
+    slow_start = {"slow_start_queue": depth_over_time.of_slow_start(run, queue, window, mss_bytes)}
     return {
         "finite_flows": [
-            _of_group(run, queue, window, group == number, packet_group == number, spec) for number, spec in groups
+            _of_group(run, queue, window, group == number, packet_group == number, spec) | slow_start
+            for number, spec in groups
         ]
     }
 

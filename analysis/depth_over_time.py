@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""The mean depth over time with its standard error, and the queue of short TCP flows beside the theory of their bursts.
+
+Depth over time is not the depth at arrivals: packets of a burst find each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from analysis.load import Run
+from analysis.metrics import NO_DATA_BYTES, Columns, Window, admitted
+from analysis.theory import short_flows
+
+BATCHES = 20  # for the standard error: each is long enough to be nearly independent of the others
+LINUX_INITCWND = 10  # segments (RFC 6928), if the run's options do not say another
+
+
+def time_mean(queue: Columns, window: Window, counted: np.ndarray | None = None) -> dict[str, float | None]:
+    """Mean packets in the queue over the window, and the standard error by batch means: the depth hardly changes
+    between two arrivals, the means of BATCHES equal parts of the window are nearly independent. `counted`: mask of the
+    packets that count; default all.
+    """
+    if window.length_ns < BATCHES:
+        return {"measured": None, "standard_error": None}
+    mask = admitted(queue) if counted is None else admitted(queue) & counted
+    edges_ns = window.start_ns + np.arange(BATCHES + 1, dtype=np.int64) * window.length_ns // BATCHES
+    packet_ns = np.diff(_packet_ns(queue, mask, edges_ns))
+    means = packet_ns / np.diff(edges_ns)
+    return {
+        "measured": float(packet_ns.sum() / window.length_ns),
+        "standard_error": float(means.std(ddof=1) / np.sqrt(BATCHES)),
+    }
+
+
+def _packet_ns(queue: Columns, mask: np.ndarray, edges_ns: np.ndarray) -> np.ndarray:
+    """The time in ns that all packets have spent in the queue by each edge, from a common zero (int64). Sums of times
+    may wrap around; their differences are right, as unsigned arithmetic is modulo 2^64.
+    """
+    came = queue["enqueue_mono_ns"][mask] - edges_ns[0]
+    left = np.sort(came + queue["sojourn_ns"][mask])
+    total = np.zeros(len(edges_ns), dtype=np.uint64)
+    for times_ns, sign in ((came, 1), (left, -1)):
+        before = np.searchsorted(times_ns, edges_ns - edges_ns[0])
+        sums = np.concatenate(([0], np.cumsum(times_ns.astype(np.int64)))).view(np.uint64)
+        spent = before.astype(np.uint64) * (edges_ns - edges_ns[0]).astype(np.uint64) - sums[before]
+        total = total + spent if sign > 0 else total - spent
+    return total.view(np.int64)
+
+
+def of_slow_start(run: Run, queue: Columns, window: Window, mss_bytes: np.ndarray) -> dict[str, Any] | None:
+    """The depth in data packets over time beside short_flows.mean_depth at the run's load, for the bursts of slow start
+    from the run's initial window. None unless Poisson arrivals of flows of one size, which is a whole number of
+    segments, are the only traffic.
+    """
+    packets = _flow_packets(run.spec, mss_bytes)
+    if packets is None:
+        return None
+    first = (run.spec.get("tcp") or {}).get("initcwnd", LINUX_INITCWND)
+    load = run.spec["transfers"][0]["load"]
+    bursts = short_flows.slow_start_bursts(packets, first)
+    theory = short_flows.mean_depth(load, bursts)
+    depth = time_mean(queue, window, queue["packet_bytes"] > NO_DATA_BYTES)
+    return {
+        "bursts_packets": list(bursts),
+        "time_mean_depth_data_packets": {"theory": theory, **depth},
+        "measured_over_theory": None if depth["measured"] is None else depth["measured"] / theory,
+    }
+
+
+def _flow_packets(spec: dict[str, Any], mss_bytes: np.ndarray) -> int | None:
+    """Segments of each flow; None if the theory does not hold for the run."""
+    groups = spec["transfers"]
+    if spec.get("traffic") != "finite" or len(groups) != 1 or not len(mss_bytes):
+        return None
+    (group,) = groups
+    sizes, load = group.get("sizes"), group.get("load")
+    if not isinstance(sizes, dict) or sizes.get("name") != "fixed" or group.get("arrivals") != "poisson":
+        return None
+    if not isinstance(load, float) or not 0 < load < 1 or not isinstance(sizes.get("value"), (int, float)):
+        return None
+    segment_bytes = int(mss_bytes.max())
+    if not segment_bytes:
+        return None
+    packets, rest = divmod(sizes["value"], segment_bytes)
+    return int(packets) if packets >= 1 and rest == 0 else None
