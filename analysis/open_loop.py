@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Open-loop runs: the queue that queueing theory predicts, the measured queue, and the ledger of datagrams.
 
-Arrivals do not depend on the network, so the queue is exactly M/D/1 or M/G/1 (theory/queues.py).
+Arrivals do not depend on the network, so the queue is exactly M/D/1 or M/G/1 (theory/queues.py), of bursts M[X]/D/1
+(theory/batch_queues.py).
 """
 
 from __future__ import annotations
@@ -11,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from analysis.depth_over_time import BATCHES, time_mean
 from analysis.exactness import in_virtual_time
 from analysis.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
 from analysis.ledger import Chain, Entries, chain_reasons, number, total
 from analysis.load import Run
 from analysis.metrics import Columns, Window, arrivals_in, dropped, of_experiment, wire_bytes
 from analysis.sums import dot
-from analysis.theory import packet_sizes, queues
+from analysis.theory import batch_queues, packet_sizes, queues, short_flows
+from hosts.traffic.open_loop import flow_packets
 from runs.verdict import Area
 
-BATCHES = 20  # for the standard error: each is long enough to be nearly independent of the others
 MAX_VIRTUAL_LATENESS_NS = 1_000  # clock readings, and datagrams due at the same time, which wait for each other
 
 
@@ -38,6 +40,7 @@ class Model:
     mean_depth: float
     loss_fraction: float
     depth: np.ndarray
+    time_mean_depth: float | None = None  # of bursts; other arrivals find the depths over time
 
 
 def model(spec: dict[str, Any]) -> Model | None:
@@ -51,6 +54,9 @@ def model(spec: dict[str, Any]) -> Model | None:
     limited = spec["mode"] in ("tail-drop", "ecn") and not spec.get("threshold_bytes")
     if spec["mode"] == "ecn":  # the switch drops datagrams, which are not ECN-capable, at the mark threshold
         buffer = min(buffer, spec.get("ecn_threshold_packets") or buffer)
+    if (packets := flow_packets(sizes)) is not None:
+        mean_service_ns = dot(services, probabilities) * 1e9
+        return _of_bursts(short_flows.slow_start_bursts(packets), load, buffer if limited else None, mean_service_ns)
     letter, moment = "D" if sizes == "fixed" else "G", queues.second_moment(services, probabilities)
     mean_service_ns = dot(services, probabilities) * 1e9
     if limited and buffer < queues.MOST_STATES:
@@ -61,6 +67,23 @@ def model(spec: dict[str, Any]) -> Model | None:
         return None
     depth = queues.mg1_depth_distribution(load, services, probabilities, queues.MOST_STATES)
     return Model(f"M/{letter}/1", mean_service_ns, moment, queues.mg1_mean_depth(load, moment), 0.0, depth)
+
+
+def _of_bursts(bursts: tuple[int, ...], load: float, buffer: int | None, mean_service_ns: float) -> Model | None:
+    """M[X]/D/1, with at most `buffer` packets unless it is None or beyond the states that are computed."""
+    if buffer is not None and buffer < queues.MOST_STATES:
+        over_time = batch_queues.limited_depth_distribution(load, bursts, buffer)
+        depth = batch_queues.at_arrivals(over_time, bursts)
+        values = np.arange(len(depth))
+        mean, time_mean_depth = dot(values, depth), dot(values, over_time)
+        return Model(f"M[X]/D/1/{buffer}", mean_service_ns, 1.0, mean, float(depth[-1]), depth, time_mean_depth)
+    if load >= 1:
+        return None
+    over_time = batch_queues.depth_distribution(load, bursts, queues.MOST_STATES)
+    depth = batch_queues.at_arrivals(over_time, bursts, limited=False)
+    time_mean_depth = short_flows.mean_depth(load, bursts)
+    mean = time_mean_depth + sum(size * (size - 1) / 2 for size in bursts) / sum(bursts)
+    return Model("M[X]/D/1", mean_service_ns, 1.0, mean, 0.0, depth, time_mean_depth)
 
 
 def datagrams(run: Run, queue: Columns) -> dict[str, int | None]:
@@ -130,13 +153,19 @@ def lateness_reasons(run: Run) -> list[str]:
 
 
 def compare(run: Run, queue: Columns, window: Window) -> dict[str, Any]:
-    """Theory and measurement side by side, over the measurement window. Depths are those at arrivals."""
+    """Theory and measurement side by side, over the measurement window. Depths are those at arrivals; of bursts, whose
+    packets find each other, also those over time.
+    """
     expected = model(run.spec)
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     depth = queue["depth_packets"][rows]
     offered_bits = int(wire_bytes(queue["packet_bytes"][rows]).sum()) * 8
     capacity_bits = run.spec["rate_bps"] * window.length_ns / 1e9
     drops = np.count_nonzero(dropped(queue)[rows])
+    over_time = {}
+    if flow_packets(run.spec["sizes"]) is not None:
+        theory = expected.time_mean_depth if expected else None
+        over_time = {"time_mean_depth_packets": {"theory": theory, **time_mean(queue, window)}}
     return {
         "load": run.spec["load"],
         "offered_load": offered_bits / capacity_bits if capacity_bits else None,
@@ -150,6 +179,7 @@ def compare(run: Run, queue: Columns, window: Window) -> dict[str, Any]:
             "measured": float(depth.mean()) if len(depth) else None,
             "standard_error": standard_error(depth),
         },
+        **over_time,
         "drop_fraction": {
             "theory": expected.loss_fraction if expected else None,
             "measured": drops / len(depth) if len(depth) else None,

@@ -12,7 +12,7 @@ from analysis import page
 from analysis.amounts import number
 from analysis.exactness import LIMITS
 from analysis.figures import names
-from analysis.figures.common import traffic_text, transfers_text
+from analysis.figures.common import sizes_text, traffic_text, transfers_text
 from analysis.page.figure import embed
 from analysis.targets import SOFT
 
@@ -77,6 +77,7 @@ def render(
         max_flows=MAX_FLOWS_LISTED,
         flow_quantities=FLOW_QUANTITIES,
         mix=traffic_text(summary["spec"]),
+        sizes=sizes_text(str(summary["spec"].get("sizes"))),
         finite_names=[transfers_text(group) for group in summary["spec"].get("transfers") or ()],
         used=[rule for rule in summary["rules"]["single_flow"] if rule["in_this_run"]],
     )

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from analysis.figures.common import transfers_text
+from analysis.figures.common import sizes_text, transfers_text
 from experiments.resolve import Resolved
 from lib import units
 from lib.terminal import complain, say
@@ -24,7 +24,7 @@ def headline(spec: Resolved, directory: Path) -> str:
     long_flows = [f"{group.flows} {group.cc}" for group in spec.groups]
     groups = " + ".join([*long_flows, *(transfers_text(asdict(group)) for group in spec.transfers)])
     if spec.load is not None:
-        groups = f"{spec.load:g} of the rate in {spec.sizes} packets, {spec.arrivals}, {spec.flows} flows,"
+        groups = f"{spec.load:g} of the rate in {sizes_text(str(spec.sizes))}, {spec.arrivals}, {spec.flows} flows,"
     clock = "real time" if spec.clock == "real" else VIRTUAL[spec.switch]
     seconds = "s" if spec.clock == "real" else "virtual s"
     links = f"{spec.access_links} access links of" if spec.access_links else "each flow behind"

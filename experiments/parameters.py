@@ -7,7 +7,7 @@ from controlplane.policy import WATCHED_MODES
 from experiments import offloads, tcp_options
 from experiments.spec import GENERATORS, RUN_TARGETS, Spec
 from experiments.transfers import TRAFFIC
-from hosts.traffic.open_loop import ARRIVALS, SIZES
+from hosts.traffic.open_loop import ARRIVALS, BURSTS_FORM, SIZES
 from hosts.traffic.transfers import THINK_FROM
 from lib.words import PATHS, Key
 
@@ -35,7 +35,8 @@ _MEANINGS = {
     "load": "of finite or open-loop traffic: share of RATE that is offered, in bits on the wire (default 0.8)",
     "sizes": "of finite flows: fixed:14p, exponential:80kB, pareto:80kB:1.5 (mean, shape; the default), "
     "lognormal:80kB:2, bimodal:2p:62p:0.1, file:PATH (lines of bytes and cumulative probability); of open-loop "
-    "packets: fixed (MTU; the default), exponential, bimodal",
+    "packets: fixed (MTU; the default), exponential, bimodal, bursts:14p (packets of the MTU in the "
+    "slow-start bursts of such flows: 2, 4, 8)",
     "arrivals": "of finite or open-loop traffic: poisson or cbr (default poisson)",
     "finite_cc": "congestion control of finite flows (default: CC)",
     "users": "with TRAFFIC=closed-loop: number of users (default 100)",
@@ -58,7 +59,7 @@ _VALUES = {
     "mode": WATCHED_MODES,
     "traffic": TRAFFIC,
     "generator": GENERATORS,
-    "sizes": SIZES,
+    "sizes": (*SIZES, BURSTS_FORM),
     "arrivals": ARRIVALS,
     "think_from": THINK_FROM,
     "delay": ("switch", "tc"),

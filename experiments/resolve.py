@@ -19,7 +19,6 @@ from experiments.spec import (
     ARRIVALS,
     KEYS,
     MAX_FLOWS,
-    SIZES,
     SPEC_VERSION,
     STREAMS_PER_PROCESS,
     Group,
@@ -27,6 +26,7 @@ from experiments.spec import (
     validate,
 )
 from experiments.transfers import Transfers
+from hosts.traffic.open_loop import SIZES
 from lib import units
 from lib.errors import BadValue, SpecError
 from lib.frames import ETHERNET_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES, wire_bytes_of_ip
@@ -174,11 +174,9 @@ class Resolved:
         """Data packets of the whole traffic on a full link; for open-loop and finite flows an upper bound."""
         least_bytes = LEAST_FRAME_BYTES + WIRE_EXTRA_BYTES
         mean_bytes = {
-            None: self.wire_bytes,
-            "fixed": self.wire_bytes,
             "bimodal": (least_bytes + self.wire_bytes) // 2,
             "exponential": least_bytes + self.mtu_bytes // 5,  # truncated, its mean is a little more
-        }[self.sizes]
+        }.get(self.sizes or "", self.wire_bytes)
         offered_bps = sum(group.offered_bps() for group in self.transfers)
         rate_bps = self.rate_bps if self.flows else min(self.rate_bps, int(offered_bps) + 1)
         return rate_bps * self.traffic_ns // (8 * 10**9 * mean_bytes)
@@ -292,7 +290,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         or "-".join(
             [*(f"{group.cc}{group.flows}" for group in groups), *(f"{group.kind}-{group.cc}" for group in finite)]
         )
-        or f"open-loop-{spec.sizes or SIZES[0]}",
+        or f"open-loop-{spec.sizes or SIZES[0]}".replace(":", "-"),
         target=spec.target,
         clock=clock,
         switch=switch,

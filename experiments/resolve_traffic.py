@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments import transfers
-from experiments.spec import MAX_FLOWS, SIZES, Group, Spec
+from experiments.spec import MAX_FLOWS, Group, Spec
 from experiments.transfers import LONG, Drawn
+from hosts.traffic.open_loop import BURSTS_FORM, SIZES
 from lib import units
 from lib.errors import BadValue
 from lib.units import Quantity
@@ -41,7 +42,7 @@ def check(
     open_loop = spec.traffic == transfers.OPEN_LOOP
     if "sizes" not in errors and spec.sizes is not None and open_loop == isinstance(spec.sizes, Drawn):
         if open_loop:
-            wrong("sizes", f"is of flows; allowed with TRAFFIC=open-loop: {', '.join(SIZES)}")
+            wrong("sizes", f"is of flows; allowed with TRAFFIC=open-loop: {', '.join((*SIZES, BURSTS_FORM))}")
         else:
             wrong(
                 "sizes",

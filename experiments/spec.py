@@ -18,7 +18,7 @@ from controlplane.targets import TARGETS
 from experiments import offloads, tcp_options
 from experiments.paths import MOST_ACCESS_LINKS, read_rtts
 from experiments.transfers import Drawn, read_distribution, read_traffic
-from hosts.traffic.open_loop import ARRIVALS, SIZES
+from hosts.traffic.open_loop import ARRIVALS, MOST_FLOW_PACKETS, is_sizes
 from hosts.traffic.transfers import MOST_USERS, THINK_FROM
 from lib import strict_yaml, values
 from lib.errors import BadValue, SpecError
@@ -61,7 +61,9 @@ def _groups(value: object) -> tuple[Group, ...]:
 
 def _sizes(value: object) -> str | Drawn:
     """Of open-loop packets a word, of finite flows a distribution."""
-    return str(value) if value in SIZES else read_distribution("bytes", "packets")(value)
+    if str(value).startswith("bursts") and not is_sizes(value):
+        raise ValueError(f"is no length of flows that send bursts; allowed: bursts:1p to bursts:{MOST_FLOW_PACKETS}p")
+    return str(value) if is_sizes(value) else read_distribution("bytes", "packets")(value)
 
 
 def _cc(value: object) -> str:

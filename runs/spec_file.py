@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hosts.traffic.open_loop import SIZES
+from hosts.traffic.open_loop import is_sizes
 from hosts.traffic.transfers import KINDS
 from lib import strict_yaml
 from lib.errors import InputError
@@ -93,7 +93,7 @@ def read(path: Path) -> dict[str, Any]:
         if type(spec.get(key)) is not kind
         or (kind is int and not (key != "warmup_ns") <= spec[key] < 1 << 60)
         or (kind is float and not 0 < spec[key] < 1e6)
-        or (key == "sizes" and spec[key] not in SIZES)
+        or (key == "sizes" and not is_sizes(spec[key]))
     ]
     if not wrong and not all(
         isinstance(g, dict) and isinstance(g.get("cc"), str) and type(g.get("flows", 0)) in (int, type(None))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.amounts import count, si
+from hosts.traffic.open_loop import flow_packets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,9 +50,15 @@ def run_facts(a: Analysis) -> Data:
 def traffic_text(spec: Data) -> str:
     """The traffic in a few words."""
     if spec.get("traffic") == "open-loop":
-        return f"{spec['load']:g} of the rate open-loop ({spec['sizes']} packets, {spec['arrivals']})"
+        return f"{spec['load']:g} of the rate open-loop ({sizes_text(spec['sizes'])}, {spec['arrivals']})"
     long_flows = [f"{group.get('flows')} {group['cc']}" for group in spec["groups"]]
     return " + ".join([*long_flows, *map(transfers_text, spec.get("transfers") or ())])
+
+
+def sizes_text(sizes: str) -> str:
+    """The sizes of open-loop traffic in a few words."""
+    packets = flow_packets(sizes)
+    return f"{sizes} packets" if packets is None else f"slow-start bursts of {packets}-packet flows"
 
 
 def transfers_text(group: Data) -> str:

@@ -13,7 +13,7 @@ from analysis.derive import derive
 from analysis.summary import summarize
 from analysis.tests import simulate
 from analysis.tests.simulate import BLOCK, CARD, START_NS
-from analysis.theory import packet_sizes, queues
+from analysis.theory import packet_sizes, queues, short_flows
 from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES, WIRE_EXTRA_BYTES
 from wire import wire
@@ -97,7 +97,13 @@ def write_open_loop(directory, load=0.8, sizes="fixed", packets=20_000, buffer=5
     values, probabilities = packet_sizes.packet_sizes(sizes, 1500)
     lengths = rng.choice(values, packets, p=probabilities)
     mean_ns = np.dot(values + ETHERNET_BYTES + WIRE_EXTRA_BYTES, probabilities) * 80 / load
-    came = START_NS + np.cumsum(rng.exponential(mean_ns, packets)).astype(np.int64)
+    if sizes.startswith("bursts"):
+        bursts = rng.choice(short_flows.slow_start_bursts(int(sizes[7:-1])), packets)
+        mean_ns *= bursts.mean()
+        came = START_NS + np.cumsum(rng.exponential(mean_ns, packets)).astype(np.int64)
+        came = np.repeat(came, bursts)[:packets]
+    else:
+        came = START_NS + np.cumsum(rng.exponential(mean_ns, packets)).astype(np.int64)
     flows = rng.integers(0, 4, packets)
     scenario.duration_ns = int(came[-1]) - START_NS
     truth = simulate.Truth()
@@ -190,6 +196,42 @@ def test_open_loop__depth_is_the_theorys(tmp_path, load, sizes, buffer, name):
     assert found["depth_distance"] < 0.03
 
 
+@pytest.mark.parametrize(
+    ("load", "buffer", "name"), [(0.6, 500, "M[X]/D/1/500"), (0.6, 5000, "M[X]/D/1"), (0.9, 12, "M[X]/D/1/12")]
+)
+def test_open_loop__depth_of_bursts_is_the_theorys_over_time_and_at_arrivals(tmp_path, load, buffer, name):
+    analysis = analyse(write_open_loop(tmp_path / "rep-1", load, "bursts:14p", 40_000, buffer, seed=3))
+    assert analysis.reasons == []
+    found = summarize(analysis)["open_loop"]
+    assert found["model"] == name
+    for depth in (found["mean_depth_packets"], found["time_mean_depth_packets"]):
+        assert abs(depth["measured"] - depth["theory"]) < 4 * depth["standard_error"]
+        assert depth["standard_error"] < 0.06 * depth["theory"]
+    difference = found["mean_depth_packets"]["theory"] - found["time_mean_depth_packets"]["theory"]
+    if buffer >= 500:
+        bursts = short_flows.slow_start_bursts(14)
+        assert found["time_mean_depth_packets"]["theory"] == pytest.approx(short_flows.mean_depth(load, bursts))
+        assert difference == pytest.approx(2.5)  # (1 + 6 + 28) / 14: earlier packets of the same burst
+    assert found["drop_fraction"]["measured"] == pytest.approx(found["drop_fraction"]["theory"], abs=0.012)
+    assert found["depth_distance"] < 0.03
+
+
+def test_open_loop__time_mean_is_the_summarys_and_the_page_shows_it(tmp_path):
+    directory = write_open_loop(tmp_path / "rep-1", 0.5, "bursts:6p", 5000, 500, seed=4)
+    summary, damage = derive(directory)
+    assert (summary["valid"], damage) == (True, [])
+    over_time = summary["open_loop"]["time_mean_depth_packets"]
+    assert over_time["measured"] == pytest.approx(summary["queue_depth_packets"]["time_mean"], rel=1e-12)
+    page = (directory / "report.html").read_text()
+    assert "mean depth over time (packets)" in page
+    assert "slow-start bursts of 6-packet flows, poisson arrivals" in page
+    assert "M[X]/D/1/500 in theory" in (directory / "figures/queue_depth_distribution.svg").read_text()
+
+
+def test_open_loop__of_single_packets_says_nothing_over_time(open_loop_run):
+    assert "time_mean_depth_packets" not in summarize(analyse(open_loop_run))["open_loop"]
+
+
 def test_open_loop__another_load_than_the_theorys_shows(copy):
     change_spec(copy, load=0.7)
     found = summarize(analyse(copy))["open_loop"]
@@ -242,6 +284,7 @@ def test_open_loop__what_is_wrong_is_named(copy, file, edit, said):
         {"load": "0.8"},
         {"load": 0.0},
         {"sizes": "pareto"},
+        {"sizes": "bursts:0p"},
         {"datagram_flows": None},
         {"arrivals": 3},
         {"mtu_bytes": 45},

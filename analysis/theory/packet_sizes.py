@@ -6,22 +6,22 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.theory.checks import check_positive, check_whole
-from hosts.traffic.open_loop import SIZES
+from hosts.traffic.open_loop import BURSTS_FORM, SIZES, flow_packets
 from lib.frames import LEAST_IP_BYTES, MOST_IP_BYTES, wire_bytes_of_ip
 
 
 def packet_sizes(sizes: str, mtu_bytes: int) -> tuple[np.ndarray, np.ndarray]:
-    """(IP bytes, probabilities) of SIZES=fixed, bimodal or exponential (hosts/traffic/schedule.h).
+    """(IP bytes, probabilities) of SIZES=fixed, bimodal, exponential or bursts:14p (hosts/traffic/schedule.h).
 
-    fixed: the MTU. bimodal: 46 or the MTU, 1/2 each. exponential: 46 + k with P(k) proportional to exp(-4 k / MTU),
-    k = 0 .. MTU - 46: an exponential of mean MTU / 4, cut to whole bytes and truncated so that no packet is longer than
-    the MTU. MTU 1500: mean 389.8 bytes, standard deviation 308.3. ValueError for other names, and unless the MTU is
-    whole, 46 to 65535.
+    fixed, bursts: the MTU. bimodal: 46 or the MTU, 1/2 each. exponential: 46 + k with P(k) proportional to
+    exp(-4 k / MTU), k = 0 .. MTU - 46: an exponential of mean MTU / 4, cut to whole bytes and truncated so that no
+    packet is longer than the MTU. MTU 1500: mean 389.8 bytes, standard deviation 308.3. ValueError for other names,
+    and unless the MTU is whole, 46 to 65535.
     """
     check_whole("an MTU", mtu_bytes, LEAST_IP_BYTES)
     if mtu_bytes > MOST_IP_BYTES:
         raise ValueError(f"an MTU of {mtu_bytes}; allowed: {LEAST_IP_BYTES} to {MOST_IP_BYTES}")
-    if sizes == "fixed":
+    if sizes == "fixed" or flow_packets(sizes) is not None:
         return np.array([mtu_bytes]), np.ones(1)
     if sizes == "bimodal":
         return np.array([LEAST_IP_BYTES, mtu_bytes]), np.full(2, 0.5)
@@ -29,7 +29,7 @@ def packet_sizes(sizes: str, mtu_bytes: int) -> tuple[np.ndarray, np.ndarray]:
         more = np.arange(mtu_bytes - LEAST_IP_BYTES + 1)
         weights = np.exp(-4 * more / mtu_bytes)
         return LEAST_IP_BYTES + more, weights / weights.sum()
-    raise ValueError(f"sizes {sizes!r}; allowed: {', '.join(SIZES)}")
+    raise ValueError(f"sizes {sizes!r}; allowed: {', '.join((*SIZES, BURSTS_FORM))}")
 
 
 def service_times(sizes: str, mtu_bytes: int, rate_bps: int) -> tuple[np.ndarray, np.ndarray]:

@@ -130,8 +130,15 @@ def test_finite__offer_their_load_and_are_all_in_the_ledger(finite: Path) -> Non
     assert (ledger["flows_refused"], ledger["flows_reset"]) == (0, 0)
     assert summary["goodput_bps"] == pytest.approx(drawn * 14 * 1448 * 8 / 2, rel=0.06)
     assert summary["application_goodput_bps"] == pytest.approx(summary["goodput_bps"], rel=0.06)
+    queue = group["slow_start_queue"]  # 14 segments behind an initial window of 10
+    assert queue["bursts_packets"] == [10, 4]
+    depth = queue["time_mean_depth_data_packets"]
+    assert 0 < depth["measured"] < summary["queue_depth_packets"]["time_mean"]
+    # ACK-clocked bursts come slower than at once, and so queue less.
+    assert 0.5 * depth["theory"] < depth["measured"] < depth["theory"] + 4 * depth["standard_error"]
     page = (repetition(finite) / "report.html").read_text()
     assert "Finite flows" in page
+    assert "(bursts of 10, 4)" in page
     assert (repetition(finite) / "figures/completion_times.png").exists()
     assert not (repetition(finite) / "figures/window_distribution.png").exists()
 

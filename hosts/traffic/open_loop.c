@@ -41,6 +41,8 @@ static const char USAGE[] =
 	"  --report FILE           results as JSON\n"
 	"  --arrivals poisson|cbr  (default poisson)\n"
 	"  --sizes fixed|exponential|bimodal  sizes of IP packets, up to the MTU (default fixed)\n"
+	"          bursts                     packets of the MTU in the bursts of slow start\n"
+	"  --flow-packets N        with --sizes bursts: packets of such a flow, 1 to 1000\n"
 	"  --mtu N                 bytes (default 1500)\n"
 	"  --flows N               number of 5-tuples (default 1)\n"
 	"  --first-client-port N   port of the first flow (default 30000)\n"
@@ -56,6 +58,7 @@ static int parse_options(struct open_loop *run, int argc, char **argv)
 	static const char *const sizes[] = {[SIZES_FIXED] = "fixed",
 					    [SIZES_EXPONENTIAL] = "exponential",
 					    [SIZES_BIMODAL] = "bimodal",
+					    [SIZES_BURSTS] = "bursts",
 					    NULL};
 	struct schedule_options *drawn = &run->drawn;
 	const struct option_row rows[] = {
@@ -67,6 +70,7 @@ static int parse_options(struct open_loop *run, int argc, char **argv)
 		OPTION_TEXT("report", &run->report),
 		OPTION_CHOICE("arrivals", &drawn->arrivals, arrivals),
 		OPTION_CHOICE("sizes", &drawn->sizes, sizes),
+		OPTION_NUMBER("flow-packets", &drawn->flow_packets, 1, MOST_FLOW_PACKETS),
 		OPTION_NUMBER("mtu", &drawn->mtu_bytes, LEAST_IP_BYTES, 9216),
 		OPTION_NUMBER("flows", &drawn->flows, 1, MOST_DATAGRAM_FLOWS),
 		OPTION_NUMBER("first-client-port", &run->first_client_port, 1, 65535),
@@ -86,6 +90,11 @@ static int parse_options(struct open_loop *run, int argc, char **argv)
 		return err;
 	if (!run->show && (!run->server.text || !run->server_port || !run->report)) {
 		complain("--server, --server-port and --report are needed, or --show alone");
+		return -EINVAL;
+	}
+	if ((drawn->sizes == SIZES_BURSTS) != (drawn->flow_packets > 0)) {
+		complain(drawn->flow_packets ? "--flow-packets: allowed with --sizes bursts alone"
+					     : "--sizes bursts: needs --flow-packets, 1 to 1000");
 		return -EINVAL;
 	}
 	if (run->first_client_port + drawn->flows > 65536) {

@@ -8,6 +8,7 @@ and sends them. Writes traffic.json as long_flows does, and open_loop.json, the 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ from hosts.traffic.plan_reader import MOST_NS, SERVER, PlanError, Reader
 REPORT = "open_loop.json"
 ARRIVALS = ("poisson", "cbr")
 SIZES = ("fixed", "exponential", "bimodal")
+BURSTS_FORM = "bursts:14p"  # or another number of packets: the slow-start bursts of such flows (schedule.h)
+MOST_FLOW_PACKETS = 1000  # of schedule.h
 # Key, least, most, default (None: must be given).
 NUMBERS = (
     ("start_mono_ns", 0, 2**62, 0),
@@ -40,6 +43,18 @@ NUMBERS = (
     ("mtu_bytes", 46, 9216, 1500),
     ("seed", 0, 2**64 - 1, 1),
 )
+
+
+def flow_packets(sizes: str) -> int | None:
+    """Packets of the flows that send bursts, of sizes such as bursts:14p; None of other sizes."""
+    match = re.fullmatch("bursts:([1-9][0-9]{0,3})p", sizes)
+    return int(match[1]) if match and int(match[1]) <= MOST_FLOW_PACKETS else None
+
+
+def is_sizes(value: object) -> bool:
+    """Whether the value is one of SIZES, or of BURSTS_FORM."""
+    return isinstance(value, str) and (value in SIZES or flow_packets(value) is not None)
+
 
 SUMMARY = (__doc__ or "").split("\n", 1)[0]
 
@@ -72,7 +87,7 @@ def parse(values: Any) -> OpenLoopPlan:
     plan = OpenLoopPlan(
         server=read.text(values, "server", SERVER, "an address or host name"),
         arrivals=read.choice(values, "arrivals", ARRIVALS),
-        sizes=read.choice(values, "sizes", SIZES),
+        sizes=_sizes(values, read),
         **numbers,
     )
     if plan.first_client_port + plan.flows > 65536:
@@ -82,14 +97,24 @@ def parse(values: Any) -> OpenLoopPlan:
     return plan
 
 
+def _sizes(values: dict[str, Any], read: Reader) -> str:
+    value = values.get("sizes", SIZES[0])
+    if is_sizes(value):
+        return str(value)
+    read.errors.append(f"sizes: {value!r} is not one of {', '.join((*SIZES, BURSTS_FORM))}")
+    return SIZES[0]
+
+
 def arguments(plan: OpenLoopPlan, server: str, start_mono_ns: int, report: Path) -> list[str]:
     """Options of build/open_loop; `server` is a numeric address."""
     options = {
         "server": server, "server-port": plan.server_port, "first-client-port": plan.first_client_port,
         "flows": plan.flows, "rate-bps": plan.rate_bps, "load-ppm": plan.load_ppm, "arrivals": plan.arrivals,
-        "sizes": plan.sizes, "mtu": plan.mtu_bytes, "seed": plan.seed, "start-mono-ns": start_mono_ns,
+        "sizes": plan.sizes.partition(":")[0], "mtu": plan.mtu_bytes, "seed": plan.seed, "start-mono-ns": start_mono_ns,
         "duration-ns": plan.duration_ns, "report": report,
     }  # fmt: skip
+    if (packets := flow_packets(plan.sizes)) is not None:
+        options["flow-packets"] = packets
     return [word for name, value in options.items() for word in (f"--{name}", str(value))]
 
 

@@ -51,7 +51,7 @@ static double mean_ip_bytes(const struct schedule_options *options)
 {
 	double weight_sum = 0, sum = 0, mtu = (double)options->mtu_bytes;
 
-	if (options->sizes == SIZES_FIXED)
+	if (options->sizes == SIZES_FIXED || options->sizes == SIZES_BURSTS)
 		return mtu;
 	if (options->sizes == SIZES_BIMODAL)
 		return (LEAST_IP_BYTES + mtu) / 2;
@@ -64,10 +64,34 @@ static double mean_ip_bytes(const struct schedule_options *options)
 	return sum / weight_sum;
 }
 
+/* Number of bursts of a flow of so many packets: FIRST_BURST, twice that, ..., and the rest. */
+static uint32_t bursts_of(uint64_t flow_packets)
+{
+	uint32_t bursts = 1;
+
+	for (uint64_t size = FIRST_BURST; size < flow_packets; size *= 2) {
+		flow_packets -= size;
+		bursts++;
+	}
+	return bursts;
+}
+
+/* Packets of burst number index, from 0. */
+static uint32_t burst_packets(uint64_t flow_packets, uint32_t index)
+{
+	uint64_t before = (uint64_t)FIRST_BURST * (((uint64_t)1 << index) - 1),
+		 size = (uint64_t)FIRST_BURST << index;
+
+	return (uint32_t)(flow_packets - before < size ? flow_packets - before : size);
+}
+
 void schedule_init(struct schedule *schedule, const struct schedule_options *options)
 {
 	double most = (double)(options->mtu_bytes - LEAST_IP_BYTES + 1);
 	double wire_bits = (mean_ip_bytes(options) + ETHERNET_BYTES + WIRE_EXTRA_BYTES) * 8;
+
+	if (options->sizes == SIZES_BURSTS)
+		wire_bits *= (double)options->flow_packets / bursts_of(options->flow_packets);
 
 	*schedule = (struct schedule){
 		.options = *options,
@@ -85,7 +109,7 @@ static uint32_t draw_bytes(struct schedule *schedule)
 	const struct schedule_options *options = &schedule->options;
 	uint32_t bytes, mtu = (uint32_t)options->mtu_bytes;
 
-	if (options->sizes == SIZES_FIXED)
+	if (options->sizes == SIZES_FIXED || options->sizes == SIZES_BURSTS)
 		return mtu;
 	if (options->sizes == SIZES_BIMODAL)
 		return draw(&schedule->lengths) >> 63 ? mtu : LEAST_IP_BYTES;
@@ -94,10 +118,19 @@ static uint32_t draw_bytes(struct schedule *schedule)
 	return bytes < mtu ? bytes : mtu; /* rounding may give mtu + 1 */
 }
 
-struct departure schedule_next(struct schedule *schedule)
+static uint32_t draw_burst(struct schedule *schedule)
+{
+	uint64_t flow_packets = schedule->options.flow_packets;
+
+	if (schedule->options.sizes != SIZES_BURSTS)
+		return 1;
+	return burst_packets(flow_packets, (uint32_t)(uniform(&schedule->lengths) * bursts_of(flow_packets)));
+}
+
+static struct departure next_arrival(struct schedule *schedule)
 {
 	struct departure next = {.ip_bytes = draw_bytes(schedule)};
-	uint64_t number = schedule->count++;
+	uint64_t number = schedule->arrivals++;
 
 	if (schedule->options.arrivals == ARRIVALS_CBR) {
 		next.due_ns = (uint64_t)(schedule->mean_gap_ns * (double)number);
@@ -108,4 +141,15 @@ struct departure schedule_next(struct schedule *schedule)
 	next.due_ns = (uint64_t)schedule->gap_sum_ns;
 	next.flow = (uint32_t)(uniform(&schedule->flows) * (double)schedule->options.flows);
 	return next;
+}
+
+struct departure schedule_next(struct schedule *schedule)
+{
+	if (!schedule->left) {
+		schedule->latest = next_arrival(schedule);
+		schedule->left = draw_burst(schedule);
+	}
+	schedule->left--;
+	schedule->count++;
+	return schedule->latest;
 }

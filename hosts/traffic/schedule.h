@@ -5,12 +5,17 @@
  * Sizes are of IP packets, from LEAST_IP_BYTES to the MTU:
  *   fixed        all have the MTU
  *   bimodal      LEAST_IP_BYTES or the MTU, each with probability 1/2
+ *   bursts       all have the MTU, and packets arrive in slow-start bursts, see below
  *   exponential  LEAST_IP_BYTES + k; k is the integer part of an exponential of mean MTU / 4, truncated to below
  *                MTU - LEAST_IP_BYTES + 1: P(k) is proportional to exp(-4 k / MTU), for k = 0 .. MTU - LEAST_IP_BYTES
- * A packet takes (size + ETHERNET_BYTES + WIRE_EXTRA_BYTES) bytes on the wire (lib/frames.h). The mean gap is the mean
- * wire bits / (load x rate).
- * Poisson: gaps are exponential; their sum keeps fractions of a ns, and each time is rounded down. The flow of a
- * packet is drawn uniformly, so each flow is Poisson as well. CBR: all gaps are the mean, and flows take turns.
+ * Bursts: a flow of l packets in slow start sends bursts of 2, 4, 8, ... packets, and last the rest (Appenzeller et al.
+ * 2004, section 4). Each burst is an arrival of its own, independent of the others; all of its packets have the same time
+ * and the same flow. Its size is drawn from the bursts of a flow of options.flow_packets packets, each with the same
+ * probability. Without bursts an arrival is one packet.
+ * A packet takes (size + ETHERNET_BYTES + WIRE_EXTRA_BYTES) bytes on the wire (lib/frames.h). The mean gap
+ * between arrivals is their mean wire bits / (load x rate).
+ * Poisson: gaps are exponential; their sum keeps fractions of a ns, and each time is rounded down. The flow of an
+ * arrival is drawn uniformly, so each flow is Poisson as well. CBR: all gaps are the mean, and flows take turns.
  */
 #ifndef TRAFFIC_SCHEDULE_H
 #define TRAFFIC_SCHEDULE_H
@@ -19,7 +24,12 @@
 #include <stdint.h>
 
 enum arrivals { ARRIVALS_POISSON, ARRIVALS_CBR };
-enum sizes { SIZES_FIXED, SIZES_EXPONENTIAL, SIZES_BIMODAL };
+enum sizes { SIZES_FIXED, SIZES_EXPONENTIAL, SIZES_BIMODAL, SIZES_BURSTS };
+
+enum {
+	FIRST_BURST = 2, /* packets */
+	MOST_FLOW_PACKETS = 1000,
+};
 
 struct schedule_options {
 	enum arrivals arrivals;
@@ -29,25 +39,29 @@ struct schedule_options {
 	uint64_t load_ppm; /* share of the rate, millionths */
 	uint64_t mtu_bytes;
 	uint64_t flows;
+	uint64_t flow_packets; /* with SIZES_BURSTS: packets of the flows that send the bursts */
 };
 
 struct chance {
 	uint64_t state[4];
 };
 
-struct schedule {
-	struct schedule_options options;
-	double mean_gap_ns;
-	double gap_sum_ns;
-	double below; /* exponential: probability that an untruncated size fits */
-	uint64_t count;
-	struct chance times, lengths, flows;
-};
-
 struct departure {
 	uint64_t due_ns; /* from the start */
 	uint32_t ip_bytes;
 	uint32_t flow; /* from 0 */
+};
+
+struct schedule {
+	struct schedule_options options;
+	double mean_gap_ns;
+	double gap_sum_ns;
+	double below;	   /* exponential: probability that an untruncated size fits */
+	uint64_t count;	   /* packets */
+	uint64_t arrivals; /* packets or bursts */
+	struct chance times, lengths, flows;
+	struct departure latest;
+	uint32_t left; /* packets of the latest burst that are still to come */
 };
 
 void schedule_init(struct schedule *schedule, const struct schedule_options *options);

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from analysis.theory import packet_sizes
+from analysis.theory import packet_sizes, short_flows
 from hosts.tests.patience import SECONDS, planned_ns, wait_until
 from hosts.traffic import child, open_loop
 from hosts.traffic.plan_reader import PlanError
@@ -83,11 +83,55 @@ def test_schedule__cbr_gaps_are_equal_and_flows_uniform():
     assert shares == pytest.approx([1 / 7] * 7, rel=0.05)
 
 
+def bursts_of(drawn):
+    """Rows of (ns, packets, flow): packets of the same time and flow. No two bursts of a flow may share a ns."""
+    starts = np.flatnonzero(np.r_[True, (np.diff(drawn[:, [0, 2]], axis=0) != 0).any(axis=1)])
+    return np.column_stack((drawn[starts, 0], np.diff(np.r_[starts, len(drawn)]), drawn[starts, 2]))
+
+
+@built
+@pytest.mark.parametrize("packets", [1, 2, 3, 6, 14, 16, 62, 1000])
+def test_schedule__bursts_are_those_of_slow_start_at_poisson_times(packets):
+    drawn = schedule(seed=8, sizes="bursts", flow_packets=packets, flows=9, rate_bps=10**7, duration_ns=10**12)
+    assert set(drawn[:, 1]) == {1500}
+    bursts = bursts_of(drawn)[:-1]  # the end of the run may cut the last
+    expected = short_flows.slow_start_bursts(packets)
+    for size in set(expected):
+        share = expected.count(size) / len(expected)
+        deviation = np.sqrt(share * (1 - share) / len(bursts))
+        assert abs((bursts[:, 1] == size).mean() - share) <= 4 * deviation, size
+    assert set(bursts[:, 1]) == set(expected)
+    mean_ns = packets / len(expected) * 1538 * 8 * 100 / 0.8
+    gaps = np.diff(bursts[:, 0]).astype(float)
+    error = 4 / np.sqrt(len(gaps))
+    assert gaps.mean() == pytest.approx(mean_ns, rel=error)
+    for quantile in (0.1, 0.5, 0.9):
+        assert (gaps <= -mean_ns * np.log1p(-quantile)).mean() == pytest.approx(quantile, abs=error)
+    assert abs(np.corrcoef(gaps[1:], bursts[1:-1, 1])[0, 1]) < error if len(set(expected)) > 1 else True
+    assert set(bursts[:, 2]) == set(range(9))
+
+
+@built
+def test_schedule__bursts_of_one_packet_are_fixed_packets():
+    single = schedule(seed=3, sizes="bursts", flow_packets=1, flows=4)
+    assert (single == schedule(seed=3, sizes="fixed", flows=4)).all()
+
+
+@built
+def test_schedule__bursts_of_cbr_have_equal_gaps():
+    bursts = bursts_of(schedule(arrivals="cbr", flows=3, sizes="bursts", flow_packets=14))
+    assert set(np.diff(bursts[:, 0])) <= {71773, 71774}  # 14 / 3 packets of 15380 ns
+    assert bursts[:4, 2].tolist() == [0, 1, 2, 0]
+
+
 @built
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--sizes", "pareto"], "--sizes 'pareto': give fixed, exponential or bimodal"),
+        (["--sizes", "pareto"], "--sizes 'pareto': give fixed, exponential, bimodal or bursts"),
+        (["--sizes", "bursts"], "--sizes bursts: needs --flow-packets, 1 to 1000"),
+        (["--sizes", "bursts", "--flow-packets", "1001"], "--flow-packets '1001': give a whole number from 1 to 1000"),
+        (["--flow-packets", "14"], "--flow-packets: allowed with --sizes bursts alone"),
         (["--arrivals", "burst"], "--arrivals 'burst': give poisson or cbr"),
         (["--mtu", "45"], "--mtu '45': give a whole number from 46"),
         (["--first-client-port", "65000", "--flows", "1000"], "their ports go beyond 65535"),

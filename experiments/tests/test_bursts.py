@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""UDP bursts of slow start in virtual time: they come whole, and their queue is that of the theory."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.load import load
+from analysis.theory import short_flows
+from experiments.host import Host
+from experiments.lab import virtual as virtual_lab
+from experiments.resolve import Resolved, resolve
+from experiments.run_plan import plan_run
+from experiments.tests.test_virtual import run
+from hosts.traffic import open_loop
+
+virtual = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+BURSTS = (
+    "CLOCK=virtual", "TRAFFIC=open-loop", "SIZES=bursts:14p", "LOAD=0.6", "FLOWS=5", "RATE=80mbit", "RTT=5ms",
+    "BUF=1000p", "WARMUP=0.2s", "DURATION=6s",
+)  # fmt: skip
+
+
+def test_resolve__bursts_reach_the_program_that_sends_them() -> None:
+    host = Host(("cubic",), netem=True, clock="virtual", kernel="a test's kernel")
+    spec = resolve({"clock": "virtual", "traffic": "open-loop", "sizes": "bursts:14p"}, host)
+    assert (spec.sizes, spec.name) == ("bursts:14p", "open-loop-bursts-14p")
+    assert Resolved.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
+    assert spec.packets == resolve({"clock": "virtual", "traffic": "open-loop", "sizes": "fixed"}, host).packets
+    plan = open_loop.parse(plan_run(spec, 1).traffic.options)
+    words = open_loop.arguments(plan, "10.0.0.2", 0, Path("report"))
+    assert words[words.index("--sizes") + 1] == "bursts"
+    assert words[words.index("--flow-packets") + 1] == "14"
+
+
+@virtual
+def test_bursts__come_whole_and_their_queue_is_the_theorys(tmp_path: Path) -> None:
+    summary = run(tmp_path, *BURSTS)
+    assert summary["valid"], summary["reasons"]
+    found = summary["open_loop"]
+    assert isinstance(found, dict)
+    for name in ("mean_depth_packets", "time_mean_depth_packets"):
+        depth = found[name]
+        assert abs(depth["measured"] - depth["theory"]) < 4 * depth["standard_error"], name
+        assert depth["standard_error"] < 0.08 * depth["theory"], name
+    expected = short_flows.mean_depth(0.6, short_flows.slow_start_bursts(14))
+    assert found["time_mean_depth_packets"]["theory"] == pytest.approx(expected)
+    assert found["depth_distance"] < 0.03
+
+    cards = load((tmp_path / "latest").resolve() / "rep-1").postcards
+    of_sender = cards["packet_bytes"] == 1514
+    came, flow = cards["enqueue_mono_ns"][of_sender], cards["flow"][of_sender]
+    # A reading of the clock takes 1 ns, so packets of a burst are some ns apart; bursts are, on average, 1.2 ms.
+    starts = np.flatnonzero(np.r_[True, (np.diff(came) > 100) | (np.diff(flow) != 0)])
+    sizes, counts = np.unique(np.diff(starts), return_counts=True)
+    whole = np.isin(sizes, (2, 4, 8))
+    assert counts[whole].sum() > 0.995 * counts.sum()  # two bursts of a flow may come at once
+    assert counts[whole] / counts.sum() == pytest.approx([1 / 3] * 3, abs=4 / 3 / np.sqrt(counts.sum()))
