@@ -46,7 +46,7 @@ def limited_depth_distribution(load: float, bursts: Numbers, buffer: int, weight
     if buffer >= MOST_STATES:
         raise ValueError(f"a buffer of {buffer} packets; allowed: 1 to {MOST_STATES - 1}")
     relative = _relative(load, bursts, buffer, weights)
-    crossings = np.convolve(relative, _longer_than(bursts, weights))[:buffer]  # of each level, by a packet each
+    crossings = _convolved(relative, _longer_than(bursts, weights))[:buffer]  # of each level, by a packet each
     below_buffer = relative / (relative[0] + load / _mean(bursts, weights) * crossings.sum())
     return np.append(below_buffer, max(0.0, 1 - below_buffer.sum()))
 
@@ -59,11 +59,19 @@ def at_arrivals(depth: np.ndarray, bursts: Numbers, weights: Numbers | None = No
     are dropped. Otherwise depths beyond the last are left out. ValueError as in the module's head.
     """
     earlier = _longer_than(bursts, weights) / _mean(bursts, weights)
-    result = np.convolve(depth, earlier)
+    result = _convolved(depth, earlier)
     kept = result[: len(depth)].copy()
     if limited:
         kept[-1] += result[len(depth) :].sum()
     return kept
+
+
+def _convolved(values: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """The sum of shares[k] x `values` shifted by k; unlike np.convolve, the same digits on every processor."""
+    result = np.zeros(len(values) + len(shares) - 1)
+    for shift, share in enumerate(shares.tolist()):
+        result[shift : shift + len(values)] += share * values
+    return result
 
 
 def _relative(load: float, bursts: Numbers, states: int, weights: Numbers | None) -> np.ndarray:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import optimize
 
+from analysis.sums import dot
 from analysis.theory.checks import check_at_least, check_load, check_share, check_whole
 
 FIRST_BURST = 2  # packets of the first burst: W is set to two initially (second paper, appendix A)
@@ -200,4 +201,4 @@ def _moments(
 ) -> tuple[float, float, float]:
     """E[X], E[X^2], E[X^3]."""
     sizes, probabilities = _normalized(bursts, weights)
-    return float(probabilities @ sizes), float(probabilities @ sizes**2), float(probabilities @ sizes**3)
+    return dot(probabilities, sizes), dot(probabilities, sizes**2), dot(probabilities, sizes**3)
