@@ -74,13 +74,14 @@ def _of_bursts(bursts: tuple[int, ...], load: float, buffer: int | None, mean_se
     if buffer is not None and buffer < queues.MOST_STATES:
         over_time = batch_queues.limited_depth_distribution(load, bursts, buffer)
         depth = batch_queues.at_arrivals(over_time, bursts)
+        depth = np.append(depth[:buffer], depth[buffer:].sum())
         values = np.arange(len(depth))
         mean, time_mean_depth = dot(values, depth), dot(values, over_time)
         return Model(f"M[X]/D/1/{buffer}", mean_service_ns, 1.0, mean, float(depth[-1]), depth, time_mean_depth)
     if load >= 1:
         return None
     over_time = batch_queues.depth_distribution(load, bursts, queues.MOST_STATES)
-    depth = batch_queues.at_arrivals(over_time, bursts, limited=False)
+    depth = batch_queues.at_arrivals(over_time, bursts)[: queues.MOST_STATES]
     time_mean_depth = short_flows.mean_depth(load, bursts)
     mean = time_mean_depth + sum(size * (size - 1) / 2 for size in bursts) / sum(bursts)
     return Model("M[X]/D/1", mean_service_ns, 1.0, mean, 0.0, depth, time_mean_depth)

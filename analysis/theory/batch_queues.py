@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from analysis.theory.checks import check_at_least, check_load, check_whole
-from analysis.theory.queues import MOST_STATES, relative_states
+from analysis.theory.queues import MOST_STATES, _relative_states
 
 Numbers = Sequence[float] | np.ndarray
 
@@ -51,19 +51,18 @@ def limited_depth_distribution(load: float, bursts: Numbers, buffer: int, weight
     return np.append(below_buffer, max(0.0, 1 - below_buffer.sum()))
 
 
-def at_arrivals(depth: np.ndarray, bursts: Numbers, weights: Numbers | None = None, limited: bool = True) -> np.ndarray:
-    """The depths that packets find, from those over time: a burst finds those over time (Wolff 1982), its packet number
-    k finds k more (second paper, section 4). P(k) = P(X > k) / E[X].
+def at_arrivals(depth: Numbers, bursts: Numbers, weights: Numbers | None = None) -> np.ndarray:
+    """The depths that packets find, from those over time: a burst finds those over time (Wolff 1982), a packet finds
+    its burst's earlier ones, too: k with P(k) = P(X > k) / E[X] (second paper, section 4).
 
-    `limited`: the last depth is a full queue, which admits no packet; its probability here is the share of packets that
-    are dropped. Otherwise depths beyond the last are left out. ValueError as in the module's head.
+    Longer than `depth` by the longest burst - 1. With at most K packets all depths from K on are a full queue, and
+    their sum is the share of packets that are dropped. ValueError as in the module's head, and unless all of `depth`
+    is 0 or more.
     """
-    earlier = _longer_than(bursts, weights) / _mean(bursts, weights)
-    result = _convolved(depth, earlier)
-    kept = result[: len(depth)].copy()
-    if limited:
-        kept[-1] += result[len(depth) :].sum()
-    return kept
+    found = np.asarray(depth, dtype=np.float64)
+    if not len(found) or not (found >= 0).all():
+        raise ValueError("probabilities of depths; allowed: one at least, 0 or more each")
+    return _convolved(found, _longer_than(bursts, weights) / _mean(bursts, weights))
 
 
 def _convolved(values: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -76,7 +75,7 @@ def _convolved(values: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 def _relative(load: float, bursts: Numbers, states: int, weights: Numbers | None) -> np.ndarray:
     none, at_least = _arrivals(load, bursts, states + 1, weights)
-    return relative_states(none, at_least, states)
+    return _relative_states(none, at_least, states)
 
 
 def _arrivals(load: float, bursts: Numbers, count: int, weights: Numbers | None) -> tuple[float, np.ndarray]:
@@ -93,9 +92,10 @@ def _arrivals(load: float, bursts: Numbers, count: int, weights: Numbers | None)
     exactly[0] = np.exp(-rate)
     terms = (rate * sizes * probabilities)[1:]
     occurring = np.flatnonzero(terms)
-    for number in range(1, far):
-        shorter = occurring[occurring < number]
-        exactly[number] = (terms[shorter] * exactly[number - 1 - shorter]).sum() / number
+    with np.errstate(under="ignore"):  # far beyond `count` the probabilities are 0
+        for number in range(1, far):
+            shorter = occurring[occurring < number]
+            exactly[number] = (terms[shorter] * exactly[number - 1 - shorter]).sum() / number
     return float(exactly[0]), np.cumsum(exactly[::-1])[::-1][:count]
 
 

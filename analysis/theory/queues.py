@@ -130,13 +130,12 @@ def _relative(
     load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, states: int
 ) -> np.ndarray:
     none, at_least = _arrivals(load, services, probabilities, states + 1)
-    return relative_states(none, at_least, states)
+    return _relative_states(none, at_least, states)
 
 
-def relative_states(none: float, at_least: np.ndarray, states: int) -> np.ndarray:
+def _relative_states(none: float, at_least: np.ndarray, states: int) -> np.ndarray:
     """Probabilities of the states relative to the empty state, by the recursion above (Ramaswami 1988). `none` and
-    `at_least`, P(k arrivals or more in one service), are of any arrivals that do not depend on the state. Raises no
-    ValueError of its own.
+    `at_least`, P(k arrivals or more in one service), are of any arrivals that do not depend on the state.
     """
     result = np.zeros(states)
     result[:1] = 1.0
