@@ -160,6 +160,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "tracer_write_errors": number(tracer, "write_errors"),
         "postcards_malformed": total(number(collector, name) for name in ("short", "bad_version", "trailing")),
         **_stranger_entries(collector),
+        **_memory_entries(run),
         **_sink_entries(run),
         **_finite_entries(run),
         **_path_entries(run),
@@ -178,6 +179,13 @@ def _stranger_entries(collector: dict[str, Any]) -> dict[str, Any]:
     """
     name = "stranger_datagrams"
     return {name: number(collector, name)} if name in collector else {}
+
+
+def _memory_entries(run: Run) -> dict[str, Any]:
+    """How often the hosts' TCP ran short of memory. A run recorded before this was counted has no such entry."""
+    name = "tcp_memory_pressures"
+    counted = run.documents["environment"].get(name)
+    return {} if counted is None else {name: _sum(counted)}
 
 
 def _hidden_events(run: Run) -> int | None:
@@ -332,6 +340,8 @@ _ZERO = {
     "flow_records_unwritten": "flow records could not be written: see logs/, is the disk full?",
     "flows_refused": "finite flows were refused by the receiver: see flows.parquet and logs/",
     "flows_reset": "finite flows were reset or timed out: see flows.parquet and logs/",
+    "tcp_memory_pressures": "times the hosts' TCP ran short of memory and shrank socket buffers: fewer flows at once, "
+    "or raise net.ipv4.tcp_mem",
     "tcp_events_lost": "TCP events were not stored by the tracer: tracer.json says where they were lost",
     "postcards_malformed": "datagrams to the collector were no postcards: something else sends to its port",
     "postcards_missing": "postcard numbers are missing: postcards were lost on the way",

@@ -23,7 +23,6 @@ FLOW_TCP_BYTES = 48 << 10  # of a flow's buffers, beyond that
 SOCKETS = 2  # of a flow
 FLOW_BYTES = 24 << 10  # of a flow's two sockets, files and counters
 FINITE_FLOW_BYTES = 1 << 10  # of a finite flow at sender and receiver, whether it is open or not
-OPEN_FLOW_BYTES = 16 << 10  # of an open finite flow's two sockets; its packets in flight are counted in the window
 TRACE_EVENT_BYTES = 256  # in a ring, with the kernel's headers
 TRACER_PERIOD_S = 0.02  # between two readings of the rings
 BASE_MIB = 320  # of a virtual machine, for the kernel, Python programs and page cache
@@ -46,7 +45,8 @@ def sizes(spec: Resolved) -> Sizes:
     ring_mib = _trace_ring_mib(spec)
     windows = spec.bdp_packets * (spec.rtt_ns + spec.rtt_spread_ns) // spec.rtt_ns + spec.buffer_packets
     windows += min(spec.access_queues_packets, spec.pool_packets)
-    tcp_bytes = SEGMENTS_PER_WINDOW_PACKET * windows * (spec.wire_bytes + SEGMENT_BYTES) + spec.flows * FLOW_TCP_BYTES
+    tcp_bytes = SEGMENTS_PER_WINDOW_PACKET * windows * (spec.wire_bytes + SEGMENT_BYTES)
+    tcp_bytes += (spec.flows + _open_flows(spec)) * FLOW_TCP_BYTES
     if spec.access_buffer_bytes is not None:
         tcp_bytes = min(tcp_bytes, spec.flows_at_once * (SOCKETS * spec.access_buffer_bytes + FLOW_TCP_BYTES))
     pool_bytes = spec.pool_packets * (frame_bytes + POOL_PACKET_BYTES)
@@ -62,10 +62,14 @@ def sizes(spec: Resolved) -> Sizes:
 
 
 def _finite_bytes(spec: Resolved) -> int:
-    """Of all finite flows, and of those that are open at the same time."""
+    """Of all finite flows, and of those that are open at the same time, without TCP's buffers."""
     planned = sum(group.flows(spec.traffic_ns) for group in spec.transfers)
-    at_once = sum(group.open_flows(spec.traffic_ns) for group in spec.transfers)
-    return int(planned * FINITE_FLOW_BYTES + at_once * OPEN_FLOW_BYTES)
+    return int(planned * FINITE_FLOW_BYTES + _open_flows(spec) * FLOW_BYTES)
+
+
+def _open_flows(spec: Resolved) -> int:
+    """Finite flows that are open at the same time, at the most."""
+    return math.ceil(sum(group.open_flows(spec.traffic_ns) for group in spec.transfers))
 
 
 def _trace_ring_mib(spec: Resolved) -> int:

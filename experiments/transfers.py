@@ -7,7 +7,6 @@ bimodal:2p:62p:0.1 (low, high, share of high), file:PATH (an empirical distribut
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +24,7 @@ LONG, OPEN_LOOP = "long", "open-loop"
 TRAFFIC = (LONG, *KINDS, OPEN_LOOP)
 FINITE_FLOW_S = 10  # no finite flow of a load below 1 is open for longer, on the average
 MOST_TRANSFERS = 2_000_000  # in a run: each has a record and a row
+LEAST_DRAWN_SHARE = 0.75  # of a distribution's mean: with less, the load of a run is far from the asked one
 DEFAULT_USERS = 100
 DEFAULT_THINK = "exponential:1s"
 DEFAULT_SIZES = "pareto:80kB:1.5"
@@ -79,8 +79,10 @@ class Transfers:
         return self.users * duration_ns / self.mean_think_ns
 
     def open_flows(self, duration_ns: int) -> float:
-        """Number of flows that are open at the same time, at most."""
-        return self.users or self.flows(min(FINITE_FLOW_S * 10**9, duration_ns))
+        """Number of flows that are open at the same time, at most. Of a load above 1 the excess stays open."""
+        lasting = self.flows(min(FINITE_FLOW_S * 10**9, duration_ns))
+        excess = max(0.0, 1 - 1 / self.load) * self.flows(duration_ns) if self.load else 0.0
+        return max(lasting, excess) if self.think_from != "end" else self.users
 
     def offered_bps(self) -> float:
         """Bits on the wire that the group offers, if the network takes no time."""
@@ -146,9 +148,12 @@ def read_distribution(*dimensions: str) -> Callable[[object], Drawn]:
                 raise ValueError(f"has {key.upper()} {word!r}, which {error}") from None
         drawn = Drawn(str(value), name, parameters)
         try:
-            draws.distribution(in_base_units(drawn, 1460))
+            share = draws.distribution(in_base_units(drawn, 1460)).drawn_share()
         except draws.DrawError as error:
             raise ValueError(f"cannot be drawn: {error}") from None
+        if share < LEAST_DRAWN_SHARE:
+            raise ValueError(f"has {1 - share:.0%} of its mean in values too rare to be drawn; allowed: a lighter "
+                             "tail, as a larger SHAPE or a smaller SIGMA")  # fmt: skip
         return drawn
 
     return read
@@ -204,8 +209,7 @@ def resolve(spec: Any, cc: str | None, wire_bytes: int, traffic_ns: int, wrong: 
     sizes_given = spec.sizes if isinstance(spec.sizes, Drawn) else read_distribution("bytes", "packets")(DEFAULT_SIZES)
     sizes = in_base_units(sizes_given, mss_bytes)
     drawn = draws.distribution(sizes)
-    packets = drawn.mean_of(lambda size: math.ceil(size / mss_bytes))
-    wire = drawn.mean + packets * (wire_bytes - mss_bytes) + CONNECTION_WIRE_BYTES
+    wire = drawn.mean + drawn.mean_pieces(mss_bytes) * (wire_bytes - mss_bytes) + CONNECTION_WIRE_BYTES
     common = (cc, sizes_given.text, sizes, drawn.mean, wire)
     groups = []
     for kind in names:
@@ -219,10 +223,11 @@ def resolve(spec: Any, cc: str | None, wire_bytes: int, traffic_ns: int, wrong: 
                 kind, *common, users=spec.users or DEFAULT_USERS, think=think,
                 mean_think_ns=draws.distribution(think).mean, think_from=spec.think_from or "end",
             )  # fmt: skip
-        if group.flows(traffic_ns) > MOST_TRANSFERS:
-            wrong("sizes" if kind == "finite" else "users", f"makes about {group.flows(traffic_ns):,.0f} flows in the "
-                  f"{traffic_ns / 1e9:g} s of traffic; allowed: {MOST_TRANSFERS:,} in a run")  # fmt: skip
         groups.append(group)
+    flows = sum(group.flows(traffic_ns) for group in groups)
+    if flows > MOST_TRANSFERS:
+        wrong("sizes" if names[0] == "finite" else "users", f"makes about {flows:,.0f} flows in the "
+              f"{traffic_ns / 1e9:g} s of traffic; allowed: {MOST_TRANSFERS:,} in a run")  # fmt: skip
     return tuple(groups)
 
 

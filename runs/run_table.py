@@ -34,6 +34,7 @@ SCHEMA: dict[str, polars.DataType] = {
     "cc": _TEXT, "flows": _WHOLE, "traffic": _TEXT, "mode": _TEXT,
     "rate_bps": _WHOLE, "rtt_ns": _WHOLE, "mtu_bytes": _WHOLE, "buffer_packets": _WHOLE, "bdp_packets": _WHOLE,
     "buffer_over_bdp": _NUMBER, "ecn_threshold_packets": _WHOLE, "access_bps": _WHOLE,
+    "finite_cc": _TEXT, "load": _NUMBER, "users": _WHOLE, "flow_sizes": _TEXT,
     "profile": _TEXT, **{name: _TEXT if isinstance(value, str) else _WHOLE for name, value in LINUX.items()},
     "offloads": _TEXT, "nic_rate_bps": _WHOLE, "coalesce_us": _WHOLE,
     "utilization_mean": _NUMBER, "utilization_p01": _NUMBER, "goodput_bps": _NUMBER, "goodput_p01_bps": _NUMBER,
@@ -76,6 +77,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         return value
 
     groups = [group for group in _list(spec.get("groups")) if isinstance(group, dict)]
+    finite = [group for group in _list(spec.get("transfers")) if isinstance(group, dict)]
     buffer, exact_bdp = at("buffer_packets"), at("rules", "bdp_packets_exact")
     buffer = spec.get("buffer_packets") if buffer is None else buffer
     lost = [at("ledger", name) for name in ("postcards_missing", "tcp_events_lost")]
@@ -94,6 +96,10 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
             name: spec.get(name)
             for name in ("mode", "rate_bps", "rtt_ns", "mtu_bytes", "ecn_threshold_packets", "access_bps")
         },
+        "finite_cc": _joined(group.get("cc") for group in finite),
+        "load": next((group["load"] for group in finite if group.get("load")), spec.get("load")),
+        "users": sum(group.get("users") or 0 for group in finite) or None,
+        "flow_sizes": _joined(group.get("sizes_given") for group in finite),
         "buffer_packets": buffer,
         "bdp_packets": spec.get("bdp_packets", at("bdp_packets")),
         "buffer_over_bdp": buffer / exact_bdp if is_number(buffer) and is_number(exact_bdp) and exact_bdp else None,
@@ -315,6 +321,11 @@ def _tcp(spec: Mapping[str, Any], imported: bool) -> dict[str, Any]:
 def _flows(groups: list[dict[str, Any]], datagram_flows: Any) -> int | None:
     counts = [value or 0 for value in (*(group.get("flows") for group in groups), datagram_flows)]
     return sum(counts) if all(is_number(value) for value in counts) else None
+
+
+def _joined(values: Iterable[Any]) -> str | None:
+    """The different values with commas; None without any."""
+    return ",".join(dict.fromkeys(map(str, values))) or None
 
 
 def _list(value: Any) -> list[Any]:

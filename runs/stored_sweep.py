@@ -31,9 +31,10 @@ VALID, NOT_VALID, MISSING = "valid", "not valid", "missing"
 # The column of a sweep's parameter in the run table. Other parameters have no column: their text is shown.
 COLUMN = {
     "cc": "cc", "flows": "flows", "buf": "buffer_packets", "rate": "rate_bps", "rtt": "rtt_ns", "mtu": "mtu_bytes",
-    "access": "access_bps", "mode": "mode", "ecn_threshold": "ecn_threshold_packets", "traffic": "traffic",
-    "clock": "clock", "target": "target", "profile": "profile", "offloads": "offloads", "nic_rate": "nic_rate_bps",
-    "coalesce": "coalesce_us", **{name.removesuffix("_ns"): name for name in LINUX},
+    "access": "access_bps", "finite_cc": "finite_cc", "load": "load", "users": "users", "mode": "mode",
+    "ecn_threshold": "ecn_threshold_packets", "traffic": "traffic", "clock": "clock", "target": "target",
+    "profile": "profile", "offloads": "offloads", "nic_rate": "nic_rate_bps", "coalesce": "coalesce_us",
+    **{name.removesuffix("_ns"): name for name in LINUX},
 }  # fmt: skip
 Row = dict[str, Any]
 
@@ -87,9 +88,12 @@ class Stored:
         }
 
     def value(self, row: Row, key: str) -> Any:
-        """The value of a parameter in a row: of the run table where it has the column, else the spec's text."""
+        """The value of a parameter in a row: of the run table where it has one, else the spec's text. For example, the
+        table has no CC of a run with finite flows alone.
+        """
         column = COLUMN.get(key)
-        return row[column] if column else row["point_words"].get(key)
+        value = row[column] if column else None
+        return row["point_words"].get(key) if value is None else value
 
 
 def read(directory: Path) -> Stored:

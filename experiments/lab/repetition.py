@@ -14,13 +14,14 @@ from typing import Any
 import yaml
 
 from controlplane.switch import SwitchError
-from experiments import backlog, disk, environment, topology
+from experiments import backlog, disk, environment, tcp_memory, topology
 from experiments.cell import RUNTIME
 from experiments.configure import configure
 from experiments.lab.interface import Kernel, ProgressDisplay
 from experiments.run_plan import RunPlan
 from experiments.sample import Sampler
 from experiments.switches import SWITCH_DAEMONS, Switches, in_the_lab
+from experiments.topology import RECEIVER, SENDER
 from experiments.traffic import TrafficPlan, TrafficProgram
 from hosts import daemon
 from hosts.traffic import idle_rtt
@@ -83,6 +84,7 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
                     drain(switches, plan.durations.round_trip_ns)
                     kernel.align()
                     world["frames_lost_in_backlog"] = backlog.lost(namespaces)
+                    world["tcp_memory_pressures"] = tcp_memory.pressures((SENDER.name, RECEIVER.name))
                     if switches.line:
                         world["frames_passed"]["after"] = backlog.passed(namespaces)
                     results.write_json(directory / "switch.json", switches.state() | {"before": before})

@@ -40,10 +40,21 @@ class Distribution:
     quantile: Callable[[float], float]
     cdf: Callable[[float], float]
 
-    def mean_of(self, function: Callable[[float], float]) -> float:
-        """The mean of a slowly growing function of the value, at the midpoints of MIDPOINTS equally likely parts."""
-        values = (function(self.quantile((part + 0.5) / MIDPOINTS)) for part in range(MIDPOINTS))
-        return sum(values) / MIDPOINTS
+    steps: tuple[tuple[float, float], ...] = ()  # (value, probability) of a distribution of few values
+
+    def mean_pieces(self, piece: float) -> float:
+        """Mean number of pieces of at most `piece` that the value is cut into: of a continuous distribution, the last
+        piece is half full on the average.
+        """
+        if self.steps:
+            return sum(share * math.ceil(value / piece) for value, share in self.steps)
+        return max(1.0, self.mean / piece + 0.5)
+
+    def drawn_share(self) -> float:
+        """The share of the mean that some thousand draws have: the mean of the midpoints of MIDPOINTS equally likely
+        parts, over the mean. The rest is in values too rare to be drawn.
+        """
+        return sum(self.quantile((part + 0.5) / MIDPOINTS) for part in range(MIDPOINTS)) / MIDPOINTS / self.mean
 
 
 def distribution(values: Any) -> Distribution:
@@ -69,7 +80,7 @@ def _positive(name: str, value: Any, above: float = 0.0) -> float:
 
 def fixed(value: float) -> Distribution:
     mean = _positive("value", value)
-    return Distribution("fixed", mean, lambda _: mean, lambda x: float(x >= mean))
+    return Distribution("fixed", mean, lambda _: mean, lambda x: float(x >= mean), ((mean, 1.0),))
 
 
 def exponential(mean: float) -> Distribution:
@@ -112,6 +123,7 @@ def bimodal(low: float, high: float, high_share: float) -> Distribution:
         low * (1 - share) + high * share,
         lambda u: high if u >= 1 - share else low,
         lambda x: 0.0 if x < low else 1.0 if x >= high else 1 - share,
+        ((low, 1 - share), (high, share)),
     )
 
 

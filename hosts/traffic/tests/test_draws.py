@@ -49,7 +49,26 @@ def test_mean__is_the_integral_of_the_quantiles():
         parts = 200_000
         mean = sum(drawn_from.quantile((part + 0.5) / parts) for part in range(parts)) / parts
         assert mean == pytest.approx(drawn_from.mean, rel=0.02), case  # Pareto's tail ends at the last midpoint
-    assert distribution({"name": "fixed", "value": 3000}).mean_of(lambda size: math.ceil(size / 1448)) == 3
+
+
+def test_pieces__are_counted_exactly_or_with_a_half_full_last_one():
+    assert distribution({"name": "fixed", "value": 3000}).mean_pieces(1448) == 3
+    rare = {"name": "bimodal", "low": 2 * 1448, "high": 2000 * 1448, "high_share": 0.0001}
+    assert distribution(rare).mean_pieces(1448) == pytest.approx(2.1998)
+    random, drawn_from = Random(1), distribution(CASES[0])
+    drawn = [math.ceil(drawn_from.quantile(random.random()) / 1448) for _ in range(20_000)]
+    assert drawn_from.mean_pieces(1448) == pytest.approx(sum(drawn) / len(drawn), rel=0.02)
+
+
+def test_drawn_share__is_small_of_tails_that_no_run_draws():
+    def share(**values):
+        return distribution(values).drawn_share()
+
+    assert share(name="pareto", mean=1, shape=1.5) > 0.95
+    assert share(name="pareto", mean=1, shape=1.05) < 0.5
+    assert share(name="lognormal", mean=1, sigma=2) > 0.9
+    assert share(name="lognormal", mean=1, sigma=5) < 0.5
+    assert share(name="exponential", mean=1) == pytest.approx(1, abs=0.001)
 
 
 def test_pareto__has_the_numbers_of_prasad_2007():
