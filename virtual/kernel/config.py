@@ -22,6 +22,8 @@ OF_LINUX = (
     "bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "reno", "scalable",
     "vegas", "veno", "westwood", "yeah",
 )  # fmt: skip
+# Our own, built in beside them: a C file each, named like its algorithm.
+OURS = tuple(sorted(path.stem for path in (Path(__file__).parents[2] / "hosts/congestion").glob("*.c")))
 NAMES = {"hstcp": "highspeed"}  # names in Kconfig that differ from setsockopt's
 SETTING = re.compile(r"^(CONFIG_\w+)=(.+)$", re.MULTILINE)
 

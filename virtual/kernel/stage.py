@@ -17,7 +17,7 @@ PLACE = "drivers/net/bufferscope"
 SUFFIXES = (".c", ".h", ".def", ".S")
 BUILD_FILES = ("Kbuild", "Makefile")
 # Directories that make descends into, copied recursively; each has a Kbuild file.
-PARTS = ("softswitch/driver", "hosts/trace/kernel_event", "hosts/traffic/kernel_pump")
+PARTS = ("softswitch/driver", "hosts/trace/kernel_event", "hosts/traffic/kernel_pump", "hosts/congestion")
 # Files that PARTS include and link, by relative paths.
 SHARED = {"softswitch/runtime": (".c", ".h"), "wire": (".h", ".def"), "lib": (".h",)}
 # The P4 program translated to C, and its target in softswitch/Makefile.

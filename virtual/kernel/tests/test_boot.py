@@ -106,7 +106,7 @@ def test_seed__bad_numbers_are_refused() -> None:
 
 
 def test_congestion_controls__are_those_that_are_known_without_booting() -> None:
-    assert set(offers.congestion_controls(KERNEL)) >= set(config.OF_LINUX)
+    assert set(offers.congestion_controls(KERNEL)) >= {*config.OF_LINUX, *config.OURS}
 
 
 def test_panic__ends_the_process_and_leaves_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""Congestion controls by their behaviour through the switch, in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.window_laws import RECOVERY, beginnings, flows, growth, reactions, reduction
+from experiments.lab import virtual as virtual_lab
+from experiments.tests.test_virtual import run
+
+pytestmark = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+REPETITION = Path("latest/rep-1")
+
+
+def test_reno_1w__reacts_to_a_loss_with_probability_1_over_w(tmp_path: Path) -> None:
+    link = ("RATE=20mbit", "RTT=10ms", "DURATION=20s", "WARMUP=1s")
+    run(tmp_path, "CLOCK=virtual", "CC=reno_1w", "FLOWS=4", *link)
+    windows, halved = [], []
+    for flow in flows(tmp_path / REPETITION):
+        at = beginnings(flow, RECOVERY)
+        at = at[(flow.cwnd[at] >= flow.ssthresh[at]) & (flow.cwnd[at] > 2)]  # half of 2 is raised to 2
+        windows.append(flow.cwnd[at])
+        left = flow.ssthresh[at + 1]
+        # RACK's timer may begin a recovery after the record's ACK has grown the window by one.
+        half, whole = (np.isin(left - np.maximum(share, 2), (0, 1)) for share in (flow.cwnd[at] // 2, flow.cwnd[at]))
+        assert np.all(half | whole)
+        halved.append(left < flow.cwnd[at])
+    chance = 1 / np.concatenate(windows)
+    expected, deviation = chance.sum(), np.sqrt((chance * (1 - chance)).sum())
+    assert expected > 50
+    assert abs(np.concatenate(halved).sum() - expected) < 4 * deviation
+
+
+def test_reno_1w__is_reno_in_slow_start_and_between_losses(tmp_path: Path) -> None:
+    link = ("RATE=50mbit", "RTT=10ms", "DURATION=10s", "WARMUP=0s")
+    run(tmp_path, "CLOCK=virtual", "CC=reno_1w", "FLOWS=1", *link)
+    (flow,) = flows(tmp_path / REPETITION)
+    found = reactions(flow)
+    assert found[0].slow_start
+    assert found[0].after == found[0].before // 2
+    assert reduction(found) == 1  # at a window of 80, most losses have no effect
+    assert np.median(growth(flow, found)[:, 1]) == pytest.approx(1, abs=0.02)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""What a congestion control does, read from the records of a run: its reactions to losses and marks, its growth between
+them, and its gaps at the switch.
+
+A record of the trace has the state before its ACK is processed. The last record before fast recovery, or before a
+reaction to ECN, has the window at that moment; the first record after it has the window that the reaction left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from analysis.raw import Columns, load_postcards, load_tcp
+from runs.names import POSTCARDS_FILE, TCP_FILE
+from wire.wire import POSTCARD, TCP_RECORD
+
+PROBE = TCP_RECORD.const["TCP_EVENT_PROBE"]
+DROPPED = POSTCARD.const["POSTCARD_DROPPED"]
+DISORDER, CWR, RECOVERY = 1, 2, 3  # ca_state
+UNPACED_SEGMENTS = 10  # Linux sends the first ten of a connection without gaps
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The ACKs of one flow, in the order of their times."""
+
+    ns: np.ndarray
+    cwnd: np.ndarray
+    ssthresh: np.ndarray
+    ca_state: np.ndarray
+    in_flight: np.ndarray
+    srtt_us: np.ndarray
+
+
+class Reaction(NamedTuple):
+    """`before` and `after` are the windows in packets; `begin` and `end` are ACKs: the last one before the reaction,
+    and the first one after it.
+    """
+
+    before: int
+    after: int
+    ssthresh: int
+    slow_start: bool
+    begin: int
+    end: int
+
+
+def flows(repetition: Path) -> list[Flow]:
+    """Each flow of the trace."""
+    tcp = load_tcp(repetition / TCP_FILE)[0]
+    probes = np.flatnonzero(tcp["event"] == PROBE)
+    return [_flow(tcp, probes[tcp["flow"][probes] == flow]) for flow in np.unique(tcp["flow"][probes])]
+
+
+def _flow(tcp: Columns, rows: np.ndarray) -> Flow:
+    counts = {
+        name: tcp[name][rows].astype(np.int64) for name in ("packets_out", "sacked_out", "lost_out", "retrans_out")
+    }
+    return Flow(
+        ns=tcp["mono_ns"][rows].astype(np.int64),
+        cwnd=tcp["cwnd_packets"][rows].astype(np.int64),
+        ssthresh=tcp["ssthresh_packets"][rows].astype(np.int64),
+        ca_state=tcp["ca_state"][rows],
+        in_flight=counts["packets_out"] - counts["sacked_out"] - counts["lost_out"] + counts["retrans_out"],
+        srtt_us=tcp["srtt_us"][rows].astype(np.int64),
+    )
+
+
+def beginnings(flow: Flow, state: int) -> np.ndarray:
+    """The ACKs that put the flow into `state` from the open state."""
+    return np.flatnonzero((flow.ca_state[:-1] <= DISORDER) & (flow.ca_state[1:] == state))
+
+
+def reactions(flow: Flow, state: int = RECOVERY) -> list[Reaction]:
+    """Every whole stay in `state` that began from the open state and was not interrupted by a timeout."""
+    calm = flow.ca_state <= DISORDER
+    result = []
+    for begin in beginnings(flow, state):
+        later = np.flatnonzero(flow.ca_state[begin + 1 :] != state)
+        if not later.size or not calm[end := int(begin + 1 + later[0])]:
+            continue
+        result.append(
+            Reaction(
+                int(flow.cwnd[begin]), int(flow.cwnd[end]), int(flow.ssthresh[begin + 1]),
+                bool(flow.cwnd[begin] < flow.ssthresh[begin]), int(begin), end,
+            )
+        )  # fmt: skip
+    return result
+
+
+def reduction(found: list[Reaction]) -> float:
+    """Median of window after over window before, outside of slow start. Raises ValueError if there is none."""
+    ratios = [each.after / each.before for each in found if not each.slow_start]
+    if not ratios:
+        raise ValueError("the flow reacted to nothing outside of slow start")
+    return float(np.median(ratios))
+
+
+def growth(flow: Flow, found: list[Reaction]) -> np.ndarray:
+    """Rows of (window, its growth) in packets for each RTT between two reactions, in congestion avoidance."""
+    rows = []
+    for before, after in pairwise(found):
+        at = before.end
+        while True:
+            due_ns = flow.ns[at] + 1000 * flow.srtt_us[at]
+            then = int(np.searchsorted(flow.ns, due_ns))
+            if then > after.begin:
+                break
+            share = (due_ns - flow.ns[at]) / (flow.ns[then] - flow.ns[at])
+            rows.append((flow.cwnd[at], (flow.cwnd[then] - flow.cwnd[at]) * share))
+            at = then
+    return np.array(rows, dtype=float).reshape(-1, 2)
+
+
+def cubic_constant(flow: Flow, before: Reaction, after: Reaction) -> float:
+    """C of W(t) = C (t - K)^3 + W_max, in packets/s^3, from the time that regains half of the reduction: near W_max the
+    curve is flat.
+    """
+    lost = before.before - before.after
+    half = before.end + int(np.argmax(flow.cwnd[before.end : after.begin] >= before.after + lost / 2))
+    seconds = (flow.ns[half] - flow.ns[before.end]) / 1e9
+    return float(lost * ((1 - 0.5 ** (1 / 3)) / seconds) ** 3)
+
+
+def gaps_ns(repetition: Path) -> np.ndarray:
+    """Between full packets of a single flow as they arrive at the switch, after the segments that are never paced."""
+    cards = load_postcards(repetition / POSTCARDS_FILE)[0]
+    full = cards["packet_bytes"] == cards["packet_bytes"].max()
+    return np.diff(np.sort(cards["enqueue_mono_ns"][full].astype(np.int64)))[UNPACED_SEGMENTS:]
