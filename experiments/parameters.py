@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from controlplane.policy import WATCHED_MODES
-from experiments import offloads, tcp_options
+from experiments import offloads, pacing, tcp_options
 from experiments.spec import GENERATORS, RUN_TARGETS, Spec
 from experiments.transfers import TRAFFIC
 from hosts.traffic.open_loop import ARRIVALS, BURSTS_FORM, SIZES
@@ -51,6 +51,7 @@ _MEANINGS = {
     "clock": "real, on this machine's own kernel (as root the default), or virtual (docs/virtual-time.md)",
     **tcp_options.MEANINGS,
     **offloads.MEANINGS,
+    **pacing.MEANINGS,
     "switch": "the soft switch as a process, or with CLOCK=virtual as a network driver (driver, its default); ns3: "
     "switch, hosts and TCP simulated by ns-3, a second opinion (simulator/README.md)",
 }
@@ -67,6 +68,7 @@ _VALUES = {
     "clock": ("real", "virtual"),
     **tcp_options.VALUES,
     **offloads.VALUES,
+    **pacing.VALUES,
     "switch": ("process", "driver"),
 }
 KEYS = {

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from controlplane.targets import TARGETS
-from experiments import access, capabilities, offloads, paths, resolve_traffic, tcp_options, transfers
+from experiments import access, capabilities, offloads, pacing, paths, resolve_traffic, tcp_options, transfers
 from experiments.host import Host
 from experiments.spec import (
     ARRIVALS,
@@ -44,7 +44,9 @@ DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}
 # On the wire: a SYN with all its options, and the ACK of a SYN-ACK.
 HANDSHAKE_WIRE_BYTES = 98 + 90
 # Left out of spec.yaml while they have no value: the names of points and jobs follow from its keys.
-LATER_KEYS = ("rtts_ns", "access_bps", "access_links", "transfers", "tcp", "offloads")
+LATER_KEYS = (
+    "rtts_ns", "access_bps", "access_links", "transfers", "tcp", "offloads", "pacing", "window_packets",
+)  # fmt: skip
 LEAST_CONNECT_INTERVAL_NS = 100_000  # between two SYNs, for a machine in real time
 
 
@@ -89,6 +91,8 @@ class Resolved:
     access_links: int | None = None  # number of links that finite flows share
     tcp: dict[str, int | str] | None = None  # None: Linux's defaults, and not in spec.yaml
     offloads: dict[str, int] | None = None  # None: off, and not in spec.yaml
+    pacing: str | None = None  # None: off, and not in spec.yaml
+    window_packets: int | None = None  # None: no bound, and not in spec.yaml
 
     @property
     def flows(self) -> int:
@@ -326,6 +330,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         access_bps=None if spec.access is None else units.whole(spec.access),
         tcp=tcp_options.resolve(spec, spec.traffic, spec.switch, wrong),
         offloads=offloads.resolve(spec, given, clock, switch, capabilities.on_testbed(can), rate_bps, wrong),
+        **pacing.resolve(spec, given, spec.traffic, clock, switch, capabilities.on_testbed(can), wrong),
     )
     if resolved.pool_bytes > MAX_POOL_BYTES and not errors.keys() & {"buf", "rate", "rtt", "rtts", "rtt_spread"}:
         wrong(

@@ -18,7 +18,7 @@ from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit
 from controlplane.soft import FiveTuple, SourceAddress
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS
-from experiments import capabilities, cost, host, paths, topology, transfers
+from experiments import capabilities, cost, host, pacing, paths, topology, transfers
 from experiments.cell import RUNTIME
 from experiments.configure import POSTCARD_PORT, TCP, SwitchSettings
 from experiments.resolve import Resolved
@@ -301,6 +301,7 @@ def _tcp_options(spec: Resolved, repetition: int, processes: list[FlowProcess]) 
         "server": RECEIVER.ipv4,
         "groups": [process._asdict() for process in processes],
         "ecn": spec.mode == "ecn",
+        **pacing.options(spec.pacing, spec.window_packets),
     }
 
 
@@ -328,6 +329,7 @@ def _setup(spec: Resolved, sized: Sizes, processes: int, finite: list[range]) ->
         "collector_address": topology.COLLECTOR.ipv4,
         "collector_source": topology.POSTCARD_SOURCE,
         **({} if spec.access_buffer_bytes is None else {"tune_buffer_bytes": spec.access_buffer_bytes}),
+        **pacing.setup(spec.pacing),
         "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, MOST_WINDOW_BYTES),
         "switch_frame_bytes": sized.frame_bytes,
         "switch_executor": spec.switch,

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, ValidationError
 
 from controlplane.policy import WATCHED_MODES
 from controlplane.targets import TARGETS
-from experiments import offloads, tcp_options
+from experiments import offloads, pacing, tcp_options
 from experiments.paths import MOST_ACCESS_LINKS, read_rtts
 from experiments.transfers import Drawn, read_distribution, read_traffic
 from hosts.traffic.open_loop import ARRIVALS, MOST_FLOW_PACKETS, is_sizes
@@ -96,7 +96,7 @@ _RTT = quantity("time", low="100us", high="10s", why=_RTT_WHY)
 _BUFFER = quantity("bdp", "packets", "bytes", "time", positive=True)
 
 
-class Spec(tcp_options.TcpKeys, offloads.OffloadKeys):
+class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys):
     """The parameters as given, read but not resolved. The defaults are those of `make experiment`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, arbitrary_types_allowed=True)
@@ -139,7 +139,7 @@ class Spec(tcp_options.TcpKeys, offloads.OffloadKeys):
     switch: Annotated[str | None, Read(optional(choice("process", "driver", "ns3")))] = None
 
 
-KEYS = (*Spec.__annotations__, *tcp_options.KEYS, *offloads.KEYS)
+KEYS = (*Spec.__annotations__, *tcp_options.KEYS, *offloads.KEYS, *pacing.KEYS)
 
 
 def validate(given: Mapping[str, object]) -> tuple[Spec, dict[str, BadValue]]:

@@ -31,7 +31,7 @@ OPTIONAL_SPEC = {
     "name": str, "target": str, "clock": str, "switch": str, "delay": str, "traffic": str, "generator": str,
     "threshold_bytes": int, "ecn_threshold_packets": int, "ecn_threshold_bytes": int, "rate_pps": int,
     "access_bps": int, "rtts_ns": list, "access_links": int, "paths": list, "transfers": list,
-    "tcp": dict, "offloads": dict,
+    "tcp": dict, "offloads": dict, "pacing": str, "window_packets": int,
 }  # fmt: skip
 
 _ALLOWED = {

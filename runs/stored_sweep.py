@@ -34,6 +34,7 @@ COLUMN = {
     "access": "access_bps", "finite_cc": "finite_cc", "load": "load", "users": "users", "mode": "mode",
     "ecn_threshold": "ecn_threshold_packets", "traffic": "traffic", "clock": "clock", "target": "target",
     "profile": "profile", "offloads": "offloads", "nic_rate": "nic_rate_bps", "coalesce": "coalesce_us",
+    "pacing": "pacing", "window": "window_packets",
     **{name.removesuffix("_ns"): name for name in LINUX},
 }  # fmt: skip
 Row = dict[str, Any]

@@ -39,7 +39,7 @@ def test_row__has_the_numbers_of_the_summary(tmp_path, summary):
     # What a simulated repetition cannot have: no buffer was in bytes, no ECN, no access links, no sweep.
     assert {name for name, value in row.items() if value is None} <= {
         "sweep", "ecn_threshold_packets", "access_bps", "lateness_max_us", "application_goodput_p01_bps",
-        "nic_rate_bps", "coalesce_us", "finite_cc", "load", "users", "flow_sizes",
+        "nic_rate_bps", "coalesce_us", "finite_cc", "load", "users", "flow_sizes", "window_packets",
     }  # fmt: skip
     for name, value in {
         "run": "20260101T000000Z-a/rep-1", "repetition": 1, "attempt": 1, "kept": "all",

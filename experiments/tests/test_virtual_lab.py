@@ -93,6 +93,6 @@ def test_probe__of_a_tree_of_the_users_reads_what_it_has(unbuilt: Path) -> None:
     kconfig.parent.mkdir(parents=True)
     kconfig.write_text('config TCP_CONG_NEW\n\ttristate "new"\n')
     (unbuilt / choice.FILE).write_text(json.dumps({choice.SOURCE: str(unbuilt / "source")}))
-    assert virtual_lab.probe().congestion_controls == ("cubic", "new", "reno")
+    assert virtual_lab.probe().congestion_controls == ("cubic", "new", "reno", *config.OURS)
     (unbuilt / choice.FILE).write_text(json.dumps({choice.SOURCE: str(unbuilt / "source.tar")}))
     assert virtual_lab.probe().congestion_controls is None

@@ -53,7 +53,8 @@ def arguments(plan: LongFlowsPlan, server: str, start_mono_ns: int, directory: P
     words += ["--connect-interval-ns", str(plan.connect_interval_ns), "--drain-ns", str(plan.drain_ns)]
     words += ["--setup-ns", str(plan.setup_seconds * 1_000_000_000)]
     words += ["--mss", str(plan.mss_bytes)] if plan.mss_bytes is not None else []
-    return words + (["--ecn"] if plan.ecn else [])
+    words += ["--window", str(plan.window_segments)] if plan.window_segments else []
+    return words + (["--ecn"] if plan.ecn else []) + (["--pacing"] if plan.pacing else [])
 
 
 def longest_seconds(plan: LongFlowsPlan, start_mono_ns: int) -> float:

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -18,6 +19,9 @@ enum {
 	/* Bytes/s: the next segment would leave after minutes. TCP paces by itself if there is no fq qdisc. */
 	STANDSTILL_RATE = 1,
 };
+
+/* Any finite rate starts TCP's own pacing, at the rate that follows from the window; this one is never lower. */
+#define PACING_UNBOUNDED (ULONG_MAX - 1)
 
 /* The kernel's states of a connection, net/tcp_states.h. */
 enum { STATE_FIN_WAIT2 = 5, STATE_TIME_WAIT = 6, STATE_CLOSE = 7 };
@@ -51,6 +55,7 @@ static int open_socket(struct flow *flow, const struct path *path)
 {
 	struct sockaddr_storage local = {.ss_family = path->server.address.ss_family};
 	const int on = 1, mss = (int)path->mss_bytes;
+	const unsigned long rate = PACING_UNBOUNDED;
 	socklen_t length;
 
 	if (flow->source && flow->source->ss_family != local.ss_family)
@@ -75,6 +80,8 @@ static int open_socket(struct flow *flow, const struct path *path)
 			    flow->cc, strerror(errno));
 	if (mss && setsockopt(flow->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof(mss)))
 		return fail(flow, -errno, "setting a segment size of %d bytes: %s", mss, strerror(errno));
+	if (path->pacing && setsockopt(flow->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
+		return fail(flow, -errno, "starting the pacing: %s", strerror(errno));
 	/* Otherwise an earlier flow that ended with a FIN blocks the port for a minute (TIME-WAIT). */
 	setsockopt(flow->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (bind(flow->fd, (struct sockaddr *)&local, length))
@@ -202,9 +209,9 @@ int flow_is_acked(struct flow *flow)
 	return 1;
 }
 
-int flow_pump(struct flow *flow, const struct pump *pump)
+int flow_pump(struct flow *flow, const struct path *path, const struct pump *pump)
 {
-	int err = pump_send(pump, flow->fd, flow->bytes);
+	int err = pump_send(pump, flow->fd, flow->bytes, (uint32_t)path->window_segments);
 
 	if (err)
 		return fail(flow, err, "handing it to the kernel: %s", strerror(-err));

@@ -17,6 +17,7 @@ from hosts.traffic.transfers import TransferGroup
 
 STREAMS_PER_PROCESS = 128  # MAX_STREAMS of iperf3 3.12, src/iperf.h
 GENERATORS = ("iperf3", "epoll")
+MOST_WINDOW_SEGMENTS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class LongFlowsPlan:
 
     iperf3 only: `seconds`. epoll only: `duration_ns` from the last flow's start to the end; `start_spread_ns`, in
     which every flow starts at a time drawn with `seed`; `connect_interval_ns` between two SYNs; `drain_ns` from the
-    end to the RSTs; `transfers`, the groups of finite flows, which may be all that there is.
+    end to the RSTs; `transfers`, the groups of finite flows, which may be all that there is; `pacing`; and
+    `window_segments`, most segments of a flow in flight (0: no bound), which needs the virtual-time kernel.
     """
 
     generator: str
@@ -53,6 +55,8 @@ class LongFlowsPlan:
     mss_bytes: int | None
     ecn: bool
     setup_seconds: int
+    pacing: bool = False
+    window_segments: int = 0
 
 
 def split(group: Process, most_flows: int) -> list[Process]:
@@ -118,7 +122,9 @@ def parse(values: Any) -> LongFlowsPlan:
         raise PlanError(["the plan is not an object"])
     read = Reader()
     generator = read.choice(values, "generator", GENERATORS)
-    generator_keys = {"seconds"} if generator == "iperf3" else {"transfers", *(name for name, *_ in _EPOLL_NUMBERS)}
+    generator_keys = (
+        {"seconds"} if generator == "iperf3" else {"transfers", "pacing", *(name for name, *_ in _EPOLL_NUMBERS)}
+    )
     common_keys = {"generator", "start_mono_ns", "server", "groups", "mss_bytes", "ecn", "setup_seconds"}
     read.unknown(values, common_keys | generator_keys)
     finite = _transfers(values.get("transfers", []) if generator == "epoll" else [], read)
@@ -136,9 +142,11 @@ def parse(values: Any) -> LongFlowsPlan:
         ecn=values.get("ecn", False),
         # iperf3 connects its streams one after the other (esnet/iperf#254): 1/8 s per stream is far above a round trip
         setup_seconds=read.number(values, "setup_seconds", 1, 3600, default=15 + most_flows // 8),
+        pacing=values.get("pacing", False),
     )
-    if not isinstance(plan.ecn, bool):
-        read.errors.append(f"ecn: {values['ecn']!r} is not true or false")
+    for key in ("ecn", "pacing"):
+        if not isinstance(getattr(plan, key), bool):
+            read.errors.append(f"{key}: {values[key]!r} is not true or false")
     if read.errors:
         raise PlanError(read.errors)
     return plan
@@ -159,6 +167,7 @@ _EPOLL_NUMBERS = (
     ("seed", 0, 2**64 - 1, 0),
     ("connect_interval_ns", 1, 10**9, 100_000),
     ("drain_ns", 0, MOST_NS, 0),
+    ("window_segments", 0, MOST_WINDOW_SEGMENTS, 0),
 )
 
 

@@ -35,9 +35,9 @@ static int ask(const struct pump *pump, unsigned long request, void *argument)
 	return ioctl(pump->fd, request, argument) ? -errno : 0;
 }
 
-int pump_send(const struct pump *pump, int fd, uint64_t bytes)
+int pump_send(const struct pump *pump, int fd, uint64_t bytes, uint32_t window_segments)
 {
-	struct pump_send send = {.fd = fd, .bytes = bytes};
+	struct pump_send send = {.fd = fd, .window_segments = window_segments, .bytes = bytes};
 
 	return ask(pump, PUMP_SEND, &send);
 }

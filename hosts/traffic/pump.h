@@ -20,8 +20,8 @@ void pump_close(struct pump *pump);
 bool pump_is_open(const struct pump *pump);
 
 /* These return 0 or -errno. */
-/* Sends `bytes` and a FIN; 0: until pump_stop. */
-int pump_send(const struct pump *pump, int fd, uint64_t bytes);
+/* Sends `bytes` and a FIN; 0: until pump_stop. `window_segments` bounds the congestion window; 0: nothing does. */
+int pump_send(const struct pump *pump, int fd, uint64_t bytes, uint32_t window_segments);
 int pump_discard(const struct pump *pump, int fd, uint32_t id);
 /* *error becomes the error of the last write. */
 int pump_stop(const struct pump *pump, int fd, uint64_t *written_bytes, int *error);

@@ -15,6 +15,7 @@ enum {
 	OTHER_FILES = 16,
 	MOST_FILES = 1 << 20, /* fs.nr_open, which no process may exceed */
 	MOST_ERRORS = 5,      /* printed one by one */
+	MOST_WINDOW_SEGMENTS = 1000000,
 };
 
 #define MOST_NS ((uint64_t)1 << 62)
@@ -41,7 +42,9 @@ static const char USAGE[] =
 	"  --setup-ns N              limit for all handshakes, from the first SYN (default 30000000000)\n"
 	"  --drain-ns N              from the end, when sending stops, to the RSTs (default 0)\n"
 	"  --mss N                   segment size\n"
-	"  --ecn                     a connection without ECN is an error\n";
+	"  --ecn                     a connection without ECN is an error\n"
+	"  --pacing                  spread segments over the round trip\n"
+	"  --window N                most segments in flight; needs " PUMP_DEVICE "\n";
 
 static int parse_options(struct run *run, int argc, char **argv)
 {
@@ -55,7 +58,9 @@ static int parse_options(struct run *run, int argc, char **argv)
 		OPTION_NUMBER("setup-ns", &run->setup_ns, 1, MOST_NS),
 		OPTION_NUMBER("drain-ns", &run->drain_ns, 0, MOST_NS),
 		OPTION_NUMBER("mss", &run->path.mss_bytes, 88, 9216),
+		OPTION_NUMBER("window", &run->path.window_segments, 1, MOST_WINDOW_SEGMENTS),
 		OPTION_FLAG("ecn", &run->path.ecn),
+		OPTION_FLAG("pacing", &run->path.pacing),
 		OPTIONS_END,
 	};
 
@@ -99,6 +104,13 @@ static int open_all(struct run *run)
 	    flow_records_open(&run->records, run->records_path))
 		return -EIO;
 	run->with_pump = pump_is_open(&run->pump);
+	if (run->path.window_segments && !run->with_pump) {
+		complain("--window %" PRIu64 " needs " PUMP_DEVICE
+			 ", which this kernel lacks: only the virtual-time "
+			 "kernel bounds congestion windows",
+			 run->path.window_segments);
+		return -ENODEV;
+	}
 	if (!agenda_open(&run->agenda, run->list.count))
 		return 0;
 	complain("planning %" PRIu32 " flows: no memory", run->list.count);

@@ -51,6 +51,10 @@ IPV6_SYSCTLS = {
 }
 
 
+# The pace of a paced flow in percent of its window per RTT: below half of the slow-start threshold, and above.
+PACING_SYSCTLS = ("net.ipv4.tcp_pacing_ss_ratio", "net.ipv4.tcp_pacing_ca_ratio")
+
+
 def wanted_sysctls(
     interfaces: list[str], ecn: bool, window_bytes: int, reserved_ports: str | None, buffer_bytes: int | None = None
 ) -> dict[str, str]:

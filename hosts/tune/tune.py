@@ -33,6 +33,7 @@ def plan_sysctls(options: argparse.Namespace, saved: dict[str, str]) -> dict[str
             options.interface, options.mode == "ecn", options.window_bytes, options.reserve_ports, options.buffer_bytes
         ),
         **tcp_options.sysctls(options.tcp),
+        **({name: str(options.pacing_percent) for name in settings.PACING_SYSCTLS} if options.pacing_percent else {}),
     }
     changes = {}
     for name, value in wanted.items():
@@ -245,6 +246,12 @@ def parse_usecs(text: str) -> int:
     return int(text)
 
 
+def parse_percent(text: str) -> int:
+    if not re.fullmatch(r"\d{1,4}", text) or not 0 < int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"'{text}': give a whole number of percent from 1 to 1000")
+    return int(text)
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hosts.tune.tune", description=SUMMARY)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -264,6 +271,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     change.add_argument("--offloads", choices=("off", "on"), default="off", help="on leaves them as they are")
     change.add_argument("--rx-usecs", type=parse_usecs, help="how long a received frame waits for others")
+    change.add_argument("--pacing-percent", type=parse_percent, help="pace of paced flows, of a window per RTT")
     back = commands.add_parser("undo", help="restore the settings that apply changed")
     back.add_argument("--state", type=Path, required=True, help="the file that apply wrote")
     commands.add_parser("show", help="settings, offloads and queues of this host as JSON")

@@ -184,6 +184,19 @@ static int work(void *argument)
 	return 0;
 }
 
+/* No socket option sets the clamp of the congestion window. TCP_WINDOW_CLAMP bounds the receive window: behind it the
+ * congestion window, and with it the pace, would grow to twice the bound. The first window may exceed the bound.
+ */
+static void clamp_window(struct sock *sk, u32 segments)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	lock_sock(sk);
+	tp->snd_cwnd_clamp = min_t(u32, tp->snd_cwnd_clamp, segments);
+	tcp_snd_cwnd_set(tp, min_t(u32, tcp_snd_cwnd(tp), segments));
+	release_sock(sk);
+}
+
 static int begin(struct client *client, int fd, bool sends, u64 bytes, u32 id)
 {
 	struct pumped *pumped = kzalloc(sizeof(*pumped), GFP_KERNEL);
@@ -274,6 +287,21 @@ static struct pumped *find(struct client *client, int fd)
 	return pumped;
 }
 
+static int begin_sending(struct client *client, const struct pump_send *send)
+{
+	int error = begin(client, send->fd, true, send->bytes, 0);
+	struct socket *socket;
+
+	if (error || !send->window_segments)
+		return error;
+	socket = sockfd_lookup(send->fd, &error);
+	if (!socket)
+		return error;
+	clamp_window(socket->sk, send->window_segments);
+	sockfd_put(socket);
+	return 0;
+}
+
 static int stop(struct client *client, struct pump_stop *stop)
 {
 	struct pumped *pumped = find(client, stop->fd);
@@ -329,7 +357,7 @@ static long answer(struct client *client, unsigned int request, void __user *arg
 		return -EFAULT;
 	switch (request) {
 	case PUMP_SEND:
-		return begin(client, asked.send.fd, true, asked.send.bytes, 0);
+		return begin_sending(client, &asked.send);
 	case PUMP_DISCARD:
 		return begin(client, asked.discard.fd, false, 0, asked.discard.id);
 	case PUMP_STOP:

@@ -23,11 +23,11 @@ enum {
 };
 
 /* A connected TCP socket. The device sends `bytes` and a FIN, then has done with the socket; 0: it sends until
- * PUMP_STOP.
+ * PUMP_STOP. `window_segments` bounds the congestion window, whatever the congestion control; 0: no bound.
  */
 struct pump_send {
 	__s32 fd;
-	__u32 unused;
+	__u32 window_segments;
 	__u64 bytes;
 };
 

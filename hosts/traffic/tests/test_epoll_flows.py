@@ -116,9 +116,31 @@ def test_offsets__are_those_of_the_seed_and_cover_the_spread():
     assert offsets() == [0] * 500
 
 
+def test_tcp_flows__a_bound_of_windows_needs_the_kernel_that_sets_it(tmp_path):
+    words = ["--server", "127.0.0.1", "--duration-ns", "1", "--report", tmp_path / "r.json", "--window", "32"]
+    done = subprocess.run(
+        [child.BUILD / "tcp_flows", *words], input="cubic 1 2 0 0 0\n", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "tcp_flows: --window 32 needs /dev/bufferscope-traffic, which this kernel lacks: only the virtual-time kernel "
+        "bounds congestion windows\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_plan__bounds_windows_and_paces(tmp_path):
+    plan = plan_of(group("cubic", 2, 0), pacing=True, window_segments=32)
+    words = " ".join(epoll_flows.arguments(parse(plan), "10.0.0.2", 0, tmp_path))
+    assert words.endswith("--window 32 --pacing")
+    with pytest.raises(ValueError, match="pacing: 'yes' is not true or false"):
+        parse({**plan, "pacing": "yes"})
+
+
 @pytest.mark.parametrize(
     ("options", "lines", "message"),
     [
+        (["--window", "0"], "", "--window '0': give a whole number from 1 to 1000000"),
         ([], "", "--server ADDRESS is missing (tcp_flows --help lists the options)"),
         (["--server", "host"], "", "--server 'host': give an IPv4 or IPv6 address in numbers"),
         (["--duration-ns", "0"], "", "--duration-ns '0': give a whole number from 1"),

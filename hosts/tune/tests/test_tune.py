@@ -367,3 +367,19 @@ def test_coalescing__reads_writes_and_checks(monkeypatch):
     coalescing.write("e", 20)
     with pytest.raises(TuneError, match="setting rx-usecs of e to 30: the device keeps 20"):
         coalescing.write("e", 30)
+
+
+@pytest.mark.software
+def test_pacing__sets_the_pace_and_puts_it_back(pair, tmp_path):
+    def paces():
+        return [
+            pair.run("a", "sysctl", "-n", f"net.ipv4.tcp_pacing_{part}_ratio").stdout.strip() for part in ("ss", "ca")
+        ]
+
+    apply = ["apply", "--state", tmp_path / "state.json", "--interface", "eth0"]
+    tune(pair, *apply, "--pacing-percent", "100")
+    assert paces() == ["100", "100"]
+    tune(pair, *apply)
+    assert paces() == ["200", "120"]
+    done = tune(pair, *apply, "--pacing-percent", "1001", check=False)
+    assert (done.returncode, "give a whole number of percent from 1 to 1000" in done.stderr) == (2, True)

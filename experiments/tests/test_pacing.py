@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""PACING and WINDOW: resolved, refused, and what the switch and the trace see of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.raw import load_postcards, load_tcp
+from experiments.host import Host
+from experiments.lab import virtual as virtual_lab
+from experiments.resolve import Resolved, resolve
+from experiments.run_plan import plan_run
+from experiments.tests.test_virtual import raw, run
+from lib.errors import SpecError
+from runs.spec_file import load_spec
+from virtual import offers
+from wire.wire import TCP_RECORD
+
+HOST = Host(("cubic", "reno"), netem=True, clock="virtual")
+WINDOW = 32
+UNPACED_SEGMENTS = 10  # tcp_update_skb_after_send in net/ipv4/tcp_output.c: the first ten of a connection
+TOLERANCE = 0.02
+# Nothing queues, and nothing is lost: 32 packets of 193 that the link holds in an RTT.
+LINK = ("CLOCK=virtual", "FLOWS=1", "RATE=100mbit", "RTT=20ms", "DURATION=1s", "WARMUP=0.5s")
+
+
+def resolved(**given: object) -> Resolved:
+    return resolve(given, HOST)
+
+
+def problems(**given: object) -> dict[str, str]:
+    with pytest.raises(SpecError) as failure:
+        resolve(given, HOST)
+    return {error.key: error.problem for error in failure.value.errors}
+
+
+def test_resolve__without_them_spec_and_plan_are_as_before() -> None:
+    plain = resolved()
+    assert not {"pacing", "window_packets"} & plain.to_dict().keys()
+    assert resolved(pacing="off").to_dict() == plain.to_dict()
+    plan = plan_run(plain, 1)
+    assert not {"pacing", "window_segments"} & plan.traffic.options.keys()
+    assert "tune_pacing_percent" not in plan.setup
+
+
+def test_resolve__both_reach_the_traffic_program_and_the_hosts() -> None:
+    given = resolved(pacing="exact", window="32p", traffic="long,finite")
+    assert (given.pacing, given.window_packets) == ("exact", WINDOW)
+    assert Resolved.from_dict(given.to_dict()) == given
+    plan = plan_run(given, 1)
+    assert (plan.traffic.options["pacing"], plan.traffic.options["window_segments"]) == (True, WINDOW)
+    assert plan.setup["tune_pacing_percent"] == 100
+    assert "tune_pacing_percent" not in plan_run(resolved(pacing="linux"), 1).setup
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        {"clock": "real"},
+        {"clock": "real", "generator": "iperf3"},
+        {"clock": "real", "target": "tofino"},
+        {"clock": "virtual", "switch": "ns3"},
+        {"traffic": "open-loop"},
+    ],
+)
+def test_resolve__they_need_linux_in_virtual_time(elsewhere: dict[str, object]) -> None:
+    assert problems(pacing="linux", window="32p", **elsewhere).keys() == {"PACING", "WINDOW"}
+    assert resolved(pacing="off", **elsewhere).pacing is None
+
+
+def test_resolve__values_are_checked() -> None:
+    assert problems(pacing="poisson").keys() == {"PACING"}
+    for window in ("0p", "32", "1bdp", "2.5p", "2000000p"):
+        assert problems(window=window).keys() == {"WINDOW"}, window
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    if not virtual_lab.KERNEL.exists():
+        pytest.skip("build/virtual/linux missing: make kernel")
+    directories = {}
+    for name, words in {
+        "exact reno": ("CC=reno", "PACING=exact"),
+        "exact cubic": ("CC=cubic", "PACING=exact"),
+        "linux": ("CC=reno", "PACING=linux"),
+        "off": ("CC=reno",),
+        "again": ("CC=cubic", "PACING=exact"),
+    }.items():
+        results = tmp_path_factory.mktemp(name.replace(" ", "-"))
+        run(results, *LINK, f"WINDOW={WINDOW}p", *words)
+        directories[name] = results
+    return directories
+
+
+def gaps_ns(results: Path) -> np.ndarray:
+    """Between full packets as they arrive at the switch, after those that are never paced."""
+    cards = load_postcards(results / "latest/rep-1/postcards.bsp")[0]
+    full = cards["packet_bytes"] == cards["packet_bytes"].max()
+    return np.diff(np.sort(cards["enqueue_mono_ns"][full].astype(np.int64)))[UNPACED_SEGMENTS:]
+
+
+def pace_ns(results: Path) -> np.ndarray:
+    """srtt/W of every ACK of the measurement."""
+    tcp = load_tcp(results / "latest/rep-1/tcp.bst")[0]
+    probes = (tcp["event"] == TCP_RECORD.const["TCP_EVENT_PROBE"]) & (tcp["cwnd_packets"] == WINDOW)
+    return np.asarray(1000 * tcp["srtt_us"][probes].astype(np.int64) / WINDOW)
+
+
+def in_flight(results: Path) -> np.ndarray:
+    tcp = load_tcp(results / "latest/rep-1/tcp.bst")[0]
+    count = {name: tcp[name].astype(np.int64) for name in ("packets_out", "sacked_out", "lost_out", "retrans_out")}
+    return np.asarray(count["packets_out"] - count["sacked_out"] - count["lost_out"] + count["retrans_out"])
+
+
+def test_pacing__exact_spreads_the_window_over_the_round_trip(runs: dict[str, Path]) -> None:
+    for name in ("exact reno", "exact cubic"):
+        gaps, pace = gaps_ns(runs[name]), pace_ns(runs[name])
+        assert len(gaps) > 1500
+        assert np.median(gaps) == pytest.approx(np.median(pace), rel=TOLERANCE), name
+        assert gaps.min() >= (1 - TOLERANCE) * pace.min() / 2, name  # after a late packet the next gap may be half
+
+
+def test_pacing__of_linux_is_twice_as_fast_before_a_loss_and_off_is_in_bursts(runs: dict[str, Path]) -> None:
+    """An ACK releases two segments at once: the gap behind a late segment is half of the pace's, here 1/4 srtt/W."""
+    linux, off = (gaps_ns(runs[name]) for name in ("linux", "off"))
+    assert np.percentile(linux, 25) == pytest.approx(np.median(pace_ns(runs["linux"])) / 4, rel=0.05)
+    assert np.mean(off < 1000) > 0.4  # the ACK of two segments releases two
+
+
+def test_window__bounds_what_is_in_flight(runs: dict[str, Path]) -> None:
+    for results in runs.values():
+        assert in_flight(results).max() == WINDOW
+
+
+def test_runs__are_valid_the_same_again_and_in_the_run_table(runs: dict[str, Path]) -> None:
+    for results in runs.values():
+        summary = json.loads((results / "latest/rep-1/summary.json").read_text())
+        assert summary["valid"], summary["reasons"]
+    assert raw(runs["exact cubic"]) == raw(runs["again"])
+    spec = load_spec(runs["again"] / "latest/rep-1")
+    assert (spec["pacing"], spec["window_packets"]) == ("exact", WINDOW)
+
+
+def test_window__bounds_finite_flows_from_their_first_packet(tmp_path: Path) -> None:
+    if not virtual_lab.KERNEL.exists():
+        pytest.skip("build/virtual/linux missing: make kernel")
+    finite = ("CC=cubic", "TRAFFIC=finite", "SIZES=fixed:40p", "LOAD=0.1", "DURATION=1s", "WARMUP=0.1s")
+    run(tmp_path, "CLOCK=virtual", *finite, "RATE=100mbit", "RTT=20ms", "WINDOW=4p", "PACING=exact")
+    cards = load_postcards(tmp_path / "latest/rep-1/postcards.bsp")[0]
+    full = cards["packet_bytes"] == cards["packet_bytes"].max()
+    in_a_round_trip = []
+    for flow in np.unique(cards["flow"][full]):
+        at = np.sort(cards["enqueue_mono_ns"][full & (cards["flow"] == flow)].astype(np.int64))
+        in_a_round_trip.append(np.max(np.searchsorted(at, at + 20_000_000) - np.arange(len(at))))
+    assert len(in_a_round_trip) > 10
+    assert set(in_a_round_trip) == {4}
+
+
+def test_window__binds_every_congestion_control_with_losses(tmp_path: Path) -> None:
+    if not virtual_lab.KERNEL.exists():
+        pytest.skip("build/virtual/linux missing: make kernel")
+    names = offers.congestion_controls(virtual_lab.KERNEL)
+    mix = ",".join(f"{name}:1" for name in names)
+    link = ("RATE=100mbit", "RTT=20ms", "BUF=40p", "DURATION=3s", "WARMUP=0.5s")
+    summary = run(tmp_path, "CLOCK=virtual", f"CC={mix}", *link, "WINDOW=20p")
+    assert summary["drops"]
+    tcp = load_tcp(tmp_path / "latest/rep-1/tcp.bst")[0]
+    flight, limit = in_flight(tmp_path), 20
+    most = {int(flow): int(flight[tcp["flow"] == flow].max()) for flow in np.unique(tcp["flow"])}
+    assert len(most) == len(names)
+    assert max(most.values()) <= limit, most
+    assert np.median(list(most.values())) == limit
