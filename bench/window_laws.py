@@ -8,6 +8,7 @@ reaction to ECN, has the window at that moment; the first record after it has th
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -132,3 +133,59 @@ def gaps_ns(repetition: Path) -> np.ndarray:
     cards = load_postcards(repetition / POSTCARDS_FILE)[0]
     full = cards["packet_bytes"] == cards["packet_bytes"].max()
     return np.diff(np.sort(cards["enqueue_mono_ns"][full].astype(np.int64)))[UNPACED_SEGMENTS:]
+
+
+def dctcp_alphas(repetition: Path) -> np.ndarray:
+    """Of a single DCTCP flow without losses, a row for each reaction from the open state: alpha as the marks of the
+    switch give it (RFC 8257: alpha moves by 1/16 towards the share of marked packets, once a window), and alpha as the
+    reaction has it, 2 (1 - after / before), which the whole packets of a window round by up to 2 / before.
+    """
+    tcp = load_tcp(repetition / TCP_FILE)[0]
+    rows = np.flatnonzero(tcp["event"] == PROBE)
+    una, sent, delivered, cwnd, ssthresh, ca_state = (
+        tcp[name][rows].astype(np.int64)
+        for name in ("snd_una", "snd_nxt", "delivered_packets", "cwnd_packets", "ssthresh_packets", "ca_state")
+    )
+    cards = load_postcards(repetition / POSTCARDS_FILE)[0]
+    full = np.flatnonzero(cards["packet_bytes"] == cards["packet_bytes"].max())
+    full = full[np.argsort(cards["enqueue_mono_ns"][full], kind="stable")]
+    marked = np.append(0, np.cumsum((cards["flags"][full] & POSTCARD.const["POSTCARD_CE_MARKED"]) != 0))
+    alpha, begin, window_end, result = 1.0, delivered[0], sent[0], []
+    for at in range(len(rows) - 1):
+        if (una[at + 1] - window_end) % 2**32 < 2**31:
+            packets = delivered[at] - begin  # the SYN counts as delivered
+            share = (marked[delivered[at] - 1] - marked[begin - 1]) / packets if packets else 0.0
+            alpha += (share - alpha) / 16
+            begin, window_end = delivered[at], sent[at]
+        if ca_state[at] <= DISORDER and ca_state[at + 1] == CWR and ssthresh[at + 1] != ssthresh[at]:
+            result.append((alpha, 2 * (1 - ssthresh[at + 1] / cwnd[at])))
+    return np.array(result).reshape(-1, 2)
+
+
+def main(repetition: Path) -> None:
+    """Prints what the flows of a run did."""
+    for number, flow in enumerate(flows(repetition)):
+        found = [each for each in reactions(flow) if not each.slow_start]
+        if found:
+            grown = growth(flow, found)[:, 1]
+            constants = [
+                cubic_constant(flow, one, two) for last, one, two in zip(found, found[1:], found[2:], strict=False)
+                if one.before >= last.before and one.after < one.before
+            ]  # fmt: skip
+            print(f"flow {number}: {len(found)} losses, last {found[-1].before} -> {found[-1].after} packets")
+            print(f"  window after over before: median {reduction(found):.4f}")
+            print(f"  growth in packets an RTT: median {np.median(grown):.3f}, mean {grown.mean():.3f}")
+            if constants:
+                print(f"  C if it is Cubic: {np.median(constants):.3f}")
+        if np.any(flow.ca_state == CWR):
+            by_marks, by_windows = dctcp_alphas(repetition).T
+            off = np.abs(by_marks - by_windows)[5:]
+            print(f"flow {number}: {len(by_marks)} reactions to marks, alpha {by_windows[5:].mean():.4f}, by the marks")
+            print(f"  {by_marks[5:].mean():.4f}; largest difference {off.max():.4f}")
+        print(f"  most in flight {flow.in_flight.max()}, srtt/W {1000 * np.median(flow.srtt_us / flow.cwnd):.0f} ns")
+    gaps = gaps_ns(repetition)
+    print(f"gaps at the switch: median {np.median(gaps):.0f} ns, least {gaps.min()} ns")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

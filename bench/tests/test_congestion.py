@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.window_laws import RECOVERY, beginnings, flows, growth, reactions, reduction
+from bench.window_laws import RECOVERY, beginnings, dctcp_alphas, flows, growth, reactions, reduction
 from experiments.lab import virtual as virtual_lab
 from experiments.tests.test_virtual import run
 
@@ -44,3 +44,20 @@ def test_reno_1w__is_reno_in_slow_start_and_between_losses(tmp_path: Path) -> No
     assert found[0].after == found[0].before // 2
     assert reduction(found) == 1  # at a window of 80, most losses have no effect
     assert np.median(growth(flow, found)[:, 1]) == pytest.approx(1, abs=0.02)
+
+
+def test_reduction__is_that_of_each_congestion_control(tmp_path: Path) -> None:
+    """Reno 1/2, Cubic 717/1024, Scalable 7/8, in whole packets."""
+    link = ("RATE=100mbit", "RTT=20ms", "DURATION=5s", "WARMUP=1s")
+    run(tmp_path, "CLOCK=virtual", "CC=reno:1,cubic:1,scalable:1", *link)
+    measured = sorted(reduction(reactions(flow)) for flow in flows(tmp_path / REPETITION))
+    assert measured == pytest.approx([1 / 2, 717 / 1024, 7 / 8], abs=0.02)
+
+
+def test_dctcp__halves_by_the_share_of_marked_packets(tmp_path: Path) -> None:
+    link = ("RATE=50mbit", "RTT=20ms", "DURATION=5s", "WARMUP=1s")
+    run(tmp_path, "CLOCK=virtual", "CC=dctcp", "FLOWS=1", "MODE=ecn", *link)
+    (flow,) = flows(tmp_path / REPETITION)
+    by_marks, by_windows = dctcp_alphas(tmp_path / REPETITION).T
+    assert len(by_marks) > 10
+    assert np.abs(by_marks - by_windows)[5:].max() < 2 / np.median(flow.cwnd)
