@@ -163,29 +163,35 @@ def dctcp_alphas(repetition: Path) -> np.ndarray:
 
 
 def main(repetition: Path) -> None:
-    """Prints what the flows of a run did."""
-    for number, flow in enumerate(flows(repetition)):
+    """Prints what the flows of a run did; gaps and alpha of a lone flow only."""
+    traced = flows(repetition)
+    for number, flow in enumerate(traced):
         found = [each for each in reactions(flow) if not each.slow_start]
         if found:
             grown = growth(flow, found)[:, 1]
             constants = [
                 cubic_constant(flow, one, two) for last, one, two in zip(found, found[1:], found[2:], strict=False)
-                if one.before >= last.before and one.after < one.before
+                if one.before >= last.before and one.after < (one.before + one.after) / 2 < two.before
             ]  # fmt: skip
             print(f"flow {number}: {len(found)} losses, last {found[-1].before} -> {found[-1].after} packets")
             print(f"  window after over before: median {reduction(found):.4f}")
             print(f"  growth in packets an RTT: median {np.median(grown):.3f}, mean {grown.mean():.3f}")
             if constants:
                 print(f"  C if it is Cubic: {np.median(constants):.3f}")
-        if np.any(flow.ca_state == CWR):
+        if len(traced) == 1 and np.any(flow.ca_state == CWR):
             by_marks, by_windows = dctcp_alphas(repetition).T
             off = np.abs(by_marks - by_windows)[5:]
-            print(f"flow {number}: {len(by_marks)} reactions to marks, alpha {by_windows[5:].mean():.4f}, by the marks")
-            print(f"  {by_marks[5:].mean():.4f}; largest difference {off.max():.4f}")
-        print(f"  most in flight {flow.in_flight.max()}, srtt/W {1000 * np.median(flow.srtt_us / flow.cwnd):.0f} ns")
-    gaps = gaps_ns(repetition)
-    print(f"gaps at the switch: median {np.median(gaps):.0f} ns, least {gaps.min()} ns")
+            print(f"flow {number}: {len(by_marks)} reactions to marks; of all after the fifth:")
+            print(f"  alpha {by_windows[5:].mean():.4f}, by the marks {by_marks[5:].mean():.4f}")
+            print(f"  largest difference {off.max(initial=0):.4f}")
+        pace_ns = 1000 * np.median(flow.srtt_us / flow.cwnd)
+        print(f"flow {number}: most in flight {flow.in_flight.max()}, srtt/W {pace_ns:.0f} ns")
+    if len(traced) == 1:
+        gaps = gaps_ns(repetition)
+        print(f"gaps at the switch: median {np.median(gaps):.0f} ns, least {gaps.min()} ns")
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or not (Path(sys.argv[1]) / TCP_FILE).is_file():
+        sys.exit("give the directory of a repetition, as results/latest/rep-1")
     main(Path(sys.argv[1]))
