@@ -48,6 +48,11 @@ def check(
                 "sizes",
                 f"is of packets; allowed with TRAFFIC={spec.traffic}: fixed:14p, {transfers.DEFAULT_SIZES}, ...",
             )
+    if LONG not in transfers.kinds(spec.traffic) and "cc" in given and "cc" not in errors and not open_loop:
+        if any(group.flows for group in spec.cc):
+            wrong("cc", f"gives numbers of long flows, TRAFFIC={spec.traffic} has none; allowed: a name, as in reno")
+        elif spec.finite_cc:
+            wrong("cc", "has no flows left, FINITE_CC names all; allowed: one of the two")
     spread = spec.start_spread and spec.start_spread.amount
     if spread and generator != "epoll" and not errors.keys() & {"start_spread", "generator"}:
         wrong("start_spread", f"has no meaning with GENERATOR={generator}; allowed: with GENERATOR=epoll only")
