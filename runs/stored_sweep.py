@@ -89,12 +89,13 @@ class Stored:
         }
 
     def value(self, row: Row, key: str) -> Any:
-        """The value of a parameter in a row: of the run table where it has one, else the spec's text. For example, the
-        table has no CC of a run with finite flows alone.
+        """The value of a parameter in a row: of the run table where it has the column, else the spec's text. A column
+        of text may lack what the spec says: the table has no CC of a run with finite flows alone.
         """
         column = COLUMN.get(key)
-        value = row[column] if column else None
-        return row["point_words"].get(key) if value is None else value
+        if column is None or (row[column] is None and run_table.SCHEMA[column] == pl.String):
+            return row["point_words"].get(key)
+        return row[column]
 
 
 def read(directory: Path) -> Stored:

@@ -12,7 +12,10 @@ from bench.window_laws import RECOVERY, beginnings, dctcp_alphas, flows, growth,
 from experiments.lab import virtual as virtual_lab
 from experiments.tests.test_virtual import run
 
-pytestmark = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel"),
+]
 REPETITION = Path("latest/rep-1")
 
 
