@@ -127,6 +127,15 @@ def test_report__is_one_file_that_fetches_nothing(fresh):
     assert "NOT VALID" not in page
 
 
+def test_report__says_how_many_flows_it_leaves_out(fresh):
+    directory = fresh()
+    summary, _ = derive(directory)
+    many = summary | {"flows": summary["flows"][:1] * (report.MAX_FLOWS_LISTED + 1)}
+    for left_out, said in (({}, "summary.json has all"), ({"flows_not_listed": 9}, "summary.json has the first 257")):
+        page = report.render(many | left_out, {}, directory / "figures")
+        assert f"The first 256 of {257 + sum(left_out.values())}; {said}" in page
+
+
 @pytest.mark.parametrize(
     ("clock", "switch", "said"),
     [
