@@ -29,6 +29,7 @@ DEFAULT_USERS = 100
 DEFAULT_THINK = "exponential:1s"
 DEFAULT_SIZES = "pareto:80kB:1.5"
 # On the wire, data direction: a SYN with all its options, the ACK of the SYN-ACK, the FIN, the ACK of the peer's FIN.
+# An upper bound: the FIN of a flow beyond the first window is on its last segment.
 CONNECTION_WIRE_BYTES = 98 + 90 + 90 + 90
 HEADER_BYTES = IPV4_BYTES + TCP_BYTES + TIMESTAMP_OPTION_BYTES
 # Name in a word -> name in a plan, and its parameters: Q quantities, N numbers.

@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 enum {
-	MOST_FLOWS = 1 << 22,	       /* bounds the memory to a GiB */
+	MOST_FLOWS = 1 << 22,	       /* of a program: bounds the memory of each to 1.2 GiB */
 	MOST_CONGESTION_CONTROLS = 64, /* of one run */
 	MOST_SOURCES = 256,	       /* client addresses of one run */
 	CC_NAME_BYTES = 16,	       /* TCP_CA_NAME_MAX, net/tcp.h */

@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "../../lib/clock_ns.h"
-
-enum { MOST_SINK_FLOWS = 1 << 22 }; /* as many as tcp_flows can have: bounds the memory to 1.2 GiB */
+#include "flow_list.h"
 
 uint16_t port_of(const struct sockaddr_storage *address)
 {
@@ -23,7 +22,7 @@ struct sink_flow *sink_add(struct sink *sink, const char *protocol, const struct
 	uint32_t capacity = sink->flow_capacity ? 2 * sink->flow_capacity : 64;
 	struct sink_flow *flow, **flows;
 
-	if (sink->flow_count == MOST_SINK_FLOWS)
+	if (sink->flow_count == MOST_FLOWS)
 		return NULL;
 	if (sink->flow_count == sink->flow_capacity) {
 		flows = realloc(sink->flows, capacity * sizeof(*flows));
