@@ -16,7 +16,11 @@
 enum {
 	ROUND_BATCHES = 64,	    /* between two checks of clock, block age and signals */
 	NAP_NS = 1000000,	    /* 1 ms; the socket buffer holds hundreds of ms */
+	LONG_NAP_NS = 8000000,	    /* shorter than CLOCK_SAMPLE_NS */
+	LONG_NAP_BYTES = 64 << 20,  /* of socket buffer: 8 times what 1 M datagrams/s bring in a long nap */
+	NAP_DATAGRAMS = 512,	    /* a nap in which fewer arrive was too short */
 	WAIT_NS = 100000000,	    /* maximum on an idle socket; bounds the age of a partial block */
+	IDLE_WAIT_NS = 1000000000,  /* the same without a partial block */
 	BLOCK_AGE_NS = 500000000,   /* half of the 1 s within which a partial block must be written */
 	CLOCK_SAMPLE_NS = 10000000, /* stamps of at most this time before a step is noticed are in doubt */
 };
@@ -163,14 +167,18 @@ static int take_batch(struct collector *collector)
 	return 0;
 }
 
-/* Takes up to a round of batches. True: more datagrams may be waiting. */
-static bool take_round(struct collector *collector, bool *any)
+/* Takes up to a round of batches, *taken datagrams. True: more datagrams may be waiting. */
+static bool take_round(struct collector *collector, int *taken)
 {
-	*any = false;
+	*taken = 0;
 	for (int batch = 0; batch < ROUND_BATCHES; batch++) {
-		if (!take_batch(collector))
+		int count = take_batch(collector);
+
+		if (!count)
 			return false;
-		*any = true;
+		*taken += count;
+		if (count < SOCKET_BATCH && collector->block)
+			return false; /* this batch emptied the socket */
 	}
 	return true;
 }
@@ -187,14 +195,15 @@ static void attend(struct collector *collector)
 	if (collector->block && collector->block->records &&
 	    collector->now_ns - collector->block->opened_mono_ns >= BLOCK_AGE_NS)
 		seal(collector);
-	if (status_is_due(&collector->status, collector->now_ns))
+	if (status_is_due(&collector->status, collector->intake.received, collector->now_ns))
 		status_show(collector);
 }
 
 /* Sleeps with signals enabled. A signal ends the sleep, and with watch_socket a datagram does. */
 static void sleep_for(struct collector *collector, long nanoseconds, bool watch_socket)
 {
-	const struct timespec timeout = {.tv_nsec = nanoseconds};
+	const struct timespec timeout = {.tv_sec = nanoseconds / 1000000000,
+					 .tv_nsec = nanoseconds % 1000000000};
 	struct pollfd socket = {.fd = collector->receiver.fd, .events = POLLIN};
 
 	ppoll(&socket, watch_socket, &timeout, &collector->wait_mask);
@@ -223,19 +232,36 @@ static void drain(struct collector *collector)
 	}
 }
 
+/* The nap after one in which `taken` datagrams arrived. Each nap costs some system calls. */
+static long next_nap_ns(const struct collector *collector, long nap_ns, int taken)
+{
+	if (collector->receiver.buffer_bytes < LONG_NAP_BYTES)
+		return NAP_NS;
+	if (taken < NAP_DATAGRAMS)
+		return 2 * nap_ns < LONG_NAP_NS ? 2 * nap_ns : LONG_NAP_NS;
+	if (taken > 4 * NAP_DATAGRAMS)
+		return nap_ns / 2 > NAP_NS ? nap_ns / 2 : NAP_NS;
+	return nap_ns;
+}
+
 void collector_run(struct collector *collector)
 {
-	bool more, any;
+	long nap_ns = NAP_NS;
+	bool more;
+	int taken;
 
 	while (!stop_requested) {
-		more = take_round(collector, &any);
+		more = take_round(collector, &taken);
 		attend(collector);
-		if (more)
+		if (more) {
 			sleep_for(collector, 0, false);
-		else if (any || !collector->block)
-			sleep_for(collector, NAP_NS, false);
-		else
-			sleep_for(collector, WAIT_NS, true);
+		} else if (taken || !collector->block) {
+			sleep_for(collector, nap_ns, false);
+			nap_ns = next_nap_ns(collector, nap_ns, taken);
+		} else {
+			nap_ns = NAP_NS;
+			sleep_for(collector, collector->block->records ? WAIT_NS : IDLE_WAIT_NS, true);
+		}
 	}
 	drain(collector);
 }

@@ -33,9 +33,8 @@ static const char help_text[] =
 	"  --receive-buffer BYTES    socket buffer to ask the kernel for (default 268435456)\n"
 	"  --buffers N               block buffers of 1 MiB between socket and disk (default 64)\n"
 	"\n"
-	"Exit status: 0 stopped cleanly (lost postcards are data: see the summary), 1 not all that was "
-	"received\n"
-	"could be stored or the summary not written, 2 could not start.\n";
+	"Exit status: 0 stopped cleanly (lost postcards are data: see the summary), 1 could not start,\n"
+	"2 a received postcard was not stored, or the summary was not written.\n";
 
 static const char *misfit(const struct options *options)
 {

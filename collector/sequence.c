@@ -8,14 +8,14 @@
 /* Room below the first number, for late cards with lower numbers. */
 #define SEQUENCE_BIAS (1ULL << 32)
 
-static bool was_seen(const struct sequence_stream *stream, uint64_t seq)
+static bool is_received(const struct sequence_stream *stream, uint64_t seq)
 {
-	return stream->seen[seq % SEQUENCE_WINDOW / 64] >> (seq % 64) & 1;
+	return stream->received_bits[seq % SEQUENCE_WINDOW / 64] >> (seq % 64) & 1;
 }
 
-static void mark_seen(struct sequence_stream *stream, uint64_t seq)
+static void mark_received(struct sequence_stream *stream, uint64_t seq)
 {
-	stream->seen[seq % SEQUENCE_WINDOW / 64] |= 1ULL << (seq % 64);
+	stream->received_bits[seq % SEQUENCE_WINDOW / 64] |= 1ULL << (seq % 64);
 }
 
 /* Clears the bits of the numbers from .. from + count - 1, which enter the window. Works on whole words: otherwise a
@@ -25,21 +25,21 @@ static void forget(struct sequence_stream *stream, uint64_t from, uint64_t count
 	uint64_t here;
 
 	if (count >= SEQUENCE_WINDOW) {
-		memset(stream->seen, 0, sizeof(stream->seen));
+		memset(stream->received_bits, 0, sizeof(stream->received_bits));
 		return;
 	}
 	for (; count; from += here, count -= here) {
 		here = 64 - from % 64 < count ? 64 - from % 64 : count;
-		stream->seen[from % SEQUENCE_WINDOW / 64] &= ~(~0ULL >> (64 - here) << (from % 64));
+		stream->received_bits[from % SEQUENCE_WINDOW / 64] &= ~(~0ULL >> (64 - here) << (from % 64));
 	}
 }
 
 static void begin(struct sequence_stream *stream, uint32_t card_seq)
 {
-	memset(stream->seen, 0, sizeof(stream->seen));
+	memset(stream->received_bits, 0, sizeof(stream->received_bits));
 	stream->first = SEQUENCE_BIAS + card_seq;
 	stream->next = stream->first + 1;
-	mark_seen(stream, stream->first);
+	mark_received(stream, stream->first);
 }
 
 static void advance(struct sequence_stream *stream, uint64_t seq)
@@ -51,23 +51,23 @@ static void advance(struct sequence_stream *stream, uint64_t seq)
 		stream->gaps++;
 		stream->missing += skipped;
 	}
-	mark_seen(stream, seq);
+	mark_received(stream, seq);
 	stream->next = seq + 1;
 }
 
 /* Counts a number within the window. Its neighbours are within the window as well (the callers check the lower one),
- * and first and next - 1 are marked as seen.
+ * and first and next - 1 are marked as received.
  */
 static void fill(struct sequence_stream *stream, uint64_t seq)
 {
 	bool open_below, open_above;
 
-	if (was_seen(stream, seq)) {
+	if (is_received(stream, seq)) {
 		stream->duplicates++;
 		return;
 	}
 	stream->reordered++;
-	mark_seen(stream, seq);
+	mark_received(stream, seq);
 	if (seq < stream->first) {
 		stream->missing += stream->first - seq - 1;
 		stream->gaps += stream->first - seq > 1;
@@ -75,8 +75,8 @@ static void fill(struct sequence_stream *stream, uint64_t seq)
 		return;
 	}
 	stream->missing--;
-	open_below = !was_seen(stream, seq - 1);
-	open_above = !was_seen(stream, seq + 1);
+	open_below = !is_received(stream, seq - 1);
+	open_above = !is_received(stream, seq + 1);
 	if (open_below && open_above)
 		stream->gaps++;
 	else if (!open_below && !open_above)

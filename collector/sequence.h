@@ -32,7 +32,7 @@ struct sequence_stream {
 	uint64_t reordered;  /* received after a higher number, and not before */
 	uint64_t too_late;   /* below the window: late or duplicate, unknown which; fills no gap */
 	uint64_t restarts;   /* restarts of the numbering; first and next are since the last one */
-	uint64_t seen[SEQUENCE_WINDOW / 64];
+	uint64_t received_bits[SEQUENCE_WINDOW / 64];
 };
 
 struct sequence_tracker {

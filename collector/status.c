@@ -10,7 +10,10 @@
 
 #include "collect.h"
 
-enum { NS_PER_MS = 1000000 };
+enum {
+	NS_PER_MS = 1000000,
+	UNCHANGED_NS = 1000000000, /* between two lines while nothing arrives */
+};
 
 void status_open(struct status *status, bool json, uint64_t every_ms, uint64_t now_ns)
 {
@@ -23,9 +26,13 @@ void status_open(struct status *status, bool json, uint64_t every_ms, uint64_t n
 	};
 }
 
-bool status_is_due(const struct status *status, uint64_t now_ns)
+bool status_is_due(const struct status *status, uint64_t received, uint64_t now_ns)
 {
-	return (status->json || status->terminal) && now_ns - status->last_ns >= status->every_ns;
+	uint64_t age_ns = now_ns - status->last_ns;
+
+	if (age_ns < status->every_ns || (received == status->last_received && age_ns < UNCHANGED_NS))
+		return false;
+	return status->json || status->terminal;
 }
 
 /* A pipe that polls as writable takes PIPE_BUF bytes at once, and a line is shorter. */

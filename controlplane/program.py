@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched
 from controlplane.switch import Collector, Count, Switch, SwitchError
-from wire.wire import DEPTH_BUCKETS
+from wire.formats import DEPTH_BUCKETS
 
 PROGRAM = "bufferscope"
 MIRROR_SESSION = 1  # POSTCARD_MIRROR_SESSION of the P4 program

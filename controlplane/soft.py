@@ -226,7 +226,9 @@ class SoftSwitch(ProgramSwitch):
         return self.stats()
 
     def set_port(self, port: int, **settings: int) -> None:
-        """Link and queue of `port`: rate, access (bits/s), delay (ns), limit_packets, limit_bytes; 0 is no bound."""
+        """Link and queue of `port`: rate, access (bits/s), delay (ns), limit_packets, limit_bytes; 0 is no bound.
+        `drop_cost`: permille of a transmission time that a packet dropped at departure takes from the link.
+        """
         self.request("port", "set", port, *_pairs(settings))
 
     def port(self, port: int) -> dict[str, int]:

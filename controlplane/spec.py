@@ -139,7 +139,7 @@ class CollectorSpec(_Strict):
 
 
 class SwitchSpec(_Strict):
-    """A whole switch.yaml. `forwarding`: MAC -> port name, the whole table; absent, the switch's table stays.
+    """A whole switch.yaml. `forwarding`: MAC -> port name, the whole table. If absent, the switch's table stays.
 
     `deflect` (tofino): one port per pipe, for the packets that the traffic manager refuses; a number is a device port.
     """

@@ -35,7 +35,6 @@ class Capabilities:
     front_panel: bool  # has cables with speed and FEC
     cell_bytes: int | None = None  # if depths are in cells; read from the switch
     queued_extra_bytes: int = 0  # queued with each frame, and counted in cells
-    hysteresis_cells: int = 0  # dropping starts at the limit and ends this far below it
 
     @property
     def byte_thresholds(self) -> bool:

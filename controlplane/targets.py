@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from typing import NamedTuple
 
 from controlplane.policy import Unit
@@ -19,23 +20,20 @@ class Target(NamedTuple):
     programs: tuple[str, ...] = ()  # third-party programs, on the PATH in the lab; a run records their versions
 
 
+SOFT = Capabilities(
+    name="soft",
+    depth_units=(Unit.PACKETS, Unit.BYTES),
+    exact_depth=True,
+    exact_time=True,
+    time_step_ns=1,
+    tail_drop_seen_by_program=True,
+    rate_unit="bps",
+    limit_units=(Unit.PACKETS, Unit.BYTES),
+    links=True,
+    front_panel=False,
+)
 TARGETS = {
-    "soft": Target(
-        "controlplane.soft",
-        "/run/switch.sock, or /dev/bufferscope-switch",
-        Capabilities(
-            name="soft",
-            depth_units=(Unit.PACKETS, Unit.BYTES),
-            exact_depth=True,
-            exact_time=True,
-            time_step_ns=1,
-            tail_drop_seen_by_program=True,
-            rate_unit="bps",
-            limit_units=(Unit.PACKETS, Unit.BYTES),
-            links=True,
-            front_panel=False,
-        ),
-    ),
+    "soft": Target("controlplane.soft", "/run/switch.sock, or /dev/bufferscope-switch", SOFT),
     "bmv2": Target(
         "controlplane.bmv2",
         "127.0.0.1:9090",
@@ -70,23 +68,9 @@ TARGETS = {
             queued_extra_bytes=22,  # watched_h (p4src/tna/internal_headers.p4) and the FCS
         ),
     ),
-    "fake": Target(
-        "controlplane.fake",
-        "any name",
-        Capabilities(
-            name="fake",
-            depth_units=(Unit.PACKETS, Unit.BYTES),
-            exact_depth=True,
-            exact_time=True,
-            time_step_ns=1,
-            tail_drop_seen_by_program=True,
-            rate_unit="bps",
-            limit_units=(Unit.PACKETS, Unit.BYTES),
-            links=False,
-            front_panel=False,
-        ),
-    ),
+    "fake": Target("controlplane.fake", "any name", replace(SOFT, name="fake", links=False)),
 }
+RUN_TARGETS = tuple(name for name in TARGETS if name != "fake")  # fake forwards nothing: it is for tests
 
 
 def connect(target: str, address: str) -> Switch:

@@ -170,7 +170,7 @@ class TofinoSwitch(ProgramSwitch):
                 self._queues.set_limit_cells(port, limit)
 
     def queue(self, port: int) -> Queue:
-        """Without a limit if the limit implements the policy: then `policy` reports it."""
+        """The settings in force. A limit that implements the policy is reported by `policy` instead."""
         policy_owns_limit = isinstance(super().policy(port), TailDrop | Ecn)
         with self._naming():
             rate_bps, rate_pps = self._queues.rate(port)

@@ -55,9 +55,6 @@ class TrafficManager:
             return None
         return row.number("guaranteed_cells") + row.number("pool_max_cells")
 
-    def hysteresis_cells(self, port: int) -> int:
-        return self._buffer(port).number("hysteresis_cells")
-
     def set_limit_cells(self, port: int, limit: int | None) -> None:
         """Sets a hard limit: guaranteed cells, and the rest from the shared pool. None: the SDE's default."""
         place, table = self.place(port), self._name(sde_tables.TM_QUEUE_BUFFER)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What can go wrong, as values: each error is one line for the user, and the command line prints nothing else."""
+"""Errors as values: each is one line for the user, and the command line prints nothing else."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lib.terminal import complain
 
 
 class BadValue(NamedTuple):
-    """One thing wrong with an experiment's parameters.
+    """An error in an experiment's parameters.
 
-    `key`, its `value` as given (None: there is none), what is the matter with it, and the file it came from ('': none).
+    `key`, its `value` as given (None: there is none), the problem, and the file of origin ('': none).
     """
 
     key: str
@@ -23,7 +23,7 @@ class BadValue(NamedTuple):
 
     def __str__(self) -> str:
         line = f"{self.origin}: {self._without_origin()}" if self.origin else self._without_origin()
-        return line if line.isprintable() else ascii(line)  # a terminal must not obey what a file says
+        return line if line.isprintable() else ascii(line)  # text from a file must not control the terminal
 
     def _without_origin(self) -> str:
         if self.value is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the exit status of every command says: one table for all (docs/exit-codes.md)."""
+"""The exit statuses of all commands, in one table (docs/exit-codes.md)."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ def of_signal(number: int) -> int:
 
 
 def of_parts(statuses: Iterable[int]) -> Exit:
-    """Of parts that are done one by one: NOTHING if each of them failed, DOUBTFUL if some did or are doubtful."""
-    seen = set(statuses)
-    return Exit(seen.pop()) if len(seen) == 1 else Exit.DOUBTFUL if seen else Exit.DONE
+    """The exit status of a command from those of its parts: NOTHING if all of them failed, DOUBTFUL if some of them
+    failed or are doubtful.
+    """
+    distinct = set(statuses)
+    return Exit(distinct.pop()) if len(distinct) == 1 else Exit.DOUBTFUL if distinct else Exit.DONE

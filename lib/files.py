@@ -34,8 +34,8 @@ def open_regular(path: Path | str, flags: int, within: int | None = None) -> int
     """A descriptor of a regular file; to write, it must have no other hard link. A new file gets the run's owner."""
     descriptor = os.open(path, flags | SAFE, 0o666, dir_fd=within)
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or (found.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR)):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or (status.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR)):
             raise OSError(errno.EINVAL, "is no regular file of its own", str(path))
         os.set_blocking(descriptor, True)
         if flags & os.O_CREAT:

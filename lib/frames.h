@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Lengths of headers and frames, and what a frame takes on an Ethernet link (IEEE 802.3): lib/frames.py for C. A
+ * Lengths of headers and frames, and bytes of a frame on an Ethernet link (IEEE 802.3): lib/frames.py for C. A
  * switch counts frames without their FCS.
  */
 #ifndef LIB_FRAMES_H

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Whose files a run's are. Under sudo they belong to the user who called it: a result is nothing that only root can
-remove, and the same user can go on without root. What the run did not make keeps its owner.
+"""The owner of a run's files. Under sudo the files belong to the user who called sudo, so that this user can remove the
+results, and go on without root. Files that the run did not make keep their owner.
 
 The caller of sudo is trusted with root's rights, since root runs this checkout for that user; every other user is not.
 """
@@ -18,7 +18,9 @@ class NotOurs(OSError):
 
 
 def sudo_user() -> pwd.struct_passwd | None:
-    """Who called sudo; None when root itself did. SUDO_UID is our parent's word, used only to lose rights by."""
+    """The user who called sudo; None if there is none, or if it is root. Anybody can set SUDO_UID, so it may only give
+    rights away.
+    """
     uid = os.environ.get("SUDO_UID", "")
     try:
         return pwd.getpwuid(int(uid)) if uid.isascii() and uid.isdigit() and int(uid) and os.geteuid() == 0 else None
@@ -33,17 +35,17 @@ def is_ours(descriptor: int) -> bool:
 
 
 def give_open(descriptor: int) -> None:
-    """An open file or directory that this process made goes to the caller of sudo, if there is one."""
+    """Gives an open file or directory that this process made to the caller of sudo, if there is one."""
     user = sudo_user()
     if user and os.fstat(descriptor).st_uid == os.geteuid():
         os.fchown(descriptor, user.pw_uid, user.pw_gid)
 
 
 def give(made: Path) -> None:
-    """What this process made, all that lies in a directory included, goes to the caller of sudo, if there is one.
+    """Gives a file, or a directory with its contents, that this process made to the caller of sudo, if there is one.
 
-    Only what belongs to root changes its owner. No link is followed, and a directory is given after its contents, so
-    that nobody can move it away meanwhile.
+    Only files of root change their owner. No link is followed, and a directory is given after its contents, so that
+    nobody can move it away meanwhile.
     """
     user = sudo_user()
     if not user:
@@ -58,14 +60,14 @@ def give(made: Path) -> None:
 
 
 def _give_name(name: str, within: int | None, user: pwd.struct_passwd) -> None:
-    found = os.stat(name, dir_fd=within, follow_symlinks=False)
-    alone = stat.S_ISDIR(found.st_mode) or found.st_nlink == 1
-    if found.st_uid == os.geteuid() and alone:
+    status = os.stat(name, dir_fd=within, follow_symlinks=False)
+    has_one_name = stat.S_ISDIR(status.st_mode) or status.st_nlink == 1
+    if status.st_uid == os.geteuid() and has_one_name:
         os.chown(name, user.pw_uid, user.pw_gid, dir_fd=within, follow_symlinks=False)
 
 
 def make(directory: Path) -> None:
-    """Makes a directory and its parents, all of them the run's. Raises OSError."""
+    """Makes a directory and its missing parents, and gives them to the run's owner. Raises OSError."""
     missing = [path for path in (directory, *directory.parents) if not path.exists()]
     directory.mkdir(parents=True, exist_ok=True)
     for path in missing:
@@ -73,8 +75,8 @@ def make(directory: Path) -> None:
 
 
 def claim(directory: Path) -> None:
-    """Makes a directory, or makes sure that it is no link and belongs to us: elsewhere another user could plant links
-    for whatever is written there. Raises NotOurs, OSError.
+    """Makes a directory. An existing one must be no link and belong to us: in another user's directory, that user could
+    plant links under the names that we write. Raises NotOurs, OSError.
     """
     make(directory)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

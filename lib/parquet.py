@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads Parquet files that may be damaged: of some damage polars does not raise an error of its own, but panics."""
+"""Reads Parquet files that may be damaged: some damage makes polars panic instead of raising one of its errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def reading() -> Iterator[None]:
 
 
 def read(path: Path, **options: Any) -> pl.DataFrame:
-    """Raises OSError, also for what is no regular file; pl.exceptions.PolarsError."""
+    """Raises OSError, also if `path` is no regular file; pl.exceptions.PolarsError."""
     regular.check(path)
     with reading():
         return pl.read_parquet(path, **options)

@@ -27,7 +27,7 @@ def opened(path: Path) -> BufferedReader:
 
 
 def check(path: Path) -> None:
-    """Raises OSError for a path that a library must not be given to open."""
+    """Raises OSError unless `path` is a regular file. Call it before a library opens the path."""
     opened(path).close()
 
 

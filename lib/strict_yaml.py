@@ -33,7 +33,7 @@ def load(path: Path, fold: Callable[[str], str] = str) -> dict[str, Any] | None:
 
 
 def load_typed(path: Path) -> dict[str, Any] | None:
-    """The same of a file that a program wrote: numbers, truth values and null are what YAML 1.1 takes them for."""
+    """Like `load`, for a file that a program wrote: numbers, truth values and null have their types of YAML 1.1."""
     return _read(path, _TypedLoader)
 
 
@@ -58,7 +58,7 @@ def _read(path: Path, loader_of: Callable[[bytes], _Strict]) -> dict[str, Any] |
 
 
 class _Strict:
-    """What both loaders refuse; before one of PyYAML's in the order of bases."""
+    """The refusals of both loaders. A mixin: must precede a loader of PyYAML in the list of bases."""
 
     tags: frozenset[str]
     fold: Callable[[str], str] = str

@@ -42,8 +42,8 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
 
 
 def die_with_parent(sig: int = signal.SIGKILL) -> None:
-    """The kernel sends `sig` to the caller when its parent ends, however that ends. Linux only: elsewhere, where stored
-    runs can be analysed too, nothing happens.
+    """The kernel sends `sig` to the caller when its parent ends, for whatever reason. Does nothing on systems other
+    than Linux, where stored runs can be analysed, too.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -58,9 +58,9 @@ def enter_network_namespace(namespace: int) -> None:
 @contextlib.contextmanager
 def in_network_namespace(path: Path) -> Iterator[None]:
     """Runs its body in another network namespace. Sockets made there stay there. For programs with one thread."""
-    with Path("/proc/self/ns/net").open("rb") as own, path.open("rb") as other:
+    with Path("/proc/self/ns/net").open("rb") as before, path.open("rb") as other:
         _checked(f"enter network namespace {path}", _libc.setns(other.fileno(), CLONE_NEWNET))
         try:
             yield
         finally:
-            _checked("return to the own network namespace", _libc.setns(own.fileno(), CLONE_NEWNET))
+            _checked("return to the caller's network namespace", _libc.setns(before.fileno(), CLONE_NEWNET))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Quantities with units, as tc(8) spells them, read exactly.
+"""Quantities with units, spelled as in tc(8), read exactly.
 
 A quantity is a decimal number and a unit, nothing between: `200mbit`, `10ms`, `300kb`, `166p`, `0.5bdp`. Letters may be
 of either case. Amounts are fractions, so nothing is lost between the text and the integer that is used.
@@ -8,20 +8,22 @@ of either case. Amounts are fractions, so nothing is lost between the text and t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
 # Dimension -> unit -> size in the dimension's base unit, which comes first. Messages list these units; ALIASES has
-# the other spellings of tc. As in tc, `bps` is bytes per second; k, m and g are powers of 1024 in sizes, of 1000 in
-# rates.
+# the other spellings of tc. k, m and g are powers of 1000 everywhere, and ki, mi and gi of 1024 (IEC 80000-13); in tc
+# k, m and g of sizes are powers of 1024. As in tc, `bps` is bytes per second.
 DIMENSIONS: dict[str, dict[str, int]] = {
     "rate": {
         "bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12,
         "bps": 8, "kbps": 8 * 10**3, "mbps": 8 * 10**6, "gbps": 8 * 10**9, "tbps": 8 * 10**12,
     },
     "time": {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9},
-    "bytes": {"b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3},
+    "bytes": {
+        "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30,
+    },
     "packets": {"p": 1},
     "cells": {"c": 1},
     "bdp": {"bdp": 1},
@@ -49,7 +51,7 @@ class Quantity(NamedTuple):
 
 
 def allowed(dimensions: Iterable[str]) -> str:
-    """What a user may write, for an error message: the units of each dimension with an example."""
+    """The allowed values, for an error message: the units of each dimension with an example."""
     return "; ".join(f"{', '.join(DIMENSIONS[name])} as in {EXAMPLES[name]}" for name in dimensions)
 
 
@@ -73,6 +75,20 @@ def parse(value: object, dimensions: tuple[str, ...]) -> Quantity:
     if sign == "-":
         raise ValueError(f"is negative; allowed: {allowed(dimensions)}")
     return Quantity(Fraction(number) * factor, dimension, text)
+
+
+def notes(given: Mapping[str, object]) -> list[str]:
+    """A line for each rate in bytes per second among texts by key: many who write gbps mean gbit."""
+    lines = []
+    for key, text in given.items():
+        try:
+            rate = parse(text, ("rate",))
+        except ValueError:
+            continue
+        if rate.text.lower().endswith("bps") and rate.amount.denominator == 1:
+            shown = show(int(rate.amount), "rate")
+            lines.append(f"note: {key.upper()}={rate.text} is {shown}: as in tc, bps are bytes per second")
+    return lines
 
 
 def whole(quantity: Quantity) -> int:

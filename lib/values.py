@@ -14,6 +14,7 @@ from lib import units
 from lib.words import unknown
 
 SIX_DECIMALS = 6
+_IN_WORDS = {3: "three", SIX_DECIMALS: "six"}
 
 
 def quantity(
@@ -59,7 +60,7 @@ def number(
     least, most = Fraction(low), Fraction(high)
     within = f"above {low} to below {high}" if open_ends else f"{low} to {high}"
     form = f"allowed: {within}" + (", or percent as in 99%" if percent else "")
-    kind = "number of at most six decimals" if decimals == SIX_DECIMALS else "decimal number"
+    kind = f"number of at most {_IN_WORDS[decimals]} decimals" if decimals in _IN_WORDS else "decimal number"
     pattern = re.compile(rf"([+-]?[0-9]{{1,18}}(?:\.[0-9]{{1,{decimals}}})?)({'%?' if percent else ''})")
 
     def read(value: object) -> Fraction:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The words of a command line: KEY=VALUE, --key VALUE, --key=VALUE. Those of the make that calls come as typed, through
-make's environment, so that no shell reads one.
+"""The words of a command line: KEY=VALUE, --key VALUE, --key=VALUE. If make calls, its words are read from MAKEFLAGS in
+the environment, as the user typed them: no shell interprets a value.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from lib.errors import BadValue
 
-OF_THE_MAKEFILE = ("V", "PYTHON", "BUFFERSCOPE")  # whatever is made
-MAKE = "--make"  # instead of words: those of the make that calls
+OF_THE_MAKEFILE = ("V", "PYTHON", "BUFFERSCOPE")  # variables of the Makefile itself, allowed with every goal
+MAKE = "--make"  # as the only word: read the words of the calling make
 SWITCH = ("0", "1")
 PATHS = ("PATH",)
 
@@ -30,8 +30,8 @@ class Key(NamedTuple):
 
 
 def made() -> list[str]:
-    """The words that make was called with. A word that is no parameter is seen, too; what was only in the environment
-    is not, nor make's own default of CC, `cc`.
+    """The words that make was called with, including words that are no parameter. Variables of the environment, and
+    make's own default CC=cc, are not among them.
     """
     _, _, variables = f" {os.environ.get('MAKEFLAGS', '')}".partition(" -- ")
     words = re.findall(r"((?:[^\\\s]|\\.)+)", variables)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The file ABORTED of a repetition that did not come to its end: a cause, a word that programs decide on, in the first
-line; after it the reason, for people.
+"""The file ABORTED of a repetition that did not come to its end. Its first line is the cause, one word that programs
+evaluate; the rest is the reason, for people.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 runs/<job>/rep-1/summary.json     analysed; the summary has the verdict
 runs/<job>/rep-1/environment.json recorded, with its raw files kept: only the analysis is missing
 runs/<job>/rep-1/ABORTED          failed, or was stopped by a signal (aborted.py)
-runs/<job>/rep-1                  otherwise: was stopped or killed; is done again, which does not count as an attempt
+runs/<job>/rep-1                  otherwise: stopped or killed; the job runs again, which does not count as an attempt
 runs/<job>/attempt-<k>            earlier attempts that ended and were not valid
 """
 

@@ -32,7 +32,7 @@ _REPLAY = "make replay writes it anew from raw files"
 
 
 class Damage(NamedTuple):
-    """One file that is not what the record says."""
+    """One file that differs from the record."""
 
     name: str
     what: str
@@ -60,7 +60,7 @@ def digest(path: Path) -> str:
 
 
 def digests(directory: Path, names: Iterable[str]) -> dict[str, str]:
-    """Of these files of `directory`, by name. Raises OSError."""
+    """The digests of these files of `directory`, by name. Raises OSError."""
     ordered = sorted(names)
     with ThreadPoolExecutor(HASHED_AT_ONCE) as pool:
         return dict(zip(ordered, pool.map(lambda name: digest(directory / name), ordered), strict=True))
@@ -89,14 +89,15 @@ def read(directory: Path) -> Record | None:
 
 
 def raw_damage(directory: Path, only: Sequence[str] | None = None, readable: Sequence[str] = ()) -> list[Damage]:
-    """The raw files that differ from the record, of all or of `only` these. `readable`: names that the analysis takes
-    for raw files; such a file is damage, too, if the record lacks it. Without a record nothing is damage.
+    """The raw files that differ from the record; `only` limits the comparison to these names. `readable` are the names
+    that the analysis reads as raw files: such a file is also damage if the record lacks it. Without a record nothing is
+    damage.
     """
     return _damage(directory, only, readable, derived=False)
 
 
 def derived_damage(directory: Path, *names: str) -> list[Damage]:
-    """Which of these derived files differ from what the analysis wrote. A file that exists but is not recorded does."""
+    """Those of the derived files `names` that differ from the record, or are not in it."""
     return _damage(directory, names, names, derived=True)
 
 
@@ -141,8 +142,8 @@ def write_raw(directory: Path, last: Mapping[str, bytes]) -> None:
 
 
 def with_derived(directory: Path, derived: Mapping[str, str]) -> str:
-    """The text of the record with these digests of derived files; those of raw files stay. A damaged record loses them:
-    nobody knows what they were.
+    """The text of the record with these digests of derived files. The digests of raw files stay, unless the record is
+    damaged: then they are unknown and left out.
     """
     try:
         known = read(directory)

@@ -19,7 +19,7 @@ import polars
 from hosts.tune.tcp_options import LINUX, profile
 from lib import files, parquet, regular
 from lib.errors import InputError
-from runs import record, verdict
+from runs import group_columns, record, verdict
 from runs.names import EARLIER_ATTEMPTS, ENVIRONMENT, INDEX, JOB_NAME, REPETITION_NAME, SUMMARY, SWEEP_RUNS
 from runs.spec_file import load_spec
 from runs.thinned import kept
@@ -27,7 +27,7 @@ from runs.thinned import kept
 NOT_OF_A_POINT = ("name", "spec_version", "buffer_given", "seed", "reps", "repetition", "extra_delays_ns", "paths")
 
 _TEXT, _WHOLE, _NUMBER, _TRUTH = polars.String(), polars.Int64(), polars.Float64(), polars.Boolean()
-# analysis/README.md says what the numbers count; names without a remark there are summary.json's own.
+# analysis/README.md defines the numbers; names without an entry there are those of summary.json.
 SCHEMA: dict[str, polars.DataType] = {
     "run": _TEXT, "sweep": _TEXT, "point": _TEXT, "repetition": _WHOLE, "seed": _WHOLE, "attempt": _WHOLE,
     "clock": _TEXT, "target": _TEXT, "valid": _TRUTH, "reasons": _TEXT, "imported": _TRUTH,
@@ -38,6 +38,7 @@ SCHEMA: dict[str, polars.DataType] = {
     "profile": _TEXT, **{name: _TEXT if isinstance(value, str) else _WHOLE for name, value in LINUX.items()},
     "offloads": _TEXT, "nic_rate_bps": _WHOLE, "coalesce_us": _WHOLE,
     "pacing": _TEXT, "window_packets": _WHOLE,
+    "rtts_ns": _TEXT, "access_links": _WHOLE, "ecn": _TEXT, "ack_delay_ns": _WHOLE, "groups": _TEXT,
     "utilization_mean": _NUMBER, "utilization_p01": _NUMBER, "goodput_bps": _NUMBER, "goodput_p01_bps": _NUMBER,
     "application_goodput_p01_bps": _NUMBER, "queue_nonempty_fraction": _NUMBER,
     "depth_mean_packets": _NUMBER, "depth_p01_packets": _WHOLE, "depth_p50_packets": _WHOLE,
@@ -89,9 +90,9 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         "target": spec.get("target", "soft"),
         "valid": summary.get("valid") is True,
         "reasons": "; ".join(map(str, _list(summary.get("reasons")))),
-        "imported": summary.get("imported") is not None,  # from another tool's captures: nobody kept a ledger
+        "imported": summary.get("imported") is not None,  # from another tool's captures, without a ledger
         "cc": mix(groups),
-        "flows": _flows(groups, spec.get("datagram_flows")),
+        "flows": _flows([*groups, *_list(spec.get("datagrams"))], spec.get("datagram_flows")),
         "traffic": spec.get("traffic", "long"),  # before there was other traffic, specs did not say
         **{
             name: spec.get(name)
@@ -108,6 +109,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         **{name: at("offloads", name, of=spec) for name in ("nic_rate_bps", "coalesce_us")},
         "pacing": spec.get("pacing", None if summary.get("imported") is not None else "off"),
         "window_packets": spec.get("window_packets"),
+        **group_columns.of_spec(spec, imported=summary.get("imported") is not None),
         **_tcp(spec, imported=summary.get("imported") is not None),
         "utilization_mean": at("utilization", "mean"),
         "utilization_p01": at("utilization", "p01"),
@@ -141,6 +143,9 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
 def point(spec: Mapping[str, Any]) -> str:
     """A short stable name of a resolved spec's parameters, the same for all its repetitions."""
     parameters = {key: value for key, value in spec.items() if key not in NOT_OF_A_POINT}
+    if "congestion_sources" in parameters:  # a job's have texts, a run's have their digests alone
+        digests = [{k: v for k, v in source.items() if k != "text"} for source in parameters["congestion_sources"]]
+        parameters["congestion_sources"] = digests
     return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -313,7 +318,7 @@ def is_number(value: Any) -> bool:
 
 
 def _tcp(spec: Mapping[str, Any], imported: bool) -> dict[str, Any]:
-    """Profile and options of the hosts' TCP; None where it is not Linux's or nobody knows."""
+    """Profile and options of the hosts' TCP; all None if it is unknown, or not Linux's."""
     unknown = imported or spec.get("traffic") == "open-loop" or spec.get("switch") == "ns3"
     values = None if unknown else spec.get("tcp", LINUX)
     if not isinstance(values, dict):

@@ -30,8 +30,9 @@ OPEN_LOOP_SPEC = {"datagram_flows": int, "load": float, "sizes": str, "arrivals"
 OPTIONAL_SPEC = {
     "name": str, "target": str, "clock": str, "switch": str, "delay": str, "traffic": str, "generator": str,
     "threshold_bytes": int, "ecn_threshold_packets": int, "ecn_threshold_bytes": int, "rate_pps": int,
-    "access_bps": int, "rtts_ns": list, "access_links": int, "paths": list, "transfers": list,
-    "tcp": dict, "offloads": dict, "pacing": str, "window_packets": int,
+    "access_bps": int, "rtts_ns": list, "access_links": int, "paths": list, "transfers": list, "datagrams": list,
+    "tcp": dict, "offloads": dict, "pacing": str, "window_packets": int, "ecn": str, "ack_delay_ns": int,
+    "program": dict,
 }  # fmt: skip
 
 _ALLOWED = {
@@ -64,11 +65,12 @@ def the_repetition(run: Path) -> Path:
     check_name(run)
     if (run / SPEC_FILE).is_file():
         return run
-    found = sorted(path for path in run.glob("rep-*") if (path / SPEC_FILE).is_file())
-    if len(found) != 1:
-        what = f"has {len(found)} repetitions" if found else "is no run"
-        raise InputError(f"{run}: {what}; allowed: one repetition, as results/latest/rep-1")
-    return found[0]
+    repetitions = sorted(path for path in run.glob("rep-*") if (path / SPEC_FILE).is_file())
+    if len(repetitions) != 1:
+        what = f"has {len(repetitions)} repetitions" if repetitions else "is no run"
+        example = repetitions[0] if repetitions else "results/latest/rep-1"
+        raise InputError(f"{run}: {what}; allowed: one repetition, as {example}")
+    return repetitions[0]
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -85,7 +87,9 @@ def read(path: Path) -> dict[str, Any]:
     version = spec.get("spec_version")
     if version != SPEC_VERSION:
         raise InputError(f"{path}: spec_version is {version!r}, this version reads {SPEC_VERSION}; use the newer one")
-    required = REQUIRED_SPEC | (OPEN_LOOP_SPEC if spec.get("traffic") == "open-loop" else {})
+    required = REQUIRED_SPEC | (
+        OPEN_LOOP_SPEC if spec.get("traffic") == "open-loop" and "datagrams" not in spec else {}
+    )
     required |= {key: kind for key, kind in OPTIONAL_SPEC.items() if spec.get(key) is not None}
     wrong = [
         f"{key} must be {_ALLOWED.get(key, _ALLOWED[kind])}, is {one_line(repr(spec.get(key)))}"
@@ -106,11 +110,22 @@ def read(path: Path) -> dict[str, Any]:
     ):
         wrong.append("transfers must be a list of {kind, cc, ...}")
     if not wrong and not all(
+        isinstance(g, dict) and type(g.get("flows")) is int and is_sizes(g.get("sizes"))
+        for g in spec.get("datagrams") or ()
+    ):
+        wrong.append("datagrams must be a list of {flows, load, sizes, ...}")
+    if not wrong and not all(
         isinstance(path, dict) and isinstance(path.get("src_addr"), str)
         and all(type(path.get(key)) is int and 0 <= path[key] < 1 << 60 for key in ("rtt_ns", "access_link"))
         for path in spec.get("paths") or ()
     ):  # fmt: skip
         wrong.append("paths must be a list of {src_addr, rtt_ns, access_link}")
+    program = spec.get("program") or {}
+    if not wrong and not all(
+        isinstance(program.get(key, [""]), list) and all(isinstance(word, str) for word in program.get(key, ()))
+        for key in ("server", "client")
+    ):
+        wrong.append("program must be {server: [words], client: [words], ...}")
     if not wrong and "sizes" in required and not LEAST_IP_BYTES <= spec["mtu_bytes"] <= MOST_IP_BYTES:
         wrong.append(f"mtu_bytes must be from {LEAST_IP_BYTES} to {MOST_IP_BYTES}, is {spec['mtu_bytes']}")
     if wrong:

@@ -22,6 +22,7 @@ class Area(StrEnum):
 
     LEDGER = "ledger"
     FIDELITY = "fidelity"
+    DELAY = "delay"
 
     def is_in(self, reasons: str) -> bool:
         """Whether the reasons of a row of the run table include one of this area."""
@@ -90,7 +91,7 @@ def doubt(repetition: Path) -> str | None:
 
 
 def say_doubts(repetition: Path) -> None:
-    """Says on stderr what `doubt` says, and that damage cannot be excluded where the run has no digests."""
+    """Prints the warning of `doubt` on stderr, and a note if the run has no digests to exclude damage."""
     if said := doubt(repetition):
         complain(said)
     if unknown := record.unrecorded(repetition):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from wire.wire import HERE, POLICY, POSTCARD, POSTCARD_1
+from wire.formats import HERE, POLICY, POSTCARD, POSTCARD_1
 
 OUTPUT = HERE / "postcard.lua"
 ADDRESSES = ("src_addr", "dst_addr")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Builds the binaries, and ends what a test started."""
+"""Builds the binaries, and ends the collectors that a test started."""
 
 from __future__ import annotations
 

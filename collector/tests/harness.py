@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Drives the collector: start, send, stop, read back what it stored and said."""
+"""Drives the collector: starts it, sends to it, stops it, reads its files and output."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def whole_bytes(path: Path) -> int:
 
 
 def free_port() -> int:
-    """Of those that the kernel gives to nobody who asks for any (net.ipv4.ip_local_port_range)."""
+    """A free port outside net.ipv4.ip_local_port_range, from which the kernel assigns ports."""
     while True:
         with contextlib.suppress(OSError), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
             probe.bind(("::", random.randrange(10_000, 32_000)))
@@ -63,7 +63,7 @@ def free_port() -> int:
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
-    """The bound is for what is broken, not for what is slow."""
+    """Only a defect reaches the timeout, not a slow machine."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"did not come about within {seconds:.0f} s"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Gaps, duplicates and reordering against a model that keeps every number it ever saw."""
+"""Gaps, duplicates and reordering against a model that keeps every received number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ("received", "first", "last", "gaps", "missing", "duplicates", "reordere
 
 @dataclass
 class Model:
-    """One stream of unwrapped numbers none of which comes more than a window late."""
+    """A stream of unwrapped numbers, each at most a window late."""
 
     seen: set[int] = field(default_factory=set)
     received: int = 0
@@ -70,7 +70,7 @@ def run(binaries: Path, cases: list[list[tuple[int, int, int]]]) -> list[tuple[d
     return results
 
 
-def one(binaries: Path, *numbers: int) -> dict[str, int]:
+def counts_of(binaries: Path, *numbers: int) -> dict[str, int]:
     return run(binaries, [[(1 << 16 | 2, 0, number) for number in numbers]])[0][0][(1, 2, 0)]
 
 
@@ -100,53 +100,53 @@ def test_sequence__equals_the_model_when_displaced_by_nearly_the_window(sanitize
     numbers = [2**32 - 30_000 + index for index in range(100_000) if chance.random() > 0.1]
     numbers.sort(key=lambda number: number + chance.uniform(0, WINDOW - 2))
     model = Model(set(numbers), len(numbers))
-    counts = one(sanitized, *numbers)
+    counts = counts_of(sanitized, *numbers)
     assert {**counts, "reordered": 0} == model.counts()
     assert counts["reordered"] > 80_000
 
 
 def test_sequence__wrap_is_no_gap(sanitized):
-    counts = one(sanitized, 2**32 - 2, 2**32 - 1, 0, 1)
+    counts = counts_of(sanitized, 2**32 - 2, 2**32 - 1, 0, 1)
     assert (counts["first"], counts["last"], counts["missing"], counts["gaps"]) == (2**32 - 2, 2**32 + 1, 0, 0)
 
 
 def test_sequence__late_card_fills_its_gap_again(sanitized):
-    assert one(sanitized, 1, 2, 5)["missing"] == 2
-    counts = one(sanitized, 1, 2, 5, 4, 3)
+    assert counts_of(sanitized, 1, 2, 5)["missing"] == 2
+    counts = counts_of(sanitized, 1, 2, 5, 4, 3)
     assert (counts["missing"], counts["gaps"], counts["reordered"], counts["duplicates"]) == (0, 0, 2, 0)
 
 
 def test_sequence__card_in_the_middle_makes_one_gap_two(sanitized):
-    counts = one(sanitized, 0, 10, 5)
+    counts = counts_of(sanitized, 0, 10, 5)
     assert (counts["missing"], counts["gaps"]) == (8, 2)
 
 
 def test_sequence__card_before_the_first_moves_the_first(sanitized):
-    counts = one(sanitized, 0, 2**32 - 3)
+    counts = counts_of(sanitized, 0, 2**32 - 3)
     assert (counts["first"], counts["last"], counts["missing"], counts["gaps"]) == (2**32 - 3, 2**32, 2, 1)
 
 
-def test_sequence__last_number_of_the_window_is_told_apart_the_next_is_not(sanitized):
+def test_sequence__classifies_numbers_up_to_the_end_of_the_window(sanitized):
     high = 3 * WINDOW
-    inside = one(sanitized, 0, high, high - WINDOW + 2, high - WINDOW + 2)
+    inside = counts_of(sanitized, 0, high, high - WINDOW + 2, high - WINDOW + 2)
     assert (inside["reordered"], inside["duplicates"], inside["too_late"]) == (1, 1, 0)
-    outside = one(sanitized, 0, high, high - WINDOW + 1)
+    outside = counts_of(sanitized, 0, high, high - WINDOW + 1)
     assert (outside["reordered"], outside["duplicates"], outside["too_late"]) == (0, 0, 1)
     assert outside["missing"] == high - 1
 
 
 def test_sequence__two_in_a_row_far_behind_are_a_restart(sanitized):
-    counts = one(sanitized, 1_000_000, 1_000_001, 0, 1, 2)
+    counts = counts_of(sanitized, 1_000_000, 1_000_001, 0, 1, 2)
     assert (counts["restarts"], counts["too_late"], counts["missing"]) == (1, 0, 0)
     assert (counts["first"], counts["last"], counts["received"]) == (0, 2, 5)
 
 
 def test_sequence__stragglers_between_regular_cards_are_no_restart(sanitized):
-    counts = one(sanitized, 1_000_000, 0, 1_000_001, 1, 1_000_002)
+    counts = counts_of(sanitized, 1_000_000, 0, 1_000_001, 1, 1_000_002)
     assert (counts["restarts"], counts["too_late"], counts["missing"]) == (0, 2, 0)
 
 
-def test_sequence__streams_are_told_apart_by_switch_port_and_origin(sanitized):
+def test_sequence__streams_differ_in_switch_port_or_origin(sanitized):
     keys = [(1, 2, 0), (1, 2, 1), (1, 3, 0), (2, 2, 0), (0x8001, 2, 0)]
     case = [(switch << 16 | port, at, seq) for seq in range(10) for switch, port, at in keys]
     streams, untracked = run(sanitized, [case])[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is sent is what is stored, byte for byte, with the kernel's stamp and in whole blocks."""
+"""Postcards are stored as sent, byte for byte, with the kernel's stamp and in whole blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wire.wire import BLOCK, POSTCARD
 
 
 def random_card(chance: random.Random, seq: int) -> bytes:
-    """Every field its full width, but those that the collector looks at."""
+    """A postcard with random fields, except those that the collector reads."""
     fields = {name: chance.getrandbits(bits) for name, bits in POSTCARD.fields}
     fields.update(version=POSTCARD.const["POSTCARD_VERSION"], flags=0, switch_id=1, egress_port=2, card_seq=seq)
     return POSTCARD.encode(**fields)
@@ -107,7 +107,7 @@ def test_generator__sends_numbered_correct_postcards(start, build, method):
 
 
 @pytest.mark.parametrize("listen", ["", "127.0.0.1", "[::1]", "[::]", "0.0.0.0"])
-def test_collector__listens_where_told_and_nowhere_else(start, sanitized, listen):
+def test_collector__listens_on_the_given_address_alone(start, sanitized, listen):
     hears4 = listen in ("", "127.0.0.1", "0.0.0.0")
     hears6 = listen in ("", "[::1]", "[::]")
     running = start(sanitized, listen=listen)
@@ -126,7 +126,7 @@ def test_collector__writes_a_partial_block_while_nothing_comes(start, build):
     running.stop()
 
 
-def test_collector__stores_what_was_queued_when_told_to_stop(start, build):
+def test_collector__stores_queued_postcards_when_stopped(start, build):
     running = start(build)
     running.deliver(signal.SIGSTOP)
     sent = [card(seq) for seq in range(2000)]

@@ -3,32 +3,26 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from controlplane.bmv2 import Bmv2Switch
 from controlplane.schema_files import BUILD
 from controlplane.switch import SwitchError
+from lib.tests.namespace import inside
 
-T = TypeVar("T")
 PORTS = (1, 2, 3)
 THRIFT_PORT = 9090
 START_TIMEOUT_S = 60
-CLONE_NEWNET = 0x40000000
 SOL_PACKET, PACKET_IGNORE_OUTGOING, ETH_P_ALL = 263, 23, 3
-libc = ctypes.CDLL(None, use_errno=True)
 _labs = itertools.count()
 
 needs_bmv2 = [
@@ -96,7 +90,7 @@ class Bmv2Lab:
         self._process = None
 
     def client(self) -> Bmv2Switch:
-        return self.inside(lambda: Bmv2Switch(self.address))
+        return inside(self.name, lambda: Bmv2Switch(self.address))
 
     def packet_socket(self, port: int) -> socket.socket:
         def open_socket() -> socket.socket:
@@ -106,27 +100,7 @@ class Bmv2Lab:
             opened.settimeout(60)
             return opened
 
-        return self.inside(open_socket)
-
-    def inside(self, function: Callable[[], T]) -> T:
-        """Calls `function` in the namespace; sockets that it opens stay there."""
-        result: list[T] = []
-        errors: list[BaseException] = []
-
-        def enter() -> None:
-            try:
-                with Path("/run/netns", self.name).open() as namespace:
-                    assert libc.setns(namespace.fileno(), CLONE_NEWNET) == 0
-                result.append(function())
-            except BaseException as error:
-                errors.append(error)
-
-        thread = threading.Thread(target=enter)
-        thread.start()
-        thread.join()
-        if errors:
-            raise errors[0]
-        return result[0]
+        return inside(self.name, open_socket)
 
     def _ip(self, *words: str) -> None:
         _ip("-n", self.name, *words)

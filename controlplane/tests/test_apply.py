@@ -32,7 +32,7 @@ def test_apply__second_time_changes_nothing(fake: FakeSwitch) -> None:
     assert fake.memory.writes == writes
 
 
-def test_plan__changes_nothing_and_says_what_would(fake: FakeSwitch) -> None:
+def test_plan__lists_changes_and_makes_none(fake: FakeSwitch) -> None:
     apply(fake, wanted(fake))
     fake.set_policy(2, Ecn(5, 9))
     fake.set_postcards(1, 3)
@@ -50,7 +50,7 @@ def test_plan__changes_nothing_and_says_what_would(fake: FakeSwitch) -> None:
     assert plan(fake, wanted(fake)) == []
 
 
-def test_plan__what_the_file_leaves_out_stays_or_is_switched_off(fake: FakeSwitch) -> None:
+def test_plan__settings_absent_from_the_file_stay_or_are_switched_off(fake: FakeSwitch) -> None:
     apply(fake, wanted(fake))
     less = wanted(fake, ports={}, forwarding=None)
     less.forwarding = None

@@ -72,7 +72,7 @@ def test_nobody_there__is_one_line(sde: None) -> None:
     ("program", "says"),
     [("switch", "runs the program 'switch', not 'bufferscope'"), ("", "bf_switchd runs no P4 program")],
 )
-def test_program__of_others_is_refused(bfrt: Server, program: str, says: str) -> None:
+def test_another_program__is_refused(bfrt: Server, program: str, says: str) -> None:
     bfrt.service.device.program_name = program
     with pytest.raises(SwitchError, match=says):
         connect("tofino", bfrt.address)

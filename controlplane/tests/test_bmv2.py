@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -22,18 +21,10 @@ from controlplane.switch import Collector, Count, Queue, SwitchError
 from controlplane.targets import connect
 from controlplane.tests.bmv2_lab import Bmv2Lab, needs_bmv2
 from controlplane.tests.test_spec import EXAMPLE
+from hosts.tests.patience import wait_until
 
 PROGRAMS = Path(__file__).parents[2] / "softswitch/tests/translate/programs/build"
 FRAME = bytes.fromhex("02bf0000000202bf00000001") + b"\x88\xb5" + bytes(86)
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> bool:
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def lab_file(switch: Bmv2Switch) -> Desired:
@@ -63,12 +54,12 @@ class TestRunning:
             for _ in range(8):
                 sender.send(FRAME)
                 time.sleep(0.01)
-            assert wait_until(lambda: bmv2.counters()["arrivals"] == {2: Count(8, 800)})
+            wait_until(lambda: bmv2.counters()["arrivals"] == {2: Count(8, 800)})
             drops = bmv2.counters()["arrival_drops"]
             assert drops
             passed = 8 - drops[2].packets
             assert [receiver.recv(2000) for _ in range(passed)] == [FRAME] * passed
-        assert wait_until(lambda: bmv2.counters()["postcards_made"].get(3, Count(0, 0)).packets == 8)
+        wait_until(lambda: bmv2.counters()["postcards_made"].get(3, Count(0, 0)).packets == 8)
         assert bmv2.target_counters()["port.2.queued_or_lost_packets"] == 0
         assert sum(packets for _, packets in bmv2.histogram(2)) == 8
         assert [packets for _, packets in bmv2.histogram(1)] == [0] * len(bmv2.histogram(1))
@@ -104,7 +95,7 @@ class TestRunning:
         with pytest.raises(SwitchError, match="a rate of 1000000000 packets/s"):
             bmv2.set_queue(2, Queue(rate_pps=10**9))
 
-    def test_restart__forgets_what_was_noted(self) -> None:
+    def test_restart__forgets_the_notes(self) -> None:
         with Bmv2Lab() as lab:
             with lab.client() as switch:
                 assert switch.queue(2) == Queue(limit_packets=64)
@@ -121,7 +112,7 @@ class TestRunning:
             with lab.client() as switch:
                 assert switch.queue(2) == Queue(limit_packets=64)
 
-    def test_apply__after_a_restart_in_its_middle_does_all_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_apply__after_a_restart_halfway_makes_all_changes_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A restarted BMv2 has lost all settings, and the notes of its queues' settings."""
         with Bmv2Lab() as lab:
             with lab.client() as switch:
@@ -135,13 +126,13 @@ class TestRunning:
                 assert len(apply(switch, wanted).changes) == 7
                 assert apply(switch, wanted).changes == []
 
-    def test_program__of_others_is_refused(self) -> None:
+    def test_another_program__is_refused(self) -> None:
         with Bmv2Lab(PROGRAMS / "clones.json") as lab, lab.client() as switch, pytest.raises(SwitchError) as refusal:
             switch.program()
         assert "runs the program 'clones', not 'bufferscope'" in str(refusal.value)
 
 
-def test_modules__missing_is_one_line_that_says_where_they_were_sought(
+def test_modules__missing_is_one_line_with_the_searched_directories(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("BMV2_PYTHON", str(tmp_path))

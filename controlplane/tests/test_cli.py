@@ -26,7 +26,7 @@ def run(capsys: pytest.CaptureFixture[str], fake: FakeSwitch):
     return run_command
 
 
-def test_apply__says_what_changed_and_then_nothing(run) -> None:
+def test_apply__lists_changes_and_a_second_time_none(run) -> None:
     file = ("--file", str(EXAMPLE), *FAKE)
     status, out, _ = run("diff", which=file)
     assert (status, sum(line.startswith("would change  ") for line in out)) == (2, 7)
@@ -38,7 +38,7 @@ def test_apply__says_what_changed_and_then_nothing(run) -> None:
     assert run("diff", which=file)[::2] == (0, [])
 
 
-def test_apply__a_lost_connection_lists_what_is_done_and_what_is_not(run, fake: FakeSwitch) -> None:
+def test_apply__a_lost_connection_lists_done_and_remaining_changes(run, fake: FakeSwitch) -> None:
     fake.memory.writes_left = 2
     status, _, err = run("apply", which=("--file", str(EXAMPLE), *FAKE))
     assert status == 1
@@ -57,7 +57,7 @@ def test_threshold__is_set_in_any_unit(run, fake: FakeSwitch) -> None:
     status, out, _ = run("threshold", "set", "2", "1bdp", "--rate", "200mbit", "--rtt", "10ms", "--mtu", "1500")
     assert (status, out[0]) == (0, "note: 1bdp is 162.549 full packets: 163")
     run("threshold", "set", "2", "300kB")
-    assert fake.policy(2) == EgressThreshold(307_200, True, Unit.BYTES)
+    assert fake.policy(2) == EgressThreshold(300_000, True, Unit.BYTES)
 
 
 def test_policy__behind_a_queue_that_drops_in_silence_is_refused(run, fake: FakeSwitch) -> None:
@@ -103,7 +103,7 @@ def test_postcards__need_a_policy_and_a_collector(run, fake: FakeSwitch) -> None
     assert fake.postcards(2) is None
 
 
-def test_tables__show_what_the_switch_counts(run, fake: FakeSwitch) -> None:
+def test_tables__show_the_switchs_counts(run, fake: FakeSwitch) -> None:
     fake.memory.counters = {
         "arrivals": {2: Count(1234, 56789)},
         "depth_histogram": {256: Count(3, 0), 300: Count(1, 0)},
@@ -188,7 +188,7 @@ def test_failures__to_find_a_switch_are_one_line(run, which: tuple[str, ...], sa
     assert err[0].startswith(f"error: {says}")
 
 
-def test_program__of_others_is_refused(run, fake: FakeSwitch) -> None:
+def test_another_program__is_refused(run, fake: FakeSwitch) -> None:
     fake.memory.program = ProgramIdentity("basic", None)
     status, _, err = run("apply", which=("--file", str(EXAMPLE), *FAKE))
     assert (status, err) == (

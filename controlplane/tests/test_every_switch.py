@@ -36,7 +36,7 @@ def test_ports__are_three(switch: Switch) -> None:
 @pytest.mark.parametrize(
     "policy", [TailDrop(168), TailDrop(9000, Unit.BYTES), Ecn(24, 168), EgressThreshold(32, True), Unwatched()], ids=str
 )
-def test_policy__reads_back_what_was_set(switch: Switch, policy: Policy) -> None:
+def test_policy__reads_back_the_set_policy(switch: Switch, policy: Policy) -> None:
     assert switch.policy(2) == Unwatched()
     wanted = in_its_unit(switch, policy)
     switch.set_policy(2, wanted)
@@ -45,7 +45,7 @@ def test_policy__reads_back_what_was_set(switch: Switch, policy: Policy) -> None
     assert switch.policy(2) == Unwatched()
 
 
-def test_tables__read_back_what_was_set(switch: Switch) -> None:
+def test_tables__read_back_the_set_entries(switch: Switch) -> None:
     assert (switch.forwarding(), switch.postcards(2)) == ({}, None)
     switch.set_collector(COLLECTOR)
     switch.set_forwarding("02:BF:00:00:00:02", 2)
@@ -63,7 +63,7 @@ def test_tables__read_back_what_was_set(switch: Switch) -> None:
     assert (switch.forwarding(), switch.postcards(2)) == ({}, None)
 
 
-def test_queue__reads_back_what_is_in_force(switch: Switch) -> None:
+def test_queue__reads_back_the_settings_in_force(switch: Switch) -> None:
     unit = switch.capabilities.limit_units[0]
     rate = {"rate_bps": 200_000_000} if switch.capabilities.rate_unit == "bps" else {"rate_pps": 1000}
     requested = Queue(**rate, **{f"limit_{unit}": 104})
@@ -100,7 +100,7 @@ def test_counters__are_those_of_the_program(switch: Switch) -> None:
     ],
     ids=range(6),
 )
-def test_what_does_not_fit__is_one_line_and_changes_nothing(switch: Switch, ask, says: str) -> None:
+def test_too_wide_values__are_one_line_and_change_nothing(switch: Switch, ask, says: str) -> None:
     before = switch.forwarding(), switch.policy(2), switch.postcards(2), switch.queue(2)
     with pytest.raises(SwitchError, match=says) as refusal:
         ask(switch, switch.capabilities.depth_units[0])

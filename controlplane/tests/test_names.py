@@ -64,7 +64,7 @@ def test_queued_extra_bytes__are_the_internal_header_and_the_fcs() -> None:
     assert TARGETS["tofino"].capabilities.queued_extra_bytes == bits // 8 + 4
 
 
-def test_find__says_what_there_is() -> None:
+def test_find__lists_the_existing_names() -> None:
     with pytest.raises(SwitchError, match=r"no table 'absent' in bufferscope.p4info.txtpb: it has forward, "):
         SCHEMAS[0].table("absent")
     with pytest.raises(SwitchError, match=r"table forward has no action 'flood' in .*: it has send_to"):
@@ -72,7 +72,7 @@ def test_find__says_what_there_is() -> None:
 
 
 @pytest.mark.parametrize("text", ["tables {", "tables { size: 5 } }", "tables { ! }", '"'])
-def test_p4info__that_is_none_is_refused(text: str) -> None:
+def test_p4info__malformed_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"ends within|too many|no protobuf text"):
         from_p4info(text, "x")
 

@@ -16,7 +16,8 @@ from controlplane.policy import TailDrop
 from controlplane.soft import SoftSwitch
 from controlplane.switch import Count
 from controlplane.tests.test_spec import EXAMPLE
-from softswitch.tests.ring_lab import Lab, Switch, build, mac, wait_until
+from hosts.tests.patience import wait_until
+from softswitch.tests.ring_lab import Lab, Switch, build, mac
 
 pytestmark = [
     pytest.mark.software,
@@ -51,7 +52,7 @@ def test_apply__makes_a_started_switch_forward(running: tuple[Lab, Switch]) -> N
     with lab.packet_socket(1) as sender, lab.packet_socket(2) as receiver, switch.client() as client:
         sender.send(FRAME)
         assert receiver.recv(2000) == FRAME
-        assert wait_until(lambda: client.counters()["postcards_made"] == {3: Count(1, 100)})
+        wait_until(lambda: client.counters()["postcards_made"] == {3: Count(1, 100)})
         assert [entry for entry in client.histogram(2) if entry[1]] == [(0, 1)]
     assert mac(2) in EXAMPLE.read_text()
 

@@ -54,7 +54,7 @@ def test_forward__sends_frames_to_their_port(core: Core, switch: SoftSwitch) -> 
         (Unwatched(), "unwatched"),
     ],
 )
-def test_set_policy__is_what_the_table_says(switch: SoftSwitch, policy, action: str) -> None:
+def test_set_policy__writes_the_table_entry(switch: SoftSwitch, policy, action: str) -> None:
     switch.set_policy(2, TailDrop(1))
     switch.set_policy(2, policy)
     name, *arguments = action.split()
@@ -81,11 +81,11 @@ def test_postcards__are_sent_and_counted(core: Core, switch: SoftSwitch) -> None
     assert [output.port for output in core.run()] == [2]
 
 
-def test_set_port__keeps_what_is_not_named(switch: SoftSwitch) -> None:
+def test_set_port__keeps_settings_that_are_not_named(switch: SoftSwitch) -> None:
     switch.set_port(2, rate=200_000_000, delay=5_000_000)
     switch.set_port(2, limit_packets=9)
     assert switch.port(2) == {
-        "rate": 200_000_000, "delay": 5_000_000, "access": 0, "limit_packets": 9, "limit_bytes": 0,
+        "rate": 200_000_000, "delay": 5_000_000, "access": 0, "limit_packets": 9, "limit_bytes": 0, "drop_cost": 0,
     }  # fmt: skip
 
 

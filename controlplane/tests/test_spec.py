@@ -38,7 +38,7 @@ def _read(path: Path, switch: FakeSwitch | None) -> None:
     desired(spec, switch, str(path))
 
 
-def test_example__is_what_the_lab_has(fake: FakeSwitch) -> None:
+def test_example__has_the_settings_of_the_lab(fake: FakeSwitch) -> None:
     wanted = desired(load(EXAMPLE), fake, "example")
     assert wanted.ports[2].policy == TailDrop(163, Unit.PACKETS)
     assert wanted.ports[2].queue == Queue(rate_bps=200_000_000, limit_packets=20_000)

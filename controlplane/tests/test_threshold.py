@@ -22,9 +22,9 @@ def parse(text: str) -> units.Quantity:
 
 
 @pytest.mark.parametrize(
-    ("text", "value", "unit"), [("163p", 163, Unit.PACKETS), ("300kB", 307_200, Unit.BYTES), ("1p", 1, Unit.PACKETS)]
+    ("text", "value", "unit"), [("163p", 163, Unit.PACKETS), ("300kB", 300_000, Unit.BYTES), ("1p", 1, Unit.PACKETS)]
 )
-def test_convert__what_the_target_compares_is_exact(text: str, value: int, unit: Unit) -> None:
+def test_convert__into_a_unit_of_the_target_is_exact(text: str, value: int, unit: Unit) -> None:
     assert convert(parse(text), SOFT, Conversion()) == Converted(value, unit)
 
 
@@ -52,11 +52,11 @@ def test_convert__times_and_bdps_are_the_nearest_packets(text: str, value: int, 
             "163p; 163 packets of 1514 bytes are 3097 cells of 80 bytes, which hold more of smaller ones",
         ),
         ("1bdp", 163 * 19, "1bdp is 162.549 full packets: 163; 163 packets of 1514 bytes are 3097 cells of 80 bytes"),
-        ("300kB", 3840, "300kB is 3840 cells of 80 bytes, 307200 bytes; the last cell of each packet is rarely full"),
+        ("300kB", 3750, "300kB is 3750 cells of 80 bytes, 300000 bytes; the last cell of each packet is rarely full"),
         ("1b", 1, "1b is 1 cells of 80 bytes, 80 bytes"),
     ],
 )
-def test_convert__says_what_cells_round(text: str, value: int, note: str) -> None:
+def test_convert__reports_rounding_to_cells(text: str, value: int, note: str) -> None:
     converted = convert(parse(text), IN_CELLS, LAB)
     assert (converted.value, converted.unit) == (value, Unit.CELLS)
     assert converted.note.startswith(note)
@@ -75,7 +75,7 @@ def test_convert__says_what_cells_round(text: str, value: int, note: str) -> Non
         ("0.5p", SOFT, LAB, "is not a whole number of p"),
     ],
 )
-def test_convert__says_what_it_needs(text: str, capabilities, conversion: Conversion, says: str) -> None:
+def test_convert__names_missing_parameters(text: str, capabilities, conversion: Conversion, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         convert(parse(text), capabilities, conversion)
 

@@ -93,7 +93,7 @@ def test_egress_threshold__gives_the_queue_back_to_the_shared_pool(switch: Tofin
     assert switch.queue(2) == Queue(limit_cells=9000)
 
 
-def test_policy__is_what_the_traffic_manager_does(device: Device, switch: TofinoSwitch) -> None:
+def test_policy__reports_the_traffic_managers_limit(device: Device, switch: TofinoSwitch) -> None:
     """The reported threshold is the traffic manager's limit, also after another client changed the limit."""
     switch.set_policy(2, TailDrop(3000, Unit.CELLS))
     queues = switch._queues
@@ -112,7 +112,9 @@ def test_policy__is_what_the_traffic_manager_does(device: Device, switch: Tofino
         ({}, "buffer_only", 24),
     ],
 )
-def test_limit__is_what_really_drops(device: Device, switch: TofinoSwitch, changed, action: str, limit) -> None:
+def test_limit__is_none_if_the_queue_does_not_drop_at_it(
+    device: Device, switch: TofinoSwitch, changed, action: str, limit
+) -> None:
     """A queue that may grow, or has tail drop disabled, has no limit of its own."""
     place = switch._queues.place(2)
     table = sde_tables.on_chip(sde_tables.TM_QUEUE_BUFFER, device.chip)
@@ -208,7 +210,7 @@ def test_apply__sets_up_a_whole_switch_once(device: Device, switch: TofinoSwitch
     assert device.writes == writes
 
 
-def test_apply__says_where_refused_packets_come_to_if_the_file_does_not(switch: TofinoSwitch) -> None:
+def test_apply__reports_the_deflection_that_the_file_does_not_set(switch: TofinoSwitch) -> None:
     wanted = desired(validate({**SPEC, "deflect": []}, "spec"), switch, "spec")
     if switch._tables.chip == "tf1":
         assert wanted.notes[1:] == [
@@ -219,7 +221,7 @@ def test_apply__says_where_refused_packets_come_to_if_the_file_does_not(switch: 
         assert wanted.notes[1:] == ["deflect: is not given, and off: refused packets get no postcard"]
 
 
-def test_threshold__in_bdp_is_of_the_cable_where_no_rate_is_given(switch: TofinoSwitch) -> None:
+def test_threshold__in_bdp_without_a_rate_uses_the_cables_speed(switch: TofinoSwitch) -> None:
     ports = {"1/1": {"speed": "10gbit", "policy": {"mode": "tail-drop", "threshold": "1bdp"}}}
     wanted = desired(validate({**SPEC, "ports": ports}, "spec"), switch, "spec")
     assert "1bdp is 138.305 full packets" in wanted.notes[0]
@@ -251,14 +253,14 @@ def test_apply__after_a_lost_connection_does_the_rest(device: Device, switch: To
         ),
     ],
 )
-def test_spec__what_this_switch_cannot_do_is_one_line(switch: TofinoSwitch, ports, says: str) -> None:
+def test_spec__an_impossible_setting_is_one_line(switch: TofinoSwitch, ports, says: str) -> None:
     with pytest.raises(SpecFileError) as refusal:
         desired(validate({**SPEC, "ports": ports, "deflect": []}, "spec"), switch, "spec")
     (line,) = refusal.value.lines
     assert line.startswith(f"spec: {says}")
 
 
-def test_program__of_others_is_refused(device: Device) -> None:
+def test_another_program__is_refused(device: Device) -> None:
     device.program_name = "switch"
     with pytest.raises(SwitchError, match="runs the program 'switch', not 'bufferscope'"):
         TofinoSwitch("memory", MemoryTables(device)).program()

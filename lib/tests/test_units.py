@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Units as tc(8) has them, exact to the last digit."""
+"""Units spelled as in tc(8), exact to the last digit."""
 
 from fractions import Fraction
 
@@ -19,6 +19,11 @@ def test_parse__rates_are_decimal_and_bps_is_bytes(text: str, amount: int) -> No
     assert units.whole(units.parse(text, ("rate",))) == amount
 
 
+def test_notes__say_that_bps_are_bytes() -> None:
+    given = {"rate": "10gbps", "rtt": "10ms", "access": "5mbit", "cc": "reno", "flows": 3}
+    assert units.notes(given) == ["note: RATE=10gbps is 80gbit: as in tc, bps are bytes per second"]
+
+
 @pytest.mark.parametrize(
     ("text", "amount"),
     [("10ms", 10**7), ("250us", 250_000), ("1s", 10**9), ("0.3ms", 300_000), ("17ns", 17), ("2secs", 2 * 10**9)],
@@ -27,8 +32,18 @@ def test_parse__times_are_exact(text: str, amount: int) -> None:
     assert units.whole(units.parse(text, ("time",))) == amount
 
 
-@pytest.mark.parametrize(("text", "amount"), [("300kB", 307_200), ("1mb", 1 << 20), ("9000b", 9000), ("0.5kb", 512)])
-def test_parse__sizes_are_powers_of_1024(text: str, amount: int) -> None:
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("300kB", 300_000),
+        ("2.236MB", 2_236_000),
+        ("9000b", 9000),
+        ("0.5kb", 500),
+        ("300KiB", 307_200),
+        ("1mib", 1 << 20),
+    ],
+)
+def test_parse__sizes_are_decimal_and_kib_is_1024(text: str, amount: int) -> None:
     assert units.whole(units.parse(text, ("bytes",))) == amount
 
 
@@ -47,7 +62,7 @@ def test_parse__a_fraction_is_kept_whole() -> None:
         ("nan", "not a number"),
     ],
 )  # fmt: skip
-def test_parse__refuses_what_is_no_time(value: object, says: str) -> None:
+def test_parse__refuses_values_that_are_no_time(value: object, says: str) -> None:
     with pytest.raises(ValueError, match=says) as error:
         units.parse(value, ("time",))
     assert "allowed: ns, us, ms, s as in 10ms" in str(error.value)

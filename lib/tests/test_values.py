@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Readers of values: what they take, and what they say of everything else."""
+"""Readers of values: the values that they accept, and their errors for all others."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -48,7 +48,7 @@ def test_readers__give_the_typed_value(read: Callable[[object], object], value: 
         (quantity("packets"), "0.5p", "is not a whole number of p"),
     ],
 )
-def test_readers__say_what_is_wrong_and_what_is_allowed(
+def test_readers__name_the_problem_and_the_allowed_values(
     read: Callable[[object], object], value: object, problem: str
 ) -> None:
     with pytest.raises(ValueError, match=f"^{problem}"):

@@ -43,7 +43,7 @@ def needs(*abilities: str) -> pytest.MarkDecorator:
     return pytest.mark.needs(*abilities)
 
 
-def lacking(abilities: tuple[str, ...], can: Capabilities, own: frozenset[str]) -> list[str]:
+def lacking(abilities: tuple[str, ...], can: Capabilities, listed: frozenset[str]) -> list[str]:
     """Why a target cannot run a test that needs `abilities`; [] if it can. `own`: abilities that its class lists."""
-    has = {name for name, ability in ABILITIES.items() if (ability.has(can) if ability.has else name in own)}
+    has = {name for name, ability in ABILITIES.items() if (ability.has(can) if ability.has else name in listed)}
     return [ABILITIES[name].otherwise for name in abilities if name not in has]

@@ -8,21 +8,18 @@ import itertools
 import os
 import shutil
 import subprocess
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from controlplane import bmv2_client, targets
 from controlplane.bmv2 import Bmv2Switch
 from controlplane.switch import SwitchError
 from lib import syscalls
+from lib.tests.namespace import inside
 from p4src.tests.packet_ports import PacketPorts
 from p4src.tests.realtime_target import MARKER_PORT, RealTimeSwitch
 from p4src.tests.under_test import COLLECTOR_PORT, RECEIVER_PORT, SENDER_PORT
 
-T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 JSON = ROOT / "p4src/build/bufferscope.json"
 PORTS = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, MARKER_PORT)
@@ -61,7 +58,7 @@ class Bmv2(RealTimeSwitch):
             undo.callback(self.close)
             self._make_ports()
             self._start()
-            self.ports = self._inside(lambda: PacketPorts({port: f"host{port}" for port in PORTS}))
+            self.ports = inside(self._namespace, lambda: PacketPorts({port: f"host{port}" for port in PORTS}))
             self.control = self._connect()
             undo.pop_all()
 
@@ -114,32 +111,13 @@ class Bmv2(RealTimeSwitch):
             assert self._process is not None
             assert self._process.poll() is None, f"simple_switch ended: {self._log.read_text(errors='replace')}"
             try:
-                switch = self._inside(lambda: targets.connect("bmv2", f"127.0.0.1:{THRIFT_PORT}"))
+                switch = inside(self._namespace, lambda: targets.connect("bmv2", f"127.0.0.1:{THRIFT_PORT}"))
                 assert isinstance(switch, Bmv2Switch)
                 return switch
             except SwitchError:
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.1)
-
-    def _inside(self, function: Callable[[], T]) -> T:
-        """Calls `function` in a thread that enters the namespace. Sockets that it opens stay in the namespace."""
-        result: list[T] = []
-        error: list[BaseException] = []
-
-        def enter() -> None:
-            try:
-                with syscalls.in_network_namespace(Path("/run/netns", self._namespace)):
-                    result.append(function())
-            except BaseException as raised:
-                error.append(raised)
-
-        thread = threading.Thread(target=enter)
-        thread.start()
-        thread.join()
-        if error:
-            raise error[0]
-        return result[0]
 
 
 def _run(*words: object) -> None:

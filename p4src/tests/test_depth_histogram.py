@@ -26,7 +26,7 @@ def bucket_of(depth):
 
 
 @needs("held_queue")
-def test_histogram__counts_what_the_postcards_say(switch):
+def test_histogram__counts_the_depths_of_the_postcards(switch):
     """Dropped packets count too: they have a depth at arrival."""
     switch.policy(TailDrop(70))
     packet = frames.tcp(1514)

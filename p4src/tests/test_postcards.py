@@ -77,7 +77,7 @@ def test_bytes__equal_the_vector_of_a_packet_dropped_on_arrival(switch):
     ],
     ids=["tcp", "tcp6", "udp", "udp6", "arp", "later fragment"],
 )
-def test_flags__say_which_fields_are_there(switch, frame, flags, protocol):
+def test_flags__mark_the_present_fields(switch, frame, flags, protocol):
     switch.send(0, SENDER_PORT, frame)
     (card,) = switch.postcards()
     assert {name for name in ("HAS_IP", "HAS_PORTS", "HAS_TCP") if card.has(name)} == flags

@@ -66,8 +66,8 @@ def test_tail_drop__byte_threshold_is_reached_exactly(switch):
     with switch.held():
         for length in (1000, 1000, 1000, 1999, 60, 60):
             switch.send(0, SENDER_PORT, frames.tcp(length))
-    found = sorted((card.depth_bytes, card.has("DROPPED")) for card in switch.postcards())
-    assert found == [(0, False), (1000, False), (2000, False), (3000, False), (4999, False), (5059, True)]
+    verdicts = sorted((card.depth_bytes, card.has("DROPPED")) for card in switch.postcards())
+    assert verdicts == [(0, False), (1000, False), (2000, False), (3000, False), (4999, False), (5059, True)]
 
 
 @needs("exact_time", "bit_rate")

@@ -110,7 +110,7 @@ def ecn_of(frame: bytes) -> int:
     return Ether(frame)[IP].tos & 3
 
 
-def test_postcard__says_what_the_packet_was(switch):
+def test_postcard__describes_the_packet(switch):
     switch.send(frames.tcp(1000, ecn=ECT, seq=77))
     (card,) = switch.postcards()
     assert switch.frames_to(RECEIVER_PORT) == [frames.tcp(1000, ecn=ECT, seq=77)]

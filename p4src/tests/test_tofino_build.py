@@ -61,7 +61,7 @@ def test_compiled_program__has_no_path_of_this_machine(generation):
 @pytest.mark.parametrize("generation", CHIPS)
 def test_tables__have_the_keys_and_actions_of_v1model(generation):
     """One control plane writes both targets, so names and widths must be equal."""
-    ours = {last(t["name"]): _signature(t) for t in read(generation, "bf-rt.json")["tables"] if "action_specs" in t}
+    tofino = {last(t["name"]): _signature(t) for t in read(generation, "bf-rt.json")["tables"] if "action_specs" in t}
     program = json.loads((ROOT / "p4src/build/bufferscope.json").read_text())
     widths = {
         (header["name"], field[0]): field[1]
@@ -69,14 +69,14 @@ def test_tables__have_the_keys_and_actions_of_v1model(generation):
         for field in next(t for t in program["header_types"] if t["name"] == header["header_type"])["fields"]
     }
     actions = {action["name"]: action for action in program["actions"]}
-    theirs = {}
+    v1model = {}
     for table in (table for pipeline in program["pipelines"] for table in pipeline["tables"] if not _hidden(table)):
         keys = [widths[key["target"][0], key["target"][1]] for key in table["key"]]
-        theirs[last(table["name"])] = (
+        v1model[last(table["name"])] = (
             keys,
             {last(n): [(p["name"], p["bitwidth"]) for p in actions[n]["runtime_data"]] for n in table["actions"]},
         )
-    assert ours == theirs
+    assert tofino == v1model
 
 
 def _hidden(table: dict) -> bool:
@@ -95,13 +95,13 @@ def _signature(table: dict) -> tuple:
 @pytest.mark.parametrize("generation", CHIPS)
 def test_counters_and_registers__have_the_names_of_v1model(generation):
     program = json.loads((ROOT / "p4src/build/bufferscope.json").read_text())
-    theirs = {last(array["name"]): array["size"] for array in program["counter_arrays"] + program["register_arrays"]}
-    ours = {
+    v1model = {last(array["name"]): array["size"] for array in program["counter_arrays"] + program["register_arrays"]}
+    tofino = {
         last(table["name"]): table["size"]
         for table in read(generation, "bf-rt.json")["tables"]
         if table["table_type"] in ("Counter", "Register")
     }
-    assert ours == {name: size for name, size in theirs.items() if name not in V1MODEL_ONLY}
+    assert tofino == {name: size for name, size in v1model.items() if name not in V1MODEL_ONLY}
 
 
 def _memory(kind: str, *units: int, **more: Any) -> dict:
@@ -133,13 +133,13 @@ def test_resources__count_a_shared_block_once():
                 {"phv_number": 3, "container_type": "normal", "records": [{"phv_lsb": 0, "phv_msb": 1}]}]},
         ],
     }  # fmt: skip
-    found = read_resources(context, 12)
-    assert (found.stages, found.tables, found.sram_blocks, found.tcam_blocks) == (3, 3, 4, 1)
-    assert [(stage.ingress, stage.sram_blocks, stage.tcam_blocks) for stage in found.stage] == [
+    used = read_resources(context, 12)
+    assert (used.stages, used.tables, used.sram_blocks, used.tcam_blocks) == (3, 3, 4, 1)
+    assert [(stage.ingress, stage.sram_blocks, stage.tcam_blocks) for stage in used.stage] == [
         (["b", "a"], 4, 0), ([], 0, 0), (["b"], 0, 1),
     ]  # fmt: skip
-    assert found.phv == {"normal": Phv(containers=1, bits=16)}
-    assert found.line() == ("3 of 12 stages, 3 tables, 4 SRAM and 1 TCAM blocks, PHV: 1 normal containers (16 bits)")
+    assert used.phv == {"normal": Phv(containers=1, bits=16)}
+    assert used.line() == ("3 of 12 stages, 3 tables, 4 SRAM and 1 TCAM blocks, PHV: 1 normal containers (16 bits)")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from runs.aborted import Aborted, Cause
 
 
 @pytest.mark.parametrize("cause", Cause)
-def test_read__gives_what_abort_wrote(tmp_path: Path, cause: Cause) -> None:
+def test_read__returns_the_content_of_abort(tmp_path: Path, cause: Cause) -> None:
     assert aborted.read(tmp_path) is None
     results.abort(tmp_path, cause, "ended by SIGTERM")  # the cause decides, whatever the reason says
     assert aborted.read(tmp_path) == Aborted(cause, "ended by SIGTERM")
@@ -32,6 +32,6 @@ def test_read__of_earlier_versions_and_of_a_full_disk(tmp_path: Path, content: s
     assert aborted.read(tmp_path) == expected
 
 
-def test_read__of_what_is_no_file(tmp_path: Path) -> None:
+def test_read__of_a_directory_or_fifo_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "ABORTED").mkdir()
     assert aborted.read(tmp_path) == Aborted(Cause.FAILED, "ABORTED cannot be read: is no regular file")

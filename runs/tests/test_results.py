@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Run directories: their names, that none is ever overwritten, and what becomes of a run that was killed."""
+"""Run directories: their names, no overwriting, and the marks of killed runs."""
 
 import os
 import shlex
@@ -47,13 +47,13 @@ def test_point_latest__moves_from_run_to_run(tmp_path: Path) -> None:
     assert (tmp_path / "latest").readlink() == Path("b")
 
 
-def test_point_latest__leaves_what_is_no_link(tmp_path: Path) -> None:
+def test_point_latest__leaves_files_that_are_no_link(tmp_path: Path) -> None:
     (tmp_path / "latest").mkdir()
     with pytest.raises(RunError, match="no link"):
         results.point_latest(tmp_path, tmp_path / "a")
 
 
-def test_mark_killed__marks_only_what_is_neither_recorded_nor_marked(tmp_path: Path) -> None:
+def test_mark_killed__marks_only_repetitions_neither_recorded_nor_marked(tmp_path: Path) -> None:
     run = results.create(tmp_path, "x", NOON_S)
     complete, aborted, killed = (results.create_repetition(run, number) for number in (1, 2, 3))
     (complete / "environment.json").write_text("{}")
@@ -82,7 +82,7 @@ def test_replay_command__survives_the_shell() -> None:
 
 
 def other(tmp_path: Path, calls: str) -> str:
-    """What another process prints that calls results.*; t is the results directory."""
+    """The output of another process that calls results.*; t is the results directory."""
     program = f"from runs import results; from pathlib import Path; t = Path({str(tmp_path)!r}); print({calls})"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=60
@@ -93,9 +93,9 @@ def other(tmp_path: Path, calls: str) -> str:
 def test_running__is_not_taken_for_killed_by_another(tmp_path: Path) -> None:
     run = results.create(tmp_path, "x", NOON_S)
     with results.locked(tmp_path), results.running(run):
-        own = results.create_repetition(run, 1)
+        first = results.create_repetition(run, 1)
         assert other(tmp_path, "results.mark_killed(t)") == "[]"
-        (own / "environment.json").write_text("{}")
+        (first / "environment.json").write_text("{}")
         assert other(tmp_path, "results.unanalysed(t)") == "[]"
     assert sorted(path.name for path in run.iterdir()) == ["rep-1"]
     assert other(tmp_path, "[path.name for path in results.unanalysed(t)]") == "['rep-1']"
@@ -103,7 +103,7 @@ def test_running__is_not_taken_for_killed_by_another(tmp_path: Path) -> None:
 
 def test_running__ends_with_its_last_process_even_after_sigkill(tmp_path: Path) -> None:
     run = results.create(tmp_path, "x", NOON_S)
-    own = results.create_repetition(run, 1)
+    first = results.create_repetition(run, 1)
     program = (
         "import os, time; from runs import results; from pathlib import Path\n"
         f"with results.running(Path({str(run)!r})):\n"
@@ -118,10 +118,10 @@ def test_running__ends_with_its_last_process_even_after_sigkill(tmp_path: Path) 
         runner.wait()
         assert results.mark_killed(tmp_path) == []  # its child goes on
         os.killpg(runner.pid, signal.SIGKILL)
-    assert wait_for(lambda: results.mark_killed(tmp_path) == [own])
+    assert wait_for(lambda: results.mark_killed(tmp_path) == [first])
 
 
-def test_tended__lets_the_next_one_begin_when_this_one_has(tmp_path: Path) -> None:
+def test_locked__makes_a_second_command_wait(tmp_path: Path) -> None:
     with results.locked(tmp_path), results.running(results.create(tmp_path, "x", NOON_S)):
         waiting = subprocess.Popen(
             [sys.executable, "-c", "from runs import results; from pathlib import Path; import sys\n"
@@ -133,7 +133,7 @@ def test_tended__lets_the_next_one_begin_when_this_one_has(tmp_path: Path) -> No
     assert waiting.communicate(timeout=60)[0] == "begun\n"
 
 
-def test_tended__says_why_a_directory_cannot_hold_results(tmp_path: Path) -> None:
+def test_locked__says_why_a_directory_cannot_hold_results(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match="choose another with RESULTS="), results.locked(tmp_path / "file"):
         pass
@@ -148,7 +148,7 @@ def test_write_json__leaves_the_old_file_if_the_new_one_fails(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_shortage__names_what_is_needed(tmp_path: Path) -> None:
+def test_shortage__names_the_needed_space(tmp_path: Path) -> None:
     host = Host(("cubic",), netem=False)
     assert shortage(resolve({}, host), tmp_path) is None
     large = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "80000s"}, host)

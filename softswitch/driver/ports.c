@@ -56,8 +56,8 @@ static bool sends_zeros(const struct sk_buff *skb)
 	       sk_is_tcp(skb->sk);
 }
 
-/* The checksum that the stack left to the device: skb_checksum_help reads the whole frame, of zeros the header suffices.
- * 0 or -errno.
+/* Computes the checksum that the stack left to the device. skb_checksum_help would read the whole frame; if the payload is
+ * all zeros, the header suffices. 0 or -errno.
  */
 static int finish_checksum(struct sk_buff *skb)
 {
@@ -82,7 +82,7 @@ static netdev_tx_t start_xmit(struct sk_buff *skb, struct net_device *device)
 	u64 now_ns;
 
 	if (finish_checksum(skb))
-		port->counters->rx_checksum_missing++; /* without memory; the run is not valid */
+		port->counters->rx_checksum_missing++; /* out of memory; the run is not valid */
 	body = make_body(skb, core_head_bytes());
 	skb_tx_timestamp(skb);
 	spin_lock(&owner->lock);

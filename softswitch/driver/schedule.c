@@ -43,8 +43,8 @@ static struct sk_buff *copy_of(struct net_device *device, const struct core_outp
 	return skb;
 }
 
-/* The memory that a frame in pages of its own takes. A receiver's window follows from it, and should not from where we
- * keep the payload.
+/* The memory that a frame in pages of its own takes. The receiver's window depends on truesize, but must not depend on
+ * whether the payload stayed in the sender's pages.
  */
 static unsigned int truesize(struct bsw_switch *owner, struct net_device *device, uint32_t bytes)
 {
@@ -59,8 +59,8 @@ static unsigned int truesize(struct bsw_switch *owner, struct net_device *device
 	return *known;
 }
 
-/* Whether two heads of equal length have the same transport header and pseudo-header: then a checksum that was valid is
- * valid still. TTL, ECN bits and the IPv4 header's own checksum may differ; options of IP are not looked into.
+/* Whether two heads of equal length have the same transport header and pseudo-header: a valid checksum is then still
+ * valid. TTL, ECN bits and the IPv4 header's own checksum may differ. False for packets with IP options.
  */
 static bool same_transport(const uint8_t *before, const uint8_t *after, uint32_t bytes)
 {
@@ -83,7 +83,7 @@ static struct sk_buff *from_body(struct bsw_switch *owner, struct net_device *de
 {
 	struct sk_buff *skb = output->body;
 
-	/* As a NIC that verifies checksums. A frame that the program changed is verified by the stack. */
+	/* An unchanged frame counts as verified, as by a NIC. The stack verifies a frame that the program changed. */
 	if (output->frame_bytes != output->body_offset || output->bytes != skb->len ||
 	    !same_transport(skb->data, output->frame, output->frame_bytes))
 		skb->ip_summed = CHECKSUM_NONE;

@@ -9,7 +9,8 @@
 #include "request.h"
 #include "stats.h"
 
-#define MAX_LIMIT ((1ull << 40) - 1)
+#define MAX_LIMIT     ((1ull << 40) - 1)
+#define MAX_DROP_COST 1000
 
 static struct port *read_port(struct core *core, struct words *words, uint64_t *number)
 {
@@ -27,6 +28,7 @@ static size_t port_set(struct core *core, struct port *port, struct words *words
 		{"access", REQUEST_MIN_RATE_BPS, REQUEST_MAX_RATE_BPS, port->access_bps},
 		{"limit_packets", 0, MAX_LIMIT, limits.packets},
 		{"limit_bytes", 0, MAX_LIMIT, limits.bytes},
+		{"drop_cost", 0, MAX_DROP_COST, port->drop_cost_permille},
 	};
 	size_t error = request_settings(text, words, settings, sizeof(settings) / sizeof(settings[0]), NULL);
 
@@ -41,6 +43,7 @@ static size_t port_set(struct core *core, struct port *port, struct words *words
 	port->delay_ns = settings[1].value;
 	port->access_bps = settings[2].value;
 	queue_set_limits(&port->queue, (struct queue_limits){settings[3].value, settings[4].value});
+	port->drop_cost_permille = settings[5].value;
 	link_find_lookahead(core);
 	return request_accept(text);
 }
@@ -57,6 +60,7 @@ static size_t port_show(const struct port *port, struct words *words, struct tex
 	text_put_pair(text, "access", port->access_bps);
 	text_put_pair(text, "limit_packets", limits.packets);
 	text_put_pair(text, "limit_bytes", limits.bytes);
+	text_put_pair(text, "drop_cost", port->drop_cost_permille);
 	return text_end(text);
 }
 

@@ -70,8 +70,8 @@ int core_attach_port(struct core *core, uint16_t port);
  */
 int core_receive(struct core *core, uint64_t arrival_ns, uint16_t port, const uint8_t *frame, uint32_t bytes);
 
-/* The bytes of a received frame that the core needs in its own memory. The program reads no further; without limit if
- * one of its checksums covers the payload.
+/* How many bytes of a received frame the core needs in its own memory: as far as the program reads. The whole frame if
+ * one of the program's checksums covers the payload.
  */
 uint32_t core_head_bytes(void);
 
@@ -91,9 +91,8 @@ void core_advance(struct core *core, uint64_t until_ns);
 uint64_t core_next_event_ns(const struct core *core); /* CORE_NEVER_NS: no event */
 
 /* A lower bound on the time from the arrival of any future frame to its due time: the smallest propagation delay of
- * all attached ports. Mirror ports are left out, because a postcard carries its times and may leave late. A mirror
- * port counts from the first packet on that is no clone: only then does the core know that the program forwards data
- * there.
+ * all attached ports. Mirror ports are left out, because a postcard carries its times and may leave late. Once the
+ * program has forwarded a packet that is no clone to a mirror port, that port counts, too.
  */
 uint64_t core_lookahead_ns(const struct core *core);
 

@@ -7,7 +7,7 @@
 #include "core.h"
 #include "text.h"
 
-/* Answers a request `flow ...`, of which that word is read. Returns the length of the reply. */
+/* Answers a request `flow ...`; its first word has been read already. Returns the length of the reply. */
 size_t flow_control(struct core *core, struct words *words, struct text *text);
 size_t flow_link_control(struct core *core, struct words *words, struct text *text); /* "link" */
 

@@ -32,9 +32,8 @@ bool link_serve(const struct link_clock *clock, uint64_t rate_bps, uint64_t read
 	return waits;
 }
 
-/* When a frame that enters its access link at arrival_ns reaches the switch. A flow with an access rate has its own
- * access link, a flow with a shared link that one; the other flows share the port's. A frame on a shared link without a
- * rate passes at once.
+/* When a frame that enters its access link at arrival_ns reaches the switch. A flow may use a shared access link, or have
+ * an access rate and so a link of its own; all other flows share the port's link. A link without a rate causes no delay.
  */
 uint64_t link_access(struct core *core, struct port *port, struct flow *flow, uint64_t arrival_ns,
 		     uint32_t frame_bytes)

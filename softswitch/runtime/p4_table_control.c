@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * See p4_table_control.h. A refusal says what the program's description of the table allows.
+ * See p4_table_control.h. A refusal lists the values that the program's description of the table allows.
  */
 #include "p4_table_control.h"
 

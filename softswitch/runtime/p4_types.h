@@ -23,103 +23,52 @@ static inline uint64_t p4_load8(const uint8_t *at)
 	return at[0];
 }
 
-static inline uint64_t p4_load16(const uint8_t *at)
-{
-	uint16_t value;
-
-	__builtin_memcpy(&value, at, sizeof(value));
-	return __builtin_bswap16(value);
-}
-
-static inline uint64_t p4_load32(const uint8_t *at)
-{
-	uint32_t value;
-
-	__builtin_memcpy(&value, at, sizeof(value));
-	return __builtin_bswap32(value);
-}
-
-static inline uint64_t p4_load64(const uint8_t *at)
-{
-	uint64_t value;
-
-	__builtin_memcpy(&value, at, sizeof(value));
-	return __builtin_bswap64(value);
-}
-
-static inline uint64_t p4_load24(const uint8_t *at)
-{
-	return p4_load16(at) << 8 | p4_load8(at + 2);
-}
-
-static inline uint64_t p4_load40(const uint8_t *at)
-{
-	return p4_load32(at) << 8 | p4_load8(at + 4);
-}
-
-static inline uint64_t p4_load48(const uint8_t *at)
-{
-	return p4_load32(at) << 16 | p4_load16(at + 4);
-}
-
-static inline uint64_t p4_load56(const uint8_t *at)
-{
-	return p4_load32(at) << 24 | p4_load24(at + 4);
-}
-
-static inline uint128_t p4_load128(const uint8_t *at)
-{
-	return P4_WIDE(p4_load64(at), p4_load64(at + 8));
-}
-
 static inline void p4_store8(uint8_t *at, uint64_t value)
 {
 	at[0] = (uint8_t)value;
 }
 
-static inline void p4_store16(uint8_t *at, uint64_t value)
+/* p4_load16, p4_store16, ...: the sizes of C's integers. */
+#define P4_INTEGER(bits)                                                                                     \
+	static inline uint64_t p4_load##bits(const uint8_t *at)                                              \
+	{                                                                                                    \
+		uint##bits##_t value;                                                                        \
+                                                                                                             \
+		__builtin_memcpy(&value, at, sizeof(value));                                                 \
+		return __builtin_bswap##bits(value);                                                         \
+	}                                                                                                    \
+                                                                                                             \
+	static inline void p4_store##bits(uint8_t *at, uint64_t value)                                       \
+	{                                                                                                    \
+		uint##bits##_t swapped = __builtin_bswap##bits((uint##bits##_t)value);                       \
+                                                                                                             \
+		__builtin_memcpy(at, &swapped, sizeof(swapped));                                             \
+	}
+
+/* p4_load24, p4_store24, ...: the high and the low part are sizes that exist already. */
+#define P4_INTEGER_OF_PARTS(bits, high, low)                                                                 \
+	static inline uint64_t p4_load##bits(const uint8_t *at)                                              \
+	{                                                                                                    \
+		return p4_load##high(at) << (low) | p4_load##low(at + (high) / 8);                           \
+	}                                                                                                    \
+                                                                                                             \
+	static inline void p4_store##bits(uint8_t *at, uint64_t value)                                       \
+	{                                                                                                    \
+		p4_store##high(at, value >> (low));                                                          \
+		p4_store##low(at + (high) / 8, value);                                                       \
+	}
+
+P4_INTEGER(16)
+P4_INTEGER(32)
+P4_INTEGER(64)
+P4_INTEGER_OF_PARTS(24, 16, 8)
+P4_INTEGER_OF_PARTS(40, 32, 8)
+P4_INTEGER_OF_PARTS(48, 32, 16)
+P4_INTEGER_OF_PARTS(56, 32, 24)
+
+static inline uint128_t p4_load128(const uint8_t *at)
 {
-	uint16_t swapped = __builtin_bswap16((uint16_t)value);
-
-	__builtin_memcpy(at, &swapped, sizeof(swapped));
-}
-
-static inline void p4_store32(uint8_t *at, uint64_t value)
-{
-	uint32_t swapped = __builtin_bswap32((uint32_t)value);
-
-	__builtin_memcpy(at, &swapped, sizeof(swapped));
-}
-
-static inline void p4_store64(uint8_t *at, uint64_t value)
-{
-	uint64_t swapped = __builtin_bswap64(value);
-
-	__builtin_memcpy(at, &swapped, sizeof(swapped));
-}
-
-static inline void p4_store24(uint8_t *at, uint64_t value)
-{
-	p4_store16(at, value >> 8);
-	p4_store8(at + 2, value);
-}
-
-static inline void p4_store40(uint8_t *at, uint64_t value)
-{
-	p4_store32(at, value >> 8);
-	p4_store8(at + 4, value);
-}
-
-static inline void p4_store48(uint8_t *at, uint64_t value)
-{
-	p4_store32(at, value >> 16);
-	p4_store16(at + 4, value);
-}
-
-static inline void p4_store56(uint8_t *at, uint64_t value)
-{
-	p4_store32(at, value >> 24);
-	p4_store24(at + 4, value);
+	return P4_WIDE(p4_load64(at), p4_load64(at + 8));
 }
 
 static inline void p4_store128(uint8_t *at, uint128_t value)

@@ -7,8 +7,8 @@
 #include "freestanding.h"
 
 /* Schedules the departure of the head. Normally its transmission starts when the previous one ends. If egress dropped
- * the previous packet, that packet took no link time: the head starts where the link was free before it, not before
- * the head was enqueued, and departs now if its end is past.
+ * the previous packet, that packet took no link time (or the port's drop_cost of it): the head starts where the link
+ * was free before it, not before the head was enqueued, and departs now if its end is past.
  */
 static void start_next(struct core *core, struct port *port, uint64_t now_ns)
 {
@@ -23,6 +23,16 @@ static void start_next(struct core *core, struct port *port, uint64_t now_ns)
 	head->time_ns = port->head_finish.free_ns;
 	head->seq = core->next_seq++;
 	heap_push(&core->departures, head);
+}
+
+/* The link stays idle for a share of a dropped packet's transmission time, as on a Tofino, whose egress drops packets
+ * that its traffic manager has already scheduled.
+ */
+static void charge_drop(struct port *port, const struct core_packet *packet)
+{
+	uint64_t bits = link_wire_bits(packet->queue_bytes) * port->drop_cost_permille / 1000;
+
+	link_serve(&port->link, port->rate_bps, packet->enqueue_ns, bits, &port->link);
 }
 
 void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *packet, uint64_t now_ns)
@@ -94,6 +104,8 @@ void traffic_depart(struct core *core)
 
 	if (dropped) {
 		port->stats.egress_drops++;
+		if (port->drop_cost_permille)
+			charge_drop(port, packet);
 		packet_pool_put(core, packet);
 	} else {
 		port->link = port->head_finish;

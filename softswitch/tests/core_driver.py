@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What tests of the core share: the core itself (softswitch/library.py), and frames for the hand-written pipeline."""
+"""Shared by tests of the core: the core itself (softswitch/library.py), and frames for the hand-written pipeline."""
 
 from __future__ import annotations
 

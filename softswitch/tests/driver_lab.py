@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Runs inside the virtual-time kernel: hosts around the switch driver, real traffic, and what came of it as JSON.
+"""Runs inside the virtual-time kernel: hosts around the switch driver, real traffic, and the results as JSON.
 
-Each function is one experiment; test_driver.py judges what it returns. Times are ns, of sockets CLOCK_REALTIME.
+Each function is one experiment; test_driver.py judges the results. Times are ns; sockets' stamps are CLOCK_REALTIME.
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import hashlib
 import json
@@ -19,26 +18,23 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from controlplane.policy import TailDrop
 from controlplane.soft import SoftSwitch
 from controlplane.switch import Collector, SwitchError
 from hosts.tune import bursts, offloads, tune
+from lib.tests.namespace import inside
 from wire.wire import POSTCARD
 
 from .core_driver import BUILD
 
-T = TypeVar("T")
 DEVICE = "/dev/bufferscope-switch"
 HOSTS = {1: "sender", 2: "receiver", 3: "collector"}
-CLONE_NEWNET = 0x40000000
 SO_TIMESTAMPNS, SO_TIMESTAMPING, SOL_PACKET, SOL_IP_RECVERR = 35, 37, 263, 0x2000
 TX_SOFTWARE, SOFTWARE, TSONLY = 1 << 1, 1 << 4, 1 << 11
 TIMESPECS = struct.Struct("qq")
-libc = ctypes.CDLL(None, use_errno=True)
 
 # One table for both executors: settings and queries, right and wrong.
 REQUESTS: tuple[bytes, ...] = (
@@ -73,21 +69,6 @@ def run(*words: object) -> str:
     return done.stdout
 
 
-def inside(name: str, function: Callable[[], T]) -> T:
-    """Calls `function` in a namespace; sockets that it opens stay there."""
-    result: list[T] = []
-
-    def enter() -> None:
-        with Path("/run/netns", name).open() as namespace:
-            assert libc.setns(namespace.fileno(), CLONE_NEWNET) == 0
-        result.append(function())
-
-    thread = threading.Thread(target=enter)
-    thread.start()
-    thread.join()
-    return result[0]
-
-
 def link(port: int) -> dict[str, Any]:
     return json.loads(run("ip", "-n", HOSTS[port], "-s", "-d", "-j", "link", "show", "eth0"))[0]
 
@@ -108,11 +89,11 @@ def set_up_hosts() -> dict[str, Any]:
         def tune_interface() -> list[str]:
             offloads.switch("eth0", tune.plan_offloads("eth0")[1])
             bursts.write("eth0", 1)
-            return [name for name, one in offloads.read("eth0").items() if one.on]
+            return [name for name, offload in offloads.read("eth0").items() if offload.on]
 
         on = inside(host, tune_interface)
         driver = run("ip", "netns", "exec", host, "ethtool", "-i", "eth0").splitlines()
-        time.sleep(1.1)  # kernels of 6.1's age tell a new state of a link only once a second
+        time.sleep(1.1)  # old kernels (6.1) report a new link state only once a second
         answers[host] = {"on": on, "driver": driver, "link": link(port)}
     return answers
 
@@ -133,12 +114,12 @@ def same_requests() -> list[list[str]]:
     assert process.stdout
     assert process.stdout.readline() == b"ready\n"
     replies = []
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one, Device() as other:
-        one.connect("/run/switch.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as first, Device() as other:
+        first.connect("/run/switch.sock")
         for request in REQUESTS:
-            one.send(request)
-            theirs = one.recv(1 << 20).decode()
-            replies.append([request.decode(errors="replace"), theirs, other.exchange(request).decode()])
+            first.send(request)
+            reply = first.recv(1 << 20).decode()
+            replies.append([request.decode(errors="replace"), reply, other.exchange(request).decode()])
     process.terminate()
     assert process.wait(5) == 0
     return replies
@@ -168,21 +149,22 @@ class Device:
 def device_habits() -> dict[str, Any]:
     """Short reads, replies left unread, two clients, garbage."""
     rng = random.Random(4)
-    with Device() as one, Device() as other:
-        found: dict[str, Any] = {"before": os.read(one.file, 100).decode(), "empty": os.write(one.file, b"")}
-        whole = one.exchange(b"port show 1")
-        os.write(one.file, b"port show 1")
+    with Device() as first, Device() as other:
+        result: dict[str, Any] = {"before": os.read(first.file, 100).decode(), "empty": os.write(first.file, b"")}
+        whole = first.exchange(b"port show 1")
+        os.write(first.file, b"port show 1")
         pieces = b""
-        while piece := os.read(one.file, 7):
+        while piece := os.read(first.file, 7):
             pieces += piece
-        found["pieces"] = pieces == whole
-        os.write(one.file, b"stats")
-        found["unread"] = one.exchange(b"port show 1") == whole
-        os.write(one.file, b"program")
-        found["other"] = other.exchange(b"port show 1") == whole and os.read(one.file, 1 << 20).startswith(b"ok\nname")
+        result["pieces"] = pieces == whole
+        os.write(first.file, b"stats")
+        result["unread"] = first.exchange(b"port show 1") == whole
+        os.write(first.file, b"program")
+        same_reply = other.exchange(b"port show 1") == whole
+        result["other"] = same_reply and os.read(first.file, 1 << 20).startswith(b"ok\nname")
         garbage = (rng.randbytes(rng.randrange(1, 200)) for _ in range(500))
-        found["garbage"] = sum(other.exchange(request).startswith(b"error ") for request in garbage)
-    return found
+        result["garbage"] = sum(other.exchange(request).startswith(b"error ") for request in garbage)
+    return result
 
 
 def realtime_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
@@ -247,13 +229,13 @@ def udp_socket(port: int, bound: int) -> socket.socket:
 
 def drain(opened: socket.socket) -> list[tuple[bytes, int]]:
     """(payload, receive stamp) of everything that comes until 0.2 s are silent."""
-    found: list[tuple[bytes, int]] = []
+    result: list[tuple[bytes, int]] = []
     while True:
         try:
             payload, ancillary, _, _ = opened.recvmsg(65536, 512)
         except TimeoutError:
-            return found
-        found.append((payload, realtime_ns(ancillary)))
+            return result
+        result.append((payload, realtime_ns(ancillary)))
 
 
 def links(switch: SoftSwitch, rate_bps: int, delay_ns: int) -> None:
@@ -267,7 +249,7 @@ def links(switch: SoftSwitch, rate_bps: int, delay_ns: int) -> None:
 
 
 def burst(switch: SoftSwitch) -> dict[str, Any]:
-    """30 datagrams at once to a queue of 10 packets: what the receiver and the collector got, and when."""
+    """30 datagrams at once to a queue of 10 packets: the frames at receiver and collector, with times."""
     links(switch, 100_000_000, 1_000_000)
     switch.set_policy(2, TailDrop(10))
     with udp_socket(1, 9) as sender, udp_socket(2, 9) as receiver, udp_socket(3, 5577) as collector:
@@ -339,20 +321,20 @@ def down(switch: SoftSwitch) -> dict[str, int]:
 
 
 def experiments() -> dict[str, Any]:
-    found: dict[str, Any] = {"same_requests": same_requests(), "hosts": set_up_hosts(), "device": device_habits()}
+    result: dict[str, Any] = {"same_requests": same_requests(), "hosts": set_up_hosts(), "device": device_habits()}
     with SoftSwitch(DEVICE) as switch:
-        found["program"] = switch.about()
+        result["program"] = switch.about()
         links(switch, 1_000_000_000, 2_000_000)
-        found["ping"] = ping((56, 8000, 56, 1000))
-        found["ping_through_netem"] = through_netem()
-        found["burst"] = burst(switch)
-        found["transfer"] = transfer(switch)
-        found["overload"] = overload(switch)
-        found["down"] = down(switch)
-        found["stats"] = switch.stats()
-        found["lateness"] = {port: switch.lateness(port) for port in HOSTS}
-        found["links"] = {port: link(port)["stats64"] for port in HOSTS}
-    return found
+        result["ping"] = ping((56, 8000, 56, 1000))
+        result["ping_through_netem"] = through_netem()
+        result["burst"] = burst(switch)
+        result["transfer"] = transfer(switch)
+        result["overload"] = overload(switch)
+        result["down"] = down(switch)
+        result["stats"] = switch.stats()
+        result["lateness"] = {port: switch.lateness(port) for port in HOSTS}
+        result["links"] = {port: link(port)["stats64"] for port in HOSTS}
+    return result
 
 
 def without_switch() -> dict[str, Any]:
@@ -368,10 +350,10 @@ def without_switch() -> dict[str, Any]:
 def main() -> None:
     time.sleep(0.1)  # until its first tick a kernel's timers are as coarse as its ticks
     try:
-        found = experiments() if Path("/sys/class/net/bsw1").exists() else without_switch()
+        result = experiments() if Path("/sys/class/net/bsw1").exists() else without_switch()
     except BaseException:
-        found = {"failed": traceback.format_exc()}
-    Path(sys.argv[1]).write_text(json.dumps(found))
+        result = {"failed": traceback.format_exc()}
+    Path(sys.argv[1]).write_text(json.dumps(result))
 
 
 if __name__ == "__main__":

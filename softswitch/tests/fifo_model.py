@@ -11,7 +11,7 @@ from .core_driver import wire_bits
 
 
 @dataclass(frozen=True)
-class Seen:
+class Fate:
     """What became of one packet. departure_ns is None for one refused on arrival."""
 
     arrival_ns: int
@@ -26,22 +26,22 @@ def fifo(
     rate_bps: int,
     admits: Callable[[int, int, int], bool] = lambda index, packets, bytes: True,
     drops_at_egress: Callable[[int], bool] = lambda index: False,
-) -> list[Seen]:
+) -> list[Fate]:
     """(arrival ns in order, frame bytes) through a FIFO link of rate_bps.
 
     departure = max(arrival, end of the previous transmission) + wire bits / rate, rounded down to a ns for events and
-    kept exactly for the next packet. A packet counts as queued for arrivals before the ns of its departure. One that
-    egress drops leaves the link as it was; the next may then be overdue, and departs at once.
+    kept exactly for the next packet. A packet counts as queued for arrivals before the ns of its departure. A packet
+    that egress drops takes no link time; the next packet may then be overdue, and departs at once.
     """
     link_free = Fraction(0)
     last_event_ns = 0
     queue: list[tuple[int, int]] = []  # (departure ns, bytes) of those admitted
-    seen = []
+    fates = []
     for index, (arrival_ns, length) in enumerate(packets):
         queue = [entry for entry in queue if entry[0] > arrival_ns]
         depth_packets, depth_bytes = len(queue), sum(size for _, size in queue)
         if not admits(index, depth_packets, depth_bytes):
-            seen.append(Seen(arrival_ns, depth_packets, depth_bytes, None, True))
+            fates.append(Fate(arrival_ns, depth_packets, depth_bytes, None, True))
             continue
         end = max(Fraction(arrival_ns), link_free) + Fraction(wire_bits(length) * 10**9, rate_bps)
         departure_ns = int(end)
@@ -53,5 +53,5 @@ def fifo(
         if not dropped:
             link_free = end
         queue.append((departure_ns, length))
-        seen.append(Seen(arrival_ns, depth_packets, depth_bytes, departure_ns, dropped))
-    return seen
+        fates.append(Fate(arrival_ns, depth_packets, depth_bytes, departure_ns, dropped))
+    return fates

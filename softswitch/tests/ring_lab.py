@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import select
@@ -11,26 +10,20 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from controlplane.soft import SoftSwitch
+from hosts.tests.patience import SECONDS
+from lib.tests.namespace import inside
 
 from .core_driver import BUILD, make
 
-T = TypeVar("T")
 MTU_BYTES = 9000
 SWITCH = "switch"
 HOSTS = {1: "sender", 2: "receiver", 3: "collector"}
 OFFLOADS = ("tso", "gso", "gro", "tx", "rx")
-CLONE_NEWNET = 0x40000000
 ETH_P_ALL = 3
 SOL_PACKET, PACKET_IGNORE_OUTGOING, PACKET_AUXDATA = 263, 23, 8
-WAIT_S = 60  # for what must come about: the bound is for what is broken, not for what is slow
-libc = ctypes.CDLL(None, use_errno=True)
 
 
 def mac(port: int) -> str:
@@ -71,20 +64,6 @@ class Lab:
         for name in self.names.values():
             subprocess.run(["ip", "netns", "delete", name], capture_output=True)
 
-    def inside(self, name: str, function: Callable[[], T]) -> T:
-        """Calls `function` in a namespace; sockets that it opens stay there."""
-        result: list[T] = []
-
-        def enter() -> None:
-            with Path("/run/netns", self.names[name]).open() as namespace:
-                assert libc.setns(namespace.fileno(), CLONE_NEWNET) == 0
-            result.append(function())
-
-        thread = threading.Thread(target=enter)
-        thread.start()
-        thread.join()
-        return result[0]
-
     def packet_socket(self, port: int) -> socket.socket:
         def open_socket() -> socket.socket:
             opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
@@ -92,13 +71,13 @@ class Lab:
             opened.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
             opened.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
             opened.bind(("eth0", ETH_P_ALL))
-            opened.settimeout(WAIT_S)
+            opened.settimeout(SECONDS)
             return opened
 
-        return self.inside(HOSTS[port], open_socket)
+        return inside(self.names[HOSTS[port]], open_socket)
 
     def received_frames(self, port: int) -> int:
-        """What the host's interface has counted."""
+        """The number of frames that the host's interface has received."""
         link = json.loads(run("ip", "-n", self.names[HOSTS[port]], "-s", "-j", "link", "show", "eth0"))
         return link[0]["stats64"]["rx"]["packets"]
 
@@ -124,10 +103,10 @@ class Switch:
     def wait_ready(self) -> Switch:
         output = self.process.stdout
         assert output
-        readable, _, _ = select.select([output], [], [], WAIT_S)
+        readable, _, _ = select.select([output], [], [], SECONDS)
         assert readable, "switch is silent"
         line = output.readline()
-        assert line == "ready\n", self.process.communicate(timeout=WAIT_S)
+        assert line == "ready\n", self.process.communicate(timeout=SECONDS)
         return self
 
     def __enter__(self) -> Switch:
@@ -137,7 +116,7 @@ class Switch:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            self.process.communicate(timeout=WAIT_S)
+            self.process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
@@ -147,7 +126,7 @@ class Switch:
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Exit status and stderr after a signal."""
         self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=WAIT_S)
+        _, errors = self.process.communicate(timeout=SECONDS)
         return self.process.returncode, errors
 
     def client(self) -> SoftSwitch:
@@ -164,12 +143,3 @@ def ports() -> list[str]:
 
 def build() -> None:
     make("all")
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = WAIT_S) -> bool:
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True

@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from .core_driver import NEVER_NS, Core, Output, frame_to, make, wire_bits
-from .fifo_model import Seen, fifo
+from .fifo_model import Fate, fifo
 
 INGRESS_DROP, EGRESS_DROP, MULTICAST, ABSENT_SESSION = 1, 2, 4, 8
 MIRROR_INGRESS, MIRROR_EGRESS, MIRROR_COPIES = 1, 2, 4
@@ -67,15 +67,15 @@ def test_departure__carries_fractions_of_a_ns_without_error(rate_bps: int) -> No
     core = Core(packets=64)
     core.set(f"port set 2 rate {rate_bps}")
     count, length = 20_000, 1000
-    seen = []
+    departed = []
     for index in range(count):
         core.receive(0 if not index else core.next_event_ns(), 1, frame_to(2, length))
         if index >= 8:
             core.advance(core.next_event_ns())
-            seen += departures(core.take())
-    seen += departures(core.run())
+            departed += departures(core.take())
+    departed += departures(core.run())
     bits = Fraction(wire_bits(length) * 10**9, rate_bps)
-    assert seen == [int(bits * (index + 1)) for index in range(count)]
+    assert departed == [int(bits * (index + 1)) for index in range(count)]
 
 
 def test_departure__keeps_its_fraction_only_while_the_link_is_busy() -> None:
@@ -298,7 +298,7 @@ def test_queue__packet_limit_drops_and_counts() -> None:
     assert core.stats()["port.2.queue_drops"] == 2
 
 
-def test_queue__byte_limit_admits_what_fits() -> None:
+def test_queue__byte_limit_admits_fitting_packets() -> None:
     core = Core()
     core.set("port set 2 rate 992000000 limit_bytes 250")
     for length in (100, 100, 100, 50):
@@ -327,6 +327,16 @@ def test_egress__frames_after_a_drop_of_the_same_size_lose_nothing() -> None:
     for ask in (0, EGRESS_DROP, EGRESS_DROP, 0, 0):
         core.receive(0, 1, frame_to(2, 100, ask))
     assert departures(core.run()) == [1000, 2000, 3000]
+
+
+def test_egress__a_dropped_frame_takes_the_ports_share_of_its_link_time() -> None:
+    core = Core()
+    core.set("port set 2 rate 992000000 drop_cost 250")
+    for ask in (0, EGRESS_DROP, EGRESS_DROP, 0, 0):
+        core.receive(0, 1, frame_to(2, 100, ask))
+    # Each drop keeps the link busy for 250 of its 1000 ns: the fourth frame begins at 1500.
+    assert departures(core.run()) == [1000, 2500, 3500]
+    assert core.control("port set 2 drop_cost 1001")[0].startswith("error ")
 
 
 def test_egress__sees_the_time_of_departure() -> None:
@@ -469,9 +479,9 @@ def test_stats__account_for_every_frame() -> None:
     assert stats["packets_used"] == 0
 
 
-def left_bytes(model: list[Seen], sizes: list[int]) -> list[int]:
+def left_bytes(model: list[Fate], sizes: list[int]) -> list[int]:
     """For each admitted packet, the bytes queued when it departs: of packets that arrived after it and before then."""
-    packets = [(seen.arrival_ns, seen.departure_ns, size) for seen, size in zip(model, sizes, strict=True)]
+    packets = [(packet.arrival_ns, packet.departure_ns, size) for packet, size in zip(model, sizes, strict=True)]
     admitted = [(arrival_ns, until_ns, size) for arrival_ns, until_ns, size in packets if until_ns is not None]
     left = []
     for index, (_, until_ns, _) in enumerate(admitted):
@@ -502,15 +512,15 @@ def test_queue__equals_an_independent_model(seed: int) -> None:
     model = fifo(
         arrivals, rate_bps, admits=lambda _, packets, size: packets < limit, drops_at_egress=dropped.__getitem__
     )
-    admitted = [seen for seen in model if seen.departure_ns is not None]
-    assert departures(outputs) == [seen.departure_ns for seen in admitted if not seen.dropped]
+    admitted = [packet for packet in model if packet.departure_ns is not None]
+    assert departures(outputs) == [packet.departure_ns for packet in admitted if not packet.dropped]
     cards = [record(output) for output in outputs if output.port == 3]
     assert [
         (card["ingress_ns"], card["enq_qdepth"], card["found_packets"], card["found_bytes"], card["egress_ns"])
         for card in cards
     ] == [
-        (seen.arrival_ns, seen.depth_packets, seen.depth_packets, seen.depth_bytes, seen.departure_ns)
-        for seen in admitted
+        (packet.arrival_ns, packet.depth_packets, packet.depth_packets, packet.depth_bytes, packet.departure_ns)
+        for packet in admitted
     ]
     assert all(card["left_packets"] == card["deq_qdepth"] for card in cards)
     assert [card["left_bytes"] for card in cards] == left_bytes(model, [size for _, size in arrivals])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""BMv2 and the soft switch execute the same compiled program: whatever comes in, the same must come out and be kept.
+"""BMv2 and the soft switch execute the same compiled program: any input must give the same output and the same state.
 
-7,200 packets, most of them not as they should be, in 300 random states of tables and registers (in the long ring six
-times as many); frames are compared byte by byte but for what was read from a clock, registers and counters after each
-state. $DIFFERENTIAL=SEED:INDEX runs the packets up to INDEX of that seed in their state again, and compares registers
-after each.
+7,200 packets, most of them malformed, in 300 random states of tables and registers (in the long ring six times as
+many). Frames are compared byte by byte, except fields that are read from a clock; registers and counters are compared
+after each state. $DIFFERENTIAL=SEED:INDEX repeats the packets of that state up to INDEX, and compares registers after
+each.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def compare_seed(bmv2: bmv2_target.Bmv2, seed: int) -> None:
 
 @pytest.mark.software
 class TestComparison:
-    """It can fail: each kind of difference is seen, at the packet after which it shows."""
+    """The comparison can fail: it detects each kind of difference, at the first packet that shows it."""
 
     NUMBER = 100  # of a state with a mirror session
 
@@ -101,7 +101,7 @@ class TestComparison:
 
 
 def run(bmv2: bmv2_target.Bmv2, seed: int, first: int, end: int) -> Counter[str]:
-    """From an empty switch through some states; the mirror session, once made, stays."""
+    """Compares the states first .. end - 1, from an empty switch on. A mirror session stays once it exists."""
     pair = Pair(bmv2)
     for number in range(first, end):
         state = state_of(seed, number)
@@ -110,14 +110,14 @@ def run(bmv2: bmv2_target.Bmv2, seed: int, first: int, end: int) -> Counter[str]
         try:
             pair.compare_registers(last)
         except Different:
-            replay(Pair(bmv2), seed, last.index)  # says after which packet
+            replay(Pair(bmv2), seed, last.index)  # finds the packet
             raise
     pair.compare_histograms()
     return pair.counted
 
 
 def compare_all(pair: Pair, seed: int, number: int, state: State) -> Case:
-    """The frames of all packets of a state; the last packet."""
+    """Compares the frames of all packets of a state. Returns the last packet."""
     for index in range(number * FRAMES_PER_STATE, (number + 1) * FRAMES_PER_STATE):
         case = case_of(seed, index, state)
         pair.compare(case)

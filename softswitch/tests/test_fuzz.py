@@ -19,4 +19,4 @@ def test_core__survives_random_requests_and_frames(pipeline: str, seed: int) -> 
     assert done.returncode == 0, done.stderr[-4000:]
     stats = dict(line.split() for line in done.stdout.splitlines() if " " in line)
     assert int(stats["registers_checked"]) == (0 if pipeline == "test" else 5000 * 3 * 2)
-    assert int(stats["clones"]) + int(stats["port.2.departed"]) > 100  # it got somewhere
+    assert int(stats["clones"]) + int(stats["port.2.departed"]) > 100  # else nearly all input was refused

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the command line refuses, and how: one line each."""
+"""Wrong command lines are refused, each with one line."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_options__bad_ones_are_refused_with_one_line(words: str, message: str) -
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{PREFIX}{message}\n")
 
 
-def test_options__help_is_told() -> None:
+def test_options__help_prints_the_usage() -> None:
     done = start("--help")
     assert done.returncode == 0
     assert done.stdout.startswith("usage: softswitch --control PATH")

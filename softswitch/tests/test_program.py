@@ -70,7 +70,7 @@ def test_tail_drop__depths_and_times_equal_the_model(seed: int, in_bytes: bool) 
     arrivals = random_arrivals(rng, 3001)
     outputs = feed(core, arrivals, rng)
     model = fifo(arrivals, RATE_BPS, admits=lambda _, packets, size: (size if in_bytes else packets) < threshold)
-    seen = sorted(cards(outputs), key=lambda card: (card["enqueue_switch_ns"], bool(card["flags"] & AT_INGRESS)))
+    reported = sorted(cards(outputs), key=lambda card: (card["enqueue_switch_ns"], bool(card["flags"] & AT_INGRESS)))
     mask = (1 << 48) - 1
     expected = [
         (
@@ -92,7 +92,7 @@ def test_tail_drop__depths_and_times_equal_the_model(seed: int, in_bytes: bool) 
             bool(card["flags"] & DROPPED),
             card["packet_bytes"],
         )
-        for card in seen
+        for card in reported
     ]
     assert sorted(actual) == sorted(expected)
     sent = [output.due_ns for output in outputs if output.port == 2]

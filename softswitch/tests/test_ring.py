@@ -22,9 +22,10 @@ import pytest
 from controlplane.policy import TailDrop
 from controlplane.soft import SoftSwitch
 from controlplane.switch import Collector, SwitchError
+from hosts.tests.patience import wait_until
 
 from .core_driver import BUILD
-from .ring_lab import HOSTS, Lab, Switch, build, command, mac, wait_until
+from .ring_lab import HOSTS, Lab, Switch, build, command, mac
 
 pytestmark = [
     pytest.mark.software,
@@ -56,7 +57,7 @@ def ethernet(to: int, kind: int, payload: bytes) -> bytes:
 
 
 def receive(packet_socket: socket.socket) -> bytes:
-    """One frame as it was on the wire: the kernel takes VLAN tags out and tells them beside it."""
+    """One frame as on the wire: the kernel removes the VLAN tag and passes it as ancillary data."""
     frame, beside, _, _ = packet_socket.recvmsg(65536, 256)
     for level, _, data in beside:
         status, *_, tci, tpid = struct.unpack("IIIHHHH", data[:20])
@@ -67,7 +68,7 @@ def receive(packet_socket: socket.socket) -> bytes:
 
 
 def exchange(lab: Lab, frames: list[bytes]) -> list[bytes]:
-    """Sends frames from host 1, one after the other; what host 2 receives."""
+    """Sends frames from host 1, one after the other. Returns the frames that host 2 receives."""
     with lab.packet_socket(1) as sender, lab.packet_socket(2) as receiver:
         received = []
         for frame in frames:
@@ -108,8 +109,8 @@ def test_forwarding__unknown_hosts_are_counted(lab: Lab, switch: Switch) -> None
     with lab.packet_socket(1) as sender, switch.client() as control:
         for _ in range(7):
             sender.send(ethernet(9, 0x88B5, bytes(60)))
-        assert wait_until(lambda: control.counter("unknown_hosts").get(1, None) is not None)
-        assert wait_until(lambda: control.counter("unknown_hosts")[1].packets == 7)
+        wait_until(lambda: control.counter("unknown_hosts").get(1, None) is not None)
+        wait_until(lambda: control.counter("unknown_hosts")[1].packets == 7)
         assert control.stats()["port.1.ingress_drops"] == 7
 
 
@@ -131,8 +132,8 @@ def test_burst__of_10007_frames_loses_nothing(lab: Lab) -> None:
         before = {port: lab.received_frames(port) for port in (2, 3)}
         for _ in range(count):
             sender.send(frame)
-        assert wait_until(lambda: control.stats()["port.3.tx_frames"] == count)
-        assert wait_until(lambda: control.stats()["port.2.tx_frames"] == count)
+        wait_until(lambda: control.stats()["port.3.tx_frames"] == count)
+        wait_until(lambda: control.stats()["port.2.tx_frames"] == count)
         stats = control.stats()
         assert {port: lab.received_frames(port) - before[port] for port in (2, 3)} == {2: count, 3: count}
         assert control.counter("arrivals")[2].packets == count
@@ -148,9 +149,7 @@ def test_ring__overflow_is_counted(lab: Lab) -> None:
         for _ in range(500):  # a MiB holds about a hundred slots for frames of MTU 9000
             sender.send(ethernet(2, 0x88B5, bytes(46)))
         switch.process.send_signal(signal.SIGCONT)
-        assert wait_until(
-            lambda: sum(control.stats()[f"port.1.{name}"] for name in ("rx_frames", "rx_ring_drops")) == 500
-        )
+        wait_until(lambda: sum(control.stats()[f"port.1.{name}"] for name in ("rx_frames", "rx_ring_drops")) == 500)
         assert control.stats()["port.1.rx_ring_drops"] > 300
 
 
@@ -191,7 +190,7 @@ def test_lateness__gaps_are_compared_while_the_link_is_busy(lab: Lab, switch: Sw
         control.set_port(2, rate=10_000_000, delay=1_000_000)  # 1 ms and more a frame
         for _ in range(50):
             sender.send(ethernet(2, 0x88B5, bytes(1236)))
-        assert wait_until(lambda: control.stats()["departures.2"] == 50)
+        wait_until(lambda: control.stats()["departures.2"] == 50)
         stats = control.stats()
         latest_ns = max(edge_ns for edge_ns, _ in control.lateness(2))
     assert stats["gap_frames.2"] == 49
@@ -205,7 +204,7 @@ def test_lateness__spans_go_over_pauses_of_the_link(lab: Lab, switch: Switch) ->
         for _ in range(5):
             sender.send(ethernet(2, 0x88B5, bytes(60)))
             time.sleep(0.05)
-        assert wait_until(lambda: control.stats()["departures.2"] == 5)
+        wait_until(lambda: control.stats()["departures.2"] == 5)
         stats = control.stats()
         latest_ns = max(edge_ns for edge_ns, _ in control.lateness(2))
         control.reset_lateness()
@@ -228,10 +227,10 @@ def test_end__is_clean(lab: Lab, number: int) -> None:
 
 def test_kill__leaves_nothing_that_matters(lab: Lab, tmp_path: Path) -> None:
     with Switch(lab, directory=tmp_path) as switch:
-        assert wait_until(lambda: lab.promiscuity(1) == 1)
+        wait_until(lambda: lab.promiscuity(1) == 1)
         switch.process.kill()
         switch.process.wait()
-        assert wait_until(lambda: lab.promiscuity(1) == 0)
+        wait_until(lambda: lab.promiscuity(1) == 0)
     with Switch(lab, directory=tmp_path) as again, again.client() as control:
         assert control.about()["ports"] == "1 2 3"
 
@@ -245,7 +244,7 @@ def test_start__in_use_is_an_error(lab: Lab, switch: Switch) -> None:
 
 
 def refused(lab: Lab, *words: str) -> str:
-    """What a start that must fail says."""
+    """The stderr of a start that must fail."""
     done = subprocess.run([*command(lab), *words], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert done.stdout == ""
@@ -330,7 +329,7 @@ def test_control__bad_requests_change_nothing_and_harm_nobody(switch: Switch) ->
         assert control.stats()["pool_exhausted"] == 0
 
 
-def test_control__too_many_clients_are_told(switch: Switch) -> None:
+def test_control__too_many_clients_get_an_error(switch: Switch) -> None:
     clients = [switch.client() for _ in range(16)]
     try:
         for client in clients:

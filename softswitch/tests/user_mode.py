@@ -14,7 +14,7 @@ from .core_driver import ROOT
 
 KERNEL = ROOT / "build/virtual/linux"
 MISSING = f"{KERNEL} is not there: make kernel"
-TIMEOUT_S = 300  # for what hangs; a boot takes some seconds
+TIMEOUT_S = 300  # a boot takes some seconds; after this time it hangs
 INIT = """#!/bin/sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc
@@ -27,12 +27,14 @@ cd {root} && {python} -m {module} {output}
 
 
 def boot(directory: Path, module: str, *parameters: str) -> str:
-    """What the console said; `module` is run with the path `directory`/output. No root: inside, everybody is."""
+    """Boots, runs `module` with the path `directory`/output, and returns the console's output. The caller needs no root
+    privilege: every user is root inside the kernel.
+    """
     init = directory / "init"
     paths = {"root": ROOT, "python": sys.executable, "module": module, "output": directory / "output"}
     init.write_text(INIT.format(**{name: shlex.quote(str(path)) for name, path in paths.items()}))
     init.chmod(0o755)
-    words = [  # Linux 6.1 would gather randomness from the timing of its timers, which here is none
+    words = [  # random.trust_cpu: Linux 6.1 would gather entropy from timer jitter, and virtual time has no jitter
         KERNEL, "mem=512M", "root=none", "rootfstype=hostfs", "rootflags=/", "rw", "con=null", "con0=fd:0,fd:1",
         "time-travel=inf-cpu", "time-travel-start=1000000000000000000", "random.trust_cpu=1", f"uml_dir={directory}",
         f"init={init}", *parameters,
@@ -43,12 +45,12 @@ def boot(directory: Path, module: str, *parameters: str) -> str:
     ) as process:  # fmt: skip
         try:
             console, _ = process.communicate(timeout=TIMEOUT_S)
-        except BaseException:  # it has processes of its own
+        except BaseException:  # the kernel's process has children, which must end, too
             os.killpg(process.pid, signal.SIGKILL)
             raise
     return console.decode(errors="replace")
 
 
 def one_processor() -> None:
-    """Wake-ups across processors are most of what a boot would cost."""
+    """Binds the process to one processor: waking it on another one would take most of a boot's time."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})

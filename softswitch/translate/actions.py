@@ -96,7 +96,7 @@ class Actions:
         try:
             return self._sequence(primitives, (0, len(primitives), len(primitives)), params, where)
         except _NotNested:
-            del self.program.problems[problems:]  # _flat reports them again
+            del self.program.problems[problems:]  # _flat reports these problems again
             return self._flat(primitives, params, where)
 
     def _here(self, primitive: Json, where: str) -> str:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from .cfile import Function, block, function
 from .expressions import mask, storage
 from .program import Field, Program
@@ -25,42 +27,41 @@ def chunks(fields: list[tuple[str, int]]) -> list[tuple[int, Chunk]]:
     return result
 
 
+def _layout(base: str, offset: int, chunk: Chunk) -> tuple[str, int, list[tuple[str, int, int]]]:
+    """(C of `base + offset`; bits of the chunk, 0 if no C integer has them; (text, bits, first bit) of each field)."""
+    firsts = accumulate((size for _, size in chunk), initial=0)
+    fields = [(text, size, first) for (text, size), first in zip(chunk, firsts, strict=False)]
+    bits = sum(size for _, size in chunk)
+    has_integer = bits % 8 == 0 and (bits <= 64 or bits == 128)
+    return f"{base} + {offset}" if offset else base, bits if has_integer else 0, fields
+
+
 def store(base: str, offset: int, chunk: Chunk) -> list[str]:
     """The C that writes a chunk at `base + offset`."""
-    bits = sum(size for _, size in chunk)
-    at = f"{base} + {offset}" if offset else base
-    if bits % 8 or bits > 128 or (bits > 64 and bits != 128):
-        lines, first = [], 0
-        for text, size in chunk:
-            lines.append(f"p4_store_bits({at}, {first}, {size}, {text});")
-            first += size
-        return lines
-    parts, left = [], bits
-    for text, size in chunk:
-        left -= size
+    at, bits, fields = _layout(base, offset, chunk)
+    if not bits:
+        return [f"p4_store_bits({at}, {first}, {size}, {text});" for text, size, first in fields]
+    parts = []
+    for text, size, first in fields:
         wide = f"(uint128_t){text}" if bits > 64 and size <= 64 else text
+        left = bits - first - size
         parts.append(f"{wide} << {left}" if left else wide)
     return [f"p4_store{bits}({at}, {' | '.join(parts)});"]
 
 
 def load(base: str, offset: int, chunk: Chunk) -> list[str]:
     """The C that reads a chunk into its lvalues."""
-    bits = sum(size for _, size in chunk)
-    at = f"{base} + {offset}" if offset else base
-    if bits % 8 or bits > 128 or (bits > 64 and bits != 128):
-        lines, first = [], 0
-        for text, size in chunk:
-            lines.append(f"{text} = ({storage(size)})p4_load_bits({at}, {first}, {size});")
-            first += size
-        return lines
+    at, bits, fields = _layout(base, offset, chunk)
+    if not bits:
+        return [f"{text} = ({storage(size)})p4_load_bits({at}, {first}, {size});" for text, size, first in fields]
     value = f"p4_load{bits}({at})"
     if len(chunk) == 1:
         return [f"{chunk[0][0]} = {value};"]
-    lines, left = [], bits
-    for text, size in chunk:
-        left -= size
+    lines = []
+    for text, size, first in fields:
+        left = bits - first - size
         shifted = f"{value} >> {left}" if left else value
-        lines.append(f"{text} = {shifted};" if left + size == bits else f"{text} = {shifted} & {mask(size):#x};")
+        lines.append(f"{text} = {shifted} & {mask(size):#x};" if first else f"{text} = {shifted};")
     return lines
 
 

@@ -79,7 +79,7 @@ class Parser:
         self.made.append(made)
         return made
 
-    # What a state does
+    # Operations of a state
 
     def _operation(self, op: Json, where: str) -> list[str]:
         kind, parameters = op["op"], op["parameters"]

@@ -187,8 +187,8 @@ def test_definitions__have_one_entry_a_line():
                 assert re.fullmatch(r"(CONST\(\w+, \w+\)|FIELD\(\d+, \w+\))( +// .*)?", line), f"{path.name}: {line}"
 
 
-def test_nobody_else_unpacks_bytes_by_hand():
-    """A second field list is how formats drift apart."""
+def test_no_other_module__unpacks_bytes_by_hand():
+    """With a second list of fields, the formats would drift apart."""
     # ICMP, SO_PEERCRED, sched_setattr: none of our formats
     others = {"hosts/traffic/idle_rtt.py", "experiments/machine.py", "hosts/bmv2.py"}
     tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, check=True).stdout.decode()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The same packets through BMv2 and the soft switch's core, one in flight, and what each makes of them.
+"""Sends the same packets through BMv2 and the soft switch's core, one in flight, and compares the results.
 
-The soft switch goes first: what comes out of it says how many frames of BMv2 are to be waited for. What leaves no frame
-(dropped in silence, sent where nobody is) is waited for by the register that counts departures, or by a marker.
+The soft switch goes first: its number of output frames is the number to wait for at BMv2. If a packet leaves no frame
+(dropped silently, or sent to a port without a host), a marker and the register of departures show when BMv2 is done.
 """
 
 from __future__ import annotations
@@ -31,21 +31,17 @@ Outputs = dict[int, list[bytes]]  # by port, in order
 
 
 class Different(AssertionError):
-    """The two switches made something else of a packet; the message has all that is needed to see why."""
+    """The two switches treated a packet differently; the message has the packet, the state and both outputs."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Packet `index` of seed `seed`: it comes to `state`, after the packets before it with the same state."""
+    """Packet `index` of seed `seed`: it arrives after the earlier packets of the same state."""
 
     seed: int
     index: int
     port: int
     frame: bytes
-
-    @property
-    def state_number(self) -> int:
-        return self.index // FRAMES_PER_STATE
 
 
 def state_of(seed: int, number: int) -> State:
@@ -53,7 +49,7 @@ def state_of(seed: int, number: int) -> State:
 
 
 def case_of(seed: int, index: int, state: State) -> Case:
-    """Everything about it follows from the seed and the index. A small part goes to hosts that nobody knows."""
+    """A case, which seed and index determine completely. A few packets go to unknown hosts."""
     chance = random.Random(f"{seed} packet {index}")
     known = sorted(set(state.forward) - {MARKER_MAC})
     mac = chance.choice(known) if chance.random() < 0.95 else chance.getrandbits(48) | 1 << 40
@@ -67,7 +63,7 @@ class Pair:
     def __init__(self, bmv2: Bmv2) -> None:
         self.bmv2 = bmv2
         self.soft = SoftCore((*ATTACHED, MARKER_PORT, *UNATTACHED))
-        self.soft.count_by_the_program()  # as BMv2's: what differs then is the switch, not where a length is from
+        self.soft.count_by_the_program()  # as on BMv2, so that both queue lengths come from the same counters
         self.bmv2.control.reset()
         self._state: State | None = None
         self._markers = 0
@@ -79,12 +75,12 @@ class Pair:
         self._state = state
 
     def compare(self, case: Case) -> None:
-        """Raises Different if the frames that come out are not the same."""
+        """Raises Different if the output frames differ."""
         expected = self._soft_outputs(case)
-        found = self._bmv2_outputs(case, expected)
+        outputs = self._bmv2_outputs(case, expected)
         self._count(case, expected)
-        if self._masked(case, found) != self._masked(case, expected):
-            raise Different(self._report(case, expected, found, "frames differ"))
+        if self._masked(case, outputs) != self._masked(case, expected):
+            raise Different(self._report(case, expected, outputs, "frames differ"))
 
     def compare_registers(self, case: Case) -> None:
         """Raises Different if a register differs, or a counter of a port in use. `case`: the last that was sent."""
@@ -126,7 +122,9 @@ class Pair:
         return outputs
 
     def _wait_for_silence(self, case: Case, outputs: Outputs) -> None:
-        """Ingress is done when a marker behind the packet comes out; egress when as many have departed as must."""
+        """Ingress is done when a marker behind the packet comes out; egress when the departures equal the soft
+        switch's.
+        """
         self._markers += 1
         marker = MARKER_MAC.to_bytes(6, "big") + bytes(6) + b"\x88\xb6" + self._markers.to_bytes(46, "big")
         self.bmv2.ports.send(case.port, marker)
@@ -165,9 +163,9 @@ class Pair:
         return frame[:start] + masked + frame[start + POSTCARD.length :]
 
     def _postcard_at(self, case: Case, port: int, frame: bytes) -> int | None:
-        """Where in a frame that came out its postcard begins, None: it is the packet itself.
+        """The offset of the postcard in an output frame. None: the frame is the packet itself.
 
-        Without a collector a postcard has no headers before it, and what fits of the packet's payload behind it.
+        Without a collector a postcard has no headers before it, and the start of the packet's payload behind it.
         """
         assert self._state
         addressed = self._state.collector.action == "send_to_collector"
@@ -185,7 +183,7 @@ class Pair:
         return start if frame[start] == POSTCARD.const["POSTCARD_VERSION"] else None
 
     def _count(self, case: Case, expected: Outputs) -> None:
-        """What happened, so that a run can show that it saw everything."""
+        """Counts each kind of output, so that a run can show that every kind occurred."""
         assert self._state
         for port, out in expected.items():
             for frame in out:
@@ -200,7 +198,7 @@ class Pair:
         self.counted["silent"] += not expected
         self.counted["packets"] += 1
 
-    def _report(self, case: Case, expected: Outputs, found: Outputs, what: str) -> str:
+    def _report(self, case: Case, expected: Outputs, outputs: Outputs, what: str) -> str:
         assert self._state
         return "\n".join(
             [
@@ -209,7 +207,7 @@ class Pair:
                 "state:",
                 *(f"  {line}" for line in self._state.lines()),
                 *_described("soft switch sent", expected),
-                *_described("BMv2 sent", found),
+                *_described("BMv2 sent", outputs),
             ]
         )
 

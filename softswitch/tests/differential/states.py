@@ -11,8 +11,8 @@ from controlplane.program import Entry
 from controlplane.soft import SoftSwitch
 
 ATTACHED = (1, 2, 3)  # ports with a link on both switches; frames come in by them
-UNATTACHED = (0, 77, 510)  # the program may send there, nobody hears it
-DROP_PORT = 511  # v1model's: what is sent there is dropped
+UNATTACHED = (0, 77, 510)  # ports without a host: frames to them are lost
+DROP_PORT = 511  # v1model's: packets to this port are dropped
 PORTS = (*ATTACHED, *UNATTACHED)
 MARKER_PORT, MARKER_MAC = 4, 0x02BF0000FF04
 REGISTERS = (
@@ -35,7 +35,7 @@ class State:
     registers: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def apply(self, switch: SoftSwitch | Bmv2Switch, before: State | None) -> None:
-        """Into a switch that is as `before` left it, or empty."""
+        """Changes a switch from the state `before`, or from the empty state."""
         for mac in set(before.forward if before else ()) - set(self.forward):
             switch.delete_entry("forward", mac)
         for mac, port in self.forward.items():
@@ -54,7 +54,7 @@ class State:
             switch.set_register(name, port, value)
 
     def lines(self) -> list[str]:
-        """What a person needs to set it up by hand."""
+        """The state in words, to set it up by hand."""
         return [
             *(f"forward {mac:#014x} -> port {port}" for mac, port in self.forward.items()),
             *(f"queue_policy[{port}] = {entry}" for port, entry in self.policies.items()),
@@ -85,21 +85,21 @@ def state(chance: random.Random, mirrored: bool) -> State:
 
 
 def _registers(chance: random.Random) -> dict[tuple[str, int], int]:
-    """Depths of 0, a few, many, and such as only a broken counter has; counters near their wrap."""
-    found = {}
+    """Depths of 0, a few, many, and impossible ones, as from a broken counter; counters near their wrap-around."""
+    values = {}
     for port in PORTS:
         for unit in ("packets", "bytes"):
             departed = chance.choice((*WRAPPING, chance.getrandbits(32)))
             depth = chance.choice((0, 0, 1, chance.randrange(300), chance.randrange(1 << 20), chance.choice(WRAPPING)))
-            found[f"departed_{unit}", port] = departed
-            found[f"admitted_{unit}", port] = (departed + depth) & TOP
+            values[f"departed_{unit}", port] = departed
+            values[f"admitted_{unit}", port] = (departed + depth) & TOP
         for name in ("ingress_card_seq", "egress_card_seq"):
-            found[name, port] = chance.choice((*WRAPPING, chance.getrandbits(32)))
-    return found
+            values[name, port] = chance.choice((*WRAPPING, chance.getrandbits(32)))
+    return values
 
 
 def _policy(chance: random.Random, registers: dict[tuple[str, int], int], port: int) -> Entry:
-    """Thresholds at the depth that is there, one to either side of it, at both ends, or anywhere."""
+    """Thresholds at the current depth, one below, one above, at both ends of the range, or anywhere."""
     in_bytes = chance.randrange(2)
     unit = "bytes" if in_bytes else "packets"
     depth = registers[f"admitted_{unit}", port] - registers[f"departed_{unit}", port]

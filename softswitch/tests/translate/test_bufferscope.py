@@ -8,8 +8,8 @@ import struct
 
 import pytest
 
-from wire.wire import HERE as WIRE
-from wire.wire import Format
+from wire.formats import HERE as WIRE
+from wire.formats import Format
 
 from .conftest import Switch
 
@@ -53,7 +53,7 @@ def card_of(frame: bytes) -> dict[str, int]:
     return CARD.decode(frame[42:])
 
 
-def test_postcard__tells_of_a_forwarded_packet_which_leaves_unchanged(watched: Switch) -> None:
+def test_postcard__describes_a_forwarded_packet_which_leaves_unchanged(watched: Switch) -> None:
     watched.command("std ingress_global_timestamp 1000")
     watched.command("std egress_global_timestamp 1250")
     for number, frame in enumerate(frames()):

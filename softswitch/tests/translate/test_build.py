@@ -40,8 +40,8 @@ def test_compiled_program__names_only_files_of_this_repository(name: str) -> Non
 
 def _file_names(value: object) -> set[str]:
     if isinstance(value, dict):
-        own = {value["filename"]} if isinstance(value.get("filename"), str) else set()
-        return own.union(*(_file_names(item) for item in value.values()))
+        files = {value["filename"]} if isinstance(value.get("filename"), str) else set()
+        return files.union(*(_file_names(item) for item in value.values()))
     return set().union(*(_file_names(item) for item in value)) if isinstance(value, list) else set()
 
 

@@ -153,7 +153,7 @@ def test_random__is_within_bounds_and_repeats_from_a_seed(switch: Switch) -> Non
     assert draw() == first
 
 
-def test_requests__about_registers_and_counters_say_what_is_wrong(switch: Switch) -> None:
+def test_requests__about_registers_and_counters_name_the_mistake(switch: Switch) -> None:
     for text, error in {
         "register": "register: read NAME INDEX [COUNT], or write NAME INDEX VALUE",
         "register read value 1": "no register 'value': one of I.values, I.wide_values",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Control flow that is no nesting of ifs: nodes that several branches lead to are written once and jumped to."""
+"""Control flow that nested ifs cannot express: a node with several predecessors is written once and reached by goto."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def walk(graph: dict, zero: dict[str, bool]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sorted(GRAPHS))
-def test_control__goes_where_the_graph_goes(name: str, tmp_path: Path, runtime_objects: list[Path]) -> None:
+def test_control__follows_the_graph(name: str, tmp_path: Path, runtime_objects: list[Path]) -> None:
     graph = GRAPHS[name]
     path, digest = compiled(PROGRAM)
     program = json.loads(path.read_text())
@@ -166,7 +166,7 @@ def with_action(primitives: list[dict]) -> dict:
         ),
     ],
 )
-def test_action__jumps_where_its_primitives_say(
+def test_action__follows_the_jumps_of_its_primitives(
     primitives: list[dict], flat: bool, expected: dict, tmp_path: Path, runtime_objects: list[Path]
 ) -> None:
     text = translate(with_action(primitives), "0" * 64).c_text

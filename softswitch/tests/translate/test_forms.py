@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program's form never decides whether its C compiles: what a compiler warns of builds in silence, and runs right."""
+"""The style of a P4 program never breaks the build of its C: code that compilers warn of builds silently and works."""
 
 from __future__ import annotations
 

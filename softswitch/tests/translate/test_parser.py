@@ -19,7 +19,7 @@ def ethernet(ether_type: int) -> bytes:
 
 
 def report(switch: Switch, frame: bytes) -> tuple[int, int, int, bytes]:
-    """(parser error, valid headers, what lookahead saw, the frame as it left)."""
+    """(parser error, valid headers, result of lookahead, output frame)."""
     out = switch.send_one(frame)
     return int.from_bytes(out[:4], "big"), out[4], out[5], out[6:]
 
@@ -60,7 +60,7 @@ def test_select__128_bit_and_33_bit_fields(switch: Switch) -> None:
     assert report(switch, ethernet(0x1000) + many + bytes(WIDE_BYTES))[1] == ETHERNET | BITS | WIDE
 
 
-def test_too_short__keeps_what_was_parsed_and_the_rest_as_payload(switch: Switch) -> None:
+def test_too_short__keeps_parsed_headers_and_the_rest_as_payload(switch: Switch) -> None:
     for head, size, valid in ((ethernet(0x1000), BITS_BYTES, BITS), (ethernet(0x2000), WIDE_BYTES, WIDE)):
         whole = head + bytes(range(1, size + 1))
         for cut in range(len(whole) + 1):
@@ -83,7 +83,7 @@ def test_lookahead__reads_and_takes_nothing(switch: Switch) -> None:
     assert report(switch, ethernet(0x3000) + b"\x09")[:3] == (TOO_SHORT, ETHERNET, 9)
 
 
-def test_advance__drops_what_it_skips(switch: Switch) -> None:
+def test_advance__drops_the_skipped_bytes(switch: Switch) -> None:
     bits = bytes(range(BITS_BYTES))
     assert report(switch, ethernet(0x4000) + b"skip" + bits) == (OK, ETHERNET | BITS, 0, ethernet(0x4000) + bits)
     assert report(switch, ethernet(0x4000) + b"ski") == (TOO_SHORT, ETHERNET, 0, ethernet(0x4000) + b"ski")

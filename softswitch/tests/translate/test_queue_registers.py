@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Registers that the switch fills with the lengths of its queues: what programs read, what they may not declare."""
+"""Registers that the switch fills with the lengths of its queues: their values, and refused declarations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def frame(length: int) -> bytes:
 
 
 def test_program__reads_the_length_of_every_queue_at_every_moment() -> None:
-    """Bursts that two queues share, some of which their limits refuse: each arrival finds what is really there."""
+    """Bursts fill two queues, whose limits refuse some packets: at each arrival the program reads the true lengths."""
     core = Core(PROGRAM)
     for port in (2, 3):
         core.set(f"port set {port} rate {RATE_BPS} limit_packets 7")
@@ -35,14 +35,14 @@ def test_program__reads_the_length_of_every_queue_at_every_moment() -> None:
     expected, refused = [], 0
     for arrival_ns, size in arrivals:
         core.receive(arrival_ns, 1, frame(size))
-        found = {}
+        lengths = {}
         for port, sent in queues.items():
-            waiting = [seen for seen in fifo(sent, RATE_BPS) if (seen.departure_ns or 0) > arrival_ns]
-            found[port] = (len(waiting), sum(length for _, length in sent[len(sent) - len(waiting) :]))
-        port = 3 if found[3][0] < found[2][0] else 2
-        if found[port][0] < 7:
+            waiting = [packet for packet in fifo(sent, RATE_BPS) if (packet.departure_ns or 0) > arrival_ns]
+            lengths[port] = (len(waiting), sum(length for _, length in sent[len(sent) - len(waiting) :]))
+        port = 3 if lengths[3][0] < lengths[2][0] else 2
+        if lengths[port][0] < 7:
             queues[port].append((arrival_ns, size))
-            expected.append((found[2][0], found[3][0], found[2][1] + found[3][1]))
+            expected.append((lengths[2][0], lengths[3][0], lengths[2][1] + lengths[3][1]))
         else:
             refused += 1
         core.advance(arrival_ns)
@@ -122,7 +122,7 @@ def refusal(program: object, directory: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_metadata__would_be_read_once_for_both_ports() -> None:
-    """Why the lengths are registers: p4c takes both reads for one, and no packet ever goes to the other port."""
+    """The reason why the lengths are registers: p4c merges two reads of metadata, and no comparison remains."""
     assert conditions("shorter_queue") == 1
     assert conditions("shorter_queue_metadata") == 0
     text = compiled("shorter_queue_metadata")[0].read_text()

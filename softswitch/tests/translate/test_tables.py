@@ -89,9 +89,9 @@ def test_exact__counts_hits_of_each_entry_and_no_misses(switch: Switch) -> None:
 
 def lpm_model(entries: dict[tuple[int, int], int], value: int, bits: int) -> int | None:
     for length in range(bits, -1, -1):
-        found = entries.get((value >> (bits - length), length))
-        if found is not None:
-            return found
+        entry = entries.get((value >> (bits - length), length))
+        if entry is not None:
+            return entry
     return None
 
 

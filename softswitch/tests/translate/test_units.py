@@ -28,7 +28,7 @@ def test_ns__the_field_is_1_in_ingress_egress_and_every_clone(switch: Switch) ->
     switch.command("mirror 5 7")
     switch.command("mirror 6 8")
     sent = switch.send(b"payload")
-    kept = {"normal": 1, "ingress_clone": 0, "egress_clone": 0}  # what ingress saw is no field of a clone
+    kept = {"normal": 1, "ingress_clone": 0, "egress_clone": 0}  # clones do not keep the field that ingress wrote
     for kind, _, frame in sent:
         assert REPORT.unpack(frame[: REPORT.size])[4:] == (1, kept[kind]), kind
     assert sorted(kind for kind, _, _ in sent) == sorted(KINDS)
