@@ -6,6 +6,7 @@
 #include "lib/frames.h"
 #include "ns3/boolean.h"
 #include "ns3/config.h"
+#include "ns3/double.h"
 #include "ns3/enum.h"
 #include "ns3/inet-socket-address.h"
 #include "ns3/simulator.h"
@@ -19,17 +20,9 @@ namespace
 {
 
 constexpr uint32_t TCP_BYTES = 20, TIMESTAMP_OPTION_BYTES = 12;
+/* ns-3 keeps a closed socket so long. No two flows have the same ports, so that only memory depends on it. */
+constexpr double TIME_WAIT_S = 1;
 constexpr uint32_t LEAST_BUFFER_BYTES = 1 << 20, MOST_BUFFER_BYTES = 1 << 30;
-
-uint64_t now()
-{
-	return static_cast<uint64_t>(Simulator::Now().GetNanoSeconds());
-}
-
-uint32_t mss(const struct scenario &scenario)
-{
-	return static_cast<uint32_t>(scenario.mtu_bytes) - IPV4_BYTES - TCP_BYTES - TIMESTAMP_OPTION_BYTES;
-}
 
 constexpr uint64_t bit(int field)
 {
@@ -42,12 +35,22 @@ constexpr uint64_t UNKNOWN = bit(TCP_FIELD_pacing_rate_bytes_per_s) | bit(TCP_FI
 			     bit(TCP_FIELD_rate_delivered_packets) | bit(TCP_FIELD_rate_interval_us) |
 			     bit(TCP_FIELD_netns_inode) | bit(TCP_FIELD_cpu);
 
+} // namespace
+
+uint64_t simulated_ns()
+{
+	return static_cast<uint64_t>(Simulator::Now().GetNanoSeconds());
+}
+
+uint32_t mss(const struct scenario &scenario)
+{
+	return static_cast<uint32_t>(scenario.mtu_bytes) - IPV4_BYTES - TCP_BYTES - TIMESTAMP_OPTION_BYTES;
+}
+
 uint64_t mapped_low(const char *address)
 {
 	return uint64_t{0xffff} << 32 | Ipv4Address(address).Get();
 }
-
-} // namespace
 
 void set_tcp_defaults(const struct scenario &scenario)
 {
@@ -65,12 +68,14 @@ void set_tcp_defaults(const struct scenario &scenario)
 	Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(buffer_bytes));
 	Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(buffer_bytes));
 	Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
+	Config::SetDefault("ns3::TcpSocket::ConnTimeout", TimeValue(Seconds(1)));
+	Config::SetDefault("ns3::TcpSocketBase::MaxSegLifetime", DoubleValue(TIME_WAIT_S / 2));
 	Config::SetDefault("ns3::TcpSocketBase::UseEcn",
 			   EnumValue(scenario.mode == ECN ? TcpSocketState::On : TcpSocketState::Off));
 }
 
 Flow::Flow(const struct scenario &scenario, uint32_t index, struct records &trace, Ptr<Node> node)
-    : scenario(scenario), settings(scenario.flows[index]), index(index), trace(trace),
+    : scenario(scenario), index(index), settings(scenario.flows[index]), trace(trace),
       mss_bytes(mss(scenario))
 {
 	Ptr<TcpL4Protocol> tcp = node->GetObject<TcpL4Protocol>();
@@ -109,8 +114,12 @@ void Flow::Watch()
 
 void Flow::Connect()
 {
+	syn_mono_ns = simulated_ns();
 	socket->Bind(InetSocketAddress(Ipv4Address(scenario.sender), settings.client_port));
-	socket->SetConnectCallback(Callback<void, Ptr<Socket>>([this](Ptr<Socket>) { connected = true; }),
+	socket->SetConnectCallback(Callback<void, Ptr<Socket>>([this](Ptr<Socket>) {
+					   connected = true;
+					   connected_mono_ns = simulated_ns();
+				   }),
 				   Callback<void, Ptr<Socket>>([this](Ptr<Socket>) { closed = true; }));
 	socket->SetCloseCallbacks(Callback<void, Ptr<Socket>>([this](Ptr<Socket>) { closed = true; }),
 				  Callback<void, Ptr<Socket>>([this](Ptr<Socket>) { closed = true; }));
@@ -120,7 +129,7 @@ void Flow::Connect()
 void Flow::Begin()
 {
 	sending = true;
-	started_mono_ns = now();
+	started_mono_ns = simulated_ns();
 	socket->SetSendCallback(MakeCallback(&Flow::Fill, this));
 	Fill(socket, socket->GetTxAvailable());
 }
@@ -136,7 +145,7 @@ void Flow::Record(uint8_t event, uint32_t seq, uint32_t data_bytes)
 {
 	struct tcp_record record = {};
 
-	record.mono_ns = now();
+	record.mono_ns = simulated_ns();
 	record.socket_cookie = index + 1;
 	record.snd_nxt = snd_nxt;
 	record.snd_una = snd_una;
@@ -185,6 +194,27 @@ void Flow::Resent(Ptr<const Packet> packet, const TcpHeader &header, const Addre
 	Record(TCP_EVENT_RETRANSMIT, header.GetSequenceNumber().GetValue(), packet->GetSize());
 }
 
+struct flow_record long_flow_record(const struct scenario &scenario, uint32_t index, const Flow &flow)
+{
+	struct flow_record record = {};
+
+	record.syn_mono_ns = flow.syn_mono_ns;
+	record.connected_mono_ns = flow.connected_mono_ns;
+	record.started_mono_ns = flow.started_mono_ns;
+	record.acked_bytes = flow.bytes_acked;
+	record.src_addr_lo = mapped_low(scenario.sender);
+	record.dst_addr_lo = mapped_low(scenario.receiver);
+	record.line = index;
+	record.retransmits = static_cast<uint32_t>(flow.retransmits);
+	record.min_rtt_us = UINT32_MAX;
+	record.mss_bytes = mss(scenario);
+	record.src_port = scenario.flows[index].client_port;
+	record.dst_port = scenario.flows[index].server_port;
+	record.timeouts = FLOW_TIMEOUTS_UNKNOWN;
+	record.end = FLOW_END_LONG;
+	return record;
+}
+
 Sink::Sink(const struct scenario &scenario, struct records &goodput, Ptr<Node> node)
     : scenario(scenario), goodput(goodput)
 {
@@ -209,19 +239,29 @@ void Sink::Accept(Ptr<Socket> socket, const Address &from)
 	Address local;
 
 	socket->GetSockName(local);
-	connections[socket] = {InetSocketAddress::ConvertFrom(from).GetPort(),
-			       InetSocketAddress::ConvertFrom(local).GetPort(), now()};
-	socket->SetRecvCallback(MakeCallback(&Sink::Read, this));
+	const Ports ports = {InetSocketAddress::ConvertFrom(local).GetPort(),
+			     InetSocketAddress::ConvertFrom(from).GetPort()};
+
+	open[ports] = {simulated_ns()};
+	socket->SetRecvCallback(Callback<void, Ptr<Socket>>(
+		[this, ports](Ptr<Socket> readable) { Read(readable, open.at(ports)); }));
+	socket->SetCloseCallbacks(Callback<void, Ptr<Socket>>([this, ports](Ptr<Socket> closing) {
+					  closing->Close();
+					  open.at(ports).closed = true;
+					  closing->SetRecvCallback(MakeNullCallback<void, Ptr<Socket>>());
+					  closing->SetCloseCallbacks(MakeNullCallback<void, Ptr<Socket>>(),
+								     MakeNullCallback<void, Ptr<Socket>>());
+				  }),
+				  MakeNullCallback<void, Ptr<Socket>>());
 }
 
-void Sink::Read(Ptr<Socket> socket)
+void Sink::Read(Ptr<Socket> socket, Connection &connection)
 {
-	Connection &connection = connections.at(socket);
-
 	if (!interval_mono_ns) {
-		interval_mono_ns = now() - now() % scenario.goodput_interval_ns;
-		Simulator::Schedule(NanoSeconds(interval_mono_ns + scenario.goodput_interval_ns - now()),
-				    &Sink::EndInterval, this);
+		interval_mono_ns = simulated_ns() - simulated_ns() % scenario.goodput_interval_ns;
+		Simulator::Schedule(
+			NanoSeconds(interval_mono_ns + scenario.goodput_interval_ns - simulated_ns()),
+			&Sink::EndInterval, this);
 	}
 	while (Ptr<Packet> packet = socket->Recv()) {
 		if (!packet->GetSize())
@@ -233,23 +273,31 @@ void Sink::Read(Ptr<Socket> socket)
 
 void Sink::EndInterval()
 {
-	for (auto &[socket, connection] : connections) {
-		if (!connection.interval_reads)
-			continue;
-		struct goodput_record record = {};
+	for (auto each = open.begin(); each != open.end();) {
+		auto &[ports, connection] = *each;
 
-		record.interval_mono_ns = interval_mono_ns;
-		record.payload_bytes = connection.interval_bytes;
-		record.reads = connection.interval_reads;
-		record.src_port = connection.src_port;
-		record.dst_port = connection.dst_port;
-		connection.payload_bytes += connection.interval_bytes;
-		connection.reads += connection.interval_reads;
-		connection.interval_bytes = connection.interval_reads = 0;
-		const int err = records_add_goodput(&goodput, &record);
+		if (connection.interval_reads) {
+			struct goodput_record record = {};
 
-		if (err && !error)
-			error = err;
+			record.interval_mono_ns = interval_mono_ns;
+			record.payload_bytes = connection.interval_bytes;
+			record.reads = connection.interval_reads;
+			record.src_port = ports.second;
+			record.dst_port = ports.first;
+			connection.payload_bytes += connection.interval_bytes;
+			connection.reads += connection.interval_reads;
+			connection.interval_bytes = connection.interval_reads = 0;
+			const int err = records_add_goodput(&goodput, &record);
+
+			if (err && !error)
+				error = err;
+		}
+		if (connection.closed) {
+			ended.insert(*each);
+			each = open.erase(each);
+		} else {
+			++each;
+		}
 	}
 	interval_mono_ns = 0;
 }
@@ -257,4 +305,5 @@ void Sink::EndInterval()
 void Sink::Close()
 {
 	EndInterval();
+	ended.merge(open);
 }

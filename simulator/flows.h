@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Long TCP flows of ns-3 and their sinks, and the record of each ACK, retransmission and interval of goodput.
+ * Long TCP flows of ns-3 and the sinks of all flows, and the record of each ACK, retransmission and interval of goodput.
  */
 #ifndef SIMULATOR_FLOWS_H
 #define SIMULATOR_FLOWS_H
 
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "ns3/ipv4-address.h"
@@ -27,8 +28,13 @@ class Flow
 	void Begin();
 
 	bool connected = false, closed = false;
-	uint64_t started_mono_ns = 0, bytes_acked = 0, retransmits = 0, probes = 0;
+	uint64_t syn_mono_ns = 0, connected_mono_ns = 0, started_mono_ns = 0;
+	uint64_t bytes_acked = 0, retransmits = 0, probes = 0;
 	int error = 0; /* the first -errno of the trace's file */
+
+	const struct scenario &scenario;
+	const uint32_t index;
+	const struct scenario_flow &settings;
 
       private:
 	void Fill(ns3::Ptr<ns3::Socket>, uint32_t);
@@ -39,9 +45,6 @@ class Flow
 		    const ns3::Address &, ns3::Ptr<const ns3::TcpSocketBase>);
 	void Record(uint8_t event, uint32_t seq, uint32_t data_bytes);
 
-	const struct scenario &scenario;
-	const struct scenario_flow &settings;
-	const uint32_t index;
 	struct records &trace;
 	const uint32_t mss_bytes;
 	ns3::Ptr<ns3::TcpSocketBase> socket;
@@ -52,33 +55,44 @@ class Flow
 	uint8_t ca_state = 0;
 };
 
-/* Accepts every connection, reads at once, and counts payload by flow and interval. */
+/* Accepts every connection, reads at once, closes when the peer does, and counts payload by flow and interval. */
 class Sink
 {
       public:
+	/* Ports of receiver and sender: no two flows have the same. */
+	using Ports = std::pair<uint16_t, uint16_t>;
+
+	struct Connection {
+		uint64_t first_mono_ns, payload_bytes = 0, reads = 0;
+		uint64_t interval_bytes = 0;
+		uint32_t interval_reads = 0;
+		bool closed = false;
+	};
+
 	Sink(const struct scenario &scenario, struct records &goodput, ns3::Ptr<ns3::Node> node);
 	/* Writes the last interval. */
 	void Close();
 
-	struct Connection {
-		uint16_t src_port, dst_port;
-		uint64_t first_mono_ns, payload_bytes = 0, reads = 0;
-		uint64_t interval_bytes = 0;
-		uint32_t interval_reads = 0;
-	};
-
-	std::map<ns3::Ptr<ns3::Socket>, Connection> connections;
+	std::map<Ports, Connection> ended; /* after Close, all */
 	int error = 0;
 
       private:
 	void Accept(ns3::Ptr<ns3::Socket> socket, const ns3::Address &from);
-	void Read(ns3::Ptr<ns3::Socket> socket);
+	void Read(ns3::Ptr<ns3::Socket> socket, Connection &connection);
 	void EndInterval();
 
 	const struct scenario &scenario;
 	struct records &goodput;
+	std::map<Ports, Connection> open;
 	uint64_t interval_mono_ns = 0;
 };
+
+/* A flow's record as a long one. */
+struct flow_record long_flow_record(const struct scenario &scenario, uint32_t index, const Flow &flow);
+
+uint64_t simulated_ns();
+uint32_t mss(const struct scenario &scenario);
+uint64_t mapped_low(const char *address);
 
 /* TCP as Linux has it by default, as far as ns-3 has it too. */
 void set_tcp_defaults(const struct scenario &scenario);

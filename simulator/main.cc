@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The lab's scenario in the ns-3 simulator: two hosts, one bottleneck, long TCP flows.
+// The lab's scenario in the ns-3 simulator: two hosts, one bottleneck, TCP flows.
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -10,6 +10,7 @@
 
 #include "bottleneck.h"
 #include "echo.h"
+#include "finite_flows.h"
 #include "flows.h"
 #include "ns3/internet-stack-helper.h"
 #include "ns3/ipv4.h"
@@ -29,12 +30,17 @@ namespace
 constexpr uint64_t ECHO_START_NS = 1000000; // long before the first SYN
 
 struct Files {
-	struct records postcards, trace, goodput;
+	struct records postcards, trace, goodput, flows; // flows only if some are finite
 };
 
 std::string in(const struct scenario &scenario, const char *name)
 {
 	return std::string(scenario.directory) + "/" + name;
+}
+
+bool has_finite(const struct scenario &scenario)
+{
+	return scenario.long_count < scenario.flow_count;
 }
 
 int create(const struct scenario &scenario, Files &files)
@@ -48,6 +54,9 @@ int create(const struct scenario &scenario, Files &files)
 	if (!err)
 		err = records_create(&files.goodput, in(scenario, "goodput.bsg").c_str(), BLOCK_GOODPUT,
 				     GOODPUT_RECORD_VERSION, GOODPUT_RECORD_BYTES);
+	if (!err && has_finite(scenario))
+		err = records_create(&files.flows, in(scenario, "flows.bsf").c_str(), BLOCK_FLOWS,
+				     FLOW_RECORD_VERSION, FLOW_RECORD_BYTES);
 	return err;
 }
 
@@ -84,8 +93,8 @@ uint16_t source_port(Ptr<const Packet> packet)
 }
 
 void write_summary(const struct scenario &scenario, const Files &files, const Bottleneck &queue,
-		   const std::vector<std::unique_ptr<Flow>> &flows, const Sink &sink, const Echo &echo,
-		   uint64_t end_mono_ns)
+		   const std::vector<std::unique_ptr<Flow>> &flows, const FiniteFlows &finite,
+		   const Sink &sink, const Echo &echo, uint64_t end_mono_ns)
 {
 	std::ofstream out(in(scenario, "simulator.json"));
 	uint64_t probes = 0, retransmits = 0;
@@ -107,8 +116,8 @@ void write_summary(const struct scenario &scenario, const Files &files, const Bo
 	    << ", \"tcp_stored\": " << files.trace.stored << ", \"goodput_stored\": " << files.goodput.stored
 	    << ", \"probes\": " << probes << ", \"retransmits\": " << retransmits << ",\n \"flows\": [";
 	for (size_t index = 0; index < flows.size(); index++)
-		out << (index ? ",\n  " : "\n  ") << "{\"src_port\": " << scenario.flows[index].client_port
-		    << ", \"dst_port\": " << scenario.flows[index].server_port
+		out << (index ? ",\n  " : "\n  ") << "{\"src_port\": " << flows[index]->settings.client_port
+		    << ", \"dst_port\": " << flows[index]->settings.server_port
 		    << ", \"started_mono_ns\": " << flows[index]->started_mono_ns
 		    << ", \"bytes_acked\": " << flows[index]->bytes_acked
 		    << ", \"retransmits\": " << flows[index]->retransmits
@@ -119,14 +128,22 @@ void write_summary(const struct scenario &scenario, const Files &files, const Bo
 	out << "],\n \"sink\": [";
 	const char *separator = "\n  ";
 
-	for (const auto &[socket, connection] : sink.connections) {
-		out << separator << "{\"src_port\": " << connection.src_port
-		    << ", \"dst_port\": " << connection.dst_port
+	for (const auto &[ports, connection] : sink.ended) {
+		out << separator << "{\"src_port\": " << ports.second << ", \"dst_port\": " << ports.first
 		    << ", \"bytes\": " << connection.payload_bytes << ", \"reads\": " << connection.reads
 		    << ", \"first_mono_ns\": " << connection.first_mono_ns << "}";
 		separator = ",\n  ";
 	}
-	out << "]}\n";
+	out << "]";
+	if (has_finite(scenario))
+		out << ",\n \"finite\": {\"planned\": " << scenario.flow_count - scenario.long_count
+		    << ", \"begun\": " << finite.counts.begun << ", \"finished\": " << finite.counts.finished
+		    << ", \"refused\": " << finite.counts.refused << ", \"reset\": " << finite.counts.reset
+		    << ", \"unfinished\": " << finite.counts.open
+		    << ", \"most_open\": " << finite.counts.most_open
+		    << ", \"records_stored\": " << files.flows.stored
+		    << ", \"records_unwritten\": 0, \"lateness_ns\": [[0, " << finite.counts.begun << "]]}";
+	out << "}\n";
 }
 
 int simulate(const struct scenario &scenario, Files &files)
@@ -160,17 +177,21 @@ int simulate(const struct scenario &scenario, Files &files)
 	Echo echo(scenario, sender, receiver, ECHO_START_NS);
 	Sink sink(scenario, files.goodput, receiver);
 	std::vector<std::unique_ptr<Flow>> flows;
+	FiniteFlows finite(scenario, files.flows, sender);
 	const uint64_t handshakes_ns = 2 * (scenario.data_delay_ns + scenario.ack_delay_ns) + 1000000000;
 	const uint64_t first_syn_ns =
 		scenario.start_mono_ns -
 		std::min(scenario.start_mono_ns,
-			 handshakes_ns + scenario.flow_count * scenario.connect_interval_ns);
+			 handshakes_ns + scenario.long_count * scenario.connect_interval_ns);
 
 	for (uint32_t index = 0; index < scenario.flow_count; index++) {
+		if (scenario.flows[index].bytes)
+			continue;
+		const uint64_t syn_ns = first_syn_ns + flows.size() * scenario.connect_interval_ns;
+
 		flows.push_back(std::make_unique<Flow>(scenario, index, files.trace, sender));
-		Simulator::ScheduleWithContext(
-			sender->GetId(), NanoSeconds(first_syn_ns + index * scenario.connect_interval_ns),
-			&Flow::Connect, flows.back().get());
+		Simulator::ScheduleWithContext(sender->GetId(), NanoSeconds(syn_ns), &Flow::Connect,
+					       flows.back().get());
 		Simulator::ScheduleWithContext(
 			sender->GetId(), NanoSeconds(scenario.start_mono_ns + scenario.flows[index].start_ns),
 			&Flow::Begin, flows.back().get());
@@ -178,12 +199,23 @@ int simulate(const struct scenario &scenario, Files &files)
 							    scenario.duration_ns);
 	}
 	// The sender's port goes down at the end, so that the queue runs empty: every arrival has its postcard.
-	Simulator::Schedule(NanoSeconds(end_mono_ns), [&] { sending = false; });
+	// Before that, flows that are not finished get their records.
+	finite.Plan(end_mono_ns);
+	Simulator::Schedule(NanoSeconds(end_mono_ns), [&] {
+		finite.End();
+		for (const auto &flow : flows) {
+			const struct flow_record record = long_flow_record(scenario, flow->index, *flow);
+
+			if (has_finite(scenario) && records_add_flow(&files.flows, &record) && !finite.error)
+				finite.error = -EIO;
+		}
+		sending = false;
+	});
 	Simulator::Stop(NanoSeconds(end_mono_ns + scenario.drain_ns));
 	Simulator::Run();
 	sink.Close();
-	write_summary(scenario, files, queue, flows, sink, echo, end_mono_ns);
-	int err = queue.error ? queue.error : sink.error;
+	write_summary(scenario, files, queue, flows, finite, sink, echo, end_mono_ns);
+	int err = queue.error ? queue.error : sink.error ? sink.error : finite.error;
 
 	for (const auto &flow : flows) {
 		if (!err)
@@ -204,7 +236,7 @@ int simulate(const struct scenario &scenario, Files &files)
 int main(int argc, char **argv)
 {
 	struct scenario scenario;
-	Files files;
+	Files files = {};
 	int err = scenario_read(&scenario, argc, argv);
 
 	if (err)
@@ -216,8 +248,8 @@ int main(int argc, char **argv)
 	}
 	RngSeedManager::SetSeed(static_cast<uint32_t>(scenario.seed));
 	err = simulate(scenario, files);
-	for (struct records *records : {&files.postcards, &files.trace, &files.goodput}) {
-		const int close_err = records_close(records);
+	for (struct records *records : {&files.postcards, &files.trace, &files.goodput, &files.flows}) {
+		const int close_err = records->block ? records_close(records) : 0;
 
 		err = err ? err : close_err;
 	}

@@ -59,20 +59,27 @@ int records_add_postcard(struct records *records, uint64_t rx_mono_ns, const str
 	return err;
 }
 
-int records_add_tcp(struct records *records, const struct tcp_record *record)
+static int add(struct records *records, const void *record)
 {
 	int err;
 
-	memcpy(slot(records, &err), record, sizeof(*record));
+	memcpy(slot(records, &err), record, records->header.record_bytes);
 	return err;
+}
+
+int records_add_tcp(struct records *records, const struct tcp_record *record)
+{
+	return add(records, record);
 }
 
 int records_add_goodput(struct records *records, const struct goodput_record *record)
 {
-	int err;
+	return add(records, record);
+}
 
-	memcpy(slot(records, &err), record, sizeof(*record));
-	return err;
+int records_add_flow(struct records *records, const struct flow_record *record)
+{
+	return add(records, record);
 }
 
 int records_close(struct records *records)

@@ -9,6 +9,7 @@
 extern "C" {
 #endif
 
+#include "wire/flow_record.h"
 #include "wire/goodput_record.h"
 #include "wire/postcard.h"
 #include "wire/raw_file.h"
@@ -29,6 +30,7 @@ int records_create(struct records *records, const char *path, uint16_t kind, uin
 int records_add_postcard(struct records *records, uint64_t rx_mono_ns, const struct postcard *card);
 int records_add_tcp(struct records *records, const struct tcp_record *record);
 int records_add_goodput(struct records *records, const struct goodput_record *record);
+int records_add_flow(struct records *records, const struct flow_record *record);
 
 /* Writes the last block. 0 or -errno. */
 int records_close(struct records *records);

@@ -10,7 +10,7 @@
 #include "lib/options.h"
 #include "lib/report.h"
 
-enum { LINE_BYTES = 128, MOST_FLOWS = 65536 };
+enum { LINE_BYTES = 160, MOST_FLOWS = 2100000, LEAST_ROOM = 1024 };
 
 #define MOST_NS ((uint64_t)1 << 62)
 
@@ -18,10 +18,11 @@ const char *const program_name = "simulator";
 
 static const char USAGE[] =
 	"usage: simulator --rate-bps N --data-delay-ns N ... --directory DIR <FLOWS\n"
-	"Simulates long TCP flows through one queue with ns-3, and writes postcards.bsp, tcp.bst, "
-	"goodput.bsg\n"
-	"and simulator.json into DIR. FLOWS has a line per flow:\n"
-	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT START_NS EXTRA_DELAY_NS\n"
+	"Simulates TCP flows through one queue with ns-3, and writes postcards.bsp, tcp.bst, goodput.bsg\n"
+	"and simulator.json into DIR, with finite flows flows.bsf, too. FLOWS has a line per flow:\n"
+	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT START_NS EXTRA_DELAY_NS [BYTES USER]\n"
+	"With BYTES the flow connects at its START, sends so much and closes; else it lasts. START of a\n"
+	"USER's flow counts from the end of the user's flow in a line before.\n"
 	"  --sender ADDRESS, --receiver ADDRESS   IPv4 (default 10.77.0.1 and 10.77.0.2)\n"
 	"  --rate-bps N                           of the bottleneck, wire bits\n"
 	"  --data-delay-ns N, --ack-delay-ns N    propagation, one way each\n"
@@ -73,33 +74,51 @@ static bool read_line(char *line, struct scenario_flow *flow)
 
 	flow->type = type_of(strtok_r(line, " \n", &rest));
 	if (!flow->type || !number(&rest, 1, 65535, &client_port) || !number(&rest, 1, 65535, &server_port) ||
-	    !number(&rest, 0, MOST_NS, &flow->start_ns) ||
-	    !number(&rest, 0, MOST_NS, &flow->extra_delay_ns) || strtok_r(NULL, " \n", &rest))
+	    !number(&rest, 0, MOST_NS, &flow->start_ns) || !number(&rest, 0, MOST_NS, &flow->extra_delay_ns))
+		return false;
+	flow->bytes = flow->user = 0;
+	if (strspn(rest, " \n") != strlen(rest) &&
+	    (!number(&rest, 0, MOST_NS, &flow->bytes) || !number(&rest, 0, UINT32_MAX, &flow->user) ||
+	     strtok_r(NULL, " \n", &rest) || (flow->user && !flow->bytes)))
 		return false;
 	flow->client_port = (uint16_t)client_port;
 	flow->server_port = (uint16_t)server_port;
 	return true;
 }
 
+static bool make_room(struct scenario *scenario, uint32_t *room)
+{
+	struct scenario_flow *grown;
+
+	if (scenario->flow_count < *room)
+		return true;
+	*room = *room ? 2 * *room : LEAST_ROOM;
+	grown = realloc(scenario->flows, *room * sizeof(*grown));
+	if (grown)
+		scenario->flows = grown;
+	return grown;
+}
+
 static int read_flows(struct scenario *scenario, FILE *file)
 {
 	char line[LINE_BYTES];
+	uint32_t room = 0;
 
-	scenario->flows = calloc(MOST_FLOWS, sizeof(*scenario->flows));
-	if (!scenario->flows)
-		return -ENOMEM;
 	while (fgets(line, sizeof(line), file)) {
+		if (!make_room(scenario, &room))
+			return -ENOMEM;
 		if (scenario->flow_count == MOST_FLOWS || !strchr(line, '\n') ||
 		    !read_line(line, scenario->flows + scenario->flow_count)) {
 			complain("line %u of the flows: give CONGESTION_CONTROL CLIENT_PORT SERVER_PORT "
 				 "START_NS "
-				 "EXTRA_DELAY_NS; ns-3 has reno, cubic, bbr, bic, dctcp, highspeed, htcp, "
+				 "EXTRA_DELAY_NS [BYTES USER]; ns-3 has reno, cubic, bbr, bic, dctcp, "
+				 "highspeed, htcp, "
 				 "hybla, "
 				 "illinois, lp, scalable, vegas, veno, westwood, yeah; at most %d flows",
 				 scenario->flow_count + 1, MOST_FLOWS);
 			return -EINVAL;
 		}
-		scenario->flow_count++;
+		scenario->long_count += !scenario->flows[scenario->flow_count++].bytes;
 	}
 	if (!scenario->flow_count) {
 		complain("no flows on standard input: give one at least");
@@ -116,7 +135,7 @@ static const char *misfit(const struct scenario *scenario)
 	    inet_pton(AF_INET, scenario->receiver, &address) != 1 ||
 	    !strcmp(scenario->sender, scenario->receiver))
 		return "--sender and --receiver: give two IPv4 addresses";
-	if (scenario->connect_interval_ns * scenario->flow_count > scenario->start_mono_ns)
+	if (scenario->connect_interval_ns * scenario->long_count > scenario->start_mono_ns)
 		return "the flows cannot all connect before the start: raise --start-mono-ns, or lower "
 		       "--connect-interval-ns";
 	return NULL;

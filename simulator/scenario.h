@@ -13,13 +13,15 @@ extern "C" {
 
 enum queue_mode { TAIL_DROP, ECN, EGRESS_THRESHOLD };
 
-/* A long flow. */
+/* A long flow, or a finite one. */
 struct scenario_flow {
 	const char *type; /* ns-3's name of its congestion control */
 	uint16_t client_port;
 	uint16_t server_port;
-	uint64_t start_ns;	 /* after start_mono_ns */
+	uint64_t start_ns;	 /* after start_mono_ns, or after the end of the user's flow before */
 	uint64_t extra_delay_ns; /* of its data, beside the link's */
+	uint64_t bytes;		 /* to send; 0: a long flow */
+	uint64_t user;		 /* whose flow it is; 0: nobody's */
 };
 
 struct scenario {
@@ -36,7 +38,7 @@ struct scenario {
 	uint64_t seed;
 	const char *directory; /* where the raw files go */
 	struct scenario_flow *flows;
-	uint32_t flow_count;
+	uint32_t flow_count, long_count;
 };
 
 /* 0, 1 after --help, -EINVAL after one line. */

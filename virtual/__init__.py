@@ -3,8 +3,8 @@
 
 from pathlib import Path
 
-# For every Python inside: no imports from the user's site-packages, no compiled modules written.
-PYTHON_ALONE = {"PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+# For every Python inside: no imports from the user's site-packages, no compiled modules written, sets in one order.
+PYTHON_ALONE = {"PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
 
 # The job's directory as seen from inside.
 RUN_DIRECTORY = Path("/run/bufferscope/run")

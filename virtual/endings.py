@@ -17,6 +17,7 @@ HANG_S = 120.0
 IDLE_SHARE = 0.01  # of a processor: a machine that uses less is idle
 LOOK_S = 2.0  # interval between readings of processor time
 LAST_LINES = 3
+SAMPLE_S = 0.5  # in which the busiest process is looked for
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
 
@@ -29,6 +30,7 @@ class Silence:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+        self.busy_began_s: float | None = None  # time.time() at the start of the program that computes all the time
         self.restart()
 
     def restart(self) -> None:
@@ -48,6 +50,7 @@ class Silence:
         if state(self.pid) in ("T", "t"):
             return f"{silent}, because its process {self.pid} was stopped (SIGSTOP, or a debugger) and not continued"
         if computed_s >= HANG_S * (1 - IDLE_SHARE):
+            self.busy_began_s = busiest_began_s(self.pid)
             return (
                 f"{silent}, and computed all the time: a program in it polls the clock instead of sleeping, and time "
                 "stands still while a program runs"
@@ -116,6 +119,32 @@ def cpu_s(pid: int) -> float:
         if fields and fields[3] == str(pid):
             ticks += sum(map(int, fields[11:13]))
     return ticks / TICKS_PER_S
+
+
+def busiest_began_s(pid: int) -> float | None:
+    """time.time() at the start of the process of the machine's user space that computes most now; None: none does.
+
+    Each program inside has a process of its own.
+    """
+    before = _user_space(pid)
+    time.sleep(SAMPLE_S)
+    computed = {
+        began: ticks - before[each][0] for each, (ticks, began) in _user_space(pid).items() if each in before
+    }  # fmt: skip
+    began_ticks = max(computed, key=lambda began: computed[began], default=None)
+    if began_ticks is None or not computed[began_ticks]:
+        return None
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + began_ticks / TICKS_PER_S
+
+
+def _user_space(pid: int) -> dict[str, tuple[int, int]]:
+    """Processor time and start, in ticks, of the processes in the machine's session beside its kernel. proc(5)"""
+    found = {}
+    for path in PROC.glob("[0-9]*"):
+        fields = _fields(path)
+        if fields and fields[3] == str(pid) and path.name != str(pid):
+            found[path.name] = (sum(map(int, fields[11:13])), int(fields[19]))
+    return found
 
 
 def _fields(process: Path) -> list[str]:

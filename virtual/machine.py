@@ -34,7 +34,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class MachineError(Exception):
-    """The machine cannot boot, or did not end normally; the message is one line."""
+    """The machine cannot boot, or did not end normally; the message is one line. `busy_began_s`: time.time() at the
+    start of the program inside that stopped virtual time, if one did.
+    """
+
+    def __init__(self, message: str, busy_began_s: float | None = None) -> None:
+        super().__init__(message)
+        self.busy_began_s = busy_began_s
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,8 @@ class Machine:
                     break
                 reason = silence.too_long()
                 if reason:
-                    raise MachineError(f"the virtual machine was ended{last_activity(last_message)}: {reason}")
+                    what = f"the virtual machine was ended{last_activity(last_message)}: {reason}"
+                    raise MachineError(what, silence.busy_began_s)
                 time.sleep(POLL_S)
         if "end" not in last_message:
             text = self.job.console.read_text(errors="replace")

@@ -1,22 +1,48 @@
 # SPDX-License-Identifier: MIT
-"""Asks the virtual-time kernel for its abilities by booting it, which takes some tenths of a second."""
+"""Asks the virtual-time kernel for its abilities by booting it, once a kernel: a boot takes a second."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
+from virtual.kernel import digests
 from virtual.machine import Machine, MachineError, MachineJob
 from virtual.messages import Speaker
 
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+MODULES = Path("/sys/module")
 CHECKOUT = Path(__file__).parents[1]
 MEMORY_MIB = 128
+MEMORY = "offers.json"  # beside the kernel
+
+
+class Offer(NamedTuple):
+    """`parameters`: of each congestion control that has any, with their values."""
+
+    congestion_controls: tuple[str, ...]
+    parameters: Mapping[str, Mapping[str, str]]
 
 
 def congestion_controls(kernel: Path) -> tuple[str, ...]:
-    """The names of all congestion controls of `kernel`. Raises MachineError."""
+    """The names of all congestion controls of `kernel`: those that it said last time, or asked. Raises MachineError."""
+    memory, digest = kernel.with_name(MEMORY), digests.of_file(kernel)
+    known = digests.read_json(memory)
+    names = known.get("congestion_controls")
+    if known.get("kernel") == digest and isinstance(names, list):
+        return tuple(map(str, names))
+    asked = ask(kernel).congestion_controls
+    with contextlib.suppress(OSError):  # a user who may not write there asks each time
+        digests.write_json(memory, {"kernel": digest, "congestion_controls": list(asked)})
+    return asked
+
+
+def ask(kernel: Path, boot_parameters: Mapping[str, str] | None = None) -> Offer:
+    """What `kernel` offers after a boot with additional parameters. Raises MachineError."""
     with tempfile.TemporaryDirectory(prefix="bufferscope-") as directory:
         job_directory = Path(directory)
         (job_directory / "logs").mkdir()
@@ -27,17 +53,42 @@ def congestion_controls(kernel: Path) -> tuple[str, ...]:
             job_directory / "logs/console.log",
             MEMORY_MIB,
             seed=0,
+            parameters=dict(boot_parameters or {}),
             environment={"PYTHONPATH": str(CHECKOUT)},
         )
         try:
             with Machine(job) as machine:
-                for message in machine.messages():
-                    if "congestion_controls" in message:
-                        return tuple(sorted(map(str, message["congestion_controls"])))
+                offered = {
+                    str(message["congestion_control"]): message["parameters"]
+                    for message in machine.messages()
+                    if "congestion_control" in message
+                }
         except MachineError as error:  # the error quotes the console's log, which is deleted with the directory
             raise MachineError(f"asking {kernel} which congestion controls it has: {error}") from None
-    raise MachineError(f"{kernel} did not say which congestion controls it has")
+    if not offered:
+        raise MachineError(f"{kernel} did not say which congestion controls it has")
+    return Offer(tuple(sorted(offered)), {name: values for name, values in offered.items() if values})
+
+
+def parameters(names: list[str]) -> dict[str, dict[str, str]]:
+    """The parameters of the running kernel's congestion controls. A module is named like its file, tcp_cubic."""
+    found = {}
+    for name in names:
+        directories = [MODULES / module / "parameters" for module in (f"tcp_{name}", name)]
+        files = [file for directory in directories if directory.is_dir() for file in sorted(directory.iterdir())]
+        if files:
+            found[name] = {file.name: _value(file) for file in files}
+    return found
+
+
+def _value(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:  # a parameter that can only be written
+        return ""
 
 
 if __name__ == "__main__":  # inside
-    Speaker().say(congestion_controls=CONGESTION_CONTROLS.read_text().split())
+    speaker = Speaker()
+    for cc in CONGESTION_CONTROLS.read_text().split():
+        speaker.say(congestion_control=cc, parameters=parameters([cc]).get(cc, {}))

@@ -58,21 +58,21 @@ def test_bootstrap__names_all_that_an_ordinary_user_lacks(machine: Path) -> None
     done = bootstrap(machine)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"error: these Debian packages are missing: (.*); install them as root: apt-get install \1", line
     )
-    assert found, line
-    assert set(found[1].split()) - {"python3-venv"} == wanted()
+    assert match, line
+    assert set(match[1].split()) - {"python3-venv"} == wanted()
 
 
-def test_bootstrap__names_only_what_is_lacking(machine: Path) -> None:
+def test_bootstrap__names_only_missing_packages(machine: Path) -> None:
     done = bootstrap(machine, *(wanted() - {"flex", "bpftool"}))
     assert done.stderr == (
         "error: these Debian packages are missing: bpftool flex; install them as root: apt-get install bpftool flex\n"
     )
 
 
-def test_bootstrap__goes_on_where_nothing_is_lacking(machine: Path) -> None:
+def test_bootstrap__goes_on_without_missing_packages(machine: Path) -> None:
     done = bootstrap(machine, *wanted())
     assert "Debian packages" not in done.stderr
     assert "installing the Python packages of /nowhere/requirements.txt" in done.stdout
@@ -99,7 +99,7 @@ def test_bootstrap__looks_for_packages_before_hosts_are_prepared(machine: Path) 
         (("replay", "experiment"), "ansible/bootstrap.sh requirements.txt"),
     ],
 )
-def test_make__asks_for_what_its_goal_needs(goals: tuple[str, ...], command: str) -> None:
+def test_make__asks_for_the_packages_of_its_goal(goals: tuple[str, ...], command: str) -> None:
     done = subprocess.run(
         ["make", "-n", "-W", "requirements.txt", *goals], cwd=CHECKOUT, capture_output=True, text=True, check=True
     )
@@ -123,6 +123,6 @@ def test_bootstrap__goes_on_where_a_browser_cannot_be_installed(machine: Path) -
     assert "installing the Python packages" in done.stdout
 
 
-def test_bootstrap__asks_for_no_browser_where_nobody_tests(machine: Path) -> None:
+def test_bootstrap__asks_for_no_browser_without_tests(machine: Path) -> None:
     done = bootstrap(machine, *wanted())
     assert "chromium" not in done.stdout + done.stderr

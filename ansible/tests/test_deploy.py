@@ -25,7 +25,7 @@ def test_deploy__twice_in_the_lab_changes_nothing() -> None:
     assert (second.status, second.changed) == (0, 0), second.stdout + second.stderr
 
 
-def test_deploy__copies_what_a_remote_host_needs_and_nothing_twice(tmp_path: Path) -> None:
+def test_deploy__copies_the_needed_files_to_a_remote_host_once(tmp_path: Path) -> None:
     """An SSH host's deployment with a local connection in place of SSH: no checkout, only what was copied."""
     if not (CHECKOUT / "build/collector").exists():
         pytest.skip("not built: collector (make build)")
@@ -75,7 +75,7 @@ def test_deploy__nothing_to_copy_is_one_sentence(tmp_path: Path) -> None:
     assert f"{tmp_path}/build/softswitch missing on this machine: build first (make build)" in line
 
 
-def test_deploy__tells_an_ordinary_user_what_to_install(tmp_path: Path) -> None:
+def test_deploy__names_missing_packages_to_an_ordinary_user(tmp_path: Path) -> None:
     (tmp_path / "id").write_text("#!/bin/sh\necho 1000\n")
     (tmp_path / "id").chmod(0o755)
     variables: dict[str, object] = {"packages_groups": ["x"], "packages_by_group": {"x": ["no-such-b", "no-such-a"]}}

@@ -9,8 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import pytest
 from ansible.tests.conftest import CHECKOUT, Cell
 from experiments import topology
 from experiments.configure import POSTCARD_PORT
+from hosts.tests.patience import wait_until
 
 BINARIES = ("softswitch", "collector", "tcp_trace", "traffic_sink")
 OFF = ("tso", "off", "gso", "off", "gro", "off", "tx", "off")
@@ -119,7 +119,7 @@ def test_start__a_busy_port_is_one_sentence(cell: Cell, programs: dict[str, Any]
     command = [*cell.prefix, "nsenter", "--net=/run/netns/receiver", "iperf3", "--server", "--port", "5201"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as busy:
         try:
-            _wait_until(lambda: ":5201" in cell.run("ss", "-ltnH", netns="receiver"))
+            wait_until(lambda: ":5201" in cell.run("ss", "-ltnH", netns="receiver"))
             played = cell.play("start", "receiver", **programs)
         finally:
             busy.terminate()
@@ -139,19 +139,12 @@ def test_start__too_long_a_socket_path_is_one_sentence(cell: Cell, programs: dic
 def test_stop__a_program_that_died_during_the_run_is_reported(cell: Cell, programs: dict[str, Any]) -> None:
     cell.play("start", "collector:sender", **programs)
     os.kill(_outer_pid(cell, programs, "collector"), signal.SIGKILL)
-    _wait_until(in_cell(cell, programs, "collector.exit").exists)
+    wait_until(in_cell(cell, programs, "collector.exit").exists)
     played = cell.play("stop", "collector:sender", **programs)
     assert played.status == 2
     (line,) = played.stderr.strip().splitlines()
     assert "collector had ended by itself before it was stopped (killed by SIGKILL)" in line
     assert json.loads(in_cell(cell, programs, "tcp_trace.exit").read_text())["exit_status"] == 0
-
-
-def _wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline, "the condition did not hold within 60 s"
-        time.sleep(0.02)
 
 
 def _outer_pid(cell: Cell, run: dict[str, Any], name: str) -> int:

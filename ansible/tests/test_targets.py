@@ -160,7 +160,7 @@ def sentence(played: Played) -> str:
     return line
 
 
-def test_tofino__what_the_sde_lacks_is_one_sentence(
+def test_tofino__a_missing_part_of_the_sde_is_one_sentence(
     deploy: Callable[..., Played], sde: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SDE", "SDE_INSTALL"):
@@ -198,7 +198,7 @@ def bmv2(tmp_path: Path, **more: object) -> Played:
     return play("-i", tmp_path / "hosts.json", DEPLOY, variables=variables | more)
 
 
-def test_bmv2__that_nobody_offers_is_one_sentence(tmp_path: Path) -> None:
+def test_bmv2__without_a_package_is_one_sentence(tmp_path: Path) -> None:
     line = sentence(bmv2(tmp_path, bmv2_program="no-such-switch", bmv2_package="no-such-package"))
     assert "no apt source of this machine has the package no-such-package" in line
     assert "https://github.com/p4lang/behavioral-model#installing-bmv2" in line

@@ -7,29 +7,23 @@
  * reaction to ECN, or a timeout begins. A flow that does not react keeps its window through the recovery; lost segments
  * are repaired as ever. In slow start every loss halves, because w there says nothing of a fair share: otherwise the
  * window that overshot the path would stay for w loss events.
- *
- * For BPF struct_ops the two callbacks can stay as they are, except for the draw (bpf_get_prandom_u32) and the module's
- * init function (a map of type struct_ops); tcp_reno_cong_avoid and tcp_reno_undo_cwnd are kfuncs there.
  */
-#include <linux/module.h>
-#include <linux/random.h>
-#include <net/tcp.h>
+#include "congestion.h"
 
 /* The flow's own generator: what a flow draws does not depend on what other flows draw. */
-struct reno_1w {
+struct reno_1w_flow {
 	u64 state;
 };
 
-/* The kernel's random numbers follow from the machine's seed (virtual/kernel/patches/seeded-random.patch). */
-static void begin(struct sock *sk)
+CALLBACK(void, begin, struct sock *sk)
 {
-	struct reno_1w *flow = inet_csk_ca(sk);
+	struct reno_1w_flow *flow = inet_csk_ca(sk);
 
-	get_random_bytes(&flow->state, sizeof(flow->state));
+	flow->state = random_u64();
 }
 
 /* splitmix64, its upper half. */
-static u32 draw(struct reno_1w *flow)
+static u32 draw(struct reno_1w_flow *flow)
 {
 	u64 z = flow->state += 0x9e3779b97f4a7c15ULL;
 
@@ -38,7 +32,7 @@ static u32 draw(struct reno_1w *flow)
 	return (z ^ (z >> 31)) >> 32;
 }
 
-static u32 ssthresh(struct sock *sk)
+CALLBACK(u32, ssthresh, struct sock *sk)
 {
 	u32 window = tcp_snd_cwnd(tcp_sk(sk));
 
@@ -47,28 +41,19 @@ static u32 ssthresh(struct sock *sk)
 	return max(window, 2U);
 }
 
-static struct tcp_congestion_ops algorithm __read_mostly = {
-	.name = "reno_1w",
-	.owner = THIS_MODULE,
-	.init = begin,
-	.ssthresh = ssthresh,
-	.cong_avoid = tcp_reno_cong_avoid,
-	.undo_cwnd = tcp_reno_undo_cwnd,
-};
-
-static int __init start(void)
+/* BPF has no pointer to a function of the kernel: these two are called, not named below. */
+CALLBACK(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
-	BUILD_BUG_ON(sizeof(struct reno_1w) > ICSK_CA_PRIV_SIZE);
-	return tcp_register_congestion_control(&algorithm);
+	tcp_reno_cong_avoid(sk, ack, acked);
 }
 
-static void __exit stop(void)
+CALLBACK(u32, undo_cwnd, struct sock *sk)
 {
-	tcp_unregister_congestion_control(&algorithm);
+	return tcp_reno_undo_cwnd(sk);
 }
 
-module_init(start);
-module_exit(stop);
+CONGESTION_CONTROL(struct reno_1w_flow, .init = begin, .ssthresh = ssthresh, .cong_avoid = cong_avoid,
+		   .undo_cwnd = undo_cwnd);
 
 MODULE_DESCRIPTION("Reno with a reduction probability of 1/w");
 MODULE_LICENSE("Dual MIT/GPL");

@@ -81,12 +81,28 @@ static int make_directory(struct instance *instance)
 	return err;
 }
 
+/* Closes every descriptor above stderr but two. */
+static void close_others(int kept, int also_kept)
+{
+	int first = kept < also_kept ? kept : also_kept, second = kept < also_kept ? also_kept : kept;
+	long most = sysconf(_SC_OPEN_MAX);
+
+	if (first > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, first - 1, 0);
+	if (second > first + 1)
+		close_range(first + 1, second - 1, 0);
+	if (!close_range(second + 1, ~0U, 0))
+		return;
+	for (int other = STDERR_FILENO + 1; other < most && other < 4096; other++) /* Linux before 5.9 */
+		if (other != kept && other != also_kept)
+			close(other);
+}
+
 /* The child: waits until the tracer's end of the pipe closes. The child blocks the signals that end the tracer, and
  * has its own session, so a signal to the tracer's terminal or process group does not end the child.
  */
 static _Noreturn void remove_at_end(const struct instance *instance, int lifeline)
 {
-	long most = sysconf(_SC_OPEN_MAX);
 	int fd = open("/dev/null", O_RDWR);
 	char byte;
 
@@ -94,9 +110,7 @@ static _Noreturn void remove_at_end(const struct instance *instance, int lifelin
 	prctl(PR_SET_NAME, "tcp_trace_end");
 	for (int standard = STDIN_FILENO; fd >= 0 && standard <= STDERR_FILENO; standard++)
 		dup2(fd, standard);
-	for (int other = STDERR_FILENO + 1; other < most && other < 4096; other++)
-		if (other != lifeline && other != instance->instances)
-			close(other);
+	close_others(lifeline, instance->instances);
 	while (read(lifeline, &byte, 1) < 0 && errno == EINTR)
 		;
 	for (int tries = 0; tries < TRIES; tries++) {

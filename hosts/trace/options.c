@@ -30,6 +30,7 @@ static const char USAGE[] =
 	"  --btf FILE         the kernel's types, for bpf (default /sys/kernel/btf/vmlinux)\n"
 	"  --status           one line of JSON a second on stdout\n"
 	"  --status-ms N      every N ms instead\n"
+	"  --read-ms N        empty the rings every N ms (default 20)\n"
 	"  --verbose          print the messages of libbpf and the verifier on stderr\n";
 
 static int read_ports(void *to, const char *name, char *text)
@@ -82,6 +83,7 @@ int options_parse(struct options *options, int argc, char **argv)
 		OPTION_TEXT("btf", &options->btf),
 		OPTION_FLAG("status", &options->status),
 		OPTION_NUMBER("status-ms", &options->status_ms, 1, 3600000),
+		OPTION_NUMBER("read-ms", &options->read_ms, 1, 500),
 		OPTION_FLAG("verbose", &options->verbose),
 		OPTIONS_END,
 	};
@@ -91,6 +93,7 @@ int options_parse(struct options *options, int argc, char **argv)
 		.ring_bytes = 16 << 20,
 		.last_port = 65535,
 		.status_ms = 1000,
+		.read_ms = 20, /* a ring of 16 MiB lasts 25 times as long at 200 k events/s on one CPU */
 	};
 	err = options_read(rows, USAGE, argc, argv);
 	if (!err && options->btf && options->source == SOURCE_TRACEFS) {

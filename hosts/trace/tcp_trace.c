@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Traces the TCP sockets of one network namespace into a raw file: a record of the socket's state for every segment
 // received and every segment retransmitted. The kernel fills rings and wakes nobody. This process polls the rings
-// every READ_EVERY_MS and writes blocks. Every event that the kernel could not deliver or the disk not store is
+// every --read-ms and writes blocks. Every event that the kernel could not deliver or the disk not store is
 // counted.
 #include <errno.h>
 #include <poll.h>
@@ -23,8 +23,8 @@
 #include "summary.h"
 
 enum {
-	READ_EVERY_MS = 20,   /* a ring of 16 MiB lasts 25 times as long at 200 k events/s on one CPU */
-	SETTLE_TRIES = 50,    /* waits of READ_EVERY_MS for events in progress when the source is stopped */
+	SETTLE_MS = 20, /* between two looks for events in progress when the source is stopped */
+	SETTLE_TRIES = 50,
 	FLUSH_EVERY_MS = 500, /* the file format promises at least one block a second */
 	NS_PER_MS = 1000000,
 };
@@ -120,7 +120,7 @@ static void run(struct trace *trace)
 
 	sigemptyset(&unblocked);
 	while (!stop) {
-		const struct timespec pause = {.tv_nsec = READ_EVERY_MS * NS_PER_MS};
+		const struct timespec pause = {.tv_nsec = (long)trace->options.read_ms * NS_PER_MS};
 
 		ppoll(NULL, 0, &pause, &unblocked);
 		read_rings(trace);
@@ -139,7 +139,7 @@ static void run(struct trace *trace)
 /* Stops the source and reads the rings until they are empty. */
 static int drain(struct trace *trace)
 {
-	const struct timespec pause = {.tv_nsec = READ_EVERY_MS * NS_PER_MS};
+	const struct timespec pause = {.tv_nsec = SETTLE_MS * NS_PER_MS};
 	uint64_t missing = 1;
 
 	trace->source.operations->stop(&trace->source);

@@ -9,10 +9,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from hosts import moment, room
+from hosts.ending import ended_within
 from hosts.traffic.outcome import StoppedError
 
 PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
@@ -59,35 +61,60 @@ def end_all(children: Sequence[subprocess.Popen[bytes]]) -> None:
             child.wait()
 
 
-def carry_out(name: str, arguments: Sequence[str], lines: Iterable[str], seconds: float) -> tuple[int, list[str]]:
-    """Runs one of our own programs with `lines` as its standard input, for at most `seconds` + REPORT_SECONDS.
+class Task(NamedTuple):
+    """One of our own programs, with `lines` as its standard input. It may take `seconds` + REPORT_SECONDS."""
 
-    Returns its exit status and its error messages.
-    """
+    name: str
+    arguments: Sequence[str]
+    lines: Iterable[str]
+    seconds: float
+
+
+def carry_out(name: str, arguments: Sequence[str], lines: Iterable[str], seconds: float) -> tuple[int, list[str]]:
+    """Runs a program; returns its exit status and its error messages."""
+    return carry_out_all([Task(name, arguments, lines, seconds)])[0]
+
+
+def carry_out_all(tasks: Sequence[Task]) -> list[tuple[int, list[str]]]:
+    """Runs programs at the same time. Ends all when one has failed. Returns (exit status, error messages) of each."""
     # Files, not pipes: if a signal interrupts the wait, there is no pipe to feed or to drain.
-    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as output:
-        stdin.writelines(line.encode() for line in lines)
-        stdin.seek(0)
-        argv = [built(name), *arguments]
-        moment.wait_for_whole()
-        program = start(argv, stdin, output)
-        errors = _wait(name, program, seconds + REPORT_SECONDS)
-        end_all([program])
-        output.seek(0)
-        said = [line.removeprefix(f"{name}: ") for line in output.read().decode(errors="replace").splitlines()]
-    errors += [line for line in said if line not in errors]
-    if program.returncode and not errors:
-        full = room.full(Path(tempfile.gettempdir()))
-        errors.append(f"{name} ended with status {program.returncode} and said nothing{full and f'; {full}'}")
-    return program.returncode, errors
+    with ExitStack() as files:
+        programs, outputs = [], []
+        for task in tasks:
+            stdin, output = (files.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+            stdin.writelines(line.encode() for line in task.lines)
+            stdin.seek(0)
+            outputs.append((stdin, output))
+        for task, (stdin, output) in zip(tasks, outputs, strict=True):
+            argv = [built(task.name), *task.arguments]
+            moment.wait_for_whole()
+            programs.append(start(argv, stdin, output))
+            files.callback(end_all, [programs[-1]])
+        errors: list[list[str]] = []
+        for task, program in zip(tasks, programs, strict=True):
+            failed = any(errors) or any(ended.returncode for ended in programs)
+            errors.append([] if failed else _wait(task.name, program, task.seconds + REPORT_SECONDS))
+        end_all(programs)
+        said = [_said(task.name, output) for task, (_, output) in zip(tasks, outputs, strict=True)]
+    results = []
+    for task, program, found, lines in zip(tasks, programs, errors, said, strict=True):
+        found += [line for line in lines if line not in found]
+        if program.returncode and not found:
+            full = room.full(Path(tempfile.gettempdir()))
+            found.append(f"{task.name} ended with status {program.returncode} and said nothing{full and f'; {full}'}")
+        results.append((program.returncode, found))
+    return results
+
+
+def _said(name: str, output: IO[bytes]) -> list[str]:
+    output.seek(0)
+    return [line.removeprefix(f"{name}: ") for line in output.read().decode(errors="replace").splitlines()]
 
 
 def _wait(name: str, program: subprocess.Popen[bytes], seconds: float) -> list[str]:
     """Waits for the program's end. Returns errors; after an error the program may still run."""
     try:
-        program.wait(seconds)
+        ended = ended_within(program, seconds)
     except StoppedError as stopped:
         return [f"ended by {stopped} before its time"]
-    except subprocess.TimeoutExpired:
-        return [f"{name} has not ended after {seconds:.0f} s: it was killed"]
-    return []
+    return [] if ended else [f"{name} has not ended after {seconds:.0f} s: it was killed"]

@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""Long and finite flows by our own generator: writes the list of flows for build/tcp_flows and reads its report."""
+"""Long and finite flows by our own generator: writes the list of flows for build/tcp_flows and reads its report.
+
+Datagrams beside them: a process of build/open_loop a group, from the common start to the end of the traffic.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from hosts.traffic import child, transfers
+from hosts.traffic import child, open_loop, transfers
 from hosts.traffic.outcome import planned_start, read_report, refuse_to_overwrite, seconds_until
 from hosts.traffic.plan import LongFlowsPlan
+from hosts.traffic.plan_reader import PlanError
 
 REPORT = "tcp_flows.json"
 RECORDS = "flows.bsf"
+MOST_PORT = 65535
+LONG_FLOWS = -1
 
 
 def offsets_ns(plan: LongFlowsPlan) -> list[int]:
@@ -25,19 +30,41 @@ def offsets_ns(plan: LongFlowsPlan) -> list[int]:
 
 
 def flow_lines(plan: LongFlowsPlan) -> Iterator[str]:
-    """Standard input of tcp_flows: CC CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [ADDRESS]."""
+    """Standard input of tcp_flows: CC CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [WORD...].
+
+    Raises PlanError if a group of finite flows needs the server ports of another.
+    """
     offsets = iter(offsets_ns(plan))
     for process in plan.processes:
+        cc = plan.kernel_name(process.cc)
         for number in range(process.flows):
-            yield f"{process.cc} {process.first_client_port + number} {process.server_port} {next(offsets)} 0 0\n"
+            ports = f"{process.first_client_port + number} {process.server_port}"
+            yield f"{cc} {ports} {next(offsets)} 0 0{process.settings.words()}\n"
     users_before = 0
+    owners = _port_owners(plan)
     for number, group in enumerate(plan.transfers):
+        cc, settings = plan.kernel_name(group.cc), group.settings.words()
         for index, transfer in enumerate(transfers.draw(group, number, finite_ns(plan), plan.seed)):
             client_port, server_port = transfers.ports(index, group)
+            if owners.get(server_port, number) != number or server_port > MOST_PORT:
+                raise PlanError([f"transfers[{number}]: its flow {index + 1} needs server port {server_port}, which "
+                                 f"{_owner(owners.get(server_port))}; leave more ports"])  # fmt: skip
             user = users_before + transfer.user if transfer.user else 0
-            source = f" {group.sources[transfer.source]}" if group.sources else ""
-            yield f"{group.cc} {client_port} {server_port} {transfer.offset_ns} {transfer.size_bytes} {user}{source}\n"
+            words = (f" from={group.sources[transfer.source]}" if group.sources else "") + settings
+            yield f"{cc} {client_port} {server_port} {transfer.offset_ns} {transfer.size_bytes} {user}{words}\n"
         users_before += group.users
+
+
+def _port_owners(plan: LongFlowsPlan) -> dict[int, int]:
+    """Server port -> number of the group of finite flows; LONG_FLOWS of long flows."""
+    owners = {process.server_port: LONG_FLOWS for process in plan.processes}
+    return owners | {group.first_server_port: number for number, group in enumerate(plan.transfers)}
+
+
+def _owner(number: int | None) -> str:
+    if number is None:
+        return f"is beyond {MOST_PORT}"
+    return "is of long flows" if number == LONG_FLOWS else f"is of transfers[{number}]"
 
 
 def finite_ns(plan: LongFlowsPlan) -> int:
@@ -52,9 +79,7 @@ def arguments(plan: LongFlowsPlan, server: str, start_mono_ns: int, directory: P
     words += ["--start-mono-ns", str(start_mono_ns), "--duration-ns", str(plan.duration_ns)]
     words += ["--connect-interval-ns", str(plan.connect_interval_ns), "--drain-ns", str(plan.drain_ns)]
     words += ["--setup-ns", str(plan.setup_seconds * 1_000_000_000)]
-    words += ["--mss", str(plan.mss_bytes)] if plan.mss_bytes is not None else []
-    words += ["--window", str(plan.window_segments)] if plan.window_segments else []
-    return words + (["--ecn"] if plan.ecn else []) + (["--pacing"] if plan.pacing else [])
+    return words + (["--mss", str(plan.mss_bytes)] if plan.mss_bytes is not None else [])
 
 
 def longest_seconds(plan: LongFlowsPlan, start_mono_ns: int) -> float:
@@ -66,17 +91,49 @@ def longest_seconds(plan: LongFlowsPlan, start_mono_ns: int) -> float:
 
 def run(plan: LongFlowsPlan, directory: Path, addresses: tuple[str, str]) -> dict[str, Any]:
     """Runs the plan; returns the contents of traffic.json. Raises TrafficError, ProgramMissingError."""
-    start_ns = planned_start(plan.start_mono_ns) if plan.start_mono_ns else 0
-    for name in (REPORT, RECORDS):
+    start_ns = planned_start(plan.start_mono_ns) if plan.start_mono_ns or plan.datagrams else 0
+    reports = [f"open_loop-{number}.json" for number in range(1, len(plan.datagrams) + 1)]
+    for name in (REPORT, RECORDS, *reports):
         refuse_to_overwrite(directory / name)
-    words = arguments(plan, addresses[1], start_ns, directory)
-    status, errors = child.carry_out("tcp_flows", words, flow_lines(plan), longest_seconds(plan, start_ns))
-    return describe(plan, addresses, status, read_report(directory / REPORT, errors), errors)
+    tasks = [_tcp_task(plan, addresses[1], start_ns, directory)] if plan.processes or plan.transfers else []
+    for group, name in zip(plan.datagrams, reports, strict=True):
+        words = open_loop.arguments(group, addresses[1], start_ns, finite_ns(plan), directory / name)
+        tasks.append(child.Task("open_loop", words, (), seconds_until(start_ns) + finite_ns(plan) / 1e9))
+    outcomes = child.carry_out_all(tasks)
+    errors = [error for _, of_task in outcomes for error in of_task]
+    of_tcp = len(tasks) - len(reports)
+    report = read_report(directory / REPORT, errors) if of_tcp else {}
+    sent = []
+    for (status, _), name in zip(outcomes[of_tcp:], reports, strict=True):
+        sent.append(Sent(status, name, read_report(directory / name, errors)))
+        errors += open_loop.unsent(sent[-1].report)
+    if not of_tcp:
+        report = _times_of(sent[0].report)
+    return describe(plan, addresses, outcomes[0][0], report, sent, errors)
+
+
+class Sent(NamedTuple):
+    """What a process of build/open_loop has sent. `file` is the name of its report."""
+
+    status: int
+    file: str
+    report: dict[str, Any]
+
+
+def _tcp_task(plan: LongFlowsPlan, server: str, start_ns: int, directory: Path) -> child.Task:
+    words = arguments(plan, server, start_ns, directory)
+    return child.Task("tcp_flows", words, flow_lines(plan), longest_seconds(plan, start_ns))
+
+
+def _times_of(report: dict[str, Any]) -> dict[str, Any]:
+    """The times of the traffic in a report of build/open_loop."""
+    return {name: report.get(name, 0) for name in ("start_mono_ns", "end_mono_ns", "ended_mono_ns")}
 
 
 def describe(
-    plan: LongFlowsPlan, addresses: tuple[str, str], status: int, report: dict[str, Any], errors: list[str]
-) -> dict[str, Any]:
+    plan: LongFlowsPlan, addresses: tuple[str, str], status: int, report: dict[str, Any], sent: list[Sent],
+    errors: list[str],
+) -> dict[str, Any]:  # fmt: skip
     """The contents of traffic.json. Every long flow of the plan was sending from `start_mono_ns` to `end_mono_ns`."""
     by_port = {entry["client_port"]: entry for entry in report.get("flows", [])}
     flows: list[dict[str, Any]] = []
@@ -86,7 +143,7 @@ def describe(
         entries = [by_port[port] for port in ports if port in by_port]
         groups.append(
             {
-                **asdict(process),
+                **process.described(),
                 "exit_status": status,
                 "report": REPORT,
                 "started_mono_ns": min((entry["started_mono_ns"] for entry in entries), default=0),
@@ -101,6 +158,9 @@ def describe(
             flow |= {"src_port": port, "dst_port": process.server_port}
             numbers = {name: by_port.get(port, {}).get(name) for name in ("started_mono_ns", "bytes_acked")}
             flows.append({**flow, **numbers})
+    for of_datagrams, done in zip(plan.datagrams, sent, strict=True):
+        groups.append(open_loop.described_group(of_datagrams, done.status, done.file))
+        flows += open_loop.described_flows(of_datagrams, addresses, done.report, len(flows))
     start_ns = report.get("start_mono_ns", 0)
     content = {
         "generator": plan.generator,
@@ -114,6 +174,9 @@ def describe(
         "groups": groups,
         "errors": errors,
     }
+    drawn = zip(plan.datagrams, sent, strict=True)
+    datagrams = [open_loop.described_draws(of_datagrams, done.report) for of_datagrams, done in drawn]
+    content |= {"datagrams": datagrams} if datagrams else {}
     return content | _of_transfers(plan, status, report)
 
 

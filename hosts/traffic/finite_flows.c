@@ -42,7 +42,7 @@ static void finish(struct run *run, struct flow *flow, uint8_t end)
 
 static int write_on(struct run *run, struct flow *flow)
 {
-	return pump_is_open(&run->pump) ? flow_pump(flow, &run->path, &run->pump) : flow_write_all(flow);
+	return pump_is_open(&run->pump) ? flow_pump(flow, &run->pump) : flow_write_all(flow);
 }
 
 int finite_flow_begin(struct run *run, struct flow *flow, uint64_t due_mono_ns)

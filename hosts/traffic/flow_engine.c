@@ -134,7 +134,7 @@ static int start_sending(struct run *run, struct flow *flow)
 {
 	flow->state = FLOW_SENDING;
 	if (pump_is_open(&run->pump))
-		return flow_pump(flow, &run->path, &run->pump);
+		return flow_pump(flow, &run->pump);
 	return flow_write(flow) || tcp_flows_watch(run, EPOLL_CTL_MOD, flow, EPOLLOUT | EPOLLRDHUP);
 }
 

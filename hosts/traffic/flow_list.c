@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads the flows strictly: six or seven words a line, every number in bounds.
+// Reads the flows strictly: six words a line and known settings, every number in bounds.
 #include "flow_list.h"
 
 #include <arpa/inet.h>
@@ -11,9 +11,9 @@
 
 #include "../../lib/report.h"
 
-enum { LINE_BYTES = 160, FIRST_CAPACITY = 1024 };
+enum { LINE_BYTES = 256, FIRST_CAPACITY = 1024 };
 
-#define FORM "CC CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [ADDRESS]"
+#define FORM "CC CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [WORD...]"
 
 /* The stored name, so that a flow needs a pointer only. NULL: no name of a congestion control, or too many names. */
 static const char *intern(struct flow_list *list, const char *word)
@@ -60,22 +60,40 @@ static bool next_number(char **rest, uint64_t low, uint64_t high, uint64_t *valu
 	return word && whole_number(word, low, high, value);
 }
 
+/* A word after the numbers: from=ADDRESS, window=N, buffer=N, pacing or ecn. */
+static bool read_setting(struct flow_list *list, struct flow *flow, const char *word)
+{
+	const char *value = strchr(word, '=');
+	size_t length = value ? (size_t)(value - word) : 0;
+	uint64_t number;
+
+	if (!strcmp(word, "pacing"))
+		return flow->pacing = true;
+	if (!strcmp(word, "ecn"))
+		return flow->ecn = true;
+	if (!value++)
+		return false;
+	if (length == 4 && !strncmp(word, "from", length))
+		return (flow->source = intern_source(list, value));
+	if (length != 6)
+		return false;
+	if (!strncmp(word, "window", length) && whole_number(value, 1, MOST_WINDOW_SEGMENTS, &number))
+		return (flow->window_segments = (uint32_t)number);
+	if (!strncmp(word, "buffer", length) && whole_number(value, 1, INT32_MAX, &number))
+		return (flow->buffer_bytes = (uint32_t)number);
+	return false;
+}
+
 static bool read_line(struct flow_list *list, char *line, struct flow *flow)
 {
 	uint64_t client_port, server_port, offset_ns, bytes, user;
-	const struct sockaddr_storage *source = NULL;
-	const char *address;
-	char *rest = line;
+	char *rest = line, *word;
 	const char *cc = intern(list, strtok_r(line, " \n", &rest));
 
 	if (!cc || !next_number(&rest, 1, 65535, &client_port) ||
 	    !next_number(&rest, 1, 65535, &server_port) || !next_number(&rest, 0, INT64_MAX, &offset_ns) ||
 	    !next_number(&rest, 0, INT64_MAX, &bytes) || !next_number(&rest, 0, UINT32_MAX, &user) ||
 	    (user && !bytes))
-		return false;
-	address = strtok_r(NULL, " \n", &rest);
-	source = address ? intern_source(list, address) : NULL;
-	if (address && (!source || strtok_r(NULL, " \n", &rest)))
 		return false;
 	*flow = (struct flow){
 		.cc = cc,
@@ -84,9 +102,13 @@ static bool read_line(struct flow_list *list, char *line, struct flow *flow)
 		.offset_ns = offset_ns,
 		.bytes = bytes,
 		.user = (uint32_t)user,
-		.source = source,
 		.fd = -1,
 	};
+	while ((word = strtok_r(NULL, " \n", &rest)))
+		if (!read_setting(list, flow, word))
+			return false;
+	list->with_ecn += flow->ecn;
+	list->with_window |= flow->window_segments > 0;
 	return true;
 }
 

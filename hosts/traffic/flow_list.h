@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * The flows of tcp_flows, one a line of its standard input:
- *   CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [ADDRESS]
+ *   CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [WORD...]
  * BYTES 0: a long flow. It connects before the common start and sends from OFFSET_NS after the start to the end.
  * Otherwise a finite flow, which connects, sends BYTES and closes. With USER 0 it connects OFFSET_NS after the start.
  * A user's finite flows follow each other in the order of their lines: the first connects OFFSET_NS after the start,
  * each other one OFFSET_NS after the end of the flow before it.
- * ADDRESS, IPv4 or IPv6, is the client's; without it the kernel chooses. It selects the flow's path at the switch.
+ * Words, in any order:
+ *   from=ADDRESS  the client's, IPv4 or IPv6; without it the kernel chooses. It selects the flow's path at the switch
+ *   window=N      most segments in flight, whatever the congestion control; needs the traffic device (pump.h)
+ *   buffer=N      bytes of its send buffer; without it the host's settings bound the buffer
+ *   pacing        segments are spread over the round trip
+ *   ecn           a connection without ECN is a failure. If only some flows have this word, each flow's SYN asks for
+ *                 ECN as the word says, else as the host is set
  * The caller has checked the plan as a whole; a malformed line is still reported with its number.
  */
 #ifndef TRAFFIC_FLOW_LIST_H
@@ -20,7 +26,8 @@ enum {
 	MOST_FLOWS = 1 << 22,	       /* of a program: bounds the memory of each to 1.2 GiB */
 	MOST_CONGESTION_CONTROLS = 64, /* of one run */
 	MOST_SOURCES = 256,	       /* client addresses of one run */
-	CC_NAME_BYTES = 16,	       /* TCP_CA_NAME_MAX, net/tcp.h */
+	MOST_WINDOW_SEGMENTS = 1000000,
+	CC_NAME_BYTES = 16, /* TCP_CA_NAME_MAX, net/tcp.h */
 };
 
 enum flow_state {
@@ -41,8 +48,12 @@ struct flow {
 	struct flow *next;		       /* of the same user */
 	bool follows;			       /* another flow of the same user */
 	uint32_t user;
+	uint32_t window_segments; /* 0: no bound */
+	uint32_t buffer_bytes;	  /* 0: as the host is set */
 	uint16_t client_port;
 	uint16_t server_port;
+	bool pacing;
+	bool ecn;
 
 	enum flow_state state;
 	int fd;
@@ -63,6 +74,8 @@ struct flow_list {
 	uint32_t long_count;
 	struct sockaddr_storage sources[MOST_SOURCES]; /* as many as are named; family 0 after them */
 	char ccs[MOST_CONGESTION_CONTROLS][CC_NAME_BYTES];
+	uint32_t with_ecn; /* number of flows */
+	bool with_window;  /* of any flow */
 };
 
 /* Reads all flows of file. 0, or -errno after one message; nothing to free then. */

@@ -54,7 +54,7 @@ __attribute__((format(printf, 3, 4))) static int fail(struct flow *flow, int err
 static int open_socket(struct flow *flow, const struct path *path)
 {
 	struct sockaddr_storage local = {.ss_family = path->server.address.ss_family};
-	const int on = 1, mss = (int)path->mss_bytes;
+	const int on = 1, mss = (int)path->mss_bytes, buffer = (int)(flow->buffer_bytes / 2);
 	const unsigned long rate = PACING_UNBOUNDED;
 	socklen_t length;
 
@@ -80,7 +80,11 @@ static int open_socket(struct flow *flow, const struct path *path)
 			    flow->cc, strerror(errno));
 	if (mss && setsockopt(flow->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof(mss)))
 		return fail(flow, -errno, "setting a segment size of %d bytes: %s", mss, strerror(errno));
-	if (path->pacing && setsockopt(flow->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
+	/* The kernel doubles the value. */
+	if (flow->buffer_bytes && setsockopt(flow->fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)))
+		return fail(flow, -errno, "setting a send buffer of %u bytes: %s", flow->buffer_bytes,
+			    strerror(errno));
+	if (flow->pacing && setsockopt(flow->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
 		return fail(flow, -errno, "starting the pacing: %s", strerror(errno));
 	/* Otherwise an earlier flow that ended with a FIN blocks the port for a minute (TIME-WAIT). */
 	setsockopt(flow->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -89,7 +93,7 @@ static int open_socket(struct flow *flow, const struct path *path)
 	return 0;
 }
 
-int flow_connect(struct flow *flow, const struct path *path)
+int flow_connect(struct flow *flow, struct path *path)
 {
 	struct sockaddr_storage server = path->server.address;
 	socklen_t length = sizeof(struct sockaddr_in);
@@ -97,6 +101,9 @@ int flow_connect(struct flow *flow, const struct path *path)
 
 	if (err)
 		return err;
+	err = ecn_setting_set(&path->ecn, flow->ecn);
+	if (err)
+		return fail(flow, err, "setting net.ipv4.tcp_ecn: %s", strerror(-err));
 	if (server.ss_family == AF_INET6) {
 		((struct sockaddr_in6 *)&server)->sin6_port = htons(flow->server_port);
 		length = sizeof(struct sockaddr_in6);
@@ -145,7 +152,7 @@ int flow_connected(struct flow *flow, struct path *path)
 		return fail(flow, -EPROTO, "its congestion control is %s, not %s as requested", cc, flow->cc);
 	if (getsockopt(flow->fd, IPPROTO_TCP, TCP_INFO, &info, &length))
 		return fail(flow, -errno, "asking for TCP_INFO: %s", strerror(errno));
-	if (path->ecn && !(info.tcpi_options & TCPI_OPT_ECN))
+	if (flow->ecn && !(info.tcpi_options & TCPI_OPT_ECN))
 		return fail(flow, -EPROTO,
 			    "ECN was not negotiated: net.ipv4.tcp_ecn must be 1 here, 1 or 2 on the server");
 	if (!flow->source && !path->local.ss_family) {
@@ -209,9 +216,9 @@ int flow_is_acked(struct flow *flow)
 	return 1;
 }
 
-int flow_pump(struct flow *flow, const struct path *path, const struct pump *pump)
+int flow_pump(struct flow *flow, const struct pump *pump)
 {
-	int err = pump_send(pump, flow->fd, flow->bytes, (uint32_t)path->window_segments);
+	int err = pump_send(pump, flow->fd, flow->bytes, flow->window_segments);
 
 	if (err)
 		return fail(flow, err, "handing it to the kernel: %s", strerror(-err));

@@ -6,6 +6,7 @@
 
 #include <linux/tcp.h>
 
+#include "ecn_setting.h"
 #include "flow_list.h"
 #include "pump.h"
 #include "server.h"
@@ -15,13 +16,11 @@ struct path {
 	struct server server;
 	struct sockaddr_storage local; /* of flows without `source`: known from their first connection on */
 	uint64_t mss_bytes;	       /* 0: the path's MSS */
-	uint64_t window_segments;      /* bound of the congestion window; 0: none */
-	bool ecn;		       /* a connection without ECN is a failure */
-	bool pacing;		       /* the kernel spreads segments over the round trip */
+	struct ecn_setting ecn;	       /* set for each flow, if flows differ */
 };
 
 /* Makes a non-blocking socket with the flow's congestion control and client port, and connects it. 0 or -errno. */
-int flow_connect(struct flow *flow, const struct path *path);
+int flow_connect(struct flow *flow, struct path *path);
 
 /* Call when the handshake has ended: checks its result, the congestion control and ECN. 0 or -errno. */
 int flow_connected(struct flow *flow, struct path *path);
@@ -42,7 +41,7 @@ int flow_ended(struct flow *flow, const char *doing);
 void flow_unanswered(struct flow *flow, uint64_t waited_ns);
 
 /* Lets the kernel write from now on, instead of flow_write and flow_write_all. 0 or -errno. */
-int flow_pump(struct flow *flow, const struct path *path, const struct pump *pump);
+int flow_pump(struct flow *flow, const struct pump *pump);
 
 /* Stops writing and holds back unsent data. The socket stays open, so the ACKs of segments in flight find it. */
 void flow_stop(struct flow *flow, const struct pump *pump);

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from hosts.traffic.plan import LongFlowsPlan, Process, parse
 
 RESULT_SECONDS = 15.0  # after the traffic: iperf3 exchanges results over a path that was congested until then
 POLL_SECONDS = 0.005
+UNREACHED_BPS = 30 * 10**9  # a rate starts TCP's own pacing; its bytes per second fit into 32 bits
 CONNECT_TIMEOUT_MS = 10_000
 
 SUMMARY = (__doc__ or "").split("\n", 1)[0]
@@ -51,8 +52,10 @@ def client_arguments(plan: LongFlowsPlan, process: Process) -> list[str]:
     """Stream i is bound to client port `first_client_port + i`; the control connection takes an ephemeral port."""
     arguments = ["--client", plan.server, "--port", str(process.server_port)]
     arguments += ["--cport", str(process.first_client_port), "--parallel", str(process.flows)]
-    arguments += ["--congestion", process.cc, "--time", str(plan.seconds), "--json"]
+    arguments += ["--congestion", plan.kernel_name(process.cc), "--time", str(plan.seconds), "--json"]
     arguments += ["--connect-timeout", str(CONNECT_TIMEOUT_MS)]
+    if process.settings.pacing:
+        arguments += ["--fq-rate", str(UNREACHED_BPS)]
     if plan.mss_bytes is not None:
         arguments += ["--set-mss", str(plan.mss_bytes)]
     return arguments
@@ -139,7 +142,7 @@ def describe(
         by_port = received_by_port(result)
         groups.append(
             {
-                **asdict(process),
+                **process.described(),
                 "exit_status": client.child.returncode,
                 "iperf3_json": client.result.name,
                 "bits_per_second_received": received,

@@ -32,9 +32,8 @@ SIZES = ("fixed", "exponential", "bimodal")
 BURSTS_FORM = "bursts:14p"  # or another number of packets: the slow-start bursts of such flows (schedule.h)
 MOST_FLOW_PACKETS = 1000  # of schedule.h
 # Key, least, most, default (None: must be given).
+WHEN = (("start_mono_ns", 0, 2**62, 0), ("duration_ns", 1, MOST_NS, None))
 NUMBERS = (
-    ("start_mono_ns", 0, 2**62, 0),
-    ("duration_ns", 1, MOST_NS, None),
     ("server_port", 1, 65535, None),
     ("first_client_port", 1, 65535, None),
     ("flows", 1, 10_000, None),
@@ -60,12 +59,9 @@ SUMMARY = (__doc__ or "").split("\n", 1)[0]
 
 
 @dataclass(frozen=True)
-class OpenLoopPlan:
-    """Times are CLOCK_MONOTONIC ns of the sending host; `start_mono_ns` 0 means as soon as possible."""
+class DatagramGroup:
+    """What one process of build/open_loop sends."""
 
-    start_mono_ns: int
-    duration_ns: int
-    server: str
     server_port: int
     first_client_port: int
     flows: int
@@ -77,43 +73,64 @@ class OpenLoopPlan:
     sizes: str
 
 
+@dataclass(frozen=True)
+class OpenLoopPlan:
+    """Times are CLOCK_MONOTONIC ns of the sending host; `start_mono_ns` 0 means as soon as possible."""
+
+    start_mono_ns: int
+    duration_ns: int
+    server: str
+    group: DatagramGroup
+
+
 def parse(values: Any) -> OpenLoopPlan:
     """The plan in an object read from JSON. Raises PlanError with all errors."""
     if not isinstance(values, dict):
         raise PlanError(["the plan is not an object"])
     read = Reader()
-    read.unknown(values, {"server", "arrivals", "sizes", *(key for key, *_ in NUMBERS)})
-    numbers = {key: read.number(values, key, low, high, default=default) for key, low, high, default in NUMBERS}
-    plan = OpenLoopPlan(
-        server=read.text(values, "server", SERVER, "an address or host name"),
-        arrivals=read.choice(values, "arrivals", ARRIVALS),
-        sizes=_sizes(values, read),
-        **numbers,
-    )
-    if plan.first_client_port + plan.flows > 65536:
-        read.errors.append("first_client_port: the flows' ports go beyond 65535; begin lower")
-    if read.errors:
+    when = {"server", *(key for key, *_ in WHEN)}
+    start_ns, duration_ns = (read.number(values, key, low, high, default=default) for key, low, high, default in WHEN)
+    server = read.text(values, "server", SERVER, "an address or host name")
+    group = parse_group({key: value for key, value in values.items() if key not in when}, "", read)
+    if read.errors or not group:
         raise PlanError(read.errors)
-    return plan
+    return OpenLoopPlan(start_ns, duration_ns, server, group)
 
 
-def _sizes(values: dict[str, Any], read: Reader) -> str:
+def parse_group(values: Any, path: str, read: Reader) -> DatagramGroup | None:
+    """The group in an object of a plan, at `path` in the plan; errors go to `read`."""
+    if not isinstance(values, dict):
+        read.errors.append(f"{path}: give an object")
+        return None
+    prefix = f"{path}." if path else ""
+    before = len(read.errors)
+    read.unknown(values, {"arrivals", "sizes", *(key for key, *_ in NUMBERS)}, prefix)
+    numbers = {key: read.number(values, key, low, high, prefix, default) for key, low, high, default in NUMBERS}
+    group = DatagramGroup(
+        arrivals=read.choice(values, "arrivals", ARRIVALS, prefix), sizes=_sizes(values, prefix, read), **numbers
+    )
+    if group.first_client_port + group.flows > 65536:
+        read.errors.append(f"{prefix}first_client_port: the flows' ports go beyond 65535; begin lower")
+    return group if len(read.errors) == before else None
+
+
+def _sizes(values: dict[str, Any], prefix: str, read: Reader) -> str:
     value = values.get("sizes", SIZES[0])
     if is_sizes(value):
         return str(value)
-    read.errors.append(f"sizes: {value!r} is not one of {', '.join((*SIZES, BURSTS_FORM))}")
+    read.errors.append(f"{prefix}sizes: {value!r} is not one of {', '.join((*SIZES, BURSTS_FORM))}")
     return SIZES[0]
 
 
-def arguments(plan: OpenLoopPlan, server: str, start_mono_ns: int, report: Path) -> list[str]:
+def arguments(group: DatagramGroup, server: str, start_mono_ns: int, duration_ns: int, report: Path) -> list[str]:
     """Options of build/open_loop; `server` is a numeric address."""
     options = {
-        "server": server, "server-port": plan.server_port, "first-client-port": plan.first_client_port,
-        "flows": plan.flows, "rate-bps": plan.rate_bps, "load-ppm": plan.load_ppm, "arrivals": plan.arrivals,
-        "sizes": plan.sizes.partition(":")[0], "mtu": plan.mtu_bytes, "seed": plan.seed, "start-mono-ns": start_mono_ns,
-        "duration-ns": plan.duration_ns, "report": report,
+        "server": server, "server-port": group.server_port, "first-client-port": group.first_client_port,
+        "flows": group.flows, "rate-bps": group.rate_bps, "load-ppm": group.load_ppm, "arrivals": group.arrivals,
+        "sizes": group.sizes.partition(":")[0], "mtu": group.mtu_bytes, "seed": group.seed,
+        "start-mono-ns": start_mono_ns, "duration-ns": duration_ns, "report": report,
     }  # fmt: skip
-    if (packets := flow_packets(plan.sizes)) is not None:
+    if (packets := flow_packets(group.sizes)) is not None:
         options["flow-packets"] = packets
     return [word for name, value in options.items() for word in (f"--{name}", str(value))]
 
@@ -124,36 +141,24 @@ def run(plan: OpenLoopPlan, directory: Path) -> list[str]:
     for name in ("traffic.json", REPORT):
         refuse_to_overwrite(directory / name)
     start_ns = planned_start(plan.start_mono_ns) if plan.start_mono_ns else 0
-    words = arguments(plan, addresses[1], start_ns, directory / REPORT)
+    words = arguments(plan.group, addresses[1], start_ns, plan.duration_ns, directory / REPORT)
     status, errors = child.carry_out("open_loop", words, (), seconds_until(start_ns) + plan.duration_ns / 1e9)
     report = read_report(directory / REPORT, errors)
-    if report.get("unsent"):
-        errors.append(f"{report['unsent']} datagrams were not sent: this host had no room for them; lower the load")
+    errors += unsent(report)
     write_json(directory / "traffic.json", describe(plan, addresses, status, report, errors))
     return errors
+
+
+def unsent(report: dict[str, Any]) -> list[str]:
+    """An error if datagrams were drawn but not sent."""
+    count = report.get("unsent")
+    return [f"{count} datagrams were not sent: this host had no room for them; lower the load"] if count else []
 
 
 def describe(
     plan: OpenLoopPlan, addresses: tuple[str, str], status: int, report: dict[str, Any], errors: list[str]
 ) -> dict[str, Any]:
     """The contents of traffic.json."""
-    sent = {entry["client_port"]: entry for entry in report.get("flows", [])}
-    flows = []
-    for index in range(plan.flows):
-        port = plan.first_client_port + index
-        flow: dict[str, Any] = {
-            "id": index,
-            "cc": None,
-            "protocol": "udp",
-            "src_addr": addresses[0],
-            "dst_addr": addresses[1],
-        }
-        flow |= {"src_port": port, "dst_port": plan.server_port}
-        flows.append({**flow, **{name: sent.get(port, {}).get(name) for name in ("datagrams", "ip_bytes")}})
-    group: dict[str, Any] = {"cc": None, "flows": plan.flows, "server_port": plan.server_port}
-    group |= {"first_client_port": plan.first_client_port, "exit_status": status, "report": REPORT}
-    drawn = {name: getattr(plan, name) for name in ("arrivals", "sizes", "rate_bps", "load_ppm", "mtu_bytes", "seed")}
-    counted = ("mean_gap_ns", "datagrams", "ip_bytes", "unsent", "lateness_max_ns", "lateness_ns")
     return {
         "generator": "open-loop",
         "planned_start_mono_ns": plan.start_mono_ns,
@@ -162,11 +167,38 @@ def describe(
         "first_started_mono_ns": report.get("start_mono_ns", 0),
         "last_ended_mono_ns": report.get("ended_mono_ns", 0),
         "duration_ns": plan.duration_ns,
-        "flows": flows,
-        "groups": [group],
-        "open_loop": {**drawn, **{name: report.get(name) for name in counted}},
+        "flows": described_flows(plan.group, addresses, report),
+        "groups": [described_group(plan.group, status, REPORT)],
+        "open_loop": described_draws(plan.group, report),
         "errors": errors,
     }
+
+
+def described_flows(
+    group: DatagramGroup, addresses: tuple[str, str], report: dict[str, Any], first_id: int = 0
+) -> list[dict[str, Any]]:
+    """The group's flows for traffic.json."""
+    sent = {entry["client_port"]: entry for entry in report.get("flows", [])}
+    flows = []
+    for index in range(group.flows):
+        port = group.first_client_port + index
+        flow: dict[str, Any] = {"id": first_id + index, "cc": None, "protocol": "udp"}
+        flow |= {"src_addr": addresses[0], "dst_addr": addresses[1], "src_port": port, "dst_port": group.server_port}
+        flows.append({**flow, **{name: sent.get(port, {}).get(name) for name in ("datagrams", "ip_bytes")}})
+    return flows
+
+
+def described_group(group: DatagramGroup, status: int, report: str) -> dict[str, Any]:
+    """The process that sent the group, for traffic.json."""
+    described: dict[str, Any] = {"cc": None, "flows": group.flows, "server_port": group.server_port}
+    return described | {"first_client_port": group.first_client_port, "exit_status": status, "report": report}
+
+
+def described_draws(group: DatagramGroup, report: dict[str, Any]) -> dict[str, Any]:
+    """What the group drew and sent, for traffic.json."""
+    drawn = {name: getattr(group, name) for name in ("arrivals", "sizes", "rate_bps", "load_ppm", "mtu_bytes", "seed")}
+    counted = ("mean_gap_ns", "datagrams", "ip_bytes", "unsent", "lateness_max_ns", "lateness_ns")
+    return {**drawn, **{name: report.get(name) for name in counted}}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -8,16 +8,17 @@ process for all flows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hosts.traffic import transfers
+from hosts.traffic import flow_settings, open_loop, transfers
+from hosts.traffic.flow_settings import NO_SETTINGS, FlowSettings
+from hosts.traffic.open_loop import DatagramGroup
 from hosts.traffic.plan_reader import CC_NAME, MOST_NS, SERVER, PlanError, Reader
 from hosts.traffic.transfers import TransferGroup
 
 STREAMS_PER_PROCESS = 128  # MAX_STREAMS of iperf3 3.12, src/iperf.h
 GENERATORS = ("iperf3", "epoll")
-MOST_WINDOW_SEGMENTS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,12 @@ class Process:
     flows: int
     server_port: int
     first_client_port: int
+    settings: FlowSettings = NO_SETTINGS
+
+    def described(self) -> dict[str, Any]:
+        """For traffic.json."""
+        names = ("group", "cc", "flows", "server_port", "first_client_port")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,10 @@ class LongFlowsPlan:
 
     iperf3 only: `seconds`. epoll only: `duration_ns` from the last flow's start to the end; `start_spread_ns`, in
     which every flow starts at a time drawn with `seed`; `connect_interval_ns` between two SYNs; `drain_ns` from the
-    end to the RSTs; `transfers`, the groups of finite flows, which may be all that there is; `pacing`; and
-    `window_segments`, most segments of a flow in flight (0: no bound), which needs the virtual-time kernel.
+    end to the RSTs; `transfers`, the groups of finite flows, and `datagrams`, the groups of open-loop traffic from the
+    common start to the end, either of which may be all that there is. Each group of TCP flows has its settings
+    (flow_settings.py), by default those of the plan. Both: `pacing`, TCP's own; `kernel_names`, of congestion controls
+    that the kernel has under other names.
     """
 
     generator: str
@@ -52,11 +61,14 @@ class LongFlowsPlan:
     server: str
     processes: tuple[Process, ...]
     transfers: tuple[TransferGroup, ...]
+    datagrams: tuple[DatagramGroup, ...]
     mss_bytes: int | None
-    ecn: bool
     setup_seconds: int
-    pacing: bool = False
-    window_segments: int = 0
+    kernel_names: dict[str, str] = field(default_factory=dict)
+
+    def kernel_name(self, cc: str) -> str:
+        """The name under which the kernel has a congestion control, if it is another than in the plan."""
+        return self.kernel_names.get(cc, cc)
 
 
 def split(group: Process, most_flows: int) -> list[Process]:
@@ -95,7 +107,10 @@ def _overlaps(processes: list[Process], errors: list[str]) -> None:
         client_ports.update(dict.fromkeys(range(process.first_client_port, last + 1), process))
 
 
-def _groups(values: Any, generator: str, may_be_empty: bool, read: Reader) -> list[Process]:
+_GROUP_KEYS = ("cc", "flows", "server_port", "first_client_port")
+
+
+def _groups(values: Any, generator: str, may_be_empty: bool, default: FlowSettings, read: Reader) -> list[Process]:
     if not isinstance(values, list) or not (values or may_be_empty):
         read.errors.append("groups: give a list with at least one group")
         return []
@@ -105,14 +120,15 @@ def _groups(values: Any, generator: str, may_be_empty: bool, read: Reader) -> li
         if not isinstance(group, dict):
             read.errors.append(f"groups[{index}]: give an object with cc, flows, server_port, first_client_port")
             continue
-        read.unknown(group, {"cc", "flows", "server_port", "first_client_port"}, path)
+        own = flow_settings.KEYS if generator == "epoll" else ()
+        read.unknown(group, {*_GROUP_KEYS, *own}, path)
         cc = read.text(group, "cc", CC_NAME, "the name of a congestion control ([a-z0-9_]+)", path)
         flows = read.number(group, "flows", 1, 10000, path)
         server_port = read.number(group, "server_port", 1, 65535, path)
         first_client_port = read.number(group, "first_client_port", 1, 65535, path)
-        whole = Process(index, cc, flows, server_port, first_client_port)
+        settings = flow_settings.parse(group, read, path, default) if own else default
+        whole = Process(index, cc, flows, server_port, first_client_port, settings)
         processes += split(whole, STREAMS_PER_PROCESS) if generator == "iperf3" else [whole]
-    _overlaps(processes, read.errors)
     return processes
 
 
@@ -123,57 +139,98 @@ def parse(values: Any) -> LongFlowsPlan:
     read = Reader()
     generator = read.choice(values, "generator", GENERATORS)
     generator_keys = (
-        {"seconds"} if generator == "iperf3" else {"transfers", "pacing", *(name for name, *_ in _EPOLL_NUMBERS)}
+        {"seconds"} if generator == "iperf3" else {"transfers", "datagrams", *flow_settings.KEYS, *_EPOLL_NUMBERS}
     )
     common_keys = {"generator", "start_mono_ns", "server", "groups", "mss_bytes", "ecn", "setup_seconds"}
+    common_keys |= {"pacing", "kernel_names"}
     read.unknown(values, common_keys | generator_keys)
-    finite = _transfers(values.get("transfers", []) if generator == "epoll" else [], read)
-    processes = _groups(values.get("groups"), generator, bool(finite), read)
+    of_epoll = values if generator == "epoll" else {}
+    settings = flow_settings.parse(of_epoll or {"pacing": values.get("pacing", False)}, read)
+    finite = _transfers(of_epoll.get("transfers", []), settings, read)
+    datagrams = _datagrams(of_epoll.get("datagrams", []), read)
+    others = bool(of_epoll.get("transfers") or of_epoll.get("datagrams"))
+    processes = _groups(values.get("groups"), generator, others, settings, read)
+    _overlaps(processes, read.errors)
+    _overlaps_of_transfers(finite, processes, read.errors)
+    _overlaps_of_datagrams(datagrams, read.errors)
     most_flows = max((process.flows for process in processes), default=0)
     plan = LongFlowsPlan(
         generator=generator,
         start_mono_ns=read.number(values, "start_mono_ns", 0, 2**62, default=0),
         seconds=read.number(values, "seconds", 1, 86400) if generator == "iperf3" else 0,
-        **_epoll_numbers(values if generator == "epoll" else {}, read),
+        **_epoll_numbers(of_epoll, read),
         server=read.text(values, "server", SERVER, "an address or host name"),
         processes=tuple(processes),
         transfers=finite,
+        datagrams=datagrams,
         mss_bytes=read.number(values, "mss_bytes", 88, 9216) if values.get("mss_bytes") is not None else None,
-        ecn=values.get("ecn", False),
         # iperf3 connects its streams one after the other (esnet/iperf#254): 1/8 s per stream is far above a round trip
         setup_seconds=read.number(values, "setup_seconds", 1, 3600, default=15 + most_flows // 8),
-        pacing=values.get("pacing", False),
+        kernel_names=_kernel_names(values.get("kernel_names", {}), read),
     )
-    for key in ("ecn", "pacing"):
-        if not isinstance(getattr(plan, key), bool):
-            read.errors.append(f"{key}: {values[key]!r} is not true or false")
     if read.errors:
         raise PlanError(read.errors)
     return plan
 
 
-def _transfers(values: Any, read: Reader) -> tuple[TransferGroup, ...]:
+def _kernel_names(values: Any, read: Reader) -> dict[str, str]:
+    if not isinstance(values, dict):
+        read.errors.append("kernel_names: give an object of names")
+        return {}
+    return {
+        name: read.text(values, name, CC_NAME, "the name of a congestion control", "kernel_names.") for name in values
+    }
+
+
+def _transfers(values: Any, default: FlowSettings, read: Reader) -> tuple[TransferGroup, ...]:
     if not isinstance(values, list):
         read.errors.append("transfers: give a list of groups")
         return ()
-    groups = [transfers.parse(group, f"transfers[{index}]", read) for index, group in enumerate(values)]
+    groups = [transfers.parse(group, f"transfers[{index}]", read, default) for index, group in enumerate(values)]
     return tuple(group for group in groups if group)
 
 
-# Key, least, most, default (None: must be given).
-_EPOLL_NUMBERS = (
-    ("duration_ns", 1, MOST_NS, None),
-    ("start_spread_ns", 0, MOST_NS, 0),
-    ("seed", 0, 2**64 - 1, 0),
-    ("connect_interval_ns", 1, 10**9, 100_000),
-    ("drain_ns", 0, MOST_NS, 0),
-    ("window_segments", 0, MOST_WINDOW_SEGMENTS, 0),
-)
+def _overlaps_of_transfers(groups: tuple[TransferGroup, ...], processes: list[Process], errors: list[str]) -> None:
+    """The first server port of each group; how many it needs is known when its flows are drawn (epoll_flows.py)."""
+    owners = {process.server_port: f"groups[{process.group}]" for process in processes}
+    for index, group in enumerate(groups):
+        port, name = group.first_server_port, f"transfers[{index}]"
+        if port in owners:
+            errors.append(f"{name}.first_server_port: {port} is also of {owners[port]}")
+        owners[port] = name
+
+
+def _datagrams(values: Any, read: Reader) -> tuple[DatagramGroup, ...]:
+    if not isinstance(values, list):
+        read.errors.append("datagrams: give a list of groups")
+        return ()
+    groups = [open_loop.parse_group(group, f"datagrams[{index}]", read) for index, group in enumerate(values)]
+    return tuple(group for group in groups if group)
+
+
+def _overlaps_of_datagrams(groups: tuple[DatagramGroup, ...], errors: list[str]) -> None:
+    """A datagram's flow is known by both ports: two groups may share one of them."""
+    for index, group in enumerate(groups):
+        for earlier, other in enumerate(groups[:index]):
+            apart = abs(group.first_client_port - other.first_client_port)
+            lower = other if other.first_client_port <= group.first_client_port else group
+            if group.server_port == other.server_port and apart < lower.flows:
+                errors.append(f"datagrams[{index}]: its ports are also of datagrams[{earlier}]")
+
+
+# Key -> least, most, default (None: must be given).
+_EPOLL_NUMBERS: dict[str, tuple[int, int, int | None]] = {
+    "duration_ns": (1, MOST_NS, None),
+    "start_spread_ns": (0, MOST_NS, 0),
+    "seed": (0, 2**64 - 1, 0),
+    "connect_interval_ns": (1, 10**9, 100_000),
+    "drain_ns": (0, MOST_NS, 0),
+}
 
 
 def _epoll_numbers(values: dict[str, Any], read: Reader) -> dict[str, int]:
     """The numbers for epoll in `values`; all 0 if `values` is empty, because the plan is for iperf3."""
     return {
         key: read.number(values, key, low, high, default=default) if values else 0
-        for key, low, high, default in _EPOLL_NUMBERS
+        for key, (low, high, default) in _EPOLL_NUMBERS.items()
     }

@@ -44,11 +44,18 @@ class Reader:
             return ""
         return value
 
-    def choice(self, values: dict[str, Any], key: str, choices: tuple[str, ...]) -> str:
+    def flag(self, values: dict[str, Any], key: str, path: str = "", default: bool = False) -> bool:
+        value = values.get(key, default)
+        if not isinstance(value, bool):
+            self.errors.append(f"{path}{key}: {value!r} is not true or false")
+            return default
+        return value
+
+    def choice(self, values: dict[str, Any], key: str, choices: tuple[str, ...], path: str = "") -> str:
         """One of `choices`; the first if the key is missing."""
         value = values.get(key, choices[0])
         if value not in choices:
-            self.errors.append(f"{key}: {value!r} is not one of {', '.join(choices)}")
+            self.errors.append(f"{path}{key}: {value!r} is not one of {', '.join(choices)}")
             return choices[0]
         return str(value)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The TCP sockets of this network namespace by /proc/net/tcp, which shows when flows are up without disturbing them."""
+"""The sockets of this network namespace by /proc/net, which shows when flows are up without disturbing them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,15 @@ class Socket(NamedTuple):
 
 
 def tcp_sockets() -> Iterator[Socket]:
-    """All TCP sockets, IPv4 and IPv6. A kernel without IPv6 has no second table."""
-    for table in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
+    """All TCP sockets, IPv4 and IPv6."""
+    return _sockets("tcp", "tcp6")
+
+
+def _sockets(*tables: str) -> Iterator[Socket]:
+    """The sockets in tables of /proc/net. A kernel without IPv6 lacks those of IPv6."""
+    for table in tables:
         try:
-            lines = Path(table).read_text().splitlines()[1:]
+            lines = Path("/proc/self/net", table).read_text().splitlines()[1:]
         except FileNotFoundError:
             continue
         for line in lines:
@@ -31,6 +36,11 @@ def tcp_sockets() -> Iterator[Socket]:
 
 def listening_ports() -> set[int]:
     return {entry.local_port for entry in tcp_sockets() if entry.state == LISTEN}
+
+
+def bound_ports() -> set[int]:
+    """Ports on which a TCP socket listens or to which a UDP socket is bound."""
+    return listening_ports() | {entry.local_port for entry in _sockets("udp", "udp6")}
 
 
 def established() -> set[tuple[int, int]]:

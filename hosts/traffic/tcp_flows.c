@@ -15,7 +15,6 @@ enum {
 	OTHER_FILES = 16,
 	MOST_FILES = 1 << 20, /* fs.nr_open, which no process may exceed */
 	MOST_ERRORS = 5,      /* printed one by one */
-	MOST_WINDOW_SEGMENTS = 1000000,
 };
 
 #define MOST_NS ((uint64_t)1 << 62)
@@ -25,11 +24,13 @@ const char *const program_name = "tcp_flows";
 static const char USAGE[] =
 	"usage: tcp_flows --server ADDRESS --duration-ns N --report FILE [option...] <FLOWS\n"
 	"Sends on TCP flows for a given time. FLOWS has a line per flow:\n"
-	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [ADDRESS]\n"
+	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [WORD...]\n"
 	"BYTES 0: a long flow, which sends from OFFSET_NS after the start to the end. Otherwise a flow of "
 	"BYTES,\n"
 	"which connects OFFSET_NS after the start; of USER's later flows, after the end of the flow before.\n"
-	"ADDRESS: the client's.\n"
+	"Words: from=ADDRESS, the client's; window=N, most segments in flight, which needs\n" PUMP_DEVICE
+	"; buffer=N, bytes of the send buffer; pacing, segments are spread over the\n"
+	"round trip; ecn, a connection without ECN is an error.\n"
 	"  --server ADDRESS          IPv4 or IPv6 address of the host that runs traffic_sink\n"
 	"  --duration-ns N           from the last flow's start to the end\n"
 	"  --report FILE             results as JSON\n"
@@ -41,10 +42,7 @@ static const char USAGE[] =
 	"queue\n"
 	"  --setup-ns N              limit for all handshakes, from the first SYN (default 30000000000)\n"
 	"  --drain-ns N              from the end, when sending stops, to the RSTs (default 0)\n"
-	"  --mss N                   segment size\n"
-	"  --ecn                     a connection without ECN is an error\n"
-	"  --pacing                  spread segments over the round trip\n"
-	"  --window N                most segments in flight; needs " PUMP_DEVICE "\n";
+	"  --mss N                   segment size\n";
 
 static int parse_options(struct run *run, int argc, char **argv)
 {
@@ -58,9 +56,6 @@ static int parse_options(struct run *run, int argc, char **argv)
 		OPTION_NUMBER("setup-ns", &run->setup_ns, 1, MOST_NS),
 		OPTION_NUMBER("drain-ns", &run->drain_ns, 0, MOST_NS),
 		OPTION_NUMBER("mss", &run->path.mss_bytes, 88, 9216),
-		OPTION_NUMBER("window", &run->path.window_segments, 1, MOST_WINDOW_SEGMENTS),
-		OPTION_FLAG("ecn", &run->path.ecn),
-		OPTION_FLAG("pacing", &run->path.pacing),
 		OPTIONS_END,
 	};
 
@@ -104,13 +99,14 @@ static int open_all(struct run *run)
 	    flow_records_open(&run->records, run->records_path))
 		return -EIO;
 	run->with_pump = pump_is_open(&run->pump);
-	if (run->path.window_segments && !run->with_pump) {
-		complain("--window %" PRIu64 " needs " PUMP_DEVICE
+	if (run->list.with_window && !run->with_pump) {
+		complain("window=N of a flow needs " PUMP_DEVICE
 			 ", which this kernel lacks: only the virtual-time "
-			 "kernel bounds congestion windows",
-			 run->path.window_segments);
+			 "kernel bounds congestion windows");
 		return -ENODEV;
 	}
+	if (ecn_setting_open(&run->path.ecn, run->list.with_ecn && run->list.with_ecn < run->list.count))
+		return -EACCES;
 	if (!agenda_open(&run->agenda, run->list.count))
 		return 0;
 	complain("planning %" PRIu32 " flows: no memory", run->list.count);
@@ -134,6 +130,7 @@ int main(int argc, char **argv)
 	}
 
 	err = tcp_flows_carry(&run);
+	ecn_setting_close(&run.path.ecn);
 	pump_close(&run.pump);
 	for (uint32_t index = 0; index < run.list.count; index++)
 		flow_abort(run.list.flows + index);

@@ -19,7 +19,9 @@ from itertools import count
 from random import Random
 from typing import Any, NamedTuple
 
+from hosts.traffic import flow_settings
 from hosts.traffic.draws import Distribution, DrawError, distribution
+from hosts.traffic.flow_settings import NO_SETTINGS, FlowSettings
 from hosts.traffic.plan_reader import CC_NAME, MOST_NS, Reader
 
 KINDS = ("finite", "closed-loop")
@@ -57,16 +59,17 @@ class TransferGroup:
     think: Distribution | None
     think_from: str
     sources: tuple[str, ...] = ()  # client addresses: flows or users take them in turn; none: the host's own
+    settings: FlowSettings = NO_SETTINGS
 
 
-def parse(values: Any, path: str, read: Reader) -> TransferGroup | None:
-    """The group in an object of a plan; errors go to `read`."""
+def parse(values: Any, path: str, read: Reader, default: FlowSettings) -> TransferGroup | None:
+    """The group in an object of a plan, by default with the settings `default`; errors go to `read`."""
     if not isinstance(values, dict):
         read.errors.append(f"{path}: give an object")
         return None
-    kind = read.choice(values, "kind", KINDS)
+    kind = read.choice(values, "kind", KINDS, f"{path}.")
     own = {"finite": {"arrivals", "mean_gap_ns"}, "closed-loop": {"users", "think", "think_from"}}[kind]
-    read.unknown(values, {"kind", "cc", "first_server_port", "sizes", "sources", *own}, f"{path}.")
+    read.unknown(values, {"kind", "cc", "first_server_port", "sizes", "sources", *flow_settings.KEYS, *own}, f"{path}.")
     before = len(read.errors)
     cc = read.text(values, "cc", CC_NAME, "the name of a congestion control ([a-z0-9_]+)", f"{path}.")
     port = read.number(values, "first_server_port", 1, 65535, f"{path}.")
@@ -76,11 +79,15 @@ def parse(values: Any, path: str, read: Reader) -> TransferGroup | None:
     gap = values.get("mean_gap_ns", 1.0)
     if kind == "finite" and (isinstance(gap, bool) or not isinstance(gap, (int, float)) or not 1 <= gap <= MOST_NS):
         read.errors.append(f"{path}.mean_gap_ns: {gap!r} is not a number from 1 to {MOST_NS}")
-    arrivals, think_from = read.choice(values, "arrivals", ARRIVALS), read.choice(values, "think_from", THINK_FROM)
+    arrivals, think_from = (
+        read.choice(values, "arrivals", ARRIVALS, f"{path}."),
+        read.choice(values, "think_from", THINK_FROM, f"{path}."),
+    )
     sources = _sources(values.get("sources", []), path, read)
+    settings = flow_settings.parse(values, read, f"{path}.", default)
     if len(read.errors) > before or sizes is None:
         return None
-    return TransferGroup(kind, cc, port, sizes, arrivals, float(gap), users, think, think_from, sources)
+    return TransferGroup(kind, cc, port, sizes, arrivals, float(gap), users, think, think_from, sources, settings)
 
 
 def _sources(values: Any, path: str, read: Reader) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ LINK_KEYS = (
     *("mtu", "txqlen", "qdisc", "operstate", "address", "link_type", "linkinfo", "num_tx_queues", "num_rx_queues"),
     *("gso_max_size", "gso_max_segs", "gro_max_size", "tso_max_size"),
 )
+LOOPBACK = "lo"
 
 
 def json_of(*words: str) -> Any:
@@ -44,8 +45,9 @@ def interfaces() -> dict[str, Any]:
         result[name] = {
             **{key: link[key] for key in LINK_KEYS if key in link},
             "offloads": states,
-            "rings": text_of("ethtool", "-g", name),
-            "coalescing": text_of("ethtool", "-c", name),
+            # Loopback has neither: the kernel's answer is an error.
+            "rings": None if name == LOOPBACK else text_of("ethtool", "-g", name),
+            "coalescing": None if name == LOOPBACK else text_of("ethtool", "-c", name),
         }
     return result
 

@@ -34,6 +34,8 @@ SYSCTLS = {
     # the kernel's defaults, on which every experiment relies: RTT samples and selective ACKs
     "net.ipv4.tcp_timestamps": "1",
     "net.ipv4.tcp_sack": "1",
+    # a SYN that is sent again asks for ECN as the first did: a queue that marks drops SYNs, which are not ECN-capable
+    "net.ipv4.tcp_ecn_fallback": "0",
     # windows beyond 64 kB, and receive buffers that grow with the flow up to tcp_rmem
     "net.ipv4.tcp_window_scaling": "1",
     "net.ipv4.tcp_moderate_rcvbuf": "1",
@@ -51,6 +53,7 @@ IPV6_SYSCTLS = {
 }
 
 
+DEFAULT_CC = "net.ipv4.tcp_congestion_control"  # of sockets that choose none; writing it loads a missing module
 # The pace of a paced flow in percent of its window per RTT: below half of the slow-start threshold, and above.
 PACING_SYSCTLS = ("net.ipv4.tcp_pacing_ss_ratio", "net.ipv4.tcp_pacing_ca_ratio")
 

@@ -16,11 +16,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hosts.tune import bursts, coalescing, inventory, offloads, routes, settings, state, sysctls, tcp_options
+from hosts.tune import (
+    bursts,
+    coalescing,
+    congestion,
+    inventory,
+    offloads,
+    routes,
+    settings,
+    state,
+    sysctls,
+    tcp_options,
+)
 from hosts.tune.commands import TuneError
 
 SUMMARY = (__doc__ or "").split("\n", 1)[0]
-MODES = ("tail-drop", "ecn", "egress-threshold")
 
 
 def plan_sysctls(options: argparse.Namespace, saved: dict[str, str]) -> dict[str, tuple[str, str]]:
@@ -30,10 +40,11 @@ def plan_sysctls(options: argparse.Namespace, saved: dict[str, str]) -> dict[str
     wanted = {
         **saved,
         **settings.wanted_sysctls(
-            options.interface, options.mode == "ecn", options.window_bytes, options.reserve_ports, options.buffer_bytes
+            options.interface, options.ecn == "on", options.window_bytes, options.reserve_ports, options.buffer_bytes
         ),
         **tcp_options.sysctls(options.tcp),
         **({name: str(options.pacing_percent) for name in settings.PACING_SYSCTLS} if options.pacing_percent else {}),
+        **({settings.DEFAULT_CC: options.default_cc} if options.default_cc else {}),
     }
     changes = {}
     for name, value in wanted.items():
@@ -252,6 +263,12 @@ def parse_percent(text: str) -> int:
     return int(text)
 
 
+def parse_cc(text: str) -> str:
+    if not congestion.NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"'{text}': give the name of a congestion control, such as cubic")
+    return text
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hosts.tune.tune", description=SUMMARY)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -260,7 +277,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     change.add_argument(
         "--interface", type=state.parse_interface, action="append", required=True, help="may be repeated"
     )
-    change.add_argument("--mode", choices=MODES, default="tail-drop", help="with ecn, connections request ECN")
+    change.add_argument("--ecn", choices=("off", "on"), default="off", help="whether connections request ECN")
     change.add_argument(
         "--window-bytes", type=parse_bytes, default=4 << 20, help="BDP and buffer together (default 4 MiB)"
     )
@@ -272,6 +289,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     change.add_argument("--offloads", choices=("off", "on"), default="off", help="on leaves them as they are")
     change.add_argument("--rx-usecs", type=parse_usecs, help="how long a received frame waits for others")
     change.add_argument("--pacing-percent", type=parse_percent, help="pace of paced flows, of a window per RTT")
+    change.add_argument("--default-cc", type=parse_cc, help="congestion control of sockets that choose none")
     back = commands.add_parser("undo", help="restore the settings that apply changed")
     back.add_argument("--state", type=Path, required=True, help="the file that apply wrote")
     commands.add_parser("show", help="settings, offloads and queues of this host as JSON")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.raw import Columns, load_postcards, load_tcp
+from analysis.raw import Columns, load_flows, load_postcards, load_tcp
 from softswitch.tests.fifo_model import fifo
 from wire import wire
 from wire.wire import POSTCARD
@@ -114,6 +114,35 @@ def test_extra_delay__is_that_flows_alone(tmp_path):
     assert least_us[1] >= 50_000
 
 
+def test_finite_flows__leave_records_that_agree_with_their_postcards(tmp_path):
+    lines = "".join(
+        [
+            "cubic 30000 5201 0 0 0 0\n",
+            *(f"reno {2000 + n} 6001 {n * 40_000_000} 0 {1000 + 9000 * n} 0\n" for n in range(10)),
+            *(f"cubic {3000 + n} 6001 100000000 0 20000 7\n" for n in range(40)),
+        ]
+    )
+    summary = simulate(tmp_path / "run", flows=lines, threshold_packets=40, duration_ns=4_000_000_000)
+    table, flows, _ = load_postcards(tmp_path / "run/postcards.bsp", 0)
+    found, file = load_flows(tmp_path / "run/flows.bsf", flows)
+    counts = summary["finite"]
+    assert file.records == counts["records_stored"] == counts["begun"] + 1
+    assert counts["planned"] == 50 > counts["begun"] == counts["finished"] + counts["unfinished"]
+    assert counts["finished"] > 10
+    end = found["end"]
+    finished = end == wire.FLOW_RECORD.const["FLOW_END_FINISHED"]
+    assert (found["acked_bytes"][finished] == found["size_bytes"][finished]).all()
+    assert (found["acked_bytes"] <= found["size_bytes"])[end != wire.FLOW_RECORD.const["FLOW_END_LONG"]].all()
+    first = {number: int(table["enqueue_mono_ns"][table["flow"] == number].min()) for number in range(len(flows))}
+    for row in np.flatnonzero(end != wire.FLOW_RECORD.const["FLOW_END_LONG"]):
+        assert first[int(found["flow"][row])] == found["syn_mono_ns"][row]
+    user = np.flatnonzero(found["user"] == 7)  # in the order of their SYNs
+    gaps = found["syn_mono_ns"][user][1:] - found["ended_mono_ns"][user][:-1]
+    assert len(gaps) > 2
+    assert (gaps == 100_000_000).all()
+    assert sum(entry["bytes"] for entry in summary["sink"]) >= int(found["acked_bytes"][finished].sum())
+
+
 @pytest.mark.parametrize(
     ("options", "flows", "said"),
     [
@@ -122,6 +151,8 @@ def test_extra_delay__is_that_flows_alone(tmp_path):
         (["--sender=here"], "reno 30000 5201 0 0\n", "two IPv4 addresses"),
         ([], "red 30000 5201 0 0\n", "ns-3 has reno"),
         ([], "reno 70000 5201 0 0\n", "line 1"),
+        ([], "reno 30000 5201 0 0 5\n", "line 1"),
+        ([], "reno 30000 5201 0 0 0 5\n", "line 1"),
         ([], "\n", "line 1"),
         ([], "", "no flows"),
     ],

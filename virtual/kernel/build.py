@@ -30,25 +30,29 @@ INTERRUPTED = (
 
 
 def ensure(
-    directory: Path, chosen: Mapping[str, str], progress: BuildProgress, store: Path | None = None
-) -> dict[str, Any]:
+    directory: Path, chosen: Mapping[str, str], progress: BuildProgress, store: Path | None = None,
+    users: Mapping[str, str] = stage.NO_FILES,
+) -> dict[str, Any]:  # fmt: skip
     """Make directory/linux and directory/kernel.json current; returns the content of the latter. Raises KernelError.
 
     `chosen`: KERNEL_PACKAGE or KERNEL_SOURCE; {} is the last choice (choice.py). `store`: the cache, else the user's.
+    `users`: users' congestion controls to build in, file name -> text.
     """
     store = store or cache.of_user()
     try:
         for path in (directory, store):
             path.mkdir(parents=True, exist_ok=True)
         with locked(directory / "lock", progress):
-            return _ensure(directory, store, chosen, progress)
+            return _ensure(directory, store, chosen, progress, users)
     except OSError as error:
         raise KernelError(f"building the kernel in {store} for {directory}: {error}") from error
 
 
-def _ensure(directory: Path, store: Path, chosen: Mapping[str, str], progress: BuildProgress) -> dict[str, Any]:
+def _ensure(
+    directory: Path, store: Path, chosen: Mapping[str, str], progress: BuildProgress, users: Mapping[str, str]
+) -> dict[str, Any]:
     stage.make_pipeline()
-    our_code = stage.collect()
+    our_code = stage.collect(users=users)
     with contextlib.ExitStack() as until_built:
         with choice.remember(chosen, directory) as selected:
             with locked(store / "lock", progress):
@@ -116,6 +120,7 @@ def describe(origin: source.KernelSource, our_code: dict[str, bytes]) -> dict[st
         "fragment_digest": digests.of_file(config.FRAGMENT),
         "unpack_digest": digests.of_parts([("rules", unpack.RULES.encode())]),
         "staged_digest": digests.of_parts(our_code.items()),
+        "flags": compile.FLAGS,
     }
 
 

@@ -26,7 +26,7 @@ from virtual.kernel.progress import BuildProgress
 TREES, KERNELS = 2, 8
 OF_TREE = ("source", "patches_digest", "unpack_digest")
 # kernel.json records the compiler, but a newer compiler does not cause a new build.
-OF_KERNEL = (*OF_TREE, "fragment_digest", "staged_digest")
+OF_KERNEL = (*OF_TREE, "fragment_digest", "staged_digest", "flags")
 
 
 def of_user() -> Path:

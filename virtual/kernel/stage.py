@@ -7,7 +7,9 @@ Only changed files are written, so that make compiles only these.
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from virtual.kernel import tools
 from virtual.kernel.errors import KernelError
@@ -16,14 +18,17 @@ CHECKOUT = Path(__file__).parents[2]
 PLACE = "drivers/net/bufferscope"
 SUFFIXES = (".c", ".h", ".def", ".S")
 BUILD_FILES = ("Kbuild", "Makefile")
+OURS = "hosts/congestion"
 # Directories that make descends into, copied recursively; each has a Kbuild file.
-PARTS = ("softswitch/driver", "hosts/trace/kernel_event", "hosts/traffic/kernel_pump", "hosts/congestion")
+PARTS = ("softswitch/driver", "hosts/trace/kernel_event", "hosts/traffic/kernel_pump", OURS)
+USERS = "hosts/users_congestion"  # users' own congestion controls, built like ours
 # Files that PARTS include and link, by relative paths.
 SHARED = {"softswitch/runtime": (".c", ".h"), "wire": (".h", ".def"), "lib": (".h",)}
 # The P4 program translated to C, and its target in softswitch/Makefile.
 GENERATED = "softswitch/generated/bufferscope.c"
 GENERATED_FROM = "build/obj/softswitch/bufferscope.c"
 GENERATED_BY = "pipeline"
+NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 
 def make_pipeline(checkout: Path = CHECKOUT) -> None:
@@ -38,8 +43,10 @@ def make_pipeline(checkout: Path = CHECKOUT) -> None:
         )
 
 
-def collect(checkout: Path = CHECKOUT) -> dict[str, bytes]:
-    """All files to copy: path below PLACE -> content. Raises KernelError for a missing part."""
+def collect(checkout: Path = CHECKOUT, users: Mapping[str, str] = NO_FILES) -> dict[str, bytes]:
+    """All files to copy: path below PLACE -> content. `users`: name -> text of users' congestion controls. Raises
+    KernelError for a missing part.
+    """
     files: dict[str, bytes] = {}
     for part in PARTS:
         if not (checkout / part / "Kbuild").is_file():
@@ -50,16 +57,20 @@ def collect(checkout: Path = CHECKOUT) -> dict[str, bytes]:
             if path.suffix in suffixes:
                 files[str(path.relative_to(checkout))] = path.read_bytes()
     files[GENERATED] = (checkout / GENERATED_FROM).read_bytes()
-    files["Kbuild"] = f"# SPDX-License-Identifier: MIT\nobj-y += {' '.join(part + '/' for part in PARTS)}\n".encode()
+    parts = [*PARTS, *([USERS] if users else [])]
+    files["Kbuild"] = f"# SPDX-License-Identifier: MIT\nobj-y += {' '.join(part + '/' for part in parts)}\n".encode()
+    if users:
+        files[f"{USERS}/Kbuild"] = (checkout / OURS / "Kbuild").read_bytes() + b"ccflags-y += -I$(here)/../congestion\n"
+        files |= {f"{USERS}/{name}": text.encode() for name, text in users.items()}
     return files
 
 
 def _sources(directory: Path) -> list[Path]:
-    """The files that the compiler and make read, without tests."""
+    """The files that the compiler and make read, without tests and templates."""
     return sorted(
         path for path in directory.rglob("*")
         if path.is_file() and (path.suffix in SUFFIXES or path.name in BUILD_FILES)
-        and "tests" not in path.relative_to(directory).parts
+        and not {"tests", "template"} & {*path.relative_to(directory).parts}
     )  # fmt: skip
 
 

@@ -117,22 +117,27 @@ def test_offsets__are_those_of_the_seed_and_cover_the_spread():
 
 
 def test_tcp_flows__a_bound_of_windows_needs_the_kernel_that_sets_it(tmp_path):
-    words = ["--server", "127.0.0.1", "--duration-ns", "1", "--report", tmp_path / "r.json", "--window", "32"]
+    words = ["--server", "127.0.0.1", "--duration-ns", "1", "--report", tmp_path / "r.json"]
     done = subprocess.run(
-        [child.BUILD / "tcp_flows", *words], input="cubic 1 2 0 0 0\n", capture_output=True, text=True, check=False
+        [child.BUILD / "tcp_flows", *words],
+        input="cubic 1 2 0 0 0 window=32\n",
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1
     assert done.stderr == (
-        "tcp_flows: --window 32 needs /dev/bufferscope-traffic, which this kernel lacks: only the virtual-time kernel "
-        "bounds congestion windows\n"
+        "tcp_flows: window=N of a flow needs /dev/bufferscope-traffic, which this kernel lacks: only the virtual-time "
+        "kernel bounds congestion windows\n"
     )
     assert list(tmp_path.iterdir()) == []
 
 
-def test_plan__bounds_windows_and_paces(tmp_path):
-    plan = plan_of(group("cubic", 2, 0), pacing=True, window_segments=32)
-    words = " ".join(epoll_flows.arguments(parse(plan), "10.0.0.2", 0, tmp_path))
-    assert words.endswith("--window 32 --pacing")
+def test_plan__bounds_windows_and_paces_all_groups_but_those_that_say_otherwise():
+    own = {"window_segments": 0, "pacing": False, "ecn": True, "buffer_bytes": 65536}
+    plan = plan_of(group("cubic", 2, 0), {**group("reno", 1, 1), **own}, pacing=True, window_segments=32)
+    settings = [line.split(maxsplit=6)[6].strip() for line in epoll_flows.flow_lines(parse(plan))]
+    assert settings == ["window=32 pacing", "window=32 pacing", "buffer=65536 ecn"]
     with pytest.raises(ValueError, match="pacing: 'yes' is not true or false"):
         parse({**plan, "pacing": "yes"})
 
@@ -140,7 +145,6 @@ def test_plan__bounds_windows_and_paces(tmp_path):
 @pytest.mark.parametrize(
     ("options", "lines", "message"),
     [
-        (["--window", "0"], "", "--window '0': give a whole number from 1 to 1000000"),
         ([], "", "--server ADDRESS is missing (tcp_flows --help lists the options)"),
         (["--server", "host"], "", "--server 'host': give an IPv4 or IPv6 address in numbers"),
         (["--duration-ns", "0"], "", "--duration-ns '0': give a whole number from 1"),
@@ -150,10 +154,14 @@ def test_plan__bounds_windows_and_paces(tmp_path):
         (None, "cu-bic 1 2 0 0 0\n", "line 1"),
         (None, "cubic 1 2 0 0 0 0\n", "line 1"),
         (None, "cubic 1 2 0 0 1\n", "line 1"),
-        (None, "cubic 1 2 0 9 1 10.0.0.256\n", "line 1"),
-        (None, "cubic 1 2 0 9 1 10.0.0.1 0\n", "line 1"),
-        (None, "".join(f"cubic 1 2 0 9 1 10.0.{n >> 8}.{n & 255}\n" for n in range(257)), "line 257"),
-        (None, "c" * 200, "line 1"),
+        (None, "cubic 1 2 0 9 1 from=10.0.0.256\n", "line 1"),
+        (None, "cubic 1 2 0 9 1 from=10.0.0.1 0\n", "line 1"),
+        (None, "cubic 1 2 0 9 1 10.0.0.1\n", "line 1"),
+        (None, "cubic 1 2 0 9 1 window=0\n", "line 1"),
+        (None, "cubic 1 2 0 9 1 window=32 paced\n", "line 1"),
+        (None, "cubic 1 2 0 9 1 buffer=4294967296\n", "line 1"),
+        (None, "".join(f"cubic 1 2 0 9 1 from=10.0.{n >> 8}.{n & 255}\n" for n in range(257)), "line 257"),
+        (None, "c" * 300, "line 1"),
     ],
 )
 @pytest.mark.skipif(bool(unbuilt), reason="not built")

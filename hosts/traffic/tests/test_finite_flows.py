@@ -75,7 +75,7 @@ def test_plan__flows_and_users_take_the_sources_in_turn():
         plan = parse(plan_of(transfers=[{**group, "sources": sources}], seed=seed))
         return [line.split() for line in epoll_flows.flow_lines(plan)]
 
-    of_flows = [words[6] for words in drawn(OPEN, 1)]
+    of_flows = [words[6].removeprefix("from=") for words in drawn(OPEN, 1)]
     assert set(of_flows[:4]) == set(sources)
     assert all(source == of_flows[index % 4] for index, source in enumerate(of_flows))
     assert len({tuple(words[6] for words in drawn(OPEN, seed)[:4]) for seed in range(9)}) > 3
@@ -93,21 +93,90 @@ def test_plan__think_times_from_the_start_need_no_end():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "burst"}, "kind: 'burst' is not one of finite, closed-loop"),
+        ({"kind": "burst"}, r"transfers\[0\].kind: 'burst' is not one of finite, closed-loop"),
         ({"sizes": {"name": "fixed", "value": 0}}, r"transfers\[0\].sizes: value 0 is not a number above 0"),
         ({"mean_gap_ns": 0}, r"transfers\[0\].mean_gap_ns: 0 is not a number from 1"),
+        ({"arrivals": "often"}, r"transfers\[0\].arrivals: 'often' is not one of"),
+        ({"window_segments": -1}, r"transfers\[0\].window_segments: -1 is not a whole number"),
+        ({"ecn": 1}, r"transfers\[0\].ecn: 1 is not true or false"),
         ({"users": 3}, r"transfers\[0\].users: no such key"),
         ({"sources": ["10.0.0.256"]}, r"transfers\[0\].sources: give a list of up to 256"),
         ({"cc": "No"}, r"transfers\[0\].cc: 'No' is not the name"),
     ],
 )
 def test_plan__names_the_fault(change, message):
-    with pytest.raises(PlanError, match=message):
+    with pytest.raises(PlanError, match=message) as caught:
         parse(plan_of(transfers=[{**OPEN, **change}]))
+    assert len(caught.value.errors) == 1
+
+
+def test_plan__ports_of_two_groups_may_not_meet():
+    long = {"cc": "cubic", "flows": 1, "server_port": 6001, "first_client_port": 30000}
+    with pytest.raises(PlanError) as caught:
+        parse(plan_of(long, transfers=[OPEN, OPEN]))
+    assert caught.value.errors == [
+        "transfers[0].first_server_port: 6001 is also of groups[0]",
+        "transfers[1].first_server_port: 6001 is also of transfers[0]",
+    ]
+    crowded = {**OPEN, "arrivals": "cbr", "mean_gap_ns": 10.0}  # 18,001 flows need two server ports
+    groups = [crowded, {**OPEN, "first_server_port": 6002}]
+    with pytest.raises(PlanError, match=r"^transfers\[0\]: its flow 18001 needs server port 6002, which is of transf"):
+        lines(transfers=groups, duration_ns=180_020)
+    with pytest.raises(PlanError, match=r"^transfers\[0\]: its flow 18001 needs server port 65536, which is beyond"):
+        lines(transfers=[{**crowded, "first_server_port": 65535}], duration_ns=180_020)
+
+
+UDP = {
+    "server_port": 5301, "first_client_port": 40000, "flows": 2, "rate_bps": 10**8, "load_ppm": 500_000,
+    "mtu_bytes": 1500, "seed": 1, "arrivals": "poisson", "sizes": "fixed",
+}  # fmt: skip
+
+
+def test_plan__datagrams_beside_flows():
+    assert parse(plan_of(transfers=[OPEN], datagrams=[UDP])).datagrams[0].flows == 2
+    with pytest.raises(PlanError) as caught:
+        parse(plan_of(datagrams=[UDP, {**UDP, "first_client_port": 40001}, {**UDP, "sizes": "odd", "start": 1}, 7]))
+    assert [error.partition(":")[0] for error in caught.value.errors] == [
+        "datagrams[2].start", "datagrams[2].sizes", "datagrams[3]", "datagrams[1]",
+    ]  # fmt: skip
+    assert len(parse(plan_of(datagrams=[UDP, {**UDP, "first_client_port": 40002}])).datagrams) == 2
 
 
 class TestFlows:
     pytestmark = software
+
+    def test_datagrams__are_sent_beside_flows_in_the_same_time(self, pair, tmp_path):
+        sink = Sink(pair, tmp_path, "--tcp", "6001=cubic", "--udp", "5301")
+        _, traffic = flows_of(pair, tmp_path, transfers=[OPEN], datagrams=[UDP], duration_ns=500_000_000)
+        summary, _ = sink.stop()
+        (drawn,) = traffic["datagrams"]
+        assert drawn["datagrams"] == pytest.approx(0.5 * 10**8 * 0.5 / (8 * 1538), rel=0.2)
+        assert drawn["unsent"] == 0
+        assert traffic["transfers"]["counts"]["begun"] > 200
+        by_udp = [flow["reads"] for flow in summary["flows"] if flow.get("protocol") == "udp"]
+        assert sum(by_udp) == sum(flow["datagrams"] for flow in traffic["flows"]) == drawn["datagrams"]
+        assert [(flow["id"], flow["protocol"], flow["cc"]) for flow in traffic["flows"]] == [
+            (0, "udp", None), (1, "udp", None)
+        ]  # fmt: skip
+
+    def test_datagrams__alone_need_no_tcp(self, pair, tmp_path):
+        sink = Sink(pair, tmp_path, "--udp", "5301")
+        _, traffic = flows_of(pair, tmp_path, datagrams=[UDP, {**UDP, "first_client_port": 40002, "seed": 2}])
+        sink.stop()
+        assert traffic["errors"] == []
+        assert traffic["end_mono_ns"] - traffic["start_mono_ns"] == 300_000_000
+        assert len(traffic["datagrams"]) == 2
+
+    def test_ecn__of_some_flows_alone(self, pair, tmp_path):
+        """The kernel's setting is as before afterwards, and says for each connection what its flow wants."""
+        sink = Sink(pair, tmp_path, "--tcp", "5201=cubic", "--tcp", "5202=cubic")
+        pair.run("a", "sysctl", "-qw", "net.ipv4.tcp_ecn=0")
+        pair.run("b", "sysctl", "-qw", "net.ipv4.tcp_ecn=2")
+        groups = [{**group("cubic", 2, 0), "ecn": True}, group("cubic", 2, 1)]
+        _, traffic = flows_of(pair, tmp_path, *groups)
+        assert traffic["errors"] == []
+        assert pair.run("a", "sysctl", "-n", "net.ipv4.tcp_ecn").stdout.strip() == "0"
+        sink.stop()
 
     def test_flows__each_arrives_whole_and_has_a_record(self, pair, tmp_path):
         sink = Sink(pair, tmp_path, "--tcp", "6001-6002=cubic")

@@ -152,7 +152,7 @@ def test_plan__all_errors_at_once_each_with_its_key():
     with pytest.raises(PlanError) as caught:
         open_loop.parse(bad)
     assert [line.split(": ")[0] for line in caught.value.errors] == [
-        "colour", "flows", "rate_bps", "load_ppm", "server", "sizes"]  # fmt: skip
+        "server", "colour", "flows", "rate_bps", "load_ppm", "sizes"]  # fmt: skip
     with pytest.raises(PlanError, match="go beyond 65535"):
         open_loop.parse({**PLAN, "first_client_port": 65000, "flows": 1000})
 

@@ -35,7 +35,7 @@ def tune(pair, *words, check=True):
 @pytest.mark.software
 def test_tune__apply_twice_then_undo_restores_every_value(pair, tmp_path):
     state = tmp_path / "state.json"
-    apply = ["apply", "--state", state, "--interface", "eth0", "--mode", "ecn", "--reserve-ports", "30000-30999"]
+    apply = ["apply", "--state", state, "--interface", "eth0", "--ecn", "on", "--reserve-ports", "30000-30999"]
     before = values(pair)
 
     first = tune(pair, *apply, "--window-bytes", 10_000_000)
@@ -58,8 +58,8 @@ def test_tune__apply_twice_then_undo_restores_every_value(pair, tmp_path):
 def test_tune__second_apply_with_other_settings_keeps_the_first_values(pair, tmp_path):
     state = tmp_path / "state.json"
     before = values(pair)
-    tune(pair, "apply", "--state", state, "--interface", "eth0", "--mode", "ecn")
-    again = tune(pair, "apply", "--state", state, "--interface", "eth0", "--mode", "tail-drop")
+    tune(pair, "apply", "--state", state, "--interface", "eth0", "--ecn", "on")
+    again = tune(pair, "apply", "--state", state, "--interface", "eth0", "--ecn", "off")
     assert again["after"] == {"net.ipv4.tcp_ecn": "0"}
     tune(pair, "undo", "--state", state)
     assert values(pair) == before
@@ -138,7 +138,7 @@ def test_tune__refused_gso_max_segs_puts_offloads_back(pair, tmp_path):
 @pytest.mark.software
 def test_tune__state_of_another_namespace_is_not_restored_here(pair, tmp_path):
     state = tmp_path / "state.json"
-    tune(pair, "apply", "--state", state, "--interface", "eth0", "--mode", "ecn")
+    tune(pair, "apply", "--state", state, "--interface", "eth0", "--ecn", "on")
     undone = pair.python("b", TUNE, "undo", "--state", state)
     assert json.loads(undone.stdout)["changed"] is False
 
@@ -164,7 +164,7 @@ def test_tune__show_names_every_queue(pair):
         (["--interface", "../eth0"], "'../eth0' is not the name of an interface"),
         (["--interface", "eth0", "--reserve-ports", "5-3"], "'5-3': give FIRST-LAST"),
         (["--interface", "eth0", "--window-bytes", "10kB"], "'10kB': give a whole number of bytes"),
-        (["--interface", "eth0", "--mode", "red"], "invalid choice: 'red'"),
+        (["--interface", "eth0", "--ecn", "red"], "invalid choice: 'red'"),
     ],
 )
 def test_tune__bad_option_is_named_and_nothing_is_written(pair, tmp_path, words, message):

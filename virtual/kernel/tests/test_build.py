@@ -187,7 +187,7 @@ def test_our_code__changed_is_only_compiled(setting: Setting, monkeypatch: pytes
     setting.build()
     our_code = stage.collect()
     changed = {**our_code, "softswitch/driver/main.c": b"int changed;\n"}
-    monkeypatch.setattr(stage, "collect", lambda: changed)
+    monkeypatch.setattr(stage, "collect", lambda users: changed)
     setting.build()
     assert setting.phases() == ["compiling", "Linux"]
     assert (setting.directory / "linux").read_bytes() == b"int main;\nint changed;\n"

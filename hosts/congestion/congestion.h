@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Lets one C file be a congestion control of two kernels: built into the virtual-time kernel, and loaded into a running
+ * kernel as BPF struct_ops. A congestion control includes this file alone, and uses the kernel's own names.
+ *
+ * CALLBACK(type, name, parameters) begins a function of struct tcp_congestion_ops. CONGESTION_CONTROL(state, members)
+ * registers the functions; `state` is the type of a flow's private data, which inet_csk_ca(sk) returns. The kernel's
+ * name of the algorithm is the file's.
+ */
+#ifndef CONGESTION_H
+#define CONGESTION_H
+
+#ifdef __bpf__
+#include "congestion_as_bpf.h"
+#else
+
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/random.h>
+#include <net/tcp.h>
+
+#define CALLBACK(type, name, ...) static type name(__VA_ARGS__)
+
+/* MODULE_LICENSE stays with the algorithm's own file: BPF needs it, too. */
+#define CONGESTION_CONTROL(state, ...)                                                                       \
+	static struct tcp_congestion_ops algorithm __read_mostly = {                                         \
+		.name = KBUILD_MODNAME, .owner = THIS_MODULE, __VA_ARGS__};                                  \
+	static int __init register_algorithm(void)                                                           \
+	{                                                                                                    \
+		BUILD_BUG_ON(sizeof(state) > ICSK_CA_PRIV_SIZE);                                             \
+		return tcp_register_congestion_control(&algorithm);                                          \
+	}                                                                                                    \
+	static void __exit unregister_algorithm(void)                                                        \
+	{                                                                                                    \
+		tcp_unregister_congestion_control(&algorithm);                                               \
+	}                                                                                                    \
+	module_init(register_algorithm);                                                                     \
+	module_exit(unregister_algorithm)
+
+/* The kernel's random numbers follow from the machine's seed (virtual/kernel/patches/seeded-random.patch). */
+static inline u64 random_u64(void)
+{
+	u64 value;
+
+	get_random_bytes(&value, sizeof(value));
+	return value;
+}
+
+/* Acknowledges up to rcv_nxt at once. The last parameter came with Linux 6.12. */
+#define send_ack(sk, rcv_nxt) __tcp_send_ack(sk, rcv_nxt, 0)
+
+#endif
+#endif

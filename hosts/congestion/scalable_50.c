@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* Scalable TCP with the increase that Linux had until 5.6: a packet for every 50 ACKs, however many segments an ACK
+ * covers. Since 5.7 (March 2020, "tcp: fix stretch ACK bugs in Scalable") it is a packet for every 100 segments. The two
+ * agree if each ACK covers two segments. With GRO an ACK covers more, and the older one grows more slowly: that is the
+ * one of Spang et al. 2021, whose hosts had Linux 5.5.
+ *
+ * The reduction is Linux's own, to 7/8 rounded up, and never below 2 packets.
+ */
+#include <linux/module.h>
+#include <net/tcp.h>
+
+#define ACKS_PER_PACKET 50U
+#define REDUCTION_SHIFT 3 /* an eighth */
+
+static u32 ssthresh(struct sock *sk)
+{
+	u32 window = tcp_snd_cwnd(tcp_sk(sk));
+
+	return max(window - (window >> REDUCTION_SHIFT), 2U);
+}
+
+static void increase(struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!tcp_is_cwnd_limited(sk))
+		return;
+	if (tcp_in_slow_start(tp))
+		tcp_slow_start(tp, acked);
+	else
+		tcp_cong_avoid_ai(tp, min(tcp_snd_cwnd(tp), ACKS_PER_PACKET), 1);
+}
+
+static struct tcp_congestion_ops algorithm __read_mostly = {
+	.name = "scalable_50",
+	.owner = THIS_MODULE,
+	.ssthresh = ssthresh,
+	.cong_avoid = increase,
+	.undo_cwnd = tcp_reno_undo_cwnd,
+};
+
+static int __init start(void)
+{
+	return tcp_register_congestion_control(&algorithm);
+}
+
+static void __exit stop(void)
+{
+	tcp_unregister_congestion_control(&algorithm);
+}
+
+module_init(start);
+module_exit(stop);
+
+MODULE_DESCRIPTION("Scalable TCP with the increase per ACK of Linux before 5.7");
+MODULE_LICENSE("Dual MIT/GPL");

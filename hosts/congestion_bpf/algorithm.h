@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * A congestion control in a BPF object: a variable of type struct tcp_congestion_ops in the section .struct_ops.
+ */
+#ifndef ALGORITHM_H
+#define ALGORITHM_H
+
+#include <stdint.h>
+
+enum { ALGORITHM_NAME_BYTES = 16 }; /* TCP_CA_NAME_MAX of include/net/tcp.h */
+
+struct bpf_link;
+struct bpf_object;
+
+struct algorithm {
+	char name[ALGORITHM_NAME_BYTES];
+	const char *path;
+	struct bpf_object *object;
+	struct bpf_link *value; /* has stored the functions in the kernel */
+	int link_fd;		/* keeps them registered; 0: not registered */
+};
+
+/* Loads the object's programs under algorithm->name. Each of these returns 0, or -errno after one line. */
+int algorithm_load(struct algorithm *algorithm, uint64_t seed);
+int algorithm_register(struct algorithm *algorithm);
+void algorithm_release(struct algorithm *algorithm);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ * What libbpf and the kernel's verifier say about a BPF object, in one line with the source's file and line.
+ */
+#ifndef LIBBPF_WORDS_H
+#define LIBBPF_WORDS_H
+
+#include <stddef.h>
+
+enum { WORDS_BYTES = 1024 };
+
+/* Collects libbpf's messages from now on, instead of printing them. */
+void libbpf_listen(void);
+
+/* The reason of the last failure; "" if libbpf gave none. */
+void libbpf_last_words(char *words, size_t bytes);
+
+#endif

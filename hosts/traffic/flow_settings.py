@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""Settings of the TCP flows of a group. A plan has them for all groups; a group may have others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hosts.traffic.plan_reader import Reader
+
+KEYS = ("window_segments", "buffer_bytes", "pacing", "ecn")
+MOST_WINDOW_SEGMENTS = 1_000_000
+LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES = 4096, 2**31 - 1
+
+
+@dataclass(frozen=True)
+class FlowSettings:
+    """`window_segments`: most segments in flight, which needs the virtual-time kernel (0: no bound). `buffer_bytes`: of
+    the send buffer (0: the host's settings bound it). `ecn`: a connection without ECN is an error; if only some flows
+    of a plan have it, the others do not ask for ECN.
+    """
+
+    window_segments: int = 0
+    buffer_bytes: int = 0
+    pacing: bool = False
+    ecn: bool = False
+
+    def words(self) -> str:
+        """In a flow's line for build/tcp_flows, each after a blank."""
+        numbers = {"window": self.window_segments, "buffer": self.buffer_bytes}
+        flags = {"pacing": self.pacing, "ecn": self.ecn}
+        words = [f"{name}={value}" for name, value in numbers.items() if value]
+        return "".join(f" {word}" for word in (*words, *(name for name, is_on in flags.items() if is_on)))
+
+
+NO_SETTINGS = FlowSettings()
+
+
+def parse(values: dict[str, Any], read: Reader, path: str = "", default: FlowSettings = NO_SETTINGS) -> FlowSettings:
+    """The settings in an object of a plan, by default those of `default`; errors go to `read`."""
+    buffer_bytes = values.get("buffer_bytes", default.buffer_bytes)
+    return FlowSettings(
+        read.number(values, "window_segments", 0, MOST_WINDOW_SEGMENTS, path, default.window_segments),
+        read.number(values, "buffer_bytes", LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES, path, buffer_bytes)
+        if buffer_bytes
+        else 0,
+        read.flag(values, "pacing", path, default.pacing),
+        read.flag(values, "ecn", path, default.ecn),
+    )

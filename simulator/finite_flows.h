@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * Finite TCP flows of ns-3: each connects at its time, sends its bytes, closes, and leaves a record as tcp_flows does
+ * (hosts/traffic). Only flows that are open take memory. They are not traced.
+ */
+#ifndef SIMULATOR_FINITE_FLOWS_H
+#define SIMULATOR_FINITE_FLOWS_H
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "ns3/node.h"
+#include "ns3/socket.h"
+#include "ns3/tcp-header.h"
+#include "ns3/tcp-socket-base.h"
+#include "records.h"
+#include "scenario.h"
+
+class FiniteFlows
+{
+      public:
+	struct Counts {
+		uint64_t begun, finished, refused, reset, open, most_open;
+	};
+
+	FiniteFlows(const struct scenario &scenario, struct records &file, ns3::Ptr<ns3::Node> sender);
+	~FiniteFlows();
+
+	/* Schedules every flow that waits for no other. None begins at end_mono_ns or later. */
+	void Plan(uint64_t end_mono_ns);
+
+	/* Call at the end of the traffic: records the flows that are still open as unfinished. */
+	void End();
+
+	Counts counts = {};
+	int error = 0; /* the first -errno of the records' file */
+
+      private:
+	class Sender;
+
+	void Schedule(uint32_t index, uint64_t mono_ns);
+	void Begin(uint32_t index);
+	void Ended(Sender &sender, uint8_t end);
+	void Store(const Sender &sender, uint8_t end);
+
+	const struct scenario &scenario;
+	struct records &file;
+	ns3::Ptr<ns3::Node> node;
+	uint64_t end_mono_ns = 0;
+	std::vector<uint32_t>
+		next; /* of the same user; 0: none, because a user's next flow is never the first line */
+	std::unordered_map<uint32_t, std::unique_ptr<Sender>> open;
+};
+
+#endif
