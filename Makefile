@@ -7,13 +7,16 @@ V ?= 0
 export V
 
 .DEFAULT_GOAL := help
-.PHONY: simulator help experiment parameters sweep figures advise advise-parameters deploy replay runs import export build compile kernel p4 test test-long test-all test-programs coverage check lint format bench clean
+.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy replay runs import export build compile kernel p4 test test-long test-all test-programs coverage check lint format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
 
 experiment: deploy ## run one experiment: make experiment CC=cubic FLOWS=16 BUF=0.5bdp (see make parameters)
 	@$(BUFFERSCOPE) experiment --make  # reads the parameters from make itself, so that no shell interprets them
+
+cc: .venv/ready ## list the congestion controls of each clock, where they come from, and their parameters
+	@$(BUFFERSCOPE) cc
 
 parameters: .venv/ready ## explain every parameter of make experiment, with defaults
 	@$(BUFFERSCOPE) parameters
@@ -24,7 +27,7 @@ sweep: build/deployed ## run or resume a sweep: make sweep SPEC=experiments/spec
 figures: deploy ## run the missing part of a paper's sweeps and draw its figures: make figures PAPER=spang2021 [FIGURE=5a] [SMOKE=1] [CLOCK=real] [PUBLISH=1]
 	@$(BUFFERSCOPE) figures --make
 
-advise: .venv/ready ## print the buffer that each rule requires for a link: make advise RATE=100gbit RTT=100ms FLOWS=10000 CC=reno UTIL=0.99
+advise: $(if $(filter 1,$(MEASURE)),build/deployed,.venv/ready) ## say which buffer a link needs: make advise RATE=10gbit RTT=40ms FLOWS=500 [UTIL=0.99] [MEASURE=1] [ADVISE=full]
 	@$(BUFFERSCOPE) advise --make
 
 advise-parameters: .venv/ready ## explain every parameter of make advise, with defaults

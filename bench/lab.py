@@ -16,7 +16,7 @@ from bench.report import RESULTS
 from experiments.host import CHECKOUT
 from runs.names import LATEST, SUMMARY
 
-RUN_DIRECTORIES = RESULTS / "runs"  # only of the last bench of each part, because runs are large
+RUN_DIRECTORIES = RESULTS / "runs"  # keeps the runs of each part's last bench alone, because runs are large
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,16 @@ class Outcome:
         return "" if self.valid else f"{self.summary['spec']['name']} NOT VALID: {'; '.join(self.summary['reasons'])}"
 
     @property
-    def packet_us(self) -> float:
-        """Wall time of the traffic, divided by the packets that arrived at the queue."""
+    def traffic_wall_s(self) -> float:
+        """Wall time of the traffic of a repetition in virtual time."""
         traffic = json.loads((self.repetition / "traffic.json").read_text())
         seconds = (traffic["end_mono_ns"] - traffic["start_mono_ns"]) / 1e9
-        return 1e6 * self.summary["lab"]["wall_s_per_traffic_s"] * seconds / self.summary["ledger"]["switch_packets"]
+        return float(self.summary["lab"]["wall_s_per_traffic_s"]) * seconds
+
+    @property
+    def packet_us(self) -> float:
+        """Wall time of the traffic, divided by the packets that arrived at the queue."""
+        return 1e6 * self.traffic_wall_s / self.summary["ledger"]["switch_packets"]
 
     @property
     def pace(self) -> str:
@@ -59,7 +64,7 @@ def prepare(part: str) -> None:
 
 def run(part: str, *parameters: str, clock: str = "virtual") -> list[Outcome]:
     """Runs an experiment; returns all repetitions. Raises RuntimeError with the experiment's stderr if it fails."""
-    command = [sys.executable, "-m", "bufferscope", "experiment", f"CLOCK={clock}", *parameters]
+    command = [sys.executable, "-m", "bufferscope", "experiment", f"CLOCK={clock}", "YES=1", *parameters]
     results = CHECKOUT / RUN_DIRECTORIES / part
     begin = time.monotonic()
     result = subprocess.run(

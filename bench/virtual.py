@@ -7,10 +7,12 @@ Each row is a whole experiment, analysis included. Other work on the machine wou
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import statistics
 import sys
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,7 @@ def measure(short: bool) -> list[BenchRow]:
     outcomes: list[Outcome] = []
     rows = [
         *_default(short, outcomes),
+        *_at_once(short, outcomes),
         *_papers(short, outcomes),
         *_many_flows(short, outcomes),
         *_executors(short, outcomes),
@@ -74,9 +77,46 @@ def _default(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
             f"real time: {real.wall_s:.0f} s, {valid}, lateness p99 {real.summary['fidelity']['lateness_us']['p99']} us"
         )
     walls = [outcome.wall_s for outcome in runs]
+    overheads = [outcome.wall_s - outcome.traffic_wall_s for outcome in runs]
     return [
+        _row("make experiment CC=cubic FLOWS=16, wall of all but the traffic", statistics.median(overheads), "s",
+             must=5, aim=3, better="lower", samples=overheads, note=_phases(runs[0])),
         _row("make experiment CC=cubic FLOWS=16, wall", statistics.median(walls), "s", must=60, aim=40, better="lower",
              samples=walls, peer=peer, note=runs[0].pace)
+    ]  # fmt: skip
+
+
+def _phases(outcome: Outcome) -> str:
+    """Where the wall time of a run went."""
+    environment = json.loads((outcome.repetition / "environment.json").read_text())
+    phases = environment["phases_s"]
+    machine_s = phases["machine"] - outcome.traffic_wall_s
+    analysis_s = outcome.wall_s - phases["plan"] - phases["machine"]
+    return f"plan {phases['plan']:.1f} s, machine {machine_s:.1f} s, commands and analysis {analysis_s:.1f} s"
+
+
+def _at_once(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
+    """Two runs at once on two processors, in turns with one alone."""
+    if len(os.sched_getaffinity(0)) < 2:
+        print("bench: this machine has one processor, so no two runs are timed at once", file=sys.stderr)
+        return []
+    length = ["DURATION=100rtt", "WARMUP=20rtt"] if short else []
+
+    def one(number: int) -> Outcome:
+        (outcome,) = lab.run(f"virtual/at-once-{number}", *DEFAULT, "NAME=at-once", *length)
+        return outcome
+
+    ratios, alone_s = [], []
+    for _ in range(1 if short else RUNS):
+        alone = one(0)
+        with ThreadPoolExecutor(2) as threads:
+            both = list(threads.map(one, (0, 1)))
+        outcomes += [alone, *both]
+        alone_s.append(alone.wall_s)
+        ratios.append(max(outcome.wall_s for outcome in both) / alone.wall_s)
+    return [
+        _row("two runs at once: the slower one's wall time over a run's alone", statistics.median(ratios), "x",
+             must=1.15, better="lower", samples=ratios, peer=f"alone: {statistics.median(alone_s):.1f} s")
     ]  # fmt: skip
 
 

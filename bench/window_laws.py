@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a congestion control does, read from the records of a run: its reactions to losses and marks, its growth between
-them, and its gaps at the switch.
+"""The behaviour of congestion controls in the records of a run: reactions to losses and marks, growth between them, and
+gaps at the switch.
 
 A record of the trace has the state before its ACK is processed. The last record before fast recovery, or before a
 reaction to ECN, has the window at that moment; the first record after it has the window that the reaction left.
@@ -94,18 +94,18 @@ def reactions(flow: Flow, state: int = RECOVERY) -> list[Reaction]:
     return result
 
 
-def reduction(found: list[Reaction]) -> float:
+def reduction(losses: list[Reaction]) -> float:
     """Median of window after over window before, outside of slow start. Raises ValueError if there is none."""
-    ratios = [each.after / each.before for each in found if not each.slow_start]
+    ratios = [loss.after / loss.before for loss in losses if not loss.slow_start]
     if not ratios:
         raise ValueError("the flow reacted to nothing outside of slow start")
     return float(np.median(ratios))
 
 
-def growth(flow: Flow, found: list[Reaction]) -> np.ndarray:
+def growth(flow: Flow, losses: list[Reaction]) -> np.ndarray:
     """Rows of (window, its growth) in packets for each RTT between two reactions, in congestion avoidance."""
     rows = []
-    for before, after in pairwise(found):
+    for before, after in pairwise(losses):
         at = before.end
         while True:
             due_ns = flow.ns[at] + 1000 * flow.srtt_us[at]
@@ -119,8 +119,8 @@ def growth(flow: Flow, found: list[Reaction]) -> np.ndarray:
 
 
 def cubic_constant(flow: Flow, before: Reaction, after: Reaction) -> float:
-    """C of W(t) = C (t - K)^3 + W_max, in packets/s^3, from the time that regains half of the reduction: near W_max the
-    curve is flat.
+    """C of W(t) = C (t - K)^3 + W_max, in packets/s^3, from the time until half of the reduction is regained. The time
+    to W_max itself would be inexact, because the curve is flat there.
     """
     lost = before.before - before.after
     half = before.end + int(np.argmax(flow.cwnd[before.end : after.begin] >= before.after + lost / 2))
@@ -129,16 +129,25 @@ def cubic_constant(flow: Flow, before: Reaction, after: Reaction) -> float:
 
 
 def gaps_ns(repetition: Path) -> np.ndarray:
-    """Between full packets of a single flow as they arrive at the switch, after the segments that are never paced."""
+    """Gaps between full packets of a single flow at their arrival, without the segments that Linux never paces."""
     cards = load_postcards(repetition / POSTCARDS_FILE)[0]
     full = cards["packet_bytes"] == cards["packet_bytes"].max()
     return np.diff(np.sort(cards["enqueue_mono_ns"][full].astype(np.int64)))[UNPACED_SEGMENTS:]
 
 
+def dispersion(gaps: np.ndarray, packets: float = 10) -> float:
+    """Index of dispersion of the arrivals: variance over mean of the counts in intervals of `packets` mean gaps. 1 of a
+    Poisson process, 0 of an even one.
+    """
+    at = gaps.cumsum()
+    counts = np.histogram(at, np.arange(0, at[-1], packets * gaps.mean()))[0]
+    return float(counts.var() / counts.mean())
+
+
 def dctcp_alphas(repetition: Path) -> np.ndarray:
-    """Of a single DCTCP flow without losses, a row for each reaction from the open state: alpha as the marks of the
-    switch give it (RFC 8257: alpha moves by 1/16 towards the share of marked packets, once a window), and alpha as the
-    reaction has it, 2 (1 - after / before), which the whole packets of a window round by up to 2 / before.
+    """Two estimates of alpha for each reaction of a single DCTCP flow without losses. The first is from the switch's
+    marks: once a window, alpha moves by 1/16 towards the share of marked packets (RFC 8257). The second is from the
+    reduction, 2 (1 - after / before): windows are whole packets, so it is off by up to 2 / before.
     """
     tcp = load_tcp(repetition / TCP_FILE)[0]
     rows = np.flatnonzero(tcp["event"] == PROBE)
@@ -163,18 +172,19 @@ def dctcp_alphas(repetition: Path) -> np.ndarray:
 
 
 def main(repetition: Path) -> None:
-    """Prints what the flows of a run did; gaps and alpha of a lone flow only."""
+    """Prints the behaviour of each flow of a run; gaps and alpha of a lone flow only."""
     traced = flows(repetition)
     for number, flow in enumerate(traced):
-        found = [each for each in reactions(flow) if not each.slow_start]
-        if found:
-            grown = growth(flow, found)[:, 1]
-            constants = [
-                cubic_constant(flow, one, two) for last, one, two in zip(found, found[1:], found[2:], strict=False)
-                if one.before >= last.before and one.after < (one.before + one.after) / 2 < two.before
+        losses = [loss for loss in reactions(flow) if not loss.slow_start]
+        if losses:
+            grown = growth(flow, losses)[:, 1]
+            constants = [  # without fast convergence: the loss before was at no larger window
+                cubic_constant(flow, this, after) for before, this, after
+                in zip(losses, losses[1:], losses[2:], strict=False)
+                if this.before >= before.before and this.after < (this.before + this.after) / 2 < after.before
             ]  # fmt: skip
-            print(f"flow {number}: {len(found)} losses, last {found[-1].before} -> {found[-1].after} packets")
-            print(f"  window after over before: median {reduction(found):.4f}")
+            print(f"flow {number}: {len(losses)} losses, last {losses[-1].before} -> {losses[-1].after} packets")
+            print(f"  window after over before: median {reduction(losses):.4f}")
             print(f"  growth in packets an RTT: median {np.median(grown):.3f}, mean {grown.mean():.3f}")
             if constants:
                 print(f"  C if it is Cubic: {np.median(constants):.3f}")

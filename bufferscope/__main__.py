@@ -63,7 +63,7 @@ def _run(words: list[str]) -> int:
     given, errors = read_words(made() if is_make else rest, keys, command.first)
     if command.others == "make" and is_make:
         errors = [error for error in errors if error.key.lower() in keys]
-    elif command.others != "own":
+    elif command.others != "module":
         shown = [key.upper() for key in keys]
         errors += [
             BadValue(key.upper(), None, f"is no parameter of {name}; {unknown(key.upper(), shown)}")

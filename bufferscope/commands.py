@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The table of commands. Each is a function of a module that is imported only when the command runs: it takes the words
-given and what is wrong with them, raises SpecError with that and all that it finds wrong itself, and returns the exit
-status. The module's keys say which words the command takes.
+"""The table of commands. Each command is a function of a module, which is imported only when the command runs. The
+function takes the keys given and the errors found in them so far. It adds its own errors, raises SpecError if there are
+any, and returns the exit status. The module's KEYS list the keys that the command takes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from lib.words import Key
 
 
 class Command(NamedTuple):
-    """`first`: the key of a first word without a key. `others`: whether other keys than the module's are refused here,
-    are read by the module itself, or belong to another goal of the make that calls.
+    """`first` is the key of a first word without a key. `others` says what happens to keys that the module does not
+    list: `refused`; `module`, the module reads them itself; `make`, ignored if make calls, since another goal may use
+    them.
     """
 
     name: str
@@ -25,7 +26,7 @@ class Command(NamedTuple):
     function: str = "run"
     keys: str = "KEYS"  # '': takes no words
     first: str = ""
-    others: str = "refused"  # refused, own, make
+    others: str = "refused"
 
     def read_keys(self) -> Mapping[str, Key]:
         """Imports the module."""
@@ -34,14 +35,14 @@ class Command(NamedTuple):
 
 
 _ALL = (
-    Command("experiment", "run one experiment", "experiments.command", "CC=cubic FLOWS=16 BUF=0.5bdp", others="own"),
+    Command("experiment", "run one experiment", "experiments.command", "CC=cubic FLOWS=16 BUF=0.5bdp", others="module"),
     Command(
         "show", "print in SI units what an experiment would run, and run nothing", "experiments.command",
-        "CC=reno FLOWS=1 BUF=250us", "show", others="own",
+        "CC=reno FLOWS=1 BUF=250us", "show", others="module",
     ),
     Command(
         "sweep", "run a sweep, or go on with it", "experiments.sweep.command",
-        "experiments/specs/spang2021/twenty-packets.yaml SMOKE=1", first="spec", others="own",
+        "experiments/specs/spang2021/twenty-packets.yaml SMOKE=1", first="spec", others="module",
     ),
     Command(
         "figures", "run what is missing for a paper's figures, and draw them", "experiments.figures",
@@ -69,8 +70,12 @@ _ALL = (
         first="sweep",
     ),
     Command(
-        "advise", "compute the buffer that each rule of the literature asks for", "analysis.advise.command",
+        "advise", "say which buffer a link needs, by the literature, by stored runs, or measured", "experiments.advise",
         "RATE=100gbit RTT=100ms FLOWS=10000 CC=reno UTIL=0.99",
+    ),
+    Command(
+        "cc", "list the congestion controls of each clock, and their parameters", "experiments.algorithms", "", "show",
+        "",
     ),
     Command("parameters", "explain every parameter of experiment", "bufferscope.help_text", "", "parameters", ""),
     Command(
@@ -78,7 +83,7 @@ _ALL = (
     ),
     Command(
         "deploy", "install what the machines of a target or of labs need", "experiments.deploy", "TARGET=bmv2",
-        "deploy", others="own",
+        "deploy", others="module",
     ),
     Command(
         "kernel", "build the kernel of the virtual-time lab", "virtual.kernel.command",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What --help prints: the table of commands, or a command with every key that it takes."""
+"""The text of --help: the table of commands, or one command with every key that it takes."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from controlplane.switch import Capabilities
 from experiments.spec import Spec
+from experiments.transfers import PROGRAM, kinds
 from lib import units
 
 LEAST_PPS = 100
@@ -37,6 +38,9 @@ def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, wrong: Wr
         wrong("traffic", "is held against theory of a link of bits per second whose depth is exact, which "
               f"{who} has not (capabilities rate_unit: {can.rate_unit}, exact_depth: {_yes(can.exact_depth)}); "
               "allowed: long")  # fmt: skip
+    if on_testbed(can) and PROGRAM in kinds(spec.traffic):
+        wrong("traffic", f"has programs, which run in the lab of one machine, {who} has a testbed; allowed: without "
+              f"{PROGRAM}")  # fmt: skip
     if not can.byte_thresholds:
         for key, quantity in (("buf", spec.buf), ("ecn_threshold", spec.ecn_threshold)):
             if quantity is not None and quantity.dimension == "bytes":

@@ -6,13 +6,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.parameters import KEYS
+from experiments import parameters
+from lib import units
 from lib.errors import BadValue, SpecError
+from lib.terminal import complain
+from lib.words import SWITCH, Key
 
 if TYPE_CHECKING:
-    from experiments.resolve import Resolved
+    from experiments.resolved import Resolved
 
-__all__ = ["KEYS", "run", "show"]
+KEYS = parameters.KEYS | {
+    "yes": Key("1: start an experiment of more than 10 minutes or 5 GB without asking", "0", SWITCH),
+}
 
 
 def run(words: dict[str, Any], errors: list[BadValue]) -> int:
@@ -21,17 +26,20 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     from experiments.lab import virtual as virtual_lab
 
     results, inventory, file = (words.pop(name, "") for name in ("results", "inventory", "spec"))
+    yes = words.pop("yes", "0") == "1"
     spec = _resolve(words, file, errors)
     if spec.clock == "virtual" and spec.switch != "ns3" and virtual_lab.prepare():
         spec = _resolve(words, file, errors)  # once more, now that its kernel can be asked
-    return runner.run(spec, Path(results or host.CHECKOUT / "results").absolute(), inventory)
+    for line in units.notes(words):
+        complain(line)
+    return runner.run(spec, Path(results or host.CHECKOUT / "results").absolute(), inventory, yes)
 
 
 def show(words: dict[str, Any], errors: list[BadValue]) -> int:
     """Prints the resolved spec as YAML. Returns the exit status. Raises SpecError, RunError."""
     import yaml
 
-    for name in ("results", "inventory"):
+    for name in ("results", "inventory", "yes"):
         words.pop(name, None)
     spec = _resolve(words, words.pop("spec", ""), errors, only_show=True)
     print(yaml.safe_dump(spec.to_dict(), sort_keys=False), end="")
@@ -60,7 +68,7 @@ def _resolve(words: dict[str, Any], file: str, errors: list[BadValue], only_show
         spec = resolve(given, found)
     except SpecError as failure:
         for error in failure.errors:
-            key = error.key.lower()
+            key = error.key.lower().partition("[")[0]
             errors.append(error._replace(origin=file) if key in from_file and key not in words else error)
     if errors:
         raise SpecError(errors)

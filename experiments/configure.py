@@ -19,11 +19,11 @@ from experiments.topology import (
     RECEIVER,
     SENDER,
 )
-from wire import wire
+from wire.formats import POSTCARD
 
 SWITCH_ID = 1
 TCP = 6
-POSTCARD_PORT = wire.POSTCARD.const["POSTCARD_UDP_PORT"]
+POSTCARD_PORT = POSTCARD.const["POSTCARD_UDP_PORT"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class SwitchSettings:
     flow_settings: tuple[tuple[FiveTuple | SourceAddress, Mapping[str, int]], ...]
     shared_links_bps: Mapping[int, int] = field(default_factory=dict)  # access links of source addresses, by number
     nic_rate_bps: int = 0  # at which the sender's NIC spaces bursts; 0: without limit
+    drop_cost_permille: int = 0  # of its transmission time that a packet dropped at departure takes
 
 
 def configure(switches: Switches, settings: SwitchSettings) -> None:
@@ -75,6 +76,8 @@ def configure(switches: Switches, settings: SwitchSettings) -> None:
 def _set_links(switch: SoftSwitch, settings: SwitchSettings) -> None:
     """The bottleneck towards the receiver, and propagation delay in both directions."""
     _set_port(switch, RECEIVER.port, settings.rate_bps, settings.forth_ns)
+    if settings.drop_cost_permille:
+        switch.set_port(RECEIVER.port, drop_cost=settings.drop_cost_permille)
     _set_port(switch, SENDER.port, 0, settings.back_ns, settings.nic_rate_bps)
     _set_port(switch, COLLECTOR.port, 0, 0)
 

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: MIT
 """How long a repetition takes by the clock on the wall: not exact, processors differ by a factor of 2.
 
-The figures are from the reference machine with other work on it (docs/measurements.md): 33 to 54 us a packet at MTU
-1500, 42 to 91 at MTU 9000. While traffic flows, its measured pace is better (lab/virtual.py).
+The figures are processor time on the reference machine; other work beside a run adds to the time on the wall. While
+traffic flows, its measured pace is better (lab/virtual.py).
 """
 
 from __future__ import annotations
 
 import math
 
-from experiments.resolve import Resolved
+from experiments.resolved import Resolved
 
-SETUP_S = 9.0  # the plan, the boot, the hosts, and their end
-PACKET_S = 40e-6  # two TCP stacks, the switch, postcard and trace record
+SETUP_S = 3.5  # the plan, the boot, the hosts, and their end
+PACKET_S = 12e-6  # two TCP stacks, the switch, postcard and trace record
 BYTE_S = 4e-9  # copies and checksums
 PROCESS_FACTOR = 3.0  # a switch that is a process waits, wakes and copies, too
 LEAST_LOOKS = 100  # at the traffic
 LOOK_EVERY_S = 10.0  # of wall time, about: a machine that reports nothing for much longer counts as hung
 REAL_OVERHEAD_S = 6.0  # of a lab in real time, before and after the traffic
-ANALYSIS_S = 3.0  # most of it figures
-ANALYSIS_PACKET_S = 10e-6
+ANALYSIS_S = 2.5  # most of it figures
+ANALYSIS_PACKET_S = 4e-6
 
 
 def traffic_s(spec: Resolved) -> float:

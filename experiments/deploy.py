@@ -12,10 +12,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from controlplane.targets import TARGETS
+from controlplane.targets import RUN_TARGETS, TARGETS
 from experiments import host
 from experiments.playbooks import ANSIBLE, LAB
-from experiments.spec import RUN_TARGETS, validate
+from experiments.spec import validate
 from lib.errors import BadValue, RunError, SpecError
 from lib.terminal import say
 from lib.words import PATHS, Key

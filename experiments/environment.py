@@ -10,13 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from controlplane.targets import TARGETS
 from experiments import host, topology
+from experiments.repetition_plan import RunPlan
 from lib import syscalls
+from virtual import offers
 
 CPU_TIMES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")  # proc(5), /proc/stat
 
@@ -40,6 +41,22 @@ def machine() -> dict[str, Any]:
         "git": git(),
         "cpu": _cpu(),
         "versions": _versions(),
+    }
+
+
+def congestion_controls(plan: RunPlan) -> dict[str, Any]:
+    """Those of a run; called in its kernel. `from`: `kernel`, or `bpf` with the name that the kernel had."""
+    spec = plan.stored_spec
+    files = {source["name"]: source for source in spec.get("congestion_sources", [])}
+    names = sorted({group["cc"] for group in (*spec["groups"], *spec.get("transfers", []))})
+    parameters = offers.parameters(names)
+    return {
+        name: {
+            **({"from": "bpf", "kernel_name": plan.kernel_names[name]} if name in plan.kernel_names else {}),
+            **({} if name in plan.kernel_names else {"from": "kernel", "parameters": parameters.get(name, {})}),
+            **({key: files[name][key] for key in ("file", "sha256")} if name in files else {}),
+        }
+        for name in names
     }
 
 
@@ -70,11 +87,18 @@ def hosts(namespaces: Iterable[str]) -> dict[str, Any]:
 
 
 def load() -> dict[str, Any]:
-    """How busy the machine is: processor times since boot in ns (steal: taken by the hypervisor), and load averages."""
+    """How busy the machine is: since boot the processor times in ns (steal: taken by the hypervisor), the processes
+    that were started and the switches between them; and load averages.
+    """
     ticks_per_s = os.sysconf("SC_CLK_TCK")
-    ticks = _first_line("/proc/stat").split()[1:]
+    lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
+    counts = {line[0]: int(line[1]) for line in lines if line[0] in ("processes", "ctxt")}
+    ticks = lines[0][1:]
     times = {f"{name}_ns": int(value) * (10**9 // ticks_per_s) for name, value in zip(CPU_TIMES, ticks, strict=False)}
-    return {"mono_ns": time.monotonic_ns(), "cpu": times, "loadavg": os.getloadavg()}
+    return {
+        "mono_ns": time.monotonic_ns(), "cpu": times, "loadavg": os.getloadavg(),
+        "processes": counts.get("processes"), "context_switches": counts.get("ctxt"),
+    }  # fmt: skip
 
 
 def git() -> dict[str, Any] | None:
@@ -106,6 +130,8 @@ def _cpu() -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
+    from importlib import metadata
+
     versions = {"python": sys.version.split()[0]}
     for name in ("ansible-core", "numpy", "polars", "matplotlib", "pydantic"):
         try:

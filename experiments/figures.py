@@ -41,6 +41,8 @@ KEYS = {
     "attempts": Key("of each run that is not valid (in virtual time: one)", "3"),
     "clock": Key("real: run the sweeps' real-time versions, for the figure that compares the clocks; or virtual",
                  "virtual", ("virtual", "real")),
+    "mode": Key("of a paper with a second set of runs in another MODE: run that set, into directories of its own"),
+    "beside": Key("a checkout of the paper's published data, which figures then show beside the runs", values=PATHS),
     "draw": Key("only: draw from what is stored, and run nothing", values=("only",)),
     "publish": Key("1: copy figures, page and run table to docs/results/", "0", SWITCH),
 }  # fmt: skip
@@ -58,6 +60,8 @@ class Asked(NamedTuple):
     only_draw: bool
     publish: bool
     real: bool  # run the sweeps' real-time versions
+    second: bool = False  # run the paper's second set
+    beside: Any = None  # published numbers, as the paper reads them
 
     @property
     def output(self) -> Path:
@@ -84,13 +88,45 @@ def read(given: dict[str, Any], errors: list[BadValue]) -> Asked:
     if is_published and "figure" in given:
         errors.append(BadValue("PUBLISH", "1", "publishes all figures; leave FIGURE out"))
     figures = _figures(paper, given, errors) if paper else ()
+    second, beside = (_second(paper, given, errors), _beside(paper, given, errors)) if paper else (False, None)
     results = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute()
     if draws == "only" and not results.is_dir():
         errors.append(BadValue("RESULTS", None, f"{results} is no directory; allowed with DRAW=only: one with runs"))
     if errors or paper is None:
         raise SpecError(errors)
     chosen = run.Options(results, numbers["jobs"], numbers["attempts"])
-    return Asked(paper, figures, smoke, chosen, draws == "only", is_published, clock == "real")
+    return Asked(paper, figures, smoke, chosen, draws == "only", is_published, clock == "real", second, beside)
+
+
+def _second(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> bool:
+    """Whether MODE= asks for the paper's second set."""
+    if "mode" not in given:
+        return False
+    if paper.second is None or paper.second.key != "mode":
+        errors.append(BadValue("MODE", given["mode"], "is in the specs of this paper; leave it out"))
+    elif given["mode"] != paper.second.value:
+        allowed = f"{paper.second.value}, or no MODE"
+        errors.append(BadValue("MODE", given["mode"], f"is no set of this paper; allowed: {allowed}"))
+    elif given.get("clock") == "real":
+        errors.append(BadValue("MODE", given["mode"], "has no runs in real time; leave CLOCK out"))
+    return True
+
+
+def _beside(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> Any:
+    """The published numbers of a checkout; None without one."""
+    if "beside" not in given:
+        return None
+    path = Path(str(given["beside"])).absolute()
+    if paper.read_beside is None:
+        errors.append(
+            BadValue("BESIDE", None, "is of no use: no published data of this paper can be read; leave it out")
+        )
+        return None
+    try:
+        return paper.read_beside(path)
+    except ValueError as error:
+        errors.append(BadValue("BESIDE", None, str(error)))
+        return None
 
 
 def _paper(given: dict[str, object], errors: list[BadValue]) -> Paper | None:
@@ -124,10 +160,11 @@ def read_sweeps(paper: Paper, stems: Iterable[str], words: Mapping[str, object],
     """The sweeps by stem. Raises SpecError, also if a sweep's name is not the one by which figures find its runs."""
     sweeps = {stem: spec.read(paper.specs / f"{stem}.yaml", words, smoke) for stem in stems}
     real = REAL if words.get("clock") == "real" else ""
+    suffix = paper.second.suffix if paper.second and paper.second.key in words else ""
     wrong = [
         BadValue("name", sweep.name, f"is not found by figures; allowed: {paper.key}-{stem} in its spec", sweep.file)
         for stem, sweep in sweeps.items()
-        if sweep.name != paper.sweep_name(stem + real, smoke)
+        if sweep.name != paper.sweep_name(stem + real, smoke, suffix)
     ]
     if wrong:
         raise SpecError(wrong)
@@ -162,7 +199,11 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
     cannot be run does not stop the others. Returns the worst status of a sweep.
     """
     figures, words = (asked.paper.comparing_clocks, {"clock": "real"}) if asked.real else (asked.figures, {})
-    by_stem = read_sweeps(asked.paper, sweeps_of(figures), words, asked.smoke)
+    stems = sweeps_of(figures)
+    if asked.second and asked.paper.second:
+        words = {asked.paper.second.key: asked.paper.second.value}
+        stems = _that_can_change(asked.paper, stems, asked.paper.second.key)
+    by_stem = read_sweeps(asked.paper, stems, words, asked.smoke)
     whole_sweeps = sorted(by_stem.values(), key=lambda sweep: bool(sweep.search))
     probe = probe or prober(build=True)
     say_what_is_missing(whole_sweeps, probe, asked.options)
@@ -185,6 +226,15 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
     return max(worst, 2) if refused else worst
 
 
+def _that_can_change(paper: Paper, stems: Iterable[str], key: str) -> tuple[str, ...]:
+    """The sweeps that do not vary a key themselves."""
+    return tuple(
+        stem
+        for stem in stems
+        if not any(key in point for point in spec.read(paper.specs / f"{stem}.yaml", {}, smoke=False).points)
+    )
+
+
 def say_what_is_missing(sweeps: list[spec.Sweep], probe: Callable[[str], host.Host], options: run.Options) -> None:
     """Announces the missing runs of all sweeps that can be run. `measure` reports the other sweeps in their turn."""
     missing, table = [], run_table.read(options.results)
@@ -199,7 +249,7 @@ def draw(asked: Asked) -> int:
     """Draws the figures, and prints where they are and how many runs were left out. Returns the exit status."""
     run.claim(asked.output.parent)
     run.claim(asked.output)
-    runs = StoredRuns(asked.paper, asked.options.results, asked.smoke, conditions(asked.paper))
+    runs = StoredRuns(asked.paper, asked.options.results, asked.smoke, conditions(asked.paper), asked.beside)
     drawn = papers_draw.draw(runs, asked.output, asked.figures)
     owner.give(asked.output)
     without = [each.figure for each in drawn if each.figure.sweeps and not each.used]

@@ -12,6 +12,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from hosts.congestion_bpf import objects
+
 CHECKOUT = Path(__file__).resolve().parents[1]
 BUILD = CHECKOUT / "build"
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -25,6 +27,7 @@ class Host:
     netem: bool
     clock: str = "real"  # the clock it is a host for
     kernel: str = "this machine's kernel"  # whose congestion controls these are
+    bpf_lacks: str = ""  # what the kernel lacks to run congestion controls as BPF, if anything
 
 
 def default_clock() -> str:
@@ -34,11 +37,14 @@ def default_clock() -> str:
 
 def probe(want_netem: bool) -> Host:
     """What this host offers. Looking for netem takes root and a network namespace, so it happens only if wanted."""
-    return Host(_congestion_controls(), want_netem and _has_netem(), "real")
+    lacks = objects.lacking()
+    ours = () if lacks else objects.own_sources()
+    names = tuple(sorted({*in_kernel(), *ours}))
+    return Host(names, want_netem and _has_netem(), "real", bpf_lacks=lacks)
 
 
-def _congestion_controls() -> tuple[str, ...]:
-    """Those in the kernel, and those in modules that are not loaded yet."""
+def in_kernel() -> tuple[str, ...]:
+    """The congestion controls in this machine's kernel, and those in modules that are not loaded yet."""
     available = set(CONGESTION_CONTROLS.read_text().split())
     modules = Path("/lib/modules") / platform.release() / "modules.dep"
     if modules.exists():

@@ -8,13 +8,20 @@ from pathlib import Path
 
 from controlplane.targets import TARGETS
 from experiments import capabilities, host
-from experiments.resolve import Resolved
+from experiments.resolved import Resolved
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 FILE_SYSTEMS = Path("/proc/filesystems")
-BINARIES = ("softswitch", "collector", "tcp_trace", "tcp_flows", "open_loop", "traffic_sink")
+BINARIES = ("softswitch", "collector", "tcp_trace", "congestion_control", "tcp_flows", "open_loop", "traffic_sink")
 # Tool -> Debian package. ansible-playbook comes with the Python packages of this checkout.
-TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "ethtool": "ethtool", "iperf3": "iperf3"}
+TOOLS = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "nsenter": "util-linux",
+    "setpriv": "util-linux",
+    "ethtool": "ethtool",
+    "iperf3": "iperf3",
+}
 
 
 def of(spec: Resolved) -> list[str]:

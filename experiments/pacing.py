@@ -2,8 +2,8 @@
 """The keys of an experiment for its senders' bursts and windows: PACING and WINDOW.
 
 PACING starts TCP's own pacing, for every congestion control whose pace follows from its window. BBR paces itself,
-whatever PACING says. WINDOW is the kernel's clamp of the congestion window. No socket option sets the clamp; the
-virtual-time kernel's traffic device does.
+whatever PACING says. WINDOW is the kernel's clamp of the congestion window. No socket option sets the clamp: in virtual
+time the kernel's traffic device does, in real time a BPF program (hosts/congestion_bpf/window.bpf.c).
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from lib import units
 from lib.values import choice, optional, quantity
 
 Read = BeforeValidator
-PACING = ("off", "linux", "exact")
+POISSON = "poisson"
+PACING = ("off", "linux", "exact", POISSON)
+# The virtual-time kernel's tcp_pacing_gaps (virtual/kernel/patches/pacing-gaps.patch). Without it a late segment
+# shortens the next gap by up to half.
+GAPS = {"exact": 1, POISSON: 2}
 
 
 class PacingKeys(BaseModel):
@@ -29,14 +33,14 @@ KEYS = tuple(PacingKeys.model_fields)
 MEANINGS = {
     "pacing": "how senders spread their packets: off (in bursts, as ACKs come), linux (at 2 windows an RTT in slow "
     "start, then 1.2), exact (at one window an RTT); BBR paces itself",
-    "window": "most packets of a flow in flight, whatever its congestion control: 32p (default: no bound)",
+    "window": "most packets in a flow's congestion window, whatever its congestion control: 32p (default: no bound)",
 }
 VALUES = {"pacing": PACING}
 
 
 def resolve(
     keys: PacingKeys, given: Mapping[str, object], traffic: str, clock: str, switch: str, testbed: bool,
-    wrong: Callable[[str, str], None],
+    bpf_lacks: str, wrong: Callable[[str, str], None],
 ) -> dict[str, Any]:  # fmt: skip
     """The values in the resolved spec; None without pacing and without a bound. Calls `wrong` with each key that cannot
     be.
@@ -44,10 +48,15 @@ def resolve(
     for key in KEYS:
         if key not in given or (key == "pacing" and keys.pacing == "off"):
             continue
-        if traffic == "open-loop":
-            wrong(key, "has no meaning with TRAFFIC=open-loop; allowed: with TCP flows only")
-        elif testbed or clock != "virtual":
+        if traffic in ("open-loop", "program"):
+            of = "TCP" if traffic == "open-loop" else "long or finite"
+            wrong(key, f"has no meaning with TRAFFIC={traffic}; allowed: with {of} flows only")
+        elif testbed:
+            wrong(key, "is set in the lab's kernels alone; allowed: not on a testbed")
+        elif key == "pacing" and keys.pacing == POISSON and clock == "real":
             wrong(key, "needs the virtual-time kernel; allowed: with CLOCK=virtual only")
+        elif key == "window" and clock == "real" and bpf_lacks:
+            wrong(key, f"in real time needs {bpf_lacks}; allowed: with CLOCK=virtual")
         elif switch == "ns3":
             wrong(key, "sets Linux's TCP, ns-3 has its own; allowed: not with SWITCH=ns3")
     return {
@@ -56,11 +65,17 @@ def resolve(
     }
 
 
-def options(pacing: str | None, window_packets: int | None) -> dict[str, Any]:
-    """The keys of the traffic program's plan."""
-    return ({"pacing": True} if pacing else {}) | ({"window_segments": window_packets} if window_packets else {})
+def options(pacing: str | None, window_packets: int | None, clock: str) -> dict[str, Any]:
+    """The keys of the traffic program's plan. In real time a BPF program bounds the windows (hosts/congestion_bpf)."""
+    window = {"window_segments": window_packets} if window_packets and clock == "virtual" else {}
+    return ({"pacing": True} if pacing else {}) | window
 
 
 def setup(pacing: str | None) -> dict[str, Any]:
     """The playbooks' variables. Linux's own pace is 2 and 1.2 windows an RTT."""
-    return {"tune_pacing_percent": 100} if pacing == "exact" else {}
+    return {"tune_pacing_percent": 100} if pacing in GAPS else {}
+
+
+def kernel_parameters(pacing: str | None) -> dict[str, str]:
+    """Words of the virtual-time kernel's command line."""
+    return {"tcp_pacing_gaps": str(GAPS[pacing])} if pacing in GAPS else {}

@@ -4,32 +4,44 @@
 from __future__ import annotations
 
 from controlplane.policy import WATCHED_MODES
-from experiments import offloads, pacing, tcp_options
-from experiments.spec import GENERATORS, RUN_TARGETS, Spec
+from controlplane.targets import RUN_TARGETS
+from experiments import offloads, pacing, programs, tcp_options
+from experiments.spec import GENERATORS, Spec
 from experiments.transfers import TRAFFIC
 from hosts.traffic.open_loop import ARRIVALS, BURSTS_FORM, SIZES
 from hosts.traffic.transfers import THINK_FROM
 from lib.words import PATHS, Key
 
 _MEANINGS = {
-    "cc": "congestion control of the flows, or a mix with the flows of each: cubic:8,bbr:8 (of long traffic)",
+    "cc": "congestion control of the flows (make cc lists them), or the file of your own, ./mycc.c; or a mix with the "
+    "flows of each: cubic:8,bbr:8 (of long traffic)",
+    "cc_parameters": "with CLOCK=virtual: parameters of congestion controls (make cc lists them), "
+    "cubic.beta=800,dctcp.dctcp_shift_g=5",
     "flows": "number of flows, open-loop: of 5-tuples (default 16; of a mix: their sum)",
     "rate": "rate of the bottleneck link: kbit, mbit, gbit (kbps, mbps: bytes per second, as tc has it)",
     "rtt": "round-trip time without queueing: us, ms, s",
     "rtt_spread": "flows get 0 to this much more RTT, in even steps dealt by SEED (finite flows: 16 classes)",
     "rtts": "RTTs of classes of flows, 30ms,50ms,120ms, in place of RTT and RTT_SPREAD: dealt evenly by SEED; RTT is "
     "then the least",
+    "ack_delay": "propagation delay of the ACK direction, the rest of RTT is that of the data direction: 0ns to RTT "
+    "(default half of RTT each)",
     "access": "rate of each long flow's own link before the bottleneck, data direction: 5mbit; with ACCESS_LINKS, of "
     "each link that finite flows share (default: none, a flow sends as fast as its host can)",
     "access_links": "of finite flows: number of links before the bottleneck, each of ACCESS and shared by its flows",
-    "buf": "buffer of the bottleneck: 1bdp, 166p (packets), 300kB (1024 bytes, as tc has it), 250us",
+    "buf": "buffer of the bottleneck: 1bdp, 166p (packets), 300kB (frames of MTU + 14 bytes; k is 1000), 250us",
     "mtu": "largest IP packet in bytes, 576 to 9000",
     "duration": "what is measured, after WARMUP: seconds (20s) or RTTs (1000rtt)",
     "warmup": "traffic before that, which no result counts: s or rtt",
     "mode": "what a full queue does: tail-drop, ecn (marks from ECN_THRESHOLD, drops at BUF), egress-threshold",
+    "drop_cost": "with MODE=egress-threshold: share of its transmission time that a dropped packet takes from the "
+    "link, 0 to 1, three decimals (default 0; a packet dropped on arrival takes none)",
     "ecn_threshold": "with MODE=ecn: queue length from which packets are marked (default half of BUF)",
+    "ecn": "whether TCP asks for ECN: on, off (default on with MODE=ecn only)",
     "traffic": "long (TCP flows that last), finite (TCP flows that come at drawn times), closed-loop (users that send "
-    "a flow, think, send again), or several: long,finite; or open-loop (UDP, sent at drawn times)",
+    "a flow, think, send again), program (SERVER and CLIENT), open-loop (UDP, sent at drawn times), or several: "
+    "long,finite",
+    "groups": "in a file alone: a list of groups, each with traffic, cc, flows, rtt, window, load, ... of its own "
+    "(docs/traffic.md)",
     "generator": "what sends: iperf3 (whole seconds), or epoll (our own, exact to the ns; default with CLOCK=virtual)",
     "start_spread": "with GENERATOR=epoll: flows begin within this time, each when SEED says: s or rtt (default 1rtt)",
     "load": "of finite or open-loop traffic: share of RATE that is offered, in bits on the wire (default 0.8)",
@@ -52,6 +64,7 @@ _MEANINGS = {
     **tcp_options.MEANINGS,
     **offloads.MEANINGS,
     **pacing.MEANINGS,
+    **programs.MEANINGS,
     "switch": "the soft switch as a process, or with CLOCK=virtual as a network driver (driver, its default); ns3: "
     "switch, hosts and TCP simulated by ns-3, a second opinion (simulator/README.md)",
 }
@@ -62,6 +75,7 @@ _VALUES = {
     "generator": GENERATORS,
     "sizes": (*SIZES, BURSTS_FORM),
     "arrivals": ARRIVALS,
+    "ecn": ("off", "on"),
     "think_from": THINK_FROM,
     "delay": ("switch", "tc"),
     "target": RUN_TARGETS,
@@ -69,6 +83,7 @@ _VALUES = {
     **tcp_options.VALUES,
     **offloads.VALUES,
     **pacing.VALUES,
+    **programs.VALUES,
     "switch": ("process", "driver"),
 }
 KEYS = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from experiments.transfers import LONG, OPEN_LOOP, finite_kinds, kinds
+from experiments.transfers import LONG, OPEN_LOOP, PROGRAM, finite_kinds, kinds
 from lib import units
 from lib.units import Quantity
 
@@ -78,6 +78,8 @@ def refuse_access(spec: Any, wrong: Callable[[str, str], None]) -> None:
     if spec.traffic == OPEN_LOOP:
         wrong("access", "would change the drawn arrivals that TRAFFIC=open-loop is held against theory with; allowed: "
               "with TCP flows only")  # fmt: skip
+    elif spec.traffic == PROGRAM:
+        wrong("access", f"is a link of long or finite flows, TRAFFIC={PROGRAM} has none; allowed: without ACCESS")
     elif LONG in kinds(spec.traffic) and finite_kinds(spec.traffic):
         wrong("access", "is a link of each long flow, or ACCESS_LINKS of finite flows; allowed: with long flows alone, "
               "or without long flows")  # fmt: skip
@@ -89,15 +91,66 @@ def refuse_access(spec: Any, wrong: Callable[[str, str], None]) -> None:
 
 
 def paths(spec: Any) -> tuple[Path, ...]:
-    """The paths of the finite flows of `spec` (experiments/resolve.py); none if all have RTT and no access link."""
+    """All paths of the finite flows of `spec` (experiments/resolved.py)."""
+    return tuple(path for group in _by_group(spec) for path in group)
+
+
+def of_group(spec: Any, number: int) -> tuple[Path, ...]:
+    """The paths of group `number` of `spec.transfers`: without `groups`, all groups share them. None if all flows have
+    the run's RTT and no access link.
+    """
+    by_group = _by_group(spec)
+    return by_group[number] if len(by_group) > 1 else by_group[0]
+
+
+def refuse_groups(spec: Any, wrong: Callable[[str, str], None]) -> None:
+    """Calls `wrong` if the groups of a file have too many paths or links together."""
+    if all(group.number is None for group in spec.transfers):
+        return
+    if (count := len(paths(spec))) > MOST_PATHS:
+        wrong("groups", f"makes {count} paths of finite flows (RTTs times access links); allowed: {MOST_PATHS}")
+    if (count := len(links_bps(spec))) > MOST_ACCESS_LINKS:
+        wrong("groups", f"makes {count} access links; allowed: {MOST_ACCESS_LINKS}")
+
+
+def links_bps(spec: Any) -> dict[int, int]:
+    """Number and rate of each shared access link."""
+    links: dict[int, int] = {}
+    for group in _settings(spec):
+        for _ in range(group.access_links or 0):
+            links[len(links) + 1] = group.access_bps or 0
+    return links
+
+
+def _settings(spec: Any) -> list[Any]:
+    """Whatever has the RTTs and links of finite flows: each group for itself, or the run for all."""
     if not spec.transfers:
-        return ()
-    rtts = spec.rtts_ns or [spec.rtt_ns]
-    if spec.rtts_ns is None and spec.rtt_spread_ns:
+        return []
+    return list(spec.transfers) if spec.transfers[0].is_own else [spec]
+
+
+def _by_group(spec: Any) -> list[tuple[Path, ...]]:
+    groups: list[tuple[Path, ...]] = []
+    count = links_before = 0
+    for settings in _settings(spec) or [None]:
+        pairs = _pairs(settings, spec.rtt_ns, links_before) if settings else []
+        groups.append(tuple(Path(_address(count + number), *pair) for number, pair in enumerate(pairs)))
+        count += len(pairs)
+        links_before += (settings.access_links or 0) if settings else 0
+    return groups
+
+
+def _pairs(settings: Any, run_rtt_ns: int, links_before: int) -> list[tuple[int, int]]:
+    """RTT and access link of each path."""
+    rtts = settings.rtts_ns or [settings.rtt_ns]
+    if settings.rtts_ns is None and settings.rtt_spread_ns:
         steps = SPREAD_CLASSES - 1
-        rtts = [spec.rtt_ns + spec.rtt_spread_ns * step // steps for step in range(SPREAD_CLASSES)]
-    if len(rtts) == 1 and not spec.access_links:
-        return ()
-    links = range(1, spec.access_links + 1) if spec.access_links else (0,)
-    pairs = [(rtt_ns, link) for rtt_ns in rtts for link in links]
-    return tuple(Path(f"{ADDRESS_PREFIX}{FIRST_ADDRESS + number}", *pair) for number, pair in enumerate(pairs))
+        rtts = [settings.rtt_ns + settings.rtt_spread_ns * step // steps for step in range(SPREAD_CLASSES)]
+    if rtts == [run_rtt_ns] and not settings.access_links:
+        return []
+    links = range(links_before + 1, links_before + settings.access_links + 1) if settings.access_links else (0,)
+    return [(rtt_ns, link) for rtt_ns in rtts for link in links]
+
+
+def _address(number: int) -> str:
+    return f"{ADDRESS_PREFIX}{FIRST_ADDRESS + number}"

@@ -1,57 +1,139 @@
 # SPDX-License-Identifier: MIT
-"""Resolves the traffic of a spec: groups of long flows, and which keys mean anything with which kind of traffic."""
+"""Resolves the traffic of a spec, entry by entry (groups.py): long flows, finite flows, datagrams; and which keys mean
+anything with which kind of traffic.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from experiments import transfers
-from experiments.spec import MAX_FLOWS, Group, Spec
-from experiments.transfers import LONG, Drawn
+from experiments import pacing, paths, transfers
+from experiments.groups import Entry
+from experiments.spec import ARRIVALS, Spec
+from experiments.traffic import MAX_FLOWS
+from experiments.traffic_groups import DEFAULT_LOAD, Datagrams, Group
+from experiments.transfers import LONG, OPEN_LOOP, Drawn, Transfers
 from hosts.traffic.open_loop import BURSTS_FORM, SIZES
 from lib import units
-from lib.errors import BadValue
 from lib.units import Quantity
 
 DEFAULT_FLOWS = 16
 
 
-def groups(spec: Spec, given: Mapping[str, object], errors: dict[str, BadValue], wrong: Any) -> tuple[Group, ...]:
-    """The groups of long flows with their numbers. FLOWS is the number of a single group, by default 16."""
+@dataclass(frozen=True)
+class Where:
+    """What of the run decides whether hosts can pace and bound windows, and the size of a full packet on the wire."""
+
+    clock: str
+    switch: str
+    testbed: bool
+    bpf_lacks: str  # what real time lacks for congestion controls and bounds of windows as BPF; "" if nothing
+    wire_bytes: int
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """All groups, each kind in the order of the entries."""
+
+    long: tuple[Group, ...]
+    finite: tuple[Transfers, ...]
+    datagrams: tuple[Datagrams, ...]
+
+
+def resolve(entries: list[Entry], generator: str | None, where: Where) -> Traffic:
+    """Calls each entry's `wrong` for values that cannot be."""
+    long: list[Group] = []
+    finite: list[Transfers] = []
+    datagrams: list[Datagrams] = []
+    for entry in entries:
+        own = _own(entry, where)
+        of_entry = _long(entry, own)
+        _check(entry, generator)
+        if not entry.errors.keys() & {"access", "access_links"}:
+            paths.refuse_access(entry.spec, entry.wrong)
+        if not entry.errors.keys() & {"rtts", "access_links"}:
+            paths.refuse(entry.spec, entry.given, entry.wrong)
+        cc = of_entry[0].cc if len(of_entry) == 1 else one_cc(entry.spec)
+        long += of_entry
+        finite += transfers.resolve(entry.spec, cc, where.wire_bytes, entry.wrong, own)
+        datagrams += _datagrams(entry)
+    return Traffic(tuple(long), tuple(finite), tuple(datagrams))
+
+
+def _own(entry: Entry, where: Where) -> dict[str, Any]:
+    """Settings of a group of `groups`, by the names of OwnSettings."""
+    spec = entry.spec
+    bounds = pacing.resolve(
+        spec, entry.given, spec.traffic, where.clock, where.switch, where.testbed, where.bpf_lacks, entry.wrong
+    )
+    if entry.number is not None and spec.window is not None and where.clock == "real":
+        entry.wrong("window", "of a group needs the virtual-time kernel; allowed: with CLOCK=virtual only")
+    if entry.number is None or not entry.is_tcp:
+        return {} if entry.number is None else {"number": entry.number}
+    least_ns, most_ns = entry.rtts_ns
+    return {
+        "number": entry.number,
+        "rtt_ns": least_ns,
+        "rtt_spread_ns": most_ns - least_ns,
+        "rtts_ns": paths.rtts_ns(spec),
+        "access_bps": None if spec.access is None else units.whole(spec.access),
+        "access_links": spec.access_links,
+        **bounds,
+        "ecn": spec.ecn,
+    }
+
+
+def _long(entry: Entry, own: Mapping[str, Any]) -> list[Group]:
+    """The long flows with their numbers. FLOWS is the number of a single group, by default 16."""
+    spec, errors = entry.spec, entry.errors
     if LONG not in transfers.kinds(spec.traffic):
-        return ()
+        return []
     given_groups = tuple(spec.cc)
     if len(given_groups) == 1 and given_groups[0].flows is None:
-        return (Group(given_groups[0].cc, DEFAULT_FLOWS if spec.flows is None else spec.flows),)
+        return [Group(given_groups[0].cc, DEFAULT_FLOWS if spec.flows is None else spec.flows, **own)]
     total = sum(group.flows for group in given_groups)
     if total > MAX_FLOWS:
-        wrong("cc", f"has {total} flows; allowed: 1 to {MAX_FLOWS}, as FLOWS")
+        entry.wrong("cc", f"has {total} flows; allowed: 1 to {MAX_FLOWS}, as FLOWS")
     elif spec.flows is not None and spec.flows != total and not errors.keys() & {"cc", "flows"}:
-        wrong("flows", f"is not the sum of CC={given.get('cc')}, {total}; allowed: {total}, or no FLOWS at all")
-    return given_groups
+        problem = f"is not the sum of CC={entry.given.get('cc')}, {total}; allowed: {total}, or no FLOWS at all"
+        entry.wrong("flows", problem)
+    return [Group(group.cc, group.flows, **own) for group in given_groups]
 
 
-def check(
-    spec: Spec, given: Mapping[str, object], generator: str | None, errors: dict[str, BadValue], wrong: Any
-) -> None:
+def _datagrams(entry: Entry) -> list[Datagrams]:
+    """Open-loop traffic beside other traffic. Without `groups` and alone it is the run's own (resolved.py)."""
+    spec = entry.spec
+    if OPEN_LOOP not in transfers.kinds(spec.traffic) or (entry.number is None and spec.traffic == OPEN_LOOP):
+        return []
+    flows = 1 if spec.flows is None or LONG in transfers.kinds(spec.traffic) else spec.flows
+    sizes = spec.sizes if isinstance(spec.sizes, str) else SIZES[0]
+    load = float(DEFAULT_LOAD if spec.load is None else spec.load)
+    return [Datagrams(flows, load, sizes, spec.arrivals or ARRIVALS[0], number=entry.number)]
+
+
+def _check(entry: Entry, generator: str | None) -> None:
     """Refuses keys and values that have no meaning with this kind of traffic."""
+    spec, given, errors, wrong = entry.spec, entry.given, entry.errors, entry.wrong
     if "traffic" in errors:
         return
     transfers.refuse_keys(spec.traffic, given, wrong)
-    open_loop = spec.traffic == transfers.OPEN_LOOP
-    if "sizes" not in errors and spec.sizes is not None and open_loop == isinstance(spec.sizes, Drawn):
-        if open_loop:
-            wrong("sizes", f"is of flows; allowed with TRAFFIC=open-loop: {', '.join((*SIZES, BURSTS_FORM))}")
-        else:
-            wrong(
-                "sizes",
-                f"is of packets; allowed with TRAFFIC={spec.traffic}: fixed:14p, {transfers.DEFAULT_SIZES}, ...",
-            )
-    if LONG not in transfers.kinds(spec.traffic) and "cc" in given and "cc" not in errors and not open_loop:
+    kinds, finite = transfers.kinds(spec.traffic), transfers.finite_kinds(spec.traffic)
+    if OPEN_LOOP in kinds and "finite" in kinds:
+        wrong(
+            "traffic",
+            "has two loads and two sizes; allowed: a file with groups, where each has its own (docs/traffic.md)",
+        )
+    if "sizes" not in errors and isinstance(spec.sizes, Drawn) and not finite and OPEN_LOOP in kinds:
+        wrong("sizes", f"is of flows; allowed with TRAFFIC={spec.traffic}: {', '.join((*SIZES, BURSTS_FORM))}")
+    elif "sizes" not in errors and isinstance(spec.sizes, str) and OPEN_LOOP not in kinds:
+        allowed = f"fixed:14p, {transfers.DEFAULT_SIZES}, ..."
+        wrong("sizes", f"is of packets; allowed with TRAFFIC={spec.traffic}: {allowed}")
+    if LONG not in kinds and finite and "cc" in given and "cc" not in errors:
         if any(group.flows for group in spec.cc):
             wrong("cc", f"gives numbers of long flows, TRAFFIC={spec.traffic} has none; allowed: a name, as in reno")
-        elif spec.finite_cc:
+        elif spec.finite_cc and (spec.program_cc or transfers.PROGRAM not in transfers.kinds(spec.traffic)):
             wrong("cc", "has no flows left, FINITE_CC names all; allowed: one of the two")
     spread = spec.start_spread and spec.start_spread.amount
     if spread and generator != "epoll" and not errors.keys() & {"start_spread", "generator"}:

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit
 from controlplane.soft import FiveTuple, SourceAddress
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS
-from experiments import capabilities, cost, host, pacing, paths, topology, transfers
+from experiments import capabilities, congestion, cost, host, pacing, paths, programs, topology, transfers
+from experiments.bpf_programs import NO_PROGRAMS, Programs
 from experiments.cell import RUNTIME
 from experiments.configure import POSTCARD_PORT, TCP, SwitchSettings
-from experiments.resolve import Resolved
-from experiments.sizes import Sizes, sizes
+from experiments.repetition_plan import Durations, RunPlan, Sizes
+from experiments.resolved import Resolved
+from experiments.sizes import sizes
 from experiments.switches import BOTTLENECK
 from experiments.topology import HOSTS, RECEIVER, SENDER, Network
 from experiments.traffic import (
@@ -33,74 +32,53 @@ from experiments.traffic import (
     LAST_CLIENT_PORT,
     Flow,
     TrafficPlan,
+    UserProgram,
 )
+from experiments.traffic_groups import Datagrams, Group
+from experiments.transfers import Transfers
 from hosts.traffic.transfers import draw, server_ports
 
 MOST_WINDOW_BYTES = 256 << 20
+SEED_BITS = 48  # of SEED and repetition
 
 
 class FlowProcess(NamedTuple):
-    """One iperf3 client and its server; or all flows of epoll with one congestion control; or all open-loop traffic,
-    which has no congestion control.
-    """
+    """One iperf3 client and its server; or all flows of epoll of one group; or a group of datagrams."""
 
-    cc: str | None
+    group: Group | Datagrams
     flows: int
     server_port: int
     first_client_port: int
 
+    @property
+    def cc(self) -> str | None:
+        return self.group.cc if isinstance(self.group, Group) else None
 
-class Durations(NamedTuple):
-    """`unmeasured_ns` is the part of `traffic_ns` before the measurement. `round_trip_ns` is the longest RTT of all
-    flows on the idle path. In virtual time the traffic is polled every `tick_s`. The last two are wall time.
-    """
-
-    connect_ns: int
-    unmeasured_ns: int
-    traffic_ns: int
-    round_trip_ns: int
-    tick_s: float
-    repetition_s: float
-    analysis_s: float
+    def ports(self) -> dict[str, int]:
+        """In a plan of hosts/traffic."""
+        names = ("flows", "server_port", "first_client_port")
+        return {name: getattr(self, name) for name in names}
 
 
-@dataclass(frozen=True)
-class RunPlan:
-    """`stored_spec` is the content of spec.yaml. `setup` are the playbooks' variables without the run's directory.
-    `machine_seed` seeds everything random in a virtual machine.
-    """
-
-    title: str
-    target: str
-    stored_spec: Mapping[str, Any]
-    network: Network
-    settings: SwitchSettings
-    traffic: TrafficPlan
-    setup: Mapping[str, Any]
-    sizes: Sizes
-    durations: Durations
-    machine_seed: int
-
-    def variables(self, directory: Path) -> dict[str, Any]:
-        """The playbooks' variables of a run in `directory`."""
-        return {**self.setup, "run_dir": str(directory), "logs_dir": str(directory / "logs")}
-
-
-def plan_run(spec: Resolved, repetition: int) -> RunPlan:
-    """The plan of repetition `repetition` (from 1)."""
+def plan_run(spec: Resolved, repetition: int, bpf: Programs = NO_PROGRAMS) -> RunPlan:
+    """The plan of repetition `repetition` (from 1), with the BPF programs of a run in real time."""
     processes = flow_processes(spec, repetition)
-    flows = _flows(processes, extra_delays_ns(spec, repetition))
+    flows = _flows(spec, processes, extra_delays_ns(spec, repetition))
     finite = finite_ports(spec, repetition)
     sized = sizes(spec)
     delays_ns = [flow.extra_delay_ns for flow in flows] if spec.rtt_spread_ns else []
     return RunPlan(
         title=f"repetition {repetition} of {spec.reps}" if spec.reps > 1 else spec.name,
         target=spec.target,
-        stored_spec=spec.to_dict() | {"repetition": repetition, "extra_delays_ns": delays_ns} | _paths(spec),
+        stored_spec=spec.to_dict()
+        | congestion.without_text(spec.congestion_sources)
+        | {"repetition": repetition, "extra_delays_ns": delays_ns}
+        | _paths(spec),
+        congestion_sources=spec.congestion_sources,
         network=network(spec),
         settings=_settings(spec, flows),
-        traffic=_traffic(spec, repetition, processes, flows, finite),
-        setup=_setup(spec, sized, len(processes), finite),
+        traffic=_traffic(spec, repetition, processes, flows, finite, bpf),
+        setup=_setup(spec, sized, processes, finite, bpf),
         sizes=sized,
         durations=Durations(
             connect_ns=spec.connect_ns,
@@ -112,6 +90,8 @@ def plan_run(spec: Resolved, repetition: int) -> RunPlan:
             analysis_s=cost.analysis_s(spec),
         ),
         machine_seed=spec.seed * 1_000_003 + repetition,
+        kernel_names=dict(bpf.names),
+        kernel_parameters=pacing.kernel_parameters(spec.pacing_of_host),
     )
 
 
@@ -138,8 +118,8 @@ def flow_processes(spec: Resolved, repetition: int) -> list[FlowProcess]:
     """The processes of the traffic. SEED and `repetition` select the client ports, and so the flows' hashes."""
     first_port = FIRST_CLIENT_PORT + random.Random(f"ports {spec.seed} {repetition}").randrange(CLIENT_PORT_OFFSETS)
     result: list[FlowProcess] = []
-    for cc, flows in spec.process_flows:
-        result.append(FlowProcess(cc, flows, FIRST_SERVER_PORT + len(result), first_port))
+    for group, flows in spec.process_flows:
+        result.append(FlowProcess(group, flows, FIRST_SERVER_PORT + len(result), first_port))
         first_port += flows
     return result
 
@@ -165,14 +145,21 @@ def extra_delays_ns(spec: Resolved, repetition: int) -> list[int]:
     """Each flow's delay beyond RTT: even steps from 0 to RTT_SPREAD, shuffled among the flows by SEED and repetition.
 
     Random draws would change the distribution of RTTs between repetitions. Even steps change only which flow has which.
-    Of RTTS, flow k has element k mod their number before they are shuffled.
+    Of RTTS, flow k has element k mod their number before they are shuffled. Each group of `groups` has its own RTTs.
+    Datagrams have no RTT.
     """
-    intervals = max(spec.flows - 1, 1)
-    delays = [spec.rtt_spread_ns * i // intervals for i in range(spec.flows)]
-    if spec.rtts_ns:
-        delays = [spec.rtts_ns[i % len(spec.rtts_ns)] - spec.rtt_ns for i in range(spec.flows)]
-    random.Random(f"delays {spec.seed} {repetition}").shuffle(delays)
-    return delays
+    of_run = sum(group.flows or 0 for group in spec.groups if not group.is_own)
+    parts: list[tuple[Resolved | Group, int, str]] = [(spec, of_run, "")] if of_run else []
+    parts += [(group, group.flows or 0, f" {group.number}") for group in spec.groups if group.is_own]
+    result: list[int] = []
+    for settings, flows, name in parts:
+        least_ns, spread_ns, rtts = settings.rtt_ns or 0, settings.rtt_spread_ns or 0, settings.rtts_ns
+        delays = [least_ns + spread_ns * i // max(flows - 1, 1) - spec.rtt_ns for i in range(flows)]
+        if rtts:
+            delays = [rtts[i % len(rtts)] - spec.rtt_ns for i in range(flows)]
+        random.Random(f"delays {spec.seed} {repetition}{name}").shuffle(delays)
+        result += delays
+    return result + [0] * sum(group.flows for group in spec.all_datagrams)
 
 
 def queue(spec: Resolved, port: int) -> Queue:
@@ -200,42 +187,48 @@ def policy(spec: Resolved) -> Policy:
     return TailDrop(buffer, unit)
 
 
-def _flows(processes: list[FlowProcess], delays_ns: list[int]) -> tuple[Flow, ...]:
+def _flows(spec: Resolved, processes: list[FlowProcess], delays_ns: list[int]) -> tuple[Flow, ...]:
     """Every flow, in the order of their numbers."""
-    ports = [
-        (process.first_client_port + stream, process.server_port)
+    flows = [
+        (process.first_client_port + stream, process.server_port, _access_bps(spec, process.group))
         for process in processes
         for stream in range(process.flows)
     ]
     return tuple(
-        Flow(SENDER.ipv4, RECEIVER.ipv4, src_port, dst_port, delay_ns)
-        for (src_port, dst_port), delay_ns in zip(ports, delays_ns, strict=True)
+        Flow(SENDER.ipv4, RECEIVER.ipv4, src_port, dst_port, delay_ns, access_bps)
+        for (src_port, dst_port, access_bps), delay_ns in zip(flows, delays_ns, strict=True)
     )
 
 
+def _access_bps(spec: Resolved, group: Group | Datagrams) -> int:
+    """The rate of each long flow's own link; 0: none."""
+    return 0 if isinstance(group, Datagrams) else spec.access_of(group) or 0
+
+
 def _settings(spec: Resolved, flows: tuple[Flow, ...]) -> SwitchSettings:
-    """The switch delays by half of the RTT in each direction. DELAY=tc: netem on the receiver has the whole RTT."""
-    rtt_ns = 0 if spec.delay == "tc" else spec.rtt_ns
+    """Delays of both directions. DELAY=tc: netem on the receiver has the whole RTT."""
+    rtt_ns, back_ns = (0, 0) if spec.delay == "tc" else (spec.rtt_ns, spec.back_ns)
     return SwitchSettings(
         rate_bps=spec.rate_bps,
-        forth_ns=rtt_ns // 2,
-        back_ns=rtt_ns - rtt_ns // 2,
+        forth_ns=rtt_ns - back_ns,
+        back_ns=back_ns,
         queues={host.port: queue(spec, host.port) for host in HOSTS},
         policy=policy(spec),
         flow_settings=tuple(
             (FiveTuple(flow.src_addr, flow.dst_addr, TCP, flow.src_port, flow.dst_port), own)
             for flow in flows
-            if (own := _flow_settings(spec, flow))
+            if (own := _flow_settings(flow))
         )
         + tuple((SourceAddress(path.src_addr), _path_settings(spec, path)) for path in paths.paths(spec)),
-        shared_links_bps=dict.fromkeys(range(1, (spec.access_links or 0) + 1), spec.access_bps or 0),
+        shared_links_bps=paths.links_bps(spec),
         nic_rate_bps=(spec.offloads or {}).get("nic_rate_bps", 0),
+        drop_cost_permille=spec.drop_cost_permille or 0,
     )
 
 
-def _flow_settings(spec: Resolved, flow: Flow) -> dict[str, int]:
+def _flow_settings(flow: Flow) -> dict[str, int]:
     """What the switch's links have for this flow alone."""
-    own = {"delay": flow.extra_delay_ns, "access": spec.access_bps or 0}
+    own = {"delay": flow.extra_delay_ns, "access": flow.access_bps}
     return {name: value for name, value in own.items() if value}
 
 
@@ -246,44 +239,81 @@ def _path_settings(spec: Resolved, path: paths.Path) -> dict[str, int]:
 def _paths(spec: Resolved) -> dict[str, Any]:
     """The paths of finite flows in spec.yaml, if there are several."""
     listed = [path._asdict() for path in paths.paths(spec)]
+    if spec.transfers and spec.transfers[0].is_own:  # links of different rates
+        rates = paths.links_bps(spec)
+        listed = [path | {"access_bps": rates.get(path["access_link"])} for path in listed]
     return {"paths": listed} if listed else {}
 
 
 def _traffic(
-    spec: Resolved, repetition: int, processes: list[FlowProcess], flows: tuple[Flow, ...], finite: list[range]
+    spec: Resolved,
+    repetition: int,
+    processes: list[FlowProcess],
+    flows: tuple[Flow, ...],
+    finite: list[range],
+    bpf: Programs,
 ) -> TrafficPlan:
     """The traffic program and its options. `start_mono_ns` 0 means as soon as possible; the starter may set a time."""
-    if spec.traffic == transfers.OPEN_LOOP:
+    if spec.datagram_flows:
         return TrafficPlan("open_loop", flows, _open_loop_options(spec, repetition, processes))
-    options = _tcp_options(spec, repetition, processes)
+    user = _user_programs(spec, repetition)
+    if spec.traffic == transfers.PROGRAM:
+        return TrafficPlan("", flows, {}, user)
+    options = _tcp_options(spec, repetition, processes, bpf)
     if finite:
         options["transfers"] = [
-            group.plan(ports.start, tuple(path.src_addr for path in paths.paths(spec)))
-            for group, ports in zip(spec.transfers, finite, strict=True)
+            group.plan(ports.start, tuple(path.src_addr for path in paths.of_group(spec, number)))
+            | _own_options(spec, group)
+            for number, (group, ports) in enumerate(zip(spec.transfers, finite, strict=True))
         ]
-    return TrafficPlan("long_flows", flows, options)
+    return TrafficPlan("long_flows", flows, options, user)
+
+
+def _user_programs(spec: Resolved, repetition: int) -> tuple[UserProgram, ...]:
+    """The server and the client; none without TRAFFIC=program."""
+    if spec.program is None:
+        return ()
+    alone = spec.traffic == transfers.PROGRAM
+    return tuple(
+        UserProgram(where, programs.plan(spec.program, name, _seed(spec, repetition), spec.traffic_ns, alone))
+        for name, where in programs.hosts(spec.program).items()
+    )
 
 
 def _open_loop_options(spec: Resolved, repetition: int, processes: list[FlowProcess]) -> dict[str, Any]:
     (process,) = processes
-    assert spec.load is not None  # resolve sets it with this traffic
+    of_group = _datagram_options(spec, process, _seed(spec, repetition))
+    return {"start_mono_ns": 0, "duration_ns": spec.traffic_ns, "server": RECEIVER.ipv4, **of_group}
+
+
+def _datagram_options(spec: Resolved, process: FlowProcess, seed: int) -> dict[str, Any]:
+    """What a process of build/open_loop sends."""
+    group = process.group
+    assert isinstance(group, Datagrams)
     return {
-        "start_mono_ns": 0,
-        "duration_ns": spec.traffic_ns,
-        "server": RECEIVER.ipv4,
-        "server_port": process.server_port,
-        "first_client_port": process.first_client_port,
-        "flows": process.flows,
+        **process.ports(),
         "rate_bps": spec.rate_bps,
-        "load_ppm": round(spec.load * 1e6),
+        "load_ppm": round(group.load * 1e6),
         "mtu_bytes": spec.mtu_bytes,
-        "seed": _seed(spec, repetition),
-        "arrivals": spec.arrivals,
-        "sizes": spec.sizes,
+        "seed": seed,
+        "arrivals": group.arrivals,
+        "sizes": group.sizes,
     }
 
 
-def _tcp_options(spec: Resolved, repetition: int, processes: list[FlowProcess]) -> dict[str, Any]:
+def _own_options(spec: Resolved, group: Group | Transfers) -> dict[str, Any]:
+    """Settings of a group of `groups`, in a plan."""
+    if not group.is_own:
+        return {}
+    buffer_bytes = spec.socket_buffer_bytes(group.access_bps) if group.access_bps else 0
+    return {
+        **pacing.options(group.pacing, group.window_packets, spec.clock),
+        **({"buffer_bytes": buffer_bytes} if buffer_bytes else {}),
+        "ecn": spec.ecn_of(group),
+    }
+
+
+def _tcp_options(spec: Resolved, repetition: int, processes: list[FlowProcess], bpf: Programs) -> dict[str, Any]:
     timing: dict[str, Any] = {"seconds": spec.traffic_ns // 10**9}
     if spec.generator == "epoll":
         timing = {
@@ -294,46 +324,79 @@ def _tcp_options(spec: Resolved, repetition: int, processes: list[FlowProcess]) 
             # The sockets stay open for the ACKs of the last measured packets.
             "drain_ns": spec.longest_rtt_ns,
         }
+    groups = [
+        {"cc": process.group.cc, **process.ports(), **_own_options(spec, process.group)}
+        for process in processes
+        if isinstance(process.group, Group)
+    ]
+    of_datagrams = [process for process in processes if isinstance(process.group, Datagrams)]
+    datagrams = [
+        _datagram_options(spec, process, _seed(spec, repetition) + (number << SEED_BITS))
+        for number, process in enumerate(of_datagrams, 1)
+    ]
     return {
         "generator": spec.generator,
         "start_mono_ns": 0,
         **timing,
         "server": RECEIVER.ipv4,
-        "groups": [process._asdict() for process in processes],
-        "ecn": spec.mode == "ecn",
-        **pacing.options(spec.pacing, spec.window_packets),
+        "groups": groups,
+        "ecn": spec.with_ecn,
+        **pacing.options(spec.pacing, spec.window_packets, spec.clock),
+        **bpf.of_traffic(),
+        **({"datagrams": datagrams} if datagrams else {}),
     }
 
 
-def _setup(spec: Resolved, sized: Sizes, processes: int, finite: list[range]) -> dict[str, Any]:
+def _setup(
+    spec: Resolved, sized: Sizes, processes: list[FlowProcess], finite: list[range], bpf: Programs
+) -> dict[str, Any]:
     """The playbooks' variables. Options that depend on the experiment are here, all others in the roles."""
     window_rtt_share = (spec.rtt_ns + spec.rtt_spread_ns) / spec.rtt_ns
     window_packets = spec.bdp_packets * window_rtt_share + spec.buffer_packets
-    # Of long flows and datagrams. Without any, a port on which nobody listens: finite flows are not traced.
-    traced_ports = f"{FIRST_SERVER_PORT}-{FIRST_SERVER_PORT + max(processes, 1) - 1}"
+    # Of long flows and datagrams. Without any, a port on which nobody listens: finite flows are not traced. The tracer
+    # takes one range, so programs are traced if there are no finite flows.
+    traced_ports = f"{FIRST_SERVER_PORT}-{FIRST_SERVER_PORT + max(len(processes), 1) - 1}"
+    if spec.program and not finite:
+        traced_ports = "1-65535"
     # Collector and tracer report each second; in virtual time twice between two looks at the traffic.
     status_ms = max(1, int(cost.tick_s(spec) * 500)) if spec.clock == "virtual" else 1000
     status = ["--status", "--status-ms", str(status_ms)]
     watch = ["--no-watch"] if spec.clock == "virtual" else []
+    # Disks take no virtual time, so few blocks wait for them; each MiB costs a virtual machine 256 page faults.
+    buffers = ["--buffers", "8"] if spec.clock == "virtual" else []
+    read = ["--read-ms", str(sized.trace_read_ms)] if spec.clock == "virtual" else []
     return {
         "run_groups": ":".join(inventory_groups(spec)),
         "runtime_dir": str(RUNTIME),
-        "spec": spec.to_dict(),
+        "spec": _spec_of_roles(spec, bpf),
         "python": sys.executable,
         "checkout": str(host.CHECKOUT),
         "client_ports": f"{FIRST_CLIENT_PORT}-{LAST_CLIENT_PORT}",
         "finite_ports": [
-            f"{ports.start}-{ports[-1]}={group.cc}" for group, ports in zip(spec.transfers, finite, strict=True)
+            f"{ports.start}-{ports[-1]}={bpf.name(group.cc)}"
+            for group, ports in zip(spec.transfers, finite, strict=True)
         ],
+        "datagram_ports": [process.server_port for process in processes if isinstance(process.group, Datagrams)],
         "postcard_port": POSTCARD_PORT,
         "collector_address": topology.COLLECTOR.ipv4,
         "collector_source": topology.POSTCARD_SOURCE,
         **({} if spec.access_buffer_bytes is None else {"tune_buffer_bytes": spec.access_buffer_bytes}),
-        **pacing.setup(spec.pacing),
+        **pacing.setup(spec.pacing_of_host),
+        **bpf.of_roles(spec.window_packets if spec.clock == "real" else None, spec.seed),
+        "tune_ecn": "on" if spec.with_ecn else "off",
+        **({"program_cc": spec.program["cc"]} if spec.program else {}),
         "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, MOST_WINDOW_BYTES),
         "switch_frame_bytes": sized.frame_bytes,
         "switch_executor": spec.switch,
         "switch_options": ["--packets", str(sized.pool_packets), "--drop-user", "nobody", *watch],
-        "collector_options": status,
-        "tracer_options": [*status, "--ring-mib", str(sized.trace_ring_mib), "--port", traced_ports],
+        "collector_options": [*status, *buffers],
+        "tracer_options": [*status, *read, "--ring-mib", str(sized.trace_ring_mib), "--port", traced_ports],
     }
+
+
+def _spec_of_roles(spec: Resolved, bpf: Programs) -> dict[str, Any]:
+    """The roles set sockets' congestion controls, so they get the kernel's names. They need no source texts."""
+    content = spec.to_dict() | congestion.without_text(spec.congestion_sources)
+    for key in ("groups", "transfers"):
+        content[key] = [group | {"cc": bpf.name(group["cc"])} for group in content.get(key, [])]
+    return {key: value for key, value in content.items() if value or key != "transfers"}

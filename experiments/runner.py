@@ -11,13 +11,14 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from experiments import cell, disk, host
+from experiments import cell, consent, disk, host
 from experiments.analysis_process import analyse, user_problem
-from experiments.announce import headline, show
+from experiments.announce import headline, took
 from experiments.cell import SignalHandler
+from experiments.conclusion import Outcome, outcome, show_all, show_one
 from experiments.lab.choice import choose
 from experiments.lab.interface import Lab
-from experiments.resolve import Resolved
+from experiments.resolved import Resolved
 from experiments.side_by_side import run_each
 from lib import owner
 from lib.errors import Interrupted, RunError
@@ -28,13 +29,16 @@ from runs.aborted import Cause
 EXIT_NOT_VALID = 2
 
 
-def run(spec: Resolved, results_directory: Path, inventory: str = "") -> int:
+def run(spec: Resolved, results_directory: Path, inventory: str = "", yes: bool = False) -> int:
     """Runs the whole experiment, on the machines of `inventory` if the target needs a testbed. Returns the exit status
-    of the command line. Raises RunError.
+    of the command line. `yes`: whatever it costs. Raises RunError.
     """
     lab = choose(spec, inventory)
     preflight(lab, results_directory)
     with Ending() as ending, lab.processors() as processors, contextlib.ExitStack() as until_the_end:
+        if results_directory.is_dir():  # no question about an experiment that has no room
+            check_room(lab, results_directory, len(processors))
+        consent.ask(spec, len(processors), yes)
         with results.locked(results_directory):
             for repetition in results.unanalysed(results_directory):
                 complain(f"note: {repetition} was recorded but not analysed: {results.replay_command(repetition)}")
@@ -74,18 +78,20 @@ def check_room(lab: Lab, directory: Path, at_once: int) -> None:
 def repeat_all(lab: Lab, directory: Path, processors: list[int]) -> bool:
     """Records and analyses every repetition. Several processors record in parallel. Returns whether all are valid."""
     numbers = list(range(1, lab.spec.reps + 1))
-    valid = []
+    outcomes = []
     if len(processors) > 1:
         begin = time.monotonic()
         recorded = run_each(lambda number, processor: record(lab, number, directory, processor), numbers, processors)
         for number in recorded:
-            valid.append(conclude(lab.spec, directory / f"rep-{number}", begin))
+            outcomes.append(conclude(lab.spec, number, directory, begin))
     else:
         for number in numbers:
             begin = time.monotonic()
             record(lab, number, directory, *processors)
-            valid.append(conclude(lab.spec, directory / f"rep-{number}", begin))
-    return all(valid)
+            outcomes.append(conclude(lab.spec, number, directory, begin))
+    if len(outcomes) > 1:
+        show_all(outcomes)
+    return all(one.valid for one in outcomes)
 
 
 def record(lab: Lab, number: int, directory: Path, processor: int | None = None) -> None:
@@ -104,12 +110,17 @@ def record(lab: Lab, number: int, directory: Path, processor: int | None = None)
         raise
 
 
-def conclude(spec: Resolved, repetition: Path, begin_s: float) -> bool:
-    """Analyses a repetition and shows its results, with the time since `begin_s`. Returns whether it is valid."""
-    print("analysing", flush=True)
-    summary = analyse(repetition)
-    show(summary, repetition, spec, time.monotonic() - begin_s)
-    return bool(summary.get("valid"))
+def conclude(spec: Resolved, number: int, directory: Path, begin_s: float) -> Outcome:
+    """Analyses a repetition. Shows its results, with the time since `begin_s`, or of several repetitions a line."""
+    of = f" repetition {number} of {spec.reps}" if spec.reps > 1 else ""
+    print(f"analysing{of}", flush=True)
+    one = outcome(number, analyse(directory / f"rep-{number}"), directory / f"rep-{number}")
+    time_taken = took(spec, time.monotonic() - begin_s)
+    if spec.reps == 1:
+        show_one(one, time_taken)
+    else:
+        say(f"  {'valid' if one.valid else 'NOT VALID'}, after {time_taken}")
+    return one
 
 
 class Ending(SignalHandler):

@@ -2,8 +2,10 @@
 """Caches the steps of the hosts' set-up. Asking Ansible takes 3 s of processor time, as long as everything else that a
 short run does outside of its machine. All repetitions of an experiment have the same steps.
 
-The steps follow from the variables and from the files in ansible/, because no role asks for facts of this machine.
-Variables that no role uses are left out of the cache key, so changing them does not invalidate cached steps.
+The steps follow from the variables and from the files in ansible/, because no role asks for facts of this machine. Two
+rules let runs share steps. Ansible gets only the keys of the spec that roles read; a test compares the list with the
+roles. And it gets marks in place of values that roles only hand on to a program (PASSED_ON): the marks are replaced
+afterwards. So runs of other rates, buffers and lengths ask Ansible nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +22,50 @@ from experiments import host, playbooks
 from experiments.steps import SetupStep
 
 DIRECTORY = host.BUILD / "plans"
-OF_NO_HOST = ("name", "seed", "reps", "buffer_given", "duration_ns", "warmup_ns", "start_spread_ns", "spec_version")
+# The keys of the spec that roles read. The time of netem and its packets count only if netem delays.
+READ_KEYS = ("mode", "delay", "traffic", "generator", "rtt_ns", "tcp", "offloads")
+READ_KEYS_OF_NETEM = ("bdp_packets",)
+# Variables that are an argument, or a list of arguments, of a program.
+PASSED_ON = ("tune_window_bytes", "switch_frame_bytes", "switch_options", "collector_options", "tracer_options")
+FIRST_MARK = 7_700_000_000_000  # a number, because some roles check that
 MOST_KEPT = 2000  # some 3 kB each; the oldest are removed
 
 
 def plan(names: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path) -> list[SetupStep]:
     """As playbooks.plan, which is called if the steps are not cached. Raises RunError."""
-    spec = {key: value for key, value in variables["spec"].items() if key not in OF_NO_HOST}
-    used = variables | {"spec": spec}
-    file = DIRECTORY / f"{_digest(names, used)}.json"
+    marks = {name: str(FIRST_MARK + number) for number, name in enumerate(PASSED_ON) if name in variables}
+    asked = variables | {"spec": _read_by_roles(variables["spec"])}
+    asked |= {name: [mark] if isinstance(variables[name], list) else int(mark) for name, mark in marks.items()}
+    values = {mark: variables[name] for name, mark in marks.items()}
+    return [replace(step, argv=_unmarked(step.argv, values)) for step in _plan(names, asked, log, scratch)]
+
+
+def _plan(names: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path) -> list[SetupStep]:
+    file = DIRECTORY / f"{_digest(names, variables)}.json"
     try:
         return [SetupStep(**step) for step in json.loads(file.read_text())]
     except (OSError, ValueError, TypeError):  # not cached, or the file is damaged
-        steps = playbooks.plan(names, used, log, scratch)
+        steps = playbooks.plan(names, variables, log, scratch)
     _remember(file, steps)
     return steps
+
+
+def _read_by_roles(spec: dict[str, Any]) -> dict[str, Any]:
+    """The part of a spec that decides the steps. Flows count only where their number decides that of servers."""
+    keys = READ_KEYS + (READ_KEYS_OF_NETEM if spec["delay"] == "tc" else ())
+    counted = ("cc", "flows") if spec["generator"] == "iperf3" else ("cc",)
+    groups = [{key: group[key] for key in counted} for group in spec["groups"]]
+    known = {key: spec[key] for key in keys if key in spec} | {"groups": groups}
+    return known | ({"transfers": [{"cc": group["cc"]} for group in spec["transfers"]]} if "transfers" in spec else {})
+
+
+def _unmarked(argv: list[str], values: dict[str, Any]) -> list[str]:
+    """The arguments, with each mark replaced by its value or values."""
+    words: list[str] = []
+    for word in argv:
+        value = values.get(word, word)
+        words += map(str, value) if isinstance(value, list) else [str(value)]
+    return words
 
 
 def _digest(names: tuple[str, ...], variables: dict[str, Any]) -> str:

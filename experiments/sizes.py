@@ -8,10 +8,10 @@ so every sum here is an upper bound.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-from experiments import topology
-from experiments.resolve import POOL_PACKET_BYTES, Resolved
+from experiments import programs, topology
+from experiments.repetition_plan import Sizes
+from experiments.resolved import POOL_PACKET_BYTES, Resolved
 
 FRAME_EXTRA_BYTES = 18  # Ethernet header and a VLAN tag
 BODY_BYTES = 1280  # of a packet in a driver, beside the pool: the skb that holds the sender's pages
@@ -24,19 +24,10 @@ SOCKETS = 2  # of a flow
 FLOW_BYTES = 24 << 10  # of a flow's two sockets, files and counters
 FINITE_FLOW_BYTES = 1 << 10  # of a finite flow at sender and receiver, whether it is open or not
 TRACE_EVENT_BYTES = 256  # in a ring, with the kernel's headers
-TRACER_PERIOD_S = 0.02  # between two readings of the rings
+TRACER_PERIOD_S = 0.02  # between two readings of the rings, at least
+MOST_TRACER_PERIOD_S = 0.25  # the raw file promises a block a second
 BASE_MIB = 320  # of a virtual machine, for the kernel, Python programs and page cache
 SWITCH_RINGS_MIB = 3 * 64  # if the switch is a process
-
-
-class Sizes(NamedTuple):
-    """`tcp_mib` is for the buffers of all sockets, and a part of `machine_mib`, which is an upper bound."""
-
-    pool_packets: int
-    frame_bytes: int
-    trace_ring_mib: int
-    tcp_mib: int
-    machine_mib: int
 
 
 def sizes(spec: Resolved) -> Sizes:
@@ -56,8 +47,12 @@ def sizes(spec: Resolved) -> Sizes:
         pool_packets=spec.pool_packets,
         frame_bytes=frame_bytes,
         trace_ring_mib=ring_mib,
+        trace_read_ms=_trace_read_ms(spec, ring_mib),
         tcp_mib=tcp_bytes >> 20,
-        machine_mib=BASE_MIB + rings_mib + (other_bytes + tcp_bytes >> 20),
+        machine_mib=BASE_MIB
+        + rings_mib
+        + (other_bytes + tcp_bytes >> 20)
+        + (programs.MEMORY_MIB if spec.program else 0),
     )
 
 
@@ -74,5 +69,15 @@ def _open_flows(spec: Resolved) -> int:
 
 def _trace_ring_mib(spec: Resolved) -> int:
     """Room for four times one event a packet."""
-    events = 4 * spec.rate_bps / (8 * spec.wire_bytes) * TRACER_PERIOD_S
-    return min(1024, max(16, 1 << math.ceil(math.log2(max(events * TRACE_EVENT_BYTES / (1 << 20), 1)))))
+    return min(1024, max(16, 1 << math.ceil(math.log2(max(_trace_mib_a_second(spec) * TRACER_PERIOD_S, 1)))))
+
+
+def _trace_read_ms(spec: Resolved, ring_mib: int) -> int:
+    """How often a tracer in virtual time empties its ring: as rarely as that room allows. Each time wakes a process."""
+    period_s = min(ring_mib / _trace_mib_a_second(spec), MOST_TRACER_PERIOD_S)
+    return int(1000 * max(period_s, TRACER_PERIOD_S))
+
+
+def _trace_mib_a_second(spec: Resolved) -> float:
+    """Of four times one event a packet."""
+    return 4 * spec.rate_bps / (8 * spec.wire_bytes) * TRACE_EVENT_BYTES / (1 << 20)

@@ -14,9 +14,11 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BeforeValidator, ConfigDict, ValidationError
 
 from controlplane.policy import WATCHED_MODES
-from controlplane.targets import TARGETS
-from experiments import offloads, pacing, tcp_options
+from controlplane.targets import RUN_TARGETS
+from experiments import congestion, offloads, pacing, programs, tcp_options
+from experiments.cc_parameters import read_parameters
 from experiments.paths import MOST_ACCESS_LINKS, read_rtts
+from experiments.traffic import MAX_FLOWS
 from experiments.transfers import Drawn, read_distribution, read_traffic
 from hosts.traffic.open_loop import ARRIVALS, MOST_FLOW_PACKETS, is_sizes
 from hosts.traffic.transfers import MOST_USERS, THINK_FROM
@@ -26,27 +28,30 @@ from lib.values import SIX_DECIMALS, choice, number, optional, quantity, whole_n
 
 SPEC_VERSION = 1
 STREAMS_PER_PROCESS = 128  # iperf3's own limit
-MAX_FLOWS = 10_000
+MOST_GROUPS = 64
 GENERATORS = ("iperf3", "epoll")
-RUN_TARGETS = tuple(name for name in TARGETS if name != "fake")  # fake forwards nothing: it is for tests
 
 
-class Group(NamedTuple):
-    """Flows that share a congestion control. `flows` is None if FLOWS gives their number."""
+class GivenGroup(NamedTuple):
+    """A group in the words of CC. `flows` is None if FLOWS gives their number. `source`: a user's own algorithm."""
 
     cc: str
     flows: int | None
+    source: congestion.Source | None
 
 
-def _groups(value: object) -> tuple[Group, ...]:
-    form = "one congestion control (cubic), or several with their flows (cubic:8,bbr:8)"
+def _groups(value: object) -> tuple[GivenGroup, ...]:
+    form = "one congestion control (cubic, ./mycc.c), or several with their flows (cubic:8,bbr:8)"
     words = [word.strip() for word in value.split(",")] if isinstance(value, str) else []
     groups = []
     for word in words:
-        match = re.fullmatch(r"([a-z][a-z0-9_]{0,14})(?::([0-9]{1,9}))?", word.lower())
-        if not match:
+        match = re.fullmatch(r"(.+?)(?::([0-9]{1,9}))?", word)
+        given = match[1] if match else ""
+        source = congestion.read(given) if congestion.is_path(given) else None
+        name = source.name if source else given.lower()
+        if not match or not congestion.NAME.fullmatch(name):
             raise ValueError(f"cannot be read at {word!r}; allowed: {form}" if word else f"is empty; allowed: {form}")
-        groups.append(Group(match[1], int(match[2]) if match[2] else None))
+        groups.append(GivenGroup(name, int(match[2]) if match[2] else None, source))
     if not groups:
         raise ValueError(f"is not text; allowed: {form}")
     if len(groups) > 1 and any(group.flows is None for group in groups):
@@ -59,6 +64,19 @@ def _groups(value: object) -> tuple[Group, ...]:
     return tuple(groups)
 
 
+def _listed(value: object) -> tuple[dict[str, str], ...]:
+    """The groups of a file, each a mapping of text. Their keys are checked in groups.py."""
+    form = "allowed: in a file (SPEC=...) alone, a list of lines such as `- {cc: cubic, flows: 20, rtt: 20ms}`"
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"is no list of groups; {form}")
+    if len(value) > MOST_GROUPS:
+        raise ValueError(f"has {len(value)} groups; allowed: 1 to {MOST_GROUPS}")
+    for place, group in enumerate(value):
+        if not isinstance(group, dict) or not group or not all(isinstance(text, str) for text in group.values()):
+            raise ValueError(f"is no mapping of keys to single values at groups[{place}]; {form}")
+    return tuple(dict(group) for group in value)
+
+
 def _sizes(value: object) -> str | Drawn:
     """Of open-loop packets a word, of finite flows a distribution."""
     if str(value).startswith("bursts") and not is_sizes(value):
@@ -67,7 +85,9 @@ def _sizes(value: object) -> str | Drawn:
 
 
 def _cc(value: object) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", value.lower()):
+    if isinstance(value, str) and congestion.is_path(value):
+        raise ValueError("is a file; allowed: a name, as in cubic; a file in CC, without long flows")
+    if not isinstance(value, str) or not congestion.NAME.fullmatch(value.lower()):
         raise ValueError("is no name of a congestion control; allowed: one, as in cubic")
     return value.lower()
 
@@ -96,18 +116,20 @@ _RTT = quantity("time", low="100us", high="10s", why=_RTT_WHY)
 _BUFFER = quantity("bdp", "packets", "bytes", "time", positive=True)
 
 
-class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys):
+class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys, programs.ProgramKeys):
     """The parameters as given, read but not resolved. The defaults are those of `make experiment`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, arbitrary_types_allowed=True)
 
     spec_version: Annotated[int, Read(_version)] = SPEC_VERSION
     cc: Annotated[Any, Read(_groups)] = "cubic"
+    cc_parameters: Annotated[Any, Read(optional(read_parameters))] = None
     flows: Annotated[int | None, Read(optional(whole_number(1, MAX_FLOWS, _FLOWS_WHY)))] = None
     rate: Annotated[Any, Read(quantity("rate", low="64kbit", high="100gbit", why=_RATE_WHY))] = "200mbit"
     rtt: Annotated[Any, Read(_RTT)] = "10ms"
     rtt_spread: Annotated[Any, Read(quantity("time", low="0ns", high="10s"))] = "0ns"
     rtts: Annotated[Any, Read(optional(read_rtts(_RTT)))] = None
+    ack_delay: Annotated[Any, Read(optional(quantity("time", low="0ns", high="10s")))] = None
     access: Annotated[Any, Read(optional(quantity("rate", low="64kbit", high="100gbit", why=_RATE_WHY)))] = None
     access_links: Annotated[int | None, Read(optional(whole_number(1, MOST_ACCESS_LINKS)))] = None
     buf: Annotated[Any, Read(_BUFFER)] = "1bdp"
@@ -119,8 +141,11 @@ class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys):
     # one BDP of buffer grows by a packet an RTT from 163 to 326 packets.
     warmup: Annotated[Any, Read(quantity("time", "rtt", low="0ns", high="3600s"))] = "200rtt"
     mode: Annotated[str, Read(choice(*WATCHED_MODES))] = "tail-drop"
+    drop_cost: Annotated[Any, Read(optional(number("0", "1", decimals=3)))] = None
     ecn_threshold: Annotated[Any, Read(optional(_BUFFER))] = None
+    ecn: Annotated[str | None, Read(optional(choice("off", "on")))] = None
     traffic: Annotated[str, Read(read_traffic)] = "long"
+    groups: Annotated[Any, Read(optional(_listed))] = None
     generator: Annotated[str | None, Read(optional(choice(*GENERATORS)))] = None
     start_spread: Annotated[Any, Read(optional(quantity("time", "rtt", low="0ns", high="3600s")))] = None
     load: Annotated[Any, Read(optional(number("0.001", "2", decimals=SIX_DECIMALS)))] = None
@@ -139,7 +164,12 @@ class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys):
     switch: Annotated[str | None, Read(optional(choice("process", "driver", "ns3")))] = None
 
 
-KEYS = (*Spec.__annotations__, *tcp_options.KEYS, *offloads.KEYS, *pacing.KEYS)
+# Of the keys, those that a group of `groups` may have.
+GROUP_KEYS = (
+    "traffic", "cc", "flows", "rtt", "rtt_spread", "rtts", "access", "access_links", "window", "pacing", "ecn", "load",
+    "sizes", "arrivals", "users", "think", "think_from",
+)  # fmt: skip
+KEYS = (*Spec.__annotations__, *tcp_options.KEYS, *offloads.KEYS, *pacing.KEYS, *programs.KEYS)
 
 
 def validate(given: Mapping[str, object]) -> tuple[Spec, dict[str, BadValue]]:

@@ -13,10 +13,9 @@ from typing import Any
 
 from controlplane.soft import SoftSwitch
 from controlplane.switch import Count, Switch
-from controlplane.targets import TARGETS, connect
+from controlplane.targets import RUN_TARGETS, TARGETS, connect
 from experiments import clock_join, topology
 from experiments.cell import RUNTIME
-from experiments.spec import RUN_TARGETS
 from experiments.topology import HOSTS, LINE_TO_RECEIVER, LINE_TO_SENDER, RECEIVER
 from lib import syscalls
 

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""The flows of a repetition, and the host program in the sender's namespace that makes them."""
+"""The flows of a repetition, and the host programs that make them: ours in the sender's namespace, and the user's."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import host, topology
-from experiments.spec import MAX_FLOWS
+from hosts.ending import ended_within
+from hosts.traffic.user_program import CLIENT
 from lib.errors import RunError
 from runs import results
 
+MAX_FLOWS = 10_000
 FIRST_SERVER_PORT = 5201
 FIRST_FINITE_SERVER_PORT = 6001
 # The roles reserve all of them: iperf3's control connections come from ephemeral ports, whose default range these
@@ -32,28 +34,62 @@ class Flow(NamedTuple):
     src_port: int
     dst_port: int
     extra_delay_ns: int
+    access_bps: int = 0  # of its own link; 0: none
+
+
+class UserProgram(NamedTuple):
+    """A program of the user's own: its host, and its plan (experiments/programs.py)."""
+
+    host: str
+    options: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.options["name"])
 
 
 @dataclass(frozen=True)
 class TrafficPlan:
-    """The host program's name, the flows in the order of their numbers, and the program's options (hosts/traffic)."""
+    """The host program's name ('': none), the flows in the order of their numbers, and the program's options
+    (hosts/traffic); and the user's programs.
+    """
 
     program: str
     flows: tuple[Flow, ...]
     options: Mapping[str, Any]
+    user: tuple[UserProgram, ...] = ()
+
+
+def command(module: str, plan: Mapping[str, Any], directory: Path, plan_name: str = "plan.json") -> list[str]:
+    """The command that carries out a plan of hosts/traffic, which is written to `directory`."""
+    plan_file = directory / plan_name
+    results.write_json(plan_file, dict(plan))
+    return [sys.executable, "-m", f"hosts.traffic.{module}", str(plan_file), str(directory)]
+
+
+def start_all(
+    plan: TrafficPlan, directory: Path, start_mono_ns: int, user: Mapping[str, Any]
+) -> Iterator[TrafficProgram]:
+    """Starts the host program, and the user's client as `user`."""
+    start = {"start_mono_ns": start_mono_ns}
+    if plan.program:
+        words = command(plan.program, {**plan.options, **start}, directory)
+        yield TrafficProgram(plan.program, topology.SENDER.name, words, directory)
+    for program in plan.user:
+        if program.name == CLIENT:
+            words = command("user_program", {**program.options, **user, **start}, directory, "logs/client-plan.json")
+            yield TrafficProgram(CLIENT, program.host, words, directory)
 
 
 class TrafficProgram:
-    """The running host program. Entered as a context, it is ended when the context is."""
+    """A running host program. Entered as a context, it is ended when the context is."""
 
-    def __init__(self, plan: TrafficPlan, directory: Path, start_mono_ns: int) -> None:
-        self.log = directory / f"logs/{plan.program}.log"
-        plan_file = directory / "plan.json"
-        results.write_json(plan_file, {**plan.options, "start_mono_ns": start_mono_ns})
-        command = [sys.executable, "-m", f"hosts.traffic.{plan.program}", str(plan_file), str(directory)]
+    def __init__(self, name: str, where: str, command: list[str], directory: Path) -> None:
+        """Starts `command` in the namespace of the host `where`."""
+        self.log = directory / f"logs/{name}.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                topology.inside(topology.SENDER.name, *command), cwd=host.CHECKOUT,
+                topology.inside(where, *command), cwd=host.CHECKOUT,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
 
@@ -71,10 +107,9 @@ class TrafficProgram:
 
     def ended_within(self, seconds: float) -> bool:
         """Waits `seconds` at most. Raises RunError if the program ended with an error."""
-        try:
-            status = self.process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
+        if not ended_within(self.process, seconds):
             return False
+        status = self.process.returncode
         if status != 0:
             lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
             raise RunError(*(lines or [f"{self.log.stem} ended with status {status} and said nothing"]))

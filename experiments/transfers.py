@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from experiments.traffic_groups import DEFAULT_LOAD, OwnSettings
 from hosts.traffic import draws
 from hosts.traffic.transfers import KINDS, TransferGroup
 from lib import units
@@ -20,8 +22,8 @@ from lib.frames import IPV4_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
 from lib.units import Quantity
 from lib.values import number
 
-LONG, OPEN_LOOP = "long", "open-loop"
-TRAFFIC = (LONG, *KINDS, OPEN_LOOP)
+LONG, PROGRAM, OPEN_LOOP = "long", "program", "open-loop"
+TRAFFIC = (LONG, *KINDS, PROGRAM, OPEN_LOOP)
 FINITE_FLOW_S = 10  # no finite flow of a load below 1 is open for longer, on the average
 MOST_TRANSFERS = 2_000_000  # in a run: each has a record and a row
 LEAST_DRAWN_SHARE = 0.75  # of a distribution's mean: with less, the load of a run is far from the asked one
@@ -53,7 +55,7 @@ class Drawn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Transfers:
+class Transfers(OwnSettings):
     """A group of finite flows, resolved. `sizes` (bytes) and `think` (ns) are objects of hosts/traffic/draws.py. Kind
     finite has `load`, `arrivals` and `mean_gap_ns`; kind closed-loop has `users`, `think` and `think_from`.
     """
@@ -108,16 +110,14 @@ class Transfers:
 
 
 def read_traffic(value: object) -> str:
-    """One kind, or several of TCP flows with commas: long,finite. In the order of TRAFFIC."""
+    """One kind, or several with commas: long,finite. In the order of TRAFFIC."""
     words = [word.strip().lower() for word in value.split(",")] if isinstance(value, str) else []
     if not words or any(word not in TRAFFIC for word in words):
         raise ValueError(f"is no kind of traffic; allowed: {', '.join(TRAFFIC)}, or several as in long,finite")
     if len(set(words)) < len(words):
         raise ValueError("names a kind twice; allowed: each once")
-    if OPEN_LOOP in words and len(words) > 1:
-        raise ValueError(
-            f"mixes {OPEN_LOOP} with TCP flows; allowed: {OPEN_LOOP} alone, or kinds of {', '.join(TRAFFIC[:-1])}"
-        )
+    if {OPEN_LOOP, PROGRAM} <= set(words):
+        raise ValueError(f"mixes {OPEN_LOOP} with {PROGRAM}; allowed: either of them, alone or beside TCP flows")
     return ",".join(kind for kind in TRAFFIC if kind in words)
 
 
@@ -195,13 +195,16 @@ def in_base_units(drawn: Drawn, mss_bytes: int) -> dict[str, Any]:
     return {"name": drawn.name} | {key: base(value) for key, value in drawn.parameters.items()}
 
 
-def resolve(spec: Any, cc: str | None, wire_bytes: int, traffic_ns: int, wrong: Wrong) -> tuple[Transfers, ...]:
+def resolve(
+    spec: Any, cc: str | None, wire_bytes: int, wrong: Wrong, own: Mapping[str, Any] = MappingProxyType({})
+) -> list[Transfers]:
     """The groups of finite flows of `spec` (experiments/spec.py). `cc` is their congestion control if FINITE_CC is not
-    given; None: there are several. Calls `wrong` with the key and the problem of each value that makes no sense.
+    given; None: there are several. `own` are settings of the group. Calls `wrong` with the key and the problem of each
+    value that makes no sense.
     """
     names = finite_kinds(spec.traffic)
     if not names:
-        return ()
+        return []
     mss_bytes = spec.mtu - HEADER_BYTES
     cc = spec.finite_cc or cc
     if cc is None:
@@ -215,21 +218,29 @@ def resolve(spec: Any, cc: str | None, wire_bytes: int, traffic_ns: int, wrong: 
     groups = []
     for kind in names:
         if kind == "finite":
-            load = float(Fraction(4, 5) if spec.load is None else spec.load)
+            load = float(DEFAULT_LOAD if spec.load is None else spec.load)
             gap_ns = 8 * wire * 1e9 / (load * units.whole(spec.rate))
-            group = Transfers(kind, *common, load=load, arrivals=spec.arrivals or "poisson", mean_gap_ns=gap_ns)
+            group = Transfers(kind, *common, load=load, arrivals=spec.arrivals or "poisson", mean_gap_ns=gap_ns, **own)
         else:
             think = in_base_units(spec.think or read_distribution("time")(DEFAULT_THINK), mss_bytes)
             group = Transfers(
                 kind, *common, users=spec.users or DEFAULT_USERS, think=think,
-                mean_think_ns=draws.distribution(think).mean, think_from=spec.think_from or "end",
+                mean_think_ns=draws.distribution(think).mean, think_from=spec.think_from or "end", **own,
             )  # fmt: skip
         groups.append(group)
+    return groups
+
+
+def refuse_too_many(groups: tuple[Transfers, ...], traffic_ns: int, wrong: Wrong) -> None:
+    """Calls `wrong` if all groups together make more flows than a run can have."""
     flows = sum(group.flows(traffic_ns) for group in groups)
-    if flows > MOST_TRANSFERS:
-        wrong("sizes" if names[0] == "finite" else "users", f"makes about {flows:,.0f} flows in the "
-              f"{traffic_ns / 1e9:g} s of traffic; allowed: {MOST_TRANSFERS:,} in a run")  # fmt: skip
-    return tuple(groups)
+    if flows <= MOST_TRANSFERS:
+        return
+    problem = f"{flows:,.0f} flows in the {traffic_ns / 1e9:g} s of traffic; allowed: {MOST_TRANSFERS:,} in a run"
+    if groups[0].number is not None:
+        wrong("groups", f"makes about {problem}")
+    else:
+        wrong("sizes" if groups[0].kind == "finite" else "users", f"makes about {problem}")
 
 
 # Key -> the kinds of traffic that it is for.
@@ -240,7 +251,7 @@ KEYS_OF_KINDS = {
     "rtts": (LONG, *KINDS),
     "access_links": KINDS,
     "generator": (LONG, *KINDS),
-    "cc": (LONG, *KINDS),
+    "cc": (LONG, *KINDS, PROGRAM),
     "finite_cc": KINDS,
     "load": ("finite", OPEN_LOOP),
     "sizes": (*KINDS, OPEN_LOOP),

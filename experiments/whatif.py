@@ -9,8 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from experiments.resolve import threshold
 from experiments.spec import validate
+from experiments.thresholds import threshold
 from lib import units
 from lib.errors import BadValue, InputError, RunError, SpecError, fail
 from lib.exit_codes import Exit, of_parts

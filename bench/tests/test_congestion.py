@@ -42,11 +42,11 @@ def test_reno_1w__is_reno_in_slow_start_and_between_losses(tmp_path: Path) -> No
     link = ("RATE=50mbit", "RTT=10ms", "DURATION=10s", "WARMUP=0s")
     run(tmp_path, "CLOCK=virtual", "CC=reno_1w", "FLOWS=1", *link)
     (flow,) = flows(tmp_path / REPETITION)
-    found = reactions(flow)
-    assert found[0].slow_start
-    assert found[0].after == found[0].before // 2
-    assert reduction(found) == 1  # at a window of 80, most losses have no effect
-    assert np.median(growth(flow, found)[:, 1]) == pytest.approx(1, abs=0.02)
+    losses = reactions(flow)
+    assert losses[0].slow_start
+    assert losses[0].after == losses[0].before // 2
+    assert reduction(losses) == 1  # at a window of 80, most losses have no effect
+    assert np.median(growth(flow, losses)[:, 1]) == pytest.approx(1, abs=0.02)
 
 
 def test_reduction__is_that_of_each_congestion_control(tmp_path: Path) -> None:

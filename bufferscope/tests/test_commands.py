@@ -143,7 +143,7 @@ def test_runs__lists_filters_and_gives_csv(results: Path, capsys: pytest.Capture
 
 
 def complete(lines: list[str], script: Path) -> dict[str, list[str]]:
-    """What bash offers for each line, with the cursor at its end."""
+    """The completions that bash offers for each line, with the cursor at its end."""
     program = (
         'source "$1"; shift; compopt() { :; }; for COMP_LINE; do COMP_POINT=${#COMP_LINE}; _bufferscope; '
         'echo "${COMPREPLY[@]}"; done'

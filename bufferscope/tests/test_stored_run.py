@@ -72,11 +72,11 @@ def test_run__that_is_not_valid_warns_once_with_its_first_reason(fresh: Path) ->
     summary = json.loads((fresh / "summary.json").read_text()) | {"valid": False, "reasons": ["it was late", "x"]}
     (fresh / "summary.json").write_text(json.dumps(summary))
     record.add_derived(fresh, "summary.json")
-    with warnings.catch_warnings(record=True) as seen:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         run = bs.open(fresh)
         assert (run.valid, len(run.joined) > 0) == (False, True)
-    (said,) = [one for one in seen if "NOT VALID" in str(one.message)]
+    (said,) = [warning for warning in caught if "NOT VALID" in str(warning.message)]
     assert str(said.message) == f"{fresh}: NOT VALID: it was late"
     assert said.filename == __file__
 

@@ -7,7 +7,7 @@ from controlplane.targets import TARGETS
 from experiments import capabilities
 from experiments.deploy import inventory_of
 from experiments.lab.interface import Lab
-from experiments.resolve import Resolved
+from experiments.resolved import Resolved
 from lib.errors import RunError
 
 

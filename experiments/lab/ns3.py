@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain, repeat
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,8 +22,10 @@ from experiments.host import Host
 from experiments.lab.interface import Lab
 from experiments.lab.repetition import write_spec
 from experiments.progress import RunProgress
-from experiments.resolve import Resolved
-from experiments.run_plan import RunPlan, plan_run
+from experiments.repetition_plan import RunPlan
+from experiments.resolved import Resolved
+from experiments.run_plan import plan_run
+from experiments.topology import RECEIVER, SENDER
 from hosts.traffic import epoll_flows
 from hosts.traffic.plan import LongFlowsPlan, parse
 from lib import syscalls
@@ -95,10 +98,15 @@ def options(spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, directory: Path
 
 
 def flow_lines(plan: RunPlan, flows: LongFlowsPlan) -> str:
-    """Standard input of the simulator: the long flows of tcp_flows without size and user, each with its delay."""
-    delays = (flow.extra_delay_ns for flow in plan.traffic.flows)
-    words = (line.split()[:4] for line in epoll_flows.flow_lines(flows))
-    return "".join(f"{' '.join(flow)} {delay_ns}\n" for flow, delay_ns in zip(words, delays, strict=True))
+    """Standard input of the simulator: the flows of tcp_flows without the settings of Linux's TCP, each with its delay.
+    Finite flows have none.
+    """
+    delays = chain((flow.extra_delay_ns for flow in plan.traffic.flows), repeat(0))
+    lines = (line.split() for line in epoll_flows.flow_lines(flows))
+    return "".join(
+        f"{' '.join(words[:4])} {delay_ns} {' '.join(words[4:6])}\n"
+        for words, delay_ns in zip(lines, delays, strict=False)
+    )
 
 
 def simulate(words: list[str], flows: str, directory: Path, processor: int | None) -> None:
@@ -128,7 +136,7 @@ def documents(
     made = (
         outcome["arrival_drops"] + outcome["departure_drops"] + outcome["departed"]
     )  # a packet that is still queued has no postcard yet
-    addresses = (plan.traffic.flows[0].src_addr, plan.traffic.flows[0].dst_addr)
+    addresses = (SENDER.ipv4, RECEIVER.ipv4)
     return {
         "switch": {
             "target": "soft",
@@ -154,7 +162,7 @@ def documents(
             "records_stored": outcome["goodput_stored"],
             "flows": outcome["sink"],
         },
-        "traffic": epoll_flows.describe(flows, addresses, 0, traffic_report(outcome), []),
+        "traffic": epoll_flows.describe(flows, addresses, 0, traffic_report(outcome), [], []),
         "idle_rtt": {
             "samples_ns": samples, "min_ns": min(samples), "median_ns": int(median(samples)), "sent": len(samples),
             "lost": 0,
@@ -168,6 +176,7 @@ def traffic_report(outcome: dict[str, Any]) -> dict[str, Any]:
         "start_mono_ns": START_MONO_NS,
         "end_mono_ns": outcome["end_mono_ns"],
         "ended_mono_ns": outcome["end_mono_ns"],
+        "finite": outcome.get("finite", {}),
         "flows": [
             {"client_port": flow["src_port"], "connected_mono_ns": START_MONO_NS}
             | {name: flow[name] for name in ("started_mono_ns", "bytes_acked")}

@@ -7,13 +7,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments import cell, environment, playbooks, processors
+from experiments import bpf_programs, cell, environment, playbooks, processors
 from experiments.cell import RUNTIME
 from experiments.lab import repetition
-from experiments.lab.interface import Kernel, Lab
+from experiments.lab.interface import Lab
+from experiments.lab.kernel import Kernel
 from experiments.progress import RunProgress
 from experiments.run_plan import plan_run
 from experiments.switches import SWITCH_DAEMONS
+from hosts.congestion_bpf.objects import ObjectError
+from lib.errors import RunError
 from runs import results
 
 # Until the flows start, their program must be up and at its clock; its start takes a tenth of this on an idle machine.
@@ -23,8 +26,17 @@ LEAD_NS = 400_000_000
 class RealLab(Lab):
     """One experiment at a time: everything else that runs disturbs it."""
 
+    def missing(self) -> list[str]:
+        lines = super().missing()
+        return lines or bpf_programs.load_and_check(self.spec)
+
     def record(self, number: int, directory: Path, processor: int | None) -> None:
-        plan = plan_run(self.spec, number)
+        try:
+            programs = bpf_programs.programs(self.spec, number)
+        except ObjectError as error:
+            raise RunError(str(error)) from None
+        plan = plan_run(self.spec, number, programs)
+        repetition.write_spec(plan, directory)
         cell.run(lambda: repetition.run(plan, directory, RealKernel(plan)))
 
 

@@ -11,20 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from controlplane.switch import SwitchError
 from experiments import backlog, disk, environment, tcp_memory, topology
 from experiments.cell import RUNTIME
 from experiments.configure import configure
-from experiments.lab.interface import Kernel, ProgressDisplay
-from experiments.run_plan import RunPlan
+from experiments.lab.kernel import Kernel, ProgressDisplay
+from experiments.repetition_plan import RunPlan
 from experiments.sample import Sampler
 from experiments.switches import SWITCH_DAEMONS, Switches, in_the_lab
 from experiments.topology import RECEIVER, SENDER
-from experiments.traffic import TrafficPlan, TrafficProgram
+from experiments.traffic import TrafficPlan, UserProgram, command, start_all
 from hosts import daemon
-from hosts.traffic import idle_rtt
+from hosts.traffic import idle_rtt, user_program
 from lib import syscalls
 from lib.errors import RunError
 from runs import results
@@ -32,7 +30,11 @@ from runs.names import SPEC_FILE
 
 # In the order of their ends: the sources of events and postcards end before the programs that record them.
 # Stopping a daemon that was never started does nothing: a run has one of the two sinks, and may have another switch.
-DAEMONS = ("tcp_trace", "iperf_servers", "traffic_sink", "collector", *SWITCH_DAEMONS, "softswitch")
+# No congestion control goes before the sockets that have it.
+DAEMONS = (
+    "tcp_trace", "iperf_servers", "traffic_sink", "collector", *SWITCH_DAEMONS, "softswitch", "congestion_control",
+)  # fmt: skip
+USER_SERVER = "user_server"  # of the user's own programs, if there are any
 STOP_S = 10.0
 ABORT_S = 3.0  # for each program when the run has failed anyway
 DRAIN_S = 5.0  # beyond the longest way through the switch
@@ -52,7 +54,6 @@ def run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
 def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
     phases: dict[str, float] = {}
     namespaces = plan.network.namespaces
-    write_spec(plan, directory)
     with kernel.progress() as progress, stopped_at_the_end():
         try:
             division = kernel.claim_processors()
@@ -114,7 +115,12 @@ def stopped_at_the_end() -> Iterator[None]:
 
 
 def write_spec(plan: RunPlan, directory: Path) -> None:
+    import yaml
+
+    from experiments import congestion
+
     (directory / SPEC_FILE).write_text(yaml.safe_dump(dict(plan.stored_spec), sort_keys=False))
+    congestion.write(plan.congestion_sources, directory)
 
 
 def measure_idle_rtt(directory: Path) -> None:
@@ -140,19 +146,52 @@ def carry_traffic(
     before = switches.before()
     switches.reset_lateness()
     sampler = Sampler(switches, directory / "logs")
+    user = kernel.user()._asdict()
+    for program in plan.user:
+        if program.name == user_program.SERVER:
+            progress.phase(f"starting the {program.name}")
+            kernel.align()
+            start_server(program, user, directory)
     start_ns = kernel.traffic_start_ns()
-    with TrafficProgram(plan, directory, start_ns) as program:
+    with contextlib.ExitStack() as running, with_the_servers_words():
+        if plan.user:
+            progress.phase("starting the client")
+        senders = [running.enter_context(sender) for sender in start_all(plan, directory, start_ns, user)]
         wait_s = max(kernel.tick_s, (start_ns - time.monotonic_ns()) / 1e9)  # no traffic before its start
-        while not program.ended_within(wait_s):
-            wait_s = kernel.tick_s
-            progress.sample(sampler.take())
-            check_programs(directory)
+        for sender in senders:
+            while not sender.ended_within(wait_s):
+                wait_s = kernel.tick_s
+                progress.sample(sampler.take())
+                check_programs(directory, (USER_SERVER, *DAEMONS) if plan.user else DAEMONS)
+    if plan.user and (errors := stop_program(USER_SERVER, STOP_S)):
+        raise RunError(*errors)
     return before
 
 
-def check_programs(directory: Path) -> None:
-    """Raises RunError if a program has ended by itself, or if the disk is about to be full."""
-    ended = [name for name in DAEMONS if (RUNTIME / f"{name}.exit").exists()]
+def start_server(program: UserProgram, user: dict[str, Any], directory: Path) -> None:
+    """Returns when the user's server listens. Raises RunError."""
+    words = command("user_program", {**program.options, **user}, directory, "logs/server-plan.json")
+    try:
+        daemon.start(
+            USER_SERVER, topology.inside(program.host, *words), RUNTIME, directory / "logs",
+            timeout_s=user_program.LISTEN_S + STOP_S,
+        )  # fmt: skip
+    except daemon.DaemonError as error:
+        raise RunError(str(error)) from None
+
+
+@contextlib.contextmanager
+def with_the_servers_words() -> Iterator[None]:
+    """If the traffic fails, the error of the user's server is reported, too: it may be the cause."""
+    try:
+        yield
+    except RunError as error:
+        raise RunError(*error.lines, *stop_program(USER_SERVER, ABORT_S)) from None
+
+
+def check_programs(directory: Path, names: tuple[str, ...]) -> None:
+    """Raises RunError if one of the programs has ended by itself, or if the disk is about to be full."""
+    ended = [name for name in names if (RUNTIME / f"{name}.exit").exists()]
     if ended:
         raise RunError(*stop_all(ABORT_S) or [f"{', '.join(ended)} ended during the traffic: see logs/"])
     free = disk.free_bytes(directory)
@@ -188,13 +227,17 @@ def stop() -> None:
 
 def stop_all(timeout_s: float) -> list[str]:
     """Ends every program that still runs, in order; returns an error line for each program that failed."""
+    return [error for name in (USER_SERVER, *DAEMONS) for error in stop_program(name, timeout_s)]
+
+
+def stop_program(name: str, timeout_s: float) -> list[str]:
+    """Ends a program if it still runs; returns an error line if the program failed."""
     errors = []
-    for name in DAEMONS:
-        try:
-            daemon.stop(name, RUNTIME, timeout_s)
-        except (daemon.DaemonError, OSError) as error:
-            errors.append(str(error))
-        for file in RUNTIME.glob(f"{name}.*"):
-            if file.suffix in (".json", ".exit"):
-                file.unlink(missing_ok=True)  # reported once; another stop does not repeat it
+    try:
+        daemon.stop(name, RUNTIME, timeout_s)
+    except (daemon.DaemonError, OSError) as error:
+        errors.append(str(error))
+    for file in RUNTIME.glob(f"{name}.*"):
+        if file.suffix in (".json", ".exit"):
+            file.unlink(missing_ok=True)  # reported once; another stop does not repeat it
     return errors

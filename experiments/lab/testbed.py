@@ -25,8 +25,9 @@ from experiments.deploy import read_inventory
 from experiments.lab import repetition
 from experiments.lab.interface import Lab
 from experiments.progress import RunProgress
-from experiments.resolve import Resolved
-from experiments.run_plan import RunPlan, plan_run
+from experiments.repetition_plan import RunPlan
+from experiments.resolved import Resolved
+from experiments.run_plan import plan_run
 from experiments.switches import packets_waiting, plain
 from lib.errors import RunError
 from lib.units import Quantity, parse

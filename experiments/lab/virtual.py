@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from experiments import environment, host, machine, playbooks, setup_cache
+from experiments import cc_parameters, environment, host, machine, playbooks, programs, setup_cache
 from experiments.host import Host
-from experiments.lab import virtual_inside
+from experiments.lab import own_kernel, repetition, virtual_inside
 from experiments.lab.interface import Lab
 from experiments.progress import RunProgress
-from experiments.resolve import Resolved
-from experiments.run_plan import Durations, RunPlan, plan_run
+from experiments.repetition_plan import Durations, RunPlan
+from experiments.resolved import Resolved
+from experiments.run_plan import plan_run
 from experiments.sample import Sample
 from experiments.sizes import sizes
 from lib.errors import RunError
@@ -77,6 +78,16 @@ def prepare() -> bool:
 class VirtualLab(Lab):
     """Repetitions run at once, one a processor: virtual time shows nothing of other work on the machine."""
 
+    def missing(self) -> list[str]:
+        lines = super().missing()
+        if not lines:
+            try:
+                kernel = own_kernel.kernel_of(self.spec.congestion_sources)
+                lines = refused_parameters(self.spec, kernel / KERNEL.name)
+            except RunError as error:
+                lines = error.lines
+        return lines
+
     def memory_shortage(self, at_once: int) -> str | None:
         return memory.problem(sizes(self.spec).machine_mib, at_once)
 
@@ -87,12 +98,13 @@ class VirtualLab(Lab):
 
     def record(self, number: int, directory: Path, processor: int | None) -> None:
         plan = plan_run(self.spec, number)
+        kernel = own_kernel.kernel_of(self.spec.congestion_sources)
         begin_s = time.monotonic()
         with RunProgress(plan.title, plan.durations.repetition_s) as progress:
             progress.phase("planning the hosts' set-up")
-            write_job(self.spec, number, plan, directory)
+            write_job(plan, directory)
             phases = {"plan": round(time.monotonic() - begin_s, 3)}
-            job = machine_job(plan, directory, processor)
+            job = machine_job(plan, directory, processor, kernel)
             pace = Pace()
             try:
                 with Machine(job) as virtual_machine:
@@ -100,30 +112,47 @@ class VirtualLab(Lab):
                         pace.hear(message)
                         show(progress, plan.durations, message, pace)
             except MachineError as error:
-                raise RunError(*outcome_lines(directory), *failed(error, job)) from None
+                busy = busy_program(plan, error.busy_began_s, directory)
+                raise RunError(*outcome_lines(directory), *(busy or failed(error, job))) from None
             phases["machine"] = round(time.monotonic() - begin_s - phases["plan"], 3)
         record(directory, job, phases, pace)
 
 
-def machine_job(plan: RunPlan, directory: Path, processor: int | None) -> MachineJob:
+def machine_job(plan: RunPlan, directory: Path, processor: int | None, kernel: Path = BUILD) -> MachineJob:
     """What the virtual machine boots, and with which parameters."""
     switch = {"ports": PORTS, "packets": plan.sizes.pool_packets, "frame_bytes": plan.sizes.frame_bytes, "flows": FLOWS}
     parameters = {f"bufferscope_switch.{name}": str(value) for name, value in switch.items()}
     return MachineJob(
-        kernel=KERNEL,
+        kernel=kernel / KERNEL.name,
         init=[sys.executable, "-m", "virtual.init", "experiments.lab.virtual_inside"],
         directory=directory,
         console=directory / "logs/console.log",
         memory_mib=plan.sizes.machine_mib,
         seed=plan.machine_seed,
         processor=processor,
-        parameters=parameters if plan.network.driver else {},
+        parameters=(parameters if plan.network.driver else {})
+        | dict(plan.kernel_parameters)
+        | cc_parameters.boot_parameters(plan.stored_spec.get("cc_parameters")),
         environment={"PYTHONPATH": str(host.CHECKOUT)},
     )
 
 
-def write_job(spec: Resolved, number: int, plan: RunPlan, directory: Path) -> None:
-    """Writes the file that the inside reads: the experiment, and the steps of its hosts' set-up."""
+def refused_parameters(spec: Resolved, kernel: Path) -> list[str]:
+    """Asks `kernel`, booted with the parameters of `spec`, whether it has and took them; a line for each problem."""
+    given = spec.cc_parameters
+    if not given:
+        return []
+    try:
+        if line := cc_parameters.malformed(given, offers.ask(kernel).parameters):
+            return [line]
+        after_boot = offers.ask(kernel, cc_parameters.boot_parameters(given)).parameters
+    except MachineError as error:
+        raise RunError(str(error)) from None
+    return [line for line in (cc_parameters.refused(given, after_boot),) if line]
+
+
+def write_job(plan: RunPlan, directory: Path) -> None:
+    """Writes the spec, and the file that the inside reads: the plan, and the steps of its hosts' set-up."""
     scratch = directory / "logs/ansible"
     scratch.mkdir()
     try:
@@ -131,8 +160,8 @@ def write_job(spec: Resolved, number: int, plan: RunPlan, directory: Path) -> No
         steps = setup_cache.plan(playbooks.SETUP, variables, directory / "logs/plan.log", scratch)
     finally:
         shutil.rmtree(scratch)
-    content = {"spec": spec.to_dict(), "repetition": number, "steps": [vars(step) for step in steps]}
-    results.write_json(directory / virtual_inside.JOB, content)
+    repetition.write_spec(plan, directory)
+    virtual_inside.write_job(directory, plan, steps, programs.caller())
 
 
 def show(progress: RunProgress, durations: Durations, message: dict[str, Any], pace: Pace) -> None:
@@ -181,7 +210,7 @@ def record(directory: Path, job: MachineJob, phases: dict[str, float], pace: Pac
         raise RunError(*outcome_lines(directory) or [f"the virtual machine left no result: see {job.console}"])
     inside = outcome["world"]
     virtual_machine = {
-        "kernel": read_json(KERNEL_JSON),
+        "kernel": read_json(job.kernel.with_name(KERNEL_JSON.name)),
         "processor": job.processor,
         "memory_mib": job.memory_mib,
         "seed": job.seed,
@@ -191,6 +220,25 @@ def record(directory: Path, job: MachineJob, phases: dict[str, float], pace: Pac
     phases |= {f"virtual_{name}": seconds for name, seconds in inside.pop("phases_s").items()}
     world = environment.machine() | inside | {"virtual_machine": virtual_machine, "phases_s": phases}
     results.record(directory, world)
+
+
+def busy_program(plan: RunPlan, began_s: float | None, directory: Path) -> list[str]:
+    """One line with the name of the user's program that stopped virtual time, if one did: the last one whose plan had
+    been written when the busy program began.
+    """
+    started = [
+        (path.stat().st_mtime, program)
+        for program in plan.traffic.user
+        if (path := directory / f"logs/{program.name}-plan.json").exists()
+    ]
+    started = [each for each in started if began_s is not None and each[0] <= began_s]
+    if not started:
+        return []
+    _, program = max(started, key=lambda each: each[0])
+    return [
+        f"the {program.name} ({' '.join(program.options['argv'])}) stops virtual time, which stands still while a "
+        "program computes: let it wait (sleep, select) instead of polling, or use CLOCK=real"
+    ]
 
 
 def failed(error: MachineError, job: MachineJob) -> list[str]:

@@ -8,8 +8,8 @@ planned outside. The result of the repetition is in OUTCOME.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import pickle
 import sys
 import time
 import traceback
@@ -18,20 +18,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from experiments import cc_parameters, programs
 from experiments.cell import NETNS, RUNTIME
 from experiments.lab import repetition
-from experiments.lab.interface import Kernel
-from experiments.resolve import Resolved
-from experiments.run_plan import RunPlan, plan_run
+from experiments.lab.kernel import Kernel
+from experiments.repetition_plan import RunPlan
 from experiments.sample import Sample
 from experiments.steps import SetupStep, run_steps
 from hosts import moment
 from lib.errors import RunError
 from runs import results
-from virtual import RUN_DIRECTORY
+from virtual import RUN_DIRECTORY, offers
 from virtual.messages import Speaker
 
-JOB = Path("logs/job.json")
+JOB = Path("logs/job.pickle")  # the plan and the steps of the hosts' set-up
 OUTCOME = Path("logs/outcome.json")
 DRIVER = Path("/dev/bufferscope-switch")
 # The traffic starts at a fixed time, later than any set-up ends, and every step before it at a whole STEP_NS: no result
@@ -49,13 +49,12 @@ def main(directory: Path) -> int:
     """Runs the job in `directory`; returns the exit status."""
     NETNS.mkdir(exist_ok=True)
     RUNTIME.mkdir(mode=0o700, exist_ok=True)
-    job = json.loads((directory / JOB).read_text())
     outcome: dict[str, Any] = {}
     try:
-        plan = plan_run(Resolved.from_dict(job["spec"]), job["repetition"])
+        plan, steps, user = read_job(directory)
         allow_tcp_memory(plan)
-        steps = [SetupStep(**step) for step in job["steps"]]
-        repetition.run(plan, directory, VirtualKernel(plan, steps, outcome))
+        check_parameters(plan.stored_spec.get("cc_parameters") or {})
+        repetition.run(plan, directory, VirtualKernel(plan, steps, user, outcome))
     except RunError as error:
         outcome = {"lines": error.lines}
     except Exception as error:
@@ -65,6 +64,16 @@ def main(directory: Path) -> int:
     return 0 if "world" in outcome else 1
 
 
+def write_job(directory: Path, plan: RunPlan, steps: list[SetupStep], user: programs.User) -> None:
+    """Called outside. A pickle, so that the inside needs no parser of specs: its imports would take a second."""
+    (directory / JOB).write_bytes(pickle.dumps((plan, steps, user)))
+
+
+def read_job(directory: Path) -> tuple[RunPlan, list[SetupStep], programs.User]:
+    plan, steps, user = pickle.loads((directory / JOB).read_bytes())
+    return plan, steps, user
+
+
 def allow_tcp_memory(plan: RunPlan) -> None:
     """Lets TCP's sockets have as much memory as the plan gives them."""
     half = int(os.sysconf("SC_PHYS_PAGES") * TCP_MEMORY_SHARE)
@@ -72,12 +81,20 @@ def allow_tcp_memory(plan: RunPlan) -> None:
     TCP_MEMORY.write_text(f"{pages} {pages} {pages}")
 
 
+def check_parameters(given: dict[str, str]) -> None:
+    """Raises RunError if this kernel has not taken a parameter of a congestion control."""
+    problem = cc_parameters.refused(given, offers.parameters([name.split(".")[0] for name in given]))
+    if problem:
+        raise RunError(problem)
+
+
 class VirtualKernel(Kernel):
     """The kernel that this process runs in. `steps` set its hosts up; `outcome` gets the description of the world."""
 
-    def __init__(self, plan: RunPlan, steps: list[SetupStep], outcome: dict[str, Any]) -> None:
+    def __init__(self, plan: RunPlan, steps: list[SetupStep], user: programs.User, outcome: dict[str, Any]) -> None:
         super().__init__(plan)
         self.steps = steps
+        self.caller = user
         self.outcome = outcome
         self.speaker = Speaker()
         if plan.network.driver:
@@ -93,6 +110,9 @@ class VirtualKernel(Kernel):
 
     def start_programs(self, directory: Path) -> None:
         run_steps(self.steps, directory / "logs/ansible.log", self.align)
+
+    def user(self) -> programs.User:
+        return self.caller
 
     def align(self) -> None:
         moment.wait_for_whole(STEP_NS)

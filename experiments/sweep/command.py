@@ -43,6 +43,8 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     if errors:
         raise SpecError(errors)
     sweep = spec.read(Path(file), words, smoke)
+    if sweep.note:
+        say(f"note: {sweep.note}")
     probe = prober(build=not only_show)
     chosen = run.Options(Path(results or host.CHECKOUT / "results").absolute(), at_once, attempts)
     chosen = chosen._replace(inventory=inventory)

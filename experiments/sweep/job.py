@@ -19,7 +19,7 @@ from experiments import runner
 from experiments.analysis_process import analyse
 from experiments.lab.choice import choose
 from experiments.lab.interface import Lab
-from experiments.resolve import Resolved
+from experiments.resolved import Resolved
 from experiments.sweep import plan
 from experiments.sweep.thin import thin
 from lib import files, owner, syscalls

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from analysis.amounts import duration
 from experiments import cost, disk
 from experiments.sweep.plan import Job
-from experiments.sweep.progress import duration
 from experiments.sweep.rounds import Round
 from experiments.sweep.spec import Sweep
 

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.host import Host
-from experiments.resolve import Resolved, resolve
+from experiments.resolve import resolve
+from experiments.resolved import Resolved
 from experiments.sweep.spec import Point, Sweep
 from lib import regular
 from lib.errors import BadValue, RunError, SpecError

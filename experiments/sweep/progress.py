@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 
+from analysis.amounts import duration
 from experiments.terminal import Terminal
 
 PLAIN_EVERY_S = 30.0
@@ -54,11 +55,3 @@ class SweepProgress(Terminal):
         times = f"{duration(elapsed_s)}, about {duration(self.left_s(elapsed_s))} left"
         head = f"{self.title}: {self.done} of {self.jobs} runs{bad}, {times}"
         self.write(self.done / max(self.jobs, 1), head, ", ".join(running), head)
-
-
-def duration(seconds: float) -> str:
-    """For people: 45 s, 12 min, 3 h 05 min."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02} min"

@@ -8,7 +8,7 @@ least_buffer.parquet can be made from the run table at any time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import polars
 
 from experiments import cost
 from experiments.host import Host
-from experiments.resolve import Resolved
+from experiments.resolved import Resolved
 from experiments.sweep import plan
 from experiments.sweep.plan import Job
 from experiments.sweep.rounds import Round
@@ -140,7 +140,7 @@ class Searches:
         result = least_buffer(measured, point_search.low, point_search.high, self.sweep.reps, self.search)
         spec = point_search.spec
         return {
-            "point": plan.describe(point_search.point), "cc": mix([group._asdict() for group in spec.groups]),
+            "point": plan.describe(point_search.point), "cc": mix([asdict(group) for group in spec.groups]),
             "flows": spec.flows, "mode": spec.mode, "rate_bps": spec.rate_bps, "rtt_ns": spec.rtt_ns,
             "mtu_bytes": spec.mtu_bytes, "bdp_packets": spec.bdp_packets, "criterion": self.search.criterion,
             "least": self.search.least, "width": self.search.width, "low_packets": result.low,

@@ -28,10 +28,12 @@ LIKE_SECTIONS = (*VERSION_SECTIONS, *VERSIONS)
 SECTIONS = ("name", "about", "like", *LIKE_SECTIONS)
 SEARCH = ("criterion", "least", "low", "high", "width", "most_reps")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+UNSET = "none"  # in place of a value: the key is as if nobody had given it
 MOST_RUNS = 100_000
 MOST_REPS = 1000
+SHORT = {"duration": "100rtt", "warmup": "60rtt"}  # of a short version that the file does not have
 
-Point = dict[str, str]
+Point = dict[str, Any]  # text, but the key groups
 
 
 class Search(NamedTuple):
@@ -58,10 +60,11 @@ class Sweep:
     points: tuple[Point, ...]  # the changes of each to `base`
     search: Search | None
     file: str
+    note: str = ""  # on a short version that the file does not have
 
     def given(self, point: Point) -> dict[str, object]:
         """The parameters of an experiment at `point`."""
-        return {**self.base, **point}
+        return {key: value for key, value in {**self.base, **point}.items() if value != UNSET}
 
 
 def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
@@ -82,8 +85,12 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
         where = f"{file} (like {content['like']})"
     scaled = "real" in content and str(words.get("clock", "")).strip().lower() == "real"
     versions = [name for name, asked in (("real", scaled), ("smoke", smoke)) if asked]
+    note = ""
     for version in versions:
-        content = _overridden(content, version, wrong)
+        if version == "smoke" and version not in content:
+            content, note = _shortened(content)
+        else:
+            content = _overridden(content, version, wrong)
     changed = dict(words)
     whole = {key: changed.pop(key) for key in ("keep", "reps", "seed", "name") if key in changed}
     base = _parameters(content.get("base", {}), "base", wrong)
@@ -118,6 +125,7 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
         points=points,
         search=search,
         file=str(file),
+        note=note,
     )
     if search and search.most_reps < sweep.reps:
         sweep = replace(sweep, search=search._replace(most_reps=sweep.reps))
@@ -146,6 +154,36 @@ def _overridden(content: dict[str, Any], version: str, wrong: Any) -> dict[str, 
         return content
     _check_keys(instead, VERSION_SECTIONS, f"{version}.", wrong)
     return _merged(content, instead)
+
+
+def _shortened(content: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """A short version of a file that has none: one repetition of the first and last values, and short runs. Values of
+    a wrong form stay, so that the usual checks name them.
+    """
+    short = dict(content) | {"reps": "1"}
+    for name in ("grid", "points"):
+        lists = content.get(name)
+        if isinstance(lists, dict):
+            short[name] = {key: _ends(values) for key, values in lists.items()}
+        elif isinstance(lists, list):
+            short[name] = _ends(lists)
+    varied = {key for part in (content.get("grid"), *_listed(content)) if isinstance(part, dict) for key in part}
+    base = content.get("base", {})
+    if isinstance(base, dict):
+        short["base"] = {**base, **{key: value for key, value in SHORT.items() if key not in varied}}
+    length = " and ".join(f"{key.upper()}={value}" for key, value in SHORT.items() if key not in varied)
+    what = "1 repetition of the first and the last value of each list"
+    return short, f"the file has no short version (smoke:), so this one is made: {what}{f', {length}' * bool(length)}"
+
+
+def _listed(content: dict[str, Any]) -> list[Any]:
+    points = content.get("points")
+    return points if isinstance(points, list) else []
+
+
+def _ends(values: Any) -> Any:
+    """The first and the last of a list."""
+    return [values[0], values[-1]] if isinstance(values, list) and len(values) > 2 else values
 
 
 def _merged(content: dict[str, Any], instead: dict[str, Any]) -> dict[str, Any]:
@@ -178,7 +216,7 @@ def _parameters(content: object, where: str, wrong: Any) -> Point:
     for key, value in content.items():
         if key not in KEYS or key in OF_THE_SWEEP:
             wrong(f"{where}.{key}", None, _unknown(key))
-        elif not isinstance(value, str) or not value:
+        elif key != "groups" and (not isinstance(value, str) or not value):
             wrong(f"{where}.{key}", None, "has no single value; several are what grid and points are for")
         else:
             parameters[key] = value

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from experiments import machine
+from lib.errors import RunError
+
 # Every process of the tests inherits this variable. Other users' experiments on this host do not have it.
 os.environ["BUFFERSCOPE_TESTS"] = str(os.getpid())
 MARK = f"BUFFERSCOPE_TESTS={os.getpid()}".encode()
@@ -66,6 +69,16 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+@pytest.fixture
+def free_machine() -> None:
+    """Skips a whole run while somebody measures on this machine: each would be refused because of the other."""
+    try:
+        with machine.all_processors(machine.NAME):
+            pass
+    except RunError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture

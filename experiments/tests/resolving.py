@@ -4,7 +4,8 @@
 import pytest
 
 from experiments.host import Host
-from experiments.resolve import Resolved, resolve
+from experiments.resolve import resolve
+from experiments.resolved import Resolved
 from lib.errors import SpecError
 
 

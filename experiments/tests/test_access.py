@@ -10,7 +10,7 @@ import pytest
 
 from experiments import announce
 from experiments.lab import virtual as virtual_lab
-from experiments.resolve import MAX_POOL_BYTES, Resolved
+from experiments.resolved import MAX_POOL_BYTES, Resolved
 from experiments.run_plan import plan_run
 from experiments.sizes import sizes
 from experiments.tests.test_resolve import problems, resolved
@@ -55,9 +55,9 @@ def test_access__may_be_any_rate_of_a_link() -> None:
 def test_pool__holds_every_window_in_the_access_queues_up_to_its_bound() -> None:
     without, few, many = resolved(flows=100), access(flows=100), access(flows=10_000)
     room = (few.pool_packets - without.pool_packets) * 7 // 8  # clones have the rest
-    assert room == pytest.approx(100 * few.access_packets, abs=2)
-    assert few.access_packets * few.mtu_bytes > (few.access_buffer_bytes or 0) >= 128 << 10
-    assert few.longest_rtt_ns == without.longest_rtt_ns + few.access_packets * SERIAL_NS
+    assert room == pytest.approx(100 * few.access_packets(few.access_bps), abs=2)
+    assert few.access_packets(few.access_bps) * few.mtu_bytes > (few.access_buffer_bytes or 0) >= 128 << 10
+    assert few.longest_rtt_ns == without.longest_rtt_ns + few.access_packets(few.access_bps) * SERIAL_NS
     assert many.pool_packets > few.pool_packets
     assert many.pool_bytes <= MAX_POOL_BYTES
     assert sizes(few).tcp_mib > sizes(without).tcp_mib

@@ -11,7 +11,8 @@ from analysis.load import load
 from analysis.theory import short_flows
 from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
-from experiments.resolve import Resolved, resolve
+from experiments.resolve import resolve
+from experiments.resolved import Resolved
 from experiments.run_plan import plan_run
 from experiments.tests.test_virtual import run
 from hosts.traffic import open_loop
@@ -30,7 +31,7 @@ def test_resolve__bursts_reach_the_program_that_sends_them() -> None:
     assert Resolved.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
     assert spec.packets == resolve({"clock": "virtual", "traffic": "open-loop", "sizes": "fixed"}, host).packets
     plan = open_loop.parse(plan_run(spec, 1).traffic.options)
-    words = open_loop.arguments(plan, "10.0.0.2", 0, Path("report"))
+    words = open_loop.arguments(plan.group, "10.0.0.2", 0, plan.duration_ns, Path("report"))
     assert words[words.index("--sizes") + 1] == "bursts"
     assert words[words.index("--flow-packets") + 1] == "14"
 

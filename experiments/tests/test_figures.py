@@ -26,7 +26,7 @@ from runs import run_table
 from virtual.kernel import config
 
 HOSTS = {
-    "virtual": Host(config.OF_LINUX, netem=True, clock="virtual"),
+    "virtual": Host((*config.OF_LINUX, *config.OURS), netem=True, clock="virtual"),
     "real": Host(("bbr", "cubic", "reno"), netem=True),  # no Linux distribution has Scalable TCP ready
 }
 
@@ -46,15 +46,46 @@ def test_words__are_all_checked_before_anything_runs() -> None:
         "DRAW=no is not known; allowed: only",
         "CLOCK=both is not known; allowed: virtual, real",
         "JOBS=0 is not allowed; allowed: 1 to 1024",
-        "FIGURE=99 is not known; allowed: 1, 2, 3, 4, 5a, 5b, 6, 7, 8, 9, 10, 11a, 11b, table1, clocks",
+        "FIGURE=99 is not known; allowed: 1, 2, 3, 4, 5a, 5b, 6, 7, 8, 9, 10, 11a, 11b, table1, beside, "
+        "factors, clocks",
     ]
-    known = "is not known; allowed: spang2021, or a folder whose __init__.py has a PAPER (CONTRIBUTING.md)"
+    papers = "appenzeller2004, spang2021"
+    known = f"is not known; allowed: {papers}, or a folder whose __init__.py has a PAPER (CONTRIBUTING.md)"
     assert refused() == [f"PAPER {known}"]
     assert refused("PAPER=x", "FIGURE=99", "DRAW=no") == [f"PAPER=x {known}", "DRAW=no is not known; allowed: only"]
     assert refused("PAPER=spang2021", "FIGURE=5", "PUBLISH=1") == ["PUBLISH=1 publishes all figures; leave FIGURE out"]
     assert refused("PAPER=spang2021", "FIGURE=4", "CLOCK=real") == [
         "FIGURE=4 is drawn from runs in virtual time; with CLOCK=real leave FIGURE out, or say clocks"
     ]
+
+
+def test_second_set__is_one_of_the_papers(tmp_path: Path) -> None:
+    asked = read(["PAPER=spang2021", "MODE=tail-drop", f"RESULTS={tmp_path}"])
+    assert asked.second
+    assert refused("PAPER=spang2021", "MODE=ecn") == [
+        "MODE=ecn is no set of this paper; allowed: tail-drop, or no MODE"
+    ]
+    assert refused("PAPER=spang2021", "MODE=tail-drop", "CLOCK=real") == [
+        "MODE=tail-drop has no runs in real time; leave CLOCK out"
+    ]
+
+
+def test_second_set__has_names_of_its_own_and_leaves_out_sweeps_that_vary_its_key(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sweeps = Sweeps()
+    monkeypatch.setattr(figures.run, "run", sweeps)
+    asked = read(["PAPER=spang2021", "MODE=tail-drop", f"RESULTS={tmp_path}"])
+    assert figures.measure(asked, probe) == 0
+    names = {name for name, _ in sweeps.asked}
+    assert "reno-depth-mode-tail-drop" in names
+    assert all(name.endswith("-mode-tail-drop") for name in names)
+    assert not any(name.startswith(("ecn", "factors")) for name in names)
+
+
+def test_beside__that_is_no_checkout_is_one_line(tmp_path: Path) -> None:
+    (line,) = refused("PAPER=spang2021", f"BESIDE={tmp_path}")
+    assert line == f"BESIDE has no readable {tmp_path}/notebooks/generalized_test.csv: No such file or directory"
 
 
 def test_words__say_where_figures_go(tmp_path: Path) -> None:
@@ -105,7 +136,7 @@ def test_measure__says_first_what_all_sweeps_need(
     assert figures.measure(asked, probe) == 0
     first, *_ = capsys.readouterr().out.splitlines()
     assert re.fullmatch(
-        rf"1 sweep: 3 runs in virtual time; 1 at once, about .*; [0-9,]+ MiB of disk at most, [0-9,]+ MiB free -> "
+        rf"1 sweep: 10 runs in virtual time; 1 at once, about .*; [0-9,]+ MiB of disk at most, [0-9,]+ MiB free -> "
         rf"{tmp_path}",
         first,
     )
@@ -117,7 +148,7 @@ def test_what_a_set_needs__is_the_sum_of_what_is_kept_and_the_most_of_what_passe
     options = run.Options(tmp_path, 2)
     sweeps = [spec.read(PAPER.specs / f"{stem}.yaml", {}, False) for stem in ("ecn", "least-buffer")]
     ecn, search = (run.missing(sweep, probe, options, run_table.read(tmp_path)) for sweep in sweeps)
-    assert (ecn.runs, ecn.certain, search.certain) == (6, True, False)
+    assert (ecn.runs, ecn.certain, search.certain) == (20, True, False)
     assert search.runs > 2 * 32
     assert ecn.kept_bytes > search.kept_bytes / search.runs * ecn.runs  # tables are kept
     figures.say_what_is_missing(sweeps, probe, options)
@@ -154,7 +185,9 @@ def test_measure__takes_first_repetitions_first_and_searches_last(
     asked = read(["PAPER=spang2021", "FIGURE=5", f"RESULTS={tmp_path}"])
     assert figures.measure(asked, probe) == 0
     names = ("twenty-packets", "least-buffer", "least-buffer-utilization")
-    assert sweeps.asked == [(name, number) for number in (1, 2) for name in names] + [("twenty-packets", 3)]
+    assert sweeps.asked == [(name, number) for number in (1, 2) for name in names] + [
+        ("twenty-packets", number) for number in range(3, 11)
+    ]
 
 
 def test_measure__goes_on_without_a_sweep_that_cannot_be_run(

@@ -11,7 +11,8 @@ from experiments.host import Host
 from experiments.lab.choice import choose
 from experiments.lab.real import RealKernel, RealLab
 from experiments.lab.virtual import VirtualLab, machine_job
-from experiments.resolve import Resolved, resolve
+from experiments.resolve import resolve
+from experiments.resolved import Resolved
 from experiments.run_plan import plan_run
 from lib.errors import RunError
 
@@ -51,5 +52,7 @@ def test_labs__take_times_and_sizes_from_the_plan(tmp_path: Path) -> None:
     assert job.parameters["bufferscope_switch.packets"] == str(plan.sizes.pool_packets)
     process = plan_run(resolved("virtual", switch="process"), 1)
     assert machine_job(process, tmp_path, processor=None).parameters == {}
+    paced = plan_run(resolved("virtual", switch="process", pacing="poisson"), 1)
+    assert machine_job(paced, tmp_path, processor=None).parameters == {"tcp_pacing_gaps": "2"}
     kernel = RealKernel(plan_run(resolved("real"), 1))
     assert kernel.traffic_start_ns() < kernel.traffic_start_ns()

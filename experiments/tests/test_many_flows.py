@@ -9,10 +9,9 @@ import pytest
 from experiments import run_plan
 from experiments.lab import virtual as virtual_lab
 from experiments.sizes import sizes
-from experiments.spec import MAX_FLOWS
 from experiments.tests.test_resolve import resolved
 from experiments.tests.test_virtual import run
-from experiments.traffic import FIRST_CLIENT_PORT, LAST_CLIENT_PORT
+from experiments.traffic import FIRST_CLIENT_PORT, LAST_CLIENT_PORT, MAX_FLOWS
 
 
 @pytest.mark.parametrize("generator", ["epoll", "iperf3"])

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from analysis.raw import load_postcards, load_tcp
 from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
-from experiments.resolve import Resolved, resolve
+from experiments.pacing import PACING
+from experiments.resolve import resolve
+from experiments.resolved import Resolved
 from experiments.run_plan import plan_run
 from experiments.tests.test_virtual import raw, run
 from lib.errors import SpecError
@@ -55,25 +58,34 @@ def test_resolve__both_reach_the_traffic_program_and_the_hosts() -> None:
     assert (plan.traffic.options["pacing"], plan.traffic.options["window_segments"]) == (True, WINDOW)
     assert plan.setup["tune_pacing_percent"] == 100
     assert "tune_pacing_percent" not in plan_run(resolved(pacing="linux"), 1).setup
+    gaps = [dict(plan_run(resolved(pacing=pacing), 1).kernel_parameters) for pacing in PACING]
+    assert gaps == [{}, {}, {"tcp_pacing_gaps": "1"}, {"tcp_pacing_gaps": "2"}]
 
 
 @pytest.mark.parametrize(
     "elsewhere",
     [
-        {"clock": "real"},
-        {"clock": "real", "generator": "iperf3"},
         {"clock": "real", "target": "tofino"},
         {"clock": "virtual", "switch": "ns3"},
         {"traffic": "open-loop"},
     ],
 )
-def test_resolve__they_need_linux_in_virtual_time(elsewhere: dict[str, object]) -> None:
+def test_resolve__they_need_linux_in_the_lab(elsewhere: dict[str, object]) -> None:
     assert problems(pacing="linux", window="32p", **elsewhere).keys() == {"PACING", "WINDOW"}
     assert resolved(pacing="off", **elsewhere).pacing is None
 
 
+@pytest.mark.parametrize("generator", ["iperf3", "epoll"])
+def test_resolve__in_real_time_bpf_bounds_the_windows(generator: str) -> None:
+    given = resolved(pacing="exact", window="32p", clock="real", generator=generator)
+    plan = plan_run(given, 1)
+    assert plan.traffic.options["pacing"] is True
+    assert "window_segments" not in plan.traffic.options  # no traffic device in this kernel
+    assert plan.setup["congestion_control_window"] == WINDOW
+
+
 def test_resolve__values_are_checked() -> None:
-    assert problems(pacing="poisson").keys() == {"PACING"}
+    assert problems(pacing="even").keys() == {"PACING"}
     for window in ("0p", "32", "1bdp", "2.5p", "2000000p"):
         assert problems(window=window).keys() == {"WINDOW"}, window
 
@@ -89,6 +101,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "linux": ("CC=reno", "PACING=linux"),
         "off": ("CC=reno",),
         "again": ("CC=cubic", "PACING=exact"),
+        "poisson": ("CC=reno", "PACING=poisson"),
+        "poisson again": ("CC=reno", "PACING=poisson"),
+        "other poisson": ("CC=reno", "PACING=poisson", "SEED=2"),
     }.items():
         results = tmp_path_factory.mktemp(name.replace(" ", "-"))
         run(results, *LINK, f"WINDOW={WINDOW}p", *words)
@@ -121,7 +136,19 @@ def test_pacing__exact_spreads_the_window_over_the_round_trip(runs: dict[str, Pa
         gaps, pace = gaps_ns(runs[name]), pace_ns(runs[name])
         assert len(gaps) > 1500
         assert np.median(gaps) == pytest.approx(np.median(pace), rel=TOLERANCE), name
-        assert gaps.min() >= (1 - TOLERANCE) * pace.min() / 2, name  # after a late packet the next gap may be half
+        assert gaps.min() >= (1 - TOLERANCE) * pace.min(), name  # also after a late packet
+
+
+def test_pacing__poisson_draws_exponential_gaps_of_a_window_an_rtt(runs: dict[str, Path]) -> None:
+    for name in ("poisson", "other poisson"):
+        unit = gaps_ns(runs[name]) / np.median(pace_ns(runs[name]))
+        assert len(unit) > 1500
+        assert unit.mean() == pytest.approx(1, abs=4 / len(unit) ** 0.5), name
+        assert stats.kstest(unit, "expon").pvalue > 0.01, name
+        counts = np.histogram(unit.cumsum(), np.arange(0, unit.sum(), 10))[0]
+        assert counts.var() / counts.mean() == pytest.approx(1, abs=4 * (2 / len(counts)) ** 0.5), name
+    assert raw(runs["poisson"]) == raw(runs["poisson again"])
+    assert not np.array_equal(gaps_ns(runs["poisson"])[:100], gaps_ns(runs["other poisson"])[:100])
 
 
 def test_pacing__of_linux_is_twice_as_fast_before_a_loss_and_off_is_in_bursts(runs: dict[str, Path]) -> None:
@@ -132,8 +159,10 @@ def test_pacing__of_linux_is_twice_as_fast_before_a_loss_and_off_is_in_bursts(ru
 
 
 def test_window__bounds_what_is_in_flight(runs: dict[str, Path]) -> None:
-    for results in runs.values():
-        assert in_flight(results).max() == WINDOW
+    """A Poisson process of a window an RTT has more than a window in flight in every other RTT, at most two."""
+    for name, results in runs.items():
+        most = in_flight(results).max()
+        assert (WINDOW < most <= 2 * WINDOW) if "poisson" in name else most == WINDOW, name
 
 
 def test_runs__are_valid_the_same_again_and_in_the_run_table(runs: dict[str, Path]) -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from experiments import run_plan
 from experiments.host import Host
-from experiments.resolve import Resolved, resolve
+from experiments.resolve import resolve
+from experiments.resolved import Resolved
 from experiments.spec import KEYS, load_yaml
 from experiments.tests import resolving
+from experiments.traffic_groups import Group
 from lib.errors import SpecError
 
 HOST = Host(("bbr", "cubic", "reno"), netem=False)
@@ -27,7 +29,7 @@ def test_resolve__defaults_are_those_of_the_documentation() -> None:
     assert (spec.duration_ns, spec.warmup_ns, spec.traffic_ns) == (10 * 10**9, 2 * 10**9, 12 * 10**9)
     assert spec.generator == "iperf3"
     assert (spec.mode, spec.delay, spec.reps, spec.target) == ("tail-drop", "switch", 1, "soft")
-    assert (spec.groups, spec.name) == ((("cubic", 16),), "cubic16")
+    assert (spec.groups, spec.name) == ((Group("cubic", 16),), "cubic16")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,7 @@ def test_resolve__buffers_round_to_the_nearest_packet_and_at_least_one(given: st
 
 def test_resolve__a_buffer_in_bytes_stays_in_bytes() -> None:
     spec = resolved(buf="300kB")
-    assert (spec.threshold_bytes, spec.buffer_packets) == (307_200, 203)
+    assert (spec.threshold_bytes, spec.buffer_packets) == (300_000, 198)
 
 
 def test_resolve__traffic_of_iperf3_takes_whole_seconds_rounded_up() -> None:
@@ -104,7 +106,7 @@ def test_resolve__ecn_marks_at_half_the_buffer_unless_told() -> None:
     assert resolved(mode="ecn").ecn_threshold_packets == 81
     assert resolved(mode="ecn", ecn_threshold="20p").ecn_threshold_packets == 20
     spec = resolved(mode="ecn", buf="300kB", ecn_threshold="30kB")
-    assert (spec.ecn_threshold_bytes, spec.threshold_bytes) == (30_720, 307_200)
+    assert (spec.ecn_threshold_bytes, spec.threshold_bytes) == (30_000, 300_000)
 
 
 def test_resolve__rules_between_keys() -> None:

@@ -45,16 +45,6 @@ if "replay" in sys.orig_argv:
 LONG = ("CC=reno", "FLOWS=2", "RATE=50mbit", "DURATION=60s")
 
 
-@pytest.fixture
-def free_machine() -> None:
-    """Skips a whole run while somebody measures on this machine: each would be refused because of the other."""
-    try:
-        with machine.all_processors(machine.NAME):
-            pass
-    except RunError as error:
-        pytest.skip(str(error))
-
-
 @pytest.fixture(autouse=True)
 def own_name(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Runs within this process measure nothing, so they neither take the machine nor wait for it."""

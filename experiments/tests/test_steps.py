@@ -2,6 +2,8 @@
 """The roles as a list of programs: the same list every time, with every argument that Ansible would have passed."""
 
 import json
+import os
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +12,8 @@ import pytest
 
 from experiments import playbooks, setup_cache, steps
 from experiments.host import Host
-from experiments.resolve import Resolved, resolve
+from experiments.resolve import resolve
+from experiments.resolved import Resolved
 from experiments.run_plan import plan_run
 from experiments.steps import SetupStep
 from lib.errors import RunError
@@ -74,8 +77,7 @@ def test_run__stops_at_a_failure_with_the_programs_own_sentence(
 PROGRAM = """
 import json, os, sys
 sys.stderr.write("words of warning")
-files = len(os.listdir("/proc/self/fd"))
-print(json.dumps({"changed": True, "argv": sys.argv[1:], "cwd": os.getcwd(), "name": __name__, "files": files}))
+print(json.dumps({"changed": True, "argv": sys.argv[1:], "cwd": os.getcwd(), "name": __name__, "pid": os.getpid()}))
 sys.exit(int(sys.argv[1]))
 """
 
@@ -87,11 +89,12 @@ def test_run__of_our_own_program_is_as_if_it_had_an_interpreter(
     monkeypatch.setattr(steps.topology, "netns", lambda _host: Path("/proc/self/ns/net"))
     (tmp_path / "own_program.py").write_text(PROGRAM)
     step = SetupStep("p", "sender", "tune", [sys.executable, "-m", "own_program", "0", "--x"], str(tmp_path))
-    with (tmp_path / "open").open("w"):
-        steps.run_steps([step], tmp_path / "log", lambda: None)
+    before = (sys.argv, sys.path, Path.cwd(), sys.modules["__main__"])
+    steps.run_steps([step], tmp_path / "log", lambda: None)
+    assert (sys.argv, sys.path, Path.cwd(), sys.modules["__main__"]) == before
     _, answer, complained = (tmp_path / "log").read_text().splitlines()
     assert json.loads(answer) == {
-        "changed": True, "argv": ["0", "--x"], "cwd": str(tmp_path), "name": "__main__", "files": 4,
+        "changed": True, "argv": ["0", "--x"], "cwd": str(tmp_path), "name": "__main__", "pid": os.getpid(),
     }  # fmt: skip
     assert complained == "words of warning"
     for argv, said in (
@@ -120,8 +123,11 @@ def test_plan__that_is_known_is_not_asked_again(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(playbooks, "plan", not_again)
     assert asked(replace(spec, seed=77, name="other")) == first
+    longer = asked(replace(spec, buffer_packets=9, duration_ns=10**11))
+    assert [step.task for step in longer] == [step.task for step in first]
+    assert longer != first
     with pytest.raises(RunError, match="asked again"):
-        asked(replace(spec, mtu_bytes=9000))
+        asked(resolve({"clock": "virtual", "mode": "ecn"}, HOST))
     for broken in (tmp_path / "plans").iterdir():
         broken.write_text('[{"argv": 1}]')
     with pytest.raises(RunError, match="asked again"):
@@ -129,3 +135,29 @@ def test_plan__that_is_known_is_not_asked_again(tmp_path: Path, monkeypatch: pyt
     known = {str(path.relative_to(playbooks.ANSIBLE)) for path in setup_cache._files(playbooks.ANSIBLE)}
     assert {"playbooks/start.yml", "roles/tune/defaults/main.yml", "inventories/lab/hosts.yml"} <= known
     assert not any(path.startswith(("tests/", "inventories/testbed")) for path in known)
+
+
+def test_plan__from_the_cache_is_that_of_ansible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup_cache, "DIRECTORY", tmp_path / "plans")
+
+    def cached(name: str, given: dict[str, str]) -> list[SetupStep]:
+        (tmp_path / name).mkdir()
+        variables = plan_run(resolve(given, HOST), 1).variables(RUN_DIRECTORY)
+        return setup_cache.plan(("prepare", "start"), variables, tmp_path / "log", tmp_path / name)
+
+    given = {"clock": "virtual", "traffic": "long,finite", "load": "0.2", "sizes": "fixed:14p", "profile": "paper"}
+    given |= {"delay": "tc", "switch": "process"}
+    other = given | {"rate": "1gbit", "flows": "3", "buf": "9p", "mtu": "9000"}
+    cached("first", given)
+    assert cached("other", other) == planned(tmp_path / "asked", resolve(other, HOST))
+    other = {"clock": "virtual", "access": "6mbit", "cc": "reno:2,cubic:3"}
+    cached("links", other | {"access": "5mbit"})
+    assert cached("other links", other) == planned(tmp_path / "asked links", resolve(other, HOST))
+
+
+def test_roles__read_no_other_key_of_the_spec() -> None:
+    """Another key would be undefined where the steps are planned, or have its default there."""
+    texts = [path.read_text() for path in setup_cache._files(playbooks.ANSIBLE) if path.suffix == ".yml"]
+    read = {key for text in texts for key in re.findall(r"bufferscope_spec\.(\w+)", text)}
+    of_tune = {"buffer_packets", "mtu_bytes"}  # its own window, which tune_window_bytes replaces
+    assert read - of_tune == {*setup_cache.READ_KEYS, *setup_cache.READ_KEYS_OF_NETEM, "groups", "transfers"}

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from controlplane.switch import Queue
-from controlplane.targets import TARGETS
+from controlplane.targets import RUN_TARGETS, TARGETS
 from experiments import deploy, host, missing, topology
 from experiments.host import CHECKOUT, Host
-from experiments.resolve import Resolved, resolve
+from experiments.resolve import resolve
+from experiments.resolved import Resolved
 from experiments.run_plan import inventory_groups, network, queue
-from experiments.spec import RUN_TARGETS
 from experiments.switches import BOTTLENECK
 from experiments.tests.conftest import faults
 from lib.errors import RunError, SpecError

@@ -14,7 +14,7 @@ import pytest
 from analysis.raw import load_postcards, load_tcp
 from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
-from experiments.resolve import Resolved
+from experiments.resolved import Resolved
 from experiments.tests import resolving
 from experiments.tests.tcp_lab import SACK_PERMITTED, SHORT_SEGMENTS
 from experiments.tests.test_virtual import run

@@ -19,7 +19,8 @@ from controlplane.switch import Collector, Count
 from controlplane.threshold import Conversion
 from experiments.host import CHECKOUT, Host
 from experiments.lab import testbed
-from experiments.resolve import Resolved, resolve
+from experiments.resolve import resolve
+from experiments.resolved import Resolved
 from experiments.run_plan import policy
 from lib.errors import RunError
 from runs import results

@@ -34,7 +34,7 @@ def test_policy__is_in_the_unit_that_was_given() -> None:
         return policy(resolve(given, HOST))
 
     assert of() == TailDrop(163, Unit.PACKETS)
-    assert of(buf="300kB") == TailDrop(307200, Unit.BYTES)
+    assert of(buf="300kB") == TailDrop(300000, Unit.BYTES)
     assert of(mode="ecn", ecn_threshold="20p") == Ecn(20, 163, Unit.PACKETS)
-    assert of(mode="ecn", buf="300kB") == Ecn(153600, 307200, Unit.BYTES)
+    assert of(mode="ecn", buf="300kB") == Ecn(150000, 300000, Unit.BYTES)
     assert of(mode="egress-threshold") == EgressThreshold(163, mark_instead_of_drop=False, unit=Unit.PACKETS)

@@ -31,7 +31,7 @@ SHORT = (
     "DURATION=0.4s",
     "WARMUP=0.2s",
 )
-LONG = ("CLOCK=virtual", "CC=reno", "FLOWS=2", "RATE=1gbit", "DURATION=600s")
+LONG = ("CLOCK=virtual", "CC=reno", "FLOWS=2", "RATE=1gbit", "DURATION=600s", "YES=1")
 NOBODY = 65534
 
 
@@ -117,6 +117,17 @@ def test_run__is_exact_and_complete(first: Path) -> None:
     assert ledger["tcp_events_lost"] == 0 < ledger["tcp_events_rows"]
     environment = json.loads((first / "latest/rep-1/environment.json").read_text())
     assert environment["virtual_machine"]["kernel"]["config_digest"]
+
+
+def test_run__starts_few_processes_and_wakes_them_rarely(first: Path) -> None:
+    """Each process and each wake-up inside costs round trips between processes of the host. Most processes are ip and
+    ethtool. A packet wakes the sink, and its ACK the sender, threads of the kernel.
+    """
+    repetition = first / "latest/rep-1"
+    load = json.loads((repetition / "environment.json").read_text())["load"]
+    assert load["before"]["processes"] <= 90  # 82 when this was written, kernel threads included
+    packets = json.loads((repetition / "summary.json").read_text())["ledger"]["switch_packets"]
+    assert load["after"]["context_switches"] - load["before"]["context_switches"] < 2.5 * packets
 
 
 def test_run__one_seed_gives_the_same_bytes_wherever_its_files_go(first: Path, tmp_path: Path) -> None:

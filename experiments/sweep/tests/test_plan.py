@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from experiments.host import CHECKOUT, Host
-from experiments.resolve import Resolved
+from experiments.resolved import Resolved
 from experiments.sweep import plan
 from experiments.sweep.spec import Sweep, read
 from experiments.sweep.tests.conftest import probe
 from lib.errors import RunError, SpecError
 from runs import run_table
-from virtual.kernel.config import OF_LINUX
+from virtual.kernel.config import OF_LINUX, OURS
 
 SHIPPED = sorted((CHECKOUT / "experiments/specs").glob("*/*.yaml"))
 
 
 def every_linux(clock: str) -> Host:
-    return Host(OF_LINUX, netem=True, clock="virtual")
+    return Host((*OF_LINUX, *OURS), netem=True, clock="virtual")
 
 
 def test_order__is_random_with_all_first_repetitions_first(small: Sweep) -> None:
@@ -93,7 +93,7 @@ def test_shipped_sweeps__in_real_time_are_the_same_in_packets_and_rtts(file: Pat
     assert real
     for spec in real.values():
         assert (spec.clock, spec.rate_bps, spec.bdp_packets) == ("real", 100_000_000, 166)
-    virtual = planned({}, OF_LINUX)
+    virtual = planned({}, (*OF_LINUX, *OURS))
     assert {point: in_packets(spec) for point, spec in real.items()} == {
         point: in_packets(virtual[point]) for point in real
     }

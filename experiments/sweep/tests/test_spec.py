@@ -42,7 +42,26 @@ def test_smoke__replaces_key_by_key(write_spec: Write) -> None:
     sweep = read(write_spec(), {}, smoke=True)
     assert (sweep.reps, sweep.base["rate"], sweep.base["rtt"], sweep.name) == (1, "50mbit", "4ms", "small-smoke")
     assert [point["flows"] for point in sweep.points] == ["2", "2", "2"]
-    assert "no smoke version" in errors(write_spec(text="name: a\nbase: {buf: 1p}\n"), smoke=True)[0]
+
+
+def test_smoke__of_a_file_without_a_short_version_makes_one(write_spec: Write) -> None:
+    text = "name: a\nreps: 5\nbase: {buf: 1bdp, duration: 9000rtt}\ngrid: {flows: ['1', '2', '4', '8'], cc: [reno]}\n"
+    sweep = read(write_spec(text=text), {}, smoke=True)
+    assert (sweep.name, sweep.reps) == ("a-smoke", 1)
+    assert sweep.base == {"buf": "1bdp", "duration": "100rtt", "warmup": "60rtt"}
+    assert [point["flows"] for point in sweep.points] == ["1", "8"]
+    assert "no short version" in sweep.note
+    varied = "name: a\nbase: {buf: 1bdp}\npoints: [{duration: 50rtt}, {duration: 60rtt}, {duration: 70rtt}]\n"
+    sweep = read(write_spec(text=varied), {}, smoke=True)
+    assert [point["duration"] for point in sweep.points] == ["50rtt", "70rtt"]
+    assert "duration" not in sweep.base
+    assert read(write_spec(), {}, smoke=True).note == ""
+    assert "grid is no mapping" in errors(write_spec(text="name: a\ngrid: [1, 2, 3]\n"), smoke=True)[0]
+
+
+def test_none__takes_a_key_of_the_base_away(write_spec: Write) -> None:
+    sweep = read(write_spec(("grid:", "points: [{duration: none}, {}]\ngrid:")), {}, smoke=False)
+    assert ["duration" in sweep.given(point) for point in sweep.points].count(False) == len(sweep.points) // 2
 
 
 def test_clock__real_takes_the_real_version_if_there_is_one(write_spec: Write) -> None:

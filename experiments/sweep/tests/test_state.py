@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from analysis.amounts import duration
 from analysis.load import load
 from experiments import disk
 from experiments.resolve import resolve
-from experiments.sweep.progress import SweepProgress, duration
+from experiments.sweep.progress import SweepProgress
 from experiments.sweep.rounds import Attempts
 from experiments.sweep.tests.conftest import probe
 from experiments.sweep.thin import thin

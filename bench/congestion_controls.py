@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""Measures the tables of docs/congestion.md: `python -m bench.congestion_controls TABLE [ROW,ROW...]`, TABLE one of
+laws, gaps, shares, versions, sqrt_n.
+
+Every run is in virtual time, and the words of its runs stand above each table: the same kernel gives the same numbers
+to anyone. A row is a congestion control of the kernel, or one of PACED. A run that is not valid is an error, not a row.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.statistics import mean_interval
+from bench.window_laws import (
+    CWR,
+    RECOVERY,
+    Flow,
+    Reaction,
+    beginnings,
+    dctcp_alphas,
+    dispersion,
+    flows,
+    gaps_ns,
+    growth,
+    reactions,
+    reduction,
+)
+from experiments.host import CHECKOUT
+from experiments.lab import virtual as virtual_lab
+from runs.names import LATEST, SUMMARY
+from virtual import offers
+
+LINK = ("CLOCK=virtual", "RATE=50mbit", "RTT=20ms", "BUF=1bdp")
+LAWS = (*LINK, "FLOWS=1", "DURATION=25s", "WARMUP=5s")
+SHARES = (*LINK, "DURATION=20s", "WARMUP=5s", "START_SPREAD=1s", "REPS=3")
+GAPS = ("CLOCK=virtual", "FLOWS=1", "RATE=100mbit", "RTT=20ms", "WINDOW=32p", "DURATION=4s", "WARMUP=1s")
+PACED = {"paced reno": "reno", "paced cubic": "cubic"}  # rows with PACING=exact
+SPACINGS = ("linux", "exact", "poisson")
+BESIDE, EACH = "cubic", 4  # four flows of each of both
+VERSIONS = tuple(
+    f"{cc} {other} {buf}" for buf in ("1bdp", "4bdp") for other in ("cubic", "reno") for cc in ("bbr", "bbr3")
+)
+# The first paper's link. BDP/sqrt(n) packets of buffer: its 4.5 wants a reduction of 1/w to make them enough.
+SQRT_N = ("CLOCK=virtual", "RATE=10gbit", "RTT=1.2ms", "MTU=9000", "DURATION=1000rtt", "WARMUP=300rtt")
+SQRT_N_BUFFERS = {4: 83, 16: 42, 64: 21}  # packets by n; the BDP is 166
+SQRT_N_ROWS = tuple(f"{cc} {n}" for n in SQRT_N_BUFFERS for cc in ("reno", "reno_1w"))
+
+Row = tuple[str, ...]
+
+
+@contextmanager
+def recorded(*words: str) -> Iterator[list[Path]]:
+    """The repetitions of an experiment, removed afterwards. Raises RuntimeError unless all are valid."""
+    with tempfile.TemporaryDirectory() as results:
+        command = [sys.executable, "-m", "bufferscope", "experiment", *words, "--results", results]
+        done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+        yield sorted((Path(results) / LATEST).glob("rep-*"))
+
+
+def summary_of(repetition: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((repetition / SUMMARY).read_text())
+    return content
+
+
+def pacing(row: str) -> Row:
+    return ("PACING=exact",) if row in PACED else ()
+
+
+def laws(row: str) -> Row:
+    """One flow alone. DCTCP gets marks instead of losses."""
+    ecn = ("MODE=ecn",) if row == "dctcp" else ()
+    with recorded(*LAWS, f"CC={PACED.get(row, row)}", *pacing(row), *ecn) as (repetition,):
+        (flow,) = flows(repetition)
+        found = reactions(flow, CWR if ecn else RECOVERY)
+        summary = summary_of(repetition)
+        drained = summary["drained_fraction"]["of_buffer"]
+        alpha = _alpha(repetition) if ecn else ""
+        return (
+            row, str(sum(not each.slow_start for each in found)), _ratio(found), _growth(flow, found),
+            _percent(drained["median"] if drained else None), _percent(summary["utilization"]["mean"]),
+            f"{summary['queue_depth_packets']['p01']} / {summary['queue_depth_packets']['p50']}", alpha,
+        )  # fmt: skip
+
+
+def _ratio(found: list[Reaction]) -> str:
+    return "" if all(each.slow_start for each in found) else f"{reduction(found):.3f}"
+
+
+def _growth(flow: Flow, found: list[Reaction]) -> str:
+    grown = growth(flow, [each for each in found if not each.slow_start])
+    return f"{grown[:, 1].mean():.2f}" if len(grown) else ""
+
+
+def _alpha(repetition: Path) -> str:
+    by_marks, by_windows = dctcp_alphas(repetition)[5:].T
+    return f"{by_windows.mean():.3f} / {by_marks.mean():.3f}"
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f}"
+
+
+def gaps(row: str) -> Row:
+    """Reno with W = 32 on an idle path, row by PACING: gaps at the switch in units of srtt/W."""
+    with recorded(*GAPS, "CC=reno", f"PACING={row}") as (repetition,):
+        (flow,) = flows(repetition)
+        settled = flow.cwnd == flow.cwnd.max()
+        pace_ns = 1000 * np.median(flow.srtt_us[settled] / flow.cwnd[settled])
+        unit = gaps_ns(repetition) / pace_ns
+        numbers = (np.median(unit), unit.min(), unit.mean(), unit.std() / unit.mean(), dispersion(unit))
+        return row, *(f"{number:.3f}" for number in numbers), str(flow.in_flight.max())
+
+
+def shares(row: str) -> Row:
+    """Four flows beside four Cubic flows: their part of the goodput, means over repetitions with 95 % intervals."""
+    return row, *_beside(PACED.get(row, row), BESIDE, *pacing(row))
+
+
+def versions(row: str) -> Row:
+    """A version of BBR beside Cubic or Reno in a small and a large buffer."""
+    cc, other, buffer = row.split()
+    return cc, other, buffer, *_beside(cc, other, f"BUF={buffer}")
+
+
+def _beside(cc: str, other: str, *words: str) -> Row:
+    part, drops, depth = [], [], []
+    shared = [word for word in SHARES if word.split("=")[0] not in {each.split("=")[0] for each in words}]
+    with recorded(*shared, f"CC={cc}:{EACH},{other}:{EACH}", *words) as runs:
+        for repetition in runs:
+            summary = summary_of(repetition)
+            goodput = np.array([flow["goodput_bps"] for flow in summary["flows"]])
+            part.append(100 * goodput[:EACH].sum() / goodput.sum())
+            drops.append(100 * summary["drop_fraction"])
+            depth.append(summary["queue_depth_packets"]["mean"])
+    return tuple(str(mean_interval(values).text(3)) for values in (part, drops, depth))  # type: ignore[union-attr]
+
+
+def sqrt_n(row: str) -> Row:
+    """Flows of Reno, or of Reno with 1/w, and BDP/sqrt(n) of buffer: does the queue run empty, how many flows halve
+    their windows in one RTT (Lemma 9 bounds their number by n^2/(BDP/Delta) + sqrt(n)), and what it costs.
+    """
+    cc, n = row.split()
+    with recorded(*SQRT_N, f"CC={cc}", f"FLOWS={n}", f"BUF={SQRT_N_BUFFERS[int(n)]}p") as (repetition,):
+        summary = summary_of(repetition)
+        per_rtt = halvings_per_rtt(repetition, summary)
+        delta = summary["almost_fairness"]["delta"]
+        bound = int(n) ** 2 * delta / summary["bdp_packets"] + int(n) ** 0.5
+        return (
+            cc, n, _percent(summary["queue_nonempty_fraction"]), str(summary["queue_depth_packets"]["p01"]),
+            _percent(summary["utilization"]["p01"]), _percent(summary["drop_fraction"]),
+            f"{np.mean(per_rtt):.1f} / {np.max(per_rtt)}" if len(per_rtt) else "", f"{bound:.1f} ({delta:.1f})",
+            _percent(float(np.mean(per_rtt > bound)) if len(per_rtt) else None), f"{summary['jain_index']:.3f}",
+        )  # fmt: skip
+
+
+def halvings_per_rtt(repetition: Path, summary: dict[str, Any]) -> np.ndarray:
+    """The number of flows that halve their windows within a base RTT, for each RTT that begins with a halving."""
+    at = []
+    for flow in flows(repetition):
+        begin = beginnings(flow, RECOVERY)
+        halved = (flow.ssthresh[begin + 1] < flow.cwnd[begin]) & (flow.cwnd[begin] >= flow.ssthresh[begin])
+        at.append(flow.ns[begin[halved]])
+    ns, counts = np.sort(np.concatenate(at)), []
+    while len(ns):
+        within = int(np.searchsorted(ns, ns[0] + summary["spec"]["rtt_ns"]))
+        counts.append(within)
+        ns = ns[within:]
+    return np.array(counts)
+
+
+TABLES = {
+    "laws": (laws, LAWS, ("CC", "losses", "window after/before", "growth an RTT", "drained, % of B", "utilization, %",
+                          "depth p1 / p50", "alpha: windows / marks")),
+    "gaps": (gaps, (*GAPS, "CC=reno"), ("PACING", "median", "least", "mean", "deviation/mean", "index of dispersion",
+                                       "most in flight")),
+    "shares": (shares, SHARES, (f"CC beside {BESIDE}", "share of goodput, %", "dropped, %", "mean depth")),
+    "versions": (versions, SHARES, ("CC", "beside", "BUF", "share of goodput, %", "dropped, %", "mean depth")),
+    "sqrt_n": (sqrt_n, SQRT_N, ("CC", "n", "meet a queue, %", "depth p1", "utilization p1, %", "dropped, %",
+                                "halve in an RTT: mean / most", "bound (Delta)", "RTTs above it, %", "Jain")),
+}  # fmt: skip
+
+
+def rows_of(table: str) -> list[str]:
+    if table in (fixed := {"gaps": SPACINGS, "versions": VERSIONS, "sqrt_n": SQRT_N_ROWS}):
+        return list(fixed[table])
+    return [*offers.congestion_controls(virtual_lab.KERNEL), *PACED]
+
+
+def main(table: str, rows: list[str]) -> None:
+    measure, words, head = TABLES[table]
+    print(f"`{' '.join(words)}`\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}", flush=True)
+    for row in rows:
+        print(f"| {' | '.join(measure(row))} |", flush=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3) or sys.argv[1] not in TABLES:
+        sys.exit(f"give a table ({', '.join(TABLES)}), then perhaps rows with commas")
+    chosen = sys.argv[2].split(",") if len(sys.argv) == 3 else rows_of(sys.argv[1])
+    unknown = [row for row in chosen if row not in rows_of(sys.argv[1])]
+    if unknown:
+        sys.exit(f"no row of this table: {', '.join(unknown)}; allowed: {', '.join(rows_of(sys.argv[1]))}")
+    main(sys.argv[1], chosen)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""BBRv3's laws (draft-ietf-ccwg-bbr) in the pacing rate, the window and the packets in flight of a lone flow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from analysis.raw import load_tcp
+from experiments.lab import virtual as virtual_lab
+from experiments.tests.test_virtual import run
+from runs.names import TCP_FILE
+from wire.wire import TCP_RECORD
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel"),
+]
+RATE_BPS, RTT_S = 20_000_000, 0.02
+PAYLOAD_SHARE = 1448 / 1538  # of the wire: pacing counts payload
+BDP = RATE_BPS * RTT_S / (8 * 1538)
+DOWN, UP, CRUISE = 0.9, 1.25, 1.0  # pacing gains of ProbeBW
+MARGIN = 0.99
+
+
+class Trace(NamedTuple):
+    s: np.ndarray  # from the first ACK
+    pace: np.ndarray  # pacing rate over the path's
+    cwnd: np.ndarray
+    in_flight: np.ndarray
+
+
+def trace(results: Path) -> Trace:
+    """The single flow's records."""
+    tcp = load_tcp(results / "latest/rep-1" / TCP_FILE)[0]
+    rows = tcp["event"] == TCP_RECORD.const["TCP_EVENT_PROBE"]
+    count = {
+        name: tcp[name][rows].astype(np.int64) for name in ("packets_out", "sacked_out", "lost_out", "retrans_out")
+    }
+    ns = tcp["mono_ns"][rows].astype(np.int64)
+    return Trace(
+        s=(ns - ns[0]) / 1e9,
+        pace=8 * tcp["pacing_rate_bytes_per_s"][rows].astype(np.float64) / (RATE_BPS * PAYLOAD_SHARE),
+        cwnd=tcp["cwnd_packets"][rows].astype(np.int64),
+        in_flight=count["packets_out"] - count["sacked_out"] - count["lost_out"] + count["retrans_out"],
+    )
+
+
+def phases(pace: np.ndarray) -> list[float]:
+    """The levels of the pacing rate, each once per stay of three records or more."""
+    level = np.round(pace / MARGIN, 2)
+    begin = np.flatnonzero(np.diff(level, prepend=-1))
+    length = np.diff(np.append(begin, len(level)))
+    return [float(level[at]) for at in begin[length >= 3]]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    results = tmp_path_factory.mktemp("bbr3")
+    link = ("RATE=20mbit", "RTT=20ms", "BUF=4bdp", "DURATION=13s", "WARMUP=0s")
+    run(results, "CLOCK=virtual", "CC=bbr3", "FLOWS=1", *link)
+    return trace(results)
+
+
+def test_startup__paces_at_2_77_and_drain_at_a_half(alone: Trace) -> None:
+    start = alone.s < 1
+    assert alone.pace[start].max() == pytest.approx(2.77 * MARGIN, rel=0.03)
+    after = alone.pace[start][alone.pace[start].argmax() :]
+    assert after.min() == pytest.approx(0.5 * MARGIN, rel=0.03)
+    assert 1.9 * BDP < alone.in_flight[start].max() < 2.4 * BDP  # DefaultCwndGain, and extra_acked
+
+
+def test_probe_bw__cycles_up_down_cruise(alone: Trace) -> None:
+    later = alone.s > 1
+    levels = phases(alone.pace[later])
+    ups = [at for at, level in enumerate(levels) if level == pytest.approx(UP, rel=0.02)]
+    assert len(ups) >= 4
+    for at in ups[:-1]:
+        assert levels[at + 1] == pytest.approx(DOWN, rel=0.02)
+        assert levels[at + 2] == pytest.approx(CRUISE, rel=0.02)
+    cruising = np.abs(alone.pace[later] / MARGIN - CRUISE) < 0.02
+    assert np.mean(cruising) > 0.5
+    assert np.median(alone.in_flight[later][cruising]) == pytest.approx(BDP, rel=0.15)
+
+
+def test_probe_rtt__halves_the_bdp_every_five_seconds(alone: Trace) -> None:
+    low = alone.cwnd <= np.ceil(BDP / 2) + 1
+    low &= alone.s > 1
+    begins = alone.s[np.flatnonzero(np.diff(low.astype(int)) == 1)]
+    assert np.diff(begins) == pytest.approx([5.2] * (len(begins) - 1), abs=0.4)
+    assert len(begins) >= 2
+    assert alone.in_flight[low].min() == pytest.approx(BDP / 2, abs=2)
+    stays = alone.s[np.flatnonzero(np.diff(low.astype(int)) == -1)][: len(begins)] - begins[: len(begins)]
+    assert np.all((stays > 0.2) & (stays < 0.3))  # ProbeRTTDuration and a round trip
+
+
+def test_loss__bounds_the_volume_and_leaves_headroom(tmp_path: Path) -> None:
+    """With a quarter of a BDP of buffer probes lose more than 2 %: then the flow cruises 15 % below what lost."""
+    link = ("RATE=20mbit", "RTT=20ms", "BUF=0.25bdp", "DURATION=8s", "WARMUP=0s")
+    summary = run(tmp_path, "CLOCK=virtual", "CC=bbr3", "FLOWS=1", *link)
+    assert summary["drops"]
+    flow = trace(tmp_path)
+    later = (flow.s > 2) & (flow.s < 5)
+    assert np.median(flow.cwnd[later]) <= 0.85 * 1.25 * BDP + 2
+    assert np.median(flow.cwnd[later]) >= 0.7 * BDP

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""The command `advise`. With MEASURE=1 it measures the least buffer first: a search in virtual time (sweep/) on the
+operator's own link, or on a smaller one where that would take too long.
+
+A smaller link keeps the RTT, the MTU and, as far as possible, the number of flows. First the rate falls until a flow's
+share of the BDP is LEAST_WINDOW packets, then rate and number of flows fall together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analysis.advise import command, parameters
+from analysis.advise.parameters import KEYS, Question
+from lib.errors import BadValue, SpecError
+
+__all__ = ["KEYS", "run"]
+
+# Packets of one run: some 30 s on the reference machine, so that a search of about 6 rounds takes 5 minutes.
+MOST_PACKETS = 500_000
+LEAST_WINDOW = 10.0  # BDP/n in packets: with smaller windows timeouts replace fast recovery
+WIDTH = 0.25  # of the interval that holds the least buffer, over its lower end
+LOW, HIGH = 0.01, 1.5  # BDP: the range of the search
+LEAST_BDP, MOST_FLOWS = 4.0, 10_000
+LEAST_RTT_NS, MOST_RTT_NS = 100_000, 10 * 10**9
+LEAST_MTU, MOST_MTU = 576, 9000
+MOST_RATE_BPS = 100 * 10**9
+
+
+class Scaled(NamedTuple):
+    """The link that is measured: a share of the rate and of the flows of the link that was asked about."""
+
+    rate_bps: int
+    flows: int
+    bdp: float
+    warmup_rtts: int
+    duration_rtts: int
+
+    @property
+    def window(self) -> float:
+        return self.bdp / self.flows
+
+
+def run(given: dict[str, Any], errors: list[BadValue]) -> int:
+    """Returns the exit status. Raises SpecError, RunError, Interrupted."""
+    if given.pop("measure", "0") != "1":
+        if "results" in given:
+            errors.append(BadValue("RESULTS", given.pop("results"), "has no meaning here; allowed: with MEASURE=1"))
+        return command.run(given, errors)
+    results = given.pop("results", "")
+    _check(given, errors)
+    return command.run(given, errors, lambda question: measure(question, results))
+
+
+def _check(given: dict[str, Any], errors: list[BadValue]) -> None:
+    """Adds an error for each value that rules take and a run does not."""
+    try:
+        link = parameters.read({key: value for key, value in given.items() if key not in ("json", "advise")}).link
+    except SpecError:
+        return  # command.run says it
+    for key, value, low, high, form in (
+        ("RTT", link.rtt_ns, LEAST_RTT_NS, MOST_RTT_NS, "100us to 10s"),
+        ("MTU", link.mtu_bytes, LEAST_MTU, MOST_MTU, f"{LEAST_MTU} to {MOST_MTU}"),
+    ):
+        if not low <= value <= high:
+            errors.append(BadValue(key, given.get(key.lower()), f"cannot be measured; allowed with MEASURE=1: {form}"))
+    if link.bdp < LEAST_BDP and not errors:
+        errors.append(BadValue("RATE", given.get("rate"), f"x RTT is {link.bdp:.2g} packets; a measurement needs 4"))
+    for key in ("load", "flow_sizes", "window", "input", "losing"):
+        if key in given:
+            errors.append(BadValue(key.upper(), given[key], "is not measured: the search has long flows alone; "
+                                                            "allowed: without MEASURE=1"))  # fmt: skip
+
+
+def scaled(bdp: float, flows: int, rate_bps: int) -> Scaled:
+    """The largest link of at most MOST_PACKETS a run that keeps windows and flows as the head of this file says."""
+
+    def of(share_bdp: float, n: int) -> Scaled:
+        warmup, duration = _rtts(share_bdp / n)
+        return Scaled(max(1000 * round(rate_bps * share_bdp / bdp / 1000), 64_000), n, share_bdp, warmup, duration)
+
+    def fits(share_bdp: float, n: int) -> bool:
+        share = of(share_bdp, n)
+        return share.bdp * (share.warmup_rtts + share.duration_rtts) <= MOST_PACKETS and n <= MOST_FLOWS
+
+    window = bdp / flows
+    if fits(bdp, flows) and rate_bps <= MOST_RATE_BPS:
+        return of(bdp, flows)
+    least = min(window, LEAST_WINDOW)
+    if fits(least * flows, flows):  # a lower rate is enough: the largest that fits, by bisection
+        low, high = least, window
+        for _ in range(50):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if fits(middle * flows, flows) else (low, middle)
+        return of(low * flows, flows)
+    few = 1
+    while few < flows and fits(least * (few + 1), few + 1):
+        few += 1
+    return of(least * few, few)
+
+
+def _rtts(window: float) -> tuple[int, int]:
+    """Warm-up and duration: several sawteeth, each of about `window` RTTs or less."""
+    return 100 + math.ceil(2 * window), max(200, math.ceil(4 * window))
+
+
+def measure(question: Question, results: str) -> Sequence[str]:
+    """Searches, and returns the lines about the result. Raises SpecError, RunError, Interrupted."""
+    import polars
+
+    from experiments import host
+    from experiments.sweep import run as sweep_run
+    from experiments.sweep.command import prober
+    from experiments.sweep.searches import TABLE
+    from experiments.sweep.spec import Search, Sweep
+    from lib import units
+    from lib.errors import Interrupted, RunError
+
+    link = question.link
+    share = scaled(link.bdp, link.flows, link.rate_bps)
+    low, high = (max(1, round(part * share.bdp)) for part in (LOW, HIGH))
+    base = {
+        "clock": "virtual", "cc": link.cc, "flows": str(share.flows), "rate": units.show(share.rate_bps, "rate"),
+        "rtt": units.show(link.rtt_ns, "time"), "mtu": str(link.mtu_bytes),
+        "warmup": f"{share.warmup_rtts}rtt", "duration": f"{share.duration_rtts}rtt",
+    }  # fmt: skip
+    name = "-".join(["advise", link.cc, f"n{share.flows}", base["rate"], base["rtt"], f"util{link.utilization:g}"])
+    sweep = Sweep(
+        name=name.replace(".", "_"), about="the least buffer of a link (advise MEASURE=1)", keep="summary", reps=1,
+        seed=1, base=base, points=({},), file="MEASURE=1",
+        search=Search("utilization", link.utilization, f"{low}p", f"{high}p", WIDTH, 1),
+    )  # fmt: skip
+    directory = Path(results or host.CHECKOUT / "results").absolute()
+    status = sweep_run.run(sweep, prober(build=True), sweep_run.Options(directory))
+    if status >= 128:
+        raise Interrupted(status - 128)
+    table = directory / sweep.name / TABLE
+    if status == 1 or not table.exists():
+        raise RunError(f"{directory / sweep.name}: no run is valid, so nothing was measured")
+    (row,) = polars.read_parquet(table).iter_rows(named=True)
+    return answer(question, share, row)
+
+
+def answer(question: Question, share: Scaled, row: dict[str, Any]) -> list[str]:
+    """The lines about a search's row of least_buffer.parquet."""
+    from analysis.advise import brief
+    from analysis.amounts import si
+    from lib import units
+
+    link = question.link
+    low, high, runs = row["low_packets"], row["high_packets"], row["runs"]
+    what = f"utilization of any 10 RTTs {100 * link.utilization:g} % or more"
+    if high is None:
+        return [
+            f"Measured: even {low} packets ({low / share.bdp:.3g} BDP) were not enough for {what} in {runs} runs: "
+            "ask for a lower UTIL."
+        ]
+    note = f" ({row['note']})" if row["note"] else ""
+    span = f"more than {low} and at most {high}" if low else f"at most {high}"
+    size = f"{share.flows} {link.cc} flows at {si(share.rate_bps, 'b/s')}, RTT {units.show(link.rtt_ns, 'time')}"
+    if (share.rate_bps, share.flows) == (link.rate_bps, link.flows):
+        carried = [f"Measured on your link, not scaled: {span} packets keep {what} ({runs} runs of one seed){note}."]
+        packets = high
+    else:
+        packets = max(high, math.ceil(high / share.bdp * math.sqrt(share.flows / link.flows) * link.bdp))
+        fewer = "" if share.flows == link.flows else f" x sqrt({share.flows}/{link.flows}), by the square root rule"
+        carried = [
+            f"Measured, scaled to {size} (a window of {share.window:.3g} packets a flow; yours: "
+            f"{link.fair_window:.3g}): {span} packets, {high / share.bdp:.3g} BDP, keep {what} "
+            f"({runs} runs of one seed){note}.",
+            f"Carried over to your link: {high / share.bdp:.3g} BDP{fewer} = {packets} packets. Only a run of your "
+            "link itself would be a measurement.",
+        ]
+    delay_ms = 1e3 * link.time_s(packets)
+    return [*carried, f"Take {brief.pasteable(link, packets)}: it adds up to {delay_ms:.4g} ms of delay."]

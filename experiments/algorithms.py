@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""The command `cc`: the congestion controls of each clock, where they come from, and their modules' parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from experiments import host
+from experiments.lab import virtual as virtual_lab
+from hosts.congestion_bpf import objects
+from lib.errors import BadValue, RunError, SpecError
+from lib.terminal import say
+from virtual import offers
+from virtual.kernel import config
+from virtual.machine import MachineError
+
+ABSENT = "-"
+
+
+def show(words: dict[str, Any], errors: list[BadValue]) -> int:
+    """The command `cc`. Returns the exit status. Raises SpecError, RunError."""
+    if errors:
+        raise SpecError(errors)
+    built = virtual_lab.KERNEL.exists()
+    try:
+        offer = offers.ask(virtual_lab.KERNEL) if built else offers.Offer(config.OF_LINUX, {})
+    except MachineError as error:
+        raise RunError(str(error)) from None
+    lacks, in_kernel, ours = objects.lacking(), host.in_kernel(), objects.own_sources()
+    rows = [("name", "virtual time", "real time", "parameters in virtual time (CC_PARAMETERS=name.parameter=value)")]
+    for name in sorted({*offer.congestion_controls, *config.OURS, *in_kernel, *ours}):
+        virtual = "ours" if name in config.OURS else "Linux" if name in offer.congestion_controls else ABSENT
+        real = "this kernel" if name in in_kernel else "ours, as BPF" if name in ours and not lacks else ABSENT
+        own = offer.parameters.get(name, {})
+        rows.append((name, virtual, real, " ".join(f"{key}={value}" for key, value in own.items())))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        first = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        say(f"{first}  {row[3]}".rstrip())
+    say("")
+    if not built:
+        say("virtual time: the kernel is not built yet, so its parameters are not known: make kernel")
+    say(f"real time, BPF: {f'this machine lacks {lacks}' if lacks else 'algorithms of ours and CC=./mycc.c can run'}")
+    return 0

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""CC_PARAMETERS=cubic.beta=800,dctcp.dctcp_shift_g=5: parameters of congestion controls, as their modules have them.
+
+The virtual-time kernel gets them at its boot, because most modules compute constants from them when they start. In real
+time a parameter is one for the whole machine, and other connections would follow it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from virtual.kernel import config
+
+WORD = re.compile(r"([a-z][a-z0-9_]{0,14})\.([a-z][a-z0-9_]{0,39})=([0-9A-Za-z_-]{1,20})")
+FORM = "ALGORITHM.PARAMETER=VALUE, several with commas: cubic.beta=800,dctcp.dctcp_shift_g=5"
+NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,9})")
+MIN_INT, MAX_INT = -(1 << 31), (1 << 31) - 1
+BOOLEANS = {"y": "1", "n": "0", "true": "1", "false": "0"}
+Parameters = Mapping[str, Mapping[str, str]]  # algorithm -> parameter -> value
+
+
+def read_parameters(value: object) -> dict[str, str]:
+    """algorithm.parameter -> value. Its ValueError continues a sentence that begins with the value."""
+    if isinstance(value, Mapping):  # of a resolved experiment
+        return {str(name): str(given) for name, given in value.items()}
+    result: dict[str, str] = {}
+    for word in str(value).split(","):
+        match = WORD.fullmatch(word.strip())
+        if not match:
+            raise ValueError(f"cannot be read at {word.strip()!r}; allowed: {FORM}")
+        name = f"{match[1]}.{match[2]}"
+        if name in result:
+            raise ValueError(f"sets {name} twice; allowed: once")
+        result[name] = match[3]
+    return result
+
+
+def problem(given: Mapping[str, str], clock: str, where: str, used: Collection[str]) -> str | None:
+    """Why these cannot be set; continues a sentence that begins with the value. `where`: a switch or target without
+    Linux of ours; `used`: the algorithms of the flows.
+    """
+    if where:
+        return f"sets modules of the virtual-time kernel, {where} has none; allowed: with CLOCK=virtual in the lab"
+    if clock != "virtual":
+        return "would change all connections of this machine; allowed: with CLOCK=virtual only"
+    unused = [name for name in given if name.split(".")[0] not in used]
+    if unused:
+        return f"sets {unused[0]}, but no flow has that congestion control; allowed: those of CC, {', '.join(used)}"
+    return None
+
+
+def module(algorithm: str) -> str:
+    """The name of an algorithm's module, which the kernel has built in."""
+    return f"tcp_{algorithm}" if algorithm in config.OF_LINUX else algorithm
+
+
+def boot_parameters(given: Mapping[str, str] | None) -> dict[str, str]:
+    """The kernel's command line."""
+    words = [(*name.split("."), value) for name, value in (given or {}).items()]
+    return {f"{module(algorithm)}.{parameter}": value for algorithm, parameter, value in words}
+
+
+def malformed(given: Mapping[str, str], before_boot: Parameters) -> str | None:
+    """The problem of the first value that is not of its parameter's type, by the values that a kernel has without any.
+
+    A kernel that cannot read a parameter drops the rest of its command line, and with it the program to start.
+    """
+    for name, value in given.items():
+        algorithm, parameter = name.split(".")
+        has = before_boot.get(algorithm, {}).get(parameter, "")
+        if has in ("Y", "N"):
+            if value.lower() not in (*BOOLEANS, "1", "0"):
+                return f"CC_PARAMETERS={name}={value} is no truth value; allowed: Y or N"
+        elif NUMBER.fullmatch(has) and not (NUMBER.fullmatch(value) and MIN_INT <= int(value) <= MAX_INT):
+            return f"CC_PARAMETERS={name}={value} is no whole number of 32 bits; allowed: as {has}, its default"
+        elif NUMBER.fullmatch(has) and value.startswith("-") and not has.startswith("-"):
+            return f"CC_PARAMETERS={name}={value} is negative; allowed: 0 and more (default {has})"
+    return None
+
+
+def refused(given: Mapping[str, str], after_boot: Parameters) -> str | None:
+    """The problem of the first parameter that a kernel lacks or did not take, as it has them after the boot."""
+    for name, value in given.items():
+        algorithm, parameter = name.split(".")
+        own = after_boot.get(algorithm, {})
+        if parameter not in own:
+            allowed = f"allowed: {', '.join(sorted(own))}" if own else "that algorithm has none"
+            return f"CC_PARAMETERS={name}={value} sets no parameter of {algorithm}; {allowed} (make cc)"
+        if not _same(value, own[parameter]):
+            return f"CC_PARAMETERS={name}={value} is refused by the kernel, which keeps {own[parameter]}"
+    return None
+
+
+def _same(given: str, has: str) -> bool:
+    """The kernel prints numbers in decimal and booleans as Y and N."""
+    numbers = []
+    for text in (given.lower(), has.lower()):
+        try:
+            numbers.append(int(BOOLEANS.get(text, text), 0))
+        except ValueError:
+            return given == has
+    return numbers[0] == numbers[1]

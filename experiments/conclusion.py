@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: MIT
+"""The results of one or several repetitions on the terminal: the verdict sentence, numbers, and where to look. Several
+repetitions give each number as mean (least to most), then a line for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analysis import in_words
+from analysis.in_words import Share
+from lib.terminal import complain, say
+
+Values = Mapping[str, float]
+
+
+class Outcome(NamedTuple):
+    """What remains of a repetition's summary, which may be long: its numbers by name, without those not measured."""
+
+    number: int
+    values: Values
+    shares: list[Share]
+    sentence: str
+    valid: bool
+    reasons: list[str]
+    still_true: list[str]
+    report: Path
+
+
+class Quantity(NamedTuple):
+    """A number of Outcome.values: its path in the summary, and how people read it."""
+
+    name: str
+    path: str
+    factor: float
+    form: str  # of the number
+    label: str  # after it
+
+
+class Row(NamedTuple):
+    """A line of the terminal; without one of its quantities it is left out."""
+
+    name: str
+    quantities: tuple[Quantity, ...]
+    single: bool = False  # only of a single repetition
+
+
+def _quantity(path: str, form: str, label: str = "", factor: float = 1.0) -> Quantity:
+    return Quantity(path, path, factor, form, label)
+
+
+ROWS = (
+    Row("utilization", (
+        _quantity("utilization.mean", "{:.2f} %", " mean", 100),
+        _quantity("utilization.p01", "{:.2f} %", " in the worst 1 % of windows", 100),
+    )),
+    Row("delay", (
+        _quantity("queue_delay_ns.p50", "{:.4g} ms", " median", 1e-6),
+        _quantity("queue_delay_ns.p99", "{:.4g} ms", " p99", 1e-6),
+        _quantity("queue_delay_ns.max", "{:.4g} ms", " most, in the queue", 1e-6),
+    )),
+    Row("queue", (
+        _quantity("queue_depth_packets.p01", "{:.0f}", " p1"),
+        _quantity("queue_depth_packets.p50", "{:.0f}", " median"),
+        _quantity("queue_depth_packets.p99", "{:.0f}", " p99"),
+        _quantity("queue_depth_packets.max", "{:.0f}", " most packets"),
+    )),
+    Row("theory", (
+        _quantity("open_loop.mean_depth_packets.measured", "{:.3f}", " packets mean depth"),
+        _quantity("open_loop.mean_depth_packets.theory", "{:.3f}", " expected"),
+        _quantity("open_loop.mean_depth_packets.standard_error", "{:.2g}", " standard error"),
+    )),
+    Row("goodput", (_quantity("goodput_bps", "{:.4g} Mb/s", "", 1e-6),)),
+    Row("fairness", (_quantity("jain_index", "{:.3f}", " (Jain: 1 is equal)"),)),
+    Row("drops", (
+        _quantity("drops", "{:.0f}", " packets"),
+        _quantity("drop_fraction", "{:.3g} %", " of all", 100),
+    )),
+    Row("marks", (
+        _quantity("marks", "{:.0f}", " packets"),
+        _quantity("mark_fraction", "{:.3g} %", " of all", 100),
+    )),
+    Row("postcards", (
+        _quantity("ledger.postcards_sent", "{:.0f}", " sent"),
+        _quantity("ledger.postcards_rows", "{:.0f}", " analysed"),
+    ), single=True),
+    Row("trace", (
+        _quantity("ledger.tcp_events", "{:.0f}", " records"),
+        _quantity("ledger.tcp_events_lost", "{:.0f}", " lost"),
+    ), single=True),
+    Row("lateness", (
+        _quantity("fidelity.lateness_us.p50", "{:.0f} us", " median"),
+        _quantity("fidelity.lateness_us.p99", "{:.0f} us", " p99"),
+        _quantity("fidelity.lateness_us.max", "{:.0f} us", " most, of frames"),
+    ), single=True),
+    Row("kept rate", (
+        _quantity("rate.kept_pps", "{:.0f}", " packets/s"),
+        _quantity("rate.measured_pps", "{:.1f}", " packets/s measured back to back"),
+    ), single=True),
+    Row("delay line", (
+        _quantity("fidelity.line.lateness_us.p50", "{:.0f} us", " median"),
+        _quantity("fidelity.line.lateness_us.p99", "{:.0f} us", " p99"),
+        _quantity("fidelity.line.lateness_us.max", "{:.0f} us", " most late"),
+    ), single=True),
+    Row("rate error", (_quantity("fidelity.rate_error_fraction", "{:.4f} %", "", 100),), single=True),
+)  # fmt: skip
+BRIEF = ("utilization.mean", "queue_delay_ns.p50", "queue_delay_ns.p99", "drop_fraction")  # of each of several
+BY_PATH = {quantity.path: quantity for row in ROWS for quantity in row.quantities}
+
+
+def outcome(number: int, summary: dict[str, Any], repetition: Path) -> Outcome:
+    """The outcome of repetition `number`."""
+    values = {}
+    arrivals, marks = summary.get("arrivals"), summary.get("marks")
+    whole = summary | {"mark_fraction": marks / arrivals if arrivals and marks is not None else None}
+    for path in BY_PATH:
+        value: Any = whole
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, (int, float)):
+            values[path] = float(value)
+    if not marks:  # a line without news
+        values.pop("marks", None)
+    valid = bool(summary.get("valid"))
+    return Outcome(
+        number, values, in_words.shares(summary), in_words.sentence(summary), valid,
+        [] if valid else [str(reason) for reason in summary.get("reasons") or ["the summary gives no reason"]],
+        [] if valid else in_words.still_true(summary), repetition / "report.html",
+    )  # fmt: skip
+
+
+def lines(outcomes: Sequence[Outcome]) -> list[str]:
+    """The numbers of all repetitions, a line for each row."""
+    texts = []
+    for row in ROWS:
+        if row.single and len(outcomes) > 1:
+            continue
+        parts = [_spread(q, [o.values[q.path] for o in outcomes if q.path in o.values]) for q in row.quantities]
+        if all(parts):
+            texts.append(f"  {row.name:<12} {', '.join(parts)}")
+        if row.name == "goodput":
+            texts += _share_lines(outcomes)
+    return texts
+
+
+def _spread(quantity: Quantity, values: Sequence[float]) -> str:
+    """The number, or the mean and the range of several; "" without one."""
+    if not values:
+        return ""
+    mean, least, most = (
+        quantity.form.format(quantity.factor * value) for value in (sum(values) / len(values), min(values), max(values))
+    )
+    between = f" ({least.split()[0]} to {most.split()[0]})" if least != most else ""
+    return f"{mean}{between}{quantity.label}"
+
+
+def _share_lines(outcomes: Sequence[Outcome]) -> list[str]:
+    """A line for each algorithm; none if there is only one."""
+    texts = []
+    for mine in outcomes[0].shares if len(outcomes[0].shares) > 1 else ():
+        each = [share for one in outcomes for share in one.shares if share.cc == mine.cc]
+        fractions = [share.fraction for share in each if share.fraction is not None]
+        rates = [share.goodput_bps for share in each]
+        parts = [_spread(Quantity("", "", 1e-6, "{:.4g} Mb/s", ""), rates)]
+        parts += [_spread(Quantity("", "", 100, "{:.1f} %", " of the goodput"), fractions)] if fractions else []
+        equal = mine.flows / sum(share.flows for share in outcomes[0].shares)
+        texts.append(
+            f"  {mine.name:<12} {', '.join(parts)}, by {mine.flows} flow{'s' * (mine.flows > 1)} "
+            f"(equal shares: {100 * equal:.3g} %)"
+        )
+    return texts
+
+
+def warn(one: Outcome, label: str = "") -> None:
+    """Says that a repetition is not valid, what of it still holds, and every reason."""
+    complain(f"NOT VALID{label}: do not draw conclusions from this run")
+    for line in one.still_true:
+        complain(f"  still true: {line}" if not line.startswith(("Not true", "Nothing is known")) else f"  {line}")
+    for reason in one.reasons:
+        complain(f"  because: {reason}")
+
+
+def show_one(one: Outcome, took: str) -> None:
+    """Prints a single repetition. If it is not valid, that comes first."""
+    if not one.valid:
+        warn(one)
+    say(one.sentence)
+    for line in lines([one]):
+        say(line)
+    say(f"  {'took':<12} {took}")
+    say(f"  {'report':<12} {one.report}")
+
+
+def show_all(outcomes: Sequence[Outcome]) -> None:
+    """Prints several repetitions: the valid ones together, then each. If none is valid, the numbers are of all."""
+    ordered = sorted(outcomes)
+    valid = [one for one in ordered if one.valid]
+    counted = valid or ordered
+    for one in ordered:
+        if not one.valid:
+            warn(one, f", repetition {one.number}")
+    which = f"{len(counted)} {'valid ' * (0 < len(valid) < len(ordered))}repetitions"
+    one_only = len(counted) == 1
+    say(f"Repetition {counted[0].number}, the only valid one:" if one_only else f"{which}, mean (least to most):")
+    say(_sentence_of(counted))
+    for line in lines(counted):
+        say(line)
+    say("each repetition: utilization, delay median, p99, packets dropped" + _names(ordered))
+    for one in ordered:
+        values = [BY_PATH[path].form.format(BY_PATH[path].factor * one.values[path]) for path in BRIEF
+                  if path in one.values]  # fmt: skip
+        values += [f"{100 * share.fraction:.1f} %" for share in one.shares if share.fraction is not None and _many(one)]
+        verdict = "" if one.valid else "  NOT VALID"
+        say(f"  {one.number:<4} {'  '.join(f'{value:>9}' for value in values)}   {one.report}{verdict}")
+
+
+def _sentence_of(outcomes: Sequence[Outcome]) -> str:
+    """The sentence of the repetition whose utilization is the median."""
+    ranked = sorted(outcomes, key=lambda one: one.values.get("utilization.mean", 0.0))
+    middle = ranked[(len(ranked) - 1) // 2]
+    return middle.sentence if len(outcomes) == 1 else f"Repetition {middle.number}, the median: {middle.sentence}"
+
+
+def _many(one: Outcome) -> bool:
+    return len(one.shares) > 1
+
+
+def _names(outcomes: Sequence[Outcome]) -> str:
+    first = outcomes[0]
+    return "".join(f", {share.name}'s share" for share in first.shares) if _many(first) else ""

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""A user's own congestion control: `CC=./mycc.c`, or `./mycc.bpf.c` for BPF alone.
+
+The file's stem is the algorithm's name. The text becomes a part of the resolved experiment, so that a job of a sweep
+needs no file, on this machine or another one; a run's directory gets it as a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments.host import Host
+from virtual.kernel import config
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,14}")
+MOST_BYTES = 1 << 20
+BPF = ".bpf.c"
+DIRECTORY = "congestion"  # of the sources, in the directory of a repetition
+
+
+class Source(NamedTuple):
+    """A user's source file. `sha256` is its text's."""
+
+    name: str
+    file: str
+    sha256: str
+    text: str
+
+
+def is_path(word: str) -> bool:
+    return word.endswith(".c") or "/" in word
+
+
+def read(word: str) -> Source:
+    """The file that a user named. Its ValueError continues a sentence that begins with the value."""
+    path = Path(word).expanduser()
+    if not word.endswith(".c"):
+        raise ValueError(f"names {word}, which is no C file; allowed: a name (cubic), or a file (./mycc.c)")
+    name = path.name.removesuffix(BPF).removesuffix(".c")
+    if not NAME.fullmatch(name):
+        raise ValueError(
+            f"names {word}, whose name cannot be an algorithm's; allowed: 1 to 15 of a-z, 0-9 and _, the first a letter"
+        )
+    try:
+        content = path.read_bytes()
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"names {word}, which has {len(content)} bytes; allowed: {MOST_BYTES} at most")
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"names {word}, which is no text in UTF-8; allowed: a C file") from None
+    except OSError as error:
+        raise ValueError(f"names {word}, which cannot be read: {error.strerror}; give the path of a C file") from None
+    return Source(name, path.name, hashlib.sha256(content).hexdigest(), text)
+
+
+def problem(source: Source, host: Host, clock: str, where: str) -> str | None:
+    """Why this source cannot run; continues a sentence that begins with the value. `where`: the switch or target whose
+    hosts have no congestion control of ours, if any.
+    """
+    if where:
+        return f"names a file, which {where} cannot run; allowed: the name of an algorithm, as in cubic"
+    taken = {*config.OF_LINUX, *config.OURS, *(host.congestion_controls or ())}
+    if source.name in taken:
+        return f"names {source.file}, but {source.name} exists already; allowed: a file with another name"
+    if clock == "virtual" and source.file.endswith(BPF):
+        return f"names {source.file}, which is BPF, and the virtual-time kernel has none; allowed: with CLOCK=real only"
+    if clock == "real" and host.bpf_lacks:
+        return f"names a file, which in real time needs {host.bpf_lacks}; allowed: with CLOCK=virtual"
+    return None
+
+
+def in_spec(sources: Iterable[Source]) -> list[dict[str, str]] | None:
+    """As spec.yaml has them; None without any."""
+    return [source._asdict() for source in sorted(sources)] or None
+
+
+def without_text(sources: list[dict[str, str]] | None) -> dict[str, Any]:
+    """The entry of a run's spec.yaml: the text is in a file beside it."""
+    return {"congestion_sources": [{k: v for k, v in s.items() if k != "text"} for s in sources]} if sources else {}
+
+
+def write(sources: list[dict[str, str]] | None, repetition: Path) -> None:
+    """Copies the sources into the directory of a repetition."""
+    for source in sources or ():
+        (repetition / DIRECTORY).mkdir(exist_ok=True)
+        (repetition / DIRECTORY / source["file"]).write_text(source["text"])

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""The key `groups` of a spec file: a list of groups, each with keys of its own. A spec without it is one group.
+
+The keys of a group are those of an experiment, read by the same readers and held against the same rules: an entry is a
+spec whose keys of traffic are the group's. RTT and ECN of the run are the defaults of its groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from experiments import paths
+from experiments.spec import GROUP_KEYS, Spec, validate
+from experiments.transfers import OPEN_LOOP, PROGRAM, TRAFFIC, kinds
+from lib import units
+from lib.errors import BadValue
+from lib.values import unknown_key
+
+DEFAULTS_OF_GROUPS = ("rtt", "ecn")  # the run may give these, too
+OF_TCP = ("rtt", "access", "window", "pacing", "ecn")  # refuse_keys knows the others
+Wrong = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The traffic of a spec without `groups`, or one of its groups. `errors` are those of its keys; `wrong` adds one.
+    `number` is the group's place in the file; None without `groups`.
+    """
+
+    spec: Spec
+    given: Mapping[str, object]
+    errors: dict[str, BadValue]
+    wrong: Wrong
+    number: int | None = None
+
+    @property
+    def is_tcp(self) -> bool:
+        return self.spec.traffic != OPEN_LOOP
+
+    @property
+    def rtts_ns(self) -> tuple[int, int]:
+        """The least and the largest RTT."""
+        rtts = paths.rtts_ns(self.spec)
+        if rtts:
+            return min(rtts), max(rtts)
+        rtt_ns = units.whole(self.spec.rtt)
+        return rtt_ns, rtt_ns + units.whole(self.spec.rtt_spread)
+
+
+def entries(spec: Spec, given: Mapping[str, object], errors: dict[str, BadValue], wrong: Wrong) -> list[Entry]:
+    """The groups of the spec, or the spec itself. Errors of groups go to `errors`, too (collect)."""
+    if spec.groups is None:
+        return [Entry(spec, given, errors, wrong)]
+    for key in sorted(given.keys() & {*GROUP_KEYS, "finite_cc"} - {*DEFAULTS_OF_GROUPS}):
+        name = "cc" if key == "finite_cc" else key
+        wrong(key, f"is of a group where there are groups; allowed: {name} in groups[0], groups[1], ...")
+    return [_entry(spec, number, values) for number, values in enumerate(spec.groups)]
+
+
+def _entry(run: Spec, number: int, values: Mapping[str, str]) -> Entry:
+    of_group, found = validate({key: value for key, value in values.items() if key in GROUP_KEYS})
+    errors = {key: error._replace(key=f"groups[{number}].{key}") for key, error in found.items()}
+    inherited = {key: getattr(run, key) for key in DEFAULTS_OF_GROUPS if key not in values}
+    spec = run.model_copy(update={key: getattr(of_group, key) for key in GROUP_KEYS} | inherited | {"finite_cc": None})
+
+    def wrong(key: str, problem: str) -> None:
+        value = values.get(key)
+        errors.setdefault(key, BadValue(f"groups[{number}].{key}", value, problem))
+
+    for key in values:
+        if key not in GROUP_KEYS:
+            wrong(key, f"is no key of a group; {unknown_key(key, GROUP_KEYS).partition('; ')[2]}")
+    if "traffic" not in errors and len(kinds(spec.traffic)) > 1:
+        wrong("traffic", f"names several kinds; allowed: one of {', '.join(TRAFFIC)}, a group for each")
+    elif "traffic" not in errors and spec.traffic == PROGRAM:
+        wrong("traffic", "is of the whole run; allowed: TRAFFIC=program without groups")
+    elif "traffic" not in errors and spec.traffic == OPEN_LOOP:
+        for key in OF_TCP:
+            if key in values:
+                wrong(key, "has no meaning with TRAFFIC=open-loop; allowed: with TCP flows only")
+    if "cc" not in errors and any(group.flows is not None for group in spec.cc):
+        wrong("cc", "gives numbers of flows; allowed: one name, and the number in flows")
+    return Entry(spec, values, errors, wrong, number)
+
+
+def traffic(found: list[Entry]) -> str:
+    """The kinds of all entries, in the order of TRAFFIC."""
+    used = {kind for entry in found for kind in kinds(entry.spec.traffic)}
+    return ",".join(kind for kind in TRAFFIC if kind in used)
+
+
+def collect(found: list[Entry], errors: dict[str, BadValue]) -> None:
+    """Adds the errors of groups to those of the run."""
+    for entry in found:
+        if entry.number is not None:
+            errors |= {error.key: error for error in entry.errors.values()}

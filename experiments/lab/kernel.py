@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""`Kernel`: what a repetition takes as given in a lab of network namespaces."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from experiments import environment, programs
+from experiments.repetition_plan import RunPlan
+from experiments.sample import Sample
+from experiments.switches import CONTROL_SOCKET
+
+
+class ProgressDisplay(Protocol):
+    """Where a repetition says how far it is."""
+
+    def phase(self, text: str) -> None: ...
+    def sample(self, sample: Sample) -> None: ...
+
+
+class Kernel(ABC):
+    """The kernel whose namespaces a repetition runs in, and its clock. The defaults are those of virtual time."""
+
+    control_socket = CONTROL_SOCKET  # of the soft switch
+
+    def __init__(self, plan: RunPlan) -> None:
+        self.plan = plan
+
+    @property
+    @abstractmethod
+    def tick_s(self) -> float:
+        """Time between two looks at the traffic."""
+
+    @abstractmethod
+    def progress(self) -> AbstractContextManager[ProgressDisplay]: ...
+
+    @abstractmethod
+    def start_programs(self, directory: Path) -> None:
+        """Prepares the hosts and starts the programs of a run in `directory`."""
+
+    @abstractmethod
+    def traffic_start_ns(self) -> int:
+        """A time of CLOCK_MONOTONIC by which all flows can be connected. May wait."""
+
+    @abstractmethod
+    def record(self, directory: Path, world: dict[str, Any]) -> None:
+        """Called last, when all raw files are closed."""
+
+    def user(self) -> programs.User:
+        """Who the user's programs run as: the user of this process, or the caller of sudo."""
+        return programs.caller()
+
+    def claim_processors(self) -> dict[str, list[int]]:
+        """Who may use which processor."""
+        return {}
+
+    def settle(self, division: dict[str, list[int]]) -> None:
+        """Called when all programs run."""
+        return
+
+    def align(self) -> None:
+        """Waits for a time that does not depend on how long the steps before took."""
+        return
+
+    def describe(self, program: dict[str, str]) -> dict[str, Any]:
+        """The kernel that results come from; `program` is the switch's description of its P4 program."""
+        return environment.describe(program) | {"congestion_controls": environment.congestion_controls(self.plan)}

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""The virtual-time kernel with users' congestion controls: a kernel for each set of sources, beside the usual one, so
+that runs at the same time do not exchange their kernels.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from lib.errors import RunError
+from virtual import offers
+from virtual.kernel import choice, digests, stage
+from virtual.kernel.build import BUILD, INTERRUPTED, ensure
+from virtual.kernel.errors import KernelError
+from virtual.kernel.progress import BuildProgress
+from virtual.machine import MachineError
+
+OWN = BUILD / "own"
+MOST_KEPT = 8  # of 8 MB each; the least recently used go
+NAMED = "named.json"  # the congestion controls of a kernel that was asked
+MOST_ERRORS = 3
+
+
+def kernel_of(sources: list[dict[str, str]] | None) -> Path:
+    """The directory of the kernel that runs with these sources; the usual kernel's without any. Builds it if it is not
+    current. Raises RunError with the compiler's reason.
+    """
+    if not sources:
+        return BUILD
+    texts = {source["file"]: source["text"] for source in sources}
+    directory = OWN / digests.of_parts((name, text.encode()) for name, text in texts.items())[:16]
+    directory.mkdir(parents=True, exist_ok=True)
+    os.utime(directory)
+    _forget_old()
+    try:
+        with BuildProgress(sys.stdout) as progress:
+            built = ensure(directory, choice.remembered(BUILD), progress, users=texts)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(INTERRUPTED) from None
+    except KernelError as error:
+        raise RunError(f"CC: {_compilers_reason(str(error))}") from None
+    _check_names(directory, [source["name"] for source in sources], built["binary_digest"])
+    return directory
+
+
+def _compilers_reason(text: str) -> str:
+    """The compiler's errors in users' files, by the names of these files; else the whole text."""
+    found = re.findall(rf"\S*{re.escape(stage.USERS)}/(\S+: .*)", text)
+    errors = [line for line in found if "error" in line or "undefined" in line]
+    more = f" (and {len(errors) - MOST_ERRORS} more)" if len(errors) > MOST_ERRORS else ""
+    return f"gcc for the virtual-time kernel: {'; '.join(errors[:MOST_ERRORS])}{more}" if errors else text
+
+
+def _check_names(directory: Path, names: list[str], binary_digest: str) -> None:
+    """Asks a new kernel whether the algorithms are registered: a file may register another name, or nothing."""
+    known = digests.read_json(directory / NAMED)
+    if known.get("binary_digest") != binary_digest:
+        try:
+            known = {"binary_digest": binary_digest, "names": offers.congestion_controls(directory / "linux")}
+        except MachineError as error:
+            raise RunError(str(error)) from None
+        digests.write_json(directory / NAMED, known)
+    for name in names:
+        if name not in known["names"]:
+            raise RunError(
+                f"CC: {name}.c registers no congestion control called {name}: CONGESTION_CONTROL does, if it names "
+                "ssthresh, undo_cwnd, and cong_avoid or cong_control"
+            )
+
+
+def _forget_old() -> None:
+    kept = sorted(OWN.iterdir(), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for directory in kept[MOST_KEPT:]:
+        shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""Programs of the user's own as traffic (TRAFFIC=program): their keys, and the plans that hosts/traffic/user_program.py
+carries out.
+
+A command is a list of arguments and never meets a shell. In an argument, {address} and the other names of STANDS_FOR
+are replaced; other braces stay as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BaseModel, BeforeValidator
+
+from experiments.topology import RECEIVER, SENDER
+from experiments.transfers import PROGRAM, kinds
+from hosts.traffic.user_program import CLIENT, SERVER
+from lib import owner
+from lib.values import choice, optional
+
+Read = BeforeValidator
+PORT = 1443  # of the server; finite flows have 2000 and up, long flows 5201 and up
+MOST_COMMAND_BYTES = 16 << 10
+OUTPUT_BYTES = 16 << 20  # that is kept of each output stream
+MEMORY_MIB = 512  # of a virtual machine, for both programs
+SCRATCH = "/run/program-"  # in the cell's or the machine's own /run
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+STANDS_FOR = {
+    "address": "the server's address",
+    "port": "the server's port",
+    "client_address": "the client's address",
+    "duration_s": "seconds of traffic",
+    "seed": "SEED and the repetition in one number",
+    "scratch": "a directory that the program may write to",
+}
+_NAME = re.compile(r"\{([a-z_]+)\}")
+_CC = re.compile(r"[a-z][a-z0-9_]{0,14}")
+
+
+def read_command(value: object) -> tuple[str, ...]:
+    """The arguments in a text as a POSIX shell would split it, or in a list. Nothing is expanded."""
+    form = "allowed: a program and its arguments, as in 'python3 server.py {address} {port}'"
+    try:
+        words = shlex.split(value) if isinstance(value, str) else list(value)  # type: ignore[call-overload]
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"cannot be split into arguments ({error}); {form}") from None
+    if not words or not words[0] or not all(isinstance(word, str) and "\0" not in word for word in words):
+        raise ValueError(f"is no list of arguments; {form}")
+    if sum(len(word.encode()) + 1 for word in words) > MOST_COMMAND_BYTES:
+        raise ValueError(f"is longer than {MOST_COMMAND_BYTES} bytes; allowed: shorter arguments, or a file of them")
+    for name in (name for word in words for name in _NAME.findall(word)):
+        if name not in STANDS_FOR:
+            known = ", ".join(f"{{{known}}}" for known in STANDS_FOR)
+            raise ValueError(f"has {{{name}}}, which stands for nothing; allowed: {known}")
+    return tuple(words)
+
+
+def read_directory(value: object) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ValueError("is no path; allowed: a directory")
+    return value
+
+
+def read_cc(value: object) -> str:
+    if not isinstance(value, str) or not _CC.fullmatch(value.lower()):
+        raise ValueError("is no name of a congestion control; allowed: one, as in cubic")
+    return value.lower()
+
+
+class ProgramKeys(BaseModel):
+    server: Annotated[Any, Read(optional(read_command))] = None
+    client: Annotated[Any, Read(optional(read_command))] = None
+    server_at: Annotated[str | None, Read(optional(choice(SENDER.name, RECEIVER.name)))] = None
+    directory: Annotated[str | None, Read(optional(read_directory))] = None
+    program_cc: Annotated[str | None, Read(optional(read_cc))] = None
+
+
+KEYS = tuple(ProgramKeys.model_fields)
+MEANINGS = {
+    "server": "with TRAFFIC=program: the server and its arguments, 'python3 server.py {address} {port}'; it must "
+    "listen on {port} (TCP or UDP) and stay in the foreground (docs/traffic.md)",
+    "client": "with TRAFFIC=program: the client and its arguments, 'curl -so /dev/null http://{address}:{port}/file'; "
+    "when it ends, so does the traffic, if there is no other",
+    "server_at": "the host that runs SERVER: sender (the default; what it sends crosses the bottleneck), receiver",
+    "directory": "working directory of SERVER and CLIENT (default: the present one)",
+    "program_cc": "congestion control of the programs' TCP, unless they choose one (default: CC)",
+}
+VALUES = {"server_at": (SENDER.name, RECEIVER.name)}
+
+
+class User(NamedTuple):
+    """Who the programs run as."""
+
+    uid: int
+    gid: int
+    groups: list[int]
+
+
+def caller() -> User:
+    """The user who started the run."""
+    user = owner.sudo_user()
+    if user is None:
+        return User(os.getuid(), os.getgid(), sorted(os.getgroups()))
+    return User(user.pw_uid, user.pw_gid, sorted(os.getgrouplist(user.pw_name, user.pw_gid)))
+
+
+def resolve(
+    spec: Any, given: Mapping[str, object], cc: str | None, wrong: Callable[[str, str], None]
+) -> dict[str, Any] | None:
+    """The programs of `spec` (experiments/spec.py); None without any. `cc` is CC if it names one congestion control.
+    Calls `wrong` with each key that cannot be.
+    """
+    if PROGRAM not in kinds(spec.traffic):
+        for key in given.keys() & set(KEYS):
+            wrong(key, f"has no meaning with TRAFFIC={spec.traffic}; allowed: with TRAFFIC={PROGRAM} only")
+        return None
+    directory = Path(spec.directory or ".").absolute()
+    if not directory.is_dir():
+        wrong("directory", "is no directory; allowed: one that exists")
+    commands = {}
+    for key, command in ((SERVER, spec.server), (CLIENT, spec.client)):
+        commands[key] = [] if command is None else [_found(command[0], directory), *command[1:]]
+        if command is None:
+            wrong(key, f"is missing; allowed: the {key} and its arguments, with TRAFFIC={PROGRAM}")
+        elif not commands[key][0]:
+            where = "no executable file in DIRECTORY" if "/" in command[0] else "not in PATH"
+            wrong(key, f"names the program {command[0]!r}, which is {where}; allowed: an executable file")
+    if spec.program_cc is None and cc is None:
+        wrong("program_cc", "is missing, CC names several; allowed: the congestion control of the programs' TCP")
+    return {
+        **commands, "server_at": spec.server_at or SENDER.name, "directory": str(directory), "port": PORT,
+        "cc": spec.program_cc or cc,
+    }  # fmt: skip
+
+
+def _found(program: str, directory: Path) -> str:
+    """The path of a program, as a shell in `directory` would find it; '' if there is none."""
+    if "/" not in program:
+        return shutil.which(program) or ""
+    path = directory / program
+    return str(path) if path.is_file() and os.access(path, os.X_OK) else ""
+
+
+def hosts(program: Mapping[str, Any]) -> dict[str, str]:
+    """Where each program runs."""
+    other = {SENDER.name: RECEIVER.name, RECEIVER.name: SENDER.name}
+    return {SERVER: program["server_at"], CLIENT: other[program["server_at"]]}
+
+
+def plan(program: Mapping[str, Any], name: str, seed: int, duration_ns: int, alone: bool) -> dict[str, Any]:
+    """The plan of one of the programs; its start and its user are added when it starts."""
+    addresses = {host.name: host.ipv4 for host in (SENDER, RECEIVER)}
+    at = {who: addresses[where] for who, where in hosts(program).items()}
+    values = {
+        "address": at[SERVER], "port": str(program["port"]), "client_address": at[CLIENT],
+        "duration_s": f"{duration_ns / 1e9:g}", "seed": str(seed), "scratch": SCRATCH + name,
+    }  # fmt: skip
+    argv = [program[name][0], *(_NAME.sub(lambda match: values[match[1]], word) for word in program[name][1:])]
+    return {
+        "name": name, "argv": argv, "directory": program["directory"], "scratch": values["scratch"],
+        "environment": {
+            "PATH": f"{Path(argv[0]).parent}:{SYSTEM_PATH}", "HOME": values["scratch"], "TMPDIR": values["scratch"],
+            "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1",
+        },
+        "output_bytes": OUTPUT_BYTES, "port": program["port"], "duration_ns": duration_ns,
+        "alone": alone and name == CLIENT,
+    }  # fmt: skip

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: MIT
+"""An experiment with every parameter set, in SI units, and all that follows from them alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from experiments import access
+from experiments.spec import STREAMS_PER_PROCESS
+from experiments.traffic import MAX_FLOWS
+from experiments.traffic_groups import Datagrams, Group, OwnSettings, to_dict
+from experiments.transfers import Transfers
+from lib import units
+from lib.frames import ETHERNET_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
+
+MAX_POOL_BYTES = 2 << 30
+POOL_PACKET_BYTES = 2176  # of a packet in the switch, beside its frame: headers as fields, headroom, events
+POOL_MARGIN = 8192
+MOST_BURST = 1 << 16  # packets beyond a full buffer and full links
+# On the wire: a SYN with all its options, and the ACK of a SYN-ACK.
+HANDSHAKE_WIRE_BYTES = 98 + 90
+# Left out of spec.yaml while they have no value: the names of points and jobs follow from its keys.
+LATER_KEYS = (
+    "rtts_ns", "access_bps", "access_links", "transfers", "tcp", "offloads", "pacing", "window_packets",
+    "congestion_sources", "cc_parameters", "ecn", "ack_delay_ns", "datagrams",
+    "program", "drop_cost_permille",
+)  # fmt: skip
+LEAST_CONNECT_INTERVAL_NS = 100_000  # between two SYNs, for a machine in real time
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """An experiment with every parameter set, in SI units: the content of spec.yaml in a run directory."""
+
+    spec_version: int
+    name: str
+    target: str
+    clock: str
+    switch: str
+    traffic: str
+    generator: str | None  # of TCP flows
+    delay: str
+    mode: str
+    groups: tuple[Group, ...]
+    rate_bps: int
+    rate_pps: int | None  # the rate in full packets, rounded, on a target that counts packets
+    rtt_ns: int
+    rtt_spread_ns: int
+    mtu_bytes: int
+    wire_bytes: int
+    bdp_packets: int
+    buffer_given: str
+    buffer_packets: int  # the threshold; if it is in bytes, the nearest number of full packets
+    threshold_bytes: int | None
+    ecn_threshold_packets: int | None
+    ecn_threshold_bytes: int | None
+    duration_ns: int
+    warmup_ns: int
+    start_spread_ns: int
+    load: float | None  # this and the next three: of open-loop traffic
+    sizes: str | None
+    arrivals: str | None
+    datagram_flows: int | None
+    transfers: tuple[Transfers, ...]  # groups of finite flows
+    seed: int
+    reps: int
+    rtts_ns: list[int] | None = None  # of classes of flows; None: RTT and RTT_SPREAD say them
+    access_bps: int | None = None  # of each long flow's own link, or of each that finite flows share
+    access_links: int | None = None  # number of links that finite flows share
+    tcp: dict[str, int | str] | None = None  # None: Linux's defaults, and not in spec.yaml
+    offloads: dict[str, int] | None = None  # None: off, and not in spec.yaml
+    pacing: str | None = None  # None: off, and not in spec.yaml
+    window_packets: int | None = None  # None: no bound, and not in spec.yaml
+    congestion_sources: list[dict[str, str]] | None = None  # users' own, name, file, sha256, text; None: none
+    cc_parameters: dict[str, str] | None = None  # algorithm.parameter -> value; None: the kernel's defaults
+    ecn: str | None = None  # of TCP; None: on with MODE=ecn alone, and not in spec.yaml
+    ack_delay_ns: int | None = None  # propagation delay of the ACK direction; None: half of the RTT
+    program: dict[str, Any] | None = None  # SERVER and CLIENT; None: none, and not in spec.yaml
+    drop_cost_permille: int | None = None  # None: none, and not in spec.yaml
+    datagrams: tuple[Datagrams, ...] = ()  # groups of open-loop traffic beside others, and not in spec.yaml if none
+
+    @property
+    def flows(self) -> int:
+        """Number of long flows and of 5-tuples of open-loop traffic."""
+        of_datagrams = sum(group.flows for group in self.datagrams) + (self.datagram_flows or 0)
+        return sum(group.flows or 0 for group in self.groups) + of_datagrams
+
+    @property
+    def tcp_groups(self) -> tuple[Group | Transfers, ...]:
+        return (*self.groups, *self.transfers)
+
+    def ecn_of(self, group: OwnSettings) -> bool:
+        """Whether the TCP flows of the group ask for ECN."""
+        ecn = group.ecn or self.ecn
+        return ecn == "on" if ecn else self.mode == "ecn"
+
+    @property
+    def with_ecn(self) -> bool:
+        """Whether any TCP flow asks for ECN."""
+        return any(self.ecn_of(group) for group in self.tcp_groups or (OwnSettings(),))
+
+    @property
+    def pacing_of_host(self) -> str | None:
+        """The kind of pacing, one for all groups that are paced."""
+        return next((group.pacing for group in self.tcp_groups if group.pacing), self.pacing)
+
+    def access_of(self, group: OwnSettings) -> int | None:
+        """The rate of the access links of the group's flows."""
+        return group.access_bps if group.is_own else self.access_bps
+
+    @property
+    def back_ns(self) -> int:
+        """Propagation delay of the ACK direction. The data direction has the rest of RTT."""
+        return self.rtt_ns - self.rtt_ns // 2 if self.ack_delay_ns is None else self.ack_delay_ns
+
+    @property
+    def frame_bytes(self) -> int:
+        """A full frame as the switch counts it: Ethernet header included, FCS not."""
+        return self.mtu_bytes + ETHERNET_BYTES
+
+    @property
+    def traffic_ns(self) -> int:
+        """Duration of the traffic. iperf3 takes whole seconds. WARMUP begins when all flows are up."""
+        asked_ns = self.setup_ns + self.start_spread_ns + self.warmup_ns + self.duration_ns
+        return -(-asked_ns // 10**9) * 10**9 if self.generator == "iperf3" else asked_ns
+
+    @property
+    def setup_ns(self) -> int:
+        """The longest time between the starts of several iperf3 processes; 0 for a single process.
+
+        A process connects its flows one after the other. Each takes a round trip through a queue that other flows
+        already fill: twice that, and a second for SYNs that are dropped and sent again (RFC 6298).
+        """
+        processes = self.process_flows
+        if self.generator != "iperf3" or len(processes) <= 1:
+            return 0
+        most_flows = max(flows for _, flows in processes)
+        return 2 * most_flows * self.longest_rtt_ns + 10**9
+
+    @property
+    def longest_rtt_ns(self) -> int:
+        """RTT of the farthest flow through full queues."""
+        rates = {self.access_of(group) for group in self.tcp_groups} - {None}
+        waits_ns = [self.access_packets(bps) * self.wire_bytes * 8 * 10**9 // bps for bps in rates if bps]
+        return self._bottleneck_rtt_ns + max(waits_ns, default=0)
+
+    @property
+    def _bottleneck_rtt_ns(self) -> int:
+        """RTT of the farthest flow through a full buffer, without its access queue."""
+        queue_ns = self.buffer_packets * self.wire_bytes * 8 * 10**9 // self.rate_bps
+        return self.rtt_ns + self.rtt_spread_ns + queue_ns
+
+    @property
+    def access_buffer_bytes(self) -> int | None:
+        """Most bytes of a socket's buffer, if all flows have access links of one rate: a setting of the hosts."""
+        return None if self.access_bps is None else self.socket_buffer_bytes(self.access_bps)
+
+    def socket_buffer_bytes(self, access_bps: int) -> int:
+        """Most bytes of the buffer of a socket whose flow has an access link of this rate."""
+        return access.socket_buffer_bytes(access_bps, self.rate_bps, self._bottleneck_rtt_ns, self.mtu_bytes)
+
+    def access_packets(self, access_bps: int | None) -> int:
+        """Most packets of a flow in the queue of an access link of this rate."""
+        return 0 if access_bps is None else access.queued_packets(self.socket_buffer_bytes(access_bps), self.mtu_bytes)
+
+    @property
+    def flows_at_once(self) -> int:
+        """Number of flows that are open at the same time, at most."""
+        return self.flows + math.ceil(sum(group.open_flows(self.traffic_ns) for group in self.transfers))
+
+    @property
+    def access_queues_packets(self) -> int:
+        """Most packets in the queues of all access links."""
+        of_long = sum((group.flows or 0) * self.access_packets(self.access_of(group)) for group in self.groups)
+        of_finite = sum(
+            math.ceil(group.open_flows(self.traffic_ns)) * self.access_packets(self.access_of(group))
+            for group in self.transfers
+        )
+        return of_long + of_finite
+
+    @property
+    def connect_interval_ns(self) -> int:
+        """Time between two SYNs of epoll: twice the time that a SYN and the ACK of another handshake take on the link,
+        so that no buffer is too small for handshakes.
+        """
+        return max(LEAST_CONNECT_INTERVAL_NS, 2 * HANDSHAKE_WIRE_BYTES * 8 * 10**9 // self.rate_bps)
+
+    @property
+    def connect_ns(self) -> int:
+        """Time that epoll needs before the start to connect all flows: the SYNs, and some round trips."""
+        if self.generator != "epoll":
+            return 0
+        return self.flows * self.connect_interval_ns + 3 * (self.rtt_ns + self.rtt_spread_ns)
+
+    @property
+    def packets(self) -> int:
+        """Data packets of the whole traffic on a full link; for open-loop and finite flows an upper bound."""
+        least_bytes = LEAST_FRAME_BYTES + WIRE_EXTRA_BYTES
+        means = {
+            "bimodal": (least_bytes + self.wire_bytes) // 2,
+            "exponential": least_bytes + self.mtu_bytes // 5,  # truncated, its mean is a little more
+        }
+        sizes = [self.sizes or "", *(group.sizes for group in self.datagrams)]
+        mean_bytes = min(means.get(of_group, self.wire_bytes) for of_group in sizes)
+        offered_bps = sum(group.offered_bps() for group in self.transfers)
+        rate_bps = self.rate_bps if self.flows or self.program else min(self.rate_bps, int(offered_bps) + 1)
+        return rate_bps * self.traffic_ns // (8 * 10**9 * mean_bytes)
+
+    @property
+    def pool_packets(self) -> int:
+        """Most packets that the switch holds at once: a full buffer, packets on its links, and arriving bursts. Access
+        queues get what MAX_POOL_BYTES leaves them; a run whose pool overflows is not valid.
+        """
+        in_flight = Fraction(self.rate_bps * (self.rtt_ns + self.rtt_spread_ns), 8 * 10**9 * self.wire_bytes)
+        ahead = max(self.buffer_packets, self.ecn_threshold_packets or 0) + units.nearest(in_flight)
+        least = POOL_MARGIN + ahead + min(3 * ahead, MOST_BURST)  # postcards and their copies count, too
+        queued = 8 * self.access_queues_packets // 7  # clones have an eighth of the pool
+        return max(least, min(least + queued, MAX_POOL_BYTES // self._pool_packet_bytes))
+
+    @property
+    def pool_bytes(self) -> int:
+        """Memory of these packets."""
+        return self.pool_packets * self._pool_packet_bytes
+
+    @property
+    def _pool_packet_bytes(self) -> int:
+        return self.frame_bytes + POOL_PACKET_BYTES
+
+    def to_dict(self) -> dict[str, Any]:
+        of_groups = {name: list(map(to_dict, getattr(self, name))) for name in ("groups", "transfers", "datagrams")}
+        content = asdict(self) | of_groups
+        for key in LATER_KEYS:
+            if content[key] in (None, []):
+                del content[key]
+        return content
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Resolved:
+        """The inverse of `to_dict`, for another process. Nothing is checked: not for files of users."""
+        groups = tuple(Group(**group) for group in content["groups"])
+        finite = tuple(Transfers(**group) for group in content.get("transfers", ()))
+        datagrams = tuple(Datagrams(**group) for group in content.get("datagrams", ()))
+        return cls(**{**content, "groups": groups, "transfers": finite, "datagrams": datagrams})
+
+    @property
+    def all_datagrams(self) -> tuple[Datagrams, ...]:
+        """The groups of open-loop traffic, beside others or alone."""
+        if self.datagram_flows is None:
+            return self.datagrams
+        return (Datagrams(self.datagram_flows, self.load or 0.0, self.sizes or "", self.arrivals or ""),)
+
+    @property
+    def process_flows(self) -> list[tuple[Group | Datagrams, int]]:
+        """Group and number of flows of each sending process. iperf3 carries 128 flows at most."""
+        most = STREAMS_PER_PROCESS if self.generator == "iperf3" else MAX_FLOWS
+        groups: tuple[Group | Datagrams, ...] = (*self.groups, *self.all_datagrams)
+        return [
+            (group, min(most, (group.flows or 0) - first))
+            for group in groups
+            for first in range(0, group.flows or 0, most)
+        ]

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""advise MEASURE=1: how a link is scaled, what is said about the result, and a whole measurement."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.advise import parameters
+from bufferscope.__main__ import main
+from experiments import advise
+from experiments.advise import LEAST_WINDOW, MOST_PACKETS, Scaled, scaled
+from experiments.host import Host
+from experiments.lab import virtual as virtual_lab
+from experiments.resolve import resolve
+
+HOST = Host(("cubic", "reno"), netem=True, clock="virtual")
+
+
+def question(**given: str) -> parameters.Question:
+    return parameters.read(given)
+
+
+def scale_of(**given: str) -> tuple[Scaled, parameters.Question]:
+    asked = question(**given)
+    return scaled(asked.link.bdp, asked.link.flows, asked.link.rate_bps), asked
+
+
+@pytest.mark.parametrize(
+    ("given", "flows", "is_scaled"),
+    [
+        ({"rate": "200mbit", "rtt": "10ms", "flows": "16"}, 16, False),
+        ({"rate": "100mbit", "rtt": "20ms", "flows": "1"}, 1, False),
+        ({"rate": "1gbit", "rtt": "20ms", "flows": "100"}, 100, True),  # a lower rate is enough
+        ({"rate": "10gbit", "rtt": "40ms", "flows": "500"}, 156, True),
+        ({"rate": "100gbit", "rtt": "100ms", "flows": "10000"}, 156, True),
+        ({"rate": "10gbit", "rtt": "100ms", "flows": "1"}, 1, True),
+        ({"rate": "1gbit", "rtt": "10ms", "flows": "100000"}, 813, True),  # windows of less than a packet stay so
+    ],
+)
+def test_scale__keeps_windows_then_flows_and_stays_in_the_budget(
+    given: dict[str, str], flows: int, is_scaled: bool
+) -> None:
+    share, asked = scale_of(**given)
+    assert share.bdp * (share.warmup_rtts + share.duration_rtts) <= MOST_PACKETS
+    assert (share.rate_bps < asked.link.rate_bps) == is_scaled
+    if flows != 813:
+        assert share.flows == flows
+        assert share.window >= min(LEAST_WINDOW, asked.link.fair_window) * 0.999
+    assert share.window == pytest.approx(asked.link.fair_window) or share.window <= asked.link.fair_window
+    rate_bps = asked.link.rate_bps * share.bdp / asked.link.bdp
+    assert share.rate_bps == pytest.approx(max(rate_bps, 64_000), rel=1e-3)
+    words = {"rate": f"{share.rate_bps}bit", "rtt": given["rtt"], "flows": str(share.flows)}
+    assert resolve(words, HOST).bdp_packets == pytest.approx(share.bdp, abs=1)
+
+
+def row(low: int | None, high: int | None, note: str = "") -> dict[str, Any]:
+    return {"low_packets": low, "high_packets": high, "runs": 6, "note": note}
+
+
+def test_answer__says_whether_and_how_the_link_was_scaled() -> None:
+    share, asked = scale_of(rate="200mbit", rtt="10ms", flows="16")
+    said = advise.answer(asked, share, row(40, 50))
+    assert said[0].startswith("Measured on your link, not scaled: more than 40 and at most 50 packets keep ")
+    assert said[1].startswith("Take BUF=50p (or 75700b, or ")
+    share, asked = scale_of(rate="10gbit", rtt="40ms", flows="500")
+    said = advise.answer(asked, share, row(100, 156, "not finished"))
+    assert said[0].startswith("Measured, scaled to 156 cubic flows at 479.9 Mb/s, RTT 40ms (a window of 10 packets")
+    assert "(not finished)" in said[0]
+    assert "0.1 BDP x sqrt(156/500), by the square root rule = 1816 packets" in said[1]
+    assert "BUF=1816p" in said[2]
+    assert "even 100 packets" in advise.answer(asked, share, row(100, None))[0]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="no virtual-time kernel (make kernel)")
+def test_measure__finds_a_buffer_that_the_next_experiment_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link = ["RATE=20mbit", "RTT=10ms", "FLOWS=2", "CC=reno"]
+    assert main(["advise", *link, "UTIL=0.95", "MEASURE=1", f"RESULTS={tmp_path}"]) == 0
+    said = capsys.readouterr().out
+    assert "Measured on your link, not scaled" in said
+    found = re.search(r"Take BUF=(\d+)p", said)
+    assert found
+    words = ["experiment", "CLOCK=virtual", *link, f"BUF={found[1]}p", "DURATION=200rtt", f"RESULTS={tmp_path}"]
+    assert main(words) == 0
+    used = re.search(r"2 Reno flows used ([0-9.]+) %", capsys.readouterr().out)
+    assert used
+    assert float(used[1]) >= 95

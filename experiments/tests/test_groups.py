@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""Groups of a spec file: each with its own congestion control, RTTs, window, ECN, access links and
+load. Datagrams beside TCP. In virtual time to the ns.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.groups import group_of_flows
+from analysis.load import Run, load
+from analysis.metrics import wire_bytes
+from experiments import run_plan
+from experiments.host import Host
+from experiments.lab import virtual as virtual_lab
+from experiments.paths import paths
+from experiments.resolved import Resolved
+from experiments.spec import load_yaml
+from experiments.tests import resolving
+from experiments.tests.test_transfers import repetition
+from experiments.tests.test_virtual import run
+
+virtual = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+HOST = Host(("bbr", "cubic", "reno"), netem=False, clock="virtual")
+MS = 1_000_000
+WINDOW, RATE_BPS, ACCESS_BPS, ACK_DELAY_NS = 8, 20_000_000, 2_000_000, 3 * MS
+SPEC = """
+clock: virtual
+rate: 20mbit
+mode: ecn
+buf: 40p
+ack_delay: 3ms
+warmup: 0.5s
+duration: 2s
+groups:
+- {cc: cubic, flows: 2, rtt: 10ms}
+- {traffic: open-loop, load: 0.3, arrivals: cbr}
+- {cc: reno, flows: 1, rtt: 30ms, window: 8p, ecn: off, pacing: linux}
+- {traffic: closed-loop, cc: reno, users: 5, rtts: '20ms,10ms', sizes: 'fixed:20p', think: 'exponential:300ms'}
+- {traffic: closed-loop, cc: cubic, users: 2, rtt: 15ms, sizes: 'fixed:20p', think: 'fixed:100ms', access: 2mbit,
+   access_links: 1}
+- {cc: cubic, flows: 1, rtt: 10ms, access: 2mbit}
+"""
+
+
+def given(directory: Path, text: str = SPEC) -> dict[str, Any]:
+    file = directory / "groups.yaml"
+    file.write_text(text)
+    return load_yaml(file)
+
+
+def resolved(**given: object) -> Resolved:
+    return resolving.resolved(HOST, **given)
+
+
+def test_resolve__each_group_has_its_own(tmp_path: Path) -> None:
+    spec = resolved(**given(tmp_path))
+    assert (spec.traffic, spec.generator) == ("long,closed-loop,open-loop", "epoll")
+    assert (spec.rtt_ns, spec.rtt_spread_ns, spec.ack_delay_ns) == (10 * MS, 20 * MS, ACK_DELAY_NS)
+    assert [(g.number, g.cc, g.flows, g.rtt_ns, g.window_packets) for g in spec.groups] == [
+        (0, "cubic", 2, 10 * MS, None), (2, "reno", 1, 30 * MS, WINDOW), (5, "cubic", 1, 10 * MS, None),
+    ]  # fmt: skip
+    assert [(g.number, g.load, g.arrivals) for g in spec.datagrams] == [(1, 0.3, "cbr")]
+    assert [(g.number, g.users, g.rtts_ns) for g in spec.transfers] == [(3, 5, [20 * MS, 10 * MS]), (4, 2, None)]
+    assert Resolved.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
+    assert spec.flows == 5
+
+
+def test_plan__no_two_groups_share_a_port_or_an_address(tmp_path: Path) -> None:
+    plan = run_plan.plan_run(resolved(**given(tmp_path)), 1)
+    flows, options = plan.traffic.flows, plan.traffic.options
+    assert len({(flow.src_port, flow.dst_port) for flow in flows}) == len(flows) == 5
+    assert [flow.extra_delay_ns // MS for flow in flows] == [0, 0, 20, 0, 0]
+    assert [flow.access_bps for flow in flows] == [0, 0, 0, ACCESS_BPS, 0]
+    listed = [(path.rtt_ns // MS, path.access_link) for path in paths(resolved(**given(tmp_path)))]
+    assert listed == [(20, 0), (10, 0), (15, 1)]
+    sources = [address for group in options["transfers"] for address in group["sources"]]
+    assert len(set(sources)) == len(sources) == 3
+    servers = [group["server_port"] for group in (*options["groups"], *options["datagrams"])]
+    servers += [group["first_server_port"] for group in options["transfers"]]
+    assert len(set(servers)) == 6
+    assert [group["ecn"] for group in options["groups"]] == [True, False, True]
+    assert [group.get("window_segments") for group in options["groups"]] == [None, WINDOW, None]
+    assert [group.get("pacing") for group in options["groups"]] == [None, True, None]
+    assert plan.setup["tune_ecn"] == "on"
+    assert plan.settings.shared_links_bps == {1: ACCESS_BPS}
+    assert (plan.settings.forth_ns, plan.settings.back_ns) == (7 * MS, ACK_DELAY_NS)
+
+
+def test_resolve__a_mix_of_words_has_datagrams_beside_tcp() -> None:
+    spec = resolved(traffic="open-loop,long", cc="reno", flows="3", load="0.5", arrivals="cbr")
+    assert [(group.flows, group.load, group.sizes) for group in spec.datagrams] == [(1, 0.5, "fixed")]
+    assert (spec.flows, spec.load, spec.datagram_flows, spec.name) == (4, None, None, "reno3-open-loop-fixed")
+    beside = resolved(traffic="closed-loop,open-loop", cc="reno", sizes="fixed:14p", load="0.1")
+    assert (beside.transfers[0].sizes_given, beside.datagrams[0].sizes) == ("fixed:14p", "fixed")
+
+
+def test_resolve__ecn_and_ack_delay_are_in_the_spec_only_if_they_change_something() -> None:
+    plain = resolved(mode="ecn", rtt="10ms")
+    assert resolved(mode="ecn", rtt="10ms", ecn="on").to_dict() == plain.to_dict()
+    assert not {"ecn", "ack_delay_ns", "datagrams"} & plain.to_dict().keys()
+    assert (plain.with_ecn, resolved(mode="ecn", ecn="off").with_ecn, resolved(ecn="on").with_ecn) == (
+        True,
+        False,
+        True,
+    )
+    assert (plain.back_ns, resolved(rtt="10ms", ack_delay="10ms").back_ns) == (5 * MS, 10 * MS)
+
+
+def test_resolve__groups_together_have_limits() -> None:
+    many = Path(__file__).parent / "golden" / "many-groups.yaml"
+    assert resolving.problems(HOST, **load_yaml(many))["GROUPS"].startswith("has 12000 flows; allowed: 10000")
+    links = {"traffic": "finite", "access": "5mbit", "access_links": "60"}
+    problem = resolving.problems(HOST, groups=[links, links])
+    assert problem == {"GROUPS": "makes 120 access links; allowed: 64"}
+    spread = {"traffic": "finite", "rtt_spread": "5ms"}
+    assert resolving.problems(HOST, groups=[spread] * 13)["GROUPS"].startswith("makes 208 paths of finite flows")
+    paced = [{"cc": "reno", "pacing": "linux"}, {"cc": "reno", "pacing": "exact"}]
+    assert resolving.problems(HOST, groups=paced)["GROUPS"].startswith("paces some groups linux and some exact")
+    short = {"traffic": "finite", "sizes": "fixed:1p"}
+    problem = resolving.problems(HOST, rate="10gbit", duration="60s", groups=[short, short])
+    assert problem.keys() == {"GROUPS"}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("groups")
+    given(directory)
+    run(directory / "results", f"SPEC={directory / 'groups.yaml'}")
+    return repetition(directory / "results")
+
+
+@pytest.fixture(scope="module")
+def summary(recorded: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((recorded / "summary.json").read_text())
+    return content
+
+
+@pytest.fixture(scope="module")
+def loaded(recorded: Path) -> Run:
+    return load(recorded)
+
+
+@virtual
+def test_run__accounts_for_each_group_apart(summary: dict[str, Any]) -> None:
+    assert summary["reasons"] == []
+    groups = summary["groups"]
+    assert [group["kind"] for group in groups] == [
+        "long", "open-loop", "long", "closed-loop", "closed-loop", "long",
+    ]  # fmt: skip
+    assert sum(group["goodput_bps"] for group in groups) == pytest.approx(summary["goodput_bps"], rel=1e-12)
+    assert sum(group["share"] for group in groups) == pytest.approx(1)
+    for name in ("drops", "marks"):
+        assert sum(group[name] for group in groups) == summary[name]
+    assert groups[1]["offered_fraction"] == pytest.approx(0.3, rel=0.002)
+    assert groups[1]["goodput_bps"] == pytest.approx(
+        0.3 * RATE_BPS * 1472 / 1538 * (1 - groups[1]["drop_fraction"]), rel=0.01
+    )
+    assert (summary["rules"]["flows"], summary["rules"]["not_counted"]) == (4, ["open-loop", "closed-loop"])
+    ledger = summary["ledger"]
+    assert ledger["datagrams_sent"] == ledger["datagrams_queued"] > 0
+    assert ledger["datagrams_departed"] == ledger["datagrams_received"]
+    assert ledger["flows_begun"] == ledger["flow_rows"]
+    classes = [[entry["rtt_ns"] for entry in group.get("by_rtt", ())] for group in summary["finite_flows"]]
+    assert classes == [[10 * MS, 20 * MS], []]
+
+
+@virtual
+def test_run__only_groups_with_ecn_are_marked(summary: dict[str, Any]) -> None:
+    marks = [group["marks"] for group in summary["groups"]]
+    assert marks[0] > 0
+    assert (marks[1], marks[2]) == (0, 0)
+
+
+@virtual
+def test_run__the_window_of_one_group_is_bounded(loaded: Run) -> None:
+    of_tcp = group_of_flows(loaded)[loaded.tcp["flow"]]
+    most = [int(loaded.tcp["cwnd_packets"][of_tcp == place].max()) for place in (0, 2)]
+    assert most[1] <= WINDOW < most[0]
+
+
+@virtual
+def test_run__each_direction_has_its_own_delay(recorded: Path, loaded: Run) -> None:
+    """Of each long flow: from the SYN's departure to the ACK's arrival is the group's RTT; from the ACK's departure to
+    the sink is the data direction's part. Reading the clock takes the sink 1 ns.
+    """
+    sink = json.loads((recorded / "traffic_sink.json").read_text())["flows"]
+    accepted = {(flow["src_port"], flow["dst_port"]): flow["first_mono_ns"] for flow in sink}
+    cards = loaded.postcards
+    left_ns = cards["enqueue_mono_ns"] + cards["sojourn_ns"]
+    for entry, rtt_ms in zip(loaded.traffic, (10, 10, 30, 10, None), strict=True):
+        rows = np.flatnonzero(cards["flow"] == entry["flow"])[:2]
+        forth_ns = 10 * MS - ACK_DELAY_NS + ((rtt_ms or 10) - 10) * MS
+        first_ns = accepted[entry["tuple"].src_port, entry["tuple"].dst_port]
+        if rtt_ms is None:  # a datagram
+            assert first_ns - left_ns[rows[0]] == forth_ns + 1
+            continue
+        access_ns = (66 + 24) * 8 * 10**9 // ACCESS_BPS if entry["id"] == 3 else 0
+        assert cards["enqueue_mono_ns"][rows[1]] - left_ns[rows[0]] == rtt_ms * MS + access_ns
+        assert first_ns - left_ns[rows[1]] == forth_ns + 1
+
+
+@virtual
+def test_run__packets_of_a_link_keep_their_distance(loaded: Run) -> None:
+    of_card = group_of_flows(loaded)[loaded.postcards["flow"]]
+    for place in (4, 5):
+        rows = np.flatnonzero(of_card == place)
+        gaps = np.diff(loaded.postcards["enqueue_mono_ns"][rows])
+        least = wire_bytes(loaded.postcards["packet_bytes"][rows[1:]]) * 8 * 10**9 // ACCESS_BPS
+        assert (gaps - least).min() == 0
+
+
+@virtual
+def test_run__datagrams_at_half_of_the_rate_leave_the_other_half_to_tcp(tmp_path: Path) -> None:
+    words = ("CLOCK=virtual", "TRAFFIC=long,open-loop", "CC=reno", "FLOWS=1", "LOAD=0.5", "ARRIVALS=cbr",
+             "RATE=20mbit", "RTT=20ms", "WARMUP=1s", "DURATION=2s")  # fmt: skip
+    run(tmp_path, *words)
+    summary = json.loads((repetition(tmp_path) / "summary.json").read_text())
+    assert summary["reasons"] == []
+    tcp, udp = summary["groups"]
+    assert summary["utilization"]["mean"] > 0.999
+    assert udp["offered_fraction"] == pytest.approx(0.5, rel=0.002)
+    assert udp["drop_fraction"] < 0.01
+    assert udp["goodput_bps"] == pytest.approx(0.5 * RATE_BPS * 1472 / 1538, rel=0.01)
+    assert tcp["goodput_bps"] == pytest.approx(0.5 * RATE_BPS * 1448 / 1538, rel=0.01)
+    assert summary["open_loop"] is None
+    assert [flow["cc"] for flow in summary["flows"]] == ["reno", None]
+
+
+@virtual
+def test_run__one_seed_twice_gives_the_same_bytes_of_many_flows(tmp_path: Path) -> None:
+    text = """
+clock: virtual
+rate: 50mbit
+start_spread: 200ms
+warmup: 0.1s
+duration: 0.4s
+groups:
+- {cc: reno, flows: 500, rtt: 20ms, rtt_spread: 10ms}
+- {traffic: closed-loop, cc: cubic, users: 300, rtt: 20ms, think: 'exponential:200ms'}
+- {traffic: open-loop, load: 0.1}
+"""
+    given(tmp_path, text)
+    digests = []
+    for name in ("first", "second"):
+        run(tmp_path / name, f"SPEC={tmp_path / 'groups.yaml'}")
+        raw = [repetition(tmp_path / name) / file for file in ("postcards.bsp", "tcp.bst", "goodput.bsg", "flows.bsf")]
+        digests.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in raw])
+    assert digests[0] == digests[1]

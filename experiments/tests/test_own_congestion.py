@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT
+"""Users' own congestion controls and their parameters: resolved, refused, and run in both clocks."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from analysis.raw import load_tcp
+from experiments import bpf_programs, cc_parameters, congestion
+from experiments.host import CHECKOUT, Host
+from experiments.lab import virtual as virtual_lab
+from experiments.resolve import resolve
+from experiments.resolved import Resolved
+from experiments.run_plan import plan_run
+from experiments.tests.conftest import faults, wait_for
+from experiments.tests.test_run import ended, software, started
+from experiments.tests.test_virtual import raw, run
+from hosts.congestion_bpf import objects
+from lib.errors import RunError, SpecError
+from runs import run_table
+
+TEMPLATE = CHECKOUT / "hosts/congestion/template/mycc.c"
+TUTORIAL = CHECKOUT / "docs/your-congestion-control.md"
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+WINDOW = 20
+
+
+def host(clock: str, bpf_lacks: str = "") -> Host:
+    return Host(("cubic", "dctcp", "reno", "reno_1w"), netem=True, clock=clock, bpf_lacks=bpf_lacks)
+
+
+def resolved(clock: str = "virtual", **given: object) -> Resolved:
+    return resolve({"clock": clock, **given}, host(clock))
+
+
+def problem(clock: str = "virtual", bpf_lacks: str = "", **given: object) -> str:
+    with pytest.raises(SpecError) as failure:
+        resolve({"clock": clock, **given}, host(clock, bpf_lacks))
+    (line,) = failure.value.lines()
+    return line
+
+
+def test_resolve__takes_the_text_and_keeps_its_digest_in_the_run(tmp_path: Path) -> None:
+    file = tmp_path / "mycc.c"
+    file.write_text("int before;")
+    given = resolved(cc=f"{file}:2,cubic:3")
+    file.write_text("int after;")
+    assert [(group.cc, group.flows) for group in given.groups] == [("mycc", 2), ("cubic", 3)]
+    assert Resolved.from_dict(given.to_dict()) == given
+    plan = plan_run(given, 1)
+    (stored,) = plan.stored_spec["congestion_sources"]
+    assert stored == {"name": "mycc", "file": "mycc.c", "sha256": stored["sha256"]}
+    assert run_table.point(plan.stored_spec) == run_table.point(given.to_dict() | {"repetition": 1})
+    congestion.write(plan.congestion_sources, tmp_path)
+    assert (tmp_path / "congestion/mycc.c").read_text() == "int before;"
+    assert "congestion_sources" not in resolved(cc="cubic").to_dict()
+
+
+def test_resolve__refuses_files_where_they_cannot_run(tmp_path: Path) -> None:
+    for name in ("cubic.c", "yeah.c", "mycc.c", "mycc.bpf.c"):
+        (tmp_path / name).write_text("")
+    assert "cubic exists already" in problem(cc=str(tmp_path / "cubic.c"))
+    assert "yeah exists already" in problem("real", cc=str(tmp_path / "yeah.c"))
+    assert "CLOCK=real only" in problem(cc=str(tmp_path / "mycc.bpf.c"))
+    assert "needs the JIT" in problem("real", "the JIT", cc=str(tmp_path / "mycc.c"))
+    assert "needs the JIT" in problem("real", "the JIT", window="3p")
+    assert "SWITCH=ns3" in problem(switch="ns3", cc=str(tmp_path / "mycc.c"))
+
+
+def test_programs__have_names_of_their_own_in_the_kernel_and_plain_ones_in_records() -> None:
+    names = {
+        bpf_programs.kernel_name("a_long_name_xyz", repetition, place) for repetition in (1, 2) for place in (0, 1)
+    }
+    assert len(names) == 4
+    assert {len(name) for name in names} <= {14, 15}
+    programs = bpf_programs.Programs({"mycc": Path("/x/mycc.bpf.o")}, {"mycc": "mycc_17"})
+    plan = plan_run(resolved("real", cc=f"{TEMPLATE}:1,cubic:1", traffic="long,finite", finite_cc="reno"), 1, programs)
+    assert [group["cc"] for group in plan.traffic.options["groups"]] == ["mycc", "cubic"]
+    assert plan.traffic.options["kernel_names"] == {"mycc": "mycc_17"}
+    assert [group["cc"] for group in plan.setup["spec"]["groups"]] == ["mycc_17", "cubic"]
+    assert plan.setup["congestion_control_programs"] == ["mycc_17=/x/mycc.bpf.o"]
+
+
+def test_parameters__of_the_kernel_are_compared_as_the_kernel_prints_them() -> None:
+    after_boot = {"cubic": {"beta": "800", "hystart": "1"}, "cdg": {"use_shadow": "Y"}}
+    assert cc_parameters.refused({"cubic.beta": "0x320", "cdg.use_shadow": "1"}, after_boot) is None
+    assert "keeps 800" in str(cc_parameters.refused({"cubic.beta": "801"}, after_boot))
+    assert "allowed: beta, hystart" in str(cc_parameters.refused({"cubic.bta": "1"}, after_boot))
+    assert "has none" in str(cc_parameters.refused({"reno.beta": "1"}, after_boot))
+    given = {"cubic.beta": "800", "mycc.kept_percent": "9"}
+    assert cc_parameters.boot_parameters(given) == {"tcp_cubic.beta": "800", "mycc.kept_percent": "9"}
+    assert "no flow has" in problem(cc="reno", cc_parameters="cubic.beta=800")
+
+
+@pytest.fixture
+def in_virtual_time() -> None:
+    if not virtual_lab.KERNEL.exists():
+        pytest.skip("build/virtual/linux missing: make kernel")
+
+
+@pytest.mark.usefixtures("in_virtual_time")
+def test_parameters__reach_the_kernel_and_the_record(tmp_path: Path) -> None:
+    words = ("CLOCK=virtual", "CC=cubic", "FLOWS=1", "RATE=20mbit", "DURATION=0.3s", "WARMUP=0.1s")
+    run(tmp_path, *words, "CC_PARAMETERS=cubic.beta=800,cubic.hystart=0")
+    record = json.loads((tmp_path / "latest/rep-1/environment.json").read_text())["congestion_controls"]["cubic"]
+    assert (record["from"], record["parameters"]["beta"], record["parameters"]["hystart"]) == ("kernel", "800", "0")
+    for value, reason in (("cubic.bta=1", "allowed: beta,"), ("cubic.beta=many", "as 717, its default")):
+        spec = resolved(cc="cubic", cc_parameters=value)
+        assert reason in virtual_lab.refused_parameters(spec, virtual_lab.KERNEL)[0]
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("in_virtual_time")
+def test_tutorial__its_commands_in_virtual_time_give_valid_runs(tmp_path: Path) -> None:
+    shutil.copy(TEMPLATE, tmp_path)
+    commands = re.findall(r"^    make experiment (.*CLOCK=virtual.*)$", TUTORIAL.read_text(), re.MULTILINE)
+    assert len(commands) == 3
+    for number, command in enumerate(commands):
+        words = shlex.split(command.replace("./mycc.c", str(tmp_path / "mycc.c")))
+        assert run(tmp_path / str(number), *words)["valid"]
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("in_virtual_time")
+def test_ours__send_the_same_packets_as_linux_byte_for_byte(tmp_path: Path) -> None:
+    names = ("scalable", "highspeed", "dctcp")
+    for name in names:
+        shutil.copy(objects.HERE / f"{name}.c", tmp_path / f"our_{name}.c")
+    link = ("CLOCK=virtual", "RATE=100mbit", "RTT=20ms", "DURATION=4s", "WARMUP=1s")
+    for mode in (("MODE=tail-drop",), ("MODE=ecn", "ECN_THRESHOLD=0.3bdp")):
+        results = {}
+        for whose, form in (("ours", f"{tmp_path}/our_{{}}.c:1"), ("linux", "{}:1")):
+            results[whose] = tmp_path / mode[0] / whose
+            summary = run(results[whose], *link, *mode, "CC=" + ",".join(form.format(name) for name in names))
+            assert summary["drops"] or summary["marks"]
+        # Postcards and trace; traffic.json names the algorithms.
+        assert raw(results["ours"])[:2] == raw(results["linux"])[:2], mode
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("in_virtual_time")
+def test_an_algorithm__that_stops_or_does_not_compile_has_a_reason(tmp_path: Path) -> None:
+    text = TEMPLATE.read_text()
+    limited = "if (!tcp_is_cwnd_limited(sk))"
+    assert limited in text
+    file = tmp_path / "stops.c"
+    file.write_text(text.replace(limited, "if (tp->delivered > 40)\n\t\ttp->snd_cwnd = 0;\n\tif (tp->delivered > 40)"))
+    link = ("CLOCK=virtual", "FLOWS=2", "RATE=20mbit", "RTT=20ms", "DURATION=3s", "WARMUP=1s")
+    stopped = started(tmp_path / "stops", *link, f"CC={file}")
+    status, _, _ = ended(stopped)
+    assert status == 2
+    reasons = json.loads((tmp_path / "stops/latest/rep-1/summary.json").read_text())["reasons"]
+    assert any("stops" in reason and ("was 0" in reason or "sent anything" in reason) for reason in reasons), reasons
+
+    (tmp_path / "wrong.c").write_text(text.replace("flow->losses++;", "flow->losses++"))
+    status, _, errors = ended(started(tmp_path / "wrong", *link, f"CC={tmp_path / 'wrong.c'}"))
+    assert status == 1
+    assert re.match(r"error: CC: gcc for the virtual-time kernel: wrong\.c:\d+:\d+: error: ", errors[-1])
+    assert not (tmp_path / "wrong").exists()
+
+
+class TestRealTime:
+    pytestmark = [  # noqa: RUF012
+        *software, pytest.mark.serial,
+        pytest.mark.skipif(bool(objects.lacking()), reason=f"this machine lacks {objects.lacking()}"),
+    ]  # fmt: skip
+    LINK = ("CLOCK=real", "RATE=20mbit", "RTT=20ms", "WARMUP=0.5s", "GENERATOR=epoll")
+
+    @pytest.mark.parametrize("generator", ["epoll", "iperf3"])
+    def test_a_mix__is_paced_and_bounded_and_ends_with_the_run(self, tmp_path: Path, generator: str) -> None:
+        before = AVAILABLE.read_text()
+        mix = f"CC={TEMPLATE}:1,reno_1w:1,cubic:1"
+        words = (*self.LINK[:-1], f"GENERATOR={generator}", "DURATION=1s", "PACING=exact", f"WINDOW={WINDOW}p")
+        status, output, errors = ended(started(tmp_path, mix, *words))
+        assert status in (0, 2), (output, errors)
+        assert AVAILABLE.read_text() == before
+        repetition = tmp_path / "latest/rep-1"
+        summary = json.loads((repetition / "summary.json").read_text())
+        assert faults(summary) == []
+        assert {flow["cc"] for flow in json.loads((repetition / "traffic.json").read_text())["flows"]} == {
+            "mycc", "reno_1w", "cubic",
+        }  # fmt: skip
+        about = json.loads((repetition / "environment.json").read_text())["congestion_controls"]
+        assert {name: about[name]["from"] for name in about} == {"mycc": "bpf", "reno_1w": "bpf", "cubic": "kernel"}
+        tcp = load_tcp(repetition / "tcp.bst")[0]
+        assert tcp["cwnd_packets"].max() <= WINDOW
+
+    def test_kill_9__leaves_no_algorithm(self, tmp_path: Path) -> None:
+        before = set(AVAILABLE.read_text().split())
+        runner = started(tmp_path, f"CC={TEMPLATE}:1", "DURATION=60s", *self.LINK)
+        try:
+            assert wait_for(lambda: bool(registered() - before) or runner.poll() is not None, seconds=120)
+            assert runner.poll() is None, ended(runner)
+            os.kill(runner.pid, signal.SIGKILL)
+        finally:
+            runner.kill()
+            runner.communicate()
+        assert wait_for(lambda: not registered() - before, seconds=60)
+
+    def test_preflight__refuses_what_the_verifier_refuses(self, tmp_path: Path) -> None:
+        file = tmp_path / "writes.c"
+        file.write_text(TEMPLATE.read_text().replace("flow->losses++;", "tcp_sk(sk)->snd_cwnd_clamp = 2;"))
+        spec = resolved("real", cc=str(file))
+        (line,) = bpf_programs.load_and_check(spec)
+        assert re.match(r"CC: writes\.bpf\.o: the kernel refuses it: writes\.c:\d+: ", line)
+        (tmp_path / "writes.c").write_text("nonsense")
+        with pytest.raises((RunError, objects.ObjectError), match=r"writes\.c:1:1: error"):
+            bpf_programs.programs(resolved("real", cc=str(file)), 1)
+
+
+def registered() -> set[str]:
+    return set(AVAILABLE.read_text().split())

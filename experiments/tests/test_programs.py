@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""TRAFFIC=program: a user's client and server through the bottleneck. Flows are those that the postcards name, the
+ledger holds every packet, and a program that fails or stops virtual time ends the run with one line.
+"""
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from bufferscope.__main__ import main
+from experiments.host import CHECKOUT, Host
+from experiments.lab import virtual as virtual_lab
+from experiments.run_plan import plan_run
+from experiments.tests import resolving
+from experiments.tests.test_virtual import run
+from virtual import endings
+
+virtual = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+HOST = Host(("cubic", "reno"), netem=True, clock="virtual", kernel="a test's kernel")
+resolved = partial(resolving.resolved, HOST, clock="virtual")
+LINK = ("CLOCK=virtual", "CC=reno", "RATE=20mbit", "RTT=10ms", "DURATION=6s")
+BYTES = 1_500_000
+SERVER = f"""{sys.executable} -I -c '
+import socket, sys
+with socket.create_server((sys.argv[1], int(sys.argv[2]))) as server:
+    while True:
+        with server.accept()[0] as connection:
+            print(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).decode(), flush=True)
+            connection.sendall(bytes(int(connection.recv(64))))
+' {{address}} {{port}}"""
+CLIENT = f"""{sys.executable} -I -c '
+import socket, sys
+got = 0
+with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as connection:
+    connection.sendall(sys.argv[3].encode())
+    while data := connection.recv(1 << 20):
+        got += len(data)
+print(got)
+sys.exit(got != int(sys.argv[3]))
+' {{address}} {{port}} {BYTES}"""
+TCP = ("TRAFFIC=program", f"SERVER={SERVER}", f"CLIENT={CLIENT}")
+QUIC = tuple(
+    f"{key}={sys.executable} {CHECKOUT}/docs/programs/quic_{key.lower()}.py {{address}} {{port}} {more}"
+    for key, more in (("SERVER", "reno"), ("CLIENT", BYTES))
+)
+
+
+def test_plan__has_arguments_for_each_host_and_no_shell() -> None:
+    words = {"server": "cat {address}:{port} '$(id); {}'", "client": ["cat", "{client_address}", "{seed} {duration_s}"]}
+    spec = resolved(traffic="program", seed=3, duration="2.5s", directory="/", **words)
+    server, client = plan_run(spec, 1).traffic.user
+    assert (server.host, client.host) == ("sender", "receiver")
+    assert server.options["argv"][1:] == ["10.77.0.1:1443", "$(id); {}"]
+    assert client.options["argv"][1:] == ["10.77.0.2", f"{3 << 16 | 1} 2.5"]
+    assert (server.options["directory"], server.options["alone"], client.options["alone"]) == ("/", False, True)
+    assert (spec.warmup_ns, spec.generator, spec.flows) == (0, None, 0)
+    assert type(spec).from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
+    assert "program" not in resolved().to_dict()
+    other = plan_run(resolved(traffic="long,program", server_at="receiver", **words), 1).traffic
+    assert [program.host for program in other.user] == ["receiver", "sender"]
+    assert (other.program, other.user[1].options["alone"]) == ("long_flows", False)
+
+
+def repetition(results: Path) -> tuple[Path, dict[str, Any]]:
+    directory = (results / "latest").resolve() / "rep-1"
+    return directory, json.loads((directory / "summary.json").read_text())
+
+
+@virtual
+def test_tcp_programs__are_flows_of_the_postcards_and_end_the_traffic(tmp_path: Path) -> None:
+    run(tmp_path, *LINK, *TCP)
+    directory, summary = repetition(tmp_path)
+    assert (directory / "client.stdout").read_text() == f"{BYTES}\n"
+    assert (directory / "server.stdout").read_text().rstrip("\0\n") == "reno"
+    (flow,) = summary["flows"]
+    assert (flow["src_port"], flow["cc"], flow["program"]) == (1443, "reno", True)
+    assert flow["goodput_bps"] * summary["measured_s"] == pytest.approx(8 * BYTES)
+    assert flow["cwnd_packets_mean"] > 1
+    assert 0 < flow["drops"] == flow["retransmits"]
+    assert summary["utilization"]["mean"] > 0.7
+    program, ledger = summary["program"], summary["ledger"]
+    assert program["client"]["ran_s"] == pytest.approx(summary["measured_s"], abs=1e-3)
+    assert (program["client"]["ended_by"], program["server"]["ended_by"]) == ("itself", "stop")
+    assert ledger["program_packets"] + ledger["other_packets"] == ledger["switch_packets"]
+    joined = pl.read_parquet(directory / "joined.parquet")
+    assert joined.height == summary["join"]["tcp_packets"] == ledger["program_packets"]
+    assert (directory / "figures/program_rates.png").exists()
+
+
+@virtual
+@pytest.mark.long
+def test_programs_beside_long_flows__share_the_bottleneck(tmp_path: Path) -> None:
+    words = ("TRAFFIC=long,program", "FLOWS=2", "WARMUP=1s", *QUIC)
+    run(tmp_path, *LINK, *words)
+    _, summary = repetition(tmp_path)
+    assert [flow["program"] for flow in summary["flows"]] == [False, False, True]
+    *_, udp = summary["flows"]
+    assert (udp["cc"], udp["goodput_bps"], summary["program"]["udp_flows"]) == (None, None, 1)
+    rates = sum(flow["wire_bps"] for flow in summary["flows"])
+    assert rates == pytest.approx(20e6 * summary["utilization"]["mean"], rel=0.01)
+    assert summary["measured_s"] == 6  # the client's end is not that of the long flows
+
+
+@virtual
+@pytest.mark.long
+def test_quic__gives_the_same_bytes_again_and_needs_a_buffer(tmp_path: Path) -> None:
+    words = (*LINK, "TRAFFIC=program", *QUIC)
+    postcards, seconds = [], []
+    for number, buffer in enumerate(("BUF=1bdp", "BUF=1bdp", "BUF=0.1bdp")):
+        run(tmp_path / f"{number}", *words, buffer)
+        directory, summary = repetition(tmp_path / f"{number}")
+        assert (directory / "client.stdout").read_text().startswith(f"{BYTES} bytes in ")
+        postcards.append((directory / "postcards.bsp").read_bytes())
+        seconds.append(summary["program"]["client"]["ran_s"])
+    assert postcards[0] == postcards[1] != postcards[2]
+    assert seconds[2] > seconds[0]
+
+
+@virtual
+@pytest.mark.long
+def test_program__that_fails_ends_the_run_with_its_last_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing = f"CLIENT={sys.executable} -I -c 'import sys; sys.exit(\"no such file on {{address}}\")'"
+    assert main(["experiment", *LINK, *TCP[:2], failing, f"RESULTS={tmp_path}"]) == 1
+    (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
+    assert "the client" in error
+    assert error.endswith("no such file on 10.77.0.1")
+    (aborted,) = tmp_path.glob("*/rep-1/ABORTED")
+    assert "no such file" in aborted.read_text()
+
+
+@virtual
+@pytest.mark.long
+def test_program__that_polls_is_named_and_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endings, "HANG_S", 5.0)
+    polling = f"CLIENT={sys.executable} -I -c 'while True: pass'"
+    assert main(["experiment", *LINK, *TCP[:2], polling, f"RESULTS={tmp_path}"]) == 1
+    (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
+    assert error.startswith(f"error: the client ({sys.executable} -I -c while True: pass) stops virtual time")

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""Queue lengths of a spec: BUF and ECN_THRESHOLD, in packets and bytes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from experiments.spec import Spec
+from lib import units
+from lib.errors import BadValue
+from lib.frames import ETHERNET_BYTES
+from lib.units import Quantity
+
+
+def threshold(quantity: Quantity, bdp: Fraction, rate_bps: int, wire_bytes: int, mtu: int) -> tuple[int, int | None]:
+    """A queue length in packets, and in bytes if given in bytes. BDPs and times are rounded to packets, at least 1."""
+    if quantity.dimension == "bytes":
+        size = units.whole(quantity)
+        return max(1, units.nearest(Fraction(size, mtu + ETHERNET_BYTES))), size
+    if quantity.dimension == "packets":
+        return units.whole(quantity), None
+    if quantity.dimension == "bdp":
+        return max(1, units.nearest(quantity.amount * bdp)), None
+    return max(1, units.nearest(quantity.amount * rate_bps / (8 * 10**9 * wire_bytes))), None
+
+
+def ecn_threshold(
+    spec: Spec, buffer_packets: int, buffer_bytes: int | None, bdp: Fraction, wire_bytes: int,
+    errors: dict[str, BadValue], wrong: Any,
+) -> tuple[int | None, int | None]:  # fmt: skip
+    """The marking threshold, in packets and, if BUF is in bytes, in bytes.
+
+    By default half the buffer: flows in steady state then see marks, not drops at the hard limit, and half of the
+    buffer absorbs the bursts of flows that have not seen a mark yet.
+    """
+    if spec.mode != "ecn":
+        if spec.ecn_threshold is not None and not errors.keys() & {"ecn_threshold", "mode"}:
+            wrong("ecn_threshold", "has no meaning here; allowed: with MODE=ecn only")
+        return None, None
+    if spec.ecn_threshold is None:
+        return max(1, buffer_packets // 2), None if buffer_bytes is None else max(1, buffer_bytes // 2)
+    packets, in_bytes = threshold(spec.ecn_threshold, bdp, units.whole(spec.rate), wire_bytes, spec.mtu)
+    if errors.keys() & {"ecn_threshold", "buf", "rate", "rtt", "mtu"}:
+        return packets, in_bytes
+    if (in_bytes is None) != (buffer_bytes is None):
+        wrong("ecn_threshold", "and BUF are not in the same unit; allowed: both in bytes, or both in p, bdp or time")
+    elif (in_bytes or packets) > (buffer_bytes or buffer_packets):
+        wrong("ecn_threshold", f"is more than BUF={spec.buf.text}; allowed: up to BUF, which is the hard limit")
+    return packets, in_bytes

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""Groups of flows that a run sends, resolved: of long flows, and of datagrams. Finite flows: transfers.py."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+DEFAULT_LOAD = Fraction(4, 5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnSettings:
+    """What a group of a file's `groups` has for itself. Without `groups` all is None, and the run's own values hold.
+
+    `number` is the group's place in the file. Datagrams have nothing else.
+    """
+
+    number: int | None = None
+    rtt_ns: int | None = None  # the least of the group
+    rtt_spread_ns: int | None = None
+    rtts_ns: list[int] | None = None
+    access_bps: int | None = None
+    access_links: int | None = None
+    window_packets: int | None = None
+    pacing: str | None = None
+    ecn: str | None = None  # None: as the run
+
+    @property
+    def is_own(self) -> bool:
+        return self.rtt_ns is not None
+
+
+OWN = tuple(OwnSettings.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class Group(OwnSettings):
+    """Long flows that share a congestion control. `flows` is None if FLOWS gives their number."""
+
+    cc: str
+    flows: int | None
+
+
+@dataclass(frozen=True)
+class Datagrams(OwnSettings):
+    """Open-loop traffic beside other groups. `flows` is its number of 5-tuples, `load` its share of RATE."""
+
+    flows: int
+    load: float
+    sizes: str
+    arrivals: str
+
+
+def to_dict(group: OwnSettings) -> dict[str, Any]:
+    """For spec.yaml: own settings only if the group has them."""
+    return {key: value for key, value in asdict(group).items() if value is not None or key not in OWN}
