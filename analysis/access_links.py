@@ -7,31 +7,56 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis.groups import NO_GROUP, group_of_entries, in_order
 from analysis.load import Run
-from analysis.metrics import wire_bytes
+from analysis.metrics import TCP, wire_bytes
 from analysis.paths import access_link_of_flows
 from analysis.raw import Columns
 
 
 def access_reasons(run: Run, queue: Columns) -> list[str]:
-    """A line if packets of a link arrived closer than their transmission time on it, in whole ns."""
-    access_bps = run.spec.get("access_bps")
-    if not access_bps:
-        return []
-    if run.spec.get("access_links"):
-        link, whose = access_link_of_flows(run)[queue["flow"]], "access link"
-        rows = np.flatnonzero(link > 0)
-    else:
-        link, whose = queue["flow"], "flow"
-        rows = np.flatnonzero(np.isin(queue["flow"], [entry["flow"] for entry in run.traffic if entry["flow"] >= 0]))
-    rows = rows[np.argsort(link[rows], kind="stable")]
+    """A line for each kind of link of which packets arrived closer than their transmission time on it, in whole ns."""
+    reasons = []
+    shared = {path["access_link"]: path.get("access_bps", run.spec.get("access_bps")) or 0
+              for path in run.spec.get("paths") or () if path["access_link"]}  # fmt: skip
+    if shared:
+        link = access_link_of_flows(run)
+        rates = np.zeros(max(shared) + 1, dtype=np.int64)
+        rates[list(shared)] = list(shared.values())
+        reasons += _too_close(queue, link, rates[link], "access link")
+    own = _own_rates_bps(run)
+    if own.any():
+        reasons += _too_close(queue, np.arange(len(own)), own, "flow")
+    return reasons
+
+
+def _own_rates_bps(run: Run) -> np.ndarray:
+    """The rate of each flow number's own link (int64); 0: none."""
+    rates = np.zeros(len(run.flows) + 1, dtype=np.int64)
+    listed = in_order(run.spec)
+    of_run = 0 if run.spec.get("access_links") else run.spec.get("access_bps") or 0
+    for entry, place in zip(run.traffic, group_of_entries(run), strict=True):
+        if entry["flow"] >= 0 and entry["tuple"].protocol == TCP and not entry.get("program"):
+            of_group = 0 if place == NO_GROUP else listed[place].get("access_bps") or 0
+            rates[entry["flow"]] = of_group or of_run
+    return rates
+
+
+def _too_close(queue: Columns, link: np.ndarray, rate_bps: np.ndarray, whose: str) -> list[str]:
+    """`link` and `rate_bps` are of each flow number; a rate of 0 is no link."""
+    rates = rate_bps[queue["flow"]]
+    rows = np.flatnonzero(rates > 0)
+    of_row = link[queue["flow"][rows]].astype(np.int64)
+    order = np.argsort(of_row, kind="stable")
+    rows, of_row = rows[order], of_row[order]
     gap_ns = np.diff(queue["enqueue_mono_ns"][rows].astype(np.int64))
-    least_ns = wire_bytes(queue["packet_bytes"][rows[1:]]) * 8 * 10**9 // access_bps
-    close = np.flatnonzero((np.diff(link[rows].astype(np.int64)) == 0) & (gap_ns < least_ns))
+    least_ns = wire_bytes(queue["packet_bytes"][rows[1:]]) * 8 * 10**9 // rates[rows[1:]]
+    close = np.flatnonzero((np.diff(of_row) == 0) & (gap_ns < least_ns))
     if not len(close):
         return []
     first = close[0]
     return [
         f"access: {len(close)} packets arrived too soon after the one before of their {whose} (first: {gap_ns[first]} "
-        f"ns instead of {least_ns[first]} ns at the least): their links were not of {access_bps} bit/s, as in spec.yaml"
+        f"ns instead of {least_ns[first]} ns at the least): their links were not of {rates[rows[first + 1]]} bit/s, as "
+        "in spec.yaml"
     ]

@@ -11,7 +11,7 @@ _PREFIXES = (
 
 
 def si(value: float | None, unit: str) -> str:
-    """Four digits and an SI prefix: 200 Mb/s, 10 ms. Only seconds have parts: half a byte is 0.5 B."""
+    """Four digits and an SI prefix: 200 Mb/s, 10 ms. Only seconds get prefixes below 1: half a byte is 0.5 B."""
     if value is None:
         return "–"
     for factor, prefix in _PREFIXES:
@@ -42,5 +42,13 @@ def percent(value: float | None, digits: int = 2) -> str:
 
 
 def whole(packets: float) -> int:
-    """Whole packets, rounded up: a buffer of a part of a packet holds none. Rounding errors are not a packet."""
+    """Whole packets, rounded up: a buffer smaller than a packet holds none. A rounding error adds no packet."""
     return math.ceil(packets - min(packets * 1e-9, 1e-3))
+
+
+def duration(seconds: float) -> str:
+    """For people: 45 s, 12 min, 3 h 05 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02} min"

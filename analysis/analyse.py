@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from analysis import ledger as ledger_module
-from analysis import metrics, open_loop
+from analysis import metrics, open_loop, programs
 from analysis.fidelity import fidelity
 from analysis.join import Segments, join
 from analysis.load import Run, load
@@ -63,8 +63,9 @@ def analyse(
     events = loss_events(queue, link, windows, window, rtt_ns, rtt_max_ns)
 
     entries = ledger_module.ledger(run, ledger_module.streams(run.postcards))
-    if open_loop.is_open_loop(run):
+    if open_loop.has_datagrams(run):
         entries |= open_loop.datagrams(run, queue)
+    entries |= programs.packets(run, queue)
     facts = fidelity(run, queue, port)
     reasons = reasons_against(run, queue, port, window, entries, facts, utilization)
     return Analysis(

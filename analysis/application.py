@@ -56,7 +56,8 @@ def _of_sink(run: Run, window: Window, interval_ns: int) -> Application:
         return Application()
     bits = 8 * records["payload_bytes"][inside].astype(np.int64)
     ports = records["src_port"][inside].astype(np.uint32) << np.uint32(16) | records["dst_port"][inside]
-    ids = {entry["tuple"].src_port << 16 | entry["tuple"].dst_port: entry["id"] for entry in run.traffic}
+    sent_here = [entry for entry in run.traffic if not entry.get("program")]
+    ids = {entry["tuple"].src_port << 16 | entry["tuple"].dst_port: entry["id"] for entry in sent_here}
     port_pairs, flow = np.unique(ports, return_inverse=True)
     sums = np.bincount(flow, weights=bits, minlength=len(port_pairs)) if len(port_pairs) else np.empty(0)
     bits_of = {ids[pair]: sent for pair, sent in zip(port_pairs.tolist(), sums.tolist(), strict=True) if pair in ids}
@@ -67,7 +68,7 @@ def _of_sink(run: Run, window: Window, interval_ns: int) -> Application:
     return Application(
         goodput_bps=float(per_interval.sum() / seconds),
         goodput_p01_bps=_p01_bps(per_interval, interval_ns, run.spec["rtt_ns"]),
-        by_flow={entry["id"]: bits_of.get(entry["id"], 0.0) / seconds for entry in run.traffic},
+        by_flow={entry["id"]: bits_of.get(entry["id"], 0.0) / seconds for entry in sent_here},
     )
 
 

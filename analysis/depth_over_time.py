@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The mean depth over time with its standard error, and the queue of short TCP flows beside the theory of their bursts.
 
-Depth over time is not the depth at arrivals: packets of a burst find each other.
+Depth over time differs from the depth at arrivals: the packets of a burst add to the depth that the later ones find.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ LINUX_INITCWND = 10  # segments (RFC 6928), if the run's options do not say anot
 
 
 def time_mean(queue: Columns, window: Window, counted: np.ndarray | None = None) -> dict[str, float | None]:
-    """Mean packets in the queue over the window, and the standard error by batch means: the depth hardly changes
-    between two arrivals, the means of BATCHES equal parts of the window are nearly independent. `counted`: mask of the
+    """Mean packets in the queue over the window, and its standard error by batch means: successive depths are
+    correlated, but the means of BATCHES equal parts of the window are nearly independent. `counted` is the mask of the
     packets that count; default all.
     """
     if window.length_ns < BATCHES:

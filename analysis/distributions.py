@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from analysis import metrics
+from analysis import imported, metrics, over_time
 from analysis.loss import flows_losing
 from analysis.raw import Columns
 from wire import wire
@@ -27,6 +27,7 @@ CARD = wire.POSTCARD.const
 
 # Largest gap within a burst, in transmission times of a full packet: a burst is faster than twice the link's rate.
 BURST_GAP = 0.5
+NOTEBOOK_BIN_NS = 5_000_000  # Spang et al. 2021, artifact: "Figure 10 - number flows with losses per rtt"
 
 
 def distributions(a: Analysis) -> pl.DataFrame:
@@ -34,17 +35,25 @@ def distributions(a: Analysis) -> pl.DataFrame:
 
     * `queue_depth_packets`: depth at arrivals, dropped packets included; of an imported run that has only a depth
       histogram, this histogram of the whole run;
-    * `in_flight_packets`: packets in flight of each flow at every ACK;
+    * `in_flight_packets`: packets in flight of each flow at every ACK; `cwnd_packets`: its congestion window;
     * `burst_packets`: see `bursts`;
     * `flows_losing`: number of flows with a drop, for each base RTT with a drop (first seed paper, 5.6);
+    * `flows_losing_5ms`: the same for each 5 ms with a drop, as in the paper's own notebook;
     * `flows_signalled_per_excursion`: see `signalled`;
-    * `utilization_ppm_10rtt`: utilization of sliding windows of 10 base RTTs, one every RTT, in millionths.
+    * `utilization_ppm_10rtt`: utilization of sliding windows of 10 base RTTs, one every RTT, in millionths;
+    * `depth_over_time_packets`, `aggregate_window_over_time_packets`: `count` is the ns at each value (over_time.py).
     """
     frames = [
         _counted(pl.DataFrame({"value": values.astype(np.int64)}).with_columns(flow=pl.lit(None, pl.Int32)), what)
         for what, values in _values(a)
     ]
-    frames.append(_counted(_windows(a), "in_flight_packets"))
+    windows = _windows(a)
+    for what in ("in_flight_packets", "cwnd_packets"):
+        frames.append(_counted(windows.select("flow", value=what), what))
+    frames += [
+        pl.DataFrame({"value": values, "count": held_ns}).with_columns(what=pl.lit(what), flow=pl.lit(None, pl.Int32))
+        for what, (values, held_ns) in _over_time(a)
+    ]
     if a.run.depths is not None:
         values, counts = a.run.depths
         histogram = pl.DataFrame({"value": values, "count": counts})
@@ -53,19 +62,31 @@ def distributions(a: Analysis) -> pl.DataFrame:
     return table.sort("what", "flow", "value")
 
 
+def _over_time(a: Analysis) -> Iterator[tuple[str, over_time.Held]]:
+    if "sojourn_ns" not in imported.unknown(a.run.spec):
+        yield "depth_over_time_packets", over_time.depth(a.queue, a.window)
+    yield "aggregate_window_over_time_packets", over_time.aggregate_window(a.windows, a.window)
+
+
 def _counted(values: pl.DataFrame, what: str) -> pl.DataFrame:
     """The count of each value of each flow."""
     return values.group_by("flow", "value").agg(count=pl.len().cast(pl.Int64)).with_columns(what=pl.lit(what))
 
 
 def _windows(a: Analysis) -> pl.DataFrame:
-    """Packets in flight at every ACK, with the id of its flow."""
+    """Packets in flight and congestion window at every ACK, with the id of its flow."""
     rows = metrics.rows_at_acks(a.run, a.trace, a.window)
     ids = np.zeros(len(rows), dtype=np.int32)
     for entry in a.run.traffic:
         if entry["flow"] >= 0:
             ids[entry["flow"]] = entry["id"]
-    return pl.DataFrame({"flow": ids[rows.flow()], "value": a.trace.in_flight[rows.rows].astype(np.int64)})
+    return pl.DataFrame(
+        {
+            "flow": ids[rows.flow()],
+            "in_flight_packets": a.trace.in_flight[rows.rows].astype(np.int64),
+            "cwnd_packets": a.run.tcp["cwnd_packets"][rows.rows].astype(np.int64),
+        }
+    )
 
 
 def _values(a: Analysis) -> Iterator[tuple[str, np.ndarray]]:
@@ -75,6 +96,7 @@ def _values(a: Analysis) -> Iterator[tuple[str, np.ndarray]]:
     yield "queue_depth_packets", a.queue["depth_packets"][rows]
     yield "burst_packets", bursts(a.queue, window, packet_ns * BURST_GAP)
     yield "flows_losing", flows_losing(a.queue, window, rtt_ns)
+    yield "flows_losing_5ms", flows_losing(a.queue, window, NOTEBOOK_BIN_NS)
     yield "flows_signalled_per_excursion", signalled(a.queue, window, rtt_ns)
     yield "utilization_ppm_10rtt", np.rint(metrics.utilization_windows(a.link, window, rtt_ns) * 1e6)
 

@@ -15,9 +15,10 @@ import numpy as np
 from analysis.loss import LossEvent, min_mean_depth
 from analysis.metrics import Columns, Window, arrivals_in, spread
 
-# BBR v1 while it probes for bandwidth: pacing gains 5/4, 3/4 and six times 1, each for one minimum RTT (first seed
-# paper, 3.5; net/ipv4/tcp_bbr.c, bbr_pacing_gain).
-PROBING_CYCLE_RTTS = 8
+# Base RTTs between probes for bandwidth. BBR v1: pacing gains 5/4, 3/4 and six times 1, each for one minimum RTT (first
+# seed paper, 3.5; net/ipv4/tcp_bbr.c, bbr_pacing_gain). BBRv3: 63 round trips at most, and a window's number of them at
+# most (draft-ietf-ccwg-bbr, IsRenoCoexistenceProbeTime).
+PROBING_CYCLE_RTTS = {"bbr": 8, "bbr3": 63}
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,14 @@ def after_losses(events: list[LossEvent]) -> list[Drain]:
     ]
 
 
-def in_cycles(queue: Columns, window: Window, rtt_ns: int) -> list[Drain]:
-    """One drain per PROBING_CYCLE_RTTS base RTTs: from the deepest arrival (the last of several) to the minimum depth
+def in_cycles(queue: Columns, window: Window, rtt_ns: int, cycle_rtts: int = PROBING_CYCLE_RTTS["bbr"]) -> list[Drain]:
+    """One drain per `cycle_rtts` base RTTs: from the deepest arrival (the last of several) to the minimum depth
     within one cycle after it.
 
     The intervals need not be aligned with BBR's cycles: each contains one deepest point, and the fall follows it.
     BBR times its cycle by the minimum RTT, so a standing queue does not lengthen the cycle.
     """
-    cycle_ns = PROBING_CYCLE_RTTS * rtt_ns
+    cycle_ns = cycle_rtts * rtt_ns
     drains = []
     for start_ns in range(window.start_ns, window.end_ns - 2 * cycle_ns + 1, cycle_ns):
         rows = arrivals_in(queue, start_ns, start_ns + cycle_ns)
@@ -72,18 +73,19 @@ def drained_fraction(
 ) -> dict[str, Any]:
     """Minimum, median and maximum of the drains, in packets and as fractions of the depth before, buffer and BDP.
 
-    `basis` is "probing cycles" if every flow is BBR, else "loss events". The minimum depth includes the gaps between
-    bursts, and recovering flows send in bursts because receivers compress SACKs (sysctl tcp_comp_sack_nr).
+    `basis` is "probing cycles" if every flow is BBR of the same version, else "loss events". The minimum depth includes
+    the gaps between bursts, and recovering flows send in bursts because receivers compress SACKs (tcp_comp_sack_nr).
     `of_bdp_mean_over_rtt` is the fall to the minimum of the mean over one base RTT. It is free of these gaps and
     closer to the prediction from windows, but flattens a probe of BBR, which lasts one RTT.
     """
-    by_cycle = {group["cc"] for group in spec["groups"]} == {"bbr"}
-    drains = in_cycles(queue, window, spec["rtt_ns"]) if by_cycle else after_losses(events)
+    used = {group["cc"] for group in spec["groups"]}
+    cycle_rtts = PROBING_CYCLE_RTTS.get(used.pop()) if len(used) == 1 else None
+    drains = in_cycles(queue, window, spec["rtt_ns"], cycle_rtts) if cycle_rtts else after_losses(events)
     packets = np.array([drain.packets for drain in drains], dtype=np.float64)
     before = np.array([drain.before_packets for drain in drains], dtype=np.float64)
     mean = np.array([d.before_packets - d.mean_after_packets for d in drains if d.mean_after_packets is not None])
     return {
-        "basis": "probing cycles" if by_cycle else "loss events",
+        "basis": "probing cycles" if cycle_rtts else "loss events",
         "count": len(drains),
         "packets": spread(packets),
         "of_depth_before": spread(packets[before > 0] / before[before > 0]),

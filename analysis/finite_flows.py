@@ -89,12 +89,12 @@ def _base_rtts_ns(run: Run) -> np.ndarray:
 def _at_the_queue(run: Run, queue: Columns, segments: Segments) -> dict[str, pl.Series]:
     """Packets, drops and marks of each record's flow, and when its data first came and last left."""
     assert run.flow_records is not None
-    flow, size = run.flow_records["flow"], len(run.flows) + 1  # the last place is that of flows without packets
+    flow, size = run.flow_records["flow"], len(run.flows) + 1  # the last place, index -1, is for flows without packets
     lost = dropped(queue)
     marked = (queue["flags"] & wire.POSTCARD.const["POSTCARD_CE_MARKED"]) != 0
     data = segments.rows[segments.payload_bytes > 0]
     first, last = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    backwards = data[::-1]  # of several assignments to one place NumPy keeps the last
+    backwards = data[::-1]  # NumPy keeps the last of several assignments to one place: here the first packet
     first[queue["flow"][backwards]] = queue["enqueue_mono_ns"][backwards]
     left = data[~lost[data]]
     departures = queue["enqueue_mono_ns"][left] + queue["sojourn_ns"][left]
@@ -125,7 +125,9 @@ def lateness(run: Run) -> dict[str, float | None]:
 
 
 def reasons(run: Run, window: Window) -> list[str]:
-    """One line for each: flows that had time to show at the queue did not; finished ones lack bytes; SYNs were late."""
+    """One line for each fault: flows never reached the queue though they had time; finished flows lack acknowledged
+    bytes; SYNs were sent late.
+    """
     records = run.flow_records
     if records is None:
         return []
@@ -146,7 +148,8 @@ def _record_reasons(run: Run, records: Columns, window: Window) -> list[str]:
     short = np.count_nonzero(finished & (records["acked_bytes"] != records["size_bytes"]))
     result = [f"{Area.LEDGER}: {short} finished flows have not all of their bytes acknowledged"] if short else []
     in_time = (records["syn_mono_ns"] > 0) & (records["syn_mono_ns"] < window.end_ns - 2 * run.spec["rtt_ns"])
-    if run.spec.get("access_links"):  # a SYN may still wait before its access link, whose queue has no limit
+    # A SYN may still wait before its access link, whose queue has no limit.
+    if any(path["access_link"] for path in run.spec.get("paths") or ()):
         in_time &= records["connected_mono_ns"] > 0
     unseen = np.count_nonzero(in_time & (records["flow"] < 0))
     if unseen:
@@ -188,6 +191,7 @@ def _of_group(
     ends = np.bincount(records["end"][measured], minlength=len(ENDS))
     done = measured & (records["end"] == RECORD["FLOW_END_FINISHED"])
     took_s = (records["ended_mono_ns"] - records["syn_mono_ns"])[done] / 1e9
+    transfer_s = (records["ended_mono_ns"] - records["started_mono_ns"])[done] / 1e9
     rates = 8 * records["size_bytes"][done] / np.maximum(took_s, 1e-9)
     busy = float(records["busy_us"][measured].sum())
     seconds = window.length_ns / 1e9
@@ -200,6 +204,7 @@ def _of_group(
         "flows_per_s": float(measured.sum() / seconds) if seconds else None,
         "size_bytes": _spread(records["size_bytes"][measured]),
         "completion_s": _spread(took_s),
+        "transfer_s": _spread(transfer_s),
         "throughput_bps": _spread(rates),
         "retransmits": int(records["retransmits"][measured].sum()),
         "timeouts": int(records["timeouts"][measured & known].sum()) if known.all() else None,
@@ -218,10 +223,10 @@ def _by_rtt(
     run: Run, mine: np.ndarray, measured: np.ndarray, took_s: np.ndarray, done: np.ndarray
 ) -> dict[str, list[dict[str, Any]]]:
     """Completion times of each RTT, if there are several. `took_s` is of the group's records that are `done`."""
-    rtts = sorted({path["rtt_ns"] for path in run.spec.get("paths") or ()})
-    if len(rtts) < 2:
-        return {}
     of_record = _base_rtts_ns(run)[mine]
+    rtts = sorted(set(of_record.tolist()))
+    if not run.spec.get("paths") or len(rtts) < 2:
+        return {}
     return {
         "by_rtt": [
             {
@@ -240,7 +245,7 @@ def _spread(values: np.ndarray) -> dict[str, Any]:
 
 
 def _offered(run: Run, queue: Columns, window: Window, packets: np.ndarray) -> float | None:
-    """Bits on the wire that came to the queue, dropped ones included, over the link's."""
+    """Bits on the wire that arrived at the queue, drops included, as a share of the link's capacity."""
     came = queue["enqueue_mono_ns"]
     inside = packets & (came >= window.start_ns) & (came < window.end_ns)
     capacity = run.spec["rate_bps"] * window.length_ns / 1e9
@@ -255,9 +260,9 @@ def _open_mean(records: Columns, window: Window) -> float | None:
 
 
 def _littles_law(records: Columns, window: Window, spec: dict[str, Any]) -> dict[str, float | None] | None:
-    """Three ways to the mean duration of a user's flow: users / throughput - mean think time; open flows / throughput
-    (Little's law), which counts the time of flows that the window cuts; the mean of the flows that ended in the window,
-    among which long ones are too few. Of users that think from the end of a flow.
+    """Three estimates of a flow's mean duration: users / throughput - mean think time; open flows / throughput
+    (Little's law), which includes flows that the window cuts; the mean over flows that ended in the window, which
+    underrepresents long flows. None unless users think from the end of a flow.
     """
     if spec.get("kind") != CLOSED_LOOP or spec.get("think_from") != "end":
         return None

@@ -129,8 +129,8 @@ class Flows(Sequence[FiveTuple]):
 class FlowTable:
     """The 5-tuples of one file, numbered from 0. Not thread-safe.
 
-    Flow n is column n of `_words`. A slot of the hash table holds a flow number. The slots are at least twice as many
-    as the flows and are rebuilt when that is no longer so, which costs a constant time per flow.
+    Flow n is column n of `_words`. A slot of the hash table holds a flow number. The table is at most half full: it is
+    rebuilt with more slots when needed, in amortized constant time per flow.
     """
 
     def __init__(self) -> None:
@@ -180,7 +180,7 @@ class FlowTable:
         return numbers
 
     def _differ(self, numbers: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """Whether each number is that of another flow than the column of `words`; false for _FREE."""
+        """Whether each number belongs to a flow other than the column of `words`; false for _FREE."""
         if not self._count:
             return np.zeros(len(numbers), dtype=bool)
         differ = np.zeros(len(numbers), dtype=bool)
@@ -211,7 +211,7 @@ class FlowTable:
         slots = self._home(hashes)
         while len(numbers):
             free = self._slots[slots] == _FREE
-            self._slots[slots[free]] = numbers[free]  # of several, NumPy keeps the last; the others go on
+            self._slots[slots[free]] = numbers[free]  # NumPy keeps the last of several numbers; the others try the next
             left = self._slots[slots] != numbers
             numbers, slots = numbers[left], (slots[left] + 1) % len(self._slots)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The command `import-artifact`: postcards of the first seed paper's artifact, from a pcap or pcapng capture or bare
-datagrams one after the other. Says what is in it, and writes the postcards as a table like postcards.parquet, or shows
-the first ones.
+"""The command `import-artifact`: reads postcards of the first seed paper's artifact from a pcap or pcapng capture, or
+from concatenated datagrams. Prints a summary of the file, and writes the postcards as a table like postcards.parquet,
+or prints the first ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KEYS = {
 
 
 def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Prints what is in the file; without an error the table is there whole. Returns the exit status. Raises SpecError,
+    """Prints a summary of the file, and writes the whole table or nothing. Returns the exit status. Raises SpecError,
     InputError.
     """
     require(given, errors, file="say which capture")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Imported runs (analysis/importing): infers fields that their source does not have where the data allow it, removes
-numbers that rest on unknown fields, and gives the verdict, which is always that there is no ledger.
+"""Imported runs (analysis/importing): infers fields that the source lacks where the data allow it, and removes numbers
+that depend on unknown fields. An imported run is never valid, because it has no ledger.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wire import wire
 CARD = wire.POSTCARD.const
 REASON = "imported: no ledger, so nobody knows whether everything was recorded"
 HEADER_BYTES = ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES + TIMESTAMP_OPTION_BYTES
-MAX_UTILIZATION = 1.05  # mean; its bytes are inferred from sequence numbers, its times are a collector's
+MAX_UTILIZATION = 1.05  # mean; above 1 because bytes are inferred from sequence numbers, and times are the collector's
 DEPTHS_FILE = "queue_depth_histogram.csv"  # (packets, count), of a source with no more than a depth histogram
 NULL_DEPTHS: dict[str, Any] = dict.fromkeys(("mean", "p01", "p50", "p99", "max", "time_mean"))
 

@@ -187,17 +187,17 @@ def _rows_of(by_flow: ByFlow, packets: _Packets) -> tuple[np.ndarray, np.ndarray
 
 
 def _latest(by_flow: ByFlow, packets: _Packets, earlier: np.ndarray, records: int) -> np.ndarray:
-    """For each packet the last row of its flow among the first `earlier` of all `records`, else NONE.
+    """For each packet, the flow's last trace record at or before the packet's arrival, else NONE.
 
-    Times are compared by the number of records before them, which has few bits, so that a key of flow and time cannot
-    overflow.
+    Instead of the arrival time, `earlier` has the number of records at or before it. Such a number has few bits, so a
+    key of flow and number cannot overflow. `records` is the number of all records.
     """
     rows, group = _rows_of(by_flow, packets)
     if not len(rows):
         return np.full(len(earlier), NONE)
     before = np.searchsorted(group * (records + 1) + rows, packets.group * (records + 1) + earlier) - 1
-    found = (before >= 0) & (group[before] == packets.group)
-    return np.where(found, rows[before], NONE)
+    has_record = (before >= 0) & (group[before] == packets.group)
+    return np.where(has_record, rows[before], NONE)
 
 
 def _snd_una(tcp: Columns, traced: np.ndarray, group: np.ndarray, packets: _Packets) -> np.ndarray:

@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 
 from analysis.exactness import is_simulated
+from analysis.flows import PROTOCOL_NUMBERS
 from analysis.load import Run
+from analysis.retransmits import segments_of
 from analysis.unwrap import group_starts, spans, unwrap32
 from runs.verdict import Area
 from wire import wire
 
 CARD = wire.POSTCARD.const
+EVENT = wire.TCP_RECORD.const
 MAX_CLOCK_STEP_NS = 1_000_000  # twice the slew of a clock between two blocks, which are a second apart
 SEGMENTS_WITHOUT_EVENT = 10  # per flow: handshake, FINs, a share of the generator's control connection
 MAX_HIDDEN_EVENTS = 0.01  # fraction of all segments
@@ -168,8 +171,9 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "postcards_duplicate": sum(stream.duplicates for stream in cards),
     }
     absent = NOT_SIMULATED if is_simulated(run) else frozenset()
-    if run.flow_records is not None:
-        absent |= {"tcp_events_hidden"}  # the kernel's segment counters include finite flows, which are not traced
+    if run.flow_records is not None or run.spec.get("program"):
+        # The kernel's segment counters include finite flows, which are not traced, and handshakes of programs.
+        absent |= {"tcp_events_hidden"}
     return {name: None if value is None else int(value) for name, value in entries.items() if name not in absent}
 
 
@@ -200,6 +204,9 @@ def _hidden_events(run: Run) -> int | None:
     if None in counts:
         return None
     received, resent, events = (int(count or 0) for count in counts)
+    if run.spec.get("offloads"):  # one event covers all segments of a super-segment
+        again = np.flatnonzero(run.tcp["event"] == EVENT["TCP_EVENT_RETRANSMIT"])
+        events += int(segments_of(run.tcp, again).sum()) - len(again)
     without_event = SEGMENTS_WITHOUT_EVENT * len(run.traffic) + run.spec["bdp_packets"] + run.spec["buffer_packets"]
     return max(0, received + resent - events - int(without_event))
 
@@ -227,8 +234,11 @@ def _finite_entries(run: Run) -> dict[str, Any]:
         for name in ("begun", "refused", "reset", "records_stored", "records_unwritten")
     }
     begun = counts["begun"]
+    long_flows = sum(
+        entry["tuple"].protocol == PROTOCOL_NUMBERS["tcp"] and not entry.get("program") for entry in run.traffic
+    )
     return {
-        "flows_begun": None if begun is None else begun + len(run.traffic),
+        "flows_begun": None if begun is None else begun + long_flows,
         "flow_records": counts["records_stored"],
         "flow_records_unwritten": counts["records_unwritten"],
         "flow_rows": run.raw["flows"].records,

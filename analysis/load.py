@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis import imported
+from analysis import imported, program_flows
 from analysis.flows import MAX_FLOWS, WORDS, FiveTuple, Flows, FlowTable, flow_type
 from analysis.raw import Columns, RawFile, load_flows, load_goodput, load_postcards, load_tcp
 from lib import regular
@@ -28,11 +28,12 @@ from runs.thinned import kept
 
 LEDGER = ("collector", "tracer", "switch", "idle_rtt")
 SINK = "traffic_sink"  # only runs with our own sink have this document
+PROGRAM_DOCUMENTS = ("client", "server")  # of runs with programs of the user's own
 DOCUMENTS = ("environment", "traffic", *LEDGER, SINK)
 # Every raw file that the analysis reads.
 READABLE = (
     SPEC_FILE, POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE, FLOWS_FILE, imported.DEPTHS_FILE,
-    *(f"{name}.json" for name in DOCUMENTS),
+    *(f"{name}.json" for name in (*DOCUMENTS, *PROGRAM_DOCUMENTS)),
 )  # fmt: skip
 
 
@@ -68,16 +69,17 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     part = kept(directory)
     if part != "all":
         raise InputError(
-            f"{directory}: its raw files were removed when its analysis was valid (kept: {part}), so that cannot be "
-            "done again; what it gave is there, and spec.yaml has what it takes to measure it again"
+            f"{directory}: its raw files were removed after a valid analysis (kept: {part}), so it cannot be analysed "
+            "again; its results are kept, and spec.yaml has everything to run the experiment again"
         )
     if not (directory / POSTCARDS_FILE).is_file():
         raise InputError(f"{directory / POSTCARDS_FILE}: missing; give the directory of a repetition (rep-<k>)")
     problems: list[str] = []
-    has_own_sink = spec.get("generator", "iperf3") != "iperf3"
+    has_own_sink = spec.get("generator", "iperf3") != "iperf3" and spec.get("traffic") != "program"
     names = ["environment", "traffic"]
     ledger = [*LEDGER, *([SINK] if has_own_sink else [])]
     names += [] if imported.is_imported(spec) else ledger  # an imported run has no ledger
+    names += PROGRAM_DOCUMENTS if spec.get("program") else ()
     loaded = {name: _document(directory / f"{name}.json", problems) for name in names}
     unread = {name for name, document in loaded.items() if document is None}
     documents = {name: loaded.get(name) or {} for name in dict.fromkeys((*ledger, *names))}
@@ -107,7 +109,18 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
         if not raw["flows"].present:
             problems.append(f"{FLOWS_FILE}: missing, so the finite flows are unknown; run the experiment again")
     run.traffic = _traffic(run, flows)
+    if has_program(run):
+        planned = [entry["flow"] for entry in run.traffic]
+        planned += [] if run.flow_records is None else run.flow_records["flow"].tolist()
+        first_id = max((entry["id"] for entry in run.traffic), default=-1) + 1
+        port = documents["switch"].get("bottleneck_port")
+        run.traffic += program_flows.entries(spec["program"], port, postcards, run.flows, planned, first_id)
     return run
+
+
+def has_program(run: Run) -> bool:
+    """Whether programs of the user's own made some of the flows, or all."""
+    return bool(run.spec.get("program"))
 
 
 def damage_of(directory: Path) -> list[Damage]:
@@ -203,7 +216,7 @@ def _traffic(run: Run, flows: FlowTable) -> list[dict[str, Any]]:
     numbers = flows.find(np.array(words, dtype=np.uint64).reshape(-1, WORDS).T)
     for entry, number in zip(result, numbers.tolist(), strict=True):
         entry["flow"] = number
-    if not result and run.flow_records is None:
+    if not result and run.flow_records is None and not has_program(run):
         for number in np.unique(run.tcp["flow"]).tolist():
             if number < len(run.flows):
                 known = {"id": len(result), "cc": "unknown", "tuple": run.flows[number], "flow": number}

@@ -18,19 +18,29 @@ from analysis.load import Run
 from analysis.raw import Columns
 from analysis.sums import dot
 from analysis.trace_by_flow import TraceByFlow
-from lib.frames import ETHERNET_BYTES, IPV6_BYTES, LEAST_FRAME_BYTES, LONGEST_TCP_BYTES, WIRE_EXTRA_BYTES
+from lib.frames import (
+    ETHERNET_BYTES,
+    IPV4_BYTES,
+    IPV6_BYTES,
+    LEAST_FRAME_BYTES,
+    LONGEST_TCP_BYTES,
+    UDP_BYTES,
+    WIRE_EXTRA_BYTES,
+)
 from wire import wire
 
 CARD = wire.POSTCARD.const
 EVENT = wire.TCP_RECORD.const
 NO_DATA_BYTES = ETHERNET_BYTES + IPV6_BYTES + LONGEST_TCP_BYTES  # any longer frame carries data
 UTILIZATION_WINDOW_RTTS = 10
-TCP = 6
+TCP, UDP = 6, 17
 
 
 @dataclass(frozen=True)
 class Window:
-    """The measurement window: DURATION from the end of WARMUP, cut short when the first flow ends."""
+    """The measurement window: DURATION from the end of WARMUP, cut short when the first flow ends, or the client of the
+    user's own programs.
+    """
 
     traffic_start_ns: int
     start_ns: int
@@ -57,7 +67,9 @@ def measurement_window(run: Run, queue: Columns) -> Window:
         end = int(arrivals[-1]) if len(arrivals) else start
     first = start + run.spec["warmup_ns"]
     last = first + run.spec["duration_ns"]
-    if len(arrivals):  # when packets stop, the run is over, even if clients still wait
+    if run.spec.get("traffic") == "program":  # its pauses are a part of it, and it ends when it has done its work
+        last = max(first, min(last, end))
+    elif len(arrivals):  # when packets stop, the run is over, even if clients still wait
         end = min(end, int(arrivals[-1]) + run.spec["rtt_ns"])
     stop = max(_first_flow_end_ns(run, queue, min(last, end)), first)
     return Window(start, first, stop, last - stop)
@@ -77,7 +89,7 @@ def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
     data = ((queue["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0) & (queue["packet_bytes"] > NO_DATA_BYTES)
     rows = np.flatnonzero(data)
     latest = np.full(len(run.flows) + 1, -1, dtype=np.int64)  # row of each flow's last data packet
-    latest[flow[rows]] = rows  # of several assignments to one flow NumPy keeps the last
+    latest[flow[rows]] = rows  # NumPy keeps the last of several assignments to one flow
     latest[~of_experiment(run)] = -1
     ended = np.flatnonzero(latest >= 0)
     ended = ended[came[latest[ended]] < stop_ns]
@@ -271,7 +283,7 @@ def queue_delay(queue: Columns, window: Window) -> dict[str, float | None]:
 
 @dataclass
 class Goodput:
-    """TCP payload that left the queue for the first time."""
+    """TCP payload that left the queue for the first time, and the payload of datagrams beside TCP."""
 
     bits_per_flow: np.ndarray  # int64, by flow number, in the measurement window
     departure_ns: np.ndarray  # of every packet with new payload, ascending
@@ -285,6 +297,13 @@ def of_experiment(run: Run) -> np.ndarray:
     return mask
 
 
+def of_datagrams(run: Run) -> np.ndarray:
+    """Whether each flow number is of datagrams of the experiment."""
+    mask = np.zeros(len(run.flows) + 1, dtype=bool)
+    mask[[entry["flow"] for entry in run.traffic if entry["flow"] >= 0 and entry["tuple"].protocol == UDP]] = True
+    return mask
+
+
 def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goodput:
     """Payload of the experiment's flows that left the queue for the first time, without headers and second copies."""
     counted = of_experiment(run)
@@ -293,9 +312,13 @@ def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goo
         counted[-1] = False  # the place of flows without packets
     flow = queue["flow"][segments.rows]
     useful = np.flatnonzero((segments.new_bytes > 0) & counted[flow])
-    rows = segments.rows[useful]
-    departure = queue["enqueue_mono_ns"][rows] + queue["sojourn_ns"][rows]
-    payload, flow = segments.new_bytes[useful], flow[useful]
+    rows, payload = segments.rows[useful], segments.new_bytes[useful]
+    if run.spec.get("datagrams"):
+        sent = np.flatnonzero(of_datagrams(run)[queue["flow"]] & ~dropped(queue))
+        headers = np.where(run.flows.is_ipv4, IPV4_BYTES, IPV6_BYTES)[queue["flow"][sent]] + ETHERNET_BYTES + UDP_BYTES
+        rows = np.concatenate((rows, sent))
+        payload = np.concatenate((payload, queue["packet_bytes"][sent].astype(np.int64) - headers))
+    departure, flow = queue["enqueue_mono_ns"][rows] + queue["sojourn_ns"][rows], queue["flow"][rows]
     if (departure[1:] < departure[:-1]).any():
         order = np.argsort(departure, kind="stable")
         departure, payload, flow = departure[order], payload[order], flow[order]

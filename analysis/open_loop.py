@@ -17,7 +17,7 @@ from analysis.exactness import in_virtual_time
 from analysis.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
 from analysis.ledger import Chain, Entries, chain_reasons, number, total
 from analysis.load import Run
-from analysis.metrics import Columns, Window, arrivals_in, dropped, of_experiment, wire_bytes
+from analysis.metrics import Columns, Window, arrivals_in, dropped, of_datagrams, wire_bytes
 from analysis.sums import dot
 from analysis.theory import batch_queues, packet_sizes, queues, short_flows
 from hosts.traffic.open_loop import flow_packets
@@ -27,7 +27,19 @@ MAX_VIRTUAL_LATENESS_NS = 1_000  # clock readings, and datagrams due at the same
 
 
 def is_open_loop(run: Run) -> bool:
-    return run.spec.get("traffic") == "open-loop"
+    """Whether all traffic is open-loop and of one group, so that its queue has a theory."""
+    return run.spec.get("traffic") == "open-loop" and not run.spec.get("datagrams")
+
+
+def has_datagrams(run: Run) -> bool:
+    return is_open_loop(run) or bool(run.spec.get("datagrams"))
+
+
+def _sent(run: Run) -> list[Any]:
+    """What traffic.json says of each group of datagrams."""
+    traffic = run.documents["traffic"]
+    groups = [traffic.get("open_loop")] if is_open_loop(run) else traffic.get("datagrams")
+    return groups if isinstance(groups, list) and groups else [None]
 
 
 @dataclass(frozen=True)
@@ -40,14 +52,14 @@ class Model:
     mean_depth: float
     loss_fraction: float
     depth: np.ndarray
-    time_mean_depth: float | None = None  # of bursts; other arrivals find the depths over time
+    time_mean_depth: float | None = None  # only for bursts: single Poisson arrivals see the time average (PASTA)
 
 
 def model(spec: dict[str, Any]) -> Model | None:
     """The closed form of theory/ for a run. None if there is none: arrivals that are not Poisson, a load without
     steady state, a limit in bytes.
     """
-    if spec.get("traffic") != "open-loop" or spec.get("arrivals") != "poisson":
+    if spec.get("traffic") != "open-loop" or spec.get("arrivals") != "poisson" or spec.get("datagrams"):
         return None
     sizes, load, buffer = spec["sizes"], spec["load"], spec["buffer_packets"]
     services, probabilities = packet_sizes.service_times(sizes, spec["mtu_bytes"], spec["rate_bps"])
@@ -70,7 +82,7 @@ def model(spec: dict[str, Any]) -> Model | None:
 
 
 def _of_bursts(bursts: tuple[int, ...], load: float, buffer: int | None, mean_service_ns: float) -> Model | None:
-    """M[X]/D/1, with at most `buffer` packets unless it is None or beyond the states that are computed."""
+    """M[X]/D/1. The queue has no limit if `buffer` is None, or larger than the number of computed states."""
     if buffer is not None and buffer < queues.MOST_STATES:
         over_time = batch_queues.limited_depth_distribution(load, bursts, buffer)
         depth = batch_queues.at_arrivals(over_time, bursts)
@@ -89,20 +101,28 @@ def _of_bursts(bursts: tuple[int, ...], load: float, buffer: int | None, mean_se
 
 def datagrams(run: Run, queue: Columns) -> dict[str, int | None]:
     """Datagrams of the experiment at each station, over the whole run. None: not recorded."""
-    mask = of_experiment(run)[queue["flow"]]
+    mask = of_datagrams(run)[queue["flow"]]
     sink = run.documents.get("traffic_sink", {})
     flows = sink.get("flows")
-    reads = [number(flow, "reads") for flow in flows if isinstance(flow, dict)] if isinstance(flows, list) else [None]
-    sent, unsent = (number(run.documents["traffic"], "open_loop", name) for name in ("datagrams", "unsent"))
+    read = [flow for flow in flows if isinstance(flow, dict)] if isinstance(flows, list) else None
+    reads = [None] if read is None else [number(flow, "reads") for flow in read if flow.get("protocol") != "tcp"]
+    sent, unsent = (
+        total([None if (value := _of_sent(group, name)) is None else int(value) for group in _sent(run)])
+        for name in ("datagrams", "unsent")
+    )
     drops = number(sink, "datagrams_dropped")
     return {
-        "datagrams_sent": None if sent is None else int(sent),
+        "datagrams_sent": sent,
         "datagrams_queued": int(np.count_nonzero(mask)),
         "datagrams_departed": int(np.count_nonzero(mask & ~dropped(queue))),
         "datagrams_received": total(reads),
-        "datagrams_unsent": None if unsent is None else int(unsent),
+        "datagrams_unsent": unsent,
         "datagrams_sink_drops": None if drops is None else int(drops),
     }
+
+
+def _of_sent(group: Any, name: str) -> float | None:
+    return number(group, name) if isinstance(group, dict) else None
 
 
 ENTRIES = (
@@ -130,11 +150,14 @@ def datagram_reasons(entries: Entries) -> list[str]:
 
 def lateness(run: Run) -> dict[str, float | None]:
     """Percentiles of the time in us from a datagram's due time until it was sent: upper edges of buckets; `max` is
-    the last edge.
+    the last edge. Of several groups those of the latest.
     """
-    document = run.documents["traffic"].get("open_loop")
-    buckets = document.get("lateness_ns") if isinstance(document, dict) else None
-    return histogram_percentiles(buckets, p50=50, p99=99, p999=99.9)
+    of_groups = [
+        histogram_percentiles(group.get("lateness_ns") if isinstance(group, dict) else None, p50=50, p99=99, p999=99.9)
+        for group in _sent(run)
+    ]
+    unknown = [found for found in of_groups if found["p99"] is None]
+    return unknown[0] if unknown else max(of_groups, key=lambda found: found["p99"] or 0.0)
 
 
 def lateness_reasons(run: Run) -> list[str]:
@@ -154,8 +177,8 @@ def lateness_reasons(run: Run) -> list[str]:
 
 
 def compare(run: Run, queue: Columns, window: Window) -> dict[str, Any]:
-    """Theory and measurement side by side, over the measurement window. Depths are those at arrivals; of bursts, whose
-    packets find each other, also those over time.
+    """Theory and measurement side by side, over the measurement window. Depths are at arrivals. Bursts have the mean
+    depth over time as well, because the packets of a burst add to the depth that the later ones find.
     """
     expected = model(run.spec)
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
@@ -191,8 +214,8 @@ def compare(run: Run, queue: Columns, window: Window) -> dict[str, Any]:
 
 
 def standard_error(depth: np.ndarray) -> float | None:
-    """Standard error of the mean depth by batch means: successive arrivals find nearly the same queue, the means of
-    BATCHES equal parts of the run are nearly independent.
+    """Standard error of the mean depth by batch means: the depths of successive arrivals are correlated, but the means
+    of BATCHES equal parts of the run are nearly independent.
     """
     size = len(depth) // BATCHES
     if not size:

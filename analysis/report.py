@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis import page
+from analysis import imported, in_words, page
 from analysis.amounts import number
 from analysis.exactness import LIMITS
 from analysis.figures import names
-from analysis.figures.common import sizes_text, traffic_text, transfers_text
+from analysis.figures.common import group_text, sizes_text, traffic_text, transfers_text
+from analysis.groups import in_order
 from analysis.page.figure import embed
 from analysis.targets import SOFT
 
@@ -23,11 +24,19 @@ CAPTIONS = {
     "queue_and_windows": "Queue depth and drops (top), the sum of all flows' windows (middle) and each flow's window "
     "(bottom), on one time axis. The queue follows the aggregate window: it holds what exceeds the BDP.",
     "queue_depth_distribution": "Queue depth that packets found on arrival, dropped ones included.",
+    "program_rates": "Bits on the wire of each flow that left the queue. Ports name the flows of programs: source, "
+    "destination.",
     "completion_times": "Finite flows that began in the measurement window: completion time, from the SYN to the last "
     "ACK, against size (left; triangles had not finished), and each flow's throughput (right).",
     "window_distribution": "Packets in flight of each flow at every ACK, and of all flows together (right). The dashed "
     "line is the fair share.",
     "utilization": "Share of the link's rate that left the queue on the wire, frame overhead included.",
+    "queueing_delay": "Queueing delay of packets that were not dropped, from arrival to departure: the share that "
+    "waited at most so long.",
+    "throughput": "Payload of each algorithm's long flows over time (left), and the distribution of throughput over "
+    "flows (right).",
+    "depth_against_window": "Queue depth against the sum of all windows, at the same moments. In the fluid model the "
+    "queue holds what exceeds the BDP (dashed).",
     "zoom_on_loss": "Packet by packet around one loss: queue length (top) and windows (bottom).",
 }
 CAPTIONS_OF_MANY_FLOWS = {
@@ -63,6 +72,9 @@ def render(
     return page.render(
         TEMPLATE,
         s=summary,
+        sentence=in_words.sentence(summary),
+        shares=in_words.shares(summary),
+        still_true=[] if summary["valid"] or imported.is_imported(summary["spec"]) else in_words.still_true(summary),
         images={name: embed(figures / f"{name}.svg") for name in names(summary["spec"])},
         captions=captions(summary),
         kept_up=kept_up(summary),
@@ -78,6 +90,7 @@ def render(
         flow_quantities=FLOW_QUANTITIES,
         mix=traffic_text(summary["spec"]),
         sizes=sizes_text(str(summary["spec"].get("sizes"))),
+        group_names=[group_text(group) for group in in_order(summary["spec"])],
         finite_names=[transfers_text(group) for group in summary["spec"].get("transfers") or ()],
         used=[rule for rule in summary["rules"]["single_flow"] if rule["in_this_run"]],
     )

@@ -23,10 +23,16 @@ class Retransmits:
             self.frames.append(pl.DataFrame({name: values.astype(np.int64) for name, values in columns.items()}))
 
 
+def segments_of(tcp: Columns, rows: np.ndarray) -> np.ndarray:
+    """How many segments each retransmit record covers."""
+    mss = np.maximum(tcp["mss_bytes"][rows].astype(np.int64), 1)
+    return np.maximum(-(-tcp["data_bytes"][rows].astype(np.int64) // mss), 1)
+
+
 def pieces(tcp: Columns, rows: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(seq, time, row) of each segment of retransmit records. One record can cover several segments (TSO)."""
     mss = np.maximum(tcp["mss_bytes"][rows].astype(np.int64), 1)
-    segments = np.maximum(-(-tcp["data_bytes"][rows].astype(np.int64) // mss), 1)
+    segments = segments_of(tcp, rows)
     at = np.repeat(np.arange(len(rows)), segments)
     number = np.arange(len(at)) - np.repeat(np.cumsum(segments) - segments, segments)
     return seq[at] + number * mss[at], tcp["mono_ns"][rows[at]], rows[at]

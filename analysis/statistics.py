@@ -31,7 +31,7 @@ class Interval(NamedTuple):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Of a single run both are its number."""
+        """(low, high); for a single run both are its value."""
         return self.value if self.low is None else self.low, self.value if self.high is None else self.high
 
     def scaled(self, factor: float) -> Interval:
@@ -40,11 +40,13 @@ class Interval(NamedTuple):
         return Interval(factor * self.value, low, high, self.runs)
 
     def text(self, digits: int = 4) -> str:
-        """The estimate with its interval, if it has one; of an interval that is open above, its lower end."""
+        """The estimate with its interval, if it has one that can be seen; of one that is open above, its lower end."""
         if self.low is None or self.high is None:
             return f"{self.value:.{digits}g}"
-        low, high = f"{self.low:.{digits}g}", f"{self.high:.{digits}g}"
-        return f"more than {low}" if math.isinf(self.high) else f"{self.value:.{digits}g} ({low} to {high})"
+        value, low, high = (f"{number:.{digits}g}" for number in (self.value, self.low, self.high))
+        if math.isinf(self.high):
+            return f"more than {low}"
+        return value if value == low == high else f"{value} ({low} to {high})"
 
     def __str__(self) -> str:
         return self.text()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis import finite_flows, imported, metrics, open_loop, targets
+from analysis import finite_flows, groups, imported, metrics, open_loop, over_time, programs, targets
 from analysis.analyse import Analysis
 from analysis.application import application
 from analysis.drain import drained_fraction
@@ -17,6 +17,7 @@ from analysis.flow_distribution import MANY_FLOWS, flows_distribution
 from analysis.flow_rows import flow_rows
 from analysis.join import NONE
 from analysis.ledger import number
+from analysis.load import Run
 from analysis.loss import flows_losing_per_rtt
 from analysis.sums import dot
 from analysis.theory import many_flows, single_flow
@@ -34,11 +35,22 @@ def summarize(a: Analysis) -> dict[str, Any]:
     received = application(run, window)
     for flow in flows:
         flow["application_goodput_bps"] = received.by_flow.get(flow["id"])
-    rates = None if open_loop.is_open_loop(run) else np.array([flow["goodput_bps"] for flow in flows])
-    goodput = float(rates.sum()) if seconds and rates is not None else None
+    programs.add_to_rows(run, a.queue, window, flows)
+    of_tcp = [
+        flow["goodput_bps"]
+        for flow, entry in zip(flows, run.traffic, strict=True)
+        if entry["tuple"].protocol == metrics.TCP
+    ]
+    rates = None if open_loop.is_open_loop(run) else np.array(of_tcp)
+    known_bps = [flow["goodput_bps"] for flow in flows if flow["goodput_bps"] is not None]  # of QUIC it is not
+    goodput = float(sum(known_bps)) if seconds and rates is not None else None
     if goodput is not None:
         goodput += finite_flows.carried_bps(run, a.good.bits_per_flow, window)
-    long_flows = 0 if rates is None else len(flows)
+    long_flows = (
+        0
+        if rates is None
+        else sum(entry["tuple"].protocol == metrics.TCP and not entry.get("program") for entry in run.traffic)
+    )
     counts = metrics.counts(a.queue, window)
     fairness = metrics.almost_fairness(run, a.trace, window, spec["bdp_packets"])
     loss = _loss(a, long_flows, fairness["delta"])
@@ -80,8 +92,10 @@ def summarize(a: Analysis) -> dict[str, Any]:
             None if rates is None else drained_fraction(a.queue, window, a.events, spec, _bdp_packets(spec))
         ),
         "rules": _rules(a, long_flows, fairness["delta"]),
-        "open_loop": open_loop.compare(run, a.queue, window) if rates is None else None,
+        "open_loop": open_loop.compare(run, a.queue, window) if open_loop.is_open_loop(run) else None,
         **finite_flows.summarize(run, a.queue, window),
+        **_groups(a),
+        **programs.summarize(run, flows),
         "flows": flows[:MAX_FLOWS],
         "join": _join(a),
         "ledger": a.ledger,
@@ -105,6 +119,13 @@ def summarize(a: Analysis) -> dict[str, Any]:
     if len(flows) > MANY_FLOWS:
         document["flows_distribution"] = flows_distribution(flows)
     return plain(document)
+
+
+def _goodputs(run: Run, flows: list[dict[str, Any]]) -> np.ndarray | None:
+    """Goodput of each TCP flow; None if all flows are UDP, whose new payload nobody can tell from old."""
+    known = [flow["goodput_bps"] for flow in flows if flow["goodput_bps"] is not None]
+    udp_alone = open_loop.is_open_loop(run) or (run.spec.get("traffic") == "program" and not known)
+    return None if udp_alone else np.array(known, dtype=np.float64)
 
 
 def plain(value: Any) -> Any:
@@ -150,18 +171,34 @@ def _rate(a: Analysis) -> dict[str, Any]:
 
 
 def _aggregate(a: Analysis) -> dict[str, float | None]:
-    """Mean over time, minimum and maximum of the sum of all flows' windows."""
+    """Over time: mean, extremes and deviation of the sum of all flows' windows, and how much they move together."""
     times, window = a.windows.mono_ns, a.window
     held_ns = np.diff(np.clip(times, window.start_ns, window.end_ns), append=window.end_ns).astype(np.float64)
     if not len(times) or held_ns.sum() <= 0:
-        return dict.fromkeys(("in_flight_mean", "in_flight_min", "in_flight_max", "cwnd_mean"))
+        names = (
+            "in_flight_mean",
+            "in_flight_min",
+            "in_flight_max",
+            "in_flight_deviation",
+            "cwnd_mean",
+            "synchronization",
+        )
+        return dict.fromkeys(names)
     inside = a.windows.in_flight_packets[held_ns > 0]
     return {
         "in_flight_mean": dot(a.windows.in_flight_packets, held_ns) / float(held_ns.sum()),
         "in_flight_min": int(inside.min()),
         "in_flight_max": int(inside.max()),
+        "in_flight_deviation": over_time.deviation(over_time.aggregate_window(a.windows, window)),
         "cwnd_mean": dot(a.windows.cwnd_packets, held_ns) / float(held_ns.sum()),
+        "synchronization": over_time.synchronization(a.run, a.trace, a.windows, window),
     }
+
+
+def _groups(a: Analysis) -> dict[str, Any]:
+    """What each group got, if there are several."""
+    found = groups.summarize(a.run, a.queue, a.good, a.window)
+    return {"groups": found} if found else {}
 
 
 def _spread(values: list[float | None]) -> dict[str, float | None]:
@@ -200,13 +237,18 @@ def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
 
 
 def _rules(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
-    """The literature's buffers and predictions (theory/) for this rate, RTT, buffer and number of flows."""
+    """The literature's buffers and predictions (theory/) for this rate, least RTT, buffer and number of long flows.
+
+    `not_counted` names the other kinds of traffic of the run.
+    """
+    others = [kind for kind in dict.fromkeys(map(groups.kind, groups.in_order(a.run.spec))) if kind != groups.LONG]
     spec = a.run.spec
     bdp = _bdp_packets(spec)
     buffer = spec["buffer_packets"]
     used = {group["cc"] for group in spec["groups"]}
     return {
         "bdp_packets_exact": bdp,
+        **({"flows": flows, "not_counted": others} if others and flows else {}),
         "buffer_over_bdp": buffer / bdp,
         "sqrt_n_packets": many_flows.sqrt_rule(bdp, flows) if flows else None,
         "almost_fair_packets": many_flows.almost_fair_buffer(bdp, flows, delta) if flows and delta else None,

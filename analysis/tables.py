@@ -27,7 +27,7 @@ from wire import wire
 CARD = wire.POSTCARD.const
 ROW_GROUP = 1 << 20
 ZSTD_LEVEL = 1  # level 3 takes a third longer and saves a hundredth
-MOST_CATEGORIES = 0xFFFF  # of an Enum, and of flow numbers of 16 bits
+MOST_CATEGORIES = 0xFFFF  # from so many flows on, 5-tuples are text instead of an Enum, and flow numbers have 32 bits
 FIRST_COLUMNS = ("enqueue_mono_ns", "mono_ns", "rx_mono_ns", "flow")
 
 
@@ -69,7 +69,7 @@ def tcp_columns(tcp: Columns) -> dict[str, np.ndarray | pl.Series]:
 def joined_columns(
     run: Run, queue: Columns, segments: Segments, trace: TraceByFlow
 ) -> dict[str, np.ndarray | pl.Series]:
-    """The joined table. A packet's fields of an absent or unknowing trace record are null."""
+    """The joined table. A trace field is null if the packet has no trace record, or if the record lacks the field."""
     rows = segments.rows
     whole = len(rows) == len(queue["flags"])
 
@@ -81,7 +81,7 @@ def joined_columns(
         missing = at == NONE
         if not len(values):
             return pl.Series(name, np.zeros(len(at), dtype=values.dtype)).set(pl.Series(missing), None)
-        if name != "in_flight_packets":  # estimated where the trace does not know it
+        if name != "in_flight_packets":  # never missing: estimated for records without it
             missing = missing | ~known(run.tcp, name)[np.maximum(at, 0)]
         return pl.Series(name, values[np.maximum(at, 0)]).set(pl.Series(missing), None)
 
@@ -112,8 +112,9 @@ def joined_columns(
 def table(columns: Mapping[str, np.ndarray | pl.Series], flows: Flows) -> pl.DataFrame:
     """The columns in file order, with the 5-tuple of each row's flow unless there are MAX_FLOWS flows or more.
 
-    An Enum has each 5-tuple once, but every reader of the file reads all of them. With MOST_CATEGORIES or more
-    5-tuples, strings are smaller and faster: with 300,000 connections and 6 million rows a third of the file's size.
+    An Enum stores each 5-tuple once, but every reader of the file must read the whole list of 5-tuples. From
+    MOST_CATEGORIES 5-tuples on, strings are smaller and faster: with 300,000 connections and 6 million rows the file is
+    a third of the size.
     """
     first = [name for name in FIRST_COLUMNS if name in columns]
     frame = pl.DataFrame(dict(columns)).select(pl.col(first), pl.exclude(first))

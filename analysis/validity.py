@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis import finite_flows, imported, open_loop
+from analysis import finite_flows, imported, open_loop, programs, stopped
 from analysis.exactness import idle_rtt_reason, in_virtual_time
 from analysis.fidelity import fidelity_reasons
 from analysis.ledger import Entries, ledger_reasons, number
@@ -16,6 +16,7 @@ from analysis.targets import rules
 from hosts.traffic.idle_rtt import HEADER, PAYLOAD
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 from lib.terminal import one_line
+from runs.verdict import Area
 
 MAX_IDLE_RTT_ERROR, MAX_IDLE_RTT_ERROR_NS = 0.05, 200_000  # the larger applies: hosts need some time for a ping
 MAX_MISSING_WINDOW_RTTS = 10
@@ -46,9 +47,11 @@ def reasons_against(
         *run.not_as_recorded,
         *run.problems,
         *_traffic_reasons(run, queue, window),
+        *stopped.reasons(run, queue, window),
         *ledger_reasons(run, entries),
         *_open_loop_reasons(run, entries),
         *finite_flows.reasons(run, window),
+        *programs.reasons(run, window),
         *fidelity_reasons(run, facts, port, complete),
         *_path_reasons(run, utilization),
         *settings_reasons(run, queue, port, complete),
@@ -94,7 +97,7 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     if "traffic" in run.unread:
         return reasons
     traffic = run.documents["traffic"]
-    generator = "open-loop" if open_loop.is_open_loop(run) else run.spec.get("generator", "iperf3")
+    generator = run.spec.get("generator", "iperf3") or run.spec.get("traffic")
     unsaid = [name for name in ("errors", "groups", "flows") if not isinstance(traffic.get(name), list)]
     unsaid += [name for name in ("start_mono_ns", "end_mono_ns") if not is_time(traffic.get(name))]
     if unsaid:
@@ -109,7 +112,7 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
             name = group.get("cc") if isinstance(group, dict) else "?"
             whose = "" if name is None else f" of the {one_line(name)} group"
             reasons.append(f"traffic: {generator}{whose} ended with status {one_line(status)}; see logs/")
-    if "groups" not in unsaid and not groups and not run.spec.get("transfers"):
+    if "groups" not in unsaid and not groups and not run.spec.get("transfers") and not run.spec.get("program"):
         reasons.append("traffic.json: names no group of flows; it is of another version or damaged")
     if traffic.get("generator", generator) != generator:
         reasons.append(
@@ -117,8 +120,10 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
         )
     asked = sum(flows for group in run.spec["groups"] if isinstance(flows := group.get("flows"), int))
     asked += run.spec["datagram_flows"] if open_loop.is_open_loop(run) else 0
-    if asked != len(run.traffic):
-        reasons.append(f"traffic: {asked} flows were asked for, traffic.json names {len(run.traffic)}; see logs/")
+    asked += sum(group["flows"] for group in run.spec.get("datagrams") or ())
+    planned = sum(not entry.get("program") for entry in run.traffic)
+    if asked != planned:
+        reasons.append(f"traffic: {asked} flows were asked for, traffic.json names {planned}; see logs/")
     unseen = [entry["id"] for entry in run.traffic if entry["flow"] < 0 and not entry["silent"]]
     if unseen:
         reasons.append(
@@ -128,7 +133,7 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
 
 
 def _open_loop_reasons(run: Run, entries: Entries) -> list[str]:
-    if not open_loop.is_open_loop(run):
+    if not open_loop.has_datagrams(run):
         return []
     return [*open_loop.datagram_reasons(entries), *open_loop.lateness_reasons(run)]
 
@@ -145,8 +150,8 @@ def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
         allowed_ns = max(MAX_IDLE_RTT_ERROR * asked, MAX_IDLE_RTT_ERROR_NS)
         if abs(least - expected) > allowed_ns:
             reasons.append(
-                f"delay: the idle path's RTT was {least / 1e6:.3f} ms, asked were {asked / 1e6:.3f} ms (an echo takes "
-                f"{expected / 1e6:.3f} ms); allowed is an "
+                f"{Area.DELAY}: the idle path's RTT was {least / 1e6:.3f} ms, asked were {asked / 1e6:.3f} ms (an echo "
+                f"takes {expected / 1e6:.3f} ms); allowed is an "
                 f"error of {allowed_ns / 1e6:.3f} ms: check where the delay is set"
             )
     elif "idle_rtt" not in run.unread:

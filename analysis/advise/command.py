@@ -1,30 +1,39 @@
 # SPDX-License-Identifier: MIT
-"""The command `advise`."""
+"""The command `advise`, as far as it reads stored runs. experiments/advise.py adds the measurement (MEASURE=1)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from analysis.advise import parameters
-from analysis.advise.parameters import KEYS, Question
+from analysis.advise.parameters import FORMS, Question
+from lib import units
 from lib.errors import BadValue, SpecError
+from lib.terminal import complain, say
 
-__all__ = ["KEYS", "run"]
+Measure = Callable[[Question], Sequence[str]]
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Prints what each rule asks for; returns the exit status. Raises SpecError."""
-    as_json = given.pop("json", "0") == "1"
+def run(given: dict[str, Any], errors: list[BadValue], measure: Measure | None = None) -> int:
+    """Prints the advice; returns the exit status. `measure` gives the lines of a measurement. Raises SpecError."""
+    as_json, form = given.pop("json", "0") == "1", given.pop("advise", FORMS[0])
+    if form not in FORMS:
+        errors.append(BadValue("ADVISE", form, f"is not known; allowed: {', '.join(FORMS)}"))
+    if measure and as_json:
+        errors.append(BadValue("JSON", "1", "has no measurement; allowed: without MEASURE=1"))
     if errors:
         raise SpecError([*errors, *_more_errors(given)])
     question = parameters.read(given)
     directory = Path(question.evidence) if "evidence" in given else CHECKOUT / question.evidence
     if "evidence" in given and not directory.is_dir():
         raise SpecError([BadValue("EVIDENCE", question.evidence, "is no directory; allowed: one with runs or tables")])
+    for line in units.notes(given):
+        complain(line)
     try:
-        _answer(question, directory, as_json)
+        _answer(question, directory, as_json, form == "full", measure(question) if measure else ())
     except SystemExit:  # raised by rich if the reader of stdout has ended
         raise BrokenPipeError from None
     return 0
@@ -38,10 +47,15 @@ def _more_errors(given: dict[str, object]) -> list[BadValue]:
     return []
 
 
-def _answer(question: Question, directory: Path, as_json: bool) -> None:
-    from analysis.advise import evidence, judge, rules, show
+def _answer(question: Question, directory: Path, as_json: bool, full: bool, measured: Sequence[str]) -> None:
+    from analysis.advise import brief, evidence, judge, rules, show
 
     runs = evidence.load(directory)
+    if not as_json:
+        for line in brief.lines(question.link, runs, measured):
+            say(line)
+    if not (as_json or full):
+        return
     rows = [
         show.AdviceRow(advice, judge.judge(advice.rule, question.link, runs.runs))
         for advice in rules.advise(question.link)
@@ -49,4 +63,5 @@ def _answer(question: Question, directory: Path, as_json: bool) -> None:
     if as_json:
         print(show.as_json(question, rows, runs))
     else:
+        say("")
         show.print_table(question, rows, runs)

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from analysis.theory import short_flows, single_flow, tiny_buffers
-from lib.frames import wire_bytes_of_ip
+from lib.frames import ETHERNET_BYTES, wire_bytes_of_ip
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,14 @@ class Link:
         return short_flows.mixed_bursts(dict(self.flow_packets))
 
     def bytes(self, packets: float) -> float:
-        """Bytes of full packets on the wire. The literature's rate x time counts these bytes."""
-        return packets * self.wire_bytes
+        """Bytes of full packets in a buffer: frames as a switch stores them, and as BUF=300kB counts them."""
+        return packets * (self.mtu_bytes + ETHERNET_BYTES)
+
+    @property
+    def bdp_wire_bytes(self) -> float:
+        """C x RTT, as the literature counts: frame overhead included."""
+        return self.rate_bps * self.rtt_ns / 8e9
 
     def time_s(self, packets: float) -> float:
         """Transmission time of full packets in s."""
-        return self.bytes(packets) * 8 / self.rate_bps
+        return packets * self.wire_bytes * 8 / self.rate_bps

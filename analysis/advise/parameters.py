@@ -20,6 +20,7 @@ from lib.words import PATHS, SWITCH, Key
 
 TYPICAL_LOAD = "0.8"  # of the second paper's Figures 10 and 12
 MOST_SIZES = 1000
+FORMS = ("brief", "full")
 LARGEST_FLOW_PACKETS = 10**9
 
 
@@ -71,14 +72,16 @@ PARAMETERS: dict[str, Parameter] = {
         "10000", whole_number(1, 10**12), "long flows that share the link at one time, in congestion avoidance"
     ),
     "cc": Parameter(
-        "reno",
+        "cubic",
         choice(*ALGORITHMS, problem="has no rule in the papers"),
         f"congestion control of the flows: {', '.join(ALGORITHMS)}",
     ),
     "util": Parameter(
         "0.99", _number("0.001", "1", percent=True), "utilization that is wanted of the link: 0.99 or 99%"
     ),
-    "mtu": Parameter("1500", whole_number(46, 65535), "IP bytes of a full packet; 38 more are counted on the wire"),
+    "mtu": Parameter(
+        "1500", whole_number(46, 65535), "IP bytes of a full packet: 14 more in a buffer, 38 more on the wire"
+    ),
     "delta": Parameter(
         "1",
         _number("1", "1e+06"),
@@ -107,7 +110,7 @@ PARAMETERS: dict[str, Parameter] = {
         None, _flow_sizes, "sizes of short flows, each with how often it comes: 14p, or 14p:3,45kB:1"
     ),
     "sram": Parameter("1250000b", quantity("bytes", exact=False), "largest buffer in on-chip SRAM"),
-    "package": Parameter("32MB", quantity("bytes", exact=False), "largest buffer in the chip's package"),
+    "package": Parameter("32MiB", quantity("bytes", exact=False), "largest buffer in the chip's package"),
     "evidence": Parameter("docs/results", _path, "directory with run tables or runs to hold the rules against"),
 }
 
@@ -116,7 +119,12 @@ KEYS = {
     **{key: Key(row.meaning, row.default or "") for key, row in PARAMETERS.items()},
     "cc": Key(PARAMETERS["cc"].meaning, PARAMETERS["cc"].default or "", tuple(ALGORITHMS)),
     "evidence": Key(PARAMETERS["evidence"].meaning, PARAMETERS["evidence"].default or "", PATHS),
-    "json": Key("1: print JSON. As tc has it, kB is 1024 bytes and kbps is bytes per second", "0", SWITCH),
+    "advise": Key("full: every rule with its assumptions and our runs; brief: five lines", "brief", FORMS),
+    "measure": Key(
+        "1: measure the least buffer of this link in virtual time, scaled down where it must be", "0", SWITCH
+    ),
+    "results": Key("with MEASURE=1: the directory for its runs", "results", PATHS),
+    "json": Key("1: print JSON", "0", SWITCH),
 }
 
 

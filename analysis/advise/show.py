@@ -107,7 +107,7 @@ def _row_document(question: Question, row: AdviceRow) -> dict[str, Any]:
             "packets": advice.packets,
             "whole_packets": whole(advice.packets),
             "bytes": size,
-            "bits": size * 8,
+            "wire_bits": advice.packets * question.link.wire_bytes * 8,  # rate x time, as the literature counts
             "time_s": question.link.time_s(advice.packets),
             "ram_bits": ram_bits(size),
         },
@@ -122,8 +122,9 @@ def _row_document(question: Question, row: AdviceRow) -> dict[str, Any]:
 def _headline(link: Link) -> list[str]:
     n = f"{link.flows} flow{'s' if link.flows > 1 else ''}"
     rate, rtt = show_units(link.rate_bps, "rate"), show_units(link.rtt_ns, "time")
-    size = link.bytes(link.bdp)
-    bdp = f"BDP {si(size, 'B')} = {si(size * 8, 'bit')} = {link.bdp:,.{1 if link.bdp < 1000 else 0}f} packets"
+    size = link.bdp_wire_bytes
+    packets = f"{link.bdp:,.{1 if link.bdp < 1000 else 0}f} packets"
+    bdp = f"BDP {si(size, 'B')} = {si(size * 8, 'bit')} on the wire = {packets}"
     return [
         f"{rate}, RTT {rtt}, {n} of {link.cc}, UTIL {link.utilization:g}, MTU {link.mtu_bytes}",
         f"{bdp}, BDP/n = {link.fair_window:.4g} packets",
@@ -138,7 +139,7 @@ def _cells(question: Question, advice: Advice) -> tuple[str, str, str, str, str]
     return (
         si(size, "B"),
         si(size * 8, "bit"),
-        f"{packets:,}",
+        f"{packets}p",
         si(question.link.time_s(packets), "s"),
         memory_class(size, question.limits),
     )
@@ -193,7 +194,7 @@ def _evidence_lines(verdict: Verdict, promised: str, link: Link) -> list[str]:
 
 def _footnotes(question: Question, runs: Evidence) -> list[str]:
     lines = [
-        "Bytes are rate x time, as the papers count: packets of MTU + 38 bytes on the wire; k is 1000.",
+        "Bytes of a buffer: frames of MTU + 14, as in BUF=300kB. Times and the BDP: packets of MTU + 38 on the wire.",
         f"Memory: {SOURCE}.",
         "holds: every assumption does (yes), one does not (NO), or these inputs do not say (?).",
         f"Our runs: {len(runs.runs)} counted, {runs.left_out} left out (not valid, mixed, not tail-drop, or repeated)"

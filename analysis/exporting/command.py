@@ -17,7 +17,7 @@ from runs.names import SUMMARY
 from runs.spec_file import the_repetition
 
 FORMATS = ("csv", "parquet", "pcapng", "flent", "telemetry-report")
-DIRECTORIES = ("csv", "parquet")  # which are several files
+DIRECTORIES = ("csv", "parquet")  # these formats write a directory, all others a file
 KEYS = {
     "run": Key("a repetition, or a run with one: results/latest/rep-1", values=PATHS),
     "format": Key(
@@ -31,8 +31,8 @@ KEYS = {
 
 
 def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Writes what was asked for, whole or not at all; of a run that is not valid stderr says so. Returns the exit
-    status. Raises SpecError, InputError.
+    """Writes the whole export or nothing, and warns on stderr if the run is not valid. Returns the exit status. Raises
+    SpecError, InputError.
     """
     asked = _read(given, errors)
     try:
@@ -55,15 +55,15 @@ def _read(given: dict[str, str], errors: list[BadValue]) -> tuple[Path, str, Pat
 
 
 def _export(repetition: Path, kind: str, output: Path) -> int:
-    """Beside its place first, then into it."""
+    """Writes into a temporary directory beside `output`, then renames the result."""
     if output.exists():
         raise InputError(f"{output}: is there already; allowed: a new name, or remove it")
     if not output.absolute().parent.is_dir():
         raise InputError(f"{output}: there is no directory {output.parent}; make it first")
     whole.check(repetition, derived=[SUMMARY])
-    # A directory of our own: in /tmp, another user could have made a link of any name that can be guessed.
-    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as own:
-        part = Path(own) / output.name
+    # A private directory: in /tmp, another user could have placed a link under any predictable name.
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as private:
+        part = Path(private) / output.name
         if kind in DIRECTORIES:
             part.mkdir()
         count = _writer(kind)(repetition, part)

@@ -112,7 +112,9 @@ def data(repetition: Path) -> dict[str, Any]:
 def _raw(
     run: Run, rows: np.ndarray, start: int, step: int, t: list[float], rates: np.ndarray
 ) -> list[dict[str, float]]:
-    """Each step's rate, with window, RTT and pacing rate of the last of the flow's `rows` of Run.tcp before its end."""
+    """Each step's rate, with cwnd, RTT and ssthresh of the flow's last trace record before the step's end. `rows` are
+    the flow's rows of Run.tcp.
+    """
     tcp = run.tcp
     ends = start + step * (1 + np.arange(len(t)))
     last = np.searchsorted(tcp["mono_ns"][rows], ends, side="right") - 1

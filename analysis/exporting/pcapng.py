@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Exports postcards as datagrams in a pcapng file with ns: the bytes of the wire format behind synthetic Ethernet, IPv4
-and UDP headers (documentation addresses, RFC 5737). Times are those of the collector's kernel.
+and UDP headers (documentation addresses, RFC 5737). Times are those of the collector's kernel. The file's comment
+describes the run (analysis/described.py).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import IO
 
 import numpy as np
 
-from analysis import imported, whole
+from analysis import described, imported, whole
 from lib import regular
 from lib.errors import InputError
 from runs.names import POSTCARDS_FILE
@@ -38,7 +39,7 @@ def write(repetition: Path, output: Path) -> int:
         )
     count = 0
     with output.open("wb") as file:
-        write_head(file)
+        write_head(file, described.options(described.describe(repetition)))
         for cards, _, real_ns in stored(repetition):
             file.write(packets(datagrams(cards, wire.POSTCARD.const["POSTCARD_UDP_PORT"]), real_ns).tobytes())
             count += len(cards)
@@ -77,9 +78,9 @@ def stored(repetition: Path) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarra
         )
 
 
-def write_head(file: IO[bytes]) -> None:
-    """Writes the section header and one Ethernet interface with times in ns."""
-    section = _words(PCAPNG["PCAPNG_BYTE_ORDER"]) + (1).to_bytes(2, "little") + bytes(2) + b"\xff" * 8
+def write_head(file: IO[bytes], options: bytes = b"") -> None:
+    """Writes the section header with these options, and one Ethernet interface with times in ns."""
+    section = _words(PCAPNG["PCAPNG_BYTE_ORDER"]) + (1).to_bytes(2, "little") + bytes(2) + b"\xff" * 8 + options
     resolution = (9).to_bytes(2, "little") + (1).to_bytes(2, "little") + bytes([NANOSECONDS, 0, 0, 0]) + _words(0)
     interface = (PCAPNG["PCAPNG_ETHERNET"]).to_bytes(2, "little") + bytes(2) + _words(0) + resolution
     for kind, body in ((PCAPNG["PCAPNG_SECTION"], section), (PCAPNG["PCAPNG_INTERFACE"], interface)):

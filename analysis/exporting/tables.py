@@ -16,7 +16,7 @@ import polars as pl
 from analysis import whole
 from lib import parquet
 from lib.errors import InputError
-from wire import wire
+from wire import formats
 
 TABLES = ("postcards", "tcp", "joined", "distributions", "flows")
 # Columns that are no field in wire/*.def.
@@ -95,6 +95,6 @@ def meaning(column: str) -> str:
 def _remarks() -> dict[str, str]:
     remarks: dict[str, str] = {}
     for name in ("tcp_record", "postcard"):
-        text = (wire.HERE / f"{name}.def").read_text()
+        text = (formats.HERE / f"{name}.def").read_text()
         remarks.update(re.findall(r"^FIELD\(\d+, (\w+)\)\s*(?:// (.*))?$", text, re.M))
     return remarks

@@ -8,14 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 NAMES = (
-    "queue_and_windows", "queue_depth_distribution", "completion_times", "window_distribution", "utilization",
-    "zoom_on_loss",
+    "queue_and_windows", "queue_depth_distribution", "queueing_delay", "program_rates", "throughput",
+    "completion_times", "window_distribution", "depth_against_window", "utilization", "zoom_on_loss",
 )  # fmt: skip
-OF_WINDOWS = ("window_distribution",)
+OF_WINDOWS = ("throughput", "window_distribution", "depth_against_window")
 OF_FINITE_FLOWS = ("completion_times",)
+OF_PROGRAMS = ("program_rates",)
 LACKING = {  # data that an imported run may lack -> figures that need them
-    "trace": OF_WINDOWS,
-    "postcards": ("utilization", "zoom_on_loss"),
+    "trace": ("window_distribution", "depth_against_window"),
+    "postcards": ("utilization", "zoom_on_loss", "queueing_delay", "throughput", "depth_against_window"),
     "depths": ("queue_depth_distribution",),
     "times": ("queue_and_windows",),
 }
@@ -28,8 +29,14 @@ def names(spec: dict[str, Any]) -> tuple[str, ...]:
     left_out = (
         {name for lack in lacks if lack in LACKING for name in LACKING[lack]} if isinstance(lacks, list) else set()
     )
-    if spec.get("traffic") == "open-loop" or (spec.get("transfers") and not spec["groups"]):
+    if isinstance(imported, dict) and "sojourn_ns" in (imported.get("unknown_postcard_fields") or ()):
+        left_out.add("queueing_delay")
+    if spec.get("traffic") == "open-loop" or (
+        not spec.get("groups") and (spec.get("transfers") or spec.get("program"))
+    ):
         left_out |= set(OF_WINDOWS)
     if not spec.get("transfers"):
         left_out |= set(OF_FINITE_FLOWS)
+    if not spec.get("program"):
+        left_out |= set(OF_PROGRAMS)
     return tuple(name for name in NAMES if name not in left_out)

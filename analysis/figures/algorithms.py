@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
-from analysis.figures.common import BLUE, GREEN, GREY, PURPLE, RED, SKY
+from analysis.figures.common import BLUE, DISTINCT, GREEN, GREY, ORANGE, PURPLE, RED, SKY
 
-NAMES = {"reno": "Reno", "cubic": "Cubic", "bbr": "BBR", "bbr2": "BBRv2", "scalable": "Scalable"}
-COLORS = {"reno": BLUE, "cubic": RED, "bbr": GREEN, "bbr2": SKY, "scalable": PURPLE}
-MARKERS = {"reno": "o", "cubic": "s", "bbr": "^", "bbr2": "v", "scalable": "D"}
+NAMES = {
+    "reno": "Reno", "cubic": "Cubic", "bbr": "BBR", "bbr2": "BBRv2", "bbr3": "BBRv3", "scalable": "Scalable",
+    "scalable_50": "Scalable (Linux 5.5)",
+}  # fmt: skip
+COLORS = {
+    "reno": BLUE, "cubic": RED, "bbr": GREEN, "bbr2": SKY, "bbr3": ORANGE, "scalable": PURPLE, "scalable_50": PURPLE,
+}  # fmt: skip
+MARKERS = {"reno": "o", "cubic": "s", "bbr": "^", "bbr2": "v", "bbr3": "<", "scalable": "D", "scalable_50": "D"}
 
 
 def name(cc: str) -> str:
@@ -23,3 +28,9 @@ def color(cc: str) -> str:
 def marker(cc: str) -> str:
     """The algorithm's marker; a circle if it is not listed here."""
     return MARKERS.get(cc, "o")
+
+
+def colors(kinds: list[str]) -> dict[str, str]:
+    """A colour for each algorithm: its own, another one where it has none."""
+    free = [color for color in DISTINCT if color not in [COLORS.get(kind) for kind in kinds]]
+    return {kind: COLORS.get(kind) or free[number % len(free)] for number, kind in enumerate(kinds)}

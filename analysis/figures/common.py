@@ -3,26 +3,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import textwrap
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from analysis import groups
 from analysis.amounts import count, si
+from analysis.groups import in_order
+from analysis.metrics import TCP
 from hosts.traffic.open_loop import flow_packets
+from lib import units
+from lib.frames import ETHERNET_BYTES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
 
     from analysis.analyse import Analysis
+    from analysis.load import Run
 
+TITLE_LETTERS = 150  # of a line
 COLUMNS = 1200  # pixel columns of the widest axes at report width
 MAX_DROPS_DRAWN = 4000
-# Okabe and Ito's palette, which is distinct under every common kind of colour blindness.
-BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, YELLOW = "#CC79A7", "#56B4E9", "#F0E442"
-BLACK, GREY = "#000000", "#767676"
-DISTINCT = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, BLACK, YELLOW)
+# After Okabe and Ito's palette, whose light colours are darkened: lines have a contrast of 3 to the paper, text of 4.5
+# (WCAG 2.1 AA), on white and in a dark page, where style.css inverts figures. tests/test_colors.py computes both.
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#B87400", "#00805D", "#D55E00"
+PURPLE, SKY, OLIVE, BROWN = "#CC79A7", "#3A95CC", "#8C7A00", "#7A5230"
+BLACK, GREY, LABEL_RED = "#000000", "#767676", "#B84A00"
+DISTINCT = (BLUE, ORANGE, GREEN, PURPLE, BROWN, RED, BLACK, OLIVE)
+LINES = (*DISTINCT, SKY, GREY)
+TEXTS = (BLUE, GREEN, BLACK, GREY, LABEL_RED, "#B00000")
 
 Data = dict[str, Any]
 
@@ -39,20 +52,79 @@ def run_facts(a: Analysis) -> Data:
         "text": text,
         "valid": not a.reasons,
         "bdp": spec["bdp_packets"],
+        "unit": unit_of(spec),
         "buffer": buffer,
-        "flows": len(a.run.traffic) or sum(group.get("flows") or 0 for group in spec["groups"]),
+        "flows": sum(entry["tuple"].protocol == TCP for entry in a.run.traffic) or _long_flows(spec),
         "open_loop": spec.get("traffic") == "open-loop",
+        "rules": spec.get("traffic") not in ("open-loop", "program"),  # those of long flows
+        "windows": spec.get("traffic") != "open-loop" and bool(not spec.get("program") or len(a.windows.mono_ns)),
         "warmup_s": (a.window.start_ns - a.window.traffic_start_ns) / 1e9,
         "end_s": (a.window.end_ns - a.window.traffic_start_ns) / 1e9,
     }
 
 
+class Unit(NamedTuple):
+    """A unit of the queue's depth: its name, and its size in packets."""
+
+    name: str
+    packets: float
+
+    def text(self, packets: float) -> str:
+        return f"{packets / self.packets:.3g} {self.name}" if self.packets != 1 else f"{packets:.0f}"
+
+
+PACKETS = Unit("packets", 1)
+
+
+def unit_of(spec: Data) -> Unit:
+    """The unit in which the user gave the buffer: BDP, kB, ms or packets."""
+    try:
+        given = units.parse(str(spec.get("buffer_given")), ("bdp", "packets", "bytes", "time"))
+    except ValueError:  # an imported run has none
+        return PACKETS
+    return {
+        "packets": PACKETS,
+        "bdp": Unit("BDP", spec["bdp_packets"]),
+        "bytes": Unit("kB", 1000 / (spec["mtu_bytes"] + ETHERNET_BYTES)),
+        "time": Unit("ms", spec["rate_bps"] / (8e3 * spec["wire_bytes"])),
+    }[given.dimension]
+
+
+def flow_classes(run: Run) -> dict[int, str]:
+    """Id of each flow of traffic.json -> its class."""
+    return {entry["id"]: name for entry, name in zip(run.traffic, groups.flow_classes(run), strict=True)}
+
+
+def _long_flows(spec: Data) -> int:
+    return sum(group.get("flows") or 0 for group in spec["groups"])
+
+
 def traffic_text(spec: Data) -> str:
     """The traffic in a few words."""
-    if spec.get("traffic") == "open-loop":
+    if spec.get("load") is not None and not spec.get("datagrams"):
         return f"{spec['load']:g} of the rate open-loop ({sizes_text(spec['sizes'])}, {spec['arrivals']})"
-    long_flows = [f"{group.get('flows')} {group['cc']}" for group in spec["groups"]]
-    return " + ".join([*long_flows, *map(transfers_text, spec.get("transfers") or ())])
+    programs = [programs_text(spec["program"])] if spec.get("program") else []
+    return " + ".join([*map(group_text, in_order(spec)), *programs])
+
+
+def group_text(group: Data) -> str:
+    """A group in a few words, with what it has for itself."""
+    if "kind" in group:
+        text = transfers_text(group)
+    elif "cc" in group:
+        text = f"{group.get('flows')} {group['cc']}"
+    else:
+        text = f"{group.get('load'):g} of the rate in UDP ({sizes_text(group['sizes'])}, {group.get('arrivals')})"
+    own = []
+    if group.get("rtt_ns"):
+        rtts = group.get("rtts_ns") or [group["rtt_ns"]]
+        least, most = min(rtts), max(*rtts, group["rtt_ns"] + (group.get("rtt_spread_ns") or 0))
+        own.append(si(least / 1e9, "s") if least == most else f"{si(least / 1e9, 's')} to {si(most / 1e9, 's')}")
+    own += [f"access {si(group['access_bps'], 'b/s')}"] if group.get("access_bps") else []
+    own += [f"window {group['window_packets']}"] if group.get("window_packets") else []
+    own += [f"paced {group['pacing']}"] if group.get("pacing") else []
+    own += [f"ECN {group['ecn']}"] if group.get("ecn") else []
+    return f"{text} [{', '.join(own)}]" if own else text
 
 
 def sizes_text(sizes: str) -> str:
@@ -66,6 +138,15 @@ def transfers_text(group: Data) -> str:
     if group["kind"] == "closed-loop":
         return f"{group.get('users')} users of {group['cc']} ({group.get('sizes_given')})"
     return f"{group.get('load') or 0:g} of the rate in {group['cc']} flows ({group.get('sizes_given')})"
+
+
+def programs_text(program: Data) -> str:
+    """The user's own programs in a few words, each with its first argument if that is no option: as an interpreter's
+    script.
+    """
+    words = ([word for word in program.get(key, ())[:2] if not word.startswith("-")] for key in ("server", "client"))
+    server, client = (" ".join(PurePath(word).name for word in two) for two in words)
+    return f"{client} from {server}" if program.get("server_at") == "sender" else f"{client} to {server}"
 
 
 def seconds(a: Analysis, mono_ns: np.ndarray) -> np.ndarray:
@@ -144,7 +225,7 @@ def label(figure: Figure, facts: Data) -> None:
     text, look = facts["text"], {"color": GREY}
     if not facts["valid"]:
         text, look = f"NOT VALID (see report)   {text}", {"color": "#B00000", "weight": "bold"}
-    figure.suptitle(text, fontsize=9, x=0.01, ha="left", **look)
+    figure.suptitle(textwrap.fill(text, TITLE_LETTERS), fontsize=9, x=0.01, ha="left", **look)
 
 
 def tidy(ax: Axes) -> None:
@@ -161,6 +242,26 @@ def level(ax: Axes, y: float, text: str, color: str = BLACK, style: str = "--", 
     ax.annotate(
         text, (1, y), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
         va="center", fontsize=size, color=color, annotation_clip=False,
+    )  # fmt: skip
+
+
+def in_unit(axis: XAxis | YAxis, facts: Data) -> None:
+    """Ticks in the user's unit on an axis in packets whose limits are set."""
+    from matplotlib.ticker import MaxNLocator
+
+    size = facts["unit"].packets
+    low, high = (end / size for end in axis.get_view_interval())
+    ticks = [tick for tick in MaxNLocator(6).tick_values(low, high) if low <= tick <= high]
+    axis.set_ticks([tick * size for tick in ticks], [f"{tick:.6g}" for tick in ticks])
+
+
+def beside(ax: Axes, x: float, height: float, text: str, color: str = BLACK) -> None:
+    """Text beside x at a height (share of the axes), on the side where there is room."""
+    low, high = ax.get_xlim()
+    is_left = x < (low + high) / 2
+    ax.annotate(
+        text, (x, height), xycoords=("data", "axes fraction"), xytext=(5 if is_left else -5, 0),
+        textcoords="offset points", ha="left" if is_left else "right", va="center", fontsize=8, color=color,
     )  # fmt: skip
 
 

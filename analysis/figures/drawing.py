@@ -53,6 +53,7 @@ def draw(name: str, data: dict[str, Any], directory: str) -> None:
 def save(figure: Figure, directory: Path, name: str, dpi: int = PNG_DPI) -> None:
     """Writes <directory>/<name>.png and .svg. Raises OSError."""
     figure.savefig(directory / f"{name}.png", dpi=dpi, metadata={"Software": "bufferscope"})
+    figure.set_layout_engine("none")  # the layout is in its place: the second file needs not compute it again
     figure.savefig(directory / f"{name}.svg", dpi=dpi, metadata={"Date": None, "Creator": "bufferscope"})
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures import bands, common
-from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, RED, Data
+from analysis.figures.common import BLACK, BLUE, GREY, LABEL_RED, ORANGE, RED, Data
 from analysis.flow_distribution import MANY_FLOWS
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def prepare(a: Analysis) -> Data:
             common.envelope(common.seconds(a, a.run.tcp["mono_ns"][rows]), a.trace.in_flight[rows], 0, end, columns)
             for _, rows in chosen
         ],
-        "ccs": [entry["cc"] for entry, _ in chosen],
+        "ccs": [common.flow_classes(a.run)[entry["id"]] for entry, _ in chosen],
         "ids": [entry["id"] for entry, _ in chosen],
         **({"bands": _bands(a, groups, end)} if many else {}),
     }
@@ -57,21 +57,22 @@ def _bands(a: Analysis, groups: list[tuple[Data, np.ndarray]], end: float) -> Da
     """Percentiles over flows of the packets in flight, at BAND_COLUMNS times."""
     times = np.linspace(0, end, BAND_COLUMNS)
     series = ((common.seconds(a, a.run.tcp["mono_ns"][rows]), a.trace.in_flight[rows]) for _, rows in groups)
-    ccs = [entry["cc"] for entry, _ in groups]
+    classes = common.flow_classes(a.run)
+    ccs = [classes[entry["id"]] for entry, _ in groups]
     return {"times": times, "kinds": bands.by_algorithm(ccs, bands.at_times(series, times)), "ccs": ccs}
 
 
 def draw(data: Data) -> Figure:
-    """Three axes with one time axis; only the first for open-loop traffic, which has no windows."""
+    """Three axes with one time axis; only the first for traffic without windows: datagrams."""
     facts = data["facts"]
-    if facts["open_loop"]:
+    if not facts["windows"]:
         figure, axes = common.new_figure(facts, 3.2)
     else:
         figure, axes = common.new_figure(facts, 7.2, 3, sharex=True, height_ratios=(1.15, 1, 1))
     for ax in axes:
         common.shade_warmup(ax, facts)
     _draw_queue(axes[0], data)
-    if not facts["open_loop"]:
+    if facts["windows"]:
         _draw_total(axes[1], data)
         if "bands" in data:
             _draw_bands(axes[2], data)
@@ -91,15 +92,16 @@ def _draw_queue(ax: Axes, data: Data) -> None:
     top = max(buffer or 0, deepest) * 1.12 + 0.5
     ax.set_ylim(0, top)
     if buffer:
-        common.level(ax, buffer, f"buffer {buffer}")
+        common.level(ax, buffer, f"buffer {facts['unit'].text(buffer)}")
     if len(data["drops"]):
         height = np.full(len(data["drops"]), top * 0.965)
         ax.plot(data["drops"], height, "|", color=RED, markersize=5, markeredgewidth=0.7, rasterized=len(height) > 500)
         ax.annotate(
-            "drops", (1, top * 0.965), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
-            va="center", fontsize=8, color=RED, annotation_clip=False,
+            "drops", (1, top), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
+            va="center", fontsize=8, color=LABEL_RED, annotation_clip=False,
         )  # fmt: skip
-    ax.set_ylabel("queue depth (packets)")
+    common.in_unit(ax.yaxis, facts)
+    ax.set_ylabel(f"queue depth ({facts['unit'].name})")
 
 
 def _draw_total(ax: Axes, data: Data) -> None:
@@ -113,9 +115,10 @@ def _draw_total(ax: Axes, data: Data) -> None:
         ax.set_ylim(0, high * 1.15)
     else:
         common.say(ax, "no trace of the windows")
-    common.level(ax, facts["bdp"], f"BDP {facts['bdp']}", GREY)
+    common.level(ax, facts["bdp"], "BDP", GREY)
     common.level(ax, facts["bdp"] + facts["buffer"], "BDP + buffer", BLACK)
-    ax.set_ylabel("aggregate window (packets)")
+    common.in_unit(ax.yaxis, facts)
+    ax.set_ylabel(f"aggregate window ({facts['unit'].name})")
 
 
 def _draw_each(ax: Axes, data: Data) -> None:

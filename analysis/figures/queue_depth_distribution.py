@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures import common
-from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, RED, Data
+from analysis.figures.common import BLACK, BLUE, GREY, LABEL_RED, ORANGE, Data
 from analysis.sums import percentile
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from analysis.analyse import Analysis
@@ -62,7 +61,7 @@ def draw(data: Data) -> Figure:
     deepest = len(counts) * width
     buffer = common.buffer_shown(facts, deepest)
     ax.set_xlim(-0.5, max(buffer or 0, deepest) * 1.04 + 1)
-    ax.set_xlabel("queue depth that a packet found on arrival (packets)")
+    ax.set_xlabel(f"queue depth that a packet found on arrival ({facts['unit'].name})")
     ax.set_ylabel("share of packets (%)")
     if not data["packets"]:
         common.say(ax, "no packets in the measurement window")
@@ -78,27 +77,20 @@ def draw(data: Data) -> Figure:
         ax.legend(loc="center right", frameon=False, fontsize=8)
     needed = facts["bdp"] / max(facts["flows"], 1) ** 0.5
     unused = facts["buffer"] - needed
-    if unused > 0 and not facts["open_loop"]:
+    if unused > 0 and facts["rules"]:
         ax.axvspan(-0.5, unused, color=SHADE, linewidth=0, zorder=0)
-        _note(ax, unused / 2, "not needed by BDP/√n", GREY, "center")
-    lines = [(buffer, f"buffer {buffer}", BLACK, "right")] if buffer else []
+        ax.text(unused / 2, 0.66, "not needed by BDP/√n", transform=ax.get_xaxis_transform(), ha="center", va="top",
+                fontsize=8, color=GREY)  # fmt: skip
+    unit = facts["unit"]
+    lines = [(buffer, f"buffer {unit.text(buffer)}", BLACK, 0.95)] if buffer else []
     lines += [
-        (value, f"{name} {value}", RED, "left")
-        for name, value in zip(("p1", "median"), data["percentiles"], strict=False)
+        (value, f"{name} {unit.text(value)}", LABEL_RED, height)  # at heights of their own, so that they cannot meet
+        for name, value, height in zip(("p1", "median"), data["percentiles"], (0.86, 0.77), strict=False)
     ]
-    for x, text, color, side in lines:
+    for x, text, color, height in lines:
         ax.axvline(x, color=color, linewidth=0.9, linestyle="--")
-        _note(ax, x, text, color, side)
+        common.beside(ax, x, height, text, color)
+    common.in_unit(ax.xaxis, facts)
     empty = data["empty"] / data["packets"]
     ax.set_title(f"{empty:.2%} of packets found the queue empty", fontsize=9, loc="left")
     return figure
-
-
-def _note(ax: Axes, x: float, text: str, color: str, side: str) -> None:
-    """Writes text at the top of the axes, at x or slightly to one side."""
-    high = 0.91 if color == RED else 0.98
-    ax.annotate(
-        text, (x, high), xycoords=("data", "axes fraction"), xytext=({"left": 4, "right": -4}.get(side, 0), 0),
-        textcoords="offset points", ha=side, va="top", fontsize=8, color=color,
-        bbox={"facecolor": SHADE, "edgecolor": "none", "pad": 1} if side == "center" else None,  # a line may pass below
-    )  # fmt: skip

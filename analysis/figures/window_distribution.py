@@ -31,6 +31,7 @@ def prepare(a: Analysis) -> Data:
     rows = rows_at_acks(a.run, a.trace, a.window)
     pooled = a.trace.in_flight[rows.rows]
     flows = [entry for entry in a.run.traffic if len(rows[entry["flow"]])]
+    classes = common.flow_classes(a.run)
     samples = [a.trace.in_flight[rows[entry["flow"]]] for entry in flows]
     deepest = int(pooled.max(initial=0))
     width = deepest // MAX_BINS + 1
@@ -38,7 +39,7 @@ def prepare(a: Analysis) -> Data:
         "facts": common.run_facts(a),
         "boxes": np.array([np.percentile(values, PERCENTILES) for values in samples]).reshape(-1, len(PERCENTILES)),
         "ids": [entry["id"] for entry in flows],
-        "ccs": [entry["cc"] for entry in flows],
+        "ccs": [classes[entry["id"]] for entry in flows],
         "counts": np.bincount(np.maximum(pooled, 0) // width, minlength=1),
         "width": width,
     }

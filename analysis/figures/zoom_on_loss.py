@@ -94,7 +94,7 @@ def _steps(times: np.ndarray, values: np.ndarray, moment: int, start: int, end: 
 def draw(data: Data) -> Figure:
     """Axes with one time axis in ms from the drop. With several flows a third one shows the flows with a drop."""
     facts = data["facts"]
-    rows = 1 if facts["open_loop"] else 3 if data.get("each") else 2
+    rows = 1 if not facts["windows"] else 3 if data.get("each") else 2
     figure, axes = common.new_figure(facts, max(2.7 * rows, 3.2), rows, sharex=True)
     if data["queue"] is None:
         common.say(axes[0], "no packets in the measurement window")

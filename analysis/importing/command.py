@@ -32,8 +32,8 @@ KEYS = {
     "mode": Key(f"of the queue: {', '.join(WATCHED_MODES)} (default {WATCHED_MODES[0]})", values=WATCHED_MODES),
     "buf": Key("buffer in packets, such as 163p (default: the deepest queue)"),
     "flows": Key("number of flows (default: all in the source)"),
-    "warmup": Key("what is not measured at the beginning (default: the first third, as in the first seed paper)"),
-    "duration": Key("what is measured after WARMUP (default: the middle third)"),
+    "warmup": Key("time at the start that is not measured (default: the first third, as in the first seed paper)"),
+    "duration": Key("the part after WARMUP that is measured (default: the middle third)"),
 }  # fmt: skip
 MOST_TIME = f"{366 * 86_400}s"
 
@@ -126,15 +126,15 @@ def _experiment(read: Callable[[], sources.Experiment], run: Path) -> int:
     if (run / "rep-1").exists():
         print(f"{run}: is there already")
         return Exit.DONE
-    found = read()
-    status = _one(found, run / "rep-1")
-    for line in (*found.source.remarks, *found.source.notes) if status == Exit.DONE else ():
+    experiment = read()
+    status = _import_one(experiment, run / "rep-1")
+    for line in (*experiment.source.remarks, *experiment.source.notes) if status == Exit.DONE else ():
         print(f"{run}: {line}")
-    fail(found.damage)
-    return Exit.DOUBTFUL if found.damage and status == Exit.DONE else status
+    fail(experiment.damage)
+    return Exit.DOUBTFUL if experiment.damage and status == Exit.DONE else status
 
 
-def _one(found: sources.Experiment, repetition: Path) -> int:
+def _import_one(experiment: sources.Experiment, repetition: Path) -> int:
     """Writes and analyses an experiment in a scratch directory, then renames that. After a failure nothing remains."""
     from analysis.replay import drawing_pool, replay
 
@@ -143,7 +143,9 @@ def _one(found: sources.Experiment, repetition: Path) -> int:
     try:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
-        write.write(scratch, found.cards, found.events, found.depths, found.conditions, found.source)
+        write.write(
+            scratch, experiment.cards, experiment.events, experiment.depths, experiment.conditions, experiment.source,
+        )  # fmt: skip
         with drawing_pool() as pool:
             status = replay(scratch, pool, shown=repetition)
         if status == Exit.DONE:

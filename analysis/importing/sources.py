@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from analysis import described
 from analysis.importing import captures, tables, text, write
 from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, decimal, typed, whole
+from controlplane.policy import WATCHED_MODES
 from lib import regular
 from lib.errors import InputError
 
@@ -177,6 +179,8 @@ def _add(parts: _FileParts, path: Path) -> None:
         parts.config = _config(path)
     elif captures.is_capture(path):
         capture = captures.read(path)
+        if (found := described.read(path)) and not parts.config.values:
+            parts.config = Config(found, str(path))
         parts.cards.append(capture.cards)
         parts.source.remarks += [f"{capture.others} other packets in {path.name}"] * bool(capture.others)
         short = f"{capture.cut_short} postcards in {path.name} are cut short, and left out: too few bytes were captured"
@@ -259,8 +263,8 @@ def _from_tables(asked: ImportRequest, database: tables.Database, name: str, con
         depths = None
     elif depths is not None:
         source.notes.append(
-            f"no {tables.POSTCARDS}: {tables.HISTOGRAMS} alone tells how deep the queue was that {depths.counts.sum()} "
-            "packets of the whole run left, and no times, drops, utilization or goodput"
+            f"no {tables.POSTCARDS}: {tables.HISTOGRAMS} has the depths of {depths.counts.sum()} packets of the whole "
+            "run; times, drops, utilization and goodput are unknown"
         )
     joined = text.joined(events) if events else None
     return _experiment(asked, name, cards, joined, config, source, [], depths)
@@ -296,6 +300,7 @@ def _experiment(
     if cards is None and depths is None and (events is None or not len(events.columns["mono_ns"])):
         raise InputError("the source has neither postcards, nor events of a trace, nor depths; allowed: one of them")
     buffer = config.number("max_queue_depth_packets", 0.001, MOST_PACKETS, whole=False)
+    buffer = _first(buffer, config.number("ecn_threshold_packets", 1, MOST_PACKETS, whole=True))
     flows = asked.flows if asked.flows is not None else config.number("num_flows", *FLOWS, whole=True)
     mtu = asked.mtu_bytes if asked.mtu_bytes is not None else config.number("mtu_bytes", *MTU_BYTES, whole=True)
     if events is not None:
@@ -303,17 +308,18 @@ def _experiment(
         source.notes += [f"the kernel lost {events.lost} events of the trace"] * bool(events.lost)
         source.notes += ["the last line of the trace is not whole, and left out"] * bool(events.cut)
     conditions = write.Conditions(
-        rate_bps=ARTIFACT_RATE_BPS if asked.rate_bps is None else asked.rate_bps,
-        rtt_ns=ARTIFACT_RTT_NS if asked.rtt_ns is None else asked.rtt_ns,
+        rate_bps=_first(asked.rate_bps, config.number("rate_bps", 1, 10**15, whole=True), ARTIFACT_RATE_BPS),
+        rtt_ns=_first(asked.rtt_ns, config.number("rtt_ns", 1000, 10**12, whole=True), ARTIFACT_RTT_NS),
         mtu_bytes=ARTIFACT_MTU_BYTES if mtu is None else int(mtu),
         cc=asked.cc or config.text("algorithm", algorithm) or "unknown",
         flows=None if flows is None else int(flows),
-        mode=asked.mode or config.text("action", _action) or "tail-drop",
+        mode=asked.mode or config.text("action", _action) or config.text("mode", _mode) or "tail-drop",
         threshold_packets=None if buffer is None else max(1, round(buffer)),
-        buffer_packets=asked.buffer_packets,
+        buffer_packets=_first(asked.buffer_packets, config.number("buffer_packets", 1, MOST_PACKETS, whole=True)),
         warmup_ns=asked.warmup_ns,
         duration_ns=asked.duration_ns,
     )
+    _part_that_counts(asked, conditions, config, source)
     if cards is not None:
         order = np.argsort(cards.columns["mono_ns"], kind="stable")
         if (np.diff(order) < 0).any():
@@ -324,6 +330,41 @@ def _experiment(
     return Experiment(name, cards, events, depths, conditions, source, damage)
 
 
+def _part_that_counts(
+    asked: ImportRequest, conditions: write.Conditions, config: Config, source: write.Provenance
+) -> None:
+    """Sets the part that is measured, and says what the source does not say."""
+    start = config.number("window_start_switch_ns", 0, described.TURN, whole=True)
+    length = config.number("window_ns", 1, 10**17, whole=True)
+    if start is not None and length is not None and asked.warmup_ns is None and asked.duration_ns is None:
+        conditions.window_switch_ns = (int(start), int(length))
+    elif asked.warmup_ns is None and asked.duration_ns is None:
+        source.remarks.append(
+            "only the middle third of the source counts, as in the first seed paper: WARMUP= and DURATION= choose "
+            "another part"
+        )
+    unsaid = [key for key, given in (("rate_bps", asked.rate_bps), ("rtt_ns", asked.rtt_ns)) if given is None]
+    if any(config.values.get(key) is None for key in unsaid):
+        source.remarks.append(
+            f"the source says no rate or RTT: {conditions.rate_bps / 1e9:g} Gb/s and {conditions.rtt_ns / 1e6:g} ms "
+            "are taken, and utilization rests on them; RATE= and RTT= give others"
+        )
+
+
+def _first(*values: float | None) -> Any:
+    """The first value that is not None, as a whole number if it is one."""
+    for value in values:
+        if value is not None:
+            return int(value) if float(value).is_integer() else value
+    return None
+
+
+def _mode(text: str) -> str:
+    if text not in WATCHED_MODES:
+        raise NotAllowedError("is not known", ", ".join(WATCHED_MODES))
+    return text
+
+
 def _on_one_axis(cards: dict[str, np.ndarray], turn_ns: int | None, events_ns: np.ndarray) -> list[str]:
     """Shifts postcards to the trace by whole turns of the switch's clock. Returns a note if the two do not overlap."""
     if turn_ns:
@@ -332,6 +373,4 @@ def _on_one_axis(cards: dict[str, np.ndarray], turn_ns: int | None, events_ns: n
     cards_ns = cards["mono_ns"]
     if events_ns.min() <= cards_ns.max() and cards_ns.min() <= events_ns.max():
         return []
-    return [
-        "postcards and trace have no time in common: they are of other clocks or runs, and what joins them is wrong"
-    ]
+    return ["postcards and trace have no time in common: they are of different clocks or runs, so the join is wrong"]

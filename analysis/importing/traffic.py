@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Infers the experiment's flows and the time of its traffic, which sources do not record. The flows are those with most
-packets, or without postcards with most trace records. If packet lengths are known, the traffic lasts from the first to
-the last packet of full length, which excludes pings and connection set-up.
+"""Infers the experiment's flows and the time of its traffic, which sources do not record. The flows are those with the
+most packets; without postcards, those with the most trace records. If packet lengths are known, the traffic lasts from
+the first to the last packet of full length, which excludes pings and connection set-up.
 """
 
 from __future__ import annotations

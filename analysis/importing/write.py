@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from analysis.flows import PROTOCOL_NAMES, FiveTuple, address_text
 from analysis.imported import DEPTHS_FILE
 from analysis.importing import traffic
 from analysis.importing.fields import Addresses, Cards, Depths, Events
+from analysis.unwrap import SWITCH_TIME_BITS
 from lib import regular
 from lib.errors import InputError
 from lib.frames import wire_bytes_of_ip
@@ -29,13 +30,14 @@ from runs.spec_file import SPEC_VERSION
 from wire import wire
 
 ROWS_PER_BLOCK = 5_000  # fits into a block for postcards and trace records
+TURN = 1 << SWITCH_TIME_BITS
 MOST_RTTS = 10_000_000  # limit of the measurement window: 3 h at 1 ms
-MODES = {"drop": "egress-threshold", "ecn": "ecn"}  # by the artifact's action; its program decides at departure
+MODES = {"drop": "egress-threshold", "ecn": "ecn"}  # action in the artifact -> mode; its P4 program drops at departure
 
 
 @dataclass
 class Conditions:
-    """Parameters of the experiment. Those that neither user nor source gives have the artifact's value."""
+    """Parameters of the experiment. The defaults, for parameters that user and source leave out, are the artifact's."""
 
     rate_bps: int
     rtt_ns: int
@@ -47,6 +49,7 @@ class Conditions:
     buffer_packets: int | None  # None: the threshold if the switch dropped there, else the largest depth
     warmup_ns: int | None = None  # None: the first third
     duration_ns: int | None = None  # None: the second third, as the first seed paper's notebooks take it
+    window_switch_ns: tuple[int, int] | None = None  # start on the switch's clock, and length, in place of both
 
 
 @dataclass
@@ -87,6 +90,9 @@ def write(
         depths.rows.write_csv(directory / DEPTHS_FILE)
     tuples, (start, end) = traffic.find(cards, events, conditions.flows)
     flows = [_flow(number, flow, conditions.cc) for number, flow in enumerate(tuples)]
+    if conditions.window_switch_ns:
+        begin, length = conditions.window_switch_ns
+        conditions = replace(conditions, warmup_ns=(begin - start) % TURN, duration_ns=length)
     deepest = _deepest(cards, depths, conditions.mtu_bytes)
     has = {"postcards": cards, "trace": events, "depths": cards or depths, "times": cards or events}
     spec = _spec(cards, conditions, source, (start, end), len(flows) or conditions.flows or 0, deepest)
@@ -142,7 +148,7 @@ def _check_length(spec: dict[str, Any], span_ns: int) -> None:
     rtts = min(spec["duration_ns"], max(span_ns - spec["warmup_ns"], 0)) // spec["rtt_ns"]
     if rtts > MOST_RTTS:
         raise InputError(
-            f"the source lasts {span_ns / 1e9:.3f} s, and what is to be measured of it {rtts} RTTs; allowed: at most "
+            f"the source lasts {span_ns / 1e9:.3f} s, its measured part {rtts} RTTs; allowed: at most "
             f"{MOST_RTTS}: check RTT, the first and last time in the source, or say the part with WARMUP and DURATION"
         )
 

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from analysis.amounts import count, number, percent, si
 
 HERE = Path(__file__).parent
-SHARED = ("zoom.js",)
+SHARED = ("zoom.js", "scroll.js")
 
 
 def render(template: Path, scripts: tuple[str, ...] = (), **values: Any) -> str:

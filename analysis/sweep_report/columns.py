@@ -68,7 +68,7 @@ MEASURED = (
     _measured("drops", "drops", "packets that the queue dropped in the measurement window"),
     _measured("marks", "marks", "packets that the queue marked in the measurement window"),
     _measured("jain_index", "Jain", "fairness of the flows' goodput, 1 is equal"),
-    _measured("delta", "Δ", "bounds by how much a window exceeds the fair share", lambda v: number(v, 3)),
+    _measured("delta", "Δ", "windows are within a factor of Δ of the fair share", lambda v: number(v, 3)),
     _measured("attempt", "attempts", "attempts until the run was valid or given up"),
     _measured("wall_s", "wall s", "seconds that the run took, without its analysis", lambda v: number(v, 3)),
 )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Pages in a real browser: Debian's Chromium without a window, driven by Selenium, with no way to the network.
 
-`Browser` opens a page as a screen of some size shows it, light or dark, and tells what a test asks of every page:
-errors that the console has, figures that show nothing, how wide it is.
+`Browser` opens a page on a screen of any size, light or dark. Its methods return the console's errors, the figures'
+contents and the page's width.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Browser:
         ):  # fmt: skip
             options.add_argument(f"--{word}")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        # The driver's path is given, so that Selenium looks for none; and it may not load one.
+        # With the driver's path, Selenium searches no driver. SE_OFFLINE keeps it from downloading one.
         self.driver = webdriver.Chrome(
             options=options, service=Service(DRIVER, env=os.environ | {"SE_OFFLINE": "true", "HOME": str(profile)})
         )
@@ -79,15 +79,15 @@ class Browser:
         self.driver.get(path.absolute().as_uri())
 
     def run(self, script: str, *values: Any) -> Any:
-        """What `return` in a script gives."""
+        """Runs a script and returns its result."""
         return self.driver.execute_script(script, *values)
 
     def errors(self) -> list[str]:
-        """What the console has said since the last call, warnings too."""
+        """The console's messages since the last call, warnings included."""
         return [f"{entry['level']}: {entry['message']}" for entry in self.driver.get_log("browser")]
 
     def pictures(self) -> list[dict[str, Any]]:
-        """Of each figure: name, width and height on the page, and number of colours (-1: not a picture)."""
+        """For each figure: name, width and height on the page, and number of colours (-1: not a picture)."""
         return self.driver.execute_async_script(_PICTURES)
 
     def overflow(self) -> int:
@@ -95,7 +95,7 @@ class Browser:
         return self.run("return document.documentElement.scrollWidth") - self.width
 
     def screenshot(self, path: Path | None = None, whole: bool = False) -> bytes:
-        """PNG of what is seen, or of the whole page; also written to `path`."""
+        """PNG of the visible part, or of the whole page; also written to `path`."""
         picture = base64.b64decode(self.command("Page.captureScreenshot", captureBeyondViewport=whole)["data"])
         if path:
             path.write_bytes(picture)
@@ -106,7 +106,7 @@ class Browser:
         return base64.b64decode(self.command("Page.printToPDF", preferCSSPageSize=True, printBackground=True)["data"])
 
     def brightness(self) -> float:
-        """Mean of what is seen, 0 black to 1 white."""
+        """Mean brightness of the visible part, from 0 (black) to 1 (white)."""
         import numpy as np
         from PIL import Image
 

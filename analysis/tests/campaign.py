@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Damage to a stored run, by chance but from a seed, and every command that reads the run put to it.
+"""Damages a stored run pseudo-randomly from a seed, and runs every command that reads the run on the damaged copy.
 
 A command passes if it refuses (a status that is not 0, one line on stderr, nothing written), or if it gives the answer
 of the undamaged run. FORCE=1 passes also if the summary says that the run is not valid. All else is a finding.
 
-    python -m analysis.tests.campaign VARIANTS [SEED [RUN OTHER]]      # of each kind; prints what came of them
+    python -m analysis.tests.campaign VARIANTS [SEED [RUN OTHER]]      # VARIANTS of each kind of damage
 
-RUN and OTHER are recorded repetitions, of which copies are damaged; without them both are simulated.
+RUN and OTHER are recorded repetitions; only copies of them are damaged. Without them both are simulated.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class Hang(BaseException):
 
 @dataclass
 class Outcome:
-    """What a command did."""
+    """The result of a command."""
 
     status: int
     errors: list[str]
-    answer: Files  # what it is asked for
+    answer: Files  # the files that the command writes
     failure: str = ""  # an exception or a timeout
 
 
 @dataclass
 class Campaign:
-    """A run, another one, and what each command makes of the first while it is whole."""
+    """A run; a second run, the source of foreign files; the outcome of each command on the undamaged first run."""
 
     run: Path
     other: Path
@@ -67,8 +67,10 @@ class Campaign:
             assert self.whole[command].answer, command
 
     def findings(self, kind: str, seed: int) -> tuple[list[str], Counter[str]]:
-        """One variant of the run through every command: what is wrong, a line each, and how often which outcome was."""
-        found, counts = [], Counter[str]()
+        """Runs every command on one damaged variant of the run. Returns a line for each finding, and the number of each
+        outcome.
+        """
+        problems, counts = [], Counter[str]()
         for command in COMMANDS:
             directory = self._copy()
             what = damage(directory, self.other, kind, random.Random(seed))
@@ -77,8 +79,8 @@ class Campaign:
             result, problem = self._judge(command, outcome, before, directory)
             counts[f"{command}: {result}"] += 1
             if problem:
-                found.append(f"{kind} {seed}, {what}: {command}: {problem}")
-        return found, counts
+                problems.append(f"{kind} {seed}, {what}: {command}: {problem}")
+        return problems, counts
 
     def _judge(self, command: str, outcome: Outcome, before: Files, directory: Path) -> tuple[str, str]:
         """(refused, same, not valid or wrong; what is wrong)."""
@@ -157,7 +159,7 @@ def bounded(call: Callable[[], int]) -> tuple[int, list[str], str]:
 
 
 def undrawn() -> contextlib.ExitStack:
-    """Figures are empty drawings: what they show follows from what is read, and each takes a second."""
+    """Replaces figures by empty drawings: each would take a second, and they depend only on files that are compared."""
 
     stack = contextlib.ExitStack()
     for target, what in {
@@ -199,12 +201,12 @@ def prepared(directory: Path) -> None:
 
 
 def main(words: list[str]) -> int:
-    """Prints each finding, and how many outcomes of which kind there were. Returns 1 if there are findings."""
+    """Prints each finding, and the number of each outcome. Returns 1 if there are findings."""
     count, seed = int(words[0]), int(words[1]) if len(words) > 1 else 1
     total: Counter[str] = Counter()
     wrong = 0
-    with tempfile.TemporaryDirectory(prefix="campaign-") as own, undrawn():
-        runs = [Path(own) / name / "rep-1" for name in ("one", "two")]
+    with tempfile.TemporaryDirectory(prefix="campaign-") as directory, undrawn():
+        runs = [Path(directory) / name / "rep-1" for name in ("one", "two")]
         for number, run in enumerate(runs):
             if words[2:]:
                 shutil.copytree(words[2 + number], run)
@@ -213,14 +215,14 @@ def main(words: list[str]) -> int:
                 prepared(run)
             else:
                 made(run, number + 1)
-        (scratch := Path(own) / "scratch").mkdir()
+        (scratch := Path(directory) / "scratch").mkdir()
         campaign = Campaign(runs[0], runs[1], scratch)
         for kind in KINDS:
             for number in range(count):
-                found, counts = campaign.findings(kind, seed * 1_000_000 + number)
+                problems, counts = campaign.findings(kind, seed * 1_000_000 + number)
                 total.update({f"{kind}: {name}": n for name, n in counts.items()})
-                wrong += len(found)
-                for line in found:
+                wrong += len(problems)
+                for line in problems:
                     print(line, flush=True)
     for name, number in sorted(total.items()):
         print(f"{number:6} {name}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Damages one file of a stored repetition, pseudo-randomly from a seed. Damaged are bytes, whole blocks, or values of
-documents; or the file is missing, empty, a FIFO, or a file of another run.
+"""Damages one file of a stored repetition, pseudo-randomly from a seed. The damage changes bytes, whole blocks or
+values of documents; or it removes or empties the file, or replaces it by a FIFO or by a file of another run.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Files = dict[str, bytes | None]  # by path below a directory; None: no regular f
 
 def derived_of(names: Iterable[str]) -> list[str]:
     """The names of files that an analysis writes."""
-    own = (name for name in names if not name.startswith("whatif-"))
-    return [n for n in own if n.startswith("figures/") or n.endswith((".parquet", ".html")) or n == "summary.json"]
+    of_run = [name for name in names if not name.startswith("whatif-")]
+    return [n for n in of_run if n.startswith("figures/") or n.endswith((".parquet", ".html")) or n == "summary.json"]
 
 
 def files(directory: Path) -> Files:

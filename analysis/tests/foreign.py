@@ -49,7 +49,7 @@ def cards(truth: simulate.Truth) -> list[tuple[int, dict[str, object]]]:
 
 
 def probe(record: dict[str, int], columns: bool = False) -> dict[str, object]:
-    """The fields of tcp:tcp_probe; as columns of the data set they are numbers, and srtt has its unit."""
+    """The fields of tcp:tcp_probe. In the data set (`columns`) they are numbers, and srtt has the data set's unit."""
     number = (lambda value: value) if columns else hex
     return {
         "src": f"10.77.0.1:{30_000 + record['flow']}", "dest": "10.77.0.2:5201", "mark": number(0), "data_len": 0,
@@ -106,7 +106,9 @@ Tables = dict[str, tuple[list[str], list[list[object]]]]
 
 
 def tables(scenario: simulate.Scenario, truth: simulate.Truth, experiment: str = EXPERIMENT) -> Tables:
-    """(columns, rows) of each table, as the artifact's loader fills them; of another experiment a row, and no more."""
+    """(columns, rows) of each table, as the artifact's loader fills them. A second experiment has a row in
+    `experiments`, and no data.
+    """
     records = _records(truth)
     base = min(record["mono_ns"] for record in records)
     is_probe = [record["event"] == EVENT["TCP_EVENT_PROBE"] for record in records]
@@ -114,7 +116,7 @@ def tables(scenario: simulate.Scenario, truth: simulate.Truth, experiment: str =
     def times(ns: int) -> dict[str, object]:
         return {"absolute_timestamp": seconds(ns), "timestamp_sec": (ns - base) / 1e9, "experiment_id": experiment}
 
-    found: dict[str, list[dict[str, object]]] = {
+    tables_by_name: dict[str, list[dict[str, object]]] = {
         "experiments": [
             config(scenario, experiment) | {"run_at": "2020-05-09 06:13:20.5"},
             config(scenario, "another"),
@@ -130,16 +132,16 @@ def tables(scenario: simulate.Scenario, truth: simulate.Truth, experiment: str =
             for ns, fields in cards(truth)
         ],
     }
-    depths = [row["queue_depth_packets"] for row in found["postcard_traces"]]
-    found["queue_depth_histograms"] = [
+    depths = [row["queue_depth_packets"] for row in tables_by_name["postcard_traces"]]
+    tables_by_name["queue_depth_histograms"] = [
         {"experiment_id": experiment, "queue_depth_packets": depth, "count": depths.count(depth)}
         for depth in sorted(set(depths))  # type: ignore[type-var]
     ]
-    return {name: (list(rows[0]), [list(row.values()) for row in rows]) for name, rows in found.items()}
+    return {name: (list(rows[0]), [list(row.values()) for row in rows]) for name, rows in tables_by_name.items()}
 
 
 def together(several: list[Tables]) -> Tables:
-    """The tables of several experiments as one database, without the other experiments that only have a row."""
+    """The tables of several experiments as one database, without the second experiments that have no data."""
     return {
         name: (
             columns,
@@ -149,18 +151,18 @@ def together(several: list[Tables]) -> Tables:
     }
 
 
-def write_csv(directory: Path, found: Tables) -> None:
+def write_csv(directory: Path, tables_by_name: Tables) -> None:
     r"""As \copy TABLE to FILE csv header."""
     directory.mkdir(parents=True)
-    for name, (columns, rows) in found.items():
+    for name, (columns, rows) in tables_by_name.items():
         with (directory / f"{name}.csv").open("w", newline="") as file:
             csv.writer(file).writerows([columns, *rows])
 
 
-def write_dump(path: Path, found: Tables) -> None:
-    """As pg_dump writes it, as far as it matters."""
+def write_dump(path: Path, tables_by_name: Tables) -> None:
+    """The parts of a pg_dump that the import reads."""
     text = ["--", "-- PostgreSQL database dump", "--", "", "SET statement_timeout = 0;", ""]
-    for name, (columns, rows) in found.items():
+    for name, (columns, rows) in tables_by_name.items():
         text.append(f"COPY public.{name} ({', '.join(columns)}) FROM stdin;")
         text += ["\t".join(_escaped(value) for value in row) for row in rows] + ["\\.", ""]
     path.write_text("\n".join(text) + "\n")

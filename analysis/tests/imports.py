@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What tests of imports share: the command, a capture of datagrams, what is refused."""
+"""Shared by tests of imports: the command, a capture of datagrams, a refused import."""
 
 import socket
 import struct
@@ -33,7 +33,7 @@ def pcap(path: Path, datagrams: list[tuple[int, bytes]], port: int, kept=lambda 
 
 
 def refused(source, output, capsys, *words) -> str:
-    """The one line that it is refused with; nothing is left."""
+    """Asserts that the import is refused in one line and leaves nothing behind. Returns the line."""
     assert main(["import", f"FROM={source}", f"OUTPUT={output}", *CONDITIONS, *words]) == 1
     out, err = capsys.readouterr()
     assert (out, err.count("\n"), err.startswith("error: ")) == ("", 1, True)

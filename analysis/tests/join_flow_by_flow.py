@@ -25,7 +25,7 @@ FIN, SYN = 0x01, 0x02
 
 @dataclass
 class Expected:
-    """What the join must give."""
+    """The expected columns of the join."""
 
     segments: Segments
     windows: dict[int, np.ndarray]

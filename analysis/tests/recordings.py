@@ -67,8 +67,8 @@ def differences(kind: str, files: dict[str, bytes]) -> list[str]:
 
 def _files(directory: Path) -> dict[str, bytes]:
     """All files except the record of digests: derived.json has the digests of the derived files already."""
-    found = (path for path in directory.rglob("*") if path.is_file() and path.name != RECORD)
-    return {str(path.relative_to(directory)): path.read_bytes() for path in found}
+    paths = (path for path in directory.rglob("*") if path.is_file() and path.name != RECORD)
+    return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
 
 
 def _digest(data: bytes) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A small packet-by-packet simulation of TCP flows at one queue, recorded as a repetition's directory.
 
-Window growth, fast retransmit and timeouts are simple versions of TCP's; what matters is that every packet, ACK, window
-and queue length is known, so that tests can compute each metric again from `Truth` by direct loops.
+Window growth, fast retransmit and timeouts are simple versions of TCP's. Every packet, ACK, window and queue length is
+known, so tests can compute each metric again from `Truth` by direct loops.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Flow:
 
 @dataclass
 class Truth:
-    """What happened, for tests."""
+    """The ground truth of a simulation."""
 
     cards: list[dict[str, int]] = field(default_factory=list)  # one a packet, in order of arrival
     records: list[dict[str, int]] = field(default_factory=list)
@@ -302,17 +302,17 @@ def stored_postcards(scenario: Scenario, truth: Truth) -> list[bytes]:
 
 def documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
     """The JSON files of a run in which nothing went wrong."""
-    found = _documents(scenario, truth)
+    documents_by_name = _documents(scenario, truth)
     if scenario.clock == "virtual":
-        _make_virtual(scenario, found)
-    return found
+        _make_virtual(scenario, documents_by_name)
+    return documents_by_name
 
 
-def _make_virtual(scenario: Scenario, found: dict[str, Any]) -> None:
-    """As exact as it must be, and not more."""
+def _make_virtual(scenario: Scenario, documents_by_name: dict[str, Any]) -> None:
+    """Sets every measure of exactness to the worst value that is still valid."""
     late_ns = {"driver": 0, "process": 9_983}[scenario.switch]
-    switch, echo_ns = found["switch"], scenario.rtt_ns + 84 * 8 * 10**9 // scenario.rate_bps
-    found["environment"]["virtual_machine"] = {"kernel": {"version": "6.12.1"}, "seed": 1}
+    switch, echo_ns = documents_by_name["switch"], scenario.rtt_ns + 84 * 8 * 10**9 // scenario.rate_bps
+    documents_by_name["environment"]["virtual_machine"] = {"kernel": {"version": "6.12.1"}, "seed": 1}
     switch["program"]["executor"] = scenario.switch
     frames = {"1": 900, "2": 1000, "3": 1000}
     switch["lateness"] = {port: [[0, count - 1], [late_ns, 1]] for port, count in frames.items()}
@@ -320,7 +320,7 @@ def _make_virtual(scenario: Scenario, found: dict[str, Any]) -> None:
         "gap_error_over_10pct.2": 0, "gap_error_max_ns.2": 1 if scenario.switch == "driver" else 12_000,
         "real_span_ns.2": 1_000_000_000 + late_ns, "loop_gap_max_ns": 0,
     }  # fmt: skip
-    found["idle_rtt"] = {"samples_ns": [echo_ns + 2], "min_ns": echo_ns + 2, "median_ns": echo_ns + 2}
+    documents_by_name["idle_rtt"] = {"samples_ns": [echo_ns + 2], "min_ns": echo_ns + 2, "median_ns": echo_ns + 2}
 
 
 def _documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
@@ -420,7 +420,7 @@ def record_digests(directory: Path) -> None:
 
 
 def write_run(directory: Path, scenario: Scenario, truth: Truth | None = None) -> Truth:
-    """Simulates (unless given) and writes a repetition's directory. Returns what happened."""
+    """Simulates (unless given) and writes a repetition's directory. Returns the ground truth."""
     truth = truth or Simulation(scenario).run()
     directory.mkdir(parents=True, exist_ok=True)
     cards = stored_postcards(scenario, truth)

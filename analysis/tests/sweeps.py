@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Sweeps for tests: directories as `make sweep` leaves them, of one analysed repetition whose parameters and numbers
-are changed in each copy. What the numbers are does not matter; that pages show those that lie there does.
+"""Sweeps for tests: directories as `make sweep` leaves them. Every run is a copy of one analysed repetition with
+changed parameters and numbers. The numbers are arbitrary: tests check only that pages show the stored numbers.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def write(
         for values in itertools.product(*grid.values()):
             point = dict(zip(grid, values, strict=True))
             name = "-".join(f"{key[0]}{value}" for key, value in point.items()) + f"-r{number}"
-            one = changed(summary, point, number)
+            altered = changed(summary, point, number)
             places[name] = directory / "runs" / name
-            put(places[name] / "rep-1", one)
-            jobs[name] = {"point": {k: str(v) for k, v in point.items()}, "repetition": number, "spec": one["spec"]}
+            put(places[name] / "rep-1", altered)
+            jobs[name] = {"point": {k: str(v) for k, v in point.items()}, "repetition": number, "spec": altered["spec"]}
     said = {"name": directory.name, "about": "A sweep <i>for</i> tests.", "keep": "summary", "reps": reps, "seed": 1,
             "base": {"clock": "virtual", "rate": "50mbit"}, "points": [], "search": None} | sweep  # fmt: skip
     (directory / "plan.json").write_text(json.dumps({"format_version": 1, "sweep": said, "jobs": jobs}))
@@ -41,17 +41,17 @@ def write(
 
 def changed(summary: dict[str, Any], point: dict[str, Any], number: int) -> dict[str, Any]:
     """The summary of a run with other parameters, whose numbers follow from them in some plain way."""
-    one = copy.deepcopy(summary)
+    altered = copy.deepcopy(summary)
     flows, buffer = int(point.get("flows", 1)), int(point.get("buf", 40))
-    one["spec"] |= {"groups": [{"cc": point.get("cc", "reno"), "flows": flows}], "buffer_packets": buffer}
-    one["buffer_packets"] = buffer
-    one["spec"] |= {key: value for key, value in point.items() if key in ("mode", "rate_bps")}
+    altered["spec"] |= {"groups": [{"cc": point.get("cc", "reno"), "flows": flows}], "buffer_packets": buffer}
+    altered["buffer_packets"] = buffer
+    altered["spec"] |= {key: value for key, value in point.items() if key in ("mode", "rate_bps")}
     used = 1 - 1 / (buffer * flows**0.5 + number)
-    one["utilization"] |= {"mean": used, "p01": used - 0.01}
-    one["queue_nonempty_fraction"] = used
-    one["queue_depth_packets"] |= {"p01": 1, "p50": buffer // 2 + number, "p99": buffer, "max": buffer}
-    one["almost_fairness"]["delta"] = flows**0.5 / number
-    return one
+    altered["utilization"] |= {"mean": used, "p01": used - 0.01}
+    altered["queue_nonempty_fraction"] = used
+    altered["queue_depth_packets"] |= {"p01": 1, "p50": buffer // 2 + number, "p99": buffer, "max": buffer}
+    altered["almost_fairness"]["delta"] = flows**0.5 / number
+    return altered
 
 
 def put(repetition: Path, summary: dict[str, Any]) -> None:

@@ -81,17 +81,17 @@ def test_ports__keep_their_lowest_bit(tmp_path):
 
 def test_columns__are_those_of_our_postcards_and_the_artifacts_own(tmp_path, known_runs):
     write_raw_tables(tmp_path, known_runs("two_flows").analysis.run)
-    ours = pl.read_parquet_schema(tmp_path / "postcards.parquet")
+    schema = pl.read_parquet_schema(tmp_path / "postcards.parquet")
     source = capture(tmp_path / "c.pcap", [frame(bytes.fromhex(ODD["bytes"]) + PADDING)])
     assert command.main(["import-artifact", str(source), "--output", str(tmp_path / "t.parquet")]) == 0
-    theirs = pl.read_parquet(tmp_path / "t.parquet")
-    assert {name: theirs.schema.get(name) for name in ours if name != "five_tuple"} == {
-        name: kind for name, kind in ours.items() if name != "five_tuple"
+    table = pl.read_parquet(tmp_path / "t.parquet")
+    assert {name: table.schema.get(name) for name in schema if name != "five_tuple"} == {
+        name: kind for name, kind in schema.items() if name != "five_tuple"
     }
-    assert set(theirs.columns) - set(ours) == {"rx_real_ns", "departure_depth_cells", "drop_control", "enqueue_time"}
-    assert theirs["five_tuple"].to_list() == ["10.77.0.1:30000 > 10.77.0.2:5201 tcp"]
+    assert set(table.columns) - set(schema) == {"rx_real_ns", "departure_depth_cells", "drop_control", "enqueue_time"}
+    assert table["five_tuple"].to_list() == ["10.77.0.1:30000 > 10.77.0.2:5201 tcp"]
     said = {"flow", "flags", "ingress_port", "egress_port", "tcp_seq", "tcp_ack", "five_tuple"}
-    assert {name for name in ours if theirs[name][0] is not None} == said
+    assert {name for name in schema if table[name][0] is not None} == said
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "c.pcap",
         "postcards.parquet",
@@ -153,7 +153,7 @@ def test_pcapng__each_interface_has_its_own_resolution(tmp_path):
     assert times == [FIRST_NS // 1000 * 1000, FIRST_NS]
 
 
-def test_other_packets__are_told_apart_and_counted(tmp_path):
+def test_other_packets__are_classified_and_counted(tmp_path):
     card = bytes.fromhex(ODD["bytes"]) + PADDING
     other_port = Ether() / IP() / UDP(sport=4444, dport=4445) / card
     tcp = Ether() / IP() / TCP(sport=4444, dport=4444) / card
@@ -228,7 +228,7 @@ def test_fuzz__damage_is_an_error_or_counted_and_nothing_is_made_up(tmp_path):
     assert outcomes == {"refused", "damaged", "read"}
 
 
-def test_command__says_what_is_there(tmp_path, capsys):
+def test_command__prints_a_summary_of_the_file(tmp_path, capsys):
     frames = [frame(bytes.fromhex(vector["bytes"]) + PADDING) for vector in VECTORS.values()] + [Ether() / IP() / UDP()]
     path = capture(tmp_path / "c.pcap", frames)
     assert command.main(["import-artifact", str(path)]) == 0
@@ -239,7 +239,7 @@ def test_command__says_what_is_there(tmp_path, capsys):
     assert "10.77.0.1:30000 > 10.77.0.2:5201 tcp" in printed
 
 
-def test_command__uses_what_stands_before_a_cut(tmp_path, capsys):
+def test_command__uses_the_packets_before_a_cut(tmp_path, capsys):
     path = capture(tmp_path / "c.pcap", [frame(bytes.fromhex(ODD["bytes"]) + PADDING)] * 3)
     path.write_bytes(path.read_bytes()[:-1])
     assert command.main(["import-artifact", str(path), "--output", str(tmp_path / "t.parquet")]) == 2
@@ -258,7 +258,7 @@ def test_command__uses_what_stands_before_a_cut(tmp_path, capsys):
         (None, "not readable: No such file or directory"),
     ],
 )
-def test_command__refuses_what_it_cannot_read_in_one_line(content, says, tmp_path, capsys):
+def test_command__refuses_unreadable_files_in_one_line(content, says, tmp_path, capsys):
     if content is not None:
         (tmp_path / "c").write_bytes(content)
     assert command.main(["import-artifact", str(tmp_path / "c"), "--output", str(tmp_path / "t.parquet")]) == 1

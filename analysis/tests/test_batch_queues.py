@@ -49,24 +49,24 @@ def test_single_packets__are_md1_with_and_without_limit():
     assert batch_queues.depth_distribution(0.8, (1,), 100) == pytest.approx(queues.md1_depth_distribution(0.8, 100))
     for load in (0.8, 1.5):
         limited = queues.mg1k_depth_distribution(load, (1,), (1,), 7)
-        found = batch_queues.limited_depth_distribution(load, (1,), 7)
-        assert found == pytest.approx(limited)
-        assert batch_queues.at_arrivals(found, (1,)) == pytest.approx(limited)
+        over_time = batch_queues.limited_depth_distribution(load, (1,), 7)
+        assert over_time == pytest.approx(limited)
+        assert batch_queues.at_arrivals(over_time, (1,)) == pytest.approx(limited)
 
 
 @pytest.mark.parametrize(("load", "buffer"), [(0.7, 200), (0.8, 10), (1.3, 10), (0.8, 3)])
-def test_limited__is_what_a_simulated_queue_shows(load, buffer):
+def test_limited__equals_a_simulated_queue(load, buffer):
     bursts = (2, 4, 8)
     over_time, at_arrivals = simulated(load, bursts, buffer, 100_000, seed=5)
     depth = batch_queues.limited_depth_distribution(load, bursts, buffer)
     assert depth.sum() == pytest.approx(1)
     assert over_time == pytest.approx(depth, abs=0.012)
-    found = batch_queues.at_arrivals(depth, bursts)
-    found = np.append(found[:buffer], found[buffer:].sum())
-    assert found.sum() == pytest.approx(1)
-    assert at_arrivals == pytest.approx(found, abs=0.012)
+    computed = batch_queues.at_arrivals(depth, bursts)
+    computed = np.append(computed[:buffer], computed[buffer:].sum())
+    assert computed.sum() == pytest.approx(1)
+    assert at_arrivals == pytest.approx(computed, abs=0.012)
     # The link is busy for one service for each packet that was not dropped.
-    assert 1 - depth[0] == pytest.approx(load * (1 - found[-1]), rel=1e-9)
+    assert 1 - depth[0] == pytest.approx(load * (1 - computed[-1]), rel=1e-9)
 
 
 def test_arguments__out_of_range_are_refused():

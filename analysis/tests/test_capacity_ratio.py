@@ -13,7 +13,7 @@ PIPE = 1e9 * 0.06 / (8 * 1500)  # section 5: 1 Gb/s, 60 ms, 5000 packets of 1500
 
 
 def best_by_search(throughput, low=1e-3, high=1e7):
-    """Where a throughput is highest on a fine logarithmic grid."""
+    """The buffer with the highest throughput on a fine logarithmic grid."""
     grid = np.geomspace(low, high, 400_001)
     return float(grid[np.argmax(throughput(grid))])
 
@@ -54,7 +54,7 @@ def test_slow_start__takes_the_rtts_of_section_4(segments):
     assert ratio.slow_start_rtts(segments) == 1 + max(math.ceil(math.log2(segments / 2)), 0)
 
 
-def test_throughput__is_as_sections_4_says():
+def test_throughput__is_that_of_section_4():
     assert ratio.s_model_throughput(45_000, 30, 0.06, 0.0) == pytest.approx(45_000 / (0.06 * 5))
     assert ratio.s_model_throughput(45_000, 30, 0.06, 0.1) == pytest.approx(45_000 / (0.06 * 8))
     assert ratio.l_model_throughput(1500, 0.06, 0.01) == pytest.approx(1.22 * 1500 / 0.006)
@@ -74,8 +74,9 @@ def test_pl_form__of_typical_values_asks_for_0_83_of_the_pipe():
 
 
 def test_figure_13__large_flows_want_more_than_small_ones():
-    # 50 Mb/s, 60 ms, 30 packets: "about 100 packets versus 400 packets". The a, b, f of its simulation are not printed;
-    # f = 0.4 and b = 0.77 make 400, and then any loss that a small flow meets (a from 0.1 to 10) makes a quarter or so.
+    # 50 Mb/s, 60 ms, 30 packets: "about 100 packets versus 400 packets". The paper does not print the a, b, f of its
+    # simulation. f = 0.4 and b = 0.77 give 400 for large flows; small flows then get about a quarter for any a from 0.1
+    # to 10.
     pipe, b, f = 50e6 * 0.06 / 12_000, 0.77, 0.4
     assert ratio.pl_l_buffer(pipe, b, f) == pytest.approx(400, rel=0.03)
     small = [ratio.pl_s_buffer(pipe, 30, a, b, f) for a in (0.1, 1, 10)]
@@ -85,27 +86,27 @@ def test_figure_13__large_flows_want_more_than_small_ones():
 
 @pytest.mark.parametrize("a", [0.01, 0.5, 5])
 @pytest.mark.parametrize(("b", "f"), [(0.3, 0.4), (0.5, 0.4), (1, 0.5), (1.7, 0.9)])
-def test_pl_form__is_where_a_search_finds_the_most_throughput(a, b, f):
+def test_pl_form__buffer_has_the_highest_throughput_of_a_search(a, b, f):
     pipe, segments = 250.0, 30
     rtts = ratio.slow_start_rtts(segments)
-    found = best_by_search(lambda x: x ** (b / 2) / (pipe + f * x))
-    assert ratio.pl_l_buffer(pipe, b, f) == pytest.approx(found, rel=1e-3)
-    found = best_by_search(lambda x: 1 / ((rtts + segments * a * x**-b) * (pipe + f * x)))
-    assert ratio.pl_s_buffer(pipe, segments, a, b, f) == pytest.approx(found, rel=1e-3)
+    best_buffer = best_by_search(lambda x: x ** (b / 2) / (pipe + f * x))
+    assert ratio.pl_l_buffer(pipe, b, f) == pytest.approx(best_buffer, rel=1e-3)
+    best_buffer = best_by_search(lambda x: 1 / ((rtts + segments * a * x**-b) * (pipe + f * x)))
+    assert ratio.pl_s_buffer(pipe, segments, a, b, f) == pytest.approx(best_buffer, rel=1e-3)
 
 
 @pytest.mark.parametrize("a", [0.01, 0.3, 5])
 @pytest.mark.parametrize("b", [1e-3, 0.01, 0.1, 1])
 @pytest.mark.parametrize("f", [0.05, 0.5])
-def test_ex_form__is_where_a_search_finds_the_most_throughput(a, b, f):
+def test_ex_form__buffer_has_the_highest_throughput_of_a_search(a, b, f):
     pipe, segments, high = 500.0, 30, 1e5
     rtts = ratio.slow_start_rtts(segments)
-    found = best_by_search(lambda x: 1 / ((rtts + segments * a * np.exp(-b * x)) * (pipe + f * x)), high=high)
+    best_buffer = best_by_search(lambda x: 1 / ((rtts + segments * a * np.exp(-b * x)) * (pipe + f * x)), high=high)
     best = ratio.ex_s_buffer(pipe, segments, a, b, f)
-    assert best.buffer == pytest.approx(found, rel=1e-3, abs=0.01)
+    assert best.buffer == pytest.approx(best_buffer, rel=1e-3, abs=0.01)
     # L-model up to 300 packets, in logarithms: its throughput has no upper end
-    found = best_by_search(lambda x: b * x / 2 - np.log(pipe + f * x), high=300.0)
-    assert ratio.ex_l_buffer(pipe, b, f, largest=300).buffer == pytest.approx(found, abs=0.01)
+    best_buffer = best_by_search(lambda x: b * x / 2 - np.log(pipe + f * x), high=300.0)
+    assert ratio.ex_l_buffer(pipe, b, f, largest=300).buffer == pytest.approx(best_buffer, abs=0.01)
 
 
 def test_ex_form__least_throughput_is_at_equation_10():
@@ -132,7 +133,7 @@ def test_ex_form__survives_exponentials_that_overflow():
     assert 0.4 * rtts / 30 * math.exp(0.3 * x) == pytest.approx(0.5 * (0.3 * 0.4 * x + 0.3 * 1e9 - 0.4), rel=1e-6)
 
 
-def test_fits__find_what_made_the_losses():
+def test_fits__recover_the_parameters_of_generated_losses():
     buffers = np.geomspace(10, 3000, 12)
     exact = loss_fits.fit_power_law(buffers, 0.2 * buffers**-0.5)
     assert (exact.a, exact.b, exact.r_squared) == pytest.approx((0.2, 0.5, 1))
@@ -146,15 +147,15 @@ def test_comparison__prefers_the_form_that_made_noisy_losses(form):
     rng = np.random.default_rng(10)
     buffers = np.linspace(20, 400, 20)
     pure = 0.3 * buffers**-0.6 if form == "PL" else 0.05 * np.exp(-0.01 * buffers)
-    found = loss_fits.compare(buffers, pure * np.exp(rng.normal(0, 0.05, 20)))
-    assert found.better.form == form
-    assert found.better.r_squared > 0.95
-    assert found.better.deviation == pytest.approx(0.05, rel=0.5)
-    assert found.better.b_low < (0.6 if form == "PL" else 0.01) < found.better.b_high
-    assert (found.evidence_for_power_law > 1e3) == (form == "PL")
+    comparison = loss_fits.compare(buffers, pure * np.exp(rng.normal(0, 0.05, 20)))
+    assert comparison.better.form == form
+    assert comparison.better.r_squared > 0.95
+    assert comparison.better.deviation == pytest.approx(0.05, rel=0.5)
+    assert comparison.better.b_low < (0.6 if form == "PL" else 0.01) < comparison.better.b_high
+    assert (comparison.evidence_for_power_law > 1e3) == (form == "PL")
 
 
-def test_interval__of_b_covers_it_as_often_as_it_says():
+def test_interval__of_b_has_its_nominal_coverage():
     rng, buffers, hits = np.random.default_rng(11), np.geomspace(10, 1000, 8), 0
     for _ in range(400):
         fit = loss_fits.fit_power_law(buffers, 0.2 * buffers**-0.5 * np.exp(rng.normal(0, 0.2, 8)))
@@ -168,7 +169,7 @@ def test_fits__leave_out_buffers_without_loss_and_say_so():
     assert fit.b == pytest.approx(1)
 
 
-def test_delay__is_fitted_up_to_where_it_no_longer_grows():
+def test_delay__is_fitted_up_to_its_cutoff():
     buffers = np.array([10, 20, 50, 100, 200, 400, 800, 1600, 3200])
     delays = 0.4 * np.minimum(buffers, 500) / 1000
     fit = loss_fits.fit_delay(buffers[::-1], delays[::-1], capacity=1000)
@@ -191,7 +192,7 @@ def test_delay__is_fitted_up_to_where_it_no_longer_grows():
         lambda: ratio.mm1b_s_buffer(0, 30),
     ],
 )
-def test_capacity_ratio__refuses_what_has_no_meaning(call):
+def test_capacity_ratio__refuses_invalid_arguments(call):
     with pytest.raises(ValueError, match="allowed"):
         call()
 
@@ -201,7 +202,7 @@ def test_capacity_ratio__refuses_what_has_no_meaning(call):
     [([1, 2], [0.1, 0.2]), ([1, 2, 3], [0.1, 0.2]), ([1, 2, 3], [0, 0, 0.1]), ([5, 5, 5], [0.1, 0.1, 0.2]),
      ([0, 1, 2], [0.1, 0.1, 0.1]), ([1, 2, 3], [0.1, 1.1, 0.1]), ([1, 2, 3], [0.1, math.nan, 0.1])],
 )  # fmt: skip
-def test_fits__refuse_what_cannot_be_fitted(buffers, losses):
+def test_fits__refuse_invalid_points(buffers, losses):
     with pytest.raises(ValueError, match=r"allowed|cannot be fitted"):
         loss_fits.fit_power_law(buffers, losses)
 
@@ -209,6 +210,6 @@ def test_fits__refuse_what_cannot_be_fitted(buffers, losses):
 @pytest.mark.parametrize(
     ("delays", "capacity"), [([0.1, 0.2, 0], 10), ([0.1, 0.2, 0.3], 0), ([0.1, math.inf, 0.3], 10)]
 )
-def test_delay__refuses_what_cannot_be_fitted(delays, capacity):
+def test_delay__refuses_invalid_points(delays, capacity):
     with pytest.raises(ValueError, match=r"allowed|cannot be fitted"):
         loss_fits.fit_delay([1, 2, 3], delays, capacity)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The comparison of clocks: which runs of real and virtual time are one point, and what is said where they differ."""
+"""The comparison of clocks: runs of real and virtual time that are one point, and the report of their differences."""
 
 import math
 
@@ -29,14 +29,14 @@ def put(tmp_path, base):
 
     def put(clock, stem, cc, flows, over, number=1, smoke=False, threshold=None, valid=True, **numbers):
         point = {"cc": cc, "flows": flows, "buf": round(over * BDP[clock])}
-        one = sweeps.changed(base, point, number)
-        one["spec"] |= {"clock": clock, "rate_bps": {"virtual": 10**10, "real": 10**8}[clock]}
-        one["spec"] |= {"mode": "ecn", "ecn_threshold_packets": round(threshold * BDP[clock])} if threshold else {}
-        one["rules"] |= {"bdp_packets_exact": BDP[clock]}
-        one["utilization"] |= numbers
-        one |= {"valid": valid, "reasons": [] if valid else ["frames left too late"]}
+        altered = sweeps.changed(base, point, number)
+        altered["spec"] |= {"clock": clock, "rate_bps": {"virtual": 10**10, "real": 10**8}[clock]}
+        altered["spec"] |= {"mode": "ecn", "ecn_threshold_packets": round(threshold * BDP[clock])} if threshold else {}
+        altered["rules"] |= {"bdp_packets_exact": BDP[clock]}
+        altered["utilization"] |= numbers
+        altered |= {"valid": valid, "reasons": [] if valid else ["frames left too late"]}
         sweep = f"spang2021-{stem}" + "-real" * (clock == "real") + "-smoke" * smoke
-        sweeps.put(tmp_path / sweep / f"runs/{cc}-n{flows}-b{point['buf']}-{bool(threshold)}-r{number}/rep-1", one)
+        sweeps.put(tmp_path / sweep / f"runs/{cc}-n{flows}-b{point['buf']}-{bool(threshold)}-r{number}/rep-1", altered)
 
     return put
 
@@ -74,7 +74,7 @@ def test_buffer_of_packets__is_the_same_point_though_bdps_differ_a_little(put, t
     assert len(prepared(tmp_path)["points"]) == 1
 
 
-def test_marks__are_told_from_drops_and_by_their_threshold(put, tmp_path):
+def test_marks__are_other_points_than_drops_and_other_thresholds(put, tmp_path):
     for clock in ("virtual", "real"):
         put(clock, "ecn", "reno", 16, 1)
         put(clock, "ecn", "reno", 16, 4, threshold=1)
@@ -111,7 +111,7 @@ def test_smoke__compares_short_versions_with_each_other(put, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "said"),
+    ("first", "other", "said"),
     [
         (Interval(1, 0.5, 2, 3), Interval(3, 2, 4, 3), True),
         (Interval(1, 0.5, 2, 3), Interval(3, 2.1, 4, 3), False),
@@ -122,8 +122,8 @@ def test_smoke__compares_short_versions_with_each_other(put, tmp_path):
         (Interval(1, None, None, 1), Interval(1, None, None, 1), None),
     ],
 )
-def test_intervals__meet_if_they_have_something_in_common(one, other, said):
-    assert clocks.Comparison(one, other, 0.0).meet is said
+def test_intervals__meet_if_they_have_something_in_common(first, other, said):
+    assert clocks.Comparison(first, other, 0.0).meet is said
 
 
 def test_intervals__meet_to_a_packet():
@@ -132,7 +132,7 @@ def test_intervals__meet_to_a_packet():
     assert clocks.Comparison(depth, Interval(0.507, None, None, 1), 0.006).meet is False
 
 
-def test_words__say_where_clocks_agree_and_where_not(put, tmp_path):
+def test_facts__count_agreeing_points_and_name_the_worst(put, tmp_path):
     for number in (0, 1, 2):
         for flows, off in ((4, 0), (16, 0.2)):
             put("virtual", "reno-depth", "reno", flows, 1, number + 1, mean=0.71 + number / 100)
@@ -151,7 +151,7 @@ def test_words__say_where_clocks_agree_and_where_not(put, tmp_path):
     assert f"| {both} | 92 (89.52 to 94.48) | +20 | **do not meet** |" in said
 
 
-def test_figure__has_a_panel_a_measure_and_counts_what_meets(put, tmp_path):
+def test_figure__has_a_panel_a_measure_and_counts_agreement(put, tmp_path):
     for number in (1, 2):
         for clock in ("virtual", "real"):
             put(clock, "reno-depth", "reno", 4, 1, number, mean=0.9 + number / 100)

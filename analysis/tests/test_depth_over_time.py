@@ -42,12 +42,12 @@ def test_time_mean__is_a_packet_by_packet_sum_with_the_error_of_the_parts():
         np.clip(np.minimum(left, high) - np.maximum(came, low), 0, None)[kept].sum() / (high - low)
         for low, high in itertools.pairwise(edges)
     ]
-    found = time_mean(queue(came, sojourn, dropped), window)
-    assert found["measured"] == pytest.approx(np.mean(parts), rel=1e-12)
-    assert found["standard_error"] == pytest.approx(np.std(parts, ddof=1) / np.sqrt(20), rel=1e-9)
+    measured = time_mean(queue(came, sojourn, dropped), window)
+    assert measured["measured"] == pytest.approx(np.mean(parts), rel=1e-12)
+    assert measured["standard_error"] == pytest.approx(np.std(parts, ddof=1) / np.sqrt(20), rel=1e-9)
     half = np.arange(20_000) % 2 == 0
     shares = [time_mean(queue(came, sojourn, dropped), window, mask)["measured"] for mask in (half, ~half)]
-    assert sum(share or 0 for share in shares) == pytest.approx(found["measured"], rel=1e-12)
+    assert sum(share or 0 for share in shares) == pytest.approx(measured["measured"], rel=1e-12)
 
 
 def test_time_mean__of_an_empty_window_is_unknown():
@@ -69,12 +69,12 @@ def slow_start(group=None, mss=MSS, **more):
 
 
 def test_slow_start__has_the_bursts_of_the_initial_window():
-    found = slow_start(tcp={"initcwnd": 2})
-    assert found["bursts_packets"] == [2, 4, 8]
-    depth = found["time_mean_depth_data_packets"]
+    measured = slow_start(tcp={"initcwnd": 2})
+    assert measured["bursts_packets"] == [2, 4, 8]
+    depth = measured["time_mean_depth_data_packets"]
     assert depth["theory"] == short_flows.mean_depth(0.8, (2, 4, 8))
     assert depth["measured"] == pytest.approx(3, rel=1e-4)
-    assert found["measured_over_theory"] == depth["measured"] / depth["theory"]
+    assert measured["measured_over_theory"] == depth["measured"] / depth["theory"]
     assert slow_start()["bursts_packets"] == [10, 4]
     assert depth_over_time.LINUX_INITCWND == 10
 
@@ -82,12 +82,12 @@ def test_slow_start__has_the_bursts_of_the_initial_window():
 def test_slow_start__counts_no_packet_without_data():
     came = np.arange(0, SECOND_NS, 1000)
     control = queue(came, np.full(len(came), 3000), packet_bytes=NO_DATA_BYTES)
-    found = of_slow_start(run({}), control, Window(0, 0, SECOND_NS, 0), MSS)
-    assert found is not None
-    assert found["time_mean_depth_data_packets"]["measured"] == 0
+    measured = of_slow_start(run({}), control, Window(0, 0, SECOND_NS, 0), MSS)
+    assert measured is not None
+    assert measured["time_mean_depth_data_packets"]["measured"] == 0
 
 
-def test_slow_start__without_the_theorys_conditions_says_nothing():
+def test_slow_start__without_the_theorys_conditions_is_none():
     for group in (
         {"arrivals": "cbr"}, {"load": 1.1}, {"load": None}, {"sizes": {"name": "pareto", "mean": 1e4, "shape": 1.5}},
         {"sizes": {"name": "fixed", "value": 14 * 1448.0 + 1}}, {"sizes": None},

@@ -148,7 +148,7 @@ def test_report__states_the_lateness_bound_of_the_runs_clock(clock, switch, said
     assert report.kept_up({"clock": clock, "lab": {"switch": switch}}) == said
 
 
-def test_report__captions_mention_only_what_the_figure_shows():
+def test_report__captions_describe_only_drawn_curves():
     def depth(buffer, needed, **more):
         summary = {"buffer_packets": buffer, "rules": {"sqrt_n_packets": needed}, "open_loop": None, **more}
         return report.captions(summary)["queue_depth_distribution"]
@@ -175,7 +175,7 @@ def test_report__marks_a_run_that_is_not_valid_loudly(fresh):
     assert "NOT VALID" in (directory / "figures/utilization.svg").read_text()
 
 
-def test_report__escapes_what_files_say(fresh, no_figures):
+def test_report__escapes_text_from_files(fresh, no_figures):
     directory = fresh()
     for name in ("traffic", "environment"):
         text = (directory / f"{name}.json").read_text()
@@ -223,7 +223,7 @@ def test_derive__draws_every_kind_of_run(fresh, name, known_runs):
     assert max(path.stat().st_size for path in (directory / "figures").iterdir()) < 2_000_000
 
 
-def test_damage__is_one_line_and_what_is_readable_is_used(fresh, capsys, no_figures):
+def test_damage__is_one_line_and_readable_parts_are_used(fresh, capsys, no_figures):
     directory = fresh()
     path = directory / "postcards.bsp"
     path.write_bytes(path.read_bytes()[:-10])
@@ -235,7 +235,7 @@ def test_damage__is_one_line_and_what_is_readable_is_used(fresh, capsys, no_figu
     assert json.loads((directory / "summary.json").read_text())["valid"] is False
 
 
-def test_damage__does_not_replace_earlier_results_unless_told_to(fresh, capsys, no_figures):
+def test_damage__does_not_replace_earlier_results_without_force(fresh, capsys, no_figures):
     directory = fresh()
     derive(directory)
     path = directory / "tcp.bst"
@@ -268,7 +268,7 @@ def test_derive__does_not_replace_valid_results_by_invalid_ones(fresh, capsys, n
 
 
 @pytest.mark.parametrize("earlier", ["{", "[]", '{"valid": 1}'])
-def test_derive__replaces_an_earlier_summary_that_says_nothing(fresh, no_figures, earlier):
+def test_derive__replaces_an_unusable_earlier_summary(fresh, no_figures, earlier):
     directory = fresh()
     (directory / "switch.json").write_text("{}")
     (directory / "summary.json").write_text(earlier)

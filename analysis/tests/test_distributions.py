@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Each distribution counted again from the simulation's own list of packets, by plain loops."""
+"""Each distribution equals a count by plain loops over the simulation's list of packets."""
 
 import math
 from collections import Counter
@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis import distributions
+from analysis import distributions, over_time
 from analysis.derive import derive
 from analysis.metrics import Window
 from analysis.tests import simulate
@@ -31,9 +31,9 @@ def _counts(table, what, flow=None):
     return dict(rows.select("value", "count").iter_rows())
 
 
-def test_queue_depth__is_what_each_packet_found(known):
-    found = Counter(card["depth_packets"] for card, _ in _arrivals(known))
-    assert _counts(distributions.distributions(known.analysis), "queue_depth_packets") == found
+def test_queue_depth__is_the_depth_that_each_packet_found(known):
+    counted = Counter(card["depth_packets"] for card, _ in _arrivals(known))
+    assert _counts(distributions.distributions(known.analysis), "queue_depth_packets") == counted
 
 
 def test_in_flight__is_of_each_flow_at_each_ack(known):
@@ -46,6 +46,12 @@ def test_in_flight__is_of_each_flow_at_each_ack(known):
             and window.start_ns <= r["mono_ns"] < window.end_ns
         )  # fmt: skip
         assert _counts(table, "in_flight_packets", flow) == expected
+        windows = Counter(
+            r["cwnd_packets"] for r in known.truth.records
+            if r["flow"] == flow and r["event"] == simulate.EVENT["TCP_EVENT_PROBE"]
+            and window.start_ns <= r["mono_ns"] < window.end_ns
+        )  # fmt: skip
+        assert _counts(table, "cwnd_packets", flow) == windows
 
 
 def test_bursts__are_packets_of_one_flow_in_quick_succession(known):
@@ -64,16 +70,17 @@ def test_bursts__are_packets_of_one_flow_in_quick_succession(known):
 
 
 def test_flows_losing__are_counted_for_each_rtt_with_a_drop(known):
-    losers: dict[int, set[int]] = {}
-    for card, flow in _arrivals(known):
-        if card["flags"] & DROPPED:
-            rtt = (card["enqueue_ns"] - known.analysis.window.start_ns) // known.scenario.rtt_ns
-            losers.setdefault(rtt, set()).add(flow)
-    expected = Counter(len(flows) for flows in losers.values())
-    assert _counts(distributions.distributions(known.analysis), "flows_losing") == expected
+    for what, bin_ns in (("flows_losing", known.scenario.rtt_ns), ("flows_losing_5ms", 5_000_000)):
+        losers: dict[int, set[int]] = {}
+        for card, flow in _arrivals(known):
+            if card["flags"] & DROPPED:
+                number = (card["enqueue_ns"] - known.analysis.window.start_ns) // bin_ns
+                losers.setdefault(number, set()).add(flow)
+        expected = Counter(len(flows) for flows in losers.values())
+        assert _counts(distributions.distributions(known.analysis), what) == expected, what
 
 
-def test_flows_signalled__are_those_told_until_nobody_is_for_an_rtt(known):
+def test_flows_signalled__are_counted_until_an_rtt_passes_without_a_signal(known):
     excursions: list[set[int]] = []
     last = -math.inf
     for card, flow in _arrivals(known):
@@ -126,3 +133,53 @@ def test_derived_file__is_the_table(fresh, monkeypatch, known_runs):
     stored = pl.read_parquet(directory / distributions.NAME)
     assert stored.equals(distributions.distributions(known_runs("ecn").analysis))
     assert dict(stored.schema) == distributions.SCHEMA
+
+
+def test_depth_over_time__has_the_ns_at_each_depth(known):
+    window, table = known.analysis.window, distributions.distributions(known.analysis)
+    events = sorted(
+        event
+        for card in known.truth.cards
+        if not card["flags"] & DROPPED
+        for event in ((card["enqueue_ns"], 1), (card["enqueue_ns"] + card["sojourn_ns"], -1))
+    )
+    expected: Counter[int] = Counter()
+    depth, since = 0, window.start_ns
+    for at, change in [*events, (window.end_ns, 0)]:
+        until = min(max(at, window.start_ns), window.end_ns)
+        expected[depth] += until - since
+        depth, since = depth + change, until
+    assert _counts(table, "depth_over_time_packets") == {depth: ns for depth, ns in expected.items() if ns}
+
+
+def test_aggregate_window_over_time__has_the_ns_at_each_sum(known):
+    """And the synchronization of the windows, by its definition."""
+    window, analysis = known.analysis.window, known.analysis
+    latest: dict[int, int] = {}
+    steps = []
+    for r in sorted(known.truth.records, key=lambda r: r["mono_ns"]):
+        if r["flow"] < known.scenario.flows:
+            latest[r["flow"]] = r["packets_out"] - r["sacked_out"] - r["lost_out"] + r["retrans_out"]
+            steps.append((r["mono_ns"], dict(latest)))
+    expected: Counter[int] = Counter()
+    each: dict[int, Counter[int]] = {flow: Counter() for flow in latest}
+    for (at, windows), (following, _) in zip(steps, [*steps[1:], (window.end_ns, {})], strict=True):
+        held = min(max(following, window.start_ns), window.end_ns) - min(max(at, window.start_ns), window.end_ns)
+        expected[sum(windows.values())] += held
+        for flow, packets in windows.items():
+            each[flow][packets] += held
+    expected = Counter({total: ns for total, ns in expected.items() if ns})
+    assert _counts(distributions.distributions(analysis), "aggregate_window_over_time_packets") == expected
+    together, apart = _variance(expected), sum(_variance(counts) for counts in each.values())
+    measured = over_time.synchronization(analysis.run, analysis.trace, analysis.windows, window)
+    if len(each) < 2 or not apart:
+        assert measured is None
+    else:
+        assert measured is not None
+        assert math.isclose(measured, (together / apart - 1) / (len(each) - 1), rel_tol=1e-9, abs_tol=1e-9)
+
+
+def _variance(counts):
+    total = sum(counts.values())
+    mean = sum(value * ns for value, ns in counts.items()) / total
+    return sum((value - mean) ** 2 * ns for value, ns in counts.items()) / total

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How far a queue runs empty, of sawteeth drawn with a ruler: the answer is known before."""
+"""How far a queue drains, measured on constructed sawteeth with known falls."""
 
 import numpy as np
 import pytest
@@ -21,13 +21,13 @@ NO_WINDOWS = metrics.WindowSeries(*(np.empty(0, dtype=np.int64) for _ in range(3
 def _queue(depth, drop_at=()):
     """An arrival every GAP_NS that finds depth(time in RTTs) packets; those that come next after `drop_at` are lost."""
     came = np.arange(0, WINDOW.end_ns, GAP_NS, dtype=np.int64)
-    found = np.round([depth(at / RTT_NS) for at in came]).astype(np.uint32)
+    depths = np.round([depth(at / RTT_NS) for at in came]).astype(np.uint32)
     flags = np.zeros(len(came), dtype=np.uint8)
     flags[np.searchsorted(came, [round(at * RTT_NS) for at in drop_at])] = DROPPED
     return {
-        "enqueue_mono_ns": came, "depth_packets": found, "flags": flags, "flow": np.zeros(len(came), dtype=np.uint16),
+        "enqueue_mono_ns": came, "depth_packets": depths, "flags": flags, "flow": np.zeros(len(came), dtype=np.uint16),
         "packet_bytes": np.full(len(came), 1514, dtype=np.uint16),
-        "sojourn_ns": np.where(flags, 0, (found.astype(np.int64) + 1) * GAP_NS),
+        "sojourn_ns": np.where(flags, 0, (depths.astype(np.int64) + 1) * GAP_NS),
     }  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def _saw(top, bottom, period_rtts, fall_rtts):
 
 @pytest.mark.parametrize(("bottom", "period"), [(0, 90), (40, 30), (75, 15), (99, 20), (100, 20)])
 @pytest.mark.parametrize("cc", [("reno",), ("scalable", "bbr")])
-def test_after_losses__it_is_what_the_sawtooth_falls_by(bottom, period, cc):
+def test_after_losses__the_drain_is_the_fall_of_the_sawtooth(bottom, period, cc):
     drops = np.arange(period, 295, period)
     got = _drained(_queue(_saw(100, bottom, period, 2), drops), 100, cc)
     assert got["basis"] == "loss events"
@@ -75,7 +75,7 @@ def test_after_losses__gaps_between_bursts_count_for_the_least_depth_only():
     assert got["of_bdp_mean_over_rtt"]["median"] * BDP == pytest.approx(50, abs=2)
 
 
-def test_after_losses__there_is_nothing_to_say_without_one():
+def test_after_losses__without_a_loss_the_drain_is_null():
     got = _drained(_queue(_saw(100, 50, 30, 2)), 200, ("cubic",))
     assert (got["count"], got["of_buffer"]["median"]) == (0, None)
 
@@ -93,7 +93,7 @@ def _probing(top_bdp, fall_bdp, phase_rtts):
 
 @pytest.mark.parametrize("phase_rtts", [0, 0.9, 1.1, 1.9, 4.3, 7.99])
 @pytest.mark.parametrize("top_bdp", [0.25, 0.9])
-def test_in_cycles__it_is_what_a_probe_drains(top_bdp, phase_rtts):
+def test_in_cycles__the_drain_is_the_fall_of_a_probe(top_bdp, phase_rtts):
     got = _drained(_queue(_probing(top_bdp, 0.25, phase_rtts)), 81, ("bbr", "bbr"))
     assert got["basis"] == "probing cycles"
     assert got["count"] == 35
@@ -113,7 +113,7 @@ def test_in_cycles__cycles_that_drain_differently_have_their_own_answers():
     assert got["of_bdp"]["median"] == pytest.approx(0.1, abs=0.02)
 
 
-def test_drained__of_a_simulated_run_is_what_its_packets_say(known_runs):
+def test_drained__of_a_simulated_run_is_that_of_its_packets(known_runs):
     known = known_runs("one_flow")
     a = known.analysis
     falls = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which rows runs support: from run tables and summaries, counted one by one, and nothing without runs."""
+"""The verdict of stored runs on each row of the advice, from run tables and summaries; no verdict without runs."""
 
 import json
 from dataclasses import replace
@@ -32,14 +32,14 @@ def judged(directory, key="theorem-6", link=LINK):
 
 
 def test_rule__is_supported_by_runs_near_what_it_asks_for(tmp_path):
-    # BDP/sqrt(16) is 34.6 packets; 35 had it and kept it, 20 did not.
+    # BDP/sqrt(16) is 34.6 packets. The runs with 35 and 40 have that buffer and keep the rule; 20 packets are too few.
     table(tmp_path, {}, {"buffer_packets": 40}, {"buffer_packets": 20, "queue_nonempty_fraction": 0.9})
-    found = judged(tmp_path)
-    assert found[:5] == (2, 2, 0, 1, 0)
-    assert found.ratios == (pytest.approx(35 / 34.58, rel=1e-3), pytest.approx(40 / 34.58, rel=1e-3))
-    assert (found.flows, found.bdp) == ((16, 16), (LINK.bdp, LINK.bdp))
-    assert (found.unfair, found.many_losing, found.outside) == (0, 0, 0)
-    assert found.word == "supported"
+    verdict = judged(tmp_path)
+    assert verdict[:5] == (2, 2, 0, 1, 0)
+    assert verdict.ratios == (pytest.approx(35 / 34.58, rel=1e-3), pytest.approx(40 / 34.58, rel=1e-3))
+    assert (verdict.flows, verdict.bdp) == ((16, 16), (LINK.bdp, LINK.bdp))
+    assert (verdict.unfair, verdict.many_losing, verdict.outside) == (0, 0, 0)
+    assert verdict.word == "supported"
 
 
 def test_rule__is_contradicted_by_runs_that_did_not_do_what_it_promises(tmp_path):
@@ -52,8 +52,8 @@ def test_rule__is_contradicted_by_runs_that_did_not_do_what_it_promises(tmp_path
 def test_rule__is_contradicted_by_runs_for_which_even_more_was_not_enough(tmp_path):
     more = {"buffer_packets": 69}
     table(tmp_path, more | {"queue_nonempty_fraction": 0.98}, more, more)
-    found = judged(tmp_path)
-    assert (found.word, found.kept, found.counted, found.more) == ("contradicted", 0, 1, 2)
+    verdict = judged(tmp_path)
+    assert (verdict.word, verdict.kept, verdict.counted, verdict.more) == ("contradicted", 0, 1, 2)
 
 
 def test_rule__is_not_supported_by_far_more_buffer_or_by_less(tmp_path):
@@ -78,7 +78,7 @@ def test_runs__that_say_nothing_of_a_rule_do_not_count(tmp_path, change):
 
 
 def test_rule_for_a_utilization__is_judged_by_the_first_percentile_of_utilization(tmp_path):
-    # Theorem 7's buffer for 99 % is 33.2 packets; a run knows its least utilization to a packet of ten BDPs
+    # Theorem 7's buffer for 99 % is 33.2 packets. The resolution of a run's least utilization is a packet in ten BDPs.
     table(tmp_path, {"utilization_p01": 0.991, "queue_nonempty_fraction": 0.5})
     assert judged(tmp_path, "theorem-7").word == "supported"
     assert judged(tmp_path, "theorem-6").word == "contradicted"
@@ -104,19 +104,19 @@ def test_each_run__is_held_against_its_own_link(tmp_path):
     # The same 35 packets are less than BDP/sqrt(4), and enough for BDP/sqrt(64)
     asked = replace(LINK, flows=1000)
     table(tmp_path, {"flows": 4, "flows_losing_per_rtt": 2}, {"flows": 64, "rate_bps": 2 * 10**10})
-    found = judged(tmp_path, link=asked)
-    assert (found.counted, found.less) == (1, 1)
-    assert (found.flows, found.bdp) == ((64, 64), (pytest.approx(2 * LINK.bdp),) * 2)
+    verdict = judged(tmp_path, link=asked)
+    assert (verdict.counted, verdict.less) == (1, 1)
+    assert (verdict.flows, verdict.bdp) == ((64, 64), (pytest.approx(2 * LINK.bdp),) * 2)
 
 
 def test_span_that_is_printed__is_of_the_runs_that_count(tmp_path):
-    # Of 4 flows with 35 packets, too few, and of 16 with 138, too many, nothing is known
+    # 4 flows with 35 packets have too small a buffer to judge the rule, 16 flows with 138 packets too large a one.
     too_few, too_many = {"flows": 4, "flows_losing_per_rtt": 2}, {"buffer_packets": 138}
     table(tmp_path, too_few, too_many, {"flows": 64, "rate_bps": 2 * 10**10})
-    found = judged(tmp_path)
-    assert (found.counted, found.more, found.less) == (1, 1, 1)
-    assert found.elsewhere(LINK) == "n = 64, BDP = 277"
-    assert found.elsewhere(replace(LINK, flows=60, rate_bps=2 * 10**10)) == ""
+    verdict = judged(tmp_path)
+    assert (verdict.counted, verdict.more, verdict.less) == (1, 1, 1)
+    assert verdict.elsewhere(LINK) == "n = 64, BDP = 277"
+    assert verdict.elsewhere(replace(LINK, flows=60, rate_bps=2 * 10**10)) == ""
     table(tmp_path, {"flows": 4, "buffer_packets": 70}, {"flows": 36, "buffer_packets": 24})
     assert judged(tmp_path).elsewhere(LINK) == "n = 4 to 36"  # around 16, but not of it
 
@@ -127,39 +127,40 @@ def test_runs_of_the_link_itself__count_alone(tmp_path):
     assert judged(tmp_path)[:2] == (1, 0)
     assert judged(tmp_path).flows == (16, 16)
     assert judged(tmp_path, link=replace(LINK, flows=25))[:2] == (4, 3)
-    table(tmp_path, {"buffer_packets": 20}, others)  # what has less tells nothing
+    table(tmp_path, {"buffer_packets": 20}, others)  # a run with a smaller buffer cannot judge the rule
     assert judged(tmp_path).flows == (36, 36)
 
 
-def test_number_of_the_row__is_judged_not_that_for_the_delta_of_the_run(tmp_path):
-    # 35 packets are asked for with DELTA=1, 69 with 2: who measured 2 and missed it with 35 contradicts the first
+def test_buffer_of_the_row__is_judged_not_the_buffer_for_the_runs_delta(tmp_path):
+    # The rule asks for 35 packets with DELTA=1, for 69 with DELTA=2. A run with a measured Delta of 2 that misses the
+    # goal with 35 packets contradicts the row for DELTA=1.
     missed = {"delta": 2.0, "queue_nonempty_fraction": 0.9}
     table(tmp_path, missed, missed | {"buffer_packets": 70, "queue_nonempty_fraction": 0.999})
-    found = judged(tmp_path)
-    assert (found.word, found.counted, found.deltas, found.unfair) == ("contradicted", 1, (2.0, 2.0), 1)
-    found = judged(tmp_path, link=replace(LINK, delta=2.0))
-    assert (found.word, found.counted, found.less, found.unfair) == ("supported", 1, 1, 0)
-    found = judged(tmp_path, link=replace(LINK, delta=1.9))
-    assert (found.word, found.unfair) == ("supported", 1)
+    verdict = judged(tmp_path)
+    assert (verdict.word, verdict.counted, verdict.deltas, verdict.unfair) == ("contradicted", 1, (2.0, 2.0), 1)
+    verdict = judged(tmp_path, link=replace(LINK, delta=2.0))
+    assert (verdict.word, verdict.counted, verdict.less, verdict.unfair) == ("supported", 1, 1, 0)
+    verdict = judged(tmp_path, link=replace(LINK, delta=1.9))
+    assert (verdict.word, verdict.unfair) == ("supported", 1)
 
 
 def test_flows_that_lose__are_held_against_the_bound_of_the_rule_by_their_mean(tmp_path):
-    # 4 + 256/138 = 5.85 may; with DELTA=2 4.93, and the number asked for is another
+    # 4 + 256/138 = 5.85 flows may lose; with DELTA=2 4.93 may, and the rule asks for another buffer.
     table(tmp_path, {"flows_losing_per_rtt": 5.8}, {"flows_losing_per_rtt": 5.9})
-    found = judged(tmp_path)
-    assert (found.word, found.counted, found.many_losing, found.losing) == ("supported", 2, 1, (5.8, 5.9))
+    verdict = judged(tmp_path)
+    assert (verdict.word, verdict.counted, verdict.many_losing, verdict.losing) == ("supported", 2, 1, (5.8, 5.9))
     table(tmp_path, {"flows_losing_per_rtt": 5.8, "buffer_packets": 70})
     assert judged(tmp_path, link=replace(LINK, delta=2.0)).many_losing == 1
-    assert judged(tmp_path, "sqrt-n").losing is None  # it assumes nothing of them
+    assert judged(tmp_path, "sqrt-n").losing is None  # this rule assumes no number of losing flows
 
 
 def test_losing__is_of_the_row_and_moves_equation_3_alone(tmp_path):
-    # 8 x BDP / 16 is 69 packets; 8 are more than Theorem 6 allows, but how many lost in the run was measured
+    # 8 x BDP / 16 is 69 packets. Theorem 6 allows fewer than 8 losing flows; it is judged by the run's measured number.
     link = replace(LINK, losing=8.0)
     table(tmp_path, {"flows_losing_per_rtt": 5.8}, {"flows_losing_per_rtt": 9.8, "buffer_packets": 70})
-    found = judged(tmp_path, "equation-3", link)
-    assert (found.word, found.counted, found.less, found.many_losing) == ("supported", 1, 1, 0)
-    table(tmp_path, {"flows_losing_per_rtt": 9.9, "buffer_packets": 70})  # 8 + 1.85 may
+    verdict = judged(tmp_path, "equation-3", link)
+    assert (verdict.word, verdict.counted, verdict.less, verdict.many_losing) == ("supported", 1, 1, 0)
+    table(tmp_path, {"flows_losing_per_rtt": 9.9, "buffer_packets": 70})  # 8 + 1.85 flows may lose
     assert judged(tmp_path, "equation-3", link).many_losing == 1
     table(tmp_path, {})
     assert judged(tmp_path, "theorem-6", link).word == "supported"
@@ -174,13 +175,13 @@ def test_losing__is_of_the_row_and_moves_equation_3_alone(tmp_path):
         ("bdp", {"cc": "cubic", "flows": 1, "buffer_packets": 140}),
     ],
 )
-def test_runs__that_break_an_assumption_are_told_apart(tmp_path, key, change):
+def test_runs__that_break_an_assumption_are_counted_apart(tmp_path, key, change):
     table(tmp_path, change, change | {"queue_nonempty_fraction": 0.5, "utilization_mean": 0.5})
-    found = judged(tmp_path, key, replace(LINK, cc=change.get("cc", "reno")))
-    assert found.word == "measured outside its assumptions"
-    assert (found.counted, found.less, found.outside) == (0, 0, 2)
-    # With far more than what BDP/sqrt(128) asks for only the miss tells something; 35 are too few for Gaussian's 99 %
-    assert (found.outside_counted, found.outside_kept) == {"theorem-6": (1, 0), "gaussian": (0, 0)}.get(key, (2, 1))
+    verdict = judged(tmp_path, key, replace(LINK, cc=change.get("cc", "reno")))
+    assert verdict.word == "measured outside its assumptions"
+    assert (verdict.counted, verdict.less, verdict.outside) == (0, 0, 2)
+    # The buffer is far above BDP/sqrt(128), so only the missed run counts; 35 packets are too few for Gaussian's 99 %.
+    assert (verdict.outside_counted, verdict.outside_kept) == {"theorem-6": (1, 0), "gaussian": (0, 0)}.get(key, (2, 1))
 
 
 def test_paper_s_link__is_contradicted_by_the_published_runs_of_it(capsys):
@@ -199,7 +200,16 @@ def test_paper_s_link__is_contradicted_by_the_published_runs_of_it(capsys):
 
 def test_table__says_which_delta_was_measured_and_that_losers_are_a_mean(tmp_path, capsys):
     table(tmp_path, {"delta": 2.0, "queue_nonempty_fraction": 0.9, "flows_losing_per_rtt": 5.9}, {"delta": 3.24})
-    words = ["advise", "CC=reno", "FLOWS=16", "RATE=10gbit", "RTT=1ms", "MTU=9000", f"EVIDENCE={tmp_path}"]
+    words = [
+        "advise",
+        "CC=reno",
+        "FLOWS=16",
+        "RATE=10gbit",
+        "RTT=1ms",
+        "MTU=9000",
+        "ADVISE=full",
+        f"EVIDENCE={tmp_path}",
+    ]
 
     def said(*more):
         assert main([*words, *more]) == 0
@@ -217,7 +227,7 @@ def test_table__says_which_delta_was_measured_and_that_losers_are_a_mean(tmp_pat
 
 
 def test_gaussian_bound__is_judged_by_the_mean_which_it_bounds(tmp_path):
-    # For 90 % 38.1 packets of 813, with 200 flows
+    # 200 flows need 38.1 packets (the BDP is 813) for 90 %.
     many = {"flows": 200, "mtu_bytes": 1500, "buffer_packets": 40}
     link = replace(LINK, flows=200, mtu_bytes=1500, utilization=0.9)
     table(tmp_path, many | {"utilization_mean": 0.91, "utilization_p01": 0.5, "queue_nonempty_fraction": 0.5})
@@ -233,8 +243,8 @@ def test_tables__of_either_kind_are_read_with_flattened_names(tmp_path, name):
     path = tmp_path / name
     frame = (polars.read_parquet if name.endswith("parquet") else polars.read_csv)(path).rename(names)
     (frame.write_parquet if name.endswith("parquet") else frame.write_csv)(path)
-    found = evidence.load(tmp_path)
-    assert (len(found.runs), found.left_out, found.problems) == (1, 1, [])
+    loaded = evidence.load(tmp_path)
+    assert (len(loaded.runs), loaded.left_out, loaded.problems) == (1, 1, [])
 
 
 def test_summary__of_the_analysis_is_read(tmp_path, known_runs):
@@ -242,29 +252,29 @@ def test_summary__of_the_analysis_is_read(tmp_path, known_runs):
     summary = summarize(known.analysis) | {"valid": True}
     (tmp_path / "rep-1").mkdir()
     (tmp_path / "rep-1/summary.json").write_text(json.dumps(summary))
-    table(tmp_path / "rep-1", {}, name="joined.parquet")  # tables of packets beside a summary are not asked
-    table(tmp_path, {}, name="index.parquet")  # nor is what was made of the summaries, which would count them twice
+    table(tmp_path / "rep-1", {}, name="joined.parquet")  # tables of packets beside a summary are not read
+    table(tmp_path, {}, name="index.parquet")  # nor is the index of these summaries, which would count them twice
     table(tmp_path, {}, name="least_buffer.parquet")
-    found = evidence.load(tmp_path)
-    assert found.problems == []
-    run = found.runs[0]
-    assert (len(found.runs), run.flows, run.rate_bps) == (1, known.scenario.flows, known.scenario.rate_bps)
+    loaded = evidence.load(tmp_path)
+    assert loaded.problems == []
+    run = loaded.runs[0]
+    assert (len(loaded.runs), run.flows, run.rate_bps) == (1, known.scenario.flows, known.scenario.rate_bps)
     assert run.buffer_packets == known.scenario.threshold
     assert run.utilization_p01 == summary["utilization"]["p01"]
     assert run.nonempty == summary["queue_nonempty_fraction"]
 
 
-def test_what_cannot_be_read__is_said_and_the_rest_counts(tmp_path, capsys):
+def test_unreadable_files__are_reported_and_the_others_count(tmp_path, capsys):
     table(tmp_path, {})
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     (tmp_path / "b.parquet").write_bytes(b"PAR1 no")
     for number, text in enumerate(("{", "[]", "{}", '{"spec": {}, "utilization": {}}')):
         (tmp_path / f"rep-{number}").mkdir()
         (tmp_path / f"rep-{number}/summary.json").write_text(text)
-    found = evidence.load(tmp_path)
-    assert (len(found.runs), len(found.problems), found.left_out) == (1, 5, 1)
-    assert "it has no column valid" in found.problems[0]
-    assert main(["advise", "CC=reno", f"EVIDENCE={tmp_path}"]) == 0
+    loaded = evidence.load(tmp_path)
+    assert (len(loaded.runs), len(loaded.problems), loaded.left_out) == (1, 5, 1)
+    assert "it has no column valid" in loaded.problems[0]
+    assert main(["advise", "CC=reno", "ADVISE=full", f"EVIDENCE={tmp_path}"]) == 0
     said = capsys.readouterr().out
     assert "supported (1 of 1)" in said
     assert said.count("Not read:") == 5
@@ -294,8 +304,8 @@ def test_algorithm_that_is_a_number__is_no_run(tmp_path):
 def test_run_that_two_sweeps_did__counts_once(tmp_path):
     first = {"clock": "virtual", "seed": 7, "repetition": 1}
     table(tmp_path, first, first | {"utilization_p01": 0.9951}, first | {"seed": 8}, first | {"repetition": 2})
-    found = evidence.load(tmp_path)
-    assert (len(found.runs), found.left_out) == (3, 1)
+    loaded = evidence.load(tmp_path)
+    assert (len(loaded.runs), loaded.left_out) == (3, 1)
 
 
 def test_runs_in_real_time__all_count_whatever_their_seed(tmp_path):

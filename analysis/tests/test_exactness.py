@@ -1,26 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What virtual time must reach: each limit alone, missed by as little as can be, is named, and nothing else is."""
-
-import json
+"""The limits of virtual time: missing one of them by the least possible amount is reported, and nothing else is."""
 
 import pytest
 
 from analysis.analyse import analyse
+from analysis.tests.documents import change
 
 ECHO_NS = 10_000_000 + 84 * 8 * 20  # RTT, and 84 bytes at 50 Mb/s
-
-
-def _set(directory, name, path, value):
-    file = directory / f"{name}.json"
-    document = json.loads(file.read_text())
-    at = document
-    for key in path[:-1]:
-        at = at[key]
-    if value is None:
-        del at[path[-1]]
-    else:
-        at[path[-1]] = value
-    file.write_text(json.dumps(document))
 
 
 @pytest.mark.parametrize("name", ["virtual", "virtual_process"])
@@ -48,15 +34,15 @@ def test_virtual_time__that_is_just_exact_enough_is_valid(known_runs, name):
 )
 def test_driver__is_exact(fresh, name, path, value, said):
     directory = fresh("virtual")
-    _set(directory, name, path, value)
+    change(directory, name, path, value)
     (reason,) = analyse(directory).reasons
     assert said in reason
     assert "\n" not in reason
 
 
-def test_driver__may_be_read_late_by_its_observer(fresh):
+def test_driver__idle_rtt_may_include_clock_readings(fresh):
     directory = fresh("virtual")
-    _set(directory, "idle_rtt", ("min_ns",), ECHO_NS + 10)
+    change(directory, "idle_rtt", ("min_ns",), ECHO_NS + 10)
     assert analyse(directory).reasons == []
 
 
@@ -71,14 +57,14 @@ def test_driver__may_be_read_late_by_its_observer(fresh):
 )
 def test_process__is_late_by_microseconds(fresh, name, path, value, said):
     directory = fresh("virtual_process")
-    _set(directory, name, path, value)
+    change(directory, name, path, value)
     (reason,) = analyse(directory).reasons
     assert said in reason
 
 
 def test_process__postcards_may_leave_later(fresh):
     directory = fresh("virtual_process")
-    _set(directory, "switch", ("lateness", "3"), [[274_431, 1000]])
+    change(directory, "switch", ("lateness", "3"), [[274_431, 1000]])
     a = analyse(directory)
     assert a.reasons == []
     assert (a.fidelity["lateness_max_ns"], a.fidelity["postcard_lateness_max_ns"]) == (9_983, 274_431)
@@ -86,7 +72,7 @@ def test_process__postcards_may_leave_later(fresh):
 
 def test_real_time__has_its_own_limits(fresh):
     directory = fresh("two_flows")
-    _set(directory, "environment", ("virtual_machine",), {})
+    change(directory, "environment", ("virtual_machine",), {})
     (reason,) = analyse(directory).reasons
     assert reason.startswith("environment.json: is of a run in virtual time")
 

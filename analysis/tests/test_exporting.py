@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Exports hold what the run holds, and those whose formats they are read them: DuckDB, Wireshark, Flent."""
+"""Exports have the data of the run, and the tools that own the formats read them: DuckDB, Wireshark, Flent."""
 
 import gzip
 import json
@@ -63,11 +63,11 @@ def test_tables__are_all_there_with_their_meaning(analysed, tmp_path, kind):
     schema = json.loads((output / "schema.json").read_text())
     assert set(schema) == {"postcards", "tcp", "joined", "distributions"}
     for name, table in schema.items():
-        ours = pl.read_parquet(analysed / f"{name}.parquet")
+        stored = pl.read_parquet(analysed / f"{name}.parquet")
         read = f"read_{kind}('{output / table['file']}')"
         ((count,),) = query(f"select count(*) from {read}")
         columns = [column for column, *_ in query(f"describe select * from {read}")]
-        assert (count, columns) == (len(ours), ours.columns)
+        assert (count, columns) == (len(stored), stored.columns)
         assert list(table["columns"]) == columns
         unsaid = [column for column, about in table["columns"].items() if not about["meaning"]]
         assert set(unsaid) <= SPEAK_FOR_THEMSELVES
@@ -77,8 +77,8 @@ def test_tables__are_all_there_with_their_meaning(analysed, tmp_path, kind):
 
 def test_pcapng__is_every_postcard_and_can_be_imported_again(analysed, tmp_path):
     output = export(analysed, "pcapng", tmp_path / "cards.pcapng")
-    found = captures.read(output)
-    assert (found.others, found.damage) == (0, None)
+    captured = captures.read(output)
+    assert (captured.others, captured.damage) == (0, None)
     stored = np.frombuffer(
         b"".join(bytes(block.payload) for block in wire.read_blocks((analysed / "postcards.bsp").read_bytes(), 1)),
         wire.STORED_POSTCARD,
@@ -87,9 +87,59 @@ def test_pcapng__is_every_postcard_and_can_be_imported_again(analysed, tmp_path)
         real = np.concatenate([frames.real_ns for frames in capture.batches()])
     received = stored["rx_mono_ns"].astype(np.int64)
     assert np.array_equal(real, received + simulate.REALTIME_MINUS_MONO_NS)
-    assert np.array_equal(np.sort(found.cards.columns["mono_ns"]), np.sort(received) - 30_000)  # as if none took time
+    assert np.array_equal(np.sort(captured.cards.columns["mono_ns"]), np.sort(received) - 30_000)  # no transit time
     for name in ("card_seq", "depth_packets", "tcp_seq"):
-        assert sorted(found.cards.columns[name]) == sorted(stored[name])
+        assert sorted(captured.cards.columns[name]) == sorted(stored[name])
+
+
+NUMBERS = (
+    "utilization", "goodput_bps", "queue_depth_packets", "queue_delay_ns", "drops", "marks", "arrivals", "jain_index",
+    "queue_nonempty_fraction", "buffer_packets", "bdp_packets", "measured_s",
+)  # fmt: skip
+
+
+def test_pcapng__imported_again_has_the_numbers_of_the_original(analysed, tmp_path, capsys):
+    output = export(analysed, "pcapng", tmp_path / "cards.pcapng")
+    assert main(["import", f"FROM={output}", f"OUTPUT={tmp_path / 'again'}"]) == 0
+    assert "middle third" not in capsys.readouterr().out
+    original, again = (
+        json.loads((directory / "summary.json").read_text()) for directory in (analysed, tmp_path / "again/rep-1")
+    )
+    assert {name: again[name] for name in NUMBERS} == {name: original[name] for name in NUMBERS}
+    # A part that the user names counts, whatever the file says.
+    assert main(["import", f"FROM={output}", f"OUTPUT={tmp_path / 'part'}", "WARMUP=100ms", "DURATION=200ms"]) == 0
+    assert json.loads((tmp_path / "part/rep-1/summary.json").read_text())["measured_s"] == pytest.approx(0.2)
+
+
+def test_pcapng__without_a_description_says_that_the_middle_third_counts(analysed, tmp_path, capsys):
+    output = export(analysed, "pcapng", tmp_path / "cards.pcapng")
+    data = output.read_bytes()
+    size = int.from_bytes(data[4:8], "little")
+    words = [(28).to_bytes(4, "little")] * 2
+    output.write_bytes(data[:4] + words[0] + data[8:24] + words[1] + data[size:])  # the section header's fixed part
+    assert main(["import", f"FROM={output}", f"OUTPUT={tmp_path / 'again'}"]) == 0
+    said = capsys.readouterr().out
+    assert "only the middle third of the source counts" in said
+    assert "10 Gb/s and 1.2 ms are taken" in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [(b'"rate_bps": ', b'"rate_bps":-', "rate_bps is -"), (b'{"rate_bps"', b'["rate_bps"', "is damaged; export"),
+     (b'"window_ns": ', b'"window_ns":"', "is damaged; export")],
+)  # fmt: skip
+def test_pcapng__with_a_wrong_description_is_refused_in_one_line(analysed, tmp_path, capsys, old, new, says):
+    output = export(analysed, "pcapng", tmp_path / "cards.pcapng")
+    data = output.read_bytes()
+    assert old in data
+    at = data.index(old)
+    changed = data[:at] + new + data[at + len(old) + (len(new) - len(old)) :]  # of the same length
+    output.write_bytes(changed)
+    capsys.readouterr()
+    assert main(["import", f"FROM={output}", f"OUTPUT={tmp_path / 'again'}"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line
+    assert not (tmp_path / "again").exists()
 
 
 def test_dissector__is_current():
@@ -132,7 +182,7 @@ def decode(report: bytes) -> dict[str, int]:
     """One telemetry report, from the specification's text alone."""
     group, node = struct.unpack_from(">II", report)
     words, bits, domain, domain_bits, status = struct.unpack_from(">IHHHH", report, 8)
-    found = {"version": group >> 28, "hw_id": group >> 22 & 63, "sequence": group & 0x3FFFFF, "node": node,
+    fields = {"version": group >> 28, "hw_id": group >> 22 & 63, "sequence": group & 0x3FFFFF, "node": node,
              "report_type": words >> 28, "inner_type": words >> 24 & 15, "report_words": words >> 16 & 255,
              "metadata_words": words >> 8 & 255, "dropped": words >> 7 & 1, "congested": words >> 6 & 1,
              "tracked": words >> 5 & 1, "rest": words & 31,
@@ -146,16 +196,16 @@ def decode(report: bytes) -> dict[str, int]:
             value, left = int.from_bytes(report[at : at + size], "big"), 8 * size
             for name, width in names:
                 left -= width
-                found[name] = value >> left & (1 << width) - 1
+                fields[name] = value >> left & (1 << width) - 1
             at += size
     assert bits & ~0b0111110000000001 == 0
-    assert at == 20 + 4 * found["metadata_words"]
-    assert len(report) == 12 + 4 * found["report_words"]
-    return found | {"inner": report[at:]}  # type: ignore[dict-item]
+    assert at == 20 + 4 * fields["metadata_words"]
+    assert len(report) == 12 + 4 * fields["report_words"]
+    return fields | {"inner": report[at:]}  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize("name", ["two_flows", "ipv6_bytes", "ecn"])
-def test_telemetry_report__says_what_the_postcard_says(known_runs, name, tmp_path):
+def test_telemetry_report__has_the_fields_of_the_postcard(known_runs, name, tmp_path):
     known = known_runs(name)
     export(known.directory, "telemetry-report", tmp_path / "reports.pcapng")
     stored = simulate.stored_postcards(known.scenario, known.truth)
@@ -167,32 +217,32 @@ def test_telemetry_report__says_what_the_postcard_says(known_runs, name, tmp_pat
     assert len(reports) == len(stored)
     drops = 0
     for row, card in enumerate(stored):
-        fields, found = wire.POSTCARD.decode(card[8:]), decode(reports[row])
+        fields, report = wire.POSTCARD.decode(card[8:]), decode(reports[row])
         dropped = bool(fields["flags"] & CARD["POSTCARD_DROPPED"])
         drops += dropped
-        assert (found["version"], found["report_type"], found["tracked"], found["rest"], found["domain"]) == (
+        assert (report["version"], report["report_type"], report["tracked"], report["rest"], report["domain"]) == (
             2,
             1,
             1,
             0,
             0,
         )
-        assert found["sequence"] == ((1 << 22) - 5 + row) % (1 << 22)
-        assert (found["node"], found["in"], found["out"]) == (1, 1, 2)
-        assert found["occupancy"] == fields["depth_packets"]
-        assert found["ingress_ns"] % (1 << 48) == fields["enqueue_switch_ns"]
-        assert abs(found["ingress_ns"] + fields["sojourn_ns"] + 30_000 - rx[row]) == 0
-        assert found["dropped"] == dropped
-        assert found["congested"] == bool(fields["flags"] & (CARD["POSTCARD_CE_MARKED"] | CARD["POSTCARD_DROPPED"]))
+        assert report["sequence"] == ((1 << 22) - 5 + row) % (1 << 22)
+        assert (report["node"], report["in"], report["out"]) == (1, 1, 2)
+        assert report["occupancy"] == fields["depth_packets"]
+        assert report["ingress_ns"] % (1 << 48) == fields["enqueue_switch_ns"]
+        assert abs(report["ingress_ns"] + fields["sojourn_ns"] + 30_000 - rx[row]) == 0
+        assert report["dropped"] == dropped
+        assert report["congested"] == bool(fields["flags"] & (CARD["POSTCARD_CE_MARKED"] | CARD["POSTCARD_DROPPED"]))
         if dropped:
-            assert found["reason"] == 71
-            assert "egress_ns" not in found
+            assert report["reason"] == 71
+            assert "egress_ns" not in report
         else:
-            assert (found["latency"], found["egress_ns"] - found["ingress_ns"]) == (fields["sojourn_ns"],) * 2
-        inner = found["inner"]
+            assert (report["latency"], report["egress_ns"] - report["ingress_ns"]) == (fields["sojourn_ns"],) * 2
+        inner = report["inner"]
         assert isinstance(inner, bytes)
         ip = 40 if known.scenario.ipv6 else 20
-        assert (found["inner_type"], inner[0] >> 4) == ((5, 6) if known.scenario.ipv6 else (4, 4))
+        assert (report["inner_type"], inner[0] >> 4) == ((5, 6) if known.scenario.ipv6 else (4, 4))
         assert struct.unpack_from(">HHII", inner, ip) == tuple(
             fields[name] for name in ("src_port", "dst_port", "tcp_seq", "tcp_ack")
         )

@@ -101,7 +101,7 @@ def test_damaged_documents__are_refused_instead_of_guessing_a_value(analysed, tm
     assert main(["replay", f"RUN={analysed}", "BUF=5p"]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert [said in line for line in lines] == [True, True], lines
-    assert {found.name for found in tmp_path.iterdir()} == {"run"}
+    assert {path.name for path in tmp_path.iterdir()} == {"run"}
     assert not list(analysed.glob("*whatif*"))
 
 
@@ -118,7 +118,7 @@ def test_switch_with_its_own_clock__is_refused_without_the_clocks_offset(fresh, 
             assert "what the switch's clock showed" in line
 
 
-def test_imported_run__whose_document_is_damaged_says_so(analysed, tmp_path, capsys):
+def test_imported_run__with_a_damaged_document_is_one_line(analysed, tmp_path, capsys):
     imported(analysed, [])
     for name in ("collector", "tracer", "switch", "idle_rtt"):  # an importer writes none of these
         (analysed / f"{name}.json").unlink()
@@ -226,10 +226,10 @@ def test_telemetry_report__leaves_out_fields_unknown_to_the_source(fresh, tmp_pa
     dropped = 0
     for _, reports in telemetry_report.encode(rows, rx, 0, 0, CARDS_UNKNOWN):
         for report in reports[::50]:
-            found = decode(bytes(report))
-            assert not found.keys() & {"in", "out", "latency", "ingress_ns", "egress_ns"}
-            assert found["queue"] == 255
-            dropped += found["dropped"]
+            decoded = decode(bytes(report))
+            assert not decoded.keys() & {"in", "out", "latency", "ingress_ns", "egress_ns"}
+            assert decoded["queue"] == 255
+            dropped += decoded["dropped"]
     assert dropped > 0
 
 

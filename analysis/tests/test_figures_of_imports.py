@@ -59,6 +59,8 @@ DRAWN = {  # figure: the runs that it must use, and no others
     "figure_11a": ONE_BDP | {WITHOUT_POSTCARDS},
     "figure_11b": {"sixteen"},
     "table_1": RENO,
+    "beside": {*TEXTS, *TABLES} - {"ecn"},
+    "factors": set(),
     "clocks": set(),  # imports have one clock
 }
 
@@ -78,8 +80,8 @@ def results(tmp_path_factory, truths) -> Path:
         patch.setattr(derive_module, "draw_all", lambda *_: [])
         patch.setattr(derive_module, "render", lambda *_: "")
         patch.setattr("analysis.replay.drawing_pool", contextlib.nullcontext)
-        found = [foreign.tables(scenario, truths[name], name) for name, scenario in TABLES.items()]
-        foreign.write_csv(top / "database", foreign.together(found))
+        data_sets = [foreign.tables(scenario, truths[name], name) for name, scenario in TABLES.items()]
+        foreign.write_csv(top / "database", foreign.together(data_sets))
         words = [f"FROM={top}/database", f"OUTPUT={top}/theirs", "EXPERIMENT=all"]
         assert main(["import", *words, *conditions]) == 0
         for name, scenario in TEXTS.items():
@@ -120,18 +122,18 @@ def test_figures__are_all_drawn_from_the_imported_directory_alone(results, capsy
     out, err = capsys.readouterr()
     assert f"{len(FIGURES)} figures from {len(TEXTS | TABLES) + 1} runs" in out
     assert (status, err.count("\n")) == (2, 2)
-    assert "no valid run for clocks\n" in err
+    assert "no valid run for factors, clocks\n" in err
     assert "1 runs were left out, not valid or telling too little" in err
     output = results / "figures/spang2021"
     for name in FIGURES:
         assert (output / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
-        if name not in ("table_1", "clocks"):
+        if name not in ("table_1", "factors", "clocks"):
             svg = (output / f"{name}.svg").read_text()
             words = " ".join(re.sub(r"<[^>]*>", " ", svg).split())  # joins the lines of the footer
             assert f"{len(DRAWN[name])} of them imported, without a ledger" in words, name
     page = (output / PAPER.page_name).read_text()
     assert "8 runs, valid or imported, in real time, 1 left out because they are not valid or tell too little" in page
-    assert f"* `theirs/{WITHOUT_POSTCARDS}`: tells no utilization_p01" in page
+    assert f"* `theirs/{WITHOUT_POSTCARDS}`: has no utilization_p01" in page
     assert "these captures tell no marks" in page
 
 
@@ -144,7 +146,7 @@ def test_figure__draws_the_runs_with_its_conditions(results, name):
 
 def test_figures__say_what_imports_cannot_show(results):
     panels = _figure(results, "figure_06")["panels"]
-    assert {cc for cc, panel in panels.items() if "absent" in panel} == {"bbr", "bbr2", "scalable"}
+    assert {cc for cc, panel in panels.items() if "absent" in panel} == {"bbr", "bbr2", "bbr3", "scalable_50"}
     assert panels["bbr2"]["absent"] == "BBRv2:\nno imported run\nunder such conditions"
     facts = {fact.what: fact for fact in FIGURES["figure_08"].facts(_figure(results, "figure_08"))}
     marked = facts["ECN: flows told in an excursion"]

@@ -135,11 +135,11 @@ def test_figure_04__measures_depth_below_full_and_below_the_rule(results, truths
     assert [panel["buffer"] for panel in data["panels"]] == [FULL, 20]
     of_four = [_depths(truths, _job("reno", 4, FULL, seed)) for seed in (1, 2)]
     used = facts["B = 1 BDP, n = 4: B less the 1st percentile of depth"]
-    assert used.predicted == pytest.approx(BDP / 2)
+    assert used.predicted == pytest.approx(BDP)  # 2 BDP/sqrt(n)
     p01 = [np.percentile(depth, 1, method="inverted_cdf") for depth in of_four]
     assert used.measured.value == pytest.approx(FULL - np.mean(p01))
     shaded = facts["B = 1 BDP, n = 4: share of packets in the shaded region"]
-    assert shaded.measured.value == pytest.approx(np.mean([(depth < FULL - BDP / 2).mean() for depth in of_four]))
+    assert shaded.measured.value == pytest.approx(np.mean([(depth < FULL - BDP).mean() for depth in of_four]))
     density = data["panels"][0]["rows"][1]["density"]
     assert density.sum() * data["panels"][0]["width"] == pytest.approx(1)
 
@@ -157,17 +157,17 @@ def test_figure_05a__bounds_hold_the_least_buffer(results, truths):
 
 def test_figure_05a__counts_a_run_of_several_sweeps_once(results):
     data, _ = _figure("figure_05a", results)
-    found = [run["seed"] for run in data["curves"]["reno"]["points"][1].runs if run["buffer_packets"] == FULL]
-    assert sorted(found) == [1, 2]  # seed 1 is in three sweeps
+    seeds = [run["seed"] for run in data["curves"]["reno"]["points"][1].runs if run["buffer_packets"] == FULL]
+    assert sorted(seeds) == [1, 2]  # seed 1 is in three sweeps
 
 
 def test_figure_05a__has_no_least_buffer_where_a_larger_one_is_not_enough(results, tmp_path):
     copied = tmp_path / "results"
     shutil.copytree(results, copied)
     for buffer, nonempty in ((20, 0.3), (FULL, 1.0), (70, 0.24)):
-        found = list(copied.glob(f"*/runs/reno-n1-b{buffer}-r*/rep-1/summary.json"))
-        assert len(found) >= 2
-        for path in found:
+        summaries = list(copied.glob(f"*/runs/reno-n1-b{buffer}-r*/rep-1/summary.json"))
+        assert len(summaries) >= 2
+        for path in summaries:
             path.write_text(json.dumps(json.loads(path.read_text()) | {"queue_nonempty_fraction": nonempty}))
             record.add_derived(path.parent, path.name)
     data, facts = _figure("figure_05a", copied)
@@ -210,7 +210,7 @@ def test_figure_05b__fits_the_lost_utilization(results):
     data, facts = _figure("figure_05b", results)
     reno = data["curves"]["reno"]
     assert set(reno["utilization"]) == {1, 4, 16}
-    lost = {n: 1 - found.value for n, found in reno["utilization"].items() if found.value < 1}
+    lost = {n: 1 - used.value for n, used in reno["utilization"].items() if used.value < 1}
     slope, _ = np.polyfit(np.log(list(lost)), np.log(list(lost.values())), 1)
     assert reno["free"].exponent == pytest.approx(slope, abs=1e-3)
     factor = math.exp(np.mean([math.log(value * math.sqrt(n)) for n, value in lost.items()]))
@@ -260,9 +260,9 @@ def test_few_lose__is_judged_by_the_99th_percentile(results):
         runs[0].row["delta"] = delta
         bound = many_flows.flows_seeing_loss(BDP, 16, delta)
         assert mean < bound
-        found = table_conditions.few_lose(table_conditions.RunsAtLeast(runs[:1], None, BDP), 16)
-        assert found.holds is holds
-        assert found.text.startswith(f"{mean:.3g} flows lose in an RTT on average, {most:.3g} at the 99th percentile")
+        few = table_conditions.few_lose(table_conditions.RunsAtLeast(runs[:1], None, BDP), 16)
+        assert few.holds is holds
+        assert few.text.startswith(f"{mean:.3g} flows lose in an RTT on average, {most:.3g} at the 99th percentile")
 
 
 @pytest.mark.parametrize(("name", "x"), [("figure_11a", 16), ("figure_11b", FULL)])
@@ -409,7 +409,7 @@ def test_draw__leaves_out_runs_that_are_not_valid_and_lists_them(results, tmp_pa
     (figure,) = draw.draw(StoredRuns(PAPER, copied), tmp_path / "out", (FIGURES["figure_05b"],))
     assert figure.left_out == [LeftOut("spang2021-twenty-packets/reno-n4-b20-r1", "a postcard was lost", False)]
     assert not any("n4" in run for run in figure.used)
-    assert "Not drawn: 1 not valid" in (tmp_path / "out/figure_05b.svg").read_text()
+    assert "1 not drawn, not valid" in (tmp_path / "out/figure_05b.svg").read_text()
     bad.with_name("spec.yaml").write_text(yaml.safe_dump(json.loads(bad.read_text())["spec"]))
     bad.write_text(bad.read_text()[:300])
     (figure,) = draw.draw(StoredRuns(PAPER, copied), tmp_path / "out", (FIGURES["figure_05b"],))
@@ -457,7 +457,7 @@ def test_choose__knows_figures_as_people_write_them():
     assert chosen("5") == ["figure_05a", "figure_05b"]
     assert chosen("figure_04") == chosen("Figure 4") == ["figure_04"]
     assert chosen("table1") == chosen("Table-1") == ["table_1"]
-    assert paper.sweeps(PAPER.choose("11")) == ("reno-depth", "fairness-flows", "fairness-buffers")
+    assert paper.sweeps(PAPER.choose("11")) == ("reno-depth", "fairness-flows", "published", "fairness-buffers")
     with pytest.raises(ValueError, match="allowed: 1, 2, 3, 4, 5a, 5b"):
         PAPER.choose("12")
 

@@ -19,20 +19,20 @@ def flows(count: int, ccs: tuple[str, ...] = ("reno",)) -> list[dict[str, object
 
 
 def test_distribution__has_values_of_flows_and_counts_the_known_ones() -> None:
-    found = flows_distribution(flows(101))
-    assert found.keys() == {"all"}
-    assert found["all"]["drops"] == {
+    distribution = flows_distribution(flows(101))
+    assert distribution.keys() == {"all"}
+    assert distribution["all"]["drops"] == {
         "flows": 101, "mean": 50.0, "min": 0, "p01": 1, "p10": 10, "p25": 25, "p50": 50, "p75": 75, "p90": 90,
         "p99": 99, "max": 100,
     }  # fmt: skip
-    assert found["all"]["marks"] == {"flows": 0, "mean": None, **dict.fromkeys(PERCENTILES)}
+    assert distribution["all"]["marks"] == {"flows": 0, "mean": None, **dict.fromkeys(PERCENTILES)}
 
 
 def test_distribution__is_also_of_each_algorithm_if_there_are_several() -> None:
-    found = flows_distribution(flows(100, ("reno", "cubic")))
-    assert list(found) == ["all", "reno", "cubic"]
-    assert [found[name]["drops"]["max"] for name in found] == [99, 98, 99]
-    assert {of["drops"]["flows"] for of in found.values()} == {100, 50}
+    distribution = flows_distribution(flows(100, ("reno", "cubic")))
+    assert list(distribution) == ["all", "reno", "cubic"]
+    assert [distribution[name]["drops"]["max"] for name in distribution] == [99, 98, 99]
+    assert {of["drops"]["flows"] for of in distribution.values()} == {100, 50}
 
 
 def test_page__shows_every_quantity() -> None:
@@ -54,9 +54,9 @@ def test_bands__take_the_last_value_of_each_flow() -> None:
 def test_bands__are_percentiles_over_the_flows_of_each_algorithm(ccs: tuple[str, ...]) -> None:
     names = [ccs[i % len(ccs)] for i in range(3 * MANY_FLOWS)]
     values = np.arange(3.0 * MANY_FLOWS)[:, None] * [1, 2]
-    found = bands.by_algorithm(names, values)
-    assert tuple(found) == ccs
-    for kind, of in found.items():
+    distribution = bands.by_algorithm(names, values)
+    assert tuple(distribution) == ccs
+    for kind, of in distribution.items():
         mine = values[np.array(names) == kind]
         assert np.allclose(of, np.percentile(mine, bands.PERCENTILES, axis=0))
 

@@ -15,8 +15,8 @@ FIFO = 64_000 / 1500  # 5.2.2: 64 kBytes of an internal FIFO, 43 packets of 1500
 @pytest.mark.parametrize(("multiple", "percent", "last_digit"), [(1, 98.99, 0.01), (2, 99.99997, 0.00001)])
 def test_utilization__is_that_of_the_papers_examples(multiple, percent, last_digit):
     # 3.2, n = 10,000
-    found = gaussian.utilization(1e6, multiple * many_flows.sqrt_rule(1e6, 10_000), 10_000)
-    assert found * 100 == pytest.approx(percent, abs=0.6 * last_digit)
+    utilization = gaussian.utilization(1e6, multiple * many_flows.sqrt_rule(1e6, 10_000), 10_000)
+    assert utilization * 100 == pytest.approx(percent, abs=0.6 * last_digit)
 
 
 def test_utilization__example_that_is_misprinted_is_not_its_formulas():
@@ -39,8 +39,8 @@ def test_utilization__is_the_model_of_figure_15(flows, multiple, packets, percen
     buffer = multiple * many_flows.sqrt_rule(OC3_BDP, flows)
     assert abs(buffer - packets) <= max(1, multiple)  # rows 2 and 3 times are those of a whole row 1
     # Without the queue in the mean window, with the line card's FIFO; 200 flows at 1 x is cut (99.986), not rounded.
-    found = gaussian.utilization(OC3_BDP, buffer + FIFO, flows, mean_queue=0) * 100
-    assert found == pytest.approx(percent, abs=0.087 if (flows, multiple) == (200, 1) else 0.05)
+    utilization = gaussian.utilization(OC3_BDP, buffer + FIFO, flows, mean_queue=0) * 100
+    assert utilization == pytest.approx(percent, abs=0.087 if (flows, multiple) == (200, 1) else 0.05)
 
 
 def test_oc3__has_the_papers_packets():
@@ -59,7 +59,7 @@ def test_required_buffer__is_near_the_rule_for_98_percent_and_below_twice_it_for
 
 @pytest.mark.parametrize("flows", [10, 1e4, 1e12, 1e18])
 @pytest.mark.parametrize("lost", [0.5, 1e-2, 1e-9, 1e-15, 1e-250])
-def test_required_buffer__gives_the_utilization_it_is_for(flows, lost):
+def test_required_buffer__gives_the_requested_utilization(flows, lost):
     buffer = gaussian.buffer_for_loss_of(lost, 1e5, flows)
     if buffer == math.inf:
         assert gaussian.lost_utilization(1e5, 1e15, flows) > lost
@@ -97,7 +97,7 @@ def test_loss__of_half_the_window_is_four_times_as_much():
     assert gaussian.loss_of_window(0.1) == 1
 
 
-def test_ends_of_what_is_allowed__have_answers():
+def test_ends_of_the_allowed_range__have_answers():
     assert gaussian.utilization(100, 0, 1) == 0
     assert gaussian.empty_probability(100, 0, 1) == 0.5
     assert gaussian.buffer_for_loss_of(1, 100, 1) == 0
@@ -128,6 +128,6 @@ def test_abstract__has_the_second_papers_memories():
         lambda: gaussian.loss_of_window(0),
     ],
 )
-def test_gaussian__refuses_what_has_no_meaning(call):
+def test_gaussian__refuses_invalid_arguments(call):
     with pytest.raises(ValueError, match="allowed"):
         call()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Traces and tables of others become runs: what they told is there, what they did not is null."""
+"""Imported traces and tables become runs: fields of the source are kept, and missing fields are null."""
 
 import json
 import os
@@ -77,19 +77,19 @@ def test_text__of_the_artifact_is_a_run(tmp_path, recorded, capsys):
 
 
 def test_tables__as_csv_and_as_a_dump_are_the_same_run(tmp_path, recorded):
-    found = foreign.tables(*recorded)
-    foreign.write_csv(tmp_path / "csv", found)
-    foreign.write_dump(tmp_path / "cc_traces.db", found)
-    one = imported(tmp_path / "csv", tmp_path / "one", EXPERIMENT)
+    data_set = foreign.tables(*recorded)
+    foreign.write_csv(tmp_path / "csv", data_set)
+    foreign.write_dump(tmp_path / "cc_traces.db", data_set)
+    run = imported(tmp_path / "csv", tmp_path / "one", EXPERIMENT)
     other = imported(tmp_path / "cc_traces.db", tmp_path / "other", EXPERIMENT)
-    for directory in (one, other):
+    for directory in (run, other):
         check(directory, recorded, exact_time=True)
     for name in ("postcards.bsp", "tcp.bst", "joined.parquet", "distributions.parquet"):
-        assert (one / name).read_bytes() == (other / name).read_bytes()
+        assert (run / name).read_bytes() == (other / name).read_bytes()
     assert json.loads((other / "environment.json").read_text())["imported"]["experiment"]["note"] == "a\tnote"
 
 
-def test_tables__say_which_experiments_there_are(tmp_path, recorded, capsys):
+def test_tables__list_their_experiments(tmp_path, recorded, capsys):
     foreign.write_csv(tmp_path / "csv", foreign.tables(*recorded))
     assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={tmp_path}/out"]) == 1
     assert (
@@ -102,9 +102,9 @@ def test_tables__say_which_experiments_there_are(tmp_path, recorded, capsys):
 
 
 def test_experiment_that_cannot_be_imported__keeps_no_other_from_it(tmp_path, recorded, capsys):
-    found = foreign.tables(*recorded)
-    found["experiments"][1].reverse()  # the one of which there are no packets comes first
-    foreign.write_csv(tmp_path / "csv", found)
+    data_set = foreign.tables(*recorded)
+    data_set["experiments"][1].reverse()  # the experiment without packets comes first
+    foreign.write_csv(tmp_path / "csv", data_set)
     assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={tmp_path}/out", "EXPERIMENT=all", *CONDITIONS]) == 2
     first, last = capsys.readouterr().err.splitlines()
     assert first.startswith(f"error: experiment another: {tmp_path}/csv: has nothing of experiment another in")
@@ -113,7 +113,7 @@ def test_experiment_that_cannot_be_imported__keeps_no_other_from_it(tmp_path, re
     assert (tmp_path / f"out/runs/{foreign.EXPERIMENT}/rep-1/summary.json").exists()
 
 
-def test_figures__are_drawn_from_what_was_imported(tmp_path, recorded):
+def test_figures__are_drawn_from_imported_runs(tmp_path, recorded):
     foreign.write_csv(tmp_path / "csv", {name: (c, r[:1] if name == "experiments" else r) for name, (c, r)
                                          in foreign.tables(*recorded).items()})  # fmt: skip
     sweep = tmp_path / "results/spang2021-reno-depth"
@@ -128,12 +128,12 @@ def test_figures__are_drawn_from_what_was_imported(tmp_path, recorded):
     assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={sweep}", "EXPERIMENT=all", *CONDITIONS]) == 0  # goes on
 
 
-def test_histogram__that_counts_otherwise_is_told(tmp_path, recorded):
-    found = foreign.tables(*recorded)
-    columns, rows = found["queue_depth_histograms"]
+def test_histogram__with_another_count_than_the_postcards_is_reported(tmp_path, recorded):
+    data_set = foreign.tables(*recorded)
+    columns, rows = data_set["queue_depth_histograms"]
     at = columns.index("count")
     rows[0][at] = int(str(rows[0][at])) + 7
-    foreign.write_csv(tmp_path / "csv", found)
+    foreign.write_csv(tmp_path / "csv", data_set)
     repetition = imported(tmp_path / "csv", tmp_path / "out", EXPERIMENT)
     total = len(recorded[1].cards)
     reasons = json.loads((repetition / "summary.json").read_text())["reasons"]
@@ -147,16 +147,16 @@ LEFT_OUT = {  # tables of an experiment that the published data no longer have
 
 
 @pytest.mark.parametrize("name", LEFT_OUT)
-def test_histogram__alone_is_a_run_that_says_what_it_lacks(tmp_path, recorded, name):
+def test_histogram__without_postcards_is_a_run_with_a_note(tmp_path, recorded, name):
     scenario, truth = recorded
-    found = {table: rows for table, rows in foreign.tables(*recorded).items() if table not in LEFT_OUT[name]}
-    foreign.write_csv(tmp_path / "csv", found)
+    data_set = {table: rows for table, rows in foreign.tables(*recorded).items() if table not in LEFT_OUT[name]}
+    foreign.write_csv(tmp_path / "csv", data_set)
     repetition = imported(tmp_path / "csv", tmp_path / "results/runs/one", EXPERIMENT)
     depths = np.array([card["depth_packets"] for card in truth.cards])
     summary = json.loads((repetition / "summary.json").read_text())
     assert summary["reasons"][1:] == [
-        f"no postcard_traces: queue_depth_histograms alone tells how deep the queue was that {len(depths)} packets of "
-        "the whole run left, and no times, drops, utilization or goodput"
+        f"no postcard_traces: queue_depth_histograms has the depths of {len(depths)} packets of the whole run; times, "
+        "drops, utilization and goodput are unknown"
     ]
     percentiles = np.percentile(depths, (1, 50, 99), method="inverted_cdf")
     assert summary["queue_depth_packets"] == {
@@ -167,7 +167,7 @@ def test_histogram__alone_is_a_run_that_says_what_it_lacks(tmp_path, recorded, n
     assert [summary[key] for key in unknown] == [None] * len(unknown)
     assert summary["utilization"]["mean"] is None
     assert (summary["loss"]["events"], summary["buffer_packets"]) == (None, scenario.threshold)
-    has_windows = "traces" in found
+    has_windows = "traces" in data_set
     assert (summary["almost_fairness"]["window_p50_packets"] is not None) == has_windows
     drawn = {"queue_depth_distribution"} | ({"queue_and_windows", "window_distribution"} if has_windows else set())
     assert set(names(summary["spec"])) == drawn
@@ -180,7 +180,7 @@ def test_histogram__alone_is_a_run_that_says_what_it_lacks(tmp_path, recorded, n
     (panel,) = figure_04.prepare(runs)["panels"]
     assert panel["rows"][0]["p01"].value == percentiles[0]
     assert runs.select("reno-depth", needs=("utilization_p01",)) == []
-    assert runs.provenance()["left_out"][0].reason == "tells no utilization_p01"
+    assert runs.provenance()["left_out"][0].reason == "has no utilization_p01"
 
 
 BAD_HISTOGRAMS = [
@@ -192,10 +192,10 @@ BAD_HISTOGRAMS = [
 
 @pytest.mark.parametrize(("depth", "count", "answer"), BAD_HISTOGRAMS)
 def test_histogram__that_is_broken_gets_one_line(tmp_path, recorded, capsys, depth, count, answer):
-    found = {name: rows for name, rows in foreign.tables(*recorded).items() if name != "postcard_traces"}
-    columns, rows = found["queue_depth_histograms"]
+    data_set = {name: rows for name, rows in foreign.tables(*recorded).items() if name != "postcard_traces"}
+    columns, rows = data_set["queue_depth_histograms"]
     rows[0][columns.index("queue_depth_packets")], rows[0][columns.index("count")] = depth, count
-    foreign.write_csv(tmp_path / "csv", found)
+    foreign.write_csv(tmp_path / "csv", data_set)
     assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={tmp_path}/out", EXPERIMENT, *CONDITIONS]) == 1
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
@@ -206,8 +206,8 @@ def test_histogram__that_is_broken_gets_one_line(tmp_path, recorded, capsys, dep
 @pytest.mark.parametrize("content", ["", "queue_depth_packets,count\n-1,2\n", "queue_depth_packets,count\n1,x\n"])
 def test_histogram__that_was_changed_later_is_named(tmp_path, recorded, capsys, content):
     left_out = LEFT_OUT["histogram alone"]
-    found = {name: rows for name, rows in foreign.tables(*recorded).items() if name not in left_out}
-    foreign.write_csv(tmp_path / "csv", found)
+    data_set = {name: rows for name, rows in foreign.tables(*recorded).items() if name not in left_out}
+    foreign.write_csv(tmp_path / "csv", data_set)
     repetition = imported(tmp_path / "csv", tmp_path / "out", EXPERIMENT)
     (repetition / "queue_depth_histogram.csv").write_text(content)
     capsys.readouterr()
@@ -260,13 +260,13 @@ def server(tmp_path_factory):
 def test_tables__of_a_real_server_and_of_its_dump_are_the_same_run(tmp_path, recorded, server):
     import psycopg
 
-    found = foreign.tables(*recorded)
-    foreign.write_csv(tmp_path / "csv", found)
+    data_set = foreign.tables(*recorded)
+    foreign.write_csv(tmp_path / "csv", data_set)
     whole = ("data_len", "snd_nxt", "snd_una", "snd_cwnd", "sport", "dport", "src_port", "dst_port", "seq_no",
              "num_flows",
              "queue_depth_cells", "was_dropped", "egress_port", "count", "srtt_us")  # fmt: skip
     with psycopg.connect(server) as connection:
-        for name, (columns, rows) in found.items():
+        for name, (columns, rows) in data_set.items():
             kinds = [
                 "bigint" if c in whole else "double precision" if "timestamp" in c and "post" not in c else "text"
                 for c in columns
@@ -278,16 +278,16 @@ def test_tables__of_a_real_server_and_of_its_dump_are_the_same_run(tmp_path, rec
                     copy.write_row([None if value is None else str(value) for value in row])
     dump = subprocess.run([POSTGRES / "pg_dump", server], check=True, capture_output=True).stdout
     (tmp_path / "cc_traces.db").write_bytes(dump)
-    one = imported(f"{server}&password=hunter2", tmp_path / "one", EXPERIMENT)
+    run = imported(f"{server}&password=hunter2", tmp_path / "one", EXPERIMENT)
     for name in ("spec.yaml", "environment.json"):
-        assert "tables of postgres" in (one / name).read_text()
-    assert not [path for path in one.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
+        assert "tables of postgres" in (run / name).read_text()
+    assert not [path for path in run.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
     other = imported(tmp_path / "cc_traces.db", tmp_path / "other", EXPERIMENT)
-    summary = json.loads((one / "summary.json").read_text())
+    summary = json.loads((run / "summary.json").read_text())
     assert summary["arrivals"] > 1000
     for name in ("postcards.bsp", "tcp.bst", "joined.parquet"):
-        assert (one / name).read_bytes() == (other / name).read_bytes()
-    cards = pl.read_parquet(one / "postcards.parquet")
+        assert (run / name).read_bytes() == (other / name).read_bytes()
+    cards = pl.read_parquet(run / "postcards.parquet")
     assert sorted(cards["depth_packets"]) == sorted(card["depth_packets"] for card in recorded[1].cards)
     error = np.abs(cards["enqueue_mono_ns"].to_numpy() - np.array([ns for ns, _ in foreign.cards(recorded[1])]))
-    assert error.max() < 1000  # what a double keeps of a time
+    assert error.max() < 1000  # ns: the resolution of a double for such times

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Of a database's address its host and name are shown, and nothing that could be a password, however it was written."""
+"""Messages show host and name of a database's address, and never a password, in whatever form it was written."""
 
 import pytest
 

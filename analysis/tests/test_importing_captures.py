@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Captured postcards, and traces alone, become runs: on one clock, with all that they tell."""
+"""Captured postcards, and traces without postcards, become runs: on one clock, with every field of the source."""
 
 import json
 import random
@@ -19,25 +19,25 @@ from wire import wire
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 
-def test_capture__of_our_own_postcards_has_all_that_they_tell(tmp_path, recorded, known_runs):
+def test_capture__of_our_own_postcards_has_all_their_fields(tmp_path, recorded, known_runs):
     scenario, truth = recorded
     stored = simulate.stored_postcards(scenario, truth)
     cards = [(int.from_bytes(card[:8], "little"), card[8:]) for card in stored]
     cards[5:5] = [(cards[5][0], b"no postcard"), (cards[5][0], bytes([9]) + cards[5][1][1:])]  # of a version unknown
     path = pcap(tmp_path / "own.pcap", cards, wire.POSTCARD.const["POSTCARD_UDP_PORT"])
     repetition = imported(path, tmp_path / "out")
-    own = known_runs("two_flows").analysis.run.postcards
-    found = pl.read_parquet(repetition / "postcards.parquet")
-    for name, values in own.items():
+    original = known_runs("two_flows").analysis.run.postcards
+    table = pl.read_parquet(repetition / "postcards.parquet")
+    for name, values in original.items():
         if name not in ("flow", "rx_mono_ns"):
-            assert np.array_equal(found[name], values), name
+            assert np.array_equal(table[name], values), name
     summary = json.loads((repetition / "summary.json").read_text())
     assert summary["queue_delay_ns"]["mean"] > 0
     assert summary["in_flight_from"] is None
 
 
 def test_capture__that_was_exported_is_the_same_run_again(tmp_path, fresh):
-    """Its times are CLOCK_REALTIME, its postcards' CLOCK_MONOTONIC: they differ by what nobody told."""
+    """Its times are on CLOCK_REALTIME, its postcards' on CLOCK_MONOTONIC, with an unknown offset."""
     path, directory = tmp_path / "cards.pcapng", fresh()
     assert main(["replay", str(directory)]) == 0
     before = json.loads((directory / "summary.json").read_text())
@@ -61,8 +61,8 @@ ARTIFACT_PADDING = wire.ARTIFACT_POSTCARD.const["ARTIFACT_POSTCARD_PADDING_BYTES
 @pytest.mark.parametrize("kind", ["ours", "the artifact's"])
 def test_capture__that_kept_too_little_is_a_reason(tmp_path, recorded, capsys, kind):
     stored = [card[8:] for card in simulate.stored_postcards(*recorded)][:600]
-    theirs = wire.ARTIFACT_POSTCARD.encode(is_mirrored=1, src_addr=1, dst_addr=2, egress_port=2)
-    cards = stored if kind == "ours" else [theirs + bytes(ARTIFACT_PADDING)] * 600
+    artifact_card = wire.ARTIFACT_POSTCARD.encode(is_mirrored=1, src_addr=1, dst_addr=2, egress_port=2)
+    cards = stored if kind == "ours" else [artifact_card + bytes(ARTIFACT_PADDING)] * 600
     times = [10**18 + 1000 * number for number in range(600)]
     port = 5577 if kind == "ours" else 4444
     datagrams = list(zip(times, cards, strict=True))
@@ -83,22 +83,23 @@ def test_capture__that_kept_too_little_is_a_reason(tmp_path, recorded, capsys, k
 
 
 def test_capture__is_put_on_the_clock_of_most_postcards(tmp_path, recorded):
-    """Whatever the delays; one of a clock far away comes first here, and has no say."""
+    """Delays vary. The first postcard here has a clock far from the others, and does not move the estimate."""
     stored = simulate.stored_postcards(*recorded)
     chance = random.Random(5)
     stray = wire.POSTCARD.encode(**wire.POSTCARD.decode(stored[0][8:]) | {"enqueue_switch_ns": 1 << 40})
     left = [int.from_bytes(card[:8], "little") - 30_000 for card in stored]
     cards = [(10**18 + ns + 5000 + chance.randrange(10**6), card[8:]) for ns, card in zip(left, stored, strict=True)]
     cards += [(10**18 + left[50] + 5000, stored[50][8:]), (10**18 + left[0], stray)]
-    found = captures.read(pcap(tmp_path / "p", cards, wire.POSTCARD.const["POSTCARD_UDP_PORT"]))
+    contents = captures.read(pcap(tmp_path / "p", cards, wire.POSTCARD.const["POSTCARD_UDP_PORT"]))
     expected = sorted(ns - 10**18 - 5000 for ns, _ in cards)
-    turns = {int(ours - theirs) for ours, theirs in zip(found.cards.columns["mono_ns"], expected, strict=True)}
+    times_ns = contents.cards.columns["mono_ns"]
+    turns = {int(time_ns - left_ns) for time_ns, left_ns in zip(times_ns, expected, strict=True)}
     assert len(turns) == 1
     assert turns.pop() % (1 << 48) == 0
 
 
 @pytest.mark.parametrize("uptime_ns", [0, 3 << 48, 5 << 47])
-def test_capture__meets_a_trace_of_a_host_that_is_up_for_long(tmp_path, recorded, uptime_ns):
+def test_capture__joins_a_trace_of_a_host_with_a_long_uptime(tmp_path, recorded, uptime_ns):
     """A trace has all bits of CLOCK_MONOTONIC, a postcard 48. The last trace is of another host's clock."""
     stored = simulate.stored_postcards(*recorded)
     cards = [(10**18 + int.from_bytes(card[:8], "little"), card[8:]) for card in stored]
@@ -112,7 +113,7 @@ def test_capture__meets_a_trace_of_a_host_that_is_up_for_long(tmp_path, recorded
     assert not meet or summary["join"]["with_window"] > 1000
 
 
-def test_capture__of_a_switch_that_counts_cells_says_so(tmp_path, recorded):
+def test_capture__of_a_switch_that_counts_cells_has_a_note(tmp_path, recorded):
     stored = [wire.POSTCARD.decode(card[8:]) for card in simulate.stored_postcards(*recorded)[:300]]
     cells = {"depth_unit": wire.POSTCARD.const["POSTCARD_DEPTH_CELLS"], "depth_cells": 7}
     cards = [(10**18 + 1000 * n, wire.POSTCARD.encode(**fields | cells)) for n, fields in enumerate(stored)]
@@ -121,7 +122,7 @@ def test_capture__of_a_switch_that_counts_cells_says_so(tmp_path, recorded):
     assert "300 postcards tell no depth in packets and bytes" in reasons[-1]
 
 
-def test_postcards__of_which_none_is_measured_are_a_reason(tmp_path, recorded):
+def test_postcards__outside_the_measurement_window_are_a_reason(tmp_path, recorded):
     foreign.write_text(tmp_path / "run", *recorded)
     repetition = imported(tmp_path / "run", tmp_path / "out", "WARMUP=20s")
     summary = json.loads((repetition / "summary.json").read_text())
@@ -129,7 +130,7 @@ def test_postcards__of_which_none_is_measured_are_a_reason(tmp_path, recorded):
     assert f"none of the {len(recorded[1].cards)} postcards is of the part that is measured" in summary["reasons"][-1]
 
 
-def test_trace__alone_gives_windows_and_nothing_of_a_queue(tmp_path, recorded):
+def test_trace__without_postcards_gives_windows_and_no_queue(tmp_path, recorded):
     path = tmp_path / "tcp_probe.log"
     path.write_text("\n".join(["CPU:3 [LOST 12 EVENTS]", *foreign.trace_lines(recorded[1])]) + "\n")
     repetition = imported(path, tmp_path / "out", "CC=reno")
@@ -163,8 +164,8 @@ def test_trace__of_other_kernels_is_read(tmp_path, line):
     assert (events.addresses.src_port[0], events.addresses.dst_port[0]) == (5, 6)
 
 
-def test_capture__with_a_time_beyond_all_is_used_up_to_there(tmp_path, recorded):
-    """Of an interface whose times are in seconds."""
+def test_capture__with_a_time_out_of_range_is_used_up_to_that_packet(tmp_path, recorded):
+    """The capture's interface has times in seconds."""
     cards = [(10**18, card[8:]) for card in simulate.stored_postcards(*recorded)[:9]]
     with (tmp_path / "c.pcapng").open("wb") as file:
         pcapng.write_head(file)
@@ -175,6 +176,6 @@ def test_capture__with_a_time_beyond_all_is_used_up_to_there(tmp_path, recorded)
     at = data.index(struct.pack("<HHB", 9, 1, 9))
     data[at + 4] = 0
     (tmp_path / "c.pcapng").write_bytes(data)
-    found = captures.read(tmp_path / "c.pcapng")
-    assert len(found.cards.columns["mono_ns"]) == 8
-    assert "damaged or cut off: a time of" in str(found.damage)
+    contents = captures.read(tmp_path / "c.pcapng")
+    assert len(contents.cards.columns["mono_ns"]) == 8
+    assert "damaged or cut off: a time of" in str(contents.damage)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is broken, doubled or damaged in a source is named in one line, and nothing is left behind."""
+"""A broken, doubled or damaged part of a source is named in one line, and nothing is left behind."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ from lib.errors import InputError
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 
-BREAKS = [  # what is changed in the text files, and the one line that it is answered with
+BREAKS = [  # a change to the text files, and the error line
     ("trace.tr", "snd_cwnd=10 ", "snd_cwnd=ten ",
      "trace.tr, line 3: snd_cwnd is 'ten'; allowed: a whole number from 0 to 4294967295"),
     ("trace.tr", " snd_una=",  " una=",
@@ -100,12 +100,12 @@ def test_tables__of_a_directory_whose_name_is_a_pattern_are_its_own(tmp_path, re
                 path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
                 path.unlink()
         ((_, read),) = sources.find(sources.ImportRequest([str(tmp_path / name)], tmp_path, foreign.EXPERIMENT))
-        found = read()
-        assert found.cards is not None
-        assert len(found.cards.columns["mono_ns"]) == len(recorded[1].cards)
+        experiment = read()
+        assert experiment.cards is not None
+        assert len(experiment.cards.columns["mono_ns"]) == len(recorded[1].cards)
 
 
-BAD_TABLES = [  # table, what becomes of its lines, the line that it is answered with
+BAD_TABLES = [  # table, a change of its lines, the error line
     ("postcard_traces", lambda text: text[:-4], "its last line has no end, so it was cut off; allowed: what"),
     ("postcard_traces", lambda text: "", "is empty; allowed: what"),
     ("traces", lambda text: text.replace("experiment_id", "experiment"), "traces has no column experiment_id; allowed"),
@@ -123,35 +123,35 @@ def test_tables__that_are_broken_get_one_line(tmp_path, recorded, capsys, table,
     foreign.write_csv(tmp_path / "csv", foreign.tables(*recorded))
     path = tmp_path / f"csv/{table}.csv"
     path.write_text(change(path.read_text()))
-    found = refused(tmp_path / "csv", tmp_path / "out", capsys, EXPERIMENT)
-    assert f"error: {path}" in found
-    assert answer in found
+    line = refused(tmp_path / "csv", tmp_path / "out", capsys, EXPERIMENT)
+    assert f"error: {path}" in line
+    assert answer in line
 
 
 def test_tables__without_a_column_or_with_it_under_two_names_get_one_line(tmp_path, recorded):
     """Each column of each table in turn; the import does not need some of them."""
-    found = {name: (columns, rows[:20]) for name, (columns, rows) in foreign.tables(*recorded).items()}
+    data_set = {name: (columns, rows[:20]) for name, (columns, rows) in foreign.tables(*recorded).items()}
     names = {"absolute_timestamp": "time", "srtt_us": "srtt"}
     changes = [
         (table, [name for name in columns if name != column], [row[:at] + row[at + 1 :] for row in rows], column)
-        for table, (columns, rows) in found.items()
+        for table, (columns, rows) in data_set.items()
         for at, column in enumerate(columns)
     ]
     changes += [
         (table, [*columns, name], [[*row, row[columns.index(column)]] for row in rows], column)
-        for table, (columns, rows) in found.items()
+        for table, (columns, rows) in data_set.items()
         for column, name in names.items()
         if column in columns
     ]
     refused, said = set(), []
     for number, (table, columns, rows, column) in enumerate(changes):
         directory = tmp_path / str(number)
-        foreign.write_csv(directory, found | {table: (columns, rows)})
+        foreign.write_csv(directory, data_set | {table: (columns, rows)})
         try:
             ((_, read),) = sources.find(sources.ImportRequest([str(directory)], tmp_path, foreign.EXPERIMENT))
             read()
         except InputError as error:
-            refused.add((table, column, len(columns) > len(found[table][0])))
+            refused.add((table, column, len(columns) > len(data_set[table][0])))
             said.append((table, str(error)))
     assert [line for table, line in said if "\n" in line or table not in line] == []
     needed = {("traces", name, False) for name in ("snd_nxt", "snd_una", "snd_cwnd", "absolute_timestamp", "src")}
@@ -187,11 +187,11 @@ def test_files__that_are_damaged_get_one_line(tmp_path, recorded, capsys):
     for damaged in (whole[:2000], whole[:30], whole[:2000] + b"????" + whole[2004:], whole[:12] + b"\xff" * 40):
         path.write_bytes(damaged)
         assert f"error: {path}: " in refused(path, out, capsys)
-    found = foreign.tables(*recorded)
-    foreign.write_dump(tmp_path / "dump", found)
+    data_set = foreign.tables(*recorded)
+    foreign.write_dump(tmp_path / "dump", data_set)
     (tmp_path / "dump").write_text((tmp_path / "dump").read_text().replace("experiment_id", "experiment"))
     assert "traces has no column experiment_id" in refused(tmp_path / "dump", out, capsys, EXPERIMENT)
-    foreign.write_csv(tmp_path / "csv", found)
+    foreign.write_csv(tmp_path / "csv", data_set)
     packed = gzip.compress((tmp_path / "csv/traces.csv").read_bytes())
     (tmp_path / "csv/traces.csv").unlink()
     (tmp_path / "csv/traces.csv.gz").write_bytes(packed[:-9])
@@ -232,7 +232,7 @@ def test_config__with_an_endless_integer_is_one_line(tmp_path, recorded, capsys,
     assert len(line) < 400
 
 
-def test_config__with_what_is_no_number_is_kept_as_text(tmp_path, recorded, monkeypatch):
+def test_config__with_non_finite_numbers_is_kept_as_text(tmp_path, recorded, monkeypatch):
     monkeypatch.setattr(derive_module, "draw_all", lambda *_: [])
     monkeypatch.setattr(derive_module, "render", lambda *_: "")
     foreign.write_text(tmp_path / "run", *recorded)
@@ -240,9 +240,9 @@ def test_config__with_what_is_no_number_is_kept_as_text(tmp_path, recorded, monk
     path.write_text(path.read_text().replace("{", '{"a": NaN, "b": -1e999, "c": 0.5, ', 1))
     assert main(["import", f"FROM={tmp_path}/run", f"OUTPUT={tmp_path}/out"]) == 0
     text = (tmp_path / "out/rep-1/environment.json").read_text()
-    found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no number of JSON"))
-    told = found["imported"]["experiment"]
-    assert (told["a"], told["b"], told["c"]) == ("nan", "-inf", 0.5)
+    spec = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no number of JSON"))
+    described = spec["imported"]["experiment"]
+    assert (described["a"], described["b"], described["c"]) == ("nan", "-inf", 0.5)
 
 
 def test_source__without_any_data_is_refused(tmp_path, recorded, capsys):
@@ -294,12 +294,12 @@ def test_analysis__that_fails_leaves_nothing(tmp_path, recorded, monkeypatch, ca
 
 
 def test_parsers__survive_anything(tmp_path, recorded):
-    """Bytes changed, cut out and doubled at random: what comes of it is a run's data, or one line."""
+    """Bytes are changed, cut out and doubled at random: the result is a run's data, or one error line."""
     scenario, truth = recorded
     foreign.write_text(tmp_path / "run", scenario, truth)
-    found = {name: (columns, rows[:30]) for name, (columns, rows) in foreign.tables(scenario, truth).items()}
-    foreign.write_dump(tmp_path / "dump", found)
-    foreign.write_csv(tmp_path / "csv", found)
+    data_set = {name: (columns, rows[:30]) for name, (columns, rows) in foreign.tables(scenario, truth).items()}
+    foreign.write_dump(tmp_path / "dump", data_set)
+    foreign.write_csv(tmp_path / "csv", data_set)
     originals = {
         "trace.tr": (tmp_path / "run/trace.tr").read_bytes()[:4000],
         "postcards.tr": (tmp_path / "run/postcards.tr").read_bytes()[:4000],
@@ -327,12 +327,14 @@ def test_parsers__survive_anything(tmp_path, recorded):
                 data[at:at] = chance.choice([b"\t", b"\n", b"=", b"99999999999999999999", b"\\N", b"\x00", b"-1"])
         (tmp_path / name).write_bytes(data)
         try:
-            for _, experiment in sources.find(
+            for _, read_experiment in sources.find(
                 sources.ImportRequest([str(tmp_path / name)], tmp_path, foreign.EXPERIMENT)
             ):
-                one = experiment()
-                parts = (one.cards, one.events, one.depths, one.conditions, one.source)
-                command.write.write(_empty(tmp_path / "fuzzed"), *parts)
+                experiment = read_experiment()
+                command.write.write(
+                    _empty(tmp_path / "fuzzed"), experiment.cards, experiment.events, experiment.depths,
+                    experiment.conditions, experiment.source,
+                )  # fmt: skip
             read += 1
         except InputError as error:
             refused += 1

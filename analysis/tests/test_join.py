@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every joined row against what the simulation knows of that packet."""
+"""Every joined row against the simulation's ground truth of that packet."""
 
 import bisect
 
@@ -45,18 +45,18 @@ def test_join__takes_the_latest_record_of_the_flow(known):
 def test_join__finds_the_ack_that_first_covered_a_packet(known):
     a, truth = known.analysis, known.truth
     rtt = pl.DataFrame(joined_columns(a.run, a.queue, a.segments, a.trace))["packet_rtt_ns"].to_list()
-    found = 0
+    covered = 0
     last_record = {record["flow"]: record["mono_ns"] for record in truth.records if record["event"] == 1}
     for position, flow, segment, card in _rows(known):
         acked = truth.ack_ns.get((flow, segment))
         if segment < 0 or card["flags"] & DROPPED or a.segments.retransmission[position] or acked is None:
             assert rtt[position] is None
         elif acked == last_record[flow]:
-            assert rtt[position] is None  # no later record shows what that ACK did
+            assert rtt[position] is None  # no later record shows the effect of that ACK
         elif acked >= card["enqueue_ns"]:
             assert rtt[position] == acked - card["enqueue_ns"]
-            found += 1
-    assert found > 500
+            covered += 1
+    assert covered > 500
 
 
 def test_join__knows_sequence_numbers_beyond_the_wrap(known):
@@ -79,13 +79,13 @@ def test_join__infers_header_and_payload(known):
 
 def test_join__tells_retransmissions_from_reordering(known):
     a = known.analysis
-    seen: set[tuple[int, int]] = set()
+    earlier: set[tuple[int, int]] = set()
     high: dict[int, int] = {}
     for position, flow, segment, _ in _rows(known):
-        again, late = (flow, segment) in seen, segment < high.get(flow, -1)
+        again, late = (flow, segment) in earlier, segment < high.get(flow, -1)
         assert a.segments.retransmission[position] == (again and segment >= 0)
         assert a.segments.reordered[position] == (late and not again)
-        seen.add((flow, segment))
+        earlier.add((flow, segment))
         high[flow] = max(high.get(flow, -1), segment)
 
 
@@ -147,15 +147,15 @@ def test_order__against_sets_of_bytes():
         segment = random.integers(0, 15, 20)
         seq, seq_end = segment * 10, segment * 10 + 10
         retransmission, reordered, _ = order(seq, seq_end, np.zeros(1, dtype=np.int64))
-        seen: set[int] = set()
+        earlier: set[int] = set()
         for position, value in enumerate(segment.tolist()):
-            assert retransmission[position] == (value in seen)
-            assert reordered[position] == (value not in seen and any(other > value for other in seen))
-            seen.add(value)
+            assert retransmission[position] == (value in earlier)
+            assert reordered[position] == (value not in earlier and any(other > value for other in earlier))
+            earlier.add(value)
 
 
-def test_header_bytes__without_two_packets_is_linuxs():
-    one = np.array([1500], dtype=np.int32)
+def test_header_bytes__without_two_packets_is_that_of_linux():
+    single = np.array([1500], dtype=np.int32)
     first, no_flags = np.zeros(1, dtype=np.int64), np.array([0], dtype=np.uint8)
-    assert header_bytes(one, np.array([7]), no_flags, first, np.array([True])).tolist() == [66]
-    assert header_bytes(one, np.array([7]), no_flags, first, np.array([False])).tolist() == [86]
+    assert header_bytes(single, np.array([7]), no_flags, first, np.array([True])).tolist() == [66]
+    assert header_bytes(single, np.array([7]), no_flags, first, np.array([False])).tolist() == [86]

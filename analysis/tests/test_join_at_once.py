@@ -24,8 +24,8 @@ UNKNOWN_BITS = {name: np.uint64(1 << bit) for bit, (name, _) in enumerate(wire.T
 
 
 def _run(seed: int, flows: int, packets: int, records: int, unknown: tuple[str, ...] = ()) -> tuple[Run, Any]:
-    """A run of noise with the structure of TCP: mostly ascending segments, some again, some late, some of other sizes.
-    The second result are the postcards.
+    """(run, postcards) of noise with the structure of TCP: mostly ascending segments, some retransmitted, some late,
+    some of other sizes.
     """
     random = np.random.default_rng(seed)
     first = np.where(random.random(flows) < 0.5, (1 << 32) - 5 * MSS, random.integers(0, 1 << 32, flows))
@@ -93,7 +93,7 @@ def _compare(run: Run, queue: Any) -> None:
 def test_join__of_all_flows_at_once_is_the_join_of_each(seed):
     run, queue = _run(seed, flows=[1, 3, 40, 400][seed % 4], packets=2000, records=1200)
     _compare(run, queue)
-    if seed == 1:  # else this test would compare nothing
+    if seed == 1:  # random input contains every case
         segments, _ = join(run, queue)
         for mask in (segments.retransmission, segments.reordered, segments.ack_row >= 0, segments.retransmit_row >= 0):
             assert np.count_nonzero(mask) > 5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What runs with several buffers say of the least one."""
+"""The least sufficient buffer, from runs with several buffers."""
 
 import math
 
@@ -25,7 +25,7 @@ def test_bounds__are_wide_where_buffers_contradict_each_other() -> None:
     assert bounds({10: [0.9], 20: [0.9, 0.999], 40: [0.999]}, 0.99)[1:] == (10, 40)
 
 
-def test_bounds__are_open_where_nothing_was_small_or_large_enough() -> None:
+def test_bounds__are_open_without_a_failing_or_a_sufficient_buffer() -> None:
     assert bounds({10: [0.995], 20: [0.999]}, 0.99)[1:] == (0, 10)
     assert bounds({10: [0.5], 20: [0.9]}, 0.99)[1:] == (20, math.inf)
     assert bounds({}, 0.99)[1:] == (0, math.inf)

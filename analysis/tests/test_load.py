@@ -35,7 +35,7 @@ def test_load__gives_back_every_field(known):
 
 
 @pytest.mark.parametrize("cut", [1, 64, 1000])
-def test_load__uses_what_stands_before_a_cut(fresh, cut):
+def test_load__uses_the_records_before_a_cut(fresh, cut):
     directory = fresh()
     path = directory / "postcards.bsp"
     whole = path.read_bytes()
@@ -62,7 +62,7 @@ def test_load__stops_at_a_flipped_bit(fresh, seed):
     assert raw.damaged_bytes == len(data) - raw.blocks * block
 
 
-def test_load__counts_what_block_headers_say_is_missing(fresh):
+def test_load__counts_records_missing_by_block_headers(fresh):
     directory = fresh()
     path = directory / "tcp.bst"
     data = path.read_bytes()
@@ -90,7 +90,7 @@ def test_load__of_an_empty_file_is_no_rows(tmp_path):
     assert (len(columns["flags"]), len(flows), raw.records, raw.damage()) == (0, 0, 0, None)
 
 
-def test_load__of_the_wrong_kind_says_so(fresh):
+def test_load__refuses_a_file_of_the_wrong_kind(fresh):
     directory = fresh()
     (directory / "postcards.bsp").write_bytes((directory / "tcp.bst").read_bytes())
     with pytest.raises(InputError, match=r"postcards.bsp: block at byte 0 .*analyse it with the version that wrote it"):
@@ -180,7 +180,7 @@ def test_load__of_a_spec_with_nested_aliases_is_refused_at_once(fresh):
 
 
 @pytest.mark.parametrize("content", [None, "{", "[1]", "\ud800".encode("utf-8", "surrogatepass"), "[" * 100_000])
-def test_load__goes_on_without_a_document_and_says_so(fresh, content):
+def test_load__continues_without_a_document_with_a_problem_line(fresh, content):
     directory = fresh()
     (directory / "collector.json").unlink()
     if content is not None:
@@ -190,7 +190,7 @@ def test_load__goes_on_without_a_document_and_says_so(fresh, content):
     assert run.documents["collector"] == {}
 
 
-def test_load__leaves_out_flows_it_does_not_understand(fresh):
+def test_load__leaves_out_malformed_flows(fresh):
     directory = fresh()
     text = (directory / "traffic.json").read_text()
     (directory / "traffic.json").write_text(text.replace('"src_addr": "10.77.0.1"', '"src_addr": "nowhere"', 1))
@@ -232,7 +232,7 @@ def test_flow_table__numbers_a_hundred_thousand_flows_in_order_of_appearance():
     random = np.random.default_rng(4)
     words = random.integers(0, 1 << 62, (flows_module.WORDS, 100_000)).astype(np.uint64)
     words[4] &= np.uint64((1 << 40) - 1)  # protocol and ports
-    table, seen = FlowTable(), 0
+    table, highest = FlowTable(), 0
     order = np.concatenate([random.integers(0, 100_000, 150_000), np.arange(100_000)])
     _, first = np.unique(order, return_index=True)
     expected = np.empty(100_000, dtype=np.int64)
@@ -240,8 +240,8 @@ def test_flow_table__numbers_a_hundred_thousand_flows_in_order_of_appearance():
     for start in range(0, len(order), 7_000):
         block = order[start : start + 7_000]
         assert (table.numbers(words[:, block]) == expected[block]).all()
-        seen = max(seen, int(expected[block].max()) + 1)
-        assert len(table) == seen
+        highest = max(highest, int(expected[block].max()) + 1)
+        assert len(table) == highest
     assert (table.find(words) == expected).all()
     assert table.find(words + np.uint64(1)).tolist() == [-1] * 100_000
     assert table.tuples()[int(expected[5])].words() == tuple(words[:, 5].tolist())

@@ -28,7 +28,7 @@ def test_flows_seeing_loss__grows_from_sqrt_n():
     assert many_flows.flows_seeing_loss(165, 16, 2) == pytest.approx(4 + 256 / 330)
 
 
-def test_sqrt_rule__is_a_hundred_times_what_equation_3_asks_for_one_flow():
+def test_sqrt_rule__is_a_hundred_times_equation_3_for_one_flow():
     # 4.6: "if 10,000 flows share a link, and s = 1, then ... another 100-fold"
     rule = many_flows.sqrt_rule(1e6, 10_000)
     assert rule / many_flows.desynchronized_buffer(1e6, 10_000, 1, 1) == pytest.approx(100)
@@ -92,7 +92,7 @@ def test_figure_10__bound_is_between_one_flow_and_all_of_them():
     assert 1 <= many_flows.flows_seeing_loss(165, 1, 2) < 1.01
 
 
-def test_ends_of_what_is_allowed__have_answers():
+def test_ends_of_the_allowed_range__have_answers():
     assert many_flows.desynchronized_buffer(100, 10, 1, 0) == 0
     assert many_flows.sqrt_rule(100, 1) == many_flows.almost_fair_buffer(100, 1, 1) == 100
     assert many_flows.least_flows_that_shrink_window(1, 2) == 0.5
@@ -123,8 +123,8 @@ def test_theorem_8__holds_for_random_cycles_and_gives_a_factor_of_two_away():
 def test_lemma_9__is_kept_by_flows_that_halve_at_random(risk):
     bdp, flows, delta = 5000.0, 300, 1.5
     share = delta * flows / bdp
-    found = np.random.default_rng(6).binomial(flows, share, 100_000)
-    assert (found > many_flows.random_decrease_flows(bdp, flows, delta, risk)).mean() <= risk
+    decreasing = np.random.default_rng(6).binomial(flows, share, 100_000)
+    assert (decreasing > many_flows.random_decrease_flows(bdp, flows, delta, risk)).mean() <= risk
     assert many_flows.random_decrease_flows(bdp, flows, delta) == pytest.approx(flows**2 * delta / bdp + flows**0.5)
 
 
@@ -158,6 +158,6 @@ def test_appendix_c__fewer_flows_leave_the_window_growing():
         lambda: many_flows.least_window(0.5, math.nan),
     ],
 )
-def test_many_flows__refuses_what_has_no_meaning(call):
+def test_many_flows__refuses_invalid_arguments(call):
     with pytest.raises(ValueError, match="allowed"):
         call()

@@ -32,7 +32,7 @@ def window(sent, generator="iperf3"):
 
 
 def test_window__ends_with_the_first_flow():
-    found = {
+    ends = {
         "flow 0 ends first": window(SENT).end_ns,
         "its FIN comes later": window([*SENT, (0, 1950, 2896, 66, 0)]).end_ns,
         "a packet that was dropped came again": window([*SENT, (0, 1500, 1448, 1514, 1)]).end_ns,
@@ -41,7 +41,7 @@ def test_window__ends_with_the_first_flow():
         "our own generator notes the end": window(SENT, "epoll").end_ns,
         "flow 0 ended in the warm-up": window([SENT[0], SENT[1], SENT[3]]).end_ns,
     }
-    assert found == {
+    assert ends == {
         "flow 0 ends first": 1900,
         "its FIN comes later": 1900,
         "a packet that was dropped came again": 1900,

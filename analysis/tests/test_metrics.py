@@ -252,7 +252,7 @@ def test_link__counts_short_frames_as_the_shortest(frame_bytes, wire_bytes):
 
 
 @pytest.mark.parametrize("buffer_bdp", [0.25, 0.5, 1.0, 1.5])
-def test_single_reno_flow__falls_to_what_the_rule_predicts(tmp_path, buffer_bdp):
+def test_single_reno_flow__falls_to_the_predicted_utilization(tmp_path, buffer_bdp):
     from analysis.analyse import analyse
 
     scenario = simulate.Scenario(flows=1, rate_bps=20_000_000, duration_ns=3_000_000_000)

@@ -83,7 +83,7 @@ def test_sink__goodput_is_of_the_measurement_window(sunk):
         (lambda d: (d / "goodput.bsg").write_bytes((d / "goodput.bsg").read_bytes()[:-1]), "goodput.bsg: damaged"),
     ],
 )
-def test_sink__what_is_wrong_is_named(sunk, edit, said):
+def test_sink__faults_are_named(sunk, edit, said):
     edit(sunk)
     analysis = analyse(sunk)
     assert any(said in reason for reason in analysis.reasons)
@@ -160,7 +160,7 @@ def copy(open_loop_run, tmp_path):
     return shutil.copytree(open_loop_run, tmp_path / "rep-1")
 
 
-def test_open_loop__is_valid_without_a_trace_and_says_nothing_of_windows(open_loop_run):
+def test_open_loop__is_valid_without_a_trace_and_has_no_windows(open_loop_run):
     analysis = analyse(open_loop_run)
     assert analysis.reasons == []
     summary = summarize(analysis)
@@ -187,13 +187,13 @@ def test_open_loop__is_valid_without_a_trace_and_says_nothing_of_windows(open_lo
 def test_open_loop__depth_is_the_theorys(tmp_path, load, sizes, buffer, name):
     analysis = analyse(write_open_loop(tmp_path / "rep-1", load, sizes, 30_000, buffer, seed=2))
     assert analysis.reasons == []
-    found = summarize(analysis)["open_loop"]
-    depth, drops = found["mean_depth_packets"], found["drop_fraction"]
-    assert found["model"] == name
-    assert found["offered_load"] == pytest.approx(load, rel=0.03)
+    open_loop = summarize(analysis)["open_loop"]
+    depth, drops = open_loop["mean_depth_packets"], open_loop["drop_fraction"]
+    assert open_loop["model"] == name
+    assert open_loop["offered_load"] == pytest.approx(load, rel=0.03)
     assert abs(depth["measured"] - depth["theory"]) < 3 * depth["standard_error"] + 0.01 * depth["theory"]
     assert drops["measured"] == pytest.approx(drops["theory"], abs=0.012)
-    assert found["depth_distance"] < 0.03
+    assert open_loop["depth_distance"] < 0.03
 
 
 @pytest.mark.parametrize(
@@ -202,18 +202,18 @@ def test_open_loop__depth_is_the_theorys(tmp_path, load, sizes, buffer, name):
 def test_open_loop__depth_of_bursts_is_the_theorys_over_time_and_at_arrivals(tmp_path, load, buffer, name):
     analysis = analyse(write_open_loop(tmp_path / "rep-1", load, "bursts:14p", 40_000, buffer, seed=3))
     assert analysis.reasons == []
-    found = summarize(analysis)["open_loop"]
-    assert found["model"] == name
-    for depth in (found["mean_depth_packets"], found["time_mean_depth_packets"]):
+    open_loop = summarize(analysis)["open_loop"]
+    assert open_loop["model"] == name
+    for depth in (open_loop["mean_depth_packets"], open_loop["time_mean_depth_packets"]):
         assert abs(depth["measured"] - depth["theory"]) < 4 * depth["standard_error"]
         assert depth["standard_error"] < 0.06 * depth["theory"]
-    difference = found["mean_depth_packets"]["theory"] - found["time_mean_depth_packets"]["theory"]
+    difference = open_loop["mean_depth_packets"]["theory"] - open_loop["time_mean_depth_packets"]["theory"]
     if buffer >= 500:
         bursts = short_flows.slow_start_bursts(14)
-        assert found["time_mean_depth_packets"]["theory"] == pytest.approx(short_flows.mean_depth(load, bursts))
+        assert open_loop["time_mean_depth_packets"]["theory"] == pytest.approx(short_flows.mean_depth(load, bursts))
         assert difference == pytest.approx(2.5)  # (1 + 6 + 28) / 14: earlier packets of the same burst
-    assert found["drop_fraction"]["measured"] == pytest.approx(found["drop_fraction"]["theory"], abs=0.012)
-    assert found["depth_distance"] < 0.03
+    assert open_loop["drop_fraction"]["measured"] == pytest.approx(open_loop["drop_fraction"]["theory"], abs=0.012)
+    assert open_loop["depth_distance"] < 0.03
 
 
 def test_open_loop__time_mean_is_the_summarys_and_the_page_shows_it(tmp_path):
@@ -228,26 +228,26 @@ def test_open_loop__time_mean_is_the_summarys_and_the_page_shows_it(tmp_path):
     assert "M[X]/D/1/500 in theory" in (directory / "figures/queue_depth_distribution.svg").read_text()
 
 
-def test_open_loop__of_single_packets_says_nothing_over_time(open_loop_run):
+def test_open_loop__of_single_packets_has_no_depth_over_time(open_loop_run):
     assert "time_mean_depth_packets" not in summarize(analyse(open_loop_run))["open_loop"]
 
 
 def test_open_loop__another_load_than_the_theorys_shows(copy):
     change_spec(copy, load=0.7)
-    found = summarize(analyse(copy))["open_loop"]
-    depth = found["mean_depth_packets"]
+    open_loop = summarize(analyse(copy))["open_loop"]
+    depth = open_loop["mean_depth_packets"]
     assert depth["measured"] - depth["theory"] > 3 * depth["standard_error"]
-    assert found["depth_distance"] > 0.08
+    assert open_loop["depth_distance"] > 0.08
 
 
 @pytest.mark.parametrize("more", [{"arrivals": "cbr"}, {"load": 1.2, "mode": "egress-threshold"}])
-def test_open_loop__without_a_closed_form_there_is_no_theory(copy, more):
+def test_open_loop__without_a_closed_form_has_no_theory(copy, more):
     change_spec(copy, **more)
-    found = summarize(analyse(copy))["open_loop"]
-    assert (found["model"], found["mean_depth_packets"]["theory"], found["depth_distance"]) == (None, None, None)
+    open_loop = summarize(analyse(copy))["open_loop"]
+    assert [open_loop["model"], open_loop["mean_depth_packets"]["theory"], open_loop["depth_distance"]] == [None] * 3
 
 
-def test_open_loop__with_ecn_the_limit_is_where_others_are_marked(copy):
+def test_open_loop__with_ecn_the_limit_is_the_mark_threshold(copy):
     spec = yaml.safe_load((copy / "spec.yaml").read_text()) | {"mode": "ecn", "ecn_threshold_packets": 7}
     marking, in_bytes = open_loop.model(spec), open_loop.model(spec | {"threshold_bytes": 9000})
     assert marking
@@ -271,7 +271,7 @@ def test_open_loop__with_ecn_the_limit_is_where_others_are_marked(copy):
         ("traffic_sink", lambda s: s.update(flows=None), "do not say datagrams_received"),
     ],
 )
-def test_open_loop__what_is_wrong_is_named(copy, file, edit, said):
+def test_open_loop__faults_are_named(copy, file, edit, said):
     change(copy / f"{file}.json", edit)
     analysis = analyse(copy)
     assert any(said in reason for reason in analysis.reasons), analysis.reasons
@@ -301,7 +301,9 @@ def test_open_loop__has_no_figures_of_windows_but_one_of_theory(copy):
     summary, damage = derive(copy)
     assert (summary["valid"], damage) == (True, [])
     figures = {path.stem for path in (copy / "figures").iterdir()}
-    assert figures == {"queue_and_windows", "queue_depth_distribution", "utilization", "zoom_on_loss"}
+    assert figures == {
+        "queue_and_windows", "queue_depth_distribution", "queueing_delay", "utilization", "zoom_on_loss",
+    }  # fmt: skip
     assert "M/D/1/500 in theory" in (copy / "figures/queue_depth_distribution.svg").read_text()
     page = (copy / "report.html").read_text()
     assert "Measured against queueing theory" in page

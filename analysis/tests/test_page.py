@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A run's report as people see it, in a real browser: on screens of all sizes, in the dark, on paper, without scripts;
-and what embedding a figure takes and refuses.
+"""A run's report in a real browser: on screens of all sizes, in dark mode, on paper, without scripts; and the files
+that embedding a figure accepts and refuses.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def page(browser, report):
 
 
 def view_box(browser):
-    """Of the first figure, once what was asked for is drawn."""
+    """The view box of the first figure, after the page has drawn its last change."""
     browser.driver.execute_async_script(
         "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
     )
@@ -60,6 +60,68 @@ def test_report__is_whole_on_every_screen(browser, report, width, dark):
     assert browser.errors() == []
 
 
+LEAST_TEXT = """
+// Height in px of the smallest text: of the page, and of each figure as its image draws it.
+const sizes = [];
+for (const at of document.querySelectorAll("body *")) {
+  const text = [...at.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
+  if (text && at.getClientRects().length && !at.closest("svg, script, style"))
+    sizes.push([parseFloat(getComputedStyle(at).fontSize), at.tagName]);
+}
+for (const svg of document.querySelectorAll(".picture svg")) {
+  const href = svg.querySelector("image").href.baseVal;
+  const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  if (!href.startsWith("data:image/svg")) continue;
+  const source = atob(href.split(",")[1]);
+  const name = svg.getAttribute("aria-label");
+  for (const [, size] of source.matchAll(/font-size: ([0-9.]+)px/g)) sizes.push([scale * size, name]);
+}
+return [...sizes.sort((a, b) => a[0] - b[0])[0], sizes.filter(size => size[1].includes(" ")).length];
+"""
+CUT_OFF = """
+return [...document.querySelectorAll("table, .picture svg")].filter(part => {
+  for (let at = part.parentElement; at; at = at.parentElement)
+    if (["auto", "scroll"].includes(getComputedStyle(at).overflowX)) return false;
+  return part.getBoundingClientRect().right > document.documentElement.clientWidth + 1;
+}).map(part => part.outerHTML.slice(0, 80));
+"""
+OUT_OF_REACH = """
+const scrolls = part => ["auto", "scroll"].includes(getComputedStyle(part).overflowX);
+return [...document.querySelectorAll("body *")].filter(
+  part => scrolls(part) && part.scrollWidth > part.clientWidth && part.tabIndex < 0
+).map(part => part.outerHTML.slice(0, 80));
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_report__has_no_text_too_small_and_no_part_out_of_reach(browser, report, width, dark):
+    browser.errors()
+    browser.open(report, width, dark)
+    size, where, of_figures = browser.run(LEAST_TEXT)
+    assert size >= 9, where
+    assert of_figures > 10 * len(NAMES)
+    assert browser.run(CUT_OFF) == []
+    assert browser.run(OUT_OF_REACH) == []
+    assert browser.errors() == []
+
+
+def test_report__is_used_by_keyboard_alone(page):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    seen = set()
+    page.run("document.body.focus()")
+    for _ in range(80):
+        ActionChains(page.driver).send_keys(Keys.TAB).perform()
+        seen.add(page.run("const at = document.activeElement; return at.ariaLabel || at.tagName"))
+    assert {"zoom in", "zoom out", "whole figure", "SUMMARY"} <= seen
+    figures = page.run(
+        "return [...document.querySelectorAll('.picture svg')].map(svg => svg.getAttribute('aria-label'))"
+    )
+    assert set(figures) <= seen
+
+
 def test_report__has_no_white_figure_in_the_dark(browser, report):
     browser.open(report, 1280, dark=True)
     browser.run("document.querySelector('.picture').scrollIntoView()")
@@ -68,7 +130,7 @@ def test_report__has_no_white_figure_in_the_dark(browser, report):
 
 def test_report__shows_its_figures_without_scripts(browser, report):
     browser.open(report, script=False)
-    # Nobody may ask the page then; so look at it.
+    # No script can inspect the page now, so judge a screenshot.
     assert len(browser.screenshot(whole=True)) > 100_000
     browser.command("Emulation.setScriptExecutionDisabled", value=False)
     assert browser.run("return document.querySelectorAll('.tools').length") == 0
@@ -81,7 +143,7 @@ def test_report__prints_whole_figures_and_no_buttons(page):
     assert view_box(page)[2] < whole[2]
     paper = page.pdf()
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", paper)) <= 30
-    assert view_box(page)[2] < whole[2]  # the screen has again what was looked at
+    assert view_box(page)[2] < whole[2]  # printing kept the zoom on the screen
     page.command("Emulation.setEmulatedMedia", media="print", features=[])
     assert page.run("return getComputedStyle(document.querySelector('.tools')).display") == "none"
 
@@ -157,7 +219,7 @@ def test_figure__is_dragged_and_never_out_of_sight(page):
 
 def test_figure__is_pinched_on_a_phone(browser, report):
     browser.open(report, 360)
-    browser.run("document.querySelector('.picture svg').scrollIntoView({block: 'center'})")
+    browser.run("document.querySelector('.picture svg').scrollIntoView({block: 'center', inline: 'center'})")
     whole = view_box(browser)
     left, top, wide, high = browser.run(BOX)
 
@@ -192,9 +254,9 @@ def test_embed__gives_image_and_size(tmp_path):
     assert figure.uri.startswith("data:image/svg+xml;base64,")
 
 
-def test_embed__takes_pixels_of_a_drawing_that_is_too_big(tmp_path):
+def test_embed__of_too_large_an_svg_takes_the_png_beside_it(tmp_path):
     big = drawing(tmp_path, " " * MAX_BYTES)
-    assert embed(big).uri.startswith("data:image/svg+xml")  # there is nothing else
+    assert embed(big).uri.startswith("data:image/svg+xml")  # there is no PNG
     head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 300, 200)
     big.with_suffix(".png").write_bytes(head)
     figure = embed(big)
@@ -206,7 +268,7 @@ def test_embed__takes_pixels_of_a_drawing_that_is_too_big(tmp_path):
     ("text", "said"),
     [("", "is no SVG"), ("<svg>", "is no SVG"), ('<svg viewBox="0 0 0 4">', "is empty"), ("<html>", "is no SVG")],
 )
-def test_embed__refuses_what_is_no_figure(tmp_path, text, said):
+def test_embed__refuses_files_that_are_no_figure(tmp_path, text, said):
     (tmp_path / "a.svg").write_text(text)
     with pytest.raises(InputError, match=said):
         embed(tmp_path / "a.svg")

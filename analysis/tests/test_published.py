@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The committed page of the first seed paper's figures against what it was made of: people edit the reasons, and only
-publishing brings them into the page.
+"""The committed page of the first seed paper's figures is current: people edit the file of reasons, and only publishing
+copies the reasons into the page.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ REASONS = document.read_reasons(RESULTS / PAPER.reasons_name)
 
 @pytest.fixture(scope="module")
 def sections():
-    """Title -> text of each section of the page; of what stands before the first as the overview."""
+    """Title -> text of each section of the page. The text before the first section is the overview."""
     text = (RESULTS / PAPER.page_name).read_text(encoding="utf-8")
     before, *rest = re.split(r"^## +(.+?) *$", text, flags=re.MULTILINE)
     return {document.OVERVIEW: before} | dict(zip(rest[::2], rest[1::2], strict=True))
 
 
 def test_reasons__are_of_some_figures():
-    assert len(REASONS) > 3
+    assert len(REASONS) > 1
     assert document.OVERVIEW in REASONS
 
 
@@ -45,12 +45,13 @@ def test_page__has_every_figure_and_shows_one_that_is_there(sections):
         assert (RESULTS / shown).is_file(), REFRESH
 
 
-def test_table__tells_the_figures_of_each_run(sections):
+def test_table__lists_the_figures_of_each_run(sections):
     table = pl.read_parquet(RESULTS / PAPER.run_list_name)
     assert table.columns == [*run_table.COLUMNS, run_list.FIGURES], REFRESH
     used = table.filter(pl.col(run_list.FIGURES) != "")
     distinct = run_table.distinct(used.iter_rows(named=True))
-    said = f"\n\n{distinct} valid runs in real time and virtual time ({len(used)} with those that several sweeps did)"
-    assert said in sections[document.OVERVIEW], REFRESH
+    assert f"\n\n{distinct} valid runs in " in sections[document.OVERVIEW], REFRESH
+    twice = f"({len(used)} with those that several sweeps did)"
+    assert (twice in sections[document.OVERVIEW]) == (len(used) > distinct), REFRESH
     known = {figure.word for figure in PAPER.figures}
     assert set(used[run_list.FIGURES].str.split(run_list.SEPARATOR).explode()) <= known

@@ -113,7 +113,7 @@ def test_other_raw_files__of_another_run_changed_or_gone_are_refused(run, stored
     )
 
 
-def test_derived_files__that_are_not_what_was_written_are_refused(run, stored, capsys):
+def test_derived_files__that_differ_from_the_record_are_refused(run, stored, capsys):
     whole = damages.files(run)
     for name, kinds, whatif in (
         ("joined.parquet", (*TABLES, "flent"), False),
@@ -154,7 +154,7 @@ def test_forced_replay__of_damaged_files_is_not_valid_and_stays_damaged(run, cap
     assert "spec.yaml: damaged" in capsys.readouterr().err
 
 
-def test_forced_replay__of_what_cannot_be_analysed_is_one_line(run, capsys, monkeypatch):
+def test_forced_replay__of_unusable_raw_files_is_one_line(run, capsys, monkeypatch):
     (run / "switch.json").write_text("{}")
 
     def fails(*_):
@@ -182,7 +182,7 @@ def test_record__that_is_damaged_itself_is_refused(run, stored, capsys, how):
 
 
 def signed(content: dict) -> str:
-    """A record whose own digest is right, whatever is in it."""
+    """A record with any content, and the right digest of itself."""
     content = {key: value for key, value in content.items() if key != "digest"}
     return json.dumps(content | {"digest": record._digest_of(content)})
 
@@ -201,7 +201,7 @@ def test_record__in_another_form_is_refused_though_its_digest_is_right(run, caps
     refused(run, capsys, "digests.json: does not give each part")
 
 
-def test_run_without_a_record__is_read_and_says_so(run, capsys):
+def test_run_without_a_record__is_read_with_a_note(run, capsys):
     environment = json.loads((run / ENVIRONMENT).read_text())
     del environment[record.MARK]
     (run / ENVIRONMENT).write_text(json.dumps(environment))  # as an earlier version left it
@@ -217,7 +217,7 @@ def test_run_without_a_record__is_read_and_says_so(run, capsys):
         assert line.startswith(f"note: {run}: has no digests of its raw files (")
     assert json.loads((run / RECORD).read_text())["raw"] is None  # the analysis cannot know what was recorded
     (run.parent.parent / "x.flent.gz").unlink()
-    (run / "joined.parquet").write_bytes(b"x")  # but what it wrote itself
+    (run / "joined.parquet").write_bytes(b"x")  # but the analysis knows its own files
     refused(run, capsys, "joined.parquet: damaged", TABLES, whatif=False, replay=False)
 
 
@@ -231,7 +231,7 @@ def test_thinned_run__is_whole(run, capsys):
     assert run_table.read_repetition(run, run.parent)["valid"] is True
 
 
-def test_recording__writes_the_record_before_what_marks_a_run_as_recorded(tmp_path, monkeypatch):
+def test_recording__writes_the_record_before_environment_json(tmp_path, monkeypatch):
     repetition = tmp_path / "rep-1"
     simulate.write_run(repetition, simulate.Scenario(duration_ns=100_000_000, warmup_ns=50_000_000))
     world = json.loads((repetition / ENVIRONMENT).read_text())
@@ -273,7 +273,7 @@ def test_table_of_runs__takes_nothing_from_damaged_files(run):
 
 
 def test_fifo__as_any_file_of_a_run_is_refused_at_once(run, capsys):
-    """Also where no record tells that it is none of the run's."""
+    """Also without a record of digests, which would show that the FIFO is no file of the run."""
     environment = json.loads((run / ENVIRONMENT).read_text())
     del environment[record.MARK]
     (run / ENVIRONMENT).write_text(json.dumps(environment))
@@ -323,7 +323,7 @@ def test_campaign__finds_a_hang_that_the_command_could_catch(monkeypatch):
 
 @pytest.fixture(scope="session")
 def tried(stored, tmp_path_factory):
-    """What every command makes of the first run while it is whole."""
+    """The outcomes of every command on the undamaged first run."""
     with campaign.undrawn():
         return campaign.Campaign(stored[0], stored[1], tmp_path_factory.mktemp("campaign"))
 

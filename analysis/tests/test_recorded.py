@@ -18,12 +18,12 @@ def scratch(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in recordings.KINDS if kind != recordings.WHATIF_OF])
-def test_recorded_run__gives_the_bytes_that_it_gave(kind, scratch):
+def test_recorded_run__gives_the_recorded_bytes(kind, scratch):
     _, files = recordings.replay(kind, scratch)
     assert recordings.differences(kind, files) == []
 
 
-def test_recorded_run__and_a_what_if_of_it_give_the_bytes_that_they_gave(scratch):
+def test_recorded_run__and_its_what_if_give_the_recorded_bytes(scratch):
     directory, files = recordings.replay(recordings.WHATIF_OF, scratch)
     made = recordings.what_if(directory)
     lines = recordings.differences(recordings.WHATIF_OF, files) + recordings.differences(recordings.WHATIF, made)

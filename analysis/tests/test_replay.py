@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The same raw files give the same bytes: on another kind of processor, with other threads, in another place, by
-somebody without any right, where no program but Python is to be found.
+"""The same raw files give the same bytes: with the numeric kernels of another processor, with other threads, in another
+directory, for an unprivileged user, and without any program but Python on the PATH.
 """
 
 import os
@@ -22,7 +22,7 @@ ELSEWHERE = {
     "OPENBLAS_CORETYPE": "Prescott", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "PYTHONHASHSEED": "7",
     "TZ": "Asia/Tokyo", "LC_ALL": "C", "HOME": "/nonexistent", "PATH": "/nonexistent",
 }  # fmt: skip
-# Root without its rights: what drops them is in every Linux distribution.
+# Drops root's privileges; setpriv is in every Linux distribution.
 POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]
 
 
@@ -49,13 +49,13 @@ def test_replay__elsewhere_gives_the_same_bytes(fresh, tmp_path):
     assert [file for file, data in after.items() if data != before[file]] == []
 
 
-def test_replay__names_files_that_came_out_otherwise(fresh, monkeypatch):
+def test_replay__names_files_that_changed(fresh, monkeypatch):
     monkeypatch.setattr(derive_module, "draw_all", _blank)
     directory = fresh("no_loss")
     said: list[str] = []
 
     def derive() -> str:
-        derive_module.derive(directory, when_compared=lambda *found: said.append(_comparison(*found)))
+        derive_module.derive(directory, when_compared=lambda *files: said.append(_comparison(*files)))
         return said.pop() if said else ""
 
     assert derive() == ""  # there was nothing to compare with

@@ -40,6 +40,7 @@ def test_row__has_the_numbers_of_the_summary(tmp_path, summary):
     assert {name for name, value in row.items() if value is None} <= {
         "sweep", "ecn_threshold_packets", "access_bps", "lateness_max_us", "application_goodput_p01_bps",
         "nic_rate_bps", "coalesce_us", "finite_cc", "load", "users", "flow_sizes", "window_packets",
+        "rtts_ns", "access_links", "ack_delay_ns", "groups",
     }  # fmt: skip
     for name, value in {
         "run": "20260101T000000Z-a/rep-1", "repetition": 1, "attempt": 1, "kept": "all",
@@ -68,7 +69,7 @@ def test_mix__names_the_flows_of_each():
     assert run_table.mix([]) is None
 
 
-def test_sweep__job_and_attempt_come_from_where_it_lies(tmp_path, summary):
+def test_sweep__job_and_attempt_follow_from_the_path(tmp_path, summary):
     directory = repetition(tmp_path, summary, "small/runs/reno-n2-0123abcd-r3/rep-1")
     repetition(tmp_path, summary, "small/runs/reno-n2-0123abcd-r3/attempt-1")
     (directory / "THINNED").write_text("summary\nmore words\n")
@@ -118,7 +119,7 @@ def test_index__is_fresh_whatever_happens_to_the_runs(tmp_path, summary):
     assert list(tmp_path.glob(".index*")) == []
 
 
-def test_index__stands_for_no_run_that_was_deleted(tmp_path, summary):
+def test_index__has_no_row_of_a_deleted_run(tmp_path, summary):
     runs = [repetition(tmp_path, summary, f"small/runs/reno-r{number}/rep-1") for number in (1, 2)]
     assert run_table.write(tmp_path).height == 2
     for left, run in ((1, runs[0]), (0, runs[1])):

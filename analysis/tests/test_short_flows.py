@@ -19,7 +19,7 @@ def simulated_depths(load, bursts, weights, count, seed):
     sizes = rng.choice(bursts, count, p=shares)
     gaps = rng.exponential(np.dot(bursts, shares) / load, count)
     work, left = np.empty(count), 0.0
-    for i in range(count):  # Lindley: what a burst finds; service of a packet is 1
+    for i in range(count):  # Lindley's recursion: the work that a burst finds; a packet's service time is 1
         left = max(left - gaps[i], 0.0)
         work[i] = left
         left += sizes[i]
@@ -153,7 +153,7 @@ def test_decay__keeps_its_digits_near_full_load_and_near_none(order):
 
 
 def test_buffer__depends_on_load_and_sizes_only_and_grows_with_both():
-    # 5.1.2: load 0.8, P(Q > B) = 0.025. A 1 Tb/s router needs what a 10 Mb/s one does: there is no rate to give.
+    # 5.1.2: load 0.8, P(Q > B) = 0.025. The same at 1 Tb/s and at 10 Mb/s: there is no rate.
     needed = [short_flows.buffer_for_tail(0.8, short_flows.slow_start_bursts(size), 0.025) for size in (2, 14, 30, 62)]
     assert needed == sorted(needed)
     assert short_flows.buffer_for_tail(0.9, SLOW_START_14, 0.025) > needed[1]
@@ -184,6 +184,6 @@ def test_mix__counts_every_burst_of_every_flow():
         lambda: short_flows.mixed_bursts({14: -1, 2: 2}),
     ],
 )
-def test_short_flows__refuse_what_has_no_meaning(call):
+def test_short_flows__refuse_invalid_arguments(call):
     with pytest.raises(ValueError, match=r"allowed|steady state|not negative"):
         call()

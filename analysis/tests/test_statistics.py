@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Intervals and fits against what is known exactly: least squares, tables, and laws that points were drawn from."""
+"""Intervals and fits against exact references: least squares, tables, and the laws that points were drawn from."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from analysis.statistics import Bounds, Interval, mean_interval, power_law
 def test_mean_interval__is_that_of_the_textbook_t_test() -> None:
     for values in ([3.0, 1.0], [0.0, 0.0, 3.0], [98.4, 98.5, 98.1, 99.0], list(range(40))):
         expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-        found = mean_interval(values)
-        assert found is not None, values
-        assert found[1:3] == pytest.approx((expected.low, expected.high), rel=1e-12), values
-        assert (found.value, found.runs) == (pytest.approx(np.mean(values)), len(values)), values
+        interval = mean_interval(values)
+        assert interval is not None, values
+        assert interval[1:3] == pytest.approx((expected.low, expected.high), rel=1e-12), values
+        assert (interval.value, interval.runs) == (pytest.approx(np.mean(values)), len(values)), values
 
 
 def test_mean_interval__one_run_has_no_interval_and_none_no_value() -> None:
@@ -29,13 +29,13 @@ def test_mean_interval__one_run_has_no_interval_and_none_no_value() -> None:
 
 
 def test_mean_interval__holds_the_truth_in_19_of_20_cases_however_few_runs_there_are() -> None:
-    """Of a normal draw the number of cases is binomial: at 6 in 100,000 it falls outside of these bounds by chance."""
+    """For normal draws the number of covering intervals is binomial: 6 in 100,000 fall outside of these bounds."""
     random, trials = np.random.default_rng(7), 1000
     fewest, most = stats.binom.ppf((3e-5, 1 - 3e-5), trials, 0.95)
     held = {}
     for runs in (2, 3, 4, 5, 10):
-        found = [mean_interval(draw) for draw in random.normal(12.5, 3, (trials, runs))]
-        held[runs] = sum(i.low <= 12.5 <= i.high for i in found if i and i.low is not None and i.high is not None)
+        intervals = [mean_interval(draw) for draw in random.normal(12.5, 3, (trials, runs))]
+        held[runs] = sum(i.low <= 12.5 <= i.high for i in intervals if i and i.low is not None and i.high is not None)
     assert {runs: count for runs, count in held.items() if not fewest <= count <= most} == {}
 
 
@@ -71,23 +71,23 @@ def test_power_law__censored_points_pull_only_from_their_side() -> None:
     assert agrees.censored == 1
     contradicts = power_law([*known, Bounds(16, 240, math.inf)])  # more than 240: it says 40
     assert contradicts.exponent > alone.exponent + 0.1
-    # Taken for the number 240 it would be known from above, too
+    # As an exact 240 the point would have an upper bound, too
     as_number = power_law([*known, Bounds(16, 240, 240)])
     assert contradicts.exponent >= as_number.exponent - 0.01
 
 
 @pytest.mark.parametrize("trials", [12, pytest.param(60, marks=pytest.mark.long)])
-def test_power_law__interval_holds_the_truth_about_as_often_as_it_says(trials: int) -> None:
+def test_power_law__interval_has_its_nominal_coverage(trials: int) -> None:
     random = np.random.default_rng(5)
     x = np.array([1.0, 2, 4, 8, 16, 32])
     held = 0
     for _ in range(trials):
         y = 160 * x**-0.5 * np.exp(random.normal(0, 0.15, len(x)))
         width = 1.05
-        found = power_law([Bounds(a, b / width, b * width) for a, b in zip(x, y, strict=True)])
-        assert found.exponent_low is not None
-        assert found.exponent_high is not None
-        held += found.exponent_low <= -0.5 <= found.exponent_high
+        law = power_law([Bounds(a, b / width, b * width) for a, b in zip(x, y, strict=True)])
+        assert law.exponent_low is not None
+        assert law.exponent_high is not None
+        held += law.exponent_low <= -0.5 <= law.exponent_high
     assert held >= stats.binom.ppf(2e-3, trials, 0.95)
 
 
@@ -124,7 +124,7 @@ def test_power_law__through_points_that_a_line_meets_has_finite_intervals() -> N
         ([Bounds(1, 0, math.inf), Bounds(2, 1, 2)], None),
     ],
 )
-def test_power_law__refuses_what_it_cannot_fit(points: list[Bounds], exponent: float | None) -> None:
+def test_power_law__refuses_invalid_points(points: list[Bounds], exponent: float | None) -> None:
     with pytest.raises(ValueError, match="fitted"):
         power_law(points, exponent)
 
@@ -145,7 +145,7 @@ def test_power_law__where_many_lines_meet_all_bounds_is_that_through_the_middles
 
 def test_interval__is_written_with_its_ends_and_scaled():
     intervals = (Interval(1.23456, 1, 2, 3), Interval(5, 5, math.inf, 3), Interval(0, 0, 0, 3))
-    assert [str(interval) for interval in intervals] == ["1.235 (1 to 2)", "more than 5", "0 (0 to 0)"]
+    assert [str(interval) for interval in intervals] == ["1.235 (1 to 2)", "more than 5", "0"]
     single = Interval(0.5, None, None, 1)
     assert (str(single), single.ends, Interval(1.5, 1, 2, 3).ends) == ("0.5", (0.5, 0.5), (1, 2))
     assert single.scaled(100) == (50, None, None, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page of a sweep: what it counts, lists and links, and how it is used in a real browser."""
+"""The page of a sweep: its counts, lists and links, and its use in a real browser."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LATE = "fidelity: 1 % of frames left port 2 700 us late or later; allowed are 50
 
 @pytest.fixture(scope="session")
 def summary(known_runs):
-    """Of a simulated run in virtual time."""
+    """The summary of a simulated run in virtual time."""
     return summarize(known_runs("virtual").analysis)
 
 
@@ -37,9 +37,9 @@ def sweep(tmp_path_factory, summary):
     places = sweeps.write(directory, summary, GRID, 2)
     for name, reason in (("creno-f4-b20-r1", LOST), ("ccubic-f16-b80-r2", LATE)):
         path = places[name] / "rep-1/summary.json"
-        told = json.loads(path.read_text()) | {"valid": False, "reasons": [reason]}
-        told["ledger"]["postcards_missing"] = 3 if reason is LOST else 0
-        path.write_text(json.dumps(told))
+        altered = json.loads(path.read_text()) | {"valid": False, "reasons": [reason]}
+        altered["ledger"]["postcards_missing"] = 3 if reason is LOST else 0
+        path.write_text(json.dumps(altered))
     shutil.rmtree(places["creno-f16-b10-r2"])
     aborted = places["creno-f1-b10-r1"] / "rep-1"
     shutil.rmtree(aborted)
@@ -47,8 +47,8 @@ def sweep(tmp_path_factory, summary):
     (aborted / "ABORTED").write_text("the receiver <script>x</script> did not come up\n")
     earlier = places["creno-f1-b20-r1"] / "attempt-1"
     shutil.copytree(places["creno-f1-b20-r1"] / "rep-1", earlier)
-    told = json.loads((earlier / "summary.json").read_text()) | {"valid": False, "reasons": [LATE]}
-    (earlier / "summary.json").write_text(json.dumps(told))
+    altered = json.loads((earlier / "summary.json").read_text()) | {"valid": False, "reasons": [LATE]}
+    (earlier / "summary.json").write_text(json.dumps(altered))
     sweep_report.write(directory)
     return directory
 
@@ -82,7 +82,7 @@ def choose(browser, label, value):
 
 
 def until(browser, condition):
-    """Waits for what the page does a moment later, however busy the machine is."""
+    """Waits for a delayed reaction of the page, however busy the machine is."""
     from selenium.webdriver.support.wait import WebDriverWait
 
     WebDriverWait(browser.driver, 20, 0.05).until(lambda _: browser.run(condition))
@@ -99,7 +99,7 @@ def column(browser, title):
     )
 
 
-def test_page__counts_what_is_valid_missing_and_retried(sweep):
+def test_page__counts_valid_missing_and_retried_runs(sweep):
     text = (sweep / "report.html").read_text()
     assert "<strong>32 of 36 runs are valid.</strong>" in text
     numbers = dict(re.findall(r"<dt>([a-z ]+)</dt><dd>([^<]*)</dd>", text))
@@ -110,7 +110,7 @@ def test_page__counts_what_is_valid_missing_and_retried(sweep):
     assert "Attempts before the last one of a run failed" in text
 
 
-def test_page__escapes_what_files_say_and_fetches_nothing(sweep):
+def test_page__escapes_text_from_files_and_fetches_nothing(sweep):
     text = (sweep / "report.html").read_text()
     for harm in ("<script>x", "<i>for</i>", "<b>processor"):
         assert harm not in text
@@ -132,7 +132,7 @@ def test_page__links_runs_whatever_their_names(tmp_path, summary):
     assert link == "runs/100%25%20%231%3F-r1/rep-1/report.html"
 
 
-def test_page__says_what_the_runs_rest_on(sweep):
+def test_page__lists_commits_kernels_and_clocks(sweep):
     text = (sweep / "report.html").read_text()
     for said in ("c0ffee" + 34 * "0", "feed" + 60 * "0", "6.12.0-test", "base: rate", "50mbit"):
         assert said in text
@@ -145,7 +145,7 @@ def test_page__of_valid_runs_says_so(tmp_path, summary):
     assert "NOT COMPLETE" not in text
 
 
-def test_page__of_a_run_whose_summary_is_damaged_says_so(tmp_path, summary):
+def test_page__shows_a_run_with_a_damaged_summary_as_not_valid(tmp_path, summary):
     places = sweeps.write(tmp_path / "small", summary, {"cc": ["reno"], "flows": [1, 2]})
     first, second = (place / "rep-1/summary.json" for place in places.values())
     first.write_text(first.read_text()[:300])
@@ -159,9 +159,9 @@ def test_page__of_a_run_whose_summary_is_damaged_says_so(tmp_path, summary):
         assert "<strong>1 of 2 runs is valid.</strong>" in page
         assert "summary.json cannot be read: " in page
         assert "has not been run" not in page
-    told = json.loads(second.read_text()) | {"drops": 10**30, "marks": float("inf"), "reasons": ["\ud800"]}
-    told["spec"]["groups"][0]["flows"] = "a"
-    second.write_text(json.dumps(told))
+    altered = json.loads(second.read_text()) | {"drops": 10**30, "marks": float("inf"), "reasons": ["\ud800"]}
+    altered["spec"]["groups"][0]["flows"] = "a"
+    second.write_text(json.dumps(altered))
     plan.write_text(plan.read_text().replace('"repetition": 1', '"repetition": 1e400').replace("for tests", r"\ud800"))
     assert "<strong>1 of 2 runs is valid.</strong>" in sweep_report.write(tmp_path / "small").read_text()
 
@@ -223,7 +223,7 @@ def test_page__sorts_by_any_column_and_back(page):
     assert page.run("return document.querySelectorAll('[aria-sort]').length") == 1
     for _ in range(2):
         press("utilization")
-        assert column(page, "utilization")[-2:] == ["–", "–"]  # what was not measured is last, up and down
+        assert column(page, "utilization")[-2:] == ["–", "–"]  # missing values are last in both sort orders
     shares = [float(text.removesuffix(" %")) for text in column(page, "utilization")[:-2]]
     assert shares == sorted(shares, reverse=True)
 
@@ -253,7 +253,7 @@ def test_page__of_a_thousand_runs_is_quick(browser, tmp_path, summary, monkeypat
         "buf": list(range(10, 110, 10)),
     }
     sweeps.write(directory, summary, grid, 5)
-    monkeypatch.setattr(sweep_report, "draw", lambda sweep: [])  # how long that takes is not of the page
+    monkeypatch.setattr(sweep_report, "draw", lambda sweep: [])  # drawing is not part of the measured time
     page = sweep_report.write(directory)
     assert page.stat().st_size < 10_000_000
     browser.open(page)
@@ -311,7 +311,7 @@ def test_page__takes_the_figures_of_a_paper_that_are_drawn_from_it(tmp_path, sum
     assert "Figures of the paper" in sweep_report.write(directory).read_text()
 
 
-# What cannot be done --------------------------------------------------------------------------------------------------
+# Mistakes -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_page__takes_the_figures_of_a_paper_that_are_drawn_from_it(tmp_path, sum
         (lambda at: (at / "plan.json").write_text('{"jobs": {"a": {"spec": {"groups": 7}}}}'), "job a has no spec"),
     ],
 )
-def test_command__refuses_what_is_no_sweep_with_one_line(tmp_path, capsys, change, said):
+def test_command__refuses_a_directory_that_is_no_sweep_with_one_line(tmp_path, capsys, change, said):
     directory = tmp_path / "x"
     directory.mkdir()
     change(directory)
@@ -336,14 +336,14 @@ def test_command__refuses_what_is_no_sweep_with_one_line(tmp_path, capsys, chang
     assert not (directory / "report.html").exists()
 
 
-def test_command__refuses_a_table_of_a_search_that_is_none(tmp_path, capsys, summary):
+def test_command__refuses_a_damaged_table_of_a_search(tmp_path, capsys, summary):
     sweeps.write(tmp_path / "x", summary, {"cc": ["reno"]})
     (tmp_path / "x/least_buffer.parquet").write_text("no table")
     assert main(["sweep-report", str(tmp_path / "x")]) == 1
     assert "least_buffer.parquet: " in capsys.readouterr().err
 
 
-def test_command__refuses_a_figure_that_is_none_with_one_line(tmp_path, capsys, summary):
+def test_command__refuses_a_damaged_figure_with_one_line(tmp_path, capsys, summary):
     sweeps.write(tmp_path / "spang2021-single-flow", summary, {"cc": ["reno"]})
     (tmp_path / "figure_01.svg").write_text("no drawing")
     assert main(["sweep-report", str(tmp_path / "spang2021-single-flow"), "--figures", str(tmp_path)]) == 1

@@ -11,7 +11,7 @@ from analysis.theory import capacity_ratio, packet_sizes, queues, sawtooth, sing
 
 
 def crommelin(load: Decimal, n: int) -> Decimal:
-    """P(N = n) of M/D/1 by Erlang and Crommelin's alternating sum, with enough digits for what cancels in it."""
+    """P(N = n) of M/D/1 by Erlang and Crommelin's alternating sum, with enough digits for the cancellation."""
     if n < 2:
         return (1 - load) * (load.exp() - 1 if n else 1)
     total = Decimal(0)
@@ -49,8 +49,8 @@ def test_mg1__exponential_service_is_mm1():
     for load in (0.3, 0.8, 0.95):
         assert queues.mg1_mean_depth(load, 2.0) == pytest.approx(load / (1 - load))
         fine = (np.arange(40_000) + 0.5) / 1000  # exponential of mean 1, in thousandths
-        found = queues.mg1_depth_distribution(load, fine, np.exp(-fine), 12)
-        assert found == pytest.approx([(1 - load) * load**n for n in range(12)], rel=1e-4)
+        depths = queues.mg1_depth_distribution(load, fine, np.exp(-fine), 12)
+        assert depths == pytest.approx([(1 - load) * load**n for n in range(12)], rel=1e-4)
 
 
 def test_mg1__wait_and_depth_obey_littles_law():
@@ -60,25 +60,25 @@ def test_mg1__wait_and_depth_obey_littles_law():
 
 @pytest.mark.parametrize("load", ["0.1", "0.5", "0.8", "0.95"])
 def test_md1__distribution_is_crommelins(load):
-    found = queues.md1_depth_distribution(float(load), 40)
+    depths = queues.md1_depth_distribution(float(load), 40)
     with localcontext(Context(prec=80)):
         expected = [float(crommelin(Decimal(load), n)) for n in range(40)]
-    assert found == pytest.approx(expected, rel=1e-9)
+    assert depths == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("load", [0.5, 0.8, 0.95])
 @pytest.mark.parametrize("sizes", ["fixed", "bimodal", "exponential"])
 def test_mg1__distribution_sums_to_one_and_has_the_mean(load, sizes):
     services, probabilities = packet_sizes.service_times(sizes, 1500, 10**9)
-    found = queues.mg1_depth_distribution(load, services, probabilities, 1500)
+    depths = queues.mg1_depth_distribution(load, services, probabilities, 1500)
     moment = queues.second_moment(services, probabilities)
-    assert (found >= 0).all()
-    assert found.sum() == pytest.approx(1, abs=1e-9)
-    assert np.dot(np.arange(1500), found) == pytest.approx(queues.mg1_mean_depth(load, moment), rel=1e-6)
+    assert (depths >= 0).all()
+    assert depths.sum() == pytest.approx(1, abs=1e-9)
+    assert np.dot(np.arange(1500), depths) == pytest.approx(queues.mg1_mean_depth(load, moment), rel=1e-6)
 
 
 @pytest.mark.parametrize("sizes", ["fixed", "bimodal", "exponential"])
-def test_mg1__is_what_a_simulated_queue_shows(sizes):
+def test_mg1__equals_a_simulated_queue(sizes):
     services, probabilities = packet_sizes.service_times(sizes, 1500, 10**9)
     depths = simulated_depths(0.7, services, probabilities, 200_000, seed=1)
     expected = queues.mg1_depth_distribution(0.7, services, probabilities, 8)
@@ -88,7 +88,7 @@ def test_mg1__is_what_a_simulated_queue_shows(sizes):
 
 
 @pytest.mark.parametrize(("load", "buffer"), [(0.8, 1), (0.9, 5), (1.5, 8)])
-def test_mg1k__loss_and_depth_are_what_a_simulated_queue_shows(load, buffer):
+def test_mg1k__loss_and_depth_equal_a_simulated_queue(load, buffer):
     services, probabilities = packet_sizes.service_times("bimodal", 1500, 10**9)
     depths = simulated_depths(load, services, probabilities, 100_000, seed=2, buffer=buffer)
     expected = queues.mg1k_depth_distribution(load, services, probabilities, buffer)
@@ -131,7 +131,7 @@ def test_sawtooth__period_is_the_second_papers():
 
 
 @pytest.mark.parametrize(("buffer", "decrease"), [(139, 0.5), (50, 0.5), (400, 0.5), (139, 0.7), (139, 7 / 8)])
-def test_sawtooth__window_and_queue_end_the_period_at_their_most(buffer, decrease):
+def test_sawtooth__window_and_queue_end_the_period_at_their_maximum(buffer, decrease):
     capacity, bdp = 138_000.0, 138.0
     least, most = sawtooth.extremes(bdp, buffer, decrease)
     end_s = sawtooth.period(capacity, bdp, buffer, decrease)
@@ -178,14 +178,14 @@ def test_sawtooth__mean_utilization_is_that_of_its_windows(decrease):
         lambda: queues.md1_buffer(0.5, 0),
     ],
 )
-def test_theory__refuses_what_has_no_meaning(call):
+def test_theory__refuses_invalid_arguments(call):
     with pytest.raises(ValueError, match=r"allowed|steady state"):
         call()
 
 
 @pytest.mark.parametrize("load", [0.1, 0.5, 0.8, 0.99])
 @pytest.mark.parametrize("loss", [0.3, 0.025, 1e-6])
-def test_md1_buffer__is_the_least_that_loses_so_little(load, loss):
+def test_md1_buffer__is_the_least_with_that_loss(load, loss):
     packets = queues.md1_buffer(load, loss)
     assert packets is not None
     lost = [queues.mg1k_depth_distribution(load, (1,), (1,), size)[-1] for size in (packets, max(packets - 1, 1))]

@@ -20,13 +20,13 @@ TEXT = (CHECKOUT / "docs/theory.md").read_text()
 
 
 def public_functions():
-    for found in pkgutil.iter_modules(theory.__path__):
-        if found.name == "checks":
+    for module_info in pkgutil.iter_modules(theory.__path__):
+        if module_info.name == "checks":
             continue
-        module = importlib.import_module(f"analysis.theory.{found.name}")
+        module = importlib.import_module(f"analysis.theory.{module_info.name}")
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if function.__module__ == module.__name__ and not name.startswith("_"):
-                yield f"{found.name}.{name}", function
+                yield f"{module_info.name}.{name}", function
 
 
 def test_documentation__lists_every_function_once():
@@ -36,7 +36,7 @@ def test_documentation__lists_every_function_once():
     assert set(listed) == {name for name, _ in public_functions()}
 
 
-def test_every_function__says_what_it_computes_and_what_it_refuses():
+def test_every_function__documents_its_equation_and_its_refusals():
     for name, function in public_functions():
         assert function.__doc__, name
         assert re.search(r"[=/(]", function.__doc__), name
@@ -46,7 +46,7 @@ def test_every_function__says_what_it_computes_and_what_it_refuses():
 
 
 def test_every_function__names_its_source():
-    """Paper and place in it, or one of the works that are no paper of the four; a module of one paper may name that."""
+    """A paper and a place in it, or another work. The functions of a module may share the paper that it names."""
     for name, function in public_functions():
         text = " ".join((function.__doc__ or "").split())
         if OTHER_SOURCES.search(text):
@@ -62,5 +62,5 @@ def test_documentation__example_of_advise_works(capsys):
     assert command
     assert main(["advise", *command[1].split()]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    for amount in ("1.25 GB 10 Gbit", "12.5 MB 100 Mbit", "246.1 kbit 20 2.461 µs"):
+    for amount in ("BDP 1.25 GB = 10 Gbit on the wire", "12.31 MB 98.45 Mbit 8128p 1 ms", "242.2 kbit 20p 2.461 µs"):
         assert amount in said

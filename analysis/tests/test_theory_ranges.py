@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Every public function of analysis/theory, called soundly and then with one parameter at a time that has no meaning:
-NaN, -1 and 0. The first two are refused by each, for no parameter of theirs may be negative; 0 has an answer or is
-refused, but never divides. A function or parameter without a sound value here fails.
+"""Calls every public function of analysis/theory with valid arguments, then with one argument replaced by NaN, -1 or 0.
+Every function refuses NaN and -1, because no parameter may be negative. 0 has an answer or is refused, and never causes
+a division by zero. A function or parameter without a valid value in SOUND fails.
 """
 
 import inspect
@@ -117,36 +117,36 @@ SOUND: dict[str, dict[str, Any]] = {
 FUNCTIONS = dict(public_functions())
 
 
-def numbers(found: Any) -> list[float]:
-    """All that a result holds."""
-    if isinstance(found, (tuple, list, np.ndarray)):
-        return [number for part in found for number in numbers(part)]
-    return [] if isinstance(found, str) else [float(found)]
+def numbers(result: Any) -> list[float]:
+    """All numbers in a result."""
+    if isinstance(result, (tuple, list, np.ndarray)):
+        return [number for part in result for number in numbers(part)]
+    return [] if isinstance(result, str) else [float(result)]
 
 
 def answer(name: str, parameters: dict[str, Any]) -> list[float] | str:
-    """What a function gives, or what it raises."""
+    """The numbers that a function returns, or the text of its exception."""
     try:
         return numbers(FUNCTIONS[name](**parameters))
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
 
-def is_refusal(found: list[float] | str) -> bool:
-    return isinstance(found, str) and found.startswith("ValueError: ") and "allowed: " in found
+def is_refusal(result: list[float] | str) -> bool:
+    return isinstance(result, str) and result.startswith("ValueError: ") and "allowed: " in result
 
 
-def finite(found: Iterable[float]) -> bool:
-    return all(math.isfinite(number) for number in found)
+def finite(result: Iterable[float]) -> bool:
+    return all(math.isfinite(number) for number in result)
 
 
 def call(name: str, parameter: str, wrong: Any) -> str:
-    """A case by its name."""
+    """The name of a case."""
     return f"{name}({parameter}={wrong!r})"
 
 
 def changed(name: str, parameter: str, wrong: Any) -> tuple[str, dict[str, Any]]:
-    """A function and its sound call with one parameter otherwise."""
+    """(function name, its valid arguments with one of them replaced)."""
     return name, SOUND[name] | {parameter: wrong}
 
 
@@ -179,32 +179,32 @@ def test_every_function__has_a_sound_call_of_all_its_parameters():
 
 
 def test_sound_calls__have_answers():
-    found = {name: answer(name, parameters) for name, parameters in SOUND.items()}
-    assert {name: got for name, got in found.items() if isinstance(got, str) or not got or not finite(got)} == {}
+    answers = {name: answer(name, parameters) for name, parameters in SOUND.items()}
+    assert {name: got for name, got in answers.items() if isinstance(got, str) or not got or not finite(got)} == {}
 
 
 def test_every_parameter__that_has_no_meaning_is_refused():
     cases = broken(math.nan) + broken(-1)
-    found = {call(*case): answer(*changed(*case)) for case in cases}
-    assert len(found) == len(cases)
-    assert {case: got for case, got in found.items() if not is_refusal(got)} == {}
+    answers = {call(*case): answer(*changed(*case)) for case in cases}
+    assert len(answers) == len(cases)
+    assert {case: got for case, got in answers.items() if not is_refusal(got)} == {}
 
 
 def test_nothing__is_divided_by_zero():
     cases = broken(0)
     with np.errstate(all="raise"):
-        found = {call(*case): answer(*changed(*case)) for case in cases}
-    assert len(found) == len(cases)
+        answers = {call(*case): answer(*changed(*case)) for case in cases}
+    assert len(answers) == len(cases)
     wrong = {
         case: got
-        for case, got in found.items()
+        for case, got in answers.items()
         if not is_refusal(got) and (isinstance(got, str) or any(math.isnan(number) for number in got))
     }
     assert wrong == {}
 
 
 @pytest.mark.parametrize("wrong", [math.nan, -1.0])
-def test_fits__do_not_tell_the_loss_of_what_is_no_buffer(wrong):
+def test_fits__refuse_the_loss_of_an_invalid_buffer(wrong):
     for fit in (loss_fits.fit_power_law(BUFFERS, LOSSES), loss_fits.fit_exponential(BUFFERS, LOSSES)):
         assert 0 < fit.loss(30.0) < 1
         with pytest.raises(ValueError, match="allowed: "):
@@ -221,6 +221,6 @@ def test_fits__do_not_tell_the_loss_of_what_is_no_buffer(wrong):
         lambda: short_flows.slow_start_bursts(2.5),  # type: ignore[arg-type]
     ],
 )
-def test_what_is_too_much__is_refused(call):
+def test_too_large_or_broken_arguments__are_refused(call):
     with pytest.raises(ValueError, match="allowed: "):
         call()

@@ -95,7 +95,7 @@ def test_mm1b__is_the_sum_written_out(load, buffer):
     assert mm1b.utilization(load, buffer) == pytest.approx(1 - float(states[0] / states.sum()), rel=1e-9)
 
 
-def test_mm1b__in_heavy_load_is_what_prasad_et_al_use():
+def test_mm1b__in_heavy_load_is_the_model_of_prasad_et_al():
     # Their section 5: p = 1 / B, d = B / (2 C)
     assert mm1b.loss(1, 1000) == pytest.approx(mm1b.heavy_load_loss(1000), rel=1e-3)
     assert mm1b.mean_depth(1, 1000) == 500
@@ -145,7 +145,7 @@ def test_tcp_equation__with_the_papers_approximation_is_equations_2_and_3(fair, 
     assert tiny_buffers.tcp_mm1b_load_approximate(0.5, buffer) == 1
 
 
-def test_ends_of_what_is_allowed__have_answers():
+def test_ends_of_the_allowed_range__have_answers():
     assert tiny_buffers.tcp_mm1b_buffer(2, 0.1) == 1
     assert tiny_buffers.poisson_utilization(0.5, 1, 0) == 0.5
     assert tiny_buffers.drop_bound(0.5, 0) == 1
@@ -175,6 +175,6 @@ def test_tcp_loss__is_the_tcp_equation_the_other_way_round():
         lambda: mm1b.mean_depth(0.5, 0),
     ],
 )
-def test_tiny_buffers__refuse_what_has_no_meaning(call):
+def test_tiny_buffers__refuse_invalid_arguments(call):
     with pytest.raises(ValueError, match=r"allowed"):
         call()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Traces of sources that cannot know everything, and of the format that had no word for it."""
+"""Traces whose source lacks fields, and traces of version 1, which could not mark lacking fields."""
 
 import bisect
 
@@ -17,7 +17,7 @@ from wire import wire
 FIELDS = [name for name, _ in wire.TCP_RECORD.fields]
 PROBE = simulate.EVENT["TCP_EVENT_PROBE"]
 ALWAYS = {"mono_ns", "event", "cpu", "src_port", "dst_port", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo"}
-# What the kernel's stock trace events tell (hosts/trace/event_record.c).
+# Fields of the kernel's stock trace events (hosts/trace/event_record.c).
 STOCK_PROBE = ALWAYS | {
     "socket_cookie", "snd_nxt", "snd_una", "cwnd_packets", "ssthresh_packets", "snd_wnd_bytes", "rcv_wnd_bytes",
     "srtt_us", "data_bytes",
@@ -25,13 +25,13 @@ STOCK_PROBE = ALWAYS | {
 
 
 def _rewrite(directory, known, probe, retransmit):
-    """Writes the trace again as a source has it that knows these fields only."""
+    """Rewrites the trace as from a source that has these fields only."""
     records = []
     for record in sorted(known.truth.records, key=lambda record: record["mono_ns"]):
         values = wire.TCP_RECORD.decode(simulate.record_bytes(known.scenario, record))
-        told = probe if record["event"] == PROBE else retransmit
-        unknown = sum(1 << i for i, name in enumerate(FIELDS) if name not in told and name != "unknown_fields")
-        values = {name: value for name, value in values.items() if name in told and name != "unknown_fields"}
+        fields = probe if record["event"] == PROBE else retransmit
+        unknown = sum(1 << i for i, name in enumerate(FIELDS) if name not in fields and name != "unknown_fields")
+        values = {name: value for name, value in values.items() if name in fields and name != "unknown_fields"}
         records.append(wire.TCP_RECORD.encode(**values, unknown_fields=unknown))
     kind, version = simulate.BLOCK["BLOCK_TCP"], simulate.EVENT["TCP_RECORD_VERSION"]
     (directory / "tcp.bst").write_bytes(simulate.blocks(kind, version, records))
@@ -71,7 +71,7 @@ def test_versions__may_be_mixed_in_one_file(fresh, known_runs):
     assert not columns["unknown_fields"].any()
 
 
-def test_stock_events__what_is_unknown_is_null(stock, known_runs):
+def test_stock_events__unknown_fields_are_null(stock, known_runs):
     truth = sorted(known_runs("two_flows").truth.records, key=lambda record: record["mono_ns"])
     summary, _ = derive(stock)
     table = pl.read_parquet(stock / "tcp.parquet")
@@ -111,17 +111,17 @@ def test_stock_events__a_packet_is_joined_with_the_latest_window(stock, known_ru
     for record in sorted(known.truth.records, key=lambda record: record["mono_ns"]):
         if record["event"] == PROBE:
             probes.setdefault(record["flow"], []).append(record)
-    found = 0
+    joined = 0
     for card, flow, at in zip(known.truth.cards, known.truth.arrival_flow, a.segments.trace_row, strict=True):
         before = bisect.bisect_right([record["mono_ns"] for record in probes[flow]], card["enqueue_ns"])
         if before:
             last = probes[flow][before - 1]
             assert a.run.tcp["mono_ns"][at] == last["mono_ns"]
             assert a.trace.in_flight[at] == last["packets_out"]  # = (snd_nxt - snd_una) / mss
-            found += 1
+            joined += 1
         else:
             assert at < 0
-    assert found > 500
+    assert joined > 500
 
 
 def test_source_without_windows__leaves_them_out_everywhere(fresh, known_runs):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Each thing that can be wrong with a run, alone: it must be named, and nothing else."""
+"""Every fault of a run, one at a time: the verdict names this fault, and nothing else."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -15,23 +14,11 @@ from analysis.ledger import ledger_reasons
 from analysis.raw import load_postcards
 from analysis.settings import misspaced
 from analysis.tests import simulate
+from analysis.tests.documents import change
 from wire import wire
 
 
-def _change(directory, name, path, value):
-    file = directory / f"{name}.json"
-    document = json.loads(file.read_text())
-    at = document
-    for key in path[:-1]:
-        at = at[key]
-    if value is None:
-        del at[path[-1]]
-    else:
-        at[path[-1]] = value(at[path[-1]]) if callable(value) else value
-    file.write_text(json.dumps(document))
-
-
-def test_verdict__of_a_run_in_which_nothing_went_wrong(known):
+def test_verdict__of_a_faultless_run(known):
     assert known.analysis.reasons == []
     entries = known.analysis.ledger
     cards = len(known.truth.cards)
@@ -76,9 +63,9 @@ def test_verdict__of_a_run_in_which_nothing_went_wrong(known):
         ("traffic", ("end_mono_ns",), lambda ns: ns - 500_000_000, ["ended 0.50 s early: 0.70 s of 1.20 s"]),
     ],
 )  # fmt: skip
-def test_verdict__names_what_is_wrong(fresh, name, path, value, said):
+def test_verdict__names_each_fault(fresh, name, path, value, said):
     directory = fresh()
-    _change(directory, name, path, value)
+    change(directory, name, path, value)
     reasons = analyse(directory).reasons
     assert reasons
     for text in said:
@@ -87,12 +74,12 @@ def test_verdict__names_what_is_wrong(fresh, name, path, value, said):
     assert all("\n" not in reason for reason in reasons)
 
 
-def test_verdict__tolerates_what_is_within_the_limits(fresh):
+def test_verdict__tolerates_deviations_within_the_limits(fresh):
     directory = fresh()
-    _change(directory, "idle_rtt", ("min_ns",), 10_450_000)
-    _change(directory, "switch", ("stats", "real_span_ns.2"), 1_000_900_000)
-    _change(directory, "switch", ("stats", "arrivals_clamped"), 1)
-    _change(directory, "traffic", ("end_mono_ns",), lambda ns: ns - 50_000_000)
+    change(directory, "idle_rtt", ("min_ns",), 10_450_000)
+    change(directory, "switch", ("stats", "real_span_ns.2"), 1_000_900_000)
+    change(directory, "switch", ("stats", "arrivals_clamped"), 1)
+    change(directory, "traffic", ("end_mono_ns",), lambda ns: ns - 50_000_000)
     assert analyse(directory).reasons == []
 
 
@@ -100,7 +87,7 @@ def test_idle_rtt__has_the_echo_on_the_bottleneck_in_it(tmp_path):
     directory = tmp_path / "rep-1"
     simulate.write_run(directory, simulate.Scenario(rate_bps=1_000_000))
     for least, good in ((10_690_000, True), (10_100_000, False), (11_200_000, False)):  # 84 bytes: 0.672 ms
-        _change(directory, "idle_rtt", ("min_ns",), least)
+        change(directory, "idle_rtt", ("min_ns",), least)
         assert any(reason.startswith("delay:") for reason in analyse(directory).reasons) != good
 
 
@@ -110,8 +97,8 @@ def test_idle_rtt__has_the_echo_on_the_bottleneck_in_it(tmp_path):
 )
 def test_rate_error__needs_frames_back_to_back(fresh, virtual_ns, real_ns, reasons, error):
     directory = fresh()
-    _change(directory, "switch", ("stats", "virtual_span_ns.2"), virtual_ns)
-    _change(directory, "switch", ("stats", "real_span_ns.2"), real_ns)
+    change(directory, "switch", ("stats", "virtual_span_ns.2"), virtual_ns)
+    change(directory, "switch", ("stats", "real_span_ns.2"), real_ns)
     a = analyse(directory)
     assert len(a.reasons) == reasons
     assert a.fidelity["rate_error_fraction"] == (error and pytest.approx(error, abs=1e-3))
@@ -231,16 +218,16 @@ def test_verdict__of_a_run_without_documents_names_each(fresh):
         ("idle_rtt", ("min_ns",)),
     ],
 )
-def test_verdict__takes_nothing_for_a_count_that_is_none(fresh, name, path, junk):
+def test_verdict__accepts_only_counts_as_counts(fresh, name, path, junk):
     directory = fresh()
-    _change(directory, name, path, lambda _: junk)
+    change(directory, name, path, lambda _: junk)
     reasons = analyse(directory).reasons
     assert any("does not say" in reason or "JSON" in reason for reason in reasons), reasons
 
 
 @pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
 @pytest.mark.parametrize("name", ["environment", "collector", "tracer", "switch", "traffic", "idle_rtt"])
-def test_verdict__refuses_what_is_no_json(fresh, name, constant):
+def test_verdict__refuses_constants_that_are_no_json(fresh, name, constant):
     directory = fresh()
     path = directory / f"{name}.json"
     path.write_text(path.read_text().replace("{", f'{{"x": {constant}, ', 1))
@@ -250,14 +237,14 @@ def test_verdict__refuses_what_is_no_json(fresh, name, constant):
 @pytest.mark.parametrize("departures", [999, 1001])
 def test_verdict__compares_the_histogram_with_departures(fresh, departures):
     directory = fresh()
-    _change(directory, "switch", ("stats", "departures.2"), departures)
+    change(directory, "switch", ("stats", "departures.2"), departures)
     (reason,) = analyse(directory).reasons
     assert f"counts 1000 frames, {departures} departed" in reason
 
 
 def test_verdict__sees_a_flow_that_is_named_twice(fresh):
     directory = fresh()
-    _change(directory, "traffic", ("flows",), lambda flows: [*flows, flows[0] | {"id": 2}])
+    change(directory, "traffic", ("flows",), lambda flows: [*flows, flows[0] | {"id": 2}])
     a = analyse(directory)
     assert len(a.reasons) == 1
     assert "names flow 10.77.0.1:30000 > 10.77.0.2:5201 tcp twice" in a.reasons[0]
@@ -284,9 +271,9 @@ def test_verdict__does_not_trust_an_empty_document(fresh, name):
         ("traffic", ("end_mono_ns",), "end_mono_ns"),
     ],
 )
-def test_verdict__names_what_a_document_does_not_say(fresh, name, path, said):
+def test_verdict__names_missing_keys_of_documents(fresh, name, path, said):
     directory = fresh()
-    _change(directory, name, path, None)
+    change(directory, name, path, None)
     (reason,) = analyse(directory).reasons
     assert reason.startswith(f"{name}.json: does not say {said}")
 
@@ -294,7 +281,7 @@ def test_verdict__names_what_a_document_does_not_say(fresh, name, path, said):
 @pytest.mark.parametrize(("name", "key"), [("collector", "host_drops"), ("environment", "frames_lost_in_backlog")])
 def test_verdict__does_not_take_an_empty_account_for_zero(fresh, name, key):
     directory = fresh()
-    _change(directory, name, (key,), lambda _: {})
+    change(directory, name, (key,), lambda _: {})
     (reason,) = analyse(directory).reasons
     assert "does not say" in reason
 
@@ -303,9 +290,9 @@ def test_verdict__does_not_take_an_empty_account_for_zero(fresh, name, key):
 @pytest.mark.parametrize("junk", [None, 7, [], "x", {"port.2.x": "y", "2": 3, "arrivals": 4}])
 def test_verdict__survives_documents_of_another_shape(fresh, what, junk):
     directory = fresh()
-    _change(directory, "switch", (what,), lambda _: junk)
+    change(directory, "switch", (what,), lambda _: junk)
     for name in ("flows", "groups", "errors", "start_mono_ns", "end_mono_ns"):
-        _change(directory, "traffic", (name,), lambda _: junk)
+        change(directory, "traffic", (name,), lambda _: junk)
     assert analyse(directory).reasons
 
 
@@ -354,18 +341,18 @@ def _respec(directory, old, new):
 )
 def test_settings__of_the_switch_are_those_of_the_spec(fresh, path, value, said):
     directory = fresh()
-    _change(directory, "switch", path, value)
+    change(directory, "switch", path, value)
     (reason,) = analyse(directory).reasons
     assert said in reason
 
 
-def test_settings__delay_the_path_nowhere_else_when_netem_does(fresh):
+def test_settings__with_netem_the_switch_must_not_delay(fresh):
     directory = fresh()
     _respec(directory, "delay: switch", "delay: tc")
     (reason,) = analyse(directory).reasons
     assert "spec.yaml asks for 0 (where netem delays" in reason
     for port in ("1", "2"):
-        _change(directory, "switch", ("settings", port, "delay"), 0)
+        change(directory, "switch", ("settings", port, "delay"), 0)
     assert analyse(directory).reasons == []
 
 
@@ -373,7 +360,7 @@ def test_settings__delay_the_path_nowhere_else_when_netem_does(fresh):
 def test_settings__another_rate_in_spec_and_switch_contradicts_the_postcards(fresh, rate_bps):
     directory = fresh()
     _respec(directory, "rate_bps: 50000000", f"rate_bps: {rate_bps}")
-    _change(directory, "switch", ("settings", "2", "rate"), rate_bps)
+    change(directory, "switch", ("settings", "2", "rate"), rate_bps)
     assert any("packets left at another time than wire bits / rate" in reason for reason in analyse(directory).reasons)
 
 
@@ -453,7 +440,7 @@ def test_ecn__a_packet_that_brought_ce_along_needs_no_mark_of_the_switch(fresh, 
 @pytest.mark.parametrize("value", [lambda n: n - 1, None])
 def test_ecn__marks_are_those_that_the_switch_counted(fresh, value):
     directory = fresh("ecn")
-    _change(directory, "switch", ("counters", "arrival_marks") + (() if value is None else ("2", "packets")), value)
+    change(directory, "switch", ("counters", "arrival_marks") + (() if value is None else ("2", "packets")), value)
     (reason,) = analyse(directory).reasons
     assert "marks" in reason
 

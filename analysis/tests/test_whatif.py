@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A run's arrivals through another queue: its own changes nothing, another one does what an independent model
-of a queue says.
+"""A run's arrivals through another queue: the run's own queue changes nothing, and another queue equals an independent
+model.
 """
 
 import html
@@ -52,7 +52,7 @@ def test_own_queue__changes_nothing(fresh, name, words, capsys):
 
 
 @pytest.mark.parametrize(("buffer", "rate"), [(7, 50_000_000), (33, 50_000_000), (12, 61_234_567)])
-def test_another_queue__is_what_a_model_of_it_says(fresh, known_runs, buffer, rate):
+def test_another_queue__equals_a_model_of_it(fresh, known_runs, buffer, rate):
     directory = fresh()
     table, summary = whatif(directory, f"BUF={buffer}p", f"RATE={rate}bit")
     arrivals = list(zip(table["enqueue_mono_ns"].to_list(), table["packet_bytes"].to_list(), strict=True))
@@ -77,7 +77,8 @@ def test_results__stand_beside_each_other_and_leave_the_run_alone(fresh):
     _, summary = whatif(directory, "MODE=ecn", "ECN_THRESHOLD=4p")
     assert summary["asked"] == {"MODE": "ecn", "ECN_THRESHOLD": "4p"}
     assert summary["ecn_capable_packets"] == 0
-    assert summary["whatif_measures"]["queue_depth_packets"]["max"] == 4  # none is capable: all are dropped from there
+    # No packet is ECN-capable, so all are dropped at the mark threshold.
+    assert summary["whatif_measures"]["queue_depth_packets"]["max"] == 4
     assert {path.name for path in directory.iterdir()} == {*before, "whatif-1", "whatif-2"}
     assert all((directory / name).read_bytes() == data for name, data in before.items())
 
@@ -99,7 +100,7 @@ def test_buffer__that_nothing_fills_is_drawn_and_holds_all(fresh):
         (["MODE=ecn", "ECN_THRESHOLD=5kb"], "are not in the same unit"),
     ],
 )
-def test_whatif__says_what_is_wrong(fresh, capsys, words, answer):
+def test_whatif__names_each_mistake(fresh, capsys, words, answer):
     directory = fresh()
     assert main(["replay", f"RUN={directory}", *words]) == 1
     (line,) = capsys.readouterr().err.splitlines()
@@ -107,7 +108,7 @@ def test_whatif__says_what_is_wrong(fresh, capsys, words, answer):
     assert not list(directory.glob("*whatif*"))
 
 
-def test_whatif__of_a_run_that_tells_no_arrivals_is_refused(fresh, capsys):
+def test_whatif__of_a_run_without_arrivals_is_refused(fresh, capsys):
     directory = fresh()
     spec = yaml.safe_load((directory / "spec.yaml").read_text())
     spec["imported"] = {"what": "x", "unknown_postcard_fields": ["sojourn_ns"], "cell_bytes": None}
@@ -126,7 +127,7 @@ def test_names__are_drawn_as_they_are(fresh):
 
 
 def test_report__of_a_summary_that_lacks_keys_is_kept(fresh, capsys, undrawn):
-    """As another version leaves it; a record tells of all others that they are damaged."""
+    """Another version may write such a summary. With a record of digests it would count as damaged."""
     directory = fresh()
     assert main(["replay", f"RUN={directory}"]) == 0
     (directory / "digests.json").unlink()
@@ -176,7 +177,7 @@ def test_report__that_cannot_be_made_again_is_kept(fresh, monkeypatch, capsys):
     assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
     assert "figures/utilization.svg: missing, though digests.json has it; make replay" in capsys.readouterr().err
     assert not list(directory.glob("*whatif*"))
-    (directory / "digests.json").unlink()  # of a run of an earlier version nobody knows that before
+    (directory / "digests.json").unlink()  # as an earlier version leaves a run: the missing figure shows only when read
     assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
     assert "whatif-1 is there, but " in (error := capsys.readouterr().err)
     assert "utilization.svg: No such file or directory; the report does not list it" in error
@@ -184,7 +185,7 @@ def test_report__that_cannot_be_made_again_is_kept(fresh, monkeypatch, capsys):
 
 
 def test_what_if_of_another_run__is_refused(fresh, tmp_path, capsys):
-    """A copied what-if, and one that lost its record, answer for no run."""
+    """A copied what-if, and one that lost its record, are refused."""
     directories = [fresh(name).rename(tmp_path / name) for name in ("two_flows", "ecn")]
     for directory in directories:
         record.write_raw(directory, {})

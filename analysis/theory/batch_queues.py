@@ -2,11 +2,11 @@
 """M[X]/D/1: equal packets that arrive in bursts of X at Poisson times, all packets of a burst at once.
 
 Depth is the switch's: packets admitted and not yet departed, with the one in transmission. Time averages differ from
-the depths that packets find, because the packets of a burst find each other. At a full queue (K = `buffer` packets, the
-one in transmission counted) the rest of a burst is dropped. A service is one unit of time; load is the burst rate x
-E[X]. `bursts` are whole sizes, `weights` their relative frequencies (default: all equal). ValueError for a load not
-above 0, for sizes that are not whole numbers of 1 or more, for weights that are negative or all 0, and unless K is
-whole, 1 to MOST_STATES - 1. Second paper, section 4, has the means (theory/short_flows.py).
+the depths that packets find, because a packet also finds the earlier packets of its burst. At a full queue (K =
+`buffer` packets, the one in transmission counted) the rest of a burst is dropped. A service is one unit of time; load
+is the burst rate x E[X]. `bursts` are whole sizes, `weights` their relative frequencies (default: all equal).
+ValueError for a load not above 0, for sizes that are not whole numbers of 1 or more, for weights that are negative or
+all 0, and unless K is whole, 1 to MOST_STATES - 1. Second paper, section 4, has the means (theory/short_flows.py).
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ Numbers = Sequence[float] | np.ndarray
 def depth_distribution(load: float, bursts: Numbers, states: int, weights: Numbers | None = None) -> np.ndarray:
     """P(depth = 0 .. states - 1) over time, without limit of the queue (second paper, section 4). Load below 1.
 
-    A packet in transmission is gone one service later, and no packet that comes meanwhile is (Crommelin's argument). So
-    N(t + 1) = max(N(t) - 1, 0) + A with A the packets of one service, a compound Poisson number: the recursion of
-    Ramaswami 1988 (theory/queues.py) holds with these A. ValueError as in the module's head.
+    Crommelin's argument: in one service time the packet in transmission leaves, and no packet that arrives meanwhile
+    leaves. So N(t + 1) = max(N(t) - 1, 0) + A, where A is the number of packets that arrive in one service, which is
+    compound Poisson: the recursion of Ramaswami 1988 (theory/queues.py) holds with these A. ValueError as in the
+    module's head.
     """
     check_load(load)
     check_whole("states", states, 1)
@@ -36,33 +37,34 @@ def depth_distribution(load: float, bursts: Numbers, states: int, weights: Numbe
 def limited_depth_distribution(load: float, bursts: Numbers, buffer: int, weights: Numbers | None = None) -> np.ndarray:
     """P(depth = 0 .. K) over time with at most K packets. Any load above 0.
 
-    The depths that departures leave behind have the same proportions below K as without limit. As many departures leave
-    j as bursts cross from j or less to more than j: burst rate x sum_{i <= j} p_i P(X > j - i). So p_j, j < K, have the
-    same proportions, too. Scale: 1 - p_0 = load / E[X] x sum over j of these sums. Single packets: Cooper 1981
-    (theory/queues.py). ValueError as in the module's head.
+    The depths that departures leave behind have the same proportions below K as without limit. Level crossing: the rate
+    of departures that leave j behind equals the rate of bursts that raise the depth from at most j to more than j,
+    burst rate x sum_{i <= j} p_i P(X > j - i). So p_j, j < K, have the same proportions, too. Scale: 1 - p_0 = load /
+    E[X] x sum over j of these sums. Single packets: Cooper 1981 (theory/queues.py). ValueError as in the module's head.
     """
     check_load(load, below=np.inf)
     check_whole("a buffer", buffer, 1)
     if buffer >= MOST_STATES:
         raise ValueError(f"a buffer of {buffer} packets; allowed: 1 to {MOST_STATES - 1}")
     relative = _relative(load, bursts, buffer, weights)
-    crossings = _convolved(relative, _longer_than(bursts, weights))[:buffer]  # of each level, by a packet each
+    crossings = _convolved(relative, _longer_than(bursts, weights))[:buffer]  # sum_{i <= j} p_i P(X > j - i), unscaled
     below_buffer = relative / (relative[0] + load / _mean(bursts, weights) * crossings.sum())
     return np.append(below_buffer, max(0.0, 1 - below_buffer.sum()))
 
 
 def at_arrivals(depth: Numbers, bursts: Numbers, weights: Numbers | None = None) -> np.ndarray:
-    """The depths that packets find, from those over time: a burst finds those over time (Wolff 1982), a packet finds
-    its burst's earlier ones, too: k with P(k) = P(X > k) / E[X] (second paper, section 4).
+    """The distribution of depth at packet arrivals, from the distribution over time. A burst finds the depth over time
+    (Wolff 1982). A packet also finds the k earlier packets of its burst: P(k) = P(X > k) / E[X] (second paper, section
+    4).
 
-    Longer than `depth` by the longest burst - 1. With at most K packets all depths from K on are a full queue, and
-    their sum is the share of packets that are dropped. ValueError as in the module's head, and unless all of `depth`
-    is 0 or more.
+    The result is longer than `depth` by the longest burst - 1. With at most K packets all depths from K on are a full
+    queue, and their sum is the share of packets that are dropped. ValueError as in the module's head, and unless all of
+    `depth` is 0 or more.
     """
-    found = np.asarray(depth, dtype=np.float64)
-    if not len(found) or not (found >= 0).all():
+    over_time = np.asarray(depth, dtype=np.float64)
+    if not len(over_time) or not (over_time >= 0).all():
         raise ValueError("probabilities of depths; allowed: one at least, 0 or more each")
-    return _convolved(found, _longer_than(bursts, weights) / _mean(bursts, weights))
+    return _convolved(over_time, _longer_than(bursts, weights) / _mean(bursts, weights))
 
 
 def _convolved(values: np.ndarray, shares: np.ndarray) -> np.ndarray:

@@ -117,8 +117,8 @@ def mm1b_l_buffer(pipe: float) -> float:
 
 
 def pl_l_buffer(pipe: float, b: float = TYPICAL_B, f: float = TYPICAL_F) -> float:
-    """B = b / (f (2 - b)) C T_o: L-model, PL-form (equation 7); a does not matter. By default what the paper's
-    simulations had, 0.83 C T_o.
+    """B = b / (f (2 - b)) C T_o: L-model, PL-form (equation 7); a does not matter. The defaults are those of
+    the paper's simulations: 0.83 C T_o.
 
     math.inf for b >= 2, where more is always better. ValueError unless C T_o > 0, b > 0 and f > 0.
     """

@@ -13,7 +13,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy import optimize
 
 from analysis.sums import dot
 from analysis.theory.checks import check_at_least, check_load, check_share, check_whole
@@ -100,6 +99,8 @@ def decay(
     12 itself. Terms left out are positive, so kappa < kappa_3 < kappa_2: the approximations promise too thin a tail.
     ValueError for other orders.
     """
+    from scipy import optimize  # half of the time that an analysis takes to start
+
     check_load(load)
     first, second, third = _moments(bursts, weights)
     spare = (1 - load) / load

@@ -15,6 +15,7 @@ from analysis.theory.checks import check_at_least, check_positive, check_share
 DECREASE = {"reno": 1 / 2, "cubic": 717 / 1024, "scalable": 7 / 8}
 BBR_DRAIN = 3 / 4  # pacing gain of BBR v1 in the RTT after a loss while probing (first paper, 3.5)
 ALGORITHMS = (*DECREASE, "bbr")
+DECREASE["scalable_50"] = DECREASE["scalable"]  # hosts/congestion/scalable_50.c: another increase, the same decrease
 
 
 def bdp_packets(rate_bps: int, rtt_ns: int, wire_bytes: int) -> float:

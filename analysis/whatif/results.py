@@ -166,4 +166,10 @@ def lines(directory: Path, summary: dict[str, Any]) -> list[str]:
         capable = summary["ecn_capable_packets"]
         shown.append(f"  {capable} arrivals are ECN-capable; others are dropped where these are marked")
     same = ["  every depth, time, drop and mark is what it was"] if summary["same_as_the_run"] else []
-    return [f"{directory}: {summary['packets']} arrivals through another queue", *shown, *same, f"  {CAVEAT}"]
+    return [
+        f"{directory}: {summary['packets']} arrivals through another queue",
+        f"  {CAVEAT}",
+        *shown,
+        *same,
+        f"  both queues   {directory / 'queue.svg'}",
+    ]

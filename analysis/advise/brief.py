@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""The advice in five lines: the buffer to start with, the range, the confidence, a command that checks it, and where
+the rules are. Values can be pasted into a command.
+
+The start is one of three rules: that of a single flow, because all flows may act as one; Theorem 6 with the Delta that
+the first paper measured, because flows may differ; the BDP. It is the smallest that our runs do not contradict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+from analysis.advise import rules
+from analysis.advise.evidence import Evidence, StoredRun
+from analysis.advise.judge import Verdict, judge
+from analysis.advise.link import Link
+from analysis.advise.rule import Advice
+from analysis.advise.rules_long_flows import DESYNCHRONIZED_ABOVE, MEASURED_DELTA, SYNCHRONIZED_BELOW
+from analysis.amounts import whole
+from lib import units
+
+ONE_FLOW, UNEQUAL, BDP = "one-flow", "theorem-6", "bdp"
+ENOUGH_RUNS = 3  # of a link like the question's, for much confidence
+
+
+class Start(NamedTuple):
+    """The buffer to start with, its rule, the link with the Delta that the rule was given, and the verdict of runs.
+    `refuted`: smaller rules that most of our runs contradict.
+    """
+
+    packets: int
+    advice: Advice
+    link: Link
+    verdict: Verdict
+    refuted: list[str]
+
+
+def start(link: Link, runs: Sequence[StoredRun]) -> Start:
+    """The smallest of the three rules that our runs do not contradict, or the largest rule."""
+    unequal = replace(link, delta=max(link.delta, MEASURED_DELTA[link.cc]))
+    candidates = [
+        advice
+        for advice in rules.advise(unequal)
+        if advice.rule.key in (ONE_FLOW, UNEQUAL, BDP) and not math.isinf(advice.packets)
+    ]
+    refuted: list[str] = []
+    for advice in sorted(candidates, key=lambda advice: advice.packets):
+        verdict = judge(advice.rule, unequal, list(runs))
+        found = Start(max(whole(advice.packets), 1), advice, unequal, verdict, refuted)
+        counted, kept = trials(verdict)
+        if 2 * kept >= counted:
+            return found
+        refuted = [*refuted, f"{kept} of {counted} runs kept what {advice.rule.name} promises"]
+    return found
+
+
+def trials(verdict: Verdict) -> tuple[int, int]:
+    """The runs that test a rule, and those of them that reached its promise. Runs that break an assumption count only
+    where no others do.
+    """
+    if verdict.counted:
+        return verdict.counted, verdict.kept
+    return verdict.outside_counted, verdict.outside_kept
+
+
+def pasteable(link: Link, packets: int) -> str:
+    """A buffer in each unit that BUF takes; every one of them resolves to the same number of packets."""
+    time_ns = units.nearest(Fraction(packets * link.wire_bytes * 8 * 10**9, link.rate_bps))
+    return f"BUF={packets}p (or {int(link.bytes(packets))}b, or {units.show(time_ns, 'time')})"
+
+
+def words(link: Link) -> str:
+    """The link as words of a command line."""
+    return (
+        f"RATE={units.show(link.rate_bps, 'rate')} RTT={units.show(link.rtt_ns, 'time')} FLOWS={link.flows} "
+        f"CC={link.cc}" + (f" MTU={link.mtu_bytes}" if link.mtu_bytes != Link.mtu_bytes else "")
+    )
+
+
+def lines(link: Link, runs: Evidence, measured: Sequence[str] = ()) -> list[str]:
+    """The five lines. With `measured`, the lines of a measurement (MEASURE=1) come first."""
+    begin = start(link, runs.runs)
+    rows = [advice for advice in rules.advise(link) if not math.isinf(advice.packets)]
+    least, most = min(rows, key=lambda row: row.packets), max(rows, key=lambda row: row.packets)
+    delay_ms = 1e3 * link.time_s(begin.packets)
+    check = (
+        "Measured as above; other values of UTIL or FLOWS need a measurement of their own."
+        if measured
+        else f"Check it: make advise {words(link)} UTIL={link.utilization:g} MEASURE=1 (virtual time, about 5 minutes)."
+    )
+    return [
+        *measured,
+        f"{'By rules alone:' if measured else 'Start with'} {pasteable(link, begin.packets)}: it adds up to "
+        f"{delay_ms:.4g} ms of delay ({begin.advice.rule.name}{_given_delta(begin)}).",
+        f"Range: {max(whole(least.packets), 1)}p ({least.rule.name}) to {whole(most.packets)}p ({most.rule.name}); "
+        f"{_decides(link)}",
+        f"Confidence: {_confidence(begin, runs.runs)}",
+        check,
+        f"All {len(rules.advise(link))} rules with their assumptions: ADVISE=full; sources in docs/theory.md.",
+    ]
+
+
+def _given_delta(begin: Start) -> str:
+    return f" with Delta {begin.link.delta:g}, as measured by the first paper" if begin.advice.rule.needs_delta else ""
+
+
+def _decides(link: Link) -> str:
+    if link.flows == 1:
+        return "a single flow empties the queue at each loss, so its algorithm decides."
+    if link.flows > DESYNCHRONIZED_ABOVE:
+        return f"{link.flows} flows rarely lose together, so how unequal their windows are decides."
+    if link.flows < SYNCHRONIZED_BELOW:
+        return f"whether {link.flows} flows lose packets together decides, which is common below {SYNCHRONIZED_BELOW}."
+    return (
+        f"whether {link.flows} flows lose packets together decides: common below {SYNCHRONIZED_BELOW}, very rare above "
+        f"{DESYNCHRONIZED_ABOVE}."
+    )
+
+
+def _confidence(begin: Start, runs: Sequence[StoredRun]) -> str:
+    """A word and its reason: runs on links like this one count, runs elsewhere are named as such."""
+    link, verdict = begin.link, begin.verdict
+    own = [run for run in runs if run.cc == link.cc]
+    if not own:
+        return f"low: we have no runs of {link.cc} flows."
+    most_bdp = max(run.link(link).bdp for run in own)
+    reach = f"our {link.cc} runs go to {max(run.flows for run in own)} flows and a BDP of {most_bdp:.0f} packets"
+    smaller = "".join(f"; only {text}" for text in begin.refuted)
+    counted, kept = trials(verdict)
+    if not counted:
+        return f"low: no run tests {begin.advice.rule.name} ({verdict.word}); {reach}{smaller}."
+    said = f"{kept} of {counted} runs with this rule's buffer kept its promise"
+    if not verdict.counted or verdict.elsewhere(link):
+        return f"low: {said}, but on other links; {reach}{smaller}."
+    if kept == counted:
+        return f"{'high' if counted >= ENOUGH_RUNS else 'medium'}: {said}, on links like this one{smaller}."
+    return f"low: {said}, on links like this one{smaller}."

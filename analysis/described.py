@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""The description of a run inside an exported pcapng file: one JSON object in the comment of the section header
+(option 1, pcapng's opt_comment). With it an import gives the numbers of the original: its link, its buffer, and the
+part that was measured.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from analysis.unwrap import SWITCH_TIME_BITS
+from lib import regular
+from lib.errors import InputError
+from runs import verdict
+from runs.spec_file import load_spec
+from wire import wire
+
+MARK = "bufferscope run "  # of the comment
+COMMENT = 1
+FIXED_BYTES = 24  # of a section header before its options
+MOST_BYTES = 1 << 16
+TURN = 1 << SWITCH_TIME_BITS
+_SECTION = wire.PCAPNG_PACKET.const["PCAPNG_SECTION"].to_bytes(4, "little")
+_ORDER = wire.PCAPNG_PACKET.const["PCAPNG_BYTE_ORDER"].to_bytes(4, "little")
+
+
+def describe(repetition: Path) -> dict[str, Any]:
+    """What an import needs to know of a run. Times are those of the switch's clock, as in postcards. Raises InputError
+    if the run is not analysed: its part that was measured is not known then.
+    """
+    spec = load_spec(repetition)
+    try:
+        window = verdict.read(repetition)["measurement_window_mono_ns"]
+    except (OSError, ValueError, KeyError):
+        return {}
+    groups = spec.get("groups") or []
+    known = {
+        "rate_bps": spec["rate_bps"], "rtt_ns": spec["rtt_ns"], "mtu_bytes": spec["mtu_bytes"],
+        "mode": spec["mode"], "buffer_packets": spec["buffer_packets"],
+        "ecn_threshold_packets": spec.get("ecn_threshold_packets"),
+        "algorithm": groups[0]["cc"] if len(groups) == 1 else None,
+        "num_flows": sum(group.get("flows") or 0 for group in groups) or None,
+        "window_start_switch_ns": window[0] % TURN, "window_ns": window[1] - window[0],
+    }  # fmt: skip
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def options(description: dict[str, Any]) -> bytes:
+    """The options of a section header; nothing without a description."""
+    if not description:
+        return b""
+    text = (MARK + json.dumps(description)).encode()
+    head = COMMENT.to_bytes(2, "little") + len(text).to_bytes(2, "little")
+    return head + text + bytes(-len(text) % 4) + bytes(4)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The description in a capture; nothing if it has none. Raises InputError if the description is damaged."""
+    with regular.opened(path) as file:
+        data = file.read(MOST_BYTES)
+    if data[:4] != _SECTION or data[8:12] != _ORDER:
+        return {}
+    section = data[FIXED_BYTES : max(int.from_bytes(data[4:8], "little") - 4, FIXED_BYTES)]
+    at = 0
+    while at + 4 <= len(section):
+        kind, size = (int.from_bytes(section[at + part : at + part + 2], "little") for part in (0, 2))
+        text = section[at + 4 : at + 4 + size]
+        if kind == COMMENT and text.startswith(MARK.encode()):
+            return _parse(path, text[len(MARK) :])
+        if kind == 0:
+            break
+        at += 4 + size + -size % 4
+    return {}
+
+
+def _parse(path: Path, text: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: its description of the run (the file's comment) is damaged; export the run again")
+    return found

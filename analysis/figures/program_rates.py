@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""What each flow of a run with programs of the user's own carries over time: bits on the wire that left the queue.
+These need no sequence numbers, so that QUIC and TCP stand beside each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.amounts import si
+from analysis.figures import common
+from analysis.figures.common import DISTINCT, GREY, Data
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.analyse import Analysis
+
+MOST_BINS = 400
+LEAST_RTTS = 2  # of a bin
+MOST_DRAWN = len(DISTINCT) - 1  # flows with most bits; the rest is one line
+
+
+def prepare(a: Analysis) -> Data:
+    """Rates of the largest flows and of all others in equal bins from the start of the traffic."""
+    from analysis.metrics import dropped, wire_bytes
+
+    facts = common.run_facts(a)
+    span_ns = max(a.window.end_ns - a.window.traffic_start_ns, 1)
+    width_ns = max(LEAST_RTTS * a.run.spec["rtt_ns"], -(-span_ns // MOST_BINS))
+    bins = -(-span_ns // width_ns)
+    left = ~dropped(a.queue)
+    at = (a.queue["enqueue_mono_ns"] + a.queue["sojourn_ns"])[left] - a.window.traffic_start_ns
+    inside = (at >= 0) & (at < span_ns)
+    bits = 8.0 * wire_bytes(a.queue["packet_bytes"][left][inside])
+    flow, column = a.queue["flow"][left][inside], at[inside] // width_ns
+    entries = [entry for entry in a.run.traffic if entry["flow"] >= 0]
+    totals = np.bincount(flow, weights=bits, minlength=len(a.run.flows) + 1)
+    largest = sorted(entries, key=lambda entry: -totals[entry["flow"]])[:MOST_DRAWN]
+    drawn = sorted(largest, key=lambda entry: entry["id"])
+
+    edges_ns = np.minimum(np.arange(bins + 1) * width_ns, span_ns)
+
+    def rates(mask: np.ndarray) -> np.ndarray:
+        return np.bincount(column[mask], weights=bits[mask], minlength=bins) * 1e9 / np.diff(edges_ns)
+
+    rest = [entry["flow"] for entry in entries if entry not in largest]
+    return {
+        "facts": facts,
+        "edges": edges_ns / 1e9,
+        "rates": [rates(flow == entry["flow"]) for entry in drawn],
+        "names": [f"{entry['tuple'].src_port} > {entry['tuple'].dst_port} {_kind(entry)}" for entry in drawn],
+        "rest": rates(np.isin(flow, rest)) if rest else None,
+        "rest_name": f"{len(rest)} more flows",
+        "rate_bps": a.run.spec["rate_bps"],
+    }
+
+
+def _kind(entry: Data) -> str:
+    """Planned flows have an algorithm's name, programs' flows a protocol's."""
+    return "udp" if entry["cc"] is None else "tcp" if entry.get("program") else str(entry["cc"])
+
+
+def draw(data: Data) -> Figure:
+    """A step line for each flow, and the link's rate."""
+    facts, edges = data["facts"], data["edges"]
+    figure, (ax,) = common.new_figure(facts, 3.4)
+    common.shade_warmup(ax, facts)
+    ax.set_xlim(0, max(facts["end_s"], 1e-9))
+    ax.set_ylim(0, data["rate_bps"] * 1.1 / 1e6)
+    ax.set_xlabel("time since traffic started (s)")
+    ax.set_ylabel("on the wire (Mb/s)")
+    for rates, name, color in zip(data["rates"], data["names"], DISTINCT, strict=False):
+        ax.stairs(rates / 1e6, edges, color=color, linewidth=0.9, label=name, baseline=None)
+    if data["rest"] is not None:
+        ax.stairs(data["rest"] / 1e6, edges, color=GREY, linewidth=0.9, label=data["rest_name"], baseline=None)
+    if data["rates"]:
+        ax.legend(loc="center left", bbox_to_anchor=(1.005, 0.45), frameon=False, fontsize=8, handlelength=1)
+    else:
+        common.say(ax, "no flow came to the queue")
+    common.level(ax, data["rate_bps"] / 1e6, si(data["rate_bps"], "b/s"))
+    return figure

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Distribution function of the queueing delay: the share of packets that were in the queue for at most so long, from
+arrival to the departure of the last bit. Dropped packets have no delay.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures import common
+from analysis.figures.common import BLACK, BLUE, LABEL_RED, Data
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.analyse import Analysis
+
+POINTS = 500
+PERCENTS = (50, 99)
+
+
+def prepare(a: Analysis) -> Data:
+    """Delays in ms at POINTS equal steps of the distribution function."""
+    from analysis.metrics import arrivals_in, dropped
+
+    rows = arrivals_in(a.queue, a.window.start_ns, a.window.end_ns)
+    delay_ms = a.queue["sojourn_ns"][rows][~dropped(a.queue)[rows]] / 1e6
+    shares = np.linspace(0, 100, POINTS)
+    cuts = np.percentile(delay_ms, [*shares, *PERCENTS], method="inverted_cdf") if len(delay_ms) else np.empty(0)
+    spec = a.run.spec
+    full_ms = spec["buffer_packets"] * spec["wire_bytes"] * 8e3 / spec["rate_bps"]
+    return {
+        "facts": common.run_facts(a), "shares": shares, "delays": cuts[:POINTS], "named": cuts[POINTS:],
+        "full_ms": full_ms,
+    }  # fmt: skip
+
+
+def draw(data: Data) -> Figure:
+    """Share of packets over delay."""
+    figure, (ax,) = common.new_figure(data["facts"], 3.4)
+    ax.set_xlabel("queueing delay (ms)")
+    ax.set_ylabel("share of packets (%)")
+    if not len(data["delays"]):
+        common.say(ax, "no packets in the measurement window")
+        return figure
+    ax.plot(data["delays"], data["shares"], color=BLUE, linewidth=1.3, drawstyle="steps-post")
+    most = float(data["delays"][-1])
+    is_near = data["full_ms"] <= most * 1.5
+    ax.set_xlim(0, max(1.25 * max(most, data["full_ms"] if is_near else 0), 1e-6))
+    ax.set_ylim(0, 106)
+    if is_near:
+        ax.axvline(data["full_ms"], color=BLACK, linewidth=0.9, linestyle="--")
+        ax.annotate(
+            f"full buffer\n{data['full_ms']:.4g} ms", (data["full_ms"], 0.1), xycoords=("data", "axes fraction"),
+            xytext=(5, 0), textcoords="offset points", va="center", fontsize=8,
+        )  # fmt: skip
+    # Beside a point of a distribution function, at its own height, there is no part of the curve.
+    for percent, value in zip(PERCENTS, data["named"], strict=True):
+        ax.plot([value], [percent], "o", color=LABEL_RED, markersize=4, clip_on=False)
+        name = "median" if percent == 50 else f"p{percent}"
+        common.beside(ax, value, percent / 106, f"{name} {value:.4g} ms", LABEL_RED)
+    return figure

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""Throughput of the long flows: of each algorithm over time (left), and its distribution over flows (right). Throughput
+is the payload that left the queue for the first time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures import algorithms, common
+from analysis.figures.common import Data
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.analyse import Analysis
+
+MOST_STEPS = 200
+STYLES = ("-", "--", "-.", ":")
+
+
+def prepare(a: Analysis) -> Data:
+    """Mb/s of each algorithm in steps of ten RTTs or more, and of each flow in the measurement window."""
+    facts = common.run_facts(a)
+    kinds = list(dict.fromkeys(entry["cc"] for entry in a.run.traffic if entry["flow"] >= 0))
+    of_kind = np.full(len(a.run.flows) + 1, -1)
+    for entry in a.run.traffic:
+        if entry["flow"] >= 0:
+            of_kind[entry["flow"]] = kinds.index(entry["cc"])
+    useful = np.flatnonzero(a.segments.new_bytes > 0)
+    rows = a.segments.rows[useful]
+    kind = of_kind[a.queue["flow"][rows]]
+    left_s = common.seconds(a, a.queue["enqueue_mono_ns"][rows] + a.queue["sojourn_ns"][rows])
+    step_s = max(10 * a.run.spec["rtt_ns"] / 1e9, facts["end_s"] / MOST_STEPS)
+    steps = max(int(facts["end_s"] / step_s), 1)
+    inside = (kind >= 0) & (left_s >= 0) & (left_s < steps * step_s)
+    cell = kind[inside] * steps + (left_s[inside] / step_s).astype(np.int64)
+    payload = a.segments.new_bytes[useful][inside]
+    bits = 8 * np.bincount(cell, weights=payload, minlength=len(kinds) * steps).reshape(len(kinds), steps)
+    seconds = a.window.length_ns / 1e9
+    each = {
+        name: np.sort([
+            a.good.bits_per_flow[entry["flow"]] / seconds / 1e6 if seconds else 0.0
+            for entry in a.run.traffic if entry["flow"] >= 0 and entry["cc"] == name
+        ])
+        for name in kinds
+    }  # fmt: skip
+    return {
+        "facts": facts, "kinds": kinds, "step_s": step_s, "mbps": bits / step_s / 1e6, "flows": each,
+        "rate_mbps": a.run.spec["rate_bps"] / 1e6,
+    }  # fmt: skip
+
+
+def draw(data: Data) -> Figure:
+    """Two axes beside each other. An algorithm has one colour and one style of line in both."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.6, 1))
+    for ax in (left, right):
+        common.tidy(ax)
+    common.label(figure, data["facts"])
+    left.set_ylabel("throughput (Mb/s)")
+    left.set_xlabel("time since traffic started (s)")
+    right.set_ylabel("share of flows (%)")
+    right.set_xlabel("throughput of a flow (Mb/s)")
+    common.shade_warmup(left, data["facts"])
+    if not data["kinds"]:
+        common.say(left, "no long flow sent anything")
+        return figure
+    times = (np.arange(data["mbps"].shape[1]) + 0.5) * data["step_s"]
+    colors = algorithms.colors(data["kinds"])
+    for number, (kind, mbps) in enumerate(zip(data["kinds"], data["mbps"], strict=True)):
+        look = {"color": colors[kind], "linestyle": STYLES[number % len(STYLES)], "linewidth": 1.2}
+        rates = data["flows"][kind]
+        left.plot(times, mbps, label=f"{len(rates)} {algorithms.name(kind)}", **look)
+        shares = np.arange(len(rates) + 1) * 100 / max(len(rates), 1)
+        right.step([0, *rates], shares, where="post", **look)
+    left.set_ylim(0, data["rate_mbps"] * 1.06)
+    left.set_xlim(0, max(data["facts"]["end_s"], 1e-9))
+    left.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=8, ncols=4, borderaxespad=0.2)
+    flows = sum(map(len, data["flows"].values()))
+    fair = data["rate_mbps"] / flows
+    right.axvline(fair, color=common.GREY, linewidth=0.9, linestyle=":")
+    right.set_xlim(0, max([fair, *(float(rates.max()) for rates in data["flows"].values() if len(rates))]) * 1.08)
+    right.set_ylim(0, 106)
+    right.set_title(f"dotted: rate / {flows} flows", fontsize=9, loc="left")
+    return figure

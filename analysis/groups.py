@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Groups of flows of a run: which group each flow belongs to, and the summary's `groups`, what each group got.
+
+The order is that of the file's `groups`; without such a file long flows come first, then finite flows, then datagrams.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from analysis import finite_flows
+from analysis.amounts import si
+from analysis.load import Run
+from analysis.metrics import CARD, TCP, Columns, Goodput, Window, arrivals_in, jain_index, wire_bytes
+
+NO_GROUP = -1
+LONG, OPEN_LOOP = "long", "open-loop"
+OWN = (
+    "rtt_ns", "rtt_spread_ns", "rtts_ns", "access_bps", "access_links", "window_packets", "pacing", "ecn", "load",
+    "users", "sizes_given", "sizes",
+)  # fmt: skip
+
+
+def in_order(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """All groups of spec.yaml."""
+    groups = [*spec["groups"], *(spec.get("transfers") or ()), *(spec.get("datagrams") or ())]
+    return sorted(groups, key=lambda group: group.get("number") or 0)
+
+
+def kind(group: dict[str, Any]) -> str:
+    """As in TRAFFIC."""
+    return str(group.get("kind") or (LONG if "cc" in group else OPEN_LOOP))
+
+
+def group_of_entries(run: Run) -> list[int]:
+    """The index (in_order) of the group of each entry of Run.traffic. traffic.json has long flows in the order of their
+    groups, then those of datagrams.
+    """
+    listed = in_order(run.spec)
+    whole = [*run.spec["groups"], *(run.spec.get("datagrams") or ())]
+    places = [place for group in whole for place in [listed.index(group)] * (group.get("flows") or 0)]
+    return [places[number] if number < len(places) else NO_GROUP for number in range(len(run.traffic))]
+
+
+def flow_classes(run: Run) -> list[str]:
+    """The class of each entry of Run.traffic, for figures: its congestion control, with its RTT if RTTS or groups give
+    several. A spread of RTTs makes no classes.
+    """
+    spec, listed = run.spec, in_order(run.spec)
+    delays, several = spec.get("extra_delays_ns") or [], bool(spec.get("rtts_ns"))
+    several |= len({(group.get("rtt_ns"), tuple(group.get("rtts_ns") or ())) for group in listed if "cc" in group}) > 1
+    result = []
+    for number, (entry, place) in enumerate(zip(run.traffic, group_of_entries(run), strict=True)):
+        cc = str(entry["cc"] or "UDP")
+        group = listed[place] if place != NO_GROUP else {}
+        classes = (several and not group.get("rtt_spread_ns")) or bool(group.get("rtts_ns"))
+        delay = delays[number] if number < len(delays) else None
+        known = classes and isinstance(delay, int) and entry["tuple"].protocol == TCP
+        result.append(f"{cc} {si((spec['rtt_ns'] + delay) / 1e9, 's')}" if known else cc)
+    return result
+
+
+def group_of_flows(run: Run) -> np.ndarray:
+    """The index of the group of each flow number (int64); NO_GROUP for flows that are not the experiment's."""
+    result = np.full(len(run.flows) + 1, NO_GROUP, dtype=np.int64)
+    if run.flow_records is not None:
+        listed = in_order(run.spec)
+        places = np.array([*map(listed.index, run.spec["transfers"]), NO_GROUP], dtype=np.int64)
+        result[run.flow_records["flow"]] = places[finite_flows.groups_of(run)]
+    for entry, group in zip(run.traffic, group_of_entries(run), strict=True):
+        if entry["flow"] >= 0:
+            result[entry["flow"]] = group
+    result[-1] = NO_GROUP  # the place of flows without packets
+    return result
+
+
+def summarize(run: Run, queue: Columns, good: Goodput, window: Window) -> list[dict[str, Any]]:
+    """An object a group; none if there is a single group. `share` is of the goodput of all groups."""
+    listed = in_order(run.spec)
+    if len(listed) < 2:
+        return []
+    of_flow = group_of_flows(run)
+    rows = arrivals_in(queue, window.start_ns, window.end_ns)
+    group, flags = of_flow[queue["flow"][rows]], queue["flags"][rows]
+    size = wire_bytes(queue["packet_bytes"][rows])
+    seconds = window.length_ns / 1e9
+    bits = np.zeros(len(of_flow))
+    bits[: len(good.bits_per_flow)] = good.bits_per_flow
+    goodputs = [float(bits[of_flow == place].sum()) / seconds if seconds else None for place in range(len(listed))]
+    total = sum(value or 0.0 for value in goodputs)
+    entries = group_of_entries(run)
+    result = []
+    for place, spec in enumerate(listed):
+        mine = group == place
+        arrivals = int(np.count_nonzero(mine))
+        drops = int(np.count_nonzero(mine & ((flags & CARD["POSTCARD_DROPPED"]) != 0)))
+        flows = [entry["flow"] for entry, index in zip(run.traffic, entries, strict=True) if index == place]
+        capacity = run.spec["rate_bps"] * seconds
+        goodput = goodputs[place]
+        result.append(
+            {
+                "kind": kind(spec),
+                "cc": spec.get("cc"),
+                "flows": len(flows) if flows else int(np.count_nonzero(of_flow == place)),
+                **{name: spec[name] for name in OWN if spec.get(name) is not None and not isinstance(spec[name], dict)},
+                "goodput_bps": goodput,
+                "share": goodput / total if goodput is not None and total else None,
+                "jain_index": jain_index(bits[[flow for flow in flows if flow >= 0]]) if len(flows) > 1 else None,
+                "offered_fraction": float(8 * int(size[mine].sum()) / capacity) if capacity else None,
+                "arrivals": arrivals,
+                "drops": drops,
+                "drop_fraction": drops / arrivals if arrivals else None,
+                "marks": int(np.count_nonzero(mine & ((flags & CARD["POSTCARD_CE_MARKED"]) != 0))),
+            }
+        )
+    return result

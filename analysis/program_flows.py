@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+"""The flows of the user's own programs: nobody planned them, so the postcards name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from analysis.flows import PROTOCOL_NUMBERS, Flows
+from analysis.raw import Columns
+
+PROTOCOLS = tuple(PROTOCOL_NUMBERS[name] for name in ("tcp", "udp"))
+
+
+def entries(
+    program: dict[str, Any], port: Any, postcards: Columns, flows: Flows, planned: Iterable[int], first_id: int
+) -> list[dict[str, Any]]:
+    """Entries of Run.traffic, as of planned flows: each TCP or UDP 5-tuple with a postcard of the bottleneck `port` and
+    without a place among the `planned` flow numbers, in the order of their first packets.
+
+    `cc` is the one that the programs' sockets have unless they choose another; None for UDP.
+    """
+    at = postcards["flow"] if not isinstance(port, int) else postcards["flow"][postcards["egress_port"] == port]
+    numbers, first = np.unique(at, return_index=True)
+    known = np.fromiter(planned, dtype=np.int64)
+    mine = (numbers < len(flows)) & ~np.isin(numbers, known)
+    numbers = numbers[mine][np.argsort(first[mine], kind="stable")]
+    protocol = flows.words[4, numbers] >> np.uint64(32) & np.uint64(0xFF)
+    chosen = numbers[np.isin(protocol, PROTOCOLS)].tolist()
+    tcp = PROTOCOL_NUMBERS["tcp"]
+    return [
+        {
+            "id": first_id + index, "cc": program.get("cc") if flow.protocol == tcp else None, "tuple": flow,
+            "flow": number, "received_bps": None, "silent": False, "program": True,
+        }
+        for index, (number, flow) in enumerate((number, flows[number]) for number in chosen)
+    ]  # fmt: skip

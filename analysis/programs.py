@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""Runs with programs of the user's own: the summary's `program`, the numbers that such a run has of each flow, and the
+reasons against it.
+
+A program's bytes and acknowledgements are its own (QUIC encrypts both), so its flows are measured by what the switch
+sees: bits on the wire, packets, drops, and the depth that its packets found.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from analysis.ledger import number
+from analysis.load import PROGRAM_DOCUMENTS, Run, has_program
+from analysis.metrics import TCP, Columns, Window, arrivals_in, dropped, is_time, wire_bytes
+
+
+def packets(run: Run, queue: Columns) -> dict[str, int | None]:
+    """The ledger's entries: packets of the programs at the queue, over the whole run, and of nobody's plan or program
+    (echo requests, for example).
+    """
+    if not has_program(run):
+        return {}
+    counts = np.bincount(queue["flow"], minlength=len(run.flows) + 1)
+    of_programs = int(counts[[entry["flow"] for entry in run.traffic if entry.get("program")]].sum())
+    planned = {entry["flow"] for entry in run.traffic if not entry.get("program") and entry["flow"] >= 0}
+    if run.flow_records is not None:
+        planned |= {flow for flow in run.flow_records["flow"].tolist() if flow >= 0}
+    of_plan = int(counts[sorted(planned)].sum())
+    return {"program_packets": of_programs, "other_packets": int(counts.sum()) - of_programs - of_plan}
+
+
+def add_to_rows(run: Run, queue: Columns, window: Window, rows: list[dict[str, Any]]) -> None:
+    """Adds to each row of flow_rows what needs no sequence numbers. A flow's bits are those of its packets that came in
+    the window and left the queue.
+    """
+    if not has_program(run):
+        return
+    inside = arrivals_in(queue, window.start_ns, window.end_ns)
+    flow, size = queue["flow"][inside], len(run.flows) + 1
+    counts = np.bincount(flow, minlength=size)
+    left = ~dropped(queue)[inside]
+    bits = 8 * np.bincount(flow[left], weights=wire_bytes(queue["packet_bytes"][inside][left]), minlength=size)
+    depths = np.bincount(flow, weights=queue["depth_packets"][inside], minlength=size)
+    seconds = window.length_ns / 1e9
+    for row, entry in zip(rows, run.traffic, strict=True):
+        at = entry["flow"]
+        row["program"] = bool(entry.get("program"))
+        row["wire_bps"] = float(bits[at]) / seconds if at >= 0 and seconds else 0.0
+        row["depth_packets_mean"] = float(depths[at] / counts[at]) if at >= 0 and counts[at] else None
+
+
+def summarize(run: Run, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The summary's `program`; nothing for a run without programs."""
+    if not has_program(run):
+        return {}
+    mine = [entry for entry in run.traffic if entry.get("program")]
+    rates = [row["wire_bps"] for row in rows if row["program"]]
+    return {
+        "program": {
+            **{name: _of_program(run.documents[name]) for name in PROGRAM_DOCUMENTS},
+            "tcp_flows": sum(entry["tuple"].protocol == TCP for entry in mine),
+            "udp_flows": sum(entry["tuple"].protocol != TCP for entry in mine),
+            "wire_bps": float(sum(rates)),
+        }
+    }
+
+
+def _of_program(document: dict[str, Any]) -> dict[str, Any]:
+    started, ended = document.get("started_mono_ns"), document.get("ended_mono_ns")
+    output = document.get("output")
+    streams = output.values() if isinstance(output, dict) else ()
+    return {
+        "argv": document.get("argv"),
+        "ended_by": document.get("ended_by"),
+        "exit_status": document.get("exit_status"),
+        "ran_s": (ended - started) / 1e9 if is_time(started) and is_time(ended) else None,
+        "output_bytes": sum(int(number(stream, "bytes") or 0) for stream in streams),
+        "output_discarded_bytes": sum(int(number(stream, "discarded_bytes") or 0) for stream in streams),
+    }
+
+
+def reasons(run: Run, window: Window) -> list[str]:
+    """One line for each: a program failed, or ended before anything was measured, or sent nothing through the queue."""
+    if not has_program(run):
+        return []
+    result = []
+    for name in PROGRAM_DOCUMENTS:
+        errors = run.documents[name].get("errors")
+        if isinstance(errors, list) and errors:
+            result.append(f"traffic: {' '.join(str(errors[0]).split())}; see {name}.stderr")
+    if window.length_ns <= 0 and run.spec.get("traffic") == "program":
+        result.append(
+            f"traffic: the client ended within the warm-up of {run.spec['warmup_ns'] / 1e9:g} s, so nothing was "
+            "measured; lower WARMUP"
+        )
+    if not any(entry.get("program") for entry in run.traffic):
+        result.append("traffic: no packet of the programs came to the queue; see SERVER_AT and client.stdout")
+    return result

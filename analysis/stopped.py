@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""Congestion controls that have stopped sending: a window of 0 is no deadlock, so the run itself ends well.
+
+With a window of 0 TCP still sends a probe for each retransmission timeout. So silence is no safe sign; the window is.
+Linux's own algorithms never go below 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.load import Run
+from analysis.metrics import Columns, Window, arrivals_in
+from analysis.raw import known
+
+# A timeout (RFC 6298) and its first backoffs are silent for less than this.
+LEAST_SILENCE_NS = 10**9
+LEAST_SILENCE_RTTS = 10
+# Of a group's records in the last part of the measurement. ACKs of probes have windows of 1: with a window that is set
+# to 0 at each ACK, a third of the records have 0.
+MOST_ZERO_WINDOWS = 0.1
+
+
+def reasons(run: Run, queue: Columns, window: Window) -> list[str]:
+    """A line for each congestion control of which, in the last half of the measurement, no long flow sent anything, or
+    the window was often 0.
+    """
+    rtt_ns = run.spec["rtt_ns"] + (run.spec.get("rtt_spread_ns") or 0)
+    least_ns = max(window.length_ns // 2, LEAST_SILENCE_NS, LEAST_SILENCE_RTTS * rtt_ns)
+    part_ns = min(window.length_ns, least_ns)
+    flows: dict[str, list[int]] = {}
+    for entry in run.traffic:
+        if entry.get("cc") and entry["flow"] >= 0:
+            flows.setdefault(entry["cc"], []).append(entry["flow"])
+    begin_ns = window.end_ns - part_ns
+    sending = np.unique(queue["flow"][arrivals_in(queue, begin_ns, window.end_ns)])
+    found = []
+    for name, numbers in flows.items():
+        if not len(np.intersect1d(sending, numbers)):
+            found.append(
+                f"traffic: no flow of {name} sent anything in the last {part_ns / 1e9:.2f} s of the measurement: does "
+                "its congestion window become 0?"
+            )
+            continue
+        zero = _zero_windows(run, numbers, begin_ns, window.end_ns)
+        if zero > MOST_ZERO_WINDOWS:
+            found.append(
+                f"traffic: the congestion window of {name} was 0 in {zero:.0%} of the trace's records of the last "
+                f"{part_ns / 1e9:.2f} s: it sent little but probes"
+            )
+    return found
+
+
+def _zero_windows(run: Run, numbers: list[int], begin_ns: int, end_ns: int) -> float:
+    """The share of records of the flows `numbers` that have a window of 0."""
+    tcp = run.tcp
+    if not len(tcp["cwnd_packets"]) or tcp["cwnd_packets"].min() > 0:
+        return 0.0
+    rows = (tcp["mono_ns"] >= begin_ns) & (tcp["mono_ns"] < end_ns) & np.isin(tcp["flow"], numbers)
+    rows &= known(tcp, "cwnd_packets")
+    return float(np.mean(tcp["cwnd_packets"][rows] == 0)) if rows.any() else 0.0
