@@ -34,13 +34,13 @@ ROWS, COLUMNS = 3, 3
 
 
 def figure(sweeps: tuple[str, ...]) -> PaperFigure:
-    """The comparison for a paper: of those points of these sweeps that their real-time versions have."""
+    """The comparison for a paper: every point of these sweeps that their real-time versions have as well."""
     return PaperFigure("clocks", CAPTION, sweeps, partial(prepare, sweeps), draw, facts, table, compares_clocks=True)
 
 
 class ClockMeasure(NamedTuple):
-    """One panel: a number of a run (None: not measured), and how it is written. Numbers that differ by less than the
-    `grain` are the same: the grain is a packet, as far as it counts in this measure.
+    """One panel: a number of a run (None: not measured), and its name and unit. `grain` is the change of the number
+    that one packet makes: numbers that differ by less count as equal.
     """
 
     name: str
@@ -137,7 +137,7 @@ def prepare(sweeps: tuple[str, ...], runs: StoredRuns) -> Data:
 
 
 def _repetitions(runs: Iterable[StoredRun]) -> list[list[StoredRun]]:
-    """Runs that differ in nothing but their repetition, together; in the order of the first of each."""
+    """Groups the runs by point: runs of a group differ in their repetition alone. Groups keep the order of `runs`."""
     groups: dict[str, list[StoredRun]] = {}
     for run in runs:
         groups.setdefault(run["point"], []).append(run)
@@ -236,7 +236,7 @@ def _panel(ax: look.Axes, measure: ClockMeasure, points: list[tuple[str, Compari
 
 
 def _limits(values: list[float], measure: ClockMeasure) -> tuple[float, float]:
-    """The same for both axes, with room around the points."""
+    """The limits of both axes, with room around the points."""
     if measure.log:  # bars of intervals that reach 0 end at the edge
         values = [value for value in values if value > 0]
         return min(values) / 1.25, max(values) * 1.25
@@ -249,8 +249,8 @@ def _limits(values: list[float], measure: ClockMeasure) -> tuple[float, float]:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Of each measure: at how many points the clocks agree within their intervals, how far apart they are at half of
-    the points, and where most.
+    """For each measure: the number of points where the intervals of the clocks overlap, the median of the differences
+    over points, and the point with the largest difference.
     """
     if not data["points"]:
         return [Fact("every measure: points whose intervals of both clocks meet", "", None, None, "", headline=True)]

@@ -36,6 +36,8 @@ def page(drawn: list[DrawnFigure], runs: StoredRuns, reasons: Mapping[str, str],
     page. Raises InputError if a reason's figure is not drawn.
     """
     paper = runs.paper
+    has_second = any(fact.second for each in drawn for fact in each.facts)
+    second = paper.second.value if paper.second and has_second else ""
     known = [OVERVIEW, *(each.figure.title for each in drawn)]
     if unknown := sorted(set(reasons) - set(known)):
         raise InputError(f"reasons are given for {unknown[0]!r}, which is not drawn; allowed: {', '.join(known)}")
@@ -46,13 +48,13 @@ def page(drawn: list[DrawnFigure], runs: StoredRuns, reasons: Mapping[str, str],
         _about_runs(runs, drawn),
         reasons.get(OVERVIEW, ""),
         "## What was asked",
-        _table(headlines(drawn, reasons)),
+        _table(headlines(drawn, reasons), second),
     ]
     for each in drawn:
         title, caption = each.figure.title, each.figure.caption
         parts += [f"## {title}", caption[:1].upper() + caption[1:]]
         parts += [f"![{title}]({pictures}/{each.figure.name}.png)", reasons.get(title, "")]
-        parts += [_folded(each.facts), each.table, _left_out(each.left_out)]
+        parts += [_folded(each.facts, second), each.table, _left_out(each.left_out)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -76,14 +78,20 @@ def _with_link(fact: Fact, title: str) -> str:
     return f"{fact.reason}; {link}" if fact.reason else link
 
 
-def _folded(facts: list[Fact]) -> str:
-    return f"<details><summary>{len(facts)} numbers</summary>\n\n{_table(facts)}\n\n</details>" if facts else ""
+def _folded(facts: list[Fact], second: str) -> str:
+    numbers = f"{len(facts)} numbers"
+    return f"<details><summary>{numbers}</summary>\n\n{_table(facts, second)}\n\n</details>" if facts else ""
 
 
-def _table(facts: Iterable[Fact]) -> str:
-    rows = ["| what | the paper | predicted for our runs | measured | why |", "|---|---|---|---|---|"]
+def _table(facts: Iterable[Fact], second: str) -> str:
+    """`second`: what the second set of runs has in place; "" if no number of it is known."""
+    titles = ["what", "the paper", "predicted for our runs", "measured", *([f"with {second}"] if second else []), "why"]
+    rows = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     for fact in facts:
-        cells = (fact.what, fact.paper or "–", fact.prediction_text, fact.measurement_text, fact.reason)
+        cells = [fact.what, fact.paper or "–", fact.prediction_text, fact.measurement_text]
+        if second:
+            cells.append("–" if fact.second is None else f"{fact.second} {fact.unit}".strip())
+        cells.append(fact.reason)
         rows.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
     return "\n".join(rows)
 

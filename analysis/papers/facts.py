@@ -21,7 +21,8 @@ class Fact(NamedTuple):
     unit: str
     reason: str = ""  # why measured and predicted differ, as far as known
     none: str = "not measured"  # stands in place of a number that was not measured
-    headline: bool = False  # answers what was asked of the whole paper: the page begins with these
+    headline: bool = False  # answers a question of the whole paper: the page begins with these facts
+    second: Interval | None = None  # measured in the paper's second set of runs
 
     @property
     def is_predicted(self) -> bool:
@@ -42,11 +43,22 @@ class Fact(NamedTuple):
         return self.none if self.measured is None else f"{self.measured} {self.unit}".strip()
 
 
+def with_second(facts: Iterable[Fact], second: Iterable[Fact]) -> list[Fact]:
+    """Each fact with what the second set of runs measured of the same name."""
+    measured = {fact.what: fact.measured for fact in second}
+    return [fact._replace(second=measured.get(fact.what)) for fact in facts]
+
+
 def table(facts: Iterable[Fact]) -> pl.DataFrame:
     """The numbers alone, a row a fact; empty where there is none."""
     numbers = dict.fromkeys(("predicted", "measured", "low", "high"), pl.Float64)
     schema = {"what": pl.String, "paper": pl.String, **numbers, "runs": pl.Int64, "unit": pl.String}
-    rows = [(*fact[:3], *(fact.measured or (None,) * 4), fact.unit) for fact in facts]
+    schema |= {"second": pl.Float64, "second_runs": pl.Int64}
+    rows = [
+        (*fact[:3], *(fact.measured or (None,) * 4), fact.unit,
+         *((fact.second.value, fact.second.runs) if fact.second else (None, None)))
+        for fact in facts
+    ]  # fmt: skip
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 

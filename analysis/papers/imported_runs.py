@@ -20,7 +20,7 @@ OUTSIDE_SWEEPS = r"^(runs/[^/]+/)?rep-[0-9]+$"  # right in the results directory
 
 
 class SweepConditions(NamedTuple):
-    """What all runs of a sweep have in common; None: the sweep varies it, or searches for it."""
+    """Parameters that all runs of a sweep share; None: the sweep varies the parameter, or searches for it."""
 
     flows: int | None
     is_marked: bool | None

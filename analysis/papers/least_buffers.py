@@ -62,7 +62,7 @@ class LeastBuffer(NamedTuple):
 
     @property
     def note(self) -> str:
-        """The numbers that contradict each other, with the number below them; "" if none do."""
+        """The contradiction, with the means of all buffers involved and of the next smaller buffer; "" without one."""
         if not self.contradiction:
             return ""
         first, last = self.contradiction
@@ -72,7 +72,7 @@ class LeastBuffer(NamedTuple):
 
 
 def least_buffers(runs: StoredRuns, search: Search, cc: str, **equal: int) -> dict[int, LeastBuffer]:
-    """By number of flows: those that the search has runs of, among runs with `equal` values."""
+    """The least buffer for each number of flows of the search, from runs with the column values `equal`."""
     needs = (search.column,)
     searched = runs.select(search.stem, needs=needs, cc=cc, **equal)
     if not searched:
@@ -87,7 +87,7 @@ def least_buffers(runs: StoredRuns, search: Search, cc: str, **equal: int) -> di
 
 
 def _distinct(runs: Iterable[StoredRun]) -> dict[tuple[Any, ...], list[StoredRun]]:
-    """In groups: a run that two sweeps did is in one group, as it must not count as two repetitions."""
+    """Groups of identical runs: a run that two sweeps did must not count as two repetitions."""
     groups: dict[tuple[Any, ...], list[StoredRun]] = {}
     for run in runs:
         key = run["flows"], run["buffer_packets"], drawn_alike(run.row) or run["run"]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,25 +42,25 @@ def new_figure(width_in: float, height_in: float, rows: int = 1, columns: int = 
 
 
 def footer(figure: Figure, provenance: Data) -> None:
-    """Under the figure: the runs it was drawn from, and how many were left out because they are not valid."""
+    """Under the figure, in one line: how many runs it was drawn from, or the run's name, and how many were left out.
+    The page lists the latter, and the list of runs beside it names all. A narrow figure leaves out commits, then names.
+    """
     used, left_out = provenance["used"], provenance["left_out"]
-    shown = ", ".join(used) if len(used) <= 4 else _by_sweep(used)
+    count = f"{len(used)} run{'s' * (len(used) != 1)}"
+    names = list(dict.fromkeys(run.split("/")[0] for run in used))
+    shown = used[0] if len(used) == 1 else f"{count} of {names[0]}" if len(names) == 1 else count
     clocks = " and ".join(f"{clock} time" for clock in provenance["clocks"])
-    text = f"From {shown or 'no run'}" + (f" ({clocks}; commit {', '.join(provenance['commits'])})." if used else ".")
+    commits = f"; commit {', '.join(provenance['commits'])}"
+    more = ""
     if provenance.get("imported"):
-        text += f" {provenance['imported']} of them imported, without a ledger."
+        more += f", {provenance['imported']} of them imported, without a ledger"
     if left_out:
         too_little = " or telling too little" if any(run.lacks_numbers for run in left_out) else ""
-        text += f" Not drawn: {len(left_out)} not valid{too_little}: {', '.join(run.label for run in left_out[:3])}"
-        text += f" and {len(left_out) - 3} more." if len(left_out) > 3 else "."
+        more += f"; {len(left_out)} not drawn, not valid{too_little}"
     width = round(figure.get_figwidth() * 72 / FOOTER_POINTS * 1.75)
-    text = "\n".join(textwrap.wrap(text, width))
+    texts = [f"From {shown} ({clocks}{commits}){more}.", f"From {shown} ({clocks}){more}.", f"From {count}{more}."]
+    text = next((text for text in texts if len(text) <= width), texts[-1]) if used else f"From no run{more}."
     figure.supxlabel(text, fontsize=FOOTER_POINTS, color=GREY, x=0.01, ha="left")
-
-
-def _by_sweep(used: list[str]) -> str:
-    stems = [run.split("/")[0] for run in used]
-    return ", ".join(f"{stems.count(stem)} runs of {stem}" for stem in dict.fromkeys(stems))
 
 
 def split(curves: Data) -> tuple[Data, list[str]]:
@@ -137,8 +136,8 @@ def interval_bars(ax: Axes, x: Iterable[float], intervals: Iterable[Interval], s
 
 
 def render(name: str, draw: Callable[[Data], Figure], data: Data, directory: Path) -> None:
-    """Draws one figure in the style of all into <directory>/<name>.png and .svg: the same bytes from the same data. One
-    with axes gets a footer, a table of words has its own. Raises OSError.
+    """Draws one figure in the papers' style into <directory>/<name>.png and .svg: the same bytes from the same data. A
+    figure with axes gets a footer; a figure without axes is a table of text, which draws its own. Raises OSError.
     """
     import matplotlib
 

@@ -81,7 +81,7 @@ class PacketTrace:
         came, sojourn, depth, flags = (
             self.queue[name][rows] for name in ("enqueue_mono_ns", "sojourn_ns", "depth_packets", "flags")
         )
-        if (sojourn < 0).any():  # imported postcards have only departures and the depth left behind
+        if (sojourn < 0).any():  # imported postcards have only the departure time and the depth at departure
             return value_steps(came, depth, start_ns, end_ns)
         return queue_steps(came, came + sojourn, depth, (flags & REFUSED) == REFUSED, start_ns, end_ns)
 
@@ -113,8 +113,9 @@ class PacketTrace:
     def fall(self, flow: int, drop_ns: int, end_ns: int) -> tuple[int, int]:
         """(window at a loss's first drop, window after recovery) of a flow; packets.
 
-        The window after recovery is read one base RTT before the loss's end. By then recovery is over (during it PRR
-        has a burst fewer in flight), and the window has grown by a few packets only.
+        The window after recovery is read one base RTT before the loss's end. By then recovery is over, and the window
+        has grown by a few packets only. During recovery the window would be too small: PRR keeps a burst fewer packets
+        in flight.
         """
         times, window = self.window(flow)
         before, after = np.searchsorted(times, (drop_ns, end_ns - self.rtt_ns), side="right") - 1

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.figures.common import Data
 from analysis.papers.facts import Fact
@@ -54,9 +54,21 @@ class PaperFigure:
 
     @property
     def word(self) -> str:
-        """figure_05a -> 5a, table_1 -> table1, clocks: what a user writes."""
+        """The user's name of the figure: figure_05a -> 5a, table_1 -> table1, clocks."""
         kind, _, number = self.name.partition("_")
         return number.lstrip("0") if kind == "figure" else kind + number
+
+
+class Second(NamedTuple):
+    """A second set of all sweeps that do not vary `key` themselves, which then has `value`."""
+
+    key: str
+    value: str
+
+    @property
+    def suffix(self) -> str:
+        """Of the names of its sweeps, as words after make change them."""
+        return f"-{self.key}-{self.value}"
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,8 @@ class Paper:
     specs: Path
     figures: tuple[PaperFigure, ...]  # in the order of the page
     algorithms: tuple[str, ...] = ("reno",)  # congestion controls, in the order of legends and tables
+    second: Second | None = None  # the same sweeps with one key changed: a column of the page
+    read_beside: Callable[[Path], Any] | None = None  # published numbers from a checkout; raises ValueError
 
     def __post_init__(self) -> None:
         if not KEY.fullmatch(self.key):
@@ -86,9 +100,9 @@ class Paper:
         """The specs of its sweeps, without .yaml."""
         return tuple(sorted(path.stem for path in self.specs.glob("*.yaml")))
 
-    def sweep_name(self, stem: str, smoke: bool = False) -> str:
-        """The directory of a sweep, or of its short version, in results."""
-        return f"{self.key}-{stem}{SMOKE * smoke}"
+    def sweep_name(self, stem: str, smoke: bool = False, suffix: str = "") -> str:
+        """The directory of a sweep, or of its short version, in results; of another set by its suffix."""
+        return f"{self.key}-{stem}{suffix}{SMOKE * smoke}"
 
     def output_name(self, smoke: bool = False) -> str:
         """The directory of its figures in results/figures."""
@@ -100,7 +114,7 @@ class Paper:
 
     @property
     def reasons_name(self) -> str:
-        """What people write about its figures, beside the published page."""
+        """The file with the reasons that people write for its figures, beside the published page."""
         return f"{self.key}-reasons.md"
 
     @property

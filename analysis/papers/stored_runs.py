@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The stored runs that figures are drawn from: rows of the run table, and the small tables that lie beside them.
 
-A figure selects the runs that it draws. Runs that are not valid are never returned; both kinds are remembered, so that
-the figure can name its runs and say how many it left out.
+A figure selects the runs that it draws, and gets valid runs only. The selected runs and those left out are recorded, so
+that the figure can name its runs and say how many it left out.
 """
 
 from __future__ import annotations
@@ -138,6 +138,8 @@ class StoredRuns:
     results: Path
     smoke: bool = False
     conditions: Mapping[str, SweepConditions] = field(default_factory=dict)
+    beside: Any = None  # published numbers, as the paper's `read_beside` returns them
+    suffix: str = ""  # of the sweeps' names: another set of runs
     used: dict[str, StoredRun] = field(default_factory=dict)
     left_out: dict[str, LeftOut] = field(default_factory=dict)
 
@@ -152,8 +154,17 @@ class StoredRuns:
         return imported_runs.outside_sweeps(self.table)
 
     def unselected(self) -> StoredRuns:
-        """The same runs, none of them selected yet; the table is not read again."""
+        """A copy without selected runs, for the next figure. The run table is not read again."""
         runs = replace(self, used={}, left_out={})
+        runs.table = self.table
+        return runs
+
+    def second_set(self) -> StoredRuns | None:
+        """The paper's second set of runs, none of them selected yet; None if there is none."""
+        second = self.paper.second
+        if second is None or self.suffix or not self.table["sweep"].str.contains(second.suffix, literal=True).any():
+            return None
+        runs = replace(self, suffix=second.suffix, conditions={}, used={}, left_out={})
         runs.table = self.table
         return runs
 
@@ -169,7 +180,7 @@ class StoredRuns:
             if not (run["valid"] or run["imported"]):
                 self.left_out[run["run"]] = LeftOut(run.label, run["reasons"], False)
             elif lacking:
-                self.left_out[run["run"]] = LeftOut(run.label, f"tells no {', '.join(lacking)}", True)
+                self.left_out[run["run"]] = LeftOut(run.label, f"has no {', '.join(lacking)}", True)
             else:
                 self.used[run["run"]] = run
                 selected.append(run)
@@ -191,10 +202,10 @@ class StoredRuns:
         return curves
 
     def _of_sweep(self, stem: str) -> pl.DataFrame:
-        return self.table.filter(pl.col("sweep") == self.paper.sweep_name(stem, self.smoke))
+        return self.table.filter(pl.col("sweep") == self.paper.sweep_name(stem, self.smoke, self.suffix))
 
     def controls(self, stem: str) -> frozenset[str]:
-        """Every congestion control of the kernels of a sweep's runs; empty if no run tells."""
+        """Every congestion control of the kernels of a sweep's runs; empty if no run lists them."""
         known: set[str] = set()
         kernels = self._of_sweep(stem).unique(["kernel_digest", "target", "clock"], maintain_order=True)
         for row in kernels.iter_rows(named=True):
@@ -215,7 +226,7 @@ class StoredRuns:
         return f"{name}: no valid run"
 
     def provenance(self) -> dict[str, Any]:
-        """What was selected so far: used runs, and those left out with the reason, for the figure and its page."""
+        """The runs that were used so far, and those left out with the reason, for the figure and its page."""
         used = list(self.used.values())
         return {
             "used": sorted(run.label for run in used),

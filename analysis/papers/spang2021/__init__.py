@@ -4,7 +4,8 @@
 from pathlib import Path
 
 from analysis.papers import clocks
-from analysis.papers.paper import Paper, figures_of
+from analysis.papers.paper import Paper, Second, figures_of
+from analysis.papers.spang2021 import artifact, beside, factors
 
 PAPER = Paper(
     key="spang2021",
@@ -13,7 +14,11 @@ PAPER = Paper(
     specs=Path(__file__).resolve().parents[3] / "experiments/specs/spang2021",
     figures=(
         *figures_of(__name__, __file__),
+        beside.FIGURE,
+        factors.FIGURE,
         clocks.figure(("single-flow-buffers", "reno-depth", "others-depth", "twenty-packets", "ecn")),
     ),
-    algorithms=("reno", "cubic", "bbr", "bbr2", "scalable"),
+    algorithms=("reno", "cubic", "bbr", "bbr2", "bbr3", "scalable_50"),
+    second=Second("mode", "tail-drop"),
+    read_beside=artifact.read,
 )

@@ -8,24 +8,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.figures.common import BLACK, GREY, Data
+from analysis.figures.common import BLACK, GREY, RED, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact
 from analysis.papers.series import bdp, grouped, pooled
+from analysis.papers.spang2021 import notebook
+from analysis.papers.spang2021.artifact import Published
 from analysis.papers.stored_runs import StoredRun
 from analysis.statistics import mean_interval
 from analysis.theory import many_flows
 
 NEEDS = ("depth_p01_packets",)
 SHADE = "#DEDEDE"
+PUBLISHED = RED
 ROOM = 0.92  # of a row for the highest distribution
 ROUGHEST = 48  # bins at most of a distribution: packets are few and rows low
 
 
-def panel(runs: list[StoredRun], times: float) -> Data:
-    """Rows by flows, of runs with one buffer; the rule is `times` BDP / sqrt(n)."""
+def panel(runs: list[StoredRun], times: float, beside: Published | None = None) -> Data:
+    """Rows by flows, of runs with one buffer; the rule is `times` BDP / sqrt(n). `beside`: the published numbers."""
     exact, buffer = bdp(runs[0]), runs[0]["buffer_packets"]
     width = buffer // ROUGHEST + 1
+    cc = runs[0]["cc"]
+    published = {} if beside is None else {
+        row["flows"]: row for row in notebook.near(beside.depths.filter(cc=cc), buffer).iter_rows(named=True)
+    }  # fmt: skip
     rows = []
     for flows, same_flows in grouped(runs, "flows").items():
         values, counts = pooled(same_flows, "queue_depth_packets")
@@ -36,6 +43,7 @@ def panel(runs: list[StoredRun], times: float) -> Data:
                 "flows": flows,
                 "density": bins / counts.sum() / width,
                 "floor": floor,
+                "published": published.get(flows),
                 "below": mean_interval(_share_below(run, floor) for run in same_flows),
                 "used": mean_interval(buffer - run["depth_p01_packets"] for run in same_flows),
                 "p01": mean_interval(run["depth_p01_packets"] for run in same_flows),
@@ -50,9 +58,9 @@ def _share_below(run: StoredRun, floor: float) -> float:
 
 
 def draw(ax: look.Axes, panel: Data, shade: str) -> None:
-    """The rows, least flows at the bottom; each as high as its own largest bin."""
+    """The rows, least flows on top as in the paper; each as high as its own largest bin."""
     width, buffer = panel["width"], panel["buffer"]
-    for at, row in enumerate(panel["rows"]):
+    for at, row in enumerate(reversed(panel["rows"])):
         if row["floor"] > 0:
             ax.fill([0, row["floor"], row["floor"], 0], [at, at, at + 1, at + 1], color=SHADE, linewidth=0, zorder=0)
         height = row["density"] / row["density"].max() * ROOM
@@ -60,19 +68,24 @@ def draw(ax: look.Axes, panel: Data, shade: str) -> None:
         ax.stairs(height + at, edges, baseline=at, fill=True, color=shade, alpha=0.9, linewidth=0, zorder=2)
         ax.plot([row["p01"].value] * 2, [at, at + 0.32], color=BLACK, linewidth=1.0, zorder=3, solid_capstyle="butt")
         ax.axhline(at, color="#C8C8C8", linewidth=0.4, zorder=1)
+        if row["published"]:
+            quantiles = [row["published"][name] for name in ("p01", "p50", "p99")]
+            ax.plot(quantiles, [at + 0.5] * 3, "x", color=PUBLISHED, markersize=3, markeredgewidth=0.8, zorder=4)
     ax.axvline(buffer, color=BLACK, linewidth=0.8, linestyle=":")
     ax.set_xlim(-0.5, buffer * 1.03 + 1)
     ax.set_ylim(0, len(panel["rows"]))
     ax.grid(visible=False)
-    ax.set_yticks(np.arange(len(panel["rows"])) + 0.5, [str(row["flows"]) for row in panel["rows"]])
+    ax.set_yticks(np.arange(len(panel["rows"])) + 0.5, [str(row["flows"]) for row in reversed(panel["rows"])])
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("queue depth (packets)")
 
 
-def legend(figure: look.Figure, times: float) -> None:
+def legend(figure: look.Figure, times: float, panels: list[Data]) -> None:
     """What shade, tick and dots mean, once for all panels, above them."""
     rule = "BDP/√n" if times == 1 else f"{times:g} BDP/√n"
-    text = f"grey: below B − {rule}; dotted line: B; tick: 1st percentile; each row as high as its largest bin"
+    beside = any(row["published"] for panel in panels for row in panel["rows"])
+    text = "red crosses: published p1, p50 and p99; " * beside
+    text += f"grey: below B − {rule}; dotted line: B; tick: 1st percentile; each row as high as its largest bin"
     figure.suptitle(text, fontsize=look.LABEL_POINTS - 0.5, color=GREY, x=0.01, ha="left")
 
 
@@ -83,6 +96,9 @@ def facts(panel: Data, what: str, paper: str) -> list[Fact]:
         rule = min(panel["buffer"] - row["floor"], panel["buffer"])
         where = f"{what}, n = {row['flows']}"
         rows.append(Fact(f"{where}: B less the 1st percentile of depth", paper, rule, row["used"], "packets"))
+        if row["published"]:
+            said = f"published: {row['published']['buffer_packets'] - row['published']['p01']} packets"
+            rows[-1] = rows[-1]._replace(paper=said)
         if row["floor"] > 0:
             rows.append(Fact(f"{where}: share of packets in the shaded region", "", 0.0, row["below"], ""))
     return rows

@@ -7,16 +7,27 @@ Delta is the larger of p99 / (BDP/n) and (BDP/n) / p1 (first paper, definition i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from analysis.figures import algorithms
 from analysis.figures.common import GREY, Data
 from analysis.papers import look
-from analysis.papers.facts import Fact, absent
-from analysis.papers.series import bdp, series
-from analysis.papers.stored_runs import StoredRun
+from analysis.papers.facts import Fact, absent, exactly
+from analysis.papers.series import bdp, grouped, series
+from analysis.papers.spang2021 import notebook
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 NEEDS = ("window_p01_packets", "window_p99_packets")
 SIDESTEP = 1.05
+
+
+class Ends(NamedTuple):
+    """2.5th and 95th percentile of congestion windows over BDP/n, by the notebook's estimator."""
+
+    ours: tuple[float, float]
+    published: tuple[float, ...] | None
 
 
 def curve(runs: list[StoredRun], by: str) -> Data:
@@ -28,12 +39,36 @@ def curve(runs: list[StoredRun], by: str) -> Data:
     }
 
 
+def as_notebook(runs: StoredRuns, stem: str, by: str) -> dict[str, dict[float, Ends]]:
+    """By algorithm and flows or buffer: both ends by the notebook's estimator, ours and the published ones, each a mean
+    over the buffers and flows that both have.
+    """
+    ends: dict[str, dict[float, Ends]] = {}
+    for cc in runs.paper.algorithms:
+        for x, group in grouped(runs.select(stem, cc=cc, imported=False), by).items():
+            ours = notebook.over_buffers(group)
+            if ours is None:
+                continue
+            points = {(run["flows"], run["buffer_packets"]) for run in group}
+            published = []
+            for n, buffer in points if runs.beside is not None else ():
+                rows = notebook.near(runs.beside.deltas.filter(cc=cc, flows=n), buffer)
+                published += rows.select("lower", "upper").rows()
+            mean = tuple(np.mean(published, axis=0).tolist()) if len(published) == len(points) else None
+            ends.setdefault(cc, {})[x] = Ends(ours, mean)
+    return ends
+
+
 def _over_share(run: StoredRun, column: str) -> float | None:
     return None if run[column] is None else run[column] * run["flows"] / bdp(run)
 
 
-def draw(ax: look.Axes, data: Data, x_label: str, log_x: bool) -> None:
+def draw(
+    ax: look.Axes, data: Data, x_label: str, log_x: bool, ends: dict[str, dict[float, Ends]] | None = None
+) -> None:
     """99th percentiles filled, 1st percentiles hollow, a colour for each algorithm; the line at 1 is the fair share."""
+    from matplotlib.lines import Line2D
+
     present, missing = look.split(data)
     if not present:
         look.absent(ax, "no valid run")
@@ -63,7 +98,28 @@ def draw(ax: look.Axes, data: Data, x_label: str, log_x: bool) -> None:
             ax.plot(x, y, algorithms.marker(cc) + "-", color=shade, linewidth=0.5,
                     markerfacecolor=shade if end == "upper" else "white", markeredgewidth=0.8)  # fmt: skip
     ax.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
-    look.legend_right(ax, dict.fromkeys(present, ""), missing)
+    more: list[look.Artist] = []
+    for cc, of_cc in (ends or {}).items():
+        shade = algorithms.color(cc)
+        for where, both in of_cc.items():
+            if both.published:
+                ax.plot([where, where], both.published, "x", color=shade, markersize=3, markeredgewidth=0.7)
+                more = [
+                    Line2D([], [], color=GREY, marker="x", linestyle="none", label="published (cwnd,\np2.5 and p95)")
+                ]
+    look.legend_right(ax, dict.fromkeys(present, ""), missing, more)
+
+
+def facts_as_notebook(ends: dict[str, dict[float, Ends]], where: str) -> list[Fact]:
+    """Both ends of each algorithm by the notebook's estimator, beside the published ones."""
+    rows = []
+    for cc, of_cc in ends.items():
+        for x, both in of_cc.items():
+            for number, end in enumerate(("2.5th", "95th")):
+                said = f"published: {both.published[number]:.3g}" if both.published else ""
+                what = f"{algorithms.name(cc)}, {where.format(x)}: {end} percentile of cwnd over BDP/n (notebook)"
+                rows.append(Fact(what, said, None, exactly(both.ours[number]), ""))
+    return rows
 
 
 def facts(data: Data, where: str, paper: dict[str, str], only: Sequence[float] | None = None) -> list[Fact]:

@@ -25,10 +25,10 @@ from analysis.theory.single_flow import drained_packets
 CAPTION = "the queue over time of one Reno, Cubic, BBR and Scalable flow, B = BDP, and what share of it each drains."
 SWEEPS = ("single-flow",)
 NEEDS = ("utilization_p01",)  # null in runs without packets
-CCS = ("reno", "cubic", "bbr", "scalable")
+CCS = ("reno", "cubic", "bbr", "scalable_50")
 COLUMNS = 700  # of an axis of COLUMN_IN at PNG_DPI
 PAPER = {  # its 3.6
-    "reno": "a full BDP, (almost) empty", "cubic": "60-70 %", "bbr": "about 25 %", "scalable": "11-25 %",
+    "reno": "a full BDP, (almost) empty", "cubic": "60-70 %", "bbr": "about 25 %", "scalable_50": "11-25 %",
 }  # fmt: skip
 SACKS = f"in recovery {ACKS_TOGETHER}, so packets come in bursts; the least depth lies between two"
 
@@ -107,8 +107,8 @@ def _draw_panel(ax: look.Axes, panel: Data) -> None:
 def _percent(share: Interval | None) -> str:
     if share is None:
         return "an unknown share"
-    spread = "" if share.low is None or share.high is None else f" ({share.low:.0%} to {share.high:.0%})"
-    return f"{share.value:.0%}{spread}"
+    value, low, high = (f"{end:.0%}" for end in (share.value, *share.ends))
+    return value if value == low == high else f"{value} ({low} to {high})"
 
 
 def facts(data: Data) -> list[Fact]:
@@ -121,7 +121,7 @@ def facts(data: Data) -> list[Fact]:
             continue
         falls = drained_packets(cc, panel["buffer"], panel["bdp"])
         rule = None if falls is None else falls / panel["bdp"]
-        why = SACKS if cc in ("cubic", "scalable") else _of_probes(panel) if cc == "bbr" else ""
+        why = SACKS if cc in ("cubic", "scalable_50") else _of_probes(panel) if cc == "bbr" else ""
         rows.append(Fact(f"{algorithms.name(cc)} drains", PAPER[cc], rule, panel["drained"], "BDP", why))
         if cc != "bbr":  # BBR's probe lasts one RTT: a mean over one RTT flattens it
             what = f"{algorithms.name(cc)}, to the least mean over one RTT"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,12 @@ CAPTION = (
 SWEEPS = ("single-flow-buffers",)
 CLIFF_PACKETS = 20  # first paper, 3.6
 BURSTS_AT = (CLIFF_PACKETS / 2, CLIFF_PACKETS)  # buffers with which bursts are shown
-TICKS = (2, 5, 20, 50, 200, 500)  # close enough to read both, far enough not to touch
+COLUMN = 16  # characters that fit into a column
+TICKS = (2, 20, 200)  # close enough to read both, far enough not to touch
 # 3.6: "well-predicted by our models above a queue depth of about twenty packets. Below ... falls off quickly"; for BBR
 # "no utilization 'cliff' below 20 packets".
 PAPER = "as the model above about 20 packets, falls off quickly below"
-PAPER_BBR = "as the model, no cliff below 20 packets"
+PAPERS = {"bbr": "as the model, no cliff below 20 packets", "bbr3": ""}  # BBRv3 is younger than the paper
 
 
 def prepare(runs: StoredRuns) -> Data:
@@ -48,11 +50,12 @@ def _panel(selected: list[StoredRun]) -> Data:
     sizes, counts = pooled(of_shown, "burst_packets")
     packets = sizes * counts
     buffers = np.geomspace(min(measured), max(measured), 400)
+    line = [single_flow.min_utilization(cc, buffer, exact) for buffer in buffers]
     return {
         "bdp": exact,
         "measured": measured,
         "model": {buffer: single_flow.min_utilization(cc, buffer, exact) for buffer in measured},
-        "line": np.array([buffers, [single_flow.min_utilization(cc, buffer, exact) for buffer in buffers]]),
+        "line": None if None in line else np.array([buffers, line]),  # the paper has no model of BBRv2 and BBRv3
         "bursts_at": f"{shown[0]} to {shown[-1]}" if len(shown) > 1 else f"{shown[0]}",
         # Share of packets that came in a burst of so many or more
         "bursts": np.array([sizes, packets[::-1].cumsum()[::-1] / packets.sum()]),
@@ -82,7 +85,7 @@ def draw(data: Data) -> look.Figure:
             if ax is not axes[0, 0] and ax is not axes[1, 0]:
                 ax.tick_params(labelleft=False)
         if "absent" in panel:
-            look.absent(upper, panel["absent"].replace(", ", ",\n"))
+            look.absent(upper, textwrap.fill(panel["absent"], COLUMN))
             lower.set_visible(False)
             upper.set_xticks([])
             upper.set_yticks([])
@@ -95,8 +98,9 @@ def draw(data: Data) -> look.Figure:
 
 
 def _draw_utilization(ax: look.Axes, cc: str, panel: Data, bottom: float) -> None:
-    buffers, utilization = panel["line"]
-    ax.plot(buffers, utilization * 100, "--", color=BLACK, linewidth=0.8, zorder=1)
+    if panel["line"] is not None:
+        buffers, utilization = panel["line"]
+        ax.plot(buffers, utilization * 100, "--", color=BLACK, linewidth=0.8, zorder=1)
     measured = {buffer: share.scaled(100) for buffer, share in panel["measured"].items()}
     ax.plot(list(measured), [share.value for share in measured.values()], color=algorithms.color(cc), linewidth=0.5)
     look.interval_bars(ax, measured, measured.values(), algorithms.color(cc), algorithms.marker(cc))
@@ -108,7 +112,7 @@ def _draw_utilization(ax: look.Axes, cc: str, panel: Data, bottom: float) -> Non
     ax.minorticks_off()
     ax.set_xlim(left, right)
     ax.set_ylim(bottom, 101.5)
-    ax.set_xlabel("buffer (packets)")
+    ax.set_xlabel("B (packets)")
     ax.axvline(panel["bdp"], color=GREY, linewidth=0.6, linestyle=":")
     small = {"va": "baseline", "ha": "right", "fontsize": look.FOOTER_POINTS + 1, "color": GREY}
     look.note(ax, "BDP", (panel["bdp"], 0.02), (-2, 0), xycoords=("data", "axes fraction"), **small)
@@ -125,7 +129,7 @@ def _draw_bursts(ax: look.Axes, cc: str, panel: Data, largest: float, rarest: fl
     ax.set_xlim(0, largest * 1.08 + 1)
     ax.set_ylim(rarest / 2, 200)
     ax.minorticks_off()
-    ax.set_xlabel(f"burst k (packets)\nB = {panel['bursts_at']} packets")
+    ax.set_xlabel(f"k (packets)\nB = {panel['bursts_at']}")
 
 
 def facts(data: Data) -> list[Fact]:
@@ -136,7 +140,7 @@ def facts(data: Data) -> list[Fact]:
         if "absent" in panel:
             rows.append(absent(panel["absent"], "drawn in panel d"))
             continue
-        paper = PAPER_BBR if cc == "bbr" else PAPER
+        paper = PAPERS.get(cc, PAPER)
         wanted = (5, CLIFF_PACKETS, 0.25 * panel["bdp"], panel["bdp"])
         for buffer in dict.fromkeys(nearest(panel["measured"], value) for value in wanted):
             what = f"{who}: utilization with B = {buffer} packets ({buffer / panel['bdp']:.2f} BDP)"
@@ -144,7 +148,7 @@ def facts(data: Data) -> list[Fact]:
         off = [
             abs(share.value - panel["model"][buffer])
             for buffer, share in panel["measured"].items()
-            if buffer >= CLIFF_PACKETS
+            if buffer >= CLIFF_PACKETS and panel["model"][buffer] is not None
         ]
         if off:
             what = f"{who}: largest distance from the model, B of {CLIFF_PACKETS} packets or more"

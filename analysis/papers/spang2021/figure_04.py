@@ -9,7 +9,7 @@ from analysis.papers import look
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import bdp, grouped
-from analysis.papers.spang2021 import depths
+from analysis.papers.spang2021 import depths, notebook
 from analysis.papers.stored_runs import StoredRuns
 
 CAPTION = (
@@ -17,7 +17,7 @@ CAPTION = (
     "says that the queue does not fall into the shaded region."
 )
 SWEEPS = ("reno-depth",)
-RULE = 1.0  # x BDP/sqrt(n), as the paper shades it
+RULE = notebook.SHADED  # x BDP/sqrt(n): every version of the notebook shades this, the caption says BDP/sqrt(n)
 # Caption: "As the number of flows increases, the queue stays close to its maximum value ... they are a good estimate"
 PAPER = "BDP/√n is a good estimate"
 
@@ -25,7 +25,9 @@ PAPER = "BDP/√n is a good estimate"
 def prepare(runs: StoredRuns) -> Data:
     """One panel for each buffer, the largest first."""
     by_buffer = grouped(runs.select(SWEEPS[0], needs=depths.NEEDS, cc="reno"), "buffer_packets")
-    panels = [depths.panel(same_buffer, RULE) for _, same_buffer in sorted(by_buffer.items(), reverse=True)]
+    panels = [
+        depths.panel(same_buffer, RULE, runs.beside) for _, same_buffer in sorted(by_buffer.items(), reverse=True)
+    ]
     over = [by_buffer[panel["buffer"]][0]["buffer_packets"] / bdp(by_buffer[panel["buffer"]][0]) for panel in panels]
     return {"panels": panels, "over": over, "provenance": runs.provenance()}
 
@@ -41,7 +43,7 @@ def draw(data: Data) -> look.Figure:
         ax.set_title(f"B = {over:.2g} BDP ({panel['buffer']} packets)", loc="left", pad=3)
     axes[0, 0].set_ylabel("Reno flows")
     if panels:
-        depths.legend(figure, RULE)
+        depths.legend(figure, RULE, panels)
     return figure
 
 

@@ -12,6 +12,7 @@ from analysis.papers.facts import Fact, absent
 from analysis.papers.least_buffers import NO_LEAST, LeastBuffer, least_buffers
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import bdp, pooled
+from analysis.papers.spang2021.artifact import Published
 from analysis.papers.spang2021.searches import NONEMPTY, USED
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Bounds, Interval, PowerLaw, mean_interval, power_law
@@ -29,15 +30,29 @@ LEAST_WINDOW = 4.0  # packets; twice what Theorem 6 asks for, as windows vary by
 MANY = 4  # flows: the most of the few that often all lose at once (see `_together`); chosen with the points known
 PAPER = '"follows a square-root of n rule for TCP Reno"'  # 5.1, as the next
 PAPER_OTHERS = '"similar buffer requirements for a large numbers of flows (and smaller ... for smaller numbers"'
-RULES = {"reno": "BDP", "cubic": "3/7 BDP", "scalable": "1/7 BDP", "bbr": "1/4 BDP"}  # Table 1
+RULES = {"reno": "BDP", "cubic": "3/7 BDP", "scalable_50": "1/7 BDP", "bbr": "1/4 BDP"}  # Table 1
 SIDESTEP = 1.06  # so that algorithms do not hide each other
 
 
 def prepare(runs: StoredRuns) -> Data:
     """Of each algorithm: bounds by flows, the fitted law, and mean windows at the least buffer."""
     curves = {cc: _curve(runs, cc) for cc in runs.paper.algorithms}
+    published = {} if runs.beside is None else _published(runs.beside)
     exact = next((curve["bdp"] for curve in curves.values() if "bdp" in curve), math.nan)
-    return {"curves": curves, "bdp": exact, "provenance": runs.provenance()}
+    return {"curves": curves, "published": published, "bdp": exact, "provenance": runs.provenance()}
+
+
+def _published(beside: Published) -> dict[str, dict[int, tuple[int, int]]]:
+    """By algorithm and flows: the published least buffer by the notebook's criterion, which is ours in these packets,
+    and the next smaller one that was tried.
+    """
+    brackets: dict[str, dict[int, tuple[int, int]]] = {}
+    for (cc, flows), rows in beside.depths.group_by("cc", "flows", maintain_order=True):
+        enough = rows.filter(rows["p01"] >= 1)["buffer_packets"].to_list()
+        if enough:
+            below = [buffer for buffer in rows["buffer_packets"] if buffer < min(enough)]
+            brackets.setdefault(cc, {})[flows] = (max(below, default=0), min(enough))
+    return brackets
 
 
 def _curve(runs: StoredRuns, cc: str) -> Data:
@@ -96,9 +111,12 @@ def draw(data: Data) -> look.Figure:
     flows = sorted({n for curve in present.values() for n in curve["points"]})
     look.log2_axis(ax, flows, 1.3)
     for at, (cc, curve) in enumerate(present.items()):
-        _draw_points(ax, cc, curve, SIDESTEP ** (at - (len(present) - 1) / 2))
+        step = SIDESTEP ** (at - (len(present) - 1) / 2)
+        _draw_points(ax, cc, curve, step)
+        for n, (_, least) in data["published"].get(cc, {}).items():
+            ax.plot(n * step, least, "x", color=algorithms.color(cc), markersize=3.2, markeredgewidth=0.7)
     _draw_rules(ax, data, present, flows)
-    _draw_legend(ax, present, missing)
+    _draw_legend(ax, present, missing, bool(data["published"]))
     return figure
 
 
@@ -138,7 +156,7 @@ def window_edge(curve: Data) -> float | None:
     return math.sqrt(max(large) * min(small)) if small and large else None
 
 
-def _draw_legend(ax: look.Axes, present: Data, missing: list[str]) -> None:
+def _draw_legend(ax: look.Axes, present: Data, missing: list[str], beside: bool) -> None:
     from matplotlib.lines import Line2D
 
     more = [Line2D([], [], color=BLACK, linestyle="--", label="BDP/√n")]
@@ -147,6 +165,9 @@ def _draw_legend(ax: look.Axes, present: Data, missing: list[str]) -> None:
         more.append(Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label=text))
     if any(not least.is_known for curve in present.values() for least in curve["points"].values()):
         more.append(Line2D([], [], color=GREY, linestyle=":", label=NO_LEAST))
+    if beside:
+        text = "published, least\nof the buffers tried"
+        more.append(Line2D([], [], color=GREY, marker="x", linestyle="none", label=text))
     laws = {cc: power_text(curve["law"]) if curve["law"] else "" for cc, curve in present.items()}
     look.legend_right(ax, laws, missing, more)
 
@@ -179,6 +200,9 @@ def facts(data: Data) -> list[Fact]:
             rule = single_flow.single_flow_buffer(cc, curve["bdp"]) if n == 1 else None
             predicted = many_flows.sqrt_rule(curve["bdp"], n) if rule is None else rule
             paper = RULES.get(cc, "") if n == 1 else "BDP/√n" if cc == "reno" else "similar for large n"
+            if n in data["published"].get(cc, {}):
+                low, high = data["published"][cc][n]
+                paper += f"; published: {low} to {high} packets"
             rows.append(_fact(what, paper, predicted, least, n))
         for n, least in curve["used"].items():
             what = f"{who}, n = {n}: least buffer for a utilization of {USED.enough:g}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from functools import partial
 
 from analysis.figures import algorithms
@@ -10,7 +11,7 @@ from analysis.figures.common import Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, absent
 from analysis.papers.paper import PaperFigure
-from analysis.papers.spang2021 import depths
+from analysis.papers.spang2021 import depths, notebook
 from analysis.papers.stored_runs import StoredRuns
 
 CAPTION = (
@@ -18,7 +19,8 @@ CAPTION = (
     "region below 2 BDP/sqrt(n) under a full buffer is shaded, as the paper shades it."
 )
 SWEEPS = ("others-depth",)
-RULE = 2.0
+RULE = notebook.SHADED
+COLUMN = 16  # characters that fit into a column
 # Caption: "2BDP/sqrt(n), which tends to overestimate the required buffer"
 PAPER = "2 BDP/√n tends to overestimate it"
 
@@ -26,7 +28,9 @@ PAPER = "2 BDP/√n tends to overestimate it"
 def prepare(runs: StoredRuns) -> Data:
     """One panel for each algorithm; of those without runs, why."""
     others = [cc for cc in runs.paper.algorithms if cc != "reno"]
-    panels = runs.by_algorithm(SWEEPS[0], partial(depths.panel, times=RULE), ccs=others, needs=depths.NEEDS)
+    panels = runs.by_algorithm(
+        SWEEPS[0], partial(depths.panel, times=RULE, beside=runs.beside), ccs=others, needs=depths.NEEDS
+    )
     return {"panels": panels, "provenance": runs.provenance()}
 
 
@@ -36,13 +40,14 @@ def draw(data: Data) -> look.Figure:
     for ax, (cc, panel) in zip(axes[0], data["panels"].items(), strict=True):
         ax.set_title(algorithms.name(cc), color=algorithms.color(cc), loc="left", pad=3)
         if "absent" in panel:
-            look.absent(ax, panel["absent"].replace(", ", ",\n"))
+            look.absent(ax, textwrap.fill(panel["absent"], COLUMN))
             ax.set_xticks([])
             ax.set_yticks([])
             continue
         depths.draw(ax, panel, algorithms.color(cc))
+        ax.set_xlabel("depth (packets)")
     axes[0, 0].set_ylabel("flows")
-    depths.legend(figure, RULE)
+    depths.legend(figure, RULE, [panel for panel in data["panels"].values() if "absent" not in panel])
     return figure
 
 

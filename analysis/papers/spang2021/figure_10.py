@@ -6,12 +6,13 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.figures import algorithms
-from analysis.figures.common import BLACK, GREY, Data
+from analysis.figures.common import BLACK, GREY, RED, Data
 from analysis.papers import look
 from analysis.papers.columns import IS_ONE_BDP
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import bdp, grouped, series
+from analysis.papers.spang2021 import notebook
 from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory import many_flows
@@ -20,7 +21,8 @@ CAPTION = (
     "how many Reno flows lose a packet in a base RTT in which any does, against the number of flows, B = 1 BDP; with "
     "the bound that Theorem 5 needs."
 )
-SWEEPS = ("reno-depth",)
+SWEEPS = ("reno-depth", "published")
+SIDESTEP = 1.08  # so that markers do not hide each other
 PLOTTED_DELTA = 2.0  # "The bound n^2/(2 BDP) + sqrt(n) of Theorem 5 is also plotted" (5.6)
 PAPER = "a good estimate for few flows, an overestimate for many"
 
@@ -28,6 +30,7 @@ PAPER = "a good estimate for few flows, an overestimate for many"
 def prepare(runs: StoredRuns) -> Data:
     """Mean and 99th percentile over such RTTs, by flows, of the runs whose buffer is one BDP."""
     selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=("utilization_p01",), cc="reno")
+    as_published = runs.select(SWEEPS[1], imported=False, cc="reno", buffer_packets=notebook.LOSERS_BUFFER)
     flows = list(grouped(selected, "flows"))
     exact = bdp(selected[0]) if selected else None
     dense = np.geomspace(flows[0], flows[-1], 200) if flows else np.empty(0)
@@ -35,6 +38,10 @@ def prepare(runs: StoredRuns) -> Data:
         "mean": series(selected, "flows", "flows_losing_per_rtt"),
         "p99": series(selected, "flows", lambda run: run.percentile("flows_losing", 99)),
         "delta": series(selected, "flows", "delta"),
+        "in_5ms": series(as_published, "flows", notebook.losers_in_5ms),
+        "published": {}
+        if runs.beside is None
+        else {row["flows"]: row["mean"] for row in runs.beside.losers.filter(cc="reno").iter_rows(named=True)},
         "bound": {n: many_flows.flows_seeing_loss(exact, n, PLOTTED_DELTA) for n in flows if exact},
         "line": np.array([dense, [many_flows.flows_seeing_loss(exact or 1, n, PLOTTED_DELTA) for n in dense]]),
         "bdp": exact,
@@ -62,6 +69,13 @@ def draw(data: Data) -> look.Figure:
     ax.plot([], [], "o-", color=shade, linewidth=0.5, label="mean")
     ax.plot(list(data["p99"]), [estimate.value for estimate in data["p99"].values()], "_", color=shade, markersize=6,
             markeredgewidth=1.0, label="99th percentile")  # fmt: skip
+    if data["in_5ms"]:
+        means = [estimate.value for estimate in data["in_5ms"].values()]
+        ax.plot([n * SIDESTEP for n in data["in_5ms"]], means, "s", color=shade, markersize=2.6, mfc="white",
+                label=f"mean in 5 ms, B = {notebook.LOSERS_BUFFER}")  # fmt: skip
+    if data["published"]:
+        ax.plot(list(data["published"]), list(data["published"].values()), "x", color=RED, markersize=3.5,
+                label="published: mean in 5 ms")  # fmt: skip
     ax.set_xlabel("Reno flows n")
     ax.set_ylabel("flows with a loss,\nof a base RTT with any")
     ax.legend(loc="upper left", frameon=False, handlelength=1.6)
@@ -74,6 +88,10 @@ def facts(data: Data) -> list[Fact]:
     for n, bound in data["bound"].items():
         mean = data["mean"].get(n)
         rows.append(Fact(f"n = {n}: flows that lose in an RTT, mean", PAPER, bound, mean, "flows"))
+        if n in data["in_5ms"]:
+            said = f"published: {data['published'][n]:.3g}" if n in data["published"] else ""
+            what = f"n = {n}: flows that lose in 5 ms, B = {notebook.LOSERS_BUFFER} packets, mean"
+            rows.append(Fact(what, said, None, data["in_5ms"][n], "flows"))
         what = f"n = {n}: flows that lose in an RTT, 99th percentile"
         delta = data["delta"].get(n)
         if delta and data["bdp"]:

@@ -14,29 +14,30 @@ from analysis.papers.spang2021 import fairness
 from analysis.papers.stored_runs import StoredRuns
 
 CAPTION = "how far from the fair share windows are (Delta-almost fairness) against the number of flows, B = BDP."
-SWEEPS = ("reno-depth", "fairness-flows")  # Reno's are those of Figure 4
+SWEEPS = ("reno-depth", "fairness-flows", "published")  # Reno's are those of Figure 4
 PAPER = "Δ and 1/Δ slowly increase with n"
 
 
 def prepare(runs: StoredRuns) -> Data:
     """By number of flows."""
     curves: Data = {}
-    for stem, ccs in zip(SWEEPS, (("reno",), runs.paper.algorithms[1:]), strict=True):
+    for stem, ccs in zip(SWEEPS[:2], (("reno",), runs.paper.algorithms[1:]), strict=True):
         curve = partial(fairness.curve, by="flows")
         curves |= runs.by_algorithm(stem, curve, IS_ONE_BDP, ccs=ccs, needs=fairness.NEEDS)
-    return {"curves": curves, "provenance": runs.provenance()}
+    return {"curves": curves, "ends": fairness.as_notebook(runs, SWEEPS[-1], "flows"), "provenance": runs.provenance()}
 
 
 def draw(data: Data) -> look.Figure:
     """One axes."""
     figure, axes = look.new_figure(look.PAGE_IN * 0.62, 2.7)
-    fairness.draw(axes[0, 0], data["curves"], "flows n", log_x=True)
+    fairness.draw(axes[0, 0], data["curves"], "flows n", log_x=True, ends=data["ends"])
     return figure
 
 
 def facts(data: Data) -> list[Fact]:
     """For each algorithm and number of flows."""
-    return fairness.facts(data["curves"], "n = {}", dict.fromkeys(data["curves"], PAPER))
+    rows = fairness.facts(data["curves"], "n = {}", dict.fromkeys(data["curves"], PAPER))
+    return rows + fairness.facts_as_notebook(data["ends"], "n = {}, mean over buffers")
 
 
 FIGURE = PaperFigure("figure_11a", CAPTION, SWEEPS, prepare, draw, facts)

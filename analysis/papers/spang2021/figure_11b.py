@@ -13,7 +13,7 @@ from analysis.papers.spang2021 import fairness
 from analysis.papers.stored_runs import StoredRuns
 
 CAPTION = "how far from the fair share the windows of 16 flows are (Delta-almost fairness) against the buffer."
-SWEEPS = ("fairness-buffers",)
+SWEEPS = ("fairness-buffers", "published")
 # 5.6: "For Cubic, Reno, and Scalable, Delta is about 4. For BBR, it is about 10. Delta does not depend on the buffer
 # size"; "Delta^-1 slowly decreases with buffer size, and approaches 0.5".
 PAPER, PAPER_BBR = "about 4, whatever B", "about 10, whatever B"
@@ -23,20 +23,25 @@ def prepare(runs: StoredRuns) -> Data:
     """By buffer."""
     curve = partial(fairness.curve, by="buffer_packets")
     curves = runs.by_algorithm(SWEEPS[0], curve, needs=fairness.NEEDS)
-    return {"curves": curves, "provenance": runs.provenance()}
+    return {
+        "curves": curves,
+        "ends": fairness.as_notebook(runs, SWEEPS[-1], "buffer_packets"),
+        "provenance": runs.provenance(),
+    }
 
 
 def draw(data: Data) -> look.Figure:
     """One axes."""
     figure, axes = look.new_figure(look.PAGE_IN * 0.62, 2.7)
-    fairness.draw(axes[0, 0], data["curves"], "buffer (packets), 16 flows", log_x=False)
+    fairness.draw(axes[0, 0], data["curves"], "buffer (packets), 16 flows", log_x=False, ends=data["ends"])
     return figure
 
 
 def facts(data: Data) -> list[Fact]:
     """For each algorithm and buffer."""
     paper = {cc: PAPER_BBR if cc == "bbr" else PAPER for cc in data["curves"]}
-    return fairness.facts(data["curves"], "B = {} packets", paper)
+    rows = fairness.facts(data["curves"], "B = {} packets", paper)
+    return rows + fairness.facts_as_notebook(data["ends"], "B = {} packets, mean over all n")
 
 
 FIGURE = PaperFigure("figure_11b", CAPTION, SWEEPS, prepare, draw, facts)

@@ -128,4 +128,16 @@ def facts(data: Data) -> list[Fact]:
     return rows
 
 
-FIGURE = PaperFigure("table_1", CAPTION, SWEEPS, prepare, draw, facts)
+def table(data: Data) -> str:
+    """The same as text, for readers of the page."""
+    lines = ["| " + " | ".join(column.title for column in COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
+    for row in data["rows"]:
+        predicted = "–" if row.predicted is None else f"{row.predicted:.3g}"
+        measured = "–" if row.measured is None else row.measured.text(3)
+        checks = "<br>".join(_marked(condition) for condition in row.conditions)
+        cells = (row.rule, row.assumes, row.source, checks, predicted, measured, row.verdict)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+FIGURE = PaperFigure("table_1", CAPTION, SWEEPS, prepare, draw, facts, table)

@@ -21,6 +21,8 @@ from analysis.statistics import Interval, mean_interval
 from analysis.theory import many_flows, single_flow
 
 SMALL = "twenty-packets"
+FALLING = ("reno", "cubic", "scalable_50")  # to a fixed share of their window at a loss
+LONE = (*FALLING, "bbr")
 MAY_BE_EMPTY = 1 - NONEMPTY.enough
 FLOWS = 16  # of the paper's own examples (Figures 7, 8 and 11b)
 NEARNESS = {True: f"within {NEAR:.0%}", False: f"not within {NEAR:.0%}", None: "open"}
@@ -63,7 +65,7 @@ class RuleRow(NamedTuple):
 
 def rows(runs: StoredRuns) -> list[RuleRow]:
     """All rows, in the paper's order."""
-    lone = {cc: _search(runs, cc, 1) for cc in single_flow.ALGORITHMS}
+    lone = {cc: _search(runs, cc, 1) for cc in LONE}
     searched = runs.select(NONEMPTY.stem, needs=(NONEMPTY.column,), cc="reno")
     flows = nearest({run["flows"] for run in searched} or {FLOWS}, FLOWS)
     reno, bbr = _search(runs, "reno", int(flows)), _search(runs, "bbr", int(flows))
@@ -87,8 +89,8 @@ def _search(runs: StoredRuns, cc: str, flows: int) -> RunsAtLeast | None:
 
 def _one_flow(runs: StoredRuns, lone: dict[str, RunsAtLeast | None]) -> list[RuleRow]:
     silence = conditions.silence(runs)
-    far = {cc: distance for cc in single_flow.DECREASE if (distance := _distance(lone[cc], cc))}
-    falls = {cc: conditions.falls(runs, cc) for cc in single_flow.DECREASE}
+    far = {cc: distance for cc in FALLING if (distance := _distance(lone[cc], cc))}
+    falls = {cc: conditions.falls(runs, cc) for cc in FALLING}
     lossy = lone["bbr"].mean("loss_events") if lone["bbr"] else None
     in_place_of_a_fall = Assumption(
         f"loss events a run: {conditions.rounded(lossy)}", None if lossy is None else lossy > 0
@@ -108,7 +110,7 @@ def _one_flow(runs: StoredRuns, lone: dict[str, RunsAtLeast | None]) -> list[Rul
         RuleRow("(1/b − 1) BDP", f"falls to b W: largest distance over the rule of {', '.join(far)}", "3.5",
                 list(falls.values()), 0.0, _largest(list(far.values())), "distance", ""),
         single("3/7 BDP", "Cubic", "cubic"),
-        single("1/7 BDP", "Scalable", "scalable"),
+        single("1/7 BDP", "Scalable", "scalable_50"),
         single("1/4 BDP", "BBR while it probes for bandwidth, with loss", "bbr"),
     ]  # fmt: skip
 

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: MIT
+"""Our depths less the published ones, point by point (BESIDE=path), with the shares that are near.
+
+The published run of a point is one draw. It is inside our runs' spread if it lies in their 95 % prediction interval,
+widened by the packet to which both are rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from analysis.figures import algorithms
+from analysis.figures.common import BLACK, GREY, Data
+from analysis.papers import look
+from analysis.papers.facts import Fact, exactly
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import bdp, grouped
+from analysis.papers.spang2021.artifact import Published
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.statistics import CONFIDENCE, Interval
+
+CAPTION = (
+    "depth of the queue at the points of the published runs: 1st, 50th and 99th percentile, ours less the published "
+    "one. A marker is a number of flows and a buffer; lines are at 0.03 and 0.08 BDP. `published.yaml` has the points, "
+    "`artifact.py` how a published reading is turned into a depth."
+)
+STEM = "published"
+PERCENTILES = {"p01": "1st percentile", "p50": "median", "p99": "99th percentile"}
+NEAR, FAR = 0.03, 0.08  # of a BDP
+ROUNDING = 1.0  # packets
+LEAST_FLOWS = (1, 4, 16, 64)  # whose least buffers are compared
+ABOUT_ONE_BDP = (153, 175)  # buffers between which the paper's 166 lies
+ROOMS_OF = (16, 32, 64)
+NO_DATA = "give BESIDE=path of a checkout\nof the published data"
+
+
+class Point(NamedTuple):
+    """One quantile at one point, in packets."""
+
+    cc: str
+    flows: int
+    buffer: int
+    which: str  # of PERCENTILES
+    ours: tuple[float, ...]  # a number a run
+    published: int | None
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.ours))
+
+    @property
+    def difference(self) -> float:
+        return math.nan if self.published is None else self.mean - self.published
+
+    @property
+    def is_inside(self) -> bool | None:
+        """Whether the published run may be another one of ours; None if a single run has no spread."""
+        count = len(self.ours)
+        if self.published is None or count < 2:
+            return None
+        spread = float(np.std(self.ours, ddof=1)) * math.sqrt(1 + 1 / count)
+        return bool(abs(self.difference) <= stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) * spread + ROUNDING)
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """Every point, with the published number where there is one."""
+    selected = runs.select(STEM, needs=tuple(f"depth_{name}_packets" for name in PERCENTILES))
+    points, curves = [], {}
+    for cc in runs.paper.algorithms:
+        own = [run for run in selected if run["cc"] == cc]
+        if own:
+            points += _points(cc, own, runs.beside)
+            curves[cc] = ""
+    exact = bdp(selected[0]) if selected else math.nan
+    return {"points": points, "ccs": list(curves), "bdp": exact, "beside": runs.beside is not None,
+            "least": {"ours": _least(points, "ours"), "published": _least(points, "published")},
+            "provenance": runs.provenance()}  # fmt: skip
+
+
+def _points(cc: str, own: list[StoredRun], beside: Published | None) -> list[Point]:
+    published = {}
+    if beside is not None:
+        for row in beside.depths.iter_rows(named=True):
+            published[row["cc"], row["flows"], row["buffer_packets"]] = row
+    points = []
+    for flows, same in grouped(own, "flows").items():
+        for buffer, runs in grouped(same, "buffer_packets").items():
+            row = published.get((cc, flows, buffer), {})
+            for which in PERCENTILES:
+                ours = tuple(float(run[f"depth_{which}_packets"]) for run in runs)
+                points.append(Point(cc, flows, buffer, which, ours, row.get(which)))
+    return points
+
+
+def _least(points: list[Point], whose: str) -> dict[tuple[str, int], tuple[float, float]]:
+    """By algorithm and flows: the notebook's least buffer, the smallest with a packet behind 99 % of those that depart,
+    and the next smaller one that was tried. Of several runs at a buffer all must have it.
+    """
+    enough: dict[tuple[str, int], dict[int, bool]] = {}
+    for point in points:
+        if point.which == "p01" and (whose == "ours" or point.published is not None):
+            numbers = point.ours if whose == "ours" else (float(point.published or 0),)
+            enough.setdefault((point.cc, point.flows), {})[point.buffer] = min(numbers) >= 1
+    brackets = {}
+    for key, of_buffer in enough.items():
+        least = min((buffer for buffer, is_enough in of_buffer.items() if is_enough), default=math.inf)
+        brackets[key] = (max((buffer for buffer in of_buffer if buffer < least), default=0.0), least)
+    return brackets
+
+
+def draw(data: Data) -> look.Figure:
+    """A row for each percentile, a column for each algorithm."""
+    ccs = data["ccs"]
+    figure, axes = look.new_figure(look.PAGE_IN, 4.2, len(PERCENTILES), max(len(ccs), 1), sharex=True, sharey=True)
+    if not ccs or not data["beside"]:
+        for ax in axes.flat:
+            look.absent(ax, NO_DATA if ccs else "no valid run")
+        return figure
+    buffers = sorted({point.buffer for point in data["points"]})
+    flows = sorted({point.flows for point in data["points"]})
+    for row, which in enumerate(PERCENTILES):
+        for column, cc in enumerate(ccs):
+            _panel(axes[row, column], [p for p in data["points"] if (p.cc, p.which) == (cc, which)], data, buffers)
+            if row == 0:
+                axes[row, column].set_title(algorithms.name(cc), loc="left", pad=3)
+        axes[row, 0].set_ylabel(f"{PERCENTILES[which]}\n(BDP)")
+    filled = "filled: the published run is inside our runs' spread"
+    figure.suptitle(f"ours less published; {filled}", fontsize=look.LABEL_POINTS - 0.5, color=GREY, x=0.01, ha="left")
+    for ax in axes[-1]:
+        look.log2_axis(ax, flows, 1.4)
+        ax.set_xlabel("flows")
+    return figure
+
+
+def _panel(ax: look.Axes, points: list[Point], data: Data, buffers: list[int]) -> None:
+    """Buffers side by side at their number of flows, the smallest on the left."""
+    ax.axhline(0, color=BLACK, linewidth=0.6)
+    for bound in (-FAR, -NEAR, NEAR, FAR):
+        ax.axhline(bound, color=GREY, linewidth=0.5, linestyle=":")
+    for point in points:
+        if point.published is not None:
+            step = 1.07 ** (buffers.index(point.buffer) - (len(buffers) - 1) / 2)
+            ax.plot(point.flows * step, point.difference / data["bdp"], algorithms.marker(point.cc), markersize=2.2,
+                    color=algorithms.color(point.cc), markerfacecolor="white" if not point.is_inside else None,
+                    markeredgewidth=0.6)  # fmt: skip
+
+
+def facts(data: Data) -> list[Fact]:
+    """How near each algorithm is; the part of the buffer that Reno uses; and Reno's least buffers."""
+    rows, exact = [], data["bdp"]
+    for cc in data["ccs"]:
+        known = [point for point in data["points"] if point.cc == cc and point.published is not None]
+        if not known:
+            continue
+        off = np.array([abs(point.difference) for point in known]) / exact
+        inside = [point.is_inside for point in known if point.is_inside is not None]
+        who = f"{algorithms.name(cc)}, {len(known)} percentiles of depth"
+        said = "≤ 0.03" if cc == "reno" else ""
+        rows.append(Fact(f"{who}: median distance", said, None, exactly(float(np.median(off))), "BDP", headline=True))
+        rows.append(Fact(f"{who}: share within {NEAR} BDP", "", None, exactly(float((off <= NEAR).mean())), ""))
+        share, said = exactly(float((off <= FAR).mean())), "≥ 0.9" if cc == "reno" else ""
+        rows.append(Fact(f"{who}: share within {FAR} BDP", said, None, share, "", headline=True))
+        if inside:
+            share = exactly(float(np.mean(inside)))
+            rows.append(Fact(f"{who}: share inside our runs' spread", "", 0.95, share, "", headline=True))
+    return rows + _rooms(data) + _brackets(data)
+
+
+def _rooms(data: Data) -> list[Fact]:
+    """B less the 1st percentile, between the buffers about one BDP."""
+    rows = []
+    for n in ROOMS_OF:
+        about = [
+            p for p in data["points"] if (p.cc, p.flows, p.which) == ("reno", n, "p01") and p.buffer in ABOUT_ONE_BDP
+        ]
+        if len(about) == len(ABOUT_ONE_BDP):
+            ours = float(np.mean([point.buffer - point.mean for point in about]))
+            theirs = [point.buffer - point.published for point in about if point.published is not None]
+            published = f"{np.mean(theirs):.3g} packets" if len(theirs) == len(about) else ""
+            what = f"Reno, n = {n}: B less the 1st percentile, mean of B = {ABOUT_ONE_BDP[0]} and {ABOUT_ONE_BDP[1]}"
+            rows.append(Fact(what, published, None, exactly(ours), "packets", headline=True))
+    return rows
+
+
+def _brackets(data: Data) -> list[Fact]:
+    rows = []
+    for (cc, n), (low, high) in data["least"]["ours"].items():
+        theirs = data["least"]["published"].get((cc, n))
+        said = f"{theirs[0]:.0f} to {theirs[1]:.0f} packets" if theirs else ""
+        value = high if math.isfinite(high) else low
+        what = f"{algorithms.name(cc)}, n = {n}: least buffer by the notebook's criterion, of the buffers tried"
+        found = Interval(value, low, high, 1)
+        rows.append(Fact(what, said, None, found, "packets", headline=cc == "reno" and n in LEAST_FLOWS))
+    return rows
+
+
+def table(data: Data) -> str:
+    """Every point: ours, published and the difference."""
+    rows: dict[tuple[str, int, int], list[Point]] = {}
+    for point in data["points"]:
+        rows.setdefault((point.cc, point.flows, point.buffer), []).append(point)
+    if not rows or not data["beside"]:
+        return ""
+    lines = ["| CC | n | B | runs | ours p1/p50/p99 | published | difference (packets) | difference (BDP) | inside |",
+             "|---" * 9 + "|"]  # fmt: skip
+    for (cc, n, buffer), points in rows.items():
+        ours, missing = "/".join(f"{point.mean:.0f}" for point in points), points[0].published is None
+        theirs = "–" if missing else "/".join(str(point.published) for point in points)
+        packets = "–" if missing else "/".join(f"{point.difference:+.0f}" for point in points)
+        over = "–" if missing else "/".join(f"{point.difference / data['bdp']:+.2f}" for point in points)
+        inside = sum(bool(point.is_inside) for point in points)
+        known = sum(point.is_inside is not None for point in points)
+        count = len(points[0].ours)
+        lines.append(f"| {algorithms.name(cc)} | {n} | {buffer} | {count} | {ours} | {theirs} | {packets} | {over} | "
+                     f"{f'{inside} of {known}' if known else '–'} |")  # fmt: skip
+    body = "\n".join(lines).replace("-", "−").replace("|−−−", "|---")
+    return f"<details><summary>{len(rows)} points</summary>\n\n{body}\n\n</details>"
+
+
+FIGURE = PaperFigure("beside", CAPTION, (STEM,), prepare, draw, facts, table)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""What one property of the queue or of the hosts does to the depth: the set's own values with one of them changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from analysis.figures import algorithms
+from analysis.figures.common import BLACK, Data
+from analysis.papers import look
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import bdp, grouped
+from analysis.papers.spang2021.beside import PERCENTILES
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.statistics import Interval, mean_interval
+
+CAPTION = (
+    "one property of the queue or of the hosts changed at a time, all else as in the other sweeps (B = 131 packets, "
+    "the published 15000 cells): by how much the 1st percentile, the median and the 99th percentile of depth move. "
+    "Filled: 16 flows; hollow: one."
+)
+STEM = "factors"
+AS_THE_SET = "as the other sweeps"
+# Of spec.yaml: where a property is, the set's value (experiments/specs/spang2021), and how another one is written
+PROPERTIES: tuple[tuple[tuple[str, ...], Any, str], ...] = (
+    (("mode",), "egress-threshold", "{}"),
+    (("drop_cost_permille",), 280, "a drop takes {} ‰ of a packet time"),
+    (("delay",), "tc", "delay in the links"),
+    (("offloads", "nic_rate_bps"), 20 * 10**9, "NIC of {} bit/s"),
+    (("offloads", "coalesce_us"), 20, "received frames wait {} us"),
+    (("tcp", "comp_sack_slack_ns"), 0, "SACK timer's slack {} ns"),
+    (("warmup_ns",), 333_600_000, "warm-up of {} ns"),
+)
+SINGLE_SEGMENTS = "single segments (no offloads)"
+
+
+def changes(spec: Data) -> str:
+    """What is changed in a run, in words."""
+    words = [] if spec.get("offloads") else [SINGLE_SEGMENTS]
+    for path, usual, text in PROPERTIES:
+        if path[0] == "offloads" and not spec.get("offloads"):
+            continue
+        if path[0] == "drop_cost_permille" and spec["mode"] == "tail-drop":
+            continue  # a packet that is dropped on arrival takes no link time
+        value: Any = spec
+        for key in path:
+            value = (value or {}).get(key)
+        if value != usual:
+            words.append(text.format(0 if value is None else value))
+    return "; ".join(words) or AS_THE_SET
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """By algorithm and flows: each percentile of each change, in the order of their names, the set's own first."""
+    selected = runs.select(STEM, imported=False, needs=tuple(f"depth_{name}_packets" for name in PERCENTILES))
+    groups: dict[tuple[str, int], dict[str, dict[str, Interval]]] = {}
+    for cc, same_cc in grouped(selected, "cc").items():
+        for flows, same in grouped(same_cc, "flows").items():
+            groups[cc, flows] = _by_change(same)
+    names = sorted({change for group in groups.values() for change in group} - {AS_THE_SET})
+    published = {} if runs.beside is None else {
+        (row["cc"], row["flows"]): row for row in runs.beside.depths.iter_rows(named=True)
+        if selected and row["buffer_packets"] == selected[0]["buffer_packets"]
+    }  # fmt: skip
+    exact = bdp(selected[0]) if selected else 1.0
+    return {"groups": groups, "changes": [AS_THE_SET, *names], "bdp": exact, "published": published,
+            "provenance": runs.provenance()}  # fmt: skip
+
+
+def _by_change(runs: list[StoredRun]) -> dict[str, dict[str, Interval]]:
+    by_change: dict[str, list[StoredRun]] = {}
+    for run in runs:
+        by_change.setdefault(changes(run.summary["spec"]), []).append(run)
+    return {
+        change: {
+            which: interval
+            for which in PERCENTILES
+            if (interval := mean_interval(run[f"depth_{which}_packets"] for run in same)) is not None
+        }
+        for change, same in by_change.items()
+    }
+
+
+def _shift(group: dict[str, dict[str, Interval]], change: str, which: str) -> float | None:
+    """Packets from the set's own value."""
+    if change not in group or AS_THE_SET not in group:
+        return None
+    return group[change][which].value - group[AS_THE_SET][which].value
+
+
+def draw(data: Data) -> look.Figure:
+    """A panel for each percentile, a line for each change."""
+    names = data["changes"][1:]
+    figure, axes = look.new_figure(look.PAGE_IN, 0.9 + 0.24 * max(len(names), 4), 1, len(PERCENTILES), sharey=True)
+    if not names:
+        for ax in axes.flat:
+            look.absent(ax, "no valid run")
+        return figure
+    keys = list(data["groups"])
+    for ax, which in zip(axes[0], PERCENTILES, strict=True):
+        ax.axvline(0, color=BLACK, linewidth=0.6)
+        for number, (cc, flows) in enumerate(keys):
+            for at, change in enumerate(names):
+                shift = _shift(data["groups"][cc, flows], change, which)
+                if shift is not None:
+                    place = at + (number - (len(keys) - 1) / 2) * 0.8 / len(keys)
+                    shade = algorithms.color(cc)
+                    ax.plot(shift / data["bdp"], place, algorithms.marker(cc), color=shade, markersize=2.6,
+                            markerfacecolor=shade if flows > 1 else "white", markeredgewidth=0.6)  # fmt: skip
+        ax.set_title(PERCENTILES[which], loc="left", pad=3)
+        ax.set_xlabel("moved by (BDP)")
+    axes[0, 0].set_yticks(np.arange(len(names)), names)
+    axes[0, 0].set_ylim(len(names) - 0.5, -0.5)
+    look.legend_right(axes[0, -1], dict.fromkeys(dict.fromkeys(cc for cc, _ in keys), ""), [])
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """Each percentile of each change."""
+    rows = []
+    for (cc, flows), group in data["groups"].items():
+        row = data["published"].get((cc, flows), {})
+        for change in data["changes"]:
+            for which, interval in group.get(change, {}).items():
+                said = f"{row[which]} packets" if row else ""
+                what = f"{algorithms.name(cc)}, n = {flows}, {change}: {PERCENTILES[which]} of depth"
+                rows.append(Fact(what, said, None, interval, "packets"))
+    return rows
+
+
+def table(data: Data) -> str:
+    """By change: how far each percentile moves, and how far it then is from the published run, in BDP."""
+    if len(data["changes"]) < 2:
+        return ""
+    keys = list(data["groups"])
+    heads = [f"{algorithms.name(cc)}, n = {flows}" for cc, flows in keys]
+    lines = [f"| p1 / p50 / p99 of depth (packets) | {' | '.join(heads)} |", "|---" * (len(keys) + 1) + "|"]
+    if data["published"]:
+        of = [data["published"].get(key) for key in keys]
+        cells = ["/".join(str(row[which]) for which in PERCENTILES) if row else "–" for row in of]
+        lines.append(f"| published | {' | '.join(cells)} |")
+    for change in data["changes"]:
+        cells = []
+        for key in keys:
+            found = data["groups"][key].get(change)
+            cells.append("/".join(f"{found[which].value:.0f}" for which in PERCENTILES) if found else "–")
+        lines.append(f"| {change} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+FIGURE = PaperFigure("factors", CAPTION, (STEM,), prepare, draw, facts, table)
