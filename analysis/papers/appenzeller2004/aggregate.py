@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""The sum of many windows, over time: its moments, its distance from a normal distribution, its link to the queue."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+
+from analysis.papers.stored_runs import StoredRun
+
+STEM = "aggregate"
+Held = tuple[np.ndarray, np.ndarray]  # (values, ns at each), by value
+
+
+def moments(held: Held) -> tuple[float, float]:
+    """(mean, standard deviation) over time."""
+    values, ns = held
+    mean = float(np.average(values, weights=ns))
+    return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=ns)))
+
+
+def distance_from_normal(held: Held) -> float:
+    """Kolmogorov's: largest difference between the distribution function and that of the normal distribution with the
+    same mean and deviation, halfway through each value's step (values are whole packets).
+    """
+    values, ns = held
+    mean, deviation = moments(held)
+    upto = np.cumsum(ns) / ns.sum()
+    middle = upto - ns / ns.sum() / 2
+    return float(np.abs(middle - special.ndtr((values - mean) / deviation)).max())
+
+
+def bdp(run: StoredRun) -> float:
+    """Packets in flight on the idle path, not rounded, with the mean of the spread RTTs."""
+    spec = run.summary["spec"]
+    rtt_ns = spec["rtt_ns"] + spec["rtt_spread_ns"] / 2
+    return float(spec["rate_bps"] * rtt_ns / 8e9 / spec["wire_bytes"])

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""The least buffer that is enough, as a bracket between two buffers of the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from analysis.papers import look
+from analysis.statistics import Interval
+
+
+class Bracket(NamedTuple):
+    """More than `low`, at most `high` packets; None where no buffer of the runs is so small or so large."""
+
+    low: int | None
+    high: int | None
+
+    def interval(self, unit_packets: float = 1.0) -> Interval | None:
+        """Its geometric middle and its ends, in units of so many packets; None if an end is open."""
+        if self.low is None or self.high is None:
+            return None
+        low, high = self.low / unit_packets, self.high / unit_packets
+        return Interval((low * high) ** 0.5, low, high, 1)
+
+    def open_text(self, unit_packets: float = 1.0) -> str:
+        """What is known of a bracket with an open end."""
+        if self.high is not None:
+            return f"at most {self.high / unit_packets:.3g}"
+        return "not measured" if self.low is None else f"more than {self.low / unit_packets:.3g}"
+
+
+def bracket(enough: Mapping[int, bool]) -> Bracket:
+    """Between the largest buffer that is not enough and the smallest from which on all are."""
+    low = max((buffer for buffer, is_enough in enough.items() if not is_enough), default=None)
+    return Bracket(low, min((buffer for buffer in enough if low is None or buffer > low), default=None))
+
+
+def draw(ax: look.Axes, x: float, edges: Bracket, shade: str, marker: str = "o") -> None:
+    """A bar with its middle; a dash at the known end of an open one."""
+    middle = edges.interval()
+    if middle is None or middle.low is None or middle.high is None:
+        ax.plot(x, edges.high or edges.low or 1, "_", color=shade, markersize=6, markeredgewidth=1.2)
+        return
+    ax.plot([x, x], [middle.low, middle.high], color=shade, linewidth=1.2, solid_capstyle="butt")
+    ax.plot(x, middle.value, marker, color=shade)

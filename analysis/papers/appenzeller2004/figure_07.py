@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Figure 7: two flows that started apart: RTT, windows, utilization, rates and queue; and whether both lose together.
+
+Equations (1) to (3): RTT = (BDP + Q) / C, rates W_i / RTT add up to C while the queue is not empty.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from analysis.figures.common import BLUE, GREEN, GREY, ORANGE, Data, level
+from analysis.papers import look
+from analysis.papers.appenzeller2004.profiles import LINUX, NAMES, PAPER, PROFILES
+from analysis.papers.facts import Fact, absent, exactly
+from analysis.papers.packet_trace import PacketTrace
+from analysis.papers.paper import PaperFigure
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+
+CAPTION = (
+    "two flows with B = BDP (142 packets), started apart. The paper's flows 'quickly synchronize': both lose whenever "
+    "the queue is full. From above: windows, rates over an RTT, queue, RTT."
+)
+STEM = "two-flows"
+SPAN_S = 120.0
+FLOW_COLORS = (BLUE, ORANGE)
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """The curves of the paper's sender, or of Linux's; of both how many excursions hit both flows."""
+    selected = {profile: runs.select(STEM, profile=profile) for profile in PROFILES}
+    shares = {profile: _together(of[0]) for profile, of in selected.items() if of}
+    shown = next((selected[profile][0] for profile in (PAPER, LINUX) if selected[profile]), None)
+    data: Data = {"provenance": runs.provenance(), "together": shares, "curves": None}
+    return data if shown is None else data | {"curves": _curves(PacketTrace(shown))}
+
+
+def _together(run: StoredRun) -> Data:
+    """Excursions of the queue to its limit, and the share of them in which both flows lose."""
+    losers, counts = run.distribution("flows_signalled_per_excursion")
+    total = int(counts.sum())
+    return {
+        "excursions": total,
+        "share": float(counts[losers == 2].sum() / total) if total else None,
+        "synchronization": run.summary["aggregate_window_packets"]["synchronization"],
+        "utilization": run["utilization_mean"],
+    }
+
+
+def _curves(trace: PacketTrace) -> Data:
+    """On a grid of one base RTT from the first loss in the measurement window on."""
+    losses = trace.losses()
+    start_ns = losses[0][0] if losses else trace.start_ns
+    end_ns = min(trace.end_ns, start_ns + round(SPAN_S * 1e9))
+    grid = np.arange(start_ns, end_ns, trace.rtt_ns)
+    flows = [flow["id"] for flow in trace.flows]
+    windows = np.array([_at(grid, *trace.window(flow)) for flow in flows])
+    queue = _at(grid, *trace.queue_steps(start_ns - trace.longest_rtt_ns, end_ns))
+    rtt_s = (trace.bdp + queue) * trace.packet_ns / 1e9
+    joined = trace.run.table("joined").filter(~pl.col("dropped"))
+    tuples = {flow["five_tuple"]: row for row, flow in enumerate(trace.flows)}
+    rates = np.zeros((len(flows), len(grid) - 1))
+    for five_tuple, row in tuples.items():
+        of_flow = joined.filter(pl.col("five_tuple").cast(pl.String) == five_tuple, pl.col("payload_bytes") > 0)
+        left = (of_flow["enqueue_mono_ns"] + of_flow["sojourn_ns"]).to_numpy()
+        rates[row] = np.diff(np.searchsorted(left, grid)) * 1e9 / trace.rtt_ns
+    drops, losers, _ = trace.signals(start_ns, end_ns)
+    return {
+        "time_s": (grid - start_ns) / 1e9, "windows": windows, "queue": queue, "rtt_ms": 1e3 * rtt_s, "rates": rates,
+        "drops": [
+            ((at - start_ns) / 1e9, flows.index(flow)) for at, flow in zip(drops, losers, strict=True) if flow in flows
+        ],
+        "buffer": trace.buffer, "capacity": 1e9 / trace.packet_ns,
+    }  # fmt: skip
+
+
+def _at(grid: np.ndarray, times: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The latest value at each time of the grid."""
+    return values[np.maximum(np.searchsorted(times, grid, side="right") - 1, 0)]
+
+
+def draw(data: Data) -> look.Figure:
+    """Four panels on one time axis; crosses are drops."""
+    figure, axes = look.new_figure(look.PAGE_IN, 4.6, 4, sharex=True)
+    curves = data["curves"]
+    if curves is None:
+        for ax in axes[:, 0]:
+            look.absent(ax, "no valid run")
+        return figure
+    windows, rates, queue, rtt = axes[:, 0]
+    time_s = curves["time_s"]
+    for row, shade in enumerate(FLOW_COLORS):
+        windows.plot(time_s, curves["windows"][row], color=shade, label=f"flow {row + 1}")
+        rates.plot(time_s[:-1], curves["rates"][row], color=shade, linewidth=0.6)
+        lost = [at for at, flow in curves["drops"] if flow == row]
+        queue.plot(lost, [curves["buffer"] * (1.06 + 0.1 * row)] * len(lost), "x", color=shade, clip_on=False)
+    windows.plot(time_s, np.sum(curves["windows"], axis=0), color=GREY, linewidth=0.6, label="sum")
+    queue.plot(time_s, curves["queue"], color=GREEN)
+    rtt.plot(time_s, curves["rtt_ms"], color=GREEN)
+    level(rates, curves["capacity"], "C", GREY, ":", look.LABEL_POINTS)
+    level(queue, curves["buffer"], "B", GREY, ":", look.LABEL_POINTS)
+    queue.set_ylim(0, curves["buffer"] * 1.3)
+    for ax, text in ((windows, "windows\n(packets)"), (rates, "rates\n(packets/s)"), (queue, "queue\n(packets)")):
+        ax.set_ylabel(text)
+        ax.set_ylim(bottom=0)
+    rtt.set_ylabel("RTT (ms)")
+    rtt.set_xlabel("time since a loss (s)")
+    rtt.set_xlim(0, time_s[-1])
+    windows.legend(loc="upper right", ncols=3, frameon=False)
+    figure.align_ylabels()
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """How often both flows lose together."""
+    rows = []
+    for profile in PROFILES:
+        shares = data["together"].get(profile)
+        if shares is None or shares["share"] is None:
+            rows.append(absent(f"{NAMES[profile]}: no valid run with a loss"))
+            continue
+        what = f"{NAMES[profile]}: excursions in which both flows lose (of {shares['excursions']})"
+        rows.append(Fact(what, '"quickly synchronize"', 1.0, exactly(shares["share"]), "of all", headline=True))
+        together = shares["synchronization"]
+        if together is not None:
+            rows.append(Fact(f"{NAMES[profile]}: synchronization S", "", 1.0, exactly(together), ""))
+        rows.append(Fact(f"{NAMES[profile]}: utilization", "", None, exactly(shares["utilization"]), ""))
+    return rows
+
+
+FIGURE = PaperFigure("figure_07", CAPTION, (STEM,), prepare, draw, facts)

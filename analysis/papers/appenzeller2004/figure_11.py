@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Figure 11: the least buffer for 98, 99.5 and 99.9 % of an OC3 link, against the number of flows; and what the same
+runs say of section 5.1.1: loss against the window, goodput, fairness.
+"""
+
+from __future__ import annotations
+
+from analysis.figures.common import BLACK, BLUE, GREEN, GREY, ORANGE, Data
+from analysis.papers import look
+from analysis.papers.appenzeller2004 import brackets, oc3
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import grouped
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.statistics import mean_interval
+from analysis.theory import gaussian
+
+CAPTION = (
+    "the least buffer for 98, 99.5 and 99.9 % of an OC3 link, mean RTT 80 ms: from the largest buffer that was not "
+    "enough to the smallest from which on all were. Lines: BDP/√n, twice that, and equation (6) for each level."
+)
+STEM = "least-buffer"
+RTT_S = 0.08
+LEVELS = {0.98: BLUE, 0.995: ORANGE, 0.999: GREEN}
+PRINTED = {0.98: "BDP/√n for n > 250", 0.995: "", 0.999: "2 BDP/√n for n > 250"}
+ASKED = {0.98: 1.0, 0.999: 2.0}  # times the rule, as printed
+MANY = 250
+SIDESTEP = 1.03  # so that levels do not hide each other
+COMMON_LOSS = 0.76  # the paper's constant of loss times squared window
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """Brackets by level and flows; loss times squared window, goodput and fairness by flows."""
+    groups = grouped(runs.select(STEM), "flows")
+    return {
+        "provenance": runs.provenance(),
+        "brackets": {level: {n: _bracket(of, level) for n, of in groups.items()} for level in LEVELS},
+        "shares": {n: _by_rule(of, n) for n, of in groups.items()},
+    }
+
+
+def _bracket(runs: list[StoredRun], level: float) -> brackets.Bracket:
+    """By mean utilization over repetitions: the paper's is a long mean, not a percentile of windows."""
+    means = {buffer: mean_interval(run["utilization_mean"] for run in of) for buffer, of in _buffers(runs).items()}
+    return brackets.bracket({buffer: mean.value >= level for buffer, mean in means.items() if mean})
+
+
+def _buffers(runs: list[StoredRun]) -> dict[int, list[StoredRun]]:
+    return grouped(runs, "buffer_packets")
+
+
+def _by_rule(runs: list[StoredRun], flows: int) -> Data:
+    """Estimates of the runs whose buffer is nearest to BDP/sqrt(n)."""
+    rule = oc3.sqrt_rule(oc3.bdp(RTT_S), flows)
+    buffers = _buffers(runs)
+    of = buffers[min(buffers, key=lambda buffer: abs(buffer - rule))]
+    constants = [_loss_constant(run) for run in of]
+    return {
+        "constant": mean_interval(constants),
+        "window": mean_interval(oc3.mean_window(run) for run in of),
+        "goodput": mean_interval(run["goodput_bps"] / run["rate_bps"] for run in of if run["goodput_bps"]),
+        "jain": mean_interval(run["jain_index"] for run in of),
+    }
+
+
+def _loss_constant(run: StoredRun) -> float | None:
+    loss, window = oc3.loss_share(run), oc3.mean_window(run)
+    return None if loss is None or window is None else loss * window**2
+
+
+def draw(data: Data) -> look.Figure:
+    """Both axes logarithmic: BDP/sqrt(n) is a straight line."""
+    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 3.1)
+    ax = axes[0, 0]
+    ax.set_xlabel("flows n")
+    ax.set_ylabel("least buffer (packets)")
+    flows = sorted({n for of_flows in data["brackets"].values() for n in of_flows})
+    if not flows:
+        look.absent(ax, "no valid run")
+        return figure
+    ax.set_yscale("log")
+    look.log2_axis(ax, flows, 1.15)
+    bdp = oc3.bdp(RTT_S)
+    for times, style in ((1, "--"), (2, ":")):
+        rule = [times * oc3.sqrt_rule(bdp, n) for n in flows]
+        ax.plot(flows, rule, style, color=BLACK, linewidth=0.9, label=f"{'2 ' * (times == 2)}BDP/√n")
+    for at, (level, shade) in enumerate(LEVELS.items()):
+        ax.plot(flows, [gaussian.required_buffer(level, bdp, n) for n in flows], color=shade, linewidth=0.6)
+        for n, bracket in data["brackets"][level].items():
+            brackets.draw(ax, n * SIDESTEP ** (at - 1), bracket, shade)
+        ax.plot([], [], "o", color=shade, label=f"{level:.1%}".replace(".0", ""))
+    ax.plot([], [], color=GREY, linewidth=0.6, label="equation (6)")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """Least buffers in BDP/sqrt(n); then loss, goodput and fairness at BDP/sqrt(n)."""
+    rows, bdp = [], oc3.bdp(RTT_S)
+    for level, of_flows in data["brackets"].items():
+        for n, bracket in of_flows.items():
+            rule = oc3.sqrt_rule(bdp, n)
+            what, printed = f"{level:.1%} with n = {n}: least buffer", PRINTED[level] if n > MANY else ""
+            model, measured = gaussian.required_buffer(level, bdp, n) / rule, bracket.interval(rule)
+            wanted = n > MANY and level in ASKED
+            rows.append(Fact(what, printed, model, measured, "BDP/√n", "", bracket.open_text(rule), headline=wanted))
+    for n, share in data["shares"].items():
+        window = "" if share["window"] is None else f" (mean window {share['window'].value:.3g})"
+        what = f"n = {n}, BDP/√n{window}: loss x squared window"
+        rows.append(Fact(what, "0.76 (5.1.1)", COMMON_LOSS, share["constant"], ""))
+        rows.append(Fact(f"n = {n}, BDP/√n: goodput over rate", "", None, share["goodput"], ""))
+        rows.append(Fact(f"n = {n}, BDP/√n: fairness (Jain)", "", None, share["jain"], ""))
+    return rows
+
+
+FIGURE = PaperFigure("figure_11", CAPTION, (STEM,), prepare, draw, facts)

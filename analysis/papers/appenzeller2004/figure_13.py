@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Figure 13: the least buffer for 95 % of the link, with short flows beside the long ones and without."""
+
+from __future__ import annotations
+
+from analysis.figures.common import BLACK, BLUE, ORANGE, Data
+from analysis.papers import look
+from analysis.papers.appenzeller2004 import brackets, mixes, oc3
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import grouped
+from analysis.papers.stored_runs import StoredRuns
+from analysis.statistics import Interval, mean_interval
+
+CAPTION = (
+    "the least buffer for a utilization of 95 %, against the number of long flows; with short flows of 14 packets at a "
+    "load of 0.2 beside them, and without. 400 Mb/s, 80 ms."
+)
+LEVEL = 0.95
+MANY = 200
+ASKED = (0.3, 1.25)  # times BDP/sqrt(n)
+SIDESTEP = 1.04  # so that both kinds do not hide each other
+KINDS = {mixes.STEM: ("with short flows", BLUE), mixes.ALONE: ("long flows alone", ORANGE)}
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """Brackets by kind and number of long flows."""
+    found: dict[str, dict[int, brackets.Bracket]] = {}
+    for stem in KINDS:
+        found[stem] = {}
+        for flows, of in grouped(runs.select(stem), "flows").items():
+            means = {
+                buffer: mean_interval(run["utilization_mean"] for run in each)
+                for buffer, each in grouped(of, "buffer_packets").items()
+            }
+            found[stem][flows] = brackets.bracket({b: mean.value >= LEVEL for b, mean in means.items() if mean})
+    return {"provenance": runs.provenance(), "brackets": found}
+
+
+def draw(data: Data) -> look.Figure:
+    """Both axes logarithmic."""
+    figure, axes = look.new_figure(look.COLUMN_IN, 2.8)
+    ax = axes[0, 0]
+    flows = sorted({n for of_flows in data["brackets"].values() for n in of_flows})
+    if not flows:
+        look.absent(ax, "no valid run")
+        return figure
+    ax.set_yscale("log")
+    look.log2_axis(ax, flows, 1.2)
+    ax.plot(
+        flows, [oc3.sqrt_rule(mixes.BDP_PACKETS, n) for n in flows], "--", color=BLACK, linewidth=0.9, label="BDP/√n"
+    )
+    for at, (stem, (text, shade)) in enumerate(KINDS.items()):
+        for n, edges in data["brackets"][stem].items():
+            brackets.draw(ax, n * SIDESTEP ** (2 * at - 1), edges, shade)
+        ax.plot([], [], "o", color=shade, label=text)
+    ax.set_xlabel("long flows n")
+    ax.set_ylabel("least buffer (packets)")
+    ax.legend(loc="lower left", frameon=False)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """In BDP/sqrt(n), and with short flows over without."""
+    rows = []
+    for stem, (text, _) in KINDS.items():
+        for n, edges in data["brackets"][stem].items():
+            rule = oc3.sqrt_rule(mixes.BDP_PACKETS, n)
+            what = f"n = {n}, {text}: least buffer"
+            measured, wanted = edges.interval(rule), n >= MANY
+            rows.append(Fact(what, "", 1.0, measured, "BDP/√n", "", edges.open_text(rule), headline=wanted))
+    for n, edges in data["brackets"][mixes.STEM].items():
+        alone = data["brackets"][mixes.ALONE].get(n)
+        both = (edges.interval(), alone.interval() if alone else None)
+        if both[0] is not None and both[1] is not None:
+            ratio = Interval(both[0].value / both[1].value, None, None, 1)
+            rows.append(Fact(f"n = {n}: with short flows over without", "no more", 1.0, ratio, "", headline=n >= MANY))
+    return rows
+
+
+FIGURE = PaperFigure("figure_13", CAPTION, (mixes.STEM, mixes.ALONE), prepare, draw, facts)

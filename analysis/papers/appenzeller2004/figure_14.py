@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Figure 14: transfer times of short flows beside long ones, with B = BDP/sqrt(n) and with B = BDP."""
+
+from __future__ import annotations
+
+from analysis.figures.common import BLUE, ORANGE, Data
+from analysis.papers import look
+from analysis.papers.appenzeller2004 import mixes, oc3, short_flows
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import grouped
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.statistics import Interval, mean_interval
+
+CAPTION = (
+    "mean transfer time of short flows of 14 packets beside n long flows, with a buffer of BDP/√n and with one of BDP: "
+    "the smaller buffer makes short flows faster."
+)
+ASKED = 0.8  # at most, of the time with a BDP
+ROUNDS = 4  # of a flow of 14 packets: 2, 4, 8, and the ACK of the last
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """Transfer times and mean queues by flows and kind of buffer."""
+    times: dict[int, Data] = {}
+    for flows, of in grouped(runs.select(mixes.STEM), "flows").items():
+        buffers = grouped(of, "buffer_packets")
+        small = min(buffers, key=lambda buffer: abs(buffer - oc3.sqrt_rule(mixes.BDP_PACKETS, flows)))
+        large = max(buffers)
+        if large < mixes.BDP_PACKETS * 0.9:
+            continue
+        times[flows] = {"small": _estimates(buffers[small]), "large": _estimates(buffers[large])}
+    return {"provenance": runs.provenance(), "times": times}
+
+
+def _estimates(runs: list[StoredRun]) -> Data:
+    packets_per_s = runs[0]["rate_bps"] / 8 / runs[0].summary["spec"]["wire_bytes"]
+    return {
+        "transfer_s": mean_interval(short_flows.transfer_s(run) for run in runs),
+        "waiting_s": mean_interval(
+            run.summary["queue_depth_packets"]["time_mean"] / packets_per_s for run in runs
+        ),
+        "utilization": mean_interval(run["utilization_mean"] for run in runs),
+    }  # fmt: skip
+
+
+def draw(data: Data) -> look.Figure:
+    """Two bars a number of flows."""
+    figure, axes = look.new_figure(look.COLUMN_IN, 2.4)
+    ax = axes[0, 0]
+    times = data["times"]
+    if not times:
+        look.absent(ax, "no valid run with a buffer of a BDP")
+        return figure
+    for at, (kind, text, shade) in enumerate((("large", "B = BDP", ORANGE), ("small", "B = BDP/√n", BLUE))):
+        values = [1e3 * each[kind]["transfer_s"].value for each in times.values()]
+        ax.bar([x + 0.4 * at - 0.2 for x in range(len(times))], values, 0.38, color=shade, label=text)
+    ax.set_xticks(range(len(times)), [str(n) for n in times])
+    ax.set_xlabel("long flows n")
+    ax.set_ylabel("mean transfer time (ms)")
+    ax.legend(loc="lower right", framealpha=0.9)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """Ratios, and what the measured queues predict: each of the rounds waits for the mean queue."""
+    rows = []
+    for n, each in data["times"].items():
+        small, large = each["small"], each["large"]
+        idle_s = ROUNDS * mixes.RTT_S
+        predicted = (idle_s + ROUNDS * small["waiting_s"].value) / (idle_s + ROUNDS * large["waiting_s"].value)
+        ratio = small["transfer_s"].value / large["transfer_s"].value
+        what = f"n = {n}: transfer time with BDP/√n over that with BDP"
+        rows.append(Fact(what, "shorter", predicted, Interval(ratio, None, None, 1), "", headline=True))
+        for text, of in (("BDP/√n", small), ("BDP", large)):
+            rows.append(Fact(f"n = {n}, {text}: transfer time", "", None, of["transfer_s"], "s"))
+            rows.append(Fact(f"n = {n}, {text}: utilization", "", None, of["utilization"], ""))
+    return rows
+
+
+FIGURE = PaperFigure("figure_14", CAPTION, (mixes.STEM,), prepare, draw, facts)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+"""The OC3 link of Figures 11, 15 and 16: 155 Mb/s carry 12,917 packets of 1500 bytes a second."""
+
+from __future__ import annotations
+
+import math
+
+from analysis.papers.stored_runs import StoredRun
+
+PACKETS_PER_S = 155e6 / 8 / 1500
+FIFO_PACKETS = 43  # 64 kB of the router's output FIFO, behind the buffer that its limit counts
+
+
+def bdp(rtt_s: float) -> float:
+    """Packets in flight on an idle path of this RTT."""
+    return PACKETS_PER_S * rtt_s
+
+
+def sqrt_rule(bdp_packets: float, flows: int) -> float:
+    """BDP / sqrt(n) packets."""
+    return bdp_packets / math.sqrt(flows)
+
+
+def mean_window(run: StoredRun) -> float | None:
+    """Packets in flight of a flow, over time and flows."""
+    total = run["in_flight_mean_packets"]
+    return None if total is None else total / run["flows"]
+
+
+def loss_share(run: StoredRun) -> float | None:
+    """Dropped share of the packets that arrived at the queue."""
+    return run["drops"] / run["arrivals"] if run["arrivals"] else None

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""The sawteeth of one long flow, from its packets: periods, extremes of window and queue, time without a queue."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from analysis.figures.common import Data
+from analysis.papers.packet_trace import PacketTrace
+from analysis.papers.stored_runs import StoredRuns
+from analysis.theory import sawtooth
+
+STEM = "one-flow"
+PAIR = 2  # packets: proportional rate reduction leaves packets in pairs, also while the window is below the BDP
+COARSE = 1500  # steps of a curve over a figure's width; more cannot be seen
+
+
+class Sawtooth(NamedTuple):
+    """One period, from a loss to the next. Windows are packets in flight."""
+
+    start_ns: int
+    period_s: float
+    peak_packets: int
+    trough_packets: int
+    deepest_packets: int
+    shallowest_packets: int
+
+
+def trace_of(runs: StoredRuns, buffer_packets: int, profile: str) -> PacketTrace | None:
+    """The run with this buffer and sender; None if it has no valid run."""
+    selected = runs.select(STEM, buffer_packets=buffer_packets, profile=profile)
+    return PacketTrace(selected[0]) if selected else None
+
+
+def sawteeth(trace: PacketTrace) -> list[Sawtooth]:
+    """Every whole period within the measurement window."""
+    times, window = trace.window(trace.flows[0]["id"])
+    drops = [start for start, _, _ in trace.losses()]
+    found = []
+    for start, end in itertools.pairwise(drops):
+        inside = window[slice(*np.searchsorted(times, (start, end)))]
+        depths = trace.queue_steps(start, end)[1]
+        period_s = (end - start) / 1e9
+        found.append(
+            Sawtooth(start, period_s, int(inside.max()), int(inside.min()), int(depths.max()), int(depths.min()))
+        )
+    return found
+
+
+def share_without_queue(trace: PacketTrace) -> float:
+    """Share of the measurement window in which the queue holds a PAIR at most."""
+    times, depth = trace.queue_steps(trace.start_ns, trace.end_ns)
+    held_ns = np.diff(np.append(times, trace.end_ns))
+    return float(held_ns[depth <= PAIR].sum() / (trace.end_ns - trace.start_ns))
+
+
+def curves(trace: PacketTrace, start_ns: int, end_ns: int) -> Data:
+    """Window and queue in [start, end] as (s since start, packets), with the least and the most of each of COARSE
+    equal spans.
+    """
+    flow = trace.flows[0]["id"]
+    return {
+        "window": _coarse(trace.window_steps(flow, start_ns, end_ns), start_ns, end_ns),
+        "queue": _coarse(trace.queue_steps(start_ns, end_ns), start_ns, end_ns),
+    }
+
+
+def _coarse(steps: np.ndarray, start_ns: int, end_ns: int) -> np.ndarray:
+    times, values = steps
+    if len(times) <= 2 * COARSE:
+        return np.array([(times - start_ns) / 1e9, values], dtype=float)
+    edges = np.searchsorted(times, np.linspace(start_ns, end_ns, COARSE + 1))
+    rows = np.unique(edges[:-1][np.diff(edges) > 0])
+    least, most = np.minimum.reduceat(values, rows), np.maximum.reduceat(values, rows)
+    at = (times[rows] - start_ns) / 1e9
+    return np.array([np.repeat(at, 2), np.column_stack((least, most)).ravel()], dtype=float)
+
+
+def model(trace: PacketTrace, first_s: float, last_s: float) -> Data:
+    """The fluid sawtooth of the paper's equations (9) and (10), a period that begins at `first_s`, to `last_s`."""
+    capacity = 1e9 / trace.packet_ns
+    lowest, highest = sawtooth.extremes(trace.bdp, trace.buffer)
+    period_s = sawtooth.period(capacity, trace.bdp, trace.buffer)
+    at = np.linspace(0, period_s, 200)
+    window = np.array([sawtooth.window(float(t), capacity, trace.bdp, lowest) for t in at])
+    number = max(1, int((last_s - first_s) // period_s) + 1)
+    starts = first_s + period_s * np.arange(number)
+    times = (starts[:, None] + at).ravel()
+    kept = times <= last_s
+    windows = np.tile(window, number)
+    return {
+        "times_s": times[kept], "window": windows[kept], "queue": np.maximum(windows - trace.bdp, 0)[kept],
+        "period_s": period_s, "lowest": lowest, "highest": highest,
+        "utilization": sawtooth.mean_utilization(trace.bdp, trace.buffer),
+        "without_queue": max(trace.bdp - lowest, 0.0) * trace.bdp / capacity / period_s,
+    }  # fmt: skip

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""Figures 4, 5 and 6: window and queue of one flow over time beside the fluid model, with B = BDP, less and more."""
+
+from __future__ import annotations
+
+from functools import partial
+from statistics import fmean
+
+from analysis.figures.common import BLACK, GREY, Data, level
+from analysis.papers import look
+from analysis.papers.appenzeller2004 import sawteeth
+from analysis.papers.appenzeller2004.profiles import COLORS, NAMES, PROFILES
+from analysis.papers.facts import Fact, absent, exactly
+from analysis.papers.paper import PaperFigure
+from analysis.papers.stored_runs import StoredRuns
+
+SPAN_S = 92.0  # the paper's Figure 5 has axes of 90 s
+
+
+def figure(name: str, buffer_packets: int, caption: str, printed: dict[str, str]) -> PaperFigure:
+    """The figure of one buffer. `printed` has the paper's words for a fact, by its key in `facts`."""
+    return PaperFigure(
+        name, caption, (sawteeth.STEM,), partial(prepare, buffer_packets), draw, partial(facts, printed=printed)
+    )
+
+
+def prepare(buffer_packets: int, runs: StoredRuns) -> Data:
+    """The curves of both senders from a loss on, and all sawteeth of each."""
+    senders = {profile: _sender(runs, buffer_packets, profile) for profile in PROFILES}
+    return {"provenance": runs.provenance(), "senders": senders, "buffer": buffer_packets}
+
+
+def _sender(runs: StoredRuns, buffer_packets: int, profile: str) -> Data:
+    trace = sawteeth.trace_of(runs, buffer_packets, profile)
+    if trace is None:
+        return {"absent": f"{NAMES[profile]}: no valid run"}
+    teeth = sawteeth.sawteeth(trace)
+    if not teeth:
+        return {"absent": f"{NAMES[profile]}: no whole sawtooth in the measurement window"}
+    start_ns = teeth[0].start_ns
+    end_ns = min(trace.end_ns, start_ns + round(SPAN_S * 1e9))
+    return {
+        "teeth": teeth,
+        "curves": sawteeth.curves(trace, start_ns, end_ns),
+        "model": sawteeth.model(trace, trace.longest_rtt_ns / 1e9, (end_ns - start_ns) / 1e9),
+        "without_queue": sawteeth.share_without_queue(trace),
+        "utilization": trace.run["utilization_mean"],
+        "bdp": trace.bdp,
+        "end_s": (end_ns - start_ns) / 1e9,
+    }
+
+
+def draw(data: Data) -> look.Figure:
+    """Windows above, queues beneath. The model is drawn one RTT late: that long a loss stays unknown."""
+    figure, axes = look.new_figure(look.PAGE_IN, 3.4, 2, sharex=True, height_ratios=(1.3, 1))
+    upper, lower = axes[:, 0]
+    present, missing = look.split(data["senders"])
+    if not present:
+        for ax in (upper, lower):
+            look.absent(ax, "\n".join(missing))
+        return figure
+    for profile, sender in present.items():
+        for ax, what in ((upper, "window"), (lower, "queue")):
+            ax.plot(*sender["curves"][what], color=COLORS[profile], label=NAMES[profile])
+    sender = next(iter(present.values()))
+    fluid, bdp, buffer = sender["model"], sender["bdp"], data["buffer"]
+    upper.plot(fluid["times_s"], fluid["window"], "--", color=BLACK, linewidth=0.7, label="fluid model")
+    lower.plot(fluid["times_s"], fluid["queue"], "--", color=BLACK, linewidth=0.7)
+    level(upper, bdp, "BDP", GREY, ":", look.LABEL_POINTS)
+    level(lower, buffer, f"B = {buffer}", GREY, ":", look.LABEL_POINTS)
+    upper.set_ylim(0, (bdp + buffer) * 1.15)
+    lower.set_ylim(0, buffer * 1.25)
+    lower.set_xlim(0, max(sender["end_s"] for sender in present.values()))
+    upper.set_ylabel("window\n(packets in flight)")
+    lower.set_ylabel("queue depth\n(packets)")
+    lower.set_xlabel("time since a loss (s)")
+    upper.legend(loc="lower right", ncols=3, frameon=False)
+    figure.align_ylabels()
+    return figure
+
+
+def facts(data: Data, printed: dict[str, str]) -> list[Fact]:
+    """Means over a run's sawteeth, which are nearly equal."""
+    rows = []
+    for profile, sender in data["senders"].items():
+        if "absent" in sender:
+            rows.append(absent(sender["absent"]))
+            continue
+        fluid, teeth, who = sender["model"], sender["teeth"], NAMES[profile]
+        shallowest = max(fluid["lowest"] - sender["bdp"], 0.0)
+        pairs = (
+            ("period", fluid["period_s"], [tooth.period_s for tooth in teeth], "s"),
+            ("largest window", fluid["highest"], [tooth.peak_packets for tooth in teeth], "packets"),
+            ("least window", fluid["lowest"], [tooth.trough_packets for tooth in teeth], "packets"),
+            ("least queue depth", shallowest, [tooth.shallowest_packets for tooth in teeth], "packets"),
+        )
+        rows += [
+            Fact(f"{who}: {what}", printed.get(what, ""), predicted, exactly(fmean(values)), unit)
+            for what, predicted, values, unit in pairs
+        ]
+        text, used = printed.get("utilization", ""), exactly(sender["utilization"])
+        rows.append(Fact(f"{who}: utilization", text, fluid["utilization"], used, "", headline=True))
+        share, predicted = exactly(100 * sender["without_queue"]), 100 * fluid["without_queue"]
+        what = f"{who}: time with a pair of packets at most in the queue"
+        rows.append(Fact(what, printed.get("empty", ""), predicted, share, "%"))
+    return rows

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""Section 3: do windows move together? And section 3.2's 10,000 flows at 2.5 Gb/s."""
+
+from __future__ import annotations
+
+from analysis.figures.common import BLACK, Data
+from analysis.papers import look
+from analysis.papers.appenzeller2004 import aggregate
+from analysis.papers.appenzeller2004.profiles import COLORS, PAPER
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import series
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.statistics import mean_interval
+from analysis.theory import gaussian
+
+CAPTION = (
+    "synchronization S = (Var(ΣW) / ΣVar(W) - 1) / (n - 1) of the windows against the number of flows: 1 if all "
+    "windows are equal at all times, 0 if they are independent. The mean window is the same for all n."
+)
+STEM, MANY_STEM = "synchronization", "ten-thousand"
+ALMOST_NONE = 0.02  # asked at 500 flows
+PRINTED_MANY = {521: "98.99 %", 1042: "99.988 % (printed 99.99988)"}
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """S by flows; utilization of the many flows by buffer."""
+    selected, many = runs.select(STEM), runs.select(MANY_STEM)
+    return {
+        "provenance": runs.provenance(),
+        "synchronization": series(selected, "flows", _synchronization),
+        "excursions": series(selected, "flows", _share_of_flows),
+        "many": [(run["flows"], run["buffer_packets"], aggregate.bdp(run), run["utilization_mean"]) for run in many],
+    }
+
+
+def _synchronization(run: StoredRun) -> float | None:
+    value = run.summary["aggregate_window_packets"]["synchronization"]
+    return None if value is None else float(value)
+
+
+def _share_of_flows(run: StoredRun) -> float | None:
+    """Mean share of the flows that lose in an excursion of the queue to its limit."""
+    losers, counts = run.distribution("flows_signalled_per_excursion")
+    return float((losers * counts).sum() / counts.sum() / run["flows"]) if len(counts) else None
+
+
+def draw(data: Data) -> look.Figure:
+    """S left, the share of flows that lose together right."""
+    figure, axes = look.new_figure(look.PAGE_IN, 2.6, 1, 2)
+    for ax, key, text in (
+        (axes[0, 0], "synchronization", "synchronization S"),
+        (axes[0, 1], "excursions", "flows that lose in an excursion\n(share of all)"),
+    ):
+        points = data[key]
+        if not points:
+            look.absent(ax, "no valid run")
+            continue
+        flows = list(points)
+        look.log2_axis(ax, flows, 1.2)
+        ax.tick_params(axis="x", rotation=45)
+        look.interval_bars(ax, flows, points.values(), COLORS[PAPER])
+        ax.axhline(0, color=BLACK, linewidth=0.6)
+        ax.set_ylim(top=1.05)
+        ax.set_xlabel("flows n")
+        ax.set_ylabel(text)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """S and the shares of flows, then the utilization of 10,000 flows beside equation (6)."""
+    rows = []
+    for n, estimate in data["synchronization"].items():
+        printed = "in phase" if n < 100 else "very rare" if n >= 500 else ""
+        predicted = 0.0 if n >= 500 else None
+        rows.append(Fact(f"n = {n}: S", printed, predicted, estimate, "", headline=n in (2, 100, 500)))
+        rows.append(Fact(f"n = {n}: flows that lose in an excursion", "", None, data["excursions"].get(n), "of all"))
+    for flows, buffer, bdp, used in data["many"]:
+        what = f"{flows} flows, B = {buffer}: utilization"
+        model = 100 * gaussian.utilization(bdp, buffer, flows)
+        measured = mean_interval([None if used is None else 100 * used])
+        rows.append(Fact(what, PRINTED_MANY.get(buffer, ""), model, measured, "%", headline=True))
+    return rows
+
+
+FIGURE = PaperFigure("section_3", CAPTION, (STEM, MANY_STEM), prepare, draw, facts)

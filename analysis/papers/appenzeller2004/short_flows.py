@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Numbers of runs with short flows: their length, the mean queue over time, transfer times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from analysis.papers.stored_runs import StoredRun
+
+LOAD = 0.8
+UNLIMITED_PACKETS = 20_000  # a buffer that no run fills
+OVERHEAD_BYTES = 38  # of Ethernet: our rates are the printed ones times (MTU + 38) / MTU
+
+
+def length(run: StoredRun) -> int:
+    """Packets of a flow: 14 of fixed:14p, and of bursts:14p."""
+    spec = run.summary["spec"]
+    given = spec["transfers"][0]["sizes_given"] if spec.get("transfers") else spec["sizes"]
+    match = re.search(r"(\d+)p$", str(given))
+    return int(match[1]) if match else 0
+
+
+def printed_mbps(run: StoredRun) -> int:
+    """The rate as the paper counts it, without Ethernet's overhead."""
+    return round(run["rate_bps"] * run["mtu_bytes"] / (run["mtu_bytes"] + OVERHEAD_BYTES) / 1e6)
+
+
+def by_length(runs: Iterable[StoredRun]) -> dict[int, list[StoredRun]]:
+    """The runs of each length, by length."""
+    groups: dict[int, list[StoredRun]] = {}
+    for run in runs:
+        groups.setdefault(length(run), []).append(run)
+    return dict(sorted(groups.items()))
+
+
+def tcp_queue(run: StoredRun) -> float | None:
+    """Mean data packets in the queue over time."""
+    over_time = run.summary["finite_flows"][0]["slow_start_queue"]
+    return None if over_time is None else over_time["time_mean_depth_data_packets"]["measured"]
+
+
+def burst_queue(run: StoredRun) -> tuple[float | None, float | None]:
+    """(mean packets in the queue over time, its standard error) of UDP bursts."""
+    depth = run.summary["open_loop"]["time_mean_depth_packets"]
+    return depth["measured"], depth["standard_error"]
+
+
+def transfer_s(run: StoredRun) -> float | None:
+    """Mean time from a flow's first data to its last ACK."""
+    mean = run.summary["finite_flows"][0]["transfer_s"]["mean"]
+    return None if mean is None else float(mean)
