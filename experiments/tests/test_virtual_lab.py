@@ -56,7 +56,7 @@ def test_tick__is_a_hundredth_of_what_is_short_and_about_ten_seconds_of_wall_tim
     short, long = resolved(), resolved(rate="10gbit", rtt="1ms", mtu="9000", duration="1000s")
     assert tick_s(short) == short.traffic_ns / 1e9 / LEAST_LOOKS
     looks = long.traffic_ns / 1e9 / tick_s(long)
-    assert looks > 10 * LEAST_LOOKS
+    assert looks > 2 * LEAST_LOOKS
     assert cost.traffic_s(long) / looks == pytest.approx(10, rel=0.01)
 
 
