@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from analysis.papers import look
+from analysis.papers.series import series
+from analysis.papers.stored_runs import StoredRun
 from analysis.statistics import Interval
 
 
@@ -34,6 +36,12 @@ def bracket(enough: Mapping[int, bool]) -> Bracket:
     """Between the largest buffer that is not enough and the smallest from which on all are."""
     low = max((buffer for buffer, is_enough in enough.items() if not is_enough), default=None)
     return Bracket(low, min((buffer for buffer in enough if low is None or buffer > low), default=None))
+
+
+def of_utilization(runs: Iterable[StoredRun], least: float) -> Bracket:
+    """By mean utilization over repetitions: the paper's is a long mean, not a percentile of windows."""
+    means = series(runs, "buffer_packets", "utilization_mean")
+    return bracket({buffer: mean.value >= least for buffer, mean in means.items()})
 
 
 def draw(ax: look.Axes, x: float, edges: Bracket, shade: str, marker: str = "o") -> None:

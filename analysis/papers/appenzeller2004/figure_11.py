@@ -34,25 +34,15 @@ def prepare(runs: StoredRuns) -> Data:
     groups = grouped(runs.select(STEM), "flows")
     return {
         "provenance": runs.provenance(),
-        "brackets": {level: {n: _bracket(of, level) for n, of in groups.items()} for level in LEVELS},
+        "brackets": {level: {n: brackets.of_utilization(of, level) for n, of in groups.items()} for level in LEVELS},
         "shares": {n: _by_rule(of, n) for n, of in groups.items()},
     }
-
-
-def _bracket(runs: list[StoredRun], level: float) -> brackets.Bracket:
-    """By mean utilization over repetitions: the paper's is a long mean, not a percentile of windows."""
-    means = {buffer: mean_interval(run["utilization_mean"] for run in of) for buffer, of in _buffers(runs).items()}
-    return brackets.bracket({buffer: mean.value >= level for buffer, mean in means.items() if mean})
-
-
-def _buffers(runs: list[StoredRun]) -> dict[int, list[StoredRun]]:
-    return grouped(runs, "buffer_packets")
 
 
 def _by_rule(runs: list[StoredRun], flows: int) -> Data:
     """Estimates of the runs whose buffer is nearest to BDP/sqrt(n)."""
     rule = oc3.sqrt_rule(oc3.bdp(RTT_S), flows)
-    buffers = _buffers(runs)
+    buffers = grouped(runs, "buffer_packets")
     of = buffers[min(buffers, key=lambda buffer: abs(buffer - rule))]
     constants = [_loss_constant(run) for run in of]
     return {

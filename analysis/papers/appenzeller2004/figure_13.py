@@ -10,7 +10,7 @@ from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import grouped
 from analysis.papers.stored_runs import StoredRuns
-from analysis.statistics import Interval, mean_interval
+from analysis.statistics import Interval
 
 CAPTION = (
     "the least buffer for a utilization of 95 %, against the number of long flows; with short flows of 14 packets at a "
@@ -18,22 +18,16 @@ CAPTION = (
 )
 LEVEL = 0.95
 MANY = 200
-ASKED = (0.3, 1.25)  # times BDP/sqrt(n)
 SIDESTEP = 1.04  # so that both kinds do not hide each other
 KINDS = {mixes.STEM: ("with short flows", BLUE), mixes.ALONE: ("long flows alone", ORANGE)}
 
 
 def prepare(runs: StoredRuns) -> Data:
     """Brackets by kind and number of long flows."""
-    found: dict[str, dict[int, brackets.Bracket]] = {}
-    for stem in KINDS:
-        found[stem] = {}
-        for flows, of in grouped(runs.select(stem), "flows").items():
-            means = {
-                buffer: mean_interval(run["utilization_mean"] for run in each)
-                for buffer, each in grouped(of, "buffer_packets").items()
-            }
-            found[stem][flows] = brackets.bracket({b: mean.value >= LEVEL for b, mean in means.items() if mean})
+    found = {
+        stem: {n: brackets.of_utilization(of, LEVEL) for n, of in grouped(runs.select(stem), "flows").items()}
+        for stem in KINDS
+    }
     return {"provenance": runs.provenance(), "brackets": found}
 
 

@@ -16,7 +16,6 @@ CAPTION = (
     "mean transfer time of short flows of 14 packets beside n long flows, with a buffer of BDP/√n and with one of BDP: "
     "the smaller buffer makes short flows faster."
 )
-ASKED = 0.8  # at most, of the time with a BDP
 ROUNDS = 4  # of a flow of 14 packets: 2, 4, 8, and the ACK of the last
 
 

@@ -40,7 +40,6 @@ PRINTED = {
     300: Printed((37, 74, 148, 222), (99.5, 100, 100, 100), (98.6, 99.3, 99.9, 100), (99.6, 99.8, 99.8, 100)),
     400: Printed((32, 64, 128, 192), (99.7, 100, 100, 100), (99.2, 99.8, 100, 100), (99.5, 100, 100, 99.9)),
 }
-NEAR_POINTS = 1.0  # asked: each row within so many points of the router's
 
 
 def prepare(runs: StoredRuns) -> Data:

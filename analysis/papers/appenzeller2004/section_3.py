@@ -19,7 +19,6 @@ CAPTION = (
     "windows are equal at all times, 0 if they are independent. The mean window is the same for all n."
 )
 STEM, MANY_STEM = "synchronization", "ten-thousand"
-ALMOST_NONE = 0.02  # asked at 500 flows
 PRINTED_MANY = {521: "98.99 %", 1042: "99.988 % (printed 99.99988)"}
 
 
