@@ -28,7 +28,7 @@ from lib import owner, units
 from lib.errors import BadValue, RunError, SpecError, fail
 from lib.terminal import complain, say
 from lib.words import PATHS, SWITCH, Key
-from runs import run_table
+from runs import archive, run_table
 
 DOCS = host.CHECKOUT / "docs/results"
 KEYS = {
@@ -43,6 +43,7 @@ KEYS = {
                  "virtual", ("virtual", "real")),
     "mode": Key("of a paper with a second set of runs in another MODE: run that set, into directories of its own"),
     "beside": Key("a checkout of the paper's published data, which figures then show beside the runs", values=PATHS),
+    "runs": Key("published: take the runs of docs/results/, and do only those that are missing", values=("published",)),
     "draw": Key("only: draw from what is stored, and run nothing", values=("only",)),
     "publish": Key("1: copy figures, page and run table to docs/results/", "0", SWITCH),
 }  # fmt: skip
@@ -59,6 +60,7 @@ class Asked(NamedTuple):
     options: run.Options
     only_draw: bool
     publish: bool
+    from_published: bool  # begin with the published runs
     real: bool  # run the sweeps' real-time versions
     second: bool = False  # run the paper's second set
     beside: Any = None  # published numbers, as the paper reads them
@@ -71,6 +73,8 @@ class Asked(NamedTuple):
 def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
     """Returns the exit status. Raises SpecError, RunError, InputError, OSError."""
     asked = read(given, errors)
+    if asked.from_published:
+        take_published(asked)
     status = 0 if asked.only_draw else measure(asked)
     return status if status >= STOPPED else max(status, draw(asked))
 
@@ -90,12 +94,31 @@ def read(given: dict[str, Any], errors: list[BadValue]) -> Asked:
     figures = _figures(paper, given, errors) if paper else ()
     second, beside = (_second(paper, given, errors), _beside(paper, given, errors)) if paper else (False, None)
     results = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute()
-    if draws == "only" and not results.is_dir():
+    if draws == "only" and "runs" not in given and not results.is_dir():
         errors.append(BadValue("RESULTS", None, f"{results} is no directory; allowed with DRAW=only: one with runs"))
+    from_published = _from_published(paper, given, errors)
     if errors or paper is None:
         raise SpecError(errors)
     chosen = run.Options(results, numbers["jobs"], numbers["attempts"])
-    return Asked(paper, figures, smoke, chosen, draws == "only", is_published, clock == "real", second, beside)
+    return Asked(
+        paper, figures, smoke, chosen, draws == "only", is_published, from_published, clock == "real", second, beside
+    )
+
+
+def _from_published(paper: Paper | None, given: dict[str, object], errors: list[BadValue]) -> bool:
+    """Whether RUNS= asks for the published runs."""
+    if paper is None or "runs" not in given:
+        return False
+    problem = ""
+    if given["runs"] != "published":
+        problem = "is not known; allowed: published"
+    elif given.get("smoke") == "1":
+        problem = "has no short runs; leave SMOKE out"
+    elif not (DOCS / paper.archive_name).is_file():
+        problem = f"has no runs of this paper: {DOCS / paper.archive_name} is missing; leave RUNS out"
+    if problem:
+        errors.append(BadValue("RUNS", given["runs"], problem))
+    return not problem
 
 
 def _second(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> bool:
@@ -191,6 +214,12 @@ def _in_common(sweep: spec.Sweep) -> SweepConditions:
         is_marked=same["mode"] == "ecn" if "mode" in same else None,
         buffer=units.parse(same["buf"], ("bdp", "packets")) if "buf" in same else None,
     )
+
+
+def take_published(asked: Asked) -> None:
+    """Unpacks the published runs that are missing in the results. Raises InputError, OSError."""
+    number = archive.unpack(DOCS / asked.paper.archive_name, asked.options.results)
+    say(f"{number} published runs -> {asked.options.results}")
 
 
 def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> int:

@@ -122,6 +122,11 @@ class Paper:
         return f"{self.key}-runs.parquet"
 
     @property
+    def archive_name(self) -> str:
+        """The file with the published runs themselves (runs/archive.py)."""
+        return f"{self.key}-runs.tar.xz"
+
+    @property
     def comparing_clocks(self) -> tuple[PaperFigure, ...]:
         """The figures that runs in real time are for."""
         return tuple(figure for figure in self.figures if figure.compares_clocks)

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Publishes all figures of a paper in docs/results/, with the page of facts and the table of runs, without raw data."""
+"""Publishes all figures of a paper in docs/results/, with the page of facts, the table of runs, and an archive of the
+runs' summaries, from which `make figures RUNS=published` goes on. Raw data are not published.
+"""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
-from analysis.papers import document
+from analysis.papers import document, run_list
 from analysis.papers.document import DrawnFigure
 from analysis.papers.stored_runs import StoredRuns
 from lib.errors import InputError
+from runs import archive
 
 MOST_BYTES = 8 << 20  # of a repository that everybody clones
 
@@ -36,4 +39,5 @@ def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Pat
     for path, copy in copies.items():
         shutil.copyfile(path, copy)
     (docs / paper.page_name).write_text(page, encoding="utf-8")
-    return [docs / paper.page_name, *copies.values()]
+    archive.pack(docs / paper.archive_name, runs.results, run_list.with_second_set(runs)["run"])
+    return [docs / paper.page_name, docs / paper.archive_name, *copies.values()]

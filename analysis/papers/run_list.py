@@ -20,9 +20,18 @@ def rows(runs: StoredRuns) -> pl.DataFrame:
     """The runs of this paper's sweeps, or of their short versions, and imported runs. A sweep with a changed parameter
     (a name such as spang2021-ecn-rtt-5ms) is not the paper's, and no figure is drawn from it. Raises InputError.
     """
+    return pl.concat([_of_sets(runs, ""), runs.imported])
+
+
+def with_second_set(runs: StoredRuns) -> pl.DataFrame:
+    """The runs of this paper's sweeps, and those of its second set."""
+    return _of_sets(runs, "", *([runs.paper.second.suffix] if runs.paper.second else []))
+
+
+def _of_sets(runs: StoredRuns, *suffixes: str) -> pl.DataFrame:
     stems = [stem + clock for stem in runs.paper.stems for clock in ("", REAL)]
-    names = [runs.paper.sweep_name(stem, runs.smoke) for stem in stems]
-    return pl.concat([runs.table.filter(pl.col("sweep").is_in(names)), runs.imported])
+    names = [runs.paper.sweep_name(stem, runs.smoke, suffix) for stem in stems for suffix in suffixes]
+    return runs.table.filter(pl.col("sweep").is_in(names))
 
 
 def table(runs: StoredRuns, used: Mapping[str, Sequence[str]]) -> pl.DataFrame:

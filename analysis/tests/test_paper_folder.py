@@ -18,8 +18,10 @@ from bufferscope.__main__ import main
 from experiments import figures
 from experiments.host import Host
 from experiments.sweep.spec import Sweep
+from experiments.sweep.thin import thin
 from lib.errors import SpecError
 from lib.words import read_words
+from runs import run_table
 
 ALLOWED = f"allowed: {registry.ALLOWED}"
 PACKAGE = '''
@@ -118,6 +120,33 @@ def test_paper_in_a_folder__is_drawn_with_its_page_and_published(folder, results
     assert {path: path.read_text() for path in folder.rglob("*")} == before  # and no bytecode
     assert sys.path == search_path
     assert not {"fill", "fill2026", "figure_01"} & set(sys.modules)
+
+
+def test_published_runs__are_where_another_machine_goes_on(folder, results, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(figures, "DOCS", tmp_path / "docs")
+    for repetition in run_table.repetitions(results):
+        thin(repetition, "summary")
+    words = ["figures", f"PAPER={folder}", "DRAW=only"]
+    assert main([*words, "PUBLISH=1", f"RESULTS={results}"]) == 0
+    assert main([*words, "RUNS=published", f"RESULTS={tmp_path}/others"]) == 0
+    assert "4 published runs -> " in capsys.readouterr().out
+    drawn = [path / "figures/fill2026/figure_01.csv" for path in (results, tmp_path / "others")]
+    assert drawn[0].read_text() == drawn[1].read_text()
+    assert main([*words, "RUNS=published", f"RESULTS={tmp_path}/others"]) == 0
+    assert "0 published runs -> " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["RUNS=published"], r"has no runs of this paper: .*fill2026-runs\.tar\.xz is missing; leave RUNS out"),
+        (["RUNS=all"], r"is not known; allowed: published"),
+        (["RUNS=published", "SMOKE=1"], r"has no short runs; leave SMOKE out"),
+    ],
+)
+def test_published_runs__are_refused_where_there_are_none(folder, words, problem):
+    with pytest.raises(SpecError, match=problem):
+        read([f"PAPER={folder}", *words])
 
 
 def test_paper_in_a_folder__has_its_sweeps_run(folder, tmp_path, monkeypatch):

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""Sweeps' runs in one file: of each run what KEEP=summary keeps, without its page. So a set that takes hours to run
+can be published, and another machine goes on with it.
+
+Members are <sweep>/runs/<job>/rep-1/<file>, a run's summary last: a run whose unpacking was stopped has none, so it
+counts as not done.
+"""
+
+from __future__ import annotations
+
+import lzma
+import re
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from lib import files, owner
+from lib.errors import InputError
+from runs.names import REPETITION, SUMMARY, SWEEP_RUNS
+from runs.thinned import kept
+
+SUFFIXES = (".json", ".yaml", ".parquet", "")  # '' for THINNED
+MOST_MEMBERS, MOST_BYTES = 200_000, 4 << 30
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,120}"
+MEMBER = re.compile(rf"((?:{_NAME})/{SWEEP_RUNS}/(?:{_NAME})/{REPETITION})/({_NAME})")
+
+
+def pack(file: Path, results: Path, repetitions: Iterable[str]) -> int:
+    """Packs those of the repetitions (paths below `results`) of which a summary was kept; returns their number. The
+    same runs give the same bytes. Raises OSError.
+    """
+    chosen = sorted(path for path in repetitions if kept(results / path) == "summary")
+    with files.whole(file) as out, tarfile.open(fileobj=out, mode="w:xz", preset=9) as archive:
+        for path in chosen:
+            inside = [each for each in (results / path).iterdir() if each.is_file() and each.suffix in SUFFIXES]
+            for each in sorted(inside, key=lambda each: (each.name == SUMMARY, each.name)):
+                member = tarfile.TarInfo(f"{path}/{each.name}")
+                member.size = each.stat().st_size
+                with each.open("rb") as content:
+                    archive.addfile(member, content)
+    return len(chosen)
+
+
+def unpack(file: Path, results: Path) -> int:
+    """Unpacks the runs that `results` has not, and returns their number. Raises InputError for a file that `pack`
+    cannot have made, OSError.
+    """
+    made: set[str] = set()
+    there: set[str] = set()
+    try:
+        with tarfile.open(file, mode="r:xz") as archive:
+            total = 0
+            for count, member in enumerate(archive, 1):
+                total += member.size
+                name = MEMBER.fullmatch(member.name)
+                if not name or not member.isreg() or count > MOST_MEMBERS or total > MOST_BYTES:
+                    raise ValueError(f"{member.name!a:.200} is no file of a packed run")
+                repetition = name[1]
+                if repetition not in made | there:
+                    (there if (results / repetition / SUMMARY).exists() else made).add(repetition)
+                    owner.make((results / repetition).parent)
+                if repetition in made:
+                    archive.extract(member, results, set_attrs=False, filter="data")
+    # TypeError: tarfile of a header that is cut
+    except (tarfile.TarError, lzma.LZMAError, EOFError, ValueError, TypeError) as error:
+        raise InputError(f"{file} is no archive of runs: {error}") from None
+    for repetition in made:
+        owner.give(results / repetition)
+    return len(made)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""Packing and unpacking sweeps' runs."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from lib.errors import InputError
+from runs import archive
+
+REPETITION = "paper-sweep/runs/reno-n1-r1/rep-1"
+FILES = ("THINNED", "digests.json", "environment.json", "spec.yaml", "summary.json", "distributions.parquet")
+
+
+def make_run(results: Path, path: str = REPETITION, kept: str = "summary") -> None:
+    (results / path).mkdir(parents=True)
+    for name in FILES:
+        (results / path / name).write_text(f"{kept}\n{name} of {path}")
+    (results / path / "report.html").write_text("a page")
+
+
+def pack(tmp_path: Path, *paths: str) -> Path:
+    file = tmp_path / "runs.tar.xz"
+    archive.pack(file, tmp_path / "results", paths)
+    return file
+
+
+def test_unpack__restores_the_files_of_a_run_without_its_page(tmp_path: Path) -> None:
+    make_run(tmp_path / "results")
+    file = pack(tmp_path, REPETITION)
+    assert archive.unpack(file, tmp_path / "other") == 1
+    restored = tmp_path / "other" / REPETITION
+    assert {path.name: path.read_text() for path in restored.iterdir()} == {
+        name: (tmp_path / "results" / REPETITION / name).read_text() for name in FILES
+    }
+
+
+def test_unpack__leaves_a_run_alone_that_is_there(tmp_path: Path) -> None:
+    make_run(tmp_path / "results")
+    file = pack(tmp_path, REPETITION)
+    own = tmp_path / "results" / REPETITION / "summary.json"
+    own.write_text("measured here")
+    assert archive.unpack(file, tmp_path / "results") == 0
+    assert own.read_text() == "measured here"
+
+
+def test_unpack__makes_a_run_anew_whose_unpacking_was_stopped(tmp_path: Path) -> None:
+    make_run(tmp_path / "results")
+    file = pack(tmp_path, REPETITION)
+    half = tmp_path / "other" / REPETITION
+    half.mkdir(parents=True)
+    (half / "spec.yaml").write_text("cut")
+    assert archive.unpack(file, tmp_path / "other") == 1
+    assert (half / "spec.yaml").read_text() != "cut"
+
+
+def test_pack__takes_only_runs_of_which_a_summary_was_kept(tmp_path: Path) -> None:
+    make_run(tmp_path / "results")
+    make_run(tmp_path / "results", "paper-sweep/runs/reno-n2-r1/rep-1", kept="tables")
+    file = pack(tmp_path, REPETITION, "paper-sweep/runs/reno-n2-r1/rep-1")
+    assert archive.unpack(file, tmp_path / "other") == 1
+    assert (tmp_path / "other" / REPETITION).is_dir()
+
+
+def test_pack__gives_the_same_bytes_for_the_same_runs(tmp_path: Path) -> None:
+    make_run(tmp_path / "results")
+    make_run(tmp_path / "results", "paper-sweep/runs/reno-n2-r1/rep-1")
+    paths = (REPETITION, "paper-sweep/runs/reno-n2-r1/rep-1")
+    first = pack(tmp_path, *paths).read_bytes()
+    assert pack(tmp_path, *reversed(paths)).read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["/etc/passwd", f"../{REPETITION}/summary.json", f"{REPETITION}/../x.json", "paper/runs/a/rep-1/logs/x.log", "x"],
+)
+def test_unpack__refuses_files_outside_of_runs(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "runs.tar.xz"
+    with tarfile.open(file, "w:xz") as packed:
+        packed.addfile(tarfile.TarInfo(name), io.BytesIO())
+    with pytest.raises(InputError, match="is no file of a packed run"):
+        archive.unpack(file, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_unpack__refuses_links(tmp_path: Path) -> None:
+    file = tmp_path / "runs.tar.xz"
+    link = tarfile.TarInfo(f"{REPETITION}/summary.json")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    with tarfile.open(file, "w:xz") as packed:
+        packed.addfile(link)
+    with pytest.raises(InputError, match="is no file of a packed run"):
+        archive.unpack(file, tmp_path / "other")
+
+
+@pytest.mark.parametrize("length", [0, 10, 100])
+def test_unpack__refuses_a_cut_archive(tmp_path: Path, length: int) -> None:
+    make_run(tmp_path / "results")
+    file = pack(tmp_path, REPETITION)
+    file.write_bytes(file.read_bytes()[:length])
+    with pytest.raises(InputError, match="is no archive of runs"):
+        archive.unpack(file, tmp_path / "other")
