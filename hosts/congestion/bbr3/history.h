@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * What was in flight and lost when a packet was sent. */
+#ifndef BBR3_HISTORY_H
+#define BBR3_HISTORY_H
+
+#include "state.h"
+
+static struct transmission *entry(struct bbr3 *bbr, u32 age)
+{
+	return bbr->history + (bbr->newest - age) % HISTORY;
+}
+
+/* The newest entry that is not newer than the packet; the oldest one for older packets. */
+static const struct transmission *transmission(struct bbr3 *bbr, u32 delivered)
+{
+	u32 least = 0, most = bbr->entries - 1;
+
+	while (least < most) {
+		u32 age = (least + most) / 2;
+
+		if (after(entry(bbr, age)->delivered, delivered))
+			least = age + 1;
+		else
+			most = age;
+	}
+	return entry(bbr, least);
+}
+
+/* At the begin of an ACK: packets sent since the ACK before belong to the newest entry. */
+static void note_transmissions(struct bbr3 *bbr, const struct tcp_sock *tp)
+{
+	struct transmission *newest = entry(bbr, 0);
+
+	newest->in_flight = max(newest->in_flight, bbr->in_flight + (tp->data_segs_out - bbr->segs_out));
+}
+
+/* At the end of an ACK: packets sent from now on belong to a new entry. */
+static void note_ack(struct bbr3 *bbr, const struct tcp_sock *tp)
+{
+	bbr->segs_out = tp->data_segs_out;
+	bbr->in_flight = tcp_packets_in_flight(tp);
+	if (tp->delivered - entry(bbr, 0)->delivered < max(bbr->in_flight / (HISTORY / 2), 1U))
+		return;
+	bbr->newest = (bbr->newest + 1) % HISTORY;
+	bbr->entries = min_t(u32, bbr->entries + 1, HISTORY);
+	*entry(bbr, 0) = (struct transmission){tp->delivered, tp->lost, bbr->in_flight};
+}
+
+#endif
