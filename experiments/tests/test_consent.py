@@ -16,7 +16,7 @@ from lib.errors import RunError
 from virtual.kernel import config
 
 HOST = Host(config.OF_LINUX, netem=True, clock="virtual")
-WITHIN = 1.5
+TIME_WITHIN, DISK_WITHIN = 2.5, 1.5  # processors differ by a factor of 2
 SMALL = {"cc": "cubic", "flows": "4", "rate": "100mbit", "rtt": "10ms", "duration": "2s", "warmup": "1s"}
 LARGE = {"cc": "reno", "flows": "2", "rate": "1gbit", "rtt": "10ms", "duration": "1.5s", "warmup": "0.5s"}
 
@@ -49,8 +49,9 @@ def test_cost__that_is_refused_leaves_nothing(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     "given", [pytest.param(SMALL, id="small"), pytest.param(LARGE, id="large", marks=pytest.mark.long)]
 )
+@pytest.mark.serial  # beside other work, a processor with two threads a core counts nearly twice the time
 def test_estimates__of_time_and_disk_are_those_of_real_runs(given: dict[str, str], tmp_path: Path) -> None:
-    """A run in virtual time computes throughout, so its time is its processes' time, whatever else the machine does."""
+    """A run in virtual time computes throughout: its time is that of its processes."""
     spec = resolved(**given)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     words = [f"{key.upper()}={value}" for key, value in given.items()]
@@ -59,6 +60,6 @@ def test_estimates__of_time_and_disk_are_those_of_real_runs(given: dict[str, str
     took_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     (repetition,) = tmp_path.glob("2*/rep-1")
     written = sum(path.stat().st_size for path in repetition.rglob("*") if path.is_file() and not path.is_symlink())
-    assert 1 / WITHIN <= took_s / cost.repetition_s(spec) <= WITHIN, (took_s, cost.repetition_s(spec))
-    assert 1 / WITHIN <= written / disk.expected_bytes(spec) <= WITHIN, (written, disk.expected_bytes(spec))
+    assert 1 / TIME_WITHIN <= took_s / cost.repetition_s(spec) <= TIME_WITHIN, (took_s, cost.repetition_s(spec))
+    assert 1 / DISK_WITHIN <= written / disk.expected_bytes(spec) <= DISK_WITHIN, (written, disk.expected_bytes(spec))
     assert written <= disk.estimate_bytes(spec)
