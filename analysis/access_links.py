@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Whether flows came to the bottleneck through links with the rate that spec.yaml asks for: each long flow through its
-own link, finite flows through the shared link of their path.
+own link or a shared one, finite flows through the shared link of their path.
 """
 
 from __future__ import annotations
@@ -19,8 +19,12 @@ def access_reasons(run: Run, queue: Columns) -> list[str]:
     reasons = []
     shared = {path["access_link"]: path.get("access_bps", run.spec.get("access_bps")) or 0
               for path in run.spec.get("paths") or () if path["access_link"]}  # fmt: skip
+    shared |= dict(enumerate(run.spec.get("links_bps") or (), 1))
     if shared:
         link = access_link_of_flows(run)
+        for entry, number in zip(run.traffic, run.spec.get("link_of_flows") or (), strict=False):
+            if entry["flow"] >= 0:
+                link[entry["flow"]] = number
         rates = np.zeros(max(shared) + 1, dtype=np.int64)
         rates[list(shared)] = list(shared.values())
         reasons += _too_close(queue, link, rates[link], "access link")
@@ -37,7 +41,8 @@ def _own_rates_bps(run: Run) -> np.ndarray:
     of_run = 0 if run.spec.get("access_links") else run.spec.get("access_bps") or 0
     for entry, place in zip(run.traffic, group_of_entries(run), strict=True):
         if entry["flow"] >= 0 and entry["tuple"].protocol == TCP and not entry.get("program"):
-            of_group = 0 if place == NO_GROUP else listed[place].get("access_bps") or 0
+            group = {} if place == NO_GROUP else listed[place]
+            of_group = 0 if group.get("access_links") else group.get("access_bps") or 0
             rates[entry["flow"]] = of_group or of_run
     return rates
 

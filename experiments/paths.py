@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Paths of finite flows: classes of RTTs (RTTS, RTT_SPREAD) and shared access links (ACCESS_LINKS).
+"""Paths of finite flows: classes of RTTs (RTTS, RTT_SPREAD) and shared access links (ACCESS_LINKS). Long flows share
+access links, too: flow k of a group takes link k mod their number.
 
 The switch cannot know 2,000,000 5-tuples beforehand. So a path is a source address of the sender, with a delay and an
 access link in the switch; the addresses of one access link share it. Flow or user k takes path k mod their number, in
@@ -67,7 +68,7 @@ def refuse(spec: Any, given: Mapping[str, object], wrong: Callable[[str, str], N
     if spec.access is None:
         wrong("access_links", "needs their rate; allowed: with ACCESS=25mbit or another rate")
     classes = len(spec.rtts) if spec.rtts else SPREAD_CLASSES if spec.rtt_spread.amount else 1
-    if classes * spec.access_links > MOST_PATHS:
+    if finite_kinds(spec.traffic) and classes * spec.access_links > MOST_PATHS:
         wrong("access_links", f"and {classes} RTTs make {classes * spec.access_links} paths; allowed: {MOST_PATHS}")
 
 
@@ -80,9 +81,9 @@ def refuse_access(spec: Any, wrong: Callable[[str, str], None]) -> None:
               "with TCP flows only")  # fmt: skip
     elif spec.traffic == PROGRAM:
         wrong("access", f"is a link of long or finite flows, TRAFFIC={PROGRAM} has none; allowed: without ACCESS")
-    elif LONG in kinds(spec.traffic) and finite_kinds(spec.traffic):
-        wrong("access", "is a link of each long flow, or ACCESS_LINKS of finite flows; allowed: with long flows alone, "
-              "or without long flows")  # fmt: skip
+    elif LONG in kinds(spec.traffic) and finite_kinds(spec.traffic) and spec.access_links is None:
+        wrong("access", "would be a link of each long flow, and finite flows share links; allowed: with ACCESS_LINKS, "
+              "with long flows alone, or a file with groups")  # fmt: skip
     elif finite_kinds(spec.traffic) and spec.access_links is None:
         wrong("access", f"is the rate of links that finite flows share, their number is missing; allowed: with "
               f"ACCESS_LINKS=1 to {MOST_ACCESS_LINKS}")  # fmt: skip
@@ -105,7 +106,7 @@ def of_group(spec: Any, number: int) -> tuple[Path, ...]:
 
 def refuse_groups(spec: Any, wrong: Callable[[str, str], None]) -> None:
     """Calls `wrong` if the groups of a file have too many paths or links together."""
-    if all(group.number is None for group in spec.transfers):
+    if all(group.number is None for group in (*spec.transfers, *spec.groups)):
         return
     if (count := len(paths(spec))) > MOST_PATHS:
         wrong("groups", f"makes {count} paths of finite flows (RTTs times access links); allowed: {MOST_PATHS}")
@@ -114,12 +115,34 @@ def refuse_groups(spec: Any, wrong: Callable[[str, str], None]) -> None:
 
 
 def links_bps(spec: Any) -> dict[int, int]:
-    """Number and rate of each shared access link."""
+    """Number and rate of each shared access link: those of finite flows, then those of long flows alone."""
     links: dict[int, int] = {}
-    for group in _settings(spec):
-        for _ in range(group.access_links or 0):
-            links[len(links) + 1] = group.access_bps or 0
+    for settings in (*_settings(spec), *_settings_of_long(spec)):
+        for _ in range(settings.access_links or 0):
+            links[len(links) + 1] = settings.access_bps or 0
     return links
+
+
+def link_of_flows(spec: Any) -> list[int]:
+    """The shared access link of each long flow, by the flow's number; empty if no long flow has one."""
+    first = 1 + sum(settings.access_links or 0 for settings in _settings(spec))
+    result: list[int] = []
+    if any(not group.is_own for group in spec.groups):
+        flows = sum(group.flows or 0 for group in spec.groups)
+        result = [1 + number % spec.access_links if spec.access_links else 0 for number in range(flows)]
+    else:
+        for group in spec.groups:
+            links = group.access_links or 0
+            result += [first + number % links if links else 0 for number in range(group.flows or 0)]
+            first += links
+    return result if any(result) else []
+
+
+def _settings_of_long(spec: Any) -> list[Any]:
+    """Whatever has links of long flows that finite flows do not share."""
+    if any(group.is_own for group in spec.groups):
+        return list(spec.groups)
+    return [spec] if spec.groups and not spec.transfers else []
 
 
 def _settings(spec: Any) -> list[Any]:

@@ -194,9 +194,11 @@ def _flows(spec: Resolved, processes: list[FlowProcess], delays_ns: list[int]) -
         for process in processes
         for stream in range(process.flows)
     ]
+    shared = paths.link_of_flows(spec)
+    links = shared + [0] * (len(flows) - len(shared))
     return tuple(
-        Flow(SENDER.ipv4, RECEIVER.ipv4, src_port, dst_port, delay_ns, access_bps)
-        for (src_port, dst_port, access_bps), delay_ns in zip(flows, delays_ns, strict=True)
+        Flow(SENDER.ipv4, RECEIVER.ipv4, src_port, dst_port, delay_ns, 0 if link else access_bps, link)
+        for (src_port, dst_port, access_bps), delay_ns, link in zip(flows, delays_ns, links, strict=True)
     )
 
 
@@ -228,7 +230,7 @@ def _settings(spec: Resolved, flows: tuple[Flow, ...]) -> SwitchSettings:
 
 def _flow_settings(flow: Flow) -> dict[str, int]:
     """What the switch's links have for this flow alone."""
-    own = {"delay": flow.extra_delay_ns, "access": flow.access_bps}
+    own = {"delay": flow.extra_delay_ns, "access": flow.access_bps, "link": flow.access_link}
     return {name: value for name, value in own.items() if value}
 
 
@@ -237,12 +239,14 @@ def _path_settings(spec: Resolved, path: paths.Path) -> dict[str, int]:
 
 
 def _paths(spec: Resolved) -> dict[str, Any]:
-    """The paths of finite flows in spec.yaml, if there are several."""
+    """The paths of finite flows in spec.yaml, if there are several; and the shared links of long flows."""
     listed = [path._asdict() for path in paths.paths(spec)]
     if spec.transfers and spec.transfers[0].is_own:  # links of different rates
         rates = paths.links_bps(spec)
         listed = [path | {"access_bps": rates.get(path["access_link"])} for path in listed]
-    return {"paths": listed} if listed else {}
+    of_flows = paths.link_of_flows(spec)
+    links = {"link_of_flows": of_flows, "links_bps": list(paths.links_bps(spec).values())} if of_flows else {}
+    return ({"paths": listed} if listed else {}) | links
 
 
 def _traffic(

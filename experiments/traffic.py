@@ -35,6 +35,7 @@ class Flow(NamedTuple):
     dst_port: int
     extra_delay_ns: int
     access_bps: int = 0  # of its own link; 0: none
+    access_link: int = 0  # the number of a shared link, from 1; 0: none
 
 
 class UserProgram(NamedTuple):

@@ -249,7 +249,7 @@ KEYS_OF_KINDS = {
     "start_spread": (LONG,),
     "rtt_spread": (LONG, *KINDS),
     "rtts": (LONG, *KINDS),
-    "access_links": KINDS,
+    "access_links": (LONG, *KINDS),
     "generator": (LONG, *KINDS),
     "cc": (LONG, *KINDS, PROGRAM),
     "finite_cc": KINDS,

@@ -24,7 +24,18 @@ from runs.names import EARLIER_ATTEMPTS, ENVIRONMENT, INDEX, JOB_NAME, REPETITIO
 from runs.spec_file import load_spec
 from runs.thinned import kept
 
-NOT_OF_A_POINT = ("name", "spec_version", "buffer_given", "seed", "reps", "repetition", "extra_delays_ns", "paths")
+NOT_OF_A_POINT = (
+    "name",
+    "spec_version",
+    "buffer_given",
+    "seed",
+    "reps",
+    "repetition",
+    "extra_delays_ns",
+    "paths",
+    "link_of_flows",
+    "links_bps",
+)
 
 _TEXT, _WHOLE, _NUMBER, _TRUTH = polars.String(), polars.Int64(), polars.Float64(), polars.Boolean()
 # analysis/README.md defines the numbers; names without an entry there are those of summary.json.

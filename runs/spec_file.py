@@ -30,7 +30,8 @@ OPEN_LOOP_SPEC = {"datagram_flows": int, "load": float, "sizes": str, "arrivals"
 OPTIONAL_SPEC = {
     "name": str, "target": str, "clock": str, "switch": str, "delay": str, "traffic": str, "generator": str,
     "threshold_bytes": int, "ecn_threshold_packets": int, "ecn_threshold_bytes": int, "rate_pps": int,
-    "access_bps": int, "rtts_ns": list, "access_links": int, "paths": list, "transfers": list, "datagrams": list,
+    "access_bps": int, "rtts_ns": list, "access_links": int, "paths": list, "link_of_flows": list,
+    "links_bps": list, "transfers": list, "datagrams": list,
     "tcp": dict, "offloads": dict, "pacing": str, "window_packets": int, "ecn": str, "ack_delay_ns": int,
     "program": dict,
 }  # fmt: skip
@@ -120,6 +121,12 @@ def read(path: Path) -> dict[str, Any]:
         for path in spec.get("paths") or ()
     ):  # fmt: skip
         wrong.append("paths must be a list of {src_addr, rtt_ns, access_link}")
+    rates = spec.get("links_bps") or []
+    if not wrong and not (
+        all(type(bps) is int and 0 < bps < 1 << 60 for bps in rates)
+        and all(type(link) is int and 0 <= link <= len(rates) for link in spec.get("link_of_flows") or ())
+    ):
+        wrong.append("link_of_flows must be a list of numbers in links_bps, from 1")
     program = spec.get("program") or {}
     if not wrong and not all(
         isinstance(program.get(key, [""]), list) and all(isinstance(word, str) for word in program.get(key, ()))

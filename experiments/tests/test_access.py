@@ -63,6 +63,49 @@ def test_pool__holds_every_window_in_the_access_queues_up_to_its_bound() -> None
     assert sizes(few).tcp_mib > sizes(without).tcp_mib
 
 
+def test_plan__deals_shared_links_to_long_flows() -> None:
+    plan = plan_run(access(flows=5, access_links=2, rtt_spread="4ms"), 1)
+    own = [settings for _, settings in plan.settings.flow_settings]
+    assert [settings["link"] for settings in own] == [1, 2, 1, 2, 1]
+    assert not any("access" in settings for settings in own)
+    assert plan.settings.shared_links_bps == {1: ACCESS_BPS, 2: ACCESS_BPS}
+    assert plan.stored_spec["link_of_flows"] == [1, 2, 1, 2, 1]
+    assert plan.stored_spec["links_bps"] == [ACCESS_BPS] * 2
+    assert "2 access links of 5mbit" in announce.headline(access(access_links=2), Path("x"))
+
+
+def test_plan__lets_long_and_finite_flows_share_the_links_of_a_run() -> None:
+    mix = {"traffic": "long,finite", "load": "0.2", "sizes": "fixed:14p"}
+    plan = plan_run(access(flows=3, access_links=2, **mix), 1)
+    assert plan.settings.shared_links_bps == {1: ACCESS_BPS, 2: ACCESS_BPS}
+    assert [settings.get("link") for _, settings in plan.settings.flow_settings] == [1, 2, 1, 1, 2]
+    assert problems(access="5mbit", **mix).keys() == {"ACCESS"}
+
+
+def test_plan__gives_each_group_links_of_its_own() -> None:
+    long = {"traffic": "long", "cc": "reno", "flows": "3", "access": "5mbit", "access_links": "2"}
+    other = {"traffic": "long", "cc": "cubic", "flows": "2", "access": "9mbit"}
+    users = {"traffic": "closed-loop", "cc": "reno", "users": "3", "access": "4mbit", "access_links": "1"}
+    plan = plan_run(resolved(generator="epoll", groups=[long, other, users, {**long, "flows": "1"}]), 1)
+    assert list(plan.settings.shared_links_bps.values()) == [4_000_000, *[ACCESS_BPS] * 4]
+    assert plan.stored_spec["link_of_flows"] == [2, 3, 2, 0, 0, 4]
+    assert [settings.get("access", 0) for _, settings in plan.settings.flow_settings][3:5] == [9_000_000] * 2
+
+
+@pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+def test_access__spaces_the_packets_of_all_flows_of_a_shared_link_to_the_ns(tmp_path: Path) -> None:
+    summary: dict[str, Any] = run(tmp_path, *SHORT, "FLOWS=5", "RATE=20mbit", "ACCESS_LINKS=2")
+    assert summary["spec"]["link_of_flows"] == [1, 2, 1, 2, 1]
+    cards = polars.read_parquet(tmp_path / "latest/rep-1/postcards.parquet").sort("enqueue_mono_ns")
+    port = polars.col("five_tuple").cast(polars.String).str.extract(r":(\d+) >").cast(polars.Int64)
+    for odd in (0, 1):
+        of_link = cards.filter(port % 2 == odd)
+        gaps = of_link["enqueue_mono_ns"].cast(polars.Int64).diff().drop_nulls().to_numpy()
+        full = gaps[(of_link["packet_bytes"] == FULL_FRAME_BYTES).to_numpy()[1:]]
+        assert full.min() == SERIAL_NS
+        assert np.count_nonzero(full == SERIAL_NS) > len(full) / 2
+
+
 @pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 @pytest.mark.parametrize("words", [("FLOWS=4", "RATE=10mbit"), ("FLOWS=40", "RATE=100mbit", "RTT_SPREAD=7ms")])
 def test_access__spaces_the_packets_of_a_flow_to_the_ns(tmp_path: Path, words: tuple[str, ...]) -> None:
