@@ -27,10 +27,15 @@ def describe(program: dict[str, str]) -> dict[str, Any]:
     return {
         "program": program,
         "kernel": kernel_names(),
-        "boot_parameters": _first_line("/proc/cmdline"),
+        "boot_parameters": without_checkout(_first_line("/proc/cmdline")),
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         "clock_source": _first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     }
+
+
+def without_checkout(text: str) -> str:
+    """Paths of this checkout, relative to it: where it lies says nothing of a run, and runs are published."""
+    return text.replace(f"{host.CHECKOUT}/", "").replace(str(host.CHECKOUT), ".")
 
 
 def machine() -> dict[str, Any]:

@@ -114,8 +114,8 @@ def _from_published(paper: Paper | None, given: dict[str, object], errors: list[
         problem = "is not known; allowed: published"
     elif given.get("smoke") == "1":
         problem = "has no short runs; leave SMOKE out"
-    elif not (DOCS / paper.archive_name).is_file():
-        problem = f"has no runs of this paper: {DOCS / paper.archive_name} is missing; leave RUNS out"
+    elif not (DOCS / paper.archives_name).is_dir():
+        problem = f"has no runs of this paper: {DOCS / paper.archives_name} is missing; leave RUNS out"
     if problem:
         errors.append(BadValue("RUNS", given["runs"], problem))
     return not problem
@@ -218,7 +218,7 @@ def _in_common(sweep: spec.Sweep) -> SweepConditions:
 
 def take_published(asked: Asked) -> None:
     """Unpacks the published runs that are missing in the results. Raises InputError, OSError."""
-    number = archive.unpack(DOCS / asked.paper.archive_name, asked.options.results)
+    number = archive.unpack_all(DOCS / asked.paper.archives_name, asked.options.results)
     say(f"{number} published runs -> {asked.options.results}")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sweeps' runs in one file: of each run what KEEP=summary keeps, without its page. So a set that takes hours to run
+"""Sweeps' runs, packed: of each run what KEEP=summary keeps, without its page. So a set that takes hours to run
 can be published, and another machine goes on with it.
 
 Members are <sweep>/runs/<job>/rep-1/<file>, a run's summary last: a run whose unpacking was stopped has none, so it
@@ -11,7 +11,7 @@ from __future__ import annotations
 import lzma
 import re
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from lib import files, owner
@@ -19,10 +19,36 @@ from lib.errors import InputError
 from runs.names import REPETITION, SUMMARY, SWEEP_RUNS
 from runs.thinned import kept
 
-SUFFIXES = (".json", ".yaml", ".parquet", "")  # '' for THINNED
+KEPT_SUFFIXES = (".json", ".yaml", ".parquet", "")  # '' for THINNED
+SUFFIX = ".tar.xz"
 MOST_MEMBERS, MOST_BYTES = 200_000, 4 << 30
+MOST_PACKED_BYTES = 24 << 20
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,120}"
 MEMBER = re.compile(rf"((?:{_NAME})/{SWEEP_RUNS}/(?:{_NAME})/{REPETITION})/({_NAME})")
+
+
+def pack_all(directory: Path, results: Path, by_repetition: Mapping[int, Iterable[str]]) -> list[Path]:
+    """Makes the files of `directory` those of these runs: one for each repetition. Returns them. Raises OSError,
+    InputError if they become too large; `directory` then has some of them.
+    """
+    owner.make(directory)
+    made = [directory / f"repetition-{number}{SUFFIX}" for number in by_repetition]
+    for path in directory.glob(f"*{SUFFIX}"):
+        if path not in made:
+            path.unlink()
+    for path, repetitions in zip(made, by_repetition.values(), strict=True):
+        pack(path, results, repetitions)
+        if (packed := sum(each.stat().st_size for each in made if each.exists())) > MOST_PACKED_BYTES:
+            raise InputError(
+                f"{directory}: the runs have {packed / 2**20:.0f} MiB, allowed in a repository that everybody clones "
+                f"are {MOST_PACKED_BYTES >> 20}: publish fewer repetitions"
+            )
+    return made
+
+
+def unpack_all(directory: Path, results: Path) -> int:
+    """As `unpack`, of every archive of a directory."""
+    return sum(unpack(file, results) for file in sorted(directory.glob(f"*{SUFFIX}")))
 
 
 def pack(file: Path, results: Path, repetitions: Iterable[str]) -> int:
@@ -32,7 +58,7 @@ def pack(file: Path, results: Path, repetitions: Iterable[str]) -> int:
     chosen = sorted(path for path in repetitions if kept(results / path) == "summary")
     with files.whole(file) as out, tarfile.open(fileobj=out, mode="w:xz", preset=9) as archive:
         for path in chosen:
-            inside = [each for each in (results / path).iterdir() if each.is_file() and each.suffix in SUFFIXES]
+            inside = [each for each in (results / path).iterdir() if each.is_file() and each.suffix in KEPT_SUFFIXES]
             for each in sorted(inside, key=lambda each: (each.name == SUMMARY, each.name)):
                 member = tarfile.TarInfo(f"{path}/{each.name}")
                 member.size = each.stat().st_size

@@ -122,9 +122,9 @@ class Paper:
         return f"{self.key}-runs.parquet"
 
     @property
-    def archive_name(self) -> str:
-        """The file with the published runs themselves (runs/archive.py)."""
-        return f"{self.key}-runs.tar.xz"
+    def archives_name(self) -> str:
+        """The directory with the published runs themselves, a file for each repetition (runs/archive.py)."""
+        return f"{self.key}-runs"
 
     @property
     def comparing_clocks(self) -> tuple[PaperFigure, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Publishes all figures of a paper in docs/results/, with the page of facts, the table of runs, and an archive of the
+"""Publishes all figures of a paper in docs/results/, with the page of facts, the table of runs, and archives of the
 runs' summaries, from which `make figures RUNS=published` goes on. Raw data are not published.
 """
 
@@ -39,5 +39,11 @@ def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Pat
     for path, copy in copies.items():
         shutil.copyfile(path, copy)
     (docs / paper.page_name).write_text(page, encoding="utf-8")
-    archive.pack(docs / paper.archive_name, runs.results, run_list.with_second_set(runs)["run"])
-    return [docs / paper.page_name, docs / paper.archive_name, *copies.values()]
+    packed = archive.pack_all(docs / paper.archives_name, runs.results, _by_repetition(runs))
+    return [docs / paper.page_name, *packed, *copies.values()]
+
+
+def _by_repetition(runs: StoredRuns) -> dict[int, list[str]]:
+    """The runs of both sets by the number of the repetition: a new one leaves the files of others as they are."""
+    table = run_list.with_second_set(runs).partition_by("repetition", as_dict=True)
+    return {number: rows["run"].to_list() for (number,), rows in sorted(table.items())}

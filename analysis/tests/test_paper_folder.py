@@ -139,7 +139,7 @@ def test_published_runs__are_where_another_machine_goes_on(folder, results, tmp_
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["RUNS=published"], r"has no runs of this paper: .*fill2026-runs\.tar\.xz is missing; leave RUNS out"),
+        (["RUNS=published"], r"has no runs of this paper: .*fill2026-runs is missing; leave RUNS out"),
         (["RUNS=all"], r"is not known; allowed: published"),
         (["RUNS=published", "SMOKE=1"], r"has no short runs; leave SMOKE out"),
     ],

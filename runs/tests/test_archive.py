@@ -104,3 +104,24 @@ def test_unpack__refuses_a_cut_archive(tmp_path: Path, length: int) -> None:
     file.write_bytes(file.read_bytes()[:length])
     with pytest.raises(InputError, match="is no archive of runs"):
         archive.unpack(file, tmp_path / "other")
+
+
+def test_pack_all__makes_a_file_for_each_repetition_and_leaves_no_other(tmp_path: Path) -> None:
+    second = "paper-sweep/runs/reno-n1-r2/rep-1"
+    for path in (REPETITION, second):
+        make_run(tmp_path / "results", path)
+    packed = tmp_path / "packed"
+    files = archive.pack_all(packed, tmp_path / "results", {1: [REPETITION], 2: [second]})
+    assert [file.name for file in files] == ["repetition-1.tar.xz", "repetition-2.tar.xz"]
+    assert archive.unpack_all(packed, tmp_path / "other") == 2
+    before = files[0].read_bytes()
+    archive.pack_all(packed, tmp_path / "results", {1: [REPETITION]})
+    assert [file.name for file in packed.iterdir()] == ["repetition-1.tar.xz"]
+    assert files[0].read_bytes() == before
+
+
+def test_pack_all__refuses_more_than_a_repository_should_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_run(tmp_path / "results")
+    monkeypatch.setattr(archive, "MOST_PACKED_BYTES", 10)
+    with pytest.raises(InputError, match="publish fewer repetitions"):
+        archive.pack_all(tmp_path / "packed", tmp_path / "results", {1: [REPETITION]})
