@@ -32,7 +32,8 @@ class PacingKeys(BaseModel):
 KEYS = tuple(PacingKeys.model_fields)
 MEANINGS = {
     "pacing": "how senders spread their packets: off (in bursts, as ACKs come), linux (at 2 windows an RTT in slow "
-    "start, then 1.2), exact (at one window an RTT); BBR paces itself",
+    "start, then 1.2), exact (at one window an RTT), poisson (as exact, with exponential gaps; CLOCK=virtual); "
+    "BBR paces itself",
     "window": "most packets in a flow's congestion window, whatever its congestion control: 32p (default: no bound)",
 }
 VALUES = {"pacing": PACING}

@@ -26,7 +26,7 @@ _MEANINGS = {
     "ack_delay": "propagation delay of the ACK direction, the rest of RTT is that of the data direction: 0ns to RTT "
     "(default half of RTT each)",
     "access": "rate of each long flow's own link before the bottleneck, data direction: 5mbit; with ACCESS_LINKS, of "
-    "each link that finite flows share (default: none, a flow sends as fast as its host can)",
+    "each link that flows share (default: none, a flow sends as fast as its host can)",
     "access_links": "number of links before the bottleneck, each of ACCESS and shared by its flows",
     "buf": "buffer of the bottleneck: 1bdp, 166p (packets), 300kB (frames of MTU + 14 bytes; k is 1000), 250us",
     "mtu": "largest IP packet in bytes, 576 to 9000",

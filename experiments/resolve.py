@@ -153,7 +153,10 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
               "flows of datagrams in a run")  # fmt: skip
     paths.refuse_groups(resolved, wrong)
     if len({group.pacing for group in resolved.tcp_groups} - {None}) > 1:
-        wrong("groups", "paces some groups linux and some exact, a setting of the whole host; allowed: one of them")
+        wrong(
+            "groups",
+            "has groups with different PACING, a setting of the whole host; allowed: one kind for all that pace",
+        )
     if resolved.pool_bytes > MAX_POOL_BYTES and not errors.keys() & {"buf", "rate", "rtt", "rtts", "rtt_spread"}:
         wrong(
             "buf",

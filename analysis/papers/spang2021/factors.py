@@ -16,6 +16,7 @@ from analysis.papers.series import bdp, grouped
 from analysis.papers.spang2021.beside import PERCENTILES
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval, mean_interval
+from hosts.tune import tcp_options
 
 CAPTION = (
     "one property of the queue or of the hosts changed at a time, all else as in the other sweeps (B = 131 packets, "
@@ -49,7 +50,8 @@ def changes(spec: Data) -> str:
         for key in path:
             value = (value or {}).get(key)
         if value != usual:
-            words.append(text.format(0 if value is None else value))
+            usual_of_linux = tcp_options.LINUX[path[1]] if path[0] == "tcp" else 0
+            words.append(text.format(usual_of_linux if value is None else value))
     return "; ".join(words) or AS_THE_SET
 
 

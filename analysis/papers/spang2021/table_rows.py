@@ -73,7 +73,7 @@ def rows(runs: StoredRuns) -> list[RuleRow]:
         *_one_flow(runs, lone),
         *_many_flows(int(flows), reno, bbr),
         RuleRow("O(1)", "Reno, bounded windows, Poisson pacing", "[17]",
-                [Assumption("none of our senders paces at random, nor is the link over-provisioned", None, False)],
+                [Assumption("no run of this set paces at random, nor is its link over-provisioned", None, False)],
                 None, None),
         _theorem_7(runs),
     ]  # fmt: skip
