@@ -53,7 +53,8 @@ def congestion_controls(plan: RunPlan) -> dict[str, Any]:
     """Those of a run; called in its kernel. `from`: `kernel`, or `bpf` with the name that the kernel had."""
     spec = plan.stored_spec
     files = {source["name"]: source for source in spec.get("congestion_sources", [])}
-    names = sorted({group["cc"] for group in (*spec["groups"], *spec.get("transfers", []))})
+    of_program = {spec["program"]["cc"]} - {None} if spec.get("program") else set()
+    names = sorted({group["cc"] for group in (*spec["groups"], *spec.get("transfers", []))} | of_program)
     parameters = offers.parameters(names)
     return {
         name: {

@@ -17,6 +17,7 @@ from hosts.congestion_bpf import objects
 CHECKOUT = Path(__file__).resolve().parents[1]
 BUILD = CHECKOUT / "build"
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")  # to programs without privileges
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Host:
     netem: bool
     clock: str = "real"  # the clock it is a host for
     kernel: str = "this machine's kernel"  # whose congestion controls these are
+    for_programs: tuple[str, ...] | None = None  # those that sockets without privileges may have; None: all
     bpf_lacks: str = ""  # what the kernel lacks to run congestion controls as BPF, if anything
 
 
@@ -40,7 +42,9 @@ def probe(want_netem: bool) -> Host:
     lacks = objects.lacking()
     ours = () if lacks else objects.own_sources()
     names = tuple(sorted({*in_kernel(), *ours}))
-    return Host(names, want_netem and _has_netem(), "real", bpf_lacks=lacks)
+    return Host(
+        names, want_netem and _has_netem(), "real", for_programs=tuple(ALLOWED.read_text().split()), bpf_lacks=lacks
+    )
 
 
 def in_kernel() -> tuple[str, ...]:

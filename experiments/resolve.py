@@ -25,7 +25,7 @@ from experiments import (
     tcp_options,
     transfers,
 )
-from experiments.host import Host
+from experiments.host import ALLOWED, Host
 from experiments.resolved import MAX_POOL_BYTES, Resolved
 from experiments.spec import ARRIVALS, KEYS, SPEC_VERSION, Spec, validate
 from experiments.thresholds import ecn_threshold, threshold
@@ -263,6 +263,13 @@ def _check_host(spec: Spec, host: Host, errors: dict[str, BadValue], wrong: Any)
         return
     if spec.program_cc:
         _check_congestion_controls("program_cc", [spec.program_cc], host, errors, wrong)
+    of_program = spec.program_cc or resolve_traffic.one_cc(spec)
+    is_for_programs = host.for_programs is None or of_program is None or of_program in host.for_programs
+    is_wrong_anyway = errors.keys() & {"cc", "program_cc", "traffic"}
+    if transfers.PROGRAM in transfers.kinds(spec.traffic) and not is_for_programs and not is_wrong_anyway:
+        allowed = f"{', '.join(host.for_programs or ())}, or CLOCK=virtual"
+        wrong("program_cc" if spec.program_cc else "cc", f"is {of_program}, which this machine keeps from programs "
+              f"without privileges ({ALLOWED}); allowed: {allowed}")  # fmt: skip
     if spec.delay == "tc" and not host.netem and "delay" not in errors:
         wrong("delay", "needs netem, which this host's kernel lacks (CONFIG_NET_SCH_NETEM); allowed: switch")
 

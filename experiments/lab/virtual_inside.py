@@ -109,6 +109,10 @@ class VirtualKernel(Kernel):
         yield _Progress(self.speaker, _start_mono_ns(self.plan))
 
     def start_programs(self, directory: Path) -> None:
+        if self.plan.traffic.user:  # their sockets have no privilege, and only this namespace may allow algorithms
+            from experiments import host  # other runs need not load it
+
+            host.ALLOWED.write_text(host.CONGESTION_CONTROLS.read_text())
         run_steps(self.steps, directory / "logs/ansible.log", self.align)
 
     def user(self) -> programs.User:

@@ -145,3 +145,26 @@ def test_program__that_polls_is_named_and_ended(
     assert main(["experiment", *LINK, *TCP[:2], polling, f"RESULTS={tmp_path}"]) == 1
     (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
     assert error.startswith(f"error: the client ({sys.executable} -I -c while True: pass) stops virtual time")
+
+
+def test_program__gets_no_congestion_control_that_sockets_without_privileges_may_not_have() -> None:
+    words = {"traffic": "program", "server": "a {port}", "client": "b"}
+    here = Host(("cubic", "reno"), netem=True, for_programs=("reno",))
+    problem = resolving.problems(here, **words, cc="cubic", clock="real")["CC"]
+    assert problem.startswith("is cubic, which this machine keeps from programs without privileges (/proc/sys/")
+    assert problem.endswith("allowed: reno, or CLOCK=virtual")
+    assert "PROGRAM_CC" in resolving.problems(here, **words, cc="reno", program_cc="cubic", clock="real")
+    assert "CC" not in resolving.problems(here, **words, cc="reno", clock="real")
+
+
+@pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+def test_program__may_have_any_congestion_control_in_virtual_time(tmp_path: Path) -> None:
+    server = f"{sys.executable} -m http.server {{port}} --bind {{address}} --directory docs/figures"
+    fetch = "import urllib.request, sys; urllib.request.urlopen(sys.argv[1]).read()"
+    client = f"{sys.executable} -c '{fetch}' http://{{address}}:{{port}}/reno_10gbit.png"
+    words = ["TRAFFIC=program", f"SERVER={server}", f"CLIENT={client}", "CC=htcp", "RATE=20mbit", "RTT=20ms"]
+    summary = run(tmp_path, "CLOCK=virtual", *words, "DURATION=5s")
+    flows: Any = summary["flows"]
+    assert [flow["cc"] for flow in flows] == ["htcp"]
+    environment = json.loads((tmp_path / "latest/rep-1/environment.json").read_text())
+    assert list(environment["congestion_controls"]) == ["htcp"]

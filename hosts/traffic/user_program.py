@@ -160,7 +160,8 @@ class Running:
     def end(self) -> None:
         """Ends what still runs: SIGTERM, then SIGKILL, to the whole group. Stores the rest of the output."""
         if self.ended_mono_ns is None:
-            self.process.terminate()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGTERM)
             self.watch(_until(time.monotonic_ns() + int(TERMINATE_SECONDS * 1e9)))
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
