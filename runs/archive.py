@@ -2,21 +2,22 @@
 """Sweeps' runs, packed: of each run what KEEP=summary keeps, without its page. So a set that takes hours to run
 can be published, and another machine goes on with it.
 
-Members are <sweep>/runs/<job>/rep-1/<file>, a run's summary last: a run whose unpacking was stopped has none, so it
-counts as not done.
+Members are <sweep>/runs/<job>/rep-1/<file>. A run gets to its place when all of its files are unpacked.
 """
 
 from __future__ import annotations
 
 import lzma
+import os
 import re
 import tarfile
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from lib import files, owner
 from lib.errors import InputError
-from runs.names import REPETITION, SUMMARY, SWEEP_RUNS
+from runs.names import REPETITION, SWEEP_RUNS
 from runs.thinned import kept
 
 KEPT_SUFFIXES = (".json", ".yaml", ".parquet", "")  # '' for THINNED
@@ -28,22 +29,22 @@ MEMBER = re.compile(rf"((?:{_NAME})/{SWEEP_RUNS}/(?:{_NAME})/{REPETITION})/({_NA
 
 
 def pack_all(directory: Path, results: Path, by_repetition: Mapping[int, Iterable[str]]) -> list[Path]:
-    """Makes the files of `directory` those of these runs: one for each repetition. Returns them. Raises OSError,
-    InputError if they become too large; `directory` then has some of them.
+    """Makes the files of `directory` those of these runs: one for each repetition. Returns them. Raises InputError if
+    they are too large, OSError; `directory` is then unchanged.
     """
     owner.make(directory)
-    made = [directory / f"repetition-{number}{SUFFIX}" for number in by_repetition]
-    for path in directory.glob(f"*{SUFFIX}"):
-        if path not in made:
-            path.unlink()
-    for path, repetitions in zip(made, by_repetition.values(), strict=True):
-        pack(path, results, repetitions)
-        if (packed := sum(each.stat().st_size for each in made if each.exists())) > MOST_PACKED_BYTES:
+    with tempfile.TemporaryDirectory(prefix=".packing-", dir=directory.parent) as scratch:
+        made = [Path(scratch) / f"repetition-{number}{SUFFIX}" for number in by_repetition]
+        for path, repetitions in zip(made, by_repetition.values(), strict=True):
+            pack(path, results, repetitions)
+        if (packed := sum(path.stat().st_size for path in made)) > MOST_PACKED_BYTES:
             raise InputError(
                 f"{directory}: the runs have {packed / 2**20:.0f} MiB, allowed in a repository that everybody clones "
                 f"are {MOST_PACKED_BYTES >> 20}: publish fewer repetitions"
             )
-    return made
+        for path in directory.glob(f"*{SUFFIX}"):
+            path.unlink()
+        return [path.replace(directory / path.name) for path in made]
 
 
 def unpack_all(directory: Path, results: Path) -> int:
@@ -58,8 +59,13 @@ def pack(file: Path, results: Path, repetitions: Iterable[str]) -> int:
     chosen = sorted(path for path in repetitions if kept(results / path) == "summary")
     with files.whole(file) as out, tarfile.open(fileobj=out, mode="w:xz", preset=9) as archive:
         for path in chosen:
-            inside = [each for each in (results / path).iterdir() if each.is_file() and each.suffix in KEPT_SUFFIXES]
-            for each in sorted(inside, key=lambda each: (each.name == SUMMARY, each.name)):
+            for each in sorted((results / path).iterdir()):
+                if (
+                    not each.is_file()
+                    or each.suffix not in KEPT_SUFFIXES
+                    or not MEMBER.fullmatch(f"{path}/{each.name}")
+                ):
+                    continue
                 member = tarfile.TarInfo(f"{path}/{each.name}")
                 member.size = each.stat().st_size
                 with each.open("rb") as content:
@@ -68,28 +74,35 @@ def pack(file: Path, results: Path, repetitions: Iterable[str]) -> int:
 
 
 def unpack(file: Path, results: Path) -> int:
-    """Unpacks the runs that `results` has not, and returns their number. Raises InputError for a file that `pack`
-    cannot have made, OSError.
+    """Unpacks the runs that `results` has not, not even unfinished, and returns their number. Raises InputError for a
+    file that `pack` cannot have made, OSError.
     """
-    made: set[str] = set()
-    there: set[str] = set()
-    try:
-        with tarfile.open(file, mode="r:xz") as archive:
-            total = 0
-            for count, member in enumerate(archive, 1):
-                total += member.size
-                name = MEMBER.fullmatch(member.name)
-                if not name or not member.isreg() or count > MOST_MEMBERS or total > MOST_BYTES:
-                    raise ValueError(f"{member.name!a:.200} is no file of a packed run")
-                repetition = name[1]
-                if repetition not in made | there:
-                    (there if (results / repetition / SUMMARY).exists() else made).add(repetition)
-                    owner.make((results / repetition).parent)
-                if repetition in made:
-                    archive.extract(member, results, set_attrs=False, filter="data")
-    # TypeError: tarfile of a header that is cut
-    except (tarfile.TarError, lzma.LZMAError, EOFError, ValueError, TypeError) as error:
-        raise InputError(f"{file} is no archive of runs: {error}") from None
-    for repetition in made:
-        owner.give(results / repetition)
-    return len(made)
+    owner.make(results)
+    found: set[str] = set()
+    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=results) as scratch:
+        try:
+            with tarfile.open(file, mode="r:xz") as archive:
+                total = 0
+                for count, member in enumerate(archive, 1):
+                    total += member.size
+                    name = MEMBER.fullmatch(member.name)
+                    if not name or not member.isreg() or count > MOST_MEMBERS or total > MOST_BYTES:
+                        raise ValueError(f"{member.name!a:.200} is no file of a packed run")
+                    found.add(name[1])
+                    archive.extract(member, scratch, set_attrs=False, filter="data")
+        # TypeError: tarfile of a header that is cut
+        except (tarfile.TarError, lzma.LZMAError, EOFError, ValueError, TypeError) as error:
+            raise InputError(f"{file} is no archive of runs: {error}") from None
+        return sum(_place(Path(scratch) / repetition, results / repetition) for repetition in sorted(found))
+
+
+def _place(unpacked: Path, repetition: Path) -> bool:
+    """Moves a whole repetition to its place, unless something is there. Raises OSError."""
+    if os.path.lexists(repetition):
+        return False
+    job = repetition.parent
+    for level in (job.parent.parent, job.parent, job):
+        owner.claim(level)
+    owner.give(unpacked)
+    unpacked.rename(repetition)
+    return True

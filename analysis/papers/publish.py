@@ -33,13 +33,13 @@ def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Pat
             f"{largest.stat().st_size / 2**20:.1f}: rasterize its dense parts"
         )
     numbers = [figures / f"{each.figure.name}.csv" for each in drawn]
+    packed = archive.pack_all(docs / paper.archives_name, runs.results, _by_repetition(runs))
     copies = {path: docs / paper.key / path.name for path in (*pictures, *numbers)}
     copies[figures / paper.run_list_name] = docs / paper.run_list_name
     (docs / paper.key).mkdir(parents=True, exist_ok=True)
     for path, copy in copies.items():
         shutil.copyfile(path, copy)
     (docs / paper.page_name).write_text(page, encoding="utf-8")
-    packed = archive.pack_all(docs / paper.archives_name, runs.results, _by_repetition(runs))
     return [docs / paper.page_name, *packed, *copies.values()]
 
 

@@ -21,6 +21,7 @@ def make_run(results: Path, path: str = REPETITION, kept: str = "summary") -> No
     for name in FILES:
         (results / path / name).write_text(f"{kept}\n{name} of {path}")
     (results / path / "report.html").write_text("a page")
+    (results / path / ".hidden").write_text("of a file manager")
 
 
 def pack(tmp_path: Path, *paths: str) -> Path:
@@ -48,14 +49,23 @@ def test_unpack__leaves_a_run_alone_that_is_there(tmp_path: Path) -> None:
     assert own.read_text() == "measured here"
 
 
-def test_unpack__makes_a_run_anew_whose_unpacking_was_stopped(tmp_path: Path) -> None:
+def test_unpack__leaves_a_run_alone_that_is_under_way(tmp_path: Path) -> None:
     make_run(tmp_path / "results")
     file = pack(tmp_path, REPETITION)
-    half = tmp_path / "other" / REPETITION
-    half.mkdir(parents=True)
-    (half / "spec.yaml").write_text("cut")
-    assert archive.unpack(file, tmp_path / "other") == 1
-    assert (half / "spec.yaml").read_text() != "cut"
+    begun = tmp_path / "other" / REPETITION
+    begun.mkdir(parents=True)
+    (begun / "spec.yaml").write_text("begun")
+    assert archive.unpack(file, tmp_path / "other") == 0
+    assert [path.name for path in begun.iterdir()] == ["spec.yaml"]
+
+
+def test_unpack__leaves_nothing_of_a_damaged_archive(tmp_path: Path) -> None:
+    make_run(tmp_path / "results")
+    file = pack(tmp_path, REPETITION)
+    file.write_bytes(file.read_bytes()[:-60])
+    with pytest.raises(InputError, match="is no archive of runs"):
+        archive.unpack(file, tmp_path / "other")
+    assert list((tmp_path / "other").iterdir()) == []
 
 
 def test_pack__takes_only_runs_of_which_a_summary_was_kept(tmp_path: Path) -> None:
@@ -84,7 +94,7 @@ def test_unpack__refuses_files_outside_of_runs(tmp_path: Path, name: str) -> Non
         packed.addfile(tarfile.TarInfo(name), io.BytesIO())
     with pytest.raises(InputError, match="is no file of a packed run"):
         archive.unpack(file, tmp_path / "other")
-    assert not (tmp_path / "other").exists()
+    assert list((tmp_path / "other").iterdir()) == []
 
 
 def test_unpack__refuses_links(tmp_path: Path) -> None:
@@ -122,6 +132,8 @@ def test_pack_all__makes_a_file_for_each_repetition_and_leaves_no_other(tmp_path
 
 def test_pack_all__refuses_more_than_a_repository_should_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_run(tmp_path / "results")
+    (before,) = archive.pack_all(tmp_path / "packed", tmp_path / "results", {1: [REPETITION]})
     monkeypatch.setattr(archive, "MOST_PACKED_BYTES", 10)
     with pytest.raises(InputError, match="publish fewer repetitions"):
-        archive.pack_all(tmp_path / "packed", tmp_path / "results", {1: [REPETITION]})
+        archive.pack_all(tmp_path / "packed", tmp_path / "results", {2: [REPETITION]})
+    assert list((tmp_path / "packed").iterdir()) == [before]
