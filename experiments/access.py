@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""ACCESS: each long flow's own link before the bottleneck, or a link that flows share (ACCESS_LINKS); in the direction of
-the data.
+"""ACCESS: each long flow's own link before the bottleneck, or a link that flows share (ACCESS_LINKS); in the direction
+of the data.
 
 The queue of such a link has no limit: only the flow's window bounds it. A window beyond what the link carries in a
 round trip would wait there and do nothing else, so the hosts' socket buffers bound it. From this bound follow the

@@ -144,9 +144,20 @@ class Resolved:
     @property
     def longest_rtt_ns(self) -> int:
         """RTT of the farthest flow through full queues."""
-        rates = {self.access_of(group) for group in self.tcp_groups} - {None}
-        waits_ns = [self.access_packets(bps) * self.wire_bytes * 8 * 10**9 // bps for bps in rates if bps]
+        waits_ns = [
+            self._sharing(group) * self.access_packets(bps) * self.wire_bytes * 8 * 10**9 // bps
+            for group in self.tcp_groups
+            if (bps := self.access_of(group))
+        ]
         return self._bottleneck_rtt_ns + max(waits_ns, default=0)
+
+    def _sharing(self, group: OwnSettings) -> int:
+        """Long flows that share an access link of the group, at most."""
+        links = group.access_links if group.is_own else self.access_links
+        if not links or not isinstance(group, Group):
+            return 1
+        flows = (group.flows or 0) if group.is_own else sum(each.flows or 0 for each in self.groups)
+        return -(-flows // links)
 
     @property
     def _bottleneck_rtt_ns(self) -> int:

@@ -78,7 +78,7 @@ def plan_run(spec: Resolved, repetition: int, bpf: Programs = NO_PROGRAMS) -> Ru
         network=network(spec),
         settings=_settings(spec, flows),
         traffic=_traffic(spec, repetition, processes, flows, finite, bpf),
-        setup=_setup(spec, sized, processes, finite, bpf),
+        setup=_setup(spec, sized, processes, finite, bpf, _seed(spec, repetition)),
         sizes=sized,
         durations=Durations(
             connect_ns=spec.connect_ns,
@@ -352,7 +352,7 @@ def _tcp_options(spec: Resolved, repetition: int, processes: list[FlowProcess], 
 
 
 def _setup(
-    spec: Resolved, sized: Sizes, processes: list[FlowProcess], finite: list[range], bpf: Programs
+    spec: Resolved, sized: Sizes, processes: list[FlowProcess], finite: list[range], bpf: Programs, seed: int
 ) -> dict[str, Any]:
     """The playbooks' variables. Options that depend on the experiment are here, all others in the roles."""
     window_rtt_share = (spec.rtt_ns + spec.rtt_spread_ns) / spec.rtt_ns
@@ -386,7 +386,7 @@ def _setup(
         "collector_source": topology.POSTCARD_SOURCE,
         **({} if spec.access_buffer_bytes is None else {"tune_buffer_bytes": spec.access_buffer_bytes}),
         **pacing.setup(spec.pacing_of_host),
-        **bpf.of_roles(spec.window_packets if spec.clock == "real" else None, spec.seed),
+        **bpf.of_roles(spec.window_packets if spec.clock == "real" else None, seed),
         "tune_ecn": "on" if spec.with_ecn else "off",
         **({"program_cc": spec.program["cc"]} if spec.program else {}),
         "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, MOST_WINDOW_BYTES),

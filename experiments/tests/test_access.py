@@ -74,6 +74,12 @@ def test_plan__deals_shared_links_to_long_flows() -> None:
     assert "2 access links of 5mbit" in announce.headline(access(access_links=2), Path("x"))
 
 
+def test_longest_rtt__has_the_windows_of_all_flows_of_a_shared_link() -> None:
+    alone, shared = access(flows=32), access(flows=32, access_links=1)
+    idle_ns = resolved(flows=32).longest_rtt_ns
+    assert shared.longest_rtt_ns - idle_ns == pytest.approx(32 * (alone.longest_rtt_ns - idle_ns), rel=1e-6)
+
+
 def test_plan__lets_long_and_finite_flows_share_the_links_of_a_run() -> None:
     mix = {"traffic": "long,finite", "load": "0.2", "sizes": "fixed:14p"}
     plan = plan_run(access(flows=3, access_links=2, **mix), 1)

@@ -120,7 +120,7 @@ def test_resolve__groups_together_have_limits() -> None:
     spread = {"traffic": "finite", "rtt_spread": "5ms"}
     assert resolving.problems(HOST, groups=[spread] * 13)["GROUPS"].startswith("makes 208 paths of finite flows")
     paced = [{"cc": "reno", "pacing": "linux"}, {"cc": "reno", "pacing": "exact"}]
-    assert resolving.problems(HOST, groups=paced)["GROUPS"].startswith("paces some groups linux and some exact")
+    assert resolving.problems(HOST, groups=paced)["GROUPS"].startswith("has groups with different PACING")
     short = {"traffic": "finite", "sizes": "fixed:1p"}
     problem = resolving.problems(HOST, rate="10gbit", duration="60s", groups=[short, short])
     assert problem.keys() == {"GROUPS"}

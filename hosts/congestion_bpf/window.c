@@ -54,6 +54,7 @@ int window_bound(struct window *window, uint32_t segments)
 			 strerror(-err));
 		return err;
 	}
+	window->cgroup_fd = -1;
 	window->bpf = window_bpf__open();
 	err = window->bpf ? 0 : -errno;
 	if (!err) {
@@ -63,7 +64,7 @@ int window_bound(struct window *window, uint32_t segments)
 	}
 	if (!err) {
 		err = window->cgroup_fd = cgroup_root();
-		if (err > 0) {
+		if (err >= 0) {
 			window->link = bpf_program__attach_cgroup(window->bpf->progs.bound_window,
 								  window->cgroup_fd);
 			err = window->link ? 0 : -errno;
@@ -85,7 +86,7 @@ int window_failures(const struct window *window)
 void window_release(struct window *window)
 {
 	bpf_link__destroy(window->link);
-	if (window->cgroup_fd > 0)
+	if (window->bpf && window->cgroup_fd >= 0)
 		close(window->cgroup_fd);
 	window_bpf__destroy(window->bpf);
 }
