@@ -32,6 +32,8 @@ class PacketTrace:
         self.traffic_ns = summary["traffic_start_mono_ns"]
         self.rtt_ns, self.buffer = spec["rtt_ns"], spec["buffer_packets"]
         self.longest_rtt_ns = summary["loss"]["longest_rtt_ns"]
+        # From a drop until its sender knows: packets that arrived before it go first, unless it drops at departure.
+        self.news_ns = self.rtt_ns if spec["mode"] == "egress-threshold" else self.longest_rtt_ns
         self.bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
         self.packet_ns = spec["wire_bytes"] * 8e9 / spec["rate_bps"]
         self.counts_packets = summary["in_flight_from"] == PACKETS_OUT  # else windows are from sequence numbers
@@ -86,10 +88,16 @@ class PacketTrace:
         return queue_steps(came, came + sojourn, depth, (flags & REFUSED) == REFUSED, start_ns, end_ns)
 
     def signals(self, start_ns: int, end_ns: int, flag: int = CARD["POSTCARD_DROPPED"]) -> tuple[np.ndarray, ...]:
-        """(times, flows, depths on arrival) of packets that were dropped, or marked, in [start, end)."""
-        rows = self.arrivals(start_ns, end_ns)
+        """(times, flows, depths on arrival) of packets that were dropped, or marked, in [start, end). The time is that
+        of the decision: of a drop at departure the packet's departure, else its arrival.
+        """
+        rows = self.arrivals(start_ns - 3 * self.longest_rtt_ns, end_ns)
         at = rows.start + np.flatnonzero(self.queue["flags"][rows] & flag)
-        return self.queue["enqueue_mono_ns"][at], self.queue["flow"][at], self.queue["depth_packets"][at]
+        came, sojourn = self.queue["enqueue_mono_ns"][at], self.queue["sojourn_ns"][at]
+        at_departure = (self.queue["flags"][at] & REFUSED) == CARD["POSTCARD_DROPPED"]
+        times = came + np.where(at_departure & (sojourn > 0), sojourn, 0)
+        inside = (times >= start_ns) & (times < end_ns)
+        return times[inside], self.queue["flow"][at][inside], self.queue["depth_packets"][at][inside]
 
     def losses(self) -> list[tuple[int, list[int], int]]:
         """(first drop, flows that lost, end) of each loss. Drops less than AFTERMATH_RTTS longest RTTs apart are one

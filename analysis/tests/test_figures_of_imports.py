@@ -171,7 +171,7 @@ def test_figure_01__has_the_drops_and_the_windows_in_sequence_numbers(results, t
     assert window.tolist() == sent
     data = _figure(results, "figure_01")
     (known,) = (fact for fact in figure_01.facts(data) if fact.what == "from the drop until it is known")
-    assert f"a full queue makes the RTT {trace.longest_rtt_ns / 1e6:.3g} ms," in known.reason
+    assert f"comes {trace.news_ns / 1e6:.3g} ms later at the least" in known.reason
     each = data["losses"][0]["each"]
     dropped = {ns for ns, card in _departures(truth) if card["flags"] & simulate.CARD["POSTCARD_DROPPED"]}
     assert len(each) >= 2

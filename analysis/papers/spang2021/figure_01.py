@@ -28,8 +28,7 @@ CC = "reno"
 NEEDS = ("utilization_p01", "in_flight_mean_packets")  # null in runs without packets or windows
 # Linux since 4.18, net/ipv4/tcp_input.c: __tcp_ack_snd_check. Its timer may fire as late as 5 % and the slack
 ACKS_TOGETHER = (
-    "receivers put SACKs together: an ACK each 5 % of the RTT that they estimate, or as much as 100 us "
-    "(tcp_comp_sack_slack_ns) later"
+    "receivers put SACKs together: an ACK each 5 % of the RTT that they estimate, or later by tcp_comp_sack_slack_ns"
 )
 HALF = 0.5  # of the window before the loss: the window after it
 # In sequence numbers SACKed packets count until recovery ends: the window falls at once, to half and a few packets
@@ -71,7 +70,7 @@ def _losses(run: StoredRun) -> Data:
             }
         )  # fmt: skip
     model = {
-        "bdp": trace.bdp, "buffer": trace.buffer, "full_rtt_ns": trace.longest_rtt_ns, "packet_ns": trace.packet_ns,
+        "bdp": trace.bdp, "buffer": trace.buffer, "news_ns": trace.news_ns, "packet_ns": trace.packet_ns,
         "counts_packets": trace.counts_packets,
     }  # fmt: skip
     return {"each": each, "model": model}
@@ -108,11 +107,11 @@ def _zoom(trace: PacketTrace, each: list[Data]) -> Data:
 def _model(trace: PacketTrace, end_ms: float) -> np.ndarray:
     """(ms, window) of the fluid model's corners: full, known, halved, and one packet more each RTT."""
     top = trace.bdp + trace.buffer
-    full_ms, drained_ms = trace.longest_rtt_ns / 1e6, top * trace.packet_ns / 1e6
+    known_ms, drained_ms = trace.news_ns / 1e6, top * trace.packet_ns / 1e6
     half = DECREASE[CC] * top
-    halved_ms = full_ms + drained_ms
+    halved_ms = known_ms + drained_ms
     grown = half + (end_ms - halved_ms) / (trace.rtt_ns / 1e6)
-    return np.array([[0, full_ms, halved_ms, end_ms], [top, top, half, grown]])
+    return np.array([[0, known_ms, halved_ms, end_ms], [top, top, half, grown]])
 
 
 def draw(data: Data) -> look.Figure:
@@ -176,12 +175,12 @@ def facts(data: Data) -> list[Fact]:
     def measured(key: str, scale: float = 1.0) -> Any:
         return mean_interval(float(np.median([loss[key] for loss in run["each"]])) / scale for run in kept)
 
-    full_ms, drain_ms = model["full_rtt_ns"] / 1e6, top * model["packet_ns"] / 1e6
+    news_ms, drain_ms = model["news_ns"] / 1e6, top * model["packet_ns"] / 1e6
     two_us = 2 * model["packet_ns"] / 1e3
     dip = "just before recovery ends PRR has a burst fewer in flight than the new window"
     known = (
-        f"a full queue makes the RTT {full_ms:.3g} ms, and two more packets must be acknowledged; "
-        "the paper read it off its figure"
+        f"an ACK of a packet behind the dropped one comes {news_ms:.3g} ms later at the least, and two more packets "
+        "must be acknowledged; the paper read it off its figure"
     )
     sacks = f"{ACKS_TOGETHER}; a burst of packets is sent for each"
     in_sequence = "the window is told in sequence numbers, which only the end of recovery moves"
@@ -191,7 +190,7 @@ def facts(data: Data) -> list[Fact]:
         Fact("window after recovery", "half of it", half, measured("settled"), "packets"),
         Fact("least window", "half of it", half, measured("least"), "packets", dip),
         Fact("least queue depth", "nearly empty", queue_length(half, bdp, buffer), measured("queue"), "packets"),
-        Fact("from the drop until it is known", "about 1.5 ms", full_ms, measured("known_ns", 1e6), "ms", known),
+        Fact("from the drop until it is known", "about 1.5 ms", news_ms, measured("known_ns", 1e6), "ms", known),
         Fact("from then until the window is half", "2 ms", drain_ms, measured("halved_ns", 1e6), "ms", prr),
         Fact("longest silence meanwhile", "PRR never stops sending", two_us, measured("silent_ns", 1e3), "us", sacks),
     ]
