@@ -123,5 +123,6 @@ def _traffic(spec: Mapping[str, Any]) -> str:
         one = len(groups) == 1 and spec["groups"][0].get("flows") == 1
         groups[-1] += " flow" if one else " flows"
     finite = [transfers_text(group) for group in spec.get("transfers") or ()]
-    text = " and ".join([*groups, *finite])
+    of_user = ["the user's programs"] if spec.get("program") else []
+    text = " and ".join([*groups, *finite, *of_user])
     return text[:1].upper() + text[1:]

@@ -43,6 +43,8 @@ def test_sentence__says_who_used_how_much_with_which_buffer(recorded: dict[str, 
     one = altered(full, spec={"groups": [{"cc": "bbr", "flows": 1}], "buffer_given": "250kB", "buffer_packets": 165})
     assert in_words.sentence(one).startswith("1 BBR flow used 100 % of")
     assert "with a buffer of 250 kB (165 packets)" in in_words.sentence(one)
+    program = one | {"spec": one["spec"] | {"groups": [], "program": {"cc": "reno"}}}
+    assert in_words.sentence(program).startswith("The user's programs used 100 % of")
 
 
 def test_shares__are_those_of_the_flows_by_algorithm(recorded: dict[str, Any]) -> None:
