@@ -19,3 +19,8 @@ def frame_to(port: int, length: int = 100, ask: int = 0, fill: bytes = b"\0") ->
     """A frame for the hand-written pipeline: to `port`, of the type that asks for special treatment."""
     head = bytes.fromhex(f"02bf000000{port:02x}02bf00000001") + b"\x88\xb5" + bytes([ask])
     return head + fill * (length - len(head))
+
+
+def departures(outputs: list[Output], port: int = 2) -> list[int]:
+    """Departure times (ns) from `port`."""
+    return [output.departure_ns for output in outputs if output.port == port]

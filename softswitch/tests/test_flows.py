@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""What the switch core has for single flows and source addresses: delays and access links, to the ns."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+
+from .core_driver import Core, departures, frame_to
+
+
+def udp(src: str, dst: str, src_port: int, dst_port: int, to: int = 2, vlan: bool = False) -> bytes:
+    addresses = b"".join(bytes(map(int, address.split("."))) for address in (src, dst))
+    ip = b"\x45\0\0\x30\0\0\0\0\x40\x11\0\0" + addresses + struct.pack(">HHHH", src_port, dst_port, 28, 0) + bytes(20)
+    kind = b"\x81\x00\x00\x05\x08\x00" if vlan else b"\x08\x00"
+    return bytes.fromhex(f"02bf000000{to:02x}02bf00000001") + kind + ip
+
+
+@pytest.mark.parametrize("vlan", [False, True])
+def test_flow__has_its_own_delay(vlan: bool) -> None:
+    core = Core()
+    core.set("port set 2 delay 100", "flow set 10.0.0.1 10.0.0.2 udp 1000 2000 delay 50")
+    core.receive(0, 1, udp("10.0.0.1", "10.0.0.2", 1000, 2000, vlan=vlan))
+    core.receive(1, 1, udp("10.0.0.1", "10.0.0.2", 1000, 2001, vlan=vlan))
+    core.receive(2, 1, udp("10.0.0.2", "10.0.0.1", 2000, 1000, vlan=vlan))
+    outputs = core.run()
+    assert [output.due_ns for output in outputs] == [101, 102, 150]
+    assert [output.departure_ns for output in outputs] == [1, 2, 0]
+
+
+def test_flow__ipv6_has_its_own_delay() -> None:
+    core = Core()
+    core.set("flow set fd77::1 fd77::2 6 80 443 delay 9")
+    address = [bytes.fromhex(f"fd77{last:028x}") for last in (1, 2)]
+    ip = b"\x60\0\0\0\0\x14\x06\x40" + b"".join(address) + struct.pack(">HH", 80, 443) + bytes(16)
+    core.receive(0, 1, bytes.fromhex("02bf0000000202bf0000000186dd") + ip)
+    assert [output.due_ns for output in core.run()] == [9]
+
+
+def test_flow__frames_of_one_delay_stay_in_order() -> None:
+    core = Core()
+    core.set("flow set 10.0.0.1 10.0.0.2 17 1 1 delay 300", "flow set 10.0.0.1 10.0.0.2 17 2 2 delay 7")
+    rng = random.Random(7)
+    for index in range(300):
+        flow = rng.randrange(3)
+        core.receive(index // 3, 1, udp("10.0.0.1", "10.0.0.2", flow, flow) + bytes([index % 256]))
+    outputs = core.run()
+    assert [output.due_ns for output in outputs] == sorted(output.due_ns for output in outputs)
+    for flow in range(3):
+        mine = [output.departure_ns for output in outputs if output.frame[35] == flow]
+        assert mine == sorted(mine)
+        assert mine
+
+
+def test_flow__cleared_ones_have_no_settings() -> None:
+    core = Core()
+    core.set("flow set 10.0.0.1 10.0.0.2 udp 1 1 delay 300", "flow clear")
+    core.receive(5, 1, udp("10.0.0.1", "10.0.0.2", 1, 1))
+    assert [output.due_ns for output in core.run()] == [5]
+
+
+def test_flow__a_full_table_is_an_error() -> None:
+    core = Core(flows=3)
+    for port in range(3):
+        core.set(f"flow set 1.1.1.1 2.2.2.2 tcp {port} 1 delay 1")
+    assert core.control("flow set 1.1.1.1 2.2.2.2 tcp 3 1 delay 1")[0].startswith("error flow table full")
+    core.set("flow set 1.1.1.1 2.2.2.2 tcp 2 1 delay 5")
+
+
+def test_flows__one_request_sets_many() -> None:
+    core = Core()
+    core.set("flow set 10.0.0.1 10.0.0.2 udp 1 1 delay 300 ; 10.0.0.1 10.0.0.2 udp 2 2 access 688000000 delay 7")
+    for port in (1, 2, 3):
+        core.receive(0, 1, udp("10.0.0.1", "10.0.0.2", port, port))
+    assert [output.due_ns for output in core.run()] == [0, 300, 1007]
+    core.set("flow set 10.0.0.1 10.0.0.2 udp 1 1 ; 10.0.0.1 10.0.0.2 udp 2 2 access 0")  # the rest stays
+    for port in (1, 2):
+        core.receive(2000, 1, udp("10.0.0.1", "10.0.0.2", port, port))
+    assert [output.due_ns for output in core.run()] == [2007, 2300]
+
+
+def test_flows__a_request_with_an_error_anywhere_changes_nothing() -> None:
+    core = Core(flows=3)
+    good = "10.0.0.1 10.0.0.2 udp 1 1 delay 300"
+    for wrong, error in (
+        ("10.0.0.1 10.0.0.2 udp 1 1 delay 5 ;", "address ''"),
+        ("; 10.0.0.1 10.0.0.2 udp 1 1", "address ';'"),
+        (f"{good} ; 10.0.0.1 10.0.0.2 udp 2 65536", "TCP or UDP port '65536'"),
+        (f"{good} ; 10.0.0.1 10.0.0.2 udp 2 2 speed 5", "unknown setting 'speed'"),
+        (f"{good} ; 10.0.0.1 10.0.0.2 udp 2 2 access 1", "access '1'"),
+        (f"{good} ; 10.0.0.1 10.0.0.2 icmp 2 2", "protocol 'icmp'"),
+        (" ; ".join(f"10.0.0.1 10.0.0.2 udp {port} 1 delay 300" for port in (1, 2, 3, 4)), "flow table full"),
+    ):
+        assert core.control(f"flow set {wrong}")[0].startswith(f"error {error}"), wrong
+    core.receive(0, 1, udp("10.0.0.1", "10.0.0.2", 1, 1))
+    assert [output.due_ns for output in core.run()] == [0]
+    core.set("flow set " + " ; ".join(f"10.0.0.1 10.0.0.2 udp {port} 1 delay 300" for port in (1, 2, 3)))
+
+
+def test_address__settings_are_of_its_flows_without_their_own() -> None:
+    core = Core()
+    core.set("flow set 10.0.0.1 any delay 50 ; 10.0.0.1 10.0.0.2 udp 1 1 delay 300 ; 10.0.0.3 any delay 7")
+    for number, (source, port) in enumerate((("10.0.0.1", 1), ("10.0.0.1", 2), ("10.0.0.2", 1), ("10.0.0.3", 9))):
+        core.receive(number, 1, udp(source, "10.0.0.2", port, port))
+    core.receive(4, 1, udp("10.0.0.1", "10.0.0.2", 3, 3).replace(b"\x40\x11", b"\x40\x01"))  # ICMP: no flow
+    assert [output.due_ns for output in core.run()] == [2, 4, 10, 51, 300]
+    core.set("flow set 10.0.0.1 any", "flow clear")
+    core.receive(1000, 1, udp("10.0.0.1", "10.0.0.2", 2, 2))
+    assert [output.due_ns for output in core.run()] == [1000]
+
+
+def test_address__its_access_link_is_of_all_its_flows() -> None:
+    core = Core()
+    core.set("flow set 10.0.0.1 any access 688000000")  # 62 + 24 bytes: 1000 ns
+    for port in (1, 2, 3):
+        core.receive(0, 1, udp("10.0.0.1", "10.0.0.2", port, port))
+    core.receive(0, 1, udp("10.0.0.2", "10.0.0.1", 1, 1))
+    assert departures(core.run()) == [0, 1000, 2000, 3000]
+
+
+def test_link__is_shared_by_addresses_with_delays_of_their_own() -> None:
+    core = Core()
+    core.set("link set 64 access 7000000000", "flow set 10.0.0.1 any link 64 delay 5 ; 10.0.0.2 any link 64 delay 9")
+    for index in range(7):  # 688 bits at 7 Gbit/s: 98 2/7 ns
+        core.receive(0, 1, udp(f"10.0.0.{1 + index % 2}", "10.0.0.9", index, 1))
+    assert [output.due_ns for output in core.run()] == [688 * k // 7 + (5, 9)[(k - 1) % 2] for k in range(1, 8)]
+    core.set("link set 64 access 0")
+    core.receive(5000, 1, udp("10.0.0.1", "10.0.0.9", 1, 1))
+    assert departures(core.run()) == [5000]
+
+
+def test_address__bad_requests_change_nothing() -> None:
+    core = Core(flows=2)
+    for request, error in (
+        ("flow set any", "address 'any'"),
+        ("flow set 10.0.0.1", "address ''"),
+        ("flow set 10.0.0.1 all delay 5", "address 'all': an IPv4 or IPv6 address, or any"),
+        ("flow set 10.0.0.1 any tcp 1 2", "unknown setting 'tcp'"),
+        ("flow set 10.0.0.1 any link 65", "link '65'"),
+        ("flow set 10.0.0.1 any delay 1 ; 10.0.0.2 any delay 1 ; 10.0.0.3 any delay 1", "flow table full"),
+        ("link set 0 access 1000", "link '0': 1 to 64"),
+        ("link set 65 access 1000", "link '65': 1 to 64"),
+        ("link set 1 access 999", "access '999'"),
+        ("link clear", "unknown request 'link 'clear'"),
+    ):
+        reply = core.control(request)[0]
+        assert reply.startswith(f"error {error}"), (request, reply)
+    core.set("flow set 10.0.0.1 any delay 1 ; 10.0.0.2 any delay 1")
+
+
+def test_access__spreads_arrivals_of_a_port() -> None:
+    core = Core()
+    core.set("port set 1 access 992000000")
+    for arrival_ns in (0, 0, 2500):
+        core.receive(arrival_ns, 1, frame_to(2))
+    core.receive(0, 3, frame_to(2))
+    assert departures(core.run()) == [0, 1000, 2000, 3500]
+
+
+def test_access__rate_of_a_flow_replaces_the_rate_of_its_port() -> None:
+    core = Core()
+    core.set("port set 1 access 9920000000", "flow set 10.0.0.1 10.0.0.2 udp 1 1 access 688000000")
+    core.receive(0, 1, udp("10.0.0.1", "10.0.0.2", 1, 1))  # 62 + 24 bytes: 1000 ns
+    core.receive(0, 1, udp("10.0.0.1", "10.0.0.2", 1, 1))
+    core.receive(0, 1, frame_to(2))
+    assert departures(core.run()) == [100, 1000, 2000]
