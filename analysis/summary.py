@@ -43,7 +43,8 @@ def summarize(a: Analysis) -> dict[str, Any]:
     ]
     rates = None if open_loop.is_open_loop(run) else np.array(of_tcp)
     known_bps = [flow["goodput_bps"] for flow in flows if flow["goodput_bps"] is not None]  # of QUIC it is not
-    goodput = float(sum(known_bps)) if seconds and rates is not None else None
+    has_goodput = rates is not None and bool(known_bps or not flows or spec.get("transfers"))
+    goodput = float(sum(known_bps)) if seconds and has_goodput else None
     if goodput is not None:
         goodput += finite_flows.carried_bps(run, a.good.bits_per_flow, window)
     long_flows = (
@@ -70,7 +71,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
             "min_after_loss_10rtt": loss["min_utilization_10rtt_after"]["median"],
         },
         "goodput_bps": goodput,
-        "goodput_p01_bps": None if rates is None else metrics.goodput_p01_bps(a.good, window, spec["rtt_ns"]),
+        "goodput_p01_bps": metrics.goodput_p01_bps(a.good, window, spec["rtt_ns"]) if has_goodput else None,
         "application_goodput_bps": received.goodput_bps,
         "application_goodput_p01_bps": received.goodput_p01_bps,
         "queue_depth_packets": (

@@ -51,6 +51,11 @@ def _quantity(path: str, form: str, label: str = "", factor: float = 1.0) -> Qua
     return Quantity(path, path, factor, form, label)
 
 
+def _lateness(path: str, most: str) -> tuple[Quantity, ...]:
+    named = (("p50", " median"), ("p99", " p99"), ("max", most))
+    return tuple(_quantity(f"{path}.{name}", "{:.0f} us", label) for name, label in named)
+
+
 ROWS = (
     Row("utilization", (
         _quantity("utilization.mean", "{:.2f} %", " mean", 100),
@@ -90,20 +95,12 @@ ROWS = (
         _quantity("ledger.tcp_events", "{:.0f}", " records"),
         _quantity("ledger.tcp_events_lost", "{:.0f}", " lost"),
     ), single=True),
-    Row("lateness", (
-        _quantity("fidelity.lateness_us.p50", "{:.0f} us", " median"),
-        _quantity("fidelity.lateness_us.p99", "{:.0f} us", " p99"),
-        _quantity("fidelity.lateness_us.max", "{:.0f} us", " most, of frames"),
-    ), single=True),
+    Row("lateness", _lateness("fidelity.lateness_us", " most, of frames"), single=True),
     Row("kept rate", (
         _quantity("rate.kept_pps", "{:.0f}", " packets/s"),
         _quantity("rate.measured_pps", "{:.1f}", " packets/s measured back to back"),
     ), single=True),
-    Row("delay line", (
-        _quantity("fidelity.line.lateness_us.p50", "{:.0f} us", " median"),
-        _quantity("fidelity.line.lateness_us.p99", "{:.0f} us", " p99"),
-        _quantity("fidelity.line.lateness_us.max", "{:.0f} us", " most late"),
-    ), single=True),
+    Row("delay line", _lateness("fidelity.line.lateness_us", " most late"), single=True),
     Row("rate error", (_quantity("fidelity.rate_error_fraction", "{:.4f} %", "", 100),), single=True),
 )  # fmt: skip
 BRIEF = ("utilization.mean", "queue_delay_ns.p50", "queue_delay_ns.p99", "drop_fraction")  # of each of several

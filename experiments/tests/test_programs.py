@@ -101,6 +101,7 @@ def test_programs_beside_long_flows__share_the_bottleneck(tmp_path: Path) -> Non
     assert [flow["program"] for flow in summary["flows"]] == [False, False, True]
     *_, udp = summary["flows"]
     assert (udp["cc"], udp["goodput_bps"], summary["program"]["udp_flows"]) == (None, None, 1)
+    assert summary["goodput_bps"] == sum(flow["goodput_bps"] for flow in summary["flows"][:2])  # of TCP alone
     rates = sum(flow["wire_bps"] for flow in summary["flows"])
     assert rates == pytest.approx(20e6 * summary["utilization"]["mean"], rel=0.01)
     assert summary["measured_s"] == 6  # the client's end is not that of the long flows
@@ -115,6 +116,7 @@ def test_quic__gives_the_same_bytes_again_and_needs_a_buffer(tmp_path: Path) -> 
         run(tmp_path / f"{number}", *words, buffer)
         directory, summary = repetition(tmp_path / f"{number}")
         assert (directory / "client.stdout").read_text().startswith(f"{BYTES} bytes in ")
+        assert (summary["goodput_bps"], summary["goodput_p01_bps"]) == (None, None)  # QUIC's payload is not known
         postcards.append((directory / "postcards.bsp").read_bytes())
         seconds.append(summary["program"]["client"]["ran_s"])
     assert postcards[0] == postcards[1] != postcards[2]

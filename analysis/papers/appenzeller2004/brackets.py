@@ -44,6 +44,21 @@ def of_utilization(runs: Iterable[StoredRun], least: float) -> Bracket:
     return bracket({buffer: mean.value >= least for buffer, mean in means.items()})
 
 
+def axes_of(ax: look.Axes, of_curves: Iterable[Mapping[int, Bracket]], x_label: str, margin: float) -> list[int]:
+    """Makes both axes logarithmic, the least buffer over the number of flows, and returns the numbers that the curves
+    have; without any it says so in place of curves.
+    """
+    flows = sorted({n for curve in of_curves for n in curve})
+    if not flows:
+        look.absent(ax, "no valid run")
+        return flows
+    ax.set_yscale("log")
+    look.log2_axis(ax, flows, margin)
+    ax.set_xlabel(x_label)
+    ax.set_ylabel("least buffer (packets)")
+    return flows
+
+
 def draw(ax: look.Axes, x: float, edges: Bracket, shade: str, marker: str = "o") -> None:
     """A bar with its middle; a dash at the known end of an open one."""
     middle = edges.interval()

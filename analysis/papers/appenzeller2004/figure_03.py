@@ -11,10 +11,10 @@ from statistics import fmean
 
 import numpy as np
 
-from analysis.figures.common import BLACK, GREY, RED, Data, level
+from analysis.figures.common import BLACK, RED, Data
 from analysis.papers import look
-from analysis.papers.appenzeller2004 import sawteeth
-from analysis.papers.appenzeller2004.profiles import COLORS, NAMES, PROFILES
+from analysis.papers.appenzeller2004 import sawteeth, two_panels
+from analysis.papers.appenzeller2004.profiles import NAMES, PROFILES
 from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
@@ -74,34 +74,17 @@ def _loss(trace: PacketTrace, drop: int, end: int) -> Data | None:
 
 def draw(data: Data) -> look.Figure:
     """Window above, queue beneath; 0 is the drop of each sender's first loss."""
-    figure, axes = look.new_figure(look.COLUMN_IN, 3.4, 2, sharex=True)
-    upper, lower = axes[:, 0]
-    present, missing = look.split(data["senders"])
-    if not present:
-        for ax in (upper, lower):
-            look.absent(ax, "\n".join(missing))
+    figure, upper, lower, sender = two_panels.draw(data, look.COLUMN_IN, {"loc": "lower left"})
+    if sender is None:
         return figure
-    for profile, sender in present.items():
-        for ax, what in ((upper, "window"), (lower, "queue")):
-            times, values = sender["curves"][what]
-            ax.plot(times + sender["shift_s"], values, color=COLORS[profile], label=NAMES[profile])
-    sender = next(iter(present.values()))
-    first, buffer = sender["losses"][0], data["buffer"]
+    first = sender["losses"][0]
     for ax in (upper, lower):
         for at, text in ((0.0, "t0"), (first["t1_s"], "t1"), (first["t2_s"], "t2")):
             ax.axvline(at, color=RED if not at else BLACK, linewidth=0.6, linestyle=":")
             if ax is upper:
                 look.note(ax, text, (at, 1.02), (2, 4), xycoords=("data", "axes fraction"))
-    level(upper, sender["bdp"], "BDP", GREY, ":", look.LABEL_POINTS)
-    level(lower, buffer, f"B = {buffer}", GREY, ":", look.LABEL_POINTS)
-    upper.set_ylim(0, (sender["bdp"] + buffer) * 1.15)
-    lower.set_ylim(0, buffer * 1.25)
     lower.set_xlim(sender["shift_s"], sender["end_s"])
-    upper.set_ylabel("window\n(packets in flight)")
-    lower.set_ylabel("queue depth\n(packets)")
     lower.set_xlabel("time since the drop (s)")
-    upper.legend(loc="lower left", frameon=False)
-    figure.align_ylabels()
     return figure
 
 

@@ -62,14 +62,9 @@ def draw(data: Data) -> look.Figure:
     """Both axes logarithmic: BDP/sqrt(n) is a straight line."""
     figure, axes = look.new_figure(look.PAGE_IN * 0.72, 3.1)
     ax = axes[0, 0]
-    ax.set_xlabel("flows n")
-    ax.set_ylabel("least buffer (packets)")
-    flows = sorted({n for of_flows in data["brackets"].values() for n in of_flows})
+    flows = brackets.axes_of(ax, data["brackets"].values(), "flows n", 1.15)
     if not flows:
-        look.absent(ax, "no valid run")
         return figure
-    ax.set_yscale("log")
-    look.log2_axis(ax, flows, 1.15)
     bdp = oc3.bdp(RTT_S)
     for times, style in ((1, "--"), (2, ":")):
         rule = [times * oc3.sqrt_rule(bdp, n) for n in flows]

@@ -35,12 +35,9 @@ def draw(data: Data) -> look.Figure:
     """Both axes logarithmic."""
     figure, axes = look.new_figure(look.COLUMN_IN, 2.8)
     ax = axes[0, 0]
-    flows = sorted({n for of_flows in data["brackets"].values() for n in of_flows})
+    flows = brackets.axes_of(ax, data["brackets"].values(), "long flows n", 1.2)
     if not flows:
-        look.absent(ax, "no valid run")
         return figure
-    ax.set_yscale("log")
-    look.log2_axis(ax, flows, 1.2)
     ax.plot(
         flows, [oc3.sqrt_rule(mixes.BDP_PACKETS, n) for n in flows], "--", color=BLACK, linewidth=0.9, label="BDP/√n"
     )
@@ -48,8 +45,6 @@ def draw(data: Data) -> look.Figure:
         for n, edges in data["brackets"][stem].items():
             brackets.draw(ax, n * SIDESTEP ** (2 * at - 1), edges, shade)
         ax.plot([], [], "o", color=shade, label=text)
-    ax.set_xlabel("long flows n")
-    ax.set_ylabel("least buffer (packets)")
     ax.legend(loc="lower left", frameon=False)
     return figure
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from functools import partial
 from statistics import fmean
 
-from analysis.figures.common import BLACK, GREY, Data, level
+from analysis.figures.common import BLACK, Data
 from analysis.papers import look
-from analysis.papers.appenzeller2004 import sawteeth
-from analysis.papers.appenzeller2004.profiles import COLORS, NAMES, PROFILES
+from analysis.papers.appenzeller2004 import sawteeth, two_panels
+from analysis.papers.appenzeller2004.profiles import NAMES, PROFILES
 from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.stored_runs import StoredRuns
@@ -52,30 +52,16 @@ def _sender(runs: StoredRuns, buffer_packets: int, profile: str) -> Data:
 
 def draw(data: Data) -> look.Figure:
     """Windows above, queues beneath. The model is drawn one RTT late: that long a loss stays unknown."""
-    figure, axes = look.new_figure(look.PAGE_IN, 3.4, 2, sharex=True, height_ratios=(1.3, 1))
-    upper, lower = axes[:, 0]
-    present, missing = look.split(data["senders"])
-    if not present:
-        for ax in (upper, lower):
-            look.absent(ax, "\n".join(missing))
+    legend = {"loc": "lower right", "ncols": 3}
+    figure, upper, lower, sender = two_panels.draw(data, look.PAGE_IN, legend, height_ratios=(1.3, 1))
+    if sender is None:
         return figure
-    for profile, sender in present.items():
-        for ax, what in ((upper, "window"), (lower, "queue")):
-            ax.plot(*sender["curves"][what], color=COLORS[profile], label=NAMES[profile])
-    sender = next(iter(present.values()))
-    fluid, bdp, buffer = sender["model"], sender["bdp"], data["buffer"]
+    fluid = sender["model"]
     upper.plot(fluid["times_s"], fluid["window"], "--", color=BLACK, linewidth=0.7, label="fluid model")
     lower.plot(fluid["times_s"], fluid["queue"], "--", color=BLACK, linewidth=0.7)
-    level(upper, bdp, "BDP", GREY, ":", look.LABEL_POINTS)
-    level(lower, buffer, f"B = {buffer}", GREY, ":", look.LABEL_POINTS)
-    upper.set_ylim(0, (bdp + buffer) * 1.15)
-    lower.set_ylim(0, buffer * 1.25)
-    lower.set_xlim(0, max(sender["end_s"] for sender in present.values()))
-    upper.set_ylabel("window\n(packets in flight)")
-    lower.set_ylabel("queue depth\n(packets)")
+    upper.legend(frameon=False, **legend)
+    lower.set_xlim(0, max(sender["end_s"] for sender in look.split(data["senders"])[0].values()))
     lower.set_xlabel("time since a loss (s)")
-    upper.legend(loc="lower right", ncols=3, frameon=False)
-    figure.align_ylabels()
     return figure
 
 

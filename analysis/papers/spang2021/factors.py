@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from analysis.amounts import si
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, Data
 from analysis.papers import look
@@ -26,14 +28,14 @@ CAPTION = (
 STEM = "factors"
 AS_THE_SET = "as the other sweeps"
 # Of spec.yaml: where a property is, the set's value (experiments/specs/spang2021), and how another one is written
-PROPERTIES: tuple[tuple[tuple[str, ...], Any, str], ...] = (
-    (("mode",), "egress-threshold", "{}"),
-    (("drop_cost_permille",), 280, "a drop takes {} ‰ of a packet time"),
-    (("delay",), "tc", "delay in the links"),
-    (("offloads", "nic_rate_bps"), 20 * 10**9, "NIC of {} bit/s"),
-    (("offloads", "coalesce_us"), 20, "received frames wait {} us"),
-    (("tcp", "comp_sack_slack_ns"), 0, "SACK timer's slack {} ns"),
-    (("warmup_ns",), 333_600_000, "warm-up of {} ns"),
+PROPERTIES: tuple[tuple[tuple[str, ...], Any, str, Callable[[Any], str]], ...] = (
+    (("mode",), "egress-threshold", "{}", str),
+    (("drop_cost_permille",), 280, "a drop takes {} ‰ of a packet time", str),
+    (("delay",), "tc", "delay in the links", str),
+    (("offloads", "nic_rate_bps"), 20 * 10**9, "NIC of {}", lambda rate_bps: si(rate_bps, "b/s")),
+    (("offloads", "coalesce_us"), 20, "received frames wait {}", lambda us: si(us / 1e6, "s")),
+    (("tcp", "comp_sack_slack_ns"), 0, "SACK timer's slack {}", lambda ns: si(ns / 1e9, "s")),
+    (("warmup_ns",), 333_600_000, "warm-up of {}", lambda ns: si(ns / 1e9, "s")),
 )
 SINGLE_SEGMENTS = "single segments (no offloads)"
 
@@ -41,7 +43,7 @@ SINGLE_SEGMENTS = "single segments (no offloads)"
 def changes(spec: Data) -> str:
     """What is changed in a run, in words."""
     words = [] if spec.get("offloads") else [SINGLE_SEGMENTS]
-    for path, usual, text in PROPERTIES:
+    for path, usual, text, written in PROPERTIES:
         if path[0] == "offloads" and not spec.get("offloads"):
             continue
         if path[0] == "drop_cost_permille" and spec["mode"] == "tail-drop":
@@ -51,7 +53,7 @@ def changes(spec: Data) -> str:
             value = (value or {}).get(key)
         if value != usual:
             usual_of_linux = tcp_options.LINUX[path[1]] if path[0] == "tcp" else 0
-            words.append(text.format(usual_of_linux if value is None else value))
+            words.append(text.format(written(usual_of_linux if value is None else value)))
     return "; ".join(words) or AS_THE_SET
 
 

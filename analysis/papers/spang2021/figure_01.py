@@ -27,9 +27,6 @@ SWEEPS = ("single-flow",)
 CC = "reno"
 NEEDS = ("utilization_p01", "in_flight_mean_packets")  # null in runs without packets or windows
 # Linux since 4.18, net/ipv4/tcp_input.c: __tcp_ack_snd_check. Its timer may fire as late as 5 % and the slack
-ACKS_TOGETHER = (
-    "receivers put SACKs together: an ACK each 5 % of the RTT that they estimate, or later by tcp_comp_sack_slack_ns"
-)
 HALF = 0.5  # of the window before the loss: the window after it
 # In sequence numbers SACKed packets count until recovery ends: the window falls at once, to half and a few packets
 HALF_IN_SEQUENCE = 0.6
@@ -177,22 +174,20 @@ def facts(data: Data) -> list[Fact]:
 
     news_ms, drain_ms = model["news_ns"] / 1e6, top * model["packet_ns"] / 1e6
     two_us = 2 * model["packet_ns"] / 1e3
-    dip = "just before recovery ends PRR has a burst fewer in flight than the new window"
     known = (
         f"an ACK of a packet behind the dropped one comes {news_ms:.3g} ms later at the least, and two more packets "
         "must be acknowledged; the paper read it off its figure"
     )
-    sacks = f"{ACKS_TOGETHER}; a burst of packets is sent for each"
     in_sequence = "the window is told in sequence numbers, which only the end of recovery moves"
     prr = "" if model["counts_packets"] else in_sequence
     return [
         Fact("window at the drop", "BDP + B", top, measured("before"), "packets"),
         Fact("window after recovery", "half of it", half, measured("settled"), "packets"),
-        Fact("least window", "half of it", half, measured("least"), "packets", dip),
+        Fact("least window", "half of it", half, measured("least"), "packets"),
         Fact("least queue depth", "nearly empty", queue_length(half, bdp, buffer), measured("queue"), "packets"),
         Fact("from the drop until it is known", "about 1.5 ms", news_ms, measured("known_ns", 1e6), "ms", known),
         Fact("from then until the window is half", "2 ms", drain_ms, measured("halved_ns", 1e6), "ms", prr),
-        Fact("longest silence meanwhile", "PRR never stops sending", two_us, measured("silent_ns", 1e3), "us", sacks),
+        Fact("longest silence meanwhile", "PRR never stops sending", two_us, measured("silent_ns", 1e3), "us"),
     ]
 
 

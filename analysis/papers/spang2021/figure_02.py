@@ -17,7 +17,6 @@ from analysis.papers.columns import IS_ONE_BDP
 from analysis.papers.facts import Fact
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
-from analysis.papers.spang2021.figure_01 import ACKS_TOGETHER
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval, mean_interval
 from analysis.theory.single_flow import drained_packets
@@ -30,7 +29,6 @@ COLUMNS = 700  # of an axis of COLUMN_IN at PNG_DPI
 PAPER = {  # its 3.6
     "reno": "a full BDP, (almost) empty", "cubic": "60-70 %", "bbr": "about 25 %", "scalable_50": "11-25 %",
 }  # fmt: skip
-SACKS = f"in recovery {ACKS_TOGETHER}, so packets come in bursts; the least depth lies between two"
 
 
 def prepare(runs: StoredRuns) -> Data:
@@ -121,7 +119,7 @@ def facts(data: Data) -> list[Fact]:
             continue
         falls = drained_packets(cc, panel["buffer"], panel["bdp"])
         rule = None if falls is None else falls / panel["bdp"]
-        why = SACKS if cc in ("cubic", "scalable_50") else _of_probes(panel) if cc == "bbr" else ""
+        why = _of_probes(panel) if cc == "bbr" else ""
         rows.append(Fact(f"{algorithms.name(cc)} drains", PAPER[cc], rule, panel["drained"], "BDP", why))
         if cc != "bbr":  # BBR's probe lasts one RTT: a mean over one RTT flattens it
             what = f"{algorithms.name(cc)}, to the least mean over one RTT"
