@@ -19,13 +19,13 @@
  *
  * For BPF struct_ops: the walk over the retransmission queue and the memory from kmalloc have no counterpart there.
  */
-#include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/version.h>
 
 #include "bbr3/control.h"
 #include "bbr3/probe_bw.h"
 #include "bbr3/probe_rtt.h"
+#include "register.h"
 
 static struct sample sample_of(struct sock *sk, const struct rate_sample *from)
 {
@@ -208,32 +208,9 @@ static u32 sndbuf_expand(struct sock *sk)
 	return 3;
 }
 
-static struct tcp_congestion_ops algorithm __read_mostly = {
-	.name = "bbr3",
-	.owner = THIS_MODULE,
-	.flags = TCP_CONG_NON_RESTRICTED,
-	.init = begin,
-	.release = end,
-	.cong_control = cong_control,
-	.ssthresh = ssthresh,
-	.set_state = set_state,
-	.undo_cwnd = undo_cwnd,
-	.cwnd_event = cwnd_event,
-	.sndbuf_expand = sndbuf_expand,
-};
-
-static int __init start(void)
-{
-	return tcp_register_congestion_control(&algorithm);
-}
-
-static void __exit stop(void)
-{
-	tcp_unregister_congestion_control(&algorithm);
-}
-
-module_init(start);
-module_exit(stop);
+CONGESTION_CONTROL(struct bbr3 *, .flags = TCP_CONG_NON_RESTRICTED, .init = begin, .release = end,
+		   .cong_control = cong_control, .ssthresh = ssthresh, .set_state = set_state,
+		   .undo_cwnd = undo_cwnd, .cwnd_event = cwnd_event, .sndbuf_expand = sndbuf_expand);
 
 MODULE_DESCRIPTION("BBRv3 after draft-ietf-ccwg-bbr");
 MODULE_LICENSE("Dual MIT/GPL");

@@ -14,27 +14,11 @@
 #else
 
 #include <linux/math64.h>
-#include <linux/module.h>
 #include <linux/random.h>
-#include <net/tcp.h>
+
+#include "register.h"
 
 #define CALLBACK(type, name, ...) static type name(__VA_ARGS__)
-
-/* MODULE_LICENSE stays with the algorithm's own file: BPF needs it, too. */
-#define CONGESTION_CONTROL(state, ...)                                                                       \
-	static struct tcp_congestion_ops algorithm __read_mostly = {                                         \
-		.name = KBUILD_MODNAME, .owner = THIS_MODULE, __VA_ARGS__};                                  \
-	static int __init register_algorithm(void)                                                           \
-	{                                                                                                    \
-		BUILD_BUG_ON(sizeof(state) > ICSK_CA_PRIV_SIZE);                                             \
-		return tcp_register_congestion_control(&algorithm);                                          \
-	}                                                                                                    \
-	static void __exit unregister_algorithm(void)                                                        \
-	{                                                                                                    \
-		tcp_unregister_congestion_control(&algorithm);                                               \
-	}                                                                                                    \
-	module_init(register_algorithm);                                                                     \
-	module_exit(unregister_algorithm)
 
 /* The kernel's random numbers follow from the machine's seed (virtual/kernel/patches/seeded-random.patch). */
 static inline u64 random_u64(void)
@@ -46,7 +30,7 @@ static inline u64 random_u64(void)
 }
 
 /* Acknowledges up to rcv_nxt at once. The last parameter came with Linux 6.12. */
-#define send_ack(sk, rcv_nxt) __tcp_send_ack(sk, rcv_nxt, 0)
+#define send_ack(sk, rcv_nxt)	  __tcp_send_ack(sk, rcv_nxt, 0)
 
 #endif
 #endif

@@ -6,20 +6,21 @@
  *
  * The reduction is Linux's own, to 7/8 rounded up, and never below 2 packets.
  */
-#include <linux/module.h>
-#include <net/tcp.h>
+#include "congestion.h"
 
 #define ACKS_PER_PACKET 50U
 #define REDUCTION_SHIFT 3 /* an eighth */
 
-static u32 ssthresh(struct sock *sk)
+struct scalable_50_flow {};
+
+CALLBACK(u32, ssthresh, struct sock *sk)
 {
 	u32 window = tcp_snd_cwnd(tcp_sk(sk));
 
 	return max(window - (window >> REDUCTION_SHIFT), 2U);
 }
 
-static void increase(struct sock *sk, u32 ack, u32 acked)
+CALLBACK(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
@@ -31,26 +32,13 @@ static void increase(struct sock *sk, u32 ack, u32 acked)
 		tcp_cong_avoid_ai(tp, min(tcp_snd_cwnd(tp), ACKS_PER_PACKET), 1);
 }
 
-static struct tcp_congestion_ops algorithm __read_mostly = {
-	.name = "scalable_50",
-	.owner = THIS_MODULE,
-	.ssthresh = ssthresh,
-	.cong_avoid = increase,
-	.undo_cwnd = tcp_reno_undo_cwnd,
-};
-
-static int __init start(void)
+CALLBACK(u32, undo_cwnd, struct sock *sk)
 {
-	return tcp_register_congestion_control(&algorithm);
+	return tcp_reno_undo_cwnd(sk);
 }
 
-static void __exit stop(void)
-{
-	tcp_unregister_congestion_control(&algorithm);
-}
-
-module_init(start);
-module_exit(stop);
+CONGESTION_CONTROL(struct scalable_50_flow, .ssthresh = ssthresh, .cong_avoid = cong_avoid,
+		   .undo_cwnd = undo_cwnd);
 
 MODULE_DESCRIPTION("Scalable TCP with the increase per ACK of Linux before 5.7");
 MODULE_LICENSE("Dual MIT/GPL");
