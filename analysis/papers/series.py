@@ -44,6 +44,13 @@ def bdp(run: StoredRun) -> float:
     return float(run["buffer_packets"] / run["buffer_over_bdp"])
 
 
+def mean_bdp(run: StoredRun) -> float:
+    """Packets in flight on the idle path, not rounded, with the mean of the spread RTTs. Raises InputError."""
+    spec = run.summary["spec"]
+    rtt_ns = spec["rtt_ns"] + spec["rtt_spread_ns"] / 2
+    return float(spec["rate_bps"] * rtt_ns / 8e9 / spec["wire_bytes"])
+
+
 def nearest(values: Iterable[float], wanted: float) -> float:
     """The value nearest to `wanted`."""
     return min(values, key=lambda value: abs(value - wanted))

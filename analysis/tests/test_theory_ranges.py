@@ -111,6 +111,7 @@ SOUND: dict[str, dict[str, Any]] = {
     "tiny_buffers.tcp_rate": {"loss": 0.01, "rtt_s": 0.1},
     "tiny_buffers.tcp_loss": {"window": 10.0},
     "tiny_buffers.tcp_mm1b_load": {"fair_window": 32.0, "buffer": 10, "largest_window": 64.0},
+    "tiny_buffers.tcp_md1b_load": {"fair_window": 32.0, "buffer": 10, "largest_window": 64.0},
     "tiny_buffers.tcp_mm1b_load_approximate": {"fair_window": 32.0, "buffer": 10},
     "tiny_buffers.tcp_mm1b_buffer": {"fair_window": 32.0, "utilization": 0.8},
 }  # fmt: skip

@@ -145,6 +145,23 @@ def test_tcp_equation__with_the_papers_approximation_is_equations_2_and_3(fair, 
     assert tiny_buffers.tcp_mm1b_load_approximate(0.5, buffer) == 1
 
 
+@pytest.mark.parametrize(
+    ("flows", "exponential", "equal"), [(20, 0.512, 0.512), (40, 0.631, 0.777), (200, 0.849, 0.937)]
+)
+def test_tcp_equation__with_equal_packets_loses_less(flows, exponential, equal):
+    # Figure 4: 100 Mb/s, 100 ms, windows of 32, 10 packets
+    fair = 1250 / flows
+    load = tiny_buffers.tcp_mm1b_load(fair, 10, 32)
+    assert mm1b.utilization(load, 10) == pytest.approx(exponential, abs=1e-3)
+    load = tiny_buffers.tcp_md1b_load(fair, 10, 32)
+    loss = queues.mg1k_depth_distribution(load, (1,), (1,), 10)[-1]
+    assert load * (1 - loss) == pytest.approx(equal, abs=1e-3)
+
+
+def test_tcp_equation__has_an_answer_for_a_buffer_that_never_empties():
+    assert tiny_buffers.tcp_md1b_load(20, 1000) == pytest.approx(1, abs=0.02)
+
+
 def test_ends_of_the_allowed_range__have_answers():
     assert tiny_buffers.tcp_mm1b_buffer(2, 0.1) == 1
     assert tiny_buffers.poisson_utilization(0.5, 1, 0) == 0.5

@@ -10,11 +10,15 @@ constants, so there is no function for it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from scipy import optimize
 
-from analysis.theory import mm1b
+from analysis.theory import mm1b, queues
 from analysis.theory.checks import check_at_least, check_load, check_positive, check_share
+
+OVERFLOWS = 300.0  # ln of the ratio between the states' probabilities of M/D/1/B from which on doubles overflow
+LEAST_LOSS = 1e-12  # of M/D/1/B, whose loss is a difference of sums: below it only rounding is left
 
 
 def drop_bound(load: float, buffer: float) -> float:
@@ -97,12 +101,32 @@ def tcp_mm1b_load(fair_window: float, buffer: float, largest_window: float = mat
     (over-provisioned, where it prints "under-provisioned"; fair_window = 2 W_max). The result is what flows offer and
     can be above 1; the link's utilization is rho (1 - p). ValueError unless fair_window > 0, B >= 1.
     """
+    return _tcp_load(mm1b.log_loss, fair_window, buffer, largest_window)
+
+
+def tcp_md1b_load(fair_window: float, buffer: int, largest_window: float = math.inf) -> float:
+    """rho where the TCP equation and M/D/1/B agree: as tcp_mm1b_load (Infocom paper, IV-A, equation 2), with packets of
+    one size in place of exponential ones. ValueError unless fair_window > 0 and B is whole, 1 to 4095.
+    """
+    return _tcp_load(_md1b_log_loss, fair_window, buffer, largest_window)
+
+
+def _md1b_log_loss(load: float, buffer: float) -> float:
+    if buffer * math.log(load) > OVERFLOWS:  # the queue is never empty: what the link cannot send is lost
+        return math.log1p(-1 / load)
+    loss = float(queues.mg1k_depth_distribution(load, (1.0,), (1.0,), int(buffer))[-1])
+    return math.log(max(loss, LEAST_LOSS))
+
+
+def _tcp_load(
+    log_loss: Callable[[float, float], float], fair_window: float, buffer: float, largest_window: float
+) -> float:
     check_positive("a fair window", fair_window)
     check_positive("the largest window", largest_window)
     check_at_least("a buffer", buffer, 1)
 
     def excess(log_load: float) -> float:  # ln of (window offered / window that the losses allow): rises with the load
-        return log_load + math.log(fair_window) + (mm1b.log_loss(math.exp(log_load), buffer) - math.log(1.5)) / 2
+        return log_load + math.log(fair_window) + (log_loss(math.exp(log_load), buffer) - math.log(1.5)) / 2
 
     low, high = -1.0, 1.0
     while excess(low) > 0:

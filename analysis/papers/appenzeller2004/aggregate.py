@@ -6,8 +6,6 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from analysis.papers.stored_runs import StoredRun
-
 STEM = "aggregate"
 Held = tuple[np.ndarray, np.ndarray]  # (values, ns at each), by value
 
@@ -28,10 +26,3 @@ def distance_from_normal(held: Held) -> float:
     upto = np.cumsum(ns) / ns.sum()
     middle = upto - ns / ns.sum() / 2
     return float(np.abs(middle - special.ndtr((values - mean) / deviation)).max())
-
-
-def bdp(run: StoredRun) -> float:
-    """Packets in flight on the idle path, not rounded, with the mean of the spread RTTs."""
-    spec = run.summary["spec"]
-    rtt_ns = spec["rtt_ns"] + spec["rtt_spread_ns"] / 2
-    return float(spec["rate_bps"] * rtt_ns / 8e9 / spec["wire_bytes"])

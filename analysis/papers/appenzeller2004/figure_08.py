@@ -11,7 +11,7 @@ from analysis.papers.appenzeller2004 import aggregate
 from analysis.papers.appenzeller2004.section_3 import STEM as BY_FLOWS
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import grouped
+from analysis.papers.series import grouped, mean_bdp
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory import gaussian
@@ -39,7 +39,7 @@ def prepare(runs: StoredRuns) -> Data:
 def _numbers(run: StoredRun) -> Data:
     held = run.distribution("aggregate_window_over_time_packets")
     mean, deviation = aggregate.moments(held)
-    bdp = aggregate.bdp(run)
+    bdp = mean_bdp(run)
     return {
         "flows": run["flows"], "bdp": bdp, "mean": mean, "deviation": deviation,
         "distance": aggregate.distance_from_normal(held),

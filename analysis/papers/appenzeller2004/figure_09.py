@@ -13,6 +13,7 @@ from analysis.papers.appenzeller2004 import aggregate
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
+from analysis.papers.series import mean_bdp
 from analysis.papers.stored_runs import StoredRuns
 
 CAPTION = "the sum of the windows of 100 flows over time, and the queue, raised by the BDP."
@@ -37,7 +38,7 @@ def prepare(runs: StoredRuns) -> Data:
         "time_s": (grid - trace.start_ns) / 1e9,
         "total": total,
         "queue": queue,
-        "bdp": aggregate.bdp(selected[0]),
+        "bdp": mean_bdp(selected[0]),
         "in_pipe": _in_pipe(trace),
     }
     return data | {"curves": curves | {"correlation": float(np.corrcoef(total, queue)[0, 1])}}

@@ -6,8 +6,8 @@ runs say of section 5.1.1: loss against the window, goodput, fairness.
 from __future__ import annotations
 
 from analysis.figures.common import BLACK, BLUE, GREEN, GREY, ORANGE, Data
-from analysis.papers import look
-from analysis.papers.appenzeller2004 import brackets, oc3
+from analysis.papers import brackets, look
+from analysis.papers.appenzeller2004 import oc3
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import grouped

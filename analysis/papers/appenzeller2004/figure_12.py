@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from analysis.figures.common import BLACK, BLUE, GREY, Data
-from analysis.papers import look
-from analysis.papers.appenzeller2004 import brackets, short_flows
-from analysis.papers.appenzeller2004.brackets import Bracket
+from analysis.papers import brackets, look
+from analysis.papers.appenzeller2004 import short_flows
+from analysis.papers.brackets import Bracket
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import grouped

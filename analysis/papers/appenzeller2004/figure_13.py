@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from analysis.figures.common import BLACK, BLUE, ORANGE, Data
-from analysis.papers import look
-from analysis.papers.appenzeller2004 import brackets, mixes, oc3
+from analysis.papers import brackets, look
+from analysis.papers.appenzeller2004 import mixes, oc3
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import grouped

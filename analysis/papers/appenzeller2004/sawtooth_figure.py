@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 from statistics import fmean
+from typing import Any
 
 from analysis.figures.common import BLACK, Data
 from analysis.papers import look
@@ -52,7 +53,7 @@ def _sender(runs: StoredRuns, buffer_packets: int, profile: str) -> Data:
 
 def draw(data: Data) -> look.Figure:
     """Windows above, queues beneath. The model is drawn one RTT late: that long a loss stays unknown."""
-    legend = {"loc": "lower right", "ncols": 3}
+    legend: dict[str, Any] = {"loc": "lower right", "ncols": 3}
     figure, upper, lower, sender = two_panels.draw(data, look.PAGE_IN, legend, height_ratios=(1.3, 1))
     if sender is None:
         return figure

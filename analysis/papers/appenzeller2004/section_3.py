@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from analysis.figures.common import BLACK, Data
 from analysis.papers import look
-from analysis.papers.appenzeller2004 import aggregate
 from analysis.papers.appenzeller2004.profiles import COLORS, PAPER
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import series
+from analysis.papers.series import mean_bdp, series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory import gaussian
@@ -29,7 +28,7 @@ def prepare(runs: StoredRuns) -> Data:
         "provenance": runs.provenance(),
         "synchronization": series(selected, "flows", _synchronization),
         "excursions": series(selected, "flows", _share_of_flows),
-        "many": [(run["flows"], run["buffer_packets"], aggregate.bdp(run), run["utilization_mean"]) for run in many],
+        "many": [(run["flows"], run["buffer_packets"], mean_bdp(run), run["utilization_mean"]) for run in many],
     }
 
 
