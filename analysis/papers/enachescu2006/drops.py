@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""Lemma 2: Poisson packets of one size are dropped with a probability of rho^B at most."""
+
+from __future__ import annotations
+
+from analysis.figures.common import BLACK, BLUE, GREY, Data
+from analysis.papers import look
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import series
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.theory import queues, tiny_buffers
+
+CAPTION = (
+    "dropped share of Poisson packets of one size at a load of 0.75, against the buffer. Lines: the lemma's bound ρ^B, "
+    "and M/D/1/B."
+)
+STEM = "drops"
+LOAD = 0.75
+
+
+def exact(buffer: int) -> float:
+    """The loss of M/D/1/B."""
+    return float(queues.mg1k_depth_distribution(LOAD, (1.0,), (1.0,), buffer)[-1])
+
+
+def _share(run: StoredRun) -> float | None:
+    return run["drops"] / run["arrivals"] if run["arrivals"] else None
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """The dropped share by buffer."""
+    return {"points": series(runs.select(STEM), "buffer_packets", _share), "provenance": runs.provenance()}
+
+
+def draw(data: Data) -> look.Figure:
+    """One panel, shares logarithmic."""
+    figure, axes = look.new_figure(look.COLUMN_IN, 2.6)
+    ax, points = axes[0, 0], data["points"]
+    if not points:
+        look.absent(ax, "no valid run")
+        return figure
+    ax.set_yscale("log")
+    buffers = list(points)
+    ax.plot(buffers, [tiny_buffers.drop_bound(LOAD, b) for b in buffers], "--", color=GREY, label="bound ρ^B")
+    ax.plot(buffers, [exact(b) for b in buffers], color=BLACK, linewidth=0.7, label="M/D/1/B")
+    look.interval_bars(ax, buffers, points.values(), BLUE)
+    ax.plot([], [], "o", color=BLUE, label="measured")
+    ax.set_xlabel("buffer B (packets)")
+    ax.set_ylabel("dropped share")
+    ax.legend(loc="lower left", frameon=False)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """The dropped share at each buffer: the bound is in the paper's column, M/D/1/B is the prediction."""
+    return [
+        Fact(
+            f"B = {buffer}: dropped share", f"below {tiny_buffers.drop_bound(LOAD, buffer):.3g}", exact(buffer), of, ""
+        )
+        for buffer, of in data["points"].items()
+    ]
+
+
+FIGURE = PaperFigure("lemma_2", CAPTION, (STEM,), prepare, draw, facts)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""Figure 1: utilization against the buffer, Reno and paced Reno."""
+
+from __future__ import annotations
+
+from analysis.figures.common import BLACK, GREY, Data, level
+from analysis.papers import brackets, look
+from analysis.papers.enachescu2006 import model, panel
+from analysis.papers.enachescu2006.senders import COLORS, MARKERS, NAMES, PACED, RENO, sender
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import grouped, nearest, series
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.statistics import Interval
+
+CAPTION = (
+    "utilization against the buffer, 40 flows with windows of 32 packets at most on 100 Mb/s, 90 to 110 ms. Lines: the "
+    "TCP equation with the losses of M/M/1/B (dotted) and of M/D/1/B (dashed)."
+)
+STEM = "buffer"
+FLOWS, WINDOW = 40, 32
+ENOUGH = 0.8  # the level at which the paper compares buffers
+MODEL_BUFFERS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 30, 40, 60, 100, 200, 400, 1250)
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """Estimates by sender and buffer, for 40 flows and for fewer."""
+    selected = runs.select(STEM)
+    by_flows = grouped(selected, "flows")
+    most = by_flows.get(FLOWS, [])
+    fewer = {flows: _by_sender(of) for flows, of in by_flows.items() if flows != FLOWS}
+    loads = {flows: model.peak_load(of[0]) for flows, of in by_flows.items()}
+    return {
+        "provenance": runs.provenance(),
+        "curves": _by_sender(most),
+        "brackets": {
+            name: brackets.of_utilization((run for run in most if sender(run) == name), ENOUGH)
+            for name in (RENO, PACED)
+        },
+        "fewer": fewer,
+        "loads": loads,
+        "bdp": model.bdp(most[0]) if most else None,
+    }
+
+
+def _by_sender(runs: list[StoredRun]) -> dict[str, dict[int, Interval]]:
+    return {
+        name: series((run for run in runs if sender(run) == name), "buffer_packets", "utilization_mean")
+        for name in (RENO, PACED)
+    }
+
+
+def draw(data: Data) -> look.Figure:
+    """One panel, buffers logarithmic."""
+    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 3.0)
+    ax = axes[0, 0]
+    curves = [panel.Curve(NAMES[name], COLORS[name], MARKERS[name], of) for name, of in data["curves"].items()]
+    if not panel.draw(ax, curves, "buffer B (packets)"):
+        return figure
+    for name, used in model.MODELS.items():
+        points = [(buffer, used(FLOWS, data["bdp"], buffer, WINDOW)) for buffer in MODEL_BUFFERS]
+        panel.model_line(ax, points, name, name=name)
+    level(ax, ENOUGH, "", GREY, ":", look.LABEL_POINTS)
+    ax.axvline(data["bdp"], color=BLACK, linewidth=0.6)
+    look.note(ax, "BDP", (data["bdp"], 0.05), (-22, 0))
+    ax.legend(loc="lower right", bbox_to_anchor=(0.93, 0.08), frameon=False)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """Paced Reno with 10 packets, the least buffers for 80 %, and the difference with a BDP."""
+    rows = []
+    bdp, paced, reno = data["bdp"], data["curves"][PACED], data["curves"][RENO]
+    if bdp is None:
+        return []
+    if 10 in paced:
+        equal = model.used_with_equal(FLOWS, bdp, 10, WINDOW)
+        rows.append(Fact("paced Reno, B = 10: u", "more than 0.8", equal, paced[10], "", headline=True))
+    if 10 in reno:
+        rows.append(Fact("Reno, B = 10: u", "", None, reno[10], ""))
+    for name, printed in ((RENO, "about 100"), (PACED, "about 10")):
+        edges = data["brackets"][name]
+        what = f"{NAMES[name]}: least buffer for u of {ENOUGH:g} or more"
+        rows.append(
+            Fact(what, printed, None, edges.interval(), "packets", none=edges.open_text(), headline=name == RENO)
+        )
+    both = set(paced) & set(reno)
+    if both:
+        at = nearest(both, bdp)
+        apart = Interval(paced[at].value - reno[at].value, None, None, 1)
+        rows.append(Fact(f"u of paced Reno less u of Reno, B = {at}", "no difference", 0.0, apart, ""))
+    for flows, by_sender in data["fewer"].items():
+        for name, points in by_sender.items():
+            for buffer, estimate in points.items():
+                what = f"{NAMES[name]}, N = {flows}, B = {buffer}: u"
+                rows.append(Fact(what, "", min(data["loads"][flows], 1.0), estimate, ""))
+    return rows
+
+
+FIGURE = PaperFigure("figure_01", CAPTION, (STEM,), prepare, draw, facts)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""Figure 3: utilization against the number of flows, the link in proportion to it."""
+
+from __future__ import annotations
+
+from analysis.figures.common import Data
+from analysis.papers import look
+from analysis.papers.enachescu2006 import model, panel
+from analysis.papers.enachescu2006.senders import ACCESS, COLORS, MARKERS, NAMES, PACED, RENO, sender
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import series
+from analysis.papers.stored_runs import StoredRuns
+from analysis.statistics import Interval
+
+CAPTION = (
+    "utilization against the number of flows on a link of 3.2 Mb/s a flow: a peak load of 0.8; 10 packets of buffer, "
+    "windows of 32 at most. Lines: the TCP equation with M/M/1/B (dotted) and M/D/1/B (dashed)."
+)
+STEM = "flows"
+BUFFER, WINDOW, PACKETS_A_FLOW = 10, 32, 40.0  # the BDP of a flow's share
+PRINTED = {PACED: "about 0.70", RENO: "about 0.20", ACCESS: "very close to paced"}
+MANY = 30  # flows from which on the paper's levels are asked
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """Estimates by sender and number of flows."""
+    selected = runs.select(STEM)
+    curves = {
+        name: series((run for run in selected if sender(run) == name), "flows", "utilization_mean")
+        for name in (PACED, ACCESS, RENO)
+    }
+    return {"provenance": runs.provenance(), "curves": curves}
+
+
+def draw(data: Data) -> look.Figure:
+    """One panel, numbers of flows logarithmic."""
+    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 2.8)
+    ax = axes[0, 0]
+    curves = [panel.Curve(NAMES[name], COLORS[name], MARKERS[name], of) for name, of in data["curves"].items()]
+    if not panel.draw(ax, curves, "flows N"):
+        return figure
+    flows = sorted({n for curve in curves for n in curve.points})
+    for name, used in model.MODELS.items():
+        height = used(1, PACKETS_A_FLOW, BUFFER, WINDOW)
+        panel.model_line(ax, [(flows[0], height), (flows[-1], height)], name, name=name)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """Each sender at each number of flows; how far access links are from pacing."""
+    rows = []
+    predicted = model.used_with_equal(1, PACKETS_A_FLOW, BUFFER, WINDOW)
+    paced = data["curves"][PACED]
+    for name, points in data["curves"].items():
+        for n, estimate in points.items():
+            what = f"{NAMES[name]}, N = {n}: u"
+            theory = predicted if name == PACED and n >= MANY else None
+            rows.append(Fact(what, PRINTED[name], theory, estimate, "", headline=n == 100))
+    apart = [
+        abs(point.value - paced[n].value) for n, point in data["curves"][ACCESS].items() if n in paced and n >= MANY
+    ]
+    if apart:
+        what = f"largest distance of access links from pacing, N of {MANY} or more"
+        rows.append(Fact(what, "very close", 0.0, Interval(max(apart), None, None, 1), ""))
+    return rows
+
+
+FIGURE = PaperFigure("figure_03", CAPTION, (STEM,), prepare, draw, facts)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""Figure 5a: utilization against the number of flows behind slow access links, for several offered loads."""
+
+from __future__ import annotations
+
+from analysis.figures.common import Data
+from analysis.papers import look
+from analysis.papers.enachescu2006 import model, panel
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import series
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+
+CAPTION = (
+    "utilization against the number of flows, Reno without a cap behind links of 5 Mb/s; these links together have 0.5 "
+    "to 2 times the rate of the bottleneck, whose buffer is 10 packets."
+)
+STEM = "loads"
+MANY = 20  # flows from which on u must rise with the load
+
+
+def offered(run: StoredRun) -> float:
+    """Rate of all access links together over the bottleneck's."""
+    return round(run["flows"] * run["access_bps"] / run["rate_bps"], 2)
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """Estimates by load and number of flows, and what the TCP equation gives at the most flows."""
+    selected = runs.select(STEM)
+    by_load: dict[float, list[StoredRun]] = {}
+    for run in selected:
+        by_load.setdefault(offered(run), []).append(run)
+    curves = {load: series(of, "flows", "utilization_mean") for load, of in sorted(by_load.items())}
+    predicted = {load: _predicted(of[-1], load) for load, of in by_load.items()}
+    return {"provenance": runs.provenance(), "curves": curves, "predicted": predicted}
+
+
+def _predicted(run: StoredRun, load: float) -> float:
+    """A flow sends at most what its access link carries: a window of its BDP."""
+    share = model.bdp(run) / run["flows"]
+    return model.used_with_equal(1, share, run["buffer_packets"], load * share)
+
+
+def draw(data: Data) -> look.Figure:
+    """One panel, numbers of flows logarithmic."""
+    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 2.8)
+    ax = axes[0, 0]
+    curves = panel.numbered({f"load {load:g}": of for load, of in data["curves"].items()})
+    if panel.draw(ax, curves, "flows N"):
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """u at each load and number of flows, most flows beside M/D/1/B."""
+    rows = []
+    for load, points in data["curves"].items():
+        for n, estimate in points.items():
+            predicted = data["predicted"][load] if n == max(points) else None
+            what = f"load {load:g}, N = {n}: u"
+            rows.append(Fact(what, "rises beyond load 1", predicted, estimate, ""))
+    return rows
+
+
+FIGURE = PaperFigure("figure_05a", CAPTION, (STEM,), prepare, draw, facts)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""Figure 5b: utilization against the rate of the access links."""
+
+from __future__ import annotations
+
+from analysis.figures.common import BLACK, Data
+from analysis.papers import look
+from analysis.papers.enachescu2006 import panel
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import Series, grouped, series
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.statistics import Interval
+
+CAPTION = (
+    "utilization against the rate of each flow's access link; Reno with large windows on 1 Gb/s, 10 packets of buffer. "
+    "Lines: what the access links offer."
+)
+STEM, LARGER = "access", "access-window"
+CARRIED = 0.95  # of the offer: up to which rate the curve counts as linear
+MAIN = 100  # flows of the paper's text
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """Estimates by flows and access rate in Mb/s; and with larger windows."""
+    selected = runs.select(STEM)
+    curves = {n: series(of, "access_bps", "utilization_mean") for n, of in grouped(selected, "flows").items()}
+    larger = series(runs.select(LARGER), "window_packets", "utilization_mean")
+    return {
+        "provenance": runs.provenance(),
+        "curves": {n: {bps / 1e6: point for bps, point in of.items()} for n, of in curves.items()},
+        "rate_mbps": _rate_mbps(selected),
+        "larger": larger,
+    }
+
+
+def _rate_mbps(runs: list[StoredRun]) -> float | None:
+    return runs[0]["rate_bps"] / 1e6 if runs else None
+
+
+def draw(data: Data) -> look.Figure:
+    """One panel, access rates logarithmic."""
+    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 2.8)
+    ax = axes[0, 0]
+    curves = panel.numbered({f"N = {n}": of for n, of in data["curves"].items()})
+    if not panel.draw(ax, curves, "rate of each access link (Mb/s)"):
+        return figure
+    for n, curve in zip(data["curves"], curves, strict=True):
+        full = data["rate_mbps"] / n
+        rates = [rate for rate in curve.points if rate < full]
+        line = [(rate, rate / full) for rate in (*rates, full)]
+        panel.model_line(ax, line, None, curve.shade)
+    ax.plot([], [], color=BLACK, linewidth=0.7, label="offered")
+    ax.legend(loc="lower center", frameon=False)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """The largest rate that is carried nearly whole, and the decline beyond it."""
+    points: Series = data["curves"].get(MAIN) or next(iter(data["curves"].values()), {})
+    if not points:
+        return []
+    flows = next(n for n, of in data["curves"].items() if of is points)
+    offered = {rate: min(rate * flows / data["rate_mbps"], 1.0) for rate in points}
+    carried = [rate for rate, point in points.items() if point.value >= CARRIED * offered[rate]]
+    largest = Interval(max(carried), None, None, 1) if carried else None
+    what = f"N = {flows}: largest access rate of which {100 * CARRIED:.0f} % are carried"
+    rows = [Fact(what, "8 to 9 Mb/s", None, largest, "Mb/s", headline=True)]
+    for rate, point in points.items():
+        rows.append(Fact(f"N = {flows}, access links of {rate:g} Mb/s: u", "", offered[rate], point, ""))
+    for window, point in data["larger"].items():
+        rows.append(Fact(f"windows of {window} packets at most: u", "", None, point, ""))
+    return rows
+
+
+FIGURE = PaperFigure("figure_05b", CAPTION, (STEM, LARGER), prepare, draw, facts)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""Theorem 1's assumption, measured: how near the packets of many flows come to a Poisson process at the queue."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.figures.common import BLACK, BLUE, GREEN, ORANGE, PURPLE, Data
+from analysis.papers import look
+from analysis.papers.facts import Fact, exactly
+from analysis.papers.packet_trace import PacketTrace
+from analysis.papers.paper import PaperFigure
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+
+CAPTION = (
+    "index of dispersion of the packets that arrive (variance over mean of their number in an interval) against the "
+    "interval's length: 1 of a Poisson process at any length. 50 flows, windows of 64 packets at most, a peak load of "
+    "0.5, 15 packets of buffer."
+)
+STEM = "gaps"
+PACINGS = ("poisson", "exact", "linux", "off")
+SHADES = dict(zip(PACINGS, (PURPLE, BLUE, GREEN, ORANGE), strict=True))
+TEXTS = {"poisson": "Poisson gaps", "exact": "even gaps", "linux": "Linux's pacing", "off": "no pacing"}
+LENGTHS = np.unique(np.rint(np.logspace(0, 4, 33)).astype(np.int64))  # transmission times of a packet
+LEAST_INTERVALS = 50  # for a variance
+BUFFER = 15
+
+
+def dispersion(arrivals_ns: np.ndarray, start_ns: int, end_ns: int, packet_ns: float) -> list[tuple[int, float]]:
+    """(interval in transmission times, variance over mean of the arrivals in it), for whole intervals only."""
+    result = []
+    for length in LENGTHS:
+        count = int((end_ns - start_ns) / (length * packet_ns))
+        if count < LEAST_INTERVALS:
+            break
+        edges = start_ns + np.arange(count + 1) * length * packet_ns
+        numbers = np.diff(np.searchsorted(arrivals_ns, edges))
+        if numbers.mean() > 0:
+            result.append((int(length), float(numbers.var(ddof=1) / numbers.mean())))
+    return result
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """The index by pacing."""
+    return {"curves": {run["pacing"] or "off": _of(run) for run in runs.select(STEM)}, "provenance": runs.provenance()}
+
+
+def _of(run: StoredRun) -> Data:
+    trace = PacketTrace(run)
+    arrivals = trace.queue["enqueue_mono_ns"][trace.arrivals(trace.start_ns, trace.end_ns)]
+    index = dispersion(arrivals, trace.start_ns, trace.end_ns, trace.packet_ns)
+    gaps = np.diff(arrivals)
+    return {"index": index, "variation": float(gaps.std() / gaps.mean()), "used": run["utilization_mean"],
+            "drops": run["drops"] / run["arrivals"]}  # fmt: skip
+
+
+def draw(data: Data) -> look.Figure:
+    """One panel, both axes logarithmic."""
+    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 2.6)
+    ax, curves = axes[0, 0], data["curves"]
+    if not curves:
+        look.absent(ax, "no valid run")
+        return figure
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    for pacing in PACINGS:
+        if pacing in curves:
+            lengths, values = zip(*curves[pacing]["index"], strict=True)
+            ax.plot(lengths, values, color=SHADES[pacing], label=TEXTS[pacing])
+    ax.axhline(1, color=BLACK, linewidth=0.6, linestyle="--", label="Poisson")
+    ax.set_xlabel("length of the interval (packet times)")
+    ax.set_ylabel("variance / mean of arrivals")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """The index over the length of the buffer, the variation of gaps, drops and use."""
+    rows = []
+    for pacing, of in data["curves"].items():
+        nearest = min(of["index"], key=lambda point: abs(point[0] - BUFFER))
+        what = f"{TEXTS[pacing]}: index of dispersion over {nearest[0]} packet times"
+        rows.append(Fact(what, "", 1.0, exactly(nearest[1]), "", headline=pacing in ("poisson", "exact")))
+        rows.append(Fact(f"{TEXTS[pacing]}: deviation over mean of the gaps", "", 1.0, exactly(of["variation"]), ""))
+        rows.append(Fact(f"{TEXTS[pacing]}: dropped share", "", None, exactly(of["drops"]), ""))
+        rows.append(Fact(f"{TEXTS[pacing]}: u", "", None, exactly(of["used"]), ""))
+    return rows
+
+
+FIGURE = PaperFigure("gaps", CAPTION, (STEM,), prepare, draw, facts)

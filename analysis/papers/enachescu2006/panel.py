@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""A panel of utilization against one quantity: measured estimates by curve, and lines of models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from analysis.figures.common import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE
+from analysis.papers import look
+from analysis.papers.enachescu2006 import model
+from analysis.papers.series import Series
+
+PALETTE = (BLUE, ORANGE, GREEN, PURPLE, BLACK, GREY)
+SHAPES = "so^Dv*"
+STYLES = {model.EXPONENTIAL: ":", model.EQUAL: "--"}
+
+
+class Curve(NamedTuple):
+    """Estimates by their place on the axis."""
+
+    label: str
+    shade: str
+    marker: str
+    points: Series
+
+
+def numbered(curves: Mapping[str, Series]) -> list[Curve]:
+    """Curves in the palette's order."""
+    return [
+        Curve(label, PALETTE[at % len(PALETTE)], SHAPES[at % len(SHAPES)], points)
+        for at, (label, points) in enumerate(curves.items())
+    ]
+
+
+def draw(ax: look.Axes, curves: Sequence[Curve], x_label: str, log: bool = True) -> bool:
+    """Whether there was anything to draw; else the panel says so."""
+    if not any(curve.points for curve in curves):
+        look.absent(ax, "no valid run")
+        return False
+    if log:
+        _log_axis(ax)
+    for curve in curves:
+        places = list(curve.points)
+        ax.plot(places, [point.value for point in curve.points.values()], color=curve.shade, linewidth=0.7)
+        look.interval_bars(ax, places, curve.points.values(), curve.shade, curve.marker)
+        ax.plot([], [], curve.marker, color=curve.shade, label=curve.label)
+    ax.set_xlabel(x_label)
+    ax.set_ylabel("utilization u")
+    ax.set_ylim(0, 1.05)
+    return True
+
+
+def _log_axis(ax: look.Axes) -> None:
+    """Ticks at 1, 2 and 5 times powers of ten, written in full."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def model_line(
+    ax: look.Axes, points: Sequence[tuple[float, float]], label: str | None, shade: str = BLACK, name: str = ""
+) -> None:
+    """A line of a model; `name` is one of model.MODELS, for its style."""
+    ax.plot(
+        [x for x, _ in points], [y for _, y in points], STYLES.get(name, "-"), color=shade, linewidth=0.7, label=label
+    )

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""Section IV-A: how utilization goes with the largest window if the link is C = N W / (2 RTT) or 2 N W / RTT."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from analysis.figures.common import BLUE, ORANGE, Data
+from analysis.papers import look
+from analysis.papers.enachescu2006 import model, panel
+from analysis.papers.facts import Fact, exactly
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import grouped, series
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+
+CAPTION = (
+    "utilization of 40 paced flows against their largest window W. Left: the link has half of what the flows offer at "
+    "their largest windows; right: twice as much. Dashed: the TCP equation with M/D/1/B."
+)
+STEM = "scaling"
+CONGESTED, OVER = "C = N W / (2 RTT)", "C = 2 N W / RTT"
+CONSTANT, LOGARITHMIC = "B = 5", "B = 5 log₁₀ W"
+SHADES = {CONSTANT: (ORANGE, "o"), LOGARITHMIC: (BLUE, "s")}
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """By link and rule: estimates by W."""
+    selected = runs.select(STEM)
+    panels: dict[str, Any] = {}
+    for name in (CONGESTED, OVER):
+        of = [run for run in selected if (model.peak_load(run) > 1) == (name == CONGESTED)]
+        panels[name] = _rules(of)
+    return {"provenance": runs.provenance(), "panels": panels}
+
+
+def _rules(runs: list[StoredRun]) -> Data:
+    least = min((run["buffer_packets"] for run in runs), default=0)
+    rising = [max(of, key=lambda run: run["buffer_packets"]) for of in grouped(runs, "window_packets").values()]
+    constant = [run for run in runs if run["buffer_packets"] == least]
+    result: dict[str, Any] = {}
+    for name, of in ((CONSTANT, constant), (LOGARITHMIC, rising)):
+        result[name] = {
+            "points": series(of, "window_packets", "utilization_mean"),
+            "equal": {run["window_packets"]: _used(run) for run in of},
+        }
+    return result
+
+
+def _used(run: StoredRun) -> float:
+    window, load = run["window_packets"], model.peak_load(run)
+    return model.used_with_equal(1, window / load, run["buffer_packets"], window)
+
+
+def draw(data: Data) -> look.Figure:
+    """A panel for each link."""
+    figure, axes = look.new_figure(look.PAGE_IN, 2.5, 1, 2, sharey=True)
+    for ax, (link, rules) in zip(axes[0], data["panels"].items(), strict=True):
+        ax.set_title(link, loc="left", pad=3)
+        curves = [panel.Curve(name, *SHADES[name], of["points"]) for name, of in rules.items()]
+        if not panel.draw(ax, curves, "largest window W (packets)"):
+            continue
+        for name, of in rules.items():
+            panel.model_line(ax, list(of["equal"].items()), None, SHADES[name][0], model.EQUAL)
+    axes[0, 0].legend(loc="lower left", frameon=False)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """The exponent of W with a constant buffer, and u at the largest window."""
+    rows = []
+    for link, rules in data["panels"].items():
+        for name, of in rules.items():
+            for window, point in of["points"].items():
+                rows.append(Fact(f"{link}, {name}, W = {window}: u", "", of["equal"][window], point, ""))
+        measured, theory = rules[CONSTANT]["points"], rules[CONSTANT]["equal"]
+        if len(measured) > 2:
+            slope = _exponent({window: point.value for window, point in measured.items()})
+            printed = "−2/(B + 3) = −0.25" if link == OVER else ""
+            what = f"{link}, {CONSTANT}: exponent of W"
+            rows.insert(0, Fact(what, printed, _exponent(theory), exactly(slope), "", headline=link == OVER))
+    return rows
+
+
+def _exponent(used: dict[int, float]) -> float:
+    """Of u over W, by least squares of the logarithms."""
+    return float(np.polyfit(np.log(list(used)), np.log(list(used.values())), 1)[0])
+
+
+FIGURE = PaperFigure("scaling", CAPTION, (STEM,), prepare, draw, facts)

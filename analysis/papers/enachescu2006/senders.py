@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+"""The paper's ways to send: Reno, paced Reno, and Reno behind slow access links; and Poisson gaps, for its theorems."""
+
+from __future__ import annotations
+
+from analysis.figures.common import BLUE, GREEN, ORANGE, PURPLE
+from analysis.papers.stored_runs import StoredRun
+
+RENO, PACED, ACCESS, POISSON = "reno", "paced", "access", "poisson"
+NAMES = {RENO: "Reno", PACED: "paced Reno", ACCESS: "Reno behind 5 Mb/s", POISSON: "Reno with Poisson gaps"}
+COLORS = {RENO: ORANGE, PACED: BLUE, ACCESS: GREEN, POISSON: PURPLE}
+MARKERS = {RENO: "o", PACED: "s", ACCESS: "^", POISSON: "D"}
+OF_PACING = {"exact": PACED, "poisson": POISSON}
+
+
+def sender(run: StoredRun) -> str:
+    """How the flows of a run send."""
+    if run["access_bps"]:
+        return ACCESS
+    return OF_PACING.get(run["pacing"] or "", RENO)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""What Linux sends today, in the axes of Figure 4: pacing, TSO, BBR, no cap of windows."""
+
+from __future__ import annotations
+
+from analysis.figures import algorithms
+from analysis.figures.common import BROWN, GREY, RED, Data, level
+from analysis.papers import brackets, look
+from analysis.papers.enachescu2006 import model, panel
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import series
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+
+CAPTION = (
+    "utilization against the buffer of what Linux 6.12 sends today: 40 flows on 100 Mb/s, 90 to 110 ms, without a cap "
+    "of windows, SACK and RACK on, delayed ACKs. TSO: the sender's NIC of 10 Gb/s cuts segments of up to 64 kB."
+)
+STEM = "today"
+ENOUGH = 0.8
+PACINGS = {"linux": "Linux's pacing", "exact": "even pacing"}
+MORE_SHADES = (RED, BROWN, "#3A95CC", "#8C7A00")
+
+
+def kind(run: StoredRun) -> str:
+    """Algorithm, pacing and offloads in words."""
+    words = [algorithms.name(run["cc"]), PACINGS.get(run["pacing"] or "", ""), "TSO" if run["nic_rate_bps"] else ""]
+    return ", ".join(word for word in words if word)
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """Estimates by kind and buffer, and the least buffer of each kind."""
+    selected = runs.select(STEM)
+    kinds: dict[str, list[StoredRun]] = {}
+    for run in selected:
+        kinds.setdefault(kind(run), []).append(run)
+    return {
+        "provenance": runs.provenance(),
+        "curves": {name: series(of, "buffer_packets", "utilization_mean") for name, of in kinds.items()},
+        "brackets": {name: brackets.of_utilization(of, ENOUGH) for name, of in kinds.items()},
+        "bdp": model.bdp(selected[0]) if selected else None,
+    }
+
+
+def draw(data: Data) -> look.Figure:
+    """One panel, buffers logarithmic."""
+    figure, axes = look.new_figure(look.PAGE_IN, 3.2)
+    ax = axes[0, 0]
+    curves = panel.numbered(data["curves"])
+    extra = dict(zip([curve.label for curve in curves[len(panel.PALETTE) :]], MORE_SHADES, strict=False))
+    curves = [curve._replace(shade=extra.get(curve.label, curve.shade)) for curve in curves]
+    if panel.draw(ax, curves, "buffer B (packets)"):
+        level(ax, ENOUGH, "", GREY, ":", look.LABEL_POINTS)
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """The least buffer of each kind for 80 %, and u with 10 packets."""
+    rows = []
+    for name, edges in data["brackets"].items():
+        what = f"{name}: least buffer for u of {ENOUGH:g} or more"
+        rows.append(Fact(what, "", None, edges.interval(), "packets", none=edges.open_text(), headline=True))
+    for name, points in data["curves"].items():
+        rows += [Fact(f"{name}, B = {buffer}: u", "", None, of, "") for buffer, of in points.items() if buffer <= 20]
+    return rows
+
+
+FIGURE = PaperFigure("today", CAPTION, (STEM,), prepare, draw, facts)
