@@ -22,6 +22,7 @@ RESERVE_BYTES = 64 << 20
 DERIVED_SHARE = 1.5  # Parquet of postcards, of trace records and of their join, against the raw files
 LOGS_AND_FIGURES_BYTES = 16 << 20
 SUMMARY_BYTES = 4 << 20  # summary, report and distributions
+FLOW_ROW_BYTES, LEAST_FLOW_PACKETS = 120, 4  # of flows.parquet; SYN, data, FIN and an ACK
 # What runs wrote in fact (experiments/tests/test_consent.py): trace records a data packet, tables against raw files,
 # and everything else.
 TRACED_SHARE, EXPECTED_DERIVED_SHARE, EXPECTED_REST_BYTES = 0.55, 0.3, 3 * 10**6
@@ -48,6 +49,8 @@ def kept_bytes(spec: Resolved, keep: str) -> int:
     """What remains of a repetition at most after thinning (experiments/sweep/thin.py)."""
     if keep == "summary":
         return SUMMARY_BYTES
+    if keep == "flows":
+        return SUMMARY_BYTES + int(spec.packets * FLOW_ROW_BYTES / LEAST_FLOW_PACKETS)
     everything = estimate_bytes(spec)
     if keep == "tables":
         return int((everything - LOGS_AND_FIGURES_BYTES) * DERIVED_SHARE / (1 + DERIVED_SHARE)) + LOGS_AND_FIGURES_BYTES

@@ -72,7 +72,7 @@ class Place(NamedTuple):
     sweep: str | None
     repetition: int
     attempt: int  # more than 1 if earlier attempts were not valid
-    kept: str  # all, tables or summary
+    kept: str  # one of runs.thinned.KEEP
     summary_mtime_ns: int | None
 
 

@@ -9,13 +9,20 @@ from lib import regular
 from runs.names import FLOWS_FILE, GOODPUT_FILE, POSTCARDS_FILE, TCP_FILE, THINNED
 
 RAW = (POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE, FLOWS_FILE)
-TABLES = ("postcards.parquet", "tcp.parquet", "joined.parquet", "flows.parquet")
+OF_PACKETS = ("postcards.parquet", "tcp.parquet", "joined.parquet")
+OF_FLOWS = ("flows.parquet",)
 LOGS_AND_FIGURES = ("logs", "figures")
-REMOVED = {"tables": RAW, "summary": (*RAW, *TABLES, *LOGS_AND_FIGURES)}  # by the kept part
+# By the kept part, from the least that is removed to the most.
+REMOVED = {
+    "tables": RAW,
+    "flows": (*RAW, *OF_PACKETS, *LOGS_AND_FIGURES),
+    "summary": (*RAW, *OF_PACKETS, *OF_FLOWS, *LOGS_AND_FIGURES),
+}
+KEEP = ("all", *REMOVED)
 
 
 def kept(repetition: Path) -> str:
-    """The kept part of a repetition: tables or summary; all if it was not thinned."""
+    """The kept part of a repetition, one of KEEP."""
     try:
         return regular.read_text(repetition / THINNED, "replace").split("\n", 1)[0].strip()
     except OSError:

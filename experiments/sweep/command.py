@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments import parameters
-from experiments.sweep.spec import KEEP
 from lib.errors import BadValue, SpecError
 from lib.terminal import say
 from lib.words import PATHS, SWITCH, Key, require
+from runs.thinned import KEEP
 
 KEYS = parameters.KEYS | {
     "spec": Key("the sweep's file, such as experiments/specs/spang2021/twenty-packets.yaml", values=PATHS),
@@ -22,7 +22,7 @@ KEYS = parameters.KEYS | {
     "name": Key("the sweep's own name (default: the file says it)"),
     "reps": Key("repetitions of each point (default: the file says it)"),
     "seed": Key("of the sweep, from which each run gets its own (default: the file says it)"),
-    "keep": Key("the files that stay of each run: all, tables, summary (default: the file says it)", values=KEEP),
+    "keep": Key("files that stay of each run: all, tables, flows, summary (default: the file says it)", values=KEEP),
     "smoke": Key("1: the file's short version", "0", SWITCH),
     "jobs": Key("runs at once (default: as many as the machine carries)"),
     "attempts": Key("of each run that is not valid (in virtual time: one)", "3"),

@@ -78,7 +78,7 @@ def shortage(need: Need, directory: Path) -> str | None:
         return None
     return (
         f"{directory} has {disk.mib(free)} free, this sweep may need {disk.mib(needed)}: make room, choose another "
-        "directory with RESULTS=, or keep less of each run with KEEP=tables or KEEP=summary"
+        "directory with RESULTS=, or keep less of each run with KEEP=tables, flows or summary"
     )
 
 

@@ -17,8 +17,8 @@ from experiments.spec import KEYS, load_yaml, unknown_key
 from lib import units
 from lib.errors import BadValue, SpecError
 from lib.values import choice, number, whole_number
+from runs.thinned import KEEP
 
-KEEP = ("all", "tables", "summary")
 CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p01"}  # of the run table
 # A sweep gives these once; those of its runs are derived.
 OF_THE_SWEEP = ("reps", "seed", "name", "spec_version")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Thins valid runs. KEEP=all keeps everything; `tables` removes raw files; `summary` also removes tables of packets,
-logs and the files of figures, which report.html contains.
+"""Thins valid runs. KEEP=all keeps everything; `tables` removes raw files; `flows` also removes tables of packets, logs
+and the files of figures, which report.html contains; `summary` also removes the table of finite flows.
 
 A run that is not valid keeps everything, so that its reasons can be examined. THINNED in the repetition lists the
 removed files. It is written first, so that the next call completes thinning that was killed.
@@ -13,12 +13,13 @@ from pathlib import Path
 
 from lib import files, regular
 from runs.names import THINNED
-from runs.thinned import REMOVED, kept
+from runs.thinned import KEEP, REMOVED, kept
 
 
 def thin(repetition: Path, keep: str) -> None:
     """Removes the files that `keep` does not keep. Raises OSError."""
-    if keep == "all" or (keep == "tables" and kept(repetition) == "summary"):  # removed files do not come back
+    before = kept(repetition)
+    if keep == KEEP[0] or (before in KEEP and KEEP.index(keep) < KEEP.index(before)):  # removed files do not come back
         return
     names = REMOVED[keep]
     mark = repetition / THINNED

@@ -148,7 +148,7 @@ def test_real_version__that_is_wrong_is_one_line(write_spec: Write, version: str
     [
         ("about:", "colour: red\nabout:", "colour is no part of a sweep; allowed: name, about"),
         ("name: small", "name: a/b", "name=a/b cannot name a directory"),
-        ("keep: summary", "keep: some", "keep=some is not known; allowed: all, tables, summary"),
+        ("keep: summary", "keep: some", "keep=some is not known; allowed: all, tables, flows, summary"),
         ("reps: 2", "reps: 0", "reps=0 is out of bounds; allowed: 1 to 1000"),
         ("reps: 2", "reps: [2]", "reps=a list is not a whole number"),
         ("rate: 100mbit", "rates: 100mbit", "base.rates is no parameter; did you mean RATE?"),

@@ -17,7 +17,7 @@ from experiments.sweep.tests.conftest import probe
 from experiments.sweep.thin import thin
 from lib.errors import InputError
 from runs.job_state import JobState, State, look, make_room
-from runs.thinned import kept
+from runs.thinned import KEEP, kept
 
 VALID = {"valid": True, "spec": {}, "utilization": {}}
 
@@ -118,11 +118,19 @@ def test_attempts__are_left_until_they_are_used_up(asked: int | None, virtual: b
 
 
 RAW = {"postcards_bsp": "x", "tcp_bst": "x", "goodput_bsg": "x"}
-TABLES = {"postcards_parquet": "x", "tcp_parquet": "x", "joined_parquet": "x"}
+TABLES = {"postcards_parquet": "x", "tcp_parquet": "x", "joined_parquet": "x", "flows_parquet": "x"}
 REST = {"summary_json": VALID, "distributions_parquet": "x", "report_html": "x", "spec_yaml": "x"}
 
 
-@pytest.mark.parametrize(("keep", "gone"), [("all", set()), ("tables", set(RAW)), ("summary", {*RAW, *TABLES, "logs"})])
+@pytest.mark.parametrize(
+    ("keep", "gone"),
+    [
+        ("all", set()),
+        ("tables", set(RAW)),
+        ("flows", {*RAW, *TABLES, "logs"} - {"flows_parquet"}),
+        ("summary", {*RAW, *TABLES, "logs"}),
+    ],
+)
 def test_thin__removes_what_the_rule_says_and_leaves_a_note(tmp_path: Path, keep: str, gone: set[str]) -> None:
     repetition = attempt(tmp_path, {**RAW, **TABLES, **REST})
     (repetition / "logs").mkdir()
@@ -140,8 +148,9 @@ def test_thin__removes_what_the_rule_says_and_leaves_a_note(tmp_path: Path, keep
 def test_thin__never_says_that_more_is_left_than_is(tmp_path: Path) -> None:
     repetition = attempt(tmp_path, {**RAW, **TABLES, **REST})
     thin(repetition, "summary")
-    thin(repetition, "tables")
-    assert kept(repetition) == "summary"
+    for keep in ("tables", "flows"):
+        thin(repetition, keep)
+        assert kept(repetition) == "summary"
 
 
 def test_replay__of_a_thinned_repetition_says_why_it_cannot_be(fresh_spec: Path) -> None:
@@ -159,9 +168,9 @@ def fresh_spec(tmp_path: Path) -> Path:
 
 def test_disk__shrinks_with_what_is_kept() -> None:
     spec = resolve({"clock": "virtual", "rate": "10gbit", "duration": "2s", "cc": "reno"}, probe("virtual"))
-    whole, tables, summary = (disk.kept_bytes(spec, keep) for keep in ("all", "tables", "summary"))
+    whole, tables, flows, summary = (disk.kept_bytes(spec, keep) for keep in KEEP)
     assert whole == disk.estimate_bytes(spec)
-    assert whole > tables > summary > 0
+    assert whole > tables > flows > summary > 0
 
 
 def test_time_left__goes_from_the_expected_to_the_seen() -> None:
