@@ -31,8 +31,9 @@ from runs.names import SPEC_FILE
 # In the order of their ends: the sources of events and postcards end before the programs that record them.
 # Stopping a daemon that was never started does nothing: a run has one of the two sinks, and may have another switch.
 # No congestion control goes before the sockets that have it.
+SINKS = ("iperf_servers", "traffic_sink")
 DAEMONS = (
-    "tcp_trace", "iperf_servers", "traffic_sink", "collector", *SWITCH_DAEMONS, "softswitch", "congestion_control",
+    "tcp_trace", *SINKS, "collector", *SWITCH_DAEMONS, "softswitch", "congestion_control",
 )  # fmt: skip
 USER_SERVER = "user_server"  # of the user's own programs, if there are any
 STOP_S = 10.0
@@ -83,6 +84,7 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
                 progress.phase("draining the switch, closing files")
                 with timed(phases, "drain"):
                     drain(switches, plan.durations.round_trip_ns)
+                    stop_sinks(switches, plan.durations.round_trip_ns)
                     kernel.align()
                     world["frames_lost_in_backlog"] = backlog.lost(namespaces)
                     world["tcp_memory_pressures"] = tcp_memory.pressures((SENDER.name, RECEIVER.name))
@@ -216,6 +218,16 @@ def drain(switches: Switches, round_trip_ns: int) -> None:
         now = switches.frames_moved()
         if now != last:
             last_change, last = time.monotonic(), now
+
+
+def stop_sinks(switches: Switches, round_trip_ns: int) -> None:
+    """Ends the receiving programs while the switches still count. If the queue dropped the RST of a flow, its connection
+    is still open at the receiver: closing it sends a FIN, which the sender answers with a packet of the ledger. Raises
+    RunError.
+    """
+    if errors := [error for name in SINKS for error in stop_program(name, STOP_S)]:
+        raise RunError(*errors)
+    drain(switches, round_trip_ns)
 
 
 def stop() -> None:

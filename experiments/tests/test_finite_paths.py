@@ -152,3 +152,17 @@ def test_links__of_another_rate_are_a_reason(links: Path, tmp_path: Path) -> Non
     loaded.spec["access_bps"] = ACCESS_BPS // 2
     (reason,) = access_reasons(loaded, queue)
     assert "packets arrived too soon after the one before of their access link" in reason
+
+
+@virtual
+def test_connections_that_stay_open_at_the_receiver__are_closed_while_the_switch_counts(tmp_path: Path) -> None:
+    # The queue of 6 packets drops the RST of at least one of these users at the end.
+    words = (
+        "CLOCK=virtual", "TRAFFIC=closed-loop", "CC=reno", "USERS=500", "RATE=100mbit", "ACCESS=10mbit",
+        "ACCESS_LINKS=20", "RTTS=30ms,39ms,48ms,57ms,66ms,74ms,83ms,92ms,101ms,110ms", "SIZES=pareto:80000b:1.5",
+        "THINK=exponential:0.2s", "INITCWND=2", "RACK=off", "TLP=off", "BUF=6p", "WARMUP=3s", "DURATION=4s",
+        "SEED=34241681",
+    )  # fmt: skip
+    run(tmp_path, *words)
+    summary = summary_of(tmp_path)
+    assert (summary["valid"], summary["reasons"]) == (True, [])
