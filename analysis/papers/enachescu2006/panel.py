@@ -39,7 +39,7 @@ def draw(ax: look.Axes, curves: Sequence[Curve], x_label: str, log: bool = True)
         look.absent(ax, "no valid run")
         return False
     if log:
-        _log_axis(ax)
+        look.log_axis(ax.xaxis)
     for curve in curves:
         places = list(curve.points)
         ax.plot(places, [point.value for point in curve.points.values()], color=curve.shade, linewidth=0.7)
@@ -49,16 +49,6 @@ def draw(ax: look.Axes, curves: Sequence[Curve], x_label: str, log: bool = True)
     ax.set_ylabel("utilization u")
     ax.set_ylim(0, 1.05)
     return True
-
-
-def _log_axis(ax: look.Axes) -> None:
-    """Ticks at 1, 2 and 5 times powers of ten, written in full."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def model_line(

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""Figures 13 and 14: throughput against the buffer as measured, and by the S-model and the L-model with the measured
+loss and delay.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from analysis.figures.common import BLUE, ORANGE, Data
+from analysis.papers import look
+from analysis.papers.facts import Fact, absent
+from analysis.papers.paper import PaperFigure
+from analysis.papers.prasad2007 import transfers
+from analysis.papers.prasad2007.rows import BY_NAME, Measured, base_rtt_s, capacity
+from analysis.papers.prasad2007.throughput_figure import best
+from analysis.papers.series import Series
+from analysis.papers.stored_runs import StoredRuns
+from analysis.statistics import Interval
+from analysis.theory import capacity_ratio
+
+SEGMENTS = 30
+SMALL = (28 * transfers.PAYLOAD_BYTES, 32 * transfers.PAYLOAD_BYTES)
+CLASSES = {"S": (SMALL, BLUE, "28 to 32 packets"), "L": (transfers.LARGE, ORANGE, "above 1 MB")}
+UNITS = 1e6
+
+
+def figure(name: str, row: str, form: str, printed: dict[str, str], caption: str) -> PaperFigure:
+    """The figure of one row of Table 1 with the form that the paper has for its loss."""
+    return PaperFigure(name, caption, (BY_NAME[row].stem,), partial(prepare, row, form), draw, partial(facts, printed))
+
+
+def prepare(row: str, form: str, runs: StoredRuns) -> Data:
+    """Measured medians by buffer and class; the models where both fits are known."""
+    measured = Measured.of(runs, BY_NAME[row])
+    data: Data = {"provenance": runs.provenance(), "curves": {}, "models": None}
+    if measured is None:
+        return data
+    curves: dict[str, Series] = {}
+    for name, (sizes, *_) in CLASSES.items():
+        points = {buffer: transfers.median_bps(of, sizes) for buffer, of in measured.by_buffer().items()}
+        curves[name] = {buffer: point for buffer, point in points.items() if point is not None}
+    return data | {"curves": curves, "models": _models(measured, form)}
+
+
+def _models(measured: Measured, form: str) -> dict[str, Any] | None:
+    fits, delay = measured.loss_fits, measured.delay_fit
+    if fits is None or delay is None:
+        return None
+    fit = fits.power_law if form == "PL" else fits.exponential
+    link, rtt_s, pipe = capacity(measured.runs[0]), base_rtt_s(measured.runs[0]), measured.pipe
+    buffers = np.unique(np.geomspace(2, max(measured.loss), 80).astype(int))
+    small, large = [], []
+    for buffer in buffers:
+        rtt = capacity_ratio.rtt(rtt_s, buffer, link, delay.f)
+        share = min(fit.loss(float(buffer)), 1.0)
+        size = SEGMENTS * transfers.PAYLOAD_BYTES
+        small.append(8 * capacity_ratio.s_model_throughput(size, SEGMENTS, rtt, share))
+        large.append(8 * capacity_ratio.l_model_throughput(transfers.PAYLOAD_BYTES, rtt, share))
+    if form == "PL":
+        best_small = capacity_ratio.pl_s_buffer(pipe, SEGMENTS, fit.a, fit.b, delay.f)
+        best_large = capacity_ratio.pl_l_buffer(pipe, fit.b, delay.f)
+    else:
+        best_small = capacity_ratio.ex_s_buffer(pipe, SEGMENTS, fit.a, fit.b, delay.f).buffer
+        best_large = capacity_ratio.ex_l_buffer(pipe, fit.b, delay.f).buffer
+    return {"buffers": buffers, "S": small, "L": large, "best": {"S": best_small, "L": best_large},
+            "b": fit.b, "f": delay.f, "pipe": pipe}  # fmt: skip
+
+
+def draw(data: Data) -> look.Figure:
+    """A panel for each class."""
+    figure, axes = look.new_figure(look.PAGE_IN, 2.5, 1, len(CLASSES))
+    for ax, (name, (_, shade, text)) in zip(axes[0], CLASSES.items(), strict=True):
+        points = {buffer: point.scaled(1 / UNITS) for buffer, point in data["curves"].get(name, {}).items()}
+        ax.set_title(f"{name}-flows: {text}", loc="left", pad=3)
+        if not points:
+            look.absent(ax, "no valid run")
+            continue
+        look.log_axis(ax.xaxis)
+        look.interval_bars(ax, points, points.values(), shade)
+        ax.plot([], [], "o", color=shade, label="measured (median)")
+        if data["models"]:
+            values = [value / UNITS for value in data["models"][name]]
+            ax.plot(data["models"]["buffers"], values, "--", color=shade, label=f"{name}-model", linewidth=0.8)
+        ax.set_xlabel("buffer B (packets)")
+        ax.set_ylim(bottom=0)
+        ax.legend(loc="best", frameon=False)
+    axes[0, 0].set_ylabel("throughput (Mb/s)")
+    return figure
+
+
+def facts(printed: dict[str, str], data: Data) -> list[Fact]:
+    """The best buffer of each class: measured, and by the model."""
+    rows = []
+    models = data["models"]
+    for name, points in data["curves"].items():
+        top = best(points)
+        if top is None:
+            rows.append(absent(f"{name}-flows: no transfer"))
+            continue
+        predicted = models["best"][name] if models else None
+        what = f"{name}-flows: best buffer (interval: within 5 % of the largest throughput)"
+        finite = predicted if predicted is not None and np.isfinite(predicted) else None
+        why = "the model has no best buffer: more is always better" if predicted is not None and finite is None else ""
+        rows.append(Fact(what, printed[name], finite, top, "packets", why, headline=True))
+    if models:
+        for key, text in (("b", "b of the loss"), ("f", "f of the delay"), ("pipe", "C T_o (packets)")):
+            rows.append(Fact(text, "", None, Interval(models[key], None, None, 1), ""))
+    return rows

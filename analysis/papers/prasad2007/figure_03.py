@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Figure 3: the share of time above a utilization, against the time over which utilization is a mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analysis.figures.common import BLUE, ORANGE, Data
+from analysis.metrics import wire_bytes
+from analysis.papers import look
+from analysis.papers.facts import Fact
+from analysis.papers.packet_trace import REFUSED
+from analysis.papers.paper import PaperFigure
+from analysis.papers.series import Series
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.statistics import mean_interval
+
+CAPTION = (
+    "share of time in which utilization is above 0.9 and 0.95, against the time over which it is a mean; a run with a "
+    "mean of 0.68. Lines with markers: a tenth of the rate; dashed: full scale."
+)
+STEM, FULL_STEM = "windows", "windows-full-scale"
+LEVELS = (0.9, 0.95)
+SHADES = {0.9: BLUE, 0.95: ORANGE}
+TIMES_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+PRINTED_S, PRINTED = 10.0, "about 0.07"
+
+
+def above(run: StoredRun) -> dict[str, Any]:
+    """Shares of whole windows above each level by their length, the largest transfer. Raises InputError."""
+    cards = run.table("postcards").filter(
+        pl.col("egress_port") == run.summary["bottleneck_port"], (pl.col("flags") & REFUSED) == 0
+    )
+    start, end = run.summary["measurement_window_mono_ns"]
+    left = (cards["enqueue_mono_ns"] + cards["sojourn_ns"]).to_numpy()
+    order = np.argsort(left, kind="stable")
+    sent = np.concatenate(([0], np.cumsum(wire_bytes(cards["packet_bytes"].to_numpy()[order]))))
+    shares: dict[float, dict[float, float]] = {level: {} for level in LEVELS}
+    for length_s in TIMES_S:
+        count = int((end - start) / 1e9 / length_s)
+        if count < 2:
+            break
+        edges = start + (np.arange(count + 1) * length_s * 1e9).astype(np.int64)
+        used = np.diff(sent[np.searchsorted(left[order], edges)]) * 8 / (run["rate_bps"] * length_s)
+        for level in LEVELS:
+            shares[level][length_s] = float((used > level).mean())
+    largest = run.table("flows")["size_bytes"].max()
+    return {"shares": shares, "mean": run["utilization_mean"], "largest": largest}
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """Means over runs, by level and length of the windows."""
+    scaled, full = ([above(run) for run in runs.select(stem)] for stem in (STEM, FULL_STEM))
+    return {
+        "provenance": runs.provenance(), "scaled": _mean(scaled), "full": _mean(full),
+        "means": {"a tenth of the rate": mean_interval(run["mean"] for run in scaled),
+                  "full scale": mean_interval(run["mean"] for run in full)},
+        "largest": [run["largest"] for run in scaled],
+    }  # fmt: skip
+
+
+def _mean(runs: list[dict[str, Any]]) -> dict[float, Series]:
+    result: dict[float, Series] = {}
+    for level in LEVELS:
+        estimates = {length: mean_interval(run["shares"][level].get(length) for run in runs) for length in TIMES_S}
+        result[level] = {length: estimate for length, estimate in estimates.items() if estimate is not None}
+    return result
+
+
+def draw(data: Data) -> look.Figure:
+    """One panel, times logarithmic."""
+    figure, axes = look.new_figure(look.COLUMN_IN, 2.6)
+    ax = axes[0, 0]
+    if not any(data["scaled"].values()):
+        look.absent(ax, "no valid run")
+        return figure
+    look.log_axis(ax.xaxis)
+    for level in LEVELS:
+        points, full = data["scaled"][level], data["full"][level]
+        ax.plot(list(points), [point.value for point in points.values()], color=SHADES[level], linewidth=0.8)
+        look.interval_bars(ax, points, points.values(), SHADES[level])
+        ax.plot(list(full), [point.value for point in full.values()], "--", color=SHADES[level], linewidth=0.8)
+        ax.plot([], [], "o", color=SHADES[level], label=f"above {level:g}")
+    ax.set_xlabel("averaging time T (s)")
+    ax.set_ylabel("share of time")
+    ax.set_ylim(bottom=0)
+    ax.legend(loc="upper right", frameon=False)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """The share at the paper's averaging time, and the means that the runs have."""
+    rows = []
+    for where, key in (("a tenth of the rate", "scaled"), ("full scale", "full")):
+        rows.append(Fact(f"{where}: mean utilization", "0.68", None, data["means"][where], ""))
+        for level in LEVELS:
+            for length, point in data[key][level].items():
+                printed = PRINTED if length == PRINTED_S and level == LEVELS[1] else ""
+                what = f"{where}, T = {length:g} s: share of time above {level:g}"
+                rows.append(Fact(what, printed, None, point, "", headline=bool(printed)))
+    return rows
+
+
+FIGURE = PaperFigure("figure_03", CAPTION, (STEM, FULL_STEM), prepare, draw, facts)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Figure 8 and section 5: M/M/1/B in heavy load, and the buffers that suit small and large transfers best."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.figures.common import BLUE, GREEN, ORANGE, RED, Data
+from analysis.papers import look
+from analysis.papers.facts import Fact, exactly
+from analysis.papers.paper import PaperFigure
+from analysis.papers.prasad2007.rows import loss
+from analysis.papers.series import series
+from analysis.papers.stored_runs import StoredRuns
+from analysis.statistics import Interval
+from analysis.theory import capacity_ratio, mm1b, packet_sizes, queues
+
+CAPTION = (
+    "throughput by the S-model (30 packets) and by the L-model through M/M/1/B in heavy load (p = 1/B, d = B/2C), "
+    "against the buffer: 1 Gb/s, 60 ms. Right: the loss of Poisson packets at load 1 in our switch, beside 1/(B + 1) "
+    "and M/G/1/B with our sizes, which end at the MTU."
+)
+STEM = "heavy-load"
+CAPACITY, RTT_S, SEGMENTS = 1e9 / 8 / 1500, 0.06, 30
+PACKET_BYTES, MTU = 1500, 1500
+PRINTED = {10_000: (225, 7), 100_000: (450, 69), 1_000_000: (1125, 690)}  # bytes: KB printed, segments
+BUFFERS = np.unique(np.logspace(0.5, 4.5, 80).astype(int))
+
+
+def _small(buffer: float) -> float:
+    rtt = capacity_ratio.rtt(RTT_S, buffer, CAPACITY, capacity_ratio.MM1B_F)
+    share = mm1b.heavy_load_loss(buffer)
+    return 8 * capacity_ratio.s_model_throughput(SEGMENTS * PACKET_BYTES, SEGMENTS, rtt, share)
+
+
+def _large(buffer: float) -> float:
+    rtt = capacity_ratio.rtt(RTT_S, buffer, CAPACITY, capacity_ratio.MM1B_F)
+    return 8 * capacity_ratio.l_model_throughput(PACKET_BYTES, rtt, mm1b.heavy_load_loss(buffer))
+
+
+def exact(buffer: int, rate_bps: float) -> float:
+    """The loss of M/G/1/B at load 1 with exponential sizes cut at the MTU."""
+    seconds, probabilities = packet_sizes.service_times("exponential", MTU, int(rate_bps))
+    return float(queues.mg1k_depth_distribution(1.0, seconds, probabilities, buffer)[-1])
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """Both models by buffer; the measured loss."""
+    selected = runs.select(STEM)
+    return {
+        "provenance": runs.provenance(),
+        "small": [_small(buffer) for buffer in BUFFERS],
+        "large": [_large(buffer) for buffer in BUFFERS],
+        "loss": series(selected, "buffer_packets", loss),
+        "rate_bps": selected[0]["rate_bps"] if selected else None,
+    }
+
+
+def draw(data: Data) -> look.Figure:
+    """Models left, loss right."""
+    figure, axes = look.new_figure(look.PAGE_IN, 2.5, 1, 2)
+    left, right = axes[0]
+    look.log_axis(left.xaxis)
+    left.plot(BUFFERS, np.array(data["small"]) / 1e6, color=BLUE, label="S-model, 30 packets")
+    left.plot(BUFFERS, np.array(data["large"]) / 1e6, color=ORANGE, label="L-model")
+    left.set_xlabel("buffer (packets)")
+    left.set_ylabel("throughput (Mb/s)")
+    left.legend(loc="upper left", frameon=False)
+    points = data["loss"]
+    if not points:
+        look.absent(right, "no valid run")
+        return figure
+    look.log_axis(right.xaxis)
+    right.set_yscale("log")
+    right.plot(list(points), [1 / (buffer + 1) for buffer in points], ":", color=RED, label="M/M/1/B")
+    right.plot(list(points), [exact(buffer, data["rate_bps"]) for buffer in points], color=GREEN, label="M/G/1/B")
+    look.interval_bars(right, points, points.values(), BLUE)
+    right.plot([], [], "o", color=BLUE, label="measured")
+    right.set_xlabel("buffer (packets)")
+    right.set_ylabel("dropped share")
+    right.legend(loc="lower left", frameon=False)
+    return figure
+
+
+def _peak(throughputs: list[float]) -> Interval:
+    """The buffer of the curve's maximum."""
+    return exactly(float(BUFFERS[np.argmax(throughputs)]))
+
+
+def facts(data: Data) -> list[Fact]:
+    """Equations 3 and 4 with the paper's example, its three sizes, and the measured loss beside M/G/1/B."""
+    pipe = CAPACITY * RTT_S
+    small, large = capacity_ratio.mm1b_s_buffer(pipe, SEGMENTS), capacity_ratio.mm1b_l_buffer(pipe)
+    rows = [
+        Fact("equation 3: best buffer of 30 packets", "245 packets", small, _peak(data["small"]), "packets"),
+        Fact("equation 4: best buffer of the L-model", "10000 packets", large, _peak(data["large"]), "packets"),
+    ]
+    for size, (printed, count) in PRINTED.items():
+        kilobytes = capacity_ratio.mm1b_s_buffer(pipe, count) * PACKET_BYTES / 1e3
+        rows.append(Fact(f"equation 3, {size:,} bytes", f"{printed} KB", kilobytes, None, "kB", none="computed"))
+    for buffer, point in data["loss"].items():
+        predicted = exact(buffer, data["rate_bps"])
+        rows.append(
+            Fact(f"load 1, B = {buffer}: dropped share", f"{1 / (buffer + 1):.3g} (M/M/1/B)", predicted, point, "")
+        )
+    return rows
+
+
+FIGURE = PaperFigure("figure_08", CAPTION, (STEM,), prepare, draw, facts)

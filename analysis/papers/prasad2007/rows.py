@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""The rows of the paper's Table 1, and loss, delay and throughput of their runs as functions of the buffer."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from statistics import harmonic_mean
+from typing import NamedTuple
+
+import numpy as np
+
+from analysis.papers.series import Series, grouped, series
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.theory import loss_fits
+
+FULL = 0.98  # utilization from which on a link counts as saturated
+LEAST_FITTED = 10  # packets: smaller buffers do not hold a burst of slow start
+SPREAD_CLASSES = 16  # RTTs of RTT_SPREAD (experiments/paths.py)
+
+
+class Row(NamedTuple):
+    """`links` is the paper's number of input links; our switch has 64 in place of 1,000."""
+
+    links: int
+    users: int
+    gamma: float
+    output_mbps: float
+    input_mbps: float
+
+    @property
+    def stem(self) -> str:
+        return f"links-{self.links}-users-{self.users}"
+
+    @property
+    def name(self) -> str:
+        """As the paper names it: 20/100/0.1."""
+        return f"{self.links}/{self.users}/{self.gamma:g}"
+
+
+ROWS = (
+    Row(2, 5, 0.1, 2.5, 25), Row(20, 5, 0.1, 2.5, 25), Row(2, 100, 0.1, 50, 500), Row(20, 100, 0.1, 50, 500),
+    Row(1000, 25, 10, 10, 1), Row(20, 25, 10, 10, 1), Row(1000, 500, 10, 100, 10), Row(20, 500, 10, 100, 10),
+)  # fmt: skip
+BY_NAME = {row.name: row for row in ROWS}
+STEMS = tuple(row.stem for row in ROWS)
+
+
+def loss(run: StoredRun) -> float | None:
+    """p: dropped share of all packets that arrived at the queue."""
+    return run["drops"] / run["arrivals"] if run["arrivals"] else None
+
+
+def queueing_s(run: StoredRun) -> float | None:
+    """d: mean sojourn of forwarded packets less their own transmission. Raises InputError."""
+    sojourn_ns, forwarded = run.summary["queue_delay_ns"]["mean"], run["arrivals"] - run["drops"]
+    if sojourn_ns is None or not forwarded or run["utilization_mean"] is None:
+        return None
+    return sojourn_ns / 1e9 - run["utilization_mean"] * run["measured_s"] / forwarded
+
+
+def base_rtt_s(run: StoredRun) -> float:
+    """T_o: the harmonic mean of the paths' RTTs. Raises InputError."""
+    spec = run.summary["spec"]
+    rtts_ns = [path["rtt_ns"] for path in spec.get("paths") or ()] or [spec["rtt_ns"]]
+    return harmonic_mean(rtts_ns) / 1e9
+
+
+def capacity(run: StoredRun) -> float:
+    """C in full packets a second. Raises InputError."""
+    return float(run["rate_bps"] / 8 / run.summary["spec"]["wire_bytes"])
+
+
+class Measured:
+    """The runs of one row."""
+
+    def __init__(self, runs: list[StoredRun]) -> None:
+        self.runs = runs
+        self.loss: Series = series(runs, "buffer_packets", loss)
+        self.delay_s: Series = series(runs, "buffer_packets", queueing_s)
+        self.used: Series = series(runs, "buffer_packets", "utilization_mean")
+
+    @classmethod
+    def of(cls, runs: StoredRuns, row: Row) -> Measured | None:
+        """None without a valid run."""
+        selected = runs.select(row.stem)
+        return cls(selected) if selected else None
+
+    @property
+    def pipe(self) -> float:
+        """C T_o in packets."""
+        return capacity(self.runs[0]) * base_rtt_s(self.runs[0])
+
+    @cached_property
+    def delay_fit(self) -> loss_fits.DelayFit | None:
+        """None with too few buffers. Its cutoff bounds the fits of loss."""
+        points = {buffer: point.value for buffer, point in self.delay_s.items() if point.value > 0}
+        if len(points) < loss_fits.LEAST_POINTS:
+            return None
+        return loss_fits.fit_delay(list(points), list(points.values()), capacity(self.runs[0]))
+
+    @cached_property
+    def loss_fits(self) -> loss_fits.Comparison | None:
+        """Both forms, from LEAST_FITTED packets to the cutoff; None with too few buffers with loss."""
+        cutoff = self.delay_fit.cutoff if self.delay_fit else np.inf
+        points = {
+            buffer: point.value for buffer, point in self.loss.items()
+            if LEAST_FITTED <= buffer <= cutoff and point.value > 0
+        }  # fmt: skip
+        if len(points) < loss_fits.LEAST_POINTS:
+            return None
+        return loss_fits.compare(list(points), list(points.values()))
+
+    def by_buffer(self) -> dict[int, list[StoredRun]]:
+        return grouped(self.runs, "buffer_packets")

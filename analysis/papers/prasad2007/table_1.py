@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Table 1: the paper's links and users, with what each measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis.figures.common import Data
+from analysis.papers import look
+from analysis.papers.facts import Fact, exactly
+from analysis.papers.paper import PaperFigure
+from analysis.papers.prasad2007 import transfers
+from analysis.papers.prasad2007.best_buffer_figure import SMALL
+from analysis.papers.prasad2007.rows import FULL, ROWS, STEMS, Measured, Row
+from analysis.papers.prasad2007.throughput_figure import best
+from analysis.papers.stored_runs import StoredRuns
+from analysis.statistics import Interval
+
+CAPTION = (
+    "links and users of Table 1: utilization with the largest buffer and think times of 0.2 s and 1 s, which form of "
+    "loss fits, f of the delay, and the buffers with the fastest transfers."
+)
+ONE_SECOND = "one-second"
+HEADS = ("N/U/Γ", "used", "used (1 s)", "form", "b", "R²", "f", "best, S", "best, L")
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """A row of numbers for each row that has runs."""
+    slow = {
+        (run["users"], run["rate_bps"], run["access_links"]): run["utilization_mean"] for run in runs.select(ONE_SECOND)
+    }
+    rows: dict[str, dict[str, Any]] = {}
+    for row in ROWS:
+        measured = Measured.of(runs, row)
+        if measured is not None:
+            run = measured.runs[0]
+            rows[row.name] = _numbers(row, measured) | {
+                "used_one_second": slow.get((run["users"], run["rate_bps"], run["access_links"]))
+            }
+    return {"provenance": runs.provenance(), "rows": rows}
+
+
+def _numbers(row: Row, measured: Measured) -> dict[str, Any]:
+    by_buffer = measured.by_buffer()
+    tops: dict[str, Interval | None] = {}
+    for name, sizes in (("S", SMALL), ("L", transfers.LARGE)):
+        points = {buffer: transfers.median_bps(of, sizes) for buffer, of in by_buffer.items()}
+        tops[name] = best({buffer: point for buffer, point in points.items() if point is not None})
+    return {
+        "gamma": row.gamma, "used": measured.used[max(measured.used)], "fits": measured.loss_fits,
+        "delay": measured.delay_fit, "best": tops,
+    }  # fmt: skip
+
+
+def draw(data: Data) -> look.Figure:
+    """A table of text."""
+    figure, axes = look.new_figure(look.PAGE_IN, 0.5 + 0.22 * (len(data["rows"]) + 1))
+    ax = axes[0, 0]
+    ax.set_axis_off()
+    if not data["rows"]:
+        look.absent(ax, "no valid run")
+        return figure
+    cells = [_cells(name, row) for name, row in data["rows"].items()]
+    drawn = ax.table(cellText=cells, colLabels=HEADS, loc="center", cellLoc="right")
+    drawn.auto_set_font_size(False)
+    drawn.set_fontsize(look.LABEL_POINTS)
+    for cell in drawn.get_celld().values():
+        cell.set_linewidth(0.3)
+    return figure
+
+
+def _cells(name: str, row: dict[str, Any]) -> list[str]:
+    fits, delay, slow = row["fits"], row["delay"], row["used_one_second"]
+    fit = fits.better if fits else None
+    return [
+        name, f"{row['used'].value:.3f}", "–" if slow is None else f"{slow:.3f}", fit.form if fit else "–",
+        f"{fit.b:.3g}" if fit else "–", f"{fit.r_squared:.3f}" if fit else "–", f"{delay.f:.2f}" if delay else "–",
+        *(f"{top.value:.0f} ({top.low:.0f} to {top.high:.0f})" if top else "–" for top in row["best"].values()),
+    ]  # fmt: skip
+
+
+def facts(data: Data) -> list[Fact]:
+    """Utilization, which the paper has as always full; the form of loss of each ratio."""
+    rows = []
+    for name, row in data["rows"].items():
+        what = f"{name}: utilization with the largest buffer, think times of 0.2 s (full: {FULL:g})"
+        rows.append(Fact(what, "saturated", None, row["used"], ""))
+        if row["used_one_second"] is not None:
+            used = exactly(row["used_one_second"])
+            rows.append(Fact(f"{name}: the same, think times of 1 s", "saturated", None, used, ""))
+        if row["fits"]:
+            expected = "PL" if row["gamma"] < 1 else "EX"
+            evidence = row["fits"].evidence_for_power_law
+            ratio = evidence if expected == "PL" else 1 / max(evidence, 1e-300)
+            what = f"{name}: evidence for the {expected}-form over the other (asked 10)"
+            rows.append(Fact(what, expected, None, Interval(min(ratio, 1e6), None, None, 1), "", headline=True))
+    return rows
+
+
+def table(data: Data) -> str:
+    """The same as text."""
+    lines = [f"| {' | '.join(HEADS)} |", "|---" * len(HEADS) + "|"]
+    lines += [f"| {' | '.join(_cells(name, row))} |" for name, row in data["rows"].items()]
+    return "\n".join(lines)
+
+
+FIGURE = PaperFigure("table_1", CAPTION, (*STEMS, ONE_SECOND), prepare, draw, facts, table)

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""The testbed's runs: at a tenth of its rate, users and buffers, and at full scale."""
+
+from __future__ import annotations
+
+from analysis.figures.common import BLUE, GREEN, ORANGE
+from analysis.papers.stored_runs import StoredRun
+
+STEM, FULL_STEM = "testbed", "full-scale"
+SCALE = 10  # rates, users and buffers of the testbed over those of most of our runs
+FULL_BPS = 1_000_000_000
+PRINTED_USERS = {100: 1000, 120: 1200, 300: 3000}
+COLORS = {100: GREEN, 120: ORANGE, 300: BLUE}
+PACKET_BYTES = 1500
+
+
+def name(users: int) -> str:
+    """The paper's name of a tenth of its users."""
+    return f"U{PRINTED_USERS.get(users, users * SCALE)}"
+
+
+def full(runs: list[StoredRun]) -> list[StoredRun]:
+    """The runs at the testbed's own rate; short versions have none."""
+    return [run for run in runs if run["rate_bps"] == FULL_BPS]
+
+
+def buffer_kb(packets: float) -> float:
+    """As the paper prints buffers: thousands of 1,024 bytes, at the testbed's scale."""
+    return packets * SCALE * PACKET_BYTES / 1024
+
+
+def size_text(kb: float) -> str:
+    return f"{kb:.3g} KB" if kb < 1024 else f"{kb / 1024:.3g} MB"

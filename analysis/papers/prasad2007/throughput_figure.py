@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""Figures 4 and 5: median throughput of small and of large transfers against the buffer."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from analysis.figures.common import BLUE, ORANGE, Data
+from analysis.papers import look
+from analysis.papers.facts import Fact, absent
+from analysis.papers.paper import PaperFigure
+from analysis.papers.prasad2007 import testbed, transfers
+from analysis.papers.series import Series, grouped
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.statistics import Interval
+
+CLASSES = {"small (45 to 50 kB)": (transfers.SMALL, BLUE), "large (above 1 MB)": (transfers.LARGE, ORANGE)}
+FLAT = 0.05  # maxima are flat: buffers within so much of the largest throughput count as best
+UNITS = 1e6
+
+
+def figure(name: str, users: tuple[int, ...], caption: str) -> PaperFigure:
+    """The figure of some numbers of users, at a tenth of the testbed's."""
+    stems = (testbed.STEM, testbed.FULL_STEM)
+    return PaperFigure(name, caption, stems, partial(prepare, users), draw, facts)
+
+
+def prepare(users: tuple[int, ...], runs: StoredRuns) -> Data:
+    """By users and class: throughput by buffer, scaled and at full scale."""
+    scaled, full = runs.select(testbed.STEM), testbed.full(runs.select(testbed.FULL_STEM))
+    return {
+        "provenance": runs.provenance(),
+        "panels": {number: _classes([run for run in scaled if run["users"] == number]) for number in users},
+        "full": {number: _classes([run for run in full if run["users"] == number * testbed.SCALE]) for number in users},
+    }
+
+
+def _classes(runs: list[StoredRun]) -> dict[str, Series]:
+    result: dict[str, Series] = {}
+    for name, (sizes, _) in CLASSES.items():
+        by_buffer = {buffer: transfers.median_bps(of, sizes) for buffer, of in grouped(runs, "buffer_packets").items()}
+        result[name] = {buffer: point for buffer, point in by_buffer.items() if point is not None}
+    return result
+
+
+def best(points: Series) -> Interval | None:
+    """The buffer with the largest throughput; its interval has all buffers that are within FLAT of it."""
+    if not points:
+        return None
+    most = max(points.values(), key=lambda point: point.value)
+    flat = [buffer for buffer, point in points.items() if point.value >= (1 - FLAT) * most.value]
+    top = next(buffer for buffer, point in points.items() if point is most)
+    return Interval(top, min(flat), max(flat), most.runs)
+
+
+def draw(data: Data) -> look.Figure:
+    """A panel for each number of users, throughput logarithmic."""
+    panels = data["panels"]
+    figure, axes = look.new_figure(
+        look.PAGE_IN if len(panels) > 1 else look.COLUMN_IN, 2.6, 1, len(panels), sharey=True
+    )
+    for ax, (users, classes) in zip(axes[0], panels.items(), strict=True):
+        ax.set_title(testbed.name(users), loc="left", pad=3)
+        if not any(classes.values()):
+            look.absent(ax, "no valid run")
+            continue
+        look.log_axis(ax.xaxis)
+        look.log_axis(ax.yaxis)
+        for name, (_, shade) in CLASSES.items():
+            points = {buffer: point.scaled(1 / UNITS) for buffer, point in classes[name].items()}
+            ax.plot(list(points), [point.value for point in points.values()], color=shade, linewidth=0.8)
+            look.interval_bars(ax, points, points.values(), shade)
+            ax.plot([], [], "o", color=shade, label=name)
+            full = data["full"][users][name]
+            ax.plot(
+                [buffer / testbed.SCALE for buffer in full], [point.value / UNITS for point in full.values()], "x",
+                color=shade,
+            )  # fmt: skip
+        ax.set_xlabel("buffer at a tenth of the scale (packets)")
+    axes[0, 0].set_ylabel("median throughput (Mb/s)")
+    axes[0, -1].legend(loc="upper left", frameon=False)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """The best buffer of each class; how far small transfers fall with the largest buffer."""
+    rows = []
+    for users, classes in data["panels"].items():
+        for name, points in classes.items():
+            who = f"{testbed.name(users)}, {name}"
+            top = best(points)
+            if top is None:
+                rows.append(absent(f"{who}: no transfer"))
+                continue
+            what = f"{who}: best buffer (interval: within {100 * FLAT:.0f} % of the largest throughput)"
+            rows.append(Fact(what, "", None, top, "packets", headline=users == 300))
+            most = points[int(top.value)].value
+            fall = points[max(points)].scaled(1 / most)
+            rows.append(Fact(f"{who}: throughput with the largest buffer", "", None, fall, "of the largest"))
+        for name, points in data["full"][users].items():
+            for buffer, point in points.items():
+                kb = testbed.size_text(testbed.buffer_kb(buffer / testbed.SCALE))
+                what = f"{testbed.name(users)} at full scale, {name}, {kb}: median throughput"
+                rows.append(Fact(what, "", None, point.scaled(1 / UNITS), "Mb/s"))
+    return rows
