@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from analysis.papers.enachescu2006 import drops, gaps, scaling, theorem_1, today
+from analysis.papers.enachescu2006 import drops, gaps, hosts, scaling, theorem_1, today
 from analysis.papers.paper import Paper, figures_of
 
 PAPER = Paper(
@@ -15,6 +15,7 @@ PAPER = Paper(
     ),
     specs=Path(__file__).resolve().parents[3] / "experiments/specs/enachescu2006",
     figures=(
-        *figures_of(__name__, __file__), theorem_1.FIGURE, drops.FIGURE, scaling.FIGURE, gaps.FIGURE, today.FIGURE,
+        *figures_of(__name__, __file__), theorem_1.FIGURE, drops.FIGURE, scaling.FIGURE, gaps.FIGURE, hosts.FIGURE,
+        today.FIGURE,
     ),
 )  # fmt: skip

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from analysis.figures.common import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE
+from analysis.figures.common import BLACK, BLUE, BROWN, GREEN, GREY, OLIVE, ORANGE, PURPLE, RED, SKY
 from analysis.papers import look
 from analysis.papers.enachescu2006 import model
 from analysis.papers.series import Series
 
-PALETTE = (BLUE, ORANGE, GREEN, PURPLE, BLACK, GREY)
+PALETTE = (BLUE, ORANGE, GREEN, PURPLE, BLACK, GREY, RED, BROWN, SKY, OLIVE)
 SHAPES = "so^Dv*"
 STYLES = {model.EXPONENTIAL: ":", model.EQUAL: "--"}
 

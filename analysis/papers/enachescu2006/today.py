@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from analysis.figures import algorithms
-from analysis.figures.common import BROWN, GREY, RED, Data, level
+from analysis.figures.common import GREY, Data, level
 from analysis.papers import brackets, look
 from analysis.papers.enachescu2006 import model, panel
 from analysis.papers.facts import Fact
@@ -19,7 +19,6 @@ CAPTION = (
 STEM = "today"
 ENOUGH = 0.8
 PACINGS = {"linux": "Linux's pacing", "exact": "even pacing"}
-MORE_SHADES = (RED, BROWN, "#3A95CC", "#8C7A00")
 
 
 def kind(run: StoredRun) -> str:
@@ -47,8 +46,6 @@ def draw(data: Data) -> look.Figure:
     figure, axes = look.new_figure(look.PAGE_IN, 3.2)
     ax = axes[0, 0]
     curves = panel.numbered(data["curves"])
-    extra = dict(zip([curve.label for curve in curves[len(panel.PALETTE) :]], MORE_SHADES, strict=False))
-    curves = [curve._replace(shade=extra.get(curve.label, curve.shade)) for curve in curves]
     if panel.draw(ax, curves, "buffer B (packets)"):
         level(ax, ENOUGH, "", GREY, ":", look.LABEL_POINTS)
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
