@@ -99,11 +99,11 @@ def test_facts__say_how_near_the_runs_are_and_where_the_least_buffers_lie() -> N
 def test_changes__name_what_differs_from_the_sets_values() -> None:
     spec: dict[str, Any] = {
         "mode": "egress-threshold", "drop_cost_permille": 280, "delay": "tc", "warmup_ns": 333_600_000,
-        "offloads": {"nic_rate_bps": 20 * 10**9, "coalesce_us": 20}, "tcp": {"comp_sack_slack_ns": 0},
+        "offloads": {"nic_rate_bps": 20 * 10**9, "coalesce_us": 125}, "tcp": {"comp_sack_slack_ns": 0},
     }  # fmt: skip
     assert factors.changes(spec) == factors.AS_THE_SET
     assert factors.changes(spec | {"mode": "tail-drop", "drop_cost_permille": None}) == "tail-drop"
     assert (
-        factors.changes({**spec, "offloads": {**spec["offloads"], "coalesce_us": 70}}) == "received frames wait 70 us"
+        factors.changes({**spec, "offloads": {**spec["offloads"], "coalesce_us": 70}}) == "received frames wait 70 µs"
     )
     assert factors.changes({key: value for key, value in spec.items() if key != "offloads"}) == factors.SINGLE_SEGMENTS
