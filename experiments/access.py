@@ -9,7 +9,9 @@ switch's memory and the flow's longest round trip.
 
 from __future__ import annotations
 
-BUFFER_PER_WINDOW = 2  # a socket buffer counts bytes of memory: a segment takes up to twice its size
+# A socket buffer counts bytes of memory: a segment takes up to twice its size. Linux wakes a sender only when a third
+# of the buffer is free, so a window of the other two thirds must fill the link, too.
+BUFFER_PER_WINDOW = 3
 # The middle value of tcp_rmem in the kernel. A receive buffer begins with it, also if the last value is less.
 LEAST_BUFFER_BYTES = 128 << 10
 MOST_BUFFER_BYTES = 256 << 20  # that hosts.tune.tune accepts

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from scipy import optimize
 
 from analysis.theory import mm1b, queues
-from analysis.theory.checks import check_at_least, check_load, check_positive, check_share
+from analysis.theory.checks import check_at_least, check_load, check_positive, check_share, check_whole
 
 OVERFLOWS = 300.0  # ln of the ratio between the states' probabilities of M/D/1/B from which on doubles overflow
-LEAST_LOSS = 1e-12  # of M/D/1/B, whose loss is a difference of sums: below it only rounding is left
+LEAST_LOSS = 1e-12  # M/D/1/B's loss is a difference of sums; smaller values are rounding errors
 
 
 def drop_bound(load: float, buffer: float) -> float:
@@ -108,6 +108,7 @@ def tcp_md1b_load(fair_window: float, buffer: int, largest_window: float = math.
     """rho where the TCP equation and M/D/1/B agree: as tcp_mm1b_load (Infocom paper, IV-A, equation 2), with packets of
     one size in place of exponential ones. ValueError unless fair_window > 0 and B is whole, 1 to 4095.
     """
+    check_whole("a buffer", buffer, 1)
     return _tcp_load(_md1b_log_loss, fair_window, buffer, largest_window)
 
 

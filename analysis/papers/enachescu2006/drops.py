@@ -30,7 +30,10 @@ def _share(run: StoredRun) -> float | None:
 
 def prepare(runs: StoredRuns) -> Data:
     """The dropped share by buffer."""
-    return {"points": series(runs.select(STEM), "buffer_packets", _share), "provenance": runs.provenance()}
+    return {
+        "points": series(runs.select(STEM, traffic="open-loop"), "buffer_packets", _share),
+        "provenance": runs.provenance(),
+    }
 
 
 def draw(data: Data) -> look.Figure:

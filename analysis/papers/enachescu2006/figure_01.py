@@ -9,9 +9,9 @@ from analysis.papers.enachescu2006 import model, panel
 from analysis.papers.enachescu2006.senders import COLORS, MARKERS, NAMES, PACED, RENO, sender
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import grouped, nearest, series
+from analysis.papers.series import Series, grouped, series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
-from analysis.statistics import Interval
+from analysis.statistics import Interval, mean_interval
 
 CAPTION = (
     "utilization against the buffer, 40 flows with windows of 32 packets at most on 100 Mb/s, 90 to 110 ms. Lines: the "
@@ -19,13 +19,14 @@ CAPTION = (
 )
 STEM = "buffer"
 FLOWS, WINDOW = 40, 32
+BDP = 1250
 ENOUGH = 0.8  # the level at which the paper compares buffers
 MODEL_BUFFERS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 30, 40, 60, 100, 200, 400, 1250)
 
 
 def prepare(runs: StoredRuns) -> Data:
     """Estimates by sender and buffer, for 40 flows and for fewer."""
-    selected = runs.select(STEM)
+    selected = runs.select(STEM, needs=("window_packets",))
     by_flows = grouped(selected, "flows")
     most = by_flows.get(FLOWS, [])
     fewer = {flows: _by_sender(of) for flows, of in by_flows.items() if flows != FLOWS}
@@ -40,7 +41,21 @@ def prepare(runs: StoredRuns) -> Data:
         "fewer": fewer,
         "loads": loads,
         "bdp": model.bdp(most[0]) if most else None,
+        "apart": apart(most, RENO, PACED),
     }
+
+
+def apart(runs: list[StoredRun], less: str, more: str) -> Series:
+    """u of one sender minus u of another by buffer, over repetitions."""
+    used: dict[tuple[str, int, int], float] = {
+        (sender(run), run["buffer_packets"], run["repetition"]): run["utilization_mean"] for run in runs
+    }
+    differences: dict[int, list[float]] = {}
+    for (name, buffer, repetition), value in used.items():
+        if name == more and (less, buffer, repetition) in used:
+            differences.setdefault(buffer, []).append(value - used[less, buffer, repetition])
+    estimates = {buffer: mean_interval(values) for buffer, values in differences.items()}
+    return {buffer: estimate for buffer, estimate in estimates.items() if estimate is not None}
 
 
 def _by_sender(runs: list[StoredRun]) -> dict[str, dict[int, Interval]]:
@@ -84,16 +99,15 @@ def facts(data: Data) -> list[Fact]:
         rows.append(
             Fact(what, printed, None, edges.interval(), "packets", none=edges.open_text(), headline=name == RENO)
         )
-    both = set(paced) & set(reno)
-    if both:
-        at = nearest(both, bdp)
-        apart = Interval(paced[at].value - reno[at].value, None, None, 1)
-        rows.append(Fact(f"u of paced Reno less u of Reno, B = {at}", "no difference", 0.0, apart, ""))
+    if BDP in data["apart"]:
+        what = f"u of paced Reno minus u of Reno, B = {BDP} (a BDP)"
+        rows.append(Fact(what, "no difference", 0.0, data["apart"][BDP], ""))
     for flows, by_sender in data["fewer"].items():
         for name, points in by_sender.items():
             for buffer, estimate in points.items():
                 what = f"{NAMES[name]}, N = {flows}, B = {buffer}: u"
-                rows.append(Fact(what, "", min(data["loads"][flows], 1.0), estimate, ""))
+                offered = min(data["loads"][flows], 1.0) if buffer >= BDP else None
+                rows.append(Fact(what, "", offered, estimate, ""))
     return rows
 
 

@@ -15,7 +15,7 @@ from analysis.papers.facts import Fact, exactly
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
 from analysis.papers.stored_runs import StoredRun, StoredRuns
-from analysis.theory import mm1b, tiny_buffers
+from analysis.theory import tiny_buffers
 
 CAPTION = (
     "packets in flight of three of 500 flows over time, windows of 32 packets at most, 1.5 Gb/s, 10 packets of buffer."
@@ -27,7 +27,8 @@ PRINTED = {RENO: "rarely reaches 32", PACED: "32 most of the time"}
 
 def prepare(runs: StoredRuns) -> Data:
     """Of each sender: steps of the first flows' windows, and the share of time at the largest window over all."""
-    return {"senders": {sender(run): _windows(run) for run in runs.select(STEM)}, "provenance": runs.provenance()}
+    senders = {sender(run): _windows(run) for run in runs.select(STEM, repetition=1)}
+    return {"senders": senders, "provenance": runs.provenance()}
 
 
 def _windows(run: StoredRun) -> Data:
@@ -46,16 +47,14 @@ def _windows(run: StoredRun) -> Data:
     for number in np.unique(flow)[:SHOWN]:
         mine = (flow == number) & (held > 0) & (start < trace.start_ns + SPAN_S * 1e9)
         shown.append(((start[mine] - trace.start_ns) / 1e9, window[mine]))
-    bdp = model.bdp(run)
-    load = tiny_buffers.tcp_mm1b_load(bdp / run["flows"], run["buffer_packets"], largest)
+    share = model.bdp(run) / run["flows"]  # of the link, in packets in flight
     return {
         "shown": shown, "largest": largest, "flows": run["flows"],
         "at_largest": float(held[window >= largest].sum() / held.sum()),
         "mean": float((held * window).sum() / held.sum()),
-        "exponential": load * bdp / run["flows"],
-        "equal": tiny_buffers.tcp_md1b_load(bdp / run["flows"], run["buffer_packets"], largest) * bdp / run["flows"],
-        "loss": mm1b.loss(load, run["buffer_packets"]), "used": run["utilization_mean"],
-        "peak_load": model.peak_load(run),
+        "exponential": share * tiny_buffers.tcp_mm1b_load(share, run["buffer_packets"], largest),
+        "equal": share * tiny_buffers.tcp_md1b_load(share, run["buffer_packets"], largest),
+        "used": run["utilization_mean"],
     }  # fmt: skip
 
 
@@ -83,8 +82,13 @@ def facts(data: Data) -> list[Fact]:
     for name, of in data["senders"].items():
         what = f"{NAMES[name]}: time with {of['largest']} packets in flight"
         rows.append(Fact(what, PRINTED.get(name, ""), None, exactly(of["at_largest"]), "of all", headline=True))
-        predicted = of["equal"] if name == PACED else None
-        rows.append(Fact(f"{NAMES[name]}: mean packets in flight", "", predicted, exactly(of["mean"]), "packets"))
+        mean = exactly(of["mean"])
+        if name == PACED:
+            what = f"{NAMES[name]}: mean packets in flight, beside the TCP equation"
+            rows.append(Fact(f"{what} with M/M/1/B", "", of["exponential"], mean, "packets"))
+            rows.append(Fact(f"{what} with M/D/1/B", "", of["equal"], mean, "packets"))
+        else:
+            rows.append(Fact(f"{NAMES[name]}: mean packets in flight", "", None, mean, "packets"))
         rows.append(Fact(f"{NAMES[name]}: u", "", None, exactly(of["used"]), ""))
     return rows
 

@@ -19,18 +19,24 @@ CAPTION = (
 )
 STEM = "flows"
 BUFFER, WINDOW, PACKETS_A_FLOW = 10, 32, 40.0  # the BDP of a flow's share
+PRINTED_CARRIED = {PACED: "more than 0.85", RENO: "about 0.25"}  # theta
 PRINTED = {PACED: "about 0.70", RENO: "about 0.20", ACCESS: "very close to paced"}
-MANY = 30  # flows from which on the paper's levels are asked
+PEAK_LOAD = 0.8
+MANY = 30  # least N to which the acceptance levels apply
 
 
 def prepare(runs: StoredRuns) -> Data:
     """Estimates by sender and number of flows."""
-    selected = runs.select(STEM)
+    selected = runs.select(STEM, needs=("window_packets",))
     curves = {
         name: series((run for run in selected if sender(run) == name), "flows", "utilization_mean")
         for name in (PACED, ACCESS, RENO)
     }
-    return {"provenance": runs.provenance(), "curves": curves}
+    carried = {
+        name: series((run for run in selected if sender(run) == name), "flows", model.effective_utilization)
+        for name in PRINTED_CARRIED
+    }
+    return {"provenance": runs.provenance(), "curves": curves, "carried": carried}
 
 
 def draw(data: Data) -> look.Figure:
@@ -56,8 +62,14 @@ def facts(data: Data) -> list[Fact]:
     for name, points in data["curves"].items():
         for n, estimate in points.items():
             what = f"{NAMES[name]}, N = {n}: u"
-            theory = predicted if name == PACED and n >= MANY else None
+            # Evenly paced flows queue at most one packet each: with N of B or less none is lost.
+            theory = None if name != PACED else predicted if n >= MANY else PEAK_LOAD if n <= BUFFER else None
             rows.append(Fact(what, PRINTED[name], theory, estimate, "", headline=n == 100))
+    for name, points in data["carried"].items():
+        for n, estimate in points.items():
+            if n >= MANY:
+                what = f"{NAMES[name]}, N = {n}: share of the peak load, θ"
+                rows.append(Fact(what, PRINTED_CARRIED[name], None, estimate, ""))
     apart = [
         abs(point.value - paced[n].value) for n, point in data["curves"][ACCESS].items() if n in paced and n >= MANY
     ]

@@ -9,8 +9,8 @@ from analysis.papers.enachescu2006 import model, panel
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import grouped, series
-from analysis.papers.stored_runs import StoredRuns
-from analysis.statistics import Interval
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.statistics import Interval, mean_interval
 
 CAPTION = (
     "utilization of paced Reno against the buffer, 20 to 200 flows on 100 Mb/s, windows of 32 packets at most. Dashed: "
@@ -20,16 +20,29 @@ STEM = "paced-flows"
 WINDOW = 32
 PRINTED = {20: "about 0.5", 40: "0.8 to 0.9", 100: "not below 0.8", 200: "not below 0.8"}
 FACTS_AT = (10, 15)  # packets of buffer
+FEW, MANY = 40, (100, 200)
 SIGN_UP_TO, SIGN_FROM = 12, 15  # more flows are better below, worse above, as printed
 
 
 def prepare(runs: StoredRuns) -> Data:
     """Estimates by flows and buffer."""
-    selected = runs.select(STEM)
+    selected = runs.select(STEM, needs=("window_packets",), pacing="exact")
     curves = {n: series(of, "buffer_packets", "utilization_mean") for n, of in grouped(selected, "flows").items()}
     return {
-        "provenance": runs.provenance(), "curves": curves, "bdp": model.bdp(selected[0]) if selected else None,
+        "provenance": runs.provenance(), "curves": curves, "more": _more(selected),
+        "bdp": model.bdp(selected[0]) if selected else None,
     }  # fmt: skip
+
+
+def _more(runs: list[StoredRun]) -> dict[tuple[int, int], Interval]:
+    """u of MANY flows minus u of FEW, by flows and buffer, over repetitions."""
+    used = {(run["flows"], run["buffer_packets"], run["repetition"]): run["utilization_mean"] for run in runs}
+    differences: dict[tuple[int, int], list[float]] = {}
+    for (n, buffer, repetition), value in used.items():
+        if n in MANY and (FEW, buffer, repetition) in used:
+            differences.setdefault((n, buffer), []).append(value - used[FEW, buffer, repetition])
+    estimates = {key: mean_interval(values) for key, values in sorted(differences.items())}
+    return {key: estimate for key, estimate in estimates.items() if estimate is not None}
 
 
 def draw(data: Data) -> look.Figure:
@@ -47,7 +60,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """u with 10 and 15 packets beside M/D/1/B, and what 100 flows use more than 40."""
+    """u with 10 and 15 packets beside M/D/1/B, and u of 100 and 200 flows minus u of 40."""
     rows = []
     for n, points in data["curves"].items():
         for buffer in FACTS_AT:
@@ -56,11 +69,9 @@ def facts(data: Data) -> list[Fact]:
                 said = PRINTED.get(n, "") if buffer == FACTS_AT[0] else "0.75 or more" if n > 20 else ""
                 what = f"N = {n}, B = {buffer}: u"
                 rows.append(Fact(what, said, predicted, points[buffer], "", headline=n == 100))
-    many, few = data["curves"].get(100, {}), data["curves"].get(40, {})
-    for buffer in sorted(set(many) & set(few)):
+    for (n, buffer), difference in data["more"].items():
         said = "more" if buffer <= SIGN_UP_TO else "less" if SIGN_FROM <= buffer <= 100 else ""
-        more = Interval(many[buffer].value - few[buffer].value, None, None, 1)
-        rows.append(Fact(f"u of 100 flows less u of 40, B = {buffer}", said, None, more, ""))
+        rows.append(Fact(f"u of {n} flows minus u of {FEW} flows, B = {buffer}", said, None, difference, ""))
     return rows
 
 

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from analysis.figures.common import Data
 from analysis.papers import look
 from analysis.papers.enachescu2006 import model, panel
-from analysis.papers.facts import Fact
+from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
@@ -16,7 +18,7 @@ CAPTION = (
     "to 2 times the rate of the bottleneck, whose buffer is 10 packets."
 )
 STEM = "loads"
-MANY = 20  # flows from which on u must rise with the load
+MANY = 20  # least N for which u must rise with the load
 
 
 def offered(run: StoredRun) -> float:
@@ -26,7 +28,7 @@ def offered(run: StoredRun) -> float:
 
 def prepare(runs: StoredRuns) -> Data:
     """Estimates by load and number of flows, and what the TCP equation gives at the most flows."""
-    selected = runs.select(STEM)
+    selected = runs.select(STEM, needs=("access_bps",))
     by_load: dict[float, list[StoredRun]] = {}
     for run in selected:
         by_load.setdefault(offered(run), []).append(run)
@@ -52,13 +54,18 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """u at each load and number of flows, most flows beside M/D/1/B."""
+    """The smallest step of u between neighbouring loads; then u at each, that of the most flows beside M/D/1/B."""
     rows = []
+    for n in sorted({n for points in data["curves"].values() for n in points if n >= MANY}):
+        used = [points[n].value for points in data["curves"].values() if n in points]
+        if len(used) > 1:
+            steps = [after - before for before, after in pairwise(used)]
+            what = f"N = {n}: smallest step of u from one load to the next larger ({len(steps)} steps)"
+            rows.append(Fact(what, "above 0", None, exactly(min(steps)), "", headline=n == 100))
     for load, points in data["curves"].items():
         for n, estimate in points.items():
             predicted = data["predicted"][load] if n == max(points) else None
-            what = f"load {load:g}, N = {n}: u"
-            rows.append(Fact(what, "rises beyond load 1", predicted, estimate, ""))
+            rows.append(Fact(f"load {load:g}, N = {n}: u", "", predicted, estimate, ""))
     return rows
 
 

@@ -6,31 +6,28 @@ from __future__ import annotations
 from analysis.figures.common import BLACK, Data
 from analysis.papers import look
 from analysis.papers.enachescu2006 import panel
-from analysis.papers.facts import Fact
+from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import Series, grouped, series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
-from analysis.statistics import Interval
 
 CAPTION = (
     "utilization against the rate of each flow's access link; Reno with large windows on 1 Gb/s, 10 packets of buffer. "
     "Lines: what the access links offer."
 )
-STEM, LARGER = "access", "access-window"
+STEM = "access"
 CARRIED = 0.95  # of the offer: up to which rate the curve counts as linear
 MAIN = 100  # flows of the paper's text
 
 
 def prepare(runs: StoredRuns) -> Data:
     """Estimates by flows and access rate in Mb/s; and with larger windows."""
-    selected = runs.select(STEM)
+    selected = runs.select(STEM, needs=("access_bps",))
     curves = {n: series(of, "access_bps", "utilization_mean") for n, of in grouped(selected, "flows").items()}
-    larger = series(runs.select(LARGER), "window_packets", "utilization_mean")
     return {
         "provenance": runs.provenance(),
         "curves": {n: {bps / 1e6: point for bps, point in of.items()} for n, of in curves.items()},
         "rate_mbps": _rate_mbps(selected),
-        "larger": larger,
     }
 
 
@@ -56,21 +53,22 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """The largest rate that is carried nearly whole, and the decline beyond it."""
-    points: Series = data["curves"].get(MAIN) or next(iter(data["curves"].values()), {})
+    """The largest rate that is carried nearly whole, the decline beyond it, and u at each rate."""
+    points: Series = data["curves"].get(MAIN, {})
     if not points:
         return []
-    flows = next(n for n, of in data["curves"].items() if of is points)
-    offered = {rate: min(rate * flows / data["rate_mbps"], 1.0) for rate in points}
+    offered = {rate: min(rate * MAIN / data["rate_mbps"], 1.0) for rate in points}
     carried = [rate for rate, point in points.items() if point.value >= CARRIED * offered[rate]]
-    largest = Interval(max(carried), None, None, 1) if carried else None
-    what = f"N = {flows}: largest access rate of which {100 * CARRIED:.0f} % are carried"
+    largest = exactly(max(carried)) if carried else None
+    what = f"N = {MAIN}: largest access rate of which {100 * CARRIED:.0f} % are carried"
     rows = [Fact(what, "8 to 9 Mb/s", None, largest, "Mb/s", headline=True)]
+    decline = points[max(points)].value - max(point.value for point in points.values())
+    what = f"N = {MAIN}: u with links of {max(points):g} Mb/s minus the largest u"
+    rows.append(Fact(what, "gradual decline", None, exactly(decline), "", headline=True))
     for rate, point in points.items():
-        rows.append(Fact(f"N = {flows}, access links of {rate:g} Mb/s: u", "", offered[rate], point, ""))
-    for window, point in data["larger"].items():
-        rows.append(Fact(f"windows of {window} packets at most: u", "", None, point, ""))
+        predicted = offered[rate] if offered[rate] < 1 else None
+        rows.append(Fact(f"N = {MAIN}, access links of {rate:g} Mb/s: u", "", predicted, point, ""))
     return rows
 
 
-FIGURE = PaperFigure("figure_05b", CAPTION, (STEM, LARGER), prepare, draw, facts)
+FIGURE = PaperFigure("figure_05b", CAPTION, (STEM,), prepare, draw, facts)

@@ -3,56 +3,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from analysis.figures.common import BLUE, ORANGE, Data
+from analysis.figures.common import Data
 from analysis.papers import look
 from analysis.papers.enachescu2006 import model, panel
+from analysis.papers.enachescu2006.rules import CONSTANT, LOGARITHMIC, SHADES, by_rule
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import grouped, series
+from analysis.papers.series import grouped
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
     "utilization of paced Reno against the largest window W, with 5 packets of buffer and with 5 log₁₀ W, at a peak "
-    "load of 0.52: 10 flows, as in the paper, and 100. Dashed: the TCP equation with M/D/1/B."
+    "load of 0.52: 10 flows, as in the paper, and 100. Ten evenly paced flows never queue more than 10 "
+    "packets: with B of 10 or more they lose none, whatever W. Dashed: the TCP equation with M/D/1/B."
 )
 STEM = "window"
-CONSTANT, LOGARITHMIC = "B = 5", "B = 5 log₁₀ W"
-SHADES = {CONSTANT: (ORANGE, "o"), LOGARITHMIC: (BLUE, "s")}
-PEAK_LOAD = 0.52
 PRINTED = {CONSTANT: "drops significantly", LOGARITHMIC: "about 0.5"}
 
 
 def prepare(runs: StoredRuns) -> Data:
     """By flows: estimates of both rules by W, and the models at the same buffers."""
     panels: dict[int, Data] = {}
-    for flows, of in grouped(runs.select(STEM), "flows").items():
-        panels[flows] = _rules(of)
+    for flows, same in grouped(runs.select(STEM, needs=("window_packets",), pacing="exact"), "flows").items():
+        panels[flows] = by_rule(same, _predicted)
     return {"provenance": runs.provenance(), "panels": panels}
 
 
-def _rules(runs: list[StoredRun]) -> Data:
-    least = min(run["buffer_packets"] for run in runs)
-    by_window = grouped(runs, "window_packets")
-    constant = [run for run in runs if run["buffer_packets"] == least]
-    rising = [
-        run for of in by_window.values() for run in of
-        if run["buffer_packets"] == max(other["buffer_packets"] for other in of)
-    ]  # fmt: skip
-    result: dict[str, Any] = {}
-    for name, of in ((CONSTANT, constant), (LOGARITHMIC, rising)):
-        buffers = {run["window_packets"]: run["buffer_packets"] for run in of}
-        result[name] = {
-            "points": series(of, "window_packets", "utilization_mean"),
-            "buffers": buffers,
-            "equal": [(window, _used(runs[0]["flows"], window, buffer)) for window, buffer in buffers.items()],
-        }
-    return result
-
-
-def _used(flows: int, window: int, buffer: int) -> float:
-    return model.used_with_equal(flows, flows * window / PEAK_LOAD, buffer, window)
+def _predicted(run: StoredRun) -> float:
+    return model.used_with_equal(run["flows"], model.bdp(run), run["buffer_packets"], run["window_packets"])
 
 
 def draw(data: Data) -> look.Figure:
@@ -67,7 +45,7 @@ def draw(data: Data) -> look.Figure:
         curves = [panel.Curve(name, *SHADES[name], of["points"]) for name, of in rules.items()]
         panel.draw(ax, curves, "largest window W (packets)")
         for name, of in rules.items():
-            panel.model_line(ax, of["equal"], None, SHADES[name][0], model.EQUAL)
+            panel.model_line(ax, list(of["equal"].items()), None, SHADES[name][0], model.EQUAL)
         ax.set_ylim(0, 0.65)
     axes[0, 0].legend(loc="lower left", frameon=False)
     return figure
@@ -78,11 +56,12 @@ def facts(data: Data) -> list[Fact]:
     rows = []
     for flows, rules in data["panels"].items():
         for name, of in rules.items():
-            theory = dict(of["equal"])
+            theory = of["equal"]
             for window, point in of["points"].items():
                 last = window == max(of["points"])
                 what = f"{flows} flows, {name}, W = {window}: u"
                 said = PRINTED[name] if last else "about 0.5" if window == min(of["points"]) else ""
+                said = said if flows == 10 else ""  # the paper's number of flows
                 rows.append(Fact(what, said, theory[window], point, "", headline=last and flows == 10))
     return rows
 

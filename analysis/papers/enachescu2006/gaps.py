@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Theorem 1's assumption, measured: how near the packets of many flows come to a Poisson process at the queue."""
+"""Theorem 1's assumption, measured: how close the arrivals of many flows are to a Poisson process."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ STEM = "gaps"
 PACINGS = ("poisson", "exact", "linux", "off")
 SHADES = dict(zip(PACINGS, (PURPLE, BLUE, GREEN, ORANGE), strict=True))
 TEXTS = {"poisson": "Poisson gaps", "exact": "even gaps", "linux": "Linux's pacing", "off": "no pacing"}
-LENGTHS = np.unique(np.rint(np.logspace(0, 4, 33)).astype(np.int64))  # transmission times of a packet
-LEAST_INTERVALS = 50  # for a variance
 BUFFER = 15
+LENGTHS = np.unique(np.append(np.rint(np.logspace(0, 4, 33)).astype(np.int64), BUFFER))  # transmission times
+LEAST_INTERVALS = 50  # for a variance
 
 
 def dispersion(arrivals_ns: np.ndarray, start_ns: int, end_ns: int, packet_ns: float) -> list[tuple[int, float]]:
@@ -42,7 +42,10 @@ def dispersion(arrivals_ns: np.ndarray, start_ns: int, end_ns: int, packet_ns: f
 
 def prepare(runs: StoredRuns) -> Data:
     """The index by pacing."""
-    return {"curves": {run["pacing"] or "off": _of(run) for run in runs.select(STEM)}, "provenance": runs.provenance()}
+    return {
+        "curves": {run["pacing"] or "off": _of(run) for run in runs.select(STEM, repetition=1)},
+        "provenance": runs.provenance(),
+    }
 
 
 def _of(run: StoredRun) -> Data:
@@ -80,8 +83,10 @@ def facts(data: Data) -> list[Fact]:
     for pacing, of in data["curves"].items():
         nearest = min(of["index"], key=lambda point: abs(point[0] - BUFFER))
         what = f"{TEXTS[pacing]}: index of dispersion over {nearest[0]} packet times"
-        rows.append(Fact(what, "", 1.0, exactly(nearest[1]), "", headline=pacing in ("poisson", "exact")))
-        rows.append(Fact(f"{TEXTS[pacing]}: deviation over mean of the gaps", "", 1.0, exactly(of["variation"]), ""))
+        poisson = 1.0 if pacing == "poisson" else None
+        rows.append(Fact(what, "", poisson, exactly(nearest[1]), "", headline=pacing in ("poisson", "exact")))
+        deviation = exactly(of["variation"])
+        rows.append(Fact(f"{TEXTS[pacing]}: deviation over mean of the gaps", "", poisson, deviation, ""))
         rows.append(Fact(f"{TEXTS[pacing]}: dropped share", "", None, exactly(of["drops"]), ""))
         rows.append(Fact(f"{TEXTS[pacing]}: u", "", None, exactly(of["used"]), ""))
     return rows

@@ -68,10 +68,11 @@ def facts(data: Data) -> list[Fact]:
     rows = []
     for name, edges in data["brackets"].items():
         what = f"{name}: least buffer for u of {ENOUGH:g} or more"
-        rows.append(Fact(what, "about 100", None, edges.interval(), "packets", none=edges.open_text()))
+        printed = "about 100" if name == AS_FIGURE_1 else ""
+        rows.append(Fact(what, printed, None, edges.interval(), "packets", none=edges.open_text()))
     for name, points in data["curves"].items():
         if 10 in points:
-            rows.append(Fact(f"{name}, B = 10: u", "about 0.2", None, points[10], ""))
+            rows.append(Fact(f"{name}, B = 10: u", "", None, points[10], ""))
     return rows
 
 

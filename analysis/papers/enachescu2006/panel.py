@@ -34,7 +34,7 @@ def numbered(curves: Mapping[str, Series]) -> list[Curve]:
 
 
 def draw(ax: look.Axes, curves: Sequence[Curve], x_label: str, log: bool = True) -> bool:
-    """Whether there was anything to draw; else the panel says so."""
+    """Draws the curves. Returns False, with a note in the panel, if no curve has a point."""
     if not any(curve.points for curve in curves):
         look.absent(ax, "no valid run")
         return False

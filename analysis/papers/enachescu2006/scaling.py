@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Section IV-A: how utilization goes with the largest window if the link is C = N W / (2 RTT) or 2 N W / RTT."""
+"""Section IV-A: utilization as a function of the largest window if the link is C = N W / (2 RTT) or 2 N W / RTT."""
 
 from __future__ import annotations
 
@@ -7,45 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.common import BLUE, ORANGE, Data
+from analysis.figures.common import Data
 from analysis.papers import look
 from analysis.papers.enachescu2006 import model, panel
+from analysis.papers.enachescu2006.rules import CONSTANT, SHADES, by_rule
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import grouped, series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
-    "utilization of 40 paced flows against their largest window W. Left: the link has half of what the flows offer at "
-    "their largest windows; right: twice as much. Dashed: the TCP equation with M/D/1/B."
+    "utilization of 40 paced flows against their largest window W. Left: the link's rate is half the peak load; "
+    "right: twice the peak load. Dashed: the TCP equation with M/D/1/B."
 )
 STEM = "scaling"
 CONGESTED, OVER = "C = N W / (2 RTT)", "C = 2 N W / RTT"
-CONSTANT, LOGARITHMIC = "B = 5", "B = 5 log₁₀ W"
-SHADES = {CONSTANT: (ORANGE, "o"), LOGARITHMIC: (BLUE, "s")}
 
 
 def prepare(runs: StoredRuns) -> Data:
     """By link and rule: estimates by W."""
-    selected = runs.select(STEM)
+    selected = runs.select(STEM, needs=("window_packets",))
     panels: dict[str, Any] = {}
     for name in (CONGESTED, OVER):
         of = [run for run in selected if (model.peak_load(run) > 1) == (name == CONGESTED)]
-        panels[name] = _rules(of)
+        panels[name] = by_rule(of, _used)
     return {"provenance": runs.provenance(), "panels": panels}
-
-
-def _rules(runs: list[StoredRun]) -> Data:
-    least = min((run["buffer_packets"] for run in runs), default=0)
-    rising = [max(of, key=lambda run: run["buffer_packets"]) for of in grouped(runs, "window_packets").values()]
-    constant = [run for run in runs if run["buffer_packets"] == least]
-    result: dict[str, Any] = {}
-    for name, of in ((CONSTANT, constant), (LOGARITHMIC, rising)):
-        result[name] = {
-            "points": series(of, "window_packets", "utilization_mean"),
-            "equal": {run["window_packets"]: _used(run) for run in of},
-        }
-    return result
 
 
 def _used(run: StoredRun) -> float:
@@ -77,8 +62,8 @@ def facts(data: Data) -> list[Fact]:
         measured, theory = rules[CONSTANT]["points"], rules[CONSTANT]["equal"]
         if len(measured) > 2:
             slope = _exponent({window: point.value for window, point in measured.items()})
-            printed = "−2/(B + 3) = −0.25" if link == OVER else ""
-            what = f"{link}, {CONSTANT}: exponent of W"
+            printed = "u tends to 0" if link == OVER else ""
+            what = f"{link}, {CONSTANT}: exponent of W (−2/(B + 3) = −0.25 for large W without a cap)"
             rows.insert(0, Fact(what, printed, _exponent(theory), exactly(slope), "", headline=link == OVER))
     return rows
 

@@ -24,12 +24,12 @@ HALVING = 4.0  # W^2 / 2 over W^2 / 8
 
 def bound(buffer: float, cheaper: float = 1.0) -> float:
     """theta by Theorem 1; `cheaper` divides the packets that a loss costs."""
-    return 1 - (1 - tiny_buffers.poisson_utilization(LOAD, 1, buffer)) * WINDOW**2 / cheaper
+    return 1 - tiny_buffers.drop_bound(LOAD, buffer) * WINDOW**2 / 2 / cheaper
 
 
 def prepare(runs: StoredRuns) -> Data:
     """theta by sender and buffer, and at 10 Gb/s."""
-    selected, full = runs.select(STEM), runs.select(FULL_SCALE)
+    selected, full = (runs.select(stem, needs=("window_packets",)) for stem in (STEM, FULL_SCALE))
     curves = {
         name: series((run for run in selected if sender(run) == name), "buffer_packets", model.effective_utilization)
         for name in (POISSON, PACED)
@@ -69,7 +69,9 @@ def facts(data: Data) -> list[Fact]:
             rows.append(Fact(what, said, least or None, estimate, "", headline=buffer == EXAMPLE))
     for name, flows, gbps, buffer, of in data["at_scale"]:
         what = f"{name}, {flows} flows at {gbps:g} Gb/s, B = {buffer}: θ"
-        rows.append(Fact(what, "0.9 or more", None, next(iter(of.values())), "", headline=True))
+        bdp = 12_500 * gbps
+        rules = f"the rules ask for {bdp:,.0f} and {bdp / flows**0.5:,.0f} packets"
+        rows.append(Fact(f"{what} ({rules})", "0.9 or more", bound(buffer), next(iter(of.values())), "", headline=True))
     return rows
 
 

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""What Linux sends today, in the axes of Figure 4: pacing, TSO, BBR, no cap of windows."""
+"""Utilization with today's Linux senders, in the axes of Figure 4: pacing, TSO, BBR, no cap of windows."""
 
 from __future__ import annotations
 
 from analysis.figures import algorithms
 from analysis.figures.common import GREY, Data, level
 from analysis.papers import brackets, look
-from analysis.papers.enachescu2006 import model, panel
+from analysis.papers.enachescu2006 import panel
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
-    "utilization against the buffer of what Linux 6.12 sends today: 40 flows on 100 Mb/s, 90 to 110 ms, without a cap "
-    "of windows, SACK and RACK on, delayed ACKs. TSO: the sender's NIC of 10 Gb/s cuts segments of up to 64 kB."
+    "utilization against the buffer with senders as Linux 6.12 has them: 40 flows on 100 Mb/s, 90 to 110 ms, without a "
+    "cap of windows, SACK and RACK on, delayed ACKs. TSO: the sender's NIC of 10 Gb/s cuts segments of up to 64 kB."
 )
 STEM = "today"
 ENOUGH = 0.8
@@ -37,7 +37,6 @@ def prepare(runs: StoredRuns) -> Data:
         "provenance": runs.provenance(),
         "curves": {name: series(of, "buffer_packets", "utilization_mean") for name, of in kinds.items()},
         "brackets": {name: brackets.of_utilization(of, ENOUGH) for name, of in kinds.items()},
-        "bdp": model.bdp(selected[0]) if selected else None,
     }
 
 
