@@ -88,6 +88,12 @@ def log_axis(axis: XAxis | YAxis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def legend(ax: Axes, **where: Any) -> None:
+    """The legend of a panel, if anything in the panel has a label."""
+    if ax.get_legend_handles_labels()[1]:
+        ax.legend(frameon=False, **where)
+
+
 def note(ax: Axes, text: str, at: tuple[float, float], offset_points: tuple[float, float], **style: Any) -> None:
     """Words beside a point of the axes."""
     where: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": LABEL_POINTS}

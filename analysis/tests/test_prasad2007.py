@@ -32,10 +32,13 @@ def of_buffer(buffer: int, loss: float, used: float = 1.0) -> Run:
     row = {
         "buffer_packets": buffer, "rate_bps": 50_000_000, "arrivals": 10**6, "drops": round(loss * 10**6),
         "utilization_mean": used, "measured_s": used * 10**6 * (1 - loss) / capacity,
+        "users": 100, "rtt_ns": 60_000_000,
     }  # fmt: skip
-    sojourn_ns = own_ns + 0.4 * min(buffer, 400) * own_ns
-    spec = {"wire_bytes": WIRE_BYTES, "paths": [{"rtt_ns": 60_000_000}]}
-    return Run(row, {"queue_delay_ns": {"mean": sojourn_ns}, "spec": spec})
+    sojourn_ns = own_ns + 0.4 * (min(buffer, 400) - 1) * own_ns  # an arriving packet waits for B - 1 others at most
+    group = {"mean_wire_bytes": 85_000, "mean_think_ns": 10**9}
+    summary = {"queue_delay_ns": {"mean": sojourn_ns}, "spec": {"wire_bytes": WIRE_BYTES, "transfers": [group]}}
+    table = flows([10_000], [1.0], base_rtt_ns=pl.lit(60_000_000))
+    return Run(row, summary, flows=table)
 
 
 BUFFERS = (4, 8, 15, 25, 40, 60, 100, 160, 250, 400, 700, 1200)
@@ -49,8 +52,9 @@ def test_measured__finds_the_power_law_the_delay_and_its_cutoff() -> None:
     measured = rows.Measured(runs_by_loss(lambda buffer: 0.4 * buffer**-0.5))
     fit = measured.delay_fit
     assert fit is not None
-    assert (fit.f, fit.cutoff) == (pytest.approx(0.4, rel=1e-3), 400)
-    fits = measured.loss_fits
+    assert (fit.f, fit.cutoff) == (pytest.approx(0.4, rel=0.01), 400)
+    assert measured.predicted_cutoff() == pytest.approx(((1.36 - 1) / 5.76 - 0.06) * 50e6 / 8 / WIRE_BYTES / fit.f)
+    fits = measured.forms
     assert fits is not None
     assert fits.better.form == "PL"
     assert fits.power_law.b == pytest.approx(0.5, rel=1e-3)
@@ -60,7 +64,7 @@ def test_measured__finds_the_power_law_the_delay_and_its_cutoff() -> None:
 
 def test_measured__without_loss_has_no_fit() -> None:
     measured = rows.Measured(runs_by_loss(lambda buffer: 0.0))
-    assert measured.loss_fits is None
+    assert measured.forms is None
     assert measured.delay_fit is not None
 
 
@@ -69,38 +73,51 @@ def flows(sizes: list[int], took_s: list[float], **columns: Any) -> pl.DataFrame
     return pl.DataFrame(
         {
             "syn_mono_ns": [10**9] * len(sizes), "ended_mono_ns": ended, "size_bytes": sizes, "measured": True,
-            "end": "finished", "srtt_us": 50_000, "drops": 1, "packets": 10,
+            "end": "finished", "srtt_us": 50_000, "acked_bytes": sizes,
         }
     ).with_columns(**columns)  # fmt: skip
 
 
-def test_median__is_of_transfers_that_finished_and_began_in_the_window() -> None:
-    table = flows(
-        [46_000, 47_000, 48_000, 90_000, 49_000], [1, 2, 3, 0.1, 0.1], measured=pl.Series([True] * 4 + [False])
-    )
-    median = transfers.median_bps([Run({}, {}, flows=table)], transfers.SMALL)  # type: ignore[list-item]
-    assert median == Interval(8 * 47_000 / 2, None, None, 1)
-    assert transfers.median_bps([Run({}, {}, flows=table)], transfers.LARGE) is None  # type: ignore[list-item]
+WINDOW = {"measurement_window_mono_ns": [10**9, 11 * 10**9]}
 
 
-def test_bins__have_means_and_their_share_of_bytes() -> None:
-    table = transfers.finished(Run({}, {}, flows=flows([10_000] * 4 + [10**6] * 3 + [10**8], [1.0] * 8)))  # type: ignore[arg-type]
-    small, large = transfers.bins(table)  # a bin of one transfer has no mean worth the name
+def test_median__is_of_transfers_that_began_in_time_ended_or_not() -> None:
+    ends = pl.Series(["finished"] * 3 + ["unfinished", "finished"])
+    began = pl.Series([True] * 4 + [False])
+    table = flows([46_000, 47_000, 48_000, 49_000, 49_000], [1, 2, 3, 99, 0.1], measured=began, end=ends)
+    run: Any = Run({}, WINDOW, flows=table.with_columns(acked_bytes=pl.col("size_bytes") - 9_000))
+    rates = sorted([8 * 46_000 / 1, 8 * 47_000 / 2, 8 * 48_000 / 3, 8 * 40_000 / 10])  # the fourth until the end
+    assert transfers.median_bps([run], transfers.SMALL) == Interval((rates[1] + rates[2]) / 2, None, None, 1)
+    assert transfers.mean_bps([run], transfers.SMALL) == Interval(pytest.approx(np.mean(rates)), None, None, 1)  # type: ignore[arg-type]
+    assert transfers.median_bps([run], transfers.LARGE) is None
+
+
+def test_bins__have_means_and_models_of_each_transfer() -> None:
+    run: Any = Run({}, WINDOW, flows=flows([10_000] * 4 + [10**6] * 3 + [10**8], [1.0] * 8))
+    table = transfers.early(run)
+    small, large = transfers.bins(table, 0.01)  # a bin of one transfer has no mean worth the name
     assert (small.transfers, large.transfers) == (4, 3)
-    assert (small.throughput_bps, small.inverse_rtt, small.loss) == (80_000, 20, pytest.approx(0.1))
+    assert small.throughput_bps == 80_000
     assert large.bytes_share == pytest.approx(3e6 / (4e4 + 3e6 + 1e8))
-    assert transfers.slow_start_bps(2 * transfers.PAYLOAD_BYTES, 20) == 8 * 2 * transfers.PAYLOAD_BYTES * 20
+    assert small.slow_start_bps == pytest.approx(8 * 10_000 / (0.05 * 3))  # 7 segments: D = 3
+    assert small.small_bps == pytest.approx(8 * 10_000 / (0.05 * (3 + 0.07)))
+    assert large.large_bps == pytest.approx(8 * 1.22 * 1448 / (0.05 * 0.1))
+    assert transfers.bins(table, 0.0)[0].large_bps is None
+    assert transfers.fitted_v(table, 0.01) == pytest.approx((4 * (20 - 3)) / (0.01 * 28))
 
 
 def test_best_buffer__has_an_interval_of_buffers_that_are_as_good() -> None:
-    points = {10: 1.0, 20: 1.9, 40: 2.0, 80: 1.92, 160: 1.5}
-    best = throughput_figure.best({buffer: Interval(value, None, None, 3) for buffer, value in points.items()})
-    assert best == Interval(40, 20, 80, 3)
-    assert throughput_figure.best({}) is None
+    def best(points: dict[int, float]) -> Interval | None:
+        return throughput_figure.best({buffer: Interval(value, None, None, 3) for buffer, value in points.items()})
+
+    assert best({5: 1.95, 10: 1.0, 20: 1.92, 40: 2.0, 80: 1.92, 160: 1.5}) == Interval(40, 20, 80, 3)  # 5 is not beside
+    assert best({5: 1.95, 10: 2.0, 20: 1.0}) == Interval(10, 0.0, 10, 3)
+    assert best({5: 1.0, 10: 1.0, 20: 2.0}) == Interval(20, 20, np.inf, 3)
+    assert best({}) is None
 
 
 def test_share_of_time__counts_whole_windows_above_a_level() -> None:
-    """A link of 8 kb/s... a byte a ms: packets of 1000 bytes on the wire fill every second second."""
+    """Packets of 1,000 bytes on the wire, each 10 ms, fill a link of 800 kb/s in every second second."""
     full = np.concatenate([second * 10**9 + np.arange(0, 10**9, 10**7) for second in range(0, 10, 2)]).astype(np.int64)
     cards = pl.DataFrame(
         {"egress_port": 2, "flags": 0, "enqueue_mono_ns": full, "sojourn_ns": 1, "packet_bytes": 976},

@@ -48,7 +48,7 @@ def draw(data: Data) -> look.Figure:
             continue
         for name, of in rules.items():
             panel.model_line(ax, list(of["equal"].items()), None, SHADES[name][0], model.EQUAL)
-    axes[0, 0].legend(loc="lower left", frameon=False)
+    look.legend(axes[0, 0], loc="lower left")
     return figure
 
 

@@ -12,19 +12,18 @@ import numpy as np
 
 from analysis.figures.common import BLUE, ORANGE, Data
 from analysis.papers import look
-from analysis.papers.facts import Fact, absent
+from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007 import transfers
-from analysis.papers.prasad2007.rows import BY_NAME, Measured, base_rtt_s, capacity
+from analysis.papers.prasad2007.rows import BY_NAME, LEAST_FITTED, Measured, base_rtt_s, capacity
 from analysis.papers.prasad2007.throughput_figure import best
 from analysis.papers.series import Series
 from analysis.papers.stored_runs import StoredRuns
-from analysis.statistics import Interval
 from analysis.theory import capacity_ratio
 
 SEGMENTS = 30
 SMALL = (28 * transfers.PAYLOAD_BYTES, 32 * transfers.PAYLOAD_BYTES)
-CLASSES = {"S": (SMALL, BLUE, "28 to 32 packets"), "L": (transfers.LARGE, ORANGE, "above 1 MB")}
+CLASSES = {"S": (SMALL, BLUE, "28 to 32 packets"), "L": (transfers.LARGE, ORANGE, "above 1 MB, for L-flows")}
 UNITS = 1e6
 
 
@@ -34,25 +33,27 @@ def figure(name: str, row: str, form: str, printed: dict[str, str], caption: str
 
 
 def prepare(row: str, form: str, runs: StoredRuns) -> Data:
-    """Measured medians by buffer and class; the models where both fits are known."""
+    """Measured means by buffer and class; the models between the least fitted buffer and the cutoff of the delay."""
     measured = Measured.of(runs, BY_NAME[row])
     data: Data = {"provenance": runs.provenance(), "curves": {}, "models": None}
     if measured is None:
         return data
     curves: dict[str, Series] = {}
     for name, (sizes, *_) in CLASSES.items():
-        points = {buffer: transfers.median_bps(of, sizes) for buffer, of in measured.by_buffer().items()}
+        points = {buffer: transfers.mean_bps(of, sizes) for buffer, of in measured.by_buffer().items()}
         curves[name] = {buffer: point for buffer, point in points.items() if point is not None}
     return data | {"curves": curves, "models": _models(measured, form)}
 
 
 def _models(measured: Measured, form: str) -> dict[str, Any] | None:
-    fits, delay = measured.loss_fits, measured.delay_fit
+    fits, delay = measured.forms, measured.delay_fit
     if fits is None or delay is None:
         return None
     fit = fits.power_law if form == "PL" else fits.exponential
+    if fit.b <= 0:
+        return None  # loss does not fall with the buffer
     link, rtt_s, pipe = capacity(measured.runs[0]), base_rtt_s(measured.runs[0]), measured.pipe
-    buffers = np.unique(np.geomspace(2, max(measured.loss), 80).astype(int))
+    buffers = np.unique(np.geomspace(LEAST_FITTED, delay.cutoff, 80).astype(int))
     small, large = [], []
     for buffer in buffers:
         rtt = capacity_ratio.rtt(rtt_s, buffer, link, delay.f)
@@ -77,11 +78,11 @@ def draw(data: Data) -> look.Figure:
         points = {buffer: point.scaled(1 / UNITS) for buffer, point in data["curves"].get(name, {}).items()}
         ax.set_title(f"{name}-flows: {text}", loc="left", pad=3)
         if not points:
-            look.absent(ax, "no valid run")
+            look.absent(ax, "no such transfer")
             continue
         look.log_axis(ax.xaxis)
         look.interval_bars(ax, points, points.values(), shade)
-        ax.plot([], [], "o", color=shade, label="measured (median)")
+        ax.plot([], [], "o", color=shade, label="measured")
         if data["models"]:
             values = [value / UNITS for value in data["models"][name]]
             ax.plot(data["models"]["buffers"], values, "--", color=shade, label=f"{name}-model", linewidth=0.8)
@@ -106,7 +107,9 @@ def facts(printed: dict[str, str], data: Data) -> list[Fact]:
         finite = predicted if predicted is not None and np.isfinite(predicted) else None
         why = "the model has no best buffer: more is always better" if predicted is not None and finite is None else ""
         rows.append(Fact(what, printed[name], finite, top, "packets", why, headline=True))
-    if models:
+    if models is None:
+        rows.append(absent("no models: loss does not fall with the buffer, or too few buffers have loss"))
+    else:
         for key, text in (("b", "b of the loss"), ("f", "f of the delay"), ("pipe", "C T_o (packets)")):
-            rows.append(Fact(text, "", None, Interval(models[key], None, None, 1), ""))
+            rows.append(Fact(text, "", None, exactly(models[key]), ""))
     return rows

@@ -5,42 +5,48 @@ from __future__ import annotations
 
 from analysis.figures.common import Data
 from analysis.papers import look
-from analysis.papers.facts import Fact
+from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007 import testbed
+from analysis.papers.prasad2007.rows import FULL, OF_USERS
 from analysis.papers.series import Series, grouped, series
-from analysis.papers.stored_runs import StoredRuns
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
-    "utilization of the testbed's link against the buffer, at a tenth of its rate, users and buffers. Crosses: at full "
-    "scale. Triangles: users whose think time runs from the start of a transfer."
+    "utilization of the testbed's link against the buffer, at a tenth of its rate, users and buffers. Crosses: full "
+    "scale, with buffers divided by ten. Triangles: think times that run from the start of a transfer."
 )
 FROM_START = "think-from-start"
+# By the sizes, think times and RTTs of the paper: U E[S] / (C cycle), 1 at most
+PREDICTED = {"curves": {100: 0.48, 120: 0.58, 300: 1.0}, "from_start": {100: 0.70, 120: 0.84}}
 PRINTED = {100: "0.60 to 0.70", 120: "0.80 to 0.90", 300: "saturated"}
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Estimates by users and buffer: scaled, at full scale, and with the other kind of pauses."""
-
-    def by_users(stem: str) -> dict[int, Series]:
-        selected = runs.select(stem)
-        return {
-            users: series(of, "buffer_packets", "utilization_mean") for users, of in grouped(selected, "users").items()
-        }
-
-    full = testbed.full(runs.select(testbed.FULL_STEM))
+    """Estimates by users and buffer: scaled, at full scale, and with the other think times; Little's law."""
+    scaled, from_start = runs.select(testbed.STEM, **OF_USERS), runs.select(FROM_START, **OF_USERS)
+    full = runs.select(testbed.FULL_STEM, rate_bps=testbed.FULL_BPS, **OF_USERS)
+    errors = [abs(error) for run in scaled if (error := _cycle_error(run)) is not None]
     return {
         "provenance": runs.provenance(),
-        "curves": by_users(testbed.STEM),
-        "from_start": by_users(FROM_START),
+        "curves": _by_users(scaled),
+        "from_start": _by_users(from_start),
         "full": {
-            users // testbed.SCALE: {
-                buffer / testbed.SCALE: point
-                for buffer, point in series(of, "buffer_packets", "utilization_mean").items()
-            }
-            for users, of in grouped(full, "users").items()
+            users // testbed.SCALE: {buffer / testbed.SCALE: point for buffer, point in points.items()}
+            for users, points in _by_users(full).items()
         },
+        "cycle_error": max(errors, default=None),
     }
+
+
+def _by_users(runs: list[StoredRun]) -> dict[int, Series]:
+    return {users: series(of, "buffer_packets", "utilization_mean") for users, of in grouped(runs, "users").items()}
+
+
+def _cycle_error(run: StoredRun) -> float | None:
+    """(open flows / rate + think time) over users / rate, less 1. Raises InputError."""
+    law = run.summary["finite_flows"][0]["littles_law"]
+    return None if law is None else float(law["cycle_error_fraction"])
 
 
 def draw(data: Data) -> look.Figure:
@@ -67,23 +73,29 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """The plateau with the largest buffer, by both kinds of pauses, and how much the smallest buffers lose."""
+    """Utilization with the largest buffer, by both kinds of think times, and with small ones."""
     rows = []
+    for kind, words in (("curves", "after a transfer"), ("from_start", "from start to start")):
+        for users, points in data[kind].items():
+            what = f"{testbed.name(users)}, think times {words}: utilization with the largest buffer"
+            predicted = PREDICTED[kind].get(users)
+            rows.append(Fact(what, PRINTED.get(users, ""), predicted, points[max(points)], "", headline=True))
     for users, points in data["curves"].items():
-        largest = max(points)
-        what = f"{testbed.name(users)}, pauses after a transfer: utilization with the largest buffer"
-        rows.append(Fact(what, PRINTED.get(users, ""), None, points[largest], "", headline=True))
         for buffer in (3, 20):
             if buffer in points:
                 kb = testbed.size_text(testbed.buffer_kb(buffer))
                 rows.append(Fact(f"{testbed.name(users)}: utilization with {kb}", "", None, points[buffer], ""))
-    for users, points in data["from_start"].items():
-        what = f"{testbed.name(users)}, pauses from start to start: utilization with the largest buffer"
-        rows.append(Fact(what, PRINTED.get(users, ""), None, points[max(points)], "", headline=True))
     for users, points in data["full"].items():
         for buffer, point in points.items():
             what = f"{testbed.name(users)} at full scale, {testbed.size_text(testbed.buffer_kb(buffer))}: utilization"
             rows.append(Fact(what, "", None, point, ""))
+        full = [buffer for buffer, point in points.items() if point.value >= FULL]
+        what = f"{testbed.name(users)} at full scale: least buffer for a utilization of {FULL:g}"
+        least = exactly(testbed.buffer_kb(min(full))) if full else None
+        rows.append(Fact(what, "200 KB" if users == 300 else "", None, least, "KB"))
+    if data["cycle_error"] is not None:
+        what = "Little's law: largest error of users / rate over all runs"
+        rows.append(Fact(what, "", 0.0, exactly(data["cycle_error"]), ""))
     return rows
 
 

@@ -11,16 +11,17 @@ import polars as pl
 from analysis.figures.common import BLUE, ORANGE, Data
 from analysis.metrics import wire_bytes
 from analysis.papers import look
-from analysis.papers.facts import Fact
+from analysis.papers.facts import Fact, exactly
 from analysis.papers.packet_trace import REFUSED
 from analysis.papers.paper import PaperFigure
+from analysis.papers.prasad2007.rows import OF_USERS
 from analysis.papers.series import Series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import mean_interval
 
 CAPTION = (
-    "share of time in which utilization is above 0.9 and 0.95, against the time over which it is a mean; a run with a "
-    "mean of 0.68. Lines with markers: a tenth of the rate; dashed: full scale."
+    "share of averaging windows with a utilization above 0.9 and 0.95, against their length T. Markers: 145 users at a "
+    "tenth of the rate; dashed: 1,450 users at full scale. The paper has a run of U1000 with a mean of 0.68."
 )
 STEM, FULL_STEM = "windows", "windows-full-scale"
 LEVELS = (0.9, 0.95)
@@ -47,13 +48,13 @@ def above(run: StoredRun) -> dict[str, Any]:
         used = np.diff(sent[np.searchsorted(left[order], edges)]) * 8 / (run["rate_bps"] * length_s)
         for level in LEVELS:
             shares[level][length_s] = float((used > level).mean())
-    largest = run.table("flows")["size_bytes"].max()
+    largest = run.table("flows").filter("measured")["size_bytes"].max()
     return {"shares": shares, "mean": run["utilization_mean"], "largest": largest}
 
 
 def prepare(runs: StoredRuns) -> Data:
     """Means over runs, by level and length of the windows."""
-    scaled, full = ([above(run) for run in runs.select(stem)] for stem in (STEM, FULL_STEM))
+    scaled, full = ([above(run) for run in runs.select(stem, **OF_USERS)] for stem in (STEM, FULL_STEM))
     return {
         "provenance": runs.provenance(), "scaled": _mean(scaled), "full": _mean(full),
         "means": {"a tenth of the rate": mean_interval(run["mean"] for run in scaled),
@@ -101,6 +102,9 @@ def facts(data: Data) -> list[Fact]:
                 printed = PRINTED if length == PRINTED_S and level == LEVELS[1] else ""
                 what = f"{where}, T = {length:g} s: share of time above {level:g}"
                 rows.append(Fact(what, printed, None, point, "", headline=bool(printed)))
+    if data["largest"]:
+        what = "a tenth of the rate: largest transfer of all runs"
+        rows.append(Fact(what, "", None, exactly(max(data["largest"]) / 1e6), "MB"))
     return rows
 
 

@@ -6,6 +6,6 @@ from analysis.papers.prasad2007.throughput_figure import figure
 FIGURE = figure(
     "figure_04",
     (100, 120),
-    "median throughput of small and large transfers against the buffer, with fewer users than fill the link. Crosses: "
-    "at full scale.",
+    "median throughput of small and large transfers against the buffer, with fewer users than fill the link. "
+    "Crosses: full scale, buffers divided by ten.",
 )

@@ -6,5 +6,6 @@ from analysis.papers.prasad2007.throughput_figure import figure
 FIGURE = figure(
     "figure_05",
     (300,),
-    "median throughput of small and large transfers against the buffer; the link is full. Crosses: at full scale.",
+    "median throughput of small and large transfers against the buffer; the link is full. Crosses: full scale, "
+    "buffers divided by ten.",
 )

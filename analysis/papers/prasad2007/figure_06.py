@@ -8,5 +8,5 @@ FIGURE = figure(
     20,
     3,
     "mean throughput of transfers against their size, U3000, 30 KB of buffer. Lines: slow start without loss, the "
-    "S-model and the L-model with the measured loss and RTTs. Hollow: bins with less than 15 % of all bytes.",
+    "S-model and the L-model with the measured loss and RTTs. Hollow: farther than 25 % from both models.",
 )

@@ -7,12 +7,11 @@ import numpy as np
 
 from analysis.figures.common import BLUE, GREEN, ORANGE, RED, Data
 from analysis.papers import look
-from analysis.papers.facts import Fact, exactly
+from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007.rows import loss
 from analysis.papers.series import series
 from analysis.papers.stored_runs import StoredRuns
-from analysis.statistics import Interval
 from analysis.theory import capacity_ratio, mm1b, packet_sizes, queues
 
 CAPTION = (
@@ -23,7 +22,7 @@ CAPTION = (
 STEM = "heavy-load"
 CAPACITY, RTT_S, SEGMENTS = 1e9 / 8 / 1500, 0.06, 30
 PACKET_BYTES, MTU = 1500, 1500
-PRINTED = {10_000: (225, 7), 100_000: (450, 69), 1_000_000: (1125, 690)}  # bytes: KB printed, segments
+PRINTED = {10_000: (225, 7), 100_000: (450, 67), 1_000_000: (1125, 667)}  # bytes: KB printed, segments
 BUFFERS = np.unique(np.logspace(0.5, 4.5, 80).astype(int))
 
 
@@ -46,7 +45,7 @@ def exact(buffer: int, rate_bps: float) -> float:
 
 def prepare(runs: StoredRuns) -> Data:
     """Both models by buffer; the measured loss."""
-    selected = runs.select(STEM)
+    selected = runs.select(STEM, traffic="open-loop")
     return {
         "provenance": runs.provenance(),
         "small": [_small(buffer) for buffer in BUFFERS],
@@ -82,18 +81,13 @@ def draw(data: Data) -> look.Figure:
     return figure
 
 
-def _peak(throughputs: list[float]) -> Interval:
-    """The buffer of the curve's maximum."""
-    return exactly(float(BUFFERS[np.argmax(throughputs)]))
-
-
 def facts(data: Data) -> list[Fact]:
     """Equations 3 and 4 with the paper's example, its three sizes, and the measured loss beside M/G/1/B."""
     pipe = CAPACITY * RTT_S
     small, large = capacity_ratio.mm1b_s_buffer(pipe, SEGMENTS), capacity_ratio.mm1b_l_buffer(pipe)
     rows = [
-        Fact("equation 3: best buffer of 30 packets", "245 packets", small, _peak(data["small"]), "packets"),
-        Fact("equation 4: best buffer of the L-model", "10000 packets", large, _peak(data["large"]), "packets"),
+        Fact("equation 3: best buffer of 30 packets", "245 packets", small, None, "packets", none="computed"),
+        Fact("equation 4: best buffer of the L-model", "10000 packets", large, None, "packets", none="computed"),
     ]
     for size, (printed, count) in PRINTED.items():
         kilobytes = capacity_ratio.mm1b_s_buffer(pipe, count) * PACKET_BYTES / 1e3
@@ -101,7 +95,13 @@ def facts(data: Data) -> list[Fact]:
     for buffer, point in data["loss"].items():
         predicted = exact(buffer, data["rate_bps"])
         rows.append(
-            Fact(f"load 1, B = {buffer}: dropped share", f"{1 / (buffer + 1):.3g} (M/M/1/B)", predicted, point, "")
+            Fact(
+                f"load 1, B = {buffer}: dropped share",
+                f"{mm1b.heavy_load_loss(buffer):.3g} (1/B)",
+                predicted,
+                point,
+                "",
+            )
         )
     return rows
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from analysis.figures.common import BLACK, BLUE, Data
 from analysis.papers import look
-from analysis.papers.facts import Fact, absent
+from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007.rows import BY_NAME, Measured, capacity
 from analysis.papers.stored_runs import StoredRuns
-from analysis.statistics import Interval
 
 CAPTION = "mean queueing delay against the buffer for a capacity ratio of 0.1 (20 inputs, 100 users). Line: f B / C."
 ROW = BY_NAME["20/100/0.1"]
@@ -21,7 +20,12 @@ def prepare(runs: StoredRuns) -> Data:
     data: Data = {"provenance": runs.provenance(), "points": {}, "fit": None}
     if measured is None:
         return data
-    return data | {"points": measured.delay_s, "fit": measured.delay_fit, "capacity": capacity(measured.runs[0])}
+    return data | {
+        "points": measured.delay_s,
+        "fit": measured.delay_fit,
+        "predicted": measured.predicted_cutoff(),
+        "capacity": capacity(measured.runs[0]),
+    }
 
 
 def draw(data: Data) -> look.Figure:
@@ -49,8 +53,8 @@ def facts(data: Data) -> list[Fact]:
         return [absent("too few buffers")]
     what = f"f of d = f B / C (R² {fit.r_squared:.3f}, {fit.points} buffers)"
     return [
-        Fact(what, "typically 0.4", None, Interval(fit.f, None, None, fit.points), "", headline=True),
-        Fact("cutoff: largest buffer of the linear part", "", None, Interval(fit.cutoff, None, None, 1), "packets"),
+        Fact(what, "typically 0.4", None, exactly(fit.f), "", headline=True),
+        Fact("cutoff: largest buffer of the linear part", "", data["predicted"], exactly(fit.cutoff), "packets"),
     ]
 
 

@@ -9,5 +9,5 @@ FIGURE = figure(
     "PL",
     {"S": "about 100", "L": "about 400"},
     "throughput against the buffer for a capacity ratio of 0.1 (20 inputs, 100 users, 50 Mb/s, 60 ms): models with the "
-    "fitted loss and delay, and measured medians.",
+    "fitted loss and delay, and measured means. Models end at the cutoff of the delay.",
 )

@@ -3,35 +3,40 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
 
 from analysis.figures.common import BLUE, GREEN, ORANGE, Data
 from analysis.papers import look
-from analysis.papers.facts import Fact, absent
+from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.paper import PaperFigure
-from analysis.papers.prasad2007.rows import BY_NAME, Measured
+from analysis.papers.prasad2007.rows import BY_NAME, OF_USERS, Measured
 from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval
+from analysis.theory.loss_fits import Comparison
 
 FORMS = {"PL": "PL-form a B^−b", "EX": "EX-form a e^(−b B)"}
 
 
-def figure(name: str, row: str, form: str, caption: str, more: tuple[str, ...] = ()) -> PaperFigure:
-    """The figure of one row of Table 1; `form` is the one that the paper finds. `more` are sweeps like a row's."""
-    stems = (BY_NAME[row].stem, *more)
-    return PaperFigure(name, caption, stems, partial(prepare, row, form, more), draw, facts)
+def figure(name: str, row: str, form: str, caption: str, neither: dict[str, str] | None = None) -> PaperFigure:
+    """The figure of one row of Table 1; `form` is the one that the paper finds. `neither` has names of sweeps, by stem,
+    for which the paper finds neither form good.
+    """
+    others = neither or {}
+    stems = (BY_NAME[row].stem, *others)
+    return PaperFigure(name, caption, stems, partial(prepare, row, form, others), draw, facts)
 
 
-def prepare(row: str, form: str, more: tuple[str, ...], runs: StoredRuns) -> Data:
+def prepare(row: str, form: str, neither: dict[str, str], runs: StoredRuns) -> Data:
     """Loss by buffer, and both fits."""
     found = {row: Measured.of(runs, BY_NAME[row])}
-    for stem in more:
-        selected = runs.select(stem)
-        found[stem] = Measured(selected) if selected else None
-    curves = {name: {"loss": each.loss, "fits": each.loss_fits} for name, each in found.items() if each is not None}
-    return {"provenance": runs.provenance(), "curves": curves, "form": form}
+    for stem, name in neither.items():
+        selected = runs.select(stem, **OF_USERS)
+        found[name] = Measured(selected) if selected else None
+    curves = {name: {"loss": each.loss, "fits": each.forms} for name, each in found.items() if each is not None}
+    return {"provenance": runs.provenance(), "curves": curves, "form": form, "of_paper": row}
 
 
 def draw(data: Data) -> look.Figure:
@@ -47,15 +52,15 @@ def draw(data: Data) -> look.Figure:
     for (name, curve), shade in zip(data["curves"].items(), (BLUE, GREEN), strict=False):
         points = {buffer: point for buffer, point in curve["loss"].items() if point.value > 0}
         look.interval_bars(ax, points, points.values(), shade)
-        ax.plot([], [], "o", color=shade, label=name.replace("-", " "))
+        ax.plot([], [], "o", color=shade, label=name)
         if curve["fits"] is None or not points:
             continue
         buffers = np.geomspace(min(points), max(points), 60)
         for fit, style in ((curve["fits"].power_law, "--"), (curve["fits"].exponential, ":")):
             ax.plot(buffers, [fit.loss(buffer) for buffer in buffers], style, color=ORANGE if shade == BLUE else shade,
                     linewidth=0.8, label=FORMS[fit.form] if shade == BLUE else None)  # fmt: skip
-        low = min(point.value for point in points.values())
-        ax.set_ylim(low / 2, 1)
+    lossy = [point.value for curve in data["curves"].values() for point in curve["loss"].values() if point.value > 0]
+    ax.set_ylim(min(lossy, default=0.1) / 2, 1)
     ax.set_xlabel("buffer B (packets)")
     ax.set_ylabel("dropped share p")
     ax.legend(loc="lower left", frameon=False)
@@ -63,18 +68,27 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Which form fits, by how much, and its exponent."""
+    """The evidence for the paper's form, and both fits."""
     rows = []
     for name, curve in data["curves"].items():
         fits = curve["fits"]
         if fits is None:
-            rows.append(absent(f"{name}: too few buffers with loss"))
+            rows.append(absent(f"{name}: too few buffers with loss below the cutoff"))
             continue
-        evidence = fits.evidence_for_power_law if data["form"] == "PL" else 1 / max(fits.evidence_for_power_law, 1e-300)
-        what = f"{name}: evidence for the {data['form']}-form over the other (asked 10)"
-        rows.append(Fact(what, data["form"], None, Interval(min(evidence, 1e6), None, None, 1), "", headline=True))
+        if name == data["of_paper"]:
+            rows.append(evidence(name, fits, data["form"]))
         for fit in (fits.power_law, fits.exponential):
             unit = "" if fit.form == "PL" else "a packet"
             what = f"{name}, {fit.form}-form: b (R² {fit.r_squared:.3f}, a = {fit.a:.3g}, {fit.points} buffers)"
-            rows.append(Fact(what, "", None, Interval(fit.b, fit.b_low, fit.b_high, fit.points), unit))
+            printed = "" if name == data["of_paper"] else "neither form is good"
+            rows.append(Fact(what, printed, None, Interval(fit.b, fit.b_low, fit.b_high, 1), unit))
     return rows
+
+
+def evidence(name: str, fits: Comparison, form: str) -> Fact:
+    """The evidence ratio for a form, as a power of ten: it has no bound."""
+    ratio = math.log10(max(fits.evidence_for_power_law, 1e-300))
+    ratio = ratio if form == "PL" else -ratio
+    other = "EX" if form == "PL" else "PL"
+    what = f"{name}: evidence ratio {form} : {other}, its logarithm (accepted from 1 on)"
+    return Fact(what, form, None, exactly(ratio), "", headline=True)

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from statistics import harmonic_mean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,9 +14,11 @@ from analysis.papers.series import Series, grouped, series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.theory import loss_fits
 
+MEAN_RTTS = 5.76  # E[D]: RTTs of slow start, mean over the testbed's sizes
 FULL = 0.98  # utilization from which on a link counts as saturated
-LEAST_FITTED = 10  # packets: smaller buffers do not hold a burst of slow start
-SPREAD_CLASSES = 16  # RTTs of RTT_SPREAD (experiments/paths.py)
+LEAST_FITTED = 10  # packets: section 6.2 doubts fits below 10 to 20
+SATURATED = 0.8  # of the largest d/B of smaller buffers: below it delay no longer grows with the buffer
+OF_USERS: dict[str, Any] = {"traffic": "closed-loop"}  # keeps imported runs out, which say nothing about users
 
 
 class Row(NamedTuple):
@@ -51,7 +54,7 @@ def loss(run: StoredRun) -> float | None:
 
 
 def queueing_s(run: StoredRun) -> float | None:
-    """d: mean sojourn of forwarded packets less their own transmission. Raises InputError."""
+    """d: mean sojourn of forwarded packets minus transmission time. Raises InputError."""
     sojourn_ns, forwarded = run.summary["queue_delay_ns"]["mean"], run["arrivals"] - run["drops"]
     if sojourn_ns is None or not forwarded or run["utilization_mean"] is None:
         return None
@@ -59,10 +62,11 @@ def queueing_s(run: StoredRun) -> float | None:
 
 
 def base_rtt_s(run: StoredRun) -> float:
-    """T_o: the harmonic mean of the paths' RTTs. Raises InputError."""
-    spec = run.summary["spec"]
-    rtts_ns = [path["rtt_ns"] for path in spec.get("paths") or ()] or [spec["rtt_ns"]]
-    return harmonic_mean(rtts_ns) / 1e9
+    """T_o: the harmonic mean of the transfers' RTTs without queues, as few users have few of the paths. Raises
+    InputError.
+    """
+    rtts_ns = run.table("flows").filter("measured")["base_rtt_ns"].drop_nulls()
+    return harmonic_mean(rtts_ns.to_list()) / 1e9 if len(rtts_ns) else run["rtt_ns"] / 1e9
 
 
 def capacity(run: StoredRun) -> float:
@@ -82,7 +86,7 @@ class Measured:
     @classmethod
     def of(cls, runs: StoredRuns, row: Row) -> Measured | None:
         """None without a valid run."""
-        selected = runs.select(row.stem)
+        selected = runs.select(row.stem, needs=("utilization_mean",), **OF_USERS)
         return cls(selected) if selected else None
 
     @property
@@ -92,14 +96,24 @@ class Measured:
 
     @cached_property
     def delay_fit(self) -> loss_fits.DelayFit | None:
-        """None with too few buffers. Its cutoff bounds the fits of loss."""
-        points = {buffer: point.value for buffer, point in self.delay_s.items() if point.value > 0}
-        if len(points) < loss_fits.LEAST_POINTS:
+        """None with too few buffers. Its cutoff bounds the fits of loss: beyond it delay no longer grows with the
+        buffer (6.1).
+        """
+        points = {
+            buffer: point.value for buffer, point in self.delay_s.items() if buffer >= LEAST_FITTED and point.value > 0
+        }
+        growing, steepest = {}, 0.0
+        for buffer, delay_s in points.items():
+            steepest = max(steepest, delay_s / buffer)
+            if delay_s / buffer < SATURATED * steepest:
+                break
+            growing[buffer] = delay_s
+        if len(growing) < loss_fits.LEAST_POINTS:
             return None
-        return loss_fits.fit_delay(list(points), list(points.values()), capacity(self.runs[0]))
+        return loss_fits.fit_delay(list(growing), list(growing.values()), capacity(self.runs[0]), tolerance=math.inf)
 
     @cached_property
-    def loss_fits(self) -> loss_fits.Comparison | None:
+    def forms(self) -> loss_fits.Comparison | None:
         """Both forms, from LEAST_FITTED packets to the cutoff; None with too few buffers with loss."""
         cutoff = self.delay_fit.cutoff if self.delay_fit else np.inf
         points = {
@@ -110,5 +124,17 @@ class Measured:
             return None
         return loss_fits.compare(list(points), list(points.values()))
 
+    def predicted_cutoff(self) -> float | None:
+        """Packets of a queue in which users wait until their number fills the link (Little's law; 6.1): C d, d = (U
+        E[S] / C - think) / E[D] - T_o, over f. None without a fit.
+        """
+        if self.delay_fit is None:
+            return None
+        run = self.runs[0]
+        group = run.summary["spec"]["transfers"][0]
+        cycle_s = run["users"] * group["mean_wire_bytes"] * 8 / run["rate_bps"] - group["mean_think_ns"] / 1e9
+        return (cycle_s / MEAN_RTTS - base_rtt_s(run)) * capacity(run) / self.delay_fit.f
+
     def by_buffer(self) -> dict[int, list[StoredRun]]:
+        """The runs of each buffer."""
         return grouped(self.runs, "buffer_packets")

@@ -5,19 +5,17 @@ from __future__ import annotations
 
 from functools import partial
 
+import polars as pl
+
 from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, Data
 from analysis.papers import look
-from analysis.papers.facts import Fact, absent
+from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007 import rows as table_1
 from analysis.papers.prasad2007 import testbed, transfers
 from analysis.papers.stored_runs import StoredRuns
-from analysis.statistics import Interval
-from analysis.theory import capacity_ratio
 
 ASKED = 0.25  # of a bin's throughput from its model
-FEW_BYTES = 0.15  # bins with less of all bytes are not held against a model
-MSS_BYTES = float(transfers.PAYLOAD_BYTES)
 UNITS = 1e6
 
 
@@ -29,35 +27,22 @@ def figure(name: str, buffer_packets: int, scaled_packets: int, caption: str) ->
 
 
 def prepare(buffers: tuple[int, int], runs: StoredRuns) -> Data:
-    """Bins of the run with 3,000 users, and both models fed with its loss and RTTs."""
-    selected = [
-        run for run in runs.select(testbed.FULL_STEM)
-        if run["buffer_packets"] in buffers and run["users"] in (3000, 300)
-    ]  # fmt: skip
+    """Bins of the first repetition with 3,000 users, and both models with its loss and RTTs."""
+    chosen = (pl.col("users").is_in([3000, 300]), pl.col("buffer_packets").is_in(list(buffers)))
+    selected = runs.select(testbed.FULL_STEM, *chosen, repetition=1, **table_1.OF_USERS)
     data: Data = {"provenance": runs.provenance(), "bins": []}
     if not selected:
         return data
-    run = selected[0]
-    found = transfers.bins(transfers.finished(run))
-    loss = table_1.loss(run) or 0.0
+    loss, flows = table_1.loss(selected[0]) or 0.0, transfers.early(selected[0])
+    timeouts = int(flows["timeouts"].sum()) if flows["timeouts"].null_count() < len(flows) else None
     return data | {
-        "bins": found, "loss": loss,
-        "slow_start": [transfers.slow_start_bps(each.size_bytes, each.inverse_rtt) for each in found],
-        "small": [_small(each, loss) for each in found], "large": [_large(each, loss) for each in found],
+        "bins": transfers.bins(flows, loss), "loss": loss, "v": transfers.fitted_v(flows, loss),
+        "timeouts": timeouts, "transfers": len(flows),
     }  # fmt: skip
 
 
-def _small(each: transfers.Bin, loss: float) -> float:
-    count = transfers.segments(each.size_bytes)
-    return 8 * capacity_ratio.s_model_throughput(each.size_bytes, count, 1 / each.inverse_rtt, loss)
-
-
-def _large(each: transfers.Bin, loss: float) -> float | None:
-    return 8 * capacity_ratio.l_model_throughput(MSS_BYTES, 1 / each.inverse_rtt, loss) if loss else None
-
-
 def draw(data: Data) -> look.Figure:
-    """One panel, both axes logarithmic; bins with few bytes are hollow."""
+    """One panel, both axes logarithmic; bins that no model meets are hollow."""
     figure, axes = look.new_figure(look.PAGE_IN * 0.72, 2.8)
     ax, bins = axes[0, 0], data["bins"]
     if not bins:
@@ -66,16 +51,17 @@ def draw(data: Data) -> look.Figure:
     look.log_axis(ax.xaxis)
     look.log_axis(ax.yaxis)
     sizes = [each.size_bytes / 1e3 for each in bins]
-    for key, shade, style, text in (
-        ("slow_start", GREY, ":", "slow start alone"), ("small", BLACK, "--", "S-model"),
-        ("large", ORANGE, "-", "L-model"),
-    ):  # fmt: skip
-        values = [None if value is None else value / UNITS for value in data[key]]
-        if any(value is not None for value in values):
-            ax.plot(sizes, values, style, color=shade, linewidth=0.9, label=text)
+    for shade, style, text, values in (
+        (GREY, ":", "slow start alone", [each.slow_start_bps for each in bins]),
+        (BLACK, "--", "S-model, v = 1", [each.small_bps for each in bins]),
+        (ORANGE, "-", "L-model", [each.large_bps for each in bins]),
+    ):
+        known = [(size, value / UNITS) for size, value in zip(sizes, values, strict=True) if value is not None]
+        if known:
+            ax.plot(*zip(*known, strict=True), style, color=shade, linewidth=0.9, label=text)
     for size, each in zip(sizes, bins, strict=True):
-        few = each.bytes_share < FEW_BYTES
-        ax.plot(size, each.throughput_bps / UNITS, "o", color=BLUE, markerfacecolor="white" if few else BLUE)
+        face = BLUE if is_near(each) else "white"
+        ax.plot(size, each.throughput_bps / UNITS, "o", color=BLUE, markerfacecolor=face)
     ax.plot([], [], "o", color=BLUE, label="measured")
     ax.set_xlabel("size (kB)")
     ax.set_ylabel("mean throughput (Mb/s)")
@@ -83,20 +69,36 @@ def draw(data: Data) -> look.Figure:
     return figure
 
 
+def nearer(each: transfers.Bin) -> tuple[str, float]:
+    """The model that is nearer to a bin, and its throughput."""
+    models = [("S-model", each.small_bps)]
+    models += [("L-model", each.large_bps)] if each.large_bps is not None else []
+    return min(models, key=lambda pair: abs(pair[1] - each.throughput_bps))
+
+
+def is_near(each: transfers.Bin) -> bool:
+    """Whether a model is as near to a bin as asked."""
+    return abs(each.throughput_bps / nearer(each)[1] - 1) <= ASKED
+
+
 def facts(data: Data) -> list[Fact]:
-    """Loss; each bin beside the model that is nearer."""
+    """Loss, v and timeouts; the bytes of bins that no model meets; each bin beside the model that is nearer."""
     if not data["bins"]:
         return [absent("no valid run")]
-    rows = [Fact("dropped share", "", None, Interval(data["loss"], None, None, 1), "")]
-    for each, small, large in zip(data["bins"], data["small"], data["large"], strict=True):
-        name, model = min(
-            ((name, value) for name, value in (("S-model", small), ("L-model", large)) if value is not None),
-            key=lambda pair: abs(pair[1] - each.throughput_bps),
-        )
+    far = sum(each.bytes_share for each in data["bins"] if not is_near(each))
+    rows = [
+        Fact("dropped share", "", None, exactly(data["loss"]), ""),
+        Fact("bytes of bins farther than 25 % from both models", "below 0.15", None, exactly(far), "of all"),
+    ]
+    if data["v"] is not None:
+        rows.append(Fact("S-model, fitted: RTTs that a lost packet costs, v", "1", None, exactly(data["v"]), ""))
+    if data["timeouts"] is not None:
+        rows.append(Fact("timeouts", "", None, exactly(data["timeouts"] / data["transfers"]), "a transfer"))
+    for each in data["bins"]:
+        name, model = nearer(each)
         what = (
             f"{each.size_bytes / 1e3:.3g} kB ({each.transfers} transfers, {100 * each.bytes_share:.2g} % of bytes): "
             f"mean throughput, beside the {name}"
         )
-        measured = Interval(each.throughput_bps / UNITS, None, None, 1)
-        rows.append(Fact(what, "", model / UNITS, measured, "Mb/s"))
+        rows.append(Fact(what, "", model / UNITS, exactly(each.throughput_bps / UNITS), "Mb/s"))
     return rows

@@ -11,13 +11,14 @@ from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007 import transfers
 from analysis.papers.prasad2007.best_buffer_figure import SMALL
-from analysis.papers.prasad2007.rows import FULL, ROWS, STEMS, Measured, Row
+from analysis.papers.prasad2007.loss_figure import evidence
+from analysis.papers.prasad2007.rows import FULL, OF_USERS, ROWS, STEMS, Measured, Row
 from analysis.papers.prasad2007.throughput_figure import best
 from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval
 
 CAPTION = (
-    "links and users of Table 1: utilization with the largest buffer and think times of 0.2 s and 1 s, which form of "
+    "links and users of Table 1: utilization with the largest buffer, with our think times and with 1 s; which form of "
     "loss fits, f of the delay, and the buffers with the fastest transfers."
 )
 ONE_SECOND = "one-second"
@@ -27,7 +28,8 @@ HEADS = ("N/U/Γ", "used", "used (1 s)", "form", "b", "R²", "f", "best, S", "be
 def prepare(runs: StoredRuns) -> Data:
     """A row of numbers for each row that has runs."""
     slow = {
-        (run["users"], run["rate_bps"], run["access_links"]): run["utilization_mean"] for run in runs.select(ONE_SECOND)
+        (run["users"], run["rate_bps"], run["access_links"]): run["utilization_mean"]
+        for run in runs.select(ONE_SECOND, repetition=1, **OF_USERS)
     }
     rows: dict[str, dict[str, Any]] = {}
     for row in ROWS:
@@ -44,10 +46,12 @@ def _numbers(row: Row, measured: Measured) -> dict[str, Any]:
     by_buffer = measured.by_buffer()
     tops: dict[str, Interval | None] = {}
     for name, sizes in (("S", SMALL), ("L", transfers.LARGE)):
-        points = {buffer: transfers.median_bps(of, sizes) for buffer, of in by_buffer.items()}
+        points = {buffer: transfers.mean_bps(of, sizes) for buffer, of in by_buffer.items()}
         tops[name] = best({buffer: point for buffer, point in points.items() if point is not None})
     return {
-        "gamma": row.gamma, "used": measured.used[max(measured.used)], "fits": measured.loss_fits,
+        "think_s": measured.runs[0].summary["spec"]["transfers"][0]["mean_think_ns"] / 1e9,
+        "gamma": row.gamma, "used": measured.used[max(measured.used)],
+        "fits": measured.forms,
         "delay": measured.delay_fit, "best": tops,
     }  # fmt: skip
 
@@ -80,20 +84,17 @@ def _cells(name: str, row: dict[str, Any]) -> list[str]:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Utilization, which the paper has as always full; the form of loss of each ratio."""
+    """Utilization: the paper calls every link saturated. Then the form of loss of each ratio."""
     rows = []
     for name, row in data["rows"].items():
-        what = f"{name}: utilization with the largest buffer, think times of 0.2 s (full: {FULL:g})"
+        think = f"think times of {row['think_s']:g} s"
+        what = f"{name}: utilization with the largest buffer, {think} (saturated: {FULL:g} or more)"
         rows.append(Fact(what, "saturated", None, row["used"], ""))
         if row["used_one_second"] is not None:
             used = exactly(row["used_one_second"])
             rows.append(Fact(f"{name}: the same, think times of 1 s", "saturated", None, used, ""))
         if row["fits"]:
-            expected = "PL" if row["gamma"] < 1 else "EX"
-            evidence = row["fits"].evidence_for_power_law
-            ratio = evidence if expected == "PL" else 1 / max(evidence, 1e-300)
-            what = f"{name}: evidence for the {expected}-form over the other (asked 10)"
-            rows.append(Fact(what, expected, None, Interval(min(ratio, 1e6), None, None, 1), "", headline=True))
+            rows.append(evidence(name, row["fits"], "PL" if row["gamma"] < 1 else "EX"))
     return rows
 
 

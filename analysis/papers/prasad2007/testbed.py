@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from analysis.figures.common import BLUE, GREEN, ORANGE
-from analysis.papers.stored_runs import StoredRun
 
 STEM, FULL_STEM = "testbed", "full-scale"
 SCALE = 10  # rates, users and buffers of the testbed over those of most of our runs
@@ -17,11 +16,6 @@ PACKET_BYTES = 1500
 def name(users: int) -> str:
     """The paper's name of a tenth of its users."""
     return f"U{PRINTED_USERS.get(users, users * SCALE)}"
-
-
-def full(runs: list[StoredRun]) -> list[StoredRun]:
-    """The runs at the testbed's own rate; short versions have none."""
-    return [run for run in runs if run["rate_bps"] == FULL_BPS]
 
 
 def buffer_kb(packets: float) -> float:

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
+
+import polars as pl
 
 from analysis.figures.common import BLUE, ORANGE, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, absent
 from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007 import testbed, transfers
+from analysis.papers.prasad2007.rows import OF_USERS
 from analysis.papers.series import Series, grouped
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval
@@ -27,7 +31,9 @@ def figure(name: str, users: tuple[int, ...], caption: str) -> PaperFigure:
 
 def prepare(users: tuple[int, ...], runs: StoredRuns) -> Data:
     """By users and class: throughput by buffer, scaled and at full scale."""
-    scaled, full = runs.select(testbed.STEM), testbed.full(runs.select(testbed.FULL_STEM))
+    scaled = runs.select(testbed.STEM, pl.col("users").is_in(list(users)), **OF_USERS)
+    at_full = pl.col("users").is_in([number * testbed.SCALE for number in users])
+    full = runs.select(testbed.FULL_STEM, at_full, rate_bps=testbed.FULL_BPS, **OF_USERS)
     return {
         "provenance": runs.provenance(),
         "panels": {number: _classes([run for run in scaled if run["users"] == number]) for number in users},
@@ -44,13 +50,21 @@ def _classes(runs: list[StoredRun]) -> dict[str, Series]:
 
 
 def best(points: Series) -> Interval | None:
-    """The buffer with the largest throughput; its interval has all buffers that are within FLAT of it."""
+    """The buffer with the largest throughput, and the neighbouring buffers that are within FLAT of it. An end at the
+    smallest or largest measured buffer is open: 0 or infinity.
+    """
     if not points:
         return None
-    most = max(points.values(), key=lambda point: point.value)
-    flat = [buffer for buffer, point in points.items() if point.value >= (1 - FLAT) * most.value]
-    top = next(buffer for buffer, point in points.items() if point is most)
-    return Interval(top, min(flat), max(flat), most.runs)
+    buffers = list(points)
+    top = max(range(len(buffers)), key=lambda at: points[buffers[at]].value)
+    least = (1 - FLAT) * points[buffers[top]].value
+    low = high = top
+    while low > 0 and points[buffers[low - 1]].value >= least:
+        low -= 1
+    while high < len(buffers) - 1 and points[buffers[high + 1]].value >= least:
+        high += 1
+    ends = (0.0 if low == 0 else buffers[low], math.inf if high == len(buffers) - 1 else buffers[high])
+    return Interval(buffers[top], *ends, points[buffers[top]].runs)
 
 
 def draw(data: Data) -> look.Figure:
@@ -78,7 +92,7 @@ def draw(data: Data) -> look.Figure:
             )  # fmt: skip
         ax.set_xlabel("buffer at a tenth of the scale (packets)")
     axes[0, 0].set_ylabel("median throughput (Mb/s)")
-    axes[0, -1].legend(loc="upper left", frameon=False)
+    look.legend(axes[0, -1], loc="upper left")
     return figure
 
 
@@ -93,7 +107,8 @@ def facts(data: Data) -> list[Fact]:
                 rows.append(absent(f"{who}: no transfer"))
                 continue
             what = f"{who}: best buffer (interval: within {100 * FLAT:.0f} % of the largest throughput)"
-            rows.append(Fact(what, "", None, top, "packets", headline=users == 300))
+            at_scale = top.scaled(testbed.SCALE)
+            rows.append(Fact(what, "", None, at_scale, "packets at full scale", headline=users == 300))
             most = points[int(top.value)].value
             fall = points[max(points)].scaled(1 / most)
             rows.append(Fact(f"{who}: throughput with the largest buffer", "", None, fall, "of the largest"))

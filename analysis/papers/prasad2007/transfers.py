@@ -11,7 +11,7 @@ import polars as pl
 
 from analysis.papers.stored_runs import StoredRun
 from analysis.statistics import Interval, mean_interval
-from analysis.theory.capacity_ratio import slow_start_rtts
+from analysis.theory import capacity_ratio
 
 PAYLOAD_BYTES = 1448
 SMALL, LARGE = (45_000, 50_000), (1_000_000, 2**63 - 1)  # bytes, of Figures 4 and 5
@@ -19,12 +19,21 @@ BINS_A_DECADE = 4
 LEAST_IN_BIN = 3
 
 
-def finished(run: StoredRun) -> pl.DataFrame:
-    """Finished transfers that began in the measurement window, with `throughput_bps`. Raises InputError."""
-    took = (pl.col("ended_mono_ns") - pl.col("syn_mono_ns")).alias("took_ns")
-    flows = run.table("flows").filter("measured", pl.col("end") == "finished")
-    flows = flows.with_columns(took, pl.col("size_bytes").cast(pl.Int64)).filter(pl.col("took_ns") > 0)
-    return flows.with_columns(throughput_bps=8e9 * pl.col("size_bytes") / pl.col("took_ns"))
+EARLY = 0.7  # of the measurement window: transfers that began later are left out, ended or not
+
+
+def early(run: StoredRun) -> pl.DataFrame:
+    """Transfers that began early in the measurement window, with `throughput_bps`: of those that have not ended with
+    it, what was acknowledged until then. Leaving these out would leave out slow ones. Raises InputError.
+    """
+    start, end = run.summary["measurement_window_mono_ns"]
+    flows = run.table("flows").filter("measured", pl.col("syn_mono_ns") < start + int(EARLY * (end - start)))
+    is_done = pl.col("end") == "finished"
+    took = pl.when(is_done).then(pl.col("ended_mono_ns")).otherwise(end) - pl.col("syn_mono_ns")
+    sent = pl.when(is_done).then(pl.col("size_bytes")).otherwise(pl.col("acked_bytes"))
+    flows = flows.with_columns(took_ns=took, size_bytes=pl.col("size_bytes").cast(pl.Int64), sent_bytes=sent)
+    flows = flows.filter(pl.col("took_ns") > 0, pl.col("size_bytes").is_not_null())
+    return flows.with_columns(throughput_bps=8e9 * pl.col("sent_bytes") / pl.col("took_ns"))
 
 
 def of_sizes(flows: pl.DataFrame, sizes: tuple[int, int]) -> pl.DataFrame:
@@ -34,48 +43,72 @@ def of_sizes(flows: pl.DataFrame, sizes: tuple[int, int]) -> pl.DataFrame:
 
 def median_bps(runs: Iterable[StoredRun], sizes: tuple[int, int]) -> Interval | None:
     """Median throughput of transfers of such sizes: the mean over runs of each run's median."""
-    medians = (of_sizes(finished(run), sizes)["throughput_bps"].median() for run in runs)
-    return mean_interval(float(value) for value in medians if isinstance(value, float))
+    medians = (of_sizes(early(run), sizes)["throughput_bps"].median() for run in runs)
+    return mean_interval(value for value in medians if isinstance(value, float))
+
+
+def mean_bps(runs: Iterable[StoredRun], sizes: tuple[int, int]) -> Interval | None:
+    """Mean throughput of transfers of such sizes, as the paper's models have it."""
+    means = (of_sizes(early(run), sizes)["throughput_bps"].mean() for run in runs)
+    return mean_interval(value for value in means if isinstance(value, float))
 
 
 class Bin(NamedTuple):
-    """Transfers of similar sizes. `bytes_share` is theirs of all bytes."""
+    """Transfers of similar sizes, means over them. Models are evaluated for each transfer, with its own size and its
+    smoothed RTT at the end.
+    """
 
-    size_bytes: float  # mean
-    throughput_bps: float  # mean
+    size_bytes: float
+    throughput_bps: float
     transfers: int
-    bytes_share: float
-    inverse_rtt: float  # mean of 1/T over the transfers, 1/s; T is a transfer's smoothed RTT at its end
-    loss: float  # dropped share of the transfers' packets
+    bytes_share: float  # of all bytes
+    slow_start_bps: float
+    small_bps: float  # S-model with v = 1
+    large_bps: float | None  # L-model; None without loss
 
 
-def bins(flows: pl.DataFrame) -> list[Bin]:
-    """Mean throughput by size, in logarithmic bins."""
-    total = flows["size_bytes"].sum()
-    edges = np.floor(np.log10(flows["size_bytes"].to_numpy()) * BINS_A_DECADE).astype(np.int64)
-    found = (
-        flows.with_columns(bin=pl.Series(edges))
-        .group_by("bin")
-        .agg(
-            pl.col("size_bytes").mean().alias("size"), pl.col("throughput_bps").mean().alias("bps"),
-            pl.len().alias("transfers"), (pl.col("size_bytes").sum() / total).alias("share"),
-            (1e6 / pl.col("srtt_us")).mean().alias("inverse_rtt"),
-            (pl.col("drops").sum() / pl.col("packets").sum()).alias("loss"),
-        )
-        .sort("bin")
-        .filter(pl.col("transfers") >= LEAST_IN_BIN)
-    )  # fmt: skip
-    return [
-        Bin(row["size"], row["bps"], row["transfers"], row["share"], row["inverse_rtt"], row["loss"])
-        for row in found.iter_rows(named=True)
-    ]
+def segments(size_bytes: np.ndarray) -> np.ndarray:
+    """Full segments of each transfer."""
+    return np.maximum(-(-size_bytes // PAYLOAD_BYTES), 1).astype(np.int64)
 
 
-def segments(size_bytes: float) -> int:
-    """Full segments of a transfer."""
-    return max(int(-(-size_bytes // PAYLOAD_BYTES)), 1)
+def slow_start_rtts(count: np.ndarray) -> np.ndarray:
+    """D of so many segments each (section 4)."""
+    return np.array([capacity_ratio.slow_start_rtts(int(each)) for each in count])
 
 
-def slow_start_bps(size_bytes: float, inverse_rtt: float) -> float:
-    """Throughput without loss: D RTTs (section 4)."""
-    return 8 * size_bytes * inverse_rtt / slow_start_rtts(segments(size_bytes))
+def bins(flows: pl.DataFrame, loss: float) -> list[Bin]:
+    """Transfers in logarithmic bins of size; `loss` is p of all packets."""
+    flows = flows.filter(pl.col("srtt_us").is_not_null())
+    sizes = flows["size_bytes"].to_numpy().astype(np.float64)
+    rtts_s = flows["srtt_us"].to_numpy() / 1e6
+    count = segments(sizes)
+    rtts = slow_start_rtts(count)
+    large = 8 * capacity_ratio.L_MODEL_K * PAYLOAD_BYTES / (rtts_s * np.sqrt(loss)) if loss else None
+    values = {
+        "size": sizes, "bps": flows["throughput_bps"].to_numpy(), "slow_start": 8 * sizes / (rtts_s * rtts),
+        "small": 8 * sizes / (rtts_s * (rtts + capacity_ratio.S_MODEL_V * loss * count)),
+    }  # fmt: skip
+    numbers = np.floor(np.log10(sizes) * BINS_A_DECADE)
+    result = []
+    for number in np.unique(numbers):
+        mine = numbers == number
+        if mine.sum() >= LEAST_IN_BIN:
+            means = {name: float(of[mine].mean()) for name, of in values.items()}
+            result.append(
+                Bin(
+                    means["size"], means["bps"], int(mine.sum()), float(sizes[mine].sum() / sizes.sum()),
+                    means["slow_start"], means["small"], None if large is None else float(large[mine].mean()),
+                )
+            )  # fmt: skip
+    return result
+
+
+def fitted_v(flows: pl.DataFrame, loss: float) -> float | None:
+    """v of the S-model: RTTs that a lost packet costs, over all transfers below 1 MB; None without loss."""
+    small = flows.filter(pl.col("srtt_us").is_not_null(), pl.col("size_bytes") < LARGE[0], pl.col("end") == "finished")
+    if not loss or not len(small):
+        return None
+    count = segments(small["size_bytes"].to_numpy().astype(np.float64))
+    took_rtts = (small["took_ns"] / 1e3 / small["srtt_us"]).to_numpy()
+    return float((took_rtts - slow_start_rtts(count)).sum() / (loss * count.sum()))
