@@ -106,4 +106,6 @@ def test_changes__name_what_differs_from_the_sets_values() -> None:
     assert (
         factors.changes({**spec, "offloads": {**spec["offloads"], "coalesce_us": 70}}) == "received frames wait 70 µs"
     )
+    interleaved = {**spec, "offloads": {**spec["offloads"], "nic_rate_bps": 10**12}, "access_bps": 20 * 10**9}
+    assert factors.changes(interleaved) == "NIC of 1 Tb/s; each flow sends at 20 Gb/s beside the others"
     assert factors.changes({key: value for key, value in spec.items() if key != "offloads"}) == factors.SINGLE_SEGMENTS

@@ -33,6 +33,7 @@ PROPERTIES: tuple[tuple[tuple[str, ...], Any, str, Callable[[Any], str]], ...] =
     (("drop_cost_permille",), 280, "a drop takes {} ‰ of a packet time", str),
     (("delay",), "tc", "delay in the links", str),
     (("offloads", "nic_rate_bps"), 20 * 10**9, "NIC of {}", lambda rate_bps: si(rate_bps, "b/s")),
+    (("access_bps",), None, "each flow sends at {} beside the others", lambda rate_bps: si(rate_bps, "b/s")),
     (("offloads", "coalesce_us"), 125, "received frames wait {}", lambda us: si(us / 1e6, "s")),
     (("tcp", "comp_sack_slack_ns"), 0, "SACK timer's slack {}", lambda ns: si(ns / 1e9, "s")),
     (("warmup_ns",), 333_600_000, "warm-up of {}", lambda ns: si(ns / 1e9, "s")),
