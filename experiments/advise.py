@@ -9,13 +9,15 @@ share of the BDP is LEAST_WINDOW packets, then rate and number of flows fall tog
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.advise import command, parameters
 from analysis.advise.parameters import KEYS, Question
 from lib.errors import BadValue, SpecError
+
+if TYPE_CHECKING:
+    from analysis.advise.brief import Measurement
 
 __all__ = ["KEYS", "run"]
 
@@ -107,8 +109,8 @@ def _rtts(window: float) -> tuple[int, int]:
     return 100 + math.ceil(2 * window), max(200, math.ceil(4 * window))
 
 
-def measure(question: Question, results: str) -> Sequence[str]:
-    """Searches, and returns the lines about the result. Raises SpecError, RunError, Interrupted."""
+def measure(question: Question, results: str) -> Measurement:
+    """Searches for the least buffer of the link, or of a scaled one. Raises SpecError, RunError, Interrupted."""
     import polars
 
     from experiments import host
@@ -144,9 +146,9 @@ def measure(question: Question, results: str) -> Sequence[str]:
     return answer(question, share, row)
 
 
-def answer(question: Question, share: Scaled, row: dict[str, Any]) -> list[str]:
-    """The lines about a search's row of least_buffer.parquet."""
-    from analysis.advise import brief
+def answer(question: Question, share: Scaled, row: dict[str, Any]) -> Measurement:
+    """What follows from a search's row of least_buffer.parquet."""
+    from analysis.advise.brief import Measurement
     from analysis.amounts import si
     from lib import units
 
@@ -154,25 +156,21 @@ def answer(question: Question, share: Scaled, row: dict[str, Any]) -> list[str]:
     low, high, runs = row["low_packets"], row["high_packets"], row["runs"]
     what = f"utilization of any 10 RTTs {100 * link.utilization:g} % or more"
     if high is None:
-        return [
-            f"Measured: even {low} packets ({low / share.bdp:.3g} BDP) were not enough for {what} in {runs} runs: "
-            "ask for a lower UTIL."
-        ]
+        text = f"Measured: even {low} packets ({low / share.bdp:.3g} BDP) were not enough for {what} in {runs} runs: "
+        return Measurement([f"{text}ask for a lower UTIL."], None, False)
     note = f" ({row['note']})" if row["note"] else ""
     span = f"more than {low} and at most {high}" if low else f"at most {high}"
     size = f"{share.flows} {link.cc} flows at {si(share.rate_bps, 'b/s')}, RTT {units.show(link.rtt_ns, 'time')}"
     if (share.rate_bps, share.flows) == (link.rate_bps, link.flows):
-        carried = [f"Measured on your link, not scaled: {span} packets keep {what} ({runs} runs of one seed){note}."]
-        packets = high
-    else:
-        packets = max(high, math.ceil(high / share.bdp * math.sqrt(share.flows / link.flows) * link.bdp))
-        fewer = "" if share.flows == link.flows else f" x sqrt({share.flows}/{link.flows}), by the square root rule"
-        carried = [
-            f"Measured, scaled to {size} (a window of {share.window:.3g} packets a flow; yours: "
-            f"{link.fair_window:.3g}): {span} packets, {high / share.bdp:.3g} BDP, keep {what} "
-            f"({runs} runs of one seed){note}.",
-            f"Carried over to your link: {high / share.bdp:.3g} BDP{fewer} = {packets} packets. Only a run of your "
-            "link itself would be a measurement.",
-        ]
-    delay_ms = 1e3 * link.time_s(packets)
-    return [*carried, f"Take {brief.pasteable(link, packets)}: it adds up to {delay_ms:.4g} ms of delay."]
+        text = f"Measured on your link, not scaled: {span} packets keep {what} ({runs} runs of one seed){note}."
+        return Measurement([text], high, False)
+    packets = max(high, math.ceil(high / share.bdp * math.sqrt(share.flows / link.flows) * link.bdp))
+    fewer = "" if share.flows == link.flows else f" x sqrt({share.flows}/{link.flows}), by the square root rule"
+    carried = [
+        f"Measured, scaled to {size} (a window of {share.window:.3g} packets a flow; yours: "
+        f"{link.fair_window:.3g}): {span} packets, {high / share.bdp:.3g} BDP, keep {what} "
+        f"({runs} runs of one seed){note}.",
+        f"Carried over to your link: {high / share.bdp:.3g} BDP{fewer} = {packets} packets. Only a run of your "
+        "link itself would be a measurement.",
+    ]
+    return Measurement(carried, packets, True)

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import sys
 
+THIN_SPACE = "\u2009"  # between thousands; Python calls no space but " " printable
+
 
 def printable(line: str) -> str:
     """Escapes control characters: text from a file or command line must not control the terminal."""
+    line = line.replace(THIN_SPACE, " ")
     return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.advise import parameters
 from analysis.advise.parameters import FORMS, Question
@@ -13,12 +13,15 @@ from lib import units
 from lib.errors import BadValue, SpecError
 from lib.terminal import complain, say
 
-Measure = Callable[[Question], Sequence[str]]
+if TYPE_CHECKING:
+    from analysis.advise.brief import Measurement
+
+Measure = Callable[[Question], "Measurement"]
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def run(given: dict[str, Any], errors: list[BadValue], measure: Measure | None = None) -> int:
-    """Prints the advice; returns the exit status. `measure` gives the lines of a measurement. Raises SpecError."""
+    """Prints the advice; returns the exit status. `measure` makes a measurement. Raises SpecError."""
     as_json, form = given.pop("json", "0") == "1", given.pop("advise", FORMS[0])
     if form not in FORMS:
         errors.append(BadValue("ADVISE", form, f"is not known; allowed: {', '.join(FORMS)}"))
@@ -33,7 +36,7 @@ def run(given: dict[str, Any], errors: list[BadValue], measure: Measure | None =
     for line in units.notes(given):
         complain(line)
     try:
-        _answer(question, directory, as_json, form == "full", measure(question) if measure else ())
+        _answer(question, directory, as_json, form == "full", measure(question) if measure else None)
     except SystemExit:  # raised by rich if the reader of stdout has ended
         raise BrokenPipeError from None
     return 0
@@ -47,7 +50,7 @@ def _more_errors(given: dict[str, object]) -> list[BadValue]:
     return []
 
 
-def _answer(question: Question, directory: Path, as_json: bool, full: bool, measured: Sequence[str]) -> None:
+def _answer(question: Question, directory: Path, as_json: bool, full: bool, measured: Measurement | None) -> None:
     from analysis.advise import brief, evidence, judge, rules, show
 
     runs = evidence.load(directory)

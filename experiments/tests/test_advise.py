@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from analysis.advise import parameters
+from analysis.advise import brief, parameters
+from analysis.advise.evidence import Evidence
 from bufferscope.__main__ import main
 from experiments import advise
 from experiments.advise import LEAST_WINDOW, MOST_PACKETS, Scaled, scaled
@@ -62,15 +63,30 @@ def row(low: int | None, high: int | None, note: str = "") -> dict[str, Any]:
 def test_answer__says_whether_and_how_the_link_was_scaled() -> None:
     share, asked = scale_of(rate="200mbit", rtt="10ms", flows="16")
     said = advise.answer(asked, share, row(40, 50))
-    assert said[0].startswith("Measured on your link, not scaled: more than 40 and at most 50 packets keep ")
-    assert said[1].startswith("Take BUF=50p (or 75700b, or ")
+    assert said.lines[0].startswith("Measured on your link, not scaled: more than 40 and at most 50 packets keep ")
+    assert (said.packets, said.carried_over) == (50, False)
     share, asked = scale_of(rate="10gbit", rtt="40ms", flows="500")
     said = advise.answer(asked, share, row(100, 156, "not finished"))
-    assert said[0].startswith("Measured, scaled to 156 cubic flows at 479.9 Mb/s, RTT 40ms (a window of 10 packets")
-    assert "(not finished)" in said[0]
-    assert "0.1 BDP x sqrt(156/500), by the square root rule = 1816 packets" in said[1]
-    assert "BUF=1816p" in said[2]
-    assert "even 100 packets" in advise.answer(asked, share, row(100, None))[0]
+    assert said.lines[0].startswith(
+        "Measured, scaled to 156 cubic flows at 479.9 Mb/s, RTT 40ms (a window of 10 packets"
+    )
+    assert "(not finished)" in said.lines[0]
+    assert "0.1 BDP x sqrt(156/500), by the square root rule = 1816 packets" in said.lines[1]
+    assert (said.packets, said.carried_over) == (1816, True)
+    none = advise.answer(asked, share, row(100, None))
+    assert "even 100 packets" in none.lines[0]
+    assert none.packets is None
+
+
+def test_taken__is_no_less_than_the_rule_unless_the_link_itself_was_measured() -> None:
+    link = question(rate="10gbit", rtt="40ms", flows="500").link
+    runs = Evidence([], 0, [], [])
+    by_rule = brief.start(link, []).packets
+    for packets, carried_over, taken in ((478, True, by_rule), (2 * by_rule, True, 2 * by_rule), (478, False, 478)):
+        said = brief.lines(link, runs, brief.Measurement(["Measured."], packets, carried_over))
+        assert said[1].startswith(f"Take BUF={taken}p (or "), said
+        assert ("478p is not measured on your link" in said[1]) == (carried_over and packets == 478)
+        assert (f"BUF={packets}p (it announces its time)" in said[5]) == carried_over
 
 
 @pytest.mark.long
