@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,7 @@ PROPERTIES: tuple[tuple[tuple[str, ...], Any, str, Callable[[Any], str]], ...] =
     (("tcp", "comp_sack_slack_ns"), 0, "SACK timer's slack {}", lambda ns: si(ns / 1e9, "s")),
     (("warmup_ns",), 333_600_000, "warm-up of {}", lambda ns: si(ns / 1e9, "s")),
 )
+LABEL_LETTERS = 28  # of a line
 SINGLE_SEGMENTS = "single segments (no offloads)"
 
 
@@ -99,7 +101,9 @@ def _shift(group: dict[str, dict[str, Interval]], change: str, which: str) -> fl
 def draw(data: Data) -> look.Figure:
     """A panel for each percentile, a line for each change."""
     names = data["changes"][1:]
-    figure, axes = look.new_figure(look.PAGE_IN, 0.9 + 0.24 * max(len(names), 4), 1, len(PERCENTILES), sharey=True)
+    labels = [textwrap.fill(name, LABEL_LETTERS) for name in names]
+    lines = sum(label.count("\n") + 1 for label in labels)
+    figure, axes = look.new_figure(look.PAGE_IN, 0.9 + 0.2 * max(lines, 5), 1, len(PERCENTILES), sharey=True)
     if not names:
         for ax in axes.flat:
             look.absent(ax, "no valid run")
@@ -117,7 +121,7 @@ def draw(data: Data) -> look.Figure:
                             markerfacecolor=shade if flows > 1 else "white", markeredgewidth=0.6)  # fmt: skip
         ax.set_title(PERCENTILES[which], loc="left", pad=3)
         ax.set_xlabel("moved by (BDP)")
-    axes[0, 0].set_yticks(np.arange(len(names)), names)
+    axes[0, 0].set_yticks(np.arange(len(names)), labels)
     axes[0, 0].set_ylim(len(names) - 0.5, -0.5)
     look.legend_right(axes[0, -1], dict.fromkeys(dict.fromkeys(cc for cc, _ in keys), ""), [])
     return figure
