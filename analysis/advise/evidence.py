@@ -23,7 +23,9 @@ MEASURED = ("utilization_mean", "utilization_p01", "queue_nonempty_fraction", "d
 COLUMNS = (
     "valid", "cc", "flows", "traffic", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets", *MEASURED,
 )  # fmt: skip
-ALSO = ("clock", "seed", "repetition")  # optional columns, which identify a run that several sweeps made
+# Optional columns: those that identify a run that several sweeps made, and those of senders unlike the rules'.
+HELD_BACK = ("window_packets", "access_bps")
+ALSO = ("clock", "seed", "repetition", "pacing", *HELD_BACK)
 
 
 class StoredRun(NamedTuple):
@@ -88,7 +90,9 @@ def load(directory: Path) -> Evidence:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Summaries and tables, without tables derived from a summary: those beside it, and the index above it."""
+    """Summaries and tables, without tables derived from a summary (those beside it, and the index above it) and
+    without the numbers of a figure, which lie beside its picture.
+    """
     files = sorted(path for path in directory.rglob("*") if path.name == SUMMARY or path.suffix in TABLES)
     repetitions = {path.parent for path in files if path.name == SUMMARY}
     above = {parent for repetition in repetitions for parent in repetition.parents}
@@ -97,7 +101,10 @@ def _files(directory: Path) -> list[Path]:
         for path in files
         if path.name == SUMMARY
         or not (
-            path.parent in repetitions or path.stem in OTHER_TABLES or (path.name == INDEX and path.parent in above)
+            path.parent in repetitions
+            or path.stem in OTHER_TABLES
+            or path.with_suffix(".png").exists()
+            or (path.name == INDEX and path.parent in above)
         )
     ]
 
@@ -116,6 +123,8 @@ def _run(row: Mapping[str, Any]) -> StoredRun | None:
     usable = all((number := _number(value)) is not None and number > 0 for value in numbers)
     cc = row["cc"] if isinstance(row["cc"], str) else ""
     long_flows = row["traffic"] == "long" and row["mode"] == "tail-drop"
+    if row.get("pacing") not in (None, "", "off") or any(_number(row.get(name)) for name in HELD_BACK):
+        return None  # the rules are about senders that only their congestion control holds back
     if row["valid"] is not True or not long_flows or not usable or not cc or "," in cc:
         return None
     return StoredRun(

@@ -221,6 +221,8 @@ def _setting_text(sweep: Stored, key: str, value: Any) -> str:
     if key in sweep.parameters:
         return text
     units = {"flows": count(value, "flow") if isinstance(value, int) else text, "buf": f"buffer {text} packets"}
+    if text.replace("_", " ").startswith(_label(key)):
+        return text
     return units.get(key, text if key in ("cc", "mode", "traffic", "rate") else f"{_label(key)} {text}")
 
 

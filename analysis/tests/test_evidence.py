@@ -69,7 +69,7 @@ def test_rule__is_not_supported_by_far_more_buffer_or_by_less(tmp_path):
     [
         {"valid": False}, {"cc": "cubic"}, {"flows": 1}, {"traffic": "open-loop"}, {"mode": "ecn"}, {"cc": None},
         {"queue_nonempty_fraction": None}, {"flows": 0}, {"buffer_packets": None}, {"delta": None},
-        {"flows_losing_per_rtt": None},
+        {"flows_losing_per_rtt": None}, {"pacing": "exact"}, {"window_packets": 32}, {"access_bps": 5_000_000},
     ],
 )  # fmt: skip
 def test_runs__that_say_nothing_of_a_rule_do_not_count(tmp_path, change):
@@ -282,6 +282,14 @@ def test_unreadable_files__are_reported_and_the_others_count(tmp_path, capsys):
     document = json.loads(capsys.readouterr().out)
     assert document["evidence"]["runs"] == 1
     assert {rule["key"]: rule["measured"] for rule in document["rules"]}["theorem-6"]["verdict"] == "supported"
+
+
+def test_numbers_of_a_figure__are_no_table_of_runs(tmp_path):
+    table(tmp_path, {})
+    (tmp_path / "figure_01.csv").write_text("what,paper\n1,2\n")
+    (tmp_path / "figure_01.png").touch()
+    loaded = evidence.load(tmp_path)
+    assert (len(loaded.runs), loaded.problems) == (1, [])
 
 
 def test_no_directory__is_no_evidence(tmp_path):
