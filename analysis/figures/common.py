@@ -245,6 +245,16 @@ def level(ax: Axes, y: float, text: str, color: str = BLACK, style: str = "--", 
     )  # fmt: skip
 
 
+def log_axis(axis: XAxis | YAxis) -> None:
+    """Ticks at 1, 2 and 5 times powers of ten, written in full: a logarithmic axis of few decades."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
 def in_unit(axis: XAxis | YAxis, facts: Data) -> None:
     """Ticks in the user's unit on an axis in packets whose limits are set."""
     from matplotlib.ticker import MaxNLocator

@@ -11,12 +11,12 @@ import numpy as np
 
 from analysis.figures import algorithms
 from analysis.figures.common import GREY, Data, plain, tidy
+from analysis.figures.common import log_axis as log_axis
 from analysis.statistics import Interval
 
 if TYPE_CHECKING:  # figures annotate with look.Figure and look.Axes: matplotlib is loaded only where it draws
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
 
 COLUMN_IN, PAGE_IN = 3.5, 7.1  # widths of a column and of a page of a journal
@@ -76,16 +76,6 @@ def log2_axis(ax: Axes, values: Sequence[float], margin: float) -> None:
     ax.set_xlim(values[0] / margin, values[-1] * margin)
     ax.set_xticks(values, [str(value) for value in values])
     ax.minorticks_off()
-
-
-def log_axis(axis: XAxis | YAxis) -> None:
-    """Ticks at 1, 2 and 5 times powers of ten, written in full: a logarithmic axis of few decades."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter(NullFormatter())
 
 
 def legend(ax: Axes, **where: Any) -> None:

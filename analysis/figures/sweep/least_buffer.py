@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from analysis.figures import algorithms
-from analysis.figures.common import DISTINCT, GREY, Data
+from analysis.figures.common import DISTINCT, GREY, Data, log_axis
 from analysis.figures.sweep import common
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def draw(data: Data) -> Figure:
     """One logarithmic axis, since rules are powers of n."""
     figure, axes = common.new_figure(data, 1, 4.2)
     ax = axes[0, 0]
-    ax.set_yscale("log")
+    log_axis(ax.yaxis)
     for number, (line, points) in enumerate(data["lines"].items()):
         color, marker = data["colors"][line], common.MARKERS[number % len(common.MARKERS)]
         middles = []
@@ -66,15 +66,10 @@ def draw(data: Data) -> Figure:
         ax.plot(*zip(*middles, strict=True), color=color, linewidth=0.8)
         ax.plot([], [], marker=marker, color=color, markersize=4.5, markerfacecolor="white", label=line)
     if data["x"] == "flows":
-        ax.plot(data["xs"], [1 / math.sqrt(n) for n in data["xs"]], "--", color=GREY, linewidth=0.9, label="BDP/√n")
+        style = "--" if len(data["xs"]) > 1 else "_"  # a line needs two points
+        ax.plot(data["xs"], [1 / math.sqrt(n) for n in data["xs"]], style, color=GREY, linewidth=0.9, label="BDP/√n")
     common.label_x(ax, data)
     ax.set_xlabel(ALONG[data["x"]])
     ax.set_ylabel("least buffer (BDP)")
-    ax.yaxis.set_major_formatter(_plain)
-    ax.yaxis.set_minor_formatter("")
     common.legend(figure, axes, data)
     return figure
-
-
-def _plain(value: float, _: Any) -> str:
-    return f"{value:g}"
