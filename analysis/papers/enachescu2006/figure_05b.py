@@ -21,7 +21,7 @@ MAIN = 100  # flows of the paper's text
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Estimates by flows and access rate in Mb/s; and with larger windows."""
+    """Estimates by flows and access rate in Mb/s."""
     selected = runs.select(STEM, needs=("access_bps",))
     curves = {n: series(of, "access_bps", "utilization_mean") for n, of in grouped(selected, "flows").items()}
     return {

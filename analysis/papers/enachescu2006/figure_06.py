@@ -52,7 +52,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """u at the smallest and the largest window by each rule."""
+    """u at each window by each rule; the paper prints the smallest and the largest."""
     rows = []
     for flows, rules in data["panels"].items():
         for name, of in rules.items():

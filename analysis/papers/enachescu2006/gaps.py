@@ -14,7 +14,7 @@ from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
     "index of dispersion of the packets that arrive (variance over mean of their number in an interval) against the "
-    "interval's length: 1 of a Poisson process at any length. 50 flows, windows of 64 packets at most, a peak load of "
+    "interval's length. A Poisson process has 1 at any length. 50 flows, windows of 64 packets at most, a peak load of "
     "0.5, 15 packets of buffer."
 )
 STEM = "gaps"
@@ -86,7 +86,7 @@ def facts(data: Data) -> list[Fact]:
         poisson = 1.0 if pacing == "poisson" else None
         rows.append(Fact(what, "", poisson, exactly(nearest[1]), "", headline=pacing in ("poisson", "exact")))
         deviation = exactly(of["variation"])
-        rows.append(Fact(f"{TEXTS[pacing]}: deviation over mean of the gaps", "", poisson, deviation, ""))
+        rows.append(Fact(f"{TEXTS[pacing]}: coefficient of variation of the gaps", "", poisson, deviation, ""))
         rows.append(Fact(f"{TEXTS[pacing]}: dropped share", "", None, exactly(of["drops"]), ""))
         rows.append(Fact(f"{TEXTS[pacing]}: u", "", None, exactly(of["used"]), ""))
     return rows

@@ -16,8 +16,8 @@ from analysis.papers.paper import PaperFigure
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
-    "utilization of 40 paced flows against their largest window W. Left: the link's rate is half the peak load; "
-    "right: twice the peak load. Dashed: the TCP equation with M/D/1/B."
+    "utilization of 40 paced flows against their largest window W. Left: a peak load of 2 (congested); right: a peak "
+    "load of 0.5 (over-provisioned). Dashed: the TCP equation with M/D/1/B."
 )
 STEM = "scaling"
 CONGESTED, OVER = "C = N W / (2 RTT)", "C = 2 N W / RTT"
@@ -53,7 +53,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """The exponent of W with a constant buffer, and u at the largest window."""
+    """The exponent of W with a constant buffer, and u at each window by each rule."""
     rows = []
     for link, rules in data["panels"].items():
         for name, of in rules.items():

@@ -52,7 +52,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """The least buffer of each kind for 80 %, and u with 10 packets."""
+    """The least buffer of each kind for 80 %, and u with up to 20 packets."""
     rows = []
     for name, edges in data["brackets"].items():
         what = f"{name}: least buffer for u of {ENOUGH:g} or more"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Figures 13 and 14: throughput against the buffer as measured, and by the S-model and the L-model with the measured
-loss and delay.
+"""Figures 13 and 14: measured throughput against the buffer, beside the S-model and the L-model with the fitted loss
+and delay.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from analysis.theory import capacity_ratio
 
 SEGMENTS = 30
 SMALL = (28 * transfers.PAYLOAD_BYTES, 32 * transfers.PAYLOAD_BYTES)
-CLASSES = {"S": (SMALL, BLUE, "28 to 32 packets"), "L": (transfers.LARGE, ORANGE, "above 1 MB, for L-flows")}
+CLASSES = {"S": (SMALL, BLUE, "28 to 32 packets"), "L": (transfers.LARGE, ORANGE, "above 1 MB")}
 UNITS = 1e6
 
 

@@ -73,7 +73,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Utilization with the largest buffer, by both kinds of think times, and with small ones."""
+    """Utilization: with the largest buffer by both kinds of think times, with small buffers, and at full scale."""
     rows = []
     for kind, words in (("curves", "after a transfer"), ("from_start", "from start to start")):
         for users, points in data[kind].items():
@@ -94,7 +94,7 @@ def facts(data: Data) -> list[Fact]:
         least = exactly(testbed.buffer_kb(min(full))) if full else None
         rows.append(Fact(what, "200 KB" if users == 300 else "", None, least, "KB"))
     if data["cycle_error"] is not None:
-        what = "Little's law: largest error of users / rate over all runs"
+        what = "Little's law, a tenth of the scale: largest relative error of users / rate over the runs"
         rows.append(Fact(what, "", 0.0, exactly(data["cycle_error"]), ""))
     return rows
 

@@ -17,7 +17,7 @@ from analysis.theory import loss_fits
 MEAN_RTTS = 5.76  # E[D]: RTTs of slow start, mean over the testbed's sizes
 FULL = 0.98  # utilization from which on a link counts as saturated
 LEAST_FITTED = 10  # packets: section 6.2 doubts fits below 10 to 20
-SATURATED = 0.8  # of the largest d/B of smaller buffers: below it delay no longer grows with the buffer
+SATURATED = 0.8  # delay no longer grows once d/B is below this share of the largest d/B of smaller buffers
 OF_USERS: dict[str, Any] = {"traffic": "closed-loop"}  # keeps imported runs out, which say nothing about users
 
 
@@ -62,8 +62,8 @@ def queueing_s(run: StoredRun) -> float | None:
 
 
 def base_rtt_s(run: StoredRun) -> float:
-    """T_o: the harmonic mean of the transfers' RTTs without queues, as few users have few of the paths. Raises
-    InputError.
+    """T_o: the harmonic mean of the base RTTs of the run's transfers. The spec's paths do not serve: few users cover
+    only some of them. Raises InputError.
     """
     rtts_ns = run.table("flows").filter("measured")["base_rtt_ns"].drop_nulls()
     return harmonic_mean(rtts_ns.to_list()) / 1e9 if len(rtts_ns) else run["rtt_ns"] / 1e9
@@ -125,8 +125,8 @@ class Measured:
         return loss_fits.compare(list(points), list(points.values()))
 
     def predicted_cutoff(self) -> float | None:
-        """Packets of a queue in which users wait until their number fills the link (Little's law; 6.1): C d, d = (U
-        E[S] / C - think) / E[D] - T_o, over f. None without a fit.
+        """The buffer, in packets, from which on the queueing delay stays constant: C d / f. By Little's law (6.1) the U
+        users together fill the link at the delay d = (U E[S] / C - think) / E[D] - T_o. None without a fit.
         """
         if self.delay_fit is None:
             return None

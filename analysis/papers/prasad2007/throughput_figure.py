@@ -97,7 +97,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """The best buffer of each class; how far small transfers fall with the largest buffer."""
+    """The best buffer of each class, and its throughput with the largest buffer over its largest throughput."""
     rows = []
     for users, classes in data["panels"].items():
         for name, points in classes.items():

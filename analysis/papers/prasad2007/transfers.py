@@ -23,8 +23,9 @@ EARLY = 0.7  # of the measurement window: transfers that began later are left ou
 
 
 def early(run: StoredRun) -> pl.DataFrame:
-    """Transfers that began early in the measurement window, with `throughput_bps`: of those that have not ended with
-    it, what was acknowledged until then. Leaving these out would leave out slow ones. Raises InputError.
+    """Transfers that began early in the measurement window, with `throughput_bps`. A transfer that is unfinished at the
+    window's end counts the bytes acknowledged by then: dropping it would bias the sample against slow transfers.
+    Raises InputError.
     """
     start, end = run.summary["measurement_window_mono_ns"]
     flows = run.table("flows").filter("measured", pl.col("syn_mono_ns") < start + int(EARLY * (end - start)))
