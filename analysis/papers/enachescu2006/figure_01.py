@@ -6,7 +6,7 @@ from __future__ import annotations
 from analysis.figures.common import BLACK, GREY, Data, level
 from analysis.papers import brackets, look
 from analysis.papers.enachescu2006 import model, panel
-from analysis.papers.enachescu2006.senders import COLORS, MARKERS, NAMES, PACED, RENO, sender
+from analysis.papers.enachescu2006.senders import NAMES, PACED, RENO, sender
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import Series, grouped, series
@@ -69,7 +69,7 @@ def draw(data: Data) -> look.Figure:
     """One panel, buffers logarithmic."""
     figure, axes = look.new_figure(look.PAGE_IN * 0.72, 3.0)
     ax = axes[0, 0]
-    curves = [panel.Curve(NAMES[name], COLORS[name], MARKERS[name], of) for name, of in data["curves"].items()]
+    curves = panel.by_sender(data["curves"])
     if not panel.draw(ax, curves, "buffer B (packets)"):
         return figure
     for name, used in model.MODELS.items():

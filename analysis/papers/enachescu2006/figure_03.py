@@ -6,7 +6,7 @@ from __future__ import annotations
 from analysis.figures.common import Data
 from analysis.papers import look
 from analysis.papers.enachescu2006 import model, panel
-from analysis.papers.enachescu2006.senders import ACCESS, COLORS, MARKERS, NAMES, PACED, RENO, sender
+from analysis.papers.enachescu2006.senders import ACCESS, NAMES, PACED, RENO, sender
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import series
@@ -43,7 +43,7 @@ def draw(data: Data) -> look.Figure:
     """One panel, numbers of flows logarithmic."""
     figure, axes = look.new_figure(look.PAGE_IN * 0.72, 2.8)
     ax = axes[0, 0]
-    curves = [panel.Curve(NAMES[name], COLORS[name], MARKERS[name], of) for name, of in data["curves"].items()]
+    curves = panel.by_sender(data["curves"])
     if not panel.draw(ax, curves, "flows N"):
         return figure
     flows = sorted({n for curve in curves for n in curve.points})

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from analysis.figures.common import BLACK, BLUE, BROWN, GREEN, GREY, OLIVE, ORANGE, PURPLE, RED, SKY
 from analysis.papers import look
-from analysis.papers.enachescu2006 import model
+from analysis.papers.enachescu2006 import model, senders
 from analysis.papers.series import Series
 
 PALETTE = (BLUE, ORANGE, GREEN, PURPLE, BLACK, GREY, RED, BROWN, SKY, OLIVE)
@@ -23,6 +23,11 @@ class Curve(NamedTuple):
     shade: str
     marker: str
     points: Series
+
+
+def by_sender(curves: Mapping[str, Series]) -> list[Curve]:
+    """Curves by the names of senders.py, with their colours."""
+    return [Curve(senders.NAMES[name], senders.COLORS[name], senders.MARKERS[name], of) for name, of in curves.items()]
 
 
 def numbered(curves: Mapping[str, Series]) -> list[Curve]:

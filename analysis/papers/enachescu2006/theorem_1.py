@@ -6,7 +6,7 @@ from __future__ import annotations
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
 from analysis.papers.enachescu2006 import model, panel
-from analysis.papers.enachescu2006.senders import COLORS, MARKERS, NAMES, PACED, POISSON, sender
+from analysis.papers.enachescu2006.senders import NAMES, PACED, POISSON, sender
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import series
@@ -46,7 +46,7 @@ def draw(data: Data) -> look.Figure:
     """One panel."""
     figure, axes = look.new_figure(look.PAGE_IN * 0.72, 2.8)
     ax = axes[0, 0]
-    curves = [panel.Curve(NAMES[name], COLORS[name], MARKERS[name], of) for name, of in data["curves"].items()]
+    curves = panel.by_sender(data["curves"])
     if not panel.draw(ax, curves, "buffer B (packets)", log=False):
         return figure
     ax.set_ylabel("share of the peak load θ")
