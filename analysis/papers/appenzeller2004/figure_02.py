@@ -6,7 +6,7 @@ from __future__ import annotations
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
 from analysis.papers.appenzeller2004 import sawteeth
-from analysis.papers.appenzeller2004.profiles import PAPER
+from analysis.papers.appenzeller2004.profiles import PROFILES
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.stored_runs import StoredRuns
@@ -19,7 +19,8 @@ MIDDLE, HEIGHT = 0.55, 0.3
 
 def prepare(runs: StoredRuns) -> Data:
     """The link of the run."""
-    trace = sawteeth.trace_of(runs, BUFFER, PAPER)
+    traces = (sawteeth.trace_of(runs, BUFFER, profile) for profile in PROFILES)  # of both senders: the link is the same
+    trace = next((trace for trace in traces if trace is not None), None)
     data: Data = {"provenance": runs.provenance(), "link": None}
     if trace is None:
         return data
