@@ -222,8 +222,7 @@ def drain(switches: Switches, round_trip_ns: int) -> None:
 
 def stop_sinks(switches: Switches, round_trip_ns: int) -> None:
     """Ends the receiving programs while the switches still count. If the queue dropped the RST of a flow, its
-    connection is still open at the receiver: closing it sends a FIN, and the sender answers with a packet of the
-    ledger. Raises RunError.
+    connection is still open at the receiver; the sink resets it, and nothing answers. Raises RunError.
     """
     if errors := [error for name in SINKS for error in stop_program(name, STOP_S)]:
         raise RunError(*errors)

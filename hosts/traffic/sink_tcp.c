@@ -25,6 +25,8 @@ struct listener {
 
 void sink_tcp_close(struct sink_flow *flow, struct sink *sink)
 {
+	/* A connection whose sender's RST was lost: a FIN would be sent again and again, and answered each time. */
+	static const struct linger reset = {.l_onoff = 1};
 	uint64_t written_bytes;
 	int error;
 
@@ -32,6 +34,8 @@ void sink_tcp_close(struct sink_flow *flow, struct sink *sink)
 		sink_pump_collect(sink);
 		pump_stop(&sink->pump, flow->fd, &written_bytes, &error);
 	}
+	if (flow->fd >= 0 && flow->end == SINK_OPEN)
+		setsockopt(flow->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	if (flow->fd >= 0)
 		close(flow->fd);
 	flow->fd = -1;
