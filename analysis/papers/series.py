@@ -29,6 +29,21 @@ def series(runs: Iterable[StoredRun], by: str, number: str | Callable[[StoredRun
     return {value: estimate for value, estimate in estimates.items() if estimate is not None}
 
 
+def differences(
+    runs: Iterable[StoredRun], of: Callable[[StoredRun], Any], minuend: Any, subtrahend: Any, by: str, number: str
+) -> Series:
+    """A column of the runs whose `of` is `minuend`, minus that of `subtrahend`, by a column: the mean over repetitions,
+    of which each is paired with itself.
+    """
+    values = {(of(run), run[by], run["repetition"]): run[number] for run in runs if run[number] is not None}
+    pairs: dict[Any, list[float]] = {}
+    for (group, place, repetition), value in values.items():
+        if group == minuend and (subtrahend, place, repetition) in values:
+            pairs.setdefault(place, []).append(value - values[subtrahend, place, repetition])
+    estimates = {place: mean_interval(each) for place, each in sorted(pairs.items())}
+    return {place: estimate for place, estimate in estimates.items() if estimate is not None}
+
+
 def pooled(runs: Iterable[StoredRun], what: str) -> tuple[np.ndarray, np.ndarray]:
     """(values, how often each occurred) of a distribution over all runs."""
     total: dict[int, int] = {}

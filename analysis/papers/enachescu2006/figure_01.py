@@ -9,9 +9,8 @@ from analysis.papers.enachescu2006 import model, panel
 from analysis.papers.enachescu2006.senders import NAMES, PACED, RENO, sender
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import Series, grouped, series
+from analysis.papers.series import Series, differences, grouped, series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
-from analysis.statistics import Interval, mean_interval
 
 CAPTION = (
     "utilization against the buffer, 40 flows with windows of 32 packets at most on 100 Mb/s, 90 to 110 ms. Lines: the "
@@ -41,24 +40,11 @@ def prepare(runs: StoredRuns) -> Data:
         "fewer": fewer,
         "loads": loads,
         "bdp": model.bdp(most[0]) if most else None,
-        "apart": apart(most, RENO, PACED),
+        "apart": differences(most, sender, PACED, RENO, "buffer_packets", "utilization_mean"),
     }
 
 
-def apart(runs: list[StoredRun], less: str, more: str) -> Series:
-    """u of one sender minus u of another by buffer, over repetitions."""
-    used: dict[tuple[str, int, int], float] = {
-        (sender(run), run["buffer_packets"], run["repetition"]): run["utilization_mean"] for run in runs
-    }
-    differences: dict[int, list[float]] = {}
-    for (name, buffer, repetition), value in used.items():
-        if name == more and (less, buffer, repetition) in used:
-            differences.setdefault(buffer, []).append(value - used[less, buffer, repetition])
-    estimates = {buffer: mean_interval(values) for buffer, values in differences.items()}
-    return {buffer: estimate for buffer, estimate in estimates.items() if estimate is not None}
-
-
-def _by_sender(runs: list[StoredRun]) -> dict[str, dict[int, Interval]]:
+def _by_sender(runs: list[StoredRun]) -> dict[str, Series]:
     return {
         name: series((run for run in runs if sender(run) == name), "buffer_packets", "utilization_mean")
         for name in (RENO, PACED)

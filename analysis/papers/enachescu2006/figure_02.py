@@ -47,7 +47,7 @@ def _windows(run: StoredRun) -> Data:
     for number in np.unique(flow)[:SHOWN]:
         mine = (flow == number) & (held > 0) & (start < trace.start_ns + SPAN_S * 1e9)
         shown.append(((start[mine] - trace.start_ns) / 1e9, window[mine]))
-    share = model.bdp(run) / run["flows"]  # of the link, in packets in flight
+    share = model.bdp(run) / run["flows"]  # packets in flight of a flow that uses an equal part of the link
     return {
         "shown": shown, "largest": largest, "flows": run["flows"],
         "at_largest": float(held[window >= largest].sum() / held.sum()),

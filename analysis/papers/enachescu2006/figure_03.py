@@ -7,11 +7,10 @@ from analysis.figures.common import Data
 from analysis.papers import look
 from analysis.papers.enachescu2006 import model, panel
 from analysis.papers.enachescu2006.senders import ACCESS, NAMES, PACED, RENO, sender
-from analysis.papers.facts import Fact
+from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import series
+from analysis.papers.series import differences, series
 from analysis.papers.stored_runs import StoredRuns
-from analysis.statistics import Interval
 
 CAPTION = (
     "utilization against the number of flows on a link of 3.2 Mb/s a flow: a peak load of 0.8; 10 packets of buffer, "
@@ -36,7 +35,8 @@ def prepare(runs: StoredRuns) -> Data:
         name: series((run for run in selected if sender(run) == name), "flows", model.effective_utilization)
         for name in PRINTED_CARRIED
     }
-    return {"provenance": runs.provenance(), "curves": curves, "carried": carried}
+    return {"provenance": runs.provenance(), "curves": curves, "carried": carried,
+            "apart": differences(selected, sender, ACCESS, PACED, "flows", "utilization_mean")}  # fmt: skip
 
 
 def draw(data: Data) -> look.Figure:
@@ -58,7 +58,6 @@ def facts(data: Data) -> list[Fact]:
     """Each sender at each number of flows; how far access links are from pacing."""
     rows = []
     predicted = model.used_with_equal(1, PACKETS_A_FLOW, BUFFER, WINDOW)
-    paced = data["curves"][PACED]
     for name, points in data["curves"].items():
         for n, estimate in points.items():
             what = f"{NAMES[name]}, N = {n}: u"
@@ -70,12 +69,10 @@ def facts(data: Data) -> list[Fact]:
             if n >= MANY:
                 what = f"{NAMES[name]}, N = {n}: share of the peak load, θ"
                 rows.append(Fact(what, PRINTED_CARRIED[name], None, estimate, ""))
-    apart = [
-        abs(point.value - paced[n].value) for n, point in data["curves"][ACCESS].items() if n in paced and n >= MANY
-    ]
+    apart = [abs(point.value) for n, point in data["apart"].items() if n >= MANY]
     if apart:
         what = f"largest distance of access links from pacing, N of {MANY} or more"
-        rows.append(Fact(what, "very close", 0.0, Interval(max(apart), None, None, 1), ""))
+        rows.append(Fact(what, "very close", 0.0, exactly(max(apart)), ""))
     return rows
 
 

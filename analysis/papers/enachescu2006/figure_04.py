@@ -8,9 +8,8 @@ from analysis.papers import look
 from analysis.papers.enachescu2006 import model, panel
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import grouped, series
+from analysis.papers.series import Series, differences, grouped, series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
-from analysis.statistics import Interval, mean_interval
 
 CAPTION = (
     "utilization of paced Reno against the buffer, 20 to 200 flows on 100 Mb/s, windows of 32 packets at most. Dashed: "
@@ -29,20 +28,14 @@ def prepare(runs: StoredRuns) -> Data:
     selected = runs.select(STEM, needs=("window_packets",), pacing="exact")
     curves = {n: series(of, "buffer_packets", "utilization_mean") for n, of in grouped(selected, "flows").items()}
     return {
-        "provenance": runs.provenance(), "curves": curves, "more": _more(selected),
+        "provenance": runs.provenance(), "curves": curves, "more": {n: _minus_few(selected, n) for n in MANY},
         "bdp": model.bdp(selected[0]) if selected else None,
     }  # fmt: skip
 
 
-def _more(runs: list[StoredRun]) -> dict[tuple[int, int], Interval]:
-    """u of MANY flows minus u of FEW, by flows and buffer, over repetitions."""
-    used = {(run["flows"], run["buffer_packets"], run["repetition"]): run["utilization_mean"] for run in runs}
-    differences: dict[tuple[int, int], list[float]] = {}
-    for (n, buffer, repetition), value in used.items():
-        if n in MANY and (FEW, buffer, repetition) in used:
-            differences.setdefault((n, buffer), []).append(value - used[FEW, buffer, repetition])
-    estimates = {key: mean_interval(values) for key, values in sorted(differences.items())}
-    return {key: estimate for key, estimate in estimates.items() if estimate is not None}
+def _minus_few(runs: list[StoredRun], n: int) -> Series:
+    """u of n flows minus u of FEW, by buffer."""
+    return differences(runs, lambda run: run["flows"], n, FEW, "buffer_packets", "utilization_mean")
 
 
 def draw(data: Data) -> look.Figure:
@@ -69,9 +62,10 @@ def facts(data: Data) -> list[Fact]:
                 said = PRINTED.get(n, "") if buffer == FACTS_AT[0] else "0.75 or more" if n > 20 else ""
                 what = f"N = {n}, B = {buffer}: u"
                 rows.append(Fact(what, said, predicted, points[buffer], "", headline=n == 100))
-    for (n, buffer), difference in data["more"].items():
-        said = "more" if buffer <= SIGN_UP_TO else "less" if SIGN_FROM <= buffer <= 100 else ""
-        rows.append(Fact(f"u of {n} flows minus u of {FEW} flows, B = {buffer}", said, None, difference, ""))
+    for n, points in data["more"].items():
+        for buffer, difference in points.items():
+            said = "more" if buffer <= SIGN_UP_TO else "less" if SIGN_FROM <= buffer <= 100 else ""
+            rows.append(Fact(f"u of {n} flows minus u of {FEW} flows, B = {buffer}", said, None, difference, ""))
     return rows
 
 

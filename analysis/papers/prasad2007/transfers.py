@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Transfers of runs with users: throughput from SYN to the last ACK, by classes of size and by bins of size."""
+"""Transfers of runs with users: throughput, which counts from the SYN on, by classes of size and by bins of size."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ PAYLOAD_BYTES = 1448
 SMALL, LARGE = (45_000, 50_000), (1_000_000, 2**63 - 1)  # bytes, of Figures 4 and 5
 BINS_A_DECADE = 4
 LEAST_IN_BIN = 3
-
-
 EARLY = 0.7  # of the measurement window: transfers that began later are left out, ended or not
 
 
