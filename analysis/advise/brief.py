@@ -24,6 +24,7 @@ from analysis.amounts import whole
 from lib import units
 
 ONE_FLOW, UNEQUAL, BDP = "one-flow", "theorem-6", "bdp"
+CHECK_WORDS = "WARMUP=100rtt DURATION=50rtt"  # experiment's defaults are ten times as many packets
 ENOUGH_RUNS = 3  # of a link like the question's, for much confidence
 
 
@@ -111,9 +112,8 @@ def lines(link: Link, runs: Evidence, measured: Measurement | None = None) -> li
 
 
 def _taken(link: Link, measured: Measurement, by_rule: int) -> list[str]:
-    """The measurement, and the buffer to take. What was carried over from another link is no reason to take less than
-    the rule has: with 500 Cubic flows at 10 Gb/s it was a twelfth of the rule's buffer, and lost 6 % in the worst
-    windows.
+    """The measurement, and the buffer to take. A buffer that was carried over from another link is no reason to take
+    less than the rule has (docs/theory.md has the link for which it was a twelfth, and not enough).
     """
     if measured.packets is None:
         return measured.lines
@@ -132,8 +132,8 @@ def _check(link: Link, measured: Measurement | None) -> str:
         )
     if measured.carried_over and measured.packets is not None:
         return (
-            f"Check it on the link itself: make experiment CLOCK=virtual {words(link)} BUF={measured.packets}p (it "
-            "announces its time)."
+            f"Check it on the link itself: make experiment CLOCK=virtual {words(link)} BUF={measured.packets}p "
+            f"{CHECK_WORDS} (it announces its time)."
         )
     return "Measured as above; other values of UTIL or FLOWS need a measurement of their own."
 

@@ -23,8 +23,8 @@ MEASURED = ("utilization_mean", "utilization_p01", "queue_nonempty_fraction", "d
 COLUMNS = (
     "valid", "cc", "flows", "traffic", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets", *MEASURED,
 )  # fmt: skip
-# Optional columns: those that identify a run that several sweeps made, and those of senders unlike the rules'.
-HELD_BACK = ("window_packets", "access_bps")
+HELD_BACK = ("window_packets", "access_bps")  # of senders that more than their congestion control holds back
+# Optional columns: the first three identify a run that several sweeps made.
 ALSO = ("clock", "seed", "repetition", "pacing", *HELD_BACK)
 
 
@@ -124,7 +124,7 @@ def _run(row: Mapping[str, Any]) -> StoredRun | None:
     cc = row["cc"] if isinstance(row["cc"], str) else ""
     long_flows = row["traffic"] == "long" and row["mode"] == "tail-drop"
     if row.get("pacing") not in (None, "", "off") or any(_number(row.get(name)) for name in HELD_BACK):
-        return None  # the rules are about senders that only their congestion control holds back
+        return None
     if row["valid"] is not True or not long_flows or not usable or not cc or "," in cc:
         return None
     return StoredRun(
