@@ -28,7 +28,8 @@ from lib.errors import RunError
 from runs import results
 from runs.names import SPEC_FILE
 
-# In the order of their ends: the sources of events and postcards end before the programs that record them.
+# In the order of their ends: the sources of events and postcards end before the programs that record them. Where
+# nothing failed, the sinks end before all of them (stop_sinks).
 # Stopping a daemon that was never started does nothing: a run has one of the two sinks, and may have another switch.
 # No congestion control goes before the sockets that have it.
 SINKS = ("iperf_servers", "traffic_sink")
@@ -222,7 +223,8 @@ def drain(switches: Switches, round_trip_ns: int) -> None:
 
 def stop_sinks(switches: Switches, round_trip_ns: int) -> None:
     """Ends the receiving programs while the switches still count. If the queue dropped the RST of a flow, its
-    connection is still open at the receiver; the sink resets it, and nothing answers. Raises RunError.
+    connection is still open at the receiver. Our sink resets it, which nothing answers; iperf3 closes it, and the
+    drain waits for the sender's answer. Raises RunError.
     """
     if errors := [error for name in SINKS for error in stop_program(name, STOP_S)]:
         raise RunError(*errors)

@@ -155,8 +155,9 @@ def test_links__of_another_rate_are_a_reason(links: Path, tmp_path: Path) -> Non
 
 
 @virtual
-def test_connections_that_stay_open_at_the_receiver__are_closed_while_the_switch_counts(tmp_path: Path) -> None:
-    # The queue of 6 packets drops the RST of at least one of these users at the end.
+def test_connections_whose_reset_was_lost__end_while_the_switch_counts(tmp_path: Path) -> None:
+    # The queue of 6 packets drops the RST of at least one of these users: with sinks that end last there was a postcard
+    # more than packets.
     words = (
         "CLOCK=virtual", "TRAFFIC=closed-loop", "CC=reno", "USERS=500", "RATE=100mbit", "ACCESS=10mbit",
         "ACCESS_LINKS=20", "RTTS=30ms,39ms,48ms,57ms,66ms,74ms,83ms,92ms,101ms,110ms", "SIZES=pareto:80000b:1.5",
