@@ -9,8 +9,9 @@ import numpy as np
 
 from analysis.groups import NO_GROUP, group_of_entries, in_order
 from analysis.load import Run
-from analysis.metrics import TCP, wire_bytes
+from analysis.metrics import TCP
 from analysis.paths import access_link_of_flows
+from analysis.postcards import wire_bytes
 from analysis.raw import Columns
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from analysis.load import Run
-from analysis.metrics import NO_DATA_BYTES, Columns, Window, admitted
+from analysis.metrics import NO_DATA_BYTES, Columns, Window
+from analysis.postcards import admitted
 from analysis.theory import short_flows
 
 BATCHES = 20  # for the standard error: each is long enough to be nearly independent of the others

@@ -14,7 +14,7 @@ from analysis import wall_clock
 from analysis.exactness import in_virtual_time, inexact, is_simulated
 from analysis.ledger import ENDS, number, ports_with_packets, sum_stats
 from analysis.load import Run
-from analysis.metrics import admitted
+from analysis.postcards import admitted
 from analysis.targets import Rules, rules
 from runs.verdict import Area
 

@@ -16,8 +16,9 @@ from analysis import depth_over_time
 from analysis.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
 from analysis.join import Segments
 from analysis.load import Run
-from analysis.metrics import Columns, Window, dropped, percentiles, wire_bytes
+from analysis.metrics import Columns, Window, percentiles
 from analysis.paths import NO_PATH, path_of_records
+from analysis.postcards import dropped, wire_bytes
 from analysis.sums import dot
 from runs.verdict import Area
 from wire import wire

@@ -13,7 +13,8 @@ import numpy as np
 from analysis import finite_flows
 from analysis.amounts import si
 from analysis.load import Run
-from analysis.metrics import CARD, TCP, Columns, Goodput, Window, arrivals_in, jain_index, wire_bytes
+from analysis.metrics import CARD, TCP, Columns, Goodput, Window, arrivals_in, jain_index
+from analysis.postcards import wire_bytes
 
 NO_GROUP = -1
 LONG, OPEN_LOOP = "long", "open-loop"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.metrics import UTILIZATION_WINDOW_RTTS, Columns, LinkUsage, Window, WindowSeries, arrivals_in, dropped
+from analysis.metrics import UTILIZATION_WINDOW_RTTS, Columns, LinkUsage, Window, WindowSeries, arrivals_in
+from analysis.postcards import dropped
 
 # One longest RTT (with a full queue) until the sender detects the loss, one until PRR has reduced the window (first
 # seed paper, 3.2 and Figure 1), and two until the thinner stream has reached the queue and left it.

@@ -15,6 +15,7 @@ import numpy as np
 from analysis.by_flow import ByFlow
 from analysis.join import Segments
 from analysis.load import Run
+from analysis.postcards import admitted, dropped, wire_bytes
 from analysis.raw import Columns
 from analysis.sums import dot
 from analysis.trace_by_flow import TraceByFlow
@@ -22,10 +23,8 @@ from lib.frames import (
     ETHERNET_BYTES,
     IPV4_BYTES,
     IPV6_BYTES,
-    LEAST_FRAME_BYTES,
     LONGEST_TCP_BYTES,
     UDP_BYTES,
-    WIRE_EXTRA_BYTES,
 )
 from wire import wire
 
@@ -115,22 +114,6 @@ def bottleneck(run: Run) -> tuple[int | None, Columns]:
     if mask.all():
         return port, postcards
     return port, {name: column[mask] for name, column in postcards.items()}
-
-
-def dropped(queue: Columns) -> np.ndarray:
-    """Mask of the packets that were dropped, at ingress or at egress."""
-    return (queue["flags"] & CARD["POSTCARD_DROPPED"]) != 0
-
-
-def admitted(queue: Columns) -> np.ndarray:
-    """Mask of the packets that entered the queue: all but those dropped at ingress."""
-    at_ingress = np.uint8(CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"])
-    return (queue["flags"] & at_ingress) != at_ingress
-
-
-def wire_bytes(packet_bytes: np.ndarray) -> np.ndarray:
-    """Bytes that frames take on the link (int64): at least 60, and 24 more for FCS, preamble and gap."""
-    return np.maximum(packet_bytes, LEAST_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
 
 
 def arrivals_in(queue: Columns, start_ns: int, end_ns: int) -> slice:

@@ -12,6 +12,7 @@ import numpy as np
 from analysis import metrics
 from analysis.load import Run
 from analysis.metrics import Columns, Window, WindowSeries
+from analysis.postcards import admitted
 from analysis.sums import dot
 from analysis.trace_by_flow import TraceByFlow
 
@@ -20,7 +21,7 @@ Held = tuple[np.ndarray, np.ndarray]  # (values, ns at each), int64, by value
 
 def depth(queue: Columns, window: Window) -> Held:
     """Packets in the queue, the one in transmission included."""
-    mask = metrics.admitted(queue)
+    mask = admitted(queue)
     came = queue["enqueue_mono_ns"][mask]
     left = np.sort(came + queue["sojourn_ns"][mask])
     times = np.concatenate((came, left))

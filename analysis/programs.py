@@ -14,7 +14,8 @@ import numpy as np
 
 from analysis.ledger import number
 from analysis.load import PROGRAM_DOCUMENTS, Run, has_program
-from analysis.metrics import TCP, Columns, Window, arrivals_in, dropped, is_time, wire_bytes
+from analysis.metrics import TCP, Columns, Window, arrivals_in, is_time
+from analysis.postcards import dropped, wire_bytes
 
 
 def packets(run: Run, queue: Columns) -> dict[str, int | None]:

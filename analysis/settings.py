@@ -13,7 +13,7 @@ import numpy as np
 from analysis.access_links import access_reasons
 from analysis.ledger import counter_packets, number
 from analysis.load import Run
-from analysis.metrics import admitted, wire_bytes
+from analysis.postcards import admitted, wire_bytes
 from analysis.raw import Columns
 from analysis.targets import capabilities, rules
 from controlplane.targets import TARGETS

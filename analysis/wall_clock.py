@@ -11,7 +11,7 @@ import numpy as np
 
 from analysis.ledger import number
 from analysis.load import Run
-from analysis.metrics import dropped, wire_bytes
+from analysis.postcards import dropped, wire_bytes
 from runs.verdict import Area
 
 MAX_GAP_ERROR = 0.1

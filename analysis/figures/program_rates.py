@@ -25,7 +25,7 @@ MOST_DRAWN = len(DISTINCT) - 1  # flows with most bits; the rest is one line
 
 def prepare(a: Analysis) -> Data:
     """Rates of the largest flows and of all others in equal bins from the start of the traffic."""
-    from analysis.metrics import dropped, wire_bytes
+    from analysis.postcards import dropped, wire_bytes
 
     facts = common.run_facts(a)
     span_ns = max(a.window.end_ns - a.window.traffic_start_ns, 1)

@@ -23,7 +23,8 @@ PERCENTS = (50, 99)
 
 def prepare(a: Analysis) -> Data:
     """Delays in ms at POINTS equal steps of the distribution function."""
-    from analysis.metrics import arrivals_in, dropped
+    from analysis.metrics import arrivals_in
+    from analysis.postcards import dropped
 
     rows = arrivals_in(a.queue, a.window.start_ns, a.window.end_ns)
     delay_ms = a.queue["sojourn_ns"][rows][~dropped(a.queue)[rows]] / 1e6

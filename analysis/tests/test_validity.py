@@ -11,6 +11,7 @@ from analysis.analyse import analyse
 from analysis.fidelity import depth_mismatches, histogram_percentiles
 from analysis.flow_rows import flow_rows
 from analysis.ledger import ledger_reasons
+from analysis.postcards import dropped
 from analysis.raw import load_postcards
 from analysis.settings import misspaced
 from analysis.tests import simulate
@@ -369,7 +370,7 @@ def test_misspaced__sees_one_ns(known_runs, off_ns):
     a = known_runs("two_flows").analysis
     queue = dict(a.queue)
     queue["sojourn_ns"] = queue["sojourn_ns"].copy()
-    queue["sojourn_ns"][np.flatnonzero(~metrics.dropped(queue))[1500]] += off_ns
+    queue["sojourn_ns"][np.flatnonzero(~dropped(queue))[1500]] += off_ns
     assert misspaced(a.queue, 50_000_000) == 0
     assert 1 <= misspaced(queue, 50_000_000) <= 2
 

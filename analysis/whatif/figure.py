@@ -10,7 +10,7 @@ import numpy as np
 
 from analysis.figures import common
 from analysis.figures.drawing import PNG_DPI, warm_up
-from analysis.metrics import dropped
+from analysis.postcards import dropped
 
 if TYPE_CHECKING:
     from analysis.raw import Columns

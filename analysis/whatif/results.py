@@ -15,6 +15,7 @@ import polars as pl
 
 from analysis import imported, metrics, whole
 from analysis.load import Run, clock_offset_ns
+from analysis.postcards import dropped
 from analysis.raw import Columns
 from analysis.summary import plain
 from analysis.tables import write_frame
@@ -95,7 +96,7 @@ def measures(run: Run, cards: Columns, window: metrics.Window, rate_bps: int) ->
         "queue_depth_packets": metrics.queue_depth(cards, window),
         "queue_delay_ns": metrics.queue_delay(cards, window),
         "utilization": metrics.utilization(link, window, run.spec["rtt_ns"]),
-        "drops_of_the_whole_run": int(np.count_nonzero(metrics.dropped(cards))),
+        "drops_of_the_whole_run": int(np.count_nonzero(dropped(cards))),
     }
 
 
@@ -111,7 +112,7 @@ def _frame(recorded: Columns, replayed: Columns) -> pl.DataFrame:
     columns: dict[str, np.ndarray] = {name: recorded[name] for name in ("enqueue_mono_ns", "flow", "packet_bytes")}
     for suffix, cards in (("", replayed), ("_run", recorded)):
         columns |= {f"{name}{suffix}": cards[name] for name in SAME}
-        columns[f"dropped{suffix}"] = metrics.dropped(cards)
+        columns[f"dropped{suffix}"] = dropped(cards)
         columns[f"ce_marked{suffix}"] = (cards["flags"] & CARD["POSTCARD_CE_MARKED"]) != 0
     return pl.DataFrame(columns)
 

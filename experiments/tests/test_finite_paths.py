@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from analysis.load import load
-from analysis.metrics import wire_bytes
 from analysis.paths import access_link_of_flows
+from analysis.postcards import wire_bytes
 from experiments import run_plan
 from experiments.lab import virtual as virtual_lab
 from experiments.paths import paths

@@ -13,7 +13,7 @@ import pytest
 
 from analysis.groups import group_of_flows
 from analysis.load import Run, load
-from analysis.metrics import wire_bytes
+from analysis.postcards import wire_bytes
 from experiments import run_plan
 from experiments.host import Host
 from experiments.lab import virtual as virtual_lab

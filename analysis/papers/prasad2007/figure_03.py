@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from analysis.figures.common import BLUE, ORANGE, Data
-from analysis.metrics import wire_bytes
 from analysis.papers import look
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.packet_trace import REFUSED
@@ -17,6 +16,7 @@ from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007.rows import OF_USERS
 from analysis.papers.series import Series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.postcards import wire_bytes
 from analysis.statistics import mean_interval
 
 CAPTION = (
