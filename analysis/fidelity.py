@@ -15,6 +15,7 @@ from analysis.exactness import in_virtual_time, inexact, is_simulated
 from analysis.ledger import ENDS, number, ports_with_packets, sum_stats
 from analysis.load import Run
 from analysis.postcards import admitted
+from analysis.recount import Recount
 from analysis.targets import Rules, rules
 from runs.verdict import Area
 
@@ -26,6 +27,7 @@ MAX_CLAMPED_FRACTION = 1e-3  # of the switch's arrivals: clamped arrivals have w
 NOT_SIMULATED = dict.fromkeys(("lateness_us", "rate_error_fraction"), "simulated frames are on time by construction")
 PERCENTS = {"p50": 50.0, "p99": 99.0, "p999": 99.9}
 LINE_PORT = 2  # the delay line's port to the receiver: LINE_TO_RECEIVER of experiments/topology.py
+MOST_GAPS = 1000  # listed times in which depths may be too low
 POSTCARD_DELAY_NS = (-1_000_000, 10_000_000_000)  # departure to receive stamp; a lone CPU can stall for seconds
 
 
@@ -85,8 +87,12 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
             "absent": wall_clock.NOT_KNOWN,
             "line": soft_facts(line, LINE_PORT) if isinstance(line, dict) else None,
         }  # fmt: skip
-    errors = depth_errors(queue)
-    return facts | {
+    recounted: dict[str, Any] = {}
+    if run.recount is not None:
+        errors, recounted = recounted_facts(run.recount)
+    else:
+        errors = depth_errors(queue)
+    facts |= {
         **cpu_fractions(run.documents["environment"]),
         "postcard_delay_us": {"min": float(delay.min()) / 1e3, "max": float(delay.max()) / 1e3} if len(delay) else None,
         "depths": len(errors),
@@ -94,6 +100,22 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
         "depth_error_packets": {"p99": float(np.percentile(errors, 99)), "max": int(errors.max())}
         if len(errors)
         else None,
+    }
+    return facts | recounted
+
+
+def recounted_facts(found: Recount) -> tuple[np.ndarray, dict[str, Any]]:
+    """(by how many full packets each depth in cells differs from the recount, facts on depths in cells)."""
+    whole = found.full_packet_cells or 1
+    delay = found.delay_ns
+    return -(-found.errors_cells // whole), {
+        "postcard_delay_us": None if delay is None else {"min": delay[0] / 1e3, "max": delay[1] / 1e3},
+        "cell_bytes": found.cell_bytes,
+        "depth_error_cells": {"p99": float(np.percentile(found.errors_cells, 99)), "max": int(found.errors_cells.max())}
+        if len(found.errors_cells)
+        else None,
+        "depth_gaps_mono_ns": found.gaps_mono_ns[:MOST_GAPS],
+        "packets_without_postcards": found.lost_packets,
     }
 
 
@@ -179,12 +201,35 @@ def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete
         reasons = inexact(run, facts)
     elif not limits.exact_time:
         line = facts["line"]
-        reasons = _rate_reasons(run, facts, limits) + wall_clock.clock_reasons(facts)
+        reasons = _rate_reasons(run, facts, limits) + wall_clock.clock_reasons(run, facts) + _recount_reasons(run)
         reasons += _lateness_reasons(run, line, "port 2 of the delay line") + _soft_reasons(line) if line else []
     else:
         reasons = _lateness_reasons(run, facts, f"port {port}") + _rate_reasons(run, facts, limits)
         reasons += _soft_reasons(facts)
     return reasons + _common_reasons(run, facts, port, complete, limits)
+
+
+def _recount_reasons(run: Run) -> list[str]:
+    found = run.recount
+    if found is None:
+        return []
+    reasons = []
+    if found.gaps_mono_ns:
+        start, end = found.gaps_mono_ns[0]
+        since = start - int(run.postcards["enqueue_mono_ns"][0])
+        reasons.append(
+            f"queue: {found.lost_packets} packets have no postcards; depths may be too low by as many in "
+            f"{len(found.gaps_mono_ns)} windows (fidelity.depth_gaps_mono_ns; the first begins {since / 1e9:.6f} s "
+            f"after the first packet and takes {(end - start) / 1e3:.1f} us), and hold elsewhere"
+        )
+    if found.cell_bytes is None:
+        reasons.append("switch.json: does not say cell_bytes; depths in cells are not compared with the recount")
+    if found.first_depth_cells:
+        reasons.append(
+            f"queue: the first packet with a postcard met {found.first_depth_cells} cells, of packets without "
+            "postcards: depths are too low until the queue was empty once; let the path be idle before a run"
+        )
+    return reasons
 
 
 def _lateness_reasons(run: Run, facts: dict[str, Any], where: str) -> list[str]:
@@ -225,10 +270,12 @@ def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete:
     soft = facts
     if not limits.exact_time:
         soft = facts["line"] or {}
-        known = {
-            "rate error": facts["back_to_back_ns"], "its clock's offset": facts["clock_moved_ns"],
-            "its clock's uncertainty": facts["clock_uncertainty_ns"],
-        }  # fmt: skip
+        known = {"rate error": facts["back_to_back_ns"]}
+        if run.clock is None:
+            known |= {
+                "its clock's offset": facts.get("clock_moved_ns"),
+                "its clock's uncertainty": facts["clock_uncertainty_ns"],
+            }
     else:
         known = {"lateness": late, "departures": facts["departures"], "rate error": facts["back_to_back_ns"]}
     if soft:

@@ -6,7 +6,7 @@ A document that lacks one of its counters is a reason against the run as well: a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,6 +17,7 @@ from analysis.exactness import is_simulated
 from analysis.flows import PROTOCOL_NUMBERS
 from analysis.load import Run
 from analysis.retransmits import segments_of
+from analysis.targets import rules
 from analysis.unwrap import group_starts, spans, unwrap32
 from runs.verdict import Area
 from wire import wire
@@ -32,6 +33,11 @@ NOT_SIMULATED = frozenset((
     "checksums_missing", "clone_drops", "pool_exhausted", "arrivals_clamped", "collector_kernel_drops",
     "collector_host_drops", "collector_unstamped", "collector_write_errors", "tracer_write_errors",
     "postcards_malformed", "goodput_write_errors", "connections_refused",
+))  # fmt: skip
+# Statistics of our soft switch, which other switches do not have.
+OF_SOFT_SWITCH = frozenset((
+    "ring_drops", "tx_errors", "queue_drops", "oversize", "truncated", "checksums_missing", "clone_drops",
+    "pool_exhausted", "arrivals_clamped",
 ))  # fmt: skip
 ENDS = ("before", "after")  # the traffic
 MAX_NUMBER = 1 << 64  # counters have at most 64 bits
@@ -136,8 +142,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
     line = switch.get("line")
     links = line if isinstance(line, dict) else switch  # statistics of our soft switch: the delay line, or the switch
     entries: dict[str, Any] = {
-        "switch_packets": counter_packets(switch, "arrivals"),
-        "postcards_sent": counter_packets(switch, "postcards_made"),
+        **_switch_entries(run),
         "postcards_received": number(collector, "received"),
         "postcards_stored": number(collector, "stored"),
         "postcards_rows": run.raw["postcards"].records,
@@ -171,10 +176,59 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "postcards_duplicate": sum(stream.duplicates for stream in cards),
     }
     absent = NOT_SIMULATED if is_simulated(run) else frozenset()
+    if is_shared(switch):
+        absent |= {"backlog_drops"}  # between namespaces of one machine
+    if not rules(run).drops_tell:
+        absent |= OF_SOFT_SWITCH
     if run.flow_records is not None or run.spec.get("program"):
         # The kernel's segment counters include finite flows, which are not traced, and handshakes of programs.
         absent |= {"tcp_events_hidden"}
     return {name: None if value is None else int(value) for name, value in entries.items() if name not in absent}
+
+
+def is_shared(switch: dict[str, Any]) -> bool:
+    """Whether the switch also runs between experiments, so that only differences of its counters are the run's."""
+    return switch.get("runs_between_experiments") is True
+
+
+def _switch_entries(run: Run) -> dict[str, Any]:
+    """The switch's counts of packets and postcards; of a switch with a traffic manager of its own, also its drops."""
+    switch = run.documents["switch"]
+    if not is_shared(switch):
+        return {
+            "switch_packets": counter_packets(switch, "arrivals"),
+            "postcards_sent": counter_packets(switch, "postcards_made"),
+        }
+    before: dict[str, Any] = earlier if isinstance(earlier := switch.get("before"), dict) else {}
+    port = str(switch.get("bottleneck_port"))
+
+    def of_port(name: str) -> int | None:
+        ends = (_counter(state, name) for state in (before, switch))
+        return _difference(*(None if ports is None else number(ports, port, "packets") or 0 for ports in ends))
+
+    def stats(matches: Callable[[str], bool]) -> int | None:
+        names = [name for name in _stats(switch) if matches(name)]
+        return total(_difference(number(_stats(before), name), number(_stats(switch), name)) for name in names)
+
+    made = [counter_packets(state, "postcards_made") for state in (before, switch)]
+    entries = {"switch_packets": of_port("arrivals"), "postcards_sent": _difference(*made)}
+    if rules(run).drops_tell:
+        return entries
+    drops = f"port.{port}.queue_drops"
+    of_queue = run.postcards["egress_port"] == switch.get("bottleneck_port")
+    refused = of_queue & ((run.postcards["flags"] & CARD["POSTCARD_AT_INGRESS"]) != 0)
+    return entries | {
+        "refused_packets": stats(lambda name: name == drops),
+        "refused_packets_deflected": of_port("arrival_drops"),
+        "refused_packets_rows": int(np.count_nonzero(refused)),
+        "mirror_drops": stats(lambda name: name.endswith(".mirror_drops")),
+        "other_queue_drops": stats(lambda name: name.endswith(".queue_drops") and name != drops),
+    }
+
+
+def _stats(state: dict[str, Any]) -> dict[str, Any]:
+    stats = state.get("stats")
+    return stats if isinstance(stats, dict) else {}
 
 
 def _stranger_entries(collector: dict[str, Any]) -> dict[str, Any]:
@@ -299,6 +353,11 @@ _CHAINS: tuple[Chain, ...] = (
         ("postcards_rows", "could be read from postcards.bsp"),
     ),
     (
+        ("refused_packets", "packets were refused by the switch's traffic manager"),
+        ("refused_packets_deflected", "were deflected to egress"),
+        ("refused_packets_rows", "have a postcard that could be read"),
+    ),
+    (
         ("tcp_events", "TCP events happened"),
         ("tcp_events_stored", "were stored by the tracer"),
         ("tcp_events_rows", "could be read from tcp.bst"),
@@ -335,6 +394,8 @@ _ZERO = {
     "ring_drops": "frames were dropped by the kernel before the switch read its rings: lower RATE, or leave it CPU",
     "tx_errors": "frames could not be handed to the kernel: see logs/, lower RATE",
     "queue_drops": "admitted packets were dropped by the switch's own queue: raise its queue limit",
+    "mirror_drops": "mirrored copies were dropped by the switch: lower RATE, or speed the collector's port up",
+    "other_queue_drops": "packets were dropped by queues of other ports, such as the collector's: speed these ports up",
     "oversize": "frames were too long for the switch: offloads are on somewhere, or raise --frame-bytes",
     "truncated": "frames were longer than a slot of the switch's rings: offloads are on somewhere, or MTU is too large",
     "checksums_missing": "frames came without checksums: turn the senders' checksum offload off",
@@ -365,7 +426,8 @@ _SOURCES = {
     "switch": (
         "switch_packets", "postcards_sent", "ring_drops", "tx_errors", "queue_drops", "oversize", "truncated",
         "checksums_missing", "clone_drops", "pool_exhausted", "arrivals_clamped", "frames_at_switch", "frames_admitted",
-        "frames_at_line", "replies_at_line", "postcards_at_switch",
+        "frames_at_line", "replies_at_line", "postcards_at_switch", "refused_packets", "refused_packets_deflected",
+        "mirror_drops", "other_queue_drops",
     ),
     "collector": (
         "postcards_received", "postcards_stored", "collector_kernel_drops", "collector_host_drops",

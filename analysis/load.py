@@ -15,9 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from analysis import imported, program_flows
+from analysis import imported, program_flows, recount, switch_clock
 from analysis.flows import MAX_FLOWS, WORDS, FiveTuple, Flows, FlowTable, flow_type
-from analysis.raw import Columns, RawFile, load_flows, load_goodput, load_postcards, load_tcp
+from analysis.raw import (
+    Columns,
+    RawFile,
+    load_flows,
+    load_goodput,
+    load_postcards,
+    load_tcp,
+    read_postcards,
+    sort_postcards,
+)
 from lib import regular
 from lib.errors import InputError
 from lib.terminal import one_line
@@ -54,6 +63,8 @@ class Run:
     goodput: Columns | None = None  # records of our own sink; None with another receiver
     flow_records: Columns | None = None  # of a run with finite flows: every flow's, and "flow" numbers (-1: no packet)
     depths: imported.Depths | None = None  # of an imported run that has a depth histogram in place of postcards
+    clock: switch_clock.SwitchClock | None = None  # of a switch whose clock nothing reads: how its times were placed
+    recount: recount.Recount | None = None  # of a switch that counts cells: how its depths were recounted
     not_as_recorded: list[str] = field(default_factory=list)  # one line for each raw file that differs from its digest
 
     def damage(self) -> list[str]:
@@ -85,9 +96,12 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     documents = {name: loaded.get(name) or {} for name in dict.fromkeys((*ledger, *names))}
     with ThreadPoolExecutor(1) as second:
         tcp_job = second.submit(load_tcp, directory / TCP_FILE)
-        postcards, postcard_flows, postcards_raw = load_postcards(
-            directory / POSTCARDS_FILE, clock_offset_ns(documents["switch"])
-        )
+        free = switch_clock.is_free(spec)
+        if free:
+            postcards, postcard_flows, postcards_raw = read_postcards(directory / POSTCARDS_FILE)
+        else:
+            offset_ns = clock_offset_ns(documents["switch"])
+            postcards, postcard_flows, postcards_raw = load_postcards(directory / POSTCARDS_FILE, offset_ns)
         tcp, tcp_flows, tcp_raw = tcp_job.result()
     depths = None
     if imported.is_imported(spec):
@@ -95,10 +109,14 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
         depths = imported.load_depths(directory)
     flows = postcard_flows
     _merge(postcards, flows, tcp, tcp_flows)
+    clock = recounted = None
+    if free:
+        clock, recounted = _placed(postcards, tcp, spec, documents["switch"])
     if not tcp_raw.present:
         problems.append(f"{TCP_FILE}: missing, so no windows are known; run the experiment again")
     raw = {"postcards": postcards_raw, "tcp": tcp_raw}
     run = Run(directory, spec, documents, problems, unread, raw, postcards, tcp, flows.tuples(), depths=depths)
+    run.clock, run.recount = clock, recounted
     run.not_as_recorded = [str(difference) for difference in damage]
     if has_own_sink:
         run.goodput, raw["goodput"] = load_goodput(directory / GOODPUT_FILE)
@@ -156,6 +174,21 @@ def _merge(postcards: Columns, flows: FlowTable, tcp: Columns, tcp_flows: FlowTa
     kind = flow_type(len(flows))
     tcp["flow"] = numbers[np.minimum(tcp["flow"], len(tcp_flows))].astype(kind)
     postcards["flow"] = postcards["flow"].astype(kind, copy=False)
+
+
+def _placed(
+    postcards: Columns, tcp: Columns, spec: dict[str, Any], switch: dict[str, Any]
+) -> tuple[switch_clock.SwitchClock | None, recount.Recount | None]:
+    """Places the postcards of a switch whose clock nothing reads on CLOCK_MONOTONIC, recounts its depths, and sorts, in
+    place.
+    """
+    clock = switch_clock.place(postcards, tcp)
+    recounted = recount.recount(postcards, spec, switch) if recount.in_cells(spec) else None
+    if clock is not None:
+        postcards["sojourn_ns"] -= np.rint(postcards["sojourn_ns"] * (clock.drift_ppm / 1e6)).astype(np.int64)
+    del postcards["enqueue_switch_ns"], postcards["timeline_ns"]
+    sort_postcards(postcards)
+    return clock, recounted
 
 
 # Documents ------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 from analysis.by_flow import ByFlow
 from analysis.join import Segments
 from analysis.load import Run
-from analysis.postcards import admitted, dropped, wire_bytes
+from analysis.postcards import NO_DATA_BYTES, admitted, dropped, wire_bytes
 from analysis.raw import Columns
 from analysis.sums import dot
 from analysis.trace_by_flow import TraceByFlow
@@ -23,14 +23,12 @@ from lib.frames import (
     ETHERNET_BYTES,
     IPV4_BYTES,
     IPV6_BYTES,
-    LONGEST_TCP_BYTES,
     UDP_BYTES,
 )
 from wire import wire
 
 CARD = wire.POSTCARD.const
 EVENT = wire.TCP_RECORD.const
-NO_DATA_BYTES = ETHERNET_BYTES + IPV6_BYTES + LONGEST_TCP_BYTES  # any longer frame carries data
 UTILIZATION_WINDOW_RTTS = 10
 TCP, UDP = 6, 17
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.raw import Columns
-from lib.frames import LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
+from lib.frames import ETHERNET_BYTES, IPV6_BYTES, LEAST_FRAME_BYTES, LONGEST_TCP_BYTES, WIRE_EXTRA_BYTES
 from wire import wire
 
 CARD = wire.POSTCARD.const
+NO_DATA_BYTES = ETHERNET_BYTES + IPV6_BYTES + LONGEST_TCP_BYTES  # any longer frame carries data
 
 
 def dropped(queue: Columns) -> np.ndarray:
@@ -26,3 +27,27 @@ def admitted(queue: Columns) -> np.ndarray:
 def wire_bytes(packet_bytes: np.ndarray) -> np.ndarray:
     """Bytes that frames take on the link (int64): at least 60, and 24 more for FCS, preamble and gap."""
     return np.maximum(packet_bytes, LEAST_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
+
+
+class Arrivals:
+    """Arrival times of loaded postcards by the postcards' numbers, for readers that go through the raw file again."""
+
+    def __init__(self, cards: Columns) -> None:
+        key = _key(cards)
+        order = np.argsort(key, kind="stable")
+        self._keys, self._rows, self._times = key[order], order, cards["enqueue_mono_ns"][order]
+
+    def rows(self, cards: Columns) -> np.ndarray:
+        """The rows of the loaded postcards. Of two with one number, the first."""
+        return self._rows[np.searchsorted(self._keys, _key(cards))]
+
+    def times(self, cards: Columns) -> np.ndarray:
+        """enqueue_mono_ns of these postcards (int64)."""
+        return self._times[np.searchsorted(self._keys, _key(cards))]
+
+
+def _key(cards: Columns) -> np.ndarray:
+    """A number for each postcard of a run: its egress port, whether ingress made it, its number."""
+    at_ingress = (cards["flags"].astype(np.uint64) & np.uint64(CARD["POSTCARD_AT_INGRESS"])) != 0
+    key = cards["egress_port"].astype(np.uint64) << np.uint64(33) | cards["card_seq"].astype(np.uint64)
+    return key | at_ingress.astype(np.uint64) << np.uint64(32)

@@ -91,18 +91,31 @@ _POSTCARD_NOT_COLUMNS = {
 _TCP_NOT_COLUMNS = {"netns_inode", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo", "src_port", "dst_port"}
 
 
-def load_postcards(path: Path, clock_offset_ns: int = 0) -> tuple[dict[str, np.ndarray], FlowTable, RawFile]:
-    """Postcards sorted by enqueue_mono_ns (int64, CLOCK_MONOTONIC); integer columns as in wire/postcard.def, and
-    `flow`. `clock_offset_ns` is CLOCK_MONOTONIC minus the switch's clock. Raises InputError for an unknown version.
+def read_postcards(path: Path) -> tuple[Columns, FlowTable, RawFile]:
+    """Postcards in the file's order; integer columns as in wire/postcard.def, and `flow`. Raises InputError for an
+    unknown version.
     """
     raw = RawFile(path.name)
     names = [name for name in _POSTCARD.names or () if name not in _POSTCARD_NOT_COLUMNS]
     columns, flows = _read(path, wire.BLOCK.const["BLOCK_POSTCARDS"], names, raw)
-    columns["enqueue_mono_ns"] = switch_time(columns.pop("enqueue_switch_ns"), columns["rx_mono_ns"], clock_offset_ns)
     columns["rx_mono_ns"] = columns["rx_mono_ns"].view(np.int64)
     columns["sojourn_ns"] = columns["sojourn_ns"].view(np.int64)
-    _sort(columns, "enqueue_mono_ns", "depth_packets")  # of equal arrival times, the later packet met the deeper queue
     return columns, flows, raw
+
+
+def load_postcards(path: Path, clock_offset_ns: int = 0) -> tuple[Columns, FlowTable, RawFile]:
+    """Postcards as `read_postcards` has them, sorted by enqueue_mono_ns (int64, CLOCK_MONOTONIC), which replaces
+    enqueue_switch_ns. `clock_offset_ns` is CLOCK_MONOTONIC minus the switch's clock.
+    """
+    columns, flows, raw = read_postcards(path)
+    columns["enqueue_mono_ns"] = switch_time(columns.pop("enqueue_switch_ns"), columns["rx_mono_ns"], clock_offset_ns)
+    sort_postcards(columns)
+    return columns, flows, raw
+
+
+def sort_postcards(columns: Columns) -> None:
+    """Sorts by enqueue_mono_ns, in place. Of equal times, the later packet met the deeper queue."""
+    _sort(columns, "enqueue_mono_ns", "depth_packets")
 
 
 def load_tcp(path: Path) -> tuple[dict[str, np.ndarray], FlowTable, RawFile]:

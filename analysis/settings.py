@@ -6,6 +6,7 @@ another experiment.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,12 @@ from analysis.postcards import admitted, wire_bytes
 from analysis.raw import Columns
 from analysis.targets import capabilities, rules
 from controlplane.targets import TARGETS
+from controlplane.threshold import Conversion, convert
+from lib.units import parse
 from wire import wire
 
 CARD = wire.POSTCARD.const
+MAX_ROUNDED_RATE = 1 / 256  # a chip rounds rates to mantissa and exponent (controlplane/tofino_queues.py)
 CLOCKS, SWITCHES = ("real", "virtual"), ("process", "driver", "ns3")
 POLICY_OF_MODE = {"tail-drop": "POLICY_TAIL_DROP", "ecn": "POLICY_ECN", "egress-threshold": "POLICY_EGRESS_THRESHOLD"}
 
@@ -65,19 +69,24 @@ def _switch_reasons(run: Run, port: int | None) -> list[str]:
         return []
     switch, spec = run.documents["switch"], run.spec
     settings: dict[str, Any] = value if isinstance(value := switch.get("settings"), dict) else {}
-    unit = can.rate_unit if (can := capabilities(run)) else "bps"
+    can = capabilities(run)
+    unit = can.rate_unit if can else "bps"
     rate = number(settings, str(port), "rate" if run.spec.get("target", "soft") == "soft" else f"rate_{unit}")
+    if rate is None and can is not None and can.front_panel:  # its queue has no bound but the cable's
+        rate = number(switch, "front_panel", "speed_bps")
     asked_rate = spec.get("rate_pps") if unit == "pps" else spec["rate_bps"]
     line = switch.get("line")
     links: Any = line.get("settings") if isinstance(line, dict) else settings
-    delays = [number(links, name, "delay") for name in links] if isinstance(links, dict) else []
+    has_links = can is None or can.links or isinstance(line, dict)
+    delays = [number(links, name, "delay") for name in links] if isinstance(links, dict) and has_links else []
     unsaid = [] if switch.get("bottleneck_port") == port else ["bottleneck_port"]
     unsaid += ["the bottleneck's rate"] if rate is None else []
-    unsaid += ["the delays of its ports"] if not delays or None in delays else []
+    unsaid += ["the delays of its ports"] if has_links and (not delays or None in delays) else []
     if unsaid:
         return [f"switch.json: does not say {', '.join(unsaid)}; whether the switch was set as asked is unknown"]
     reasons = []
-    if rate != asked_rate:
+    rounded = MAX_ROUNDED_RATE if can and can.front_panel else 0
+    if rate is None or asked_rate is None or abs(rate - asked_rate) > rounded * asked_rate:
         of = "packets/s" if unit == "pps" else "bit/s"
         reasons.append(f"settings: port {port} had a rate of {rate} {of}, spec.yaml asks for {asked_rate}")
     limit = number(settings, str(port), "limit_packets")
@@ -88,7 +97,7 @@ def _switch_reasons(run: Run, port: int | None) -> list[str]:
         )
     asked = 0 if spec.get("delay") == "tc" else spec["rtt_ns"]
     total = sum(delay for delay in delays if delay is not None)
-    if total != asked:
+    if total != asked and has_links:
         where = "where netem delays, the switch must not" if spec.get("delay") == "tc" else "the base RTT"
         reasons.append(f"settings: the switch's delays add up to {total} ns, spec.yaml asks for {asked} ({where})")
     return reasons
@@ -124,6 +133,12 @@ def _threshold_reasons(run: Run, queue: Columns) -> list[str]:
         return [f"spec.yaml: mode {spec['mode']!r} is none of {', '.join(POLICY_OF_MODE)}; the policy is not checked"]
     if threshold is None:
         return [f"spec.yaml: does not say ecn_threshold_{unit}; the threshold is not checked"]
+    whole_unit = "packets" if run.recount is None else "cells"
+    if run.recount is not None:
+        try:
+            threshold, unit = _in_cells(run, threshold, in_bytes=unit == "bytes"), "cells"
+        except ValueError as error:
+            return [f"switch.json: the threshold in cells is not checked: it {error}"]
     reasons = []
     other = queue["policy"] != wire.POLICY[name]
     if other.any():
@@ -137,9 +152,20 @@ def _threshold_reasons(run: Run, queue: Columns) -> list[str]:
         first = int(np.flatnonzero(other)[0])
         reasons.append(
             f"policy: {np.count_nonzero(other)} postcards have another threshold (first: {queue['threshold'][first]} "
-            f"{'bytes' if in_bytes[first] else 'packets'}) than spec.yaml, {threshold} {unit}"
+            f"{'bytes' if in_bytes[first] else whole_unit}) than spec.yaml, {threshold} {unit}"
         )
     return reasons
+
+
+def _in_cells(run: Run, threshold: int, *, in_bytes: bool) -> int:
+    """The threshold that the control plane sets on a switch that counts cells. ValueError if their size is unknown."""
+    can, told = capabilities(run), run.documents["switch"].get("capabilities")
+    assert can is not None
+    assert run.recount is not None
+    extra = number(told, "queued_extra_bytes") if isinstance(told, dict) else None
+    can = replace(can, cell_bytes=run.recount.cell_bytes, queued_extra_bytes=int(extra or 0))
+    quantity = parse(f"{threshold}{'b' if in_bytes else 'p'}", ("bytes" if in_bytes else "packets",))
+    return convert(quantity, can, Conversion(run.spec["mtu_bytes"], run.spec["rate_bps"], run.spec["rtt_ns"])).value
 
 
 def _verdict_reasons(run: Run, queue: Columns) -> list[str]:

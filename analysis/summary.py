@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis import finite_flows, groups, imported, metrics, open_loop, over_time, programs, targets
+from analysis import finite_flows, groups, imported, metrics, open_loop, over_time, postcards, programs, targets
 from analysis.analyse import Analysis
 from analysis.application import application
 from analysis.drain import drained_fraction
@@ -22,6 +22,7 @@ from analysis.loss import flows_losing_per_rtt
 from analysis.sums import dot
 from analysis.theory import many_flows, single_flow
 from analysis.validity import idle_rtt
+from lib.frames import ETHERNET_BYTES
 
 MAX_EVENTS = 1000  # length of the list of loss events; their count has no limit
 MAX_FLOWS = 20_000  # length of the list of flows, half a KB each; sums and means are of all flows
@@ -97,6 +98,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         **finite_flows.summarize(run, a.queue, window),
         **_groups(a),
         **programs.summarize(run, flows),
+        **_cells(a),
         "flows": flows[:MAX_FLOWS],
         "join": _join(a),
         "ledger": a.ledger,
@@ -200,6 +202,28 @@ def _groups(a: Analysis) -> dict[str, Any]:
     """What each group got, if there are several."""
     found = groups.summarize(a.run, a.queue, a.good, a.window)
     return {"groups": found} if found else {}
+
+
+def _cells(a: Analysis) -> dict[str, Any]:
+    """Depths and threshold as a switch that counts cells has them; empty for other switches."""
+    found = a.run.recount
+    if found is None:
+        return {}
+    spec, cards = a.run.spec, a.queue
+    kept = {name: column[postcards.admitted(cards)] for name, column in cards.items()}
+    packets = spec["ecn_threshold_packets"] if spec["mode"] == "ecn" else spec["buffer_packets"]
+    return {
+        "cells": {
+            "cell_bytes": found.cell_bytes,
+            "full_packet_cells": found.full_packet_cells,
+            "threshold_cells": int(cards["threshold"][0]) if len(cards["threshold"]) else None,
+            "threshold_packets": packets,
+            "threshold_bytes": None if packets is None else packets * (spec["mtu_bytes"] + ETHERNET_BYTES),
+            "threshold_ns": None if packets is None else packets * spec["wire_bytes"] * 8e9 / spec["rate_bps"],
+            "queue_depth_cells": metrics.queue_depth(kept, a.window, "depth_cells"),
+            "watermark_cells": number(a.run.documents["switch"], "stats", f"port.{a.port}.queue_max_cells"),
+        }
+    }
 
 
 def _spread(values: list[float | None]) -> dict[str, float | None]:

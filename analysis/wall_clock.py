@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Fidelity of a switch with a wall clock: measured departures in its postcards, against the link's rate. Facts that
-only a switch with computed departures has are null; NOT_KNOWN has the reasons.
+"""Fidelity of a switch with a clock of its own: measured departures in its postcards, against the link's rate. Facts
+that only a switch with computed departures has are null; NOT_KNOWN has the reasons.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import numpy as np
 from analysis.ledger import number
 from analysis.load import Run
 from analysis.postcards import dropped, wire_bytes
+from analysis.switch_clock import SwitchClock, is_free
 from runs.verdict import Area
 
 MAX_GAP_ERROR = 0.1
 CLOCK_SLACK_NS = 100_000  # allowed change of the offset, beyond the uncertainty of its two measurements
+MAX_UNCERTAINTY_RTT_FRACTION = 0.05  # of times that were placed by the postcards
 _NO_DEPARTURE = "it computes no departure that a frame could be late against"
 NOT_KNOWN = {
     "departures": _NO_DEPARTURE,
@@ -24,7 +26,7 @@ NOT_KNOWN = {
     "lateness_max_ns": _NO_DEPARTURE,
     "postcard_lateness_max_ns": _NO_DEPARTURE,
     "loop_gap_max_us": "it does not say how long its threads stood still",
-    "clock_steps": "it does not watch its clock; clock_moved_ns says how far that moved",
+    "clock_steps": "it does not watch its clock; the facts named clock_ say how its times were placed",
     "realtime_step_max_ns": "as clock_steps",
     "arrivals_clamped_fraction": "it takes frames as it reads them, and stamps them then",
 }
@@ -43,10 +45,13 @@ def departures(queue: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np
 
 
 def link_facts(run: Run, queue: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Gaps and rates of back-to-back departures. The ideal gap is a full packet's transmission time at RATE."""
-    gaps, sizes, waited = departures(queue)
-    gaps, sizes = gaps[waited], sizes[waited]
-    ideal_ns = run.spec["wire_bytes"] * 8e9 / run.spec["rate_bps"]
+    """Gaps and rates of back-to-back departures. The ideal gap is a packet's transmission time at RATE."""
+    if run.recount is not None:
+        gaps, sizes, ideal_ns = run.recount.gaps_ns, run.recount.gap_bytes, run.recount.ideal_gaps_ns
+    else:  # in packets per second, all take the same time
+        gaps, sizes, waited = departures(queue)
+        gaps, sizes = gaps[waited], sizes[waited]
+        ideal_ns = np.full(len(gaps), run.spec["wire_bytes"] * 8e9 / run.spec["rate_bps"])
     span_ns = float(gaps.sum())
     if not len(gaps) or not span_ns:
         names = ("gap_error_over_10pct_fraction", "gap_error_max_ns", "rate_error_fraction")
@@ -55,15 +60,25 @@ def link_facts(run: Run, queue: dict[str, np.ndarray]) -> dict[str, Any]:
     return {
         "gap_error_over_10pct_fraction": float(np.mean(off > MAX_GAP_ERROR * ideal_ns)),
         "gap_error_max_ns": float(off.max()),
-        "rate_error_fraction": span_ns / (len(gaps) * ideal_ns) - 1,
+        "rate_error_fraction": span_ns / float(ideal_ns.sum()) - 1,
         "measured_pps": len(gaps) * 1e9 / span_ns,
         "measured_bps": float(sizes.sum()) * 8e9 / span_ns,
-        "back_to_back_ns": len(gaps) * ideal_ns,
+        "back_to_back_ns": float(ideal_ns.sum()),
     }
 
 
-def clock_facts(run: Run) -> dict[str, float | None]:
-    """Uncertainty of the offset between the switch's clock and CLOCK_MONOTONIC, and its change during the traffic."""
+def clock_facts(run: Run) -> dict[str, Any]:
+    """Uncertainty of the offset between the switch's clock and CLOCK_MONOTONIC. Where the run measured the offset, its
+    change during the traffic; where postcards tell it, drift, misfit and restarts (switch_clock.py).
+    """
+    if is_free(run.spec):
+        clock = run.clock
+        return {
+            "clock_uncertainty_ns": clock and clock.uncertainty_ns,
+            "clock_drift_ppm": clock and clock.drift_ppm,
+            "clock_misfit_ns": clock and clock.misfit_ns,
+            "clock_restarts": clock and len(clock.restarts_mono_ns),
+        }
     switch = run.documents["switch"]
     ends = [
         clock if isinstance(state, dict) and isinstance(clock := state.get("clock"), dict) else {}
@@ -77,8 +92,10 @@ def clock_facts(run: Run) -> dict[str, float | None]:
     }
 
 
-def clock_reasons(facts: dict[str, Any]) -> list[str]:
-    """One line if the offset changed during the run: the change is then the error of every time of the switch."""
+def clock_reasons(run: Run, facts: dict[str, Any]) -> list[str]:
+    """One line for each doubt about the switch's times: its clock changed, restarted, or is not bounded closely."""
+    if is_free(run.spec):
+        return [] if run.clock is None else _free_clock_reasons(run, run.clock)
     moved, uncertainty = facts["clock_moved_ns"], facts["clock_uncertainty_ns"]
     if moved is None or uncertainty is None or moved <= (allowed := 2 * uncertainty + CLOCK_SLACK_NS):
         return []
@@ -86,3 +103,30 @@ def clock_reasons(facts: dict[str, Any]) -> list[str]:
         f"{Area.FIDELITY}: the switch's clock moved by {moved / 1e3:.0f} us against CLOCK_MONOTONIC during the run; "
         f"allowed are {allowed / 1e3:.0f} us: stop whatever sets the clock, then run again"
     ]
+
+
+def _free_clock_reasons(run: Run, clock: SwitchClock) -> list[str]:
+    reasons = []
+    allowed_ns = MAX_UNCERTAINTY_RTT_FRACTION * run.spec["rtt_ns"]
+    if clock.uncertainty_ns is None:
+        reasons.append(
+            f"{Area.FIDELITY}: nothing bounds the switch's clock from below: no trace record tells a packet that was "
+            "not sent yet; see tcp.bst and logs/"
+        )
+    elif clock.uncertainty_ns > allowed_ns:
+        reasons.append(
+            f"{Area.FIDELITY}: the switch's times are uncertain by {clock.uncertainty_ns / 1e3:.0f} us; allowed are "
+            f"{allowed_ns / 1e3:.0f} us (5 % of the base RTT): postcards come late, or the clock's drift changes"
+        )
+    if clock.misfit_ns > CLOCK_SLACK_NS:
+        reasons.append(
+            f"{Area.FIDELITY}: packets came to the queue {2 * clock.misfit_ns / 1e3:.0f} us before they were sent, "
+            "or left it after their postcards came: the switch's clock was set, or sender and collector have two clocks"
+        )
+    if clock.restarts_mono_ns:
+        first_s = (clock.restarts_mono_ns[0] - run.postcards["rx_mono_ns"].min()) / 1e9
+        reasons.append(
+            f"{Area.FIDELITY}: the switch's clock began anew {len(clock.restarts_mono_ns)} times, first {first_s:.3f} "
+            "s after the first postcard: the switch restarted; times and depths hold before and after it"
+        )
+    return reasons

@@ -11,6 +11,7 @@ from pathlib import Path
 from analysis import imported
 from analysis.load import Run, damage_of, load, recorded_clock_offset_ns
 from analysis.metrics import is_time
+from analysis.switch_clock import is_free
 from analysis.targets import rules
 from lib.errors import InputError
 from runs import record
@@ -52,6 +53,9 @@ def _unsaid(run: Run) -> list[str]:
         return unsaid
     if not isinstance(switch.get("bottleneck_port"), int):
         unsaid.append("switch.json: does not say bottleneck_port")
-    if not rules(run).exact_time and recorded_clock_offset_ns(switch) is None:
+    if is_free(run.spec):
+        if run.clock is None or run.clock.uncertainty_ns is None:
+            unsaid.append("tcp.bst: has no record that bounds the switch's clock, so its times are not known")
+    elif not rules(run).exact_time and recorded_clock_offset_ns(switch) is None:
         unsaid.append("switch.json: does not say what the switch's clock showed (clock, offset_ns)")
     return unsaid

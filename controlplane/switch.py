@@ -33,6 +33,7 @@ class Capabilities:
     limit_units: tuple[Unit, ...]  # units of the queue's own limit
     links: bool  # has propagation delays and access rates
     front_panel: bool  # has cables with speed and FEC
+    clock_readable: bool = True  # a run can read the switch's clock, or knows it; else it follows from the postcards
     cell_bytes: int | None = None  # if depths are in cells; read from the switch
     queued_extra_bytes: int = 0  # queued with each frame, and counted in cells
 

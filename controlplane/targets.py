@@ -65,6 +65,7 @@ TARGETS = {
             limit_units=(Unit.CELLS,),
             links=False,
             front_panel=True,
+            clock_readable=False,
             queued_extra_bytes=22,  # watched_h (p4src/tna/internal_headers.p4) and the FCS
         ),
     ),

@@ -25,6 +25,7 @@ STAMPS = host.BUILD
 KEYS = {
     "target": Key(f"what runs the P4 program: {', '.join(RUN_TARGETS)}", RUN_TARGETS[0], RUN_TARGETS),
     "inventory": Key("machines of the target, or labs (default for tofino: ansible/inventories/testbed)", values=PATHS),
+    "check": Key("1: say what would change on the machines, and change nothing", "0", ("0", "1")),
 }
 OTHERS = ("spec", "results")  # of make experiment, which deploys first
 LABS = "labs"  # the group of machines that run sweeps
@@ -32,10 +33,12 @@ LABS = "labs"  # the group of machines that run sweeps
 
 def deploy(words: dict[str, Any], errors: list[BadValue]) -> int:
     """Returns the exit status. Accepts the words of `make experiment`, which deploys first. Raises SpecError."""
-    given = words.pop("inventory", "")
+    given, check = words.pop("inventory", ""), str(words.pop("check", "0"))
     words = {key: value for key, value in words.items() if key not in OTHERS}
     _, wrong = validate(words)
     errors += [wrong[key] for key in wrong if key == "target" or key not in words or wrong[key].value is None]
+    if check not in ("0", "1"):
+        errors.append(BadValue("CHECK", check, "is not known; allowed: 0, 1"))
     if errors:
         raise SpecError(errors)
     target = str(words.get("target", RUN_TARGETS[0])).strip().lower()
@@ -45,17 +48,23 @@ def deploy(words: dict[str, Any], errors: list[BadValue]) -> int:
         return deploy_labs(Path(given).absolute())
     inventory = inventory_of(target, given)
     stamp = STAMPS / f"deployed-{target}"
-    if inventory == LAB and _is_newer(stamp, STAMPS / "deployed") and stamp.read_text() == _programs(target):
+    if (
+        inventory == LAB
+        and check == "0"
+        and _is_newer(stamp, STAMPS / "deployed")
+        and stamp.read_text() == _programs(target)
+    ):
         return 0
-    say(f"deploying TARGET={target} on the machines of {inventory}")
+    dry = ["--check", "--diff"] if check == "1" else []
+    say(f"{'checking' if dry else 'deploying'} TARGET={target} on the machines of {inventory}")
     done = subprocess.run(
-        [_tool("ansible-playbook"), "-i", str(inventory), "-e", json.dumps({"target": target}),
+        [_tool("ansible-playbook"), "-i", str(inventory), *dry, "-e", json.dumps({"target": target}),
          str(ANSIBLE / "playbooks/deploy.yml")],
         env=environment(), stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
     if done.returncode:
         raise RunError(f"TARGET={target} is not deployed: what is missing is said above")
-    if inventory == LAB:
+    if inventory == LAB and not dry:
         stamp.write_text(_programs(target))
     return 0
 

@@ -18,6 +18,8 @@ from analysis import imported, whole
 from analysis.exporting import pcapng
 from analysis.load import load_switch, recorded_clock_offset_ns
 from analysis.packets import card_columns, packet_headers, packet_kinds
+from analysis.postcards import Arrivals
+from analysis.switch_clock import is_free
 from analysis.targets import SOFT
 from analysis.unwrap import switch_time
 from controlplane.targets import TARGETS
@@ -37,7 +39,8 @@ def write(repetition: Path, output: Path) -> int:
     whole.check(repetition, raw=[POSTCARDS_FILE, "switch.json"])
     spec, switch = load_spec(repetition), load_switch(repetition)
     recorded_offset_ns = recorded_clock_offset_ns(switch)
-    if _has_own_clock(spec) and recorded_offset_ns is None:
+    arrivals = Arrivals(whole.load_whole(repetition).postcards) if is_free(spec) else None
+    if arrivals is None and _has_own_clock(spec) and recorded_offset_ns is None:
         raise InputError(
             f"{repetition / 'switch.json'}: does not say what the switch's clock showed, so its times are not known; "
             "allowed: a run whose switch.json is whole"
@@ -46,7 +49,9 @@ def write(repetition: Path, output: Path) -> int:
     with output.open("wb") as file:
         pcapng.write_head(file)
         for rows, mono, real in pcapng.stored(repetition):
-            reports = encode(rows, mono, sequence, offset_ns, unknown)
+            cards = card_columns(rows)
+            came = arrivals.times(cards) if arrivals else switch_time(cards["enqueue_switch_ns"], mono, offset_ns)
+            reports = encode(cards, came, sequence, unknown)
             port = REPORT["TELEMETRY_REPORT_UDP_PORT"]
             blocks: list[bytes] = [b""] * len(rows)
             for at, payloads in reports:
@@ -64,21 +69,19 @@ def _has_own_clock(spec: dict[str, Any]) -> bool:
 
 
 def encode(
-    rows: np.ndarray,
-    rx_mono_ns: np.ndarray,
+    cards: dict[str, np.ndarray],
+    enqueue_mono_ns: np.ndarray,
     first_sequence: int,
-    offset_ns: int = 0,
     unknown: frozenset[str] = frozenset(),
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(row numbers, reports as uint8 rows) for each kind of packet. `rows` are postcards as bytes, `offset_ns` is
-    CLOCK_MONOTONIC minus the switch's clock, `unknown` are fields whose values are meaningless.
+    """(row numbers, reports as uint8 rows) for each kind of packet. `cards` are the columns of packets.card_columns,
+    `unknown` those whose values are meaningless.
     """
-    cards = card_columns(rows)
     if "queue_id" in unknown:
         cards["queue_id"] = np.full_like(cards["queue_id"], UNKNOWN_QUEUE)
-    came = switch_time(cards["enqueue_switch_ns"], rx_mono_ns.view(np.uint64), offset_ns).view(np.uint64)
+    came = enqueue_mono_ns.view(np.uint64)
     flags = cards["flags"]
-    sequence = (np.arange(len(rows)) + first_sequence) % (1 << SEQUENCE_BITS)
+    sequence = (np.arange(len(came)) + first_sequence) % (1 << SEQUENCE_BITS)
     both = CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
     kinds = packet_kinds(cards)
     kinds |= np.where((flags & CARD["POSTCARD_DROPPED"]) != 0, 16, 0) | np.where((flags & both) == both, 32, 0)

@@ -20,7 +20,9 @@ from analysis import derive as derive_module
 from analysis.capture import Capture
 from analysis.exporting import flent, telemetry_report
 from analysis.importing import captures
+from analysis.packets import card_columns
 from analysis.tests import simulate
+from analysis.unwrap import switch_time
 from bufferscope.__main__ import main
 from wire import wire
 
@@ -212,7 +214,8 @@ def test_telemetry_report__has_the_fields_of_the_postcard(known_runs, name, tmp_
     rows = np.frombuffer(b"".join(card[8:] for card in stored), dtype=np.uint8).reshape(-1, wire.POSTCARD.length)
     rx = np.array([int.from_bytes(card[:8], "little") for card in stored])
     reports: dict[int, bytes] = {}
-    for at, made in telemetry_report.encode(rows, rx, (1 << 22) - 5):
+    cards = card_columns(rows)
+    for at, made in telemetry_report.encode(cards, switch_time(cards["enqueue_switch_ns"], rx), (1 << 22) - 5):
         reports |= {int(row): bytes(report) for row, report in zip(at, made, strict=True)}
     assert len(reports) == len(stored)
     drops = 0

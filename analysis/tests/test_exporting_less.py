@@ -14,9 +14,11 @@ import yaml
 from analysis import derive as derive_module
 from analysis.exporting import flent, telemetry_report
 from analysis.importing.text import CARDS_UNKNOWN
+from analysis.packets import card_columns
 from analysis.tests import simulate
 from analysis.tests.test_exporting import decode
 from analysis.tests.test_targets import OFFSET_NS, as_bmv2
+from analysis.unwrap import switch_time
 from bufferscope.__main__ import main
 from lib import parquet
 from wire import wire
@@ -202,7 +204,8 @@ def test_telemetry_report__has_times_of_the_hosts_clock(fresh, tmp_path, capsys)
     assert export(directory, "telemetry-report", tmp_path / "other.pcapng") == 0
     assert (tmp_path / "x.pcapng").read_bytes() != (tmp_path / "other.pcapng").read_bytes()
     rows, rx = cards(directory)
-    for at, reports in telemetry_report.encode(rows, rx, 0, OFFSET_NS):
+    fields = card_columns(rows)
+    for at, reports in telemetry_report.encode(fields, switch_time(fields["enqueue_switch_ns"], rx, OFFSET_NS), 0):
         came = np.array([decode(bytes(report))["ingress_ns"] for report in reports])
         assert (rx[at] - came > 0).all()
         assert (rx[at] - came < simulate.Scenario().rtt_ns).all()
@@ -224,7 +227,7 @@ def test_telemetry_report__leaves_out_fields_unknown_to_the_source(fresh, tmp_pa
     assert export(unknown, "telemetry-report", tmp_path / "x.pcapng") == 0
     rows, rx = cards(unknown)
     dropped = 0
-    for _, reports in telemetry_report.encode(rows, rx, 0, 0, CARDS_UNKNOWN):
+    for _, reports in telemetry_report.encode(card_columns(rows), rx, 0, CARDS_UNKNOWN):
         for report in reports[::50]:
             decoded = decode(bytes(report))
             assert not decoded.keys() & {"in", "out", "latency", "ingress_ns", "egress_ns"}

@@ -170,15 +170,3 @@ def test_target__unknown_to_this_version_is_held_to_the_strictest_limits(fresh):
     a = analyse(directory)
     assert rules(a.run) == COMPUTED
     assert any("target 'abacus' is none of" in reason for reason in a.reasons)
-
-
-def test_tofino__runs_are_read_and_say_that_clock_and_delays_are_unknown(fresh):
-    directory = fresh()
-    spec = yaml.safe_load((directory / "spec.yaml").read_text())
-    (directory / "spec.yaml").write_text(yaml.safe_dump(spec | {"target": "tofino", "delay": "tc"}))
-    soft = json.loads((directory / "switch.json").read_text())
-    state = {"target": "tofino", "program": soft["program"], "bottleneck_port": 2, "counters": soft["counters"]}
-    (directory / "switch.json").write_text(json.dumps(state | {"settings": {"2": {"rate_bps": None}}, "stats": {}}))
-    reasons = " / ".join(analyse(directory).reasons)
-    assert "does not say its clock's offset, its clock's uncertainty" in reasons
-    assert "the bottleneck's rate, the delays of its ports" in reasons

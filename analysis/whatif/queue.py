@@ -18,8 +18,8 @@ import numpy as np
 from analysis.amounts import si
 from analysis.exporting import pcapng
 from analysis.packets import card_columns, packet_headers, packet_kinds
+from analysis.postcards import Arrivals
 from analysis.raw import Columns
-from analysis.unwrap import switch_time
 from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, UDP_BYTES
 from softswitch.library import BuildError, Core, Refused
@@ -66,20 +66,21 @@ class Setting:
         return f"{limit}, {self.mode}{ecn}, {si(self.rate_bps, 'b/s')}"
 
 
-def arrivals(repetition: Path, port: int, clock_offset_ns: int) -> dict[str, np.ndarray]:
-    """The packets that arrived at the queue of `port`, in order of arrival: the columns of packets.card_columns, and
-    `arrival_ns` on CLOCK_MONOTONIC. Raises InputError if no packet arrived.
+def arrivals(repetition: Path, recorded: Columns) -> dict[str, np.ndarray]:
+    """The packets of the loaded queue `recorded`, in its order: the columns of packets.card_columns, and `arrival_ns`
+    on CLOCK_MONOTONIC. Raises InputError if no packet arrived.
     """
+    if not len(recorded["flags"]):
+        raise InputError(f"{repetition}: no packet arrived at the bottleneck's queue; nothing can be replayed")
+    loaded, port = Arrivals(recorded), recorded["egress_port"][0]
     parts = []
-    for rows, mono, _ in pcapng.stored(repetition):
+    for rows, _, _ in pcapng.stored(repetition):
         cards = card_columns(rows)
-        cards["arrival_ns"] = switch_time(cards["enqueue_switch_ns"], mono.view(np.uint64), clock_offset_ns)
         parts.append({name: values[cards["egress_port"] == port] for name, values in cards.items()})
-    if not parts or not sum(len(part["arrival_ns"]) for part in parts):
-        raise InputError(f"{repetition}: no packet arrived at the queue of port {port}; nothing can be replayed")
     names = [name for name in parts[0] if all(name in part for part in parts)]
     whole = {name: np.concatenate([part[name] for part in parts]) for name in names}
-    order = np.lexsort((whole["depth_packets"], whole["arrival_ns"]))  # in one ns, a later packet met a deeper queue
+    whole["arrival_ns"] = loaded.times(whole)
+    order = np.argsort(loaded.rows(whole), kind="stable")
     return {name: values[order] for name, values in whole.items()}
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from analysis import imported, metrics, whole
-from analysis.load import Run, clock_offset_ns
+from analysis.load import Run
 from analysis.postcards import dropped
 from analysis.raw import Columns
 from analysis.summary import plain
@@ -52,7 +52,7 @@ def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) ->
         raise InputError(
             f"{repetition}: its postcards tell no depths in packets; allowed: runs on the soft switch or BMv2"
         )
-    packets = queue.arrivals(repetition, port, clock_offset_ns(run.documents["switch"]))
+    packets = queue.arrivals(repetition, recorded)
     replayed = queue.replay(packets, setting)
     window = metrics.measurement_window(run, recorded)
     summary = {

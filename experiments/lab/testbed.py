@@ -98,10 +98,9 @@ class TestbedLab(Lab):
                 connect(plan.target, testbed.address) as switch,
                 _played(plan, directory, testbed, _collector(switch)) as play,
                 switch.writing(),
-                _configured(switch, converted(plan.settings.policy, switch, conversion), testbed) as port,
+                _configured(switch, converted(plan.settings.policy, switch, conversion), testbed) as (port, before),
             ):
                 world = {"program": asdict(switch.program()), "testbed": {"inventory": str(testbed.inventory)}}
-                before = {"stats": switch.target_counters(), "counters": plain(switch.counters())}
                 progress.phase("measuring the idle path, carrying the traffic")
                 play("traffic")
                 _drain(switch)
@@ -145,18 +144,21 @@ def _collector(switch: Switch) -> Collector:
 
 
 @contextmanager
-def _configured(switch: Switch, policy: Policy, testbed: Testbed) -> Iterator[int]:
-    """Sets policy and postcards of the bottleneck; gives its port number. Restores the former settings afterwards."""
+def _configured(switch: Switch, policy: Policy, testbed: Testbed) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Sets policy and postcards of the bottleneck; gives its port number, and the switch's counts from before the first
+    postcard. Restores the former settings afterwards.
+    """
     ports = switch.ports()
     if testbed.bottleneck not in ports:
         shown = ", ".join(sorted(ports)) or "none: make deploy TARGET=tofino sets them up"
         raise RunError(f"{switch} has no port {testbed.bottleneck!r} (bottleneck_port); allowed: {shown}")
     port = ports[testbed.bottleneck]
     former, cards = switch.policy(port), switch.postcards(port)
+    before = {"stats": switch.target_counters(), "counters": plain(switch.counters())}
     try:
         switch.set_policy(port, policy)
         switch.set_postcards(port, SWITCH_ID)
-        yield port
+        yield port, before
     finally:
         switch.set_policy(port, former)
         switch.set_postcards(port, cards)
@@ -184,12 +186,19 @@ def _drain(switch: Switch) -> None:
         time.sleep(0.05)
 
 
+def _front_panel(switch: Switch, port: int) -> dict[str, Any] | None:
+    panel = switch.front_panel(port) if switch.capabilities.front_panel else None
+    return None if panel is None else asdict(panel)
+
+
 def _state(switch: Switch, port: int) -> dict[str, Any]:
     return {
         "target": switch.target,
         "capabilities": asdict(switch.capabilities),
         "program": asdict(switch.program()),
         "bottleneck_port": port,
+        "runs_between_experiments": True,
+        "front_panel": _front_panel(switch, port),
         "settings": {str(port): asdict(switch.queue(port)) | {"policy": asdict(switch.policy(port))}},
         "stats": switch.target_counters(),
         "counters": plain(switch.counters()),

@@ -86,6 +86,7 @@ def said_by_deploy(*words: str) -> tuple[int, list[str]]:
     [
         (("TARGET=abacus",), "error: TARGET=abacus is not known; allowed: soft, bmv2"),
         (("TRAGET=bmv2",), "error: TRAGET is no parameter; did you mean TARGET?"),
+        (("TARGET=bmv2", "CHECK=yes"), "error: CHECK=yes is not known; allowed: 0, 1"),
         (("TARGET=bmv2", "INVENTORY=/nowhere"), "/nowhere is not there: name one with INVENTORY="),
     ],
 )
@@ -117,6 +118,8 @@ def test_deploy__repeats_after_the_targets_program_changed(monkeypatch: pytest.M
             program.write_text(text)
         assert deploy.deploy({"target": "bmv2"}, []) == 0
         assert len(played) == plays
+    assert deploy.deploy({"target": "bmv2", "check": "1"}, []) == 0
+    assert ["--check" in command for command in played] == [False, False, True]
 
 
 def test_inventory__without_a_machine_for_the_target_is_refused(tmp_path: Path) -> None:

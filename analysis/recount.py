@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""Depths in packets and bytes of a switch that counts cells (Tofino), recounted from its postcards: a packet is in the
+queue from its enqueue time until its last bit left. Cells as the switch told them stay beside them.
+
+Such a switch stamps when a packet's transmission begins. It ends when that of a waiting packet begins, else wire bits /
+rate later; a packet that egress drops takes no time. A packet that the traffic manager refuses is stamped
+when it comes to the queue for refused packets: its depth is the largest since DEFLECTION_NS before.
+
+If a postcard is lost, depths are too low while its packet was in the queue. Postcards of one queue are numbered in the
+order of departure, so that this time begins after the arrival of the packet before it and ends with the departure of
+the packet behind it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from analysis.postcards import dropped, wire_bytes
+from analysis.raw import Columns
+from analysis.unwrap import unwrap32
+from controlplane.policy import Unit
+from controlplane.targets import TARGETS
+from lib.frames import ETHERNET_BYTES
+from wire import wire
+
+CARD = wire.POSTCARD.const
+DEFLECTION_NS = 500  # from the refusal of a packet to its stamp, at most; p4src/README.md estimates 100
+RATE_TOLERANCE = 2e-4  # of a link's rate to its nominal rate by the switch's clock: twice IEEE 802.3's 100 ppm
+CANDIDATE_BITS = 36  # of a row number beside a depth in one int64
+
+
+@dataclass
+class Recount:
+    """What recounting found."""
+
+    cell_bytes: int | None = None  # None: switch.json does not say, and nothing is compared
+    full_packet_cells: int | None = None
+    errors_cells: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # |told - recounted|, of each
+    # admitted packet
+    first_depth_cells: int = 0  # as the first packet told it: packets before it have no postcards
+    gaps_mono_ns: list[tuple[int, int]] = field(default_factory=list)  # within, depths may be too low
+    lost_packets: int = 0  # within the gaps
+    delay_ns: tuple[int, int] | None = None  # from the begin of a transmission to the postcard's receipt: least, most
+    gaps_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # from the begin of a transmission
+    # to that of the next packet, where this had waited for it
+    ideal_gaps_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))  # by the rate
+    gap_bytes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # on the link
+
+
+def in_cells(spec: dict[str, Any]) -> bool:
+    """Whether the run's target counts cells alone."""
+    target = TARGETS.get(str(spec.get("target", "soft")))
+    return target is not None and Unit.PACKETS not in target.capabilities.depth_units
+
+
+def recount(cards: Columns, spec: dict[str, Any], switch: dict[str, Any]) -> Recount:
+    """Fills `depth_packets` and `depth_bytes` of all postcards, sets `depth_unit` accordingly, and extends `sojourn_ns`
+    to the end of the transmission. In place; `cards` has `timeline_ns` of analysis.switch_clock.
+    """
+    cell_bytes, extra_bytes = (_capability(switch, name) for name in ("cell_bytes", "queued_extra_bytes"))
+    result = Recount()
+    if cell_bytes:
+        full = spec["mtu_bytes"] + ETHERNET_BYTES + (extra_bytes or 0)
+        result.cell_bytes, result.full_packet_cells = cell_bytes, -(-full // cell_bytes)
+    delay = cards["rx_mono_ns"] - cards["enqueue_mono_ns"] - cards["sojourn_ns"]
+    if len(delay):
+        result.delay_ns = int(delay.min()), int(delay.max())
+    at_ingress = (cards["flags"] & CARD["POSTCARD_AT_INGRESS"]) != 0
+    errors = []
+    for port in np.unique(cards["egress_port"]).tolist():
+        of_port = cards["egress_port"] == port
+        queue = _Queue(cards, np.flatnonzero(of_port & ~at_ingress), spec["rate_bps"])
+        if cell_bytes and len(queue.rows):
+            told = cards["depth_cells"][queue.rows].astype(np.int64)
+            errors.append(np.abs(told - queue.depth(-(-(queue.bytes + (extra_bytes or 0)) // cell_bytes))))
+            result.first_depth_cells = max(result.first_depth_cells, int(told[0]))
+        gaps, lost = queue.gaps(cards)
+        result.gaps_mono_ns += gaps
+        result.lost_packets += lost
+        queue.fill(cards, np.flatnonzero(of_port & at_ingress))
+        if port == switch.get("bottleneck_port"):
+            result.gaps_ns, result.gap_bytes = queue.back_to_back()
+            result.ideal_gaps_ns = result.gap_bytes * (8e9 / spec["rate_bps"])
+    result.errors_cells = np.concatenate([result.errors_cells, *errors])
+    cards["depth_unit"][:] = CARD["POSTCARD_DEPTH_EXACT"]
+    return result
+
+
+def _capability(switch: dict[str, Any], name: str) -> int | None:
+    can = switch.get("capabilities")
+    value = can.get(name) if isinstance(can, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 16 else None
+
+
+class _Queue:
+    """The packets of one queue that were admitted, in the order of their numbers, which is that of their departures.
+    Times are those of the timeline.
+    """
+
+    def __init__(self, cards: Columns, rows: np.ndarray, rate_bps: int) -> None:
+        number = unwrap32(cards["card_seq"][rows], np.zeros(min(1, len(rows)), dtype=np.int64))
+        order = np.argsort(number, kind="stable")
+        self.rows, self.number = rows[order], number[order]
+        self.came = cards["timeline_ns"][self.rows]
+        self.bytes = cards["packet_bytes"][self.rows].astype(np.int64)
+        self.begins = self.came + cards["sojourn_ns"][self.rows]
+        self.link_bytes = wire_bytes(cards["packet_bytes"][self.rows])
+        self.link_bytes[dropped(cards)[self.rows]] = 0
+        ends = self.begins + self.link_bytes * 8_000_000_000 // rate_bps
+        late = self.begins[1:] - ends[:-1]
+        allowed = 1 + np.diff(np.stack((self.begins, ends)), axis=0)[0, :-1] * RATE_TOLERANCE
+        follows = (late <= 0) | ((late <= allowed) & (self.begins[1:] > self.came[1:]))
+        ends[:-1][follows] = self.begins[1:][follows]
+        self.sojourn = ends - self.came
+        self.ends = np.maximum.accumulate(ends) if len(ends) else ends
+        came = np.maximum.accumulate(self.came) if len(ends) else self.came
+        self.arrivals = came  # ascending: a queue is first in, first out
+        self.gone = np.minimum(np.searchsorted(self.ends, came, side="right"), np.arange(len(came)))
+
+    def depth(self, sizes: np.ndarray) -> np.ndarray:
+        """The sum of `sizes` (by packet) that each packet met in the queue: of those before it, without those gone."""
+        before = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        return before[:-1] - before[self.gone]
+
+    def fill(self, cards: Columns, refused: np.ndarray) -> None:
+        """Writes depths and sojourn times of the admitted packets, and depths of the `refused` ones."""
+        packets, in_bytes = self.depth(np.ones_like(self.bytes)), self.depth(self.bytes)
+        cards["depth_packets"][self.rows], cards["depth_bytes"][self.rows] = packets, in_bytes
+        cards["sojourn_ns"][self.rows] = self.sojourn
+        if not len(refused):
+            return
+        until = cards["timeline_ns"][refused]
+        since = until - DEFLECTION_NS
+        first, last = (np.searchsorted(self.arrivals, times, side="right") for times in (since, until))
+        gone = np.minimum(np.searchsorted(self.ends, since, side="right"), first)
+        before = np.concatenate(([0], np.cumsum(self.bytes)))
+        deepest, deepest_bytes = first - gone, before[first] - before[gone]
+        came_since = np.flatnonzero(last > first)
+        if len(came_since):
+            # Depths behind the packets that came since; a row number below each says which packet it was.
+            behind = (packets + 1 << CANDIDATE_BITS) | np.arange(len(packets))
+            spans = np.stack((first[came_since], last[came_since]), axis=1).ravel()
+            most = np.maximum.reduceat(np.append(behind, 0), spans)[::2]
+            deeper = most >> CANDIDATE_BITS > deepest[came_since]
+            chosen, which = came_since[deeper], most[deeper] & ((1 << CANDIDATE_BITS) - 1)
+            deepest[chosen] = most[deeper] >> CANDIDATE_BITS
+            deepest_bytes[chosen] = in_bytes[which] + self.bytes[which]
+        cards["depth_packets"][refused], cards["depth_bytes"][refused] = deepest, deepest_bytes
+
+    def back_to_back(self) -> tuple[np.ndarray, np.ndarray]:
+        """(time from the begin of each transmission to the next in ns, its bytes on the link) where the next packet had
+        come before the transmission's end, and no packet between the two lacks a postcard.
+        """
+        waited = (self.came[1:] < self.ends[:-1]) & (self.link_bytes[:-1] > 0) & (np.diff(self.number) == 1)
+        return np.diff(self.begins)[waited], self.link_bytes[:-1][waited]
+
+    def gaps(self, cards: Columns) -> tuple[list[tuple[int, int]], int]:
+        """(times on CLOCK_MONOTONIC within which packets without postcards were in the queue, number of these)."""
+        before = np.flatnonzero(np.diff(self.number) > 1)
+        lost = int((np.diff(self.number)[before] - 1).sum())
+        placed = cards["enqueue_mono_ns"][self.rows]
+        since, until = placed[before], placed[before + 1] + self.sojourn[before + 1]
+        return list(zip(since.tolist(), until.tolist(), strict=True)), lost
