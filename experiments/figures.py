@@ -23,7 +23,7 @@ from analysis.papers.stored_runs import StoredRuns
 from experiments import host
 from experiments.spec import Spec
 from experiments.sweep import needs, run, spec
-from experiments.sweep.command import LIMITS, prober, whole
+from experiments.sweep.command import ENGINES, LIMITS, engine_of, prober, whole
 from lib import owner, units
 from lib.errors import BadValue, RunError, SpecError, fail
 from lib.terminal import complain, say
@@ -37,6 +37,7 @@ KEYS = {
     "figure": Key("one or more of them, such as 5a (default: all)"),
     "smoke": Key("1: short runs", "0", SWITCH),
     "results": Key("the directory of the sweeps and figures", "results", PATHS),
+    "engine": Key(f"what runs the jobs: {' or '.join(ENGINES)}", ENGINES[0], ENGINES),
     "jobs": Key("runs at once (default: as many as the machine carries)"),
     "attempts": Key("of each run that is not valid (in virtual time: one)", "3"),
     "clock": Key("real: run the sweeps' real-time versions, for the figure that compares the clocks; or virtual",
@@ -97,9 +98,10 @@ def read(given: dict[str, Any], errors: list[BadValue]) -> Asked:
     if draws == "only" and "runs" not in given and not results.is_dir():
         errors.append(BadValue("RESULTS", None, f"{results} is no directory; allowed with DRAW=only: one with runs"))
     from_published = _from_published(paper, given, errors)
+    engine = engine_of(given, errors, "")
     if errors or paper is None:
         raise SpecError(errors)
-    chosen = run.Options(results, numbers["jobs"], numbers["attempts"])
+    chosen = run.Options(results, numbers["jobs"], numbers["attempts"], engine=engine)
     return Asked(
         paper, figures, smoke, chosen, draws == "only", is_published, from_published, clock == "real", second, beside
     )

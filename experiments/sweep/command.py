@@ -15,6 +15,7 @@ from lib.terminal import say
 from lib.words import PATHS, SWITCH, Key, require
 from runs.thinned import KEEP
 
+ENGINES = ("parallel", "slurm")
 KEYS = parameters.KEYS | {
     "spec": Key("the sweep's file, such as experiments/specs/spang2021/twenty-packets.yaml", values=PATHS),
     "results": Key("the directory that the sweep's directory is made in", "results", PATHS),
@@ -24,6 +25,7 @@ KEYS = parameters.KEYS | {
     "seed": Key("of the sweep, from which each run gets its own (default: the file says it)"),
     "keep": Key("files that stay of each run: all, tables, flows, summary (default: the file says it)", values=KEEP),
     "smoke": Key("1: the file's short version", "0", SWITCH),
+    "engine": Key(f"what runs the jobs: {' or '.join(ENGINES)}", ENGINES[0], ENGINES),
     "jobs": Key("runs at once (default: as many as the machine carries)"),
     "attempts": Key("of each run that is not valid (in virtual time: one)", "3"),
     "show": Key("1: say what would be run, and run nothing", "0", SWITCH),
@@ -33,13 +35,14 @@ KEYS = parameters.KEYS | {
 def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     """Returns the exit status. Raises SpecError, RunError, Interrupted."""
     from experiments import host
-    from experiments.sweep import needs, plan, run, spec
+    from experiments.sweep import needs, plan, run, slurm, spec
     from runs import run_table
 
     smoke, only_show = (words.pop(key, "0") == "1" for key in ("smoke", "show"))
     at_once, attempts = (whole(words, key, errors, most) for key, most in LIMITS.items())
     require(words, errors, spec="say which sweep: make sweep SPEC=experiments/specs/...")
     file, results, inventory = (words.pop(key, "") for key in ("spec", "results", "inventory"))
+    engine = engine_of(words, errors, inventory)
     if errors:
         raise SpecError(errors)
     sweep = spec.read(Path(file), words, smoke)
@@ -47,14 +50,26 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
         say(f"note: {sweep.note}")
     probe = prober(build=not only_show)
     chosen = run.Options(Path(results or host.CHECKOUT / "results").absolute(), at_once, attempts)
-    chosen = chosen._replace(inventory=inventory)
+    chosen = chosen._replace(inventory=inventory, engine=engine)
     if only_show:
         table = run_table.read(chosen.results)
         for job in run.planned(sweep, probe).next(table, set()).jobs:
             say(f"{job.id}  {plan.describe(job.point)}")
         say(needs.headline(sweep, run.missing(sweep, probe, chosen, table), chosen.results / sweep.name))
+        if engine == run.SLURM:
+            say(slurm.state(chosen.results / sweep.name))
         return 0
     return run.run(sweep, probe, chosen)
+
+
+def engine_of(words: dict[str, Any], errors: list[BadValue], inventory: str) -> str:
+    """What runs the jobs, taken out of `words`."""
+    engine = str(words.pop("engine", ENGINES[0]))
+    if engine not in ENGINES:
+        errors.append(BadValue("ENGINE", engine, f"is not known; allowed: {', '.join(ENGINES)}"))
+    elif inventory and engine != ENGINES[0]:
+        errors.append(BadValue("ENGINE", engine, "has machines of its own; leave INVENTORY out"))
+    return engine
 
 
 LIMITS = {"jobs": 1024, "attempts": 100}

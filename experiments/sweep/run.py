@@ -21,7 +21,9 @@ from experiments import cost, disk, runner
 from experiments.analysis_process import user_problem
 from experiments.host import Host
 from experiments.lab.choice import choose
-from experiments.sweep import engine, needs, plan, remote_labs
+from experiments.sizes import sizes
+from experiments.sweep import engine, needs, plan, remote_labs, slurm
+from experiments.sweep.command import ENGINES
 from experiments.sweep.plan import Job
 from experiments.sweep.progress import SweepProgress
 from experiments.sweep.rounds import ATTEMPTS, Attempts, Round
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
 INDEX_EVERY_S = 30.0
 MOST_SHOWN = 20  # lines about runs that failed
+PARALLEL, SLURM = ENGINES
+ANALYSIS_MIB = 2048  # beside the machine of a run, for a job under Slurm
 ALL_VALID, NOTHING, SOME_NOT_VALID = 0, 1, 2
 
 
@@ -50,12 +54,20 @@ class Options(NamedTuple):
     at_once: int | None = None
     attempts: int | None = None
     inventory: str = ""  # of remote labs that run the jobs instead of this machine
+    engine: str = PARALLEL
+
+
+class Engine(NamedTuple):
+    """What runs jobs: how many at once, about, and how. `start` returns when the jobs named have ended."""
+
+    at_once: int
+    start: Callable[[list[str], Callable[[], None]], None]
 
 
 def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
     """Runs the missing jobs of the sweep; returns the exit status. Raises SpecError, RunError."""
     jobs = planned(sweep, probe)
-    engine.program()
+    check(options)
     _check(jobs.first)
     directory = options.results / sweep.name
     with runner.Ending() as ending, _alone(directory, options.results):
@@ -101,7 +113,8 @@ def missing(sweep: Sweep, probe: Callable[[str], Host], options: Options, table:
     attempts = Attempts(options.attempts, jobs.first[0].spec.clock == "virtual")
     now = jobs.next(table, given_up(directory, attempts))
     todo = [job for job in now.jobs if attempts.left(look(directory / SWEEP_RUNS / job.id))]
-    return needs.of(sweep, now, todo, how_many(jobs.first, options.at_once))
+    at_once = how_many(jobs.first, options.at_once) if options.engine == PARALLEL else slurm.processors()
+    return needs.of(sweep, now, todo, options.at_once or at_once)
 
 
 class Jobs:
@@ -125,9 +138,8 @@ class Jobs:
 def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Options, ending: runner.Ending) -> list[Job]:
     """Runs jobs until none is left. Returns all of them. Raises RunError if there is no room for them."""
     virtual = jobs.first[0].spec.clock == "virtual"
-    labs = remote_labs.ready(remote_labs.load(Path(options.inventory)), virtual) if options.inventory else None
-    at_once = how_many(jobs.first, options.at_once, away=bool(labs))
-    of_all = sum(at_once or lab.processors for lab in labs) if labs else at_once
+    where = _under_slurm(jobs.first, directory, options) if options.engine == SLURM else _here(jobs, directory, options)
+    of_all = where.at_once
     attempts = Attempts(options.attempts, virtual)
     table = run_table.write(options.results)
     said = False
@@ -150,7 +162,7 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
             rounds = options.attempts or ATTEMPTS
             while todo and rounds:
                 watch = Watch(todo, directory, options.results, progress, ending)
-                engine.run(directory, [job.id for job in todo], at_once, watch, labs)
+                where.start([job.id for job in todo], watch)
                 todo = [job for job in todo if attempts.left(look(directory / SWEEP_RUNS / job.id))]
                 rounds -= 1
                 ended = [job for job in todo if job.id not in watch.left]
@@ -160,6 +172,34 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
             jobs.write_tables(directory, table, given_up(directory, attempts))
             if todo or not now.more:  # jobs that are left after all attempts would be left again
                 return now.jobs
+
+
+def check(options: Options) -> None:
+    """Raises RunError if the engine's programs are missing."""
+    if options.engine == SLURM:
+        slurm.check()
+    else:
+        engine.program()
+
+
+def _here(jobs: Jobs | Searches, directory: Path, options: Options) -> Engine:
+    """GNU parallel, on this machine or on the labs of an inventory."""
+    virtual = jobs.first[0].spec.clock == "virtual"
+    labs = remote_labs.ready(remote_labs.load(Path(options.inventory)), virtual) if options.inventory else None
+    at_once = how_many(jobs.first, options.at_once, away=bool(labs))
+    of_all = sum(at_once or lab.processors for lab in labs) if labs else at_once
+    return Engine(of_all, lambda names, watch: engine.run(directory, names, at_once, watch, labs))
+
+
+def _under_slurm(jobs: list[Job], directory: Path, options: Options) -> Engine:
+    if jobs[0].spec.clock != "virtual":
+        raise RunError("ENGINE=slurm: in real time runs would disturb the nodes' other jobs; allowed: CLOCK=virtual")
+    size = slurm.Size(
+        max(sizes(job.spec).machine_mib for job in jobs) + ANALYSIS_MIB,
+        max(cost.repetition_s(job.spec) for job in jobs),
+    )
+    at_once = options.at_once or 0
+    return Engine(at_once or slurm.processors(), lambda names, watch: slurm.run(directory, names, at_once, watch, size))
 
 
 def given_up(directory: Path, attempts: Attempts) -> set[str]:
@@ -294,6 +334,11 @@ def _alone(directory: Path, parent: Path) -> Iterator[None]:
         except BlockingIOError:
             raise RunError(
                 f"{directory}: another make sweep works on it; wait for it, or name another: NAME="
+            ) from None
+        except OSError as error:
+            raise RunError(
+                f"{directory}: its file system does not lock directories ({error.strerror}), as NFS; choose another "
+                "with RESULTS="
             ) from None
         yield
 

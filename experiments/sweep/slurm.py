@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""Runs a sweep's jobs as array jobs of Slurm, a task for each, on nodes that share the sweep's directory and the
+checkout.
+
+The scheduler owns the tasks: they go on when this process ends, in any way, and the next call follows those that are
+in the queue and submits the others. A task says by its array's comment which file of `.slurm` lists its job, so
+nothing is lost between a submission and a note of it. A task that Slurm ends (time limit, pre-emption, a dead node)
+leaves its job to do, and Slurm or the next round does it.
+
+No value of a spec reaches a shell: the script is a constant, jobs' names have small letters, digits and '-' only, and
+the rest is in the environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from experiments import host
+from experiments.sweep.engine import POLL_S
+from experiments.sweep.plan import JOB_ID
+from lib.errors import Interrupted, RunError
+from lib.terminal import complain, say
+
+SCRIPT = """#!/bin/sh
+name=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" "$BUFFERSCOPE_JOBS")
+exec "$BUFFERSCOPE_PYTHON" -m bufferscope job SWEEP="$BUFFERSCOPE_SWEEP" NAME="$name"
+"""
+PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol", "sinfo")
+HOME = ".slurm"  # in the sweep's directory: lists of jobs, and what tasks said before their own log began
+ASK_EVERY_S = 5.0  # the scheduler
+PATIENCE_S = 600.0  # with a scheduler that does not answer
+ANSWER_S = 60.0
+TIME_FACTOR, TIME_MORE_S = 3.0, 600.0  # of a task's limit, to the estimate of its job
+MOST_TASKS = 1000  # of an array; less if the scheduler allows less (MaxArraySize)
+COMMENT = re.compile(r"[0-9a-f]{16}")
+
+
+class Size(NamedTuple):
+    """The needs of the largest job."""
+
+    memory_mib: int
+    seconds: float
+
+
+class Queued(NamedTuple):
+    """A job that is in the scheduler's queue."""
+
+    array: str  # number of the array job
+    runs: bool  # else it waits
+
+
+def check() -> None:
+    """Raises RunError if a command of Slurm is missing, or the scheduler does not answer."""
+    lacking = [name for name in PROGRAMS if shutil.which(name) is None]
+    if lacking:
+        raise RunError(f"ENGINE=slurm needs Slurm's commands; missing: {', '.join(lacking)}: run it on a login node")
+    _most_tasks()
+
+
+def processors() -> int:
+    """All processors of the cluster that jobs may use, about."""
+    counts = [line.split("/") for line in _ask("sinfo", "--noheader", "--format=%C").splitlines()]
+    return max(1, sum(int(count[3]) for count in counts if len(count) == 4 and count[3].isdecimal()))
+
+
+def queued(directory: Path) -> dict[str, Queued]:
+    """The jobs of the sweep in `directory` that are in the queue. Raises RunError if the scheduler does not answer."""
+    found = {}
+    said = _ask("squeue", "--me", "--array", "--noheader", f"--name={_name(directory)}", "--format=%k|%F|%K|%T")
+    for line in said.splitlines():
+        comment, array, index, state = [*line.split("|"), "", "", ""][:4]
+        if not COMMENT.fullmatch(comment) or not index.isdecimal():
+            continue
+        names = (directory / HOME / f"jobs-{comment}").read_text().splitlines()
+        if int(index) < len(names):
+            found[names[int(index)]] = Queued(array, state not in ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED"))
+    return found
+
+
+def state(directory: Path) -> str:
+    """One line: how many of the sweep's jobs run and wait in the queue. Raises RunError."""
+    tasks = queued(directory).values()
+    running = sum(task.runs for task in tasks)
+    arrays = ", ".join(sorted({task.array for task in tasks}))
+    return f"Slurm: {running} jobs run, {len(tasks) - running} wait" + (f" (array job {arrays})" if arrays else "")
+
+
+def run(directory: Path, names: list[str], at_once: int, watch: Callable[[], None], size: Size) -> None:
+    """Runs the jobs `names` of the sweep in `directory`, `at_once` at most if that is not 0, and calls `watch` every
+    POLL_S. If `watch` raises Interrupted, the tasks go on; after another error they are ended. Raises RunError.
+    """
+    bad = [name for name in names if not JOB_ID.fullmatch(name)]
+    if bad:
+        raise RunError(f"{bad[0]!a} is no name of a job")
+    (directory / HOME).mkdir(mode=0o700, exist_ok=True)
+    mine = queued(directory)
+    new = [name for name in names if name not in mine]
+    most = _most_tasks()
+    for first in range(0, len(new), most):
+        array = _submit(directory, new[first : first + most], at_once, size)
+        say(f"submitted {len(new[first : first + most])} jobs to Slurm: array job {array}")
+    if len(new) < len(names):
+        say(f"{len(names) - len(new)} jobs are in Slurm's queue already")
+    try:
+        _follow(directory, set(names), watch)
+    except Interrupted:
+        arrays = " ".join(sorted({task.array for task in queued(directory).values()}))
+        complain(f"note: the jobs go on under Slurm; the same command follows them, scancel {arrays} ends them")
+        raise
+    except BaseException:
+        subprocess.run(["scancel", "--me", f"--name={_name(directory)}"], check=False, timeout=ANSWER_S)
+        raise
+
+
+def _follow(directory: Path, names: set[str], watch: Callable[[], None]) -> None:
+    """Until none of the jobs is in the queue."""
+    asked_s = answered_s = time.monotonic()
+    while True:
+        watch()
+        time.sleep(POLL_S)
+        now = time.monotonic()
+        if now - asked_s < ASK_EVERY_S:
+            continue
+        asked_s = now
+        try:
+            if not names & queued(directory).keys():
+                return
+            answered_s = now
+        except RunError:
+            if now - answered_s > PATIENCE_S:
+                raise
+
+
+def _submit(directory: Path, names: list[str], at_once: int, size: Size) -> str:
+    """Submits an array job; returns its number. The environment's SBATCH_* variables choose partition, account and
+    limits, as for any sbatch.
+    """
+    comment = os.urandom(8).hex()
+    jobs = directory / HOME / f"jobs-{comment}"
+    jobs.write_text("".join(f"{name}\n" for name in names))
+    values = {
+        "BUFFERSCOPE_PYTHON": sys.executable, "BUFFERSCOPE_SWEEP": str(directory), "BUFFERSCOPE_JOBS": str(jobs),
+        "PYTHONPATH": str(host.CHECKOUT), "PYTHONUNBUFFERED": "1",
+    }  # fmt: skip
+    limit = f"%{at_once}" if at_once else ""
+    command = [
+        "sbatch", "--parsable", f"--job-name={_name(directory)}", f"--comment={comment}",
+        f"--array=0-{len(names) - 1}{limit}", "--requeue", "--ntasks=1", "--cpus-per-task=1",
+        f"--chdir={host.CHECKOUT}", f"--output={directory / HOME}/%A_%a.out", "--open-mode=append",
+        f"--export=PATH,HOME,{','.join(values)}",
+    ]  # fmt: skip
+    if "SBATCH_TIMELIMIT" not in os.environ:
+        command.append(f"--time={math.ceil((TIME_FACTOR * size.seconds + TIME_MORE_S) / 60)}")
+    if not {"SBATCH_MEM_PER_NODE", "SBATCH_MEM_PER_CPU"} & os.environ.keys():
+        command.append(f"--mem={size.memory_mib}")
+    return _said(command, SCRIPT, os.environ | values).split(";")[0].strip()
+
+
+def _most_tasks() -> int:
+    found = re.search(r"^MaxArraySize\s*=\s*(\d+)", _ask("scontrol", "show", "config"), re.MULTILINE)
+    return max(1, min(MOST_TASKS, int(found[1]) - 1 if found else MOST_TASKS))
+
+
+def _name(directory: Path) -> str:
+    """The name of the sweep's array jobs: another sweep has another."""
+    return f"bufferscope-{hashlib.sha256(str(directory).encode()).hexdigest()[:12]}"
+
+
+def _ask(*command: str) -> str:
+    return _said(list(command), "", dict(os.environ))
+
+
+def _said(command: list[str], text: str, environment: dict[str, str]) -> str:
+    """What a command of Slurm prints. Raises RunError with its message."""
+    try:
+        done = subprocess.run(
+            command, input=text, env=environment, capture_output=True, text=True, timeout=ANSWER_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise RunError(f"Slurm: {command[0]} does not answer within {ANSWER_S:.0f} s") from None
+    except OSError as error:
+        raise RunError(f"Slurm: {command[0]}: {error.strerror}") from None
+    if done.returncode:
+        raise RunError(f"Slurm: {command[0]}: {' '.join(done.stderr.split())[-300:] or f'status {done.returncode}'}")
+    return done.stdout
