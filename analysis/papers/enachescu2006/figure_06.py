@@ -14,7 +14,7 @@ from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
     "utilization of paced Reno against the largest window W, with 5 packets of buffer and with 5 log₁₀ W, at a peak "
-    "load of 0.52: 10 flows, as in the paper, and 100. Ten evenly paced flows never queue more than 10 "
+    "load of 0.52, 90 to 110 ms: 10 flows, as in the paper, and 100. Ten evenly paced flows never queue more than 10 "
     "packets: with B of 10 or more they lose none, whatever W. Dashed: the TCP equation with M/D/1/B."
 )
 STEM = "window"

@@ -59,7 +59,6 @@ def draw(ax: look.Axes, curves: Sequence[Curve], x_label: str, log: bool = True)
 def model_line(
     ax: look.Axes, points: Sequence[tuple[float, float]], label: str | None, shade: str = BLACK, name: str = ""
 ) -> None:
-    """A line of a model; `name` is one of model.MODELS, for its style."""
-    ax.plot(
-        [x for x, _ in points], [y for _, y in points], STYLES.get(name, "-"), color=shade, linewidth=0.7, label=label
-    )
+    """A line of a model through points in any order; `name` is one of model.MODELS, for its style."""
+    places, values = zip(*sorted(points), strict=True) if points else ((), ())
+    ax.plot(places, values, STYLES.get(name, "-"), color=shade, linewidth=0.7, label=label)
