@@ -26,7 +26,7 @@ from experiments.sweep import needs, run, spec
 from experiments.sweep.command import ENGINES, LIMITS, engine_of, prober, whole
 from lib import owner, units
 from lib.errors import BadValue, RunError, SpecError, fail
-from lib.terminal import complain, say
+from lib.terminal import complain, counted, say
 from lib.words import PATHS, SWITCH, Key
 from runs import archive, run_table
 
@@ -37,6 +37,7 @@ KEYS = {
     "figure": Key("one or more of them, such as 5a (default: all)"),
     "smoke": Key("1: short runs", "0", SWITCH),
     "results": Key("the directory of the sweeps and figures", "results", PATHS),
+    "reps": Key("most repetitions of each point (default: as many as the specs say)"),
     "engine": Key(f"what runs the jobs: {' or '.join(ENGINES)}", ENGINES[0], ENGINES),
     "jobs": Key("runs at once (default: as many as the machine carries)"),
     "attempts": Key("of each run that is not valid (in virtual time: one)", "3"),
@@ -45,10 +46,12 @@ KEYS = {
     "mode": Key("of a paper with a second set of runs in another MODE: run that set, into directories of its own"),
     "beside": Key("a checkout of the paper's published data, which figures then show beside the runs", values=PATHS),
     "runs": Key("published: take the runs of docs/results/, and do only those that are missing", values=("published",)),
+    "show": Key("1: say what would be run, and run and draw nothing", "0", SWITCH),
     "draw": Key("only: draw from what is stored, and run nothing", values=("only",)),
     "publish": Key("1: copy figures, page and run table to docs/results/", "0", SWITCH),
 }  # fmt: skip
 STOPPED = 128
+MOST_REPS = 1000
 DEFAULT_MODE = Spec.model_fields["mode"].default
 
 
@@ -65,6 +68,8 @@ class Asked(NamedTuple):
     real: bool  # run the sweeps' real-time versions
     second: bool = False  # run the paper's second set
     beside: Any = None  # published numbers, as the paper reads them
+    reps: int | None = None  # most repetitions of each point
+    only_show: bool = False
 
     @property
     def output(self) -> Path:
@@ -74,6 +79,9 @@ class Asked(NamedTuple):
 def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
     """Returns the exit status. Raises SpecError, RunError, InputError, OSError."""
     asked = read(given, errors)
+    if asked.only_show:
+        say_what_is_missing(sweeps_to_run(asked), prober(build=False), asked.options)
+        return 0
     if asked.from_published:
         take_published(asked)
     status = 0 if asked.only_draw else measure(asked)
@@ -88,8 +96,8 @@ def read(given: dict[str, Any], errors: list[BadValue]) -> Asked:
         errors.append(BadValue("DRAW", draws, "is not known; allowed: only"))
     if clock not in ("virtual", "real"):
         errors.append(BadValue("CLOCK", clock, "is not known; allowed: virtual, real"))
-    numbers = {key: whole(given, key, errors, most) for key, most in LIMITS.items()}
-    smoke, is_published = (given.get(key) == "1" for key in ("smoke", "publish"))
+    numbers = {key: whole(given, key, errors, most) for key, most in (LIMITS | {"reps": MOST_REPS}).items()}
+    smoke, is_published, only_show = (given.get(key) == "1" for key in ("smoke", "publish", "show"))
     if is_published and "figure" in given:
         errors.append(BadValue("PUBLISH", "1", "publishes all figures; leave FIGURE out"))
     figures = _figures(paper, given, errors) if paper else ()
@@ -103,8 +111,9 @@ def read(given: dict[str, Any], errors: list[BadValue]) -> Asked:
         raise SpecError(errors)
     chosen = run.Options(results, numbers["jobs"], numbers["attempts"], engine=engine)
     return Asked(
-        paper, figures, smoke, chosen, draws == "only", is_published, from_published, clock == "real", second, beside
-    )
+        paper, figures, smoke, chosen, draws == "only", is_published, from_published, clock == "real", second, beside,
+        numbers["reps"], only_show,
+    )  # fmt: skip
 
 
 def _from_published(paper: Paper | None, given: dict[str, object], errors: list[BadValue]) -> bool:
@@ -224,18 +233,25 @@ def take_published(asked: Asked) -> None:
     say(f"{number} published runs -> {asked.options.results}")
 
 
-def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> int:
-    """Runs the missing runs, in an order in which a set that is stopped early has most figures: all sweeps' first
-    repetitions come before their second ones, and searches, which take longest, come last in each round. A sweep that
-    cannot be run does not stop the others. Returns the worst status of a sweep.
-    """
+def sweeps_to_run(asked: Asked) -> list[spec.Sweep]:
+    """The sweeps of the figures, searches last. Raises SpecError."""
     figures, words = (asked.paper.comparing_clocks, {"clock": "real"}) if asked.real else (asked.figures, {})
     stems = sweeps_of(figures)
     if asked.second and asked.paper.second:
         words = {asked.paper.second.key: asked.paper.second.value}
         stems = _that_can_change(asked.paper, stems, asked.paper.second.key)
     by_stem = read_sweeps(asked.paper, stems, words, asked.smoke)
-    whole_sweeps = sorted(by_stem.values(), key=lambda sweep: bool(sweep.search))
+    most = asked.reps or MOST_REPS
+    sweeps = [replace(sweep, reps=min(sweep.reps, most)) for sweep in by_stem.values()]
+    return sorted(sweeps, key=lambda sweep: bool(sweep.search))
+
+
+def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> int:
+    """Runs the missing runs, in an order in which a set that is stopped early has most figures: all sweeps' first
+    repetitions come before their second ones, and searches, which take longest, come last in each round. A sweep that
+    cannot be run does not stop the others. Returns the worst status of a sweep.
+    """
+    whole_sweeps = sweeps_to_run(asked)
     probe = probe or prober(build=True)
     say_what_is_missing(whole_sweeps, probe, asked.options)
     worst, refused = 0, {}
@@ -289,11 +305,11 @@ def draw(asked: Asked) -> int:
     used = {label for each in drawn for label in each.used}
     left_out = {left.label for each in drawn for left in each.left_out}
     say(asked.paper.citation)
-    say(f"{len(drawn)} figures from {len(used)} runs -> {asked.output}")
+    say(f"{counted(len(drawn), 'figure')} from {counted(len(used), 'run')} -> {asked.output}")
     if without:
         complain(f"no valid run for {', '.join(figure.name for figure in without)}")
     if left_out:
-        complain(f"{len(left_out)} runs were left out, not valid or telling too little; the figures list them")
+        complain(f"{counted(len(left_out), 'run')} left out, not valid or telling too little; the figures list them")
     for name in sorted({label.split("/")[0] for label in used}):
         if (asked.options.results / name).is_dir():  # no directory: imported runs, which have no sweep
             run.page(asked.options.results / name, [asked.paper])

@@ -29,3 +29,8 @@ def complain(line: str) -> None:
 def one_line(error: object) -> str:
     """Anything as text that does not break a line of output."""
     return " ".join(str(error).split())[:200]
+
+
+def counted(number: int, name: str) -> str:
+    """ "1 run", "2 runs", "1,000 runs"."""
+    return f"{number:,} {name}{'' if number == 1 else 's'}"

@@ -22,6 +22,7 @@ from analysis.advise.memory import SOURCE, memory_class, ram_bits
 from analysis.advise.parameters import Question
 from analysis.advise.rule import MEAN, NONEMPTY, P01, Advice
 from analysis.amounts import si, whole
+from lib.terminal import counted
 from lib.units import show as show_units
 
 MARKS = {True: "yes", False: "NO", None: "?"}
@@ -120,7 +121,7 @@ def _row_document(question: Question, row: AdviceRow) -> dict[str, Any]:
 
 
 def _headline(link: Link) -> list[str]:
-    n = f"{link.flows} flow{'s' if link.flows > 1 else ''}"
+    n = counted(link.flows, "flow")
     rate, rtt = show_units(link.rate_bps, "rate"), show_units(link.rtt_ns, "time")
     size = link.bdp_wire_bytes
     packets = f"{link.bdp:,.{1 if link.bdp < 1000 else 0}f} packets"

@@ -12,6 +12,7 @@ from experiments import cost, disk
 from experiments.sweep.plan import Job
 from experiments.sweep.rounds import Round
 from experiments.sweep.spec import Sweep
+from lib.terminal import counted
 
 
 class Need(NamedTuple):
@@ -50,8 +51,8 @@ def of(sweep: Sweep, now: Round, todo: list[Job], at_once: int) -> Need:
 
 def headline(sweep: Sweep, need: Need, directory: Path) -> str:
     """The work ahead, its duration, and its disk space."""
-    points = f"{len(sweep.points)} points, "
-    return f"{sweep.name}: {points}{_amounts(need)} of disk at most (keep: {sweep.keep}) -> {directory}"
+    points = counted(len(sweep.points), "point")
+    return f"{sweep.name}: {points}, {_amounts(need)} of disk at most (keep: {sweep.keep}) -> {directory}"
 
 
 def headline_of_set(needs: Sequence[Need], results: Path) -> str:
@@ -67,8 +68,7 @@ def headline_of_set(needs: Sequence[Need], results: Path) -> str:
     )
     there = next(path for path in (results, *results.parents) if path.exists())
     free = disk.free_bytes(there)
-    sweeps = f"{len(needs)} sweep{'s' if len(needs) > 1 else ''}"
-    return f"{sweeps}: {_amounts(total)} of disk at most, {disk.mib(free)} free -> {results}"
+    return f"{counted(len(needs), 'sweep')}: {_amounts(total)} of disk at most, {disk.mib(free)} free -> {results}"
 
 
 def shortage(need: Need, directory: Path) -> str | None:
@@ -84,5 +84,5 @@ def shortage(need: Need, directory: Path) -> str | None:
 
 def _amounts(need: Need) -> str:
     done = f", {need.done} done" if need.done else ""
-    runs = f"{'' if need.certain else 'about '}{need.runs} runs in {need.clock} time{done}"
+    runs = f"{'' if need.certain else 'about '}{counted(need.runs, 'run')} in {need.clock} time{done}"
     return f"{runs}; {need.at_once} at once, about {duration(need.duration_s)}; {disk.mib(need.bytes)}"

@@ -287,3 +287,22 @@ class TestMeasured:
         assert {path.stem for path in pictures.glob("*.png")} == {figure.name for figure in paper.figures}
         page = (pictures / paper.page_name).read_text()
         assert page.count("\n## ") == len(paper.figures) + 1
+
+
+def test_show__says_what_is_missing_and_runs_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(figures, "prober", lambda build: probe)
+    monkeypatch.setattr(figures, "measure", None)
+    monkeypatch.setattr(figures, "draw", None)
+    words = {"paper": "enachescu2006", "figure": "6", "results": str(tmp_path), "show": "1", "reps": "1"}
+    assert figures.run_command(words, []) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("1 sweep: 14 runs in virtual time; ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reps__is_the_most_of_each_sweep(tmp_path: Path) -> None:
+    for reps, most in (("1", 1), ("2", 2), ("100", 8)):
+        asked = read(["PAPER=prasad2007", f"REPS={reps}", f"RESULTS={tmp_path}"])
+        assert max(sweep.reps for sweep in figures.sweeps_to_run(asked)) == most
