@@ -48,7 +48,10 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
     return 0
 
 
-HEAD = ("run", "clock", "cc", "flows", "rate", "RTT", "buffer", "BDP", "utilization", "drops", "verdict")
+HEAD = (
+    "run", "clock", "cc", "flows", "rate", "RTT", "buffer", "BDP", "utilization", "worst 1 %", "depth p50", "p99",
+    "drops", "verdict",
+)  # fmt: skip
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -59,7 +62,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (
         row["run"], shown("clock"), shown("cc"), shown("flows"), "-" if rate is None else si(rate, "b/s"),
         "-" if rtt is None else si(rtt / 1e9, "s"), shown("buffer_packets"), shown("buffer_over_bdp", ".3g"),
-        shown("utilization_mean", ".2%"), shown("drops"),
+        shown("utilization_mean", ".2%"), shown("utilization_p01", ".2%"), shown("depth_p50_packets", ".0f"),
+        shown("depth_p99_packets", ".0f"), shown("drops"),
         "valid" if row["valid"] else f"NOT VALID: {row['reasons']}",
     )  # fmt: skip
 

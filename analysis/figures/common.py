@@ -236,13 +236,27 @@ def tidy(ax: Axes) -> None:
     ax.margins(x=0)
 
 
-def level(ax: Axes, y: float, text: str, color: str = BLACK, style: str = "--", size: float = 8) -> None:
+TEXT_HEIGHT_POINTS = 10  # of a line of 8 points
+
+
+def level(
+    ax: Axes, y: float, text: str, color: str = BLACK, style: str = "--", size: float = 8, va: str = "center"
+) -> None:
     """A horizontal line with its meaning written at the right end, outside the axes."""
     ax.axhline(y, color=color, linewidth=0.9, linestyle=style)
     ax.annotate(
         text, (1, y), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
-        va="center", fontsize=size, color=color, annotation_clip=False,
+        va=va, fontsize=size, color=color, annotation_clip=False,
     )  # fmt: skip
+
+
+def two_levels(ax: Axes, low: tuple[float, str, str], high: tuple[float, str, str]) -> None:
+    """Two such lines (place, text, colour) on an axis whose limits are set; texts that would overlap move apart."""
+    bottom, top = ax.get_ylim()
+    apart_points = (high[0] - low[0]) / (top - bottom) * ax.get_window_extent().height * 72 / ax.figure.dpi
+    close = apart_points < TEXT_HEIGHT_POINTS
+    level(ax, *low, va="top" if close else "center")
+    level(ax, *high, va="bottom" if close else "center")
 
 
 def log_axis(axis: XAxis | YAxis) -> None:

@@ -115,8 +115,8 @@ def _draw_total(ax: Axes, data: Data) -> None:
         ax.set_ylim(0, high * 1.15)
     else:
         common.say(ax, "no trace of the windows")
-    common.level(ax, facts["bdp"], "BDP", GREY)
-    common.level(ax, facts["bdp"] + facts["buffer"], "BDP + buffer", BLACK)
+    both = facts["bdp"] + facts["buffer"]
+    common.two_levels(ax, (facts["bdp"], "BDP", GREY), (both, "BDP + buffer", BLACK))
     common.in_unit(ax.yaxis, facts)
     ax.set_ylabel(f"aggregate window ({facts['unit'].name})")
 

@@ -137,8 +137,8 @@ def _draw_total(ax: Axes, data: Data) -> None:
         )
     else:
         common.say(ax, "no trace of the windows")
-    common.level(ax, facts["bdp"], f"BDP {facts['bdp']}", GREY)
-    common.level(ax, facts["bdp"] + facts["buffer"], "BDP + buffer", BLACK)
+    both = facts["bdp"] + facts["buffer"]
+    common.two_levels(ax, (facts["bdp"], f"BDP {facts['bdp']}", GREY), (both, "BDP + buffer", BLACK))
     ax.set_ylabel("window (packets)" if facts["flows"] == 1 else "all flows' window (packets)")
 
 
