@@ -17,6 +17,7 @@ from analysis.load import Run
 from analysis.postcards import admitted
 from analysis.recount import Recount
 from analysis.targets import Rules, rules
+from lib.terminal import counted
 from runs.verdict import Area
 
 MAX_LATENESS_RTT_FRACTION = 0.05  # p99 as a fraction of the base RTT
@@ -113,7 +114,7 @@ def recounted_facts(found: Recount) -> tuple[np.ndarray, dict[str, Any]]:
         "cell_bytes": found.cell_bytes,
         "depth_error_cells": {"p99": float(np.percentile(found.errors_cells, 99)), "max": int(found.errors_cells.max())}
         if len(found.errors_cells)
-        else None,
+        else dict.fromkeys(("p99", "max")),
         "depth_gaps_mono_ns": found.gaps_mono_ns[:MOST_GAPS],
         "packets_without_postcards": found.lost_packets,
     }
@@ -218,9 +219,9 @@ def _recount_reasons(run: Run) -> list[str]:
         start, end = found.gaps_mono_ns[0]
         since = start - int(run.postcards["enqueue_mono_ns"][0])
         reasons.append(
-            f"queue: {found.lost_packets} packets have no postcards; depths may be too low by as many in "
-            f"{len(found.gaps_mono_ns)} windows (fidelity.depth_gaps_mono_ns; the first begins {since / 1e9:.6f} s "
-            f"after the first packet and takes {(end - start) / 1e3:.1f} us), and hold elsewhere"
+            f"queue: {counted(found.lost_packets, 'packet')} without postcards; depths may be too low by as many in "
+            f"{counted(len(found.gaps_mono_ns), 'window')} (fidelity.depth_gaps_mono_ns; the first begins "
+            f"{since / 1e9:.6f} s after the first packet and takes {(end - start) / 1e3:.1f} us), and hold elsewhere"
         )
     if found.cell_bytes is None:
         reasons.append("switch.json: does not say cell_bytes; depths in cells are not compared with the recount")

@@ -200,14 +200,19 @@ def _switch_entries(run: Run) -> dict[str, Any]:
             "postcards_sent": counter_packets(switch, "postcards_made"),
         }
     before: dict[str, Any] = earlier if isinstance(earlier := switch.get("before"), dict) else {}
-    port = str(switch.get("bottleneck_port"))
+    at = switch.get("bottleneck_port")
+    port = at if isinstance(at, int) and not isinstance(at, bool) else None
 
     def of_port(name: str) -> int | None:
         ends = (_counter(state, name) for state in (before, switch))
-        return _difference(*(None if ports is None else number(ports, port, "packets") or 0 for ports in ends))
+        if port is None:
+            return None
+        return _difference(*(None if ports is None else number(ports, str(port), "packets") or 0 for ports in ends))
 
     def stats(matches: Callable[[str], bool]) -> int | None:
         names = [name for name in _stats(switch) if matches(name)]
+        if port is None or not names:
+            return None
         return total(_difference(number(_stats(before), name), number(_stats(switch), name)) for name in names)
 
     made = [counter_packets(state, "postcards_made") for state in (before, switch)]
@@ -215,7 +220,7 @@ def _switch_entries(run: Run) -> dict[str, Any]:
     if rules(run).drops_tell:
         return entries
     drops = f"port.{port}.queue_drops"
-    of_queue = run.postcards["egress_port"] == switch.get("bottleneck_port")
+    of_queue = run.postcards["egress_port"] == (-1 if port is None else port)
     refused = of_queue & ((run.postcards["flags"] & CARD["POSTCARD_AT_INGRESS"]) != 0)
     return entries | {
         "refused_packets": stats(lambda name: name == drops),

@@ -186,7 +186,7 @@ def _placed(
     recounted = recount.recount(postcards, spec, switch) if recount.in_cells(spec) else None
     if clock is not None:
         postcards["sojourn_ns"] -= np.rint(postcards["sojourn_ns"] * (clock.drift_ppm / 1e6)).astype(np.int64)
-    del postcards["enqueue_switch_ns"], postcards["timeline_ns"]
+    del postcards["enqueue_switch_ns"], postcards["timeline_ns"], postcards["clock_part"]
     sort_postcards(postcards)
     return clock, recounted
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from analysis.postcards import dropped, wire_bytes
 from analysis.raw import Columns
-from analysis.unwrap import unwrap32
+from analysis.unwrap import group_starts, unwrap32
 from controlplane.policy import Unit
 from controlplane.targets import TARGETS
 from lib.frames import ETHERNET_BYTES
@@ -57,8 +57,9 @@ def in_cells(spec: dict[str, Any]) -> bool:
 
 
 def recount(cards: Columns, spec: dict[str, Any], switch: dict[str, Any]) -> Recount:
-    """Fills `depth_packets` and `depth_bytes` of all postcards, sets `depth_unit` accordingly, and extends `sojourn_ns`
-    to the end of the transmission. In place; `cards` has `timeline_ns` of analysis.switch_clock.
+    """Fills `depth_packets` and `depth_bytes` of the bottleneck's postcards (of all, if switch.json names none), sets
+    `depth_unit` accordingly, and extends `sojourn_ns` to the end of the transmission. In place; `cards` has the columns
+    of analysis.switch_clock.
     """
     cell_bytes, extra_bytes = (_capability(switch, name) for name in ("cell_bytes", "queued_extra_bytes"))
     result = Recount()
@@ -70,7 +71,9 @@ def recount(cards: Columns, spec: dict[str, Any], switch: dict[str, Any]) -> Rec
         result.delay_ns = int(delay.min()), int(delay.max())
     at_ingress = (cards["flags"] & CARD["POSTCARD_AT_INGRESS"]) != 0
     errors = []
-    for port in np.unique(cards["egress_port"]).tolist():
+    bottleneck = switch.get("bottleneck_port")
+    known = isinstance(bottleneck, int) and not isinstance(bottleneck, bool)
+    for port in [bottleneck] if known else np.unique(cards["egress_port"]).tolist():
         of_port = cards["egress_port"] == port
         queue = _Queue(cards, np.flatnonzero(of_port & ~at_ingress), spec["rate_bps"])
         if cell_bytes and len(queue.rows):
@@ -81,11 +84,11 @@ def recount(cards: Columns, spec: dict[str, Any], switch: dict[str, Any]) -> Rec
         result.gaps_mono_ns += gaps
         result.lost_packets += lost
         queue.fill(cards, np.flatnonzero(of_port & at_ingress))
-        if port == switch.get("bottleneck_port"):
+        cards["depth_unit"][of_port] = CARD["POSTCARD_DEPTH_EXACT"]
+        if known:
             result.gaps_ns, result.gap_bytes = queue.back_to_back()
             result.ideal_gaps_ns = result.gap_bytes * (8e9 / spec["rate_bps"])
     result.errors_cells = np.concatenate([result.errors_cells, *errors])
-    cards["depth_unit"][:] = CARD["POSTCARD_DEPTH_EXACT"]
     return result
 
 
@@ -96,14 +99,18 @@ def _capability(switch: dict[str, Any], name: str) -> int | None:
 
 
 class _Queue:
-    """The packets of one queue that were admitted, in the order of their numbers, which is that of their departures.
-    Times are those of the timeline.
+    """The packets of one queue that were admitted, in the order of their numbers, which is that of their departures. A
+    switch that restarts numbers from 0 again. Times are those of the timeline.
     """
 
     def __init__(self, cards: Columns, rows: np.ndarray, rate_bps: int) -> None:
-        number = unwrap32(cards["card_seq"][rows], np.zeros(min(1, len(rows)), dtype=np.int64))
-        order = np.argsort(number, kind="stable")
-        self.rows, self.number = rows[order], number[order]
+        part = cards["clock_part"][rows]
+        in_parts = np.argsort(part, kind="stable")
+        rows, part = rows[in_parts], part[in_parts]
+        number = unwrap32(cards["card_seq"][rows], group_starts(part))
+        order = np.lexsort((number, part))
+        self.rows, self.number, self.part = rows[order], number[order], part[order]
+        self.follows = (np.diff(self.number) == 1) & (np.diff(self.part) == 0)  # the packet before it
         self.came = cards["timeline_ns"][self.rows]
         self.bytes = cards["packet_bytes"][self.rows].astype(np.int64)
         self.begins = self.came + cards["sojourn_ns"][self.rows]
@@ -154,12 +161,12 @@ class _Queue:
         """(time from the begin of each transmission to the next in ns, its bytes on the link) where the next packet had
         come before the transmission's end, and no packet between the two lacks a postcard.
         """
-        waited = (self.came[1:] < self.ends[:-1]) & (self.link_bytes[:-1] > 0) & (np.diff(self.number) == 1)
+        waited = (self.came[1:] < self.ends[:-1]) & (self.link_bytes[:-1] > 0) & self.follows
         return np.diff(self.begins)[waited], self.link_bytes[:-1][waited]
 
     def gaps(self, cards: Columns) -> tuple[list[tuple[int, int]], int]:
         """(times on CLOCK_MONOTONIC within which packets without postcards were in the queue, number of these)."""
-        before = np.flatnonzero(np.diff(self.number) > 1)
+        before = np.flatnonzero((np.diff(self.number) > 1) & (np.diff(self.part) == 0))
         lost = int((np.diff(self.number)[before] - 1).sum())
         placed = cards["enqueue_mono_ns"][self.rows]
         since, until = placed[before], placed[before + 1] + self.sojourn[before + 1]

@@ -33,7 +33,8 @@ BACK_NS, AHEAD_NS = 5_000_000_000, 10_000_000_000  # a step of the switch's time
 BINS = 1 << 12  # of a part's time; each has one bound from above and one from below
 MOST_FLOWS = 64  # with the most packets: enough for a bound
 ROUNDING_NS = 2.0  # of times, which are whole ns
-MAX_DRIFT = 1e-3  # beyond the first estimate; oscillators have 1e-4
+MOST_RESTARTS = 20  # more are no clock of a switch
+MAX_DRIFT = 1e-3  # of the first estimate, and beyond it; oscillators have 1e-4
 ONE_GROUP = np.zeros(1, dtype=np.int64)
 
 
@@ -73,12 +74,13 @@ def is_free(spec: dict[str, Any]) -> bool:
 
 
 def place(cards: Columns, tcp: Columns) -> SwitchClock | None:
-    """Adds to postcards in the file's order: `timeline_ns`, the enqueue times on one line, in ns of the switch, and
-    `enqueue_mono_ns`. Flow numbers of both tables must be the same. None without postcards.
+    """Adds to postcards in the file's order: `timeline_ns`, the enqueue times on one line, in ns of the switch,
+    `enqueue_mono_ns`, and `clock_part`, the number of restarts before. Flow numbers of both tables must be the same.
+    None without postcards.
     """
     came, rx = cards["enqueue_switch_ns"], cards["rx_mono_ns"]
     if not len(came):
-        cards["timeline_ns"] = cards["enqueue_mono_ns"] = came.view(np.int64)
+        cards["timeline_ns"] = cards["enqueue_mono_ns"] = cards["clock_part"] = came.view(np.int64)
         return None
     timeline, part = _timeline(came, rx)
     departure = timeline + cards["sojourn_ns"]
@@ -107,7 +109,7 @@ def place(cards: Columns, tcp: Columns) -> SwitchClock | None:
         mine = part == number
         placed[mine] += np.rint(line.at_first + line.rise * (timeline[mine] - origin - of.first)).astype(np.int64)
     clock = SwitchClock(-1e6 * (slope + more), uncertainty, misfit, rx[np.flatnonzero(np.diff(part)) + 1].tolist())
-    cards["timeline_ns"], cards["enqueue_mono_ns"] = timeline, placed
+    cards["timeline_ns"], cards["enqueue_mono_ns"], cards["clock_part"] = timeline, placed, part
     return clock
 
 
@@ -120,6 +122,8 @@ def _timeline(switch_ns: np.ndarray, rx_mono_ns: np.ndarray) -> tuple[np.ndarray
     step = (times[1:] - times[:-1] << shift).view(np.int64) >> np.int64(shift)
     of_stamps = np.diff(rx_mono_ns)
     restart = (step < -BACK_NS) | (step > of_stamps + AHEAD_NS)
+    if np.count_nonzero(restart) > MOST_RESTARTS:  # no clock: the receive stamps are all that is left
+        return rx_mono_ns.copy(), np.zeros(len(rx_mono_ns), dtype=np.int64)
     step[restart] = of_stamps[restart]
     timeline = rx_mono_ns[0] + np.concatenate(([0], np.cumsum(step)))
     return timeline, np.concatenate(([0], np.cumsum(restart)))
@@ -143,7 +147,7 @@ def _slope(departure: np.ndarray, rx: np.ndarray) -> float:
         return 0.0
     right = min(max(int(np.searchsorted(at[hull], middle)), 1), len(hull) - 1)
     one, other = hull[right - 1], hull[right]
-    return float((ahead[other] - ahead[one]) / (at[other] - at[one]))
+    return float(np.clip((ahead[other] - ahead[one]) / (at[other] - at[one]), -MAX_DRIFT, MAX_DRIFT))
 
 
 def _is_above(one: int, between: int, other: int, at: np.ndarray, ahead: np.ndarray) -> bool:

@@ -13,6 +13,7 @@ from analysis.ledger import number
 from analysis.load import Run
 from analysis.postcards import dropped, wire_bytes
 from analysis.switch_clock import SwitchClock, is_free
+from lib.terminal import counted
 from runs.verdict import Area
 
 MAX_GAP_ERROR = 0.1
@@ -126,7 +127,7 @@ def _free_clock_reasons(run: Run, clock: SwitchClock) -> list[str]:
     if clock.restarts_mono_ns:
         first_s = (clock.restarts_mono_ns[0] - run.postcards["rx_mono_ns"].min()) / 1e9
         reasons.append(
-            f"{Area.FIDELITY}: the switch's clock began anew {len(clock.restarts_mono_ns)} times, first {first_s:.3f} "
-            "s after the first postcard: the switch restarted; times and depths hold before and after it"
+            f"{Area.FIDELITY}: the switch's clock began anew ({counted(len(clock.restarts_mono_ns), 'time')}, first "
+            f"{first_s:.3f} s after the first postcard): the switch restarted, and what it held is not known"
         )
     return reasons

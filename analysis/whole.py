@@ -56,6 +56,8 @@ def _unsaid(run: Run) -> list[str]:
     if is_free(run.spec):
         if run.clock is None or run.clock.uncertainty_ns is None:
             unsaid.append("tcp.bst: has no record that bounds the switch's clock, so its times are not known")
+        elif run.clock.restarts_mono_ns:
+            unsaid.append("postcards.bsp: the switch restarted, so postcards' numbers do not identify them")
     elif not rules(run).exact_time and recorded_clock_offset_ns(switch) is None:
         unsaid.append("switch.json: does not say what the switch's clock showed (clock, offset_ns)")
     return unsaid

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,20 +43,16 @@ def deploy(words: dict[str, Any], errors: list[BadValue]) -> int:
     if errors:
         raise SpecError(errors)
     target = str(words.get("target", RUN_TARGETS[0])).strip().lower()
+    dry = ["--check", "--diff"] if check == "1" else []
     if target == RUN_TARGETS[0] and not given:
         return 0  # build/deployed is complete without Ansible
     if given and "target" not in words and Path(given).exists() and has_group(Path(given).absolute(), LABS):
-        return deploy_labs(Path(given).absolute())
+        return deploy_labs(Path(given).absolute(), dry)
     inventory = inventory_of(target, given)
     stamp = STAMPS / f"deployed-{target}"
-    if (
-        inventory == LAB
-        and check == "0"
-        and _is_newer(stamp, STAMPS / "deployed")
-        and stamp.read_text() == _programs(target)
-    ):
+    is_new = _is_newer(stamp, STAMPS / "deployed") and stamp.read_text() == _programs(target)
+    if inventory == LAB and is_new and not dry:
         return 0
-    dry = ["--check", "--diff"] if check == "1" else []
     say(f"{'checking' if dry else 'deploying'} TARGET={target} on the machines of {inventory}")
     done = subprocess.run(
         [_tool("ansible-playbook"), "-i", str(inventory), *dry, "-e", json.dumps({"target": target}),
@@ -69,11 +66,14 @@ def deploy(words: dict[str, Any], errors: list[BadValue]) -> int:
     return 0
 
 
-def deploy_labs(inventory: Path) -> int:
-    """A checkout of this commit on each machine of the group, built. Returns the exit status. Raises RunError."""
-    say(f"deploying the labs of {inventory}: packages, this commit, programs, the virtual-time kernel")
+def deploy_labs(inventory: Path, dry: Sequence[str] = ()) -> int:
+    """A checkout of this commit on each machine of the group, built. `dry` are Ansible's words to change nothing.
+    Returns the exit status. Raises RunError.
+    """
+    doing = "checking" if dry else "deploying"
+    say(f"{doing} the labs of {inventory}: packages, this commit, programs, the virtual-time kernel")
     done = subprocess.run(
-        [_tool("ansible-playbook"), "-i", str(inventory), str(ANSIBLE / "playbooks/labs.yml")],
+        [_tool("ansible-playbook"), "-i", str(inventory), *dry, str(ANSIBLE / "playbooks/labs.yml")],
         env=environment(), stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
     if done.returncode:

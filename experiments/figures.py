@@ -255,13 +255,16 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
     probe = probe or prober(build=True)
     say_what_is_missing(whole_sweeps, probe, asked.options)
     worst, refused = 0, {}
-    for repetitions in range(1, max((sweep.reps for sweep in whole_sweeps), default=0) + 1):
+    most = max((sweep.reps for sweep in whole_sweeps), default=0)
+    # Under a scheduler all repetitions are in the queue at once.
+    rounds = [most] if asked.options.engine == run.SLURM else range(1, most + 1)
+    for repetitions in rounds:
         for sweep in whole_sweeps:
-            if repetitions > sweep.reps or sweep.name in refused:
+            if (repetitions > sweep.reps and len(rounds) > 1) or sweep.name in refused:
                 continue
-            say(f"repetition {repetitions} of {sweep.reps}: {sweep.about}")
+            say(f"repetition {min(repetitions, sweep.reps)} of {sweep.reps}: {sweep.about}")
             try:
-                status = run.run(replace(sweep, reps=repetitions), probe, asked.options)
+                status = run.run(replace(sweep, reps=min(repetitions, sweep.reps)), probe, asked.options)
             except RunError as error:
                 refused[sweep.name] = error.lines
                 continue

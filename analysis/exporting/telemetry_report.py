@@ -29,6 +29,7 @@ from runs.spec_file import load_spec
 from wire import wire
 
 CARD, REPORT = wire.POSTCARD.const, wire.TELEMETRY_REPORT.const
+RECOUNTED = ("depth_packets", "depth_bytes", "depth_unit", "sojourn_ns")
 SEQUENCE_BITS = 22
 MOST_LATENCY, MOST_DEPTH = (1 << 32) - 1, (1 << 24) - 1
 UNKNOWN_QUEUE = (1 << 8) - 1  # all ones: INT's value for an unavailable field
@@ -39,7 +40,8 @@ def write(repetition: Path, output: Path) -> int:
     whole.check(repetition, raw=[POSTCARDS_FILE, "switch.json"])
     spec, switch = load_spec(repetition), load_switch(repetition)
     recorded_offset_ns = recorded_clock_offset_ns(switch)
-    arrivals = Arrivals(whole.load_whole(repetition).postcards) if is_free(spec) else None
+    loaded = whole.load_whole(repetition).postcards if is_free(spec) else None
+    arrivals = None if loaded is None else Arrivals(loaded)
     if arrivals is None and _has_own_clock(spec) and recorded_offset_ns is None:
         raise InputError(
             f"{repetition / 'switch.json'}: does not say what the switch's clock showed, so its times are not known; "
@@ -50,7 +52,12 @@ def write(repetition: Path, output: Path) -> int:
         pcapng.write_head(file)
         for rows, mono, real in pcapng.stored(repetition):
             cards = card_columns(rows)
-            came = arrivals.times(cards) if arrivals else switch_time(cards["enqueue_switch_ns"], mono, offset_ns)
+            if loaded is None or arrivals is None:
+                came = switch_time(cards["enqueue_switch_ns"], mono, offset_ns)
+            else:  # depths and times as the run has them, not as this switch counts them
+                at = arrivals.rows(cards)
+                came = loaded["enqueue_mono_ns"][at]
+                cards |= {name: loaded[name][at].astype(cards[name].dtype) for name in RECOUNTED}
             reports = encode(cards, came, sequence, unknown)
             port = REPORT["TELEMETRY_REPORT_UDP_PORT"]
             blocks: list[bytes] = [b""] * len(rows)

@@ -116,13 +116,19 @@ def convert(
     stored = _stored(source)
     order = np.argsort(rx, kind="stable")
     number = cards["card_seq"]
+    told_number = number.astype(np.int64)
+    if clock.restart_ns is not None:  # numbers begin anew with the clock
+        for of in (refused, ~refused):
+            later = of & (came - origin >= clock.restart_ns)
+            told_number[later] -= told_number[later].min(initial=1 << 32)
     if lose is not None:
         order = order[refused[order] | (number[order] != lose)]
     rows = []
     for row in order.tolist():
         unit = "UNKNOWN" if refused[row] else "CELLS"
         values: dict[str, Any] = stored[int(number[row]), bool(refused[row])] | {
-            "enqueue_switch_ns": int(enqueue[row]), "sojourn_ns": 0 if refused[row] else int(sojourn[row]),
+            "card_seq": int(told_number[row]), "enqueue_switch_ns": int(enqueue[row]),
+            "sojourn_ns": 0 if refused[row] else int(sojourn[row]),
             "depth_packets": 0, "depth_bytes": 0, "depth_cells": 0 if refused[row] else int(depth_cells[row]),
             "depth_unit": CARD[f"POSTCARD_DEPTH_{unit}"], "threshold": threshold,
         }  # fmt: skip
@@ -145,10 +151,12 @@ def _cells(came: np.ndarray, begin: np.ndarray, refused: np.ndarray, cells_each:
     return np.maximum(before[entered] - left[gone], 0)
 
 
-def by_number(a: Analysis) -> Columns:
-    """The queue's columns in the order of the postcards' numbers, those of refused packets behind the others."""
+def by_number(a: Analysis, restart_mono_ns: int = 0) -> Columns:
+    """The queue's columns in the order of the postcards' numbers, which begin anew at `restart_mono_ns`, those of
+    refused packets behind the others.
+    """
     refused = (a.queue["flags"] & CARD["POSTCARD_AT_INGRESS"]) != 0
-    order = np.lexsort((a.queue["card_seq"], refused))
+    order = np.lexsort((a.queue["card_seq"], a.queue["enqueue_mono_ns"] >= restart_mono_ns, refused))
     return {name: column[order] for name, column in a.queue.items()}
 
 
@@ -194,6 +202,7 @@ def random_queue(seed: int, limit: int, egress_threshold: int | None) -> tuple[C
         "rx_mono_ns": np.maximum(stamps, gone_at) + MIRROR_NS, "flags": flags, "card_seq": number.astype(np.uint32),
         "packet_bytes": sizes.astype(np.uint16), "egress_port": np.full(len(came), PORT, dtype=np.uint16),
         "depth_packets": np.zeros(len(came), dtype=np.uint32), "depth_bytes": np.zeros(len(came), dtype=np.uint32),
+        "clock_part": np.zeros(len(came), dtype=np.int64),
         "depth_cells": cells.astype(np.uint32), "depth_unit": np.ones(len(came), dtype=np.uint8),
     }  # fmt: skip
     return columns, depths

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis import switch_clock, whole
 from analysis.analyse import analyse
 from analysis.derive import derive
 from analysis.exporting import telemetry_report
+from analysis.raw import Columns
 from analysis.recount import recount
 from analysis.tests import as_tofino
 from analysis.tests.as_tofino import Clock, by_number
@@ -20,6 +22,7 @@ from analysis.tests.documents import change
 from analysis.tests.recordings import RECORDED
 from analysis.whatif import queue
 from analysis.whatif.results import what_if
+from lib.errors import InputError
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -63,7 +66,7 @@ def test_lost_postcard__is_found_and_depths_hold_outside_a_window(tmp_path: Path
     told = analyse(as_tofino.convert(source("virtual"), tmp_path / "rep-1", lose=lost))
     assert [reason.split(":")[0] for reason in told.reasons] == ["ledger", "ledger", "queue"]
     assert "1 postcard numbers are missing" in told.reasons[1]
-    assert "1 packets have no postcards; depths may be too low by as many in 1 windows" in told.reasons[2]
+    assert "1 packet without postcards; depths may be too low by as many in 1 window" in told.reasons[2]
     ((start, end),) = told.fidelity["depth_gaps_mono_ns"]
     mine = by_number(told)
     kept = (truth["card_seq"] != lost) | ((truth["flags"] & CARD["POSTCARD_AT_INGRESS"]) != 0)
@@ -79,10 +82,12 @@ def test_lost_postcard__is_found_and_depths_hold_outside_a_window(tmp_path: Path
 def test_restart__is_seen_and_times_and_depths_hold_around_it(tmp_path: Path) -> None:
     # In the long pause between the idle path's echoes and the traffic.
     told = analyse(as_tofino.convert(source("virtual"), tmp_path / "rep-1", clock=Clock(restart_ns=30_000_000_000)))
-    (reason,) = told.reasons
-    assert "the switch's clock began anew 1 times" in reason
+    assert any("the switch's clock began anew (1 time, first 58." in reason for reason in told.reasons), told.reasons
+    assert told.run.clock is not None
     truth = by_number(analyse(source("virtual")))
-    mine = by_number(told)
+    mine = by_number(told, told.run.clock.restarts_mono_ns[0])
+    with pytest.raises(InputError, match="the switch restarted, so postcards' numbers do not identify them"):
+        whole.load_whole(told.run.directory)
     assert np.array_equal(mine["depth_packets"], truth["depth_packets"])
     traffic = truth["enqueue_mono_ns"] >= told.window.traffic_start_ns
     traffic &= (truth["flags"] & CARD["POSTCARD_AT_INGRESS"]) == 0
@@ -125,13 +130,41 @@ def test_trace_without_snd_nxt__leaves_the_uncertainty_unknown(tmp_path: Path) -
             "postcards have another threshold (first: 240 cells) than spec.yaml",
         ),
         (("capabilities", "cell_bytes"), None, "does not say cell_bytes"),
+        (("stats",), {}, "does not say refused_packets, mirror_drops, other_queue_drops"),
+        (("bottleneck_port",), [2, 3], "does not say switch_packets"),
         (("before",), None, "does not say switch_packets, postcards_sent, refused_packets"),
     ],
 )
 def test_doubts__make_the_run_not_valid(tmp_path: Path, path: tuple[str, ...], value: Any, said: str) -> None:
     directory = as_tofino.convert(source("virtual"), tmp_path / "rep-1")
     change(directory, "switch", path, value)
-    assert any(said in reason for reason in analyse(directory).reasons), analyse(directory).reasons
+    summary, _ = derive(directory)
+    assert any(said in reason for reason in summary["reasons"]), summary["reasons"]
+
+
+def test_run_without_postcards__is_not_valid(tmp_path: Path) -> None:
+    directory = as_tofino.convert(source("virtual"), tmp_path / "rep-1")
+    (directory / "postcards.bsp").write_bytes(b"")
+    summary, _ = derive(directory)
+    assert "queue: no packet came to it; see logs/" in summary["reasons"]
+
+
+def test_single_postcards__and_wild_stamps_are_no_clock() -> None:
+    tcp = {name: np.zeros(0, dtype=np.int64) for name in ("flow", "snd_nxt", "mono_ns")}
+    tcp["unknown_fields"] = np.zeros(0, dtype=np.uint64)
+    for count in (1, 2, 500):
+        rng = np.random.default_rng(count)
+        cards = {name: np.zeros(count, dtype=np.int64) for name in ("sojourn_ns", "flags", "flow", "tcp_seq")}
+        cards |= {
+            "rx_mono_ns": 10**12 + np.sort(rng.integers(0, 10**9, count)),
+            "packet_bytes": np.zeros(count, dtype=np.int64),
+        }
+        cards["enqueue_switch_ns"] = rng.integers(0, 1 << 48, count).astype(np.uint64)
+        clock = switch_clock.place(cards, tcp)
+        assert clock is not None
+        assert clock.uncertainty_ns is None
+        assert abs(clock.drift_ppm) <= 1000
+        assert np.abs(cards["enqueue_mono_ns"] - cards["rx_mono_ns"]).max() < 2 * 10**9
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
@@ -147,11 +180,22 @@ def test_recount__equals_a_count_packet_by_packet(seed: int, threshold: int | No
     assert found.gaps_ns.sum() == pytest.approx(found.ideal_gaps_ns.sum(), rel=1e-3)
 
 
-def test_exports_and_what_ifs__have_the_runs_times_and_depths(tmp_path: Path) -> None:
+def test_exports_and_what_ifs__have_the_runs_times_and_depths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = as_tofino.convert(source("virtual"), tmp_path / "rep-1")
     derive(directory)
+    exported: list[tuple[int, int]] = []
+
+    def encode(cards: Columns, came: np.ndarray, *rest: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        exported.extend(zip(came.tolist(), cards["depth_packets"].tolist(), strict=True))
+        assert (cards["depth_unit"] == CARD["POSTCARD_DEPTH_EXACT"]).all()
+        return as_written(cards, came, *rest)
+
+    as_written = telemetry_report.encode
+    monkeypatch.setattr(telemetry_report, "encode", encode)
     telemetry_report.write(directory, tmp_path / "reports.pcapng")
     of_truth, told = analyse(source("virtual")), analyse(directory)
+    queued = zip(told.queue["enqueue_mono_ns"].tolist(), told.queue["depth_packets"].tolist(), strict=True)
+    assert sorted(exported) == sorted(queued)
     packets = queue.arrivals(directory, told.queue)
     assert np.array_equal(packets["arrival_ns"], told.queue["enqueue_mono_ns"])
     _, summary = what_if(directory, queue.Setting.of(told.run.spec), {})

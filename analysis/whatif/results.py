@@ -49,9 +49,7 @@ def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) ->
         )
     port, recorded = metrics.bottleneck(run)
     if port is None or (recorded["depth_unit"] != CARD["POSTCARD_DEPTH_EXACT"]).any():
-        raise InputError(
-            f"{repetition}: its postcards tell no depths in packets; allowed: runs on the soft switch or BMv2"
-        )
+        raise InputError(f"{repetition}: its postcards tell no depths in packets; allowed: runs of bufferscope")
     packets = queue.arrivals(repetition, recorded)
     replayed = queue.replay(packets, setting)
     window = metrics.measurement_window(run, recorded)

@@ -13,7 +13,7 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -109,8 +109,11 @@ def job_id(spec: Resolved, number: int) -> str:
     return f"{flows}-n{spec.flows}-b{spec.buffer_packets}-{code}-r{number}"
 
 
-def write(directory: Path, sweep: Sweep, planned: Iterable[Job]) -> None:
-    """Writes plan.json, which jobs and readers of the directory read."""
+def write(directory: Path, sweep: Sweep, planned: Iterable[Job], queued: Collection[str] = ()) -> None:
+    """Writes plan.json, which jobs and readers of the directory read. Keeps the entries of `queued` jobs of an earlier
+    plan, which will read them.
+    """
+    kept = _entries(directory, queued) if queued else {}
     content = {
         "format_version": FORMAT_VERSION,
         "sweep": {
@@ -118,11 +121,19 @@ def write(directory: Path, sweep: Sweep, planned: Iterable[Job]) -> None:
             "base": sweep.base, "points": sweep.points, "search": sweep.search._asdict() if sweep.search else None,
             "file": sweep.file,
         },
-        "jobs": {
-            job.id: {"point": job.point, "repetition": job.repetition, "spec": job.spec.to_dict()} for job in planned
-        },
+        "jobs": kept
+        | {job.id: {"point": job.point, "repetition": job.repetition, "spec": job.spec.to_dict()} for job in planned},
     }  # fmt: skip
     results.write_json(directory / PLAN, content)
+
+
+def _entries(directory: Path, names: Collection[str]) -> dict[str, Any]:
+    """Entries of plan.json; none if it cannot be read."""
+    try:
+        jobs = json.loads(regular.read_text(directory / PLAN)).get("jobs", {})
+    except (OSError, ValueError):
+        return {}
+    return {name: jobs[name] for name in names if name in jobs}
 
 
 def read_job(directory: Path, name: str) -> tuple[Job, str]:

@@ -121,7 +121,7 @@ class Jobs:
     """The jobs of a sweep, all known from the beginning. Searches (searches.py) derive their jobs from results."""
 
     def __init__(self, sweep: Sweep, probe: Callable[[str], Host]) -> None:
-        self.first = plan.jobs(sweep, probe)
+        self.first = self.largest = plan.jobs(sweep, probe)
 
     def next(self, table: polars.DataFrame, given_up: set[str]) -> Round:
         """The jobs, given the run table and the jobs that will have no valid run."""
@@ -138,7 +138,7 @@ class Jobs:
 def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Options, ending: runner.Ending) -> list[Job]:
     """Runs jobs until none is left. Returns all of them. Raises RunError if there is no room for them."""
     virtual = jobs.first[0].spec.clock == "virtual"
-    where = _under_slurm(jobs.first, directory, options) if options.engine == SLURM else _here(jobs, directory, options)
+    where = (_under_slurm if options.engine == SLURM else _here)(jobs, directory, options)
     of_all = where.at_once
     attempts = Attempts(options.attempts, virtual)
     table = run_table.write(options.results)
@@ -146,7 +146,7 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
     with SweepProgress(sweep.name, of_all) as progress:
         while True:
             now = jobs.next(table, given_up(directory, attempts))
-            plan.write(directory, sweep, now.jobs)
+            plan.write(directory, sweep, now.jobs, slurm.queued(directory) if options.engine == SLURM else ())
             todo = [job for job in now.jobs if attempts.left(look(directory / SWEEP_RUNS / job.id))]
             if not said:
                 say(needs.headline(sweep, needs.of(sweep, now, todo, of_all), directory))
@@ -191,12 +191,12 @@ def _here(jobs: Jobs | Searches, directory: Path, options: Options) -> Engine:
     return Engine(of_all, lambda names, watch: engine.run(directory, names, at_once, watch, labs))
 
 
-def _under_slurm(jobs: list[Job], directory: Path, options: Options) -> Engine:
-    if jobs[0].spec.clock != "virtual":
+def _under_slurm(jobs: Jobs | Searches, directory: Path, options: Options) -> Engine:
+    if jobs.first[0].spec.clock != "virtual":
         raise RunError("ENGINE=slurm: in real time runs would disturb the nodes' other jobs; allowed: CLOCK=virtual")
     size = slurm.Size(
-        max(sizes(job.spec).machine_mib for job in jobs) + ANALYSIS_MIB,
-        max(cost.repetition_s(job.spec) for job in jobs),
+        max(sizes(job.spec).machine_mib for job in jobs.largest) + ANALYSIS_MIB,
+        max(cost.repetition_s(job.spec) for job in jobs.largest),
     )
     at_once = options.at_once or 0
     return Engine(at_once or slurm.processors(), lambda names, watch: slurm.run(directory, names, at_once, watch, size))

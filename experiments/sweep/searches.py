@@ -56,6 +56,7 @@ class Searches:
         self.sweep, self.probe, self.search = sweep, cache(probe), sweep.search
         self.point_searches = _point_searches(sweep, sweep.search, self.probe)
         self.first = [self._job(point_search, point_search.low, 1) for point_search in self.point_searches]
+        self.largest = [self._job(point_search, point_search.high, 1) for point_search in self.point_searches]
 
     def next(self, table: polars.DataFrame, given_up: set[str]) -> Round:
         """All jobs so far, those of earlier rounds included."""

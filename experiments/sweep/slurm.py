@@ -13,6 +13,7 @@ the rest is in the environment.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import os
@@ -26,10 +27,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from experiments import host
-from experiments.sweep.engine import POLL_S
 from experiments.sweep.plan import JOB_ID
 from lib.errors import Interrupted, RunError
-from lib.terminal import complain, say
+from lib.terminal import complain, counted, say
 
 SCRIPT = """#!/bin/sh
 name=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" "$BUFFERSCOPE_JOBS")
@@ -43,6 +43,9 @@ ANSWER_S = 60.0
 TIME_FACTOR, TIME_MORE_S = 3.0, 600.0  # of a task's limit, to the estimate of its job
 MOST_TASKS = 1000  # of an array; less if the scheduler allows less (MaxArraySize)
 COMMENT = re.compile(r"[0-9a-f]{16}")
+OF_USER = re.compile(r"(SQUEUE|SCANCEL|SINFO|SCONTROL)_")
+CLUSTERS = ("SBATCH_CLUSTERS", "SLURM_CLUSTERS")
+ORDINARY = frozenset(("None", "Priority", "Resources", "JobArrayTaskLimit", "Dependency", "BeginTime", "Cleaning"))
 
 
 class Size(NamedTuple):
@@ -57,6 +60,7 @@ class Queued(NamedTuple):
 
     array: str  # number of the array job
     runs: bool  # else it waits
+    reason: str  # why it waits, in Slurm's words
 
 
 def check() -> None:
@@ -64,6 +68,9 @@ def check() -> None:
     lacking = [name for name in PROGRAMS if shutil.which(name) is None]
     if lacking:
         raise RunError(f"ENGINE=slurm needs Slurm's commands; missing: {', '.join(lacking)}: run it on a login node")
+    elsewhere = [name for name in CLUSTERS if name in os.environ]
+    if elsewhere:
+        raise RunError(f"ENGINE=slurm: {elsewhere[0]} would send jobs to another cluster; unset it, and run it there")
     _most_tasks()
 
 
@@ -74,16 +81,24 @@ def processors() -> int:
 
 
 def queued(directory: Path) -> dict[str, Queued]:
-    """The jobs of the sweep in `directory` that are in the queue. Raises RunError if the scheduler does not answer."""
-    found = {}
-    said = _ask("squeue", "--me", "--array", "--noheader", f"--name={_name(directory)}", "--format=%k|%F|%K|%T")
+    """The jobs of the sweep in `directory` that are in the queue. Raises RunError if the scheduler does not answer, or
+    if a task of the sweep cannot be told.
+    """
+    found: dict[str, Queued] = {}
+    lists: dict[str, list[str]] = {}
+    said = _ask("squeue", "--me", "--array", "--noheader", f"--name={_name(directory)}", "--format=%k|%F|%K|%T|%r")
     for line in said.splitlines():
-        comment, array, index, state = [*line.split("|"), "", "", ""][:4]
-        if not COMMENT.fullmatch(comment) or not index.isdecimal():
-            continue
-        names = (directory / HOME / f"jobs-{comment}").read_text().splitlines()
-        if int(index) < len(names):
-            found[names[int(index)]] = Queued(array, state not in ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED"))
+        comment, array, index, state, reason = [*line.split("|"), *5 * [""]][:5]
+        try:
+            if not COMMENT.fullmatch(comment):
+                raise ValueError(f"its comment is {comment!a}, not ours")
+            if comment not in lists:
+                lists[comment] = (directory / HOME / f"jobs-{comment}").read_text().splitlines()
+            found[lists[comment][int(index)]] = Queued(array, state == "RUNNING", reason)
+        except (OSError, ValueError, IndexError) as error:
+            raise RunError(
+                f"Slurm: which job of {directory} array job {array} runs is unknown ({error}); scancel {array} ends it"
+            ) from None
     return found
 
 
@@ -97,7 +112,8 @@ def state(directory: Path) -> str:
 
 def run(directory: Path, names: list[str], at_once: int, watch: Callable[[], None], size: Size) -> None:
     """Runs the jobs `names` of the sweep in `directory`, `at_once` at most if that is not 0, and calls `watch` every
-    POLL_S. If `watch` raises Interrupted, the tasks go on; after another error they are ended. Raises RunError.
+    ASK_EVERY_S. The tasks go on if this function raises, but for errors of `watch`, which say that no job can go on:
+    after these they are ended. Raises RunError.
     """
     bad = [name for name in names if not JOB_ID.fullmatch(name)]
     if bad:
@@ -105,43 +121,64 @@ def run(directory: Path, names: list[str], at_once: int, watch: Callable[[], Non
     (directory / HOME).mkdir(mode=0o700, exist_ok=True)
     mine = queued(directory)
     new = [name for name in names if name not in mine]
-    most = _most_tasks()
-    for first in range(0, len(new), most):
-        array = _submit(directory, new[first : first + most], at_once, size)
-        say(f"submitted {len(new[first : first + most])} jobs to Slurm: array job {array}")
     if len(new) < len(names):
         say(f"{len(names) - len(new)} jobs are in Slurm's queue already")
+    _submit_all(directory, new, at_once, size)
     try:
         _follow(directory, set(names), watch)
     except Interrupted:
-        arrays = " ".join(sorted({task.array for task in queued(directory).values()}))
-        complain(f"note: the jobs go on under Slurm; the same command follows them, scancel {arrays} ends them")
-        raise
-    except BaseException:
-        subprocess.run(["scancel", "--me", f"--name={_name(directory)}"], check=False, timeout=ANSWER_S)
+        with contextlib.suppress(RunError):
+            arrays = " ".join(sorted({task.array for task in queued(directory).values()}))
+            complain(f"note: the jobs go on under Slurm; the same command follows them, scancel {arrays} ends them")
         raise
 
 
 def _follow(directory: Path, names: set[str], watch: Callable[[], None]) -> None:
     """Until none of the jobs is in the queue."""
-    asked_s = answered_s = time.monotonic()
+    answered_s = time.monotonic()
+    told: set[str] = set()
     while True:
-        watch()
-        time.sleep(POLL_S)
-        now = time.monotonic()
-        if now - asked_s < ASK_EVERY_S:
-            continue
-        asked_s = now
         try:
-            if not names & queued(directory).keys():
-                return
-            answered_s = now
+            watch()
         except RunError:
-            if now - answered_s > PATIENCE_S:
+            with contextlib.suppress(RunError):
+                _ask("scancel", "--me", f"--name={_name(directory)}")
+            raise
+        time.sleep(ASK_EVERY_S)
+        try:
+            tasks = {name: task for name, task in queued(directory).items() if name in names}
+        except RunError:
+            if time.monotonic() - answered_s > PATIENCE_S:
                 raise
+            continue
+        if not tasks:
+            return
+        answered_s = time.monotonic()
+        reasons = {task.reason for task in tasks.values() if not task.runs} - ORDINARY - told
+        for reason in sorted(reasons):
+            complain(f"note: Slurm lets jobs wait: {reason} (squeue --me has more)")
+        told |= reasons
 
 
-def _submit(directory: Path, names: list[str], at_once: int, size: Size) -> str:
+def _submit_all(directory: Path, names: list[str], at_once: int, size: Size) -> None:
+    """Submits array jobs, one after the other if only `at_once` jobs may run. A refusal is no error if some are queued:
+    the next round submits the others.
+    """
+    most, before = _most_tasks(), ""
+    for first in range(0, len(names), most):
+        part = names[first : first + most]
+        try:
+            array = _submit(directory, part, at_once, size, before if at_once else "")
+        except RunError as refused:
+            if not before:
+                raise
+            complain(f"note: {len(names) - first} jobs are submitted later: {refused}")
+            return
+        say(f"submitted {counted(len(part), 'job')} to Slurm: array job {array}")
+        before = array
+
+
+def _submit(directory: Path, names: list[str], at_once: int, size: Size, after: str) -> str:
     """Submits an array job; returns its number. The environment's SBATCH_* variables choose partition, account and
     limits, as for any sbatch.
     """
@@ -159,6 +196,8 @@ def _submit(directory: Path, names: list[str], at_once: int, size: Size) -> str:
         f"--chdir={host.CHECKOUT}", f"--output={directory / HOME}/%A_%a.out", "--open-mode=append",
         f"--export=PATH,HOME,{','.join(values)}",
     ]  # fmt: skip
+    if after:
+        command.append(f"--dependency=afterany:{after}")
     if "SBATCH_TIMELIMIT" not in os.environ:
         command.append(f"--time={math.ceil((TIME_FACTOR * size.seconds + TIME_MORE_S) / 60)}")
     if not {"SBATCH_MEM_PER_NODE", "SBATCH_MEM_PER_CPU"} & os.environ.keys():
@@ -173,11 +212,12 @@ def _most_tasks() -> int:
 
 def _name(directory: Path) -> str:
     """The name of the sweep's array jobs: another sweep has another."""
-    return f"bufferscope-{hashlib.sha256(str(directory).encode()).hexdigest()[:12]}"
+    return f"bufferscope-{hashlib.sha256(str(directory.resolve()).encode()).hexdigest()[:12]}"
 
 
 def _ask(*command: str) -> str:
-    return _said(list(command), "", dict(os.environ))
+    """Without the user's settings of these commands, which would hide tasks."""
+    return _said(list(command), "", {name: value for name, value in os.environ.items() if not OF_USER.match(name)})
 
 
 def _said(command: list[str], text: str, environment: dict[str, str]) -> str:

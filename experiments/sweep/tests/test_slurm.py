@@ -75,6 +75,7 @@ def test_sweep__stopped_in_any_way_is_followed_and_never_submitted_twice(two_nod
     second.send_signal(signal.SIGINT)
     said = second.communicate(timeout=END_S)[0]
     assert second.returncode == 130
+    assert "submitted" not in said
     assert "jobs are in Slurm's queue already" in said
     assert "the jobs go on under Slurm; the same command follows them, scancel " in said
     shown = sweep(two_nodes, tmp_path, 2, "SHOW=1").communicate(timeout=END_S)[0]
@@ -100,6 +101,9 @@ def test_forty_runs__of_which_a_node_dies_half_way_are_whole_and_none_twice(two_
     assert "40 of 40 runs are valid" in said
     assert said.count("submitted") == 2, "arrays of this cluster have 30 tasks at most"
     assert len(summaries(tmp_path)) == 40
+    logs = (tmp_path / "results/many" / SWEEP_RUNS).glob("*/job.log")
+    starts = sum(path.read_text().count("planning the hosts' set-up") for path in logs)
+    assert 40 <= starts <= 40 + len(killed), "no job ran twice but those of the node"
     assert all(json.loads(path.read_text())["valid"] for path in summaries(tmp_path))
 
 

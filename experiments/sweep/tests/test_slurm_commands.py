@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""What ENGINE=slurm asks of Slurm's commands, which stand-ins answer here; test_slurm.py has the real ones."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from experiments.sweep import slurm
+from lib.errors import Interrupted, RunError
+
+SIZE = slurm.Size(2500, 40.0)
+
+
+class Commands:
+    """Stand-ins on the PATH: each notes its words and its environment, and prints a file's text."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        for name in slurm.PROGRAMS:
+            path = directory / name
+            path.write_text(
+                f'#!/bin/sh\necho "$@" >> {directory}/{name}.words\nenv > {directory}/{name}.environment\n'
+                f"cat {directory}/{name}.says; exit $(cat {directory}/{name}.status)\n"
+            )
+            path.chmod(0o755)
+            self.say(name, "")
+        self.say("scontrol", "MaxArraySize            = 1001\n")
+        self.say("sbatch", "7\n")
+
+    def say(self, name: str, text: str, status: int = 0) -> None:
+        (self.directory / f"{name}.says").write_text(text)
+        (self.directory / f"{name}.status").write_text(str(status))
+
+    def words(self, name: str) -> list[str]:
+        path = self.directory / f"{name}.words"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setattr(slurm, "ASK_EVERY_S", 0.0)
+    return Commands(tmp_path / "bin")
+
+
+def names(count: int) -> list[str]:
+    return [f"job{number}" for number in range(count)]
+
+
+def test_arrays__are_as_long_as_allowed_and_follow_each_other_if_few_jobs_may_run(
+    commands: Commands, tmp_path: Path
+) -> None:
+    slurm.run(tmp_path, names(2500), 100, lambda: None, SIZE)
+    arrays = [
+        [word for word in line.split() if word.startswith(("--array", "--dep"))] for line in commands.words("sbatch")
+    ]
+    after = "--dependency=afterany:7"
+    assert arrays == [["--array=0-999%100"], ["--array=0-999%100", after], ["--array=0-499%100", after]]
+    assert all("--mem=2500 " in f"{line} " and "--time=12" in line for line in commands.words("sbatch"))
+
+
+def test_refused_array__is_no_error_behind_one_that_was_taken(
+    commands: Commands, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = commands.directory / "sbatch"
+    script.write_text(
+        f"#!/bin/sh\nif [ -e {tmp_path}/one ]; then echo QOSMaxSubmitJobPerUserLimit >&2; exit 1; fi\n"
+        f"touch {tmp_path}/one; echo 7\n"
+    )
+    slurm.run(tmp_path, names(1500), 0, lambda: None, SIZE)
+    assert "note: 500 jobs are submitted later: Slurm: sbatch: QOSMaxSubmitJobPerUserLimit" in capsys.readouterr().err
+
+
+def test_settings_of_the_user__hide_no_task(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SQUEUE_STATES", "PENDING")
+    slurm.queued(tmp_path)
+    assert "SQUEUE_STATES" not in (commands.directory / "squeue.environment").read_text()
+    monkeypatch.setenv("SBATCH_CLUSTERS", "other")
+    with pytest.raises(RunError, match="SBATCH_CLUSTERS would send jobs to another cluster"):
+        slurm.check()
+
+
+@pytest.mark.parametrize("line", ["(null)|7|0|RUNNING|None", "0123456789abcdef|7|0|RUNNING|None"])
+def test_task_that_cannot_be_told__is_no_reason_to_submit_its_job_again(
+    commands: Commands, tmp_path: Path, line: str
+) -> None:
+    commands.say("squeue", f"{line}\n")
+    with pytest.raises(RunError, match=r"array job 7 runs .*; scancel 7 ends it"):
+        slurm.run(tmp_path, names(1), 0, lambda: None, SIZE)
+    assert commands.words("sbatch") == []
+
+
+def queue(commands: Commands, tmp_path: Path, state: str) -> None:
+    (tmp_path / slurm.HOME).mkdir()
+    (tmp_path / slurm.HOME / "jobs-0123456789abcdef").write_text("job0\n")
+    commands.say("squeue", f"0123456789abcdef|7|0|{state}\n")
+
+
+def test_queued_jobs__are_followed_and_their_wait_is_explained(
+    commands: Commands, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue(commands, tmp_path, "PENDING|PartitionTimeLimit")
+    rounds = iter(range(3))
+
+    def watch() -> None:
+        if next(rounds) == 2:
+            commands.say("squeue", "")
+
+    slurm.run(tmp_path, names(1), 0, watch, SIZE)
+    said = capsys.readouterr()
+    assert commands.words("sbatch") == []
+    assert said.err.count("Slurm lets jobs wait: PartitionTimeLimit") == 1
+
+
+def test_scheduler_that_does_not_answer__ends_no_task(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue(commands, tmp_path, "RUNNING|None")
+    monkeypatch.setattr(slurm, "PATIENCE_S", 0.0)
+    with pytest.raises(RunError, match="Slurm: squeue: Unable to contact slurm controller"):
+        slurm.run(tmp_path, names(1), 0, lambda: down(commands), SIZE)
+    assert commands.words("scancel") == []
+
+
+def test_interrupted_command__stays_interrupted_if_the_scheduler_does_not_answer(
+    commands: Commands, tmp_path: Path
+) -> None:
+    queue(commands, tmp_path, "RUNNING|None")
+    with pytest.raises(Interrupted):
+        slurm.run(tmp_path, names(1), 0, lambda: stop(commands), SIZE)
+    assert commands.words("scancel") == []
+
+
+def test_full_disk__ends_the_tasks(commands: Commands, tmp_path: Path) -> None:
+    queue(commands, tmp_path, "RUNNING|None")
+
+    def watch() -> None:
+        raise RunError("the disk is full")
+
+    with pytest.raises(RunError, match="the disk is full"):
+        slurm.run(tmp_path, names(1), 0, watch, SIZE)
+    assert commands.words("scancel") == [f"--me --name={slurm._name(tmp_path)}"]
+
+
+def down(commands: Commands) -> None:
+    script = commands.directory / "squeue"
+    script.write_text("#!/bin/sh\necho Unable to contact slurm controller >&2; exit 1\n")
+
+
+def stop(commands: Commands) -> None:
+    down(commands)
+    raise Interrupted(2)
