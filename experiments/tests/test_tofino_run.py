@@ -120,7 +120,7 @@ def test_run__that_lost_a_mirrored_copy_is_not_valid(tmp_path: Path, monkeypatch
     directory, _ = run(chip, tmp_path, monkeypatch)
     summary, _ = derive(directory)
     assert not summary["valid"]
-    assert any("1 packets have no postcards" in reason for reason in summary["reasons"])
+    assert any("1 packet without postcards" in reason for reason in summary["reasons"])
 
 
 @pytest.mark.long
