@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -259,12 +260,14 @@ def two_levels(ax: Axes, low: tuple[float, str, str], high: tuple[float, str, st
     level(ax, *high, va="bottom" if close else "center")
 
 
-def log_axis(axis: XAxis | YAxis) -> None:
-    """Ticks at 1, 2 and 5 times powers of ten, written in full: a logarithmic axis of few decades."""
+def log_axis(axis: XAxis | YAxis, subs: Sequence[float] = (1.0, 2.0, 5.0)) -> None:
+    """Ticks at 1, 2 and 5 times powers of ten, written in full: a logarithmic axis of few decades. `subs` are the
+    multiples for another.
+    """
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
 

@@ -59,7 +59,7 @@ def draw(data: Data) -> look.Figure:
     """Models left, loss right."""
     figure, axes = look.new_figure(look.PAGE_IN, 2.5, 1, 2)
     left, right = axes[0]
-    look.log_axis(left.xaxis)
+    look.log_axis(left.xaxis, subs=(1.0,))  # four decades in half a page
     left.plot(BUFFERS, np.array(data["small"]) / 1e6, color=BLUE, label="S-model, 30 packets")
     left.plot(BUFFERS, np.array(data["large"]) / 1e6, color=ORANGE, label="L-model")
     left.set_xlabel("buffer (packets)")
