@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from analysis.figures.common import Data
@@ -65,7 +66,8 @@ def draw(data: Data) -> look.Figure:
         look.absent(ax, "no valid run")
         return figure
     cells = [_cells(name, row) for name, row in data["rows"].items()]
-    drawn = ax.table(cellText=cells, colLabels=HEADS, loc="center", cellLoc="right")
+    widths = [0.13, 0.09, 0.1, 0.07, 0.09, 0.09, 0.08, 0.17, 0.18]
+    drawn = ax.table(cellText=cells, colLabels=HEADS, loc="center", cellLoc="right", colWidths=widths)
     drawn.auto_set_font_size(False)
     drawn.set_fontsize(look.LABEL_POINTS)
     for cell in drawn.get_celld().values():
@@ -79,8 +81,17 @@ def _cells(name: str, row: dict[str, Any]) -> list[str]:
     return [
         name, f"{row['used'].value:.3f}", "–" if slow is None else f"{slow:.3f}", fit.form if fit else "–",
         f"{fit.b:.3g}" if fit else "–", f"{fit.r_squared:.3f}" if fit else "–", f"{delay.f:.2f}" if delay else "–",
-        *(f"{top.value:.0f} ({top.low:.0f} to {top.high:.0f})" if top else "–" for top in row["best"].values()),
+        *(_range(top) for top in row["best"].values()),
     ]  # fmt: skip
+
+
+def _range(top: Interval | None) -> str:
+    """The best buffer and those that are as good; an end that was not measured is left open."""
+    if top is None or top.low is None or top.high is None:
+        return "–"
+    if math.isinf(top.high):
+        return f"{top.low:.0f} or more" if top.low else "any"
+    return f"{top.value:.0f} ({top.low:.0f} to {top.high:.0f})"
 
 
 def facts(data: Data) -> list[Fact]:
