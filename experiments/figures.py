@@ -23,7 +23,8 @@ from analysis.papers.stored_runs import StoredRuns
 from experiments import host
 from experiments.spec import Spec
 from experiments.sweep import needs, run, spec
-from experiments.sweep.command import ENGINES, LIMITS, engine_of, prober, whole
+from experiments.sweep.command import LIMITS, engine_of, prober, whole
+from experiments.sweep.engines import ENGINES, PARALLEL, SLURM
 from lib import owner, units
 from lib.errors import BadValue, RunError, SpecError, fail
 from lib.terminal import complain, counted, say
@@ -38,7 +39,7 @@ KEYS = {
     "smoke": Key("1: short runs", "0", SWITCH),
     "results": Key("the directory of the sweeps and figures", "results", PATHS),
     "reps": Key("most repetitions of each point (default: as many as the specs say)"),
-    "engine": Key(f"what runs the jobs: {' or '.join(ENGINES)}", ENGINES[0], ENGINES),
+    "engine": Key(f"what runs the jobs: {' or '.join(ENGINES)}", PARALLEL, ENGINES),
     "jobs": Key("runs at once (default: as many as the machine carries)"),
     "attempts": Key("of each run that is not valid (in virtual time: one)", "3"),
     "clock": Key("real: run the sweeps' real-time versions, for the figure that compares the clocks; or virtual",
@@ -257,7 +258,7 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
     worst, refused = 0, {}
     most = max((sweep.reps for sweep in whole_sweeps), default=0)
     # Under a scheduler all repetitions are in the queue at once.
-    rounds = [most] if asked.options.engine == run.SLURM else range(1, most + 1)
+    rounds = [most] if asked.options.engine == SLURM else range(1, most + 1)
     for repetitions in rounds:
         for sweep in whole_sweeps:
             if (repetitions > sweep.reps and len(rounds) > 1) or sweep.name in refused:

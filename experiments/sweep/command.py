@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from experiments import parameters
+from experiments.sweep.engines import ENGINES, PARALLEL, SLURM
 from lib.errors import BadValue, SpecError
 from lib.terminal import say
 from lib.words import PATHS, SWITCH, Key, require
 from runs.thinned import KEEP
 
-ENGINES = ("parallel", "slurm")
 KEYS = parameters.KEYS | {
     "spec": Key("the sweep's file, such as experiments/specs/spang2021/twenty-packets.yaml", values=PATHS),
     "results": Key("the directory that the sweep's directory is made in", "results", PATHS),
@@ -25,7 +25,7 @@ KEYS = parameters.KEYS | {
     "seed": Key("of the sweep, from which each run gets its own (default: the file says it)"),
     "keep": Key("files that stay of each run: all, tables, flows, summary (default: the file says it)", values=KEEP),
     "smoke": Key("1: the file's short version", "0", SWITCH),
-    "engine": Key(f"what runs the jobs: {' or '.join(ENGINES)}", ENGINES[0], ENGINES),
+    "engine": Key(f"what runs the jobs: {' or '.join(ENGINES)}", PARALLEL, ENGINES),
     "jobs": Key("runs at once (default: as many as the machine carries)"),
     "attempts": Key("of each run that is not valid (in virtual time: one)", "3"),
     "show": Key("1: say what would be run, and run nothing", "0", SWITCH),
@@ -56,7 +56,7 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
         for job in run.planned(sweep, probe).next(table, set()).jobs:
             say(f"{job.id}  {plan.describe(job.point)}")
         say(needs.headline(sweep, run.missing(sweep, probe, chosen, table), chosen.results / sweep.name))
-        if engine == run.SLURM:
+        if engine == SLURM:
             say(slurm.state(chosen.results / sweep.name))
         return 0
     return run.run(sweep, probe, chosen)
@@ -64,10 +64,10 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
 
 def engine_of(words: dict[str, Any], errors: list[BadValue], inventory: str) -> str:
     """What runs the jobs, taken out of `words`."""
-    engine = str(words.pop("engine", ENGINES[0]))
+    engine = str(words.pop("engine", PARALLEL))
     if engine not in ENGINES:
         errors.append(BadValue("ENGINE", engine, f"is not known; allowed: {', '.join(ENGINES)}"))
-    elif inventory and engine != ENGINES[0]:
+    elif inventory and engine != PARALLEL:
         errors.append(BadValue("ENGINE", engine, "has machines of its own; leave INVENTORY out"))
     return engine
 

@@ -23,7 +23,7 @@ from experiments.host import Host
 from experiments.lab.choice import choose
 from experiments.sizes import sizes
 from experiments.sweep import engine, needs, plan, remote_labs, slurm
-from experiments.sweep.command import ENGINES
+from experiments.sweep.engines import PARALLEL, SLURM
 from experiments.sweep.plan import Job
 from experiments.sweep.progress import SweepProgress
 from experiments.sweep.rounds import ATTEMPTS, Attempts, Round
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 INDEX_EVERY_S = 30.0
 MOST_SHOWN = 20  # lines about runs that failed
-PARALLEL, SLURM = ENGINES
 ANALYSIS_MIB = 2048  # beside the machine of a run, for a job under Slurm
 ALL_VALID, NOTHING, SOME_NOT_VALID = 0, 1, 2
 
