@@ -98,7 +98,7 @@ def test_kernel_event__counts_what_the_namespace_counts(out):
     counted = dict(zip(lines[0][1:], map(int, lines[1][1:]), strict=True))
     retransmits = traced[traced["event"] == RETRANSMIT]
     assert len(retransmits) == counted["RetransSegs"] > 5
-    assert np.all(retransmits["data_bytes"] > 0)
+    assert np.count_nonzero(retransmits["data_bytes"] == 0) <= 2  # a SYN and a FIN may be sent again, too
     assert np.all((retransmits["event_seq"].astype(np.int64) - retransmits["snd_una"]) % 2**32 < 2**31)
     assert set(traced["dst_port"]) == {PORT}
     assert set(traced["ca_state"]) >= {0, 3}
